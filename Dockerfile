@@ -1,0 +1,29 @@
+FROM node:24-bookworm-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+# The optional dependencies are Node itself, for machines that lack it.
+RUN npm ci --omit=optional --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier
+
+FROM node:24-bookworm-slim
+LABEL org.opencontainers.image.title="Tidegate" \
+      org.opencontainers.image.description="An HTTP reverse proxy that learns an upstream's limit, paces and shares it, and retries only what is safe to retry." \
+      org.opencontainers.image.licenses="MIT"
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY package.json LICENSE ./
+COPY config ./config
+COPY src ./src
+
+# By number, so that Kubernetes' runAsNonRoot can tell.
+USER 1000:1000
+# Proxy; admin; telemetry, where the config asks for it.
+EXPOSE 8080 9901 9464
+STOPSIGNAL SIGTERM
+
+# Alive, by whichever listener has /livez: admin (9901 unless TIDEGATE_ADMIN says otherwise) or telemetry.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
+  CMD ["node", "-e", "const ports = [(process.env.TIDEGATE_ADMIN ?? ':9901').split(':').pop(), 9464]; Promise.any(ports.map(async (port) => { const { ok } = await fetch(`http://127.0.0.1:${port}/livez`); if (!ok) throw new Error(); })).catch(() => process.exit(1))"]
+
+# Told nothing, it exits with 2: a forgotten mount must not look like a proxy.
+ENTRYPOINT ["node", "/app/src/main.ts"]

@@ -1,0 +1,71 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Address, isLoopback } from '../config/address.ts';
+import { sendProblem } from './problem.ts';
+
+/** Undefined when the request may pass; else it has been answered. */
+export type Guard = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | undefined;
+
+/** Harmless, and asked for by probes that cannot carry a token. */
+const OPEN_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz']);
+
+/**
+ * Who may use the admin port. Whoever has the token may. Without it:
+ * - on a loopback address, requests whose Host is a loopback name or address: a web page can make a browser connect to
+ *   127.0.0.1 under a name of its own (DNS rebinding), but cannot make it send another Host;
+ * - on a Unix socket, everyone: the file's permissions decide;
+ * - elsewhere, /livez and /readyz only.
+ *
+ * @throws Error when the address is not a loopback one and there is no token.
+ */
+export function createGuard(listen: Address, token: string | undefined): Guard {
+  const holdsToken = token === undefined ? () => false : createTokenCheck(token);
+  if (listen.kind === 'unix') return () => undefined;
+
+  if (isLoopback(listen)) {
+    return (request, reply) => {
+      const { host } = request.headers;
+      // Browsers always send Host; HTTP/1.0 tools need not.
+      if (host === undefined || namesLoopback(host) || holdsToken(request)) return undefined;
+      return sendProblem(
+        reply,
+        421,
+        'Misdirected Request',
+        'This listener answers to loopback names and addresses only.',
+      );
+    };
+  }
+
+  if (token === undefined) {
+    throw new Error(`the admin port needs a token to listen on ${listen.host}, which is not a loopback address`);
+  }
+  return (request, reply) => {
+    if (OPEN_PATHS.has(pathOf(request)) || holdsToken(request)) return undefined;
+    reply.header('www-authenticate', 'Bearer realm="tidegate"');
+    return sendProblem(reply, 401, 'Unauthorized', 'Send the admin token as Authorization: Bearer.');
+  };
+}
+
+export function pathOf(request: FastifyRequest): string {
+  const query = request.url.indexOf('?');
+  return query === -1 ? request.url : request.url.slice(0, query);
+}
+
+/** In constant time: hashes are of equal length, and tell nothing of how much of a guess was right. */
+function createTokenCheck(token: string): (request: FastifyRequest) => boolean {
+  const expected = sha256(token);
+  return ({ headers }) => {
+    const given = /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
+    return given !== undefined && timingSafeEqual(sha256(given), expected);
+  };
+}
+
+function sha256(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** Of a Host header: a name or an address, that of IPv6 in brackets, and perhaps a port. */
+function namesLoopback(header: string): boolean {
+  const [, ipv6, other = ''] = /^(?:\[([\da-f:.]+)\]|([^:[\]@/]+))(?::\d+)?$/i.exec(header) ?? [];
+  return isLoopback({ kind: 'tcp', host: (ipv6 ?? other).toLowerCase(), port: 0 });
+}

@@ -1,0 +1,87 @@
+import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { Registry } from 'prom-client';
+import type { Address } from '../config/address.ts';
+import { createGuard, type Guard, pathOf } from './guard.ts';
+import { type Readiness, serveHealth } from './health.ts';
+import { sendProblem } from './problem.ts';
+
+export interface TelemetryOptions {
+  readonly listen: Address;
+  readonly registry: Registry;
+  readonly readiness: () => Readiness;
+}
+
+export interface AdminOptions extends TelemetryOptions {
+  /** Needed to listen anywhere but on a loopback address or a Unix socket. */
+  readonly token?: string | undefined;
+}
+
+export interface AdminServer {
+  /** With the port that was given to it. */
+  readonly address: Address;
+  /** Ends all connections, those in the middle of an answer too: a drain never waits for a scrape or an open page. */
+  close(): Promise<void>;
+}
+
+/** Of what may be sent to us, in milliseconds and bytes: these listeners read nothing but heads. */
+const REQUEST_TIMEOUT = 10_000;
+const BODY_LIMIT = 64 * 1024;
+
+/**
+ * For operators: /livez, /readyz and /metrics, for those whom `createGuard` lets in.
+ * Rejects with the error of listening (EADDRINUSE, EACCES …), or when the address needs a token and has none.
+ */
+export async function startAdmin({ token, ...options }: AdminOptions): Promise<AdminServer> {
+  return start(options, createGuard(options.listen, token));
+}
+
+/**
+ * For kubelet and Prometheus, on any address and open to anyone: /livez, /readyz and /metrics, and never more than these.
+ * Rejects with the error of listening.
+ */
+export async function startTelemetry(options: TelemetryOptions): Promise<AdminServer> {
+  return start(options, () => undefined);
+}
+
+async function start({ listen, registry, readiness }: TelemetryOptions, guard: Guard): Promise<AdminServer> {
+  const app = fastify({
+    logger: false,
+    forceCloseConnections: true,
+    requestTimeout: REQUEST_TIMEOUT,
+    bodyLimit: BODY_LIMIT,
+    // Before any hook: a URL that does not decode.
+    frameworkErrors: (_error, _request, reply) => {
+      sendProblem(reply, 400, 'Bad Request', 'The URL is malformed.');
+    },
+  });
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+    return guard(request, reply) ?? (request.is404 ? answerUnrouted(app, request, reply) : undefined);
+  });
+  app.setErrorHandler<FastifyError>((error, _request, reply) =>
+    sendProblem(reply, error.statusCode ?? 500, 'Error', error.message),
+  );
+
+  serveHealth(app, readiness);
+  app.get('/metrics', async (_request, reply) => {
+    const exposition = await registry.metrics();
+    return reply.type(registry.contentType).send(exposition);
+  });
+
+  await app.listen(listen.kind === 'unix' ? { path: listen.path } : { host: listen.host, port: listen.port });
+  return { address: addressOf(app, listen), close: () => app.close() };
+}
+
+/** Before a body is read: whatever it is, nobody asked for it. */
+function answerUnrouted(app: FastifyInstance, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (!app.hasRoute({ method: 'GET', url: pathOf(request) })) {
+    return sendProblem(reply, 404, 'Not Found', 'There is nothing here.');
+  }
+  reply.header('allow', 'GET, HEAD');
+  return sendProblem(reply, 405, 'Method Not Allowed', 'Use GET or HEAD.');
+}
+
+function addressOf(app: FastifyInstance, listen: Address): Address {
+  const bound = app.server.address();
+  return typeof bound === 'object' && bound !== null ? { kind: 'tcp', host: bound.address, port: bound.port } : listen;
+}

@@ -1,0 +1,176 @@
+/** Puts the parts together, and takes them apart again. The one file that knows every folder. */
+import { randomBytes } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
+import type { Logger } from 'pino';
+import type { AdminServer } from './admin/server.ts';
+import { startAdmin, startTelemetry } from './admin/server.ts';
+import { compileSnapshot, compileTargets, compileUpstreams, nameOf } from './compile.ts';
+import { writeAddress } from './config/address.ts';
+import type { Config, PracticeConfig } from './config/schema.ts';
+import { PRACTICE_URL } from './config/upstream-schema.ts';
+import { logChanges } from './observe/change-log.ts';
+import { fanOut } from './observe/events.ts';
+import { createMetrics } from './observe/metrics.ts';
+import { logRequests } from './observe/request-log.ts';
+import { Gate } from './policy/gate.ts';
+import type { Clock, Millis } from './policy/types.ts';
+import type { Practice } from './practice/server.ts';
+import { startPractice } from './practice/server.ts';
+import { ReplayMemory } from './proxy/body.ts';
+import { GateTimer } from './proxy/gate-timer.ts';
+import { makeHash } from './proxy/identity.ts';
+import type { Target } from './proxy/plan.ts';
+import { Proxy } from './proxy/server.ts';
+import { MemoryStore } from './state/memory.ts';
+
+/** A running Tidegate. */
+export interface App {
+  /** Where it listens, ports filled in: `http://127.0.0.1:8080`. */
+  readonly url: string;
+  readonly adminUrl: string | undefined;
+  readonly telemetryUrl: string | undefined;
+  /** The practice upstream it plays itself, if it does. */
+  readonly practice: Practice | undefined;
+  /** Says not ready, serves on for `drain.delay`, takes no more, and ends when all is answered or `drain.timeout` is over. */
+  drain(): Promise<void>;
+  /** Ends at once. */
+  close(): Promise<void>;
+}
+
+const clock: Clock = { now: () => performance.now() };
+
+/** @throws the error of whatever could not be opened: a port in use, a certificate that cannot be read */
+export async function startApp(config: Config, { logger, version }: { logger: Logger; version: string }): Promise<App> {
+  // In parts that opened, when a later one fails.
+  const opened: (() => Promise<void>)[] = [];
+  const closeAll = async (): Promise<void> => {
+    for (const close of opened.splice(0).toReversed()) await close();
+  };
+  try {
+    return await open(config, { logger, version }, opened, closeAll);
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+async function open(
+  config: Config,
+  { logger, version }: { logger: Logger; version: string },
+  opened: (() => Promise<void>)[],
+  closeAll: () => Promise<void>,
+): Promise<App> {
+  let phase: 'starting' | 'ready' | 'draining' = 'starting';
+  const practice = await openPractice(config);
+  if (practice !== undefined) opened.push(() => practice.close());
+
+  const targets = compileTargets(config, ownUrls(config, practice));
+  opened.push(() => closeTargets(targets));
+  const hash = makeHash(config.secret ?? randomBytes(32));
+  const snapshot = compileSnapshot(config, targets, hash);
+
+  const replayMemory = new ReplayMemory(config.limits.replayMemory);
+  const metrics = createMetrics({
+    routes: config.routes.map(nameOf),
+    upstreams: Object.keys(config.upstreams),
+    view: () => gate.view(clock.now()),
+    now: () => clock.now(),
+    wallClock: () => Date.now(),
+    replayBufferBytes: () => replayMemory.used,
+    build: { version },
+  });
+  const { listen } = fanOut([metrics.listen, logRequests(logger), logChanges(logger)], (err, event) => {
+    logger.error({ err, event: event.type }, 'an event could not be observed');
+  });
+
+  const random = Math.random;
+  const { maxTracked } = config.clients;
+  const store = new MemoryStore({ upstreams: compileUpstreams(config), maxTracked, random, listen });
+  const gate = new Gate(store, listen);
+  const instance = randomBytes(4).toString('hex');
+  const proxy = new Proxy({
+    context: {
+      gate,
+      gateTimer: new GateTimer(gate, clock),
+      clock,
+      random,
+      listen,
+      replayMemory,
+      hash,
+      via: `1.1 tidegate-${instance}`,
+    },
+    frontDoor: { headersTimeout: config.limits.headers, maxConnections: config.limits.connections },
+    snapshot: () => snapshot,
+    instance,
+  });
+
+  const readiness = () => ({ phase });
+  const { registry } = metrics;
+  const admin =
+    config.admin === false
+      ? undefined
+      : await startAdmin({ listen: config.admin.listen, token: config.admin.token, registry, readiness });
+  if (admin !== undefined) opened.push(() => admin.close());
+  const telemetry =
+    config.telemetry === undefined
+      ? undefined
+      : await startTelemetry({ listen: config.telemetry, registry, readiness });
+  if (telemetry !== undefined) opened.push(() => telemetry.close());
+
+  opened.push(() => proxy.close());
+  const url = await proxy.listen(config.listen);
+  phase = 'ready';
+
+  return {
+    url: config.listen.kind === 'unix' ? writeAddress(config.listen) : url,
+    adminUrl: urlOf(admin),
+    telemetryUrl: urlOf(telemetry),
+    practice,
+    drain: async () => {
+      phase = 'draining';
+      await sleep(config.drain.delay);
+      const by = clock.now() + config.drain.timeout;
+      proxy.drain(by);
+      while (proxy.inFlight > 0 && clock.now() < by) await sleep(DRAIN_POLL);
+      if (proxy.inFlight > 0) logger.warn({ cut: proxy.inFlight }, 'drain timeout: requests in flight are cut');
+      await closeAll();
+    },
+    close: closeAll,
+  };
+}
+
+const DRAIN_POLL: Millis = 20;
+
+async function openPractice(config: Config): Promise<Practice | undefined> {
+  if (!Object.values(config.upstreams).some(({ url }) => url === PRACTICE_URL)) return undefined;
+  return startPractice(practiceSpec(config.practice));
+}
+
+function practiceSpec(practice: PracticeConfig | undefined): Parameters<typeof startPractice>[0] {
+  if (practice === undefined) return { limit: { kind: 'token-bucket', rate: 20, burst: 10 } };
+  const { limit, latency, hints, seed } = practice;
+  return { limit, latency: { kind: 'constant', mean: latency }, hints, seed };
+}
+
+function ownUrls(config: Config, practice: Practice | undefined): ReadonlyMap<string, string> {
+  const urls = new Map<string, string>();
+  if (practice === undefined) return urls;
+  for (const [name, { url }] of Object.entries(config.upstreams)) if (url === PRACTICE_URL) urls.set(name, practice.url);
+  return urls;
+}
+
+async function closeTargets(targets: ReadonlyMap<string, Target>): Promise<void> {
+  await Promise.all([...targets.values()].map(({ dispatcher }) => dispatcher.destroy()));
+}
+
+function urlOf(server: AdminServer | undefined): string | undefined {
+  if (server === undefined) return undefined;
+  const written = writeAddress(server.address);
+  return server.address.kind === 'unix' ? written : `http://${written}`;
+}
+
+function sleep(ms: Millis): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}

@@ -1,0 +1,116 @@
+/** What no key can know alone: what has to fit together. */
+import { isLoopback, writeAddress } from './address.ts';
+import type { Checked, Written } from './checked.ts';
+import { mistake, warning } from './checked.ts';
+import { checkRetries } from './check-retries.ts';
+import type { Draft, DraftRoute, DraftUpstream } from './draft.ts';
+import type { Path } from './mistakes.ts';
+import { suggest } from './suggest.ts';
+import { writeRate } from './units.ts';
+import { PRACTICE_URL } from './upstream-schema.ts';
+
+export function* crossCheck(draft: Draft, written: Written): Generator<Checked> {
+  yield* checkAddresses(draft, written);
+  yield* checkNumbers(draft);
+  for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, written);
+  yield* checkRoutes(draft);
+  yield* checkRetries(draft);
+  yield* checkPractice(draft);
+}
+
+function* checkAddresses({ listen, admin, telemetry }: Draft, written: Written): Generator<Checked> {
+  if (admin !== undefined && admin !== false && admin.token === undefined && !isLoopback(admin.listen)) {
+    const path = written(['admin', 'listen']) ? ['admin', 'listen'] : ['admin'];
+    yield mistake(path, 'an address that other machines can reach needs a token: {listen, token}');
+  }
+  const seen = new Map<string, string>();
+  const addresses = { listen, admin: admin === false ? undefined : admin?.listen, telemetry };
+  for (const [key, address] of Object.entries(addresses)) {
+    if (address === undefined || (address.kind === 'tcp' && address.port === 0)) continue;
+    const text = writeAddress(address);
+    const other = seen.get(text);
+    if (other !== undefined) yield mistake([key], `the same address as ${other}`);
+    seen.set(text, key);
+  }
+}
+
+function* checkNumbers({ upstreamNames, routes }: Draft): Generator<Checked> {
+  if (upstreamNames?.length === 0) yield mistake(['upstreams'], 'at least one upstream is needed');
+  if (routes?.length === 0 && (upstreamNames?.length ?? 0) > 1) {
+    yield mistake(['routes'], 'at least one route is needed where there is more than one upstream');
+  }
+}
+
+function* checkUpstream(name: string, upstream: DraftUpstream, written: Written): Generator<Checked> {
+  const path = ['upstreams', name];
+  const { tls, queue, url, timeout, perTryTimeout } = upstream;
+  if (written([...path, 'tls']) && url !== undefined && !url.startsWith('https:')) {
+    yield warning([...path, 'tls'], 'has no effect: the url is not https', 'key');
+  }
+  if (tls?.insecure) {
+    yield warning([...path, 'tls', 'insecure'], 'anybody can play this upstream and read what is sent');
+  }
+  if ((tls?.cert === undefined) !== (tls?.key === undefined)) {
+    yield mistake([...path, 'tls', tls?.cert === undefined ? 'key' : 'cert'], 'cert and key need each other');
+  }
+  yield* checkRates([...path, 'rateLimit'], upstream, written);
+  if (timeout === undefined) return;
+  if (queue !== undefined && queue.maxWait >= timeout && written([...path, 'queue', 'maxWait'])) {
+    yield warning([...path, 'queue', 'maxWait'], 'not shorter than timeout: a request may wait until no time is left');
+  }
+  if (perTryTimeout !== undefined && perTryTimeout > timeout && written([...path, 'perTryTimeout'])) {
+    yield warning([...path, 'perTryTimeout'], LATE_TRY);
+  }
+}
+
+const LATE_TRY = 'longer than timeout, which ends the attempt first';
+
+function* checkRates(path: Path, { rateLimit }: DraftUpstream, written: Written): Generator<Checked> {
+  if (rateLimit === undefined) return;
+  const { initialRate, minRate, maxRate = Infinity } = rateLimit;
+  const least = written([...path, 'minRate']) ? 'minRate' : `minRate (${writeRate(minRate)} unless written)`;
+  if (minRate > maxRate) yield mistake([...path, 'maxRate'], `below ${least}`);
+  if (initialRate !== undefined && initialRate > maxRate) yield mistake([...path, 'initialRate'], 'above maxRate');
+  if (initialRate !== undefined && initialRate < minRate) yield mistake([...path, 'initialRate'], `below ${least}`);
+}
+
+function* checkRoutes({ upstreamNames, upstreams, routes = [] }: Draft): Generator<Checked> {
+  const seen = new Map<string, number>();
+  for (const [i, route] of routes.entries()) {
+    const path = ['routes', i];
+    if (route.upstream !== undefined && upstreamNames?.includes(route.upstream) === false) {
+      yield mistake([...path, 'upstream'], 'no upstream has this name', suggest(route.upstream, upstreamNames));
+    }
+    for (const twin of findTwins(route, i, seen)) {
+      yield mistake(path, `the same host, path and method as routes[${twin}]`);
+    }
+    const timeout =
+      route.timeout ?? (route.upstream === undefined ? undefined : upstreams.get(route.upstream)?.timeout);
+    if (route.perTryTimeout !== undefined && timeout !== undefined && route.perTryTimeout > timeout) {
+      yield warning([...path, 'perTryTimeout'], LATE_TRY);
+    }
+  }
+}
+
+/** Routes before this one that take some of the same requests. @param seen what routes take; added to */
+function findTwins({ takes }: DraftRoute, index: number, seen: Map<string, number>): Iterable<number> {
+  const twins = new Set<number>();
+  if (takes === undefined) return twins;
+  for (const method of new Set(takes.methods ?? ['*'])) {
+    const key = JSON.stringify([takes.host, takes.path, method]);
+    const twin = seen.get(key);
+    if (twin === undefined) seen.set(key, index);
+    else twins.add(twin);
+  }
+  return twins;
+}
+
+function* checkPractice({ upstreams, practice }: Draft): Generator<Checked> {
+  const playing = [...upstreams].filter(([, { url }]) => url === PRACTICE_URL);
+  for (const [name] of playing) {
+    if (!practice) yield mistake(['upstreams', name, 'url'], 'needs the section practice, which says how to play it');
+  }
+  if (practice && playing.length === 0) {
+    yield warning(['practice'], 'has no effect: no upstream has url: practice', 'key');
+  }
+}

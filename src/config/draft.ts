@@ -1,0 +1,94 @@
+import type { z } from 'zod';
+import { valueAt } from './issues.ts';
+import type { Config, RetryConfig, RouteConfig, UpstreamConfig } from './schema.ts';
+import { ConfigSchema } from './schema.ts';
+
+/** The sound parts of a configuration that may be unsound elsewhere, so that one mistake does not hide another. */
+export interface Draft {
+  /** Undefined where `upstreams` is no mapping. */
+  readonly upstreamNames: readonly string[] | undefined;
+  readonly upstreams: ReadonlyMap<string, DraftUpstream>;
+  /** In the order written; undefined where `routes` is no list. */
+  readonly routes: readonly DraftRoute[] | undefined;
+  readonly listen: Config['listen'] | undefined;
+  readonly admin: Config['admin'] | undefined;
+  readonly telemetry: Config['telemetry'];
+  readonly replayMemory: Config['limits']['replayMemory'] | undefined;
+  readonly classes: Config['clients']['classes'] | undefined;
+  /** Whether there is one, sound or not. */
+  readonly practice: boolean;
+}
+
+type Parts<T, K extends keyof T> = { readonly [P in K]: T[P] | undefined };
+
+export interface DraftUpstream
+  extends Parts<UpstreamConfig, 'url' | 'tls' | 'timeout' | 'perTryTimeout' | 'rateLimit' | 'queue'> {
+  readonly retry: Parts<RetryConfig, 'backOff' | 'backOffFor' | 'unkeyedWrites' | 'replayLimit'>;
+}
+
+export interface DraftRoute extends Parts<RouteConfig, 'upstream' | 'timeout' | 'perTryTimeout' | 'retry'> {
+  /** What requests it takes; undefined where that is not sound. */
+  readonly takes: Pick<RouteConfig, 'path' | 'host' | 'methods'> | undefined;
+}
+
+const { shape } = ConfigSchema;
+const upstreamShape = shape.upstreams.unwrap().valueType.shape;
+const retryShape = upstreamShape.retry.unwrap().shape;
+const Route = shape.routes.unwrap().element;
+const Takes = Route.pick({ path: true, host: true, methods: true }).strip();
+
+/** @param root as written, a mapping */
+export function draft(root: object): Draft {
+  const { upstreams = {}, routes = [] } = {
+    upstreams: valueAt(root, ['upstreams']),
+    routes: valueAt(root, ['routes']),
+  };
+  const named = isMapping(upstreams) ? Object.entries(upstreams) : undefined;
+  return {
+    upstreamNames: named?.map(([name]) => name),
+    upstreams: new Map((named ?? []).map(([name, upstream]) => [name, draftUpstream(upstream)])),
+    routes: Array.isArray(routes) ? routes.map((route) => draftRoute(route)) : undefined,
+    listen: sound(shape.listen, valueAt(root, ['listen'])),
+    admin: sound(shape.admin, valueAt(root, ['admin'])),
+    telemetry: sound(shape.telemetry, valueAt(root, ['telemetry'])),
+    replayMemory: sound(shape.limits.unwrap().shape.replayMemory, valueAt(root, ['limits', 'replayMemory'])),
+    classes: sound(shape.clients.unwrap().shape.classes, valueAt(root, ['clients', 'classes'])),
+    practice: valueAt(root, ['practice']) !== undefined,
+  };
+}
+
+function draftUpstream(written: unknown): DraftUpstream {
+  return {
+    url: sound(upstreamShape.url, valueAt(written, ['url'])),
+    tls: sound(upstreamShape.tls, valueAt(written, ['tls'])),
+    timeout: sound(upstreamShape.timeout, valueAt(written, ['timeout'])),
+    perTryTimeout: sound(upstreamShape.perTryTimeout, valueAt(written, ['perTryTimeout'])),
+    rateLimit: sound(upstreamShape.rateLimit, valueAt(written, ['rateLimit'])),
+    queue: sound(upstreamShape.queue, valueAt(written, ['queue'])),
+    retry: {
+      backOff: sound(retryShape.backOff, valueAt(written, ['retry', 'backOff'])),
+      backOffFor: sound(retryShape.backOffFor, valueAt(written, ['retry', 'backOffFor'])),
+      unkeyedWrites: sound(retryShape.unkeyedWrites, valueAt(written, ['retry', 'unkeyedWrites'])),
+      replayLimit: sound(retryShape.replayLimit, valueAt(written, ['retry', 'replayLimit'])),
+    },
+  };
+}
+
+function draftRoute(written: unknown): DraftRoute {
+  return {
+    takes: sound(Takes, written),
+    upstream: sound(Route.shape.upstream, valueAt(written, ['upstream'])),
+    timeout: sound(Route.shape.timeout, valueAt(written, ['timeout'])),
+    perTryTimeout: sound(Route.shape.perTryTimeout, valueAt(written, ['perTryTimeout'])),
+    retry: sound(Route.shape.retry, valueAt(written, ['retry'])),
+  };
+}
+
+function sound<T extends z.ZodType>(schema: T, value: unknown): z.output<T> | undefined {
+  const result = schema.safeParse(value);
+  return result.success ? result.data : undefined;
+}
+
+function isMapping(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,58 @@
+import { Document, isScalar, visit } from 'yaml';
+import { z } from 'zod';
+import type { BackOffOptions } from '../policy/backoff.ts';
+import { makeBackOff } from '../policy/backoff.ts';
+import type { Path } from './mistakes.ts';
+import { pathKey } from './places.ts';
+import type { Config, UpstreamConfig } from './schema.ts';
+import { ConfigSchema } from './schema.ts';
+
+const MASK = '***';
+
+/** Encoding only reads, so it takes a configuration that nobody may change. */
+const schema: z.ZodType<Config> = ConfigSchema;
+
+/**
+ * The configuration in effect as YAML, defaults filled in, units as people write them. What came from a variable or a
+ * file is printed as it was written, `${NAME}`; a secret that stands in the file itself, as `***`.
+ * @param substituted as `loadConfig` returns it
+ */
+export function printEffective(config: Config, substituted: ReadonlyMap<string, string> = new Map()): string {
+  const document = new Document(conceal(z.encode(schema, completeBackOffs(config)), [], substituted));
+  visit(document, {
+    Seq(_, list) {
+      list.flow = list.items.every((item) => isScalar(item));
+    },
+  });
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+/** With the options that each upstream's backoff has in effect. */
+function completeBackOffs(config: Config): Config {
+  const upstreams = Object.entries(config.upstreams).map(([name, upstream]): [string, UpstreamConfig] => {
+    const { strategy } = upstream.retry.backOff;
+    const options: BackOffOptions = makeBackOff(upstream.retry.backOff).options;
+    return [name, { ...upstream, retry: { ...upstream.retry, backOff: { strategy, ...options } } }];
+  });
+  return { ...config, upstreams: Object.fromEntries(upstreams) };
+}
+
+function conceal(value: unknown, path: Path, substituted: ReadonlyMap<string, string>): unknown {
+  const written = substituted.get(pathKey(path));
+  if (written !== undefined) return written;
+  if (typeof value === 'string') return isSecret(path, value) ? MASK : value;
+  if (Array.isArray(value)) return value.map((item, i) => conceal(item, [...path, i], substituted));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, conceal(inner, [...path, key], substituted)]),
+  );
+}
+
+/** Secrets by their place; PEM text; and what a class looks for in headers that carry credentials. */
+function isSecret(path: Path, value: string): boolean {
+  const key = String(path.at(-1) ?? '');
+  if (path.length === 1 && key === 'secret') return true;
+  if (path[0] === 'admin' && key === 'token') return true;
+  if (path[0] === 'upstreams' && path[2] === 'tls') return value.includes('PRIVATE KEY');
+  return path[0] === 'clients' && path.at(-2) === 'header' && /auth|key|token|secret|cookie|signature/i.test(key);
+}

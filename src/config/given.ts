@@ -1,0 +1,55 @@
+import type { Path } from './mistakes.ts';
+import { valueAt } from './issues.ts';
+
+/** A setting that a flag or a variable gives, over what the file says. */
+export interface Given {
+  readonly setting: 'upstream' | 'listen' | 'admin' | 'clientKey' | 'logLevel';
+  /** The flag or variable, as mistakes name it: `--listen`, `TIDEGATE_LISTEN`. */
+  readonly source: string;
+  readonly text: string;
+}
+
+type Laid = { readonly path: Path } | { readonly refused: string };
+
+/** The upstream of `--upstream` where no file names one. */
+const DEFAULT_UPSTREAM = 'default';
+
+/** Writes the setting into the configuration as written. @param root changed in place */
+export function lay(root: object, { setting, text }: Given): Laid {
+  switch (setting) {
+    case 'listen':
+      return put(root, ['listen'], text);
+    case 'logLevel':
+      return put(root, ['log', 'level'], text);
+    case 'clientKey':
+      return put(
+        root,
+        ['clients', 'key'],
+        text.split(',').map((key) => key.trim()),
+      );
+    case 'admin': {
+      if (text === 'false' || text === 'off') return put(root, ['admin'], false);
+      // The token of the file is kept.
+      const admin = valueAt(root, ['admin']);
+      return put(root, typeof admin === 'object' && admin !== null ? ['admin', 'listen'] : ['admin'], text);
+    }
+    case 'upstream': {
+      const names = Object.keys(valueAt(root, ['upstreams']) ?? {});
+      if (names.length > 1) return { refused: `the file has ${names.length} upstreams: change the url of one there` };
+      return put(root, ['upstreams', names[0] ?? DEFAULT_UPSTREAM, 'url'], text);
+    }
+  }
+}
+
+/** Where the file has something else than a mapping on the way, that stays: it is a mistake of its own. */
+function put(root: object, path: Path, value: unknown): Laid {
+  let at = root;
+  for (const step of path.slice(0, -1)) {
+    const next = valueAt(at, [step]) ?? {};
+    if (typeof next !== 'object') return { path };
+    Reflect.set(at, step, next);
+    at = next;
+  }
+  Reflect.set(at, path.at(-1) ?? '', value);
+  return { path };
+}

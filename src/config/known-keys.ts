@@ -1,0 +1,45 @@
+import { jsonSchema } from './json-schema.ts';
+import type { Path } from './mistakes.ts';
+import { suggest } from './suggest.ts';
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** What an unknown key may have been meant to be: a key beside it, or the same one further down, such as `retry.attempts`. */
+export function suggestKey(path: Path, key: string): string | undefined {
+  const here = schemasAt(path);
+  const beside = here.flatMap((schema) => Object.entries(properties(schema)));
+  const near = suggest(
+    key,
+    beside.map(([name]) => name),
+  );
+  if (near !== undefined) return near;
+  const [below] = beside.filter(([, schema]) => alternatives(schema).some((one) => key in properties(one)));
+  return below === undefined ? undefined : `${below[0]}.${key}`;
+}
+
+/** Every schema that what stands at `path` may follow. */
+function schemasAt(path: Path): readonly Schema[] {
+  let schemas = alternatives(jsonSchema());
+  for (const step of path) {
+    schemas = schemas.flatMap((schema) => {
+      const next =
+        typeof step === 'number' ? schema['items'] : (properties(schema)[step] ?? schema['additionalProperties']);
+      return alternatives(next);
+    });
+  }
+  return schemas;
+}
+
+function alternatives(schema: unknown): readonly Schema[] {
+  if (!isSchema(schema)) return [];
+  const choices: unknown = schema['anyOf'] ?? schema['oneOf'];
+  return Array.isArray(choices) ? choices.flatMap(alternatives) : [schema];
+}
+
+function properties(schema: Schema): Schema {
+  return isSchema(schema['properties']) ? schema['properties'] : {};
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

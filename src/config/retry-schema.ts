@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { BackOff, BackOffOverride } from './back-off-schema.ts';
+import { suggest } from './suggest.ts';
+import { Duration, Size } from './units.ts';
+import type { Reading } from './written.ts';
+import { misread, written } from './written.ts';
+
+/** What is worth another attempt: a kind of outcome, or one status. */
+export type RetryCondition = (typeof CONDITIONS)[number] | number;
+
+const CONDITIONS = ['5xx', 'gateway-error', 'connect-failure', 'reset', 'timeout', 'lock'] as const;
+
+const Condition = written<RetryCondition>({
+  expected: `a status from 400 to 599, or one of ${CONDITIONS.join(', ')}`,
+  forms: [
+    { enum: [...CONDITIONS] },
+    { type: 'string', pattern: '^[45]\\d\\d$' },
+    { type: 'integer', minimum: 400, maximum: 599 },
+  ],
+  read: readCondition,
+  write: String,
+});
+
+function readCondition(input: string | number): Reading<RetryCondition> {
+  const condition = CONDITIONS.find((name) => name === input);
+  if (condition !== undefined) return { ok: true, value: condition };
+  if (/^[45]\d\d$/.test(String(input))) return { ok: true, value: Number(input) };
+  return misread(
+    `expected a status from 400 to 599, or one of ${CONDITIONS.join(', ')}`,
+    suggest(String(input), CONDITIONS),
+  );
+}
+
+/** The reasons for a retry that may have a backoff of their own. */
+const BackOffFor = z.strictObject({
+  '5xx': BackOffOverride.optional().describe('After a status of 500 and more.'),
+  '429': BackOffOverride.optional().describe('After a 429 that names no time.'),
+  'connect-failure': BackOffOverride.optional().describe('After a connection that could not be made.'),
+  reset: BackOffOverride.optional().describe('After a connection that broke.'),
+  timeout: BackOffOverride.optional().describe('After an attempt that took too long.'),
+  lock: BackOffOverride.optional().describe('After a refusal about one object, such as a lock timeout.'),
+});
+
+const fields = {
+  retryOn: z
+    .array(Condition)
+    .describe(
+      'Outcomes worth another attempt: 5xx, gateway-error (502, 503, 504), connect-failure, reset, timeout, lock, or a status such as "429".',
+    ),
+  attempts: z.int().min(1).max(100).describe('Sends in all, the first one included.'),
+  maxRetryAfter: Duration.describe('A Retry-After longer than this is passed on to the client at once.'),
+  replayLimit: Size.describe('The longest request body that is kept for a retry; a longer one is streamed once.'),
+  unkeyedWrites: z
+    .enum(['never', 'on429', 'always'])
+    .describe(
+      'Writes without an idempotency key: retried never, on429 (the upstream rejects before it acts) or always.',
+    ),
+  onClientGone: z
+    .enum(['cancel', 'finish'])
+    .describe('Whether a write with an idempotency key is finished when its client has gone.'),
+};
+
+export const Retry = z.strictObject({
+  retryOn: fields.retryOn.prefault(['5xx', '429', 'connect-failure', 'reset', 'timeout']),
+  attempts: fields.attempts.prefault(4),
+  backOff: BackOff.prefault({}).describe('Delays before retries, where the upstream names none.'),
+  backOffFor: BackOffFor.prefault({}).describe('Other delays for some reasons; what is left out is as in backOff.'),
+  budget: z
+    .strictObject({
+      ratio: z.number().min(0).max(10).prefault(0.2).describe('Retries earned by each success.'),
+      burst: z
+        .int()
+        .min(0)
+        .max(100_000)
+        .prefault(10)
+        .describe('Retries that can be saved up, and what one starts with.'),
+    })
+    .prefault({})
+    .describe('Bounds retries of errors to a share of successes; retries of a 429 are bounded by pacing.'),
+  maxRetryAfter: fields.maxRetryAfter.prefault('60s'),
+  replayLimit: fields.replayLimit.prefault('64KiB'),
+  unkeyedWrites: fields.unkeyedWrites.prefault('never'),
+  onClientGone: fields.onClientGone.prefault('cancel'),
+});
+
+/** Of a route, laid over its upstream's: see override.ts. The budget is the upstream's own. */
+export const RetryOverride = z.strictObject({
+  ...z.object(fields).partial().shape,
+  backOff: BackOffOverride.optional().describe('Other delays; what is left out is as in the upstream.'),
+  backOffFor: BackOffFor.optional().describe('Other delays for some reasons, instead of the upstream’s.'),
+});

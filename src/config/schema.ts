@@ -1,0 +1,114 @@
+/** The configuration: one schema is its types, its JSON Schema and its mistakes. */
+import { z } from 'zod';
+import type { Address } from './address.ts';
+import { ListenAddress } from './address.ts';
+import { Clients } from './clients-schema.ts';
+import { Name } from './names.ts';
+import { Practice } from './practice-schema.ts';
+import { Route } from './route-schema.ts';
+import { Duration, PositiveDuration, Size } from './units.ts';
+import { Upstream } from './upstream-schema.ts';
+
+export interface AdminListener {
+  readonly listen: Address;
+  /** Wanted for writes. Undefined on a loopback address only. */
+  readonly token: string | undefined;
+}
+
+/** Long enough that nobody guesses it. */
+const Secret = z.string().min(16);
+
+const Admin = z.codec(
+  z.union([
+    z.literal(false),
+    // Before the address: encoding takes the first that fits, and an address would try anything.
+    z.strictObject({
+      listen: ListenAddress.describe('Where the admin port listens.'),
+      token: Secret.optional().describe('What a client has to show to change anything, at least 16 characters.'),
+    }),
+    ListenAddress,
+  ]),
+  z.custom<false | AdminListener>(),
+  {
+    decode(input) {
+      if (input === false) return false;
+      return 'kind' in input ? { listen: input, token: undefined } : { listen: input.listen, token: input.token };
+    },
+    encode(admin) {
+      if (admin === false) return false;
+      const { listen, token } = admin;
+      return token === undefined ? { listen } : { listen, token };
+    },
+  },
+);
+
+export const ConfigSchema = z.strictObject({
+  listen: ListenAddress.prefault('127.0.0.1:8080').describe(
+    'Where clients connect: host:port, [::]:port or unix:/path.',
+  ),
+  admin: Admin.prefault('127.0.0.1:9901').describe(
+    'Where the admin port listens; {listen, token} for other addresses than loopback; false turns it off.',
+  ),
+  telemetry: ListenAddress.optional().describe(
+    'A second port with only /metrics, /livez and /readyz, for Prometheus and kubelet.',
+  ),
+  limits: z
+    .strictObject({
+      replayMemory: Size.prefault('64MiB').describe('Memory for request bodies kept for a retry, in all.'),
+      headers: PositiveDuration.prefault('10s').describe('How long a client may take to send its headers.'),
+      bodyIdle: PositiveDuration.prefault('30s').describe('How long a client may pause within its body.'),
+      connections: z.int().min(1).max(10_000_000).prefault(20_000).describe('Connections from clients, at most.'),
+    })
+    .prefault({})
+    .describe('What clients may take of this process.'),
+  drain: z
+    .strictObject({
+      delay: Duration.prefault('5s').describe('How long to serve on while not ready, so that balancers notice.'),
+      timeout: Duration.prefault('25s').describe('How long requests in flight may take to end.'),
+    })
+    .prefault({})
+    .describe('How the process goes away on SIGTERM.'),
+  secret: Secret.optional().describe(
+    'Keys the hashes of clients, at least 16 characters; random for each process if absent.',
+  ),
+  forwarded: z.boolean().prefault(false).describe('Write Forwarded (RFC 7239) beside X-Forwarded-For.'),
+  log: z
+    .strictObject({
+      level: z
+        .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+        .prefault('info')
+        .describe('The least important level that is written.'),
+    })
+    .prefault({})
+    .describe('The log, one line of JSON an event.'),
+  clients: Clients.prefault({}).describe('Who the clients are, and who goes first.'),
+  upstreams: z.record(Name, Upstream).prefault({}).describe('The APIs behind this proxy, by name.'),
+  routes: z
+    .array(Route)
+    .prefault([])
+    .describe('Which requests go where; with one upstream and no routes, all go to it.'),
+  practice: Practice.optional().describe(
+    'The upstream that this process plays itself, where an upstream has url: practice.',
+  ),
+});
+
+/** A configuration in effect: durations in milliseconds, rates a second, sizes in bytes, defaults filled in. */
+export type Config = Immutable<z.output<typeof ConfigSchema>>;
+
+/** A configuration as written. */
+export type ConfigInput = z.input<typeof ConfigSchema>;
+
+export type UpstreamConfig = Config['upstreams'][string];
+export type RouteConfig = Config['routes'][number];
+export type RetryConfig = UpstreamConfig['retry'];
+export type RetryOverride = NonNullable<RouteConfig['retry']>;
+export type BackOffConfig = RetryConfig['backOff'];
+export type ClassConfig = Config['clients']['classes'][string];
+export type BackOffOverride = NonNullable<ClassConfig['backOff']>;
+export type PracticeConfig = NonNullable<Config['practice']>;
+
+type Immutable<T> = T extends readonly (infer Item)[]
+  ? readonly Immutable<Item>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Immutable<T[K]> }
+    : T;

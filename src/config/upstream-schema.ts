@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { HeaderName } from './names.ts';
+import { Retry } from './retry-schema.ts';
+import { Duration, PositiveDuration, Rate } from './units.ts';
+import type { Reading } from './written.ts';
+import { misread, written } from './written.ts';
+
+/** The `url` of the upstream that this process plays itself. */
+export const PRACTICE_URL = 'practice';
+
+/** An origin such as "https://api.stripe.com:8443", normalised; or "practice". */
+const UpstreamUrl = written<string>({
+  expected: 'a URL such as https://api.example.com',
+  forms: [{ type: 'string', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+/?$' }, { const: PRACTICE_URL }],
+  read: readUpstreamUrl,
+  write: (url) => url,
+});
+
+/** An http or https origin, or "practice". What else a URL may have is refused: a route says which paths go where. */
+export function readUpstreamUrl(input: string | number): Reading<string> {
+  const expected = 'expected an http or https URL such as https://api.example.com';
+  if (input === PRACTICE_URL) return { ok: true, value: input };
+  if (typeof input === 'number') return misread(expected);
+  if (!/^https?:\/\//i.test(input)) return misread(expected, suggestScheme(input));
+  const url = URL.parse(input);
+  if (url === null || /\s/.test(input)) return misread(expected);
+  if (url.username !== '' || url.password !== '') {
+    return misread('credentials are not taken from a URL: clients send their own');
+  }
+  if (url.pathname !== '/' || input.includes('?') || input.includes('#')) {
+    return misread('only an origin: no path, query or fragment (a route may have a rewritePrefix)', url.origin);
+  }
+  return { ok: true, value: url.origin };
+}
+
+function suggestScheme(text: string): string | undefined {
+  return /^(?:localhost|127\.\d+\.\d+\.\d+)(?::\d+)?$/.test(text)
+    ? `http://${text}`
+    : /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?$/i.test(text)
+      ? `https://${text}`
+      : undefined;
+}
+
+const Pem = z.string().min(1);
+
+const Tls = z.strictObject({
+  ca: Pem.optional().describe('Certificates to trust instead of the system’s: a PEM file, or PEM text.'),
+  cert: Pem.optional().describe('Our certificate for mutual TLS: a PEM file, or PEM text.'),
+  key: Pem.optional().describe('The key of our certificate: a PEM file, or PEM text.'),
+  serverName: z.string().min(1).optional().describe('The name to ask for and to verify, if not the host of the URL.'),
+  minVersion: z.enum(['TLSv1.2', 'TLSv1.3']).prefault('TLSv1.2').describe('The oldest version of TLS to accept.'),
+  insecure: z.boolean().prefault(false).describe('True accepts any certificate: for tests only.'),
+});
+
+const RateLimit = z.strictObject({
+  scope: z
+    .enum(['upstream', 'client', 'credential'])
+    .prefault('upstream')
+    .describe('Whom the upstream counts: all of us, each client, or each credential.'),
+  credentialHeader: HeaderName.prefault('Authorization').describe(
+    'The header that carries the credential, for scope credential.',
+  ),
+  initialRate: Rate.optional().describe('A known limit to start from; learned if absent.'),
+  maxRate: Rate.optional().describe('Never send faster than this.'),
+  minRate: Rate.prefault('0.1/s').describe('Never pace slower than this, unless nothing gets through at all.'),
+  cooldown: Duration.prefault('1s').describe('The shortest time without growth after the rate was cut.'),
+});
+
+const Queue = z.strictObject({
+  maxWait: Duration.prefault('1s').describe(
+    'A request that would have to wait longer is refused at once; 0 never queues.',
+  ),
+  maxDepth: z.int().min(0).max(1_000_000).prefault(10_000).describe('Requests that may wait at a time.'),
+});
+
+export const Upstream = z.strictObject({
+  url: UpstreamUrl.describe('Its origin, http or https; practice is the one that this process plays itself.'),
+  tls: Tls.prefault({}).describe('How an https upstream is verified, and how we show who we are.'),
+  preserveHost: z
+    .boolean()
+    .prefault(false)
+    .describe('Send the client’s Host, where a signature covers it (AWS SigV4).'),
+  timeout: PositiveDuration.prefault('10s').describe(
+    'The deadline of a request up to the response head, waiting and retries included.',
+  ),
+  perTryTimeout: PositiveDuration.prefault('5s').describe('How long one attempt may take up to the response head.'),
+  connectTimeout: PositiveDuration.prefault('5s').describe('How long making a connection may take.'),
+  streamIdle: PositiveDuration.prefault('5m').describe(
+    'How long a response body may pause; server-sent events may pause for ever.',
+  ),
+  connections: z.int().min(1).max(65_535).prefault(256).describe('Connections to it, at most.'),
+  retry: Retry.prefault({}).describe('What is retried, how often and after which delays.'),
+  rateLimit: RateLimit.prefault({}).describe('The limit of the upstream, as far as it is known; the rest is learned.'),
+  queue: Queue.prefault({}).describe('Requests that wait for their turn under a limited rate.'),
+  idempotency: z
+    .strictObject({
+      header: HeaderName.prefault('Idempotency-Key').describe('The request header with the idempotency key.'),
+    })
+    .prefault({})
+    .describe('How the upstream recognises a write it has seen before.'),
+});

@@ -1,0 +1,38 @@
+import { z } from 'zod';
+
+/** What a human wrote, understood or not. The message never repeats what was written: that may be a secret. A suggestion may. */
+export type Reading<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly message: string; readonly suggestion: string | undefined };
+
+export function misread(message: string, suggestion?: string): Reading<never> {
+  return { ok: false, message, suggestion };
+}
+
+export interface Notation<T> {
+  /** Completes "expected …": what it is, with examples. */
+  readonly expected: string;
+  /** The accepted forms as JSON Schema, for editors. They may accept a little more than `read` does, never less. */
+  readonly forms: readonly Readonly<Record<string, unknown>>[];
+  readonly read: (input: string | number) => Reading<T>;
+  /** The inverse of `read`: for every value that `read` returns, reading what is written gives it again. */
+  readonly write: (value: T) => string | number;
+}
+
+/** A value that is written as text (or, in YAML, as a bare number) and means something else: a codec between the two. */
+export function written<T>({ expected, forms, read, write }: Notation<T>) {
+  return z.codec(
+    z.union([z.string(), z.number()], { error: `expected ${expected}` }).meta({ anyOf: [...forms] }),
+    z.custom<T>(),
+    {
+      decode: (input, context) => {
+        const reading = read(input);
+        if (reading.ok) return reading.value;
+        const { message, suggestion } = reading;
+        context.issues.push({ code: 'custom', input, message, params: { suggestion } });
+        return z.NEVER;
+      },
+      encode: write,
+    },
+  );
+}

@@ -1,0 +1,225 @@
+/**
+ * Turns the crank: hands the script's steps to the gate and to an interpreter, and their answers back. The proxy and
+ * the simulator are interpreters; all they own is what `Effects` names. By callback throughout, never by `await`: an
+ * answer may come within the call that asked for it.
+ */
+import type { Answer, Script, Step } from './exchange.ts';
+import type { Listen } from './policy/events.ts';
+import type { Gate } from './policy/gate.ts';
+import type { Retry } from './policy/retry.ts';
+import type { Admission, Ticket } from './policy/ticket.ts';
+import type { Clock, Millis, Outcome, Verdict } from './policy/types.ts';
+
+/** What an interpreter does for an exchange. Each call but the last is answered by the method of `Drive` it names. */
+export interface Effects {
+  /** → `bodyRead`, or `gone` */
+  readBody(): void;
+  /** → `settled`. Called with no response in hand. */
+  send(attempt: number, timeout: Millis): void;
+  /** The client went away: no answer is wanted any more. */
+  cancelSend(): void;
+  /** The response in hand will not be forwarded. */
+  discard(): void;
+  /** → `woke` */
+  sleep(ms: Millis): void;
+  cancelSleep(): void;
+  /** Something may have changed in the gate: look at its `nextWake`. */
+  rearm(): void;
+  finish(verdict: Verdict): void;
+}
+
+type Phase = 'new' | 'body' | 'queued' | 'sending' | 'asleep' | 'done';
+
+export class Drive {
+  readonly ticket: Ticket;
+  /** Time spent in queues and asleep, for the log. */
+  queued: Millis = 0;
+  slept: Millis = 0;
+  readonly #script: Script;
+  readonly #gate: Gate;
+  readonly #effects: Effects;
+  readonly #clock: Clock;
+  readonly #listen: Listen;
+  #phase: Phase = 'new';
+  #phaseSince: Millis = 0;
+  #attempt = 0;
+  #holdsResponse = false;
+  /** Reserved, and not sent yet. */
+  #reserved: Retry | undefined;
+  /** Waits that would end after this are not begun: the proxy is going away. */
+  #drainBy: Millis = Number.POSITIVE_INFINITY;
+  #sleepUntil: Millis = 0;
+
+  constructor(parts: {
+    readonly script: Script;
+    readonly gate: Gate;
+    readonly ticket: Ticket;
+    readonly effects: Effects;
+    readonly clock: Clock;
+    readonly listen: Listen;
+  }) {
+    this.#script = parts.script;
+    this.#gate = parts.gate;
+    this.ticket = parts.ticket;
+    this.#effects = parts.effects;
+    this.#clock = parts.clock;
+    this.#listen = parts.listen;
+  }
+
+  get isDone(): boolean {
+    return this.#phase === 'done';
+  }
+
+  start(): void {
+    this.#follow(this.#script.next());
+  }
+
+  bodyRead(replayable: boolean): void {
+    if (this.#phase === 'body') this.#tell({ kind: 'body', replayable, at: this.#clock.now() });
+  }
+
+  /** A queued ticket was admitted or refused; wired to the ticket's `settle`. */
+  settle(admission: Admission, now: Millis): void {
+    if (this.#phase !== 'queued') return;
+    this.queued += now - this.#phaseSince;
+    this.#tell({ ...admission, at: now });
+  }
+
+  /** What the attempt came to: its head, or its failure. */
+  settled(outcome: Outcome): void {
+    if (this.#phase !== 'sending') return;
+    const now = this.#clock.now();
+    this.#holdsResponse = outcome.kind === 'response';
+    const code = outcome.kind === 'response' ? outcome.status : outcome.reason;
+    const { upstream } = this.ticket;
+    this.#listen({ type: 'attempt', upstream, attempt: this.#attempt, code, took: outcome.took });
+    this.#gate.head(this.ticket, outcome, now);
+    if (!this.#holdsResponse) this.#gate.end(this.ticket);
+    this.#tell({ kind: 'sent', outcome, at: now });
+  }
+
+  woke(): void {
+    if (this.#phase !== 'asleep') return;
+    const now = this.#clock.now();
+    this.slept += now - this.#phaseSince;
+    this.#tell({ kind: 'waited', at: now });
+  }
+
+  /** The client went away, or its request cannot be read to the end. */
+  gone(): void {
+    const now = this.#clock.now();
+    switch (this.#phase) {
+      case 'body':
+      case 'queued':
+        this.#gate.cancel(this.ticket, now);
+        break;
+      case 'sending': {
+        this.#effects.cancelSend();
+        const took = now - this.#phaseSince;
+        return this.settled({ kind: 'error', reason: 'aborted', sent: true, took });
+      }
+      case 'asleep':
+        this.#effects.cancelSleep();
+        break;
+      case 'new':
+      case 'done':
+        return;
+    }
+    this.#tell({ kind: 'gone', at: now });
+  }
+
+  /** The proxy goes away at `by`: a wait that would outlast it ends now, and none is begun. */
+  drain(by: Millis): void {
+    this.#drainBy = by;
+    if (this.#phase !== 'asleep' || this.#sleepUntil <= by) return;
+    this.#effects.cancelSleep();
+    this.#tell({ kind: 'draining', at: this.#clock.now() });
+  }
+
+  /** The forwarded response has ended, was cut, or leaves the number in flight because it goes on for long. */
+  ended(): void {
+    this.#gate.end(this.ticket);
+    this.#effects.rearm();
+  }
+
+  #tell(answer: Answer): void {
+    this.#follow(this.#script.next(answer));
+  }
+
+  #follow(result: IteratorResult<Step, Verdict>): void {
+    if (result.done === true) return this.#finish(result.value);
+    const step = result.value;
+    switch (step.do) {
+      case 'body':
+        this.#enter('body');
+        return this.#effects.readBody();
+      case 'admit':
+        return this.#admit(step.deadline);
+      case 'send':
+        return this.#send(step.attempt, step.timeout);
+      case 'reserve':
+        return this.#reserve(step.retry, step.deadline);
+      case 'wait':
+        return this.#wait(step.ms);
+    }
+  }
+
+  #admit(deadline: Millis): void {
+    const now = this.#enter('queued');
+    const admission = this.#gate.arrive(this.ticket, deadline, now);
+    this.#effects.rearm();
+    if (admission !== undefined) this.#tell({ ...admission, at: now });
+  }
+
+  #send(attempt: number, timeout: Millis): void {
+    const now = this.#enter('sending');
+    this.#attempt = attempt;
+    this.#reserved = undefined;
+    this.#gate.sent(this.ticket, now);
+    this.#effects.send(attempt, timeout);
+  }
+
+  #reserve(retry: Retry, deadline: Millis): void {
+    const now = this.#clock.now();
+    const why =
+      now + retry.delay > this.#drainBy ? 'deadline' : this.#gate.reserve(this.ticket, retry, deadline, now);
+    if (why !== undefined) return this.#tell({ kind: 'denied', why, at: now });
+    this.#reserved = retry;
+    const { reason, delay, source } = retry;
+    this.#listen({ type: 'retry', upstream: this.ticket.upstream, reason, delay, source });
+    this.#tell({ kind: 'reserved', at: now });
+  }
+
+  #wait(ms: Millis): void {
+    const now = this.#enter('asleep');
+    this.#sleepUntil = now + ms;
+    if (this.#holdsResponse) {
+      this.#holdsResponse = false;
+      this.#gate.end(this.ticket);
+      this.#effects.discard();
+    }
+    this.#effects.rearm();
+    this.#effects.sleep(ms);
+  }
+
+  #finish(verdict: Verdict): void {
+    this.#enter('done');
+    if (this.#reserved !== undefined) this.#gate.release(this.ticket, this.#reserved);
+    const { upstream } = this.ticket;
+    if (verdict.retryEnd !== undefined) this.#listen({ type: 'retry-end', upstream, outcome: verdict.retryEnd });
+    if (verdict.kind !== 'forward' && this.#holdsResponse) {
+      this.#holdsResponse = false;
+      this.#gate.end(this.ticket);
+      this.#effects.discard();
+    }
+    this.#gate.leave(this.ticket);
+    this.#effects.rearm();
+    this.#effects.finish(verdict);
+  }
+
+  #enter(phase: Phase): Millis {
+    this.#phase = phase;
+    this.#phaseSince = this.#clock.now();
+    return this.#phaseSince;
+  }
+}

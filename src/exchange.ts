@@ -1,0 +1,179 @@
+/**
+ * The life of a request, as one pure script. Two interpreters run it: the proxy over sockets, the simulator in virtual
+ * time. It asks for things with `yield` and is told what came of them; what is limited and counted, the gate decides.
+ *
+ *     body ─► admit ─► send ─► settled? ──yes──► forward
+ *              ▲  │              │ no
+ *         wait │  └─► refuse     ▼
+ *              └──────────── reserve ──no──► forward what is in hand, or say plainly what is known
+ *
+ * With `Expect: 100-continue` the body is read after admission, so that a refusal costs no upload.
+ */
+import type { Retry } from './policy/retry.ts';
+import { chooseRetry, mayHaveHappened } from './policy/retry.ts';
+import type { Millis, Outcome, Random, Refusal, RequestFacts, RetryEnd, RetryPolicy, Verdict } from './policy/types.ts';
+
+export type Step =
+  /** Read the request's body, as far as it can be kept for a replay. */
+  | { readonly do: 'body' }
+  /** Ask the gate for a token of every limit this request stands under. */
+  | { readonly do: 'admit'; readonly deadline: Millis }
+  | { readonly do: 'send'; readonly attempt: number; readonly timeout: Millis }
+  /** May this retry be begun? Answered at once, while the response is still in hand. */
+  | { readonly do: 'reserve'; readonly retry: Retry; readonly deadline: Millis }
+  /** Let go of what is in hand, and sleep. */
+  | { readonly do: 'wait'; readonly ms: Millis };
+
+/** Answers carry the time at which they came: the script has no clock. */
+export type Answer = BodyRead | Admitted | Refused | Sent | Reserved | Denied | Waited | Gone | Draining;
+
+export interface BodyRead {
+  readonly kind: 'body';
+  readonly replayable: boolean;
+  readonly at: Millis;
+}
+export interface Admitted {
+  readonly kind: 'admitted';
+  readonly at: Millis;
+}
+export interface Refused {
+  readonly kind: 'refused';
+  readonly why: Refusal;
+  readonly retryAfter: Millis;
+  readonly at: Millis;
+}
+export interface Sent {
+  readonly kind: 'sent';
+  readonly outcome: Outcome;
+  readonly at: Millis;
+}
+export interface Reserved {
+  readonly kind: 'reserved';
+  readonly at: Millis;
+}
+export interface Denied {
+  readonly kind: 'denied';
+  readonly why: RetryEnd;
+  readonly at: Millis;
+}
+export interface Waited {
+  readonly kind: 'waited';
+  readonly at: Millis;
+}
+/** The client went away. */
+export interface Gone {
+  readonly kind: 'gone';
+  readonly at: Millis;
+}
+/** The proxy goes away before this wait would end. */
+export interface Draining {
+  readonly kind: 'draining';
+  readonly at: Millis;
+}
+
+export type Script = Generator<Step, Verdict, Answer>;
+
+/** What the config says of a route. Immutable: an exchange keeps its plan to the end, whatever is reloaded meanwhile. */
+export interface Plan {
+  readonly retry: RetryPolicy;
+  /** Until the response head: queueing, attempts and waits together; not the client's upload. */
+  readonly timeout: Millis;
+  readonly perTryTimeout: Millis;
+}
+
+/** @param arrived when the request's head had been read */
+export function* exchange(request: RequestFacts, plan: Plan, random: Random, arrived: Millis): Script {
+  let attempts = 0;
+  let memory = 0;
+  /** An attempt of this write may have taken effect: from here on nothing is told as if it had not. */
+  let mayBeDone = false;
+  let retryEnd: RetryEnd | undefined;
+
+  let body: BodyRead | undefined;
+  let deadline = arrived + plan.timeout;
+  if (!request.expectsContinue) {
+    const read = yield { do: 'body' };
+    if (read.kind === 'gone') return gone(0);
+    body = expect('body', read);
+    deadline = read.at + plan.timeout;
+  }
+
+  for (;;) {
+    const admission = yield { do: 'admit', deadline };
+    if (admission.kind === 'gone') return gone(attempts);
+    if (admission.kind === 'refused') return refused(admission);
+
+    let sendAt = expect('admitted', admission).at;
+    if (body === undefined) {
+      const read = yield { do: 'body' };
+      if (read.kind === 'gone') return gone(attempts);
+      body = expect('body', read);
+      deadline += read.at - admission.at; // the deadline pauses while the client uploads
+      sendAt = read.at;
+    }
+
+    attempts += 1;
+    const timeout = Math.max(1, Math.min(plan.perTryTimeout, deadline - sendAt));
+    const { outcome } = expect('sent', yield { do: 'send', attempt: attempts, timeout });
+    if (outcome.kind === 'error' && outcome.reason === 'aborted') return gone(attempts);
+
+    const soFar = { attempts, replayable: body.replayable, memory };
+    const choice = chooseRetry(request, plan.retry, outcome, soFar, random);
+    if (choice.kind === 'settled') {
+      if (attempts > 1) retryEnd = 'success';
+      return settle(outcome);
+    }
+    if (choice.kind === 'stop') {
+      retryEnd = choice.why;
+      return settle(outcome);
+    }
+
+    const { retry } = choice;
+    const reservation = yield { do: 'reserve', retry, deadline };
+    if (reservation.kind === 'denied') {
+      retryEnd = reservation.why;
+      return settle(outcome);
+    }
+    expect('reserved', reservation);
+    memory = retry.memory;
+    mayBeDone ||= mayHaveHappened(request, outcome);
+
+    const wait = yield { do: 'wait', ms: retry.delay };
+    if (wait.kind === 'gone') return gone(attempts);
+    if (wait.kind === 'draining') return refused({ why: 'draining', retryAfter: 1000 });
+    expect('waited', wait);
+  }
+
+  /** The last word on an outcome that is not retried. */
+  function settle(outcome: Outcome): Verdict {
+    const unknown = mayBeDone || mayHaveHappened(request, outcome);
+    if (outcome.kind === 'error') {
+      return { kind: unknown ? 'unknown' : 'fail', reason: outcome.reason, attempts, retryEnd };
+    }
+    // 429 and 503 say "not processed", and speak of their own attempt only.
+    if (mayBeDone && (outcome.status === 429 || outcome.status === 503)) {
+      return { kind: 'unknown', reason: 'throttled', attempts, retryEnd };
+    }
+    return { kind: 'forward', unknown: unknown && outcome.status >= 500, attempts, retryEnd };
+  }
+
+  function refused({ why, retryAfter }: Pick<Refused, 'why' | 'retryAfter'>): Verdict {
+    if (attempts > 0) retryEnd = 'deadline';
+    if (mayBeDone) return { kind: 'unknown', reason: why, attempts, retryEnd };
+    return { kind: 'refuse', why, retryAfter, attempts, retryEnd };
+  }
+}
+
+function gone(attempts: number): Verdict {
+  return { kind: 'gone', attempts, retryEnd: attempts > 1 ? 'client_gone' : undefined };
+}
+
+/** An interpreter that answers a step with what does not fit it is at fault, and must not be believed. */
+function expect<K extends Answer['kind']>(kind: K, answer: Answer): Extract<Answer, { readonly kind: K }> {
+  if (!isKind(kind, answer)) throw new Error(`the exchange expected '${kind}' and was told '${answer.kind}'`);
+  return answer;
+}
+
+function isKind<K extends Answer['kind']>(kind: K, answer: Answer): answer is Extract<Answer, { readonly kind: K }> {
+  return answer.kind === kind;
+}

@@ -1,0 +1,30 @@
+import type { Logger } from 'pino';
+import type { Listen, TideEvent } from '../policy/events.ts';
+
+/**
+ * Writes a line for what changes and is rare: the state of an upstream's limit (`warn` when it is blocked, else `info`);
+ * at `debug` its cuts, and states and cuts of single clients and credentials, of which there may be thousands.
+ */
+export function logChanges(logger: Logger): Listen {
+  return (event) => {
+    if (event.type === 'limit-state') {
+      const { upstream, scope, from, to } = event;
+      logger[levelOf(event)]({ upstream, scope, from, to }, 'limit changed');
+    } else if (event.type === 'cut') {
+      const { upstream, scope, cause, from, to } = event;
+      // JSON has no Infinity: the rate of a limit that was open is left out.
+      logger.debug({ upstream, scope, cause, from: Number.isFinite(from) ? from : undefined, to }, 'rate cut');
+    } else if (event.type === 'client-state') {
+      const { upstream, client, from, to } = event;
+      logger.debug({ upstream, client, from, to }, 'client changed');
+    } else if (event.type === 'client-cut') {
+      const { upstream, client, allowance } = event;
+      logger.debug({ upstream, client, allowance }, 'client cut');
+    }
+  };
+}
+
+function levelOf({ scope, to }: Extract<TideEvent, { type: 'limit-state' }>): 'debug' | 'info' | 'warn' {
+  if (scope !== 'upstream') return 'debug';
+  return to === 'blocked' ? 'warn' : 'info';
+}

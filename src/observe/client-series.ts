@@ -1,0 +1,29 @@
+import type { ClientState, TideEvent } from '../policy/events.ts';
+import { CounterSet, type Series } from './series.ts';
+
+type EvictionCause = Extract<TideEvent, { type: 'client-evicted' }>['cause'];
+
+export const CLIENT_STATES: readonly ClientState[] = ['normal', 'held', 'backoff', 'cooldown', 'restoring'];
+const EVICTION_CAUSES: readonly EvictionCause[] = ['calm', 'troubled'];
+
+/** What is counted of all clients together: one client is never a label. */
+export class ClientSeries {
+  readonly cuts: Series = { labels: {}, value: 0 };
+  readonly evictions = new CounterSet<EvictionCause>((cause) => ({ cause }), EVICTION_CAUSES);
+  readonly #transitions = new CounterSet<number>((key) => ({
+    from: CLIENT_STATES[Math.floor(key / CLIENT_STATES.length)] ?? 'other',
+    to: CLIENT_STATES[key % CLIENT_STATES.length] ?? 'other',
+  }));
+
+  cut(): void {
+    this.cuts.value += 1;
+  }
+
+  changed(from: ClientState, to: ClientState): void {
+    this.#transitions.count(CLIENT_STATES.indexOf(from) * CLIENT_STATES.length + CLIENT_STATES.indexOf(to));
+  }
+
+  transitions(): Iterable<Series> {
+    return this.#transitions.values();
+  }
+}

@@ -1,0 +1,105 @@
+import type { ByName } from './by-name.ts';
+import type { ClientSeries } from './client-series.ts';
+import type { Family } from './exposition.ts';
+import type { RouteSeries } from './route-series.ts';
+import type { UpstreamSeries } from './upstream-series.ts';
+
+export interface Counted {
+  readonly routes: ByName<RouteSeries>;
+  readonly upstreams: ByName<UpstreamSeries>;
+  readonly clients: ClientSeries;
+}
+
+/** The metrics that events feed. */
+export function describeCounted({ routes, upstreams, clients }: Counted): Family[] {
+  return [
+    {
+      name: 'tidegate_requests_total',
+      help: "Requests that ended, by what the client was told: code is the status, or 'other' where the client had gone before a response; outcome 'unknown' is a write that may have happened.",
+      type: 'counter',
+      samples: () => routes.gather((route) => route.requests()),
+    },
+    histogram(
+      'tidegate_request_duration_seconds',
+      "From the arrival of a request to the end of its response, waits and retries included; code_class 'other' where the client had gone before a response.",
+      (name) => routes.gather((route) => route.durationSamples(name)),
+    ),
+    {
+      name: 'tidegate_requests_in_flight',
+      help: 'Requests that have arrived and not ended: queued, at the upstream, asleep before a retry, or being answered.',
+      type: 'gauge',
+      samples: () => routes.gather((route) => [route.inFlight]),
+    },
+    {
+      name: 'tidegate_upstream_attempts_total',
+      help: 'Sends to the upstream, by their number within the request and by status or error: connect, reset, timeout, aborted (the client went away).',
+      type: 'counter',
+      samples: () => upstreams.gather((upstream) => upstream.attempts.values()),
+    },
+    histogram(
+      'tidegate_upstream_attempt_duration_seconds',
+      "From sending to the response head, or to the error (code_class 'error').",
+      (name) => upstreams.gather((upstream) => upstream.attemptDurationSamples(name)),
+    ),
+    {
+      name: 'tidegate_upstream_throttled_total',
+      help: "Answers that throttled us, by the reason the upstream gives; 'unspecified' where it gives none, 'other' for all reasons after the first 32.",
+      type: 'counter',
+      samples: () => upstreams.gather((upstream) => upstream.throttled.values()),
+    },
+    {
+      name: 'tidegate_retries_total',
+      help: 'Retries begun, by what made the attempt before fail.',
+      type: 'counter',
+      samples: () => upstreams.gather((upstream) => upstream.retries.values()),
+    },
+    {
+      name: 'tidegate_retry_outcomes_total',
+      help: 'Requests that wished to be retried, by how that ended.',
+      type: 'counter',
+      samples: () => upstreams.gather((upstream) => upstream.retryEnds.values()),
+    },
+    histogram(
+      'tidegate_retry_backoff_seconds',
+      "Delays before retries, by what set them: our backoff, or the upstream's hint.",
+      (name) => upstreams.gather((upstream) => upstream.backoffSamples(name)),
+    ),
+    {
+      name: 'tidegate_ratelimit_decisions_total',
+      help: 'Answers of the limiter to requests and retries: passed at once, queued, or refused (at once, or after the queue).',
+      type: 'counter',
+      samples: () => upstreams.gather((upstream) => upstream.decisions.values()),
+    },
+    {
+      name: 'tidegate_ratelimit_cuts_total',
+      help: 'Times the rate of a limit was cut, by cause.',
+      type: 'counter',
+      samples: () => upstreams.gather((upstream) => upstream.cuts.values()),
+    },
+    histogram('tidegate_queue_wait_seconds', 'Time in the queue of requests that left it, admitted or not.', (name) =>
+      upstreams.gather((upstream) => upstream.queueWait.samples(name)),
+    ),
+    {
+      name: 'tidegate_client_cuts_total',
+      help: "Times a client's allowance was cut.",
+      type: 'counter',
+      samples: () => [clients.cuts],
+    },
+    {
+      name: 'tidegate_client_transitions_total',
+      help: 'Changes of state of clients.',
+      type: 'counter',
+      samples: () => clients.transitions(),
+    },
+    {
+      name: 'tidegate_client_evictions_total',
+      help: 'Clients forgotten to make room: calm ones lose nothing by it, troubled ones their backoff.',
+      type: 'counter',
+      samples: () => clients.evictions.values(),
+    },
+  ];
+}
+
+function histogram(name: string, help: string, samples: (name: string) => ReturnType<Family['samples']>): Family {
+  return { name, help, type: 'histogram', samples: () => samples(name) };
+}

@@ -1,0 +1,30 @@
+import { Gauge, type Registry } from 'prom-client';
+import type { Labels } from './series.ts';
+
+export interface Sample {
+  readonly labels: Labels;
+  readonly value: number;
+  /** Where it is not the metric's own: the parts of a histogram. */
+  readonly metricName?: string;
+}
+
+/** A metric whose samples are gathered when somebody scrapes, and cost nothing in between. */
+export interface Family {
+  readonly name: string;
+  readonly help: string;
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  readonly samples: () => Iterable<Sample>;
+}
+
+/**
+ * Shows families in a prom-client registry without prom-client's own counters, which hash their labels at every call
+ * (1.6 µs a request for three counters and a histogram, even on bound children).
+ */
+export function exposeFamilies(registry: Registry, families: Iterable<Family>): void {
+  for (const { name, help, type, samples } of families) {
+    // Of a metric the registry of prom-client 15.1.3 uses its name, which it changes for OpenMetrics, its type and get().
+    const metric = Object.assign(new Gauge({ name, help, registers: [registry] }), { name, type });
+    const get = () => Promise.resolve({ name: metric.name, help, type, aggregator: 'sum', values: [...samples()] });
+    Object.assign(metric, { get });
+  }
+}

@@ -1,0 +1,105 @@
+import type { GateView, LimitState } from '../policy/events.ts';
+import type { Millis } from '../policy/types.ts';
+import { CLIENT_STATES } from './client-series.ts';
+import type { Family, Sample } from './exposition.ts';
+import type { UpstreamSummary } from './gate-summary.ts';
+
+const LIMIT_STATES: readonly LimitState[] = ['open', 'backoff', 'cooldown', 'restoring', 'blocked'];
+
+/** The gate as one scrape sees it. */
+export interface Sight {
+  readonly view: GateView;
+  readonly upstreams: ReadonlyMap<string, UpstreamSummary>;
+  /** Milliseconds of the epoch at the origin of the monotonic clock. */
+  readonly origin: Millis;
+}
+
+/** The metrics read off the gate when somebody scrapes. `look` returns the same sight for all of one scrape. */
+export function describeGate(look: () => Sight): Family[] {
+  const perUpstream = (samples: (upstream: string, summary: UpstreamSummary, sight: Sight) => Sample[]) => () => {
+    const sight = look();
+    return [...sight.upstreams].flatMap(([upstream, summary]) => samples(upstream, summary, sight));
+  };
+
+  return [
+    {
+      name: 'tidegate_retry_budget_available_ratio',
+      help: 'Retry budget left, as a share of its burst.',
+      type: 'gauge',
+      samples: () => [...look().view.budgets].map(([upstream, value]) => ({ labels: { upstream }, value })),
+    },
+    {
+      name: 'tidegate_ratelimit_rate_requests_per_second',
+      help: 'Rate in force; +Inf while nothing limits. Of several limits of one scope (one for each client, say) the lowest.',
+      type: 'gauge',
+      samples: perUpstream((upstream, { tightest }) =>
+        [...tightest].map(([scope, limit]) => ({ labels: { upstream, scope }, value: limit.rate })),
+      ),
+    },
+    {
+      name: 'tidegate_ratelimit_ceiling_requests_per_second',
+      help: 'Highest rate that restoring heads for, of the limit whose rate is told; +Inf where none is known.',
+      type: 'gauge',
+      samples: perUpstream((upstream, { tightest }) =>
+        [...tightest].map(([scope, limit]) => ({ labels: { upstream, scope }, value: limit.ceiling })),
+      ),
+    },
+    {
+      name: 'tidegate_ratelimit_state',
+      help: '1 where at least one limit of the upstream is in this state, else 0.',
+      type: 'gauge',
+      samples: perUpstream((upstream, { states }) =>
+        LIMIT_STATES.map((state) => ({ labels: { upstream, state }, value: states.has(state) ? 1 : 0 })),
+      ),
+    },
+    {
+      name: 'tidegate_upstream_blocked_until_timestamp_seconds',
+      help: 'Until when nothing but a probe passes, in seconds of the epoch; of several limits the latest; 0 while none is blocked.',
+      type: 'gauge',
+      samples: perUpstream((upstream, { blockedUntil }, { origin }) => [
+        { labels: { upstream }, value: blockedUntil === undefined ? 0 : (origin + blockedUntil) / 1000 },
+      ]),
+    },
+    {
+      name: 'tidegate_upstream_quota_remaining_ratio',
+      help: 'What the upstream says is left of its quota; of several limits the least; absent while it says nothing.',
+      type: 'gauge',
+      samples: perUpstream((upstream, { quotaLeft }) =>
+        quotaLeft === undefined ? [] : [{ labels: { upstream }, value: quotaLeft }],
+      ),
+    },
+    {
+      name: 'tidegate_queue_depth',
+      help: 'Requests waiting for their turn.',
+      type: 'gauge',
+      samples: perUpstream((upstream, { queued }) => [{ labels: { upstream }, value: queued }]),
+    },
+    {
+      name: 'tidegate_clients_tracked',
+      help: 'Clients remembered.',
+      type: 'gauge',
+      samples: () => [{ labels: {}, value: look().view.clients.tracked }],
+    },
+    {
+      name: 'tidegate_clients_by_state',
+      help: 'Clients remembered, by state.',
+      type: 'gauge',
+      samples: () => {
+        const { byState } = look().view.clients;
+        return CLIENT_STATES.map((state) => ({ labels: { state }, value: byState[state] }));
+      },
+    },
+    {
+      name: 'tidegate_client_allowance_ratio',
+      help: 'Allowances of the clients remembered: the least and the mean; 1 where none is held back.',
+      type: 'gauge',
+      samples: () => {
+        const { min, mean } = look().view.clients.allowance;
+        return [
+          { labels: { stat: 'min' }, value: min },
+          { labels: { stat: 'mean' }, value: mean },
+        ];
+      },
+    },
+  ];
+}

@@ -1,0 +1,133 @@
+import { Registry } from 'prom-client';
+import type { GateView, Listen } from '../policy/events.ts';
+import type { Millis } from '../policy/types.ts';
+import { ByName } from './by-name.ts';
+import { ClientSeries } from './client-series.ts';
+import { describeCounted } from './event-families.ts';
+import { exposeFamilies } from './exposition.ts';
+import { describeGate, type Sight } from './gate-families.ts';
+import { summarizeGate } from './gate-summary.ts';
+import { exposeNodeMetrics } from './node-metrics.ts';
+import { RouteSeries } from './route-series.ts';
+import { UpstreamSeries } from './upstream-series.ts';
+
+export interface MetricsOptions {
+  /** Configured names, which have series from the start; others get theirs when first seen. */
+  readonly routes: Iterable<string>;
+  readonly upstreams: Iterable<string>;
+  /** Called once a scrape. */
+  readonly view: () => GateView;
+  /** The monotonic clock that `view` tells times of. */
+  readonly now: () => Millis;
+  /** Milliseconds of the epoch. */
+  readonly wallClock: () => Millis;
+  readonly replayBufferBytes: () => number;
+  readonly build: { readonly version: string };
+}
+
+export interface Metrics {
+  /** Counts an event, in some ten nanoseconds and without allocating. */
+  readonly listen: Listen;
+  /** All metrics of Tidegate and those of Node. */
+  readonly registry: Registry;
+}
+
+/** Counts what happens and shows it to Prometheus. The number of series is bounded by the configuration, whatever clients and upstreams send. */
+export function createMetrics(options: MetricsOptions): Metrics {
+  const routes = new ByName((name) => new RouteSeries(name), options.routes);
+  const upstreams = new ByName((name) => new UpstreamSeries(name), options.upstreams);
+  const clients = new ClientSeries();
+
+  const look = oncePerTurn((): Sight => {
+    const view = options.view();
+    const origin = options.wallClock() - options.now();
+    return { view, upstreams: summarizeGate(view, upstreams.names()), origin };
+  });
+
+  const registry = new Registry();
+  exposeFamilies(registry, [
+    ...describeCounted({ routes, upstreams, clients }),
+    ...describeGate(look),
+    {
+      name: 'tidegate_replay_buffer_bytes',
+      help: 'Request bodies held for a possible retry.',
+      type: 'gauge',
+      samples: () => [{ labels: {}, value: options.replayBufferBytes() }],
+    },
+    {
+      name: 'tidegate_build_info',
+      help: '1, labelled with the version that runs.',
+      type: 'gauge',
+      samples: () => [{ labels: { version: options.build.version }, value: 1 }],
+    },
+  ]);
+  exposeNodeMetrics(registry);
+
+  return { listen: countInto(routes, upstreams, clients), registry };
+}
+
+/** The events of every request come first: a switch over strings compares one after the other. */
+function countInto(routes: ByName<RouteSeries>, upstreams: ByName<UpstreamSeries>, clients: ClientSeries): Listen {
+  return (event) => {
+    switch (event.type) {
+      case 'arrived':
+        routes.get(event.route).arrived();
+        break;
+      case 'decision':
+        upstreams.get(event.upstream).decisions.count(event.decision);
+        break;
+      case 'attempt':
+        upstreams.get(event.upstream).attempted(event.attempt, event.code, event.took);
+        break;
+      case 'done':
+        routes.get(event.record.route).done(event.record);
+        break;
+      case 'dequeued':
+        upstreams.get(event.upstream).queueWait.observe(event.waited);
+        break;
+      case 'throttled':
+        upstreams.get(event.upstream).throttledFor(event.reason);
+        break;
+      case 'retry':
+        upstreams.get(event.upstream).retried(event.reason, event.source, event.delay);
+        break;
+      case 'retry-end':
+        upstreams.get(event.upstream).retryEnds.count(event.outcome);
+        break;
+      case 'cut':
+        upstreams.get(event.upstream).cuts.count(event.cause);
+        break;
+      case 'client-cut':
+        clients.cut();
+        break;
+      case 'client-state':
+        clients.changed(event.from, event.to);
+        break;
+      case 'client-evicted':
+        clients.evictions.count(event.cause);
+        break;
+      case 'limit-state':
+        // The state is a gauge: read when somebody scrapes.
+        break;
+      default:
+        event satisfies never;
+    }
+  };
+}
+
+/**
+ * Remembers a reading until the current turn ends. prom-client 15.1.3 asks all metrics within one turn of a scrape,
+ * so that all of them tell of the same moment and the gate is read once.
+ */
+function oncePerTurn<T>(read: () => T): () => T {
+  let reading: { readonly value: T } | undefined;
+  return () => {
+    if (reading === undefined) {
+      reading = { value: read() };
+      queueMicrotask(() => {
+        reading = undefined;
+      });
+    }
+    return reading.value;
+  };
+}

@@ -1,0 +1,74 @@
+import type { RequestOutcome, RequestRecord } from '../policy/events.ts';
+import { CODE_CLASSES, classOf, statusOrOther } from './codes.ts';
+import { Durations } from './durations.ts';
+import type { Sample } from './exposition.ts';
+import { CounterSet, type Series } from './series.ts';
+
+/** Methods with a label value of their own; the rest is `other`, so that a client cannot make series by inventing methods. */
+const METHODS = ['other', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+const METHOD_INDEX: ReadonlyMap<string, number> = new Map(METHODS.map((method, index) => [method, index]));
+const OUTCOMES: readonly RequestOutcome[] = [
+  'forwarded',
+  'recovered',
+  'refused',
+  'queue_timeout',
+  'upstream_error',
+  'unknown',
+  'client_gone',
+];
+
+/** What is counted of one route. */
+export class RouteSeries {
+  readonly inFlight: Series;
+  readonly #route: string;
+  readonly #requests: CounterSet<number>;
+  readonly #durations: (Durations | undefined)[] = [];
+
+  constructor(route: string) {
+    this.#route = route;
+    this.inFlight = { labels: { route }, value: 0 };
+    this.#requests = new CounterSet((key) => {
+      const { method, status, outcome } = unpack(key);
+      return { route, method, code: statusOrOther(status), outcome };
+    });
+  }
+
+  arrived(): void {
+    this.inFlight.value += 1;
+  }
+
+  done(record: RequestRecord): void {
+    this.inFlight.value -= 1;
+    this.#requests.count(pack(record));
+    const codeClass = classOf(record.status);
+    let durations = this.#durations[codeClass];
+    if (durations === undefined) {
+      durations = new Durations({ route: this.#route, code_class: CODE_CLASSES[codeClass] ?? 'other' });
+      this.#durations[codeClass] = durations;
+    }
+    durations.observe(record.took);
+  }
+
+  requests(): Iterable<Series> {
+    return this.#requests.values();
+  }
+
+  durationSamples(name: string): Sample[] {
+    return this.#durations.flatMap((durations) => durations?.samples(name) ?? []);
+  }
+}
+
+/** Method, status and outcome as one small integer: a key that needs no string to be built. */
+function pack({ method, status, outcome }: RequestRecord): number {
+  const told = classOf(status) === 0 ? 0 : status;
+  return (told * METHODS.length + (METHOD_INDEX.get(method) ?? 0)) * OUTCOMES.length + OUTCOMES.indexOf(outcome);
+}
+
+function unpack(key: number): { method: string; status: number; outcome: string } {
+  const rest = Math.floor(key / OUTCOMES.length);
+  return {
+    outcome: OUTCOMES[key % OUTCOMES.length] ?? 'other',
+    method: METHODS[rest % METHODS.length] ?? 'other',
+    status: Math.floor(rest / METHODS.length),
+  };
+}

@@ -1,0 +1,103 @@
+import type { CutCause, TideEvent } from '../policy/events.ts';
+import type { ErrorReason, Millis, RetryEnd, RetryReason } from '../policy/types.ts';
+import { CODE_CLASSES, classOf, statusOrOther } from './codes.ts';
+import { Durations } from './durations.ts';
+import type { Sample } from './exposition.ts';
+import { CounterSet } from './series.ts';
+
+type Decision = Extract<TideEvent, { type: 'decision' }>['decision'];
+type DelaySource = Extract<TideEvent, { type: 'retry' }>['source'];
+
+const ERROR_REASONS: readonly ErrorReason[] = ['connect', 'reset', 'timeout', 'aborted'];
+const ATTEMPTS = ['1', '2', '3', '4+'] as const;
+const DECISIONS: readonly Decision[] = ['passed', 'queued', 'refused'];
+const RETRY_REASONS: readonly RetryReason[] = ['status_5xx', 'status_429', 'connect', 'reset', 'timeout', 'lock'];
+const RETRY_ENDS: readonly RetryEnd[] = [
+  'success',
+  'attempts_exhausted',
+  'budget_exhausted',
+  'deadline',
+  'not_idempotent',
+  'body_too_large',
+  'retry_after_too_long',
+  'upstream_veto',
+  'client_gone',
+];
+const CUT_CAUSES: readonly CutCause[] = ['first', 'small', 'heavy', 'blocked', 'errors', 'quota'];
+/** The upstream chooses the words; beyond so many they are told as `other`. */
+const MAX_THROTTLE_REASONS = 32;
+/** Of attempts without a status, in the place after CODE_CLASSES. */
+const ERROR_CLASS = CODE_CLASSES.length;
+
+/** What is counted of one upstream. */
+export class UpstreamSeries {
+  readonly attempts: CounterSet<number>;
+  readonly throttled: CounterSet<string>;
+  readonly retries: CounterSet<RetryReason>;
+  readonly retryEnds: CounterSet<RetryEnd>;
+  readonly decisions: CounterSet<Decision>;
+  readonly cuts: CounterSet<CutCause>;
+  readonly queueWait: Durations;
+  readonly #backoffs: ReadonlyMap<DelaySource, Durations>;
+  readonly #attemptDurations: (Durations | undefined)[] = [];
+  readonly #upstream: string;
+
+  constructor(upstream: string) {
+    this.#upstream = upstream;
+    this.attempts = new CounterSet((key) => ({
+      upstream,
+      attempt: ATTEMPTS[key % ATTEMPTS.length] ?? '4+',
+      code: codeLabel(Math.floor(key / ATTEMPTS.length)),
+    }));
+    this.throttled = new CounterSet((reason) => ({ upstream, reason }));
+    this.retries = new CounterSet((reason) => ({ upstream, reason }), RETRY_REASONS);
+    this.retryEnds = new CounterSet((outcome) => ({ upstream, outcome }), RETRY_ENDS);
+    this.decisions = new CounterSet((decision) => ({ upstream, decision }), DECISIONS);
+    this.cuts = new CounterSet((cause) => ({ upstream, cause }), CUT_CAUSES);
+    this.queueWait = new Durations({ upstream });
+    this.#backoffs = new Map([
+      ['backoff', new Durations({ upstream, source: 'backoff' })],
+      ['hint', new Durations({ upstream, source: 'hint' })],
+    ]);
+  }
+
+  /** @param attempt ≥ 1. */
+  attempted(attempt: number, code: number | ErrorReason, took: Millis): void {
+    this.attempts.count(codeKey(code) * ATTEMPTS.length + Math.min(attempt, ATTEMPTS.length) - 1);
+    const codeClass = typeof code === 'number' ? classOf(code) : ERROR_CLASS;
+    let durations = this.#attemptDurations[codeClass];
+    if (durations === undefined) {
+      durations = new Durations({ upstream: this.#upstream, code_class: CODE_CLASSES[codeClass] ?? 'error' });
+      this.#attemptDurations[codeClass] = durations;
+    }
+    durations.observe(took);
+  }
+
+  throttledFor(reason: string): void {
+    const known = this.throttled.has(reason) || this.throttled.size < MAX_THROTTLE_REASONS;
+    this.throttled.count(known ? reason : 'other');
+  }
+
+  retried(reason: RetryReason, source: DelaySource, delay: Millis): void {
+    this.retries.count(reason);
+    this.#backoffs.get(source)?.observe(delay);
+  }
+
+  attemptDurationSamples(name: string): Sample[] {
+    return this.#attemptDurations.flatMap((durations) => durations?.samples(name) ?? []);
+  }
+
+  backoffSamples(name: string): Sample[] {
+    return [...this.#backoffs.values()].flatMap((durations) => durations.samples(name));
+  }
+}
+
+/** A status as itself; the errors below 100, where no status is; 0 for a status out of range. */
+function codeKey(code: number | ErrorReason): number {
+  if (typeof code !== 'number') return ERROR_REASONS.indexOf(code) + 1;
+  return classOf(code) === 0 ? 0 : code;
+}
+
+function codeLabel(key: number): string {
+  return ERROR_REASONS[key - 1] ?? statusOrOther(key);
+}

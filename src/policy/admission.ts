@@ -1,0 +1,52 @@
+import type { Limit } from './limit.ts';
+import type { Ticket } from './ticket.ts';
+import type { Millis } from './types.ts';
+
+export interface QueueSettings {
+  /** The longest a request waits for a token. */
+  readonly maxWait: Millis;
+  /** Requests that may wait at one limit. */
+  readonly maxDepth: number;
+}
+
+/** A client that has been queueing for longer than this is at its share already: it waits less, and is told sooner. */
+const STANDING: Millis = 1000;
+const STANDING_SHARE = 0.3;
+/** A client that comes back when it was told to is queued while its turn is at most this far ahead. */
+export const PROMISE: Millis = 1000;
+
+/** How long until every limit lets one request go; 0 when all do now. Infinity while a store is being asked. */
+export function delayOf(limits: readonly Limit[], now: Millis): Millis {
+  let delay = 0;
+  for (const limit of limits) delay = Math.max(delay, limit.meter.delay(now));
+  return delay;
+}
+
+/**
+ * How long a request arriving now would wait: the gate's own delay, then one turn for each request of its client before
+ * it, at the client's share of the rate. `weight` is scaled by the allowance already.
+ */
+export function estimateWait(ticket: Ticket, weight: number, now: Millis): Millis {
+  let wait = 0;
+  for (const limit of ticket.limits) {
+    const rate = limit.meter.rate(now);
+    const turns = turnsAhead(limit, ticket.slot, weight);
+    wait = Math.max(wait, finite(limit.meter.delay(now)) + (turns === 0 ? 0 : (1000 * turns) / rate));
+  }
+  return wait;
+}
+
+/** The longest this client may be kept waiting here. */
+export function patienceOf(limit: Limit, slot: number, settings: QueueSettings, now: Millis): Millis {
+  return limit.queue.waitingFor(slot, now) > STANDING ? STANDING_SHARE * settings.maxWait : settings.maxWait;
+}
+
+/** (own queue + 1) ÷ share requests go before it and with it; itself is not waited for. */
+function turnsAhead(limit: Limit, slot: number | undefined, weight: number): number {
+  if (limit.queue.size === 0 || slot === undefined) return 0;
+  return (limit.queue.backlog(slot) + 1) / limit.queue.share(slot, weight) - 1;
+}
+
+function finite(delay: Millis): Millis {
+  return delay === Number.POSITIVE_INFINITY ? 0 : delay;
+}

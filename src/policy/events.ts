@@ -1,0 +1,146 @@
+/**
+ * Everything that happens, as a union. The gate and the exchange tell it; metrics, logs, explanations and traces listen.
+ * Names of routes and upstreams are the configured ones; a client is told by its hashed identity, never by its key.
+ */
+import type { ErrorReason, Millis, PerSecond, Refusal, RetryEnd, RetryReason } from './types.ts';
+
+export type LimitState = 'open' | 'backoff' | 'cooldown' | 'restoring' | 'blocked';
+export type ClientState = 'normal' | 'held' | 'backoff' | 'cooldown' | 'restoring';
+export type Scope = 'upstream' | 'client' | 'credential';
+
+/** Why a rate was cut: the `cause` label of `tidegate_ratelimit_cuts_total`. */
+export type CutCause = 'first' | 'small' | 'heavy' | 'blocked' | 'errors' | 'quota';
+
+/** How a request ended for its client: the `outcome` label of `tidegate_requests_total`. */
+export type RequestOutcome =
+  | 'forwarded'
+  | 'recovered'
+  | 'refused'
+  | 'queue_timeout'
+  | 'upstream_error'
+  | 'unknown'
+  | 'client_gone';
+
+export type TideEvent =
+  /** A request came in and was routed. Its `done` follows, always. */
+  | { readonly type: 'arrived'; readonly route: string }
+  /** The gate's answer to an arrival (a retry's too): at once, after a queue, or no. */
+  | {
+      readonly type: 'decision';
+      readonly upstream: string;
+      readonly decision: 'passed' | 'queued' | 'refused';
+      readonly why: Refusal | undefined;
+    }
+  /** A queued request left the queue, admitted or not, after `waited`. */
+  | { readonly type: 'dequeued'; readonly upstream: string; readonly waited: Millis; readonly admitted: boolean }
+  /** One attempt's head, or its failure. `code` is the status, or the reason of the error. `attempt` counts from 1. */
+  | {
+      readonly type: 'attempt';
+      readonly upstream: string;
+      readonly attempt: number;
+      readonly code: number | ErrorReason;
+      readonly took: Millis;
+    }
+  /** The upstream said 429 (or what its preset calls throttled). `reason` is the upstream's word, or `unspecified`. */
+  | { readonly type: 'throttled'; readonly upstream: string; readonly reason: string }
+  /** A retry was begun: it sleeps `delay`, because of `reason`, by our back-off or by the upstream's hint. */
+  | {
+      readonly type: 'retry';
+      readonly upstream: string;
+      readonly reason: RetryReason;
+      readonly delay: Millis;
+      readonly source: 'backoff' | 'hint';
+    }
+  /** The wish to retry ended; at most once a request. */
+  | { readonly type: 'retry-end'; readonly upstream: string; readonly outcome: RetryEnd }
+  /** A limit's rate was cut. */
+  | {
+      readonly type: 'cut';
+      readonly upstream: string;
+      readonly scope: Scope;
+      readonly cause: CutCause;
+      readonly from: PerSecond;
+      readonly to: PerSecond;
+    }
+  | {
+      readonly type: 'limit-state';
+      readonly upstream: string;
+      readonly scope: Scope;
+      readonly from: LimitState;
+      readonly to: LimitState;
+    }
+  /** A client's allowance was cut to `allowance` in (0, 1]. */
+  | { readonly type: 'client-cut'; readonly upstream: string; readonly client: string; readonly allowance: number }
+  | {
+      readonly type: 'client-state';
+      readonly upstream: string;
+      readonly client: string;
+      readonly from: ClientState;
+      readonly to: ClientState;
+    }
+  /** A client was forgotten to make room. */
+  | { readonly type: 'client-evicted'; readonly cause: 'calm' | 'troubled' }
+  | { readonly type: 'done'; readonly record: RequestRecord };
+
+/** The story of one request, in a line. */
+export interface RequestRecord {
+  readonly id: string;
+  readonly route: string;
+  readonly upstream: string;
+  readonly method: string;
+  /** Path without its query: queries carry secrets. */
+  readonly path: string;
+  /** Hashed identity of the client. */
+  readonly client: string;
+  /** What the client was told; 0 when it had gone before a head. */
+  readonly status: number;
+  readonly outcome: RequestOutcome;
+  /** In a word, why it ended so: a Refusal, an ErrorReason, a RetryEnd; undefined when all went well. */
+  readonly reason: string | undefined;
+  readonly attempts: number;
+  /** Time spent in the queue, and asleep before retries. */
+  readonly queued: Millis;
+  readonly slept: Millis;
+  /** Arrival to the response head, and to the end of the response. */
+  readonly toHead: Millis;
+  readonly took: Millis;
+  /** Seconds told in Retry-After by us; undefined when none. */
+  readonly retryAfter: number | undefined;
+  /** The body was cut short after its head had gone out. */
+  readonly cut: boolean;
+}
+
+export type Listen = (event: TideEvent) => void;
+
+/** What a limit looks like from outside, for metrics, the page and `explain`. */
+export interface LimitView {
+  readonly upstream: string;
+  readonly scope: Scope;
+  /** Empty for scope upstream; else the hashed client or credential. */
+  readonly key: string;
+  readonly state: LimitState;
+  /** Infinity while open and unlimited. */
+  readonly rate: PerSecond;
+  readonly ceiling: PerSecond;
+  /** Monotonic time until which nothing but a probe passes; undefined when not blocked. */
+  readonly blockedUntil: Millis | undefined;
+  /** Quota left as a share of the whole, in [0, 1]; undefined when the upstream tells none. */
+  readonly quotaLeft: number | undefined;
+  readonly queued: number;
+  readonly inFlight: number;
+}
+
+export interface ClientsView {
+  readonly tracked: number;
+  readonly byState: Readonly<Record<ClientState, number>>;
+  /** Of the allowances of tracked clients; 1 and 1 when there are none. */
+  readonly allowance: { readonly min: number; readonly mean: number };
+}
+
+/** Read at scrape time; costs nothing between scrapes. Limits of scope client or credential are told in aggregate by metrics. */
+export interface GateView {
+  readonly limits: readonly LimitView[];
+  readonly clients: ClientsView;
+  /** Retry budget left as a share of its burst, by upstream. */
+  readonly budgets: ReadonlyMap<string, number>;
+}

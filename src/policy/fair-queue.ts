@@ -1,0 +1,123 @@
+import type { HeapItem } from './heap.ts';
+import { Heap } from './heap.ts';
+import type { Millis } from './types.ts';
+
+/** What waits in a queue. The links are the queue's. */
+export interface Waiter<W> {
+  flow: Flow<W> | undefined;
+  previous: W | undefined;
+  next: W | undefined;
+}
+
+/** The requests of one client in one queue, first come first served among themselves. */
+export interface Flow<W> extends HeapItem {
+  readonly key: number;
+  /** Virtual time at which its head will have been served. */
+  tag: number;
+  weight: number;
+  length: number;
+  /** Since when something of it has been waiting. */
+  readonly since: Millis;
+  head: W | undefined;
+  tail: W | undefined;
+}
+
+/**
+ * Weighted fair queueing, self-clocked: the smallest finish tag is served next, and virtual time is the tag of what was
+ * served last. A client that becomes active starts at virtual time, which its own last tag never exceeds: neither idling
+ * nor leaving and coming back gains anything. (Golestani, "A Self-Clocked Fair Queueing Scheme", INFOCOM 1994.)
+ * Work-conserving: what one does not use, the others get.
+ */
+export class FairQueue<W extends Waiter<W>> {
+  readonly #active = new Heap<Flow<W>>((a, b) => a.tag < b.tag);
+  readonly #flows = new Map<number, Flow<W>>();
+  #virtual = 0;
+  #size = 0;
+  #activeWeight = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Whether the client has anything waiting, and how much. */
+  backlog(key: number): number {
+    return this.#flows.get(key)?.length ?? 0;
+  }
+
+  /** For how long the client has had something waiting without a break; 0 when it has nothing. */
+  waitingFor(key: number, now: Millis): Millis {
+    const flow = this.#flows.get(key);
+    return flow === undefined ? 0 : now - flow.since;
+  }
+
+  /** The share of the rate that a client with this weight has while it waits, in (0, 1]. */
+  share(key: number, weight: number): number {
+    const flow = this.#flows.get(key);
+    const others = this.#activeWeight - (flow?.weight ?? 0);
+    return weight / (Math.max(0, others) + weight);
+  }
+
+  /** @param weight above 0; a change of it applies to the flow as a whole */
+  push(key: number, weight: number, waiter: W, now: Millis): void {
+    let flow = this.#flows.get(key);
+    if (flow === undefined) {
+      const tag = this.#virtual + 1 / weight;
+      flow = { key, tag, weight, length: 0, since: now, heapIndex: -1, head: undefined, tail: undefined };
+      this.#flows.set(key, flow);
+      this.#active.push(flow);
+      this.#activeWeight += weight;
+    } else {
+      this.#activeWeight += weight - flow.weight;
+      flow.weight = weight;
+    }
+    waiter.flow = flow;
+    waiter.previous = flow.tail;
+    waiter.next = undefined;
+    if (flow.tail === undefined) flow.head = waiter;
+    else flow.tail.next = waiter;
+    flow.tail = waiter;
+    flow.length += 1;
+    this.#size += 1;
+  }
+
+  /** Who is served next. */
+  peek(): W | undefined {
+    return this.#active.peek()?.head;
+  }
+
+  /** Takes out who is served next, and moves virtual time. */
+  shift(): W | undefined {
+    const flow = this.#active.peek();
+    const waiter = flow?.head;
+    if (flow === undefined || waiter === undefined) return undefined;
+    this.#virtual = flow.tag;
+    this.#unlink(flow, waiter);
+    if (flow.length > 0) {
+      flow.tag += 1 / flow.weight;
+      this.#active.update(flow);
+    }
+    return waiter;
+  }
+
+  /** Takes out one that will not be served: it costs its client no virtual time. */
+  remove(waiter: W): void {
+    if (waiter.flow !== undefined) this.#unlink(waiter.flow, waiter);
+  }
+
+  #unlink(flow: Flow<W>, waiter: W): void {
+    if (waiter.previous === undefined) flow.head = waiter.next;
+    else waiter.previous.next = waiter.next;
+    if (waiter.next === undefined) flow.tail = waiter.previous;
+    else waiter.next.previous = waiter.previous;
+    waiter.flow = undefined;
+    waiter.previous = undefined;
+    waiter.next = undefined;
+    flow.length -= 1;
+    this.#size -= 1;
+    if (flow.length > 0) return;
+    // An idle flow's tag is never ahead of virtual time, so nothing is lost by forgetting it.
+    this.#flows.delete(flow.key);
+    this.#active.remove(flow);
+    this.#activeWeight = this.#size === 0 ? 0 : this.#activeWeight - flow.weight; // no drift from fractions
+  }
+}

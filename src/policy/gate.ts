@@ -1,0 +1,304 @@
+import type { Activity } from './activity.ts';
+import type { QueueSettings } from './admission.ts';
+import { delayOf, estimateWait, patienceOf, PROMISE } from './admission.ts';
+import type { RetryBudget } from './budget.ts';
+import type { ClientSlot, ClientStore } from './client.ts';
+import { FLOOD } from './client.ts';
+import type { GateView, LimitView, Listen } from './events.ts';
+import { Heap } from './heap.ts';
+import { learn } from './learn.ts';
+import type { Limit, LimitRef } from './limit.ts';
+import type { Retry } from './retry.ts';
+import type { Admission, Ticket } from './ticket.ts';
+import type { Millis, Outcome, Refusal, RetryEnd } from './types.ts';
+
+/** What the gate keeps for one upstream. */
+export interface Upstream {
+  readonly name: string;
+  readonly queue: QueueSettings;
+  readonly budget: RetryBudget;
+  readonly activity: Activity;
+}
+
+/** Who remembers upstreams, limits and clients. Bounded. */
+export interface Store {
+  readonly clients: ClientStore;
+  upstream(name: string): Upstream;
+  upstreams(): Iterable<Upstream>;
+  /** The limit, if it exists: those of a client or credential are made when they are first felt. */
+  find(ref: LimitRef): Limit | undefined;
+  make(ref: LimitRef): Limit;
+  limits(): Iterable<Limit>;
+}
+
+/**
+ * The one object that decides and counts. It owns limits, queues, clients and budgets, is fed by events that each carry
+ * their time, and answers at once or, for a queued ticket, by `ticket.settle`. The proxy and the simulator run the same.
+ *
+ *     arrive ─► admitted │ refused │ queued … settle        sent ─► head ─► end        leave
+ */
+export class Gate {
+  readonly #store: Store;
+  readonly #listen: Listen;
+  readonly #expiries = new Heap<Ticket>((a, b) => a.expiresAt < b.expiresAt);
+  readonly #wakes = new Heap<Limit>((a, b) => a.wakeAt < b.wakeAt);
+
+  constructor(store: Store, listen: Listen) {
+    this.#store = store;
+    this.#listen = listen;
+  }
+
+  /** Asks for admission. Undefined: the ticket waits, and will be settled. */
+  arrive(ticket: Ticket, deadline: Millis, now: Millis): Admission | undefined {
+    const { clients } = this.#store;
+    const upstream = this.#store.upstream(ticket.upstream);
+    const slot = this.#enter(ticket, upstream, now);
+    ticket.limits = this.#resolve(ticket.refs);
+
+    const held = clients.heldUntil(slot) - now;
+    if (held > 0) return this.#refuse(ticket, slot, 'held', held, now);
+    const limit = ticket.limits.at(-1);
+    if (limit === undefined) return this.#admit(ticket, now);
+
+    for (const each of ticket.limits) this.#advance(each, now);
+    if (limit.queue.size === 0 && delayOf(ticket.limits, now) === 0) return this.#admit(ticket, now);
+
+    const weight = ticket.weight * clients.allowance(slot, now);
+    const wait = estimateWait(ticket, weight, now);
+    const keepsPromise = Math.abs(now - clients.promised(slot)) <= PROMISE;
+    const patience = patienceOf(limit, slot, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
+    if (wait > Math.min(patience, deadline - now)) {
+      return this.#refuse(ticket, slot, blockedBy(limit, now) ?? 'over_share', wait, now);
+    }
+    if (limit.queue.size >= upstream.queue.maxDepth) return this.#refuse(ticket, slot, 'queue_full', wait, now);
+
+    ticket.queuedAt = now;
+    ticket.expiresAt = Math.min(deadline, now + Math.max(patience, wait));
+    this.#expiries.push(ticket);
+    limit.queue.push(slot, weight, ticket, now);
+    this.#schedule(limit, now);
+    this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'queued', why: undefined });
+    return undefined;
+  }
+
+  /** An attempt leaves for the upstream. */
+  sent(ticket: Ticket, now: Millis): void {
+    ticket.sentAt = now;
+    ticket.counted = ticket.limits;
+    for (const limit of ticket.limits) {
+      limit.inFlight += 1;
+      limit.meter.sent(now);
+    }
+  }
+
+  /** The head of its response, or its failure. Everything that can be learned is learned here. */
+  head(ticket: Ticket, outcome: Outcome, now: Millis): void {
+    const upstream = this.#store.upstream(ticket.upstream);
+    learn({ ticket, upstream, store: this.#store, listen: this.#listen }, outcome, now);
+    ticket.probes = [];
+    for (const limit of ticket.limits) this.#pump(limit, now);
+  }
+
+  /** The attempt holds no place at the upstream any more: its body has ended, was cut, or goes on for long. */
+  end(ticket: Ticket): void {
+    for (const limit of ticket.counted) limit.inFlight -= 1;
+    ticket.counted = [];
+  }
+
+  /** Admitted or queued, and will not be sent: gives back what it holds. */
+  cancel(ticket: Ticket, now: Millis): void {
+    for (const limit of ticket.probes) limit.meter.abandonProbe();
+    ticket.probes = [];
+    if (ticket.flow === undefined) return;
+    this.#dequeue(ticket);
+    this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: false });
+  }
+
+  /** The exchange is over; its client may be forgotten. */
+  leave(ticket: Ticket): void {
+    if (ticket.slot !== undefined) this.#store.clients.leave(ticket.slot);
+    ticket.slot = undefined;
+  }
+
+  /** Whether a retry may be begun, or why not. Takes its budget token if so: retries asleep count. */
+  reserve(ticket: Ticket, retry: Retry, deadline: Millis, now: Millis): RetryEnd | undefined {
+    const upstream = this.#store.upstream(ticket.upstream);
+    const { clients } = this.#store;
+    ticket.limits = this.#resolve(ticket.refs);
+    const slot = ticket.slot;
+    if (slot === undefined || clients.heldUntil(slot) > now + retry.delay) return 'deadline';
+    const queued = estimateWait(ticket, ticket.weight * clients.allowance(slot, now), now) - retry.delay;
+    if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
+    if (retry.charged && !upstream.budget.spend()) return 'budget_exhausted';
+    return undefined;
+  }
+
+  /** A reserved retry was not sent after all. */
+  release(ticket: Ticket, retry: Retry): void {
+    if (retry.charged) this.#store.upstream(ticket.upstream).budget.refund();
+  }
+
+  /** Tokens of a lease have come. */
+  supply(limit: Limit, tokens: number, epoch: number, now: Millis): void {
+    limit.meter.supply(tokens, epoch, now);
+    this.#pump(limit, now);
+  }
+
+  /** When `wake` has something to do; undefined when nobody waits. */
+  nextWake(): Millis | undefined {
+    const expiry = this.#expiries.peek()?.expiresAt;
+    const wake = this.#wakes.peek()?.wakeAt;
+    if (expiry === undefined) return wake;
+    return wake === undefined ? expiry : Math.min(expiry, wake);
+  }
+
+  wake(now: Millis): void {
+    for (let limit = this.#wakes.peek(); limit !== undefined && limit.wakeAt <= now; limit = this.#wakes.peek()) {
+      this.#pump(limit, now);
+    }
+    for (let late = this.#expiries.peek(); late !== undefined && late.expiresAt <= now; late = this.#expiries.peek()) {
+      this.#expire(late, now);
+    }
+  }
+
+  view(now: Millis): GateView {
+    const limits: LimitView[] = [];
+    for (const limit of this.#store.limits()) {
+      this.#advance(limit, now);
+      limits.push(limit.view(now));
+    }
+    const budgets = new Map<string, number>();
+    for (const { name, budget } of this.#store.upstreams()) budgets.set(name, budget.left);
+    return { limits, clients: this.#store.clients.view(now), budgets };
+  }
+
+  #enter(ticket: Ticket, upstream: Upstream, now: Millis): ClientSlot {
+    if (ticket.slot !== undefined) return ticket.slot; // a retry: no new demand
+    const { clients } = this.#store;
+    const slot = clients.enter(`${ticket.upstream}\0${ticket.client}`, now);
+    upstream.activity.note(now, clients.previousArrival(slot), ticket.weight);
+    ticket.slot = slot;
+    return slot;
+  }
+
+  #resolve(refs: readonly LimitRef[]): Limit[] {
+    const limits: Limit[] = [];
+    for (const ref of refs) {
+      const limit = this.#store.find(ref);
+      if (limit !== undefined) limits.push(limit);
+    }
+    return limits;
+  }
+
+  #admit(ticket: Ticket, now: Millis): Admission {
+    this.#take(ticket, now);
+    this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'passed', why: undefined });
+    return ADMITTED;
+  }
+
+  #take(ticket: Ticket, now: Millis): void {
+    for (const limit of ticket.limits) if (limit.meter.take(now)) ticket.probes.push(limit);
+    if (ticket.slot !== undefined) this.#store.clients.admitted(ticket.slot, now);
+  }
+
+  #refuse(ticket: Ticket, slot: ClientSlot, why: Refusal, wait: Millis, now: Millis): Admission {
+    this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'refused', why });
+    return { kind: 'refused', why, retryAfter: this.#hint(ticket, slot, why, wait, now) };
+  }
+
+  /** When the refused may come back: a slot of its own, so that the refused do not return all at once. */
+  #hint(ticket: Ticket, slot: ClientSlot, why: Refusal, wait: Millis, now: Millis): Millis {
+    const limit = ticket.limits.at(-1);
+    if (why === 'held' || limit === undefined) return wait;
+    const { clients } = this.#store;
+    const rate = limit.meter.rate(now);
+    const active = this.#store.upstream(ticket.upstream).activity.weight(now, ticket.weight);
+    const share = (rate * ticket.weight) / active;
+    const cutTo = why === 'blocked' ? undefined : clients.refused(slot, share, now);
+    if (cutTo !== undefined) {
+      const client = ticket.client;
+      this.#listen({ type: 'client-cut', upstream: ticket.upstream, client, allowance: cutTo });
+    }
+    const allowance = clients.allowance(slot, now);
+    // One that floods is told its own turn, and does not push everybody else's further away.
+    const floods = clients.demand(slot, now) > FLOOD * share;
+    const at = floods
+      ? Math.max(now + wait, clients.promised(slot)) + 1000 / (rate * limit.queue.share(slot, ticket.weight * allowance))
+      : limit.reserveSlot(now, wait);
+    const bounded = Math.min(at, now + Math.max(wait, 30_000));
+    clients.promise(slot, bounded);
+    return bounded - now;
+  }
+
+  /** Serves the queue as far as tokens go. */
+  #pump(limit: Limit, now: Millis): void {
+    this.#advance(limit, now);
+    for (let ticket = limit.queue.peek(); ticket !== undefined; ticket = limit.queue.peek()) {
+      if (ticket.expiresAt <= now) {
+        this.#expire(ticket, now);
+        continue;
+      }
+      if (this.#isHeld(ticket, now)) {
+        this.#expire(ticket, now);
+        continue;
+      }
+      if (delayOf(ticket.limits, now) > 0) break;
+      limit.queue.shift();
+      this.#expiries.remove(ticket);
+      this.#take(ticket, now);
+      this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: true });
+      ticket.settle(ADMITTED, now);
+    }
+    this.#schedule(limit, now);
+  }
+
+  #schedule(limit: Limit, now: Millis): void {
+    const ticket = limit.queue.peek();
+    this.#wakes.remove(limit);
+    if (ticket === undefined) return;
+    const delay = delayOf(ticket.limits, now);
+    if (delay === Number.POSITIVE_INFINITY) return; // supply will come
+    limit.wakeAt = now + delay;
+    this.#wakes.push(limit);
+  }
+
+  #expire(ticket: Ticket, now: Millis): void {
+    const { slot } = ticket;
+    const limit = ticket.limits.at(-1);
+    this.#dequeue(ticket);
+    this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: false });
+    if (slot === undefined || limit === undefined) return;
+    const weight = ticket.weight * this.#store.clients.allowance(slot, now);
+    const wait = estimateWait(ticket, weight, now);
+    const held = this.#store.clients.heldUntil(slot) - now;
+    const why = held > 0 ? 'held' : (blockedBy(limit, now) ?? 'queue_timeout');
+    const retryAfter = this.#hint(ticket, slot, why, Math.max(wait, held), now);
+    ticket.settle({ kind: 'refused', why, retryAfter }, now);
+  }
+
+  /** The upstream asked this client to wait after the ticket had been queued: never earlier than it asked. */
+  #isHeld({ slot }: Ticket, now: Millis): boolean {
+    return slot !== undefined && this.#store.clients.heldUntil(slot) > now;
+  }
+
+  #dequeue(ticket: Ticket): void {
+    ticket.limits.at(-1)?.queue.remove(ticket);
+    this.#expiries.remove(ticket);
+  }
+
+  #advance(limit: Limit, now: Millis): void {
+    limit.meter.advance(now, limit.queue.size > 0);
+    if (limit.told === limit.meter.phase) return;
+    const { upstream, scope } = limit.ref;
+    this.#listen({ type: 'limit-state', upstream, scope, from: limit.told, to: limit.meter.phase });
+    limit.told = limit.meter.phase;
+  }
+}
+
+const ADMITTED: Admission = { kind: 'admitted' };
+
+/** A limit of the client's own that is stopped holds that client; one that all share is an upstream that is blocked. */
+function blockedBy(limit: Limit, now: Millis): Refusal | undefined {
+  if (!limit.isBlocked(now)) return undefined;
+  return limit.ref.scope === 'upstream' ? 'blocked' : 'held';
+}

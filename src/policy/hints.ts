@@ -1,0 +1,192 @@
+/**
+ * What an upstream's answer says about pacing, in one normal form. Hints beat learning, so they are read with
+ * suspicion: what is absurd, negative or unparsable is taken for unsaid, and what is said twice for its stricter half.
+ */
+import { parseHttpDate } from './hints/http-date.ts';
+import { larger, MAX_HINT, parseDecimal, plausibleDelay } from './hints/numbers.ts';
+import {
+  boundStop,
+  emptyTally,
+  noteLimit,
+  noteRemaining,
+  noteReset,
+  noteResetAfter,
+  readBucket,
+  readRateLimit,
+  type Tally,
+  tallyToQuota,
+  tighter,
+} from './hints/quota.ts';
+import { heedsRetryAfter, readRetryAfter } from './hints/retry-after.ts';
+import { type Hints, type Millis, NO_HINTS, type Quota } from './types.ts';
+
+export { formatRetryAfter } from './hints/format-retry-after.ts';
+export { MAX_HINT } from './hints/numbers.ts';
+
+/** What has been read of one answer so far. */
+interface Reading {
+  readonly status: number;
+  /** Epoch ms by the answer's own Date, so that the upstream's clock may be wrong; by ours where it tells none. */
+  readonly sentAt: () => Millis;
+  retryAfter: Millis | undefined;
+  verdict: 'retry' | 'never' | undefined;
+  reason: string | undefined;
+  envoy: boolean;
+  /** RateLimit and RateLimit-Policy; repeated fields make one list (RFC 9651 §3.1). */
+  rateLimit: string;
+  policies: string;
+  readonly standard: Tally;
+  readonly vendor: Tally;
+  bucket: Quota | undefined;
+}
+
+type ReadField = (reading: Reading, value: string) => void;
+
+/** A word fit for a log line and a metric's label. */
+const REASON = /^[ \t]*([\w.:-]{1,64})[ \t]*$/;
+
+/** Every field that is read, by its name in lower case. */
+const FIELDS: ReadonlyMap<string, ReadField> = new Map(
+  Object.entries<ReadField>({
+    'retry-after': (r, value) => noteRetryAfter(r, readRetryAfter(value, r.sentAt)),
+    'retry-after-ms': (r, value) => noteRetryAfter(r, parseDecimal(value)),
+    'grpc-retry-pushback-ms': readPushback,
+    'stripe-should-retry': readShouldRetry,
+    'stripe-rate-limited-reason': (r, value) => {
+      r.reason ??= REASON.exec(value)?.[1];
+    },
+    'x-envoy-ratelimited': (r) => {
+      r.envoy = true;
+    },
+    ratelimit: (r, value) => {
+      r.rateLimit = join(r.rateLimit, value);
+    },
+    'ratelimit-policy': (r, value) => {
+      r.policies = join(r.policies, value);
+    },
+    'ratelimit-limit': (r, value) => noteLimit(r.standard, value),
+    'ratelimit-remaining': (r, value) => noteRemaining(r.standard, value),
+    'ratelimit-reset': (r, value) => noteReset(r.standard, value, r.sentAt),
+    'x-ratelimit-limit': (r, value) => noteLimit(r.vendor, value),
+    'x-ratelimit-remaining': (r, value) => noteRemaining(r.vendor, value),
+    'x-ratelimit-reset': (r, value) => noteReset(r.vendor, value, r.sentAt),
+    'x-ratelimit-reset-after': (r, value) => noteResetAfter(r.vendor, value),
+    'x-shopify-shop-api-call-limit': (r, value) => {
+      r.bucket = tighter(r.bucket, readBucket(value));
+    },
+  }),
+);
+
+/**
+ * For each length of name, the first letters that a field of that length may have, one bit a letter. Nearly every
+ * header of nearly every answer ends here, at the price of two loads and a shift.
+ */
+const FIRST_LETTERS = new Int32Array(1 + Math.max(...Array.from(FIELDS.keys(), (name) => name.length)));
+for (const name of FIELDS.keys()) FIRST_LETTERS[name.length] = (FIRST_LETTERS[name.length] ?? 0) | letterBit(name);
+
+/** The low five bits of a letter are the same in both cases. */
+function letterBit(name: string): number {
+  return 1 << (name.charCodeAt(0) & 31);
+}
+
+function findField(name: string): ReadField | undefined {
+  if (((FIRST_LETTERS[name.length] ?? 0) & letterBit(name)) === 0) return undefined;
+  return FIELDS.get(name.toLowerCase());
+}
+
+/**
+ * What the head of an answer says about pacing. Retry-After counts on the statuses of `heedsRetryAfter`, a quota on
+ * all. `retryAfter` is within [0, MAX_HINT], so is a spent quota's `resetIn`; with something left `resetIn` is the time
+ * told, as is `window`: both at most 31 days. `remaining` is a whole number, `limit` one ≥ 1. Never throws, whatever
+ * the bytes.
+ * @param headers names and values in turn, as received: any case, duplicates possible
+ * @param wallClock epoch ms by our clock; used only where the answer has no usable Date of its own
+ * @returns NO_HINTS itself when nothing usable was said
+ */
+export function readHints(status: number, headers: readonly string[], wallClock: Millis): Hints {
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    if (findField(headers[i] ?? '') !== undefined) return readFrom(i, status, headers, wallClock);
+  }
+  return NO_HINTS;
+}
+
+function readFrom(start: number, status: number, headers: readonly string[], wallClock: Millis): Hints {
+  let sentAt: Millis | undefined;
+  const reading: Reading = {
+    status,
+    sentAt: () => (sentAt ??= readDate(headers, wallClock)),
+    retryAfter: undefined,
+    verdict: undefined,
+    reason: undefined,
+    envoy: false,
+    rateLimit: '',
+    policies: '',
+    standard: emptyTally(),
+    vendor: emptyTally(),
+    bucket: undefined,
+  };
+  for (let i = start; i + 1 < headers.length; i += 2) {
+    findField(headers[i] ?? '')?.(reading, headers[i + 1] ?? '');
+  }
+  return conclude(reading);
+}
+
+function conclude(reading: Reading): Hints {
+  const { retryAfter, verdict } = reading;
+  const reason = reading.reason ?? (reading.envoy ? 'envoy' : undefined);
+  // Stripe's word for a limit on one object, say the updates of one PaymentIntent.
+  const lock = reading.reason?.toLowerCase() === 'resource-specific';
+  const spent = reading.status === 429 && retryAfter === undefined && !lock;
+
+  let quota = reading.rateLimit === '' ? undefined : readRateLimit(reading.rateLimit, reading.policies);
+  quota = tighter(quota, tallyToQuota(reading.standard, spent));
+  quota = tighter(quota, tallyToQuota(reading.vendor, spent));
+  quota = tighter(quota, reading.bucket);
+
+  if (retryAfter === undefined && verdict === undefined && reason === undefined && quota === undefined) return NO_HINTS;
+  return {
+    retryAfter: retryAfter === undefined ? undefined : Math.min(retryAfter, MAX_HINT),
+    quota: quota === undefined ? undefined : boundStop(quota),
+    verdict,
+    reason,
+    lock,
+  };
+}
+
+function noteRetryAfter(reading: Reading, delay: Millis | undefined): void {
+  if (delay === undefined || !heedsRetryAfter(reading.status)) return;
+  reading.retryAfter = larger(reading.retryAfter, plausibleDelay(delay));
+}
+
+const WHOLE = /^[ \t]*\d+[ \t]*$/;
+
+/**
+ * gRPC's pushback (gRFC A6): a delay in whole ms; anything else, a negative one above all, means "do not retry". A
+ * delay says when a retry may go, not that one is wanted: the status decides that, so it gives no verdict.
+ */
+function readPushback(reading: Reading, value: string): void {
+  const delay = WHOLE.test(value) ? plausibleDelay(Number(value)) : undefined;
+  if (delay === undefined) reading.verdict = 'never';
+  else reading.retryAfter = larger(reading.retryAfter, delay);
+}
+
+/** A veto outweighs leave, in whatever order they come. */
+function readShouldRetry(reading: Reading, value: string): void {
+  const word = value.trim().toLowerCase();
+  if (word === 'false') reading.verdict = 'never';
+  else if (word === 'true') reading.verdict ??= 'retry';
+}
+
+function readDate(headers: readonly string[], wallClock: Millis): Millis {
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? '';
+    if (name.length !== 4 || name.toLowerCase() !== 'date') continue;
+    const date = parseHttpDate((headers[i + 1] ?? '').trim(), wallClock);
+    if (date !== undefined) return date;
+  }
+  return wallClock;
+}
+
+function join(list: string, more: string): string {
+  return list === '' ? more : `${list}, ${more}`;
+}

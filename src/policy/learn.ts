@@ -1,0 +1,88 @@
+import type { Store, Upstream } from './gate.ts';
+import type { CutCause, Listen } from './events.ts';
+import type { Limit } from './limit.ts';
+import type { Ticket } from './ticket.ts';
+import type { Hints, Millis, Outcome } from './types.ts';
+
+interface Lesson {
+  readonly ticket: Ticket;
+  readonly upstream: Upstream;
+  readonly store: Store;
+  readonly listen: Listen;
+}
+
+/**
+ * What one outcome teaches: a 429 is about a rate, 502 to 504 and broken connections are about the upstream's health,
+ * everything else is an answer. A 500 is an answer too: a fault of one operation says nothing of capacity. An object
+ * lock says nothing of either, and neither does a client that went away.
+ */
+export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
+  const { ticket, upstream } = lesson;
+  if (outcome.kind === 'error') {
+    if (outcome.reason === 'aborted') return abandonProbes(ticket);
+    return fail(lesson, undefined, now);
+  }
+  const { status, hints } = outcome;
+  if (hints.quota !== undefined) lesson.ticket.limits.at(-1)?.meter.noteQuota(hints.quota, now);
+  if (status === 429 && !hints.lock) return reject(lesson, hints, now);
+  if (status === 502 || status === 503 || status === 504) return fail(lesson, hints.retryAfter, now);
+  for (const limit of ticket.limits) limit.meter.accepted(ticket.sentAt, now);
+  if (status < 500) upstream.budget.earn();
+}
+
+/** A 429 goes to the innermost limit; one that was never felt before is made now, with what the client sent as its past. */
+function reject(lesson: Lesson, hints: Hints, now: Millis): void {
+  const { ticket, upstream, store, listen } = lesson;
+  listen({ type: 'throttled', upstream: ticket.upstream, reason: hints.reason ?? 'unspecified' });
+  const { slot } = ticket;
+  const limit = ticket.limits.at(-1) ?? firstFelt(lesson, now);
+  if (limit === undefined || slot === undefined) return;
+
+  const rejection = {
+    sentAt: ticket.sentAt,
+    retryAfter: hints.retryAfter,
+    activeClients: limit.ref.scope === 'upstream' ? upstream.activity.clients(now) : 1,
+  };
+  const from = limit.meter.rate(now);
+  const cause = limit.meter.rejected(rejection, now);
+  if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
+  for (const outer of ticket.limits) if (outer !== limit) outer.meter.accepted(ticket.sentAt, now);
+
+  if (hints.retryAfter === undefined || hints.retryAfter === 0) return;
+  const until = now + hints.retryAfter;
+  // Under a shared limit it is meant for who asked; others are told by their own answers. A limit of one's own stops.
+  if (limit.ref.scope === 'upstream') store.clients.hold(slot, until, now);
+  else limit.meter.stop(until);
+}
+
+function firstFelt({ ticket, store }: Lesson, now: Millis): Limit | undefined {
+  const ref = ticket.refs.at(-1);
+  if (ref === undefined || ticket.slot === undefined) return undefined;
+  const limit = store.make(ref);
+  limit.meter.remember(store.clients.demand(ticket.slot, now), now);
+  return limit;
+}
+
+function fail(lesson: Lesson, retryAfter: Millis | undefined, now: Millis): void {
+  const { ticket } = lesson;
+  for (const limit of ticket.limits) {
+    const from = limit.meter.rate(now);
+    const cause = limit.meter.failed(ticket.sentAt, now, retryAfter);
+    if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
+  }
+}
+
+function abandonProbes(ticket: Ticket): void {
+  for (const limit of ticket.probes) limit.meter.abandonProbe();
+}
+
+function tellCut(
+  { ticket, listen }: Lesson,
+  limit: Limit,
+  cause: CutCause,
+  from: number,
+  now: Millis,
+): void {
+  const { scope } = limit.ref;
+  listen({ type: 'cut', upstream: ticket.upstream, scope, cause, from, to: limit.meter.rate(now) });
+}

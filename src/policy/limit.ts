@@ -1,0 +1,68 @@
+import type { LimitState, LimitView, Scope } from './events.ts';
+import { FairQueue } from './fair-queue.ts';
+import type { HeapItem } from './heap.ts';
+import type { Meter } from './meter.ts';
+import type { Ticket } from './ticket.ts';
+import type { Millis } from './types.ts';
+
+/** Which limit: an upstream's own, or that of one client or credential at it. */
+export interface LimitRef {
+  readonly upstream: string;
+  readonly scope: Scope;
+  /** Empty for scope upstream; else a hash. */
+  readonly key: string;
+}
+
+/** The furthest ahead that a client is told to come back for a rate we have learned; what the upstream asks may be longer. */
+const LONGEST_PROMISE: Millis = 30_000;
+
+/** One limit: its tokens, who waits for them, and when those who were refused may come back. */
+export class Limit implements HeapItem {
+  readonly ref: LimitRef;
+  readonly meter: Meter;
+  readonly queue = new FairQueue<Ticket>();
+  /** When its queue is worth another look; owned by the gate, like its place among the others. */
+  wakeAt: Millis = Number.POSITIVE_INFINITY;
+  heapIndex = -1;
+  inFlight = 0;
+  /** The state last told to listeners. */
+  told: LimitState;
+  #slot: Millis = Number.NEGATIVE_INFINITY;
+
+  constructor(ref: LimitRef, meter: Meter) {
+    this.ref = ref;
+    this.meter = meter;
+    this.told = meter.phase;
+  }
+
+  /**
+   * When a refused client should come back: the refused are given one slot after another, so that they return at the
+   * rate that will be free instead of all at once. `wait` is what it would have had to wait now.
+   */
+  reserveSlot(now: Millis, wait: Millis): Millis {
+    const rate = this.meter.rate(now);
+    const next = Math.max(this.#slot, now + wait) + 1000 / rate;
+    this.#slot = Math.min(next, now + Math.max(wait, LONGEST_PROMISE));
+    return this.#slot;
+  }
+
+  /** Nothing passes but a probe, or nothing at all. */
+  isBlocked(now: Millis): boolean {
+    return this.meter.phase === 'blocked' || (this.meter.blockedUntil ?? now) > now;
+  }
+
+  view(now: Millis): LimitView {
+    const { meter } = this;
+    const blocked = this.isBlocked(now);
+    return {
+      ...this.ref,
+      state: blocked ? 'blocked' : meter.phase,
+      rate: meter.rate(now),
+      ceiling: meter.ceiling,
+      blockedUntil: blocked ? meter.blockedUntil : undefined,
+      quotaLeft: meter.quotaLeft,
+      queued: this.queue.size,
+      inFlight: this.inFlight,
+    };
+  }
+}

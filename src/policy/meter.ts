@@ -1,0 +1,122 @@
+import type { CutCause, LimitState } from './events.ts';
+import { Pacer } from './pacer.ts';
+import { QuotaPace } from './quota.ts';
+import type { Rejection } from './rate.ts';
+import { AdaptiveRate } from './rate.ts';
+import type { RateSettings } from './rate/state.ts';
+import type { Millis, PerSecond, Quota, Random } from './types.ts';
+
+/**
+ * The tokens of one limit: what a store gives the gate. The memory store answers from its own adaptive rate, at once.
+ * A shared store answers from a lease in hand; without one, `delay` is Infinity and tokens come later through `supply`.
+ */
+export interface Meter {
+  readonly phase: LimitState;
+  readonly ceiling: PerSecond;
+  readonly blockedUntil: Millis | undefined;
+  readonly quotaLeft: number | undefined;
+  rate(now: Millis): PerSecond;
+  /** How long until a token may be taken: 0 now, Infinity when it has been asked for. Takes nothing. */
+  delay(now: Millis): Millis;
+  /** Takes a token; only when `delay` is 0. Returns whether this request is the probe of a blocked limit. */
+  take(now: Millis): boolean;
+  /** The probe was not sent after all. */
+  abandonProbe(): void;
+  /** Tokens of a lease; for meters that lease. */
+  supply(tokens: number, epoch: number, now: Millis): void;
+  remember(accepted: PerSecond, now: Millis): void;
+  sent(now: Millis): void;
+  accepted(sentAt: Millis, now: Millis): void;
+  rejected(rejection: Rejection, now: Millis): CutCause | undefined;
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined): CutCause | undefined;
+  noteQuota(quota: Quota, now: Millis): void;
+  /** Nothing leaves before this. */
+  stop(until: Millis): void;
+  advance(now: Millis, queued: boolean): void;
+}
+
+/** A meter of our own: the adaptive rate, bounded by the quota the upstream tells, spaced by the pacer. */
+export class LocalMeter implements Meter {
+  readonly #rate: AdaptiveRate;
+  readonly #pacer = new Pacer();
+  readonly #quota = new QuotaPace();
+
+  constructor(settings: RateSettings, random: Random) {
+    this.#rate = new AdaptiveRate(settings, random);
+  }
+
+  get phase(): LimitState {
+    return this.#rate.phase;
+  }
+
+  get ceiling(): PerSecond {
+    return this.#rate.ceiling;
+  }
+
+  get blockedUntil(): Millis | undefined {
+    const { blockedUntil } = this.#rate;
+    const { stopUntil } = this.#quota;
+    if (blockedUntil === undefined) return Number.isFinite(stopUntil) ? stopUntil : undefined;
+    return Math.max(blockedUntil, stopUntil);
+  }
+
+  get quotaLeft(): number | undefined {
+    return this.#quota.left;
+  }
+
+  rate(now: Millis): PerSecond {
+    return Math.min(this.#rate.rate, this.#quota.rate(now));
+  }
+
+  delay(now: Millis): Millis {
+    const stopped = Math.max(this.#quota.delay(now), this.#rate.delay(now));
+    // A probe is not paced: it is the only one out.
+    return this.#rate.phase === 'blocked' ? stopped : Math.max(stopped, this.#pacer.delay(now, this.rate(now)));
+  }
+
+  take(now: Millis): boolean {
+    this.#rate.admit(now);
+    this.#pacer.take(now, this.rate(now));
+    return this.#rate.phase === 'blocked';
+  }
+
+  abandonProbe(): void {
+    this.#rate.abandon();
+  }
+
+  supply(): void {
+    // This meter leases nothing.
+  }
+
+  remember(accepted: PerSecond, now: Millis): void {
+    this.#rate.remember(accepted, now);
+  }
+
+  sent(now: Millis): void {
+    this.#rate.sent(now);
+  }
+
+  accepted(sentAt: Millis, now: Millis): void {
+    this.#rate.accepted(sentAt, now);
+  }
+
+  rejected(rejection: Rejection, now: Millis): CutCause | undefined {
+    return this.#rate.rejected(rejection, now);
+  }
+
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined): CutCause | undefined {
+    return this.#rate.failed(sentAt, now, retryAfter);
+  }
+
+  noteQuota(quota: Quota, now: Millis): void {
+    this.#quota.note(quota, now);
+  }
+
+  stop(until: Millis): void {
+    this.#quota.stop(until);
+  }
+
+  advance(now: Millis, queued: boolean): void {
+    this.#rate.advance(now, queued);
+  }
+}

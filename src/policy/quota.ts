@@ -1,0 +1,55 @@
+import type { Millis, PerSecond, Quota } from './types.ts';
+
+/** While more than this share of a quota is left, it is not rationed: a burst is what a quota is for. */
+const RATIONED_BELOW = 0.5;
+
+/** What the upstream itself tells of its quota. A hint beats learning: an empty quota is a hard stop until its reset. */
+export class QuotaPace {
+  #stopUntil = Number.NEGATIVE_INFINITY;
+  #freshUntil = Number.NEGATIVE_INFINITY;
+  #rate: PerSecond = Number.POSITIVE_INFINITY;
+  #left: number | undefined;
+
+  note(quota: Quota, now: Millis): void {
+    const { remaining, limit, resetIn } = quota;
+    this.#left = limit === undefined || limit === 0 ? undefined : Math.min(1, remaining / limit);
+    if (resetIn === undefined) return;
+    this.#freshUntil = now + resetIn;
+    if (remaining === 0) this.#stopUntil = now + resetIn;
+    this.#rate = ration(quota, resetIn, this.#left);
+  }
+
+  /** Nothing leaves before this, whoever asked for it. */
+  stop(until: Millis): void {
+    this.#stopUntil = Math.max(this.#stopUntil, until);
+  }
+
+  /** How long until the stop ends; 0 when there is none. */
+  delay(now: Millis): Millis {
+    return Math.max(0, this.#stopUntil - now);
+  }
+
+  /** What the quota allows; Infinity where nothing is known, or what was known is over. */
+  rate(now: Millis): PerSecond {
+    return now < this.#freshUntil ? this.#rate : Number.POSITIVE_INFINITY;
+  }
+
+  get left(): number | undefined {
+    return this.#left;
+  }
+
+  get stopUntil(): Millis {
+    return this.#stopUntil;
+  }
+}
+
+/** Pace at max(quota ÷ window, remaining ÷ time left), once half of it is gone. */
+function ration(quota: Quota, resetIn: Millis, left: number | undefined): PerSecond {
+  if (resetIn === 0 || quota.remaining === 0) return Number.POSITIVE_INFINITY;
+  if (left === undefined || left > RATIONED_BELOW) return Number.POSITIVE_INFINITY;
+  const even =
+    quota.limit !== undefined && quota.window !== undefined && quota.window > 0
+      ? (1000 * quota.limit) / quota.window
+      : 0;
+  return Math.max(even, (1000 * quota.remaining) / resetIn);
+}

@@ -1,0 +1,231 @@
+import type { CutCause, LimitState } from './events.ts';
+import { SendAccount } from './rate/account.ts';
+import type { Blockade } from './rate/block.ts';
+import { ErrorAccount, planProbe, probeDelay, REJECTED_IN_ROW } from './rate/block.ts';
+import { cutAgain, cutFirst, isSameEpoch, noteCost, settleCut } from './rate/cut.ts';
+import { grow, isApplicationLimited, isCalm } from './rate/grow.ts';
+import type { RateSettings, RateState } from './rate/state.ts';
+import { clamp, FAST_GROWTH, makeRateState } from './rate/state.ts';
+import type { Millis, PerSecond, Random } from './types.ts';
+
+/** A longer gap says that we slept (a closed laptop, a paused container), not that the upstream was calm. */
+const LONGEST_STEP: Millis = 1000;
+/** A probe without an answer for this long is lost, and another may go. */
+const PROBE_PATIENCE: Millis = 30_000;
+/** With little seen before the upstream broke, come back to at least this. */
+const LEAST_GOOD_RATE: PerSecond = 5;
+
+export interface Rejection {
+  /** When the rejected request was sent. */
+  readonly sentAt: Millis;
+  readonly retryAfter: Millis | undefined;
+  /** Among how many clients its Retry-After is shared: it holds only one of them. */
+  readonly activeClients: number;
+}
+
+/**
+ * The adaptive rate of one limit: feels for it, remembers where it was, backs off and comes back slowly.
+ *
+ *     open ─429─► backoff ─accepted─► cooldown ─hold over─► restoring ─long calm─► open
+ *        any ─nothing gets through─► blocked ─probe accepted─► cooldown, or restoring
+ *
+ * Pure: fed by events, each with its time. It decides a rate; the pacer spaces requests by it.
+ */
+export class AdaptiveRate {
+  readonly #settings: RateSettings;
+  readonly #random: Random;
+  readonly #state: RateState;
+  readonly #recent = new SendAccount(50, 24);
+  readonly #errors = new ErrorAccount();
+  readonly #long = new SendAccount(1000, 128);
+  #block: Blockade | undefined;
+  #advancedAt = Number.NEGATIVE_INFINITY;
+  /** After errors on an open limit: open again when this has passed. */
+  #reopenAt: Millis | undefined;
+
+  constructor(settings: RateSettings, random: Random) {
+    this.#settings = settings;
+    this.#random = random;
+    this.#state = makeRateState(settings);
+  }
+
+  get phase(): LimitState {
+    return this.#state.phase;
+  }
+
+  /** Infinity while open and unbounded. While blocked: what it is expected to come back to. */
+  get rate(): PerSecond {
+    return this.#state.rate;
+  }
+
+  get ceiling(): PerSecond {
+    return this.#state.ceiling;
+  }
+
+  /** Until when nothing but a probe passes. */
+  get blockedUntil(): Millis | undefined {
+    return this.#block?.probeAt;
+  }
+
+  /** How long the blockade keeps a request from leaving: 0 when there is none, or when this request may be the probe. */
+  delay(now: Millis): Millis {
+    return this.#block === undefined ? 0 : probeDelay(this.#block, now);
+  }
+
+  /** To be called when `delay` was 0 and the request is let go: while blocked, it is the probe. */
+  admit(now: Millis): void {
+    if (this.#block !== undefined) this.#block.probeLostAt = now + PROBE_PATIENCE;
+  }
+
+  /** An admitted request was not sent after all: if it was the probe, another may go. */
+  abandon(): void {
+    if (this.#block !== undefined) this.#block.probeLostAt = undefined;
+  }
+
+  /** What a limit that is made at its first rejection has to know of the time before: requests accepted a second. */
+  remember(accepted: PerSecond, now: Millis): void {
+    this.#recent.preload(now, accepted);
+    this.#long.preload(now, accepted);
+  }
+
+  sent(now: Millis): void {
+    this.#recent.sent(now);
+    this.#long.sent(now);
+    this.#state.cycleSent += 1;
+  }
+
+  /** An answer that is neither a rejection nor a sign of a broken upstream. */
+  accepted(sentAt: Millis, now: Millis): void {
+    const state = this.#state;
+    const rtt = now - sentAt;
+    state.smoothedRtt = state.smoothedRtt === 0 ? rtt : state.smoothedRtt + (rtt - state.smoothedRtt) / 8; // RFC 6298
+    state.rejectedInRow = 0;
+    this.#errors.note(now, false);
+    if (this.#block !== undefined) {
+      if (sentAt >= this.#block.since) this.#unblock(this.#block, now);
+    } else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
+      state.phase = 'cooldown';
+    }
+  }
+
+  /** A 429 that speaks of this limit. Returns the cause if it was cut. */
+  rejected({ sentAt, retryAfter, activeClients }: Rejection, now: Millis): CutCause | undefined {
+    const state = this.#state;
+    this.#recent.rejected(sentAt);
+    this.#long.rejected(sentAt);
+    if (sentAt >= state.cutAt) state.cycleRejected += 1;
+    state.lastRejectedAt = now;
+    state.rejectedInRow += 1;
+    if (retryAfter !== undefined) noteCost(state, retryAfter / 1000 / Math.max(1, activeClients));
+
+    if (this.#block !== undefined) {
+      this.#failProbe(this.#block, sentAt, now, retryAfter);
+      return undefined;
+    }
+    const cause = this.#cut(sentAt, now);
+    if (state.rejectedInRow >= REJECTED_IN_ROW) {
+      this.#enterBlock('rejections', now, retryAfter);
+      return 'blocked';
+    }
+    return cause;
+  }
+
+  /** No answer, or one that says that the upstream is broken. Returns the cause if nothing is let through any more. */
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined): CutCause | undefined {
+    this.#errors.note(now, true);
+    if (this.#block !== undefined) {
+      this.#failProbe(this.#block, sentAt, now, retryAfter);
+      return undefined;
+    }
+    if (!this.#errors.isAlarming(now)) return undefined;
+    this.#enterBlock('errors', now, retryAfter);
+    return 'errors';
+  }
+
+  /** Moves on with time. `queued`: whether requests wait for this limit. */
+  advance(now: Millis, queued: boolean): void {
+    const state = this.#state;
+    const elapsed = clamp(now - this.#advancedAt, 0, LONGEST_STEP);
+    this.#advancedAt = now;
+    if (state.phase === 'cooldown' && now >= state.holdUntil) state.phase = 'restoring';
+    if (state.phase !== 'restoring') return;
+    if (this.#reopenAt !== undefined && now >= this.#reopenAt) return this.#open();
+    if (queued || !isApplicationLimited(state, this.#recent, now)) {
+      grow(state, this.#settings, this.#recent, now, elapsed);
+    } else if (isCalm(state, now) && this.#settings.initialRate === undefined) {
+      this.#open();
+    }
+  }
+
+  #cut(sentAt: Millis, now: Millis): CutCause | undefined {
+    const state = this.#state;
+    if (state.phase !== 'open' && isSameEpoch(state, sentAt)) return undefined;
+    this.#reopenAt = undefined;
+    if (state.phase === 'open') {
+      settleCut(state, this.#settings, cutFirst(state, this.#recent, now), now, this.#random);
+      return 'first';
+    }
+    const { rate, cause } = cutAgain(state, this.#long, now);
+    settleCut(state, this.#settings, rate, now, this.#random);
+    return cause;
+  }
+
+  #open(): void {
+    const state = this.#state;
+    this.#reopenAt = undefined;
+    state.phase = 'open';
+    state.rate = this.#settings.maxRate;
+    state.ceiling = this.#settings.maxRate;
+    state.confidence = 0;
+    state.cost = 0;
+  }
+
+  #enterBlock(cause: Blockade['cause'], now: Millis, retryAfter: Millis | undefined): void {
+    const state = this.#state;
+    const wasOpen = state.phase === 'open' || this.#reopenAt !== undefined;
+    const seen = Math.max(LEAST_GOOD_RATE, this.#long.acceptedRate(now, 10_000));
+    const goodRate = Math.min(state.rate, seen);
+    if (!Number.isFinite(state.rate)) state.rate = goodRate;
+    this.#block = {
+      since: now,
+      cause,
+      goodRate,
+      wasOpen,
+      probes: 0,
+      probeAt: now,
+      probeLostAt: undefined,
+    };
+    state.phase = 'blocked';
+    planProbe(this.#block, now, retryAfter, this.#random);
+  }
+
+  /** An answer to what had left before the blockade tells nothing new. */
+  #failProbe(block: Blockade, sentAt: Millis, now: Millis, retryAfter: Millis | undefined): void {
+    if (sentAt < block.since) return;
+    block.probes += 1;
+    planProbe(block, now, retryAfter, this.#random);
+  }
+
+  /** After rejections: what was accepted over a span that outweighs the blackout. After errors: half of what was good. */
+  #unblock(block: Blockade, now: Millis): void {
+    const state = this.#state;
+    const blackout = now - block.since;
+    this.#block = undefined;
+    this.#errors.clear();
+    if (block.cause === 'rejections') {
+      noteCost(state, blackout / 1000);
+      const span = clamp(10 * blackout, 1000, this.#long.span);
+      const accepted = Math.max(this.#settings.minRate, this.#long.acceptedRate(now, span));
+      state.ceiling = Math.min(accepted, this.#settings.maxRate);
+      settleCut(state, this.#settings, 0.95 * accepted, now, this.#random);
+      state.phase = 'cooldown';
+      return;
+    }
+    state.ceiling = Math.min(block.goodRate, this.#settings.maxRate);
+    settleCut(state, this.#settings, block.goodRate / 2, now, this.#random);
+    state.growFor = FAST_GROWTH;
+    state.phase = 'restoring';
+    if (block.wasOpen && this.#settings.initialRate === undefined) this.#reopenAt = now + FAST_GROWTH;
+  }
+}
+

@@ -1,0 +1,89 @@
+import type { Millis, PerSecond } from '../types.ts';
+
+/**
+ * What was sent and what of it was rejected, in buckets by *send* time: a rejection speaks of the moment its request
+ * left, not of the moment the answer came. A ring of `count` buckets of `width` each; older sends are forgotten.
+ */
+export class SendAccount {
+  readonly #width: Millis;
+  readonly #sent: Float32Array;
+  readonly #rejected: Float32Array;
+  /** The number of the newest bucket, counted from the clock's origin. */
+  #newest = Number.NEGATIVE_INFINITY;
+
+  constructor(width: Millis, count: number) {
+    this.#width = width;
+    this.#sent = new Float32Array(count);
+    this.#rejected = new Float32Array(count);
+  }
+
+  /** The longest span it can speak of. */
+  get span(): Millis {
+    return this.#width * (this.#sent.length - 1);
+  }
+
+  sent(now: Millis): void {
+    const number = this.#turn(now);
+    add(this.#sent, this.#index(number), 1);
+  }
+
+  /** As if `rate` had been sent for the second before `now`. */
+  preload(now: Millis, rate: PerSecond): void {
+    const last = this.#turn(now);
+    const buckets = Math.max(1, Math.round(1000 / this.#width));
+    for (let number = last - buckets + 1; number <= last; number += 1) {
+      add(this.#sent, this.#index(number), rate / buckets);
+    }
+  }
+
+  rejected(sentAt: Millis): void {
+    const number = Math.floor(sentAt / this.#width);
+    if (this.#holds(number)) add(this.#rejected, this.#index(number), 1);
+  }
+
+  sentRate(now: Millis, over: Millis): PerSecond {
+    return (this.#sum(this.#sent, now, over) * 1000) / over;
+  }
+
+  /** Sent and not rejected (so far), over the span that ends now. */
+  acceptedRate(now: Millis, over: Millis): PerSecond {
+    return ((this.#sum(this.#sent, now, over) - this.#sum(this.#rejected, now, over)) * 1000) / over;
+  }
+
+  #sum(counts: Float32Array, now: Millis, over: Millis): number {
+    let sum = 0;
+    const first = Math.floor((now - over) / this.#width) + 1;
+    for (let number = Math.min(this.#newest, Math.floor(now / this.#width)); number >= first; number -= 1) {
+      if (!this.#holds(number)) break;
+      sum += counts[this.#index(number)] ?? 0;
+    }
+    return sum;
+  }
+
+  /** Moves on to the bucket of `now`, and empties those that were skipped. */
+  #turn(now: Millis): number {
+    const number = Math.floor(now / this.#width);
+    if (number > this.#newest) {
+      const first = Math.max(this.#newest + 1, number - this.#sent.length + 1);
+      for (let skipped = first; skipped <= number; skipped += 1) {
+        this.#sent[this.#index(skipped)] = 0;
+        this.#rejected[this.#index(skipped)] = 0;
+      }
+      this.#newest = number;
+    }
+    return number;
+  }
+
+  #holds(number: number): boolean {
+    return number <= this.#newest && number > this.#newest - this.#sent.length;
+  }
+
+  #index(number: number): number {
+    const length = this.#sent.length;
+    return ((number % length) + length) % length;
+  }
+}
+
+function add(counts: Float32Array, index: number, amount: number): void {
+  counts[index] = (counts[index] ?? 0) + amount;
+}

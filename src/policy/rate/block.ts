@@ -1,0 +1,78 @@
+import type { Millis, PerSecond, Random } from '../types.ts';
+import { PACING_TOLERANCE } from '../pacer.ts';
+
+/** Rejections in a row, none accepted between, after which nothing is believed to get through. */
+export const REJECTED_IN_ROW = 4;
+const ERRORS = 8;
+const ERROR_SPAN: Millis = 2000;
+const ERROR_SHARE = 0.5;
+const PROBE_BASE: Millis = 50;
+const PROBE_CAP: Millis = 5000;
+
+/** Nothing gets through: one probe at a time, ever more rarely, until one is accepted. */
+export interface Blockade {
+  readonly since: Millis;
+  readonly cause: 'rejections' | 'errors';
+  /** What passed before, requests a second; what it comes back to. */
+  readonly goodRate: PerSecond;
+  /** Whether no limit had been felt before: then none is assumed afterwards. */
+  readonly wasOpen: boolean;
+  /** Failed probes. */
+  probes: number;
+  probeAt: Millis;
+  /** When the probe that is out counts as lost; undefined when none is out. */
+  probeLostAt: Millis | undefined;
+}
+
+/** How long until a probe may leave, 0 when one is due. */
+export function probeDelay(block: Blockade, now: Millis): Millis {
+  const at = block.probeLostAt ?? block.probeAt;
+  return Math.max(0, at - now);
+}
+
+/** 50 ms · 2ⁿ · U(0.75, 1.25), at most 5 s; what the upstream asks for comes first. */
+export function planProbe(block: Blockade, now: Millis, retryAfter: Millis | undefined, random: Random): void {
+  const own = Math.min(PROBE_CAP, PROBE_BASE * 2 ** Math.min(block.probes, 16)) * (0.75 + 0.5 * random());
+  const asked = retryAfter === undefined ? 0 : retryAfter + PACING_TOLERANCE;
+  block.probeAt = Math.max(block.probeAt, now + Math.max(own, asked));
+  block.probeLostAt = undefined;
+}
+
+/** A sliding count of failures: connections refused and broken, timeouts, 502 to 504. */
+export class ErrorAccount {
+  #windowStart = Number.NEGATIVE_INFINITY;
+  #errors = 0;
+  #answers = 0;
+  #previousErrors = 0;
+  #previousAnswers = 0;
+
+  note(now: Millis, failed: boolean): void {
+    this.#roll(now);
+    this.#answers += 1;
+    if (failed) this.#errors += 1;
+  }
+
+  /** At least 8 errors, and at least half of all answers, in the last one to two windows of a second. */
+  isAlarming(now: Millis): boolean {
+    this.#roll(now);
+    const errors = this.#errors + this.#previousErrors;
+    const answers = this.#answers + this.#previousAnswers;
+    return errors >= ERRORS && errors >= ERROR_SHARE * answers;
+  }
+
+  clear(): void {
+    this.#windowStart = Number.NEGATIVE_INFINITY;
+    this.#roll(0);
+  }
+
+  #roll(now: Millis): void {
+    const width = ERROR_SPAN / 2;
+    if (now < this.#windowStart + width) return;
+    const isNext = now < this.#windowStart + 2 * width;
+    this.#previousErrors = isNext ? this.#errors : 0;
+    this.#previousAnswers = isNext ? this.#answers : 0;
+    this.#errors = 0;
+    this.#answers = 0;
+    this.#windowStart = isNext ? this.#windowStart + width : now;
+  }
+}

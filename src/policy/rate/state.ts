@@ -1,0 +1,70 @@
+import type { LimitState } from '../events.ts';
+import type { Millis, PerSecond } from '../types.ts';
+
+export interface RateSettings {
+  /** A known limit to start from; undefined when it must be learned. */
+  readonly initialRate: PerSecond | undefined;
+  /** Never beyond; Infinity when there is no bound. */
+  readonly maxRate: PerSecond;
+  /** Never below, > 0. */
+  readonly minRate: PerSecond;
+  /** The shortest hold after a cut. */
+  readonly cooldown: Millis;
+}
+
+/** What is remembered of one limit. Rules are functions over it; only `AdaptiveRate` keeps one. */
+export interface RateState {
+  phase: LimitState;
+  /** What may be sent a second; Infinity while no limit has been felt and none is set. */
+  rate: PerSecond;
+  /** The rate before the last cut: where the limit was felt. */
+  ceiling: PerSecond;
+  rateAtCut: PerSecond;
+  cutAt: Millis;
+  /** No growth before this. */
+  holdUntil: Millis;
+  /** K: how long growth takes from the cut back to the ceiling. */
+  growFor: Millis;
+  /** u: for how long it has grown, application-limited time left out. */
+  grown: Millis;
+  /** 0 to 3: how often in a row the limit was felt where it was expected. */
+  confidence: number;
+  /** Seconds lost to a rejection: where probing is dear, probe rarely. */
+  cost: number;
+  /** Sent and rejected since the last cut, by send time. */
+  cycleSent: number;
+  cycleRejected: number;
+  lastRejectedAt: Millis;
+  /** Rejections since the last accepted answer. */
+  rejectedInRow: number;
+  smoothedRtt: Millis;
+}
+
+export function makeRateState(settings: RateSettings): RateState {
+  const known = settings.initialRate;
+  const start = Math.min(known ?? Number.POSITIVE_INFINITY, settings.maxRate);
+  return {
+    phase: known === undefined ? 'open' : 'restoring',
+    rate: start,
+    ceiling: start,
+    rateAtCut: start,
+    cutAt: Number.NEGATIVE_INFINITY,
+    holdUntil: Number.NEGATIVE_INFINITY,
+    growFor: FAST_GROWTH,
+    grown: FAST_GROWTH, // a known limit is used at once, and only probed above
+    confidence: 0,
+    cost: 0,
+    cycleSent: 0,
+    cycleRejected: 0,
+    lastRejectedAt: Number.NEGATIVE_INFINITY,
+    rejectedInRow: 0,
+    smoothedRtt: 0,
+  };
+}
+
+/** The shortest K. */
+export const FAST_GROWTH: Millis = 3000;
+
+export function clamp(value: number, low: number, high: number): number {
+  return Math.min(high, Math.max(low, value));
+}

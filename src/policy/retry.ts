@@ -1,0 +1,134 @@
+import type { Hints, Millis, Outcome, Random, RequestFacts, RetryEnd, RetryPolicy, RetryReason } from './types.ts';
+import { isIdempotentMethod, isSafeMethod } from './types.ts';
+
+/** A retry worth making, if the gate and the deadline allow it. */
+export interface Retry {
+  readonly reason: RetryReason;
+  readonly delay: Millis;
+  readonly source: 'backoff' | 'hint';
+  /** Whether it is paid from the retry budget. Retries of 429 are not: pacing bounds them. */
+  readonly charged: boolean;
+  /** To be handed back at the next retry. */
+  readonly memory: number;
+}
+
+export type RetryChoice =
+  /** Nothing here calls for a retry. */
+  | { readonly kind: 'settled' }
+  | { readonly kind: 'retry'; readonly retry: Retry }
+  /** A retry was called for, and is not allowed. */
+  | { readonly kind: 'stop'; readonly why: RetryEnd };
+
+export interface RetrySoFar {
+  /** Sends made, ≥ 1. */
+  readonly attempts: number;
+  /** Whether the body can be sent again, byte for byte. */
+  readonly replayable: boolean;
+  readonly memory: number;
+}
+
+const SETTLED: RetryChoice = { kind: 'settled' };
+
+/**
+ * Whether this outcome may be retried for this request, and after how long. All conditions stand here, in the order in
+ * which they are told: what calls for it, the upstream's veto, safety, the body, the number of attempts, the hint.
+ */
+export function chooseRetry(
+  request: RequestFacts,
+  policy: RetryPolicy,
+  outcome: Outcome,
+  soFar: RetrySoFar,
+  random: Random,
+): RetryChoice {
+  const reason = callForRetry(request, policy, outcome);
+  if (reason === undefined) return SETTLED;
+  const hints = outcome.kind === 'response' ? outcome.hints : undefined;
+  if (hints?.verdict === 'never') return stop('upstream_veto');
+  if (!isSafeToRepeat(request, policy, outcome)) return stop('not_idempotent');
+  if (!soFar.replayable && wasSent(outcome)) return stop('body_too_large');
+  // Another proxy in front retries already: ours would multiply its attempts.
+  const allowed = request.priorAttempts > 0 ? 1 : policy.attempts;
+  if (soFar.attempts >= allowed) return stop('attempts_exhausted');
+
+  const step = (policy.backOffFor[reason] ?? policy.backOff).next(soFar.attempts - 1, soFar.memory, random);
+  if (step === undefined) return stop('attempts_exhausted');
+  const hinted = hints === undefined ? undefined : hintedDelay(hints);
+  if (hinted !== undefined && hinted > policy.maxRetryAfter) return stop('retry_after_too_long');
+  return {
+    kind: 'retry',
+    retry: {
+      reason,
+      delay: hinted === undefined ? step.delay : hinted + random() * Math.min(hinted / 10, 1000),
+      source: hinted === undefined ? 'backoff' : 'hint',
+      charged: reason !== 'status_429',
+      memory: step.memory,
+    },
+  };
+}
+
+/**
+ * Whether a write may have taken effect although this outcome says nothing good. 429 and 503 say "not processed";
+ * 500, 502 and 504 leave it open, and so does a connection that broke after bytes had gone out (RFC 9110 §9.2.2).
+ */
+export function mayHaveHappened(request: RequestFacts, outcome: Outcome): boolean {
+  if (isSafeMethod(request.method)) return false;
+  if (outcome.kind === 'error') return outcome.sent;
+  return outcome.status === 500 || outcome.status === 502 || outcome.status === 504;
+}
+
+function callForRetry(request: RequestFacts, policy: RetryPolicy, outcome: Outcome): RetryReason | undefined {
+  const { retryOn } = policy;
+  if (outcome.kind === 'error') {
+    switch (outcome.reason) {
+      case 'connect':
+        return retryOn.connectFailure ? 'connect' : undefined;
+      case 'reset':
+        return retryOn.reset ? 'reset' : undefined;
+      case 'timeout':
+        return retryOn.timeout ? 'timeout' : undefined;
+      case 'aborted':
+        return undefined;
+    }
+  }
+  const { status, hints } = outcome;
+  if (status < 400) return undefined;
+  if (isLock(request, outcome)) return retryOn.lock || hints.verdict === 'retry' ? 'lock' : undefined;
+  if (!retryOn.statuses.has(status) && hints.verdict !== 'retry') return undefined;
+  return status === 429 ? 'status_429' : 'status_5xx';
+}
+
+/** Another request holds the object, or the same key is in progress: worth asking again, and no sign of a limit. */
+function isLock(request: RequestFacts, outcome: Outcome & { kind: 'response' }): boolean {
+  return outcome.hints.lock || (outcome.status === 409 && request.keyed);
+}
+
+/** The safety table: what may be sent twice. A refused connection sent nothing, so it is safe for every method. */
+function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: Outcome): boolean {
+  if (!wasSent(outcome)) return true;
+  if (request.keyed || isIdempotentMethod(request.method)) return true;
+  switch (policy.unkeyedWrites) {
+    case 'never':
+      return false;
+    case 'on429':
+      return outcome.kind === 'response' && outcome.status === 429 && !outcome.hints.lock;
+    case 'always':
+      return true;
+  }
+}
+
+function wasSent(outcome: Outcome): boolean {
+  return outcome.kind === 'response' || outcome.sent;
+}
+
+/** What the upstream asks for, undefined when it asks for nothing. An empty quota asks to wait for its reset. */
+function hintedDelay(hints: Hints): Millis | undefined {
+  if (hints.retryAfter !== undefined && hints.retryAfter > 0) return hints.retryAfter;
+  if (hints.quota?.remaining === 0 && hints.quota.resetIn !== undefined && hints.quota.resetIn > 0) {
+    return hints.quota.resetIn;
+  }
+  return undefined;
+}
+
+function stop(why: RetryEnd): RetryChoice {
+  return { kind: 'stop', why };
+}

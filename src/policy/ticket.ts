@@ -1,0 +1,51 @@
+import type { ClientSlot } from './client.ts';
+import type { HeapItem } from './heap.ts';
+import type { Limit, LimitRef } from './limit.ts';
+import type { Flow, Waiter } from './fair-queue.ts';
+import type { Millis, Refusal } from './types.ts';
+
+/** The gate's answer to an arrival. */
+export type Admission =
+  | { readonly kind: 'admitted' }
+  | { readonly kind: 'refused'; readonly why: Refusal; readonly retryAfter: Millis };
+
+/** Told once to a ticket that was queued. */
+export type Settle = (admission: Admission, now: Millis) => void;
+
+/** A request's standing at the gate, from its arrival to its leave. Its fields belong to the gate. */
+export class Ticket implements Waiter<Ticket>, HeapItem {
+  readonly upstream: string;
+  /** Hashed identity. */
+  readonly client: string;
+  /** The weight of the client's class, > 0. */
+  readonly weight: number;
+  /** Outermost first; a request needs a token of every one of them. */
+  readonly refs: readonly LimitRef[];
+  readonly settle: Settle;
+
+  /** Until it arrives, and after it has left: none. */
+  slot: ClientSlot | undefined = undefined;
+  limits: Limit[] = [];
+  /** When the attempt under way was sent. */
+  sentAt: Millis = Number.NEGATIVE_INFINITY;
+  /** Limits in which it counts as in flight. */
+  counted: Limit[] = [];
+  /** Of these it is the one probe. */
+  probes: Limit[] = [];
+  /** A retry's arrival is no new demand. */
+  retrying = false;
+  queuedAt: Millis = 0;
+  expiresAt: Millis = 0;
+  heapIndex = -1;
+  flow: Flow<Ticket> | undefined = undefined;
+  previous: Ticket | undefined = undefined;
+  next: Ticket | undefined = undefined;
+
+  constructor(upstream: string, client: string, weight: number, refs: readonly LimitRef[], settle: Settle) {
+    this.upstream = upstream;
+    this.client = client;
+    this.weight = weight;
+    this.refs = refs;
+    this.settle = settle;
+  }
+}

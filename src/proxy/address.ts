@@ -1,0 +1,26 @@
+import type { Inbound } from './inbound.ts';
+
+/**
+ * Whose request this is: walks X-Forwarded-For from the right as long as who added an entry is trusted. What a client
+ * writes there itself is never believed.
+ */
+export function clientAddress(request: Inbound, peer: string, trusts: (address: string) => boolean): string {
+  if (!trusts(peer)) return peer;
+  const header = request.headers['x-forwarded-for'];
+  if (header === undefined) return peer;
+  const hops = String(header).split(',');
+  let address = peer;
+  for (let hop = hops.pop(); hop !== undefined && trusts(address); hop = hops.pop()) {
+    const named = bareAddress(hop.trim());
+    if (named === '') break;
+    address = named;
+  }
+  return address;
+}
+
+/** Some proxies add a port, and brackets for IPv6. */
+function bareAddress(text: string): string {
+  const bracketed = /^\[([^\]]+)\](?::\d+)?$/.exec(text);
+  if (bracketed !== null) return bracketed[1] ?? '';
+  return /^[\d.]+:\d+$/.test(text) ? text.slice(0, text.indexOf(':')) : text;
+}

@@ -1,0 +1,143 @@
+import type { ServerResponse } from 'node:http';
+import type { Dispatcher } from 'undici';
+import type { ErrorReason } from '../policy/types.ts';
+
+/** Of a response that will not be forwarded, this much is read to keep its connection; beyond it a new one is cheaper. */
+const WORTH_DRAINING = 256 * 1024;
+const DRAIN_TIME = 1000;
+
+/** Who wants to know what became of an attempt. */
+export interface AttemptOwner {
+  /** The head has come. Before this returns, the attempt is told to `forward` or to `discard`. */
+  onHead(status: number, reasonPhrase: string, rawHeaders: string[]): void;
+  /** No head will come. `sent`: bytes of the request may have reached the upstream. */
+  onFailure(reason: ErrorReason, sent: boolean): void;
+  /** Bytes of the request went out, or of the response came in. */
+  onProgress(): void;
+  /** The forwarded body has ended; `broken` when the upstream cut it short. */
+  onEnd(broken: boolean): void;
+}
+
+type State = 'open' | 'forwarding' | 'discarding' | 'over';
+
+/**
+ * One send, as undici's handler. Whether the response is forwarded or retried is decided in `onResponseStart`, before
+ * anything of it has been written to the client; then its body flows, with backpressure, or is drained.
+ */
+export class Attempt implements Dispatcher.DispatchHandler {
+  readonly #owner: AttemptOwner;
+  #controller: Dispatcher.DispatchController | undefined;
+  #state: State = 'open';
+  #response: ServerResponse | undefined;
+  #drained = 0;
+  #drainTimer: NodeJS.Timeout | undefined;
+
+  constructor(owner: AttemptOwner) {
+    this.#owner = owner;
+  }
+
+  /** True once bytes of the request may have reached the upstream. */
+  get sent(): boolean {
+    return this.#controller !== undefined;
+  }
+
+  /** Forwards the body to come. The head has been written. */
+  forward(response: ServerResponse): void {
+    this.#state = 'forwarding';
+    this.#response = response;
+  }
+
+  /** Drains the body to come, so that the connection serves the retry; a long or slow one is cut instead. */
+  discard(): void {
+    this.#state = 'discarding';
+    this.#drainTimer = setTimeout(() => this.#controller?.abort(new Error('discarded')), DRAIN_TIME).unref();
+  }
+
+  /** Nothing more is wanted of it. An attempt that has no connection yet ends when it gets one. */
+  cancel(): void {
+    if (this.#state === 'over') return;
+    this.#end();
+    this.#controller?.abort(new Error('cancelled'));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#state === 'over') {
+      controller.abort(new Error('cancelled'));
+      return;
+    }
+    this.#controller = controller;
+  }
+
+  onBodySent(): void {
+    if (this.#state === 'open') this.#owner.onProgress();
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, reasonPhrase = ''): void {
+    // Information on the way is for this hop. (undici 8.12.4 answers an unasked 100 with an error of its own.)
+    if (status < 200 || this.#state !== 'open') return;
+    this.#owner.onHead(status, reasonPhrase, decode(controller.rawHeaders));
+    if (this.#response?.writableNeedDrain === true) this.#pause(controller, this.#response);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#state === 'discarding') {
+      this.#drained += chunk.length;
+      if (this.#drained > WORTH_DRAINING) controller.abort(new Error('discarded'));
+      return;
+    }
+    if (this.#state !== 'forwarding' || this.#response === undefined) return;
+    this.#owner.onProgress();
+    if (!this.#response.write(chunk)) this.#pause(controller, this.#response);
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    const state = this.#state;
+    const response = this.#response;
+    this.#end();
+    if (state !== 'forwarding' || response === undefined) return;
+    const trailers = decode(controller.rawTrailers);
+    if (trailers.length > 0) response.addTrailers(pairs(trailers));
+    response.end();
+    this.#owner.onEnd(false);
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    const state = this.#state;
+    const { sent } = this;
+    this.#end();
+    if (state === 'open') this.#owner.onFailure(reasonOf(error, sent), sent);
+    if (state === 'forwarding') this.#owner.onEnd(true);
+  }
+
+  #pause(controller: Dispatcher.DispatchController, response: ServerResponse): void {
+    controller.pause();
+    response.once('drain', () => {
+      this.#owner.onProgress();
+      controller.resume();
+    });
+  }
+
+  #end(): void {
+    this.#state = 'over';
+    clearTimeout(this.#drainTimer);
+  }
+}
+
+/** Without a connection nothing was sent, whatever it was that failed: lookup, connect or TLS handshake. */
+function reasonOf(error: Error, sent: boolean): ErrorReason {
+  if (!sent) return 'connect';
+  const code = 'code' in error ? error.code : undefined;
+  return code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT' ? 'timeout' : 'reset';
+}
+
+/** Raw headers as undici hands them over: latin1, so that every byte survives. */
+function decode(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
+  if (!Array.isArray(raw)) return [];
+  return raw.map((item: Buffer | string) => (typeof item === 'string' ? item : item.toString('latin1')));
+}
+
+function pairs(flat: readonly string[]): [string, string][] {
+  const out: [string, string][] = [];
+  for (let i = 0; i + 1 < flat.length; i += 2) out.push([flat[i] ?? '', flat[i + 1] ?? '']);
+  return out;
+}

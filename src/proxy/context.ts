@@ -1,0 +1,22 @@
+import type { Listen } from '../policy/events.ts';
+import type { Gate } from '../policy/gate.ts';
+import type { Clock, Random } from '../policy/types.ts';
+import type { ReplayMemory } from './body.ts';
+import type { GateTimer } from './gate-timer.ts';
+import type { Hash } from './identity.ts';
+import type { Life } from './life.ts';
+
+/** What all exchanges of this proxy share. */
+export interface ProxyContext {
+  readonly gate: Gate;
+  readonly gateTimer: GateTimer;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly listen: Listen;
+  readonly replayMemory: ReplayMemory;
+  readonly hash: Hash;
+  /** How this instance calls itself in Via: `1.1 tidegate-<instance>`. */
+  readonly via: string;
+  readonly isDraining: () => boolean;
+  readonly forget: (life: Life) => void;
+}

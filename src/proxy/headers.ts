@@ -1,0 +1,154 @@
+/** What happens to headers on their way through. Names keep their case, duplicates and order stay (RFC 9110 §7.6). */
+
+/** Hop by hop: RFC 9110 §7.6.1, and Proxy-Connection of old. `true` for each, in lower case. */
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'transfer-encoding',
+  'upgrade',
+  'proxy-authenticate',
+  'proxy-authorization',
+]);
+
+/** Written anew, or answered by us. */
+const OURS: ReadonlySet<string> = new Set([
+  'host',
+  'expect',
+  'via',
+  'x-request-id',
+  'x-forwarded-for',
+  'x-forwarded-proto',
+  'x-forwarded-host',
+  'forwarded',
+  // RFC 9110 §6.5: undici 8 cannot send request trailers, so none are announced.
+  'trailer',
+]);
+
+export interface Hop {
+  /** `1.1 tidegate-<instance>` */
+  readonly via: string;
+  readonly requestId: string;
+  /** The address of who connected to us. */
+  readonly peer: string;
+  /** Whether what the peer says of clients before it is believed. */
+  readonly peerIsTrusted: boolean;
+  readonly proto: 'http' | 'https';
+  /** Also write `Forwarded` (RFC 7239). */
+  readonly forwarded: boolean;
+  /** What is sent as Host. */
+  readonly host: string;
+}
+
+/** The headers of a request as they go to the upstream: flat, name and value in turn. */
+export function requestHeaders(raw: readonly string[], hop: Hop): string[] {
+  const listed = listedInConnection(raw);
+  const out = ['Host', hop.host];
+  let via = '';
+  let clientsBefore = '';
+  let forwardedBefore = '';
+  let protoBefore: string | undefined;
+  let hostBefore: string | undefined;
+  let inboundHost = hop.host;
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? '';
+    const value = raw[i + 1] ?? '';
+    const lower = name.toLowerCase();
+    if (OURS.has(lower)) {
+      if (lower === 'host') inboundHost = value;
+      else if (lower === 'via') via = append(via, value);
+      else if (!hop.peerIsTrusted) continue;
+      else if (lower === 'x-forwarded-for') clientsBefore = append(clientsBefore, value);
+      else if (lower === 'forwarded') forwardedBefore = append(forwardedBefore, value);
+      else if (lower === 'x-forwarded-proto') protoBefore = value;
+      else if (lower === 'x-forwarded-host') hostBefore = value;
+      continue;
+    }
+    if (HOP_BY_HOP.has(lower) || listed?.has(lower) === true) {
+      if (lower === 'te' && /(?:^|,)\s*trailers\s*(?:;|,|$)/i.test(value)) out.push('TE', 'trailers');
+      continue;
+    }
+    if (lower.startsWith('tidegate-')) continue;
+    if (!hop.peerIsTrusted && lower.startsWith('x-envoy-')) continue;
+    out.push(name, value);
+  }
+  out.push('Via', append(via, hop.via), 'X-Request-Id', hop.requestId);
+  out.push('X-Forwarded-For', append(clientsBefore, hop.peer));
+  out.push('X-Forwarded-Proto', protoBefore ?? hop.proto, 'X-Forwarded-Host', hostBefore ?? inboundHost);
+  if (hop.forwarded) out.push('Forwarded', append(forwardedBefore, forwardedElement(hop, inboundHost)));
+  return out;
+}
+
+export interface Answered {
+  readonly via: string;
+  readonly requestId: string;
+  /** The client's own id, or ours. */
+  readonly xRequestId: string;
+  readonly attempts: number;
+  readonly unknown: boolean;
+  /** The connection ends with this response. */
+  readonly close: boolean;
+}
+
+/** The headers of the upstream's answer as they go to the client. Values are latin1, as they came. */
+export function responseHeaders(raw: readonly string[], answered: Answered): string[] {
+  const listed = listedInConnection(raw);
+  const out: string[] = [];
+  let via = '';
+  let hasRequestId = false;
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? '';
+    const value = raw[i + 1] ?? '';
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.has(lower) || listed?.has(lower) === true) continue;
+    if (lower === 'via') {
+      via = append(via, value);
+      continue;
+    }
+    if (lower === 'x-request-id') hasRequestId = true;
+    out.push(name, value);
+  }
+  out.push('Via', append(via, answered.via));
+  if (!hasRequestId) out.push('X-Request-Id', answered.xRequestId);
+  out.push('Tidegate-Request-Id', answered.requestId, 'Tidegate-Attempts', String(answered.attempts));
+  if (answered.unknown) out.push('Tidegate-Outcome', 'unknown');
+  if (answered.close) out.push('Connection', 'close');
+  return out;
+}
+
+/** True when our own instance has forwarded this request before. A chain of different instances is legal. */
+export function isLoop(via: string | undefined, own: string): boolean {
+  return via?.includes(own) === true && via.split(',').some((element) => element.trim() === own);
+}
+
+/** An id that goes into headers and logs: visible ASCII, and not a novel. */
+export function isUsableRequestId(id: string | undefined): id is string {
+  return id !== undefined && /^[\x21-\x7e]{1,128}$/.test(id);
+}
+
+function listedInConnection(raw: readonly string[]): ReadonlySet<string> | undefined {
+  let listed: Set<string> | undefined;
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? '';
+    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
+    for (const option of (raw[i + 1] ?? '').toLowerCase().split(',')) {
+      const header = option.trim();
+      if (header === '' || header === 'close' || header === 'keep-alive') continue;
+      // These decide where a message ends and who is served: a peer cannot have them dropped.
+      if (header === 'content-length' || header === 'host') continue;
+      listed ??= new Set();
+      listed.add(header);
+    }
+  }
+  return listed;
+}
+
+function append(before: string, value: string): string {
+  return before === '' ? value : `${before}, ${value}`;
+}
+
+function forwardedElement(hop: Hop, host: string): string {
+  const node = hop.peer.includes(':') ? `"[${hop.peer}]"` : hop.peer;
+  return `for=${node};host="${host.replaceAll(/["\\]/g, '')}";proto=${hop.proto}`;
+}

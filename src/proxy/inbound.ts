@@ -1,0 +1,74 @@
+import { IncomingMessage } from 'node:http';
+
+/**
+ * A request as it came in. Fastify is shown a plain `GET /` without a content type: its router, its body parsers and the
+ * destination check of @fastify/http-proxy then have nothing to refuse, to parse or to rewrite (fastify 5.12.8: a
+ * malformed Content-Type is a 415, QUERY a 400, PURGE a 404; @fastify/http-proxy 11.6.3 re-serialises the query).
+ * What was really asked for is kept here, to the byte.
+ */
+export class Inbound extends IncomingMessage {
+  verb = '';
+  target = '';
+  /** The client waits for a 100 before it sends its body. */
+  expectsContinue = false;
+
+  /** Keeps the originals, and shows Fastify the mask. */
+  mask(): void {
+    this.verb = this.method ?? '';
+    this.target = this.url ?? '';
+    this.method = 'GET';
+    this.url = '/';
+  }
+
+  get hasBody(): boolean {
+    const length = this.headers['content-length'];
+    return this.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+  }
+
+  /** The target without its query. */
+  get path(): string {
+    const query = this.target.indexOf('?');
+    return query < 0 ? this.target : this.target.slice(0, query);
+  }
+}
+
+/** Why a request is not fit to be forwarded; undefined when it is. An absolute-form target for our own host is rewritten. */
+export function findFault(request: Inbound): string | undefined {
+  let hosts = 0;
+  for (let i = 0; i < request.rawHeaders.length; i += 2) {
+    if (request.rawHeaders[i]?.toLowerCase() === 'host') hosts += 1;
+  }
+  if (hosts > 1) return 'more than one Host';
+  const { headers } = request;
+  // llhttp refuses these already; smuggling is worth refusing twice.
+  if (headers['content-length'] !== undefined && headers['transfer-encoding'] !== undefined) {
+    return 'Content-Length together with Transfer-Encoding';
+  }
+  return findTargetFault(request);
+}
+
+function findTargetFault(request: Inbound): string | undefined {
+  if (!request.target.startsWith('/')) {
+    if (request.target === '*' && request.verb === 'OPTIONS') return undefined;
+    const local = stripOwnOrigin(request.target, request.headers.host);
+    if (local === undefined) return 'a target for another host';
+    request.target = local;
+  }
+  const { path } = request;
+  if (path.startsWith('//')) return 'a path that starts with two slashes';
+  if (path.includes('\\') || /%5c/i.test(path)) return 'a backslash in the path';
+  if (DOT_SEGMENT.test(path)) return 'a dot segment in the path';
+  if (request.target.includes('#')) return 'a fragment in the target';
+  return undefined;
+}
+
+/** `.` and `..`, however their dots and the slashes around them are encoded. */
+const DOT_SEGMENT = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
+
+/** RFC 9112 §3.2.2: a proxy must take the absolute form. Ours alone: this is no forward proxy. */
+function stripOwnOrigin(target: string, host: string | undefined): string | undefined {
+  const match = /^https?:\/\/([^/?#]+)(.*)$/i.exec(target);
+  if (match === null || match[1]?.toLowerCase() !== host?.toLowerCase()) return undefined;
+  const rest = match[2] ?? '';
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}

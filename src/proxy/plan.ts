@@ -1,0 +1,48 @@
+import type { Dispatcher } from 'undici';
+import type { Plan } from '../exchange.ts';
+import type { Scope } from '../policy/events.ts';
+import type { Millis } from '../policy/types.ts';
+import type { Identify } from './identity.ts';
+import type { Router } from './router.ts';
+
+/** What an upstream is to the proxy. */
+export interface Target {
+  readonly name: string;
+  readonly dispatcher: Dispatcher;
+  readonly origin: string;
+  /** Sent as Host, unless the client's is preserved. */
+  readonly authority: string;
+  readonly preserveHost: boolean;
+  readonly scope: Scope;
+  /** In lower case; tells credentials apart under scope `credential`. */
+  readonly credentialHeader: string;
+  /** In lower case. */
+  readonly idempotencyHeader: string;
+  /** How long a response body may pause; server-sent events may pause for ever. */
+  readonly streamIdle: Millis;
+}
+
+export interface Route {
+  /** As metrics and logs call it. */
+  readonly name: string;
+  readonly target: Target;
+  readonly path: string;
+  /** In lower case, without a port. Undefined: any. */
+  readonly host: string | undefined;
+  readonly methods: ReadonlySet<string> | undefined;
+  readonly rewritePrefix: string | undefined;
+  readonly replayLimit: number;
+  readonly plan: Plan;
+  /** For clients of a class with a back-off of its own. */
+  readonly planOfClass: ReadonlyMap<string, Plan>;
+}
+
+/** Everything the config says of requests, compiled. Immutable; a reload swaps the reference, an exchange keeps its own. */
+export interface Snapshot {
+  readonly router: Router;
+  readonly identify: Identify;
+  /** Whether this address is one of our proxies in front. */
+  readonly trusts: (address: string) => boolean;
+  readonly forwarded: boolean;
+  readonly bodyIdle: Millis;
+}

@@ -1,0 +1,111 @@
+import type { Millis, Verdict } from '../policy/types.ts';
+
+/** An answer of our own (RFC 9457), and how it is told apart from the upstream's (Proxy-Status, RFC 9209). */
+export interface Problem {
+  readonly status: number;
+  readonly title: string;
+  readonly detail: string;
+  /** One of the words of RefusaI, ErrorReason or the request faults: stable, for programs. */
+  readonly reason: string;
+  /** An error type of RFC 9209 §2.3. */
+  readonly proxyError: string;
+  readonly retryAfter: Millis | undefined;
+  /** A write that may have taken effect. */
+  readonly unknown: boolean;
+}
+
+type Own = Exclude<Verdict, { readonly kind: 'forward' | 'gone' }>;
+
+/** What a verdict of ours is told as. */
+export function problemOf(verdict: Own): Problem {
+  switch (verdict.kind) {
+    case 'refuse':
+      return { ...REFUSALS[verdict.why], reason: verdict.why, retryAfter: verdict.retryAfter, unknown: false };
+    case 'fail':
+      return { ...FAILURES[verdict.reason], reason: verdict.reason, retryAfter: undefined, unknown: false };
+    case 'unknown':
+      return { ...UNKNOWN, reason: verdict.reason, retryAfter: undefined, unknown: true };
+  }
+}
+
+type Told = Omit<Problem, 'reason' | 'retryAfter' | 'unknown'>;
+
+const UNKNOWN: Told = {
+  status: 504,
+  title: 'Outcome unknown',
+  detail:
+    'The request reached the upstream and no answer came back. It may have taken effect: look before repeating it, or repeat it with the same idempotency key.',
+  proxyError: 'http_response_incomplete',
+};
+
+const REFUSALS: Readonly<Record<Extract<Verdict, { kind: 'refuse' }>['why'], Told>> = {
+  over_share: {
+    status: 429,
+    title: 'Too many requests',
+    detail: 'The upstream is limited, and this client asks for more than its share of it.',
+    proxyError: 'http_request_denied',
+  },
+  held: {
+    status: 429,
+    title: 'Too many requests',
+    detail: 'The upstream asked this client to wait.',
+    proxyError: 'http_request_denied',
+  },
+  queue_timeout: {
+    status: 429,
+    title: 'Too many requests',
+    detail: 'The request waited for its turn as long as it may.',
+    proxyError: 'http_request_denied',
+  },
+  queue_full: {
+    status: 503,
+    title: 'Queue full',
+    detail: 'As many requests wait for the upstream as may.',
+    proxyError: 'connection_limit_reached',
+  },
+  blocked: {
+    status: 503,
+    title: 'Upstream unavailable',
+    detail: 'The upstream lets nothing through at present. It is probed, and requests go on when it answers.',
+    proxyError: 'destination_unavailable',
+  },
+  draining: {
+    status: 503,
+    title: 'Going away',
+    detail: 'This proxy is being stopped.',
+    proxyError: 'proxy_internal_error',
+  },
+};
+
+const FAILURES: Readonly<Record<Extract<Verdict, { kind: 'fail' }>['reason'], Told>> = {
+  connect: {
+    status: 502,
+    title: 'Upstream unreachable',
+    detail: 'No connection to the upstream could be made. Nothing was sent.',
+    proxyError: 'connection_refused',
+  },
+  reset: {
+    status: 502,
+    title: 'Connection broken',
+    detail: 'The upstream broke the connection before it answered.',
+    proxyError: 'connection_terminated',
+  },
+  timeout: {
+    status: 504,
+    title: 'Upstream too slow',
+    detail: 'The upstream did not answer in time.',
+    proxyError: 'http_response_timeout',
+  },
+  aborted: {
+    status: 502,
+    title: 'Aborted',
+    detail: 'The attempt was given up.',
+    proxyError: 'proxy_internal_error',
+  },
+};
+
+/** A request that is not forwarded because of what it is. */
+export function fault(status: number, title: string, detail: string, reason: string): Problem {
+  const proxyError = status === 508 ? 'proxy_loop_detected' : 'http_request_error';
+  return { status, title, detail, reason, proxyError, retryAfter: undefined, unknown: false };
+}

@@ -1,0 +1,46 @@
+import type { Route } from './plan.ts';
+
+/** Finds the route of a request: the longest prefix wins, then one with a host or methods over one without. */
+export class Router {
+  readonly #routes: readonly Route[];
+
+  constructor(routes: readonly Route[]) {
+    this.#routes = [...routes].toSorted(
+      (a, b) =>
+        b.path.length - a.path.length ||
+        Number(b.host !== undefined) - Number(a.host !== undefined) ||
+        Number(b.methods !== undefined) - Number(a.methods !== undefined),
+    );
+  }
+
+  find(method: string, host: string | undefined, path: string): Route | undefined {
+    const name = host === undefined ? undefined : bareHost(host);
+    for (const route of this.#routes) {
+      if (!hasPrefix(path, route.path)) continue;
+      if (route.host !== undefined && route.host !== name) continue;
+      if (route.methods !== undefined && !route.methods.has(method)) continue;
+      return route;
+    }
+    return undefined;
+  }
+}
+
+/** The target as the upstream sees it: the prefix replaced, everything else to the byte. */
+export function rewriteTarget(target: string, route: Route): string {
+  if (route.rewritePrefix === undefined || !target.startsWith('/')) return target;
+  const rest = target.slice(route.path.length);
+  const prefix = route.rewritePrefix;
+  if (prefix.endsWith('/') && rest.startsWith('/')) return prefix + rest.slice(1);
+  if (!prefix.endsWith('/') && !/^[/?]|^$/.test(rest)) return `${prefix}/${rest}`;
+  return prefix + rest;
+}
+
+/** `/v1` is a prefix of `/v1` and `/v1/x`, not of `/v10`. */
+function hasPrefix(path: string, prefix: string): boolean {
+  if (!path.startsWith(prefix)) return prefix === '/' && path === '*';
+  return prefix.endsWith('/') || path.length === prefix.length || path[prefix.length] === '/';
+}
+
+function bareHost(host: string): string {
+  return host.replace(/:\d+$/, '').toLowerCase();
+}

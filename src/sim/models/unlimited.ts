@@ -1,0 +1,24 @@
+import type { Admission, LimitModel } from './limit-model.ts';
+import { ACCEPTED } from './limit-model.ts';
+
+export interface UnlimitedSpec {
+  readonly kind: 'unlimited';
+}
+
+/** No limit: the baseline. */
+export class Unlimited implements LimitModel {
+  readonly limit = Number.POSITIVE_INFINITY;
+
+  arrive(): Admission {
+    return ACCEPTED;
+  }
+
+  leave(): void {}
+
+  quota(): undefined {
+    return undefined;
+  }
+
+  /** Without effect. */
+  retarget(): void {}
+}

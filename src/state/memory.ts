@@ -1,0 +1,119 @@
+import { Activity } from '../policy/activity.ts';
+import type { QueueSettings } from '../policy/admission.ts';
+import type { BudgetSettings } from '../policy/budget.ts';
+import { RetryBudget } from '../policy/budget.ts';
+import type { ClientStore } from '../policy/client.ts';
+import type { Listen, Scope } from '../policy/events.ts';
+import type { Store, Upstream } from '../policy/gate.ts';
+import type { LimitRef } from '../policy/limit.ts';
+import { Limit } from '../policy/limit.ts';
+import { LocalMeter } from '../policy/meter.ts';
+import type { RateSettings } from '../policy/rate/state.ts';
+import type { Random } from '../policy/types.ts';
+import { ClientTable } from './client-table.ts';
+
+export interface UpstreamSettings {
+  readonly name: string;
+  readonly scope: Scope;
+  readonly rate: RateSettings;
+  readonly queue: QueueSettings;
+  readonly budget: BudgetSettings;
+}
+
+export interface MemoryOptions {
+  readonly upstreams: readonly UpstreamSettings[];
+  /** Clients, and limits of single clients or credentials, that are remembered at most. */
+  readonly maxTracked: number;
+  readonly random: Random;
+  readonly listen: Listen;
+}
+
+interface Entry extends Upstream {
+  readonly settings: UpstreamSettings;
+  readonly shared: Limit | undefined;
+}
+
+/** Everything in this process's memory. Answers at once. */
+export class MemoryStore implements Store {
+  readonly clients: ClientStore;
+  readonly #options: MemoryOptions;
+  readonly #upstreams = new Map<string, Entry>();
+  /** Limits of scope client and credential, least recently used first. */
+  readonly #own = new Map<string, Limit>();
+
+  constructor(options: MemoryOptions) {
+    this.#options = options;
+    this.clients = new ClientTable(options.maxTracked, options.listen);
+    for (const settings of options.upstreams) this.#upstreams.set(settings.name, this.#enter(settings));
+  }
+
+  upstream(name: string): Upstream {
+    return this.#entry(name);
+  }
+
+  upstreams(): Iterable<Upstream> {
+    return this.#upstreams.values();
+  }
+
+  find(ref: LimitRef): Limit | undefined {
+    const entry = this.#entry(ref.upstream);
+    if (ref.scope === 'upstream') return entry.shared;
+    const key = keyOf(ref);
+    const limit = this.#own.get(key);
+    // A limit that is known beforehand needs no first rejection.
+    if (limit === undefined) return isKnown(entry.settings.rate) ? this.make(ref) : undefined;
+    this.#own.delete(key);
+    this.#own.set(key, limit);
+    return limit;
+  }
+
+  make(ref: LimitRef): Limit {
+    const limit = this.#newLimit(ref, this.#entry(ref.upstream).settings);
+    this.#own.set(keyOf(ref), limit);
+    if (this.#own.size > this.#options.maxTracked) this.#forgetOne();
+    return limit;
+  }
+
+  *limits(): Iterable<Limit> {
+    for (const { shared } of this.#upstreams.values()) if (shared !== undefined) yield shared;
+    yield* this.#own.values();
+  }
+
+  #entry(name: string): Entry {
+    const entry = this.#upstreams.get(name);
+    if (entry === undefined) throw new Error(`no upstream is named '${name}'`);
+    return entry;
+  }
+
+  #enter(settings: UpstreamSettings): Entry {
+    const { name, queue, scope } = settings;
+    const shared = scope === 'upstream' ? this.#newLimit({ upstream: name, scope, key: '' }, settings) : undefined;
+    return { name, queue, settings, shared, budget: new RetryBudget(settings.budget), activity: new Activity() };
+  }
+
+  #newLimit(ref: LimitRef, settings: UpstreamSettings): Limit {
+    return new Limit(ref, new LocalMeter(settings.rate, this.#options.random));
+  }
+
+  /** The least recently used that nobody waits at: an open one if there is one near, for it remembers nothing. */
+  #forgetOne(): void {
+    let oldest: string | undefined;
+    let looked = 0;
+    for (const [key, limit] of this.#own) {
+      if (limit.queue.size > 0 || limit.inFlight > 0) continue;
+      oldest ??= key;
+      looked += 1;
+      if (limit.meter.phase === 'open') oldest = key;
+      if (limit.meter.phase === 'open' || looked === 16) break;
+    }
+    if (oldest !== undefined) this.#own.delete(oldest);
+  }
+}
+
+function isKnown(rate: RateSettings): boolean {
+  return rate.initialRate !== undefined || Number.isFinite(rate.maxRate);
+}
+
+function keyOf({ upstream, scope, key }: LimitRef): string {
+  return `${upstream}\0${scope}\0${key}`;
+}

@@ -1,0 +1,34 @@
+// Whether the image's config is what an orchestrator needs to see. Argument: the output of `buildah inspect`.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+const imageConfig = z.object({
+  User: z.string(),
+  ExposedPorts: z.record(z.string(), z.unknown()),
+  Env: z.array(z.string()),
+  Cmd: z.array(z.string()).nullish(),
+  Healthcheck: z.object({ Test: z.array(z.string()) }),
+  WorkingDir: z.string(),
+  Entrypoint: z.array(z.string()),
+  Labels: z.record(z.string(), z.string()),
+  StopSignal: z.string(),
+});
+const inspected = z.object({ Docker: z.object({ config: imageConfig }) });
+
+const [file] = process.argv.slice(2);
+assert.ok(file, 'usage: image.ts FILE');
+const { config } = inspected.parse(JSON.parse(readFileSync(file, 'utf8'))).Docker;
+
+// A number, and not root's: Kubernetes' runAsNonRoot refuses a name.
+assert.match(config.User, /^[1-9]\d*:[1-9]\d*$/);
+// No shell between the engine and the process, or signals end there.
+assert.equal(config.Entrypoint[0], 'node');
+assert.equal(config.Healthcheck.Test[0], 'CMD');
+assert.equal(config.Healthcheck.Test[1], 'node');
+assert.equal(config.StopSignal, 'SIGTERM');
+assert.deepEqual(Object.keys(config.ExposedPorts).toSorted(), ['8080/tcp', '9464/tcp', '9901/tcp']);
+assert.ok(config.Env.includes('NODE_ENV=production'));
+assert.ok(!config.Env.some((entry) => /npm_config|TOKEN|TIDEGATE_/i.test(entry)), 'nothing of the build stays');
+assert.equal(config.Labels['org.opencontainers.image.licenses'], 'MIT');

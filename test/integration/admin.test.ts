@@ -1,0 +1,341 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { request, type IncomingHttpHeaders } from 'node:http';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { once } from 'node:events';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { Readiness } from '../../src/admin/health.ts';
+import { type AdminOptions, type AdminServer, startAdmin, startTelemetry } from '../../src/admin/server.ts';
+import type { Address } from '../../src/config/address.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+
+const opened: AdminServer[] = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((server) => server.close()));
+});
+
+const LOOPBACK = { kind: 'tcp', host: '127.0.0.1', port: 0 } as const;
+const EVERYWHERE = { kind: 'tcp', host: '0.0.0.0', port: 0 } as const;
+const TOKEN = 'correct-horse';
+
+function createOptions(options: Partial<AdminOptions>): AdminOptions {
+  const { registry } = createMetrics({
+    routes: ['/'],
+    upstreams: ['payments'],
+    view: () => ({
+      limits: [],
+      clients: {
+        tracked: 0,
+        byState: { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 },
+        allowance: { min: 1, mean: 1 },
+      },
+      budgets: new Map(),
+    }),
+    now: () => performance.now(),
+    wallClock: () => Date.now(),
+    replayBufferBytes: () => 0,
+    build: { version: '1.2.3' },
+  });
+  return { listen: LOOPBACK, registry, readiness: () => ({ phase: 'ready' }), ...options };
+}
+
+async function openAdmin(options: Partial<AdminOptions> = {}): Promise<AdminServer> {
+  const server = await startAdmin(createOptions(options));
+  opened.push(server);
+  return server;
+}
+
+async function openTelemetry(options: Partial<AdminOptions> = {}): Promise<AdminServer> {
+  const server = await startTelemetry(createOptions(options));
+  opened.push(server);
+  return server;
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+interface Ask {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+function target(address: Address) {
+  return address.kind === 'unix'
+    ? { socketPath: address.path }
+    : { host: address.host === '0.0.0.0' ? '127.0.0.1' : address.host, port: address.port };
+}
+
+function ask(
+  { address }: AdminServer,
+  path: string,
+  { method = 'GET', headers = {}, body }: Ask = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ ...target(address), path, method, headers, agent: false }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: text }));
+      response.on('error', reject);
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+describe('health', () => {
+  test('livez answers whatever the readiness', async () => {
+    const admin = await openAdmin({ readiness: () => ({ phase: 'starting' }) });
+    expect(await ask(admin, '/livez')).toMatchObject({ status: 200, body: 'live\n' });
+  });
+
+  test('readyz follows the phases of a life', async () => {
+    let phase: Readiness['phase'] = 'starting';
+    const admin = await openAdmin({ readiness: () => ({ phase }) });
+    expect(await ask(admin, '/readyz')).toMatchObject({ status: 503, body: 'starting\n' });
+    phase = 'ready';
+    expect(await ask(admin, '/readyz')).toMatchObject({ status: 200, body: 'ready\n' });
+    phase = 'draining';
+    expect(await ask(admin, '/readyz')).toMatchObject({ status: 503, body: 'draining\n' });
+  });
+
+  test('readyz tells notes when asked, and is ready with a third party that is down', async () => {
+    const admin = await openAdmin({
+      readiness: () => ({ phase: 'ready', notes: { payments: 'blocked', store: 'memory' } }),
+    });
+    expect(await ask(admin, '/readyz')).toMatchObject({ status: 200, body: 'ready\n' });
+    expect(await ask(admin, '/readyz?verbose')).toMatchObject({
+      status: 200,
+      body: 'ready\npayments: blocked\nstore: memory\n',
+    });
+  });
+});
+
+describe('metrics', () => {
+  test('are what Prometheus reads', async () => {
+    const answer = await ask(await openAdmin(), '/metrics');
+    expect(answer.status).toBe(200);
+    expect(answer.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(answer.body).toContain('\ntidegate_build_info{version="1.2.3"} 1\n');
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+      input: answer.body,
+      encoding: 'utf8',
+    });
+    expect({ status, said: stdout + stderr }).toEqual({ status: 0, said: '' });
+  });
+});
+
+describe('any listener', () => {
+  test.each(['/livez', '/readyz', '/metrics'])('answers HEAD %s without a body', async (path) => {
+    const answer = await ask(await openAdmin(), path, { method: 'HEAD' });
+    expect(answer).toMatchObject({ status: 200, body: '' });
+    expect(Number(answer.headers['content-length'])).toBeGreaterThan(0);
+  });
+
+  test.each(['/', '/nope', '/metrics/', '//livez', '/metrics/../secret'])('answers %s with 404', async (path) => {
+    const answer = await ask(await openAdmin(), path);
+    expect(answer.status).toBe(404);
+    expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+    expect(JSON.parse(answer.body)).toMatchObject({ status: 404, title: 'Not Found' });
+  });
+
+  test.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PURGE', 'QUERY'])(
+    'answers %s with 405, whatever its body',
+    async (method) => {
+      const admin = await openAdmin();
+      for (const contentType of ['application/json', 'no/such', 'malformed']) {
+        const answer = await ask(admin, '/metrics', {
+          method,
+          body: '{"broken',
+          headers: { 'content-type': contentType, 'content-length': '8' },
+        });
+        expect(answer.status).toBe(405);
+        expect(answer.headers.allow).toBe('GET, HEAD');
+        expect(JSON.parse(answer.body)).toMatchObject({ status: 405, title: 'Method Not Allowed' });
+      }
+    },
+  );
+
+  test('answers a URL that does not decode with 400', async () => {
+    const answer = await ask(await openAdmin(), '/%zz');
+    expect(answer.status).toBe(400);
+    expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+  });
+
+  test('tells a failure in the form of a problem', async () => {
+    const admin = await openAdmin({
+      readiness: () => {
+        throw new Error('no idea');
+      },
+    });
+    const answer = await ask(admin, '/readyz');
+    expect(answer.status).toBe(500);
+    expect(JSON.parse(answer.body)).toMatchObject({ status: 500, detail: 'no idea' });
+  });
+
+  test('on a port in use rejects with EADDRINUSE', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const address = taken.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    try {
+      await expect(openAdmin({ listen: { kind: 'tcp', host: '127.0.0.1', port } })).rejects.toMatchObject({
+        code: 'EADDRINUSE',
+        port,
+      });
+    } finally {
+      taken.close();
+    }
+  });
+
+  test('on IPv6 answers to its address', async () => {
+    const admin = await openAdmin({ listen: { kind: 'tcp', host: '::1', port: 0 } });
+    expect(admin.address).toMatchObject({ host: '::1' });
+    expect(await ask(admin, '/livez')).toMatchObject({ status: 200 });
+  });
+
+  test('on localhost answers on each of its addresses', async () => {
+    const { address } = await openAdmin({ listen: { kind: 'tcp', host: 'localhost', port: 0 } });
+    if (address.kind === 'unix') throw new Error('expected a port');
+    const answer = await fetch(`http://localhost:${address.port}/livez`);
+    expect(answer.status).toBe(200);
+    await answer.text();
+  });
+
+  test('on a Unix socket answers whatever the Host, and leaves no file behind', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
+    try {
+      const admin = await openAdmin({ listen: { kind: 'unix', path: join(folder, 'admin.sock') } });
+      expect(admin.address).toEqual({ kind: 'unix', path: join(folder, 'admin.sock') });
+      expect(await ask(admin, '/metrics', { headers: { host: 'anything' } })).toMatchObject({ status: 200 });
+      await admin.close();
+      expect(existsSync(join(folder, 'admin.sock'))).toBe(false);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test('closes with connections idle, in mid-request and never spoken on', async () => {
+    const admin = await startAdmin(createOptions({}));
+    const { port } = target(admin.address);
+    if (port === undefined) throw new Error('expected a port');
+    const sockets: Socket[] = ['GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n', 'GET /metrics HTTP/1.1\r\nHo', ''].map(
+      (head) => {
+        const socket = connect(port, '127.0.0.1');
+        socket.on('error', () => {});
+        socket.write(head);
+        return socket;
+      },
+    );
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    const [first] = sockets;
+    if (first !== undefined) await once(first, 'data');
+    const closed = Promise.all(
+      sockets.map((socket) => new Promise((resolve) => void socket.resume().on('close', resolve))),
+    );
+    await admin.close();
+    await expect(closed).resolves.toHaveLength(3);
+  });
+});
+
+describe('the admin port on a loopback address', () => {
+  test.each(['localhost', 'LOCALHOST:9901', '127.0.0.1', '127.0.0.1:9901', '127.9.9.9', '[::1]', '[::1]:9901'])(
+    'answers to Host %s',
+    async (host) => {
+      expect(await ask(await openAdmin(), '/metrics', { headers: { host } })).toMatchObject({ status: 200 });
+    },
+  );
+
+  test.each([
+    'evil.example',
+    'evil.example:9901',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    '10.0.0.1',
+    '[::2]',
+    'user@localhost',
+    '[localhost',
+  ])('does not answer to Host %s, under which a web page could reach it', async (host) => {
+    for (const path of ['/metrics', '/livez', '/nope']) {
+      const answer = await ask(await openAdmin(), path, { headers: { host } });
+      expect(answer.status).toBe(421);
+      expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+    }
+  });
+
+  test('answers to any Host with the token', async () => {
+    const admin = await openAdmin({ token: TOKEN });
+    const host = 'gateway.internal';
+    expect(await ask(admin, '/metrics', { headers: { host, authorization: `Bearer ${TOKEN}` } })).toMatchObject({
+      status: 200,
+    });
+    expect(await ask(admin, '/metrics', { headers: { host, authorization: 'Bearer guess' } })).toMatchObject({
+      status: 421,
+    });
+  });
+});
+
+describe('the admin port on other addresses', () => {
+  test('does not open without a token', async () => {
+    await expect(openAdmin({ listen: EVERYWHERE })).rejects.toThrow(
+      'the admin port needs a token to listen on 0.0.0.0',
+    );
+  });
+
+  test.each(['/metrics', '/nope'])('wants the token for %s', async (path) => {
+    const admin = await openAdmin({ listen: EVERYWHERE, token: TOKEN });
+    const guesses = [
+      '',
+      'Bearer',
+      'Bearer ',
+      `Bearer ${TOKEN}x`,
+      `Bearer ${TOKEN.slice(0, -1)}`,
+      `Basic ${TOKEN}`,
+      TOKEN,
+    ];
+    for (const authorization of guesses) {
+      const answer = await ask(admin, path, { headers: { authorization } });
+      expect(answer.status).toBe(401);
+      expect(answer.headers['www-authenticate']).toBe('Bearer realm="tidegate"');
+      expect(answer.body).not.toContain('tidegate_');
+    }
+    for (const authorization of [`Bearer ${TOKEN}`, `bearer ${TOKEN}`]) {
+      const answer = await ask(admin, path, { headers: { authorization, host: 'gateway.internal' } });
+      expect(answer.status).toBe(path === '/metrics' ? 200 : 404);
+    }
+  });
+
+  test('answers probes without it', async () => {
+    const admin = await openAdmin({ listen: EVERYWHERE, token: TOKEN });
+    for (const path of ['/livez', '/readyz', '/readyz?verbose']) {
+      expect(await ask(admin, path, { headers: { host: '10.0.0.7:9901' } })).toMatchObject({ status: 200 });
+    }
+  });
+});
+
+describe('telemetry', () => {
+  test('is open to anyone, under any Host, on any address', async () => {
+    const telemetry = await openTelemetry({ listen: EVERYWHERE });
+    for (const path of ['/livez', '/readyz', '/metrics']) {
+      expect(await ask(telemetry, path, { headers: { host: 'tidegate.payments.svc:9464' } })).toMatchObject({
+        status: 200,
+      });
+    }
+  });
+
+  test('has nothing else', async () => {
+    const telemetry = await openTelemetry();
+    for (const path of ['/', '/api/status', '/api/config']) {
+      expect(await ask(telemetry, path)).toMatchObject({ status: 404 });
+    }
+    expect(await ask(telemetry, '/metrics', { method: 'POST' })).toMatchObject({ status: 405 });
+  });
+});

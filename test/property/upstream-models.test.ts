@@ -1,0 +1,194 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readHints } from '../../src/policy/hints.ts';
+import { hintHeaders } from '../../src/practice/hint-headers.ts';
+import type { HintStyle } from '../../src/sim/hint-style.ts';
+import { HINT_STYLES, hearHints, tellsQuota } from '../../src/sim/hint-style.ts';
+import type { ModelSpec } from '../../src/sim/models.ts';
+import { makeModel } from '../../src/sim/models.ts';
+
+const rate = fc.double({ min: 0.1, max: 2000, noNaN: true });
+const burst = fc.integer({ min: 1, max: 50 });
+const limit = fc.integer({ min: 1, max: 40 });
+const window = fc.double({ min: 1, max: 5000, noNaN: true });
+
+const buckets = fc.record({ kind: fc.constantFrom('token-bucket' as const, 'gcra' as const), rate, burst });
+const fixed = fc.record({ kind: fc.constant('fixed-window' as const), limit, window });
+const sliding = fc.record({
+  kind: fc.constantFrom('sliding-window' as const, 'sliding-window-counting' as const),
+  limit,
+  window,
+});
+const concurrency = fc.record({ kind: fc.constant('concurrency' as const), limit });
+const anyModel: fc.Arbitrary<ModelSpec> = fc.oneof(buckets, fixed, sliding, concurrency);
+
+/** Arrival times: bursts and pauses, from an origin that may be far. */
+const arrivals = fc
+  .tuple(
+    fc.constantFrom(0, 1, 12_345.678, 1e9),
+    fc.array(
+      fc.oneof(fc.constant(0), fc.double({ min: 0, max: 20, noNaN: true }), fc.double({ min: 0, max: 6000, noNaN: true })),
+      { maxLength: 200, size: 'max' },
+    ),
+  )
+  .map(([origin, gaps]) => {
+    let now = origin;
+    return gaps.map((gap) => (now += gap));
+  });
+
+function acceptedAt(spec: ModelSpec, times: readonly number[]): number[] {
+  const model = makeModel(spec);
+  return times.filter((now) => model.arrive(now).accepted);
+}
+
+/** What floating time may be off by, at the far origin. */
+const CLOSE = 1e-5;
+
+describe('over any arrivals', () => {
+  test('a bucket passes at most burst + rate × time, between any two of them', () => {
+    fc.assert(
+      fc.property(buckets, arrivals, (spec, times) => {
+        const accepted = acceptedAt(spec, times);
+        for (const [i, from] of accepted.entries()) {
+          for (const [j, to] of accepted.entries()) {
+            if (j < i) continue;
+            expect(j - i + 1).toBeLessThanOrEqual(spec.burst + ((to - from + CLOSE) * spec.rate) / 1000);
+          }
+        }
+      }),
+    );
+  });
+
+  test('a bucket and the GCRA pass the same', () => {
+    // Whole rates and times: both are then exact, and an edge is on the same side of both.
+    const whole = fc.record({ rate: fc.constantFrom(1, 2, 5, 10, 50, 100, 1000), burst });
+    const ticks = fc.array(fc.integer({ min: 0, max: 300 }), { maxLength: 200, size: 'max' });
+    fc.assert(
+      fc.property(whole, ticks, (numbers, gaps) => {
+        let now = 0;
+        const times = gaps.map((gap) => (now += gap));
+        expect(acceptedAt({ kind: 'gcra', ...numbers }, times)).toEqual(
+          acceptedAt({ kind: 'token-bucket', ...numbers }, times),
+        );
+      }),
+    );
+  });
+
+  test('a fixed window passes at most its limit between two ticks', () => {
+    fc.assert(
+      fc.property(fixed, arrivals, (spec, times) => {
+        const counts = new Map<number, number>();
+        for (const at of acceptedAt(spec, times)) {
+          const index = Math.floor((at + 1e-6) / spec.window);
+          counts.set(index, (counts.get(index) ?? 0) + 1);
+        }
+        for (const count of counts.values()) expect(count).toBeLessThanOrEqual(spec.limit);
+      }),
+    );
+  });
+
+  test('a sliding window passes at most its limit in any window', () => {
+    fc.assert(
+      fc.property(sliding, arrivals, (spec, times) => {
+        const accepted = acceptedAt(spec, times);
+        for (let i = spec.limit; i < accepted.length; i += 1) {
+          expect((accepted[i] ?? 0) - (accepted[i - spec.limit] ?? 0)).toBeGreaterThanOrEqual(spec.window - CLOSE);
+        }
+      }),
+    );
+  });
+
+  test('one that counts refusals passes none that the other refuses', () => {
+    fc.assert(
+      fc.property(sliding, arrivals, (spec, times) => {
+        const lenient = acceptedAt({ ...spec, kind: 'sliding-window' }, times).length;
+        const strict = acceptedAt({ ...spec, kind: 'sliding-window-counting' }, times).length;
+        expect(strict).toBeLessThanOrEqual(lenient);
+      }),
+    );
+  });
+
+  test('never more are in flight than there are places', () => {
+    fc.assert(
+      fc.property(concurrency, fc.array(fc.boolean(), { maxLength: 200, size: 'max' }), (spec, comings) => {
+        const model = makeModel(spec);
+        let inFlight = 0;
+        for (const comes of comings) {
+          if (comes && model.arrive(0).accepted) inFlight += 1;
+          if (!comes && inFlight > 0) {
+            model.leave(0);
+            inFlight -= 1;
+          }
+          expect(inFlight).toBeLessThanOrEqual(spec.limit);
+          expect(model.quota(0)?.remaining).toBe(spec.limit - inFlight);
+        }
+      }),
+    );
+  });
+
+  test('what remains is whole, not negative, and the truth', () => {
+    fc.assert(
+      fc.property(anyModel, arrivals, (spec, times) => {
+        const model = makeModel(spec);
+        for (const now of times) {
+          const remaining = model.quota(now)?.remaining ?? Number.NaN;
+          expect(Number.isSafeInteger(remaining)).toBe(true);
+          expect(remaining).toBeGreaterThanOrEqual(0);
+          expect(model.arrive(now).accepted).toBe(remaining > 0);
+        }
+      }),
+    );
+  });
+
+  test('who comes back after the wait that was told passes, if nobody else came', () => {
+    fc.assert(
+      fc.property(fc.oneof(buckets, fixed, sliding), arrivals, (spec, times) => {
+        const model = makeModel(spec);
+        for (const now of times) {
+          const admission = model.arrive(now);
+          if (admission.accepted) continue;
+          expect(admission.retryAfter).toBeGreaterThan(0);
+          expect(model.arrive(now + admission.retryAfter)).toEqual({ accepted: true });
+          return;
+        }
+      }),
+    );
+  });
+
+  test('what remains stays the truth while the limit changes', () => {
+    const changes = fc.array(fc.tuple(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 1, max: 60 })), {
+      maxLength: 100,
+      size: 'max',
+    });
+    fc.assert(
+      fc.property(anyModel, changes, (spec, steps) => {
+        const model = makeModel(spec);
+        let now = 0;
+        for (const [i, [gap, number]] of steps.entries()) {
+          now += gap;
+          if (i % 5 === 4) model.retarget(number, now);
+          const remaining = model.quota(now)?.remaining ?? Number.NaN;
+          expect(remaining).toBeGreaterThanOrEqual(0);
+          expect(model.arrive(now).accepted).toBe(remaining > 0);
+        }
+      }),
+    );
+  });
+});
+
+test('the headers of every style are read as the simulator says they are heard', () => {
+  const styles = fc.constantFrom<HintStyle[]>(...HINT_STYLES);
+  const epochs = fc.double({ min: 1.7e12, max: 1.9e12, noNaN: true });
+  fc.assert(
+    fc.property(styles, anyModel, arrivals, epochs, (style, spec, times, epoch) => {
+      const model = makeModel(spec);
+      for (const now of times) {
+        const admission = model.arrive(now);
+        const wait = admission.accepted ? undefined : admission.retryAfter;
+        const quota = tellsQuota(style) ? model.quota(now) : undefined;
+        const read = readHints(admission.accepted ? 200 : 429, hintHeaders(style, wait, quota, epoch), epoch);
+        expect(read).toEqual(hearHints(style, wait, quota, epoch));
+      }
+    }),
+  );
+});

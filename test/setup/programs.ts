@@ -1,0 +1,108 @@
+// Looks for the programs that tests run besides what npm brings, before any test starts: a test that cannot run must
+// not pass for one that did. As root on Debian or Ubuntu (a container, CI) it installs what is missing; elsewhere it
+// ends with the one line to type.
+//
+//   node test/setup/programs.ts [tests | containers]
+
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+interface Program {
+  readonly name: string;
+  readonly apt: string;
+  readonly brew: string | undefined;
+}
+
+const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
+  tests: [
+    { name: 'promtool', apt: 'prometheus', brew: 'prometheus' },
+    { name: 'curl', apt: 'curl', brew: 'curl' },
+    { name: 'openssl', apt: 'openssl', brew: 'openssl' },
+  ],
+  containers: [
+    { name: 'buildah', apt: 'buildah', brew: undefined },
+    { name: 'mmdebstrap', apt: 'mmdebstrap', brew: undefined },
+    { name: 'docker-compose', apt: 'docker-compose', brew: 'docker-compose' },
+    { name: 'promtool', apt: 'prometheus', brew: 'prometheus' },
+  ],
+};
+
+const purpose = process.argv[2] ?? 'tests';
+const wanted = PROGRAMS[purpose];
+if (wanted === undefined) throw new Error(`no such list of programs: ${purpose}`);
+
+let missing = wanted.filter((program) => !isInstalled(program.name));
+if (missing.length > 0 && isDebian() && process.getuid?.() === 0) {
+  const packages = packagesOf(missing);
+  console.log(`Missing: ${namesOf(missing)}. Installing ${packages} with apt-get.`);
+  install(packages);
+  missing = missing.filter((program) => !isInstalled(program.name));
+}
+if (missing.length > 0) {
+  console.error(`${purpose} need ${namesOf(missing)}. Install with: ${remedy(missing)}`);
+  process.exitCode = 1;
+}
+
+function isInstalled(name: string): boolean {
+  // Debian keeps servers in /usr/sbin, which is not on everybody's PATH.
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin'];
+  return folders.some((folder) => isExecutable(join(folder, name)));
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isDebian(): boolean {
+  if (!existsSync('/etc/os-release')) return false;
+  return /^ID(_LIKE)?=.*\b(debian|ubuntu)\b/m.test(readFileSync('/etc/os-release', 'utf8'));
+}
+
+function packagesOf(programs: readonly Program[]): string {
+  return [...new Set(programs.map((program) => program.apt))].join(' ');
+}
+
+function namesOf(programs: readonly Program[]): string {
+  return programs.map((program) => program.name).join(', ');
+}
+
+function remedy(programs: readonly Program[]): string {
+  if (process.platform !== 'darwin') {
+    return `sudo apt-get install -y --no-install-recommends ${packagesOf(programs)}`;
+  }
+  const formulas = programs.map((program) => program.brew);
+  return formulas.includes(undefined) ? 'a Debian machine' : `brew install ${[...new Set(formulas)].join(' ')}`;
+}
+
+/** Installs, trying twice: mirrors hiccup, and a fresh machine has no package lists yet. */
+function install(packages: string): void {
+  const resume = holdServices();
+  try {
+    const attempt = (): boolean =>
+      apt(['update']) && apt(['install', '-y', '--no-install-recommends', ...packages.split(' ')]);
+    if (!attempt()) attempt();
+  } finally {
+    resume();
+  }
+}
+
+function apt(args: readonly string[]): boolean {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const options = ['-qq', '-o', 'DPkg::Lock::Timeout=120', '-o', 'Dpkg::Use-Pty=0'];
+  const { status } = spawnSync('apt-get', [...options, ...args], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  return status === 0;
+}
+
+/** Packages of servers start them on install; the tests want the programs alone. */
+function holdServices(): () => void {
+  const policy = '/usr/sbin/policy-rc.d';
+  if (existsSync(policy)) return () => undefined;
+  writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  return () => rmSync(policy, { force: true });
+}

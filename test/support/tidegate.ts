@@ -1,0 +1,74 @@
+/** A whole Tidegate in this process, on free ports, in front of a practice upstream or any other. */
+import { Writable } from 'node:stream';
+import { onTestFinished } from 'vitest';
+import type { App } from '../../src/app.ts';
+import { startApp } from '../../src/app.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { formatMistakes } from '../../src/config/mistakes.ts';
+import { createLogger } from '../../src/observe/log.ts';
+import type { Practice, PracticeOptions } from '../../src/practice/server.ts';
+import { startPractice } from '../../src/practice/server.ts';
+
+export interface Tidegate extends App {
+  /** The log so far, a parsed object a line. */
+  readonly log: () => Record<string, unknown>[];
+  /** Lines of requests. */
+  readonly requests: () => Record<string, unknown>[];
+  /** The value of a series, written as it is exposed: `tidegate_retries_total{upstream="api",reason="connect"}`; 0 when absent. */
+  readonly metric: (series: string) => Promise<number>;
+}
+
+/**
+ * Starts one from YAML; `listen`, `admin` and a short `drain` are given. Closed when the test ends.
+ * @param yaml what else the configuration says
+ */
+export async function startTidegate(yaml: string): Promise<Tidegate> {
+  const text = `listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n${/^drain:/m.test(yaml) ? '' : 'drain: {delay: 0, timeout: 1s}\n'}${yaml}`;
+  const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile: unreadable });
+  if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+  const lines: string[] = [];
+  const destination = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(...chunk.toString().trimEnd().split('\n'));
+      done();
+    },
+  });
+  const logger = createLogger({ level: 'debug', destination });
+  const app = await startApp(loaded.config, { logger, version: 'test' });
+  onTestFinished(() => app.close());
+  const log = (): Record<string, unknown>[] => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  return {
+    ...app,
+    log,
+    requests: () => log().filter(({ msg }) => msg === 'request'),
+    metric: async (series) => {
+      const exposition = await (await fetch(`${app.adminUrl}/metrics`)).text();
+      const line = exposition.split('\n').find((each) => each.startsWith(`${series} `));
+      return line === undefined ? 0 : Number(line.slice(series.length + 1));
+    },
+  };
+}
+
+/** A practice upstream, unlimited unless told otherwise. Closed when the test ends. */
+export async function startUpstream(options: Partial<PracticeOptions> = {}): Promise<Practice> {
+  const practice = await startPractice({ limit: { kind: 'unlimited' }, ...options });
+  onTestFinished(() => practice.close());
+  return practice;
+}
+
+/** Waits until something holds, looking often. Fails with what was last seen. */
+export async function eventually<T>(look: () => T | Promise<T>, holds: (seen: T) => boolean, within = 5000): Promise<T> {
+  const until = performance.now() + within;
+  for (;;) {
+    const seen = await look();
+    if (holds(seen)) return seen;
+    if (performance.now() > until) throw new Error(`not within ${within} ms; last seen: ${JSON.stringify(seen)}`);
+    await new Promise((resolve) => {
+      setTimeout(resolve, 10);
+    });
+  }
+}
+
+function unreadable(path: string): string {
+  throw new Error(`no file is read in this test: ${path}`);
+}

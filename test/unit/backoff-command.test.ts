@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import { listBackoffs, renderBackoff } from '../../src/cli/backoff.ts';
+import { BackOffOptionError, strategyNames } from '../../src/policy/backoff.ts';
+
+describe('tidegate backoff NAME', () => {
+  test('shows formula, source, options, sequence, plot and sums', () => {
+    const { text } = renderBackoff({ strategy: 'envoy' }, { attempts: 4, plotWidth: 20 });
+    expect(text).toBe(
+      [
+        "envoy: Envoy's retries: fully jittered, up to ten base intervals",
+        '',
+        '  delay    u · min(maxInterval, (2^(n + 1) − 1) · baseInterval)',
+        '           n counts retries from 0, u is uniform on [0, 1)',
+        '  source   Envoy, HTTP router filter, x-envoy-max-retries',
+        '  options  baseInterval 25ms, maxInterval 250ms',
+        '',
+        '  after attempt       min      mean       max',
+        '              1         0    12.5ms      25ms  ░┃',
+        '              2         0    37.5ms      75ms  ░░░┃░░',
+        '              3         0    87.5ms     175ms  ░░░░░░░┃░░░░░░',
+        '              4         0     125ms     250ms  ░░░░░░░░░░┃░░░░░░░░░',
+        '         in all         0   262.5ms     525ms',
+        '',
+        '  █ waited always   ░ as chance has it   ┃ mean',
+        "  Never gives up: the route's attempts or timeout end it.",
+        '',
+      ].join('\n'),
+    );
+  });
+
+  test('tells when a strategy gives up and how long it has waited by then', () => {
+    expect(renderBackoff({ strategy: 'doubling' }).text).toContain('Gives up after attempt 8, having waited 127s.');
+    expect(renderBackoff({ strategy: 'ethernet' }, { attempts: 3 }).text).toContain(
+      'Gives up after attempt 16, having waited 183.1ms on average, at most 366.1ms.',
+    );
+  });
+
+  test('plots what is always waited apart from what chance adds', () => {
+    const { text } = renderBackoff({ strategy: 'equal-jitter' }, { attempts: 1, plotWidth: 8 });
+    expect(text).toContain('████░░┃░\n');
+  });
+
+  test('a delay too short for a column leaves a trace, and none leaves none', () => {
+    const lines = renderBackoff({ strategy: 'fibonacci', baseInterval: 1 }).text.split('\n');
+    expect(lines.find((line) => line.startsWith('              1'))).toBe(
+      '              1         0         0         0',
+    );
+    const doubling = renderBackoff({ strategy: 'doubling' }, { plotWidth: 10 }).text.split('\n');
+    expect(doubling.find((line) => line.startsWith('              1'))).toMatch(/1s {2}▏$/);
+  });
+
+  test('shows options in effect with their units', () => {
+    const { text } = renderBackoff({ strategy: 'table', table: [1, 10], slot: 0.25 });
+    expect(text).toContain('  options  table [1, 10], slot 250µs\n');
+    expect(renderBackoff({ strategy: 'grpc' }).text).toContain('multiplier 1.6, maxInterval 120s, jitter 0.2\n');
+  });
+
+  test('nothing but zeros is shown without a plot', () => {
+    const { text, json } = renderBackoff({ strategy: 'fixed', baseInterval: 0 }, { attempts: 1 });
+    expect(text).toContain('              1         0         0         0\n');
+    expect(json.rows).toEqual([{ attempt: 1, min: 0, mean: 0, max: 0 }]);
+  });
+
+  test('refuses an impossible option', () => {
+    expect(() => renderBackoff({ strategy: 'grpc', jitter: 2 })).toThrow(BackOffOptionError);
+  });
+});
+
+describe('tidegate backoff NAME --json', () => {
+  test('is one object of rows, attempts counted from 1, delays in ms', () => {
+    expect(renderBackoff({ strategy: 'decorrelated-jitter' }, { attempts: 4 }).json).toEqual({
+      rows: [
+        { attempt: 1, min: 100, mean: 200, max: 300 },
+        { attempt: 2, min: 100, mean: 350, max: 900 },
+        { attempt: 3, min: 100, mean: 575, max: 2700 },
+        { attempt: 4, min: 100, mean: 912.5, max: 8100 },
+      ],
+    });
+  });
+
+  test('leaves rounding errors out', () => {
+    const { rows } = renderBackoff({ strategy: 'grpc' }).json;
+    expect(rows.slice(0, 4).map((row) => row.mean)).toEqual([1000, 1600, 2560, 4096]);
+    const ethernet = renderBackoff({ strategy: 'ethernet' }).json.rows;
+    expect(ethernet.slice(0, 4).map((row) => row.mean)).toEqual([0.0256, 0.0768, 0.1792, 0.384]);
+  });
+
+  test('has ten rows, or all of a strategy that gives up, or as many as asked for', () => {
+    expect(renderBackoff({ strategy: 'full-jitter' }).json.rows).toHaveLength(10);
+    expect(renderBackoff({ strategy: 'doubling' }).json.rows).toHaveLength(7);
+    expect(renderBackoff({ strategy: 'ethernet' }).json.rows).toHaveLength(15);
+    expect(renderBackoff({ strategy: 'ethernet' }, { attempts: 3 }).json.rows).toHaveLength(3);
+    expect(renderBackoff({ strategy: 'doubling' }, { attempts: 30 }).json.rows).toHaveLength(7);
+  });
+});
+
+test('tidegate backoff without a name lists every strategy with a line about it', () => {
+  const lines = listBackoffs().trimEnd().split('\n');
+  expect(lines.map((line) => line.trim().split(/ {2,}/)[0])).toEqual(strategyNames);
+  for (const line of lines) expect(line).toMatch(/^ {2}\S+ {2,}\S.*$/);
+});

@@ -1,0 +1,430 @@
+import { describe, expect, test } from 'vitest';
+import { parseHttpDate } from '../../src/policy/hints/http-date.ts';
+import { parseMembers } from '../../src/policy/hints/structured-fields.ts';
+import { formatRetryAfter, MAX_HINT, readHints } from '../../src/policy/hints.ts';
+import { type Hints, NO_HINTS, type Quota } from '../../src/policy/types.ts';
+
+/** 30 s ahead of SENT, so that a test notices which clock was asked. */
+const WALL = Date.parse('2026-11-21T11:26:30Z');
+const SENT = Date.parse('2026-11-21T11:26:00Z');
+const DATE = ['Date', 'Sat, 21 Nov 2026 11:26:00 GMT'];
+const SENT_S = SENT / 1000;
+
+function read(status: number, ...headers: readonly string[]): Hints {
+  return readHints(status, headers, WALL);
+}
+
+function quota(partial: Partial<Quota> & { remaining: number }): Quota {
+  return { limit: undefined, resetIn: undefined, window: undefined, ...partial };
+}
+
+const ORDINARY = [
+  ...DATE,
+  ...'Content-Type: application/json, Content-Length: 2, Connection: keep-alive, Server: nginx, ETag: "1"'.split(
+    /: |, /,
+  ),
+  ...'Strict-Transport-Security: max-age=63072000, X-Request-Id: req_1, Referrer-Policy: no-referrer'.split(/: |, /),
+  ...'X-Content-Type-Options: nosniff, Vary: Origin, Set-Cookie: a=b'.split(/: |, /),
+];
+
+describe('an answer that says nothing of pacing', () => {
+  test.each<readonly [string, readonly string[]]>([
+    ['no headers', []],
+    ['ordinary headers', ORDINARY],
+    [
+      'names of the same length and first letter',
+      ['x-ratelimit-limbo', '1', 'retry-bfter', '1', 'Stripe-Should-Retrx', 'false'],
+    ],
+    ['names longer than any known', [`x-ratelimit-reset${'-after'.repeat(9)}`, '1']],
+    ['an empty name', ['', '1']],
+    ['a name without a value', ['retry-after']],
+    [
+      'only unusable values',
+      ['Retry-After', 'soon', 'X-RateLimit-Remaining', '-1', 'RateLimit', '"p";r', 'stripe-should-retry', '?'],
+    ],
+  ])('%s: NO_HINTS itself', (_, headers) => {
+    expect(readHints(429, headers, WALL)).toBe(NO_HINTS);
+  });
+
+  test('a policy without a service limit tells no quota', () => {
+    expect(read(200, 'RateLimit-Policy', '"p";q=100;w=60')).toBe(NO_HINTS);
+  });
+});
+
+describe('Retry-After', () => {
+  test.each([
+    ['120', 120_000],
+    ['0', 0],
+    ['1.5', 1500],
+    [' 7\t', 7000],
+    ['300', MAX_HINT],
+    ['301', MAX_HINT],
+    ['86400', MAX_HINT],
+    ['2678401', undefined],
+    ['1795260360', undefined],
+    ['9'.repeat(400), undefined],
+    ['-1', undefined],
+    ['+1', undefined],
+    ['1e3', undefined],
+    ['0x10', undefined],
+    ['10s', undefined],
+    ['.5', undefined],
+    ['1, 2', undefined],
+    ['NaN', undefined],
+    ['Infinity', undefined],
+    ['', undefined],
+  ])('%j is %j', (value, delay) => {
+    expect(read(429, 'Retry-After', value).retryAfter).toBe(delay);
+  });
+
+  test.each([
+    ['IMF-fixdate', 'Sat, 21 Nov 2026 11:26:45 GMT'],
+    ['RFC 850', 'Saturday, 21-Nov-26 11:26:45 GMT'],
+    ['asctime', 'Sat Nov 21 11:26:45 2026'],
+  ])('a date as %s counts from the Date of the answer, else from our clock', (_, value) => {
+    expect(read(503, 'retry-after', value, ...DATE).retryAfter).toBe(45_000);
+    expect(read(503, 'retry-after', `\t${value} `).retryAfter).toBe(15_000);
+    expect(read(503, 'retry-after', value, 'Date', 'yesterday').retryAfter).toBe(15_000);
+  });
+
+  test('of several Dates the first usable one counts', () => {
+    const at = 'Sat, 21 Nov 2026 11:26:45 GMT';
+    expect(read(503, 'Date', '?', ...DATE, 'Date', at, 'Retry-After', at).retryAfter).toBe(45_000);
+  });
+
+  test('a date in the past is discarded, one that is now is no wait, a far one is capped, an absurd one discarded', () => {
+    const at = (date: string) => read(503, ...DATE, 'Retry-After', date).retryAfter;
+    expect(at('Sat, 21 Nov 2026 11:25:59 GMT')).toBeUndefined();
+    expect(at('Sat, 21 Nov 2026 11:26:00 GMT')).toBe(0);
+    expect(at('Sun, 22 Nov 2026 11:26:00 GMT')).toBe(MAX_HINT);
+    expect(at('Fri, 31 Dec 9999 23:59:59 GMT')).toBeUndefined();
+  });
+
+  test('the larger of duplicates wins, whatever their order, names and case; an unusable one does not count', () => {
+    expect(read(429, 'Retry-After', '2', 'RETRY-AFTER', '9', 'retry-after', '4').retryAfter).toBe(9000);
+    expect(read(429, 'Retry-After', '2', 'Retry-After-Ms', '2500').retryAfter).toBe(2500);
+    expect(read(429, 'Retry-After-Ms', '1500', 'Retry-After', '2').retryAfter).toBe(2000);
+    expect(read(429, 'Retry-After', '2', 'Retry-After', '99999999').retryAfter).toBe(2000);
+  });
+
+  test('retry-after-ms is in milliseconds', () => {
+    expect(read(429, 'retry-after-ms', '250').retryAfter).toBe(250);
+    expect(read(429, 'retry-after-ms', '400000').retryAfter).toBe(MAX_HINT);
+    expect(read(429, 'retry-after-ms', '-250')).toBe(NO_HINTS);
+  });
+
+  test.each([429, 500, 502, 503, 504, 529, 599, 403, 409, 425, 202])('counts on %i', (status) => {
+    expect(read(status, 'Retry-After', '3').retryAfter).toBe(3000);
+    expect(read(status, 'retry-after-ms', '3').retryAfter).toBe(3);
+  });
+
+  test.each([100, 200, 201, 204, 301, 302, 307, 308, 400, 401, 404, 408, 413, 451, 600])(
+    'is ignored on %i',
+    (status) => {
+      expect(read(status, 'Retry-After', '3', 'retry-after-ms', '3')).toBe(NO_HINTS);
+    },
+  );
+});
+
+describe('X-RateLimit-* and RateLimit-*', () => {
+  test.each(['X-RateLimit', 'x-ratelimit', 'RateLimit'])('%s-Limit, -Remaining and -Reset make a quota', (prefix) => {
+    const hints = read(200, `${prefix}-Limit`, '100', `${prefix}-Remaining`, '42', `${prefix}-Reset`, '30');
+    expect(hints).toEqual({ ...NO_HINTS, quota: quota({ remaining: 42, limit: 100, resetIn: 30_000 }) });
+  });
+
+  test.each([
+    ['a delta', '30', 30_000, 30_000],
+    ['a delta with decimals', '0.25', 250, 250],
+    ['epoch seconds', String(SENT_S + 90), 90_000, 60_000],
+    ['epoch seconds with decimals', `${SENT_S + 90}.5`, 90_500, 60_500],
+    ['epoch milliseconds', String(SENT + 90_000), 90_000, 60_000],
+    ['an epoch gone by', String(SENT_S - 1), undefined, undefined],
+    ['epoch microseconds', String(SENT * 1000), undefined, undefined],
+    ['no number', 'Sat Nov 21 2026', undefined, undefined],
+  ])('a reset told as %s, by the Date of the answer, else by our clock', (_, reset, byDate, byWall) => {
+    const told = ['X-RateLimit-Remaining', '5', 'X-RateLimit-Reset', reset];
+    expect(read(200, ...told, ...DATE).quota).toEqual(quota({ remaining: 5, resetIn: byDate }));
+    expect(read(200, ...told).quota).toEqual(quota({ remaining: 5, resetIn: byWall }));
+  });
+
+  test('GitHub: 403 with nothing remaining is a stop, for five minutes at most', () => {
+    const github = (reset: number) =>
+      read(403, ...DATE, 'x-ratelimit-limit', '5000', 'x-ratelimit-remaining', '0', 'x-ratelimit-reset', String(reset));
+    expect(github(SENT_S + 60).quota).toEqual(quota({ remaining: 0, limit: 5000, resetIn: 60_000 }));
+    expect(github(SENT_S + 3000).quota).toEqual(quota({ remaining: 0, limit: 5000, resetIn: MAX_HINT }));
+  });
+
+  test('with something remaining the reset is told as it is: it sets a pace, not a stop', () => {
+    const hints = read(200, ...DATE, 'x-ratelimit-remaining', '60', 'x-ratelimit-reset', String(SENT_S + 3000));
+    expect(hints.quota?.resetIn).toBe(3_000_000);
+  });
+
+  test('a Retry-After and a reset further away are told apart', () => {
+    const hints = read(429, 'Retry-After', '2', 'X-RateLimit-Remaining', '7', 'X-RateLimit-Reset', '50');
+    expect(hints).toEqual({ ...NO_HINTS, retryAfter: 2000, quota: quota({ remaining: 7, resetIn: 50_000 }) });
+  });
+
+  test('nothing remaining without a reset', () => {
+    expect(read(429, 'X-RateLimit-Remaining', '0').quota).toEqual(quota({ remaining: 0 }));
+  });
+
+  test('Square: a reset without a count means spent, on a 429 that has no Retry-After', () => {
+    expect(read(429, 'X-RateLimit-Reset', '12').quota).toEqual(quota({ remaining: 0, resetIn: 12_000 }));
+    expect(read(429, 'X-RateLimit-Reset', '12', 'Retry-After', '1')).toEqual({ ...NO_HINTS, retryAfter: 1000 });
+    expect(read(200, 'X-RateLimit-Reset', '12')).toBe(NO_HINTS);
+    expect(read(429, 'X-RateLimit-Limit', '12')).toBe(NO_HINTS);
+  });
+
+  test('a limit on one object says nothing of the rate: its reset is not taken for a stop', () => {
+    const hints = read(429, 'X-RateLimit-Reset', '12', 'Stripe-Rate-Limited-Reason', 'resource-specific');
+    expect(hints.quota).toBeUndefined();
+  });
+
+  test('X-RateLimit-Reset-After is a delay and needs no clock, so it is preferred', () => {
+    const told = ['X-RateLimit-Remaining', '1', 'X-RateLimit-Reset', String(SENT_S + 99), 'X-RateLimit-Reset-After'];
+    expect(read(200, ...DATE, ...told, '64.57').quota?.resetIn).toBe(64_570);
+    expect(read(200, ...DATE, ...told, 'never').quota?.resetIn).toBe(99_000);
+  });
+
+  test('of duplicates the most restrictive value counts', () => {
+    const once = ['X-RateLimit-Limit', '50', 'X-RateLimit-Remaining', '5', 'X-RateLimit-Reset', '1'];
+    const again = ['x-ratelimit-limit', '900', 'x-ratelimit-remaining', '800', 'x-ratelimit-reset', '60'];
+    const tightest = quota({ remaining: 5, limit: 50, resetIn: 60_000 });
+    expect(read(200, ...once, ...again).quota).toEqual(tightest);
+    expect(read(200, ...again, ...once).quota).toEqual(tightest);
+  });
+
+  test('Envoy: the limit comes as a list with the windows', () => {
+    const told = ['X-RateLimit-Remaining', '98', 'X-RateLimit-Reset', '3', 'X-RateLimit-Limit'];
+    const expected = quota({ remaining: 98, limit: 100, resetIn: 3000, window: 60_000 });
+    expect(read(200, ...told, '100, 100;w=60;name="a", 10000;w=86400').quota).toEqual(expected);
+    expect(read(200, ...told, '100, 100;window=60, 10000;window=86400').quota).toEqual(expected);
+    expect(read(200, ...told, '100;w=60').quota).toEqual(expected);
+  });
+
+  test('absurd counts are discarded, fractions of a request dropped', () => {
+    expect(read(200, 'X-RateLimit-Remaining', '18446744073709551615')).toBe(NO_HINTS);
+    expect(read(200, 'X-RateLimit-Remaining', '-1', 'X-RateLimit-Reset', '9')).toBe(NO_HINTS);
+    expect(read(200, 'X-RateLimit-Remaining', '4.9', 'X-RateLimit-Limit', '0').quota).toEqual(quota({ remaining: 4 }));
+  });
+
+  test('two families: the tighter one', () => {
+    const standard = ['RateLimit-Remaining', '10', 'RateLimit-Reset', '1'];
+    const vendor = ['X-RateLimit-Remaining', '20', 'X-RateLimit-Reset', '100'];
+    expect(read(200, ...standard, ...vendor).quota).toEqual(quota({ remaining: 20, resetIn: 100_000 }));
+  });
+});
+
+describe('RateLimit and RateLimit-Policy', () => {
+  test('the current draft', () => {
+    const hints = read(200, 'RateLimit', '"default";r=50;t=30', 'RateLimit-Policy', '"default";q=100;w=60');
+    expect(hints.quota).toEqual(quota({ remaining: 50, limit: 100, resetIn: 30_000, window: 60_000 }));
+  });
+
+  test('with spaces, a partition key and parameters nobody knows', () => {
+    const told = '"10-in-1min"; r=9; t=54; pk=:YWJj:; acme-x; acme-y=?1; acme-z=@1659578233; acme-w=%"f%c3%bc"';
+    const hints = read(200, 'RateLimit', told, 'RateLimit-Policy', '"10-in-1min"; q=10; w=60; pk=:YWJj:');
+    expect(hints.quota).toEqual(quota({ remaining: 9, limit: 10, resetIn: 54_000, window: 60_000 }));
+  });
+
+  test('a policy named by a token, as servers between drafts 07 and 08 do', () => {
+    const hints = read(200, 'RateLimit', 'default;r=0;t=5', 'RateLimit-Policy', 'default;q=100;w=10');
+    expect(hints.quota).toEqual(quota({ remaining: 0, limit: 100, resetIn: 5000, window: 10_000 }));
+  });
+
+  test('without a policy, or with one of another name', () => {
+    expect(read(200, 'RateLimit', '"p";r=50').quota).toEqual(quota({ remaining: 50 }));
+    expect(read(200, 'RateLimit', '"p";r=50', 'RateLimit-Policy', '"q";q=9;w=1').quota).toEqual(
+      quota({ remaining: 50 }),
+    );
+  });
+
+  test('draft 07: a dictionary, and a policy known by its quota', () => {
+    const told = ['RateLimit', 'limit=100, remaining=50, reset=30'];
+    const expected = quota({ remaining: 50, limit: 100, resetIn: 30_000 });
+    expect(read(200, ...told).quota).toEqual(expected);
+    expect(read(200, ...told, 'RateLimit-Policy', '10;w=1, 100;w=60').quota).toEqual({ ...expected, window: 60_000 });
+    expect(read(200, ...told, 'RateLimit', 'remaining=7').quota).toEqual({ ...expected, remaining: 7 });
+    expect(read(200, 'RateLimit', 'limit=100, reset=30')).toBe(NO_HINTS);
+  });
+
+  test.each([
+    ['a spent one before any other', '"a";r=0;t=1, "b";r=1;t=1000', 0, 1000],
+    ['of spent ones the longest', '"a";r=0;t=1, "b";r=0;t=9, "c";r=0', 0, 9000],
+    ['else the slowest pace', '"a";r=5;t=1, "b";r=100;t=60', 100, 60_000],
+    ['one with a pace before one without', '"a";r=5, "b";r=100;t=60', 100, 60_000],
+    ['of equal paces the smaller count', '"a";r=20;t=2, "b";r=10;t=1', 10, 1000],
+    ['an item without r is none', '"a";t=9, "b";r=7;t=1, "c";r=-1;t=50, "d";r="3";t=50', 7, 1000],
+  ])('of several policies: %s', (_, field, remaining, resetIn) => {
+    expect(read(200, 'RateLimit', field).quota).toEqual(quota({ remaining, resetIn }));
+    const reversed = field.split(', ').toReversed();
+    expect(read(200, ...reversed.flatMap((item) => ['RateLimit', item])).quota).toEqual(quota({ remaining, resetIn }));
+  });
+
+  test('a whole quota per window outweighs a remainder that has run low: max(limit/window, remaining/time left)', () => {
+    const policies = ['RateLimit-Policy', '"burst";q=100;w=10', 'RateLimit-Policy', '"daily";q=1000;w=1000'];
+    const hints = read(200, 'RateLimit', '"burst";r=1;t=9, "daily";r=900;t=900', ...policies);
+    expect(hints.quota).toEqual(quota({ remaining: 900, limit: 1000, resetIn: 900_000, window: 1_000_000 }));
+  });
+
+  test.each(['content-bytes', 'concurrent-requests'])('a quota of %s is no quota of requests', (unit) => {
+    const policies = ['RateLimit-Policy', `"b";q=9;w=60;qu="${unit}", "r";q=100;w=60;qu="requests"`];
+    const hints = read(200, 'RateLimit', '"b";r=0;t=60, "r";r=50;t=30', ...policies);
+    expect(hints.quota).toEqual(quota({ remaining: 50, limit: 100, resetIn: 30_000, window: 60_000 }));
+    expect(read(200, 'RateLimit', '"b";r=0;t=60', ...policies)).toBe(NO_HINTS);
+  });
+
+  test.each([
+    '"p";r=50;t=',
+    '"p";r=50,',
+    '"p;r=50',
+    '"p";r=50 "q";r=0',
+    '"p";r=50/q;r=0',
+    ',',
+    '("p";r=1)',
+    'é;r=1',
+    '"p";R=1',
+    `"p";r=5${' '.repeat(5000)}`,
+  ])('malformed, so ignored as a whole: %s', (field) => {
+    expect(read(200, 'RateLimit', field)).toBe(NO_HINTS);
+  });
+
+  test.each(['0', '-0', '-1', '2678401', '"60"'])('a window of no length, or beyond a month, is none: %s', (w) => {
+    const hints = read(200, 'RateLimit', '"p";r=1', 'RateLimit-Policy', `"p";q=5;w=${w}`);
+    expect(hints.quota).toEqual(quota({ remaining: 1, limit: 5 }));
+  });
+});
+
+describe('Shopify', () => {
+  test.each([
+    ['32/40', quota({ remaining: 8, limit: 40 })],
+    ['40/40', quota({ remaining: 0, limit: 40 })],
+    ['41/40', quota({ remaining: 0, limit: 40 })],
+    ['1/0', undefined],
+    ['-1/40', undefined],
+    ['40', undefined],
+  ])('%s calls made', (value, expected) => {
+    expect(read(200, 'X-Shopify-Shop-Api-Call-Limit', value).quota).toEqual(expected);
+  });
+});
+
+describe('the upstream has its own word', () => {
+  test('Stripe-Should-Retry; a veto outweighs leave', () => {
+    expect(read(409, 'Stripe-Should-Retry', 'true').verdict).toBe('retry');
+    expect(read(500, 'stripe-should-retry', 'false')).toEqual({ ...NO_HINTS, verdict: 'never' });
+    expect(read(500, 'stripe-should-retry', 'false', 'stripe-should-retry', 'true').verdict).toBe('never');
+    expect(read(500, 'stripe-should-retry', 'true', 'stripe-should-retry', 'false').verdict).toBe('never');
+    expect(read(500, 'stripe-should-retry', 'yes')).toBe(NO_HINTS);
+  });
+
+  test.each(['global-rate', 'endpoint-rate', 'global-concurrency', 'endpoint-concurrency'])('Stripe: %s', (reason) => {
+    expect(read(429, 'Stripe-Rate-Limited-Reason', reason)).toEqual({ ...NO_HINTS, reason });
+  });
+
+  test('Stripe: resource-specific is about one object', () => {
+    const hints = read(429, 'Stripe-Rate-Limited-Reason', 'resource-specific');
+    expect(hints).toEqual({ ...NO_HINTS, reason: 'resource-specific', lock: true });
+  });
+
+  test('a reason is one word of at most 64 characters', () => {
+    const reason = (value: string) => read(429, 'Stripe-Rate-Limited-Reason', value).reason;
+    expect(reason('a'.repeat(64))).toBe('a'.repeat(64));
+    expect(reason('a'.repeat(65))).toBeUndefined();
+    expect(reason('two words')).toBeUndefined();
+    expect(reason('ÿ"{}')).toBeUndefined();
+  });
+
+  test('Envoy is the reason where there is no better one', () => {
+    expect(read(429, 'x-envoy-ratelimited', 'true')).toEqual({ ...NO_HINTS, reason: 'envoy' });
+    expect(read(429, 'x-envoy-ratelimited', '', 'Stripe-Rate-Limited-Reason', 'global-rate').reason).toBe(
+      'global-rate',
+    );
+  });
+
+  test('gRPC pushback: a delay, on any status', () => {
+    expect(read(200, 'grpc-retry-pushback-ms', '1500')).toEqual({ ...NO_HINTS, retryAfter: 1500 });
+    expect(read(200, 'grpc-retry-pushback-ms', '0').retryAfter).toBe(0);
+    expect(read(200, 'grpc-retry-pushback-ms', '400000').retryAfter).toBe(MAX_HINT);
+  });
+
+  test.each(['-1', '', 'x', '1.5', '9'.repeat(30)])('gRPC pushback that is negative or unparsable: %j', (value) => {
+    expect(read(200, 'grpc-retry-pushback-ms', value)).toEqual({ ...NO_HINTS, verdict: 'never' });
+    expect(read(200, 'grpc-retry-pushback-ms', value, 'stripe-should-retry', 'true').verdict).toBe('never');
+  });
+});
+
+describe('HTTP-dates', () => {
+  test('the three forms of RFC 9110 are the same moment', () => {
+    const moment = Date.UTC(1994, 10, 6, 8, 49, 37);
+    expect(parseHttpDate('Sun, 06 Nov 1994 08:49:37 GMT', WALL)).toBe(moment);
+    expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT', WALL)).toBe(moment);
+    expect(parseHttpDate('Sun Nov  6 08:49:37 1994', WALL)).toBe(moment);
+  });
+
+  test('a two-digit year is at most 50 years ahead', () => {
+    expect(parseHttpDate('Friday, 20-Nov-76 00:00:00 GMT', WALL)).toBe(Date.UTC(2076, 10, 20));
+    expect(parseHttpDate('Tuesday, 23-Nov-76 00:00:00 GMT', WALL)).toBe(Date.UTC(1976, 10, 23));
+  });
+
+  test('leap years and leap seconds', () => {
+    expect(parseHttpDate('Tue, 29 Feb 2000 00:00:00 GMT', WALL)).toBe(Date.UTC(2000, 1, 29));
+    expect(parseHttpDate('Thu, 29 Feb 2024 00:00:00 GMT', WALL)).toBe(Date.UTC(2024, 1, 29));
+    expect(parseHttpDate('Sat, 31 Dec 2016 23:59:60 GMT', WALL)).toBe(Date.UTC(2017, 0, 1));
+  });
+
+  test.each([
+    'Sun, 29 Feb 2026 00:00:00 GMT',
+    'Mon, 29 Feb 1900 00:00:00 GMT',
+    'Tue, 31 Nov 2026 00:00:00 GMT',
+    'Sat, 00 Nov 2026 00:00:00 GMT',
+    'Sat, 21 Foo 2026 00:00:00 GMT',
+    'Sat, 21 Nov 2026 24:00:00 GMT',
+    'Sat, 21 Nov 2026 00:60:00 GMT',
+    'Sat, 21 Nov 2026 00:00:61 GMT',
+    'Sat, 21 Nov 2026 00:00:00 CET',
+    'Sat, 21 Nov 2026 00:00:00',
+    '21 Nov 2026 00:00:00 GMT',
+    '2026-11-21T00:00:00Z',
+    '',
+  ])('%j is none', (value) => {
+    expect(parseHttpDate(value, WALL)).toBeUndefined();
+  });
+
+  test('a clock that tells no time leaves only the two-digit year open', () => {
+    expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT', Number.NaN)).toBeUndefined();
+    expect(parseHttpDate('Sun, 06 Nov 1994 08:49:37 GMT', Number.NaN)).toBe(Date.UTC(1994, 10, 6, 8, 49, 37));
+  });
+});
+
+describe('structured fields', () => {
+  test('strings are unescaped, tokens and numbers read, other types known but without a value', () => {
+    const values = parseMembers('"a\\"b\\\\", tok/en:*, -1.5, ?1, :YQ==:, @-1, %"%c3"')?.map((member) => member.value);
+    expect(values).toEqual(['a"b\\', 'tok/en:*', -1.5, undefined, undefined, undefined, undefined]);
+  });
+
+  test('-0 is 0, so that nothing is divided by it', () => {
+    expect(parseMembers('-0')?.[0]?.value).toBe(0);
+  });
+
+  test('an empty field has no members', () => {
+    expect(parseMembers(' ')).toEqual([]);
+  });
+});
+
+describe('a Retry-After of our own', () => {
+  test.each([
+    [2300, 0.29, '3'],
+    [2300, 0.31, '2'],
+    [2000, 0, '2'],
+    [1000, 0, '1'],
+    [999, 0, '1'],
+    [0, 0, '1'],
+    [-5000, 0, '1'],
+    [299_999, 0, '300'],
+    [900_000, 0, '300'],
+    [Number.POSITIVE_INFINITY, 0, '300'],
+    [Number.NaN, 0, '1'],
+  ])('%d ms at u = %d is %s', (delay, u, text) => {
+    expect(formatRetryAfter(delay, () => u)).toBe(text);
+  });
+});

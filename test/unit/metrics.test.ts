@@ -1,0 +1,515 @@
+import { spawnSync } from 'node:child_process';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
+import type { ClientsView, GateView, LimitView, RequestRecord, TideEvent } from '../../src/policy/events.ts';
+
+const NO_CLIENTS: ClientsView = {
+  tracked: 0,
+  byState: { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 },
+  allowance: { min: 1, mean: 1 },
+};
+const EMPTY: GateView = { limits: [], clients: NO_CLIENTS, budgets: new Map() };
+
+function metricsOf(view: Partial<GateView> = {}): Metrics {
+  return createMetrics({
+    routes: ['/'],
+    upstreams: ['payments'],
+    view: () => ({ ...EMPTY, ...view }),
+    now: () => 5_000,
+    wallClock: () => 1_700_000_000_000,
+    replayBufferBytes: () => 4096,
+    build: { version: '1.2.3' },
+  });
+}
+
+function limitOf(fields: Partial<LimitView>): LimitView {
+  return {
+    upstream: 'payments',
+    scope: 'upstream',
+    key: '',
+    state: 'open',
+    rate: Infinity,
+    ceiling: Infinity,
+    blockedUntil: undefined,
+    quotaLeft: undefined,
+    queued: 0,
+    inFlight: 0,
+    ...fields,
+  };
+}
+
+function recordOf(fields: Partial<RequestRecord> = {}): RequestRecord {
+  return {
+    id: 'r1',
+    route: '/',
+    upstream: 'payments',
+    method: 'GET',
+    path: '/v1/charges',
+    client: 'c0ffee',
+    status: 200,
+    outcome: 'forwarded',
+    reason: undefined,
+    attempts: 1,
+    queued: 0,
+    slept: 0,
+    toHead: 20,
+    took: 30,
+    retryAfter: undefined,
+    cut: false,
+    ...fields,
+  };
+}
+
+function done(fields: Partial<RequestRecord> = {}): TideEvent {
+  return { type: 'done', record: recordOf(fields) };
+}
+
+/** The lines of the samples of one metric, without its name; zeros left out unless wanted. */
+async function samples({ registry }: Metrics, name: string, zeros: 'with zeros' | 'non-zero' = 'non-zero') {
+  const text = await registry.metrics();
+  const lines = text.split('\n').filter((line) => new RegExp(`^tidegate_${name}[ {]`).test(line));
+  return lines
+    .map((line) => line.slice(`tidegate_${name}`.length))
+    .filter((line) => zeros === 'with zeros' || !line.endsWith(' 0'));
+}
+
+function tell(metrics: Metrics, ...events: readonly TideEvent[]): void {
+  for (const event of events) metrics.listen(event);
+}
+
+/** One of each, with all their labels. */
+const EVERYTHING: readonly TideEvent[] = [
+  { type: 'arrived', route: '/' },
+  { type: 'decision', upstream: 'payments', decision: 'queued', why: undefined },
+  { type: 'dequeued', upstream: 'payments', waited: 12, admitted: true },
+  { type: 'attempt', upstream: 'payments', attempt: 1, code: 429, took: 3 },
+  { type: 'attempt', upstream: 'payments', attempt: 2, code: 'reset', took: 3 },
+  { type: 'throttled', upstream: 'payments', reason: 'global-rate' },
+  { type: 'retry', upstream: 'payments', reason: 'status_429', delay: 100, source: 'backoff' },
+  { type: 'retry', upstream: 'payments', reason: 'status_429', delay: 2000, source: 'hint' },
+  { type: 'retry-end', upstream: 'payments', outcome: 'success' },
+  { type: 'cut', upstream: 'payments', scope: 'upstream', cause: 'first', from: Infinity, to: 40 },
+  { type: 'limit-state', upstream: 'payments', scope: 'upstream', from: 'open', to: 'backoff' },
+  { type: 'client-cut', upstream: 'payments', client: 'c0ffee', allowance: 0.5 },
+  { type: 'client-state', upstream: 'payments', client: 'c0ffee', from: 'normal', to: 'backoff' },
+  { type: 'client-evicted', cause: 'calm' },
+  done({ outcome: 'recovered', attempts: 2 }),
+];
+
+describe('requests', () => {
+  test('are counted by route, method, code and outcome', async () => {
+    const metrics = metricsOf();
+    tell(metrics, done(), done(), done({ method: 'POST', status: 429, outcome: 'refused' }));
+    expect(await samples(metrics, 'requests_total')).toEqual([
+      '{route="/",method="GET",code="200",outcome="forwarded"} 2',
+      '{route="/",method="POST",code="429",outcome="refused"} 1',
+    ]);
+  });
+
+  test('keep every status and outcome apart', async () => {
+    const outcomes = [
+      'forwarded',
+      'recovered',
+      'refused',
+      'queue_timeout',
+      'upstream_error',
+      'unknown',
+      'client_gone',
+    ] as const;
+    const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 100, max: 599 }),
+        fc.constantFrom(...methods),
+        fc.constantFrom(...outcomes),
+        async (status, method, outcome) => {
+          const metrics = metricsOf();
+          tell(metrics, done({ status, method, outcome }));
+          const expected = [`{route="/",method="${method}",code="${status}",outcome="${outcome}"} 1`];
+          expect(await samples(metrics, 'requests_total')).toEqual(expected);
+        },
+      ),
+      { numRuns: 20 },
+    );
+  });
+
+  test('with an unusual method or no status are told as other', async () => {
+    const metrics = metricsOf();
+    tell(
+      metrics,
+      done({ method: 'PURGE' }),
+      done({ method: 'BREW' }),
+      done({ status: 0, outcome: 'client_gone' }),
+      done({ status: 999 }),
+    );
+    expect(await samples(metrics, 'requests_total')).toEqual([
+      '{route="/",method="other",code="200",outcome="forwarded"} 2',
+      '{route="/",method="GET",code="other",outcome="client_gone"} 1',
+      '{route="/",method="GET",code="other",outcome="forwarded"} 1',
+    ]);
+  });
+
+  test('are in flight from their arrival to their end', async () => {
+    const metrics = metricsOf();
+    tell(metrics, { type: 'arrived', route: '/' }, { type: 'arrived', route: '/' });
+    expect(await samples(metrics, 'requests_in_flight')).toEqual(['{route="/"} 2']);
+    tell(metrics, done());
+    expect(await samples(metrics, 'requests_in_flight')).toEqual(['{route="/"} 1']);
+  });
+
+  test('are timed to the end of the response, in seconds and cumulative buckets', async () => {
+    const metrics = metricsOf();
+    tell(metrics, done({ took: 1 }), done({ took: 30, toHead: 1 }), done({ took: 250 }), done({ took: 61_000 }));
+    const bucket = (le: string, count: number) => `{route="/",code_class="2xx",le="${le}"} ${count}`;
+    expect(await samples(metrics, 'request_duration_seconds_bucket')).toEqual([
+      bucket('0.001', 1),
+      bucket('0.0025', 1),
+      bucket('0.005', 1),
+      bucket('0.01', 1),
+      bucket('0.025', 1),
+      bucket('0.05', 2),
+      bucket('0.1', 2),
+      bucket('0.25', 3),
+      bucket('0.5', 3),
+      bucket('1', 3),
+      bucket('2.5', 3),
+      bucket('5', 3),
+      bucket('10', 3),
+      bucket('30', 3),
+      bucket('60', 3),
+      bucket('+Inf', 4),
+    ]);
+    expect(await samples(metrics, 'request_duration_seconds_sum')).toEqual(['{route="/",code_class="2xx"} 61.281']);
+    expect(await samples(metrics, 'request_duration_seconds_count')).toEqual(['{route="/",code_class="2xx"} 4']);
+  });
+
+  test('are timed by class of code', async () => {
+    const metrics = metricsOf();
+    tell(metrics, ...[503, 0, 404, 101, 301, 200].map((status) => done({ status })));
+    expect(await samples(metrics, 'request_duration_seconds_count')).toEqual(
+      ['other', '1xx', '2xx', '3xx', '4xx', '5xx'].map((codeClass) => `{route="/",code_class="${codeClass}"} 1`),
+    );
+  });
+});
+
+describe('attempts', () => {
+  test('are counted by number and by status or error', async () => {
+    const metrics = metricsOf();
+    const codes = [503, 'connect', 'reset', 'timeout', 'aborted', 599, 100, 42] as const;
+    for (const [index, code] of codes.entries()) {
+      tell(metrics, { type: 'attempt', upstream: 'payments', attempt: index + 1, code, took: 5 });
+    }
+    expect(await samples(metrics, 'upstream_attempts_total')).toEqual([
+      '{upstream="payments",attempt="1",code="503"} 1',
+      '{upstream="payments",attempt="2",code="connect"} 1',
+      '{upstream="payments",attempt="3",code="reset"} 1',
+      '{upstream="payments",attempt="4+",code="timeout"} 1',
+      '{upstream="payments",attempt="4+",code="aborted"} 1',
+      '{upstream="payments",attempt="4+",code="599"} 1',
+      '{upstream="payments",attempt="4+",code="100"} 1',
+      '{upstream="payments",attempt="4+",code="other"} 1',
+    ]);
+  });
+
+  test('are timed by class of code, errors apart', async () => {
+    const metrics = metricsOf();
+    tell(
+      metrics,
+      { type: 'attempt', upstream: 'payments', attempt: 1, code: 'timeout', took: 5000 },
+      { type: 'attempt', upstream: 'payments', attempt: 2, code: 201, took: 250 },
+    );
+    expect(await samples(metrics, 'upstream_attempt_duration_seconds_sum')).toEqual([
+      '{upstream="payments",code_class="2xx"} 0.25',
+      '{upstream="payments",code_class="error"} 5',
+    ]);
+  });
+
+  test("that are throttled are counted by the upstream's reason, of which the first 32 are told", async () => {
+    const metrics = metricsOf();
+    for (let n = 1; n <= 40; n += 1) tell(metrics, { type: 'throttled', upstream: 'payments', reason: `reason ${n}` });
+    tell(metrics, { type: 'throttled', upstream: 'payments', reason: 'reason 7' });
+    const lines = await samples(metrics, 'upstream_throttled_total');
+    expect(lines).toHaveLength(33);
+    expect(lines).toContain('{upstream="payments",reason="reason 7"} 2');
+    expect(lines).toContain('{upstream="payments",reason="other"} 8');
+  });
+
+  test('escape what an upstream says', async () => {
+    const metrics = metricsOf();
+    tell(metrics, { type: 'throttled', upstream: 'payments', reason: 'a"b\\c' });
+    expect(await samples(metrics, 'upstream_throttled_total')).toEqual(['{upstream="payments",reason="a\\"b\\\\c"} 1']);
+  });
+});
+
+describe('retries', () => {
+  test('are counted by reason, their delays by source', async () => {
+    const metrics = metricsOf();
+    tell(
+      metrics,
+      { type: 'retry', upstream: 'payments', reason: 'status_5xx', delay: 100, source: 'backoff' },
+      { type: 'retry', upstream: 'payments', reason: 'lock', delay: 200, source: 'backoff' },
+      { type: 'retry', upstream: 'payments', reason: 'status_429', delay: 2000, source: 'hint' },
+    );
+    expect(await samples(metrics, 'retries_total')).toEqual([
+      '{upstream="payments",reason="status_5xx"} 1',
+      '{upstream="payments",reason="status_429"} 1',
+      '{upstream="payments",reason="lock"} 1',
+    ]);
+    expect(await samples(metrics, 'retry_backoff_seconds_sum')).toEqual([
+      '{upstream="payments",source="backoff"} 0.3',
+      '{upstream="payments",source="hint"} 2',
+    ]);
+  });
+
+  test('end in one outcome, and all outcomes exist from the start', async () => {
+    const metrics = metricsOf();
+    tell(metrics, { type: 'retry-end', upstream: 'payments', outcome: 'budget_exhausted' });
+    expect(await samples(metrics, 'retry_outcomes_total', 'with zeros')).toEqual([
+      '{upstream="payments",outcome="success"} 0',
+      '{upstream="payments",outcome="attempts_exhausted"} 0',
+      '{upstream="payments",outcome="budget_exhausted"} 1',
+      '{upstream="payments",outcome="deadline"} 0',
+      '{upstream="payments",outcome="not_idempotent"} 0',
+      '{upstream="payments",outcome="body_too_large"} 0',
+      '{upstream="payments",outcome="retry_after_too_long"} 0',
+      '{upstream="payments",outcome="upstream_veto"} 0',
+      '{upstream="payments",outcome="client_gone"} 0',
+    ]);
+  });
+
+  test('have a budget read off the gate', async () => {
+    const metrics = metricsOf({ budgets: new Map([['payments', 0.75]]) });
+    expect(await samples(metrics, 'retry_budget_available_ratio')).toEqual(['{upstream="payments"} 0.75']);
+  });
+});
+
+describe('the limiter', () => {
+  test('counts decisions, cuts and time in the queue', async () => {
+    const metrics = metricsOf();
+    tell(
+      metrics,
+      { type: 'decision', upstream: 'payments', decision: 'passed', why: undefined },
+      { type: 'decision', upstream: 'payments', decision: 'refused', why: 'over_share' },
+      { type: 'decision', upstream: 'payments', decision: 'refused', why: 'blocked' },
+      { type: 'dequeued', upstream: 'payments', waited: 40, admitted: true },
+      { type: 'dequeued', upstream: 'payments', waited: 1000, admitted: false },
+      { type: 'cut', upstream: 'payments', scope: 'client', cause: 'heavy', from: 10, to: 5 },
+    );
+    expect(await samples(metrics, 'ratelimit_decisions_total', 'with zeros')).toEqual([
+      '{upstream="payments",decision="passed"} 1',
+      '{upstream="payments",decision="queued"} 0',
+      '{upstream="payments",decision="refused"} 2',
+    ]);
+    expect(await samples(metrics, 'queue_wait_seconds_sum')).toEqual(['{upstream="payments"} 1.04']);
+    expect(await samples(metrics, 'queue_wait_seconds_count')).toEqual(['{upstream="payments"} 2']);
+    expect(await samples(metrics, 'ratelimit_cuts_total')).toEqual(['{upstream="payments",cause="heavy"} 1']);
+  });
+
+  test('tells an open limit as +Inf', async () => {
+    const metrics = metricsOf({ limits: [limitOf({})] });
+    const expected = ['{upstream="payments",scope="upstream"} +Inf'];
+    expect(await samples(metrics, 'ratelimit_rate_requests_per_second')).toEqual(expected);
+    expect(await samples(metrics, 'ratelimit_ceiling_requests_per_second')).toEqual(expected);
+    expect(await samples(metrics, 'ratelimit_state', 'with zeros')).toEqual([
+      '{upstream="payments",state="open"} 1',
+      '{upstream="payments",state="backoff"} 0',
+      '{upstream="payments",state="cooldown"} 0',
+      '{upstream="payments",state="restoring"} 0',
+      '{upstream="payments",state="blocked"} 0',
+    ]);
+  });
+
+  test('tells many limits by the tightest, their states and their queues together', async () => {
+    const metrics = metricsOf({
+      limits: [
+        limitOf({ scope: 'client', key: 'a', queued: 1 }),
+        limitOf({ scope: 'client', key: 'b', state: 'restoring', rate: 4, ceiling: 9, queued: 2, quotaLeft: 0.5 }),
+        limitOf({ scope: 'client', key: 'c', state: 'restoring', rate: 6, ceiling: 7, quotaLeft: 0.25 }),
+        limitOf({ scope: 'upstream', state: 'cooldown', rate: 80, ceiling: 90 }),
+      ],
+    });
+    expect(await samples(metrics, 'ratelimit_rate_requests_per_second')).toEqual([
+      '{upstream="payments",scope="client"} 4',
+      '{upstream="payments",scope="upstream"} 80',
+    ]);
+    expect(await samples(metrics, 'ratelimit_ceiling_requests_per_second')).toEqual([
+      '{upstream="payments",scope="client"} 9',
+      '{upstream="payments",scope="upstream"} 90',
+    ]);
+    expect(await samples(metrics, 'ratelimit_state')).toEqual([
+      '{upstream="payments",state="open"} 1',
+      '{upstream="payments",state="cooldown"} 1',
+      '{upstream="payments",state="restoring"} 1',
+    ]);
+    expect(await samples(metrics, 'queue_depth')).toEqual(['{upstream="payments"} 3']);
+    expect(await samples(metrics, 'upstream_quota_remaining_ratio')).toEqual(['{upstream="payments"} 0.25']);
+  });
+
+  test('tells until when it blocks as a time of the epoch, 0 while it does not', async () => {
+    expect(
+      await samples(metricsOf({ limits: [limitOf({})] }), 'upstream_blocked_until_timestamp_seconds', 'with zeros'),
+    ).toEqual(['{upstream="payments"} 0']);
+    const limits = [
+      limitOf({ state: 'blocked', blockedUntil: 7_500 }),
+      limitOf({ state: 'blocked', blockedUntil: 6_000 }),
+    ];
+    expect(await samples(metricsOf({ limits }), 'upstream_blocked_until_timestamp_seconds')).toEqual([
+      '{upstream="payments"} 1700000002.5',
+    ]);
+  });
+
+  test('has no sample of a quota that is not known', async () => {
+    expect(await samples(metricsOf({ limits: [limitOf({})] }), 'upstream_quota_remaining_ratio', 'with zeros')).toEqual(
+      [],
+    );
+  });
+});
+
+describe('clients', () => {
+  test('are counted as they change', async () => {
+    const metrics = metricsOf();
+    tell(
+      metrics,
+      { type: 'client-cut', upstream: 'payments', client: 'c0ffee', allowance: 0.5 },
+      { type: 'client-state', upstream: 'payments', client: 'c0ffee', from: 'normal', to: 'held' },
+      { type: 'client-state', upstream: 'payments', client: 'c0ffee', from: 'restoring', to: 'normal' },
+      { type: 'client-state', upstream: 'payments', client: 'decade', from: 'normal', to: 'held' },
+      { type: 'client-evicted', cause: 'troubled' },
+    );
+    expect(await samples(metrics, 'client_cuts_total')).toEqual([' 1']);
+    expect(await samples(metrics, 'client_transitions_total')).toEqual([
+      '{from="normal",to="held"} 2',
+      '{from="restoring",to="normal"} 1',
+    ]);
+    expect(await samples(metrics, 'client_evictions_total', 'with zeros')).toEqual([
+      '{cause="calm"} 0',
+      '{cause="troubled"} 1',
+    ]);
+  });
+
+  test('are read off the gate', async () => {
+    const metrics = metricsOf({
+      clients: {
+        tracked: 10,
+        byState: { normal: 6, held: 1, backoff: 1, cooldown: 0, restoring: 2 },
+        allowance: { min: 0.25, mean: 0.9 },
+      },
+    });
+    expect(await samples(metrics, 'clients_tracked')).toEqual([' 10']);
+    expect(await samples(metrics, 'clients_by_state', 'with zeros')).toEqual([
+      '{state="normal"} 6',
+      '{state="held"} 1',
+      '{state="backoff"} 1',
+      '{state="cooldown"} 0',
+      '{state="restoring"} 2',
+    ]);
+    expect(await samples(metrics, 'client_allowance_ratio')).toEqual(['{stat="min"} 0.25', '{stat="mean"} 0.9']);
+  });
+
+  test('are never labels', async () => {
+    const metrics = metricsOf({
+      limits: [limitOf({ scope: 'client', key: 'c0ffee', state: 'backoff', rate: 1, queued: 1 })],
+    });
+    tell(metrics, ...EVERYTHING);
+    expect(await metrics.registry.metrics()).not.toContain('c0ffee');
+  });
+});
+
+describe('the process', () => {
+  test('tells its version and the bytes it holds', async () => {
+    const metrics = metricsOf();
+    expect(await samples(metrics, 'build_info')).toEqual(['{version="1.2.3"} 1']);
+    expect(await samples(metrics, 'replay_buffer_bytes')).toEqual([' 4096']);
+  });
+
+  test('has the metrics of Node', async () => {
+    const text = await metricsOf().registry.metrics();
+    expect(text).toMatch(/^process_cpu_seconds_total \d/m);
+    expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds \d/m);
+  });
+});
+
+describe('a scrape', () => {
+  test('reads the gate once, and afresh each time', async () => {
+    let reads = 0;
+    const metrics = createMetrics({
+      routes: [],
+      upstreams: [],
+      view: () => {
+        reads += 1;
+        return { ...EMPTY, clients: { ...NO_CLIENTS, tracked: reads } };
+      },
+      now: () => 0,
+      wallClock: () => 0,
+      replayBufferBytes: () => 0,
+      build: { version: '0' },
+    });
+    expect(await samples(metrics, 'clients_tracked')).toEqual([' 1']);
+    expect(await samples(metrics, 'clients_tracked')).toEqual([' 2']);
+    expect(reads).toBe(2);
+  });
+
+  test('has no more series for a hundred thousand clients than for one', async () => {
+    const limits = Array.from({ length: 100_000 }, (_, n) =>
+      limitOf({ scope: 'client', key: `k${n}`, state: 'restoring', rate: n + 1, ceiling: n + 2 }),
+    );
+    const many = (await metricsOf({ limits }).registry.metrics()).match(/^tidegate_/gm);
+    const one = (await metricsOf({ limits: limits.slice(0, 1) }).registry.metrics()).match(/^tidegate_/gm);
+    expect(many?.length).toBe(one?.length);
+  });
+
+  test('shows routes and upstreams that a reload brings, up to a bound', async () => {
+    const metrics = metricsOf();
+    tell(metrics, { type: 'arrived', route: '/new' });
+    expect(await samples(metrics, 'requests_in_flight')).toEqual(['{route="/new"} 1']);
+    for (let n = 0; n < 2000; n += 1) tell(metrics, { type: 'arrived', route: `/r${n}` });
+    const lines = await samples(metrics, 'requests_in_flight');
+    expect(lines).toHaveLength(1001);
+    expect(lines).toContain('{route="other"} 1001');
+  });
+});
+
+describe('promtool check metrics', () => {
+  function check(exposition: string) {
+    const { status, stdout, stderr, error } = spawnSync('promtool', ['check', 'metrics'], {
+      input: exposition,
+      encoding: 'utf8',
+    });
+    return { status, said: `${error ?? ''}${stdout}${stderr}` };
+  }
+
+  test('passes when freshly started', async () => {
+    expect(check(await metricsOf().registry.metrics())).toEqual({ status: 0, said: '' });
+  });
+
+  test('passes with everything in use', async () => {
+    const metrics = metricsOf({
+      limits: [
+        limitOf({}),
+        limitOf({
+          scope: 'client',
+          state: 'blocked',
+          rate: 0.1,
+          ceiling: 3,
+          blockedUntil: 9_000,
+          quotaLeft: 0.1,
+          queued: 3,
+        }),
+      ],
+      budgets: new Map([['payments', 1]]),
+    });
+    tell(metrics, ...EVERYTHING);
+    const exposition = await metrics.registry.metrics();
+    for (const [, name] of exposition.matchAll(/^# HELP (tidegate_\w+)/gm)) {
+      expect(exposition, `no sample of ${name}`).toMatch(new RegExp(`^${name}(_count)?[ {]`, 'm'));
+    }
+    expect(check(exposition)).toEqual({ status: 0, said: '' });
+  });
+
+  test('is strict: what it refuses is found', () => {
+    const { status, said } = check('# HELP a_total A gauge.\n# TYPE a_total gauge\na_total 1\n');
+    expect(status).not.toBe(0);
+    expect(said).toContain('a_total');
+  });
+});

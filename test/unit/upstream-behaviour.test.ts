@@ -1,0 +1,180 @@
+import { describe, expect, test } from 'vitest';
+import { NO_HINTS } from '../../src/policy/types.ts';
+import type { LatencySpec } from '../../src/sim/latency.ts';
+import { makeLatency } from '../../src/sim/latency.ts';
+import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { UpstreamSpec } from '../../src/sim/upstream.ts';
+import { Upstream } from '../../src/sim/upstream.ts';
+
+/** Chance that comes in the order given, and must not be asked for more. */
+function chance(...values: number[]): () => number {
+  return () => {
+    const value = values.shift();
+    if (value === undefined) throw new Error('asked for more chance than there is');
+    return value;
+  };
+}
+
+const none = chance();
+const one: UpstreamSpec = { limit: { kind: 'fixed-window', limit: 1, window: 1000 } };
+
+describe('an upstream', () => {
+  test('serves with its latency and refuses with another', () => {
+    const upstream = new Upstream({
+      ...one,
+      latency: { kind: 'constant', mean: 40 },
+      refusalLatency: { kind: 'uniform', mean: 4 },
+    });
+    expect(upstream.decide(100, none)).toEqual({ kind: 'serve', latency: 40, quota: undefined });
+    expect(upstream.decide(100, chance(0.75))).toEqual({ kind: 'throttle', latency: 6, quota: undefined, wait: 900 });
+  });
+
+  test('fails at random what the limit has let pass, while the burst lasts', () => {
+    const upstream = new Upstream({
+      limit: { kind: 'concurrency', limit: 1 },
+      errors: [{ probability: 0.5, status: 500, from: 100, to: 200 }],
+    });
+    expect(upstream.decide(99, none).kind).toBe('serve');
+    upstream.leave(99);
+    expect(upstream.decide(100, chance(0.5)).kind).toBe('serve');
+    upstream.leave(100);
+    expect(upstream.decide(150, chance(0.49))).toEqual({ kind: 'fail', status: 500, latency: 0, quota: undefined });
+    expect(upstream.decide(150, none).kind).toBe('throttle'); // the failing one is still in flight
+    upstream.leave(150);
+    expect(upstream.decide(200, none).kind).toBe('serve');
+  });
+
+  test('charges nothing while it is down', () => {
+    const upstream = new Upstream({ ...one, outages: [{ from: 0, to: 500, how: 'reset' }] });
+    expect(upstream.decide(0, none)).toEqual({ kind: 'down', how: 'reset' });
+    expect(upstream.decide(499, none)).toEqual({ kind: 'down', how: 'reset' });
+    expect(upstream.decide(500, none).kind).toBe('serve');
+  });
+
+  test('closes its door only while connections are refused', () => {
+    const upstream = new Upstream({
+      ...one,
+      outages: [
+        { from: 0, to: 100, how: '503' },
+        { from: 200, to: 300, how: 'refuse' },
+      ],
+    });
+    expect(upstream.door(0)).toEqual({ open: true, until: 200 });
+    expect(upstream.door(200)).toEqual({ open: false, until: 300 });
+    expect(upstream.door(300)).toEqual({ open: true, until: Number.POSITIVE_INFINITY });
+  });
+
+  test('changes its limit at each step, however seldom it is asked', () => {
+    const upstream = new Upstream({
+      limit: { kind: 'token-bucket', rate: 10, burst: 1 },
+      steps: [
+        { at: 2000, limit: 5 },
+        { at: 1000, limit: 50 },
+      ],
+    });
+    expect(upstream.limit(999)).toBe(10);
+    expect(upstream.limit(1000)).toBe(50);
+    expect(upstream.limit(9000)).toBe(5);
+    expect(upstream.decide(9000, none).kind).toBe('serve');
+    expect(upstream.decide(9000, none)).toMatchObject({ kind: 'throttle', wait: 200 });
+  });
+
+  test('refuses a step that its limit could not take, before it is due', () => {
+    expect(() => new Upstream({ ...one, steps: [{ at: 1e6, limit: 0 }] })).toThrow(RangeError);
+  });
+});
+
+describe('hints as a client hears them', () => {
+  const bucket: UpstreamSpec = { limit: { kind: 'token-bucket', rate: 100, burst: 20 } };
+  const minute: UpstreamSpec = { limit: { kind: 'fixed-window', limit: 1, window: 60_000 } };
+  const hear = (spec: UpstreamSpec, times: number, now: number) => {
+    const upstream = new Upstream(spec);
+    for (let i = 1; i < times; i += 1) upstream.decide(now, none);
+    return upstream.hints(upstream.decide(now, none), now);
+  };
+
+  test('are none unless it tells', () => {
+    expect(hear(minute, 2, 0)).toBe(NO_HINTS);
+  });
+
+  test('a Retry-After comes with a refusal alone, in seconds that are never too short', () => {
+    expect(hear({ ...minute, hints: 'retry-after' }, 1, 500)).toBe(NO_HINTS);
+    expect(hear({ ...minute, hints: 'retry-after' }, 2, 500)).toEqual({ ...NO_HINTS, retryAfter: 60_000 });
+    expect(hear({ ...bucket, hints: 'retry-after' }, 21, 500)).toEqual({ ...NO_HINTS, retryAfter: 1000 });
+  });
+
+  test('a date is read against the second in which the answer was written', () => {
+    // The window ends at 60 000 exactly; the answer of 500 carries the date of 0.
+    expect(hear({ ...minute, hints: 'retry-after-date' }, 2, 500)).toEqual({ ...NO_HINTS, retryAfter: 60_000 });
+    expect(hear({ ...bucket, hints: 'retry-after-date' }, 21, 995)).toEqual({ ...NO_HINTS, retryAfter: 2000 });
+  });
+
+  test('a wait that nobody knows is told as the shortest there is', () => {
+    const places: UpstreamSpec = { limit: { kind: 'concurrency', limit: 1 } };
+    for (const hints of ['retry-after', 'retry-after-date'] as const) {
+      expect(hear({ ...places, hints }, 2, 3000)).toEqual({ ...NO_HINTS, retryAfter: 1000 });
+    }
+  });
+
+  test('a quota comes with every answer; a window below a second is told as a second at the same rate', () => {
+    const quota = { remaining: 19, limit: 100, resetIn: 1000, window: 1000 };
+    expect(hear({ ...bucket, hints: 'ratelimit' }, 1, 0)).toEqual({ ...NO_HINTS, quota });
+    expect(hear({ ...minute, hints: 'ratelimit' }, 2, 500)).toEqual({
+      ...NO_HINTS,
+      quota: { remaining: 0, limit: 1, resetIn: 60_000, window: 60_000 },
+    });
+  });
+
+  test('the older headers tell no window', () => {
+    expect(hear({ ...minute, hints: 'x-ratelimit' }, 1, 59_500)).toEqual({
+      ...NO_HINTS,
+      quota: { remaining: 0, limit: 1, resetIn: 1000, window: undefined },
+    });
+  });
+});
+
+describe('latency', () => {
+  test('is what chance makes of it', () => {
+    expect(makeLatency({ kind: 'constant', mean: 7 })(none)).toBe(7);
+    expect(makeLatency({ kind: 'uniform', mean: 10, spread: 4 })(chance(0))).toBe(6);
+    expect(makeLatency({ kind: 'uniform', mean: 10, spread: 4 })(chance(0.5))).toBe(10);
+    expect(makeLatency({ kind: 'exponential', mean: 10 })(chance(1 - 1 / Math.E))).toBeCloseTo(10, 9);
+    // u = 1 − e^(−1/2) makes the radius 1, 0 makes the cosine 1: the normal deviate is 1.
+    const deviate = chance(1 - Math.exp(-1 / 2), 0);
+    expect(makeLatency({ kind: 'lognormal', mean: 10, sigma: 0.5 })(deviate)).toBeCloseTo(10 * Math.exp(0.375), 9);
+  });
+
+  test.each<LatencySpec>([
+    { kind: 'uniform', mean: 20, spread: 20 },
+    { kind: 'exponential', mean: 20 },
+    { kind: 'lognormal', mean: 20, sigma: 0.5 },
+  ])('has the mean that is named: $kind', (spec) => {
+    const draw = makeLatency(spec);
+    const random = seededRandom(7);
+    let sum = 0;
+    for (let i = 0; i < 200_000; i += 1) sum += draw(random);
+    expect(sum / 200_000).toBeGreaterThan(19.8);
+    expect(sum / 200_000).toBeLessThan(20.2);
+  });
+});
+
+describe('seeded chance', () => {
+  test('is the same for a seed and another for another', () => {
+    const draw = (seed: number) => Array.from({ length: 5 }, seededRandom(seed));
+    expect(draw(1)).toEqual(draw(1));
+    expect(draw(1)).not.toEqual(draw(2));
+    expect(draw(1)).not.toEqual(draw(1 + 2 ** 32));
+  });
+
+  test('is spread evenly', () => {
+    const random = seededRandom(42);
+    const bins = Array.from({ length: 10 }, () => 0);
+    for (let i = 0; i < 100_000; i += 1) {
+      const bin = Math.floor(random() * bins.length);
+      bins[bin] = (bins[bin] ?? 0) + 1;
+    }
+    // χ² with 9 degrees of freedom is above 27.9 once in a thousand.
+    const chi2 = bins.reduce((sum, n) => sum + (n - 10_000) ** 2 / 10_000, 0);
+    expect(chi2).toBeLessThan(27.9);
+  });
+});
