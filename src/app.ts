@@ -12,6 +12,7 @@ import { logChanges } from './observe/change-log.ts';
 import { fanOut } from './observe/events.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { logRequests } from './observe/request-log.ts';
+import type { GateView } from './policy/events.ts';
 import { Gate } from './policy/gate.ts';
 import type { Clock, Millis } from './policy/types.ts';
 import type { Practice } from './practice/server.ts';
@@ -31,8 +32,10 @@ export interface App {
   readonly telemetryUrl: string | undefined;
   /** The practice upstream it plays itself, if it does. */
   readonly practice: Practice | undefined;
-  /** Says not ready, serves on for `drain.delay`, takes no more, and ends when all is answered or `drain.timeout` is over. */
-  drain(): Promise<void>;
+  /** Limits, clients and budgets as they stand. */
+  view(): GateView;
+  /** Says not ready, serves on for `delay` (`drain.delay` unless given), takes no more, and ends when all is answered or `drain.timeout` is over. */
+  drain(delay?: Millis): Promise<void>;
   /** Ends at once. */
   close(): Promise<void>;
 }
@@ -126,9 +129,10 @@ async function open(
     adminUrl: urlOf(admin),
     telemetryUrl: urlOf(telemetry),
     practice,
-    drain: async () => {
+    view: () => gate.view(clock.now()),
+    drain: async (delay = config.drain.delay) => {
       phase = 'draining';
-      await sleep(config.drain.delay);
+      await sleep(delay);
       const by = clock.now() + config.drain.timeout;
       proxy.drain(by);
       while (proxy.inFlight > 0 && clock.now() < by) await sleep(DRAIN_POLL);

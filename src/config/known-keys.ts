@@ -1,8 +1,7 @@
-import { jsonSchema } from './json-schema.ts';
+import type { JsonSchema } from './json-schema.ts';
+import { isSchema, jsonSchema } from './json-schema.ts';
 import type { Path } from './mistakes.ts';
 import { suggest } from './suggest.ts';
-
-type Schema = Readonly<Record<string, unknown>>;
 
 /** What an unknown key may have been meant to be: a key beside it, or the same one further down, such as `retry.attempts`. */
 export function suggestKey(path: Path, key: string): string | undefined {
@@ -18,7 +17,7 @@ export function suggestKey(path: Path, key: string): string | undefined {
 }
 
 /** Every schema that what stands at `path` may follow. */
-function schemasAt(path: Path): readonly Schema[] {
+function schemasAt(path: Path): readonly JsonSchema[] {
   let schemas = alternatives(jsonSchema());
   for (const step of path) {
     schemas = schemas.flatMap((schema) => {
@@ -30,16 +29,12 @@ function schemasAt(path: Path): readonly Schema[] {
   return schemas;
 }
 
-function alternatives(schema: unknown): readonly Schema[] {
+function alternatives(schema: unknown): readonly JsonSchema[] {
   if (!isSchema(schema)) return [];
   const choices: unknown = schema['anyOf'] ?? schema['oneOf'];
   return Array.isArray(choices) ? choices.flatMap(alternatives) : [schema];
 }
 
-function properties(schema: Schema): Schema {
+function properties(schema: JsonSchema): JsonSchema {
   return isSchema(schema['properties']) ? schema['properties'] : {};
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

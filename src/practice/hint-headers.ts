@@ -45,6 +45,11 @@ function xRateLimit(quota: Quota, epoch: Millis): readonly string[] {
   return headers;
 }
 
-function httpDate(seconds: number): string {
-  return new Date(seconds * 1000).toUTCString();
+let formatted = { seconds: Number.NaN, text: '' };
+
+/** Remembers its last answer: within a second all answers carry the same date, and formatting one is dear. */
+function httpDate(at: number): string {
+  const seconds = Math.floor(at);
+  if (seconds !== formatted.seconds) formatted = { seconds, text: new Date(seconds * 1000).toUTCString() };
+  return formatted.text;
 }

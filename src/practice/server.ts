@@ -107,7 +107,8 @@ export class Practice {
     const now = this.#now();
     const spec = { ...this.#spec, ...patch };
     const before = this.#upstream;
-    const same = patch.limit === undefined || isDeepStrictEqual(withLimit(this.#spec.limit, 1), withLimit(patch.limit, 1));
+    const same =
+      patch.limit === undefined || isDeepStrictEqual(withLimit(this.#spec.limit, 1), withLimit(patch.limit, 1));
     before.limit(now); // makes the steps that are due
     const upstream = new Upstream(spec, same ? before.model : makeModel(spec.limit), now);
     if (same && patch.limit !== undefined) upstream.model.retarget(limitOf(patch.limit), now);

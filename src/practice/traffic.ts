@@ -161,7 +161,8 @@ class Sender {
   }
 
   schedule(from: Millis): void {
-    this.nextAt = this.rate > 0 ? from + (1000 * Math.log(1 / (1 - this.#random()))) / this.rate : Number.POSITIVE_INFINITY;
+    this.nextAt =
+      this.rate > 0 ? from + (1000 * Math.log(1 / (1 - this.#random()))) / this.rate : Number.POSITIVE_INFINITY;
   }
 
   arrive(now: Millis, room: boolean): TrafficRequest | undefined {

@@ -118,13 +118,13 @@ export class RequestBody {
   /** Starts only when a connection takes it, so a refused connection leaves it untouched. */
   async *#stream(): AsyncGenerator<Buffer, void, undefined> {
     for (let chunk = this.#chunks.shift(); chunk !== undefined; chunk = this.#chunks.shift()) yield chunk;
-    const rest: AsyncIterator<Buffer> = this.#source.iterator({ destroyOnReturn: false });
+    const rest: AsyncIterator<Buffer, undefined> = this.#source.iterator({ destroyOnReturn: false });
     for (;;) {
       this.#watch(); // only while the client is waited for: a slow upstream is not its fault
-      const { value, done } = await rest.next();
+      const next = await rest.next();
       clearTimeout(this.#idleTimer);
-      if (done === true) return;
-      yield value;
+      if (next.done === true) return;
+      yield next.value;
     }
   }
 

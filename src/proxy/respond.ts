@@ -17,11 +17,16 @@ export function writeProblem(
   told: Told & { readonly retryAfter: number | undefined; readonly attempts: number; readonly close: boolean },
 ): void {
   const body = bodyOf(problem, told.retryAfter);
+  // biome-ignore format: name and value in turn
   const headers = [
-    ...['Content-Type', 'application/problem+json', 'Content-Length', String(Buffer.byteLength(body))],
-    ...['Proxy-Status', `tidegate; error=${problem.proxyError}; details="${problem.reason}"`],
-    ...['Via', told.via, 'X-Request-Id', told.requestId, 'Tidegate-Request-Id', told.requestId],
-    ...['Tidegate-Attempts', String(told.attempts), 'Cache-Control', 'no-store'],
+    'Content-Type', 'application/problem+json',
+    'Content-Length', String(Buffer.byteLength(body)),
+    'Proxy-Status', `tidegate; error=${problem.proxyError}; details="${problem.reason}"`,
+    'Via', told.via,
+    'X-Request-Id', told.requestId,
+    'Tidegate-Request-Id', told.requestId,
+    'Tidegate-Attempts', String(told.attempts),
+    'Cache-Control', 'no-store',
   ];
   if (problem.unknown) headers.push('Tidegate-Outcome', 'unknown');
   if (told.retryAfter !== undefined) {
@@ -80,6 +85,5 @@ export function writeRawProblem(socket: Duplex, problem: Problem): void {
 
 /** Node throws on anything else in a reason phrase. */
 function isWritableReason(phrase: string): boolean {
-  // oxlint-disable-next-line no-control-regex -- a reason phrase may hold a tab and no other control character (RFC 9112 §4)
   return /^[\t\x20-\x7e\x80-\xff]*$/.test(phrase);
 }

@@ -179,12 +179,11 @@ export class Proxy {
 
 /** What the parser gave up on. */
 function problemOfParser(error: NodeJS.ErrnoException): Problem {
-  switch (error.code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return fault(431, 'Headers too large', 'The headers are larger than 32 KiB.', 'headers_too_large');
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return fault(408, 'Request timeout', 'The headers did not come in time.', 'headers_timeout');
-    default:
-      return fault(400, 'Bad request', 'This is not HTTP/1.1.', 'malformed');
+  if (error.code === 'HPE_HEADER_OVERFLOW') {
+    return fault(431, 'Headers too large', 'The headers are larger than 32 KiB.', 'headers_too_large');
   }
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return fault(408, 'Request timeout', 'The headers did not come in time.', 'headers_timeout');
+  }
+  return fault(400, 'Bad request', 'This is not HTTP/1.1.', 'malformed');
 }

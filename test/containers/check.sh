@@ -32,7 +32,7 @@ trap clean_up EXIT
 npm_options() {
   local ca user
   npm --loglevel=error config list --json >"$work/npm.json"
-  setting() { node -p 'require(process.argv[1])[process.argv[2]] ?? ""' "$work/npm.json" "$1"; }
+  setting() { node -p '[require(process.argv[1])[process.argv[2]] ?? ""].join()' "$work/npm.json" "$1"; }
   for key in registry proxy https-proxy noproxy strict-ssl; do
     echo "$key=$(setting "$key")"
   done | grep -v '=$' >"$work/npmrc"
@@ -62,7 +62,8 @@ node "$here/image.ts" "$work/image.json"
 
 echo '-- container'
 container=$(storage from --pull-never "$image")
-for file in "$here/in-container.ts" "$work/image.json" docker/tidegate/tidegate.yaml; do
+for file in "$here/in-container.ts" "$work/image.json" docker/tidegate/tidegate.yaml docker/practice/practice.yaml \
+  docker/grafana/dashboards/tidegate.json; do
   storage copy --quiet "$container" "$file" /tmp/check/ >/dev/null
 done
 storage run "$container" -- node /tmp/check/in-container.ts

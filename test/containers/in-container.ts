@@ -34,28 +34,37 @@ for (const left of ['.git', 'test', 'node_modules/vitest', 'node_modules/node-li
 assert.equal(await exitCode(start([...config.Entrypoint, 'check', join(folder, 'tidegate.yaml')])), 0);
 assert.equal(await exitCode(start(config.Entrypoint)), 2, 'nothing to serve is an error');
 
-const upstream = createServer((_request, response) => response.end('from upstream')).listen(0, '127.0.0.1');
-await once(upstream, 'listening');
-const listen = `127.0.0.1:${await freePort()}`;
+// As the compose file runs it: a practice upstream of the same image.
+const practice = `127.0.0.1:${await freePort()}`;
+const practiceMain = ['node', '/app/src/practice/main.ts', '--listen', practice];
+const upstream = start([...practiceMain, '--spec', join(folder, 'practice.yaml')]);
 const env = {
-  TIDEGATE_UPSTREAM: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-  TIDEGATE_LISTEN: listen,
+  TIDEGATE_UPSTREAM: `http://${practice}`,
+  TIDEGATE_LISTEN: `127.0.0.1:${await freePort()}`,
   TIDEGATE_ADMIN: `127.0.0.1:${await freePort()}`,
 };
 assert.notEqual(await exitCode(start(health, env)), 0, 'not healthy before it runs');
 const tidegate = start(config.Entrypoint, env);
 try {
   await untilHealthy(tidegate, env);
-  const answer = await fetch(`http://${listen}/anything`);
+  const answer = await fetch(`http://${env.TIDEGATE_LISTEN}/echo`);
   assert.equal(answer.status, 200);
-  assert.equal(await answer.text(), 'from upstream');
+  assert.match(await answer.text(), /"method":\s*"GET"/);
   console.log('forwards');
+
+  const metrics = await (await fetch(`http://${env.TIDEGATE_ADMIN}/metrics`)).text();
+  const known = new Set(Array.from(metrics.matchAll(/^# TYPE (\w+)/gm), ([, name]) => name));
+  const drawn = readFileSync(join(folder, 'tidegate.json'), 'utf8').matchAll(/\b(?:tidegate|process|nodejs)_\w+/g);
+  const unknown = Array.from(drawn, ([name]) => name.replace(/_bucket$/, '')).filter((name) => !known.has(name));
+  assert.deepEqual(unknown, [], 'the dashboard draws what is not measured');
+  console.log('is measured');
+
   tidegate.kill('SIGTERM');
   assert.equal(await exitCode(tidegate), 0);
   console.log('drains');
 } finally {
   tidegate.kill('SIGKILL');
-  upstream.close();
+  upstream.kill('SIGKILL');
 }
 
 function start([program = '', ...args]: readonly string[], extra: Readonly<Record<string, string>> = {}): ChildProcess {

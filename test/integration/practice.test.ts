@@ -538,7 +538,9 @@ test('idle connections are kept, and requests on one are answered in order', asy
   socket.on('data', (chunk: Buffer) => (heard += chunk.toString('latin1')));
   const words = ['503', '429', 'delay=50;418', '200'];
   socket.write(words.map((word) => `GET / HTTP/1.1\r\nHost: x\r\nx-practice-script: ${word}\r\n\r\n`).join(''));
-  await expect.poll(() => heard.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 503', 'HTTP/1.1 429', 'HTTP/1.1 418', 'HTTP/1.1 200']);
+  await expect
+    .poll(() => heard.match(/HTTP\/1\.1 \d+/g))
+    .toEqual(['HTTP/1.1 503', 'HTTP/1.1 429', 'HTTP/1.1 418', 'HTTP/1.1 200']);
   expect(heard).not.toMatch(/^(connection: close|keep-alive:)/im);
   socket.destroy();
 });

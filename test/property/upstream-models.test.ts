@@ -27,7 +27,11 @@ const arrivals = fc
   .tuple(
     fc.constantFrom(0, 1, 12_345.678, 1e9),
     fc.array(
-      fc.oneof(fc.constant(0), fc.double({ min: 0, max: 20, noNaN: true }), fc.double({ min: 0, max: 6000, noNaN: true })),
+      fc.oneof(
+        fc.constant(0),
+        fc.double({ min: 0, max: 20, noNaN: true }),
+        fc.double({ min: 0, max: 6000, noNaN: true }),
+      ),
       { maxLength: 200, size: 'max' },
     ),
   )

@@ -27,7 +27,12 @@ describe('token bucket', () => {
   });
 
   test('counts parts of tokens', () => {
-    expect(arriveAt({ kind: 'token-bucket', rate: 0.5, burst: 1 }, [0, 500, 1999, 2000])).toEqual([true, 1500, 1, true]);
+    expect(arriveAt({ kind: 'token-bucket', rate: 0.5, burst: 1 }, [0, 500, 1999, 2000])).toEqual([
+      true,
+      1500,
+      1,
+      true,
+    ]);
   });
 
   test('tells its quota', () => {

@@ -1,0 +1,69 @@
+/** What `tidegate help` prints. */
+export type CommandName = (typeof COMMAND_NAMES)[number];
+
+export const COMMAND_NAMES = ['serve', 'check', 'schema', 'backoff', 'demo', 'help', 'version'] as const;
+
+const OVERVIEW = `Tidegate: an HTTP reverse proxy that learns an upstream's limit, paces and shares it,
+and retries only what is safe to retry.
+
+usage: tidegate [COMMAND] [OPTIONS]
+
+  serve            serve clients, as a file or --upstream says; the default
+  check FILE       say what is wrong with a configuration, or print what it comes to
+  schema           the JSON Schema of the configuration, for editors
+  backoff NAME     what a backoff strategy will do; without a name, all of them
+  demo             a practice upstream, the proxy and traffic, in one process
+  help [COMMAND]   this, or more about a command
+  version          the version
+
+The quickest start: tidegate --upstream https://api.example.com
+`;
+
+const TOPICS: Readonly<Record<CommandName, string>> = {
+  serve: `usage: tidegate [serve] [--config FILE] [--upstream URL] [OPTIONS]
+
+  --config FILE        the configuration (TIDEGATE_CONFIG)
+  --upstream URL       the upstream: alone, or instead of the file's (TIDEGATE_UPSTREAM)
+  --listen ADDRESS     where clients connect; host:port, [::]:port or unix:/path (TIDEGATE_LISTEN)
+  --admin ADDRESS      where the admin port listens; false turns it off (TIDEGATE_ADMIN)
+  --client-key LIST    what tells clients apart, tried in order: header:NAME, bearer, ip, path:N
+  --log-level LEVEL    trace, debug, info, warn, error, fatal or silent
+
+Flags come before variables, variables before the file.
+SIGTERM drains; a second one ends at once.
+`,
+  check: `usage: tidegate check FILE
+
+Prints the configuration in effect, its worst cases and its warnings, and exits with 0;
+or everything that is wrong with it, each with its place, and exits with 1.
+Secrets are not printed.
+`,
+  schema: `usage: tidegate schema
+
+Prints the JSON Schema of the configuration. An editor with the YAML language server takes it from a first line
+  # yaml-language-server: $schema=tidegate.schema.json
+`,
+  backoff: `usage: tidegate backoff [NAME...] [OPTIONS]
+
+  --base DURATION         the first delay, or the unit delays grow from
+  --multiplier N          how much longer each delay is than the one before
+  --max DURATION          the longest delay
+  --jitter N | DURATION   a part from 0 to 1, or the most that additive-jitter adds
+  --attempts N            how many delays to show
+  --json                  rows as JSON, in milliseconds
+
+What is left out is the strategy's own default. Without a name, lists the strategies.
+`,
+  demo: `usage: tidegate demo [--listen ADDRESS] [--admin ADDRESS]
+
+Starts a practice upstream, the proxy in front of it, and traffic.
+`,
+  help: `usage: tidegate help [COMMAND]
+`,
+  version: `usage: tidegate version
+`,
+};
+
+export function helpText(topic?: CommandName): string {
+  return topic === undefined ? OVERVIEW : TOPICS[topic];
+}

@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs';
+import type { Logger } from 'pino';
+import type { App } from '../app.ts';
+import { startApp } from '../app.ts';
+import { formatMistakes, formatWarnings } from '../config/mistakes.ts';
+import type { Config } from '../config/schema.ts';
+import type { ServeFlags } from '../config/settings.ts';
+import { resolveSettings } from '../config/settings.ts';
+import { createLogger } from '../observe/log.ts';
+
+export type Served =
+  | { readonly kind: 'running'; readonly app: App; readonly config: Config; readonly logger: Logger }
+  /** Nothing runs; what to say, and the exit code: 1 for what can be mended, 2 for a command that makes no sense. */
+  | { readonly kind: 'failed'; readonly message: string; readonly exitCode: 1 | 2 };
+
+const NOTHING = `nothing to serve: name a config (--config FILE, TIDEGATE_CONFIG) or an upstream (--upstream URL, TIDEGATE_UPSTREAM)`;
+
+/** Starts the proxy, or says in one line or a few why not. */
+export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: string): Promise<Served> {
+  const settings = resolveSettings(flags, { env, readFile: (path) => readFileSync(path, 'utf8') });
+  if (settings.kind === 'nothing') return { kind: 'failed', message: NOTHING, exitCode: 2 };
+  if (settings.kind === 'mistakes') {
+    return { kind: 'failed', message: formatMistakes(settings.mistakes), exitCode: 1 };
+  }
+  const { config, warnings, file } = settings;
+  const logger = createLogger({ level: config.log.level });
+  for (const warning of warnings) logger.warn(formatWarnings([warning]));
+  try {
+    const app = await startApp(config, { logger, version });
+    const { url, adminUrl, telemetryUrl } = app;
+    logger.info({ url, admin: adminUrl, telemetry: telemetryUrl, config: file, version }, 'listening');
+    return { kind: 'running', app, config, logger };
+  } catch (error) {
+    return { kind: 'failed', message: explainStart(error), exitCode: 1 };
+  }
+}
+
+/** Why it could not be started, without a stack. */
+function explainStart(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code, address, port, path } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+  const where = port === undefined ? (path ?? address) : `${address ?? ''}:${port}`;
+  if (code === 'EADDRINUSE') {
+    return `${where} is in use by another process: choose another address for listen, admin or telemetry`;
+  }
+  if (code === 'EACCES') return `${where} may not be used by this user: ports below 1024 need a privilege`;
+  if (code === 'EADDRNOTAVAIL') return `${where} is no address of this machine`;
+  return error.message;
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env node
+/** The command line. The only place that ends the process. */
+import { readFileSync } from 'node:fs';
+import closeWithGrace from 'close-with-grace';
+import type { Command } from './cli/arguments.ts';
+import { parseArguments } from './cli/arguments.ts';
+import { listBackoffs, renderBackoff } from './cli/backoff.ts';
+import { check } from './cli/check.ts';
+import { startDemo } from './cli/demo.ts';
+import { helpText } from './cli/help.ts';
+import { serve } from './cli/serve.ts';
+import { jsonSchema } from './config/json-schema.ts';
+import { flush } from './observe/log.ts';
+import type { Millis } from './policy/types.ts';
+
+/** Beyond the drain's own time: for the last lines of the log, and then it ends in any case. */
+const GRACE: Millis = 2000;
+
+const version = readVersion();
+const command = parseArguments(process.argv.slice(2));
+if (command.kind === 'usage-error') fail(`${command.message}; tidegate help lists what there is`, 2);
+await run(command);
+
+async function run(command: Command): Promise<void> {
+  switch (command.kind) {
+    case 'serve':
+      return runServe(command);
+    case 'demo':
+      return runDemo(command);
+    case 'check': {
+      const { text, exitCode } = check(command.file, { env: process.env, readFile });
+      (exitCode === 0 ? process.stdout : process.stderr).write(text);
+      process.exitCode = exitCode;
+      return;
+    }
+    case 'schema':
+      return print(JSON.stringify(jsonSchema(), null, 2));
+    case 'backoff':
+      return runBackoff(command);
+    case 'help':
+      return print(helpText(command.topic).trimEnd());
+    case 'version':
+      return print(version);
+  }
+}
+
+async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise<void> {
+  const served = await serve(flags, process.env, version);
+  if (served.kind === 'failed') return fail(served.message, served.exitCode);
+  const { app, config, logger } = served;
+  const { delay, timeout } = config.drain;
+  closeWithGrace({ delay: delay + timeout + GRACE, logger: false }, async ({ signal, err }) => {
+    if (err === undefined) {
+      logger.info({ signal }, 'draining');
+      // Nobody routes to a terminal: there is no balancer to wait for.
+      await app.drain(signal === 'SIGINT' ? 0 : delay);
+      logger.info('stopped');
+    } else {
+      logger.fatal({ err }, 'a fault of this program: it ends, because what it knows can no longer be trusted');
+    }
+    await flush(logger);
+  });
+}
+
+async function runDemo({ flags }: Extract<Command, { kind: 'demo' }>): Promise<void> {
+  const demo = await startDemo(flags, version, print);
+  if (demo.kind === 'failed') return fail(demo.message, 1);
+  closeWithGrace({ delay: 5000, logger: false }, demo.stop);
+}
+
+function runBackoff({ names, options, attempts, json }: Extract<Command, { kind: 'backoff' }>): void {
+  if (names.length === 0) return print(listBackoffs().trimEnd());
+  try {
+    const view = attempts === undefined ? {} : { attempts };
+    const reports = names.map((strategy) => renderBackoff({ strategy, ...options }, view));
+    const [first] = reports;
+    if (!json) return print(reports.map(({ text }) => text.trimEnd()).join('\n\n'));
+    const byName = Object.fromEntries(names.map((name, index) => [name, reports[index]?.json]));
+    print(JSON.stringify(reports.length === 1 ? first?.json : byName));
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    fail(error.message, 2);
+  }
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+function fail(message: string, exitCode: 1 | 2): never {
+  process.stderr.write(message.includes('\n') ? `${message}\n` : `tidegate: ${message}\n`);
+  process.exit(exitCode);
+}
+
+function readVersion(): string {
+  const { version } = JSON.parse(readFile(new URL('../package.json', import.meta.url))) as { version: string };
+  return version;
+}
+
+function readFile(path: string | URL): string {
+  return readFileSync(path, 'utf8');
+}
