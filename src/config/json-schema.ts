@@ -43,8 +43,9 @@ function allowWithin(key: string, value: unknown): unknown {
   return (key === 'items' || key === 'additionalProperties') && isSchema(value) ? allowReferences(value) : value;
 }
 
-function hasForm({ type, pattern, enum: values }: JsonSchema): boolean {
-  return type === 'number' || type === 'integer' || type === 'boolean' || values !== undefined || pattern !== undefined;
+function hasForm({ type, pattern, minLength, enum: values }: JsonSchema): boolean {
+  if (type === 'string') return pattern !== undefined || values !== undefined || Number(minLength ?? 0) > 1;
+  return type === 'number' || type === 'integer' || type === 'boolean' || values !== undefined;
 }
 
 function asList(value: unknown): readonly JsonSchema[] {

@@ -1,0 +1,173 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Running } from '../support/process.ts';
+import { run, startProcess } from '../support/process.ts';
+import { eventually, startUpstream } from '../support/tidegate.ts';
+
+const ANY_PORT = ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
+
+describe('what makes no sense ends with 2 and one line', () => {
+  test.each([
+    [[], 'tidegate: nothing to serve: name a config (--config FILE, TIDEGATE_CONFIG) or an upstream'],
+    [['serve'], 'tidegate: nothing to serve'],
+    [['serv'], "tidegate: unknown command 'serv' (did you mean serve?)"],
+    [['--upstraem', 'http://127.0.0.1:1'], 'tidegate: unknown option --upstraem (did you mean --upstream?)'],
+    [['backoff', 'fulljitter'], "tidegate: no strategy is called 'fulljitter' (did you mean full-jitter?)"],
+    [['check'], 'tidegate: check needs a FILE'],
+  ])('%j', async (args, line) => {
+    const { code, stdout, stderr } = await run(args);
+    expect(stderr.startsWith(line), stderr).toBe(true);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+});
+
+describe('what can be mended ends with 1 and says where', () => {
+  test('a config that is not there', async () => {
+    const { code, stderr } = await run(['--config', 'nowhere.yaml']);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'tidegate: nowhere.yaml: cannot be read: no such file\n' });
+  });
+
+  test('a config with mistakes: all of them, with their places', async () => {
+    const file = temporaryFile('bad.yaml', 'upstreams:\n  pay:\n    url: https://api.example.com\n    retry: {atempts: 3}\n    timeout: 10\n');
+    const { code, stderr } = await run(['--config', file]);
+    expect(code).toBe(1);
+    expect(stderr).toContain('bad.yaml:4:13 upstreams.pay.retry.atempts: unknown key (did you mean attempts?)');
+    expect(stderr).toContain('bad.yaml:5:14 upstreams.pay.timeout');
+    expect(stderr).not.toContain('    at ');
+  });
+
+  test('an upstream that is no URL', async () => {
+    const { code, stderr } = await run(['--upstream', 'api.example.com']);
+    expect(code).toBe(1);
+    expect(stderr).toContain('--upstream');
+    expect(stderr).toContain('did you mean https://api.example.com?');
+  });
+
+  test('a port in use', async () => {
+    const port = await occupyPort();
+    const { code, stderr } = await run(['--upstream', 'http://127.0.0.1:9', '--listen', `127.0.0.1:${port}`, '--admin', '127.0.0.1:0']);
+    expect(stderr).toBe(
+      `tidegate: 127.0.0.1:${port} is in use by another process: choose another address for listen, admin or telemetry\n`,
+    );
+    expect(code).toBe(1);
+  });
+});
+
+describe('commands that answer', () => {
+  test('check: a sound config ends with 0, a bad one with 1', async () => {
+    const sound = await run(['check', 'config/tidegate.yaml']);
+    expect(sound).toMatchObject({ code: 0, stderr: '' });
+    expect(sound.stdout).toContain('Worst cases:');
+    const bad = await run(['check', temporaryFile('bad.yaml', 'listne: 127.0.0.1:1\n')]);
+    expect(bad.code).toBe(1);
+    expect(bad.stderr).toContain('bad.yaml:1:1 listne: unknown key (did you mean listen?)');
+  });
+
+  test('schema is JSON Schema', async () => {
+    const { code, stdout } = await run(['schema']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ type: 'object', properties: { upstreams: { type: 'object' } } });
+  });
+
+  test('backoff --json', async () => {
+    const { stdout } = await run(['backoff', 'exponential', '--base', '10ms', '--attempts', '3', '--json']);
+    expect(JSON.parse(stdout)).toEqual({
+      rows: [
+        { attempt: 1, min: 10, mean: 10, max: 10 },
+        { attempt: 2, min: 20, mean: 20, max: 20 },
+        { attempt: 3, min: 40, mean: 40, max: 40 },
+      ],
+    });
+  });
+
+  test('--version', async () => {
+    expect((await run(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});
+
+describe('a running process', () => {
+  test('SIGTERM: not ready, requests in flight are answered, no new ones are taken, ends with 0', async () => {
+    const upstream = await startUpstream();
+    const file = temporaryFile('drain.yaml', `drain: {delay: 300ms, timeout: 5s}\nupstreams: {api: {url: '${upstream.url}'}}\n`);
+    const running = startProcess(['--config', file, ...ANY_PORT]);
+    const { url, admin } = await listening(running);
+
+    const slow = fetch(`${url}/echo`, { headers: { 'x-practice-script': 'delay=900;200', 'x-practice-id': 'slow' } });
+    await eventually(() => upstream.stats().inFlight, (inFlight) => inFlight === 1);
+    running.child.kill('SIGTERM');
+    await eventually(async () => (await fetch(`${admin}/readyz`)).status, (status) => status === 503);
+    expect((await fetch(`${url}/echo`)).status, 'still serves while balancers notice').toBe(200);
+
+    const answer = await slow;
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('connection')).toBe('close');
+    const { code } = await running.ended;
+    expect(code).toBe(0);
+    await expect(fetch(`${url}/echo`)).rejects.toThrow();
+  });
+
+  test('a second signal ends at once', async () => {
+    const upstream = await startUpstream();
+    const running = startProcess(['--upstream', upstream.url, ...ANY_PORT]);
+    const { url } = await listening(running);
+    const hung = fetch(`${url}/echo`, { headers: { 'x-practice-script': 'hang', 'x-practice-id': 'hung' } }).catch(() => 'cut');
+    await eventually(() => upstream.stats().inFlight, (inFlight) => inFlight === 1);
+    running.child.kill('SIGTERM');
+    await eventually(running.log, (lines) => lines.some(({ msg }) => msg === 'draining'));
+    running.child.kill('SIGTERM');
+    expect((await running.ended).code).toBe(1);
+    expect(await hung).toBe('cut');
+  });
+
+  test('npm start serves the practice config', async () => {
+    const running = startProcess([], {
+      script: 'scripts/start.ts',
+      env: { TIDEGATE_LISTEN: '127.0.0.1:0', TIDEGATE_ADMIN: '127.0.0.1:0' },
+    });
+    const { url, admin } = await listening(running);
+    expect((await fetch(url)).status).toBe(200);
+    expect(await (await fetch(`${admin}/metrics`)).text()).toContain('tidegate_build_info{version=');
+    running.child.kill('SIGINT');
+    expect((await running.ended).code).toBe(0);
+  });
+
+  test('demo learns a limit nobody told it, and says so each second', async () => {
+    const running = startProcess(['demo', ...ANY_PORT]);
+    let told = '';
+    running.child.stdout.on('data', (chunk: Buffer) => (told += chunk.toString()));
+    await eventually(() => told, (text) => /^ +[2-9] s .*(?:backoff|cooldown|restoring)$/m.test(text), 15_000);
+    running.child.kill('SIGINT');
+    expect((await running.ended).code).toBe(0);
+  });
+});
+
+async function listening(running: Running): Promise<{ url: string; admin: string }> {
+  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 15_000);
+  const line = lines.find(({ msg }) => msg === 'listening');
+  return { url: String(line?.['url']), admin: String(line?.['admin']) };
+}
+
+async function occupyPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  onTestFinished(() => {
+    server.close();
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+function temporaryFile(name: string, text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  return file;
+}
