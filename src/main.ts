@@ -15,6 +15,7 @@ import type { Millis } from './policy/types.ts';
 
 /** Beyond the drain's own time: for the last lines of the log, and then it ends in any case. */
 const GRACE: Millis = 2000;
+const ECHO: Millis = 500;
 
 const version = readVersion();
 const command = parseArguments(process.argv.slice(2));
@@ -50,6 +51,7 @@ async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise
   const { app, config, logger } = served;
   const { delay, timeout } = config.drain;
   closeWithGrace({ delay: delay + timeout + GRACE, logger: false }, async ({ signal, err }) => {
+    forgiveEcho();
     if (err === undefined) {
       logger.info({ signal }, 'draining');
       // Nobody routes to a terminal: there is no balancer to wait for.
@@ -65,7 +67,25 @@ async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise
 async function runDemo({ flags }: Extract<Command, { kind: 'demo' }>): Promise<void> {
   const demo = await startDemo(flags, version, print);
   if (demo.kind === 'failed') return fail(demo.message, 1);
-  closeWithGrace({ delay: 5000, logger: false }, demo.stop);
+  closeWithGrace({ delay: 5000, logger: false }, () => {
+    forgiveEcho();
+    return demo.stop();
+  });
+}
+
+/**
+ * One Ctrl-C under npm comes twice within a millisecond, from the terminal and from npm: the echo is not a second wish.
+ * (close-with-grace 2.5.0 ends the process at any second signal, and has put up its listeners for it by now.)
+ */
+function forgiveEcho(): void {
+  const insist = process.listeners('SIGINT');
+  const ignore = (): void => undefined;
+  process.on('SIGINT', ignore);
+  for (const listener of insist) process.off('SIGINT', listener);
+  setTimeout(() => {
+    for (const listener of insist) process.on('SIGINT', listener);
+    process.off('SIGINT', ignore);
+  }, ECHO).unref();
 }
 
 function runBackoff({ names, options, attempts, json }: Extract<Command, { kind: 'backoff' }>): void {
@@ -93,8 +113,8 @@ function fail(message: string, exitCode: 1 | 2): never {
 }
 
 function readVersion(): string {
-  const { version } = JSON.parse(readFile(new URL('../package.json', import.meta.url))) as { version: string };
-  return version;
+  const manifest: unknown = JSON.parse(readFile(new URL('../package.json', import.meta.url)));
+  return manifest instanceof Object && 'version' in manifest ? String(manifest.version) : 'unknown';
 }
 
 function readFile(path: string | URL): string {

@@ -123,6 +123,21 @@ describe('a running process', () => {
     expect(await hung).toBe('cut');
   });
 
+  test('the echo of a Ctrl-C is not a second signal', async () => {
+    const upstream = await startUpstream();
+    const running = startProcess(['--upstream', upstream.url, ...ANY_PORT]);
+    const { url } = await listening(running);
+    const slow = fetch(`${url}/echo`, { headers: { 'x-practice-script': 'delay=400;200', 'x-practice-id': 'slow' } });
+    await eventually(() => upstream.stats().inFlight, (inFlight) => inFlight === 1);
+    running.child.kill('SIGINT');
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50); // two at once would be one to the kernel
+    });
+    running.child.kill('SIGINT');
+    expect((await slow).status).toBe(200);
+    expect((await running.ended).code).toBe(0);
+  });
+
   test('npm start serves the practice config', async () => {
     const running = startProcess([], {
       script: 'scripts/start.ts',

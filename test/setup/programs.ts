@@ -22,7 +22,7 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
   ],
   containers: [
     { name: 'buildah', apt: 'buildah', brew: undefined },
-    { name: 'mmdebstrap', apt: 'mmdebstrap', brew: undefined },
+    { name: 'mmdebstrap', apt: 'mmdebstrap debian-archive-keyring', brew: undefined },
     { name: 'docker-compose', apt: 'docker-compose', brew: 'docker-compose' },
     { name: 'promtool', apt: 'prometheus', brew: 'prometheus' },
   ],
@@ -95,7 +95,7 @@ function install(packages: string): void {
 function apt(args: readonly string[]): boolean {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const options = ['-qq', '-o', 'DPkg::Lock::Timeout=120', '-o', 'Dpkg::Use-Pty=0'];
-  const { status } = spawnSync('apt-get', [...options, ...args], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const { status } = spawnSync('apt-get', [...options, ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] });
   return status === 0;
 }
 
