@@ -5,6 +5,7 @@ import { mistake, warning } from './checked.ts';
 import { checkRetries } from './check-retries.ts';
 import type { Draft, DraftRoute, DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
+import { NAME } from './names.ts';
 import { suggest } from './suggest.ts';
 import { writeRate } from './units.ts';
 import { PRACTICE_URL } from './upstream-schema.ts';
@@ -12,6 +13,8 @@ import { PRACTICE_URL } from './upstream-schema.ts';
 export function* crossCheck(draft: Draft, written: Written): Generator<Checked> {
   yield* checkAddresses(draft, written);
   yield* checkNumbers(draft);
+  yield* checkNames(['upstreams'], draft.upstreamNames ?? []);
+  yield* checkNames(['clients', 'classes'], draft.classNames);
   for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, written);
   yield* checkRoutes(draft);
   yield* checkRetries(draft);
@@ -38,6 +41,14 @@ function* checkNumbers({ upstreamNames, routes }: Draft): Generator<Checked> {
   if (upstreamNames?.length === 0) yield mistake(['upstreams'], 'at least one upstream is needed');
   if (routes?.length === 0 && (upstreamNames?.length ?? 0) > 1) {
     yield mistake(['routes'], 'at least one route is needed where there is more than one upstream');
+  }
+}
+
+function* checkNames(path: Path, names: readonly string[]): Generator<Checked> {
+  for (const name of names) {
+    if (NAME.test(name)) continue;
+    const message = 'a name starts with a letter, and has at most 64 letters, digits, ".", "_" and "-"';
+    yield { ...mistake([...path, name], message), at: 'key' };
   }
 }
 

@@ -14,6 +14,7 @@ export interface Draft {
   readonly admin: Config['admin'] | undefined;
   readonly telemetry: Config['telemetry'];
   readonly replayMemory: Config['limits']['replayMemory'] | undefined;
+  readonly classNames: readonly string[];
   readonly classes: Config['clients']['classes'] | undefined;
   /** Whether there is one, sound or not. */
   readonly practice: boolean;
@@ -52,6 +53,7 @@ export function draft(root: object): Draft {
     admin: sound(shape.admin, valueAt(root, ['admin'])),
     telemetry: sound(shape.telemetry, valueAt(root, ['telemetry'])),
     replayMemory: sound(shape.limits.unwrap().shape.replayMemory, valueAt(root, ['limits', 'replayMemory'])),
+    classNames: Object.keys(valueAt(root, ['clients', 'classes']) ?? {}),
     classes: sound(shape.clients.unwrap().shape.classes, valueAt(root, ['clients', 'classes'])),
     practice: valueAt(root, ['practice']) !== undefined,
   };

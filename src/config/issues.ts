@@ -56,7 +56,7 @@ function describe(
         const kinds = issue.options.map(String);
         return { message: describeChoice(kinds), suggestion: suggestChoice(input, kinds) };
       }
-      return { message: issue.message === 'Invalid input' ? `not as expected: it is ${kindOf(input)}` : issue.message };
+      return { message: issue.message };
     case 'too_small':
       return { message: describeLeast(issue.origin, Number(issue.minimum)) };
     case 'too_big':

@@ -9,7 +9,8 @@ export function suggestKey(path: Path, key: string): string | undefined {
   const beside = here.flatMap((schema) => Object.entries(properties(schema)));
   const near = suggest(
     key,
-    beside.map(([name]) => name),
+    // It may be known beside another `kind`.
+    beside.map(([name]) => name).filter((name) => name !== key),
   );
   if (near !== undefined) return near;
   const [below] = beside.filter(([, schema]) => alternatives(schema).some((one) => key in properties(one)));

@@ -1,6 +1,6 @@
+import type { z } from 'zod';
 import { crossCheck } from './cross-checks.ts';
 import { draft } from './draft.ts';
-import type { z } from 'zod';
 import type { Given } from './given.ts';
 import { lay } from './given.ts';
 import { toFindings, valueAt } from './issues.ts';
@@ -99,7 +99,7 @@ function parse(root: object, substituted: ReadonlyMap<string, string>): Parsed {
     const value = retype(valueAt(root, issue.path.map(String)), issue.expected);
     if (value === undefined) continue;
     const holder = valueAt(root, issue.path.slice(0, -1).map(String));
-    retyped = typeof holder === 'object' && holder !== null && Reflect.set(holder, issue.path.at(-1) ?? '', value);
+    if (typeof holder === 'object' && holder !== null) retyped = Reflect.set(holder, issue.path.at(-1) ?? '', value);
   }
   if (!retyped) return { config: undefined, issues: first.error.issues };
   const second = ConfigSchema.safeParse(root);

@@ -27,7 +27,8 @@ export interface Finding {
 
 /** A line each: `tidegate.yaml:12:7 upstreams.payments.retry.atempts: unknown key (did you mean attempts?)`. */
 export function formatMistakes(mistakes: readonly Mistake[]): string {
-  return mistakes.map((mistake) => formatMistake(mistake)).join('\n');
+  // Two items of one flag may be wrong in the same way.
+  return [...new Set(mistakes.map((mistake) => formatMistake(mistake)))].join('\n');
 }
 
 /** As `formatMistakes`, with "warning:" before each path. */

@@ -19,15 +19,18 @@ export interface AdminListener {
 const Secret = z.string().min(16);
 
 const Admin = z.codec(
-  z.union([
-    z.literal(false),
-    // Before the address: encoding takes the first that fits, and an address would try anything.
-    z.strictObject({
-      listen: ListenAddress.describe('Where the admin port listens.'),
-      token: Secret.optional().describe('What a client has to show to change anything, at least 16 characters.'),
-    }),
-    ListenAddress,
-  ]),
+  z.union(
+    [
+      z.literal(false),
+      // Before the address: encoding takes the first that fits, and an address would try anything.
+      z.strictObject({
+        listen: ListenAddress.describe('Where the admin port listens.'),
+        token: Secret.optional().describe('What a client has to show to change anything, at least 16 characters.'),
+      }),
+      ListenAddress,
+    ],
+    'expected host:port, {listen, token} or false',
+  ),
   z.custom<false | AdminListener>(),
   {
     decode(input) {

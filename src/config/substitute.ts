@@ -15,7 +15,7 @@ export interface Substitution {
 const PLAIN = `$$\{ stands for a plain $\{`;
 
 /** `$${` is a plain `${`; a `${` that is never closed is caught by the last branch. */
-const REFERENCE = /\$\$\{|\$\{([^}]*)\}|\$\{/g;
+const REFERENCE = /\$\$\{|\$\{([^{}$]*)\}|\$\{/g;
 
 /**
  * Replaces `${NAME}` by the variable and `${file:/path}` by the file without its last line break. What comes in is not

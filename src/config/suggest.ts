@@ -3,8 +3,8 @@ import { distance } from 'fastest-levenshtein';
 /** The candidate that `word` is most likely a slip of; undefined when none is near. Case, `-` and `_` make no difference. */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
   const plain = fold(word);
-  // A third of the letters may be wrong: "atempts" finds attempts, "ip" does not find "url".
-  let nearest = Math.max(1, Math.floor(plain.length / 3)) + 1;
+  // Two letters in five may be wrong, since two that changed places count as two: "chekc" finds check.
+  let nearest = Math.max(1, Math.round(plain.length * 0.4)) + 1;
   let found: string | undefined;
   for (const candidate of candidates) {
     const apart = distance(plain, fold(candidate));

@@ -33,21 +33,23 @@ const MESSAGES: Readonly<Record<ErrorCode, string>> = {
 export function toMistakes(errors: readonly YAMLError[], text: string, places: Places): Mistake[] {
   const lost = errors.findIndex(({ code }) => code === 'UNEXPECTED_TOKEN');
   const telling = lost < 0 ? errors : errors.slice(0, lost + 1);
-  return telling
-    .filter(({ pos: [offset] }, i) => telling.findIndex(({ pos }) => pos[0] === offset) === i)
-    .map(({ code, pos: [offset] }) => ({
-      ...places.at(offset),
-      path: '',
-      message: `not YAML: ${MESSAGES[code]}`,
-      suggestion: suggestQuotes(text, offset),
-    }));
+  const first = new Map(telling.toReversed().map((error) => [error.pos[0], error]));
+  return [...first.values()].toReversed().map(({ code, pos: [offset] }) => ({
+    ...places.at(offset),
+    path: '',
+    message: `not YAML: ${MESSAGES[code]}`,
+    suggestion: suggestQuotes(text, offset),
+  }));
 }
+
+/** Characters either side, of lines that have no end. */
+const NEAR = 200;
 
 /** Where YAML sees a bracket and people see text: `[::]:8080`, and `${NAME}` within brackets or braces. */
 function suggestQuotes(text: string, offset: number): string | undefined {
   const start = text.lastIndexOf('\n', offset - 1) + 1;
   const end = text.indexOf('\n', offset);
-  const line = text.slice(start, end < 0 ? undefined : end);
+  const line = text.slice(Math.max(start, offset - NEAR), Math.min(end < 0 ? text.length : end, offset + NEAR));
   const listen = /(?<!["'\w])\[[0-9A-Fa-f:]*\]:\d+/.exec(line)?.[0];
   if (listen !== undefined) return `"${listen}"`;
   const reference = /[{[].*?(?<!["'])(\$\{(?:\w+|file:[\w./-]+)\})(?!["'])/.exec(line)?.[1];

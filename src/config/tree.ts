@@ -7,7 +7,8 @@ import { toMistakes } from './syntax.ts';
 import type { Surroundings } from './substitute.ts';
 import { substitute } from './substitute.ts';
 
-const LARGEST = 1024 * 1024;
+/** Far more than a configuration needs, and little enough that garbage does not hold up a reload for long. */
+const LARGEST = 256 * 1024;
 const DEEPEST = 100;
 const MOST_VALUES = 100_000;
 
@@ -33,11 +34,11 @@ export function readTree(text: string, file: string, surroundings: Surroundings)
     substituted: new Map(),
     failed: new Set(),
   });
-  if (text.length > LARGEST) return refuse([places.locate({ path: [], at: 'value', message: 'larger than 1MiB' })]);
+  if (text.length > LARGEST) return refuse([places.locate({ path: [], at: 'value', message: 'larger than 256KiB' })]);
   const tooDeep = findDepth(text, lines);
   if (tooDeep !== undefined) return refuse([mistakeAt(places, tooDeep, 'nested too deeply')]);
 
-  const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false, schema: 'core', logLevel: 'silent' });
+  const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false, schema: 'core', logLevel: 'error' });
   const errors = [...document.errors, ...document.warnings];
   if (errors.length > 0) return refuse(toMistakes(errors, text, places));
   return new Walk(document, text, places, surroundings).tree();
@@ -84,7 +85,7 @@ class Walk {
   }
 
   tree(): Tree {
-    const value = this.#read(this.#document.contents, [], undefined);
+    const value = this.#read(this.#document.contents, [], 0);
     if (this.#values > MOST_VALUES) {
       this.#mistakes.push(mistakeAt(this.#places, 0, `more than ${MOST_VALUES} values, aliases included`));
     }
@@ -135,8 +136,8 @@ class Walk {
         continue;
       }
       const here = [...path, name];
-      // The first would set a prototype; the second, a merge, is not in YAML 1.2.
-      if (name === '__proto__' || name === '<<') this.#complain(here, offset, 'unknown key');
+      // Set below, it would be a prototype.
+      if (name === '__proto__') this.#complain(here, offset, 'unknown key');
       else if (Object.hasOwn(mapping, name)) this.#complain(here, offset, 'written twice');
       else mapping[name] = this.#read(value, here, offset);
     }

@@ -57,7 +57,7 @@ export const Size = written<number>({
 /** "250ms", "2s", "1.5m", "24h", or 0. Exact to a ten-thousandth of a millisecond. */
 export function readDuration(input: string | number): Reading<Millis> {
   if (input === 0) return { ok: true, value: 0 };
-  if (typeof input === 'number') return withoutUnit(input, 'a duration', `${input}ms or ${input}s`);
+  if (typeof input === 'number') return withoutUnit(input, 'a duration', suggestDuration);
   const [, number, unit] = DURATION.exec(input) ?? [];
   if (number === undefined || !isKey(DURATION_UNITS, unit)) {
     return misread(`expected ${durations.expected}`, suggestDuration(input));
@@ -78,7 +78,7 @@ export function writeDuration(millis: Millis): string {
 
 /** "100/s", "20/m", "5000/h" as requests a second. */
 export function readRate(input: string | number): Reading<PerSecond> {
-  if (typeof input === 'number') return withoutUnit(input, 'a rate', `${input}/s`);
+  if (typeof input === 'number') return withoutUnit(input, 'a rate', suggestRate);
   const [, number, unit] = RATE.exec(input) ?? [];
   if (number === undefined || !isKey(RATE_UNITS, unit)) {
     return misread('expected a rate such as 100/s, 20/m or 5000/h', suggestRate(input));
@@ -101,9 +101,7 @@ export function writeRate(rate: PerSecond): string {
 /** "512B", "64KiB", "8MiB", "1GiB" as bytes, or 0. */
 export function readSize(input: string | number): Reading<number> {
   if (input === 0) return { ok: true, value: 0 };
-  if (typeof input === 'number') {
-    return withoutUnit(input, 'a size', Number.isSafeInteger(input) ? writeSize(input) : undefined);
-  }
+  if (typeof input === 'number') return withoutUnit(input, 'a size', suggestSize);
   const [, number, unit] = SIZE.exec(input) ?? [];
   if (number === undefined || !isKey(SIZE_UNITS, unit)) {
     return misread('expected a size such as 64KiB or 8MiB', suggestSize(input));
@@ -121,9 +119,8 @@ export function writeSize(bytes: number): string {
   return `${bytes}B`;
 }
 
-function withoutUnit(input: number, what: string, suggestion: string | undefined): Reading<never> {
-  if (input < 0) return misread(`${what} cannot be negative`);
-  return misread(`${what} needs a unit`, suggestion);
+function withoutUnit(input: number, what: string, suggest: (text: string) => string | undefined): Reading<never> {
+  return input < 0 ? misread(`${what} cannot be negative`) : misread(`${what} needs a unit`, suggest(String(input)));
 }
 
 /** What other notations call the units. */
@@ -165,28 +162,36 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
 };
 
 function suggestDuration(text: string): string | undefined {
-  const [number, unit] = splitUnit(text, /^(\S*?\d)\s*([a-z]*)$/i);
-  if (unit === '') return `${number}ms or ${number}s`;
-  return confirm(`${number}${OTHER_NAMES[unit] ?? ''}`, DURATION);
+  const [number, unit] = splitUnit(text, /^(\d*\.?\d+)\s*([a-z]*)$/i);
+  if (unit === '') {
+    const both = [`${number}ms`, `${number}s`].flatMap((one) => understood(one, DURATION, readDuration) ?? []);
+    return both.length === 0 ? undefined : both.join(' or ');
+  }
+  return understood(`${number}${OTHER_NAMES[unit] ?? ''}`, DURATION, readDuration);
 }
 
 function suggestRate(text: string): string | undefined {
-  const [number, unit] = splitUnit(text, /^(\S*?\d)\s*(?:r|req|requests)?\s*(?:\/|per)?\s*([a-z]*)$/i);
-  return confirm(`${number}/${unit === '' ? 's' : (OTHER_NAMES[unit] ?? '')}`, RATE);
+  const [number, unit] = splitUnit(text, /^(\d*\.?\d+)\s*(?:requests|req|r(?=\/))?\s*(?:\/|per)?\s*([a-z]*)$/i);
+  return understood(`${number}/${unit === '' ? 's' : (OTHER_NAMES[unit] ?? '')}`, RATE, readRate);
 }
 
 function suggestSize(text: string): string | undefined {
-  const [number, unit] = splitUnit(text, /^(\S*?\d)\s*([a-z]*)$/i);
-  return confirm(`${number}${unit === '' ? 'B' : unit === 'm' ? 'MiB' : (OTHER_NAMES[unit] ?? '')}`, SIZE);
+  const [number, unit] = splitUnit(text, /^(\d+)\s*([a-z]*)$/i);
+  const name = unit === 'm' ? 'MiB' : OTHER_NAMES[unit];
+  if (unit !== '') return understood(`${number}${name ?? ''}`, SIZE, readSize);
+  const bytes = Number(number);
+  return number !== '' && Number.isSafeInteger(bytes) ? writeSize(bytes) : undefined;
 }
 
 function splitUnit(text: string, form: RegExp): readonly [number: string, unit: string] {
-  const [, number = '', unit = ''] = form.exec(text.trim()) ?? [];
+  // The forms try every place a number may end, which takes long in a long text.
+  const [, number = '', unit = ''] = form.exec(text.slice(0, 50).trim()) ?? [];
   return [number.startsWith('.') ? `0${number}` : number, unit.toLowerCase()];
 }
 
-function confirm(text: string, form: RegExp): string | undefined {
-  return form.test(text) ? text : undefined;
+/** What cannot be read is no help; nor is what is out of bounds. */
+function understood(text: string, form: RegExp, read: (text: string) => Reading<number>): string | undefined {
+  return form.test(text) && read(text).ok ? text : undefined;
 }
 
 function isKey<T extends object>(table: T, key: PropertyKey | undefined): key is keyof T {

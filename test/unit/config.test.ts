@@ -1,3 +1,4 @@
+/* oxlint-disable eslint/no-template-curly-in-string -- configurations have ${…} of their own */
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { Given } from '../../src/config/given.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -96,7 +97,9 @@ describe('what is written is what it means', () => {
   });
 
   test('statuses to retry are numbers, quoted or not', () => {
-    const { retry } = load('upstreams: {api: {url: http://a, retry: {retryOn: [429, "409", 5xx, lock]}}}').upstreams['api']!;
+    const { retry } = load('upstreams: {api: {url: http://a, retry: {retryOn: [429, "409", 5xx, lock]}}}').upstreams[
+      'api'
+    ]!;
     expect(retry.retryOn).toEqual([429, 409, '5xx', 'lock']);
   });
 
@@ -116,9 +119,10 @@ describe('what is written is what it means', () => {
   });
 
   test('an upstream may bear the name of a property of every object', () => {
-    expect(load('upstreams: {constructor: {url: http://a}, toString: {url: http://b}}\nroutes: [{upstream: toString}]').routes).toEqual([
-      { path: '/', upstream: 'toString' },
-    ]);
+    expect(
+      load('upstreams: {constructor: {url: http://a}, toString: {url: http://b}}\nroutes: [{upstream: toString}]')
+        .routes,
+    ).toEqual([{ path: '/', upstream: 'toString' }]);
   });
 
   test('an anchor may be used again', () => {
@@ -137,19 +141,23 @@ describe('what is written is what it means', () => {
 
 describe('variables and files', () => {
   test('stand anywhere within text, more than once', () => {
-    const { upstreams, secret } = load('secret: ${file:/run/secrets/hash}\nupstreams: {api: {url: "http://${HOST}.${HOST}"}}');
+    const { upstreams, secret } = load(
+      'secret: ${file:/run/secrets/hash}\nupstreams: {api: {url: "http://${HOST}.${HOST}"}}',
+    );
     expect(secret).toBe('a secret of a file');
     expect(upstreams['api']!.url).toBe('http://api.api');
   });
 
   test('of a file, only the last line break is left out', () => {
-    expect(load(`${MINIMAL}\nclients: {classes: {c: {match: {key: ["\${file:/two}"]}}}}`).clients.classes['c']!.match.key).toEqual([
-      'a\nb\n',
-    ]);
+    expect(
+      load(`${MINIMAL}\nclients: {classes: {c: {match: {key: ["\${file:/two}"]}}}}`).clients.classes['c']!.match.key,
+    ).toEqual(['a\nb\n']);
   });
 
   test('a doubled dollar stands for itself', () => {
-    const { clients } = load(`${MINIMAL}\nclients: {classes: {c: {match: {key: ["$\${HOST}-\${HOST}", "$5", "$HOST"]}}}}`);
+    const { clients } = load(
+      `${MINIMAL}\nclients: {classes: {c: {match: {key: ["$\${HOST}-\${HOST}", "$5", "$HOST"]}}}}`,
+    );
     expect(clients.classes['c']!.match.key).toEqual(['${HOST}-api', '$5', '$HOST']);
   });
 
@@ -170,7 +178,9 @@ describe('variables and files', () => {
     const env = { LIST: '[ip, bearer]', AGAIN: '${SECRET}', SECRET: 'never seen' };
     const classes = 'clients: {classes: {c: {match: {key: ["${LIST}", "${AGAIN}"]}}}}';
     const loaded = loadConfig(`${MINIMAL}\n${classes}`, 'f', { env, readFile });
-    expect(loaded).toMatchObject({ config: { clients: { classes: { c: { match: { key: ['[ip, bearer]', '${SECRET}'] } } } } } });
+    expect(loaded).toMatchObject({
+      config: { clients: { classes: { c: { match: { key: ['[ip, bearer]', '${SECRET}'] } } } } },
+    });
   });
 });
 
@@ -178,12 +188,19 @@ describe('overrides', () => {
   const base: BackOffConfig = { strategy: 'full-jitter', baseInterval: 50, maxInterval: 1000 };
 
   test('of the same strategy are taken option by option', () => {
-    expect(overrideBackOff(base, { maxInterval: 200 })).toEqual({ strategy: 'full-jitter', baseInterval: 50, maxInterval: 200 });
+    expect(overrideBackOff(base, { maxInterval: 200 })).toEqual({
+      strategy: 'full-jitter',
+      baseInterval: 50,
+      maxInterval: 200,
+    });
     expect(overrideBackOff(base, undefined)).toEqual(base);
   });
 
   test('by another strategy start from its own defaults', () => {
-    expect(overrideBackOff(base, { strategy: 'sip', maxInterval: 2000 })).toEqual({ strategy: 'sip', maxInterval: 2000 });
+    expect(overrideBackOff(base, { strategy: 'sip', maxInterval: 2000 })).toEqual({
+      strategy: 'sip',
+      maxInterval: 2000,
+    });
   });
 
   test('of a route are taken key by key', () => {
@@ -222,12 +239,12 @@ practice: {}
         'tidegate.yaml:5:20 warning: upstreams.api.perTryTimeout: longer than timeout, which ends the attempt first',
         'tidegate.yaml:6:5 warning: upstreams.api.tls: has no effect: the url is not https',
         'tidegate.yaml:6:21 warning: upstreams.api.tls.insecure: anybody can play this upstream and read what is sent',
-        'tidegate.yaml:7:21 warning: upstreams.api.queue.maxWait: not shorter than timeout: a request may wait until no time is left',
+        'tidegate.yaml:7:22 warning: upstreams.api.queue.maxWait: not shorter than timeout: a request may wait until no time is left',
         'tidegate.yaml:8:28 warning: upstreams.api.retry.unkeyedWrites: a write without an idempotency key may take effect twice',
         'tidegate.yaml:8:49 warning: upstreams.api.retry.replayLimit: more than limits.replayMemory: such bodies are never kept',
         'tidegate.yaml:8:66 warning: upstreams.api.retry.backOff.exponent: full-jitter does not use it',
-        'tidegate.yaml:10:37 warning: routes[0].perTryTimeout: longer than timeout, which ends the attempt first',
-        'tidegate.yaml:10:83 warning: routes[0].retry.backOffFor.reset.jitter: sip does not use it',
+        'tidegate.yaml:10:36 warning: routes[0].perTryTimeout: longer than timeout, which ends the attempt first',
+        'tidegate.yaml:10:84 warning: routes[0].retry.backOffFor.reset.jitter: sip does not use it',
         'tidegate.yaml:11:1 warning: practice: has no effect: no upstream has url: practice',
       ].join('\n'),
     );

@@ -1,0 +1,233 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parseArguments } from '../../src/cli/arguments.ts';
+import { readAddress, writeAddress } from '../../src/config/address.ts';
+import { readClientKey, writeClientKey } from '../../src/config/clients-schema.ts';
+import { printEffective } from '../../src/config/effective.ts';
+import type { Loaded } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { formatMistakes } from '../../src/config/mistakes.ts';
+import { readDuration, readRate, readSize, writeDuration, writeRate, writeSize } from '../../src/config/units.ts';
+import { readUpstreamUrl } from '../../src/config/upstream-schema.ts';
+
+const REFERENCE = ['$', '{X}'].join('');
+const SOUND = ['config/tidegate.yaml', 'config/examples/gateway.yaml', 'config/examples/stripe-sidecar.yaml'].map(
+  (file) => readFileSync(join(import.meta.dirname, '../..', file), 'utf8'),
+);
+
+function load(text: string): Loaded {
+  return loadConfig(text, 'f.yaml', {
+    env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
+    readFile: () => '0123456789abcdef\n',
+  });
+}
+
+/** Whatever comes of it is of the promised form. */
+function expectForm(text: string): void {
+  const loaded = load(text);
+  if (loaded.kind === 'ok') {
+    expect(printEffective(loaded.config, loaded.substituted)).toMatch(/^listen: /);
+    return;
+  }
+  const lines = text.split('\n');
+  expect(loaded.mistakes.length).toBeGreaterThan(0);
+  for (const { file, line, column, message } of loaded.mistakes) {
+    expect(file).toBe('f.yaml');
+    expect(message).not.toBe('');
+    expect(line).toBeGreaterThanOrEqual(1);
+    expect(line).toBeLessThanOrEqual(lines.length);
+    expect(column).toBeGreaterThanOrEqual(1);
+    expect(column).toBeLessThanOrEqual((lines[(line ?? 0) - 1]?.length ?? 0) + 1);
+  }
+  expect(
+    formatMistakes(loaded.mistakes)
+      .split('\n')
+      .every((told) => /^f\.yaml:\d+:\d+ ./.test(told)),
+  ).toBe(true);
+}
+
+describe('units come back as they went', () => {
+  const decimal = fc
+    .tuple(fc.nat(100_000), fc.nat(9999))
+    .map(([whole, part]) => (part === 0 ? `${whole}` : `${whole}.${part}`));
+
+  test('durations', () => {
+    fc.assert(
+      fc.property(decimal, fc.constantFrom('ms', 's', 'm', 'h'), (number, unit) => {
+        const reading = readDuration(`${number}${unit}`);
+        fc.pre(reading.ok);
+        expect(readDuration(writeDuration(reading.value))).toEqual(reading);
+      }),
+    );
+    fc.assert(
+      fc.property(fc.nat(2_073_600_000), (ms) => {
+        expect(readDuration(writeDuration(ms))).toEqual({ ok: true, value: ms });
+      }),
+    );
+  });
+
+  test('rates', () => {
+    fc.assert(
+      fc.property(decimal, fc.constantFrom('s', 'm', 'h'), (number, unit) => {
+        const reading = readRate(`${number}/${unit}`);
+        fc.pre(reading.ok);
+        expect(readRate(writeRate(reading.value))).toEqual(reading);
+      }),
+    );
+  });
+
+  test('sizes', () => {
+    fc.assert(
+      fc.property(fc.maxSafeNat(), (bytes) => {
+        expect(readSize(writeSize(bytes))).toEqual({ ok: true, value: bytes });
+      }),
+    );
+    fc.assert(
+      fc.property(fc.nat(1_000_000), fc.constantFrom('B', 'KiB', 'MiB', 'GiB'), (number, unit) => {
+        const reading = readSize(`${number}${unit}`);
+        expect(reading.ok && readSize(writeSize(reading.value))).toEqual(reading);
+      }),
+    );
+  });
+
+  test('addresses and keys of clients', () => {
+    const port = fc.nat(65_535);
+    const host = fc.oneof(
+      fc.ipV4(),
+      fc.ipV6().map((address) => `[${address}]`),
+      fc.domain(),
+    );
+    fc.assert(
+      fc.property(host, port, (name, number) => {
+        const reading = readAddress(`${name}:${number}`);
+        fc.pre(reading.ok);
+        expect(writeAddress(reading.value)).toBe(`${name}:${number}`);
+      }),
+    );
+    const key = fc.oneof(
+      fc.constantFrom('ip', 'bearer'),
+      fc.integer({ min: 1, max: 99 }).map((n) => `path:${n}`),
+      fc.stringMatching(/^header:[A-Za-z-]{1,20}$/),
+    );
+    fc.assert(
+      fc.property(key, (text) => {
+        const reading = readClientKey(text);
+        expect(reading.ok && writeClientKey(reading.value)).toBe(text);
+      }),
+    );
+  });
+
+  test('a suggestion is something that would be understood', () => {
+    const number = fc.oneof(fc.nat(1000).map(String), fc.constantFrom('.5', '1.25', '-1', ''));
+    const unit = fc.oneof(
+      fc.constantFrom('', 's', 'sec', 'S', 'Minutes', 'hr', 'MB', 'k', 'kb', 'rps', ' per minute', '/sec', 'd'),
+      fc.string({ maxLength: 5 }),
+    );
+    fc.assert(
+      fc.property(number, unit, (n, u) => {
+        for (const read of [readDuration, readRate, readSize]) {
+          const reading = read(`${n}${u}`);
+          if (reading.ok || reading.suggestion === undefined) continue;
+          for (const suggestion of reading.suggestion.split(' or ')) {
+            expect([suggestion, read(suggestion)]).toMatchObject([suggestion, { ok: true }]);
+          }
+        }
+      }),
+    );
+  });
+});
+
+describe('nothing that is written makes it throw', () => {
+  test('any text', () => {
+    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), expectForm), { numRuns: 300 });
+    const yaml = fc.string({ unit: fc.constantFrom(...'ab:-[]{}\n  #&*!|>\'"%@?,~$x0\t\r<='.split('')) });
+    fc.assert(fc.property(yaml, expectForm), { numRuns: 500 });
+  });
+
+  test('a sound configuration with something in it changed', () => {
+    const change = fc.record({
+      text: fc.constantFrom(...SOUND),
+      at: fc.double({ min: 0, max: 1, noNaN: true }),
+      cut: fc.nat(40),
+      put: fc.oneof(
+        fc.string({ maxLength: 20 }),
+        fc.constantFrom(': ', '[', '}', REFERENCE, '*a', '\n', '- ', '"', '~', '5', 'null', '__proto__: 1\n'),
+      ),
+    });
+    fc.assert(
+      fc.property(change, ({ text, at, cut, put }) => {
+        const from = Math.floor(at * text.length);
+        expectForm(text.slice(0, from) + put + text.slice(from + cut));
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  test('any value in any place', () => {
+    const keys = fc.constantFrom(
+      'listen',
+      'admin',
+      'limits',
+      'upstreams',
+      'routes',
+      'clients',
+      'practice',
+      'secret',
+      'log',
+      'x',
+      'constructor',
+      'a b',
+    );
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { depthSize: 'small' },
+        fc.constantFrom(null, true, 0, -1, 1.5, '', '5s', 'http://a', 'practice', REFERENCE),
+        fc.array(tie('value'), { maxLength: 3 }),
+        fc.dictionary(
+          fc.oneof(
+            keys,
+            fc.constantFrom(
+              'url',
+              'retry',
+              'backOff',
+              'path',
+              'upstream',
+              'key',
+              'classes',
+              'match',
+              'rateLimit',
+              'tls',
+            ),
+          ),
+          tie('value'),
+          { maxKeys: 4 },
+        ),
+      ),
+    }));
+    fc.assert(
+      fc.property(fc.dictionary(keys, value, { maxKeys: 5 }), (config) => expectForm(JSON.stringify(config))),
+      { numRuns: 400 },
+    );
+  });
+
+  test('any URL, any arguments', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.webUrl({ withQueryParameters: true })), (text) => {
+        const reading = readUpstreamUrl(text);
+        if (reading.ok && text !== 'practice') expect(new URL(reading.value).origin).toBe(reading.value);
+      }),
+    );
+    const word = fc.oneof(
+      fc.string(),
+      fc.constantFrom('serve', 'check', 'backoff', 'sip', '--json', '--listen', '--', '-h', '--attempts', '--base=5s'),
+    );
+    fc.assert(
+      fc.property(fc.array(word, { maxLength: 5 }), (argv) => {
+        const command = parseArguments(argv);
+        if (command.kind === 'usage-error') expect(command.message).not.toBe('');
+      }),
+    );
+  });
+});

@@ -1,0 +1,146 @@
+import { describe, expect, test } from 'vitest';
+import { parseArguments } from '../../src/cli/arguments.ts';
+import { COMMAND_NAMES, helpText } from '../../src/cli/help.ts';
+
+/** As typed in a shell. */
+function typed(line: string): unknown {
+  return parseArguments(line.split(' ').filter((word) => word !== ''));
+}
+
+function refusal(line: string): string {
+  const command = parseArguments(line.split(' '));
+  return command.kind === 'usage-error' ? command.message : `understood as ${command.kind}`;
+}
+
+describe('serve', () => {
+  const nothing = {
+    config: undefined,
+    upstream: undefined,
+    listen: undefined,
+    admin: undefined,
+    clientKey: undefined,
+    logLevel: undefined,
+  };
+
+  test('is what is meant when no command is named', () => {
+    expect(typed('')).toEqual({ kind: 'serve', flags: nothing });
+    expect(typed('serve')).toEqual({ kind: 'serve', flags: nothing });
+    expect(typed('--upstream https://a')).toEqual({ kind: 'serve', flags: { ...nothing, upstream: 'https://a' } });
+  });
+
+  test('takes its flags joined by = or not', () => {
+    expect(
+      typed(
+        'serve --config=a.yaml --upstream http://b --listen [::]:1 --admin false --client-key header:x,ip --log-level warn',
+      ),
+    ).toEqual({
+      kind: 'serve',
+      flags: {
+        config: 'a.yaml',
+        upstream: 'http://b',
+        listen: '[::]:1',
+        admin: 'false',
+        clientKey: 'header:x,ip',
+        logLevel: 'warn',
+      },
+    });
+    expect(typed('--config=-odd-.yaml')).toMatchObject({ flags: { config: '-odd-.yaml' } });
+  });
+
+  test('takes nothing else', () => {
+    expect(refusal('serve a.yaml')).toBe("serve takes no 'a.yaml' (did you mean --config a.yaml?)");
+    expect(refusal('serve now')).toBe("serve takes no 'now'");
+  });
+});
+
+describe('check', () => {
+  test('takes one file', () => {
+    expect(typed('check a.yaml')).toEqual({ kind: 'check', file: 'a.yaml' });
+    expect(refusal('check')).toBe('check needs a FILE');
+    expect(refusal('check a b')).toBe('check takes one FILE');
+  });
+});
+
+describe('backoff', () => {
+  test('takes strategies and options, in the units of the configuration', () => {
+    expect(
+      typed('backoff full-jitter sip --base 50ms --multiplier 1.5 --max 2s --jitter 0.2 --attempts 7 --json'),
+    ).toEqual({
+      kind: 'backoff',
+      names: ['full-jitter', 'sip'],
+      options: { baseInterval: 50, multiplier: 1.5, maxInterval: 2000, jitter: 0.2 },
+      attempts: 7,
+      json: true,
+    });
+    expect(typed('backoff')).toEqual({ kind: 'backoff', names: [], options: {}, attempts: undefined, json: false });
+  });
+
+  test('takes a jitter that is a part of the delay, or a duration that is added to it', () => {
+    expect(typed('backoff grpc --jitter 1')).toMatchObject({ options: { jitter: 1 } });
+    expect(typed('backoff additive-jitter --jitter 100ms')).toMatchObject({ options: { jitterInterval: 100 } });
+  });
+
+  test('says what it does not understand', () => {
+    expect(refusal('backoff ful-jitter')).toBe("no strategy is called 'ful-jitter' (did you mean full-jitter?)");
+    expect(refusal('backoff zigzag')).toBe("no strategy is called 'zigzag'");
+    expect(refusal('backoff sip --base 100')).toBe(
+      '--base: expected a duration such as 250ms, 2s, 1m or 24h (did you mean 100ms or 100s?)',
+    );
+    expect(refusal('backoff sip --multiplier 0.5')).toBe('--multiplier: expected a number from 1');
+    expect(refusal('backoff sip --jitter 1.5')).toBe(
+      '--jitter: expected a part from 0 to 1, or a duration such as 100ms',
+    );
+    expect(refusal('backoff sip --attempts 0')).toBe('--attempts: expected a whole number from 1 to 1000');
+    expect(refusal('backoff sip --attempts many')).toBe('--attempts: expected a whole number from 1 to 1000');
+    expect(refusal('backoff sip --json=yes')).toBe('--json takes no value');
+  });
+});
+
+describe('the others', () => {
+  test('are plain', () => {
+    expect(typed('schema')).toEqual({ kind: 'schema' });
+    expect(typed('version')).toEqual({ kind: 'version' });
+    expect(typed('--version')).toEqual({ kind: 'version' });
+    expect(typed('demo --listen 127.0.0.1:1')).toEqual({
+      kind: 'demo',
+      flags: { listen: '127.0.0.1:1', admin: undefined },
+    });
+    expect(refusal('schema a')).toBe("schema takes no 'a'");
+  });
+
+  test('help is there for all, and for each', () => {
+    for (const line of ['help', '--help', '-h']) expect(typed(line)).toEqual({ kind: 'help', topic: undefined });
+    for (const line of ['help check', 'check --help', 'check -h a b']) {
+      expect(typed(line)).toEqual({ kind: 'help', topic: 'check' });
+    }
+    expect(refusal('help chekc')).toBe("unknown command 'chekc' (did you mean check?)");
+    for (const name of COMMAND_NAMES) {
+      expect(helpText()).toContain(`\n  ${name}`);
+      expect(helpText(name)).toMatch(new RegExp(`^usage: tidegate \\[?${name}`));
+    }
+  });
+});
+
+describe('what is not known is told in a line', () => {
+  test('a command', () => {
+    expect(refusal('serv')).toBe("unknown command 'serv' (did you mean serve?)");
+    expect(refusal('dance')).toBe("unknown command 'dance'");
+    expect(refusal('./tidegate.yaml')).toBe(
+      "unknown command './tidegate.yaml' (did you mean serve --config ./tidegate.yaml?)",
+    );
+    expect(refusal('simulate x')).toBe("unknown command 'simulate'");
+  });
+
+  test('an option', () => {
+    expect(refusal('serve --lisen a:1')).toBe('unknown option --lisen (did you mean --listen?)');
+    expect(refusal('check --json a')).toBe('unknown option --json');
+    expect(refusal('-x')).toBe('unknown option -x');
+    expect(refusal('serve --constructor')).toBe('unknown option --constructor');
+  });
+
+  test('an option without its value, or twice', () => {
+    expect(refusal('serve --listen')).toBe('--listen needs a value');
+    expect(refusal('serve --listen --admin a:1')).toBe('--listen needs a value');
+    expect(refusal('serve --listen a:1 --listen b:1')).toBe('--listen is given twice');
+  });
+});

@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest';
+import { printEffective } from '../../src/config/effective.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/config/schema.ts';
+
+function load(text: string): Config {
+  const loaded = loadConfig(text, 'f', { env: {}, readFile: String });
+  if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded.mistakes));
+  return loaded.config;
+}
+
+test('defaults are filled in, in the units that people write', () => {
+  expect(
+    printEffective(load('upstreams: {api: {url: https://api.example.com, retry: {backOff: {maxInterval: 1500ms}}}}')),
+  ).toBe(
+    `listen: 127.0.0.1:8080
+admin:
+  listen: 127.0.0.1:9901
+limits:
+  replayMemory: 64MiB
+  headers: 10s
+  bodyIdle: 30s
+  connections: 20000
+drain:
+  delay: 5s
+  timeout: 25s
+forwarded: false
+log:
+  level: info
+clients:
+  key: [ip]
+  trustedProxies: []
+  maxTracked: 100000
+  classes: {}
+upstreams:
+  api:
+    url: https://api.example.com
+    tls:
+      minVersion: TLSv1.2
+      insecure: false
+    preserveHost: false
+    timeout: 10s
+    perTryTimeout: 5s
+    connectTimeout: 5s
+    streamIdle: 5m
+    connections: 256
+    retry:
+      retryOn: [5xx, "429", connect-failure, reset, timeout]
+      attempts: 4
+      backOff:
+        strategy: full-jitter
+        baseInterval: 100ms
+        multiplier: 2
+        maxInterval: 1500ms
+      backOffFor: {}
+      budget:
+        ratio: 0.2
+        burst: 10
+      maxRetryAfter: 1m
+      replayLimit: 64KiB
+      unkeyedWrites: never
+      onClientGone: cancel
+    rateLimit:
+      scope: upstream
+      credentialHeader: Authorization
+      minRate: 0.1/s
+      cooldown: 1s
+    queue:
+      maxWait: 1s
+      maxDepth: 10000
+    idempotency:
+      header: Idempotency-Key
+routes:
+  - path: /
+    upstream: api
+`,
+  );
+});
+
+test('what is printed is a configuration that means the same', () => {
+  const config = load(`listen: "[::]:8080"
+admin: false
+telemetry: unix:/run/telemetry.sock
+forwarded: true
+limits: {replayMemory: 1000B, headers: 1500ms}
+upstreams:
+  a:
+    url: https://a.example:8443
+    tls: {ca: ca.pem, serverName: b.example, minVersion: TLSv1.3}
+    retry: {retryOn: ["409", gateway-error, lock], backOffFor: {"429": {strategy: table, table: [1, 5], slot: 0.5s}}}
+    rateLimit: {scope: client, maxRate: 5000/h, initialRate: 20/m}
+  b: {url: practice}
+routes:
+  - {path: /a, upstream: a, host: a.example, methods: [GET, PURGE], retry: {attempts: 1, backOff: {jitter: 0.1, strategy: grpc}}}
+  - {path: /b, upstream: b, rewritePrefix: /, timeout: 90s}
+clients:
+  key: [header:X-Api-Key, bearer, "path:2", ip]
+  trustedProxies: [10.0.0.0/8]
+  classes: {c: {match: {header: {x-tier: gold*}}, weight: 2.5, backOff: {maxInterval: 100ms}}}
+practice: {limit: {kind: sliding-window, limit: 5, window: 10s}, latency: 0, hints: ratelimit}
+`);
+  const again = load(printEffective(config));
+  const { backOff } = again.upstreams['a']!.retry;
+  // Printing fills in what the strategy would have chosen.
+  expect(backOff).toEqual({ strategy: 'full-jitter', baseInterval: 100, multiplier: 2, maxInterval: 20_000 });
+  expect({
+    ...again,
+    upstreams: Object.fromEntries(
+      Object.entries(again.upstreams).map(([name, upstream]) => [
+        name,
+        { ...upstream, retry: { ...upstream.retry, backOff: config.upstreams[name]!.retry.backOff } },
+      ]),
+    ),
+  }).toEqual(config);
+  expect(printEffective(again)).toBe(printEffective(config));
+});

@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { printEffective } from '../../src/config/effective.ts';
+import { isSchema, jsonSchema } from '../../src/config/json-schema.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
+import type { Surroundings } from '../../src/config/substitute.ts';
+
+const root = join(import.meta.dirname, '../..');
+const FILES = [
+  'config/tidegate.yaml',
+  'config/practice.yaml',
+  'config/examples/stripe-sidecar.yaml',
+  'config/examples/gateway.yaml',
+  'docker/tidegate/tidegate.yaml',
+];
+const surroundings: Surroundings = {
+  env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
+  readFile: (path) => (path === '/run/secrets/client-key.pem' ? 'PEM\n' : '0123456789abcdef0123456789abcdef\n'),
+};
+
+const ajv = new Ajv2020({ allErrors: true });
+const validate = ajv.compile(jsonSchema());
+
+function read(file: string): string {
+  return readFileSync(join(root, file), 'utf8');
+}
+
+function effective(text: string): string {
+  const loaded = loadConfig(text, 'f', surroundings);
+  if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+  return printEffective(loaded.config, loaded.substituted);
+}
+
+describe.each(FILES)('%s', (file) => {
+  test('has neither mistakes nor warnings', () => {
+    const loaded = loadConfig(read(file), file, surroundings);
+    expect(loaded.kind === 'mistakes' ? formatMistakes(loaded.mistakes) : formatWarnings(loaded.warnings)).toBe('');
+  });
+
+  test('is what the JSON Schema says, as it is written and as it is printed', () => {
+    for (const text of [read(file), effective(read(file))]) {
+      validate(parse(text));
+      expect(validate.errors).toBeNull();
+    }
+  });
+});
+
+test('what tidegate.yaml shows in comments are the defaults', () => {
+  const text = read('config/tidegate.yaml');
+  const uncommented = text.replace(/^( *)#(?=[a-z])/gim, '$1');
+  expect(uncommented.split('\n').filter((line, i) => line !== text.split('\n')[i]).length).toBeGreaterThan(20);
+  // The defaults of the strategy are filled in either way.
+  expect(effective(uncommented)).toBe(effective(text));
+});
+
+describe('the JSON Schema', () => {
+  test('describes every key in a sentence', () => {
+    const missing: string[] = [];
+    const walk = (schema: unknown, path: string): void => {
+      if (Array.isArray(schema)) for (const one of schema) walk(one, path);
+      if (!isSchema(schema)) return;
+      for (const [name, inner] of Object.entries(isSchema(schema['properties']) ? schema['properties'] : {})) {
+        const description: unknown = isSchema(inner) ? inner['description'] : undefined;
+        if (typeof description !== 'string' || !description.endsWith('.')) missing.push(`${path}.${name}`);
+        walk(inner, `${path}.${name}`);
+      }
+      for (const key of ['anyOf', 'oneOf', 'items', 'additionalProperties']) walk(schema[key], `${path}.*`);
+    };
+    walk(jsonSchema(), '');
+    expect(missing).toEqual([]);
+  });
+
+  test.each([
+    'upstreams: {api: {url: api.example.com}}',
+    'upstreams: {api: {url: http://a, timeout: 5}}',
+    'upstreams: {api: {url: http://a, timeout: 5 s}}',
+    'upstreams: {api: {url: http://a, atempts: 5}}',
+    'upstreams: {1st: {url: http://a}}',
+    'upstreams: {api: {url: http://a, retry: {retryOn: [200]}}}',
+    'upstreams: {api: {url: http://a, rateLimit: {maxRate: 5}}}',
+    'listen: 8080',
+    'clients: {key: [cookie]}',
+    'clients: {classes: {c: {match: {}}}}',
+  ])('refuses what the loader refuses for its form: %s', (text) => {
+    expect(validate(parse(text))).toBe(false);
+    expect(loadConfig(text, 'f', surroundings).kind).toBe('mistakes');
+  });
+
+  test('lets a variable stand for any scalar', () => {
+    const x = '"${X}"'; // oxlint-disable-line eslint/no-template-curly-in-string
+    validate(
+      parse(`listen: ${x}
+admin: {listen: ${x}, token: ${x}}
+limits: {replayMemory: ${x}, connections: ${x}}
+upstreams: {api: {url: ${x}, timeout: ${x}, preserveHost: ${x}, retry: {retryOn: [${x}], backOff: {strategy: ${x}}}, rateLimit: {maxRate: ${x}}}}
+clients: {key: [${x}]}
+`),
+    );
+    expect(validate.errors).toBeNull();
+  });
+});

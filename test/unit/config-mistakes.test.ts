@@ -1,0 +1,441 @@
+/* oxlint-disable eslint/no-template-curly-in-string -- configurations have ${…} of their own */
+import { describe, expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { formatMistakes } from '../../src/config/mistakes.ts';
+
+/** What is told of a configuration, a line each; nothing when it is sound. */
+function mistakesOf(text: string): string[] {
+  const loaded = loadConfig(text, 'tidegate.yaml', {
+    env: { SET: 'set' },
+    readFile: (path) => {
+      throw Object.assign(new Error(`ENOENT: ${path}`), { code: path === '/locked' ? 'EACCES' : 'ENOENT' });
+    },
+  });
+  return loaded.kind === 'ok' ? [] : formatMistakes(loaded.mistakes).split('\n');
+}
+
+/** The same of a line added to a sound configuration, without file, line and column. */
+function told(line: string): string[] {
+  return mistakesOf(
+    `upstreams: {api: {url: "https://a"}, other: {url: "https://b"}}\nroutes: [{upstream: api}]\n${line}`,
+  ).map((mistake) => mistake.replace(/^tidegate\.yaml:\d+:\d+ /, ''));
+}
+
+/** The same of something added to its upstream. */
+function toldOfUpstream(flow: string): string[] {
+  return mistakesOf(`upstreams: {api: {url: "https://a", ${flow}}}`).map((mistake) =>
+    mistake.replace(/^tidegate\.yaml:1:\d+ upstreams\.api\./, ''),
+  );
+}
+
+test('every mistake is told at once, with file, line, column, path and what may have been meant', () => {
+  expect(
+    mistakesOf(`listen: 8080
+admin: 0.0.0.0:9901
+limits:
+  headers: 10
+  conections: 5
+upstreams:
+  payments:
+    url: api.stripe.com
+    atempts: 2
+    attempts: 2
+    retry:
+      # a comment
+      atempts: 4
+      retryOn: [5xx, 5XX, conect-failure, 200]
+      backOff: {strategy: fulljitter}
+  1st: {url: "https://user:password@example.com"}
+  nothing:
+routes:
+  - {path: v1, upstream: paymets}
+  - {path: /x, host: A, upstream: payments}
+  - {path: /x, host: a, upstream: payments}
+  - path: /
+log: {level: warning}
+`),
+  ).toEqual([
+    'tidegate.yaml:1:9 listen: expected host:port, [::]:port or unix:/path (did you mean 127.0.0.1:8080?)',
+    'tidegate.yaml:2:8 admin: an address that other machines can reach needs a token: {listen, token}',
+    'tidegate.yaml:4:12 limits.headers: a duration needs a unit (did you mean 10ms or 10s?)',
+    'tidegate.yaml:5:3 limits.conections: unknown key (did you mean connections?)',
+    'tidegate.yaml:8:10 upstreams.payments.url: expected an http or https URL such as https://api.example.com (did you mean https://api.stripe.com?)',
+    'tidegate.yaml:9:5 upstreams.payments.atempts: unknown key',
+    'tidegate.yaml:10:5 upstreams.payments.attempts: unknown key (did you mean retry.attempts?)',
+    'tidegate.yaml:13:7 upstreams.payments.retry.atempts: unknown key (did you mean attempts?)',
+    'tidegate.yaml:14:22 upstreams.payments.retry.retryOn[1]: expected a status from 400 to 599, or one of 5xx, gateway-error, connect-failure, reset, timeout, lock (did you mean 5xx?)',
+    'tidegate.yaml:14:27 upstreams.payments.retry.retryOn[2]: expected a status from 400 to 599, or one of 5xx, gateway-error, connect-failure, reset, timeout, lock (did you mean connect-failure?)',
+    'tidegate.yaml:14:43 upstreams.payments.retry.retryOn[3]: expected a status from 400 to 599, or one of 5xx, gateway-error, connect-failure, reset, timeout, lock',
+    'tidegate.yaml:15:27 upstreams.payments.retry.backOff.strategy: expected one of fixed, random, linear, polynomial, fibonacci, exponential, exponential-jitter, additive-jitter, full-jitter, equal-jitter, decorrelated-jitter, decorrelated-jitter-v2, ethernet, celery, jpillora, sip, doubling, table, grpc, envoy (did you mean full-jitter?)',
+    'tidegate.yaml:16:3 upstreams.1st: a name starts with a letter, and has at most 64 letters, digits, ".", "_" and "-"',
+    'tidegate.yaml:16:14 upstreams.1st.url: credentials are not taken from a URL: clients send their own',
+    'tidegate.yaml:17:3 upstreams.nothing: expected a mapping, got nothing',
+    'tidegate.yaml:19:12 routes[0].path: a path starts with / (did you mean /v1?)',
+    'tidegate.yaml:19:26 routes[0].upstream: no upstream has this name (did you mean payments?)',
+    'tidegate.yaml:21:5 routes[2]: the same host, path and method as routes[1]',
+    'tidegate.yaml:22:5 routes[3].upstream: missing',
+    'tidegate.yaml:23:14 log.level: expected one of trace, debug, info, warn, error, fatal, silent (did you mean warn?)',
+  ]);
+});
+
+test('a mistake is data, too', () => {
+  expect(loadConfig('upstreams: {api: {url: http://a, timeout: 5}}', 'f.yaml', { env: {}, readFile: String })).toEqual({
+    kind: 'mistakes',
+    mistakes: [
+      {
+        file: 'f.yaml',
+        line: 1,
+        column: 43,
+        path: 'upstreams.api.timeout',
+        message: 'a duration needs a unit',
+        suggestion: '5ms or 5s',
+      },
+    ],
+  });
+});
+
+describe('YAML', () => {
+  test('nothing at all lacks an upstream', () => {
+    expect(mistakesOf('')).toEqual(['tidegate.yaml:1:1 upstreams: at least one upstream is needed']);
+    expect(mistakesOf('# a comment\n---\n')).toEqual(['tidegate.yaml:1:1 upstreams: at least one upstream is needed']);
+  });
+
+  test('another thing than a mapping is no configuration', () => {
+    expect(mistakesOf('- a\n- b')).toEqual(['tidegate.yaml:1:1 expected a mapping']);
+    expect(mistakesOf('tidegate')).toEqual(['tidegate.yaml:1:1 expected a mapping']);
+  });
+
+  test('where the parser is lost, only the first place is told, and never what stands there', () => {
+    expect(mistakesOf('listen: [::]:8080\nsecret: "hush hush hush"\n')).toEqual([
+      'tidegate.yaml:1:13 not YAML: not expected here: a quote, bracket or line break may be missing before it (did you mean "[::]:8080"?)',
+    ]);
+    expect(mistakesOf('admin: {listen: 0.0.0.0:1, token: ${TOKEN}}\nlisten: x')).toEqual([
+      'tidegate.yaml:1:36 not YAML: not expected here: a quote, bracket or line break may be missing before it (did you mean "${TOKEN}"?)',
+    ]);
+    expect(mistakesOf('a: b: c')).toEqual([
+      'tidegate.yaml:1:4 not YAML: a second mapping or list on the line of the first: quote the text, or start a new line',
+    ]);
+    expect(mistakesOf('log:\n\tlevel: info')).toEqual([
+      'tidegate.yaml:2:1 not YAML: a tab: YAML is indented by spaces',
+    ]);
+    expect(mistakesOf('a: 1\n---\nb: 2')).toEqual([
+      'tidegate.yaml:2:1 not YAML: a second document: a configuration is one',
+    ]);
+    expect(mistakesOf('secret: !env NAME')).toEqual(['tidegate.yaml:1:9 not YAML: a tag that is not used here']);
+  });
+
+  test('columns count characters, and lines may end as on Windows', () => {
+    expect(mistakesOf('# caf\u00e9 \u{1f30a}\r\nupstreams: {api: {url: "http://a"}}\r\nlog: {level: 5}\r\n')).toEqual([
+      'tidegate.yaml:3:14 log.level: expected one of trace, debug, info, warn, error, fatal, silent',
+    ]);
+  });
+
+  test('what is missing is told where it should have been', () => {
+    expect(mistakesOf('upstreams:\n  api: &a {timeout: 5s}\n  b: *a\nroutes:\n  - path: /')).toEqual([
+      'tidegate.yaml:2:3 upstreams.api.url: missing',
+      'tidegate.yaml:3:3 upstreams.b.url: missing',
+      'tidegate.yaml:5:5 routes[0].upstream: missing',
+    ]);
+  });
+
+  test('a key stands once, is text, and never a prototype or a merge', () => {
+    expect(
+      mistakesOf(
+        'upstreams: {api: {url: http://a}}\nlisten: a:1\nlisten: a:2\n__proto__: {a: 1}\n<<: {a: 1}\n? [x]\n: 1\n: 2\n',
+      ),
+    ).toEqual([
+      'tidegate.yaml:3:1 listen: written twice',
+      'tidegate.yaml:4:1 __proto__: unknown key',
+      'tidegate.yaml:5:1 ["<<"]: unknown key',
+      'tidegate.yaml:6:3 a key has to be plain text',
+      'tidegate.yaml:8:1 a key has to be plain text',
+    ]);
+  });
+
+  test('aliases name an anchor that comes before, and nothing that they are part of', () => {
+    expect(mistakesOf('upstreams: *nowhere')).toEqual([
+      'tidegate.yaml:1:12 upstreams: an alias of an anchor that does not come before it',
+    ]);
+    expect(mistakesOf('upstreams: {api: {url: http://a}}\nroutes: &r [*r]')).toEqual([
+      'tidegate.yaml:2:13 routes[0]: an alias of what it is part of',
+    ]);
+  });
+
+  test('a small file cannot become a large one', () => {
+    const bomb = Array.from(
+      { length: 9 },
+      (_, i) =>
+        `a${i}: &a${i} [${Array(9)
+          .fill(i === 0 ? 'x' : `*a${i - 1}`)
+          .join(', ')}]`,
+    );
+    expect(mistakesOf(bomb.join('\n'))).toEqual(['tidegate.yaml:1:1 more than 100000 values, aliases included']);
+    expect(mistakesOf(`a: ${'x'.repeat(256 * 1024)}`)).toEqual(['tidegate.yaml:1:1 larger than 256KiB']);
+  });
+
+  test('nesting has a bound', () => {
+    for (const opening of ['[', '{', '- ', '? ', 'a: ', '[{a: ']) {
+      expect(mistakesOf(opening.repeat(40_000))).toEqual([
+        expect.stringMatching(/^tidegate\.yaml:1:\d+ nested too deeply$/),
+      ]);
+    }
+  });
+});
+
+describe('units', () => {
+  test('are asked for, and other notations understood well enough to suggest this one', () => {
+    const timeout = (text: string): string => toldOfUpstream(`timeout: ${text}`).join();
+    expect(timeout('"500"')).toBe(
+      'timeout: expected a duration such as 250ms, 2s, 1m or 24h (did you mean 500ms or 500s?)',
+    );
+    expect(timeout('10 seconds')).toBe('timeout: expected a duration such as 250ms, 2s, 1m or 24h (did you mean 10s?)');
+    expect(timeout('.5s')).toBe('timeout: expected a duration such as 250ms, 2s, 1m or 24h (did you mean 0.5s?)');
+    expect(timeout('2MIN')).toBe('timeout: expected a duration such as 250ms, 2s, 1m or 24h (did you mean 2m?)');
+    expect(timeout('soon')).toBe('timeout: expected a duration such as 250ms, 2s, 1m or 24h');
+    expect(timeout('[1s]')).toBe('timeout: expected a duration such as 250ms, 2s, 1m or 24h');
+    expect(timeout('-5')).toBe('timeout: a duration cannot be negative');
+    expect(timeout('0')).toBe('timeout: must be longer than 0');
+    expect(timeout('600h')).toBe('timeout: must be at most 576h');
+    expect(toldOfUpstream('rateLimit: {maxRate: 100rps, minRate: 0/s, initialRate: 5}')).toEqual([
+      'rateLimit.maxRate: expected a rate such as 100/s, 20/m or 5000/h (did you mean 100/s?)',
+      'rateLimit.minRate: must be above 0',
+      'rateLimit.initialRate: a rate needs a unit (did you mean 5/s?)',
+    ]);
+    expect(toldOfUpstream('rateLimit: {maxRate: 100 per minute, minRate: 1/day}')).toEqual([
+      'rateLimit.maxRate: expected a rate such as 100/s, 20/m or 5000/h (did you mean 100/m?)',
+      'rateLimit.minRate: expected a rate such as 100/s, 20/m or 5000/h',
+    ]);
+    expect(told('limits: {replayMemory: 64MB}')).toEqual([
+      'limits.replayMemory: expected a size such as 64KiB or 8MiB (did you mean 64MiB?)',
+    ]);
+    expect(told('limits: {replayMemory: 65536}')).toEqual([
+      'limits.replayMemory: a size needs a unit (did you mean 64KiB?)',
+    ]);
+  });
+});
+
+describe('addresses', () => {
+  test('of a listener have a host and a port', () => {
+    const telemetry = (text: string): string => told(`telemetry: ${text}`).join();
+    const expected = 'telemetry: expected host:port, [::]:port or unix:/path';
+    expect(telemetry('":9464"')).toBe(`${expected} (did you mean 0.0.0.0:9464?)`);
+    expect(telemetry('":::9464"')).toBe(`${expected} (did you mean [::]:9464?)`);
+    expect(telemetry('http://localhost:9464/')).toBe(`${expected} (did you mean localhost:9464?)`);
+    expect(telemetry('/run/tidegate.sock')).toBe(`${expected} (did you mean unix:/run/tidegate.sock?)`);
+    expect(telemetry('localhost')).toBe(expected);
+    expect(telemetry('localhost:70000')).toBe('telemetry: a port is at most 65535');
+    expect(telemetry('300.0.0.1:80')).toBe('telemetry: not an IPv4 address');
+    expect(telemetry('"[:::]:80"')).toBe('telemetry: not an IPv6 address');
+    expect(telemetry('unix:run/a')).toBe('telemetry: a Unix socket needs an absolute path');
+  });
+
+  test('of two listeners differ', () => {
+    expect(told('listen: localhost:1\ntelemetry: localhost:1')).toEqual(['telemetry: the same address as listen']);
+    expect(told('listen: localhost:0\ntelemetry: localhost:0')).toEqual([]);
+  });
+
+  test('of the admin port are of this machine, or have a token', () => {
+    for (const own of ['127.0.0.1:1', '127.9.9.9:1', 'localhost:1', '"[::1]:1"', '"[::ffff:127.0.0.1]:1"', 'unix:/a']) {
+      expect(told(`admin: ${own}`)).toEqual([]);
+    }
+    const message = 'an address that other machines can reach needs a token: {listen, token}';
+    expect(told('admin: "[::]:1"')).toEqual([`admin: ${message}`]);
+    expect(told('admin: {listen: example.com:1}')).toEqual([`admin.listen: ${message}`]);
+    expect(told('admin: {listen: example.com:1, token: 0123456789abcdef}')).toEqual([]);
+    expect(told('admin: {listen: localhost:1, token: short}')).toEqual(['admin.token: must be at least 16 characters']);
+    expect(told('admin: {listn: localhost:1}')).toEqual([
+      'admin.listen: missing',
+      'admin.listn: unknown key (did you mean listen?)',
+    ]);
+    expect(told('admin: true')).toEqual(['admin: expected host:port, {listen, token} or false']);
+  });
+
+  test('of trusted proxies are addresses or blocks', () => {
+    expect(told('clients: {trustedProxies: [10.0.0.1, 10.0.0.0/8, fd00::/8, 10.0.0.0/33, 10.1, lan, ::/129]}')).toEqual(
+      [
+        'clients.trustedProxies[3]: a prefix of this address is from 0 to 32',
+        'clients.trustedProxies[4]: expected an address or a block such as 10.0.0.0/8 or fd00::/8',
+        'clients.trustedProxies[5]: expected an address or a block such as 10.0.0.0/8 or fd00::/8',
+        'clients.trustedProxies[6]: a prefix of this address is from 0 to 128',
+      ],
+    );
+  });
+
+  test('of upstreams are origins', () => {
+    const url = (text: string): string =>
+      mistakesOf(`upstreams: {api: {url: ${text}}}`)
+        .join()
+        .replace(/^.*?url: /, '');
+    const origin = 'only an origin: no path, query or fragment (a route may have a rewritePrefix)';
+    expect(url('https://a/v1')).toBe(`${origin} (did you mean https://a?)`);
+    expect(url('https://a?x')).toBe(`${origin} (did you mean https://a?)`);
+    expect(url('localhost:3000')).toBe(
+      'expected an http or https URL such as https://api.example.com (did you mean http://localhost:3000?)',
+    );
+    expect(url('ftp://a')).toBe('expected an http or https URL such as https://api.example.com');
+    expect(url('"http://"')).toBe('expected an http or https URL such as https://api.example.com');
+    expect(url('practice')).toBe('needs the section practice, which says how to play it');
+  });
+});
+
+describe('what has to fit together', () => {
+  test('rates are in order', () => {
+    expect(toldOfUpstream('rateLimit: {minRate: 5/s, maxRate: 1/s, initialRate: 3/s}')).toEqual([
+      'rateLimit.maxRate: below minRate',
+      'rateLimit.initialRate: above maxRate',
+      'rateLimit.initialRate: below minRate',
+    ]);
+    expect(toldOfUpstream('rateLimit: {maxRate: 100/h}')).toEqual([
+      'rateLimit.maxRate: below minRate (0.1/s unless written)',
+    ]);
+  });
+
+  test('intervals are in order, also with what an override is laid over', () => {
+    expect(toldOfUpstream('retry: {backOff: {baseInterval: 30s}}')).toEqual([
+      'retry.backOff.baseInterval: maxInterval is below baseInterval',
+    ]);
+    expect(
+      toldOfUpstream(
+        'retry: {backOff: {maxInterval: 50ms}, backOffFor: {reset: {strategy: doubling, baseInterval: 0}}}',
+      ),
+    ).toEqual([
+      'retry.backOff.maxInterval: maxInterval is below baseInterval',
+      'retry.backOffFor.reset.baseInterval: doubling cannot work with this',
+    ]);
+    expect(
+      mistakesOf(`upstreams: {api: {url: http://a, retry: {backOff: {baseInterval: 1s}}}}
+routes: [{upstream: api, retry: {backOff: {maxInterval: 500ms}}}]
+clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`),
+    ).toEqual([
+      'tidegate.yaml:2:57 routes[0].retry.backOff.maxInterval: maxInterval is below baseInterval',
+      'tidegate.yaml:3:70 clients.classes.fast.backOff.maxInterval: maxInterval is below baseInterval',
+    ]);
+  });
+
+  test('with more than one upstream there are routes', () => {
+    expect(mistakesOf('upstreams: {a: {url: http://a}, b: {url: http://b}}')).toEqual([
+      'tidegate.yaml:1:1 routes: at least one route is needed where there is more than one upstream',
+    ]);
+  });
+
+  test('a method of a route is taken once; a route for any method may stand beside it', () => {
+    expect(told('routes: []').length).toBe(1);
+    const routes = (list: string): string[] => mistakesOf(`upstreams: {a: {url: http://a}}\nroutes: [${list}]`);
+    expect(routes('{upstream: a, methods: [GET]}, {upstream: a}')).toEqual([]);
+    expect(routes('{upstream: a, methods: [GET, PUT]}, {upstream: a, methods: [POST, GET]}')).toEqual([
+      'tidegate.yaml:2:46 routes[1]: the same host, path and method as routes[0]',
+    ]);
+  });
+
+  test('a certificate and its key come together', () => {
+    expect(toldOfUpstream('tls: {cert: a.pem}')).toEqual(['tls.cert: cert and key need each other']);
+  });
+
+  test('one mistake does not hide another of the same upstream', () => {
+    expect(toldOfUpstream('tmieout: 5s, rateLimit: {minRate: 5/s, maxRate: 1/s}')).toEqual([
+      'tmieout: unknown key (did you mean timeout?)',
+      'rateLimit.maxRate: below minRate',
+    ]);
+  });
+});
+
+describe('what is of the wrong kind', () => {
+  test('is told as such', () => {
+    expect(told('forwarded: "yes"')).toEqual(['forwarded: expected true or false, got text']);
+    expect(told('secret: 1234567890123456')).toEqual(['secret: expected text, got a number (put it in quotes)']);
+    expect(told('limits: {connections: 1.5}')).toEqual(['limits.connections: expected a whole number, got a fraction']);
+    expect(told('limits: {connections: .inf}')).toEqual([
+      'limits.connections: expected a number, got no finite number',
+    ]);
+    expect(told('limits: {connections: 0}')).toEqual(['limits.connections: must be at least 1']);
+    expect(told('limits: 5')).toEqual(['limits: expected a mapping, got a number']);
+    expect(told('clients: {key: ip}')).toEqual(['clients.key: expected a list, got text']);
+    expect(told('clients: {key: []}')).toEqual(['clients.key: must not be empty']);
+    expect(toldOfUpstream('retry: {backOff: {jitter: 2}}')).toEqual(['retry.backOff.jitter: must be at most 1']);
+    expect(toldOfUpstream('idempotency: {header: "a b"}')).toEqual(['idempotency.header: not a header name']);
+  });
+
+  test('keys of clients', () => {
+    const expected = 'expected header:NAME, bearer, ip or path:N';
+    expect(told('clients: {key: [x-api-key, "path:0", addr, beerer]}')).toEqual([
+      `clients.key[0]: ${expected} (did you mean header:x-api-key?)`,
+      `clients.key[1]: ${expected} (did you mean path:1?)`,
+      `clients.key[2]: ${expected}`,
+      `clients.key[3]: ${expected} (did you mean bearer?)`,
+    ]);
+  });
+
+  test('classes', () => {
+    expect(told('clients: {classes: {c: {match: {}}, d: {match: {header: {x-a: 1, "a b": x}}}, "e f": {}}}')).toEqual([
+      'clients.classes.c.match: header or key is needed: this would match everything',
+      'clients.classes.d.match.header.x-a: expected text, got a number (put it in quotes)',
+      'clients.classes.d.match.header["a b"]: not a header name',
+      'clients.classes["e f"].match: missing',
+      'clients.classes["e f"]: a name starts with a letter, and has at most 64 letters, digits, ".", "_" and "-"',
+    ]);
+  });
+
+  test('routes', () => {
+    const route = (flow: string): string =>
+      mistakesOf(`upstreams: {api: {url: http://a}}
+routes: [{upstream: api, ${flow}}]`)
+        .join()
+        .replace(/^.*?routes\[0\]\./, '');
+    expect(route('path: /v1*')).toBe('path: a path is a prefix already (did you mean /v1?)');
+    expect(route('path: "/v1?x"')).toBe('path: a path has no query, fragment, space, backslash or wildcard');
+    expect(route('path: /v1/../x')).toBe('path: a path has no // and no dot segments');
+    expect(route('host: "https://a.example:443/"')).toBe(
+      'host: expected a host name without scheme, port or wildcard (did you mean a.example?)',
+    );
+    expect(route('methods: [get]')).toBe('methods[0]: not a method that is served here (did you mean GET?)');
+    expect(route('methods: [CONNECT]')).toBe('methods[0]: not a method that is served here');
+    expect(route('retry: {budget: {ratio: 1}}')).toBe('retry.budget: unknown key');
+  });
+
+  test('the practice upstream', () => {
+    expect(told('practice: {limit: {kind: token-buckt, rate: 1/s}}')).toEqual([
+      'practice.limit.kind: expected one of token-bucket, gcra, fixed-window, sliding-window, sliding-window-counting, concurrency, unlimited (did you mean token-bucket?)',
+    ]);
+    expect(told('practice: {limit: {rate: 1/s}}')).toEqual(['practice.limit.kind: missing']);
+    expect(told('practice: {limit: {kind: gcra, limit: 5}}')).toEqual([
+      'practice.limit.rate: missing',
+      'practice.limit.limit: unknown key',
+    ]);
+  });
+
+  test('what later releases may know is unknown to this one', () => {
+    expect(told('mode: x\nworkers: 1\nstate: {}')).toEqual([
+      'mode: unknown key',
+      'workers: unknown key',
+      'state: unknown key',
+    ]);
+    expect(toldOfUpstream('provider: stripe, limits: [], idempotency: {ttl: 24h}')).toEqual([
+      'provider: unknown key',
+      'limits: unknown key',
+      'idempotency.ttl: unknown key',
+    ]);
+  });
+});
+
+describe('variables and files', () => {
+  test('that are not there are told where they are asked for', () => {
+    expect(
+      mistakesOf(`listen: \${NOWHERE}
+secret: "\${file:/absent}"
+admin: {listen: localhost:1, token: "\${file:/locked}"}
+upstreams:
+  api: {url: "http://\${SET}.\${NOWHERE}/\${BAD NAME}"}
+  other: {url: "http://\${SET"}
+routes: [{upstream: "\${file:relative}"}]
+`),
+    ).toEqual([
+      'tidegate.yaml:1:9 listen: the variable NOWHERE is not set',
+      'tidegate.yaml:2:10 secret: cannot read /absent: no such file',
+      'tidegate.yaml:3:38 admin.token: cannot read /locked: permission denied',
+      'tidegate.yaml:5:29 upstreams.api.url: the variable NOWHERE is not set',
+      'tidegate.yaml:5:40 upstreams.api.url: expected ${NAME} or ${file:/path} ($${ stands for a plain ${)',
+      'tidegate.yaml:6:24 upstreams.other.url: a ${ without its } ($${ stands for a plain ${)',
+      'tidegate.yaml:7:22 routes[0].upstream: expected ${NAME} or ${file:/path} ($${ stands for a plain ${)',
+    ]);
+  });
+});

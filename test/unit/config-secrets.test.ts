@@ -1,0 +1,131 @@
+/* oxlint-disable eslint/no-template-curly-in-string -- configurations have ${…} of their own */
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { check } from '../../src/cli/check.ts';
+import { printEffective } from '../../src/config/effective.ts';
+import type { Given } from '../../src/config/given.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
+
+const SECRET = '5ecretOfTheHouse-100';
+const surroundings = { env: { SECRET, TOKEN: SECRET, HOST: 'api' }, readFile: () => `${SECRET}\n` };
+
+function printed(text: string, given: readonly Given[] = []): string {
+  const loaded = loadConfig(text, 'tidegate.yaml', surroundings, given);
+  if (loaded.kind === 'mistakes') return formatMistakes(loaded.mistakes);
+  return `${printEffective(loaded.config, loaded.substituted)}${formatWarnings(loaded.warnings)}`;
+}
+
+/** Places of every kind, `@` standing for something substituted. Most of them are mistakes. */
+const PLACES = [
+  'listen: @',
+  'admin: @',
+  'admin: {listen: localhost:1, token: @}',
+  'admin: {listen: @, token: x}',
+  'secret: @',
+  'forwarded: @',
+  'log: {level: @}',
+  'limits: {replayMemory: @, headers: @, connections: @}',
+  'limits: @',
+  'routes: [{path: @, upstream: @, host: @, methods: [@], timeout: @}]',
+  'routes: [@]',
+  'clients: {key: [@], trustedProxies: [@], maxTracked: @}',
+  'clients: {classes: {c: {match: {header: {x-a: @}, key: [@]}, weight: @}}}',
+  'practice: {limit: {kind: @}}',
+  'practice: {limit: {kind: gcra, rate: @}, hints: @}',
+];
+const UPSTREAM_PLACES = [
+  'url: @',
+  'url: "https://a", tls: {ca: @, cert: @, key: @, serverName: @, minVersion: @}',
+  'url: "https://a", retry: {retryOn: [@], attempts: @, backOff: {strategy: @, baseInterval: @, table: [@]}}',
+  'url: "https://a", retry: {unkeyedWrites: @, budget: {ratio: @}, backOffFor: {reset: @}}',
+  'url: "https://a", rateLimit: {scope: @, maxRate: @, credentialHeader: @}',
+  'url: "https://a", idempotency: {header: @}',
+];
+
+describe('what comes from a variable or a file', () => {
+  const places = [
+    ...PLACES.map((place) => `upstreams: {api: {url: "https://a"}}\n${place}`),
+    ...UPSTREAM_PLACES.map((place) => `upstreams: {api: {${place}}}`),
+  ];
+
+  test.each(places)('is never printed: %s', (place) => {
+    for (const reference of [
+      '"${SECRET}"',
+      '"${file:/run/secrets/x}"',
+      '"a-${SECRET}"',
+      '"https://${SECRET}@a/"',
+      '"${SECRET}/s"',
+    ]) {
+      const text = printed(place.replaceAll('@', reference));
+      expect(text).not.toBe('');
+      expect(text).not.toContain(SECRET);
+      // Nor what it would be taken for: a lower-case host, a suggested unit.
+      expect(text.toLowerCase()).not.toContain(SECRET.toLowerCase());
+    }
+  });
+
+  test('is printed as it is written', () => {
+    const effective: unknown = parse(
+      printed(
+        `secret: \${file:/run/secrets/x}
+admin: {listen: "127.0.0.1:\${PORT}", token: "\${TOKEN}"}
+upstreams: {api: {url: "https://\${HOST}.example.com"}}
+`.replace('${PORT}', '1'),
+      ),
+    );
+    expect(effective).toMatchObject({
+      secret: '${file:/run/secrets/x}',
+      admin: { listen: '127.0.0.1:1', token: '${TOKEN}' },
+      upstreams: { api: { url: 'https://${HOST}.example.com' } },
+    });
+  });
+
+  test('is no longer meant once a flag says otherwise', () => {
+    const text = printed('listen: "${HOST}:1"\nupstreams: {api: {url: "https://${HOST}"}}', [
+      { setting: 'listen', source: '--listen', text: 'localhost:7' },
+    ]);
+    expect(parse(text)).toMatchObject({ listen: 'localhost:7', upstreams: { api: { url: 'https://${HOST}' } } });
+  });
+
+  test('is not printed by check', () => {
+    const text =
+      'secret: ${SECRET}\nadmin: {listen: localhost:1, token: "${TOKEN}"}\nupstreams: {api: {url: "https://${SECRET}"}}';
+    const report = check('tidegate.yaml', { ...surroundings, readFile: () => text });
+    expect(report.exitCode).toBe(0);
+    expect(report.text.toLowerCase()).not.toContain(SECRET.toLowerCase());
+  });
+});
+
+describe('a secret that stands in the file', () => {
+  test('is masked', () => {
+    const text = printed(`secret: ${SECRET}
+admin: {listen: localhost:1, token: ${SECRET}}
+upstreams: {api: {url: https://a, tls: {cert: a.pem, key: "-----BEGIN PRIVATE KEY-----\\n${SECRET}\\n"}}}
+clients: {classes: {c: {match: {header: {x-api-key: ${SECRET}, authorization: "Bearer ${SECRET}", x-tier: gold}}}}}
+`);
+    expect(text).not.toContain(SECRET);
+    expect(parse(text)).toMatchObject({
+      secret: '***',
+      admin: { token: '***' },
+      upstreams: { api: { tls: { cert: 'a.pem', key: '***' } } },
+      clients: {
+        classes: { c: { match: { header: { 'x-api-key': '***', authorization: '***', 'x-tier': 'gold' } } } },
+      },
+    });
+  });
+
+  test('is not repeated by a mistake, even where the YAML is broken', () => {
+    for (const line of [
+      `secret: [${SECRET}]`,
+      `secret: {${SECRET}`,
+      `secret: "${SECRET}`,
+      `secret: a: ${SECRET}`,
+      `secret: @${SECRET}`,
+    ]) {
+      const text = printed(`upstreams: {api: {url: https://a}}\n${line}\n`);
+      expect(text).toMatch(/^tidegate\.yaml:/);
+      expect(text).not.toContain(SECRET);
+    }
+  });
+});
