@@ -17,6 +17,11 @@ import type { Millis } from './policy/types.ts';
 const GRACE: Millis = 2000;
 const ECHO: Millis = 500;
 
+// Whoever reads our output may stop: `tidegate schema | head`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+
 const version = readVersion();
 const command = parseArguments(process.argv.slice(2));
 if (command.kind === 'usage-error') fail(`${command.message}; tidegate help lists what there is`, 2);
