@@ -101,6 +101,8 @@ export class Drive {
   woke(): void {
     if (this.#phase !== 'asleep') return;
     const now = this.#clock.now();
+    // Timers count whole milliseconds and may fire within the last one; "not before" is meant exactly.
+    if (now < this.#sleepUntil) return this.#effects.sleep(this.#sleepUntil - now);
     this.slept += now - this.#phaseSince;
     this.#tell({ kind: 'waited', at: now });
   }
@@ -181,8 +183,7 @@ export class Drive {
 
   #reserve(retry: Retry, deadline: Millis): void {
     const now = this.#clock.now();
-    const why =
-      now + retry.delay > this.#drainBy ? 'deadline' : this.#gate.reserve(this.ticket, retry, deadline, now);
+    const why = now + retry.delay > this.#drainBy ? 'deadline' : this.#gate.reserve(this.ticket, retry, deadline, now);
     if (why !== undefined) return this.#tell({ kind: 'denied', why, at: now });
     this.#reserved = retry;
     const { reason, delay, source } = retry;

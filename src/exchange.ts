@@ -88,25 +88,27 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
   /** An attempt of this write may have taken effect: from here on nothing is told as if it had not. */
   let mayBeDone = false;
   let retryEnd: RetryEnd | undefined;
+  /** A retry has been begun. */
+  let retrying = false;
 
   let body: BodyRead | undefined;
   let deadline = arrived + plan.timeout;
   if (!request.expectsContinue) {
     const read = yield { do: 'body' };
-    if (read.kind === 'gone') return gone(0);
+    if (read.kind === 'gone') return gone();
     body = expect('body', read);
     deadline = read.at + plan.timeout;
   }
 
   for (;;) {
     const admission = yield { do: 'admit', deadline };
-    if (admission.kind === 'gone') return gone(attempts);
+    if (admission.kind === 'gone') return gone();
     if (admission.kind === 'refused') return refused(admission);
 
     let sendAt = expect('admitted', admission).at;
     if (body === undefined) {
       const read = yield { do: 'body' };
-      if (read.kind === 'gone') return gone(attempts);
+      if (read.kind === 'gone') return gone();
       body = expect('body', read);
       deadline += read.at - admission.at; // the deadline pauses while the client uploads
       sendAt = read.at;
@@ -115,12 +117,12 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
     attempts += 1;
     const timeout = Math.max(1, Math.min(plan.perTryTimeout, deadline - sendAt));
     const { outcome } = expect('sent', yield { do: 'send', attempt: attempts, timeout });
-    if (outcome.kind === 'error' && outcome.reason === 'aborted') return gone(attempts);
+    if (outcome.kind === 'error' && outcome.reason === 'aborted') return gone();
 
     const soFar = { attempts, replayable: body.replayable, memory };
     const choice = chooseRetry(request, plan.retry, outcome, soFar, random);
     if (choice.kind === 'settled') {
-      if (attempts > 1) retryEnd = 'success';
+      if (retrying && isAnswer(outcome)) retryEnd = 'success';
       return settle(outcome);
     }
     if (choice.kind === 'stop') {
@@ -135,11 +137,12 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
       return settle(outcome);
     }
     expect('reserved', reservation);
+    retrying = true;
     memory = retry.memory;
     mayBeDone ||= mayHaveHappened(request, outcome);
 
     const wait = yield { do: 'wait', ms: retry.delay };
-    if (wait.kind === 'gone') return gone(attempts);
+    if (wait.kind === 'gone') return gone();
     if (wait.kind === 'draining') return refused({ why: 'draining', retryAfter: 1000 });
     expect('waited', wait);
   }
@@ -158,14 +161,19 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
   }
 
   function refused({ why, retryAfter }: Pick<Refused, 'why' | 'retryAfter'>): Verdict {
-    if (attempts > 0) retryEnd = 'deadline';
+    if (retrying) retryEnd = 'deadline';
     if (mayBeDone) return { kind: 'unknown', reason: why, attempts, retryEnd };
     return { kind: 'refuse', why, retryAfter, attempts, retryEnd };
   }
+
+  function gone(): Verdict {
+    return { kind: 'gone', attempts, retryEnd: retrying ? 'client_gone' : undefined };
+  }
 }
 
-function gone(attempts: number): Verdict {
-  return { kind: 'gone', attempts, retryEnd: attempts > 1 ? 'client_gone' : undefined };
+/** The upstream's considered word, good or bad; a failure that nobody wished to retry is none. */
+function isAnswer(outcome: Outcome): boolean {
+  return outcome.kind === 'response' && outcome.status !== 429 && outcome.status < 500;
 }
 
 /** An interpreter that answers a step with what does not fit it is at fault, and must not be believed. */

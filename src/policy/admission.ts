@@ -1,6 +1,7 @@
+import type { Activity } from './activity.ts';
 import type { Limit } from './limit.ts';
 import type { Ticket } from './ticket.ts';
-import type { Millis } from './types.ts';
+import type { Millis, PerSecond, Refusal } from './types.ts';
 
 export interface QueueSettings {
   /** The longest a request waits for a token. */
@@ -31,7 +32,7 @@ export function estimateWait(ticket: Ticket, weight: number, now: Millis): Milli
   for (const limit of ticket.limits) {
     const rate = limit.meter.rate(now);
     const turns = turnsAhead(limit, ticket.slot, weight);
-    wait = Math.max(wait, finite(limit.meter.delay(now)) + (turns === 0 ? 0 : (1000 * turns) / rate));
+    wait = Math.max(wait, limit.meter.expected(now) + (turns === 0 ? 0 : (1000 * turns) / rate));
   }
   return wait;
 }
@@ -47,6 +48,14 @@ function turnsAhead(limit: Limit, slot: number | undefined, weight: number): num
   return (limit.queue.backlog(slot) + 1) / limit.queue.share(slot, weight) - 1;
 }
 
-function finite(delay: Millis): Millis {
-  return delay === Number.POSITIVE_INFINITY ? 0 : delay;
+/** φ: the client's share of the rate among all who are active, by weight. One's own limit is shared with nobody. */
+export function shareOf({ weight }: Ticket, { ref, meter }: Limit, activity: Activity, now: Millis): PerSecond {
+  const active = ref.scope === 'upstream' ? activity.weight(now, weight) : weight;
+  return (meter.rate(now) * weight) / active;
+}
+
+/** A limit of the client's own that is stopped holds that client; one that all share is an upstream that is blocked. */
+export function blockedBy(limit: Limit, now: Millis): Refusal | undefined {
+  if (!limit.isBlocked(now)) return undefined;
+  return limit.ref.scope === 'upstream' ? 'blocked' : 'held';
 }

@@ -43,6 +43,11 @@ export function allowanceState(refusedAt: Millis, stillRefused: boolean, now: Mi
   return since < COOLDOWN + RESTORE ? 'restoring' : 'normal';
 }
 
+/** When a client is normal again, if nothing happens to it until then. */
+export function calmAt(refusedAt: Millis, heldUntil: Millis): Millis {
+  return Math.max(heldUntil, refusedAt + COOLDOWN + RESTORE);
+}
+
 /** A client in a store: a small number, reused after the client has been forgotten. */
 export type ClientSlot = number;
 
@@ -55,7 +60,7 @@ export interface ClientStore {
   previousArrival(slot: ClientSlot): Millis;
   demand(slot: ClientSlot, now: Millis): PerSecond;
   allowance(slot: ClientSlot, now: Millis): number;
-  /** A refusal: cuts the allowance if the demand is a flood against this share. Returns the new allowance if so. */
+  /** A refusal: if the demand is a flood against this share, it holds the allowance down. Returns it where it fell. */
   refused(slot: ClientSlot, share: PerSecond, now: Millis): number | undefined;
   admitted(slot: ClientSlot, now: Millis): void;
   heldUntil(slot: ClientSlot): Millis;

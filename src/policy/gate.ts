@@ -1,6 +1,6 @@
 import type { Activity } from './activity.ts';
 import type { QueueSettings } from './admission.ts';
-import { delayOf, estimateWait, patienceOf, PROMISE } from './admission.ts';
+import { blockedBy, delayOf, estimateWait, patienceOf, PROMISE, shareOf } from './admission.ts';
 import type { RetryBudget } from './budget.ts';
 import type { ClientSlot, ClientStore } from './client.ts';
 import { FLOOD } from './client.ts';
@@ -75,7 +75,7 @@ export class Gate {
     ticket.queuedAt = now;
     ticket.expiresAt = Math.min(deadline, now + Math.max(patience, wait));
     this.#expiries.push(ticket);
-    limit.queue.push(slot, weight, ticket, now);
+    limit.enqueue(ticket, slot, weight, now);
     this.#schedule(limit, now);
     this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'queued', why: undefined });
     return undefined;
@@ -95,8 +95,9 @@ export class Gate {
   head(ticket: Ticket, outcome: Outcome, now: Millis): void {
     const upstream = this.#store.upstream(ticket.upstream);
     learn({ ticket, upstream, store: this.#store, listen: this.#listen }, outcome, now);
-    ticket.probes = [];
     for (const limit of ticket.limits) this.#pump(limit, now);
+    for (const limit of ticket.probes) this.#pumpWithin(limit, now);
+    ticket.probes = [];
   }
 
   /** The attempt holds no place at the upstream any more: its body has ended, was cut, or goes on for long. */
@@ -107,8 +108,12 @@ export class Gate {
 
   /** Admitted or queued, and will not be sent: gives back what it holds. */
   cancel(ticket: Ticket, now: Millis): void {
-    for (const limit of ticket.probes) limit.meter.abandonProbe();
+    const { probes } = ticket;
     ticket.probes = [];
+    for (const limit of probes) {
+      limit.meter.abandonProbe();
+      this.#pumpWithin(limit, now); // who waits may be the probe instead
+    }
     if (ticket.flow === undefined) return;
     this.#dequeue(ticket);
     this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: false });
@@ -141,7 +146,7 @@ export class Gate {
   /** Tokens of a lease have come. */
   supply(limit: Limit, tokens: number, epoch: number, now: Millis): void {
     limit.meter.supply(tokens, epoch, now);
-    this.#pump(limit, now);
+    this.#pumpWithin(limit, now);
   }
 
   /** When `wake` has something to do; undefined when nobody waits. */
@@ -212,8 +217,7 @@ export class Gate {
     if (why === 'held' || limit === undefined) return wait;
     const { clients } = this.#store;
     const rate = limit.meter.rate(now);
-    const active = this.#store.upstream(ticket.upstream).activity.weight(now, ticket.weight);
-    const share = (rate * ticket.weight) / active;
+    const share = shareOf(ticket, limit, this.#store.upstream(ticket.upstream).activity, now);
     const cutTo = why === 'blocked' ? undefined : clients.refused(slot, share, now);
     if (cutTo !== undefined) {
       const client = ticket.client;
@@ -223,7 +227,8 @@ export class Gate {
     // One that floods is told its own turn, and does not push everybody else's further away.
     const floods = clients.demand(slot, now) > FLOOD * share;
     const at = floods
-      ? Math.max(now + wait, clients.promised(slot)) + 1000 / (rate * limit.queue.share(slot, ticket.weight * allowance))
+      ? Math.max(now + wait, clients.promised(slot)) +
+        1000 / (rate * limit.queue.share(slot, ticket.weight * allowance))
       : limit.reserveSlot(now, wait);
     const bounded = Math.min(at, now + Math.max(wait, 30_000));
     clients.promise(slot, bounded);
@@ -234,22 +239,24 @@ export class Gate {
   #pump(limit: Limit, now: Millis): void {
     this.#advance(limit, now);
     for (let ticket = limit.queue.peek(); ticket !== undefined; ticket = limit.queue.peek()) {
-      if (ticket.expiresAt <= now) {
-        this.#expire(ticket, now);
-        continue;
-      }
-      if (this.#isHeld(ticket, now)) {
+      if (ticket.expiresAt <= now || this.#isHeld(ticket, now)) {
         this.#expire(ticket, now);
         continue;
       }
       if (delayOf(ticket.limits, now) > 0) break;
-      limit.queue.shift();
+      limit.serve(ticket);
       this.#expiries.remove(ticket);
       this.#take(ticket, now);
       this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: true });
       ticket.settle(ADMITTED, now);
     }
     this.#schedule(limit, now);
+  }
+
+  /** A change that no wake foresaw: who waits at a limit nested in this one may wait for it too. */
+  #pumpWithin(limit: Limit, now: Millis): void {
+    this.#pump(limit, now);
+    for (const inner of limit.queuedWithin ?? []) this.#pump(inner, now);
   }
 
   #schedule(limit: Limit, now: Millis): void {
@@ -282,7 +289,7 @@ export class Gate {
   }
 
   #dequeue(ticket: Ticket): void {
-    ticket.limits.at(-1)?.queue.remove(ticket);
+    ticket.limits.at(-1)?.dequeue(ticket);
     this.#expiries.remove(ticket);
   }
 
@@ -296,9 +303,3 @@ export class Gate {
 }
 
 const ADMITTED: Admission = { kind: 'admitted' };
-
-/** A limit of the client's own that is stopped holds that client; one that all share is an upstream that is blocked. */
-function blockedBy(limit: Limit, now: Millis): Refusal | undefined {
-  if (!limit.isBlocked(now)) return undefined;
-  return limit.ref.scope === 'upstream' ? 'blocked' : 'held';
-}

@@ -58,6 +58,8 @@ function reject(lesson: Lesson, hints: Hints, now: Millis): void {
 function firstFelt({ ticket, store }: Lesson, now: Millis): Limit | undefined {
   const ref = ticket.refs.at(-1);
   if (ref === undefined || ticket.slot === undefined) return undefined;
+  const made = store.find(ref); // by another's rejection, while this request was out
+  if (made !== undefined) return made;
   const limit = store.make(ref);
   limit.meter.remember(store.clients.demand(ticket.slot, now), now);
   return limit;
@@ -76,13 +78,7 @@ function abandonProbes(ticket: Ticket): void {
   for (const limit of ticket.probes) limit.meter.abandonProbe();
 }
 
-function tellCut(
-  { ticket, listen }: Lesson,
-  limit: Limit,
-  cause: CutCause,
-  from: number,
-  now: Millis,
-): void {
+function tellCut({ ticket, listen }: Lesson, limit: Limit, cause: CutCause, from: number, now: Millis): void {
   const { scope } = limit.ref;
   listen({ type: 'cut', upstream: ticket.upstream, scope, cause, from, to: limit.meter.rate(now) });
 }

@@ -1,3 +1,4 @@
+import type { ClientSlot } from './client.ts';
 import type { LimitState, LimitView, Scope } from './events.ts';
 import { FairQueue } from './fair-queue.ts';
 import type { HeapItem } from './heap.ts';
@@ -20,7 +21,10 @@ const LONGEST_PROMISE: Millis = 30_000;
 export class Limit implements HeapItem {
   readonly ref: LimitRef;
   readonly meter: Meter;
+  /** Who waits here: those for whom this is the innermost limit. */
   readonly queue = new FairQueue<Ticket>();
+  /** Limits nested in this one at which somebody waits; made when first needed, for limits of clients are many. */
+  queuedWithin: Set<Limit> | undefined = undefined;
   /** When its queue is worth another look; owned by the gate, like its place among the others. */
   wakeAt: Millis = Number.POSITIVE_INFINITY;
   heapIndex = -1;
@@ -33,6 +37,23 @@ export class Limit implements HeapItem {
     this.ref = ref;
     this.meter = meter;
     this.told = meter.phase;
+  }
+
+  enqueue(ticket: Ticket, slot: ClientSlot, weight: number, now: Millis): void {
+    this.queue.push(slot, weight, ticket, now);
+    for (const outer of ticket.limits) if (outer !== this) (outer.queuedWithin ??= new Set()).add(this);
+  }
+
+  /** Takes out who is served next. */
+  serve(next: Ticket): void {
+    this.queue.shift();
+    this.#tellEmpty(next);
+  }
+
+  /** Takes out one that will not be served. */
+  dequeue(ticket: Ticket): void {
+    this.queue.remove(ticket);
+    this.#tellEmpty(ticket);
   }
 
   /**
@@ -64,5 +85,10 @@ export class Limit implements HeapItem {
       queued: this.queue.size,
       inFlight: this.inFlight,
     };
+  }
+
+  #tellEmpty(last: Ticket): void {
+    if (this.queue.size > 0) return;
+    for (const outer of last.limits) outer.queuedWithin?.delete(this);
   }
 }

@@ -18,6 +18,8 @@ export interface Meter {
   rate(now: Millis): PerSecond;
   /** How long until a token may be taken: 0 now, Infinity when it has been asked for. Takes nothing. */
   delay(now: Millis): Millis;
+  /** How long those who wait are told: as `delay`, but where that waits for an answer, for as long as one may be expected. */
+  expected(now: Millis): Millis;
   /** Takes a token; only when `delay` is 0. Returns whether this request is the probe of a blocked limit. */
   take(now: Millis): boolean;
   /** The probe was not sent after all. */
@@ -69,9 +71,11 @@ export class LocalMeter implements Meter {
   }
 
   delay(now: Millis): Millis {
-    const stopped = Math.max(this.#quota.delay(now), this.#rate.delay(now));
-    // A probe is not paced: it is the only one out.
-    return this.#rate.phase === 'blocked' ? stopped : Math.max(stopped, this.#pacer.delay(now, this.rate(now)));
+    return this.#after(this.#rate.delay(now), now);
+  }
+
+  expected(now: Millis): Millis {
+    return this.#after(this.#rate.expected(now), now);
   }
 
   take(now: Millis): boolean {
@@ -118,5 +122,11 @@ export class LocalMeter implements Meter {
 
   advance(now: Millis, queued: boolean): void {
     this.#rate.advance(now, queued);
+  }
+
+  #after(blocked: Millis, now: Millis): Millis {
+    const stopped = Math.max(this.#quota.delay(now), blocked);
+    // A probe is not paced: it is the only one out.
+    return this.#rate.phase === 'blocked' ? stopped : Math.max(stopped, this.#pacer.delay(now, this.rate(now)));
   }
 }

@@ -15,7 +15,7 @@ export class QuotaPace {
     this.#left = limit === undefined || limit === 0 ? undefined : Math.min(1, remaining / limit);
     if (resetIn === undefined) return;
     this.#freshUntil = now + resetIn;
-    if (remaining === 0) this.#stopUntil = now + resetIn;
+    if (remaining === 0) this.stop(now + resetIn);
     this.#rate = ration(quota, resetIn, this.#left);
   }
 

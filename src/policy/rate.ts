@@ -1,7 +1,7 @@
 import type { CutCause, LimitState } from './events.ts';
 import { SendAccount } from './rate/account.ts';
 import type { Blockade } from './rate/block.ts';
-import { ErrorAccount, planProbe, probeDelay, REJECTED_IN_ROW } from './rate/block.ts';
+import { ErrorAccount, expectedEnd, planProbe, probeDelay, REJECTED_IN_ROW } from './rate/block.ts';
 import { cutAgain, cutFirst, isSameEpoch, noteCost, settleCut } from './rate/cut.ts';
 import { grow, isApplicationLimited, isCalm } from './rate/grow.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
@@ -10,8 +10,6 @@ import type { Millis, PerSecond, Random } from './types.ts';
 
 /** A longer gap says that we slept (a closed laptop, a paused container), not that the upstream was calm. */
 const LONGEST_STEP: Millis = 1000;
-/** A probe without an answer for this long is lost, and another may go. */
-const PROBE_PATIENCE: Millis = 30_000;
 /** With little seen before the upstream broke, come back to at least this. */
 const LEAST_GOOD_RATE: PerSecond = 5;
 
@@ -72,14 +70,19 @@ export class AdaptiveRate {
     return this.#block === undefined ? 0 : probeDelay(this.#block, now);
   }
 
+  /** As `delay`; while a probe is out, how long until its answer has changed things may be expected to take. */
+  expected(now: Millis): Millis {
+    return this.#block === undefined ? 0 : expectedEnd(this.#block, now);
+  }
+
   /** To be called when `delay` was 0 and the request is let go: while blocked, it is the probe. */
   admit(now: Millis): void {
-    if (this.#block !== undefined) this.#block.probeLostAt = now + PROBE_PATIENCE;
+    if (this.#block !== undefined) this.#block.probeSentAt = now;
   }
 
   /** An admitted request was not sent after all: if it was the probe, another may go. */
   abandon(): void {
-    if (this.#block !== undefined) this.#block.probeLostAt = undefined;
+    if (this.#block !== undefined) this.#block.probeSentAt = undefined;
   }
 
   /** What a limit that is made at its first rejection has to know of the time before: requests accepted a second. */
@@ -145,7 +148,8 @@ export class AdaptiveRate {
   /** Moves on with time. `queued`: whether requests wait for this limit. */
   advance(now: Millis, queued: boolean): void {
     const state = this.#state;
-    const elapsed = clamp(now - this.#advancedAt, 0, LONGEST_STEP);
+    const since = state.phase === 'cooldown' ? Math.max(this.#advancedAt, state.holdUntil) : this.#advancedAt;
+    const elapsed = clamp(now - since, 0, LONGEST_STEP);
     this.#advancedAt = now;
     if (state.phase === 'cooldown' && now >= state.holdUntil) state.phase = 'restoring';
     if (state.phase !== 'restoring') return;
@@ -184,8 +188,9 @@ export class AdaptiveRate {
     const state = this.#state;
     const wasOpen = state.phase === 'open' || this.#reopenAt !== undefined;
     const seen = Math.max(LEAST_GOOD_RATE, this.#long.acceptedRate(now, 10_000));
-    const goodRate = Math.min(state.rate, seen);
+    const goodRate = Math.max(this.#settings.minRate, Math.min(state.rate, seen));
     if (!Number.isFinite(state.rate)) state.rate = goodRate;
+    this.#reopenAt = undefined;
     this.#block = {
       since: now,
       cause,
@@ -193,7 +198,7 @@ export class AdaptiveRate {
       wasOpen,
       probes: 0,
       probeAt: now,
-      probeLostAt: undefined,
+      probeSentAt: undefined,
     };
     state.phase = 'blocked';
     planProbe(this.#block, now, retryAfter, this.#random);
@@ -211,6 +216,7 @@ export class AdaptiveRate {
     const state = this.#state;
     const blackout = now - block.since;
     this.#block = undefined;
+    this.#advancedAt = now; // nothing grows before
     this.#errors.clear();
     if (block.cause === 'rejections') {
       noteCost(state, blackout / 1000);
@@ -228,4 +234,3 @@ export class AdaptiveRate {
     if (block.wasOpen && this.#settings.initialRate === undefined) this.#reopenAt = now + FAST_GROWTH;
   }
 }
-

@@ -66,14 +66,18 @@ export function chooseRetry(
   };
 }
 
+/** These say "not processed": not implemented, not available, not this version of HTTP. */
+const NOT_DONE: ReadonlySet<number> = new Set([501, 503, 505]);
+
 /**
- * Whether a write may have taken effect although this outcome says nothing good. 429 and 503 say "not processed";
- * 500, 502 and 504 leave it open, and so does a connection that broke after bytes had gone out (RFC 9110 §9.2.2).
+ * Whether a write may have taken effect although this outcome says nothing good. Every other 5xx leaves it open, the
+ * unregistered ones of proxies on the way too (520, 524), and so does a connection that broke after bytes had gone out
+ * (RFC 9110 §9.2.2).
  */
 export function mayHaveHappened(request: RequestFacts, outcome: Outcome): boolean {
   if (isSafeMethod(request.method)) return false;
   if (outcome.kind === 'error') return outcome.sent;
-  return outcome.status === 500 || outcome.status === 502 || outcome.status === 504;
+  return outcome.status >= 500 && !NOT_DONE.has(outcome.status);
 }
 
 function callForRetry(request: RequestFacts, policy: RetryPolicy, outcome: Outcome): RetryReason | undefined {

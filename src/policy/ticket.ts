@@ -32,8 +32,6 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   counted: Limit[] = [];
   /** Of these it is the one probe. */
   probes: Limit[] = [];
-  /** A retry's arrival is no new demand. */
-  retrying = false;
   queuedAt: Millis = 0;
   expiresAt: Millis = 0;
   heapIndex = -1;

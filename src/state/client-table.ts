@@ -1,6 +1,7 @@
 import type { ClientSlot, ClientStore } from '../policy/client.ts';
 import {
   allowanceState,
+  calmAt,
   cutAllowance,
   decayDemand,
   FLOOD,
@@ -9,6 +10,7 @@ import {
 } from '../policy/client.ts';
 import type { ClientState, ClientsView, Listen } from '../policy/events.ts';
 import type { Millis, PerSecond } from '../policy/types.ts';
+import { SlotHeap } from './slot-heap.ts';
 import { SlotList } from './slot-list.ts';
 
 const STATES = ['normal', 'held', 'backoff', 'cooldown', 'restoring'] as const satisfies readonly ClientState[];
@@ -17,7 +19,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
 /**
  * What is remembered of clients, in typed arrays: a million of them cost neither objects nor long collections.
  * Holds at most `maxTracked`; then the client that has been calm for longest is forgotten, or, when all are in trouble,
- * the one that was troubled longest ago. With everyone in use, newcomers share one slot: counted, and never unbounded.
+ * the one nearest to normal. With everyone in use, newcomers share one slot: limited together, and never unbounded.
  */
 export class ClientTable implements ClientStore {
   readonly #maxTracked: number;
@@ -25,7 +27,7 @@ export class ClientTable implements ClientStore {
   readonly #slots = new Map<string, ClientSlot>();
   readonly #keys: string[] = [];
   readonly #calm = new SlotList();
-  readonly #troubled = new SlotList();
+  readonly #troubled = new SlotHeap();
   readonly #counts: Record<ClientState, number> = { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 };
   #arrivedAt = new Float64Array(0);
   #previousAt = new Float64Array(0);
@@ -49,14 +51,14 @@ export class ClientTable implements ClientStore {
     this.#demand[slot] = raiseDemand(this.demand(slot, now));
     this.#arrivedAt[slot] = now;
     this.#users[slot] = at(this.#users, slot) + 1;
+    this.#unlist(slot);
     this.#settle(slot, now);
-    this.#listOf(slot).remove(slot);
     return slot;
   }
 
   leave(slot: ClientSlot): void {
     this.#users[slot] = at(this.#users, slot) - 1;
-    if (at(this.#users, slot) === 0 && slot !== this.#shared) this.#listOf(slot).push(slot);
+    if (at(this.#users, slot) === 0 && slot !== this.#shared) this.#list(slot);
   }
 
   previousArrival(slot: ClientSlot): Millis {
@@ -75,12 +77,13 @@ export class ClientTable implements ClientStore {
   refused(slot: ClientSlot, share: PerSecond, now: Millis): number | undefined {
     const demand = this.demand(slot, now);
     if (demand <= FLOOD * share) return undefined;
-    const cutTo = cutAllowance(this.allowance(slot, now), demand, share);
+    const allowance = this.allowance(slot, now);
+    const cutTo = cutAllowance(allowance, demand, share);
     this.#cutTo[slot] = cutTo;
     this.#refusedAt[slot] = now;
     this.#stillRefused[slot] = 1;
     this.#settle(slot, now);
-    return cutTo;
+    return cutTo < allowance ? cutTo : undefined;
   }
 
   admitted(slot: ClientSlot, now: Millis): void {
@@ -108,7 +111,7 @@ export class ClientTable implements ClientStore {
   view(now: Millis): ClientsView {
     let min = 1;
     let lost = 0;
-    for (let slot = 0; slot < this.#keys.length; slot += 1) {
+    for (let slot = 0; slot < Math.min(this.#keys.length, this.#maxTracked); slot += 1) {
       if (at(this.#state, slot) === 0) continue;
       this.#settle(slot, now);
       const allowance = this.allowance(slot, now);
@@ -132,7 +135,7 @@ export class ClientTable implements ClientStore {
     return slot;
   }
 
-  /** The calmest first: of the normal the longest unseen, else of the troubled the longest untroubled. */
+  /** The calmest first: of the normal the one that has been so for longest, else the one that will be so first. */
   #evict(now: Millis): ClientSlot | undefined {
     for (let slot = this.#troubled.first; slot !== undefined; slot = this.#troubled.first) {
       this.#settle(slot, now);
@@ -141,7 +144,7 @@ export class ClientTable implements ClientStore {
     const calm = this.#calm.first;
     const slot = calm ?? this.#troubled.first;
     if (slot === undefined) return undefined;
-    this.#listOf(slot).remove(slot);
+    this.#unlist(slot);
     this.#counts[this.#stateOf(slot)] -= 1;
     this.#slots.delete(this.#keys[slot] ?? '');
     this.#listen({ type: 'client-evicted', cause: calm === undefined ? 'troubled' : 'calm' });
@@ -170,10 +173,9 @@ export class ClientTable implements ClientStore {
         ? 'held'
         : allowanceState(at(this.#refusedAt, slot), at(this.#stillRefused, slot) === 1, now);
     if (from === to) return;
-    const isListed = this.#listOf(slot).has(slot);
-    if (isListed) this.#listOf(slot).remove(slot);
+    const isListed = this.#unlist(slot);
     this.#state[slot] = STATES.indexOf(to);
-    if (isListed) this.#listOf(slot).push(slot);
+    if (isListed) this.#list(slot);
     if (slot === this.#shared) return;
     this.#counts[from] -= 1;
     this.#counts[to] += 1;
@@ -185,8 +187,18 @@ export class ClientTable implements ClientStore {
     return STATES[at(this.#state, slot)] ?? 'normal';
   }
 
-  #listOf(slot: ClientSlot): SlotList {
-    return at(this.#state, slot) === 0 ? this.#calm : this.#troubled;
+  /** Nobody uses it: it may be forgotten. */
+  #list(slot: ClientSlot): void {
+    if (at(this.#state, slot) === 0) this.#calm.push(slot);
+    else this.#troubled.push(slot, calmAt(at(this.#refusedAt, slot), at(this.#heldUntil, slot)));
+  }
+
+  /** Returns whether it was listed. */
+  #unlist(slot: ClientSlot): boolean {
+    if (this.#calm.has(slot)) this.#calm.remove(slot);
+    else if (this.#troubled.has(slot)) this.#troubled.remove(slot);
+    else return false;
+    return true;
   }
 
   #clear(slot: ClientSlot): void {

@@ -14,7 +14,7 @@ import type { Received } from '../support/origin.ts';
 import type { S3Options } from '../support/s3-upstream.ts';
 import { startS3Upstream } from '../support/s3-upstream.ts';
 import { verifySignature } from '../support/sigv4.ts';
-import { startTidegate } from '../support/tidegate.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
 
 const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
 const MiB = 1024 * 1024;
@@ -122,7 +122,11 @@ describe('a signed request that is told to slow down', () => {
     ]);
     expect(new Set(s3.seen.map(({ request }) => request.headers.authorization)).size).toBe(1);
     expect(s3.seen.every(({ request }) => request.body.equals(bytes))).toBe(true);
-    expect(tidegate.requests()).toMatchObject([{ method: 'PUT', status: 200, attempts: 3, outcome: 'recovered' }]);
+    const lines = await eventually(
+      () => tidegate.requests(),
+      ({ length }) => length === 1,
+    );
+    expect(lines).toMatchObject([{ method: 'PUT', status: 200, attempts: 3, outcome: 'recovered' }]);
   });
 
   test('is sent again by the proxy with its aws-chunked body as it came', async () => {
@@ -153,7 +157,11 @@ describe('a signed request that is told to slow down', () => {
     );
     expect($metadata.attempts).toBe(2);
     expect(s3.seen.map(({ status }) => status)).toEqual([503, 200]);
-    expect(tidegate.requests()).toMatchObject([
+    const lines = await eventually(
+      () => tidegate.requests(),
+      ({ length }) => length === 2,
+    );
+    expect(lines).toMatchObject([
       { status: 503, attempts: 1, reason: 'body_too_large' },
       { status: 200, attempts: 1 },
     ]);

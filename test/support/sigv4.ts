@@ -57,7 +57,9 @@ interface Claim {
 }
 
 function readAuthorization(value: string): Claim | undefined {
-  const match = /^AWS4-HMAC-SHA256 Credential=([^,\s]+), SignedHeaders=([^,\s]+), Signature=([0-9a-f]{64})$/.exec(value);
+  const match = /^AWS4-HMAC-SHA256 Credential=([^,\s]+), SignedHeaders=([^,\s]+), Signature=([0-9a-f]{64})$/.exec(
+    value,
+  );
   if (match === null) return undefined;
   const [, scope = '', signedHeaders = '', signature = ''] = match;
   return { scope: scope.split('/'), signedHeaders: signedHeaders.split(';'), signature: Buffer.from(signature, 'hex') };

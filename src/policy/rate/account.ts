@@ -27,12 +27,12 @@ export class SendAccount {
     add(this.#sent, this.#index(number), 1);
   }
 
-  /** As if `rate` had been sent for the second before `now`. */
+  /** As if `rate` had been sent for the last second, and for what of the time before shares a bucket with it. */
   preload(now: Millis, rate: PerSecond): void {
     const last = this.#turn(now);
-    const buckets = Math.max(1, Math.round(1000 / this.#width));
-    for (let number = last - buckets + 1; number <= last; number += 1) {
-      add(this.#sent, this.#index(number), rate / buckets);
+    for (let number = this.#first(now, 1000); number <= last; number += 1) {
+      const from = number * this.#width;
+      add(this.#sent, this.#index(number), (rate * (Math.min(now, from + this.#width) - from)) / 1000);
     }
   }
 
@@ -42,22 +42,31 @@ export class SendAccount {
   }
 
   sentRate(now: Millis, over: Millis): PerSecond {
-    return (this.#sum(this.#sent, now, over) * 1000) / over;
+    return this.#sum(this.#sent, now, over) / this.#seconds(now, over);
   }
 
   /** Sent and not rejected (so far), over the span that ends now. */
   acceptedRate(now: Millis, over: Millis): PerSecond {
-    return ((this.#sum(this.#sent, now, over) - this.#sum(this.#rejected, now, over)) * 1000) / over;
+    return (this.#sum(this.#sent, now, over) - this.#sum(this.#rejected, now, over)) / this.#seconds(now, over);
   }
 
   #sum(counts: Float32Array, now: Millis, over: Millis): number {
     let sum = 0;
-    const first = Math.floor((now - over) / this.#width) + 1;
+    const first = this.#first(now, over);
     for (let number = Math.min(this.#newest, Math.floor(now / this.#width)); number >= first; number -= 1) {
       if (!this.#holds(number)) break;
       sum += counts[this.#index(number)] ?? 0;
     }
     return sum;
+  }
+
+  /** The bucket in which the span begins. It counts whole, and so does its time: a rate is never of half a bucket. */
+  #first(now: Millis, over: Millis): number {
+    return Math.floor((now - over) / this.#width);
+  }
+
+  #seconds(now: Millis, over: Millis): number {
+    return (now - this.#first(now, over) * this.#width) / 1000;
   }
 
   /** Moves on to the bucket of `now`, and empties those that were skipped. */

@@ -9,6 +9,9 @@ const ERROR_SHARE = 0.5;
 const PROBE_BASE: Millis = 50;
 const PROBE_CAP: Millis = 5000;
 
+/** A probe without an answer for this long is lost, and another may go. */
+const PROBE_PATIENCE: Millis = 30_000;
+
 /** Nothing gets through: one probe at a time, ever more rarely, until one is accepted. */
 export interface Blockade {
   readonly since: Millis;
@@ -20,22 +23,32 @@ export interface Blockade {
   /** Failed probes. */
   probes: number;
   probeAt: Millis;
-  /** When the probe that is out counts as lost; undefined when none is out. */
-  probeLostAt: Millis | undefined;
+  /** When the probe left that is out; undefined when none is out. */
+  probeSentAt: Millis | undefined;
 }
 
 /** How long until a probe may leave, 0 when one is due. */
 export function probeDelay(block: Blockade, now: Millis): Millis {
-  const at = block.probeLostAt ?? block.probeAt;
+  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + PROBE_PATIENCE;
   return Math.max(0, at - now);
 }
 
-/** 50 ms · 2ⁿ · U(0.75, 1.25), at most 5 s; what the upstream asks for comes first. */
+/** How long the blockade may be expected to last: while a probe is out, until the next if this one were to fail. */
+export function expectedEnd(block: Blockade, now: Millis): Millis {
+  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + probeInterval(block.probes + 1);
+  return Math.max(0, at - now);
+}
+
+/** 50 ms · 2ⁿ · U(0.75, 1.25), the middle at most 5 s; what the upstream asks for comes first. */
 export function planProbe(block: Blockade, now: Millis, retryAfter: Millis | undefined, random: Random): void {
-  const own = Math.min(PROBE_CAP, PROBE_BASE * 2 ** Math.min(block.probes, 16)) * (0.75 + 0.5 * random());
+  const own = probeInterval(block.probes) * (0.75 + 0.5 * random());
   const asked = retryAfter === undefined ? 0 : retryAfter + PACING_TOLERANCE;
   block.probeAt = Math.max(block.probeAt, now + Math.max(own, asked));
-  block.probeLostAt = undefined;
+  block.probeSentAt = undefined;
+}
+
+function probeInterval(failed: number): Millis {
+  return Math.min(PROBE_CAP, PROBE_BASE * 2 ** Math.min(failed, 16));
 }
 
 /** A sliding count of failures: connections refused and broken, timeouts, 502 to 504. */

@@ -42,7 +42,13 @@ export function cutAgain(state: RateState, account: SendAccount, now: Millis): {
 }
 
 /** What every cut does: hold, forget the growth so far, and plan the next. */
-export function settleCut(state: RateState, settings: RateSettings, rate: PerSecond, now: Millis, random: Random): void {
+export function settleCut(
+  state: RateState,
+  settings: RateSettings,
+  rate: PerSecond,
+  now: Millis,
+  random: Random,
+): void {
   state.rate = clamp(rate, settings.minRate, settings.maxRate);
   state.rateAtCut = state.rate;
   state.phase = 'backoff';

@@ -20,7 +20,13 @@ export function rateOnCurve(state: RateState): PerSecond {
 }
 
 /** One step of growth over `elapsed`. */
-export function grow(state: RateState, settings: RateSettings, account: SendAccount, now: Millis, elapsed: Millis): void {
+export function grow(
+  state: RateState,
+  settings: RateSettings,
+  account: SendAccount,
+  now: Millis,
+  elapsed: Millis,
+): void {
   state.grown += elapsed;
   const target = rateOnCurve(state);
   if (target > 1.1 * state.ceiling) hasten(state);
@@ -44,4 +50,3 @@ function hasten(state: RateState): void {
   state.growFor = FAST_GROWTH;
   state.grown = FAST_GROWTH + beyond * (FAST_GROWTH / 2);
 }
-

@@ -1,0 +1,134 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { HeapItem } from '../../src/policy/heap.ts';
+import { Heap } from '../../src/policy/heap.ts';
+import { SlotHeap } from '../../src/state/slot-heap.ts';
+import { SlotList } from '../../src/state/slot-list.ts';
+
+interface Item extends HeapItem {
+  readonly name: number;
+  key: number;
+}
+
+/** Keys repeat often, so that equal ones are met. */
+const key = fc.integer({ min: 0, max: 20 });
+const slot = fc.nat(15);
+
+type Change =
+  | { readonly do: 'push' | 'update'; readonly slot: number; readonly key: number }
+  | { readonly do: 'remove'; readonly slot: number }
+  | { readonly do: 'pop' };
+
+const changes: fc.Arbitrary<Change[]> = fc.array(
+  fc.oneof(
+    fc.record({ do: fc.constant('push' as const), slot, key }),
+    fc.record({ do: fc.constant('push' as const), slot, key }),
+    fc.record({ do: fc.constant('update' as const), slot, key }),
+    fc.record({ do: fc.constant('remove' as const), slot }),
+    fc.record({ do: fc.constant('pop' as const) }),
+  ),
+  { maxLength: 80, size: 'max' },
+);
+
+describe('a heap', () => {
+  test('holds what a plain set would, and its first has the least key', () => {
+    fc.assert(
+      fc.property(changes, (sequence) => {
+        const heap = new Heap<Item>((a, b) => a.key < b.key);
+        const items = Array.from({ length: 16 }, (_, name): Item => ({ name, key: 0, heapIndex: -1 }));
+        const model = new Set<Item>();
+        for (const change of sequence) {
+          const item = change.do === 'pop' ? heap.peek() : items[change.slot];
+          if (item === undefined) continue;
+          if (change.do === 'push' && !model.has(item)) {
+            item.key = change.key;
+            heap.push(item);
+            model.add(item);
+          } else if (change.do === 'update') {
+            item.key = change.key;
+            heap.update(item);
+          } else if (change.do === 'remove' || change.do === 'pop') {
+            heap.remove(item);
+            model.delete(item);
+          }
+          expect(heap.size).toBe(model.size);
+          expect(heap.peek()?.key).toBe(model.size === 0 ? undefined : Math.min(...[...model].map((each) => each.key)));
+          for (const each of items) expect(each.heapIndex >= 0).toBe(model.has(each));
+        }
+        expect(drain(heap)).toEqual([...model].map((each) => each.key).toSorted((a, b) => a - b));
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe('a heap of slots', () => {
+  test('holds what a plain map would, and its first has the least key, while it grows', () => {
+    fc.assert(
+      fc.property(changes, (sequence) => {
+        const heap = new SlotHeap();
+        const model = new Map<number, number>();
+        let room = 0;
+        for (const change of sequence) {
+          if (change.do === 'push') {
+            if (change.slot >= room) heap.grow((room = Math.max(change.slot + 1, 2 * room)));
+            heap.push(change.slot, change.key);
+            if (!model.has(change.slot)) model.set(change.slot, change.key);
+          } else if (change.do !== 'update') {
+            const gone = change.do === 'pop' ? heap.first : change.slot;
+            if (gone === undefined) continue;
+            heap.remove(gone);
+            model.delete(gone);
+          }
+          const { first } = heap;
+          if (first === undefined) expect(model.size).toBe(0);
+          else expect(model.get(first)).toBe(Math.min(...model.values()));
+          for (let each = 0; each < 16; each += 1) expect(heap.has(each)).toBe(model.has(each));
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe('a list of slots', () => {
+  test('keeps the order of a plain array, while it grows', () => {
+    fc.assert(
+      fc.property(changes, (sequence) => {
+        const list = new SlotList();
+        let model: number[] = [];
+        let room = 0;
+        for (const change of sequence) {
+          if (change.do === 'push') {
+            if (change.slot >= room) list.grow((room = Math.max(change.slot + 1, 2 * room)));
+            list.push(change.slot);
+            if (!model.includes(change.slot)) model.push(change.slot);
+          } else if (change.do !== 'update') {
+            const gone = change.do === 'pop' ? list.first : change.slot;
+            if (gone === undefined) continue;
+            list.remove(gone);
+            model = model.filter((each) => each !== gone);
+          }
+          expect(list.first).toBe(model[0]);
+          for (let each = 0; each < 16; each += 1) expect(list.has(each)).toBe(model.includes(each));
+        }
+        const order: number[] = [];
+        for (let first = list.first; first !== undefined; first = list.first) {
+          order.push(first);
+          list.remove(first);
+        }
+        expect(order).toEqual(model);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+function drain(heap: Heap<Item>): number[] {
+  const keys: number[] = [];
+  for (let item = heap.peek(); item !== undefined; item = heap.peek()) {
+    keys.push(item.key);
+    heap.remove(item);
+  }
+  return keys;
+}

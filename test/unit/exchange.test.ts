@@ -1,0 +1,411 @@
+import { describe, expect, test } from 'vitest';
+import type { Answer, Plan, Step } from '../../src/exchange.ts';
+import { exchange } from '../../src/exchange.ts';
+import type { Millis, Outcome, Refusal, RequestFacts, RetryEnd, Verdict } from '../../src/policy/types.ts';
+import { failure, planOf, requestFacts, response, retryPolicy } from '../support/policy.ts';
+
+const read = (at: Millis, replayable = true): Answer => ({ kind: 'body', replayable, at });
+const admitted = (at: Millis): Answer => ({ kind: 'admitted', at });
+const refused = (why: Refusal, at: Millis): Answer => ({ kind: 'refused', why, retryAfter: 3000, at });
+const sent = (outcome: Outcome, at: Millis): Answer => ({ kind: 'sent', outcome, at });
+const reserved = (at: Millis): Answer => ({ kind: 'reserved', at });
+const denied = (why: RetryEnd, at: Millis): Answer => ({ kind: 'denied', why, at });
+const waited = (at: Millis): Answer => ({ kind: 'waited', at });
+const gone = (at: Millis): Answer => ({ kind: 'gone', at });
+const draining = (at: Millis): Answer => ({ kind: 'draining', at });
+
+interface Played {
+  readonly steps: readonly Step[];
+  /** Undefined while the script waits for the next answer. */
+  readonly verdict: Verdict | undefined;
+}
+
+/** Gives the script these answers, whatever it asks. */
+function play(answers: readonly Answer[], request: Partial<RequestFacts> = {}, plan: Partial<Plan> = {}): Played {
+  const script = exchange(requestFacts(request), planOf(plan), () => 0, 0);
+  const steps: Step[] = [];
+  let result = script.next();
+  for (const answer of answers) {
+    if (result.done === true) throw new Error(`over before it could be told '${answer.kind}'`);
+    steps.push(result.value);
+    result = script.next(answer);
+  }
+  if (result.done === true) return { steps, verdict: result.value };
+  return { steps: [...steps, result.value], verdict: undefined };
+}
+
+function does({ steps }: Played): string {
+  return steps.map((step) => step.do).join(' ');
+}
+
+/** Up to the head of the first response. */
+const upTo = (outcome: Outcome): Answer[] => [read(0), admitted(0), sent(outcome, 10)];
+/** The same, and on to the second admission. */
+const retryAfter = (outcome: Outcome): Answer[] => [...upTo(outcome), reserved(10), waited(110)];
+
+const KEYED = { method: 'POST', keyed: true } as const;
+
+describe('the order', () => {
+  test('body, admission, send; then the response is forwarded', () => {
+    const played = play(upTo(response(200)));
+    expect(does(played)).toBe('body admit send');
+    expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 1, retryEnd: undefined });
+  });
+
+  test('with Expect, admission comes before the body, so that a refusal costs no upload', () => {
+    const expects = { expectsContinue: true };
+    expect(does(play([admitted(0), read(50), sent(response(200), 60)], expects))).toBe('admit body send');
+    expect(does(play([refused('over_share', 0)], expects))).toBe('admit');
+  });
+
+  test('a retry is reserved while the response is in hand, sleeps, and asks for admission again', () => {
+    const played = play([...retryAfter(response(503)), admitted(110), sent(response(200), 120)]);
+    expect(does(played)).toBe('body admit send reserve wait admit send');
+    expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 2, retryEnd: 'success' });
+  });
+
+  test('with Expect, the body is read but once', () => {
+    const played = play([admitted(0), read(0), sent(response(503), 10), reserved(10), waited(110), admitted(110)], {
+      expectsContinue: true,
+    });
+    expect(does(played)).toBe('admit body send reserve wait admit send');
+  });
+
+  test('attempts are counted from 1, and the back-off is handed on', () => {
+    let memory = 40;
+    const backOff = {
+      name: 'spy',
+      next: (n: number, before: number) => ({ delay: 1000 * n + before, memory: (memory += 1) }),
+    };
+    const played = play(
+      [
+        ...retryAfter(response(503)),
+        admitted(110),
+        sent(response(503), 120),
+        reserved(120),
+        waited(130),
+        admitted(130),
+      ],
+      {},
+      { retry: retryPolicy({ backOff }) },
+    );
+    expect(played.steps.filter((step) => step.do === 'send').map((step) => step.attempt)).toEqual([1, 2, 3]);
+    expect(played.steps.filter((step) => step.do === 'wait').map((step) => step.ms)).toEqual([0, 1041]);
+  });
+});
+
+describe('the deadline', () => {
+  const plan = { timeout: 1000, perTryTimeout: 400 };
+  const deadlines = ({ steps }: Played) => steps.flatMap((step) => ('deadline' in step ? [step.deadline] : []));
+  const timeouts = ({ steps }: Played) => steps.flatMap((step) => (step.do === 'send' ? [step.timeout] : []));
+
+  test('counts from the end of the upload', () => {
+    const played = play([read(700), admitted(700), sent(response(503), 800), reserved(800), waited(900)], {}, plan);
+    expect(deadlines(played)).toEqual([1700, 1700, 1700]);
+  });
+
+  test('with Expect it counts from the arrival, and pauses while the client uploads', () => {
+    const answers = [admitted(300), read(800), sent(response(503), 900), reserved(900), waited(950)];
+    expect(deadlines(play(answers, { expectsContinue: true }, plan))).toEqual([1000, 1500, 1500]);
+  });
+
+  test('bounds an attempt, which has its own time else', () => {
+    const answers = [read(0), admitted(0), sent(response(503), 350), reserved(350), waited(750), admitted(750)];
+    expect(timeouts(play(answers, {}, plan))).toEqual([400, 250]);
+  });
+
+  test('with Expect an attempt has what was left of it before the upload', () => {
+    expect(timeouts(play([admitted(900), read(5000)], { expectsContinue: true }, plan))).toEqual([100]);
+  });
+
+  test('an attempt that is admitted too late still has a millisecond', () => {
+    expect(timeouts(play([read(0), admitted(1200)], {}, plan))).toEqual([1]);
+  });
+});
+
+describe('a request that must not be retried is sent once', () => {
+  test.each<[string, Outcome, Partial<RequestFacts>, RetryEnd]>([
+    ['a write without a key', response(503), { method: 'POST' }, 'not_idempotent'],
+    ['a veto', response(503, { verdict: 'never' }), {}, 'upstream_veto'],
+    ['a retry of another proxy', response(503), { priorAttempts: 1 }, 'attempts_exhausted'],
+    ['a hint beyond patience', response(429, { retryAfter: 61_000 }), {}, 'retry_after_too_long'],
+  ])('%s', (_, outcome, request, retryEnd) => {
+    const played = play(upTo(outcome), request);
+    expect(does(played)).toBe('body admit send');
+    expect(played.verdict).toMatchObject({ kind: 'forward', attempts: 1, retryEnd });
+  });
+
+  test('a body too large to keep', () => {
+    const played = play([read(0, false), admitted(0), sent(response(503), 10)]);
+    expect(played.verdict).toMatchObject({ kind: 'forward', attempts: 1, retryEnd: 'body_too_large' });
+  });
+});
+
+describe('a retry that may not be begun: what is in hand is told', () => {
+  test.each<RetryEnd>(['budget_exhausted', 'deadline'])('%s', (why) => {
+    expect(play([...upTo(response(503)), denied(why, 10)]).verdict).toEqual({
+      kind: 'forward',
+      unknown: false,
+      attempts: 1,
+      retryEnd: why,
+    });
+  });
+
+  test('an attempt that gave no answer is told as such', () => {
+    expect(play([...upTo(failure('timeout', true)), denied('deadline', 10)]).verdict).toEqual({
+      kind: 'fail',
+      reason: 'timeout',
+      attempts: 1,
+      retryEnd: 'deadline',
+    });
+  });
+
+  test('the last of all attempts ends it', () => {
+    const played = play(
+      [...retryAfter(response(503)), admitted(110), sent(response(502), 120)],
+      {},
+      { retry: retryPolicy({ attempts: 2 }) },
+    );
+    expect(played.verdict).toMatchObject({ kind: 'forward', attempts: 2, retryEnd: 'attempts_exhausted' });
+  });
+});
+
+describe('how the wish to retry ended', () => {
+  test('well, with an answer of any kind', () => {
+    for (const status of [200, 302, 404]) {
+      const played = play([...retryAfter(response(503)), admitted(110), sent(response(status), 120)]);
+      expect(played.verdict).toMatchObject({ kind: 'forward', attempts: 2, retryEnd: 'success' });
+    }
+  });
+
+  test('not well, where another failure came that nobody wished to retry', () => {
+    const retry = retryPolicy({ retryOn: { ...retryPolicy().retryOn, statuses: new Set([503]), reset: false } });
+    const end = (outcome: Outcome) =>
+      play([...retryAfter(response(503)), admitted(110), sent(outcome, 120)], {}, { retry }).verdict;
+    expect(end(response(500))).toMatchObject({ kind: 'forward', attempts: 2, retryEnd: undefined });
+    expect(end(response(429))).toMatchObject({ kind: 'forward', attempts: 2, retryEnd: undefined });
+    expect(end(failure('reset', true))).toMatchObject({ kind: 'fail', attempts: 2, retryEnd: undefined });
+  });
+
+  test('there was none where nothing failed', () => {
+    expect(play(upTo(response(404))).verdict).toMatchObject({ retryEnd: undefined });
+    expect(play(upTo(failure('connect', false)), {}, { retry: retryPolicy({ attempts: 1 }) }).verdict).toEqual({
+      kind: 'fail',
+      reason: 'connect',
+      attempts: 1,
+      retryEnd: 'attempts_exhausted',
+    });
+  });
+});
+
+describe('refused', () => {
+  test('before anything was sent: our own answer, with when to come back', () => {
+    expect(play([read(0), refused('over_share', 0)]).verdict).toEqual({
+      kind: 'refuse',
+      why: 'over_share',
+      retryAfter: 3000,
+      attempts: 0,
+      retryEnd: undefined,
+    });
+  });
+
+  test('after an attempt that cannot have had an effect, the same', () => {
+    for (const outcome of [response(429), response(503), failure('connect', false)]) {
+      expect(play([...retryAfter(outcome), refused('queue_timeout', 200)], KEYED).verdict).toEqual({
+        kind: 'refuse',
+        why: 'queue_timeout',
+        retryAfter: 3000,
+        attempts: 1,
+        retryEnd: 'deadline',
+      });
+    }
+  });
+
+  test('after any failed attempt of a request that asks for no effect, the same', () => {
+    expect(play([...retryAfter(failure('reset', true)), refused('blocked', 200)]).verdict).toMatchObject({
+      kind: 'refuse',
+      why: 'blocked',
+    });
+  });
+});
+
+describe('a write that may have happened is never told as if it had not', () => {
+  const ambiguous: readonly Outcome[] = [
+    failure('reset', true),
+    failure('timeout', true),
+    response(500),
+    response(502),
+    response(504),
+    response(524),
+  ];
+
+  test.each(ambiguous)('refused after %o', (outcome) => {
+    for (const why of ['over_share', 'held', 'blocked', 'queue_timeout', 'queue_full', 'draining'] as const) {
+      expect(play([...retryAfter(outcome), refused(why, 200)], KEYED).verdict).toEqual({
+        kind: 'unknown',
+        reason: why,
+        attempts: 1,
+        retryEnd: 'deadline',
+      });
+    }
+  });
+
+  test.each([429, 503])('%i after it speaks of its own attempt only', (status) => {
+    const retry = retryPolicy({ attempts: 2 });
+    for (const outcome of ambiguous) {
+      const played = play([...retryAfter(outcome), admitted(110), sent(response(status), 120)], KEYED, { retry });
+      expect(played.verdict).toEqual({
+        kind: 'unknown',
+        reason: 'throttled',
+        attempts: 2,
+        retryEnd: 'attempts_exhausted',
+      });
+    }
+  });
+
+  test('a refused connection after it', () => {
+    const retry = retryPolicy({ attempts: 2 });
+    const played = play(
+      [...retryAfter(failure('reset', true)), admitted(110), sent(failure('connect', false), 120)],
+      KEYED,
+      { retry },
+    );
+    expect(played.verdict).toMatchObject({ kind: 'unknown', reason: 'connect', attempts: 2 });
+  });
+
+  test('it stays so through attempts that had no effect', () => {
+    const played = play(
+      [
+        ...retryAfter(failure('reset', true)),
+        admitted(110),
+        sent(response(429), 120),
+        reserved(120),
+        waited(220),
+        refused('queue_full', 220),
+      ],
+      KEYED,
+    );
+    expect(played.verdict).toMatchObject({ kind: 'unknown', reason: 'queue_full', attempts: 2 });
+  });
+
+  test('a retry that is denied', () => {
+    for (const reason of ['reset', 'timeout'] as const) {
+      for (const why of ['deadline', 'budget_exhausted'] as const) {
+        expect(play([...upTo(failure(reason, true)), denied(why, 10)], KEYED).verdict).toEqual({
+          kind: 'unknown',
+          reason,
+          attempts: 1,
+          retryEnd: why,
+        });
+      }
+    }
+  });
+
+  test('one without a key, which is not retried at all', () => {
+    expect(play(upTo(failure('reset', true)), { method: 'POST' }).verdict).toEqual({
+      kind: 'unknown',
+      reason: 'reset',
+      attempts: 1,
+      retryEnd: 'not_idempotent',
+    });
+  });
+
+  test('an error in hand is forwarded, and said to be unknown', () => {
+    for (const status of [500, 502, 504]) {
+      const played = play(upTo(response(status)), { method: 'POST' });
+      expect(played.verdict).toEqual({ kind: 'forward', unknown: true, attempts: 1, retryEnd: 'not_idempotent' });
+    }
+  });
+
+  test('the proxy that goes away while it sleeps', () => {
+    expect(play([...upTo(failure('reset', true)), reserved(10), draining(20)], KEYED).verdict).toEqual({
+      kind: 'unknown',
+      reason: 'draining',
+      attempts: 1,
+      retryEnd: 'deadline',
+    });
+  });
+
+  test('an answer clears it up', () => {
+    for (const status of [201, 402, 404]) {
+      const played = play([...retryAfter(failure('reset', true)), admitted(110), sent(response(status), 120)], KEYED);
+      expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 2, retryEnd: 'success' });
+    }
+  });
+});
+
+describe('nothing is unknown', () => {
+  test('of a request that asks for no effect', () => {
+    expect(play(upTo(response(500)), {}, { retry: retryPolicy({ attempts: 1 }) }).verdict).toMatchObject({
+      kind: 'forward',
+      unknown: false,
+    });
+    expect(play([...upTo(failure('reset', true)), denied('deadline', 10)]).verdict).toMatchObject({ kind: 'fail' });
+  });
+
+  test('of a write that never left', () => {
+    const never = play([...upTo(failure('connect', false)), denied('deadline', 10)], { method: 'POST' });
+    expect(never.verdict).toEqual({ kind: 'fail', reason: 'connect', attempts: 1, retryEnd: 'deadline' });
+  });
+
+  test('of a write that was refused before it was acted on', () => {
+    for (const status of [429, 503]) {
+      expect(play(upTo(response(status)), { method: 'POST' }).verdict).toEqual({
+        kind: 'forward',
+        unknown: false,
+        attempts: 1,
+        retryEnd: 'not_idempotent',
+      });
+    }
+  });
+});
+
+describe('the client goes', () => {
+  const aborted = sent(failure('aborted', true), 50);
+
+  test.each<[string, Answer[], Partial<RequestFacts>, number]>([
+    ['while it uploads', [gone(5)], {}, 0],
+    ['while it is queued', [read(0), gone(5)], {}, 0],
+    ['while it uploads after 100 Continue', [admitted(0), gone(5)], { expectsContinue: true }, 0],
+    ['while the first attempt is out', [read(0), admitted(0), aborted], {}, 1],
+  ])('%s: nothing more is asked', (_, answers, request, attempts) => {
+    expect(play(answers, request).verdict).toEqual({ kind: 'gone', attempts, retryEnd: undefined });
+  });
+
+  test.each<[string, Answer[], number]>([
+    ['while it sleeps', [gone(50)], 1],
+    ['while a retry is queued', [waited(110), gone(120)], 1],
+    ['while a retry is out', [waited(110), admitted(110), aborted], 2],
+  ])('%s: the retry ends with it', (_, answers, attempts) => {
+    const played = play([...upTo(response(503)), reserved(10), ...answers]);
+    expect(played.verdict).toEqual({ kind: 'gone', attempts, retryEnd: 'client_gone' });
+  });
+
+  test('even of a write that may have happened: nobody is there to be told', () => {
+    expect(play([...upTo(failure('reset', true)), reserved(10), gone(50)], KEYED).verdict).toMatchObject({
+      kind: 'gone',
+    });
+  });
+});
+
+test('the proxy that goes away ends a wait with its own answer', () => {
+  expect(play([...upTo(response(503)), reserved(10), draining(20)]).verdict).toEqual({
+    kind: 'refuse',
+    why: 'draining',
+    retryAfter: 1000,
+    attempts: 1,
+    retryEnd: 'deadline',
+  });
+});
+
+describe('an interpreter that answers what was not asked is not believed', () => {
+  test.each<[string, Answer[]]>([
+    ['body', [admitted(0)]],
+    ['admitted', [read(0), waited(0)]],
+    ['sent', [read(0), admitted(0), reserved(0)]],
+    ['reserved', [...upTo(response(503)), waited(10)]],
+    ['waited', [...upTo(response(503)), reserved(10), admitted(10)]],
+  ])('%s', (expected, answers) => {
+    expect(() => play(answers)).toThrow(`expected '${expected}' and was told '${answers.at(-1)?.kind}'`);
+  });
+});

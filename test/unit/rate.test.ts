@@ -1,0 +1,463 @@
+import { describe, expect, test } from 'vitest';
+import type { CutCause } from '../../src/policy/events.ts';
+import { AdaptiveRate } from '../../src/policy/rate.ts';
+import type { RateSettings } from '../../src/policy/rate/state.ts';
+import type { Millis, PerSecond, Random } from '../../src/policy/types.ts';
+
+/** U(0.8, 1.2) = 1 and U(0.75, 1.25) = 1. */
+const MIDDLE: Random = () => 0.5;
+
+/** An adaptive rate and the time it is told. Nothing happens but what a test says. */
+class Trial {
+  readonly rate: AdaptiveRate;
+  now: Millis = 0;
+
+  constructor(settings: Partial<RateSettings> = {}, random: Random = MIDDLE) {
+    this.rate = new AdaptiveRate(
+      { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000, ...settings },
+      random,
+    );
+  }
+
+  /** Sends evenly until `end`, the first now; all are accepted after `rtt`, or told nothing of if that is undefined. */
+  send(perSecond: PerSecond, end: Millis, { queued = true, rtt = undefined as Millis | undefined } = {}): this {
+    const start = this.now;
+    for (let i = 0; start + (1000 * i) / perSecond < end; i += 1) {
+      this.now = start + (1000 * i) / perSecond;
+      this.rate.advance(this.now, queued);
+      this.rate.sent(this.now);
+      if (rtt !== undefined) this.rate.accepted(this.now, this.now + rtt);
+    }
+    this.now = end;
+    this.rate.advance(end, queued);
+    return this;
+  }
+
+  reject(sentAt: Millis = this.now, retryAfter?: Millis, activeClients = 1): CutCause | undefined {
+    return this.rate.rejected({ sentAt, retryAfter, activeClients }, this.now);
+  }
+
+  accept(sentAt: Millis = this.now): void {
+    this.rate.accepted(sentAt, this.now);
+  }
+
+  at(now: Millis): this {
+    this.now = now;
+    return this;
+  }
+
+  advance(now: Millis, queued = true): this {
+    this.now = now;
+    this.rate.advance(now, queued);
+    return this;
+  }
+}
+
+/** 100 a second for a second, the last of them rejected at 1000: ceiling 99, cut to 89.1. */
+function cutOnce(settings: Partial<RateSettings> = {}, random: Random = MIDDLE): Trial {
+  const trial = new Trial(settings, random).send(100, 1000);
+  expect(trial.reject(990)).toBe('first');
+  return trial;
+}
+
+/** The same, and on through the cooldown, at 100 a second: restoring from 2000 on. */
+function restoring(random: Random = MIDDLE): Trial {
+  const trial = cutOnce({}, random);
+  trial.accept(1000);
+  return trial.send(100, 2000);
+}
+
+/** Ceiling − (ceiling − cut)(1 − u/K)³, and ceiling · (1 + 0.05 · ((u − K)/(K/2))³) above. */
+function curve(ceiling: PerSecond, cut: PerSecond, growFor: Millis, u: Millis): PerSecond {
+  if (u < growFor) return ceiling - (ceiling - cut) * (1 - u / growFor) ** 3;
+  return ceiling * (1 + 0.05 * ((u - growFor) / (growFor / 2)) ** 3);
+}
+
+describe('open', () => {
+  test('nothing limits until something is felt', () => {
+    const { rate } = new Trial().send(500, 3000, { rtt: 10 });
+    expect(rate.phase).toBe('open');
+    expect(rate.rate).toBe(Number.POSITIVE_INFINITY);
+    expect(rate.delay(3000)).toBe(0);
+    expect(rate.blockedUntil).toBeUndefined();
+  });
+
+  test('a maximum limits from the start', () => {
+    const { rate } = new Trial({ maxRate: 50 }).send(50, 3000, { rtt: 10 });
+    expect(rate.phase).toBe('open');
+    expect(rate.rate).toBe(50);
+  });
+});
+
+describe('the first 429', () => {
+  test('cuts to 0.9 of what was accepted over the last second, and remembers that as the ceiling', () => {
+    const { rate } = cutOnce();
+    expect(rate.phase).toBe('backoff');
+    expect(rate.ceiling).toBe(99);
+    expect(rate.rate).toBeCloseTo(89.1, 9);
+  });
+
+  test('looks back one second, not further', () => {
+    const trial = new Trial().send(1000, 5000).send(20, 6000);
+    expect(trial.reject(5950)).toBe('first');
+    expect(trial.rate.ceiling).toBe(19);
+  });
+
+  test('out of the blue says little: it starts from 5 a second', () => {
+    const trial = new Trial().at(1000);
+    trial.rate.sent(1000);
+    expect(trial.reject()).toBe('first');
+    expect(trial.rate.ceiling).toBe(5);
+    expect(trial.rate.rate).toBe(4.5);
+  });
+
+  test('keeps within the bounds', () => {
+    expect(cutOnce({ minRate: 95 }).rate.rate).toBe(95);
+    const { rate } = cutOnce({ maxRate: 40 });
+    expect(rate.ceiling).toBe(40);
+    expect(rate.rate).toBe(36);
+  });
+
+  test('on a limit that is made for it goes by what is remembered of the time before', () => {
+    const trial = new Trial().at(12_345);
+    trial.rate.remember(40, 12_345);
+    trial.reject(12_300);
+    expect(trial.rate.ceiling).toBeGreaterThan(38);
+    expect(trial.rate.ceiling).toBeLessThanOrEqual(40);
+  });
+});
+
+describe('one cut per epoch', () => {
+  test('what left before the cut, or within 200 ms of it, did not feel it', () => {
+    const trial = cutOnce();
+    for (const sentAt of [500, 1000, 1100, 1200]) {
+      trial.at(1300).accept(1300);
+      expect(trial.reject(sentAt)).toBeUndefined();
+    }
+    expect(trial.rate.rate).toBeCloseTo(89.1, 9);
+    expect(trial.reject(1201)).toBe('heavy');
+  });
+
+  test('a longer round trip makes a longer epoch', () => {
+    const trial = new Trial().send(100, 1000);
+    for (let sentAt = 0; sentAt < 1000; sentAt += 10) trial.at(sentAt + 600).accept(sentAt);
+    trial.at(1600).reject(990);
+    trial.at(3000).accept(2400);
+    expect(trial.reject(2200)).toBeUndefined();
+    expect(trial.reject(2201)).toBe('heavy');
+  });
+
+  test('the round trip is smoothed by an eighth', () => {
+    const trial = new Trial().send(100, 1000);
+    trial.at(1400).accept(600); // 800 ms
+    trial.at(1401).accept(1401); // 700 ms
+    trial.at(1500).reject(990);
+    trial.at(3000);
+    trial.accept(3000); // 612.5 ms
+    expect(trial.reject(2112)).toBeUndefined();
+    expect(trial.reject(2113)).toBe('heavy');
+  });
+});
+
+describe('a later 429', () => {
+  test('cuts by 5 % where the ceiling is remembered', () => {
+    const trial = restoring().send(100, 4000); // u = 2000 of K = 3000
+    const before = trial.rate.rate;
+    expect(before).toBeCloseTo(curve(99, 89.1, 3000, 2000), 9);
+    expect(trial.reject()).toBe('small');
+    expect(trial.rate.rate).toBeCloseTo(0.95 * before, 9);
+    expect(trial.rate.ceiling).toBe(before);
+    expect(trial.rate.phase).toBe('backoff');
+  });
+
+  test('before half of K cuts to what was accepted since the last, within 0.7 and 0.95 of the rate', () => {
+    for (const [perSecond, expected] of [
+      [20, 0.7],
+      [75, 75 / 92.8],
+      [100, 0.95],
+    ] as const) {
+      const trial = cutOnce();
+      trial.at(1000).accept(1000);
+      trial.send(perSecond, 3000);
+      const { rate } = trial.rate;
+      expect(trial.reject()).toBe('heavy');
+      expect(trial.rate.rate / rate).toBeCloseTo(expected, 1);
+      expect(trial.rate.rate).toBeGreaterThanOrEqual(0.7 * rate);
+      expect(trial.rate.rate).toBeLessThanOrEqual(0.95 * rate);
+    }
+  });
+
+  test('is heavy where 4, and more than 15 % of what was sent since the last cut, were rejected', () => {
+    const trial = restoring(); // 100 sent since the cut
+    trial.send(100, 5000); // 400 sent; u = 3000 = K
+    const before = trial.rate.rate;
+    for (let i = 0; i < 61; i += 1) {
+      trial.accept();
+      expect(trial.reject(1100 + i)).toBeUndefined(); // within the epoch: counted, and no cut
+    }
+    trial.accept();
+    expect(trial.reject(4990)).toBe('heavy');
+    // accepted since the cut at 1000: (400 − 62) in 4 s
+    expect(trial.rate.rate).toBeCloseTo(Math.max(0.5 * before, 0.975 * ((400 - 62) / 4)), 9);
+  });
+
+  test('is not heavy at 15 %, nor with fewer than 4', () => {
+    const trial = restoring().send(100, 5000);
+    for (let i = 0; i < 59; i += 1) {
+      trial.accept();
+      trial.reject(1100 + i);
+    }
+    trial.accept();
+    expect(trial.reject()).toBe('small'); // 60 of 400
+
+    for (const [early, expected] of [
+      [2, 'small'], // 3 of 12
+      [3, 'heavy'], // 4 of 12
+    ] as const) {
+      const few = cutOnce();
+      few.accept(1000);
+      few.send(2.4, 6000);
+      for (let i = 0; i < early; i += 1) {
+        few.accept();
+        expect(few.reject(1100)).toBeUndefined();
+      }
+      few.accept();
+      expect(few.reject()).toBe(expected);
+    }
+  });
+
+  test('a heavy cut goes no deeper than by half', () => {
+    const trial = restoring().send(100, 5000);
+    const before = trial.rate.rate;
+    for (let i = 0; i < 300; i += 1) {
+      trial.accept();
+      trial.reject(1000 + (i % 200));
+    }
+    trial.accept();
+    expect(trial.reject()).toBe('heavy');
+    expect(trial.rate.rate).toBeCloseTo(0.5 * before, 9);
+  });
+
+  test('keeps within the bounds', () => {
+    const trial = cutOnce({ minRate: 90 });
+    for (let now = 2000; now < 20_000; now += 1000) {
+      trial.at(now).accept();
+      trial.reject();
+      expect(trial.rate.rate).toBe(90);
+    }
+  });
+});
+
+describe('the cooldown', () => {
+  test('begins with the next accepted answer to what left after the cut', () => {
+    const trial = cutOnce();
+    trial.at(1050).accept(999);
+    expect(trial.rate.phase).toBe('backoff');
+    trial.at(1060).accept(1001);
+    expect(trial.rate.phase).toBe('cooldown');
+  });
+
+  test('lets nothing grow for its time, however much is asked', () => {
+    const trial = cutOnce();
+    trial.accept(1000);
+    trial.send(100, 1990);
+    expect(trial.rate.phase).toBe('cooldown');
+    expect(trial.rate.rate).toBeCloseTo(89.1, 9);
+    trial.advance(2000);
+    expect(trial.rate.phase).toBe('restoring');
+    expect(trial.rate.rate).toBeCloseTo(89.1, 9);
+  });
+
+  test('is as long as configured, or ten times what a rejection costs, and at most 30 s', () => {
+    const endsAt = (settings: Partial<RateSettings>, retryAfter: Millis | undefined, clients = 1): Millis => {
+      const trial = new Trial(settings).send(100, 1000);
+      trial.reject(990, retryAfter, clients);
+      trial.accept(1000);
+      for (let now = 1000; now <= 100_000; now += 100) {
+        if (trial.advance(now).rate.phase === 'restoring') return now - 1000;
+      }
+      return Number.NaN;
+    };
+    expect(endsAt({}, undefined)).toBe(1000);
+    expect(endsAt({ cooldown: 2500 }, undefined)).toBe(2500);
+    expect(endsAt({ cooldown: 40_000 }, undefined)).toBe(40_000);
+    expect(endsAt({}, 1000)).toBe(5000); // the cost is the mean of this and the one before
+    expect(endsAt({}, 1000, 5)).toBe(1000);
+    expect(endsAt({}, 2000, 4)).toBe(2500);
+    expect(endsAt({}, 300_000)).toBe(30_000);
+  });
+});
+
+describe('restoring', () => {
+  test('follows the cubic to the ceiling, and probes above it', () => {
+    const trial = restoring();
+    for (let u = 100; u <= 5000; u += 100) {
+      trial.send(100, 2000 + u);
+      expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, 3000, u), 6);
+      expect(trial.rate.phase).toBe('restoring');
+    }
+  });
+
+  test.each([
+    [0, 2400],
+    [0.75, 3300],
+    [0.999_999, 3600],
+  ])('takes K · U(0.8, 1.2): at %d, %d ms', (u, growFor) => {
+    const trial = restoring(() => u).send(100, 3500);
+    expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, growFor, 1500), 3);
+  });
+
+  test('takes longer where rejections are dear', () => {
+    const trial = new Trial().send(100, 1000);
+    trial.reject(990, 1200); // cost 0.6 s: held for 6 s, K = 6 s
+    trial.accept(1000);
+    trial.send(100, 7000);
+    expect(trial.rate.rate).toBeCloseTo(89.1, 6);
+    trial.send(100, 10_000);
+    expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, 6000, 3000), 6);
+  });
+
+  test.each([
+    { rate: 9, growFors: [150 / 8.55 / 3, (150 / 8.55 / 3) * 2, 150 / 8.55, 150 / 8.55] },
+    { rate: 1, growFors: [150 / 0.95 / 3, 60, 60] },
+    { rate: 100, growFors: [3, 3, 3, 3] },
+  ])('takes longer at a low rate, the better it is known, 60 s at most: $rate a second', ({ rate, growFors }) => {
+    const trial = new Trial({ initialRate: rate });
+    for (const seconds of growFors) {
+      expect(trial.reject()).toBe('small'); // at the ceiling, so known better by a third
+      expect(trial.rate.rate).toBeCloseTo(0.95 * rate, 6);
+      trial.accept();
+      const begun = trial.now + 1000;
+      trial.send(2 * rate, begun);
+      trial.send(2 * rate, begun + 500 * seconds);
+      expect(trial.rate.rate).toBeCloseTo(curve(rate, 0.95 * rate, seconds, seconds / 2), 6);
+      trial.send(2 * rate, begun + 1000 * seconds);
+      expect(trial.rate.rate).toBeCloseTo(rate, 6);
+    }
+  });
+
+  test('forgets its confidence where the limit was not where it was expected', () => {
+    const trial = restoring().send(200, 20_000);
+    expect(trial.rate.rate).toBeGreaterThan(1.15 * trial.rate.ceiling);
+    trial.reject();
+    trial.accept();
+    const [ceiling, cut] = [trial.rate.ceiling, trial.rate.rate];
+    trial.send(400, 21_000).send(400, 22_500);
+    expect(trial.rate.rate).toBeCloseTo(curve(ceiling, cut, 3000, 1500), 6);
+  });
+
+  test('beyond 1.1 of the ceiling goes on with the fastest K, from the same point of the curve', () => {
+    const trial = new Trial().send(100, 1000);
+    trial.reject(990, 1200); // K = 6 s
+    trial.accept(1000);
+    trial.send(200, 7000);
+    const reached = 6000 + 3000 * Math.cbrt(2); // 1.1 · ceiling
+    trial.send(200, 7000 + Math.floor(reached / 5) * 5);
+    expect(trial.rate.rate).toBeLessThanOrEqual(1.1 * 99);
+    trial.send(200, trial.now + 10);
+    const past = (trial.now - 5 - 7000 - 6000) / 3000; // the step that went beyond still counted by the slow K
+    trial.send(200, trial.now + 500);
+    const u = 3000 + past * 1500 + 505;
+    expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, 3000, u), 0);
+    expect(trial.rate.rate).toBeGreaterThan(curve(99, 89.1, 6000, trial.now - 7000) + 3);
+  });
+
+  test('stands still while demand is the limit, and then goes on from there', () => {
+    const trial = restoring().send(100, 3000);
+    trial.send(55, 4000, { queued: false });
+    const { rate } = trial.rate; // the last second was used by then
+    trial.send(55, 34_000, { queued: false });
+    expect(trial.rate.rate).toBe(rate);
+    const u = 3000 * (1 - Math.cbrt((99 - rate) / (99 - 89.1)));
+    trial.send(100, 34_500);
+    expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, 3000, u + 500), 1);
+  });
+
+  test('goes on while something queues, however little of the rate is used', () => {
+    const trial = restoring().send(50, 3500);
+    expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, 3000, 1500), 6);
+  });
+
+  test('never goes beyond twice what was seen to pass', () => {
+    const trial = restoring().send(60, 60_000);
+    expect(trial.rate.rate).toBeGreaterThan(115);
+    expect(trial.rate.rate).toBeLessThanOrEqual(2 * 61);
+  });
+
+  test('never goes beyond the maximum', () => {
+    const trial = cutOnce({ maxRate: 100 });
+    trial.accept(1000);
+    trial.send(200, 60_000);
+    expect(trial.rate.rate).toBe(100);
+  });
+
+  test('takes a long pause for a sleep of this machine: it counts as a second', () => {
+    const trial = restoring().send(100, 2100);
+    const { rate } = trial.rate;
+    expect(rate).toBeCloseTo(curve(99, 89.1, 3000, 100), 6);
+    trial.advance(3_600_000); // an hour
+    expect(trial.rate.rate).toBeLessThanOrEqual(curve(99, 89.1, 3000, 1100) + 1e-9);
+    expect(trial.rate.phase).toBe('restoring');
+  });
+});
+
+describe('long calm', () => {
+  test('opens again after 120 s without a 429 at a rate that nobody fills', () => {
+    const trial = restoring().send(10, 121_000, { queued: false });
+    expect(trial.rate.phase).toBe('restoring');
+    trial.send(10, 121_200, { queued: false });
+    expect(trial.rate.phase).toBe('open');
+    expect(trial.rate.rate).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test('never while the rate is used', () => {
+    const trial = cutOnce({ maxRate: 99 });
+    trial.accept(1000);
+    trial.send(100, 200_000, { queued: false });
+    expect(trial.rate.phase).toBe('restoring');
+  });
+
+  test('counts from the last 429', () => {
+    const trial = restoring().send(10, 60_000, { queued: false });
+    trial.accept();
+    trial.reject(1100); // of an old epoch: no cut, and a 429
+    trial.send(10, 179_900, { queued: false });
+    expect(trial.rate.phase).toBe('restoring');
+    trial.send(10, 180_200, { queued: false });
+    expect(trial.rate.phase).toBe('open');
+  });
+
+  test('opens to the maximum where there is one, and forgets', () => {
+    const trial = cutOnce({ maxRate: 500 });
+    trial.accept(1000);
+    trial.send(10, 125_000, { queued: false });
+    expect(trial.rate.rate).toBe(500);
+    expect(trial.reject()).toBe('first');
+  });
+});
+
+describe('a known limit', () => {
+  test('is used at once, and only probed above', () => {
+    const trial = new Trial({ initialRate: 100 });
+    expect(trial.rate.phase).toBe('restoring');
+    expect(trial.rate.rate).toBe(100);
+    trial.rate.advance(0, false);
+    trial.send(100, 1500);
+    expect(trial.rate.rate).toBeGreaterThan(100);
+    expect(trial.rate.rate).toBeLessThan(116);
+  });
+
+  test('is bounded', () => {
+    expect(new Trial({ initialRate: 100, maxRate: 60 }).rate.rate).toBe(60);
+  });
+
+  test('is cut by 5 %, and never forgotten', () => {
+    const trial = new Trial({ initialRate: 100 });
+    expect(trial.reject()).toBe('small');
+    expect(trial.rate.rate).toBe(95);
+    trial.accept();
+    trial.send(1, 400_000, { queued: false });
+    expect(trial.rate.phase).toBe('restoring');
+    expect(trial.rate.rate).toBeGreaterThanOrEqual(95);
+  });
+});

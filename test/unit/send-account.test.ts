@@ -1,0 +1,90 @@
+import { describe, expect, test } from 'vitest';
+import { SendAccount } from '../../src/policy/rate/account.ts';
+
+/** 10 buckets of 100 ms; one sent at each of these times. */
+function accountOf(times: readonly number[]): SendAccount {
+  const account = new SendAccount(100, 10);
+  for (const now of times) account.sent(now);
+  return account;
+}
+
+/** 10, 30, 50, … ms: 5 a bucket. */
+const EVEN = Array.from({ length: 50 }, (_, i) => 10 + 20 * i);
+
+describe('the account of sends', () => {
+  test('tells the rate over a span that ends now', () => {
+    const account = accountOf(EVEN);
+    expect(account.sentRate(1000, 500)).toBe(50);
+    expect(account.sentRate(1000, 100)).toBe(50);
+    expect(account.acceptedRate(1000, 900)).toBe(50);
+  });
+
+  test('is not fooled by the bucket that has only begun', () => {
+    const account = accountOf([...EVEN, 1010]);
+    // From 900 on, where the span begins within a bucket: 6 in 120 ms.
+    expect(account.sentRate(1020, 100)).toBeCloseTo(6 / 0.12, 9);
+  });
+
+  test('is exact over spans no longer than its buckets', () => {
+    for (const end of [5000, 5020, 5400, 5980]) {
+      const account = new SendAccount(1000, 16);
+      for (let now = 10; now < end; now += 20) account.sent(now);
+      expect(account.sentRate(end, 1000)).toBeCloseTo(50, 9);
+    }
+  });
+
+  test('counts a rejection at the time its request left', () => {
+    const account = accountOf(EVEN);
+    account.rejected(150);
+    account.rejected(950);
+    account.rejected(950);
+    expect(account.acceptedRate(1000, 100)).toBe(30);
+    expect(account.acceptedRate(1000, 500)).toBe(46);
+    expect(account.acceptedRate(1000, 900)).toBeCloseTo(50 - 3 / 0.9, 9);
+    expect(account.sentRate(1000, 100)).toBe(50);
+  });
+
+  test('forgets what is older than its span, rejections too', () => {
+    const account = accountOf(EVEN);
+    expect(account.span).toBe(900);
+    account.rejected(990);
+    account.sent(1850);
+    expect(account.sentRate(1890, 900)).toBeCloseTo(6 / 0.99, 9); // of the bucket of 900, and this one
+    account.sent(1950);
+    expect(account.sentRate(2000, 900)).toBeCloseTo(2 / 0.9, 9);
+    account.rejected(50);
+    account.rejected(990);
+    expect(account.acceptedRate(2000, 900)).toBeCloseTo(2 / 0.9, 9);
+  });
+
+  test('forgets all of it in a long pause', () => {
+    const account = accountOf(EVEN);
+    expect(account.sentRate(1_000_000, 900)).toBe(0);
+    account.sent(1_000_000);
+    expect(account.sentRate(1_000_000, 900)).toBeCloseTo(1 / 0.9, 9);
+  });
+
+  test('says that nothing was sent where nothing was', () => {
+    const account = new SendAccount(100, 10);
+    account.rejected(5);
+    expect(account.sentRate(1000, 900)).toBe(0);
+    expect(account.acceptedRate(1000, 900)).toBe(0);
+  });
+
+  test('works on a clock of any origin', () => {
+    const account = new SendAccount(100, 10);
+    for (const now of EVEN) account.sent(now - 700);
+    expect(account.sentRate(300, 900)).toBe(50);
+  });
+
+  test.each([1000, 1049, 1050, 12_345, 999_999])('can be told of the time before %d', (now) => {
+    for (const [width, count] of [
+      [50, 24],
+      [1000, 128],
+    ] as const) {
+      const account = new SendAccount(width, count);
+      account.preload(now, 40);
+      expect(account.acceptedRate(now, 1000)).toBeCloseTo(40, 4);
+    }
+  });
+});
