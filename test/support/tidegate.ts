@@ -57,7 +57,11 @@ export async function startUpstream(options: Partial<PracticeOptions> = {}): Pro
 }
 
 /** Waits until something holds, looking often. Fails with what was last seen. */
-export async function eventually<T>(look: () => T | Promise<T>, holds: (seen: T) => boolean, within = 5000): Promise<T> {
+export async function eventually<T>(
+  look: () => T | Promise<T>,
+  holds: (seen: T) => boolean,
+  within = 5000,
+): Promise<T> {
   const until = performance.now() + within;
   for (;;) {
     const seen = await look();

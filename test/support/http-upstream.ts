@@ -1,0 +1,82 @@
+/** An upstream that a test writes itself, and that remembers what came. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+export interface Hit {
+  readonly method: string;
+  readonly target: string;
+  /** Names and values in turn, as they came. */
+  readonly headers: readonly string[];
+  readonly body: Buffer;
+  readonly sha256: string;
+  /** When its body had come, on the clock of `performance.now`. */
+  readonly at: number;
+}
+
+export interface HttpUpstream {
+  readonly url: string;
+  /** Whole requests so far, in the order in which their bodies ended. */
+  readonly hits: readonly Hit[];
+  /** Connections taken so far. */
+  readonly connections: () => number;
+}
+
+/** Answers the n-th request (from 1), once its body has come. */
+export type Answerer = (n: number, response: ServerResponse, hit: Hit, request: IncomingMessage) => void;
+
+/** Closed, with all its connections, when the test ends. */
+export async function startHttpUpstream(answer: Answerer): Promise<HttpUpstream> {
+  const hits: Hit[] = [];
+  const { url, connections } = await listen((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('error', () => undefined);
+    request.on('end', () => {
+      const { method = '', url: target = '', rawHeaders } = request;
+      const body = Buffer.concat(chunks);
+      const hit = { method, target, headers: rawHeaders, body, sha256: sha256(body), at: performance.now() };
+      hits.push(hit);
+      answer(hits.length, response, hit, request);
+    });
+  });
+  return { url, hits, connections };
+}
+
+/** One that is told of a request at its head. */
+export async function listen(
+  listener: (...args: Parameters<RequestListener>) => void | Promise<void>,
+): Promise<{ url: string; server: Server; connections: () => number }> {
+  const server = createServer({ keepAliveTimeout: 0 }, (request, response) => void listener(request, response));
+  let connections = 0;
+  server.on('connection', () => {
+    connections += 1;
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    const closed = once(server, 'close');
+    server.close();
+    server.closeAllConnections();
+    await closed;
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, connections: () => connections };
+}
+
+export function sha256(bytes: Buffer | string): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** The address of nobody: whoever connects is refused. */
+export async function refusingUrl(): Promise<string> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return `http://127.0.0.1:${port}`;
+}

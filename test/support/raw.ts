@@ -1,0 +1,106 @@
+/** Both ends of a connection, to the byte. */
+import { once } from 'node:events';
+import type { AddressInfo, Socket } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { eventually } from './tidegate.ts';
+
+export interface RawClient {
+  readonly socket: Socket;
+  write(bytes: string | Buffer): void;
+  /** What has come so far, a character a byte. */
+  readonly received: () => string;
+  /** Resolves with what has come once that contains or matches this. */
+  until(what: string | RegExp, within?: number): Promise<string>;
+  /** Resolves with all that came, when the other side has closed. */
+  ended(within?: number): Promise<string>;
+}
+
+/** A connection to this URL. Broken when the test ends. */
+export async function openRaw(url: string): Promise<RawClient> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  let text = '';
+  let over = false;
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString('latin1');
+  });
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    over = true;
+  });
+  await once(socket, 'connect');
+  const matches = (what: string | RegExp) => (typeof what === 'string' ? text.includes(what) : what.test(text));
+  return {
+    socket,
+    write: (bytes) => {
+      socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+    },
+    received: () => text,
+    until: (what, within) =>
+      eventually(
+        () => text,
+        () => matches(what),
+        within,
+      ),
+    ended: async (within) => {
+      await eventually(
+        () => ({ over, text }),
+        (seen) => seen.over,
+        within,
+      );
+      return text;
+    },
+  };
+}
+
+/** Sends these bytes on a connection of their own; resolves with all that came until the other side closed. */
+export async function sendRaw(url: string, bytes: string | Buffer, within?: number): Promise<string> {
+  const client = await openRaw(url);
+  client.write(bytes);
+  return client.ended(within);
+}
+
+export interface RawUpstream {
+  readonly url: string;
+  /** Connections so far, in order. */
+  readonly connections: readonly RawConnection[];
+}
+
+export interface RawConnection {
+  readonly socket: Socket;
+  readonly received: () => string;
+}
+
+/** Calls this once for each request head on each connection; bodies are in `received`. Closed when the test ends. */
+export async function startRawUpstream(
+  onHead: (socket: Socket, head: string, connection: number) => void,
+): Promise<RawUpstream> {
+  const connections: RawConnection[] = [];
+  const server = createServer({ noDelay: true }, (socket) => {
+    let text = '';
+    let seen = 0;
+    const number = connections.push({ socket, received: () => text });
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+      for (let end = text.indexOf('\r\n\r\n', seen); end >= 0; end = text.indexOf('\r\n\r\n', seen)) {
+        const head = text.slice(seen, end);
+        seen = end + 4;
+        if (/^[A-Z-]+ \S+ HTTP\/1\.1/.test(head)) onHead(socket, head, number);
+      }
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    const closed = once(server, 'close');
+    server.close();
+    for (const { socket } of connections) socket.destroy();
+    await closed;
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, connections };
+}

@@ -1,0 +1,132 @@
+/** A client that sends exactly what it is told: no normalised paths, no headers of its own but Host and Connection. */
+import type { IncomingMessage } from 'node:http';
+import { Agent, request } from 'node:http';
+import { onTestFinished } from 'vitest';
+
+export interface Sent {
+  /** GET unless given. */
+  readonly method?: string;
+  /** Names and values in turn. */
+  readonly headers?: readonly string[];
+  /** With a Content-Length of its own unless `chunked`. */
+  readonly body?: string | Buffer;
+  readonly chunked?: boolean;
+  /** Breaks the connection off. */
+  readonly signal?: AbortSignal;
+  /** A new connection for each request unless given. */
+  readonly agent?: Agent;
+}
+
+export interface Received {
+  readonly status: number;
+  readonly reason: string;
+  /** The first value of a header, by its name in any case. */
+  header(name: string): string | undefined;
+  /** Names and values in turn, as received. */
+  readonly headers: readonly string[];
+  readonly trailers: readonly string[];
+  readonly body: Buffer;
+  readonly json: () => Record<string, unknown>;
+  /** From the call to the head, and to the end, in milliseconds. */
+  readonly toHead: number;
+  readonly took: number;
+}
+
+/** Resolves with the whole answer; rejects when the connection breaks before its end. */
+export function send(url: string, target: string, sent: Sent = {}): Promise<Received> {
+  const since = performance.now();
+  return new Promise((resolve, reject) => {
+    const outgoing = begin(url, target, sent, (incoming) => {
+      const toHead = performance.now() - since;
+      const chunks: Buffer[] = [];
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+      incoming.on('error', reject);
+      incoming.on('end', () => {
+        resolve(receive(incoming, Buffer.concat(chunks), toHead, performance.now() - since));
+      });
+    });
+    outgoing.on('error', reject);
+    outgoing.end(sent.body);
+  });
+}
+
+/** Starts a request whose body the test writes itself. */
+export function begin(
+  url: string,
+  target: string,
+  { method = 'GET', headers = [], body, chunked = false, signal, agent }: Sent,
+  onResponse?: (incoming: IncomingMessage) => void,
+): ReturnType<typeof request> {
+  const { host, hostname, port } = new URL(url);
+  const all = has(headers, 'host') ? [...headers] : ['Host', host, ...headers];
+  if (chunked) all.push('Transfer-Encoding', 'chunked');
+  else if (body !== undefined && !has(headers, 'content-length')) {
+    all.push('Content-Length', String(Buffer.byteLength(body)));
+  }
+  return request(
+    {
+      host: hostname,
+      port,
+      method,
+      path: target,
+      headers: all,
+      setDefaultHeaders: false,
+      agent: agent ?? false,
+      ...(signal === undefined ? {} : { signal }),
+    },
+    onResponse,
+  );
+}
+
+/** Keeps connections open from one request to the next. Closed when the test ends. */
+export function keepAlive(): Agent {
+  const agent = new Agent({ keepAlive: true });
+  onTestFinished(() => agent.destroy());
+  return agent;
+}
+
+/** Sends it, and breaks off after this many milliseconds. Resolves with the time of the break. */
+export async function sendAndLeave(url: string, target: string, sent: Sent, after: number): Promise<number> {
+  const leaving = new AbortController();
+  const answer = send(url, target, { ...sent, signal: leaving.signal }).then(
+    ({ status }) => status,
+    () => undefined,
+  );
+  const left = new Promise<number>((resolve) => {
+    setTimeout(() => {
+      leaving.abort();
+      resolve(performance.now());
+    }, after);
+  });
+  const status = await answer;
+  if (status !== undefined) throw new Error(`answered with ${status} before the client left`);
+  return left;
+}
+
+/** The value of a header in a flat list, by its name in any case; several are joined by a comma and a space. */
+export function headerOf(headers: readonly string[], name: string): string | undefined {
+  const values: string[] = [];
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    if (headers[i]?.toLowerCase() === name.toLowerCase()) values.push(headers[i + 1] ?? '');
+  }
+  return values.length === 0 ? undefined : values.join(', ');
+}
+
+function receive(incoming: IncomingMessage, body: Buffer, toHead: number, took: number): Received {
+  const { statusCode = 0, statusMessage = '', rawHeaders, rawTrailers } = incoming;
+  return {
+    status: statusCode,
+    reason: statusMessage,
+    header: (name) => headerOf(rawHeaders, name),
+    headers: rawHeaders,
+    trailers: rawTrailers,
+    body,
+    json: () => JSON.parse(body.toString()) as Record<string, unknown>,
+    toHead,
+    took,
+  };
+}
+
+function has(headers: readonly string[], name: string): boolean {
+  return headers.some((each, i) => i % 2 === 0 && each.toLowerCase() === name);
+}
