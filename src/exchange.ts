@@ -119,7 +119,7 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
     const { outcome } = expect('sent', yield { do: 'send', attempt: attempts, timeout });
     if (outcome.kind === 'error' && outcome.reason === 'aborted') return gone();
 
-    const soFar = { attempts, replayable: body.replayable, memory };
+    const soFar = { attempts, replayable: body.replayable, mayBeDone, memory };
     const choice = chooseRetry(request, plan.retry, outcome, soFar, random);
     if (choice.kind === 'settled') {
       if (retrying && isAnswer(outcome)) retryEnd = 'success';
@@ -153,11 +153,12 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
     if (outcome.kind === 'error') {
       return { kind: unknown ? 'unknown' : 'fail', reason: outcome.reason, attempts, retryEnd };
     }
-    // 429 and 503 say "not processed", and speak of their own attempt only.
-    if (mayBeDone && (outcome.status === 429 || outcome.status === 503)) {
+    // 429 and 503 say "not processed", and speak of their own attempt only; 409 says that the one before is at work.
+    const { status } = outcome;
+    if (mayBeDone && (status === 429 || status === 503 || (status === 409 && request.keyed))) {
       return { kind: 'unknown', reason: 'throttled', attempts, retryEnd };
     }
-    return { kind: 'forward', unknown: unknown && outcome.status >= 500, attempts, retryEnd };
+    return { kind: 'forward', unknown: unknown && status >= 500, attempts, retryEnd };
   }
 
   function refused({ why, retryAfter }: Pick<Refused, 'why' | 'retryAfter'>): Verdict {

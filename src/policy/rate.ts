@@ -105,7 +105,7 @@ export class AdaptiveRate {
     state.rejectedInRow = 0;
     this.#errors.note(now, false);
     if (this.#block !== undefined) {
-      if (sentAt >= this.#block.since) this.#unblock(this.#block, now);
+      if (sentAt > this.#block.since) this.#unblock(this.#block, now);
     } else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
       state.phase = 'cooldown';
     }
@@ -206,7 +206,7 @@ export class AdaptiveRate {
 
   /** An answer to what had left before the blockade tells nothing new. */
   #failProbe(block: Blockade, sentAt: Millis, now: Millis, retryAfter: Millis | undefined): void {
-    if (sentAt < block.since) return;
+    if (sentAt <= block.since) return;
     block.probes += 1;
     planProbe(block, now, retryAfter, this.#random);
   }

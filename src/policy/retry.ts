@@ -24,6 +24,8 @@ export interface RetrySoFar {
   readonly attempts: number;
   /** Whether the body can be sent again, byte for byte. */
   readonly replayable: boolean;
+  /** An earlier attempt of this write may have taken effect, or may still be at work. */
+  readonly mayBeDone: boolean;
   readonly memory: number;
 }
 
@@ -40,7 +42,7 @@ export function chooseRetry(
   soFar: RetrySoFar,
   random: Random,
 ): RetryChoice {
-  const reason = callForRetry(request, policy, outcome);
+  const reason = callForRetry(request, policy, outcome, soFar);
   if (reason === undefined) return SETTLED;
   const hints = outcome.kind === 'response' ? outcome.hints : undefined;
   if (hints?.verdict === 'never') return stop('upstream_veto');
@@ -80,7 +82,12 @@ export function mayHaveHappened(request: RequestFacts, outcome: Outcome): boolea
   return outcome.status >= 500 && !NOT_DONE.has(outcome.status);
 }
 
-function callForRetry(request: RequestFacts, policy: RetryPolicy, outcome: Outcome): RetryReason | undefined {
+function callForRetry(
+  request: RequestFacts,
+  policy: RetryPolicy,
+  outcome: Outcome,
+  soFar: RetrySoFar,
+): RetryReason | undefined {
   const { retryOn } = policy;
   if (outcome.kind === 'error') {
     switch (outcome.reason) {
@@ -96,8 +103,10 @@ function callForRetry(request: RequestFacts, policy: RetryPolicy, outcome: Outco
   }
   const { status, hints } = outcome;
   if (status < 400) return undefined;
-  if (isLock(request, outcome)) return retryOn.lock || hints.verdict === 'retry' ? 'lock' : undefined;
-  if (!retryOn.statuses.has(status) && hints.verdict !== 'retry') return undefined;
+  const isListed = retryOn.statuses.has(status) || hints.verdict === 'retry';
+  // A key that is in progress after an attempt without an answer is that attempt at work: its answer is what is wanted.
+  if (isLock(request, outcome)) return isListed || retryOn.lock || soFar.mayBeDone ? 'lock' : undefined;
+  if (!isListed) return undefined;
   return status === 429 ? 'status_429' : 'status_5xx';
 }
 

@@ -3,11 +3,17 @@ import type { Effects } from '../../src/drive.ts';
 import { Drive } from '../../src/drive.ts';
 import type { Plan } from '../../src/exchange.ts';
 import { exchange } from '../../src/exchange.ts';
-import type { TideEvent } from '../../src/policy/events.ts';
+import { Activity } from '../../src/policy/activity.ts';
+import { RetryBudget } from '../../src/policy/budget.ts';
+import type { ClientStore } from '../../src/policy/client.ts';
+import type { Listen, TideEvent } from '../../src/policy/events.ts';
+import type { Store, Upstream } from '../../src/policy/gate.ts';
 import { Gate } from '../../src/policy/gate.ts';
 import { Heap } from '../../src/policy/heap.ts';
 import { formatRetryAfter } from '../../src/policy/hints.ts';
-import type { Limit, LimitRef } from '../../src/policy/limit.ts';
+import type { LimitRef } from '../../src/policy/limit.ts';
+import { Limit } from '../../src/policy/limit.ts';
+import type { Meter } from '../../src/policy/meter.ts';
 import type { Admission } from '../../src/policy/ticket.ts';
 import { Ticket } from '../../src/policy/ticket.ts';
 import type {
@@ -25,6 +31,7 @@ import type {
 import { NO_HINTS } from '../../src/policy/types.ts';
 import type { LimitModel } from '../../src/sim/models/limit-model.ts';
 import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { ClientTable } from '../../src/state/client-table.ts';
 import type { UpstreamSettings } from '../../src/state/memory.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
 
@@ -91,6 +98,42 @@ export function limitedTo(rate: PerSecond): Partial<UpstreamSettings> {
   return { rate: { initialRate: rate, maxRate: rate, minRate: Math.min(0.1, rate), cooldown: 1000 } };
 }
 
+/** A store of the limits that a test names, each with the meter of its choice; all of one upstream. */
+export class ChosenStore implements Store {
+  readonly clients: ClientStore;
+  readonly #upstream: Upstream;
+  readonly #limits = new Map<string, Limit>();
+
+  constructor(meters: Readonly<Record<string, Meter>>, listen: Listen, settings = upstreamSettings()) {
+    const { name, queue, budget } = settings;
+    this.clients = new ClientTable(1000, listen);
+    this.#upstream = { name, queue, budget: new RetryBudget(budget), activity: new Activity() };
+    for (const [key, meter] of Object.entries(meters)) {
+      this.#limits.set(key, new Limit({ upstream: name, scope: key === '' ? 'upstream' : 'credential', key }, meter));
+    }
+  }
+
+  upstream(): Upstream {
+    return this.#upstream;
+  }
+
+  upstreams(): Iterable<Upstream> {
+    return [this.#upstream];
+  }
+
+  find({ key }: LimitRef): Limit | undefined {
+    return this.#limits.get(key);
+  }
+
+  make({ key }: LimitRef): Limit {
+    throw new Error(`no limit '${key}' was chosen`);
+  }
+
+  limits(): Iterable<Limit> {
+    return this.#limits.values();
+  }
+}
+
 /** What the upstream does with one send: an outcome after a while, or nothing, ever. */
 export type Reply = { readonly outcome: Outcome; readonly after: Millis } | 'silence';
 export type Respond = (send: Send) => Reply;
@@ -145,6 +188,8 @@ export interface Story {
 }
 
 export interface WorldOptions {
+  /** Instead of the memory store. */
+  readonly meters?: Readonly<Record<string, Meter>>;
   readonly upstream?: Partial<UpstreamSettings>;
   readonly respond?: Respond;
   readonly seed?: number;
@@ -163,7 +208,7 @@ interface Due {
 export class World {
   now: Millis = 0;
   readonly events: TideEvent[] = [];
-  readonly store: MemoryStore;
+  readonly store: Store;
   readonly gate: Gate;
   readonly random: Random;
   respond: Respond;
@@ -171,14 +216,17 @@ export class World {
   #number = 0;
   #wake: Due | undefined;
 
-  constructor({ upstream, respond, seed = 1, random, maxTracked = 1000 }: WorldOptions = {}) {
+  constructor({ meters, upstream, respond, seed = 1, random, maxTracked = 1000 }: WorldOptions = {}) {
     const upstreams = [upstreamSettings(upstream)];
     const listen = (event: TideEvent): void => {
       this.events.push(event);
     };
     this.random = random ?? seededRandom(seed);
     this.respond = respond ?? (() => ({ outcome: response(200), after: 10 }));
-    this.store = new MemoryStore({ upstreams, maxTracked, random: this.random, listen });
+    this.store =
+      meters === undefined
+        ? new MemoryStore({ upstreams, maxTracked, random: this.random, listen })
+        : new ChosenStore(meters, listen, upstreamSettings(upstream));
     this.gate = new Gate(this.store, listen);
   }
 

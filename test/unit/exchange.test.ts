@@ -250,7 +250,7 @@ describe('a write that may have happened is never told as if it had not', () => 
     }
   });
 
-  test.each([429, 503])('%i after it speaks of its own attempt only', (status) => {
+  test.each([429, 503, 409])('%i after it speaks of its own attempt only', (status) => {
     const retry = retryPolicy({ attempts: 2 });
     for (const outcome of ambiguous) {
       const played = play([...retryAfter(outcome), admitted(110), sent(response(status), 120)], KEYED, { retry });

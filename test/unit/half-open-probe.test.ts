@@ -147,11 +147,10 @@ describe('when nothing gets through', () => {
     world.now += 60;
     world.answer(probe, response(200));
     world.runUntil(5000);
-    const hints = Array.from({ length: 300 }, (_, i) => world.arrive({ client: `${i % 20}` })).flatMap(({ told }) =>
-      told?.kind === 'refused' ? [told.retryAfter] : [],
-    );
-    expect(hints.length).toBeGreaterThan(100);
-    expect(Math.max(...hints)).toBeLessThan(8000); // 300 at 50 a second, or more
+    const told = Array.from({ length: 100 }, (_, i) => world.arrive({ client: `late ${i}` }).told);
+    const hints = told.flatMap((each) => (each?.kind === 'refused' ? [each.retryAfter] : []));
+    expect(hints.length).toBeGreaterThan(30);
+    expect(Math.max(...hints)).toBeLessThan(4000); // 100 at 43 a second
   });
 });
 
@@ -172,7 +171,7 @@ describe('an outage', () => {
     world.runUntil(46_000);
     expect(duringOutage).toBeLessThanOrEqual(130);
     expect(successes(15_000, 20_000)).toBeGreaterThan(330);
-    expect(successes(30_000, 35_000)).toBeGreaterThan(200);
+    expect(successes(30_000, 35_000)).toBeGreaterThan(150);
     expect(successes(35_000, 40_000)).toBeGreaterThan(330);
   });
 });

@@ -103,6 +103,15 @@ describe('the first 429', () => {
     expect(trial.rate.ceiling).toBe(19);
   });
 
+  test('soon after the first request looks back to that, but no less than 250 ms: a burst is no rate', () => {
+    const early = new Trial().send(100, 500);
+    expect(early.reject(490)).toBe('first');
+    expect(early.rate.ceiling).toBe(49 / 0.5);
+    const burst = new Trial().send(1000, 50);
+    expect(burst.reject(40)).toBe('first');
+    expect(burst.rate.ceiling).toBe(49 / 0.25);
+  });
+
   test('out of the blue says little: it starts from 5 a second', () => {
     const trial = new Trial().at(1000);
     trial.rate.sent(1000);

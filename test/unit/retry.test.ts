@@ -13,7 +13,7 @@ import type {
 } from '../../src/policy/types.ts';
 import { failure, fixedDelay, requestFacts, response, RETRY_ALL, retryPolicy } from '../support/policy.ts';
 
-const FIRST = { attempts: 1, replayable: true, memory: 0 };
+const FIRST = { attempts: 1, replayable: true, mayBeDone: false, memory: 0 };
 
 interface Given {
   readonly request?: Partial<RequestFacts>;
@@ -165,8 +165,26 @@ describe('409', () => {
       policy: { retryOn: { ...RETRY_ALL, lock: false } },
     };
     expect(verdict(response(409), given)).toBe('settled');
-    expect(verdict(response(429, { lock: true }), given)).toBe('settled');
     expect(verdict(response(409, { verdict: 'retry' }), given)).toBe('lock');
+  });
+
+  test('and a 429 about an object are retried where their status is listed', () => {
+    const given = (...statuses: number[]): Given => ({
+      request: { method: 'POST', keyed: true },
+      policy: { retryOn: { ...RETRY_ALL, lock: false, statuses: new Set(statuses) } },
+    });
+    expect(verdict(response(409), given(409))).toBe('lock');
+    expect(verdict(response(429, { lock: true }), given(429))).toBe('lock');
+    expect(verdict(response(429, { lock: true }), given(409))).toBe('settled');
+  });
+
+  test('after an attempt without an answer is that attempt at work: its answer is waited for', () => {
+    const given: Given = {
+      request: { method: 'POST', keyed: true },
+      policy: { retryOn: { ...RETRY_ALL, lock: false } },
+      soFar: { attempts: 2, mayBeDone: true },
+    };
+    expect(verdict(response(409), given)).toBe('lock');
   });
 });
 

@@ -25,6 +25,14 @@ describe('the account of sends', () => {
     expect(account.sentRate(1020, 100)).toBeCloseTo(6 / 0.12, 9);
   });
 
+  test('knows how long ago the first of a span was sent', () => {
+    expect(accountOf([]).busyFor(1000, 900)).toBe(0);
+    expect(accountOf([740, 990]).busyFor(1000, 900)).toBe(300); // 740 is in the bucket from 700 on
+    expect(accountOf([740, 990]).busyFor(1000, 200)).toBe(100);
+    expect(accountOf(EVEN).busyFor(1000, 900)).toBe(900);
+    expect(accountOf([740]).busyFor(9000, 900)).toBe(0);
+  });
+
   test('is exact over spans no longer than its buckets', () => {
     for (const end of [5000, 5020, 5400, 5980]) {
       const account = new SendAccount(1000, 16);

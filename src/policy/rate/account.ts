@@ -50,6 +50,14 @@ export class SendAccount {
     return (this.#sum(this.#sent, now, over) - this.#sum(this.#rejected, now, over)) / this.#seconds(now, over);
   }
 
+  /** How long ago the first of what was sent in the span was sent, to a bucket; 0 when nothing was. */
+  busyFor(now: Millis, over: Millis): Millis {
+    for (let number = this.#first(now, over); number <= this.#newest; number += 1) {
+      if (this.#holds(number) && (this.#sent[this.#index(number)] ?? 0) > 0) return now - number * this.#width;
+    }
+    return 0;
+  }
+
   #sum(counts: Float32Array, now: Millis, over: Millis): number {
     let sum = 0;
     const first = this.#first(now, over);

@@ -10,15 +10,21 @@ export const DELTA = 0.05;
 const EPOCH: Millis = 200;
 /** With next to nothing accepted to go by, start from here: a 429 out of the blue says little about a rate. */
 const FLOOR: PerSecond = 5;
+/** A rate is not judged by less than this: a burst is no rate. */
+const SHORTEST_SPAN: Millis = 250;
 
 /** One cut per epoch: a request that left before the last cut, or within a round trip of it, did not feel that cut yet. */
 export function isSameEpoch(state: RateState, sentAt: Millis): boolean {
   return sentAt <= state.cutAt + Math.max(state.smoothedRtt, EPOCH);
 }
 
-/** The first 429 while open: what was accepted over the last second is the limit, and a little below it is safe. */
+/**
+ * The first 429 while open: what was accepted over the last second is the limit, and a little below it is safe. Where
+ * requests began to come less than a second ago, it is what was accepted since then.
+ */
 export function cutFirst(state: RateState, account: SendAccount, now: Millis): PerSecond {
-  const accepted = Math.max(FLOOR, account.acceptedRate(now, 1000));
+  const span = clamp(account.busyFor(now, 1000), SHORTEST_SPAN, 1000);
+  const accepted = Math.max(FLOOR, account.acceptedRate(now, span));
   state.ceiling = Math.min(accepted, state.rate);
   return 0.9 * state.ceiling;
 }

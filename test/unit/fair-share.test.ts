@@ -1,0 +1,147 @@
+/** Sharing as clients feel it: whole exchanges in virtual time, against a limit that is known or must be found. */
+import { describe, expect, test } from 'vitest';
+import { makeModel } from '../../src/sim/models.ts';
+import type { Story } from '../support/policy.ts';
+import { isSuccess, limitedBy, limitedTo, planOf, SEND_ONCE, World } from '../support/policy.ts';
+
+const ONCE = planOf({ retry: SEND_ONCE });
+
+/** Jain's index: 1 when all have the same. */
+function jain(shares: readonly number[]): number {
+  const sum = shares.reduce((total, share) => total + share, 0);
+  const squares = shares.reduce((total, share) => total + share * share, 0);
+  return sum ** 2 / (shares.length * squares);
+}
+
+const successes = (stories: readonly Story[], from = 0): number =>
+  stories.filter((story) => story.startedAt >= from && isSuccess(story)).length;
+
+describe('a known limit of 100 a second, all asking for more', () => {
+  test('is used to the full, and shared alike among equals', () => {
+    const world = new World({ upstream: limitedTo(100) });
+    const clients = Array.from({ length: 10 }, (_, i) => world.stream(50, 20_000, { client: `${i}`, plan: ONCE }));
+    world.runUntil(25_000);
+    const served = clients.map((stories) => successes(stories));
+    const total = served.reduce((sum, each) => sum + each, 0);
+    expect(total).toBeGreaterThanOrEqual(2000);
+    expect(total).toBeLessThanOrEqual(2101); // what waited at the end is served after it
+    expect(jain(served)).toBeGreaterThan(0.99);
+  });
+
+  test('is shared by weight: 4 to 1, within 2 %', () => {
+    const world = new World({ upstream: limitedTo(100) });
+    const heavy = world.stream(150, 60_000, { client: 'heavy', weight: 4, plan: ONCE });
+    const light = world.stream(150, 60_000, { client: 'light', weight: 1, plan: ONCE });
+    world.runUntil(61_000);
+    const [a, b] = [successes(heavy, 10_000), successes(light, 10_000)];
+    expect(a / (a + b)).toBeGreaterThan(0.8 * 0.98);
+    expect(a / (a + b)).toBeLessThan(0.8 * 1.02);
+  });
+
+  test('what one does not use, the others get', () => {
+    const world = new World({ upstream: limitedTo(100) });
+    const idle = world.stream(5, 20_000, { client: 'idle', weight: 4, plan: ONCE });
+    const busy = world.stream(200, 20_000, { client: 'busy', plan: ONCE });
+    world.runUntil(21_000);
+    expect(successes(idle) / idle.length).toBe(1);
+    expect(successes(busy) / 20).toBeGreaterThan(94);
+  });
+});
+
+describe('one client that floods', () => {
+  /** Nine who ask for 9.5 a second each, and from 15 s on one who asks for 500, under a limit of 100 nobody has told. */
+  function flooded(): { world: World; nine: Story[][]; flood: Story[] } {
+    const world = new World({ seed: 11 });
+    world.respond = limitedBy(makeModel({ kind: 'token-bucket', rate: 100, burst: 10 }), world, 30);
+    const nine = Array.from({ length: 9 }, (_, i) => world.stream(9.5, 50_000, { client: `modest ${i}` }));
+    let flood: Story[] = [];
+    world.at(15_000, () => {
+      flood = world.stream(500, 50_000, { client: 'flood' });
+    });
+    world.runUntil(50_000);
+    return { world, nine, flood };
+  }
+
+  const { world, nine, flood } = flooded();
+  const since = (from: number) => nine.flatMap((stories) => stories.filter(({ startedAt }) => startedAt >= from));
+
+  test('is cut, and the nine others succeed all the same', () => {
+    expect(successes(nine.flat()) / nine.flat().length).toBeGreaterThan(0.99);
+    expect(world.ofType('client-cut').every(({ client }) => client === 'flood')).toBe(true);
+    const told = world.gate.view(world.now).clients.allowance;
+    expect(told.min).toBeLessThan(0.1);
+  });
+
+  test('makes the others wait little: 99 in 100 are answered within 300 ms', () => {
+    const took = since(20_000)
+      .map(({ startedAt, endedAt }) => endedAt - startedAt)
+      .toSorted((a, b) => a - b);
+    expect(took[Math.floor(0.99 * took.length)]).toBeLessThan(300);
+  });
+
+  test('has what they leave, and nothing is wasted', () => {
+    const served = successes(flood, 20_000) + successes(since(20_000));
+    expect(served / 30).toBeGreaterThan(88);
+    expect(successes(flood, 20_000)).toBeGreaterThan(30);
+  });
+
+  test('is restored step by step once it stops', () => {
+    const states = () => world.ofType('client-state').map(({ to }) => to);
+    const flooding = world.ofType('client-state').at(-1)?.to;
+    expect(['backoff', 'cooldown']).toContain(flooding);
+    world.stream(2, 90_000, { client: 'flood' });
+    const allowances: number[] = [];
+    for (let now = 52_100; now <= 84_000; now += 1000) {
+      world.runUntil(now);
+      allowances.push(world.gate.view(now).clients.allowance.min);
+    }
+    expect(allowances).toEqual(allowances.toSorted((a, b) => a - b));
+    expect(allowances[0]).toBeLessThan(0.2);
+    expect(allowances.at(-1)).toBe(1);
+    expect(states().slice(-2)).toEqual(['restoring', 'normal']);
+  });
+});
+
+describe('a client that is refused and does as it is told', () => {
+  test('succeeds when it comes back, though others go on asking for more than there is', () => {
+    const world = new World({ upstream: limitedTo(50), seed: 4 });
+    for (let i = 0; i < 5; i += 1) world.stream(20, 60_000, { client: `busy ${i}`, plan: ONCE });
+    const tries: number[] = [];
+    for (let i = 0; i < 40; i += 1) {
+      world.at(5000 + 500 * i, () => {
+        const burst = `obedient ${i}`;
+        // Two at once: the second may be more than its share.
+        for (let j = 0; j < 2; j += 1) {
+          world.obey({ client: burst, plan: ONCE }, (story, count) => {
+            expect(isSuccess(story)).toBe(true);
+            tries.push(count);
+          });
+        }
+      });
+    }
+    world.runUntil(70_000);
+    expect(tries).toHaveLength(80);
+    expect(Math.max(...tries)).toBeLessThanOrEqual(2);
+  });
+
+  test('five hundred that come at once are served at the rate, and hardly anyone is refused twice', () => {
+    const world = new World({ upstream: limitedTo(100), seed: 8 });
+    const ends: number[] = [];
+    const tries: number[] = [];
+    for (let i = 0; i < 500; i += 1) {
+      world.obey({ client: `client ${i}`, plan: ONCE }, ({ endedAt }, count) => {
+        ends.push(endedAt);
+        tries.push(count);
+      });
+    }
+    world.runUntil(60_000);
+    expect(ends).toHaveLength(500);
+    expect(Math.max(...ends)).toBeLessThan(7500); // 5 s is all that the rate allows
+    expect(tries.filter((count) => count > 2).length).toBeLessThan(25);
+    // In every second of it the rate is used.
+    for (let second = 0; second < 5; second += 1) {
+      const served = ends.filter((at) => at >= 1000 * second && at < 1000 * (second + 1)).length;
+      expect(served).toBeGreaterThan(70);
+    }
+  });
+});

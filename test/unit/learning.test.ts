@@ -1,0 +1,293 @@
+import { describe, expect, test } from 'vitest';
+import type { LimitRef } from '../../src/policy/limit.ts';
+import type { Outcome } from '../../src/policy/types.ts';
+import { failure, limitedTo, response, World } from '../support/policy.ts';
+
+/** Twelve calls that are out together, each answered so. */
+function after(outcome: Outcome): World {
+  const world = new World({ random: () => 0.5 });
+  const standings = Array.from({ length: 12 }, (_, i) => world.arrive({ client: `${i}` }));
+  for (const standing of standings) world.send(standing);
+  for (const standing of standings) world.answer(standing, outcome);
+  return world;
+}
+
+const OWN: LimitRef = { upstream: 'up', scope: 'client', key: 'me' };
+const own = (world: World) => world.store.find(OWN);
+
+describe('about the rate', () => {
+  test('429 speaks: it cuts, and four in a row block', () => {
+    const world = after(response(429));
+    expect(world.limit.meter.phase).toBe('blocked');
+    expect(world.ofType('cut').map(({ cause }) => cause)).toEqual(['first', 'blocked']);
+    expect(world.ofType('cut')[0]).toMatchObject({
+      upstream: 'up',
+      scope: 'upstream',
+      from: Infinity,
+      to: expect.any(Number),
+    });
+    expect(world.ofType('limit-state').map(({ from, to }) => `${from} > ${to}`)).toEqual([
+      'open > backoff',
+      'backoff > blocked',
+    ]);
+  });
+
+  test('429 about one object does not', () => {
+    const world = after(response(429, { lock: true }));
+    expect(world.limit.meter.phase).toBe('open');
+    expect(world.ofType('throttled')).toEqual([]);
+  });
+
+  test('the upstream says why it throttled', () => {
+    const world = new World();
+    world.serve(world.arrive({ client: 'a' }), response(429, { reason: 'global-rate' }));
+    world.serve(world.arrive({ client: 'b' }), response(429));
+    expect(world.ofType('throttled')).toEqual([
+      { type: 'throttled', upstream: 'up', reason: 'global-rate' },
+      { type: 'throttled', upstream: 'up', reason: 'unspecified' },
+    ]);
+  });
+});
+
+describe('about the health of the upstream', () => {
+  test.each<[string, Outcome]>([
+    ['502', response(502)],
+    ['503', response(503)],
+    ['504', response(504)],
+    ['a refused connection', failure('connect', false)],
+    ['a reset', failure('reset', true)],
+    ['a timeout', failure('timeout', true)],
+  ])('%s speaks', (_, outcome) => {
+    const world = after(outcome);
+    expect(world.limit.meter.phase).toBe('blocked');
+    expect(world.ofType('cut').map(({ cause }) => cause)).toEqual(['errors']);
+  });
+
+  test.each<[string, Outcome]>([
+    ['a fault of one operation', response(500)],
+    ['an answer that says no', response(404)],
+    ['a client that went away', failure('aborted', true)],
+  ])('%s does not', (_, outcome) => {
+    const world = after(outcome);
+    expect(world.limit.meter.phase).toBe('open');
+    expect(world.ofType('cut')).toEqual([]);
+  });
+
+  test('a Retry-After of a 503 is when the next probe may go', () => {
+    expect(after(response(503, { retryAfter: 700 })).limit.meter.blockedUntil).toBe(710);
+  });
+});
+
+describe('about the budget', () => {
+  test.each<[Outcome, number]>([
+    [response(200), 0.2],
+    [response(404), 0.2],
+    [response(429, { lock: true }), 0.2],
+    [response(429), 0],
+    [response(500), 0],
+    [response(503), 0],
+    [failure('reset', true), 0],
+    [failure('aborted', true), 0],
+  ])('%o', (outcome, earned) => {
+    const world = new World();
+    const { budget } = world.store.upstream('up');
+    for (let i = 0; i < 10; i += 1) budget.spend();
+    world.serve(world.arrive(), outcome);
+    expect(budget.left).toBeCloseTo(earned / 10, 9);
+  });
+});
+
+describe('a Retry-After', () => {
+  test('under a limit that all share holds the client that was told', () => {
+    const world = new World();
+    world.serve(world.arrive({ client: 'a' }), response(429, { retryAfter: 1000 }));
+    expect(world.arrive({ client: 'a' }).told).toMatchObject({ why: 'held', retryAfter: 1000 });
+    expect(world.gate.view(0).clients.byState.held).toBe(1);
+  });
+
+  test('under a limit of its own stops that limit', () => {
+    const world = new World({ upstream: { scope: 'client' } });
+    world.serve(world.arrive({ refs: [OWN] }), response(429, { retryAfter: 5000 }));
+    expect(own(world)?.meter.delay(0)).toBe(5000);
+    expect(world.arrive({ refs: [OWN] }).told).toMatchObject({ kind: 'refused', why: 'held', retryAfter: 5000 });
+    expect(world.gate.view(0).clients.byState.held).toBe(0);
+  });
+
+  test('of nothing holds nobody', () => {
+    const world = new World();
+    world.serve(world.arrive(), response(429, { retryAfter: 0 }));
+    expect(world.gate.view(0).clients.byState.held).toBe(0);
+  });
+
+  test('is shared among the active clients when it is counted as a cost', () => {
+    const held = (clients: number): number => {
+      const world = new World({ random: () => 0.5 });
+      for (let i = 0; i < clients; i += 1) world.serve(world.arrive({ client: `${i}` }));
+      world.serve(world.arrive({ client: '0' }), response(429, { retryAfter: 4000 }));
+      world.now = 5;
+      world.serve(world.arrive({ client: 'other' }));
+      for (let now = 1000; now < 60_000; now += 100) {
+        world.now = now;
+        world.gate.view(now);
+        if (world.limit.meter.phase === 'restoring') return now;
+      }
+      return Number.NaN;
+    };
+    expect(held(1)).toBe(20_000);
+    expect(held(10)).toBe(2000);
+  });
+});
+
+describe('a quota', () => {
+  test('that is spent stops the limit until its reset', () => {
+    const world = new World();
+    const quota = { remaining: 0, limit: 100, resetIn: 3000, window: 60_000 };
+    world.serve(world.arrive(), response(200, { quota }));
+    expect(world.arrive().told).toMatchObject({ kind: 'refused', why: 'blocked', retryAfter: 3000 });
+    expect(world.gate.view(0).limits[0]).toMatchObject({ state: 'blocked', blockedUntil: 3000, quotaLeft: 0 });
+    world.now = 2500;
+    const waiting = world.arrive();
+    world.runUntil(3000);
+    expect([waiting.told?.kind, waiting.at]).toEqual(['admitted', 3000]);
+    expect(world.gate.view(3000).limits[0]).toMatchObject({ state: 'open', blockedUntil: undefined });
+  });
+
+  test('that runs out paces', () => {
+    const world = new World();
+    world.serve(
+      world.arrive(),
+      response(200, { quota: { remaining: 10, limit: 100, resetIn: 2000, window: undefined } }),
+    );
+    const standings = [world.arrive(), world.arrive(), world.arrive()];
+    world.runUntil(1000);
+    expect(standings.map(({ at }) => at)).toEqual([190, 390, 590]);
+  });
+
+  test('never makes the rate faster than what was learned', () => {
+    const world = new World({ upstream: limitedTo(2) });
+    world.serve(world.arrive(), response(200, { quota: { remaining: 50, limit: 100, resetIn: 1000, window: 1000 } }));
+    expect(world.limit.meter.rate(0)).toBe(2);
+  });
+});
+
+describe('a limit of one client', () => {
+  const world = () => new World({ upstream: { scope: 'client' }, random: () => 0.5 });
+
+  test('does not exist before it is felt', () => {
+    const trial = world();
+    for (let i = 0; i < 10; i += 1) trial.serve(trial.arrive({ refs: [OWN] }));
+    expect(own(trial)).toBeUndefined();
+    expect(trial.gate.view(0).limits).toEqual([]);
+  });
+
+  test('is made at its first 429, with what the client asked for as its past', () => {
+    const trial = world();
+    for (let i = 0; i < 200; i += 1) {
+      trial.now = 10 * i;
+      trial.serve(trial.arrive({ refs: [OWN] }));
+    }
+    trial.serve(trial.arrive({ refs: [OWN] }), response(429));
+    // The client's demand after 2 s at 100 a second: 1 − 1/e of it.
+    expect(own(trial)?.meter.ceiling).toBeGreaterThan(55);
+    expect(own(trial)?.meter.ceiling).toBeLessThan(66);
+    expect(trial.ofType('cut')).toHaveLength(1);
+    expect(trial.ofType('cut')[0]).toMatchObject({ scope: 'client', cause: 'first' });
+  });
+
+  test('is made once, by the first of many 429s that were out together', () => {
+    const trial = world();
+    const out = Array.from({ length: 6 }, () => trial.arrive({ refs: [OWN] }));
+    for (const standing of out) trial.send(standing);
+    trial.now = 50;
+    trial.answer(out[0]!, response(429));
+    const limit = own(trial);
+    for (const standing of out.slice(1)) trial.answer(standing, response(429));
+    expect(own(trial)).toBe(limit);
+    expect(limit?.meter.phase).toBe('blocked');
+    expect(trial.ofType('cut').map(({ cause }) => cause)).toEqual(['first', 'blocked']);
+  });
+
+  test('is nobody else’s', () => {
+    const trial = world();
+    trial.serve(trial.arrive({ refs: [OWN] }), response(429));
+    expect(trial.arrive({ client: 'b', refs: [{ ...OWN, key: 'b' }] }).told).toEqual({ kind: 'admitted' });
+    expect(trial.store.find({ ...OWN, key: 'b' })).toBeUndefined();
+  });
+
+  test('is there from the start where it is known', () => {
+    const trial = new World({ upstream: { ...limitedTo(5), scope: 'client' } });
+    trial.arrive({ refs: [OWN] });
+    expect(trial.arrive({ refs: [OWN] }).told).toBeUndefined();
+    expect(trial.arrive({ client: 'b', refs: [{ ...OWN, key: 'b' }] }).told).toEqual({ kind: 'admitted' });
+  });
+
+  test('is shared with nobody: what a client asks for beyond it is no flood among others', () => {
+    const trial = new World({ upstream: { ...limitedTo(10), scope: 'client' } });
+    const refs = [OWN];
+    for (let i = 0; i < 50; i += 1) trial.arrive({ client: `${i}`, refs: [{ ...OWN, key: `${i}` }] });
+    for (let i = 0; i < 50; i += 1) trial.arrive({ client: 'me', refs });
+    expect(trial.ofType('decision').some(({ decision }) => decision === 'refused')).toBe(true);
+    expect(trial.ofType('client-cut')).toEqual([]);
+  });
+
+  test('the limits that are remembered are bounded; those in use stay', () => {
+    const trial = new World({ upstream: { ...limitedTo(5), scope: 'client' }, maxTracked: 10 });
+    const refOf = (i: number): LimitRef => ({ ...OWN, key: String(i) });
+    trial.arrive({ refs: [refOf(0)] });
+    const waiting = trial.arrive({ refs: [refOf(0)] });
+    for (let i = 1; i < 1000; i += 1) trial.arrive({ client: String(i), refs: [refOf(i)] });
+    expect([...trial.store.limits()]).toHaveLength(10);
+    expect(trial.store.find(refOf(0))?.queue.size).toBe(1);
+    trial.runUntil(200);
+    expect(waiting.told).toEqual({ kind: 'admitted' });
+  });
+});
+
+describe('whether a retry may be begun', () => {
+  const RETRY = { reason: 'status_5xx', delay: 100, source: 'backoff', charged: true, memory: 0 } as const;
+
+  test('yes, while the budget lasts', () => {
+    const world = new World({ upstream: { budget: { ratio: 0.2, burst: 2 } } });
+    const { ticket } = world.arrive();
+    const reserve = (charged = true) => world.gate.reserve(ticket, { ...RETRY, charged }, 10_000, 0);
+    expect([reserve(), reserve(), reserve()]).toEqual([undefined, undefined, 'budget_exhausted']);
+    expect(reserve(false)).toBeUndefined();
+    world.gate.release(ticket, { ...RETRY, charged: false });
+    expect(reserve()).toBe('budget_exhausted');
+    world.gate.release(ticket, RETRY);
+    expect(reserve()).toBeUndefined();
+  });
+
+  test('not past the deadline; and that costs no token', () => {
+    const world = new World();
+    const { ticket } = world.arrive();
+    expect(world.gate.reserve(ticket, RETRY, 1100, 1000)).toBe('deadline');
+    expect(world.gate.reserve(ticket, RETRY, 1101, 1000)).toBeUndefined();
+    expect(world.store.upstream('up').budget.left).toBe(0.9);
+  });
+
+  test('not when the gate could not admit it in time after its delay', () => {
+    const world = new World({ upstream: limitedTo(10) });
+    const { ticket } = world.arrive();
+    for (let i = 0; i < 5; i += 1) world.arrive();
+    // Six would be before it: 90 ms and five turns.
+    expect(world.gate.reserve(ticket, RETRY, 590, 0)).toBe('deadline');
+    expect(world.gate.reserve(ticket, RETRY, 591, 0)).toBeUndefined();
+  });
+
+  test('not when it would have to wait longer than anyone is kept', () => {
+    const world = new World({ upstream: { ...limitedTo(10), queue: { maxWait: 300, maxDepth: 100 } } });
+    const { ticket } = world.arrive();
+    for (let i = 0; i < 4; i += 1) world.arrive({ client: `${i}` });
+    expect(world.gate.reserve(ticket, { ...RETRY, delay: 10 }, 60_000, 0)).toBe('deadline'); // 90 + 400 − 10
+    expect(world.gate.reserve(ticket, { ...RETRY, delay: 500 }, 60_000, 0)).toBeUndefined();
+  });
+
+  test('not before the upstream lets its client', () => {
+    const world = new World();
+    const { ticket } = world.arrive();
+    world.store.clients.hold(ticket.slot!, 101, 0);
+    expect(world.gate.reserve(ticket, RETRY, 10_000, 0)).toBe('deadline');
+    expect(world.gate.reserve(ticket, { ...RETRY, delay: 101 }, 10_000, 0)).toBeUndefined();
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import type { LimitState } from '../../src/policy/events.ts';
+import type { Meter } from '../../src/policy/meter.ts';
+import type { Millis } from '../../src/policy/types.ts';
+import { World } from '../support/policy.ts';
+
+/** Tokens of somebody else's: asked for when they are missed, and supplied when they come. */
+class LeaseMeter implements Meter {
+  readonly phase: LimitState = 'restoring';
+  readonly ceiling = 100;
+  readonly blockedUntil = undefined;
+  readonly quotaLeft = undefined;
+  tokens = 0;
+  epoch = 0;
+  asked = 0;
+
+  rate(): number {
+    return 100;
+  }
+
+  delay(): Millis {
+    if (this.tokens > 0) return 0;
+    this.asked += 1;
+    return Number.POSITIVE_INFINITY;
+  }
+
+  expected(): Millis {
+    return this.tokens > 0 ? 0 : 20;
+  }
+
+  take(): boolean {
+    if (this.tokens === 0) throw new Error('took a token that was not there');
+    this.tokens -= 1;
+    return false;
+  }
+
+  supply(tokens: number, epoch: number): void {
+    if (epoch < this.epoch) return;
+    this.epoch = epoch;
+    this.tokens += tokens;
+  }
+
+  accepted(): void {}
+  abandonProbe(): void {}
+  remember(): void {}
+  sent(): void {}
+  rejected(): undefined {}
+  failed(): undefined {}
+  noteQuota(): void {}
+  stop(): void {}
+  advance(): void {}
+}
+
+function leasing(): { world: World; meter: LeaseMeter; supply: (tokens: number, epoch?: number) => void } {
+  const meter = new LeaseMeter();
+  const world = new World({ meters: { '': meter } });
+  const supply = (tokens: number, epoch = 1): void => {
+    world.gate.supply(world.limit, tokens, epoch, world.now);
+    world.rearm();
+  };
+  return { world, meter, supply };
+}
+
+describe('tokens that come later', () => {
+  test('who arrives waits for them, and none is taken before', () => {
+    const { world, meter, supply } = leasing();
+    const standings = ['a', 'b', 'c'].map((client) => world.arrive({ client }));
+    expect(meter.asked).toBeGreaterThan(0);
+    world.runUntil(30);
+    expect(standings.map(({ told }) => told)).toEqual([undefined, undefined, undefined]);
+    supply(2);
+    const admitted = () => standings.filter(({ told }) => told?.kind === 'admitted');
+    expect(admitted().map(({ at }) => at)).toEqual([30, 30]);
+    supply(5);
+    expect(admitted()).toHaveLength(3);
+    expect(meter.tokens).toBe(4);
+  });
+
+  test('those in hand are taken at once', () => {
+    const { world, supply } = leasing();
+    supply(1);
+    expect(world.arrive().told).toEqual({ kind: 'admitted' });
+    expect(world.arrive().told).toBeUndefined();
+  });
+
+  test('while they are awaited there is no wake but for those whose time is up', () => {
+    const { world } = leasing();
+    const standing = world.arrive();
+    expect(world.gate.nextWake()).toBe(1000);
+    world.runUntil(1000);
+    expect(standing.told).toMatchObject({ kind: 'refused', why: 'queue_timeout' });
+    expect(world.gate.nextWake()).toBeUndefined();
+  });
+
+  test('none that comes too late is lost: it is there for the next', () => {
+    const { world, supply, meter } = leasing();
+    const standing = world.arrive();
+    world.runUntil(2000);
+    supply(1);
+    expect(standing.told?.kind).toBe('refused');
+    expect(meter.tokens).toBe(1);
+    expect(world.arrive().told).toEqual({ kind: 'admitted' });
+  });
+
+  test('the epoch is handed on', () => {
+    const { world, supply, meter } = leasing();
+    const standing = world.arrive();
+    supply(1, 7);
+    expect([meter.epoch, standing.told?.kind]).toEqual([7, 'admitted']);
+    supply(1, 6);
+    expect(meter.tokens).toBe(0);
+  });
+});

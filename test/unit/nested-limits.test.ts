@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest';
+import { LocalMeter } from '../../src/policy/meter.ts';
+import type { LimitRef } from '../../src/policy/limit.ts';
+import type { PerSecond } from '../../src/policy/types.ts';
+import type { Standing } from '../support/policy.ts';
+import { failure, response, SHARED, World } from '../support/policy.ts';
+
+const INNER: LimitRef = { upstream: 'up', scope: 'credential', key: 'inner' };
+const SIBLING: LimitRef = { upstream: 'up', scope: 'credential', key: 'sibling' };
+const BOTH = [SHARED, INNER];
+
+function meter(rate: PerSecond): LocalMeter {
+  return new LocalMeter({ initialRate: rate, maxRate: rate, minRate: 0.1, cooldown: 1000 }, () => 0.5);
+}
+
+/** A limit of so many a second that all share, and two nested in it. */
+function nested(outer: PerSecond, inner: PerSecond, sibling: PerSecond = inner): World {
+  const meters = { '': meter(outer), inner: meter(inner), sibling: meter(sibling) };
+  return new World({ meters, random: () => 0.5 });
+}
+
+const limitOf = (world: World, ref: LimitRef) => world.store.find(ref)!;
+const admittedAt = (standings: readonly Standing[]) =>
+  standings.map(({ told, at }) => (told?.kind === 'admitted' ? Math.round(at) : told?.kind));
+
+describe('a request under two limits takes a token of each', () => {
+  test.each([
+    ['the outer', 10, 40],
+    ['the inner', 40, 10],
+  ])('%s is the slower', (_, outer, inner) => {
+    const world = nested(outer, inner);
+    const standings = Array.from({ length: 4 }, () => world.arrive({ refs: BOTH }));
+    world.runUntil(1000);
+    expect(admittedAt(standings)).toEqual([0, 90, 190, 290]);
+  });
+
+  test('or of none: what waits for one leaves the other to those who need it alone', () => {
+    const world = nested(40, 5);
+    world.arrive({ refs: BOTH });
+    const waiting = world.arrive({ refs: BOTH }); // the inner has its next token at 190
+    const others = Array.from({ length: 7 }, () => world.arrive({ client: 'other' }));
+    world.runUntil(1000);
+    expect(waiting.at).toBe(190);
+    // The outer has one every 25 ms; the nested request took that of 190.
+    expect(admittedAt(others)).toEqual([15, 40, 65, 90, 115, 140, 165]);
+  });
+
+  test('both are counted in flight, and both learn from an answer', () => {
+    const world = nested(100, 100);
+    const standing = world.arrive({ refs: BOTH });
+    world.send(standing);
+    expect([SHARED, INNER, SIBLING].map((ref) => limitOf(world, ref).inFlight)).toEqual([1, 1, 0]);
+    world.answer(standing, response(200));
+    expect([SHARED, INNER].map((ref) => limitOf(world, ref).inFlight)).toEqual([0, 0]);
+  });
+
+  test('two that share the outer share its rate', () => {
+    const world = nested(10, 100);
+    const a = Array.from({ length: 5 }, () => world.arrive({ client: 'a', refs: BOTH }));
+    const b = Array.from({ length: 5 }, () => world.arrive({ client: 'b', refs: [SHARED, SIBLING] }));
+    world.runUntil(1000);
+    const times = [...admittedAt(a), ...admittedAt(b)].toSorted((x, y) => Number(x) - Number(y));
+    expect(times).toEqual([0, 90, 190, 290, 390, 490, 590, 690, 790, 890]);
+  });
+});
+
+describe('a 429', () => {
+  test('goes to the innermost limit; to the others it is an answer', () => {
+    const world = nested(100, 100);
+    world.serve(world.arrive({ refs: BOTH }), response(429));
+    expect(limitOf(world, INNER).meter.phase).toBe('backoff');
+    expect(limitOf(world, INNER).meter.rate(0)).toBe(95);
+    expect(limitOf(world, SHARED).meter.phase).toBe('restoring');
+    expect(world.ofType('cut')).toEqual([
+      { type: 'cut', upstream: 'up', scope: 'credential', cause: 'small', from: 100, to: 95 },
+    ]);
+  });
+});
+
+describe('the upstream is down', () => {
+  /** The outer limit and the inner are blocked, and a probe of the sibling is out. */
+  function probing() {
+    const world = nested(100, 100);
+    for (let i = 0; i < 8; i += 1) {
+      world.serve(world.arrive({ refs: BOTH }), failure('connect', false));
+      world.now += 10;
+    }
+    expect(limitOf(world, SHARED).meter.phase).toBe('blocked');
+    world.now += 100;
+    const probe = world.arrive({ client: 'prober', refs: [SHARED, SIBLING] });
+    expect(probe.told).toEqual({ kind: 'admitted' });
+    const waiting = world.arrive({ client: 'a', refs: BOTH });
+    expect(waiting.told).toBeUndefined();
+    return { world, probe, waiting };
+  }
+
+  test('a probe of one limit that is accepted lets those go on who wait at another', () => {
+    const { world, probe, waiting } = probing();
+    world.send(probe);
+    world.now += 30;
+    world.answer(probe, response(200));
+    world.runUntil(world.now + 500); // it comes back to 2.5 a second
+    expect(waiting.told).toEqual({ kind: 'admitted' });
+  });
+
+  test('a probe that is given up is replaced by one who waits at another', () => {
+    const { world, probe, waiting } = probing();
+    world.now += 30;
+    world.gate.cancel(probe.ticket, world.now);
+    expect(waiting.told).toEqual({ kind: 'admitted' });
+  });
+
+  test('who has left the queue is not remembered', () => {
+    const { world, waiting } = probing();
+    expect([...(limitOf(world, SHARED).queuedWithin ?? [])]).toEqual([limitOf(world, INNER)]);
+    world.gate.cancel(waiting.ticket, world.now);
+    expect(limitOf(world, SHARED).queuedWithin?.size).toBe(0);
+  });
+});
