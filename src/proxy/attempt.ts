@@ -14,7 +14,7 @@ export interface AttemptOwner {
   onFailure(reason: ErrorReason, sent: boolean): void;
   /** Bytes of the request went out, or of the response came in. */
   onProgress(): void;
-  /** The forwarded body has ended; `broken` when the upstream cut it short. */
+  /** The forwarded body has been written; `broken` when the upstream cut it short. */
   onEnd(broken: boolean): void;
 }
 
@@ -29,6 +29,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #state: State = 'open';
   #response: ServerResponse | undefined;
+  #bodyBegan = false;
   #drained = 0;
   #drainTimer: NodeJS.Timeout | undefined;
 
@@ -45,6 +46,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
   forward(response: ServerResponse): void {
     this.#state = 'forwarding';
     this.#response = response;
+    // Node keeps a head until the body begins, which may be far off. Mostly it comes in this very turn: then both are one packet.
+    process.nextTick(this.#flushHead);
   }
 
   /** Drains the body to come, so that the connection serves the retry; a long or slow one is cut instead. */
@@ -86,6 +89,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
       return;
     }
     if (this.#state !== 'forwarding' || this.#response === undefined) return;
+    this.#bodyBegan = true;
     this.#owner.onProgress();
     if (!this.#response.write(chunk)) this.#pause(controller, this.#response);
   }
@@ -97,7 +101,6 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (state !== 'forwarding' || response === undefined) return;
     const trailers = decode(controller.rawTrailers);
     if (trailers.length > 0) response.addTrailers(pairs(trailers));
-    response.end();
     this.#owner.onEnd(false);
   }
 
@@ -108,6 +111,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (state === 'open') this.#owner.onFailure(reasonOf(error, sent), sent);
     if (state === 'forwarding') this.#owner.onEnd(true);
   }
+
+  readonly #flushHead = (): void => {
+    if (this.#state === 'forwarding' && !this.#bodyBegan) this.#response?.flushHeaders();
+  };
 
   #pause(controller: Dispatcher.DispatchController, response: ServerResponse): void {
     controller.pause();

@@ -1,6 +1,7 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Millis } from '../policy/types.ts';
 import type { Inbound } from './inbound.ts';
+import { Upload } from './upload.ts';
 
 /** Bodies kept for a replay, of all requests together. */
 export class ReplayMemory {
@@ -73,15 +74,18 @@ export class RequestBody {
   /** What to send: the same bytes at each call while all is kept. */
   payload(): Payload {
     if (this.#state !== 'streaming') return this.#whole;
-    const stream = Readable.from(this.#stream(), { objectMode: false });
-    // undici takes its listener off when the response has ended first; the client may break off after that.
-    stream.on('error', () => undefined);
-    return stream;
+    const { idle, onIdle } = this.#options;
+    return new Upload(this.#source, this.#chunks, idle, onIdle);
   }
 
   /** Whether the client still has to send some of it. */
   get isUnread(): boolean {
     return !this.#source.readableEnded && this.#state !== 'whole';
+  }
+
+  /** Nothing has been decided yet: it is neither whole nor streamed. */
+  get isBeingRead(): boolean {
+    return this.#state === 'reading';
   }
 
   release(): void {
@@ -114,19 +118,6 @@ export class RequestBody {
     this.#state = 'whole';
     this.#options.onRead(true);
   };
-
-  /** Starts only when a connection takes it, so a refused connection leaves it untouched. */
-  async *#stream(): AsyncGenerator<Buffer, void, undefined> {
-    for (let chunk = this.#chunks.shift(); chunk !== undefined; chunk = this.#chunks.shift()) yield chunk;
-    const rest: AsyncIterator<Buffer, undefined> = this.#source.iterator({ destroyOnReturn: false });
-    for (;;) {
-      this.#watch(); // only while the client is waited for: a slow upstream is not its fault
-      const next = await rest.next();
-      clearTimeout(this.#idleTimer);
-      if (next.done === true) return;
-      yield next.value;
-    }
-  }
 
   #watch(): void {
     this.#idleTimer = setTimeout(this.#options.onIdle, this.#options.idle);

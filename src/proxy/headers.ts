@@ -106,6 +106,11 @@ export function responseHeaders(raw: readonly string[], answered: Answered): str
       via = append(via, value);
       continue;
     }
+    if (lower.startsWith('tidegate-')) {
+      // Another of us behind this one: its word that a write may have happened stays, of the rest ours is the last.
+      if (lower === 'tidegate-outcome' && !answered.unknown) out.push(name, value);
+      continue;
+    }
     if (lower === 'x-request-id') hasRequestId = true;
     out.push(name, value);
   }

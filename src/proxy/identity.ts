@@ -82,8 +82,9 @@ function readKey(keys: readonly ClientKey[], request: Inbound, address: string):
   for (const key of keys) {
     switch (key.kind) {
       case 'header': {
-        const value = request.headers[key.name.toLowerCase()];
-        if (value !== undefined && value !== '') return { kind: `header:${key.name.toLowerCase()}`, value: String(value) };
+        const name = key.name.toLowerCase();
+        const value = request.headers[name];
+        if (value !== undefined && value !== '') return { kind: `header:${name}`, value: String(value) };
         break;
       }
       case 'bearer': {

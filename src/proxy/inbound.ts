@@ -39,17 +39,21 @@ export function findFault(request: Inbound): string | undefined {
     if (request.rawHeaders[i]?.toLowerCase() === 'host') hosts += 1;
   }
   if (hosts > 1) return 'more than one Host';
+  if (hosts === 0 && request.httpVersion === '1.1') return 'no Host';
   const { headers } = request;
   // llhttp refuses these already; smuggling is worth refusing twice.
   if (headers['content-length'] !== undefined && headers['transfer-encoding'] !== undefined) {
     return 'Content-Length together with Transfer-Encoding';
   }
+  // Only chunks are undone here: what another coding has wrapped would go on without a label (RFC 9112 §6.1).
+  const coding = headers['transfer-encoding']?.toLowerCase() ?? 'chunked';
+  if (coding !== 'chunked') return 'a transfer coding other than chunked';
   return findTargetFault(request);
 }
 
 function findTargetFault(request: Inbound): string | undefined {
   if (!request.target.startsWith('/')) {
-    if (request.target === '*' && request.verb === 'OPTIONS') return undefined;
+    // `OPTIONS *` asks about this server, not about a resource behind it (RFC 9110 §9.3.7); undici 8 cannot send it on.
     const local = stripOwnOrigin(request.target, request.headers.host);
     if (local === undefined) return 'a target for another host';
     request.target = local;

@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { Drive } from '../drive.ts';
 import type { Effects } from '../drive.ts';
 import { exchange } from '../exchange.ts';
 import type { RequestOutcome } from '../policy/events.ts';
-import type { LimitRef } from '../policy/limit.ts';
+import type { LimitRef } from '../policy/limit-ref.ts';
 import { formatRetryAfter, readHints } from '../policy/hints.ts';
 import { Ticket } from '../policy/ticket.ts';
 import type { ErrorReason, Millis, Verdict } from '../policy/types.ts';
@@ -17,7 +18,7 @@ import type { Route, Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault, problemOf } from './problem.ts';
 import type { ProxyContext } from './context.ts';
-import { writeHead, writeProblem } from './respond.ts';
+import { endAnswer, writeHead, writeProblem } from './respond.ts';
 import { rewriteTarget } from './router.ts';
 
 /** The head of a response that is neither forwarded nor discarded yet. */
@@ -92,6 +93,11 @@ export class Life implements Effects, AttemptOwner {
     return this.#drive;
   }
 
+  /** Its request has been read, or is being sent: what is written to this connection now, its client takes for the answer. */
+  awaitsAnswerOn(socket: Duplex): boolean {
+    return this.#arrived.request.socket === socket && this.#body?.isBeingRead !== true;
+  }
+
   start(): void {
     const { response, route } = this.#arrived;
     this.#context.listen({ type: 'arrived', route: route.name });
@@ -112,6 +118,7 @@ export class Life implements Effects, AttemptOwner {
       onIdle: () => this.#tooSlow(),
     });
     if (request.expectsContinue) response.writeContinue();
+    request.expectsContinue = false;
     this.#body.read();
   }
 
@@ -185,11 +192,12 @@ export class Life implements Effects, AttemptOwner {
   }
 
   onEnd(broken: boolean): void {
+    const { response, request } = this.#arrived;
     clearTimeout(this.#timer);
     this.#drive.ended();
-    if (!broken) return;
+    if (!broken) return endAnswer(response, request);
     this.#cut = true;
-    this.#arrived.response.destroy();
+    response.destroy();
   }
 
   // — what happens to the client —
@@ -265,12 +273,8 @@ export class Life implements Effects, AttemptOwner {
       return;
     }
     this.#attempt?.forward(response);
-    if (isEventStream(response)) {
-      response.flushHeaders();
-      this.#drive.ended();
-    } else {
-      this.#timer = setTimeout(this.#onStreamIdle, route.target.streamIdle);
-    }
+    if (isEventStream(held.headers)) this.#drive.ended();
+    else this.#timer = setTimeout(this.#onStreamIdle, route.target.streamIdle);
   }
 
   #answer(problem: Problem): void {
@@ -284,6 +288,8 @@ export class Life implements Effects, AttemptOwner {
     const close = this.#context.isDraining() || (request.hasBody && !request.readableEnded);
     const { via } = this.#context;
     writeProblem(response, problem, { requestId, via, retryAfter: this.#retryAfter, attempts: this.#attempts, close });
+    if (problem.status === 408) response.end();
+    else endAnswer(response, request);
   }
 
   /** Once, when both the script and the client are through. */
@@ -356,8 +362,10 @@ function priorAttempts({ request, snapshot, peer }: Arrived): number {
   return count !== undefined && snapshot.trusts(peer) ? Math.max(0, Number.parseInt(String(count), 10) - 1 || 0) : 0;
 }
 
-function isEventStream(response: ServerResponse): boolean {
-  return String(response.getHeader('content-type') ?? '').startsWith('text/event-stream');
+/** ServerResponse.getHeader does not know what writeHead was given as a list (Node 24). */
+function isEventStream(headers: readonly string[]): boolean {
+  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-type');
+  return at >= 0 && /^\s*text\/event-stream\s*(?:;|$)/i.test(headers[at + 1] ?? '');
 }
 
 function outcomeOf(verdict: Verdict, status: number): RequestOutcome {

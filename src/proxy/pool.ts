@@ -18,6 +18,9 @@ export interface PoolOptions {
   readonly tls: TlsOptions;
 }
 
+/** undici's own bound of 16 KiB would tell a write as unknown because of its cookies; Envoy's is 60 KiB. */
+const MAX_HEADER_SIZE = 64 * 1024;
+
 /**
  * Connections to one upstream. Time-outs are the exchange's own: undici's would kill quiet streams after 300 s.
  * Certificates are verified here, because @fastify/reply-from 12.6.5 does not by default (CVE-2026-107318).
@@ -30,6 +33,7 @@ export function openPool(options: PoolOptions): Agent {
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
+    maxHeaderSize: MAX_HEADER_SIZE,
     keepAliveTimeout: 4000,
     connect: {
       timeout: options.connectTimeout,

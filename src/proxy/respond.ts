@@ -2,6 +2,8 @@
 import type { ServerResponse } from 'node:http';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Millis } from '../policy/types.ts';
+import type { Inbound } from './inbound.ts';
 import type { Problem } from './problem.ts';
 
 export interface Told {
@@ -10,7 +12,10 @@ export interface Told {
   readonly via: string;
 }
 
-/** Writes an answer of our own. `retryAfter` in whole seconds, as it is told. */
+/** How long a client may go on with its upload when it has its answer. */
+const LINGER: Millis = 3000;
+
+/** Writes an answer of our own; to be ended by `endAnswer`. `retryAfter` in whole seconds, as it is told. */
 export function writeProblem(
   response: ServerResponse,
   problem: Problem,
@@ -35,7 +40,26 @@ export function writeProblem(
   }
   if (told.close) headers.push('Connection', 'close');
   response.writeHead(problem.status, headers);
-  response.end(body);
+  response.write(body);
+}
+
+/**
+ * Ends an answer. Where the client still sends, it is listened to for a while first: to close at once resets the
+ * connection, and one that sends all before it reads would never see its answer (RFC 9112 §9.6).
+ */
+export function endAnswer(response: ServerResponse, request: Inbound): void {
+  if (request.complete || request.expectsContinue) {
+    response.end();
+    return;
+  }
+  const end = (): void => {
+    clearTimeout(timer);
+    response.end();
+  };
+  const timer = setTimeout(end, LINGER);
+  request.once('end', end);
+  request.once('close', end);
+  request.resume();
 }
 
 function bodyOf(problem: Problem, retryAfter: number | undefined): string {
@@ -48,22 +72,36 @@ function bodyOf(problem: Problem, retryAfter: number | undefined): string {
     reason,
     ...(retryAfter === undefined ? {} : { retryAfter }),
     ...(problem.unknown ? { outcome: 'unknown' } : {}),
+    // An extension member (RFC 9457 §3.2) for SDKs that look for an error in the body and never at the status:
+    // stripe 23.1.0 takes any JSON without it for success, and a payment that may not have happened for one that has.
+    error: { type: errorType(status), code: reason, message: detail },
   });
 }
 
+/** In the words that payment APIs share. */
+function errorType(status: number): string {
+  if (status === 429) return 'rate_limit_error';
+  return status < 500 ? 'invalid_request_error' : 'api_error';
+}
+
 /** Writes the head of the upstream's answer. What Node refuses to write is told as false: nothing has gone out then. */
-export function writeHead(
-  response: ServerResponse,
-  status: number,
-  reasonPhrase: string,
-  headers: string[],
-): boolean {
+export function writeHead(response: ServerResponse, status: number, reasonPhrase: string, headers: string[]): boolean {
   try {
     response.writeHead(status, isWritableReason(reasonPhrase) ? reasonPhrase : (STATUS_CODES[status] ?? ''), headers);
     return true;
-  } catch {
-    return false;
+  } catch (error) {
+    if (!isTrailerRefused(error)) return false;
+    return writeHead(response, status, reasonPhrase, withoutTrailer(headers));
   }
+}
+
+/** Node 24 lets no trailers be announced where it will send none: to HEAD, beside a length, to HTTP/1.0. */
+function isTrailerRefused(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_HTTP_TRAILER_INVALID';
+}
+
+function withoutTrailer(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => headers[i - (i % 2)]?.toLowerCase() !== 'trailer');
 }
 
 /** A request that never became one: the parser gave up. No response object exists. */
@@ -81,6 +119,10 @@ export function writeRawProblem(socket: Duplex, problem: Problem): void {
     'Connection: close',
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  // Nobody parses it any more, so nobody else would notice that the client never closes its side.
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), LINGER);
+  socket.once('close', () => clearTimeout(timer));
 }
 
 /** Node throws on anything else in a reason phrase. */

@@ -27,7 +27,7 @@ export class Router {
 
 /** The target as the upstream sees it: the prefix replaced, everything else to the byte. */
 export function rewriteTarget(target: string, route: Route): string {
-  if (route.rewritePrefix === undefined || !target.startsWith('/')) return target;
+  if (route.rewritePrefix === undefined) return target;
   const rest = target.slice(route.path.length);
   const prefix = route.rewritePrefix;
   if (prefix.endsWith('/') && rest.startsWith('/')) return prefix + rest.slice(1);
@@ -37,7 +37,7 @@ export function rewriteTarget(target: string, route: Route): string {
 
 /** `/v1` is a prefix of `/v1` and `/v1/x`, not of `/v10`. */
 function hasPrefix(path: string, prefix: string): boolean {
-  if (!path.startsWith(prefix)) return prefix === '/' && path === '*';
+  if (!path.startsWith(prefix)) return false;
   return prefix.endsWith('/') || path.length === prefix.length || path[prefix.length] === '/';
 }
 

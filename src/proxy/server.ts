@@ -15,7 +15,7 @@ import { Life } from './life.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
-import { writeProblem, writeRawProblem } from './respond.ts';
+import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
 
 export interface FrontDoor {
   /** How long a client may take to send its headers. */
@@ -43,13 +43,14 @@ export class Proxy {
   readonly #lives = new Set<Life>();
   readonly #app: FastifyInstance;
   #requests = 0;
-  #draining = false;
+  /** Set once it goes away: nothing goes on for longer. */
+  #drainBy: Millis | undefined;
 
   constructor(options: ProxyOptions) {
     this.#options = options;
     this.#context = {
       ...options.context,
-      isDraining: () => this.#draining,
+      isDraining: () => this.#drainBy !== undefined,
       forget: (life) => this.#lives.delete(life),
     };
     this.#app = this.#build();
@@ -67,7 +68,7 @@ export class Proxy {
 
   /** Takes no new connections, and ends each one with the response it is at. Requests in flight go on. */
   drain(by: Millis): void {
-    this.#draining = true;
+    this.#drainBy = by;
     for (const life of this.#lives) life.drive.drain(by);
     this.#app.server.close();
     this.#app.server.closeIdleConnections();
@@ -85,7 +86,7 @@ export class Proxy {
       logger: false,
       trustProxy: false, // ours: see address.ts
       serverFactory: (handler) => this.#createServer(handler),
-      clientErrorHandler: (error, socket) => writeRawProblem(socket, problemOfParser(error)),
+      clientErrorHandler: (error, socket) => this.#refuseMalformed(error, socket),
     });
     // Never used: our attempts go through pools of our own. Without one of its own the plug-in opens the global one.
     const unused = new Agent();
@@ -117,7 +118,7 @@ export class Proxy {
         requestTimeout: 0,
         keepAliveTimeout: KEEP_ALIVE,
         connectionsCheckingInterval: CONNECTIONS_CHECK,
-        requireHostHeader: true,
+        requireHostHeader: false, // Node's own 400 says nothing: see inbound.ts
         maxHeaderSize: 32 * 1024,
         noDelay: true,
       },
@@ -161,14 +162,22 @@ export class Proxy {
     const arrived = { request, response, route, snapshot, client, peer, requestId, xRequestId };
     const life = new Life(this.#context, arrived);
     this.#lives.add(life);
+    if (this.#drainBy !== undefined) life.drive.drain(this.#drainBy);
     life.start();
   }
 
   /** An answer to what never became an exchange. */
   #refuse(request: Inbound, response: ServerResponse, problem: Problem): void {
-    const close = this.#draining || (request.hasBody && !request.readableEnded);
+    const close = this.#drainBy !== undefined || (request.hasBody && !request.readableEnded);
     const { via } = this.#context;
     writeProblem(response, problem, { requestId: this.#nextId(), via, retryAfter: undefined, attempts: 0, close });
+    endAnswer(response, request);
+  }
+
+  /** What the parser gave up on. Where an earlier request still waits on this connection, an answer would pass for its own. */
+  #refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+    for (const life of this.#lives) if (life.awaitsAnswerOn(socket)) return void socket.destroy();
+    writeRawProblem(socket, problemOfParser(error));
   }
 
   #nextId(): string {

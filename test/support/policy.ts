@@ -7,11 +7,11 @@ import { Activity } from '../../src/policy/activity.ts';
 import { RetryBudget } from '../../src/policy/budget.ts';
 import type { ClientStore } from '../../src/policy/client.ts';
 import type { Listen, TideEvent } from '../../src/policy/events.ts';
-import type { Store, Upstream } from '../../src/policy/gate.ts';
+import type { Store, Upstream } from '../../src/policy/store.ts';
 import { Gate } from '../../src/policy/gate.ts';
 import { Heap } from '../../src/policy/heap.ts';
 import { formatRetryAfter } from '../../src/policy/hints.ts';
-import type { LimitRef } from '../../src/policy/limit.ts';
+import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import { Limit } from '../../src/policy/limit.ts';
 import type { Meter } from '../../src/policy/meter.ts';
 import type { Admission } from '../../src/policy/ticket.ts';
@@ -195,6 +195,8 @@ export interface WorldOptions {
   readonly seed?: number;
   readonly random?: Random;
   readonly maxTracked?: number;
+  /** Called after everything that happens. */
+  readonly onStep?: (world: World) => void;
 }
 
 interface Due {
@@ -212,15 +214,17 @@ export class World {
   readonly gate: Gate;
   readonly random: Random;
   respond: Respond;
+  readonly #onStep: ((world: World) => void) | undefined;
   readonly #agenda = new Heap<Due>((a, b) => (a.at === b.at ? a.number < b.number : a.at < b.at));
   #number = 0;
   #wake: Due | undefined;
 
-  constructor({ meters, upstream, respond, seed = 1, random, maxTracked = 1000 }: WorldOptions = {}) {
+  constructor({ meters, upstream, respond, seed = 1, random, maxTracked = 1000, onStep }: WorldOptions = {}) {
     const upstreams = [upstreamSettings(upstream)];
     const listen = (event: TideEvent): void => {
       this.events.push(event);
     };
+    this.#onStep = onStep;
     this.random = random ?? seededRandom(seed);
     this.respond = respond ?? (() => ({ outcome: response(200), after: 10 }));
     this.store =
@@ -245,6 +249,7 @@ export class World {
       if (standing > 100_000) throw new Error(`time stands still at ${this.now} ms`);
       this.now = due.at;
       due.run();
+      this.#onStep?.(this);
     }
     this.now = end;
   }

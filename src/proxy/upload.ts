@@ -1,0 +1,77 @@
+import { Readable } from 'node:stream';
+import type { Millis } from '../policy/types.ts';
+import type { Inbound } from './inbound.ts';
+
+/**
+ * A body too long to be kept, read from its client as fast as the upstream takes it. It begins when it is first read:
+ * an attempt that gets no connection leaves the source untouched.
+ */
+export class Upload extends Readable {
+  readonly #source: Inbound;
+  /** What had been read before it was known to be too long; taken from as it goes. */
+  readonly #begun: Buffer[];
+  readonly #idle: Millis;
+  readonly #onIdle: () => void;
+  #isAttached = false;
+  #idleTimer: NodeJS.Timeout | undefined;
+
+  constructor(source: Inbound, begun: Buffer[], idle: Millis, onIdle: () => void) {
+    super();
+    this.#source = source;
+    this.#begun = begun;
+    this.#idle = idle;
+    this.#onIdle = onIdle;
+    // undici 8 takes its listener off when the response has ended first; the client may break off after that.
+    this.on('error', () => undefined);
+  }
+
+  override _read(): void {
+    for (let chunk = this.#begun.shift(); chunk !== undefined; chunk = this.#begun.shift()) {
+      if (!this.push(chunk)) return;
+    }
+    if (!this.#isAttached) this.#attach();
+    this.#watch();
+    this.#source.resume();
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#unwatch();
+    // Not paused: if the upstream has answered already, the rest is being let go (`endAnswer`).
+    this.#source.off('data', this.#onData);
+    this.#source.off('end', this.#onEnd);
+    this.#source.off('close', this.#onClose);
+    done(error);
+  }
+
+  #attach(): void {
+    this.#isAttached = true;
+    this.#source.on('data', this.#onData);
+    this.#source.on('end', this.#onEnd);
+    this.#source.on('close', this.#onClose);
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.push(chunk)) return this.#watch();
+    this.#unwatch(); // a slow upstream is not the client's fault
+    this.#source.pause();
+  };
+
+  readonly #onEnd = (): void => {
+    this.#unwatch();
+    this.push(null);
+  };
+
+  readonly #onClose = (): void => {
+    if (!this.#source.readableEnded) this.destroy(new Error('the client broke off'));
+  };
+
+  #watch(): void {
+    if (this.#idleTimer === undefined) this.#idleTimer = setTimeout(this.#onIdle, this.#idle);
+    else this.#idleTimer.refresh();
+  }
+
+  #unwatch(): void {
+    clearTimeout(this.#idleTimer);
+    this.#idleTimer = undefined;
+  }
+}

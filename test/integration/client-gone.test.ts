@@ -1,0 +1,226 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { listen, startHttpUpstream } from '../support/http-upstream.ts';
+import { pause } from '../support/pause.ts';
+import { openRaw } from '../support/raw.ts';
+import { begin, send, sendAndLeave } from '../support/send.ts';
+import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+
+const gone = (method: string) =>
+  `tidegate_requests_total{route="/",method="${method}",code="other",outcome="client_gone"}`;
+const inFlight = 'tidegate_requests_in_flight{route="/"}';
+
+/** Holds every request, and notes when its connection was closed. */
+async function startHolding() {
+  const closedAt: number[] = [];
+  let held = 0;
+  const upstream = await listen((request, response) => {
+    held += 1;
+    request.resume();
+    request.on('error', () => undefined);
+    response.on('close', () => closedAt.push(performance.now()));
+  });
+  return { ...upstream, closedAt, held: () => held };
+}
+
+describe('when the client goes away', () => {
+  test('the attempt is cancelled within 100 ms', async () => {
+    const upstream = await startHolding();
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const leftAt = await sendAndLeave(gate.url, '/', {}, 200);
+    await eventually(
+      () => upstream.closedAt,
+      ({ length }) => length === 1,
+    );
+    expect(upstream.closedAt[0]! - leftAt).toBeLessThan(100);
+    await eventually(
+      () => gate.metric(gone('GET')),
+      (count) => count === 1,
+    );
+    expect(await gate.metric(inFlight)).toBe(0);
+    expect(await gate.metric('tidegate_upstream_attempts_total{upstream="api",attempt="1",code="aborted"}')).toBe(1);
+    expect(gate.requests()).toMatchObject([{ status: 0, outcome: 'client_gone', reason: 'client_gone', attempts: 1 }]);
+    expect(gate.view().limits[0]?.inFlight).toBe(0);
+  });
+
+  test('it may also be by half: a closed sending side is a client that went away', async () => {
+    const upstream = await startHolding();
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await eventually(upstream.held, (held) => held === 1);
+    client.socket.end();
+    await eventually(
+      () => gate.metric(gone('GET')),
+      (count) => count === 1,
+    );
+    expect(upstream.closedAt).toHaveLength(1);
+  });
+
+  test('its place in the queue is given up, and it is never sent', async () => {
+    const upstream = await startHttpUpstream((_n, response) => response.end());
+    const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 1/s}, queue: {maxWait: 10s}}}
+`);
+    await send(gate.url, '/first');
+    const leftAt = sendAndLeave(gate.url, '/left', {}, 100);
+    await eventually(
+      () => gate.view().limits[0]?.queued,
+      (queued) => queued === 1,
+    );
+    await leftAt;
+    await eventually(
+      () => gate.view().limits[0]?.queued,
+      (queued) => queued === 0,
+    );
+    // The place goes to the next: it need not wait for two turns.
+    const next = await send(gate.url, '/next');
+    expect(next.took).toBeLessThan(1500);
+    expect(upstream.hits.map(({ target }) => target)).toEqual(['/first', '/next']);
+    await eventually(
+      () => gate.metric(gone('GET')),
+      (count) => count === 1,
+    );
+  });
+
+  test('a retry that sleeps is not sent', async () => {
+    const upstream = await startHttpUpstream((_n, response) => response.writeHead(503).end());
+    const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, baseInterval: 400ms}}}}
+`);
+    await sendAndLeave(gate.url, '/', {}, 100);
+    await eventually(
+      () => gate.metric(gone('GET')),
+      (count) => count === 1,
+    );
+    expect(await gate.metric(inFlight)).toBe(0);
+    await pause(500);
+    expect(upstream.hits).toHaveLength(1);
+    expect(await gate.metric('tidegate_retry_budget_available_ratio{upstream="api"}')).toBe(1);
+  });
+
+  test('in the middle of an upload, the upstream is let go and not blamed', async () => {
+    const upstream = await startHolding();
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const outgoing = begin(gate.url, '/', { method: 'POST', chunked: true });
+    outgoing.on('error', () => undefined);
+    outgoing.write(Buffer.alloc(200_000));
+    await eventually(upstream.held, (held) => held === 1);
+    outgoing.destroy();
+    await eventually(
+      () => upstream.closedAt,
+      ({ length }) => length === 1,
+    );
+    await eventually(
+      () => gate.metric(gone('POST')),
+      (count) => count === 1,
+    );
+    expect(await gate.metric('tidegate_upstream_attempts_total{upstream="api",attempt="1",code="aborted"}')).toBe(1);
+  });
+
+  test('before its body has come, the upstream never hears of it', async () => {
+    const upstream = await startHolding();
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const outgoing = begin(gate.url, '/', { method: 'POST', headers: ['Content-Length', '100'] });
+    outgoing.on('error', () => undefined);
+    outgoing.write('only a part');
+    await eventually(
+      () => gate.metric(inFlight),
+      (count) => count === 1,
+    );
+    outgoing.destroy();
+    await eventually(
+      () => gate.metric(gone('POST')),
+      (count) => count === 1,
+    );
+    expect(await gate.metric('tidegate_replay_buffer_bytes')).toBe(0);
+    expect(upstream.connections()).toBe(0);
+  });
+
+  test('in the middle of an answer, the upstream is let go', async () => {
+    let closed = false;
+    const upstream = await listen((_request, response) => {
+      response.writeHead(200).write('some');
+      response.on('close', () => (closed = true));
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const outgoing = begin(gate.url, '/', {});
+    outgoing.on('error', () => undefined);
+    const answered = once(outgoing, 'response');
+    outgoing.end();
+    const [incoming] = (await answered) as [IncomingMessage];
+    incoming.on('error', () => undefined);
+    await once(incoming, 'data');
+    outgoing.destroy();
+    await eventually(() => closed, Boolean);
+    const [line] = await eventually(gate.requests, ({ length }) => length === 1);
+    expect(line).toMatchObject({ status: 200, outcome: 'forwarded', cut: true });
+    expect(gate.view().limits[0]?.inFlight).toBe(0);
+  });
+
+  test('a request pipelined behind another is let go too', async () => {
+    const upstream = await startHolding();
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n');
+    await eventually(upstream.held, (held) => held === 2);
+    client.socket.destroy();
+    await eventually(
+      () => upstream.closedAt,
+      ({ length }) => length === 2,
+    );
+    await eventually(
+      () => gate.metric(gone('GET')),
+      (count) => count === 2,
+    );
+    expect(await gate.metric(inFlight)).toBe(0);
+  });
+
+  test('ten clients that go away do not make the upstream look broken', async () => {
+    const upstream = await startHolding();
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    await Promise.all(Array.from({ length: 10 }, () => sendAndLeave(gate.url, '/', {}, 100)));
+    await eventually(
+      () => gate.metric(gone('GET')),
+      (count) => count === 10,
+    );
+    expect(gate.view().limits[0]?.state).toBe('open');
+  });
+});
+
+describe('a write with a key whose client goes away', () => {
+  const script = ['X-Practice-Id', 'w', 'X-Practice-Script', '503; delay=200, 200; delay=200', 'Idempotency-Key', 'w'];
+  const yaml = (url: string, onClientGone: string) =>
+    `upstreams: {api: {url: "${url}", retry: {onClientGone: ${onClientGone}, backOff: {strategy: fixed, baseInterval: 10ms}}}}`;
+
+  test('is finished where the config says so, retries and all', async () => {
+    const upstream = await startUpstream();
+    const gate = await startTidegate(yaml(upstream.url, 'finish'));
+    await sendAndLeave(gate.url, '/charges', { method: 'POST', headers: script, body: 'amount=5' }, 100);
+    const [line] = await eventually(gate.requests, ({ length }) => length === 1);
+    expect(line).toMatchObject({ attempts: 2 });
+    expect(upstream.ledger.charges).toBe(1);
+    expect(await gate.metric(inFlight)).toBe(0);
+    expect(await gate.metric('tidegate_replay_buffer_bytes')).toBe(0);
+    expect(gate.view().limits[0]?.inFlight).toBe(0);
+    const again = await send(gate.url, '/charges', {
+      method: 'POST',
+      headers: ['Idempotency-Key', 'w'],
+      body: 'amount=5',
+    });
+    expect(again.header('idempotent-replayed')).toBe('true');
+  });
+
+  test('is cancelled by default', async () => {
+    const upstream = await startUpstream();
+    const gate = await startTidegate(yaml(upstream.url, 'cancel'));
+    await sendAndLeave(gate.url, '/charges', { method: 'POST', headers: script, body: 'amount=5' }, 100);
+    await eventually(
+      () => gate.metric(gone('POST')),
+      (count) => count === 1,
+    );
+    await pause(400);
+    expect(upstream.attempts('w')).toBe(1);
+  });
+});

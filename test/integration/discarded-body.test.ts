@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { startHttpUpstream } from '../support/http-upstream.ts';
+import { startRawUpstream } from '../support/raw.ts';
+import { send } from '../support/send.ts';
+import { startTidegate } from '../support/tidegate.ts';
+
+const retry = 'connections: 1, retry: {backOff: {strategy: fixed, baseInterval: 5ms}}';
+
+test.each([
+  ['of 300 kB', 300_000],
+  ['of 1 kB', 1000],
+  ['without a body', 0],
+])('an answer %s that is not passed on leaves the only connection to others', async (_, length) => {
+  const upstream = await startHttpUpstream((n, response) => {
+    if (n % 2 === 1) response.writeHead(503).end(Buffer.alloc(length, 'x'));
+    else response.writeHead(200).end('fine');
+  });
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${retry}}}`);
+  for (let i = 1; i <= 3; i += 1) {
+    const answer = await send(gate.url, '/');
+    expect(answer.status).toBe(200);
+    expect(answer.body.toString()).toBe('fine');
+    expect(upstream.hits).toHaveLength(2 * i);
+  }
+});
+
+test('a short answer that is not passed on is read to its end, and its connection serves the retry', async () => {
+  const upstream = await startHttpUpstream((n, response) => response.writeHead(n === 1 ? 503 : 200).end('short'));
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${retry}}}`);
+  expect((await send(gate.url, '/')).status).toBe(200);
+  expect(upstream.connections()).toBe(1);
+});
+
+test('an answer that is not passed on and never ends is cut, and the retry goes on', async () => {
+  const upstream = await startRawUpstream((socket, _head, connection) => {
+    if (connection > 1) return void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine');
+    socket.write('HTTP/1.1 503 Service Unavailable\r\nContent-Length: 100000\r\n\r\nand then nothing');
+  });
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${retry}}}`);
+  const answer = await send(gate.url, '/');
+  expect(answer.body.toString()).toBe('fine');
+  expect(upstream.connections[0]?.socket.destroyed).toBe(true);
+});

@@ -1,0 +1,188 @@
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { listen, startHttpUpstream } from '../support/http-upstream.ts';
+import { pause } from '../support/pause.ts';
+import { openRaw } from '../support/raw.ts';
+import { keepAlive, send } from '../support/send.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+const inFlight = 'tidegate_requests_in_flight{route="/"}';
+
+test('what is in flight is finished, and its connection closed', async () => {
+  const upstream = await startHttpUpstream((_n, response) => {
+    setTimeout(() => response.end('finished'), 400);
+  });
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  const agent = keepAlive();
+  const inHand = send(gate.url, '/', { agent });
+  await eventually(
+    () => upstream.hits,
+    ({ length }) => length === 1,
+  );
+  const drained = gate.drain();
+  await pause(50);
+  await expect(send(gate.url, '/late')).rejects.toThrow(/ECONNREFUSED/);
+  const answer = await inHand;
+  expect(answer.body.toString()).toBe('finished');
+  expect(answer.header('connection')).toBe('close');
+  await drained;
+  expect(upstream.hits).toHaveLength(1);
+});
+
+test('it serves on while balancers notice that it is not ready', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const gate = await startTidegate(`drain: {delay: 400ms, timeout: 1s}\nupstreams: {api: {url: "${upstream.url}"}}`);
+  const ready = async () => (await fetch(`${gate.adminUrl}/readyz`)).status;
+  const live = async () => (await fetch(`${gate.adminUrl}/livez`)).status;
+  expect(await ready()).toBe(200);
+  const drained = gate.drain();
+  expect(await ready()).toBe(503);
+  expect(await live()).toBe(200);
+  expect((await send(gate.url, '/')).status).toBe(200);
+  await drained;
+  await expect(fetch(`${gate.adminUrl}/readyz`)).rejects.toThrow();
+});
+
+test('what does not end in time is cut', async () => {
+  const upstream = await listen(() => undefined);
+  const gate = await startTidegate(`drain: {delay: 0, timeout: 300ms}\nupstreams: {api: {url: "${upstream.url}"}}`);
+  const hanging = send(gate.url, '/').then(
+    () => 'answered',
+    () => 'cut',
+  );
+  await eventually(
+    () => gate.metric(inFlight),
+    (count) => count === 1,
+  );
+  const since = performance.now();
+  await gate.drain();
+  expect(performance.now() - since).toBeLessThan(1500);
+  expect(await hanging).toBe('cut');
+  expect(gate.log()).toContainEqual(expect.objectContaining({ level: 'warn', cut: 1 }));
+});
+
+test('a wait for a retry that would outlast it ends at once; none is begun', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.writeHead(503).end('in hand'));
+  const gate = await startTidegate(`
+drain: {delay: 0, timeout: 1s}
+upstreams: {api: {url: "${upstream.url}", timeout: 60s, retry: {backOff: {strategy: fixed, baseInterval: 5s}}}}
+`);
+  const asleep = send(gate.url, '/asleep');
+  const slow = await openRaw(gate.url);
+  slow.write('PUT /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbo');
+  await eventually(
+    () => upstream.hits,
+    ({ length }) => length === 1,
+  );
+  await eventually(
+    () => gate.metric(inFlight),
+    (count) => count === 2,
+  );
+  await eventually(
+    () => gate.metric('tidegate_retries_total{upstream="api",reason="status_5xx"}'),
+    (count) => count === 1,
+  );
+  const drained = gate.drain();
+  const told = await asleep;
+  expect(told.status).toBe(503);
+  expect(told.json()).toMatchObject({ reason: 'draining' });
+  expect(told.header('retry-after')).toBe('1');
+  expect(told.header('connection')).toBe('close');
+  slow.write('dy');
+  const answer = await slow.ended();
+  expect(answer).toMatch(/^HTTP\/1\.1 503 /);
+  expect(answer).toContain('in hand');
+  await drained;
+  expect(upstream.hits).toHaveLength(2);
+});
+
+test('a retry that fits is made', async () => {
+  const upstream = await startHttpUpstream((n, response) => response.writeHead(n === 1 ? 503 : 200).end());
+  const gate = await startTidegate(`
+drain: {delay: 0, timeout: 5s}
+upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, baseInterval: 300ms}}}}
+`);
+  const asleep = send(gate.url, '/');
+  await eventually(
+    () => upstream.hits,
+    ({ length }) => length === 1,
+  );
+  const drained = gate.drain();
+  expect((await asleep).status).toBe(200);
+  await drained;
+});
+
+test('a request that was coming in when it began is served, and waits for no retry either', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.writeHead(503).end('in hand'));
+  const gate = await startTidegate(`
+drain: {delay: 0, timeout: 3s}
+upstreams: {api: {url: "${upstream.url}", timeout: 60s, retry: {backOff: {strategy: fixed, baseInterval: 10s}}}}
+`);
+  const other = await openRaw(gate.url);
+  other.write('PUT /other HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbo');
+  const client = await openRaw(gate.url);
+  client.write('GET / HTTP/1.1\r\nHost: x\r\n');
+  await eventually(
+    () => gate.metric(inFlight),
+    (count) => count === 1,
+  );
+  await pause(50);
+  const since = performance.now();
+  const drained = gate.drain();
+  await pause(50);
+  client.write('\r\n');
+  const answer = await client.ended();
+  expect(answer).toMatch(/^HTTP\/1\.1 503 /);
+  expect(answer).toContain('in hand');
+  expect(answer).toContain('Connection: close');
+  other.write('dy');
+  await drained;
+  expect(performance.now() - since).toBeLessThan(1500);
+});
+
+test('two thousand idle connections do not hang it', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const gate = await startTidegate(`drain: {delay: 0, timeout: 10s}\nupstreams: {api: {url: "${upstream.url}"}}`);
+  const { hostname, port } = new URL(gate.url);
+  const sockets: Socket[] = [];
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  for (let batch = 0; batch < 20; batch += 1) {
+    await Promise.all(
+      Array.from({ length: 100 }, async (_, i) => {
+        const socket = connect({ host: hostname, port: Number(port) });
+        sockets.push(socket);
+        socket.on('error', () => undefined);
+        await once(socket, 'connect');
+        // Some have been used, some never.
+        if (i % 2 === 0) return;
+        socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+        await once(socket, 'data');
+      }),
+    );
+  }
+  const since = performance.now();
+  await gate.drain();
+  expect(performance.now() - since).toBeLessThan(3000);
+  await eventually(
+    () => sockets.filter((socket) => !socket.closed).length,
+    (open) => open === 0,
+  );
+});
+
+test('closing ends at once, whatever goes on', async () => {
+  const upstream = await listen(() => undefined);
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  const hanging = send(gate.url, '/').catch(() => 'cut');
+  await eventually(
+    () => gate.metric(inFlight),
+    (count) => count === 1,
+  );
+  const since = performance.now();
+  await gate.close();
+  expect(performance.now() - since).toBeLessThan(1000);
+  expect(await hanging).toBe('cut');
+});

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import { startHttpUpstream } from '../support/http-upstream.ts';
+import { pause } from '../support/pause.ts';
+import { openRaw } from '../support/raw.ts';
+import { headerOf, send } from '../support/send.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+const head = (length: number, ...more: string[]) =>
+  ['POST /up HTTP/1.1', 'Host: x', 'Expect: 100-continue', `Content-Length: ${length}`, ...more, '', ''].join('\r\n');
+
+test('a request that is admitted is told to go on, and its body arrives', async () => {
+  const upstream = await startHttpUpstream((_n, response, hit) => response.end(`got ${hit.body.length}`));
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  for (const length of [5, 100_000]) {
+    const client = await openRaw(gate.url);
+    client.write(head(length));
+    expect(await client.until('\r\n\r\n')).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+    client.write(Buffer.alloc(length, 'x'));
+    expect(await client.until('got ')).toContain('HTTP/1.1 200 OK');
+    expect(upstream.hits.at(-1)?.body).toHaveLength(length);
+    expect(headerOf(upstream.hits.at(-1)!.headers, 'expect')).toBeUndefined();
+  }
+});
+
+test('a request that is refused is not told to go on, and costs no upload', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.writeHead(429, ['Retry-After', '30']).end());
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  await send(gate.url, '/');
+  const client = await openRaw(gate.url);
+  client.write(head(5));
+  const answer = await client.ended();
+  expect(answer).toMatch(/^HTTP\/1\.1 429 /);
+  expect(answer).not.toContain('100 Continue');
+  expect(answer).toMatch(/\r\nConnection: close\r\n/i);
+  expect(answer).toMatch(/\r\nRetry-After: (?:29|30)\r\n/);
+  expect(upstream.hits).toHaveLength(1);
+});
+
+test('a request that has to wait for its turn is told to go on when that comes', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 2/s}}}`);
+  await send(gate.url, '/');
+  const client = await openRaw(gate.url);
+  client.write(head(2));
+  await eventually(
+    () => gate.view().limits[0]?.queued,
+    (queued) => queued === 1,
+  );
+  expect(client.received()).toBe('');
+  await client.until('100 Continue');
+  client.write('ok');
+  await client.until('HTTP/1.1 200 OK');
+});
+
+test('its body is kept for a retry, and the deadline waits for it', async () => {
+  const upstream = await startHttpUpstream((n, response) => response.writeHead(n === 1 ? 503 : 200).end());
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", timeout: 300ms, retry: {backOff: {strategy: fixed, baseInterval: 1ms}}}}
+`);
+  const client = await openRaw(gate.url);
+  client.write(head(4, 'Idempotency-Key: k'));
+  await client.until('100 Continue');
+  await pause(400); // longer than the deadline, which pauses while the client uploads
+  client.write('body');
+  await client.until('HTTP/1.1 200 OK');
+  expect(upstream.hits.map(({ body }) => body.toString())).toEqual(['body', 'body']);
+});
+
+test('a client that does not wait for the word is served all the same', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  const client = await openRaw(gate.url);
+  client.write(`${head(4)}body`);
+  await client.until('HTTP/1.1 200 OK');
+  expect(upstream.hits[0]?.body.toString()).toBe('body');
+});
+
+test('any other expectation is answered with 417', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  const answer = await send(gate.url, '/', { headers: ['Expect', 'a-miracle'] });
+  expect(answer.status).toBe(417);
+  expect(answer.json()).toMatchObject({ status: 417, reason: 'expect' });
+  expect(upstream.hits).toHaveLength(0);
+});

@@ -1,0 +1,66 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { pause } from '../support/pause.ts';
+import type { Received } from '../support/send.ts';
+import { keepAlive, send } from '../support/send.ts';
+import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+
+const clients = (state: string) => `tidegate_clients_by_state{state="${state}"}`;
+const transition = (from: string, to: string) => `tidegate_client_transitions_total{from="${from}",to="${to}"}`;
+
+test('a client that floods is cut, cools down and is restored step by step; nine others notice nothing', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`
+upstreams:
+  api:
+    url: "${upstream.url}"
+    rateLimit: {initialRate: 50/s, maxRate: 50/s}
+clients: {key: ["header:x-api-key"]}
+`);
+  const agent = keepAlive();
+  const ask = (key: string) => send(gate.url, '/', { headers: ['X-Api-Key', key], agent });
+
+  // Nine ask for three a second each; the tenth for three hundred, whatever it is told.
+  const floods: Promise<Received>[] = [];
+  const flooding = setInterval(() => {
+    for (let i = 0; i < 6; i += 1) floods.push(ask('flood'));
+  }, 20);
+  onTestFinished(() => clearInterval(flooding));
+  const calm = async (key: string): Promise<Received[]> => {
+    const seen: Received[] = [];
+    for (let i = 0; i < 7; i += 1) {
+      const [answer] = await Promise.all([ask(key), pause(330)]);
+      seen.push(answer);
+    }
+    return seen;
+  };
+  const others = await Promise.all(Array.from({ length: 9 }, (_, i) => calm(`calm-${i}`)));
+  expect(await gate.metric('tidegate_client_cuts_total')).toBeGreaterThan(0);
+  expect(await gate.metric(transition('normal', 'backoff'))).toBe(1);
+  expect(await gate.metric('tidegate_client_allowance_ratio{stat="min"}')).toBeLessThan(0.5);
+  clearInterval(flooding);
+  const refused = (await Promise.all(floods)).filter(({ status }) => status === 429);
+  expect(refused.length).toBeGreaterThan(floods.length / 2);
+
+  const answers = others.flat();
+  const served = answers.filter(({ status }) => status === 200);
+  expect(served.length / answers.length).toBeGreaterThanOrEqual(0.98);
+  const slow = served.map(({ took }) => took).toSorted((a, b) => b - a)[Math.floor(served.length / 10)] ?? 0;
+  expect(slow).toBeLessThan(500);
+
+  // Cooldown: held where it is. Then it grows, step by step.
+  await eventually(
+    () => gate.metric(clients('restoring')),
+    (count) => count === 1,
+  );
+  const allowance = () => gate.metric('tidegate_client_allowance_ratio{stat="min"}');
+  const first = await allowance();
+  expect(first).toBeLessThan(0.6);
+  await pause(600);
+  const second = await allowance();
+  expect(second).toBeGreaterThan(first);
+  await pause(600);
+  expect(await allowance()).toBeGreaterThan(second);
+  expect(await gate.metric(transition('cooldown', 'restoring'))).toBeGreaterThanOrEqual(1);
+  expect(await gate.metric(clients('normal'))).toBe(9);
+  expect((await ask('flood')).status).toBe(200);
+});

@@ -1,0 +1,102 @@
+import { METHODS } from 'node:http';
+import { expect, test } from 'vitest';
+import { startHttpUpstream } from '../support/http-upstream.ts';
+import { openRaw, sendRaw } from '../support/raw.ts';
+import { send } from '../support/send.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+async function start() {
+  const upstream = await startHttpUpstream((_n, response) => response.end('fine'));
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  return { upstream, gate };
+}
+
+test('every method that HTTP knows passes, but CONNECT', async () => {
+  const { upstream, gate } = await start();
+  for (const method of METHODS.filter((each) => each !== 'CONNECT')) {
+    const answer = await sendRaw(gate.url, `${method} /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect(answer, method).toMatch(/^HTTP\/1\.1 200 /);
+    expect(upstream.hits.at(-1)).toMatchObject({ method, target: '/x' });
+    expect(answer.endsWith('fine')).toBe(method !== 'HEAD');
+  }
+  const unusual = 'tidegate_requests_total{route="/",method="other",code="200",outcome="forwarded"}';
+  expect(await gate.metric(unusual)).toBeGreaterThan(20);
+});
+
+test('a target passes to the byte: encoding, case, order and emptiness', async () => {
+  const { upstream, gate } = await start();
+  for (const target of [
+    '/',
+    '/a%2Fb/%7Euser/%7euser/~user',
+    '/CaSe/%e2%82%AC/%E2%82%ac',
+    '/a;p=1/b,c/d:e@f/!$&()*+=',
+    '/q?',
+    '/q?b=2&a=1&b=&=&&c',
+    '/q?x=%20+%2B&y=a/b?c&z=%00',
+    `/q?brackets[]=1&braces={}&pipe=|&quote='"&caret=^&tick=\``,
+    '//'.slice(1) + 'a//b///',
+    `/${'long'.repeat(2000)}`,
+  ]) {
+    const answer = await sendRaw(gate.url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect(answer, target).toMatch(/^HTTP\/1\.1 200 /);
+    expect(upstream.hits.at(-1)?.target).toBe(target);
+  }
+});
+
+test('OPTIONS * asks about a server, which is not to be had through another: refused, and nothing is blamed', async () => {
+  const { upstream, gate } = await start();
+  for (let i = 0; i < 4; i += 1) {
+    const answer = await sendRaw(gate.url, 'OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+  }
+  expect(upstream.connections()).toBe(0);
+  expect(gate.view().limits[0]?.state).toBe('open');
+});
+
+test('what the upstream cannot be sent is refused as the client’s fault, at once', async () => {
+  const { upstream, gate } = await start();
+  // Node's parser lets such bytes into a target; whatever becomes of them, the upstream must not look broken.
+  const answer = await sendRaw(gate.url, 'GET /caf\xe9\x80 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  expect(answer).toMatch(/^HTTP\/1\.1 (?:200|400) /);
+  expect(await gate.metric('tidegate_retries_total{upstream="api",reason="connect"}')).toBe(0);
+  for (const { target } of upstream.hits) expect(target).toBe('/caf\xe9\x80');
+});
+
+test('HTTP/1.0 and HTTP/1.1 clients keep their connections as they asked', async () => {
+  const { upstream, gate } = await start();
+  const ask = (version: string, connection: string) =>
+    `GET / HTTP/${version}\r\nHost: x\r\n${connection === '' ? '' : `Connection: ${connection}\r\n`}\r\n`;
+  expect(await sendRaw(gate.url, ask('1.0', ''))).toMatch(/fine$/);
+  expect(await sendRaw(gate.url, ask('1.1', 'close'))).toMatch(/fine/);
+  const kept = await openRaw(gate.url);
+  for (let i = 1; i <= 3; i += 1) {
+    kept.write(ask('1.1', ''));
+    await eventually(
+      () => kept.received().split('HTTP/1.1 200 OK').length,
+      (parts) => parts === i + 1,
+    );
+  }
+  expect(kept.socket.readableEnded).toBe(false);
+  expect(upstream.hits).toHaveLength(5);
+  expect(upstream.connections()).toBe(1);
+});
+
+test('an upgrade is not made: the request passes as what it is otherwise', async () => {
+  const { upstream, gate } = await start();
+  const answer = await send(gate.url, '/chat', {
+    headers: ['Connection', 'Upgrade', 'Upgrade', 'websocket', 'Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='],
+  });
+  expect(answer.status).toBe(200);
+  expect(upstream.hits[0]).toMatchObject({ method: 'GET', target: '/chat' });
+});
+
+test('requests pipelined on one connection are answered in their order', async () => {
+  const upstream = await startHttpUpstream((_n, response, { target }) => {
+    setTimeout(() => response.end(`<${target}>`), target === '/1' ? 100 : 0);
+  });
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  const client = await openRaw(gate.url);
+  client.write([1, 2, 3].map((n) => `GET /${n} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
+  const received = await client.until('</3>');
+  expect([...received.matchAll(/<\/\d>/g)].map(([each]) => each)).toEqual(['</1>', '</2>', '</3>']);
+});

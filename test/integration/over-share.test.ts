@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest';
+import { startHttpUpstream } from '../support/http-upstream.ts';
+import { pause } from '../support/pause.ts';
+import { openRaw } from '../support/raw.ts';
+import type { Received } from '../support/send.ts';
+import { send } from '../support/send.ts';
+import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+
+const decisions = (decision: string) => `tidegate_ratelimit_decisions_total{upstream="api",decision="${decision}"}`;
+
+async function start(rateLimit: string, queue: string, more = '') {
+  const upstream = await startHttpUpstream((_n, response) => response.end('served'));
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", rateLimit: {${rateLimit}}, queue: {${queue}}}}
+clients: {key: ["header:x-api-key"], ${more}}
+`);
+  const ask = (key: string, headers: string[] = []) => send(gate.url, '/', { headers: ['X-Api-Key', key, ...headers] });
+  return { upstream, gate, ask };
+}
+
+describe('a client that asks for more than its share', () => {
+  test('is told when to come back, in every form there is, and is served when it does', async () => {
+    const { upstream, gate, ask } = await start('initialRate: 2/s', 'maxWait: 0');
+    expect((await ask('a')).status).toBe(200);
+    const refused = await ask('a');
+    expect(refused.status).toBe(429);
+    expect(refused.header('content-type')).toBe('application/problem+json');
+    expect(refused.header('retry-after')).toBe('1');
+    expect(refused.header('proxy-status')).toBe('tidegate; error=http_request_denied; details="over_share"');
+    expect(refused.header('ratelimit')).toBe('"tidegate";r=0;t=1');
+    expect(refused.header('cache-control')).toBe('no-store');
+    expect(refused.header('tidegate-attempts')).toBe('0');
+    const { type, title, detail, ...rest } = refused.json();
+    expect(rest).toMatchObject({ status: 429, reason: 'over_share', retryAfter: 1 });
+    expect(type).toMatch(/over-share$/);
+    expect(`${String(title)}: ${String(detail)}`).toMatch(/^Too many requests: .*share/);
+    expect(upstream.hits).toHaveLength(1);
+    expect(await gate.metric(decisions('refused'))).toBe(1);
+    const refusals = 'tidegate_requests_total{route="/",method="GET",code="429",outcome="refused"}';
+    expect(await gate.metric(refusals)).toBe(1);
+
+    await pause(1000 * Number(refused.header('retry-after')));
+    expect((await ask('a')).status).toBe(200);
+  });
+
+  test('each of many refused at once is served when it comes back as told', async () => {
+    const { ask } = await start('initialRate: 10/s', 'maxWait: 100ms');
+    const keys = Array.from({ length: 12 }, (_, i) => `client-${i}`);
+    const comeBack = async (key: string): Promise<Received> => {
+      const answer = await ask(key);
+      if (answer.status !== 429) return answer;
+      await pause(1000 * Number(answer.header('retry-after')));
+      return ask(key);
+    };
+    const statuses = (await Promise.all(keys.map(comeBack))).map(({ status }) => status);
+    expect(statuses).toEqual(keys.map(() => 200));
+  });
+
+  test('waits a little rather than being refused', async () => {
+    const { upstream, gate, ask } = await start('initialRate: 10/s', 'maxWait: 5s');
+    const answers = await Promise.all(Array.from({ length: 5 }, () => ask('a')));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect(upstream.hits[4]!.at - upstream.hits[0]!.at).toBeGreaterThanOrEqual(350);
+    expect(await gate.metric(decisions('queued'))).toBe(4);
+    expect(await gate.metric('tidegate_queue_wait_seconds_count{upstream="api"}')).toBe(4);
+  });
+
+  test('does not wait for longer than its own deadline allows', async () => {
+    const upstream = await startHttpUpstream((_n, response) => response.end());
+    const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", timeout: 300ms, rateLimit: {initialRate: 1/s}, queue: {maxWait: 10s}}}
+`);
+    await send(gate.url, '/');
+    const answer = await send(gate.url, '/');
+    expect(answer.status).toBe(429);
+    expect(answer.took).toBeLessThan(900);
+    expect(upstream.hits).toHaveLength(1);
+  });
+});
+
+test('a refusal of HEAD has no body, and of neither is the connection lost', async () => {
+  const { gate, ask } = await start('initialRate: 1/s', 'maxWait: 0');
+  await ask('a');
+  const client = await openRaw(gate.url);
+  client.write('HEAD / HTTP/1.1\r\nHost: x\r\nX-Api-Key: a\r\n\r\n');
+  const head = await client.until('\r\n\r\n');
+  client.write('GET / HTTP/1.1\r\nHost: x\r\nX-Api-Key: a\r\n\r\n');
+  const both = await client.until('}');
+  expect(head).toMatch(/^HTTP\/1\.1 429 /);
+  expect(both.slice(head.length)).toMatch(/^HTTP\/1\.1 429 [^]*\{.*\}$/);
+});
+
+test('a queue takes no more than its depth', async () => {
+  const { gate, ask } = await start('initialRate: 2/s', 'maxWait: 10s, maxDepth: 1');
+  await ask('a');
+  const waiting = ask('a');
+  await eventually(
+    () => gate.view().limits[0]?.queued,
+    (queued) => queued === 1,
+  );
+  const refused = await ask('b');
+  expect(refused.status).toBe(503);
+  expect(refused.json()).toMatchObject({ reason: 'queue_full' });
+  expect(Number(refused.header('retry-after'))).toBeGreaterThanOrEqual(1);
+  expect((await waiting).status).toBe(200);
+});
+
+test('an upstream that lets nothing through is left alone, and asked again by a single probe', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}, queue: {maxWait: 100ms}}}`,
+  );
+  const down = ['X-Practice-Script', '503; retry-after=1'];
+  for (let i = 0; i < 8; i += 1) {
+    const answer = await send(gate.url, '/', { headers: down });
+    expect(answer.header('proxy-status')).toBeUndefined();
+  }
+  expect(gate.view().limits[0]?.state).toBe('blocked');
+  const refused = await send(gate.url, '/');
+  expect(refused.status).toBe(503);
+  expect(refused.json()).toMatchObject({ reason: 'blocked' });
+  expect(refused.header('proxy-status')).toContain('destination_unavailable');
+  expect(Number(refused.header('retry-after'))).toBeGreaterThanOrEqual(1);
+  expect(await gate.metric('tidegate_ratelimit_state{upstream="api",state="blocked"}')).toBe(1);
+  expect(await gate.metric('tidegate_ratelimit_cuts_total{upstream="api",cause="errors"}')).toBe(1);
+  await eventually(
+    () => send(gate.url, '/'),
+    ({ status }) => status === 200,
+  );
+  expect(gate.view().limits[0]?.state).not.toBe('blocked');
+});
+
+test('under a limit of its own, each client has its own rate', async () => {
+  const { ask, gate } = await start('initialRate: 1/s, scope: client', 'maxWait: 0');
+  expect((await ask('a')).status).toBe(200);
+  expect((await ask('a')).status).toBe(429);
+  expect((await ask('b')).status).toBe(200);
+  expect(gate.view().limits.map(({ scope }) => scope)).toEqual(['client', 'client']);
+});
+
+test('a weight is a share of the rate', async () => {
+  const { upstream, ask } = await start(
+    'initialRate: 50/s, maxRate: 50/s',
+    'maxWait: 20s',
+    'classes: {checkout: {match: {header: {x-priority: high}}, weight: 4}}',
+  );
+  const served: string[] = [];
+  const flood = (key: string, headers: string[]) =>
+    Array.from({ length: 40 }, async () => {
+      const { status } = await ask(key, headers);
+      if (status === 200) served.push(key);
+    });
+  await Promise.all([...flood('plain', []), ...flood('checkout', ['X-Priority', 'high'])]);
+  expect(upstream.hits).toHaveLength(80);
+  const early = served.slice(5, 45).filter((key) => key === 'checkout').length;
+  expect(early).toBeGreaterThanOrEqual(28);
+  expect(early).toBeLessThanOrEqual(36);
+});

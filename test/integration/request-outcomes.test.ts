@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { refusingUrl, startHttpUpstream } from '../support/http-upstream.ts';
+import { send, sendAndLeave } from '../support/send.ts';
+import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+
+const count = (labels: string) => `tidegate_requests_total{route="/",${labels}}`;
+const fast = 'retry: {backOff: {strategy: fixed, baseInterval: 1ms}}';
+
+test('forwarded, recovered, unknown, refused and client_gone are told apart, by method and code', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${fast}}}`);
+  let id = 0;
+  const scripted = (method: string, script: string) =>
+    send(gate.url, '/', { method, headers: ['X-Practice-Id', `i${(id += 1)}`, 'X-Practice-Script', script] });
+  await scripted('GET', '200');
+  await scripted('PUT', '404');
+  await scripted('DELETE', '503');
+  await scripted('GET', '503, 200');
+  await scripted('PROPFIND', '200');
+  await scripted('POST', '500');
+  await sendAndLeave(gate.url, '/', { headers: ['X-Practice-Script', 'hang'] }, 50);
+  await scripted('GET', '429; retry-after=100');
+  await send(gate.url, '/'); // held
+  await eventually(gate.requests, ({ length }) => length === 9);
+
+  expect(await gate.metric(count('method="GET",code="200",outcome="forwarded"'))).toBe(1);
+  expect(await gate.metric(count('method="PUT",code="404",outcome="forwarded"'))).toBe(1);
+  expect(await gate.metric(count('method="DELETE",code="503",outcome="forwarded"'))).toBe(1);
+  expect(await gate.metric(count('method="GET",code="200",outcome="recovered"'))).toBe(1);
+  expect(await gate.metric(count('method="other",code="200",outcome="forwarded"'))).toBe(1);
+  expect(await gate.metric(count('method="POST",code="500",outcome="unknown"'))).toBe(1);
+  expect(await gate.metric(count('method="GET",code="other",outcome="client_gone"'))).toBe(1);
+  expect(await gate.metric(count('method="GET",code="429",outcome="forwarded"'))).toBe(1);
+  expect(await gate.metric(count('method="GET",code="429",outcome="refused"'))).toBe(1);
+  expect(await gate.metric('tidegate_upstream_throttled_total{upstream="api",reason="unspecified"}')).toBe(1);
+  expect(await gate.metric('tidegate_request_duration_seconds_count{route="/",code_class="2xx"}')).toBe(3);
+  expect(await gate.metric('tidegate_requests_in_flight{route="/"}')).toBe(0);
+});
+
+test('upstream_error: none was to be had', async () => {
+  const gate = await startTidegate(`upstreams: {api: {url: "${await refusingUrl()}", ${fast}}}`);
+  await send(gate.url, '/');
+  expect(await gate.metric(count('method="GET",code="502",outcome="upstream_error"'))).toBe(1);
+  expect(await gate.metric('tidegate_upstream_attempts_total{upstream="api",attempt="4+",code="connect"}')).toBe(1);
+});
+
+test('queue_timeout: its turn moved away while it waited', async () => {
+  const upstream = await startHttpUpstream((n, response) => {
+    // The second answer tells of a quota that is nearly spent: from there on, one request in ten seconds.
+    const quota = ['X-RateLimit-Limit', '100', 'X-RateLimit-Remaining', '1', 'X-RateLimit-Reset', '10'];
+    response.writeHead(200, n === 2 ? quota : []).end();
+  });
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 5/s}, queue: {maxWait: 600ms}}}
+clients: {key: ["header:x-api-key"]}
+`);
+  const ask = (key: string) => send(gate.url, '/', { headers: ['X-Api-Key', key] });
+  const [first, second, third] = await Promise.all(['a', 'b', 'c'].map(ask));
+  expect([first?.status, second?.status, third?.status]).toEqual([200, 200, 429]);
+  expect(third?.json()).toMatchObject({ reason: 'queue_timeout' });
+  expect(third?.took).toBeGreaterThanOrEqual(500);
+  expect(Number(third?.header('retry-after'))).toBeGreaterThan(1);
+  expect(await gate.metric(count('method="GET",code="429",outcome="queue_timeout"'))).toBe(1);
+});

@@ -1,0 +1,118 @@
+import { expect, test } from 'vitest';
+import { startHttpUpstream } from '../support/http-upstream.ts';
+import { headerOf, send } from '../support/send.ts';
+import { startTidegate, startUpstream } from '../support/tidegate.ts';
+
+async function startNamed(name: string) {
+  return startHttpUpstream((_n, response, { target }) => response.end(`${name} ${target}`));
+}
+
+test('the longest prefix wins, then a host, then methods', async () => {
+  const [a, b] = [await startNamed('a'), await startNamed('b')];
+  const gate = await startTidegate(`
+upstreams: {a: {url: "${a.url}"}, b: {url: "${b.url}"}}
+routes:
+  - {path: /, upstream: a}
+  - {path: /v1, upstream: b}
+  - {path: /v1/special, upstream: a}
+  - {path: /hosted, upstream: a}
+  - {path: /hosted, host: pay.example, upstream: b}
+  - {path: /mixed, upstream: a}
+  - {path: /mixed, methods: [POST, PUT], upstream: b}
+`);
+  const ask = async (target: string, sent: Parameters<typeof send>[2] = {}) =>
+    (await send(gate.url, target, sent)).body.toString();
+  expect(await ask('/x')).toBe('a /x');
+  expect(await ask('/v1')).toBe('b /v1');
+  expect(await ask('/v1?q=1')).toBe('b /v1?q=1');
+  expect(await ask('/v1/x')).toBe('b /v1/x');
+  expect(await ask('/v10')).toBe('a /v10');
+  expect(await ask('/v1/special/y')).toBe('a /v1/special/y');
+  expect(await ask('/hosted')).toBe('a /hosted');
+  expect(await ask('/hosted', { headers: ['Host', 'PAY.example:8080'] })).toBe('b /hosted');
+  expect(await ask('/mixed')).toBe('a /mixed');
+  expect(await ask('/mixed', { method: 'POST' })).toBe('b /mixed');
+});
+
+test('where no route leads, nothing is sent: 404', async () => {
+  const a = await startNamed('a');
+  const gate = await startTidegate(`
+upstreams: {a: {url: "${a.url}"}}
+routes: [{path: /v1, methods: [GET], upstream: a}]
+`);
+  for (const answer of [await send(gate.url, '/'), await send(gate.url, '/v1', { method: 'POST', body: 'x' })]) {
+    expect(answer.status).toBe(404);
+    expect(answer.header('content-type')).toBe('application/problem+json');
+    expect(answer.json()).toMatchObject({ status: 404, reason: 'no_route' });
+    expect(answer.header('tidegate-request-id')).toBeDefined();
+  }
+  expect(a.hits).toHaveLength(0);
+});
+
+test('a prefix may be replaced, and the rest stays to the byte', async () => {
+  const a = await startNamed('a');
+  const gate = await startTidegate(`
+upstreams: {a: {url: "${a.url}"}}
+routes:
+  - {path: /api, rewritePrefix: /v2/api, upstream: a}
+  - {path: /strip, rewritePrefix: /, upstream: a}
+  - {path: /slash/, rewritePrefix: /s, upstream: a}
+`);
+  const ask = async (target: string) => (await send(gate.url, target)).body.toString();
+  expect(await ask('/api')).toBe('a /v2/api');
+  expect(await ask('/api/x%2Fy?b=%20&a')).toBe('a /v2/api/x%2Fy?b=%20&a');
+  expect(await ask('/api?q')).toBe('a /v2/api?q');
+  expect(await ask('/strip')).toBe('a /');
+  expect(await ask('/strip/x')).toBe('a /x');
+  expect(await ask('/strip?q')).toBe('a /?q');
+  expect(await ask('/slash/x')).toBe('a /s/x');
+});
+
+test('a route has timeouts and retries of its own', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", perTryTimeout: 5s, retry: {attempts: 3, backOff: {strategy: fixed, baseInterval: 1ms}}}}
+routes:
+  - {path: /, upstream: api}
+  - {path: /once, upstream: api, retry: {attempts: 1}}
+  - {path: /five, upstream: api, retry: {attempts: 5, retryOn: ["500"]}}
+  - {path: /quick, upstream: api, perTryTimeout: 100ms, retry: {attempts: 2}}
+  - {path: /hurry, upstream: api, timeout: 150ms}
+`);
+  const attempts = async (target: string, script: string) => {
+    const id = `${target}-${script}`;
+    const answer = await send(gate.url, target, { headers: ['X-Practice-Id', id, 'X-Practice-Script', script] });
+    return { status: answer.status, attempts: upstream.attempts(id), took: answer.took };
+  };
+  expect(await attempts('/', '500')).toMatchObject({ status: 500, attempts: 3 });
+  expect(await attempts('/once', '500')).toMatchObject({ status: 500, attempts: 1 });
+  expect(await attempts('/five', '500')).toMatchObject({ status: 500, attempts: 5 });
+  expect(await attempts('/five', '501')).toMatchObject({ status: 501, attempts: 1 });
+  expect(await attempts('/quick', 'hang')).toMatchObject({ status: 504, attempts: 2 });
+  const hurried = await attempts('/hurry', 'hang');
+  expect(hurried).toMatchObject({ status: 504, attempts: 1 });
+  expect(hurried.took).toBeLessThan(1000);
+});
+
+test('upstreams have limits, budgets and connections of their own', async () => {
+  const [a, b] = [await startUpstream(), await startUpstream()];
+  const gate = await startTidegate(`
+upstreams:
+  a: {url: "${a.url}", retry: {attempts: 1}}
+  b: {url: "${b.url}", preserveHost: true}
+routes: [{path: /, upstream: a}, {path: /b, upstream: b}]
+`);
+  for (let i = 0; i < 8; i += 1) await send(gate.url, '/', { headers: ['X-Practice-Script', '503; retry-after=5'] });
+  expect((await send(gate.url, '/')).status).toBe(503);
+  expect((await send(gate.url, '/b', { headers: ['Host', 'mine.example'] })).status).toBe(200);
+  const states = Object.fromEntries(gate.view().limits.map(({ upstream, state }) => [upstream, state]));
+  expect(states).toEqual({ a: 'blocked', b: 'open' });
+});
+
+test('the name of the upstream is looked up and sent as Host', async () => {
+  const a = await startHttpUpstream((_n, response) => response.end());
+  const { port } = new URL(a.url);
+  const gate = await startTidegate(`upstreams: {a: {url: "http://localhost:${port}"}}`);
+  expect((await send(gate.url, '/')).status).toBe(200);
+  expect(headerOf(a.hits[0]!.headers, 'host')).toBe(`localhost:${port}`);
+});

@@ -1,0 +1,166 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { listen } from '../support/http-upstream.ts';
+import { pause } from '../support/pause.ts';
+import { openRaw } from '../support/raw.ts';
+import { begin } from '../support/send.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+describe('server-sent events', () => {
+  test('arrive one by one, and may pause for as long as they like', async () => {
+    const upstream = await listen(async (_request, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8' });
+      response.flushHeaders();
+      await pause(300);
+      response.write('data: one\n\n');
+      await pause(700);
+      response.end('data: two\n\n');
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", streamIdle: 250ms}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await client.until('text/event-stream', 250);
+    expect(client.received()).not.toContain('data:');
+    await client.until('data: one', 600);
+    expect(client.received()).not.toContain('data: two');
+    // It has its head: it is in nobody's way any more.
+    expect(gate.view().limits[0]?.inFlight).toBe(0);
+    await client.until('data: two');
+    const [line] = await eventually(gate.requests, ({ length }) => length === 1);
+    expect(line).toMatchObject({ status: 200, outcome: 'forwarded' });
+    expect(line).not.toHaveProperty('cut');
+  });
+});
+
+describe('any other stream', () => {
+  test('passes piece by piece, its head first', async () => {
+    const upstream = await listen(async (_request, response) => {
+      response.writeHead(200, { 'X-Head': 'yes' });
+      response.flushHeaders();
+      for (const piece of ['one', 'two']) {
+        await pause(200);
+        response.write(piece);
+      }
+      await pause(200);
+      response.end('three');
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await client.until('X-Head: yes');
+    expect(client.received()).not.toContain('one');
+    await client.until('one');
+    expect(client.received()).not.toContain('two');
+    await client.until('two');
+    expect(client.received()).not.toContain('three');
+    await client.until('three');
+  });
+
+  test('is cut when it pauses for longer than it may', async () => {
+    let closed = false;
+    const upstream = await listen((_request, response) => {
+      response.on('close', () => (closed = true));
+      response.writeHead(200, { 'Content-Length': '100' }).write('some');
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", streamIdle: 200ms}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    expect(await client.ended()).toMatch(/some$/);
+    await eventually(() => closed, Boolean);
+    const [line] = await eventually(gate.requests, ({ length }) => length === 1);
+    expect(line).toMatchObject({ cut: true, level: 'warn' });
+  });
+
+  test('counts as in flight until it has ended', async () => {
+    let finish = (): void => undefined;
+    const upstream = await listen((_request, response) => {
+      response.writeHead(200).write('some');
+      finish = () => response.end();
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    await client.until('some');
+    expect(gate.view().limits[0]?.inFlight).toBe(1);
+    finish();
+    await client.ended();
+    expect(gate.view().limits[0]?.inFlight).toBe(0);
+  });
+});
+
+describe('backpressure', () => {
+  const SIZE = 50 * 1024 * 1024;
+
+  test('a client that reads slowly does not make us keep what the upstream sends', async () => {
+    let sent = 0;
+    const upstream = await listen((_request, response) => {
+      response.writeHead(200, { 'Content-Length': String(SIZE) });
+      const chunk = Buffer.alloc(64 * 1024);
+      const more = (): void => {
+        while (sent < SIZE) {
+          sent += chunk.length;
+          if (!response.write(chunk)) return void response.once('drain', more);
+        }
+        response.end();
+      };
+      more();
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const outgoing = begin(gate.url, '/', {});
+    const responded = once(outgoing, 'response');
+    outgoing.end();
+    const [incoming] = (await responded) as [IncomingMessage];
+    incoming.pause();
+    let before = -1;
+    await eventually(
+      () => sent,
+      (now) => {
+        const settled = now === before;
+        before = now;
+        return settled;
+      },
+    );
+    await pause(300);
+    // The buffers of four sockets, and no more.
+    expect(sent).toBeLessThan(SIZE / 2);
+    let received = 0;
+    incoming.on('data', (chunk: Buffer) => (received += chunk.length));
+    incoming.resume();
+    await once(incoming, 'end');
+    expect(received).toBe(SIZE);
+  });
+
+  test('an upstream that reads slowly does not make us keep what the client sends', async () => {
+    let request: IncomingMessage | undefined;
+    const upstream = await listen((incoming, response) => {
+      request = incoming;
+      incoming.on('end', () => response.end('done'));
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", perTryTimeout: 10s}}`);
+    let sent = 0;
+    const outgoing = begin(gate.url, '/', { method: 'POST', headers: ['Content-Length', String(SIZE)] });
+    const responded = once(outgoing, 'response');
+    const chunk = Buffer.alloc(64 * 1024);
+    const more = (): void => {
+      while (sent < SIZE) {
+        sent += chunk.length;
+        if (!outgoing.write(chunk)) return void outgoing.once('drain', more);
+      }
+      outgoing.end();
+    };
+    more();
+    await eventually(
+      () => request,
+      (seen) => seen !== undefined,
+    );
+    await pause(500);
+    expect(sent).toBeLessThan(SIZE / 2);
+    let received = 0;
+    request?.on('data', (piece: Buffer) => (received += piece.length));
+    const [incoming] = (await responded) as [IncomingMessage];
+    incoming.resume();
+    expect(incoming.statusCode).toBe(200);
+    expect(received).toBe(SIZE);
+  });
+});
