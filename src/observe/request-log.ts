@@ -23,10 +23,10 @@ function describe(record: RequestRecord): Record<string, unknown> {
   return {
     id: record.id,
     route: record.route,
-    upstream: record.upstream,
+    upstream: record.upstream === '' ? undefined : record.upstream,
     method: record.method,
     path: withoutQuery(record.path),
-    client: record.client,
+    client: record.client === '' ? undefined : record.client,
     status: record.status,
     outcome: record.outcome,
     reason: record.reason,

@@ -1,35 +1,15 @@
-import type { Activity } from './activity.ts';
-import type { QueueSettings } from './admission.ts';
 import { blockedBy, delayOf, estimateWait, patienceOf, PROMISE, shareOf } from './admission.ts';
-import type { RetryBudget } from './budget.ts';
-import type { ClientSlot, ClientStore } from './client.ts';
+import type { ClientSlot } from './client.ts';
 import { FLOOD } from './client.ts';
 import type { GateView, LimitView, Listen } from './events.ts';
 import { Heap } from './heap.ts';
 import { learn } from './learn.ts';
-import type { Limit, LimitRef } from './limit.ts';
+import type { Limit } from './limit.ts';
+import type { LimitRef } from './limit-ref.ts';
 import type { Retry } from './retry.ts';
+import type { Store, Upstream } from './store.ts';
 import type { Admission, Ticket } from './ticket.ts';
 import type { Millis, Outcome, Refusal, RetryEnd } from './types.ts';
-
-/** What the gate keeps for one upstream. */
-export interface Upstream {
-  readonly name: string;
-  readonly queue: QueueSettings;
-  readonly budget: RetryBudget;
-  readonly activity: Activity;
-}
-
-/** Who remembers upstreams, limits and clients. Bounded. */
-export interface Store {
-  readonly clients: ClientStore;
-  upstream(name: string): Upstream;
-  upstreams(): Iterable<Upstream>;
-  /** The limit, if it exists: those of a client or credential are made when they are first felt. */
-  find(ref: LimitRef): Limit | undefined;
-  make(ref: LimitRef): Limit;
-  limits(): Iterable<Limit>;
-}
 
 /**
  * The one object that decides and counts. It owns limits, queues, clients and budgets, is fed by events that each carry

@@ -1,4 +1,4 @@
-import type { Store, Upstream } from './gate.ts';
+import type { Store, Upstream } from './store.ts';
 import type { CutCause, Listen } from './events.ts';
 import type { Limit } from './limit.ts';
 import type { Ticket } from './ticket.ts';

@@ -1,18 +1,11 @@
 import type { ClientSlot } from './client.ts';
-import type { LimitState, LimitView, Scope } from './events.ts';
+import type { LimitState, LimitView } from './events.ts';
 import { FairQueue } from './fair-queue.ts';
 import type { HeapItem } from './heap.ts';
+import type { LimitRef } from './limit-ref.ts';
 import type { Meter } from './meter.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis } from './types.ts';
-
-/** Which limit: an upstream's own, or that of one client or credential at it. */
-export interface LimitRef {
-  readonly upstream: string;
-  readonly scope: Scope;
-  /** Empty for scope upstream; else a hash. */
-  readonly key: string;
-}
 
 /** The furthest ahead that a client is told to come back for a rate we have learned; what the upstream asks may be longer. */
 const LONGEST_PROMISE: Millis = 30_000;

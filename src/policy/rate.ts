@@ -220,7 +220,8 @@ export class AdaptiveRate {
     this.#errors.clear();
     if (block.cause === 'rejections') {
       noteCost(state, blackout / 1000);
-      const span = clamp(10 * blackout, 1000, this.#long.span);
+      const asked = clamp(10 * blackout, 1000, this.#long.span);
+      const span = Math.max(1000, this.#long.busyFor(now, asked)); // before the first request nothing was refused
       const accepted = Math.max(this.#settings.minRate, this.#long.acceptedRate(now, span));
       state.ceiling = Math.min(accepted, this.#settings.maxRate);
       settleCut(state, this.#settings, 0.95 * accepted, now, this.#random);

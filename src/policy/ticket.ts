@@ -1,6 +1,7 @@
 import type { ClientSlot } from './client.ts';
 import type { HeapItem } from './heap.ts';
-import type { Limit, LimitRef } from './limit.ts';
+import type { Limit } from './limit.ts';
+import type { LimitRef } from './limit-ref.ts';
 import type { Flow, Waiter } from './fair-queue.ts';
 import type { Millis, Refusal } from './types.ts';
 

@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js';
 import type { Inbound } from './inbound.ts';
 
 /**
@@ -23,4 +24,10 @@ function bareAddress(text: string): string {
   const bracketed = /^\[([^\]]+)\](?::\d+)?$/.exec(text);
   if (bracketed !== null) return bracketed[1] ?? '';
   return /^[\d.]+:\d+$/.test(text) ? text.slice(0, text.indexOf(':')) : text;
+}
+
+/** IPv4 as such, however the socket tells it; `unknown` (RFC 7239 §6.2) on a Unix socket. */
+export function addressOf(remoteAddress: string | undefined): string {
+  if (remoteAddress === undefined || remoteAddress === '') return 'unknown';
+  return remoteAddress.startsWith('::ffff:') ? ipaddr.process(remoteAddress).toString() : remoteAddress;
 }

@@ -12,6 +12,8 @@ export interface AttemptOwner {
   onHead(status: number, reasonPhrase: string, rawHeaders: string[]): void;
   /** No head will come. `sent`: bytes of the request may have reached the upstream. */
   onFailure(reason: ErrorReason, sent: boolean): void;
+  /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */
+  onUnsendable(detail: string): void;
   /** Bytes of the request went out, or of the response came in. */
   onProgress(): void;
   /** The forwarded body has been written; `broken` when the upstream cut it short. */
@@ -108,6 +110,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     const state = this.#state;
     const { sent } = this;
     this.#end();
+    if (state === 'open' && isUnsendable(error)) return this.#owner.onUnsendable(error.message);
     if (state === 'open') this.#owner.onFailure(reasonOf(error, sent), sent);
     if (state === 'forwarding') this.#owner.onEnd(true);
   }
@@ -128,6 +131,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#state = 'over';
     clearTimeout(this.#drainTimer);
   }
+}
+
+function isUnsendable(error: Error): boolean {
+  const code = 'code' in error ? error.code : undefined;
+  return code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED';
 }
 
 /** Without a connection nothing was sent, whatever it was that failed: lookup, connect or TLS handshake. */

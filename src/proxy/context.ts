@@ -4,7 +4,6 @@ import type { Clock, Random } from '../policy/types.ts';
 import type { ReplayMemory } from './body.ts';
 import type { GateTimer } from './gate-timer.ts';
 import type { Hash } from './identity.ts';
-import type { Life } from './life.ts';
 
 /** What all exchanges of this proxy share. */
 export interface ProxyContext {
@@ -18,5 +17,4 @@ export interface ProxyContext {
   /** How this instance calls itself in Via: `1.1 tidegate-<instance>`. */
   readonly via: string;
   readonly isDraining: () => boolean;
-  readonly forget: (life: Life) => void;
 }

@@ -132,6 +132,11 @@ export function isUsableRequestId(id: string | undefined): id is string {
   return id !== undefined && /^[\x21-\x7e]{1,128}$/.test(id);
 }
 
+/** Whether a header, in lower case, is meant for this hop alone. */
+export function isListedInConnection(raw: readonly string[], name: string): boolean {
+  return listedInConnection(raw)?.has(name) === true;
+}
+
 function listedInConnection(raw: readonly string[]): ReadonlySet<string> | undefined {
   let listed: Set<string> | undefined;
   for (let i = 0; i + 1 < raw.length; i += 2) {

@@ -6,8 +6,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Fastify from 'fastify';
 import { Agent } from 'undici';
 import type { Address } from '../config/address.ts';
+import type { RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
-import { clientAddress } from './address.ts';
+import { addressOf, clientAddress } from './address.ts';
 import type { ProxyContext } from './context.ts';
 import { isLoop, isUsableRequestId } from './headers.ts';
 import { findFault, Inbound } from './inbound.ts';
@@ -24,7 +25,7 @@ export interface FrontDoor {
 }
 
 export interface ProxyOptions {
-  readonly context: Omit<ProxyContext, 'isDraining' | 'forget'>;
+  readonly context: Omit<ProxyContext, 'isDraining'>;
   readonly frontDoor: FrontDoor;
   /** The config as it is now: each exchange takes the snapshot of its arrival, and keeps it. */
   readonly snapshot: () => Snapshot;
@@ -51,7 +52,6 @@ export class Proxy {
     this.#context = {
       ...options.context,
       isDraining: () => this.#drainBy !== undefined,
-      forget: (life) => this.#lives.delete(life),
     };
     this.#app = this.#build();
   }
@@ -130,6 +130,7 @@ export class Proxy {
       receive(request, response);
     });
     server.on('checkExpectation', (request: Inbound, response: ServerResponse) => {
+      request.mask();
       this.#refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
     });
     server.on('connect', (_: Inbound, socket: Duplex) => {
@@ -154,23 +155,30 @@ export class Proxy {
     if (route === undefined) {
       return this.#refuse(request, response, fault(404, 'Not found', 'No route leads there.', 'no_route'));
     }
-    const peer = request.socket.remoteAddress ?? 'unix';
+    const peer = addressOf(request.socket.remoteAddress);
     const client = snapshot.identify(request, clientAddress(request, peer, snapshot.trusts));
     const requestId = this.#nextId();
     const given = request.headers['x-request-id'];
     const xRequestId = typeof given === 'string' && isUsableRequestId(given) ? given : requestId;
-    const arrived = { request, response, route, snapshot, client, peer, requestId, xRequestId };
-    const life = new Life(this.#context, arrived);
+    const arrival = { request, response, route, snapshot, client, peer, requestId, xRequestId };
+    const life = new Life(this.#context, arrival, (ended) => this.#lives.delete(ended));
     this.#lives.add(life);
     if (this.#drainBy !== undefined) life.drive.drain(this.#drainBy);
     life.start();
   }
 
-  /** An answer to what never became an exchange. */
+  /** An answer to what never became an exchange. It is told of all the same. */
   #refuse(request: Inbound, response: ServerResponse, problem: Problem): void {
+    const { via, clock, listen } = this.#context;
+    const since = clock.now();
+    const requestId = this.#nextId();
     const close = this.#drainBy !== undefined || (request.hasBody && !request.readableEnded);
-    const { via } = this.#context;
-    writeProblem(response, problem, { requestId: this.#nextId(), via, retryAfter: undefined, attempts: 0, close });
+    listen({ type: 'arrived', route: NO_ROUTE });
+    response.on('close', () => {
+      const took = clock.now() - since;
+      listen({ type: 'done', record: recordRefused(request, problem, requestId, took) });
+    });
+    writeProblem(response, problem, { requestId, via, retryAfter: undefined, attempts: 0, close });
     endAnswer(response, request);
   }
 
@@ -184,6 +192,31 @@ export class Proxy {
     this.#requests += 1;
     return `${this.#options.instance}-${this.#requests.toString(36)}`;
   }
+}
+
+/** What metrics call the route of a request that has none. */
+const NO_ROUTE = '(none)';
+
+function recordRefused(request: Inbound, problem: Problem, id: string, took: Millis): RequestRecord {
+  return {
+    id,
+    route: NO_ROUTE,
+    upstream: '',
+    method: request.verb,
+    // Of another origin nothing is kept: it may carry a password.
+    path: request.target.startsWith('/') ? request.path : '(absolute)',
+    client: '',
+    status: problem.status,
+    outcome: 'refused',
+    reason: problem.reason,
+    attempts: 0,
+    queued: 0,
+    slept: 0,
+    toHead: 0,
+    took,
+    retryAfter: undefined,
+    cut: false,
+  };
 }
 
 /** What the parser gave up on. */

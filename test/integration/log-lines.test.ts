@@ -59,11 +59,29 @@ clients: {key: ["header:x-api-key", bearer]}
   await sendAndLeave(gate.url, target, { headers: [...headers, 'X-Practice-Script', 'hang'] }, 50);
   await send(dead.url, target, { headers });
   await send(gate.url, `/..${target}`, { headers });
-  await eventually(gate.requests, ({ length }) => length === 7);
+  await eventually(gate.requests, ({ length }) => length === 8);
   await eventually(dead.requests, ({ length }) => length === 1);
 
   expect(JSON.stringify([gate.log(), dead.log()])).not.toContain(secret);
   expect(await (await fetch(`${gate.adminUrl}/metrics`)).text()).not.toContain(secret);
+});
+
+test('a request that is refused before it has a route is a line and a count too', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}"}}\nroutes: [{path: /v1, upstream: api}]\n`,
+  );
+  await send(gate.url, '/v2?x=1', {});
+  await send(gate.url, 'http://user:secret@elsewhere.example/', {});
+  const lines = await eventually(gate.requests, ({ length }) => length === 2);
+  expect(lines).toMatchObject([
+    { route: '(none)', path: '/v2', status: 404, outcome: 'refused', reason: 'no_route', attempts: 0 },
+    { route: '(none)', path: '(absolute)', status: 400, outcome: 'refused', reason: 'bad_request' },
+  ]);
+  expect(lines[0]).not.toHaveProperty('upstream');
+  expect(await gate.metric('tidegate_requests_total{route="(none)",method="GET",code="404",outcome="refused"}')).toBe(1);
+  expect(await gate.metric('tidegate_requests_in_flight{route="(none)"}')).toBe(0);
+  expect(upstream.stats().received).toBe(0);
 });
 
 test('trouble is a warning, a refusal is not', async () => {

@@ -201,12 +201,18 @@ describe('while blocked', () => {
 describe('when a probe is accepted', () => {
   test('after rejections the rate is 0.95 of what was accepted over ten times the blackout', () => {
     const line = blockedByRejections().probe('rejected').probe('rejected').probe('accepted'); // at 1350
-    // 100 accepted in the first second, and the probe; three rejected, and four before them; over 3.5 s, which
-    // begins before the clock did.
+    // 100 accepted in the first second, and the probe, and none else. Before that there was nothing to accept.
     expect(line.now).toBe(1350);
     expect(line.rate.phase).toBe('cooldown');
-    expect(line.rate.ceiling).toBeCloseTo(101 / 4.35, 4);
-    expect(line.rate.rate).toBeCloseTo((0.95 * 101) / 4.35, 4);
+    expect(line.rate.ceiling).toBeCloseTo(101 / 1.35, 4);
+    expect(line.rate.rate).toBeCloseTo((0.95 * 101) / 1.35, 4);
+  });
+
+  test('over no longer than that, however long all was well before', () => {
+    const line = new Line().serve(20_000);
+    line.many(4, 'rejected');
+    line.probe('rejected').probe('rejected').probe('accepted'); // 350 ms: 3.5 s, from 16 000 on
+    expect(line.rate.ceiling).toBeCloseTo(401 / 4.35, 4);
   });
 
   test('after a short blackout, over a second', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { LimitRef } from '../../src/policy/limit.ts';
+import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import type { Outcome } from '../../src/policy/types.ts';
 import { failure, limitedTo, response, World } from '../support/policy.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { LocalMeter } from '../../src/policy/meter.ts';
-import type { LimitRef } from '../../src/policy/limit.ts';
+import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import type { PerSecond } from '../../src/policy/types.ts';
 import type { Standing } from '../support/policy.ts';
 import { failure, response, SHARED, World } from '../support/policy.ts';

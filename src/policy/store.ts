@@ -1,0 +1,25 @@
+import type { Activity } from './activity.ts';
+import type { QueueSettings } from './admission.ts';
+import type { RetryBudget } from './budget.ts';
+import type { ClientStore } from './client.ts';
+import type { Limit } from './limit.ts';
+import type { LimitRef } from './limit-ref.ts';
+
+/** What the gate keeps for one upstream. */
+export interface Upstream {
+  readonly name: string;
+  readonly queue: QueueSettings;
+  readonly budget: RetryBudget;
+  readonly activity: Activity;
+}
+
+/** Who remembers upstreams, limits and clients. Bounded. */
+export interface Store {
+  readonly clients: ClientStore;
+  upstream(name: string): Upstream;
+  upstreams(): Iterable<Upstream>;
+  /** The limit, if it exists: those of a client or credential are made when they are first felt. */
+  find(ref: LimitRef): Limit | undefined;
+  make(ref: LimitRef): Limit;
+  limits(): Iterable<Limit>;
+}

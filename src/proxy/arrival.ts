@@ -1,0 +1,73 @@
+import type { ServerResponse } from 'node:http';
+import type { Plan } from '../exchange.ts';
+import type { LimitRef } from '../policy/limit-ref.ts';
+import type { RequestFacts } from '../policy/types.ts';
+import { isListedInConnection, requestHeaders } from './headers.ts';
+import type { Client, Hash } from './identity.ts';
+import type { Inbound } from './inbound.ts';
+import type { Route, Snapshot } from './plan.ts';
+
+/** A request that was routed: everything that is known of it before anything is decided. */
+export interface Arrival {
+  readonly request: Inbound;
+  readonly response: ServerResponse;
+  readonly route: Route;
+  readonly snapshot: Snapshot;
+  readonly client: Client;
+  /** The address of who connected to us; `unknown` on a Unix socket. */
+  readonly peer: string;
+  readonly requestId: string;
+  /** The client's own id for the request, or ours. */
+  readonly xRequestId: string;
+}
+
+/** What the policy has to know of it. */
+export function factsOf(arrival: Arrival): RequestFacts {
+  const { request, route } = arrival;
+  const { idempotencyHeader } = route.target;
+  const key = request.headers[idempotencyHeader] ?? '';
+  return {
+    method: request.verb,
+    // A key that is for this hop alone does not reach the upstream, which then knows of none.
+    keyed: key !== '' && !isListedInConnection(request.rawHeaders, idempotencyHeader),
+    expectsContinue: request.expectsContinue,
+    priorAttempts: priorAttempts(arrival),
+  };
+}
+
+export function planOf({ client, route }: Arrival): Plan {
+  return (client.className === undefined ? undefined : route.planOfClass.get(client.className)) ?? route.plan;
+}
+
+/** The limits it stands under, outermost first. */
+export function limitsOf({ request, route, client }: Arrival, hash: Hash): LimitRef[] {
+  const { name, scope, credentialHeader } = route.target;
+  switch (scope) {
+    case 'upstream':
+      return [{ upstream: name, scope, key: '' }];
+    case 'client':
+      return [{ upstream: name, scope, key: client.hash }];
+    case 'credential':
+      return [{ upstream: name, scope, key: hash(String(request.headers[credentialHeader] ?? '')) }];
+  }
+}
+
+/** Its headers as the upstream gets them, the same at each attempt. */
+export function outboundHeaders({ request, peer, xRequestId, route, snapshot }: Arrival, via: string): string[] {
+  const { target } = route;
+  return requestHeaders(request.rawHeaders, {
+    via,
+    requestId: xRequestId,
+    peer,
+    peerIsTrusted: snapshot.trusts(peer),
+    proto: 'http',
+    forwarded: snapshot.forwarded,
+    host: target.preserveHost ? (request.headers.host ?? target.authority) : target.authority,
+  });
+}
+
+/** Envoy counts from 1. Only a proxy of ours in front is believed. */
+function priorAttempts({ request, snapshot, peer }: Arrival): number {
+  const count = request.headers['x-envoy-attempt-count'];
+  return count !== undefined && snapshot.trusts(peer) ? Math.max(0, Number.parseInt(String(count), 10) - 1 || 0) : 0;
+}

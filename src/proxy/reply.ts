@@ -1,0 +1,141 @@
+import type { RequestOutcome, RequestRecord } from '../policy/events.ts';
+import { formatRetryAfter } from '../policy/hints.ts';
+import type { Millis, Verdict } from '../policy/types.ts';
+import type { Arrival } from './arrival.ts';
+import type { ProxyContext } from './context.ts';
+import { responseHeaders } from './headers.ts';
+import type { Problem } from './problem.ts';
+import { fault } from './problem.ts';
+import { endAnswer, writeHead, writeProblem } from './respond.ts';
+
+/** The head of a response that is neither forwarded nor discarded yet. */
+export interface Head {
+  readonly status: number;
+  readonly reasonPhrase: string;
+  readonly headers: string[];
+}
+
+/** How long an exchange took, and where. */
+export interface Spent {
+  readonly since: Millis;
+  readonly attempts: number;
+  readonly queued: Millis;
+  readonly slept: Millis;
+}
+
+/** What the client gets, and what can be told of it afterwards. */
+export class Reply {
+  readonly #context: ProxyContext;
+  readonly #arrival: Arrival;
+  #headAt: Millis | undefined;
+  #problem: Problem | undefined;
+  #retryAfter: number | undefined;
+  #cut = false;
+
+  constructor(context: ProxyContext, arrival: Arrival) {
+    this.#context = context;
+    this.#arrival = arrival;
+  }
+
+  /** Writes the upstream's head. False: it cannot be passed on, and the client has been told so. */
+  forward(head: Head, attempts: number, unknown: boolean): boolean {
+    const { response, requestId, xRequestId } = this.#arrival;
+    const { via } = this.#context;
+    this.#headAt = this.#context.clock.now();
+    const headers = responseHeaders(head.headers, {
+      via,
+      requestId,
+      xRequestId,
+      attempts,
+      unknown,
+      close: this.#mustClose(),
+    });
+    if (writeHead(response, head.status, head.reasonPhrase, headers)) return true;
+    this.answer(fault(502, 'Unwritable answer', 'The upstream sent headers that cannot be passed on.', 'bad_head'), attempts);
+    return false;
+  }
+
+  /** Writes an answer of our own, unless something has been written, or nobody is there. */
+  answer(problem: Problem, attempts: number): void {
+    const { response, requestId, request } = this.#arrival;
+    if (response.headersSent || response.destroyed) return;
+    this.#problem = problem;
+    this.#headAt = this.#context.clock.now();
+    if (problem.retryAfter !== undefined) {
+      this.#retryAfter = Number(formatRetryAfter(problem.retryAfter, this.#context.random));
+    }
+    const { via } = this.#context;
+    writeProblem(response, problem, {
+      requestId,
+      via,
+      retryAfter: this.#retryAfter,
+      attempts,
+      close: this.#mustClose(),
+    });
+    if (problem.status === 408) response.end();
+    else endAnswer(response, request);
+  }
+
+  /** The forwarded body has come to its end. */
+  end(): void {
+    endAnswer(this.#arrival.response, this.#arrival.request);
+  }
+
+  /** The forwarded body broke off: the client must see that. */
+  cut(): void {
+    this.#cut = true;
+    this.#arrival.response.destroy();
+  }
+
+  /** The line that the log gets. */
+  record(verdict: Verdict, spent: Spent): RequestRecord {
+    const { request, response, route, client, requestId } = this.#arrival;
+    const now = this.#context.clock.now();
+    return {
+      id: requestId,
+      route: route.name,
+      upstream: route.target.name,
+      method: request.verb,
+      path: request.path,
+      client: client.hash,
+      status: this.#headAt === undefined ? 0 : response.statusCode,
+      outcome: this.#problem?.reason === 'bad_head' ? 'upstream_error' : outcomeOf(verdict, response.statusCode),
+      reason: this.#reason(verdict),
+      attempts: spent.attempts,
+      queued: spent.queued,
+      slept: spent.slept,
+      toHead: (this.#headAt ?? now) - spent.since,
+      took: now - spent.since,
+      retryAfter: this.#retryAfter,
+      cut: this.#cut,
+    };
+  }
+
+  /** The connection ends with this answer when we go away, or when the client may still be sending. */
+  #mustClose(): boolean {
+    const { request } = this.#arrival;
+    return this.#context.isDraining() || (request.hasBody && !request.readableEnded);
+  }
+
+  #reason(verdict: Verdict): string | undefined {
+    if (this.#problem !== undefined) return this.#problem.reason;
+    if (verdict.kind === 'gone') return 'client_gone';
+    return verdict.retryEnd === 'success' ? undefined : verdict.retryEnd;
+  }
+}
+
+function outcomeOf(verdict: Verdict, status: number): RequestOutcome {
+  switch (verdict.kind) {
+    case 'forward':
+      if (verdict.unknown) return 'unknown';
+      return verdict.attempts > 1 && status < 400 ? 'recovered' : 'forwarded';
+    case 'refuse':
+      return verdict.why === 'queue_timeout' ? 'queue_timeout' : 'refused';
+    case 'fail':
+      return 'upstream_error';
+    case 'unknown':
+      return 'unknown';
+    case 'gone':
+      return 'client_gone';
+  }
+}
