@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { AdminServer } from './admin/server.ts';
 import { startAdmin, startTelemetry } from './admin/server.ts';
 import { compileSnapshot, compileTargets, compileUpstreams, nameOf } from './compile.ts';
+import type { Address } from './config/address.ts';
 import { writeAddress } from './config/address.ts';
 import type { Config, PracticeConfig } from './config/schema.ts';
 import { PRACTICE_URL } from './config/upstream-schema.ts';
@@ -22,6 +23,7 @@ import { GateTimer } from './proxy/gate-timer.ts';
 import { makeHash } from './proxy/identity.ts';
 import type { Target } from './proxy/plan.ts';
 import { Proxy } from './proxy/server.ts';
+import { removeStaleSocket } from './stale-socket.ts';
 import { MemoryStore } from './state/memory.ts';
 
 /** A running Tidegate. */
@@ -107,6 +109,7 @@ async function open(
     instance,
   });
 
+  for (const address of addressesOf(config)) await removeStaleSocket(address);
   const readiness = () => ({ phase });
   const { registry } = metrics;
   const admin =
@@ -145,6 +148,10 @@ async function open(
 
 const DRAIN_POLL: Millis = 20;
 
+function addressesOf({ listen, admin, telemetry }: Config): Address[] {
+  return [listen, ...(admin === false ? [] : [admin.listen]), ...(telemetry === undefined ? [] : [telemetry])];
+}
+
 async function openPractice(config: Config): Promise<Practice | undefined> {
   if (!Object.values(config.upstreams).some(({ url }) => url === PRACTICE_URL)) return undefined;
   return startPractice(practiceSpec(config.practice));
@@ -158,8 +165,9 @@ function practiceSpec(practice: PracticeConfig | undefined): Parameters<typeof s
 
 function ownUrls(config: Config, practice: Practice | undefined): ReadonlyMap<string, string> {
   const urls = new Map<string, string>();
-  if (practice === undefined) return urls;
-  for (const [name, { url }] of Object.entries(config.upstreams)) if (url === PRACTICE_URL) urls.set(name, practice.url);
+  for (const [name, { url }] of Object.entries(config.upstreams)) {
+    if (url === PRACTICE_URL && practice !== undefined) urls.set(name, practice.url);
+  }
   return urls;
 }
 

@@ -39,7 +39,8 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
 function explainStart(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, address, port, path } = error as NodeJS.ErrnoException & { address?: string; port?: number };
-  const where = port === undefined ? (path ?? address) : `${address ?? ''}:${port}`;
+  // Of a Unix socket the port is −1.
+  const where = port === undefined || port < 0 ? (path ?? address) : `${address ?? ''}:${port}`;
   if (code === 'EADDRINUSE') {
     return `${where} is in use by another process: choose another address for listen, admin or telemetry`;
   }

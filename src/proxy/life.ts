@@ -255,7 +255,7 @@ export class Life implements Effects, AttemptOwner {
 
   #disarm(): void {
     clearTimeout(this.#timer);
-    this.#timer = undefined; // or `refresh` would set it going again (Node 24)
+    this.#timer = undefined;
   }
 }
 

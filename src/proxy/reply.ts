@@ -51,7 +51,10 @@ export class Reply {
       close: this.#mustClose(),
     });
     if (writeHead(response, head.status, head.reasonPhrase, headers)) return true;
-    this.answer(fault(502, 'Unwritable answer', 'The upstream sent headers that cannot be passed on.', 'bad_head'), attempts);
+    this.answer(
+      fault(502, 'Unwritable answer', 'The upstream sent headers that cannot be passed on.', 'bad_head'),
+      attempts,
+    );
     return false;
   }
 

@@ -32,7 +32,10 @@ describe('what can be mended ends with 1 and says where', () => {
   });
 
   test('a config with mistakes: all of them, with their places', async () => {
-    const file = temporaryFile('bad.yaml', 'upstreams:\n  pay:\n    url: https://api.example.com\n    retry: {atempts: 3}\n    timeout: 10\n');
+    const file = temporaryFile(
+      'bad.yaml',
+      'upstreams:\n  pay:\n    url: https://api.example.com\n    retry: {atempts: 3}\n    timeout: 10\n',
+    );
     const { code, stderr } = await run(['--config', file]);
     expect(code).toBe(1);
     expect(stderr).toContain('bad.yaml:4:13 upstreams.pay.retry.atempts: unknown key (did you mean attempts?)');
@@ -49,7 +52,14 @@ describe('what can be mended ends with 1 and says where', () => {
 
   test('a port in use', async () => {
     const port = await occupyPort();
-    const { code, stderr } = await run(['--upstream', 'http://127.0.0.1:9', '--listen', `127.0.0.1:${port}`, '--admin', '127.0.0.1:0']);
+    const { code, stderr } = await run([
+      '--upstream',
+      'http://127.0.0.1:9',
+      '--listen',
+      `127.0.0.1:${port}`,
+      '--admin',
+      '127.0.0.1:0',
+    ]);
     expect(stderr).toBe(
       `tidegate: 127.0.0.1:${port} is in use by another process: choose another address for listen, admin or telemetry\n`,
     );
@@ -92,14 +102,23 @@ describe('commands that answer', () => {
 describe('a running process', () => {
   test('SIGTERM: not ready, requests in flight are answered, no new ones are taken, ends with 0', async () => {
     const upstream = await startUpstream();
-    const file = temporaryFile('drain.yaml', `drain: {delay: 300ms, timeout: 5s}\nupstreams: {api: {url: '${upstream.url}'}}\n`);
+    const file = temporaryFile(
+      'drain.yaml',
+      `drain: {delay: 300ms, timeout: 5s}\nupstreams: {api: {url: '${upstream.url}'}}\n`,
+    );
     const running = startProcess(['--config', file, ...ANY_PORT]);
     const { url, admin } = await listening(running);
 
     const slow = fetch(`${url}/echo`, { headers: { 'x-practice-script': 'delay=900;200', 'x-practice-id': 'slow' } });
-    await eventually(() => upstream.stats().inFlight, (inFlight) => inFlight === 1);
+    await eventually(
+      () => upstream.stats().inFlight,
+      (inFlight) => inFlight === 1,
+    );
     running.child.kill('SIGTERM');
-    await eventually(async () => (await fetch(`${admin}/readyz`)).status, (status) => status === 503);
+    await eventually(
+      async () => (await fetch(`${admin}/readyz`)).status,
+      (status) => status === 503,
+    );
     expect((await fetch(`${url}/echo`)).status, 'still serves while balancers notice').toBe(200);
 
     const answer = await slow;
@@ -110,12 +129,37 @@ describe('a running process', () => {
     await expect(fetch(`${url}/echo`)).rejects.toThrow();
   });
 
+  test('starts on the Unix socket that a killed one left behind, and not on one that is in use', async () => {
+    const upstream = await startUpstream();
+    const socket = temporaryFile('gate.sock', '');
+    rmSync(socket);
+    const args = ['--upstream', upstream.url, '--listen', `unix:${socket}`, '--admin', '127.0.0.1:0'];
+    const first = startProcess(args);
+    await listening(first);
+    const second = await run(args);
+    expect(second.code).toBe(1);
+    expect(second.stderr).toBe(
+      `tidegate: ${socket} is in use by another process: choose another address for listen, admin or telemetry\n`,
+    );
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const third = startProcess(args);
+    await listening(third);
+    third.child.kill('SIGINT');
+    expect((await third.ended).code).toBe(0);
+  });
+
   test('a second signal ends at once', async () => {
     const upstream = await startUpstream();
     const running = startProcess(['--upstream', upstream.url, ...ANY_PORT]);
     const { url } = await listening(running);
-    const hung = fetch(`${url}/echo`, { headers: { 'x-practice-script': 'hang', 'x-practice-id': 'hung' } }).catch(() => 'cut');
-    await eventually(() => upstream.stats().inFlight, (inFlight) => inFlight === 1);
+    const hung = fetch(`${url}/echo`, { headers: { 'x-practice-script': 'hang', 'x-practice-id': 'hung' } }).catch(
+      () => 'cut',
+    );
+    await eventually(
+      () => upstream.stats().inFlight,
+      (inFlight) => inFlight === 1,
+    );
     running.child.kill('SIGTERM');
     await eventually(running.log, (lines) => lines.some(({ msg }) => msg === 'draining'));
     running.child.kill('SIGTERM');
@@ -128,7 +172,10 @@ describe('a running process', () => {
     const running = startProcess(['--upstream', upstream.url, ...ANY_PORT]);
     const { url } = await listening(running);
     const slow = fetch(`${url}/echo`, { headers: { 'x-practice-script': 'delay=400;200', 'x-practice-id': 'slow' } });
-    await eventually(() => upstream.stats().inFlight, (inFlight) => inFlight === 1);
+    await eventually(
+      () => upstream.stats().inFlight,
+      (inFlight) => inFlight === 1,
+    );
     running.child.kill('SIGINT');
     await new Promise((resolve) => {
       setTimeout(resolve, 50); // two at once would be one to the kernel
@@ -154,7 +201,11 @@ describe('a running process', () => {
     const running = startProcess(['demo', ...ANY_PORT]);
     let told = '';
     running.child.stdout.on('data', (chunk: Buffer) => (told += chunk.toString()));
-    await eventually(() => told, (text) => /^ +[2-9] s .*(?:backoff|cooldown|restoring)$/m.test(text), 15_000);
+    await eventually(
+      () => told,
+      (text) => /^ +[2-9] s .*(?:backoff|cooldown|restoring)$/m.test(text),
+      15_000,
+    );
     running.child.kill('SIGINT');
     expect((await running.ended).code).toBe(0);
   });

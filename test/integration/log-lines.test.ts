@@ -79,7 +79,9 @@ test('a request that is refused before it has a route is a line and a count too'
     { route: '(none)', path: '(absolute)', status: 400, outcome: 'refused', reason: 'bad_request' },
   ]);
   expect(lines[0]).not.toHaveProperty('upstream');
-  expect(await gate.metric('tidegate_requests_total{route="(none)",method="GET",code="404",outcome="refused"}')).toBe(1);
+  expect(await gate.metric('tidegate_requests_total{route="(none)",method="GET",code="404",outcome="refused"}')).toBe(
+    1,
+  );
   expect(await gate.metric('tidegate_requests_in_flight{route="(none)"}')).toBe(0);
   expect(upstream.stats().received).toBe(0);
 });

@@ -17,7 +17,9 @@ describe('server-sent events', () => {
       await pause(700);
       response.end('data: two\n\n');
     });
-    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", streamIdle: 250ms, perTryTimeout: 250ms}}`);
+    const gate = await startTidegate(
+      `upstreams: {api: {url: "${upstream.url}", streamIdle: 250ms, perTryTimeout: 250ms}}`,
+    );
     const client = await openRaw(gate.url);
     client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
     await client.until('text/event-stream', 250);
