@@ -194,7 +194,8 @@ export class Gate {
   /** When the refused may come back: a slot of its own, so that the refused do not return all at once. */
   #hint(ticket: Ticket, slot: ClientSlot, why: Refusal, wait: Millis, now: Millis): Millis {
     const limit = ticket.limits.at(-1);
-    if (why === 'held' || limit === undefined) return wait;
+    // The upstream's own word: in whole seconds, for no rounding of ours may make it earlier.
+    if (why === 'held' || limit === undefined) return 1000 * Math.ceil(wait / 1000);
     const { clients } = this.#store;
     const rate = limit.meter.rate(now);
     const share = shareOf(ticket, limit, this.#store.upstream(ticket.upstream).activity, now);

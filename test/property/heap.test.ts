@@ -23,6 +23,7 @@ const changes: fc.Arbitrary<Change[]> = fc.array(
   fc.oneof(
     fc.record({ do: fc.constant('push' as const), slot, key }),
     fc.record({ do: fc.constant('push' as const), slot, key }),
+    fc.record({ do: fc.constant('push' as const), slot, key }),
     fc.record({ do: fc.constant('update' as const), slot, key }),
     fc.record({ do: fc.constant('remove' as const), slot }),
     fc.record({ do: fc.constant('pop' as const) }),
@@ -85,6 +86,12 @@ describe('a heap of slots', () => {
           else expect(model.get(first)).toBe(Math.min(...model.values()));
           for (let each = 0; each < 16; each += 1) expect(heap.has(each)).toBe(model.has(each));
         }
+        const keys: (number | undefined)[] = [];
+        for (let { first } = heap; first !== undefined; { first } = heap) {
+          keys.push(model.get(first));
+          heap.remove(first);
+        }
+        expect(keys).toEqual([...model.values()].toSorted((a, b) => a - b));
       }),
       { numRuns: 100 },
     );

@@ -267,9 +267,12 @@ describe('when a probe is accepted', () => {
     line.rate.admit(line.now);
     line.rate.sent(line.now);
     line.rate.accepted(line.now, line.now + 900);
-    const { rate } = line.rate;
-    line.rate.advance(line.now + 900, true);
+    const { rate, ceiling } = line.rate;
+    line.now += 900;
+    line.rate.advance(line.now, true);
     expect(line.rate.rate).toBe(rate);
+    for (let u = 10; u <= 500; u += 10) line.at(line.now + 10).one('accepted');
+    expect(line.rate.rate).toBeCloseTo(ceiling - (ceiling / 2) * (1 - 500 / 3000) ** 3, 6);
   });
 
   test('after errors where no limit had been felt, none is assumed once the ramp is over', () => {

@@ -279,6 +279,23 @@ describe('what it counts', () => {
     expect(world.limit.inFlight).toBe(0);
   });
 
+  test('a token of the budget for each retry that was sent', () => {
+    const world = worldOf(script(response(503), response(503), response(500)));
+    world.call();
+    world.runUntil(1000);
+    expect(budgetLeft(world)).toBeCloseTo(1 - 3 / 10, 9);
+  });
+
+  test('its client as in use until it is over', () => {
+    const world = new World({ maxTracked: 1 });
+    world.call({ client: 'a' });
+    world.call({ client: 'b' });
+    expect(world.ofType('client-evicted')).toEqual([]);
+    world.runUntil(1000);
+    world.call({ client: 'c' });
+    expect(world.ofType('client-evicted')).toHaveLength(1);
+  });
+
   test('no place while it sleeps', () => {
     const world = worldOf(script(response(503), response(200)));
     world.call();

@@ -223,7 +223,12 @@ describe('the queue', () => {
     world.runUntil(2000);
     expect(late.told).toEqual(refusal('queue_timeout'));
     expect(late.at).toBe(1000);
-    expect(world.ofType('dequeued')).toContainEqual({ type: 'dequeued', upstream: 'up', waited: 1000, admitted: false });
+    expect(world.ofType('dequeued')).toContainEqual({
+      type: 'dequeued',
+      upstream: 'up',
+      waited: 1000,
+      admitted: false,
+    });
   });
 
   test('gives up the place of one that goes', () => {

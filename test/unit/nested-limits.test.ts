@@ -74,6 +74,12 @@ describe('a 429', () => {
     expect(world.ofType('cut')).toEqual([
       { type: 'cut', upstream: 'up', scope: 'credential', cause: 'small', from: 100, to: 95 },
     ]);
+
+    world.serve(world.arrive({ client: 'other' }), response(429));
+    expect(limitOf(world, SHARED).meter.phase).toBe('backoff');
+    world.now += 50;
+    world.serve(world.arrive({ refs: BOTH }), response(429));
+    expect(limitOf(world, SHARED).meter.phase).toBe('cooldown');
   });
 });
 

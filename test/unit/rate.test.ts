@@ -345,13 +345,16 @@ describe('restoring', () => {
     }
   });
 
-  test('forgets its confidence where the limit was not where it was expected', () => {
-    const trial = restoring().send(200, 20_000);
+  test('forgets how well it was known where the limit was not where it was expected', () => {
+    const trial = new Trial({ initialRate: 9 });
+    trial.reject(); // at the ceiling: K = 5.8 s
+    trial.accept();
+    trial.send(20, 15_000);
     expect(trial.rate.rate).toBeGreaterThan(1.15 * trial.rate.ceiling);
     trial.reject();
     trial.accept();
-    const [ceiling, cut] = [trial.rate.ceiling, trial.rate.rate];
-    trial.send(400, 21_000).send(400, 22_500);
+    const { ceiling, rate: cut } = trial.rate;
+    trial.send(20, 16_000).send(20, 17_500);
     expect(trial.rate.rate).toBeCloseTo(curve(ceiling, cut, 3000, 1500), 6);
   });
 
@@ -405,8 +408,9 @@ describe('restoring', () => {
     const { rate } = trial.rate;
     expect(rate).toBeCloseTo(curve(99, 89.1, 3000, 100), 6);
     trial.advance(3_600_000); // an hour
-    expect(trial.rate.rate).toBeLessThanOrEqual(curve(99, 89.1, 3000, 1100) + 1e-9);
     expect(trial.rate.phase).toBe('restoring');
+    trial.send(100, 3_600_500);
+    expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, 3000, 100 + 1000 + 500), 6);
   });
 });
 
