@@ -28,11 +28,10 @@ export function delayOf(limits: readonly Limit[], now: Millis): Millis {
  * it, at the client's share of the rate. `weight` is scaled by the allowance already.
  */
 export function estimateWait(ticket: Ticket, weight: number, now: Millis): Millis {
+  const turns = turnsAhead(ticket.limits.at(-1), ticket.slot, weight);
   let wait = 0;
-  for (const limit of ticket.limits) {
-    const rate = limit.meter.rate(now);
-    const turns = turnsAhead(limit, ticket.slot, weight);
-    wait = Math.max(wait, limit.meter.expected(now) + (turns === 0 ? 0 : (1000 * turns) / rate));
+  for (const { meter } of ticket.limits) {
+    wait = Math.max(wait, meter.expected(now) + (turns === 0 ? 0 : (1000 * turns) / meter.rate(now)));
   }
   return wait;
 }
@@ -43,8 +42,8 @@ export function patienceOf(limit: Limit, slot: number, settings: QueueSettings, 
 }
 
 /** (own queue + 1) ÷ share requests go before it and with it; itself is not waited for. */
-function turnsAhead(limit: Limit, slot: number | undefined, weight: number): number {
-  if (limit.queue.size === 0 || slot === undefined) return 0;
+function turnsAhead(limit: Limit | undefined, slot: number | undefined, weight: number): number {
+  if (limit === undefined || limit.queue.size === 0 || slot === undefined) return 0;
   return (limit.queue.backlog(slot) + 1) / limit.queue.share(slot, weight) - 1;
 }
 
@@ -55,7 +54,8 @@ export function shareOf({ weight }: Ticket, { ref, meter }: Limit, activity: Act
 }
 
 /** A limit of the client's own that is stopped holds that client; one that all share is an upstream that is blocked. */
-export function blockedBy(limit: Limit, now: Millis): Refusal | undefined {
-  if (!limit.isBlocked(now)) return undefined;
+export function blockedBy(limits: readonly Limit[], now: Millis): Refusal | undefined {
+  const limit = limits.find((each) => each.isBlocked(now));
+  if (limit === undefined) return undefined;
   return limit.ref.scope === 'upstream' ? 'blocked' : 'held';
 }

@@ -48,7 +48,7 @@ export class Gate {
     const keepsPromise = Math.abs(now - clients.promised(slot)) <= PROMISE;
     const patience = patienceOf(limit, slot, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
     if (wait > Math.min(patience, deadline - now)) {
-      return this.#refuse(ticket, slot, blockedBy(limit, now) ?? 'over_share', wait, now);
+      return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'over_share', wait, now);
     }
     if (limit.queue.size >= upstream.queue.maxDepth) return this.#refuse(ticket, slot, 'queue_full', wait, now);
 
@@ -259,7 +259,7 @@ export class Gate {
     const weight = ticket.weight * this.#store.clients.allowance(slot, now);
     const wait = estimateWait(ticket, weight, now);
     const held = this.#store.clients.heldUntil(slot) - now;
-    const why = held > 0 ? 'held' : (blockedBy(limit, now) ?? 'queue_timeout');
+    const why = held > 0 ? 'held' : (blockedBy(ticket.limits, now) ?? 'queue_timeout');
     const retryAfter = this.#hint(ticket, slot, why, Math.max(wait, held), now);
     ticket.settle({ kind: 'refused', why, retryAfter }, now);
   }

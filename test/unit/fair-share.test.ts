@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { makeModel } from '../../src/sim/models.ts';
 import type { Story } from '../support/policy.ts';
-import { isSuccess, limitedBy, limitedTo, planOf, SEND_ONCE, World } from '../support/policy.ts';
+import { isSuccess, limitedBy, limitedTo, planOf, response, SEND_ONCE, World } from '../support/policy.ts';
 
 const ONCE = planOf({ retry: SEND_ONCE });
 
@@ -123,6 +123,21 @@ describe('a client that is refused and does as it is told', () => {
     world.runUntil(70_000);
     expect(tries).toHaveLength(80);
     expect(Math.max(...tries)).toBeLessThanOrEqual(2);
+  });
+
+  test('succeeds at once where it was the upstream that asked it to wait', () => {
+    for (let seed = 1; seed <= 20; seed += 1) {
+      const world = new World({ seed });
+      world.respond = ({ at }) => ({
+        outcome: at === 0 ? response(429, { retryAfter: 1500 }) : response(200),
+        after: 10,
+      });
+      const ends: (number | undefined)[] = [];
+      world.call({ plan: ONCE });
+      world.at(100, () => world.obey({}, ({ status }, tries) => ends.push(status, tries)));
+      world.runUntil(10_000);
+      expect(ends).toEqual([200, 2]);
+    }
   });
 
   test('five hundred that come at once are served at the rate, and hardly anyone is refused twice', () => {

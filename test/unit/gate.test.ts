@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { QueueSettings } from '../../src/policy/admission.ts';
 import type { Arrival, Standing } from '../support/policy.ts';
 import { limitedTo, response, World } from '../support/policy.ts';
 
@@ -7,17 +8,15 @@ const MIDDLE = () => 0.5;
 
 const ADMITTED = { kind: 'admitted' };
 
-function refusal(why: string, retryAfter?: number) {
-  return {
-    kind: 'refused',
-    why,
-    retryAfter: retryAfter === undefined ? expect.any(Number) : expect.closeTo(retryAfter, 6),
-  };
+function refusal(why: string, retryAfter?: number): unknown {
+  const told: unknown = retryAfter === undefined ? expect.any(Number) : expect.closeTo(retryAfter, 6);
+  return { kind: 'refused', why, retryAfter: told };
 }
 
 /** A limit of 10 a second: after the first request, one at 90 ms, 190 ms, 290 ms, … */
-function tenASecond(queue = { maxWait: 1000, maxDepth: 10_000 }): World {
-  return new World({ upstream: { ...limitedTo(10), queue }, random: MIDDLE });
+function tenASecond(queue: Partial<QueueSettings> = {}): World {
+  const upstream = { ...limitedTo(10), queue: { maxWait: 1000, maxDepth: 10_000, ...queue } };
+  return new World({ upstream, random: MIDDLE });
 }
 
 function hintsOf(standings: readonly Standing[]): number[] {
@@ -185,14 +184,14 @@ describe('when to come back', () => {
 });
 
 describe('a client that the upstream asked to wait', () => {
-  test('is refused until then, exactly; others are not', () => {
+  test('is refused until then, exactly, and told so in whole seconds, rounded up; others are not', () => {
     const world = new World({ random: MIDDLE });
     world.serve(world.arrive({ client: 'a' }), response(429, { retryAfter: 2000 }));
     world.now = 500;
-    expect(world.arrive({ client: 'a' }).told).toEqual(refusal('held', 1500));
+    expect(world.arrive({ client: 'a' }).told).toEqual(refusal('held', 2000));
     expect(world.arrive({ client: 'b' }).told).toEqual(ADMITTED);
     world.now = 1999.5;
-    expect(world.arrive({ client: 'a' }).told).toEqual(refusal('held', 0.5));
+    expect(world.arrive({ client: 'a' }).told).toEqual(refusal('held', 1000));
     world.now = 2000;
     expect(world.arrive({ client: 'a' }).told?.kind).not.toBe('refused');
   });

@@ -20,12 +20,7 @@ describe('about the rate', () => {
     const world = after(response(429));
     expect(world.limit.meter.phase).toBe('blocked');
     expect(world.ofType('cut').map(({ cause }) => cause)).toEqual(['first', 'blocked']);
-    expect(world.ofType('cut')[0]).toMatchObject({
-      upstream: 'up',
-      scope: 'upstream',
-      from: Infinity,
-      to: expect.any(Number),
-    });
+    expect(world.ofType('cut')[0]).toMatchObject({ upstream: 'up', scope: 'upstream', from: Infinity });
     expect(world.ofType('limit-state').map(({ from, to }) => `${from} > ${to}`)).toEqual([
       'open > backoff',
       'backoff > blocked',

@@ -83,6 +83,26 @@ describe('a 429', () => {
   });
 });
 
+describe('a refusal', () => {
+  test('is about the limit that stands in the way, be it the outer', () => {
+    const world = nested(100, 100);
+    limitOf(world, SHARED).meter.stop(5000);
+    expect(world.arrive({ refs: BOTH }).told).toMatchObject({ kind: 'refused', why: 'blocked' });
+    limitOf(world, INNER).meter.stop(6000);
+    world.now = 5000;
+    expect(world.arrive({ refs: BOTH }).told).toBeUndefined();
+    world.now = 4000;
+    expect(world.arrive({ refs: BOTH }).told).toMatchObject({ kind: 'refused', why: 'blocked' });
+  });
+
+  test('comes when any of them has too long a wait', () => {
+    const world = nested(1, 100);
+    world.arrive({ refs: BOTH });
+    world.arrive({ refs: BOTH, client: 'waits' });
+    expect(world.arrive({ refs: BOTH }).told).toMatchObject({ kind: 'refused', why: 'over_share' });
+  });
+});
+
 describe('the upstream is down', () => {
   /** The outer limit and the inner are blocked, and a probe of the sibling is out. */
   function probing() {

@@ -346,15 +346,15 @@ describe('restoring', () => {
   });
 
   test('forgets how well it was known where the limit was not where it was expected', () => {
-    const trial = new Trial({ initialRate: 9 });
-    trial.reject(); // at the ceiling: K = 5.8 s
+    const trial = new Trial({ initialRate: 2 });
+    trial.reject(); // at the ceiling: K = 26 s
     trial.accept();
-    trial.send(20, 15_000);
-    expect(trial.rate.rate).toBeGreaterThan(1.15 * trial.rate.ceiling);
+    while (trial.rate.rate <= 1.15 * 2) trial.send(3, trial.now + 500);
     trial.reject();
     trial.accept();
     const { ceiling, rate: cut } = trial.rate;
-    trial.send(20, 16_000).send(20, 17_500);
+    const restoredFrom = trial.now + 1000;
+    trial.send(3, restoredFrom).send(3, restoredFrom + 1500);
     expect(trial.rate.rate).toBeCloseTo(curve(ceiling, cut, 3000, 1500), 6);
   });
 
