@@ -8,7 +8,7 @@ import type { RetryOn, RetryReason } from './policy/types.ts';
 import type { ClassRule, Hash } from './proxy/identity.ts';
 import { globPattern, makeIdentify, makeTrusts } from './proxy/identity.ts';
 import type { Route, Snapshot, Target } from './proxy/plan.ts';
-import { openPool } from './proxy/pool.ts';
+import { openPool, PoolLoad } from './proxy/pool.ts';
 import { Router } from './proxy/router.ts';
 import type { UpstreamSettings } from './state/memory.ts';
 
@@ -31,6 +31,7 @@ export function compileTargets(config: Config, urls: ReadonlyMap<string, string>
       const target: Target = {
         name,
         dispatcher: openPool({ connections, connectTimeout, tls }),
+        load: new PoolLoad(connections),
         origin: url.origin,
         authority: url.host,
         preserveHost,

@@ -43,6 +43,7 @@ export class Drive {
   #phase: Phase = 'new';
   #phaseSince: Millis = 0;
   #attempt = 0;
+  #bodyInHand = false;
   #holdsResponse = false;
   /** Reserved, and not sent yet. */
   #reserved: Retry | undefined;
@@ -75,7 +76,9 @@ export class Drive {
   }
 
   bodyRead(replayable: boolean): void {
-    if (this.#phase === 'body') this.#tell({ kind: 'body', replayable, at: this.#clock.now() });
+    if (this.#phase !== 'body') return;
+    this.#bodyInHand = replayable;
+    this.#tell({ kind: 'body', replayable, at: this.#clock.now() });
   }
 
   /** A queued ticket was admitted or refused; wired to the ticket's `settle`. */
@@ -168,6 +171,7 @@ export class Drive {
 
   #admit(deadline: Millis): void {
     const now = this.#enter('queued');
+    this.ticket.bodyInHand = this.#bodyInHand;
     const admission = this.#gate.arrive(this.ticket, deadline, now);
     this.#effects.rearm();
     if (admission !== undefined) this.#tell({ ...admission, at: now });

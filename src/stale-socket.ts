@@ -1,4 +1,4 @@
-import { unlinkSync } from 'node:fs';
+import { lstatSync, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Address } from './config/address.ts';
 
@@ -7,10 +7,15 @@ import type { Address } from './config/address.ts';
  * answers is removed; one that somebody answers is left, for listening to fail with EADDRINUSE.
  */
 export async function removeStaleSocket(address: Address): Promise<void> {
-  if (address.kind === 'unix' && (await isRefused(address.path))) unlinkSync(address.path);
+  if (address.kind !== 'unix' || !isSocket(address.path)) return;
+  if (await isRefused(address.path)) unlinkSync(address.path);
 }
 
-/** ECONNREFUSED is told of a socket alone: of another file it is ENOTSOCK, of none ENOENT. */
+/** Linux refuses a connection to a regular file just as to a dead socket: never remove what is not ours. */
+function isSocket(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true;
+}
+
 function isRefused(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ path });

@@ -53,6 +53,14 @@ export function shareOf({ weight }: Ticket, { ref, meter }: Limit, activity: Act
   return (meter.rate(now) * weight) / active;
 }
 
+/** While another might come, a blocked limit waits this long for a probe whose body is in hand. */
+const CHOOSY: Millis = 2000;
+
+/** Whether the ticket would be the probe of a blocked limit, and had better not be. */
+export function isPoorProbe({ bodyInHand, limits }: Ticket, now: Millis): boolean {
+  return !bodyInHand && limits.some(({ meter }) => meter.phase === 'blocked' && meter.overdue(now) < CHOOSY);
+}
+
 /** A limit of the client's own that is stopped holds that client; one that all share is an upstream that is blocked. */
 export function blockedBy(limits: readonly Limit[], now: Millis): Refusal | undefined {
   const limit = limits.find((each) => each.isBlocked(now));

@@ -1,4 +1,4 @@
-import { blockedBy, delayOf, estimateWait, patienceOf, PROMISE, shareOf } from './admission.ts';
+import { blockedBy, delayOf, estimateWait, isPoorProbe, patienceOf, PROMISE, shareOf } from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import { FLOOD } from './client.ts';
 import type { GateView, LimitView, Listen } from './events.ts';
@@ -41,10 +41,12 @@ export class Gate {
     if (limit === undefined) return this.#admit(ticket, now);
 
     for (const each of ticket.limits) this.#advance(each, now);
-    if (limit.queue.size === 0 && delayOf(ticket.limits, now) === 0) return this.#admit(ticket, now);
+    const poorProbe = isPoorProbe(ticket, now);
+    if (!poorProbe && limit.queue.size === 0 && delayOf(ticket.limits, now) === 0) return this.#admit(ticket, now);
 
     const weight = ticket.weight * clients.allowance(slot, now);
     const wait = estimateWait(ticket, weight, now);
+    if (poorProbe) return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
     const keepsPromise = Math.abs(now - clients.promised(slot)) <= PROMISE;
     const patience = patienceOf(limit, slot, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
     if (wait > Math.min(patience, deadline - now)) {
@@ -220,7 +222,7 @@ export class Gate {
   #pump(limit: Limit, now: Millis): void {
     this.#advance(limit, now);
     for (let ticket = limit.queue.peek(); ticket !== undefined; ticket = limit.queue.peek()) {
-      if (ticket.expiresAt <= now || this.#isHeld(ticket, now)) {
+      if (ticket.expiresAt <= now || this.#isHeld(ticket, now) || isPoorProbe(ticket, now)) {
         this.#expire(ticket, now);
         continue;
       }

@@ -19,7 +19,9 @@ interface Lesson {
 export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
   const { ticket, upstream } = lesson;
   if (outcome.kind === 'error') {
-    if (outcome.reason === 'aborted') return abandonProbes(ticket);
+    // No connection was free in time: our own bound, not the upstream's.
+    const isOurs = outcome.reason === 'timeout' && !outcome.sent;
+    if (outcome.reason === 'aborted' || isOurs) return abandonProbes(ticket);
     return fail(lesson, undefined, now);
   }
   const { status, hints } = outcome;

@@ -20,6 +20,8 @@ export interface Meter {
   delay(now: Millis): Millis;
   /** How long those who wait are told: as `delay`, but where that waits for an answer, for as long as one may be expected. */
   expected(now: Millis): Millis;
+  /** While blocked: for how long a probe has been due and none has left; else 0. */
+  overdue(now: Millis): Millis;
   /** Takes a token; only when `delay` is 0. Returns whether this request is the probe of a blocked limit. */
   take(now: Millis): boolean;
   /** The probe was not sent after all. */
@@ -72,6 +74,10 @@ export class LocalMeter implements Meter {
 
   delay(now: Millis): Millis {
     return this.#after(this.#rate.delay(now), now);
+  }
+
+  overdue(now: Millis): Millis {
+    return this.#rate.overdue(now);
   }
 
   expected(now: Millis): Millis {

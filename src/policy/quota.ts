@@ -5,7 +5,10 @@ const RATIONED_BELOW = 0.5;
 
 /** What the upstream itself tells of its quota. A hint beats learning: an empty quota is a hard stop until its reset. */
 export class QuotaPace {
-  #stopUntil = Number.NEGATIVE_INFINITY;
+  /** Asked for by a Retry-After: the longest holds. */
+  #askedUntil = Number.NEGATIVE_INFINITY;
+  /** The quota is spent until then, as far as the last word on it goes. */
+  #spentUntil = Number.NEGATIVE_INFINITY;
   #freshUntil = Number.NEGATIVE_INFINITY;
   #rate: PerSecond = Number.POSITIVE_INFINITY;
   #left: number | undefined;
@@ -13,20 +16,21 @@ export class QuotaPace {
   note(quota: Quota, now: Millis): void {
     const { remaining, limit, resetIn } = quota;
     this.#left = limit === undefined || limit === 0 ? undefined : Math.min(1, remaining / limit);
+    if (remaining > 0) this.#spentUntil = Number.NEGATIVE_INFINITY;
     if (resetIn === undefined) return;
     this.#freshUntil = now + resetIn;
-    if (remaining === 0) this.stop(now + resetIn);
+    if (remaining === 0) this.#spentUntil = now + resetIn;
     this.#rate = ration(quota, resetIn, this.#left);
   }
 
   /** Nothing leaves before this, whoever asked for it. */
   stop(until: Millis): void {
-    this.#stopUntil = Math.max(this.#stopUntil, until);
+    this.#askedUntil = Math.max(this.#askedUntil, until);
   }
 
   /** How long until the stop ends; 0 when there is none. */
   delay(now: Millis): Millis {
-    return Math.max(0, this.#stopUntil - now);
+    return Math.max(0, this.stopUntil - now);
   }
 
   /** What the quota allows; Infinity where nothing is known, or what was known is over. */
@@ -39,7 +43,7 @@ export class QuotaPace {
   }
 
   get stopUntil(): Millis {
-    return this.#stopUntil;
+    return Math.max(this.#askedUntil, this.#spentUntil);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { CutCause, LimitState } from './events.ts';
 import { SendAccount } from './rate/account.ts';
 import type { Blockade } from './rate/block.ts';
-import { ErrorAccount, expectedEnd, planProbe, probeDelay, REJECTED_IN_ROW } from './rate/block.ts';
+import { ErrorAccount, expectedEnd, planProbe, probeDelay, probeOverdue, REJECTED_IN_ROW } from './rate/block.ts';
 import { cutAgain, cutFirst, isSameEpoch, noteCost, settleCut } from './rate/cut.ts';
 import { grow, isApplicationLimited, isCalm } from './rate/grow.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
@@ -68,6 +68,11 @@ export class AdaptiveRate {
   /** How long the blockade keeps a request from leaving: 0 when there is none, or when this request may be the probe. */
   delay(now: Millis): Millis {
     return this.#block === undefined ? 0 : probeDelay(this.#block, now);
+  }
+
+  /** For how long a probe has been due and none has left; 0 when none is due. */
+  overdue(now: Millis): Millis {
+    return this.#block === undefined ? 0 : probeOverdue(this.#block, now);
   }
 
   /** As `delay`; while a probe is out, how long until its answer has changed things may be expected to take. */

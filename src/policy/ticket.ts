@@ -24,6 +24,11 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   readonly refs: readonly LimitRef[];
   readonly settle: Settle;
 
+  /**
+   * Its body has been read, so that only the upstream decides how long an attempt takes. Without it a request is a poor
+   * probe: its client could keep everybody waiting.
+   */
+  bodyInHand = true;
   /** Until it arrives, and after it has left: none. */
   slot: ClientSlot | undefined = undefined;
   limits: Limit[] = [];

@@ -18,6 +18,8 @@ export interface AttemptOwner {
   onProgress(): void;
   /** The forwarded body has been written; `broken` when the upstream cut it short. */
   onEnd(broken: boolean): void;
+  /** It holds no connection any more, and wants none. Once, after all else. */
+  onOver(): void;
 }
 
 type State = 'open' | 'forwarding' | 'discarding' | 'over';
@@ -128,8 +130,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   #end(): void {
+    if (this.#state === 'over') return;
     this.#state = 'over';
     clearTimeout(this.#drainTimer);
+    this.#owner.onOver();
   }
 }
 

@@ -51,6 +51,7 @@ export class RequestBody {
   #chunks: Buffer[] = [];
   #kept = 0;
   #whole: Buffer | null = null;
+  #upload: Upload | undefined;
   #state: 'reading' | 'whole' | 'streaming' | 'released' = 'reading';
   #idleTimer: NodeJS.Timeout | undefined;
 
@@ -75,7 +76,13 @@ export class RequestBody {
   payload(): Payload {
     if (this.#state !== 'streaming') return this.#whole;
     const { idle, onIdle } = this.#options;
-    return new Upload(this.#source, this.#chunks, idle, onIdle);
+    this.#upload = new Upload(this.#source, this.#chunks, idle, onIdle);
+    return this.#upload;
+  }
+
+  /** A streamed body is held up by its client. */
+  get awaitsClient(): boolean {
+    return this.#upload?.awaitsClient === true;
   }
 
   /** Whether the client still has to send some of it. */

@@ -24,6 +24,8 @@ export type Identify = (request: Inbound, address: string) => Client;
 
 /** Hashes are worth keeping: an HMAC costs more than the rest of a decision. */
 const HASHES_KEPT = 10_000;
+/** Longer ones are hashed anew each time: what is kept has a bound in bytes too. */
+const LONGEST_KEPT = 256;
 
 export function makeIdentify(keys: readonly ClientKey[], classes: readonly ClassRule[], hash: Hash): Identify {
   return (request, address) => {
@@ -42,6 +44,7 @@ export function makeHash(secret: string | Buffer): Hash {
     const known = kept.get(text);
     if (known !== undefined) return known;
     const hash = createHmac('sha256', secret).update(text).digest('hex').slice(0, 16);
+    if (text.length > LONGEST_KEPT) return hash;
     if (kept.size >= HASHES_KEPT) kept.clear();
     kept.set(text, hash);
     return hash;

@@ -30,6 +30,8 @@ export class Life implements Effects, AttemptOwner {
   #attempt: Attempt | undefined;
   #attempts = 0;
   #sentAt: Millis = 0;
+  #timeout: Millis = 0;
+  #foundPoolFull = false;
   /** A response that the script has not decided on yet. */
   #held: Head | undefined;
   /** One timer for whatever is waited for: an attempt, a sleep, a silent stream. */
@@ -100,7 +102,10 @@ export class Life implements Effects, AttemptOwner {
     this.#attempts = attempt;
     this.#sentAt = this.#context.clock.now();
     this.#attempt = new Attempt(this);
+    this.#timeout = timeout;
     this.#arm(timeout, this.#onAttemptTimeout);
+    target.load.begin();
+    this.#foundPoolFull = target.load.isFull();
     this.#headers ??= outboundHeaders(this.#arrival, this.#context.via);
     target.dispatcher.dispatch(
       {
@@ -174,6 +179,10 @@ export class Life implements Effects, AttemptOwner {
     else this.#reply.end();
   }
 
+  onOver(): void {
+    this.#arrival.route.target.load.end();
+  }
+
   // — what happens to the client —
 
   /** The client has gone, or everything has been written. */
@@ -201,9 +210,12 @@ export class Life implements Effects, AttemptOwner {
   }
 
   readonly #onAttemptTimeout = (): void => {
+    // What its client owes is no time of the upstream's: the body's own idle limit ends that.
+    if (this.#body?.awaitsClient === true) return this.#arm(this.#timeout, this.#onAttemptTimeout);
     const sent = this.#attempt?.sent === true;
     this.#attempt?.cancel();
-    this.onFailure(sent ? 'timeout' : 'connect', sent);
+    // Without a connection in time: either none can be made, or all of ours are busy, which says nothing of the upstream.
+    this.onFailure(sent || this.#foundPoolFull ? 'timeout' : 'connect', sent);
   };
 
   readonly #onWake = (): void => {

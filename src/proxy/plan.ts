@@ -3,12 +3,14 @@ import type { Plan } from '../exchange.ts';
 import type { Scope } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Identify } from './identity.ts';
+import type { PoolLoad } from './pool.ts';
 import type { Router } from './router.ts';
 
 /** What an upstream is to the proxy. */
 export interface Target {
   readonly name: string;
   readonly dispatcher: Dispatcher;
+  readonly load: PoolLoad;
   readonly origin: string;
   /** Sent as Host, unless the client's is preserved. */
   readonly authority: string;

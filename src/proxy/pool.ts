@@ -58,3 +58,26 @@ function given<K extends string>(key: K, value: string | undefined): Partial<Rec
   if (value !== undefined) out[key] = value;
   return out;
 }
+
+/** How many attempts there are for the connections that may be made: beyond them they wait in the pool's own queue. */
+export class PoolLoad {
+  readonly #connections: number;
+  #attempts = 0;
+
+  constructor(connections: number) {
+    this.#connections = connections;
+  }
+
+  begin(): void {
+    this.#attempts += 1;
+  }
+
+  end(): void {
+    this.#attempts -= 1;
+  }
+
+  /** More attempts than connections: at least one of them has none because of us. */
+  isFull(): boolean {
+    return this.#attempts > this.#connections;
+  }
+}

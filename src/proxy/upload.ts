@@ -25,6 +25,11 @@ export class Upload extends Readable {
     this.on('error', () => undefined);
   }
 
+  /** Nothing can be sent on because the client sends nothing: its slowness, not the upstream's. */
+  get awaitsClient(): boolean {
+    return this.#idleTimer !== undefined;
+  }
+
   override _read(): void {
     for (let chunk = this.#begun.shift(); chunk !== undefined; chunk = this.#begun.shift()) {
       if (!this.push(chunk)) return;

@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Running } from '../support/process.ts';
 import { run, startProcess } from '../support/process.ts';
@@ -50,6 +51,29 @@ describe('what can be mended ends with 1 and says where', () => {
     expect(stderr).toContain('did you mean https://api.example.com?');
   });
 
+  test('a config that is no regular file, without waiting for it', async () => {
+    const folder = dirname(temporaryFile('a', ''));
+    const fifo = join(folder, 'fifo');
+    execFileSync('mkfifo', [fifo]);
+    for (const args of [['check'], ['--config']]) {
+      const told = async (path: string) => (await run([...args, path])).stderr.replace(/^tidegate: /, '');
+      expect(await told(fifo)).toBe(`${fifo}: cannot be read: it is no regular file\n`);
+      expect(await told(folder)).toBe(`${folder}: cannot be read: it is a directory\n`);
+    }
+  });
+
+  test.each(['--listen', '--admin'])('%s at a Unix socket in a folder that is not there', async (flag) => {
+    const socket = join(dirname(temporaryFile('a', '')), 'nowhere', 'gate.sock');
+    const { code, stderr } = await run([
+      ...['--upstream', 'http://127.0.0.1:9', flag, `unix:${socket}`],
+      ...(flag === '--listen' ? ['--admin', '127.0.0.1:0'] : ['--listen', '127.0.0.1:0']),
+    ]);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `tidegate: ${socket} cannot be made: its folder must exist and be writable by this user\n`,
+    });
+  });
+
   test('a port in use', async () => {
     const port = await occupyPort();
     const { code, stderr } = await run([
@@ -75,6 +99,12 @@ describe('commands that answer', () => {
     const bad = await run(['check', temporaryFile('bad.yaml', 'listne: 127.0.0.1:1\n')]);
     expect(bad.code).toBe(1);
     expect(bad.stderr).toContain('bad.yaml:1:1 listne: unknown key (did you mean listen?)');
+  });
+
+  test('check reads standard input', async () => {
+    const running = startProcess(['check', '/dev/stdin']);
+    running.child.stdin.end('upstreams: {api: {url: https://api.example.com}}\n');
+    expect(await running.ended).toMatchObject({ code: 0, stderr: '' });
   });
 
   test('schema is JSON Schema', async () => {
@@ -127,6 +157,17 @@ describe('a running process', () => {
     const { code } = await running.ended;
     expect(code).toBe(0);
     await expect(fetch(`${url}/echo`)).rejects.toThrow();
+  });
+
+  test.each(['--listen', '--admin'])('%s at a file that is no socket leaves the file alone', async (flag) => {
+    const file = temporaryFile('precious.txt', 'precious');
+    const { code, stderr } = await run([
+      ...['--upstream', 'http://127.0.0.1:9', flag, `unix:${file}`],
+      ...(flag === '--listen' ? ['--admin', '127.0.0.1:0'] : ['--listen', '127.0.0.1:0']),
+    ]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`${file} is in use`);
+    expect(readFileSync(file, 'utf8')).toBe('precious');
   });
 
   test('starts on the Unix socket that a killed one left behind, and not on one that is in use', async () => {

@@ -164,6 +164,7 @@ export interface Arrival {
   readonly weight?: number;
   readonly refs?: readonly LimitRef[];
   readonly deadline?: Millis;
+  readonly bodyInHand?: boolean;
 }
 
 /** A ticket, and what it was told last; undefined while it waits. */
@@ -339,11 +340,12 @@ export class World {
 
   /** A ticket that arrives now, without an exchange. */
   arrive(arrival: Arrival = {}): Standing {
-    const { client = 'client', weight = 1, refs = [SHARED], deadline = this.now + 10_000 } = arrival;
+    const { client = 'client', weight = 1, refs = [SHARED], deadline = this.now + 10_000, bodyInHand = true } = arrival;
     const ticket = new Ticket('up', client, weight, refs, (admission, now) => {
       standing.told = admission;
       standing.at = now;
     });
+    ticket.bodyInHand = bodyInHand;
     const standing: Standing = { ticket, told: undefined, at: this.now };
     standing.told = this.gate.arrive(ticket, deadline, this.now);
     this.rearm();

@@ -3,6 +3,7 @@ import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
 import type { App } from '../../src/app.ts';
 import { startApp } from '../../src/app.ts';
+import { readFile } from '../../src/cli/read-file.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
 import { createLogger } from '../../src/observe/log.ts';
@@ -24,7 +25,7 @@ export interface Tidegate extends App {
  */
 export async function startTidegate(yaml: string): Promise<Tidegate> {
   const text = `listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n${/^drain:/m.test(yaml) ? '' : 'drain: {delay: 0, timeout: 1s}\n'}${yaml}`;
-  const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile: unreadable });
+  const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile });
   if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
   const lines: string[] = [];
   const destination = new Writable({
@@ -71,8 +72,4 @@ export async function eventually<T>(
       setTimeout(resolve, 10);
     });
   }
-}
-
-function unreadable(path: string): string {
-  throw new Error(`no file is read in this test: ${path}`);
 }

@@ -31,6 +31,16 @@ describe('when nothing gets through', () => {
     expect(next.told).toBeUndefined();
   });
 
+  test('one whose body its client still owes is refused, for two seconds at most: another may come', () => {
+    const world = blockedWorld(); // due since 2550
+    const early = world.arrive({ bodyInHand: false });
+    expect(early.told).toMatchObject({ kind: 'refused', why: 'blocked' });
+    world.now = 4549;
+    expect(world.arrive({ bodyInHand: false }).told).toMatchObject({ kind: 'refused', why: 'blocked' });
+    world.now = 4550;
+    expect(isOut(world.arrive({ bodyInHand: false }))).toBe(true);
+  });
+
   test('the first of the queue is the probe, when one comes due', () => {
     const world = blockedWorld();
     world.serve(world.arrive(), failure('reset', true)); // the next is due 100 ms later

@@ -36,6 +36,18 @@ describe('a quota that is spent', () => {
   });
 });
 
+describe('a later word on a quota', () => {
+  test('that something is left ends the stop, and not what a Retry-After asked for', () => {
+    const pace = paceOf({ remaining: 0, resetIn: 300_000 });
+    expect(pace.delay(2000)).toBe(299_000);
+    pace.note(quotaOf({ remaining: 80, resetIn: 60_000 }), 2000);
+    expect(pace.delay(2000)).toBe(0);
+    pace.stop(5000);
+    pace.note(quotaOf({ remaining: 79, resetIn: undefined }), 2500);
+    expect(pace.delay(2500)).toBe(2500);
+  });
+});
+
 describe('a quota that runs out', () => {
   test('is not rationed while more than half of it is left', () => {
     expect(paceOf({ remaining: 51 }).rate(1000)).toBe(Number.POSITIVE_INFINITY);

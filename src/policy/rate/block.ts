@@ -33,6 +33,11 @@ export function probeDelay(block: Blockade, now: Millis): Millis {
   return Math.max(0, at - now);
 }
 
+/** For how long a probe has been due and none has left; 0 when none is due. */
+export function probeOverdue(block: Blockade, now: Millis): Millis {
+  return block.probeSentAt === undefined ? Math.max(0, now - block.probeAt) : 0;
+}
+
 /** How long the blockade may be expected to last: while a probe is out, until the next if this one were to fail. */
 export function expectedEnd(block: Blockade, now: Millis): Millis {
   const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + probeInterval(block.probes + 1);
