@@ -21,9 +21,10 @@ USER 1000:1000
 EXPOSE 8080 9901 9464
 STOPSIGNAL SIGTERM
 
-# Alive, by whichever listener has /livez: admin (9901 unless TIDEGATE_ADMIN says otherwise) or telemetry.
+# Alive when any of these ports of 127.0.0.1 answers /livez: that of TIDEGATE_ADMIN, 9901 (admin), 9464 (telemetry). It
+# does not read the config: where that has them elsewhere, override HEALTHCHECK.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 \
-  CMD ["node", "-e", "const ports = [(process.env.TIDEGATE_ADMIN ?? ':9901').split(':').pop(), 9464]; Promise.any(ports.map(async (port) => { const { ok } = await fetch(`http://127.0.0.1:${port}/livez`); if (!ok) throw new Error(); })).catch(() => process.exit(1))"]
+  CMD ["node", "-e", "const ports = [(process.env.TIDEGATE_ADMIN || ':9901').split(':').pop(), 9901, 9464]; Promise.any(ports.map(async (port) => { const { ok } = await fetch(`http://127.0.0.1:${port}/livez`); if (!ok) throw new Error(); })).catch(() => process.exit(1))"]
 
 # Told nothing, it exits with 2: a forgotten mount must not look like a proxy.
 ENTRYPOINT ["node", "/app/src/main.ts"]

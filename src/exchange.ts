@@ -153,9 +153,9 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
     if (outcome.kind === 'error') {
       return { kind: unknown ? 'unknown' : 'fail', reason: outcome.reason, attempts, retryEnd };
     }
-    // 429 and 503 say "not processed", and speak of their own attempt only; 409 says that the one before is at work.
+    // These say "not processed", and speak of their own attempt only; 409 says that the one before is at work.
     const { status } = outcome;
-    if (mayBeDone && (status === 429 || status === 503 || (status === 409 && request.keyed))) {
+    if (mayBeDone && (TURNED_AWAY.has(status) || (status === 409 && request.keyed))) {
       return { kind: 'unknown', reason: 'throttled', attempts, retryEnd };
     }
     return { kind: 'forward', unknown: unknown && status >= 500, attempts, retryEnd };
@@ -172,9 +172,12 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
   }
 }
 
+/** Request timeout, too early, too many requests, unavailable. */
+const TURNED_AWAY: ReadonlySet<number> = new Set([408, 425, 429, 503]);
+
 /** The upstream's considered word, good or bad; a failure that nobody wished to retry is none. */
 function isAnswer(outcome: Outcome): boolean {
-  return outcome.kind === 'response' && outcome.status !== 429 && outcome.status < 500;
+  return outcome.kind === 'response' && !TURNED_AWAY.has(outcome.status) && outcome.status < 500;
 }
 
 /** An interpreter that answers a step with what does not fit it is at fault, and must not be believed. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The command line. The only place that ends the process. */
-import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import closeWithGrace from 'close-with-grace';
 import type { Command } from './cli/arguments.ts';
 import { parseArguments } from './cli/arguments.ts';
@@ -8,6 +8,7 @@ import { listBackoffs, renderBackoff } from './cli/backoff.ts';
 import { check } from './cli/check.ts';
 import { startDemo } from './cli/demo.ts';
 import { helpText } from './cli/help.ts';
+import { readFile } from './cli/read-file.ts';
 import { serve } from './cli/serve.ts';
 import { jsonSchema } from './config/json-schema.ts';
 import { flush } from './observe/log.ts';
@@ -118,10 +119,6 @@ function fail(message: string, exitCode: 1 | 2): never {
 }
 
 function readVersion(): string {
-  const manifest: unknown = JSON.parse(readFile(new URL('../package.json', import.meta.url)));
+  const manifest: unknown = JSON.parse(readFile(fileURLToPath(new URL('../package.json', import.meta.url))));
   return manifest instanceof Object && 'version' in manifest ? String(manifest.version) : 'unknown';
-}
-
-function readFile(path: string | URL): string {
-  return readFileSync(path, 'utf8');
 }

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { App } from '../app.ts';
 import { startApp } from '../app.ts';
@@ -7,6 +6,7 @@ import type { Config } from '../config/schema.ts';
 import type { ServeFlags } from '../config/settings.ts';
 import { resolveSettings } from '../config/settings.ts';
 import { createLogger } from '../observe/log.ts';
+import { readFile } from './read-file.ts';
 
 export type Served =
   | { readonly kind: 'running'; readonly app: App; readonly config: Config; readonly logger: Logger }
@@ -17,7 +17,7 @@ const NOTHING = `nothing to serve: name a config (--config FILE, TIDEGATE_CONFIG
 
 /** Starts the proxy, or says in one line or a few why not. */
 export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: string): Promise<Served> {
-  const settings = resolveSettings(flags, { env, readFile: (path) => readFileSync(path, 'utf8') });
+  const settings = resolveSettings(flags, { env, readFile });
   if (settings.kind === 'nothing') return { kind: 'failed', message: NOTHING, exitCode: 2 };
   if (settings.kind === 'mistakes') {
     return { kind: 'failed', message: formatMistakes(settings.mistakes), exitCode: 1 };
@@ -38,11 +38,17 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
 /** Why it could not be started, without a stack. */
 function explainStart(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const { code, address, port, path } = error as NodeJS.ErrnoException & { address?: string; port?: number };
-  // Of a Unix socket the port is −1.
-  const where = port === undefined || port < 0 ? (path ?? address) : `${address ?? ''}:${port}`;
+  const { code, syscall, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+  if (syscall !== 'listen') return error.message;
+  // Of a Unix socket the port is −1, and the address its path.
+  const socket = port === undefined || port < 0;
+  const where = socket ? address : `${address ?? ''}:${port}`;
   if (code === 'EADDRINUSE') {
     return `${where} is in use by another process: choose another address for listen, admin or telemetry`;
+  }
+  // libuv tells that the folder of a socket is missing as EACCES too (uv_pipe_bind).
+  if (socket && (code === 'EACCES' || code === 'ENOTDIR')) {
+    return `${where} cannot be made: its folder must exist and be writable by this user`;
   }
   if (code === 'EACCES') return `${where} may not be used by this user: ports below 1024 need a privilege`;
   if (code === 'EADDRNOTAVAIL') return `${where} is no address of this machine`;

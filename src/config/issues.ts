@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { suggestKey } from './known-keys.ts';
+import { isNotYet, suggestKey } from './known-keys.ts';
 import type { Finding, Path } from './mistakes.ts';
 import { suggest } from './suggest.ts';
 
@@ -13,12 +13,7 @@ export function toFindings(issues: readonly Issue[], root: unknown): Finding[] {
 function translate(issue: Issue, path: Path, root: unknown): Finding[] {
   const input = valueAt(root, path);
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({
-      path: [...path, key],
-      at: 'key',
-      message: 'unknown key',
-      suggestion: suggestKey(path, key),
-    }));
+    return issue.keys.map((key) => describeKey(path, key));
   }
   if (issue.code === 'invalid_key') {
     return [{ path, at: 'key', message: issue.issues[0]?.message ?? 'not a name' }];
@@ -28,7 +23,21 @@ function translate(issue: Issue, path: Path, root: unknown): Finding[] {
     const meant = meantBranch(issue.errors);
     if (meant !== undefined) return meant.flatMap((inner) => translate(inner, [...path, ...toPath(inner.path)], root));
   }
-  return [{ path, at: 'value', ...describe(issue, input) }];
+  return [{ path, at: 'value', ...describe(issue, input) }, ...findNotYet(path, input)];
+}
+
+function describeKey(path: Path, key: string): Finding {
+  const here = [...path, key];
+  if (isNotYet(here)) return { path: here, at: 'key', message: 'not supported yet' };
+  return { path: here, at: 'key', message: 'unknown key', suggestion: suggestKey(path, key) };
+}
+
+/** Of a mapping where there is none yet: `listen: {tls: …}`. */
+function findNotYet(path: Path, input: unknown): Finding[] {
+  if (typeof input !== 'object' || input === null) return [];
+  return Object.keys(input)
+    .filter((key) => isNotYet([...path, key]))
+    .map((key) => describeKey(path, key));
 }
 
 /** Of the alternatives, the one that fails inside, not as a whole: what was written is of its kind. */

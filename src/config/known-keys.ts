@@ -3,6 +3,28 @@ import { isSchema, jsonSchema } from './json-schema.ts';
 import type { Path } from './mistakes.ts';
 import { suggest } from './suggest.ts';
 
+/** Keys that the language of the configuration has kept a place for, and that do nothing yet. `*` is any step. */
+const NOT_YET: readonly Path[] = [
+  'mode',
+  'workers',
+  'state',
+  'listen.tls',
+  'upstreams.*.urls',
+  'upstreams.*.provider',
+  'upstreams.*.limits',
+  'upstreams.*.idempotency.jsonField',
+  'upstreams.*.idempotency.ttl',
+  'upstreams.*.idempotency.generate',
+  'routes.*.poll',
+  'routes.*.check',
+  'clients.classes.*.maxRate',
+].map((keys) => keys.split('.'));
+
+/** Whether this key is no typing error, but ahead of its time. */
+export function isNotYet(path: Path): boolean {
+  return NOT_YET.some((keys) => keys.length === path.length && keys.every((key, i) => key === '*' || key === path[i]));
+}
+
 /** What an unknown key may have been meant to be: a key beside it, or the same one further down, such as `retry.attempts`. */
 export function suggestKey(path: Path, key: string): string | undefined {
   const here = schemasAt(path);

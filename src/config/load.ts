@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { checkPem } from './check-pem.ts';
 import { crossCheck } from './cross-checks.ts';
 import { draft } from './draft.ts';
 import type { Given } from './given.ts';
@@ -65,7 +66,8 @@ export function loadConfig(
   implyRoute(root);
 
   const { config, issues } = parse(root, substituted);
-  const checked = [...crossCheck(draft(root), (path) => places.has(path))];
+  const parts = draft(root);
+  const checked = [...crossCheck(parts, (path) => places.has(path)), ...checkPem(parts, surroundings.readFile)];
   const locate = (findings: readonly Finding[]): Mistake[] =>
     findings
       .filter(({ path }) => !failed.has(pathKey(path)))

@@ -52,6 +52,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   EISDIR: 'it is a directory',
+  EFTYPE: 'it is no regular file',
 };
 
 /** Why a file could not be read, in a few words. */

@@ -80,6 +80,13 @@ export class FairQueue<W extends Waiter<W>> {
     this.#size += 1;
   }
 
+  /** The weight of a waiter's client has changed: it applies from its next turn on. */
+  reweigh({ flow }: W, weight: number): void {
+    if (flow === undefined) return;
+    this.#activeWeight += weight - flow.weight;
+    flow.weight = weight;
+  }
+
   /** Who is served next. */
   peek(): W | undefined {
     return this.#active.peek()?.head;

@@ -44,7 +44,7 @@ export class Gate {
     const poorProbe = isPoorProbe(ticket, now);
     if (!poorProbe && limit.queue.size === 0 && delayOf(ticket.limits, now) === 0) return this.#admit(ticket, now);
 
-    const weight = ticket.weight * clients.allowance(slot, now);
+    const weight = this.#weigh(ticket, now);
     const wait = estimateWait(ticket, weight, now);
     if (poorProbe) return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
     const keepsPromise = Math.abs(now - clients.promised(slot)) <= PROMISE;
@@ -52,12 +52,13 @@ export class Gate {
     if (wait > Math.min(patience, deadline - now)) {
       return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'over_share', wait, now);
     }
-    if (limit.queue.size >= upstream.queue.maxDepth) return this.#refuse(ticket, slot, 'queue_full', wait, now);
+    if (upstream.queued >= upstream.queue.maxDepth) return this.#refuse(ticket, slot, 'queue_full', wait, now);
 
     ticket.queuedAt = now;
     ticket.expiresAt = Math.min(deadline, now + Math.max(patience, wait));
     this.#expiries.push(ticket);
     limit.enqueue(ticket, slot, weight, now);
+    upstream.queued += 1;
     this.#schedule(limit, now);
     this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'queued', why: undefined });
     return undefined;
@@ -114,7 +115,7 @@ export class Gate {
     ticket.limits = this.#resolve(ticket.refs);
     const slot = ticket.slot;
     if (slot === undefined || clients.heldUntil(slot) > now + retry.delay) return 'deadline';
-    const queued = estimateWait(ticket, ticket.weight * clients.allowance(slot, now), now) - retry.delay;
+    const queued = estimateWait(ticket, this.#weigh(ticket, now), now) - retry.delay;
     if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
     if (retry.charged && !upstream.budget.spend()) return 'budget_exhausted';
     return undefined;
@@ -163,9 +164,20 @@ export class Gate {
     if (ticket.slot !== undefined) return ticket.slot; // a retry: no new demand
     const { clients } = this.#store;
     const slot = clients.enter(`${ticket.upstream}\0${ticket.client}`, now);
-    upstream.activity.note(now, clients.previousArrival(slot), ticket.weight);
+    const before = clients.previousArrival(slot);
+    if (ticket.nest !== undefined) upstream.nests.note(ticket.nest, now, before);
     ticket.slot = slot;
+    this.#weigh(ticket, now);
+    upstream.activity.note(now, before, ticket.weight);
     return slot;
+  }
+
+  /** What the ticket weighs in the queue now: its part of its class's weight, scaled by its client's allowance. */
+  #weigh(ticket: Ticket, now: Millis): number {
+    const { nest, slot, classWeight } = ticket;
+    const sharers = nest === undefined ? 1 : this.#store.upstream(ticket.upstream).nests.clients(nest, now);
+    ticket.weight = classWeight / sharers;
+    return slot === undefined ? ticket.weight : ticket.weight * this.#store.clients.allowance(slot, now);
   }
 
   #resolve(refs: readonly LimitRef[]): Limit[] {
@@ -227,7 +239,9 @@ export class Gate {
         continue;
       }
       if (delayOf(ticket.limits, now) > 0) break;
+      limit.queue.reweigh(ticket, this.#weigh(ticket, now));
       limit.serve(ticket);
+      this.#store.upstream(ticket.upstream).queued -= 1;
       this.#expiries.remove(ticket);
       this.#take(ticket, now);
       this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: true });
@@ -258,7 +272,7 @@ export class Gate {
     this.#dequeue(ticket);
     this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: false });
     if (slot === undefined || limit === undefined) return;
-    const weight = ticket.weight * this.#store.clients.allowance(slot, now);
+    const weight = this.#weigh(ticket, now);
     const wait = estimateWait(ticket, weight, now);
     const held = this.#store.clients.heldUntil(slot) - now;
     const why = held > 0 ? 'held' : (blockedBy(ticket.limits, now) ?? 'queue_timeout');
@@ -273,6 +287,7 @@ export class Gate {
 
   #dequeue(ticket: Ticket): void {
     ticket.limits.at(-1)?.dequeue(ticket);
+    this.#store.upstream(ticket.upstream).queued -= 1;
     this.#expiries.remove(ticket);
   }
 

@@ -4,6 +4,7 @@ import type { RetryBudget } from './budget.ts';
 import type { ClientStore } from './client.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
+import type { Nests } from './nests.ts';
 
 /** What the gate keeps for one upstream. */
 export interface Upstream {
@@ -11,6 +12,9 @@ export interface Upstream {
   readonly queue: QueueSettings;
   readonly budget: RetryBudget;
   readonly activity: Activity;
+  readonly nests: Nests;
+  /** Requests that wait, at all of its limits together. */
+  queued: number;
 }
 
 /** Who remembers upstreams, limits and clients. Bounded. */

@@ -19,7 +19,11 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   /** Hashed identity. */
   readonly client: string;
   /** The weight of the client's class, > 0. */
-  readonly weight: number;
+  readonly classWeight: number;
+  /** Its part of that: all of it, or divided among those who share its address. */
+  weight: number;
+  /** The address that its key nests in, hashed; undefined for a client that is told apart by its address. */
+  nest: string | undefined = undefined;
   /** Outermost first; a request needs a token of every one of them. */
   readonly refs: readonly LimitRef[];
   readonly settle: Settle;
@@ -48,6 +52,7 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   constructor(upstream: string, client: string, weight: number, refs: readonly LimitRef[], settle: Settle) {
     this.upstream = upstream;
     this.client = client;
+    this.classWeight = weight;
     this.weight = weight;
     this.refs = refs;
     this.settle = settle;

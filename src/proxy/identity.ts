@@ -15,6 +15,8 @@ export interface ClassRule {
 export interface Client {
   /** A keyed hash: what logs, metrics and stores may know. */
   readonly hash: string;
+  /** The hash of its address, where its key is one that nobody has verified. */
+  readonly nest: string | undefined;
   readonly weight: number;
   readonly className: string | undefined;
 }
@@ -31,7 +33,12 @@ export function makeIdentify(keys: readonly ClientKey[], classes: readonly Class
   return (request, address) => {
     const key = readKey(keys, request, address);
     const found = classes.find((rule) => matches(rule, request, key.value));
-    return { hash: hash(`${key.kind}\0${key.value}`), weight: found?.weight ?? 1, className: found?.name };
+    return {
+      hash: hash(`${key.kind}\0${key.value}`),
+      nest: key.kind === 'ip' ? undefined : hash(`ip\0${networkOf(address)}`),
+      weight: found?.weight ?? 1,
+      className: found?.name,
+    };
   };
 }
 

@@ -57,6 +57,7 @@ export class Life implements Effects, AttemptOwner {
       limitsOf(arrival, context.hash),
       (admission, now) => this.drive.settle(admission, now),
     );
+    ticket.nest = client.nest;
     this.drive = new Drive({
       script: exchange(this.#facts, planOf(arrival), context.random, this.#since),
       gate: context.gate,

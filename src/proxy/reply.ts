@@ -102,7 +102,7 @@ export class Reply {
       path: request.path,
       client: client.hash,
       status: this.#headAt === undefined ? 0 : response.statusCode,
-      outcome: this.#problem?.reason === 'bad_head' ? 'upstream_error' : outcomeOf(verdict, response.statusCode),
+      outcome: this.#outcome(verdict),
       reason: this.#reason(verdict),
       attempts: spent.attempts,
       queued: spent.queued,
@@ -112,6 +112,13 @@ export class Reply {
       retryAfter: this.#retryAfter,
       cut: this.#cut,
     };
+  }
+
+  #outcome(verdict: Verdict): RequestOutcome {
+    if (this.#problem?.reason === 'bad_head') return 'upstream_error';
+    // Given up because of the request itself, and told so: its client is still there.
+    if (verdict.kind === 'gone' && this.#problem !== undefined) return 'refused';
+    return outcomeOf(verdict, this.#arrival.response.statusCode);
   }
 
   /** The connection ends with this answer when we go away, or when the client may still be sending. */

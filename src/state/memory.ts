@@ -8,6 +8,7 @@ import type { Store, Upstream } from '../policy/store.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import { Limit } from '../policy/limit.ts';
 import { LocalMeter } from '../policy/meter.ts';
+import { Nests } from '../policy/nests.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
 import type { Random } from '../policy/types.ts';
 import { ClientTable } from './client-table.ts';
@@ -88,7 +89,16 @@ export class MemoryStore implements Store {
   #enter(settings: UpstreamSettings): Entry {
     const { name, queue, scope } = settings;
     const shared = scope === 'upstream' ? this.#newLimit({ upstream: name, scope, key: '' }, settings) : undefined;
-    return { name, queue, settings, shared, budget: new RetryBudget(settings.budget), activity: new Activity() };
+    return {
+      name,
+      queue,
+      settings,
+      shared,
+      budget: new RetryBudget(settings.budget),
+      activity: new Activity(),
+      nests: new Nests(),
+      queued: 0,
+    };
   }
 
   #newLimit(ref: LimitRef, settings: UpstreamSettings): Limit {

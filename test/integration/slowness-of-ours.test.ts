@@ -46,9 +46,8 @@ test('a client that owes its body is not the probe that everybody waits for', as
 });
 
 test('waiting for a connection of our own is no failure of the upstream', async () => {
-  const upstream = await startHttpUpstream(async (_n, response) => {
-    await pause(400);
-    response.end('slow, and well');
+  const upstream = await startHttpUpstream((_n, response) => {
+    void pause(400).then(() => response.end('slow, and well'));
   });
   const gate = await startTidegate(
     `upstreams: {api: {url: "${upstream.url}", connections: 2, perTryTimeout: 500ms, timeout: 600ms, retry: {attempts: 1}}}`,

@@ -20,7 +20,7 @@ const SOUND = ['config/tidegate.yaml', 'config/examples/gateway.yaml', 'config/e
 function load(text: string): Loaded {
   return loadConfig(text, 'f.yaml', {
     env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
-    readFile: () => '0123456789abcdef\n',
+    readFile: (path) => (path.endsWith('.pem') ? '-----BEGIN X-----\n' : '0123456789abcdef\n'),
   });
 }
 

@@ -4,6 +4,7 @@ import { Drive } from '../../src/drive.ts';
 import type { Plan } from '../../src/exchange.ts';
 import { exchange } from '../../src/exchange.ts';
 import { Activity } from '../../src/policy/activity.ts';
+import { Nests } from '../../src/policy/nests.ts';
 import { RetryBudget } from '../../src/policy/budget.ts';
 import type { ClientStore } from '../../src/policy/client.ts';
 import type { Listen, TideEvent } from '../../src/policy/events.ts';
@@ -107,7 +108,8 @@ export class ChosenStore implements Store {
   constructor(meters: Readonly<Record<string, Meter>>, listen: Listen, settings = upstreamSettings()) {
     const { name, queue, budget } = settings;
     this.clients = new ClientTable(1000, listen);
-    this.#upstream = { name, queue, budget: new RetryBudget(budget), activity: new Activity() };
+    const parts = { budget: new RetryBudget(budget), activity: new Activity(), nests: new Nests() };
+    this.#upstream = { name, queue, queued: 0, ...parts };
     for (const [key, meter] of Object.entries(meters)) {
       this.#limits.set(key, new Limit({ upstream: name, scope: key === '' ? 'upstream' : 'credential', key }, meter));
     }
@@ -165,6 +167,7 @@ export interface Arrival {
   readonly refs?: readonly LimitRef[];
   readonly deadline?: Millis;
   readonly bodyInHand?: boolean;
+  readonly nest?: string;
 }
 
 /** A ticket, and what it was told last; undefined while it waits. */
@@ -340,12 +343,20 @@ export class World {
 
   /** A ticket that arrives now, without an exchange. */
   arrive(arrival: Arrival = {}): Standing {
-    const { client = 'client', weight = 1, refs = [SHARED], deadline = this.now + 10_000, bodyInHand = true } = arrival;
+    const {
+      client = 'client',
+      weight = 1,
+      refs = [SHARED],
+      deadline = this.now + 10_000,
+      bodyInHand = true,
+      nest,
+    } = arrival;
     const ticket = new Ticket('up', client, weight, refs, (admission, now) => {
       standing.told = admission;
       standing.at = now;
     });
     ticket.bodyInHand = bodyInHand;
+    ticket.nest = nest;
     const standing: Standing = { ticket, told: undefined, at: this.now };
     standing.told = this.gate.arrive(ticket, deadline, this.now);
     this.rearm();

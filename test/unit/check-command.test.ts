@@ -36,6 +36,18 @@ tidegate.yaml:2:1 lissten: unknown key (did you mean listen?)
   });
 });
 
+test('a certificate that serve could not read is a mistake', () => {
+  const text = 'upstreams:\n  pay:\n    url: https://a\n    tls: {ca: /nope.pem}\n';
+  const readFile = (path: string): string => {
+    if (path === 'x.yaml') return text;
+    throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
+  };
+  expect(check('x.yaml', { env: {}, readFile })).toEqual({
+    exitCode: 1,
+    text: 'x.yaml:4:15 upstreams.pay.tls.ca: cannot be read: no such file\n',
+  });
+});
+
 test('a file that cannot be read is told in a line', () => {
   const readFile = (): never => {
     throw Object.assign(new Error('EACCES: permission denied, open …'), { code: 'EACCES' });

@@ -4,7 +4,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
 
 function load(text: string): Config {
-  const loaded = loadConfig(text, 'f', { env: {}, readFile: String });
+  const loaded = loadConfig(text, 'f', { env: {}, readFile: () => '-----BEGIN X-----\n' });
   if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded.mistakes));
   return loaded.config;
 }

@@ -19,7 +19,7 @@ const FILES = [
 ];
 const surroundings: Surroundings = {
   env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
-  readFile: (path) => (path === '/run/secrets/client-key.pem' ? 'PEM\n' : '0123456789abcdef0123456789abcdef\n'),
+  readFile: (path) => (path.endsWith('.pem') ? '-----BEGIN X-----\n' : '0123456789abcdef0123456789abcdef\n'),
 };
 
 const ajv = new Ajv2020({ allErrors: true });

@@ -8,7 +8,8 @@ import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
 
 const SECRET = '5ecretOfTheHouse-100';
-const surroundings = { env: { SECRET, TOKEN: SECRET, HOST: 'api' }, readFile: () => `${SECRET}\n` };
+const readFile = (path: string): string => (path === 'a.pem' ? '-----BEGIN X-----\n' : `${SECRET}\n`);
+const surroundings = { env: { SECRET, TOKEN: SECRET, HOST: 'api' }, readFile };
 
 function printed(text: string, given: readonly Given[] = []): string {
   const loaded = loadConfig(text, 'tidegate.yaml', surroundings, given);

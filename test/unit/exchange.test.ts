@@ -263,6 +263,11 @@ describe('a write that may have happened is never told as if it had not', () => 
     }
   });
 
+  test.each([408, 425])('%i after it too', (status) => {
+    const played = play([...retryAfter(response(500)), admitted(110), sent(response(status), 120)], KEYED);
+    expect(played.verdict).toEqual({ kind: 'unknown', reason: 'throttled', attempts: 2, retryEnd: undefined });
+  });
+
   test('a refused connection after it', () => {
     const retry = retryPolicy({ attempts: 2 });
     const played = play(

@@ -1,0 +1,37 @@
+import type { Millis } from './types.ts';
+
+const WINDOW: Millis = 2000;
+/** Addresses counted at a time; beyond them nobody is nested, which is what happens without this. */
+const MOST = 100_000;
+
+/**
+ * How many clients are active behind each address. A key that nobody has verified nests within the address it comes
+ * from: the address has one share, and its keys divide it, so that rotating them buys nothing.
+ */
+export class Nests {
+  #window = Number.NEGATIVE_INFINITY;
+  #active = new Map<string, number>();
+  #previous = new Map<string, number>();
+
+  /** Notes an arrival; a client counts once a window. */
+  note(nest: string, now: Millis, previousArrival: Millis): void {
+    this.#roll(now);
+    if (Math.floor(previousArrival / WINDOW) === this.#window) return;
+    const count = this.#active.get(nest);
+    if (count !== undefined || this.#active.size < MOST) this.#active.set(nest, (count ?? 0) + 1);
+  }
+
+  /** Clients active behind the address in this window or the last, whichever is more; at least 1. */
+  clients(nest: string, now: Millis): number {
+    this.#roll(now);
+    return Math.max(1, this.#active.get(nest) ?? 0, this.#previous.get(nest) ?? 0);
+  }
+
+  #roll(now: Millis): void {
+    const window = Math.floor(now / WINDOW);
+    if (window === this.#window) return;
+    this.#previous = window === this.#window + 1 ? this.#active : new Map<string, number>();
+    this.#active = new Map();
+    this.#window = window;
+  }
+}
