@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { listen, startHttpUpstream } from '../support/http-upstream.ts';
 import { pause } from '../support/pause.ts';
+import { startProcess } from '../support/process.ts';
 import { openRaw } from '../support/raw.ts';
 import { keepAlive, send } from '../support/send.ts';
 import { eventually, startTidegate } from '../support/tidegate.ts';
@@ -142,35 +143,40 @@ upstreams: {api: {url: "${upstream.url}", timeout: 60s, retry: {backOff: {strate
   expect(performance.now() - since).toBeLessThan(1500);
 });
 
-test('two thousand idle connections do not hang it', async () => {
-  const upstream = await startHttpUpstream((_n, response) => response.end());
-  const gate = await startTidegate(`drain: {delay: 0, timeout: 10s}\nupstreams: {api: {url: "${upstream.url}"}}`);
-  const { hostname, port } = new URL(gate.url);
+test('ten thousand keep-alive connections do not hang it, with requests on some of them', async () => {
+  const upstream = await startHttpUpstream((_n, response) => {
+    setTimeout(() => response.end('answered'), 300);
+  });
+  // A process of its own: both ends of so many connections are more than one may open.
+  const running = startProcess(['--upstream', upstream.url, '--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0']);
+  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 15_000);
+  const url = String(lines.find(({ msg }) => msg === 'listening')?.['url']);
+  const { hostname, port } = new URL(url);
   const sockets: Socket[] = [];
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
   });
-  for (let batch = 0; batch < 20; batch += 1) {
-    await Promise.all(
-      Array.from({ length: 100 }, async (_, i) => {
-        const socket = connect({ host: hostname, port: Number(port) });
-        sockets.push(socket);
-        socket.on('error', () => undefined);
-        await once(socket, 'connect');
-        // Some have been used, some never.
-        if (i % 2 === 0) return;
-        socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-        await once(socket, 'data');
-      }),
-    );
-  }
-  const since = performance.now();
-  await gate.drain();
-  expect(performance.now() - since).toBeLessThan(3000);
+  const open = async (): Promise<Socket> => {
+    const socket = connect({ host: hostname, port: Number(port) });
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    await once(socket, 'connect');
+    return socket;
+  };
+  while (sockets.length < 10_000) await Promise.all(Array.from({ length: 200 }, open));
+
+  const agent = keepAlive();
+  const busy = Array.from({ length: 50 }, () => send(url, '/', { agent }));
   await eventually(
-    () => sockets.filter((socket) => !socket.closed).length,
-    (open) => open === 0,
+    () => upstream.hits.length,
+    (hits) => hits === 50,
   );
+  const since = performance.now();
+  running.child.kill('SIGINT');
+  const answers = await Promise.all(busy);
+  expect(answers.map(({ body }) => body.toString())).toEqual(Array.from({ length: 50 }, () => 'answered'));
+  expect((await running.ended).code).toBe(0);
+  expect(performance.now() - since).toBeLessThan(10_000); // of 25 s that it may take
 });
 
 test('closing ends at once, whatever goes on', async () => {
