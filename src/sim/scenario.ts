@@ -1,0 +1,51 @@
+import type { QueueSettings } from '../policy/admission.ts';
+import type { BudgetSettings } from '../policy/budget.ts';
+import type { RateSettings } from '../policy/rate/state.ts';
+import type { Scope } from '../policy/events.ts';
+import type { Plan } from '../exchange.ts';
+import type { Millis, PerSecond } from '../policy/types.ts';
+import type { UpstreamSpec } from './upstream.ts';
+
+/** What the one upstream of a scenario is called. */
+export const UPSTREAM = 'upstream';
+
+/** A world to try a policy in: an upstream, the clients who want it, and what lies between. */
+export interface Scenario {
+  readonly name: string;
+  readonly duration: Millis;
+  /** What happens before this is not counted: a start is judged by scenarios of its own. */
+  readonly warmup: Millis;
+  readonly upstream: UpstreamSpec;
+  /** One way between proxy and upstream. */
+  readonly network: Millis;
+  readonly clients: readonly ClientGroup[];
+  /** Proxies, each with its share of every client's requests. */
+  readonly replicas: number;
+  readonly policy: PolicySettings;
+}
+
+/** Clients that are alike. */
+export interface ClientGroup {
+  readonly name: string;
+  readonly count: number;
+  /** Of each client. */
+  readonly rate: PerSecond;
+  readonly weight: number;
+  readonly from: Millis;
+  readonly to: Millis;
+  /** The rate changes. */
+  readonly steps: readonly { readonly at: Millis; readonly rate: PerSecond }[];
+  /** Whether it waits when it is told to; what it would have sent meanwhile is not sent. */
+  readonly honoursRetryAfter: boolean;
+  readonly method: string;
+  readonly keyed: boolean;
+}
+
+/** What a config says of an upstream, as far as a policy is concerned. */
+export interface PolicySettings {
+  readonly scope: Scope;
+  readonly rate: RateSettings;
+  readonly queue: QueueSettings;
+  readonly budget: BudgetSettings;
+  readonly plan: Plan;
+}

@@ -1,0 +1,159 @@
+import type { Effects } from '../drive.ts';
+import { Drive } from '../drive.ts';
+import { exchange } from '../exchange.ts';
+import type { Gate } from '../policy/gate.ts';
+import { Ticket } from '../policy/ticket.ts';
+import type { Millis, Outcome, Verdict } from '../policy/types.ts';
+import type { GateWake } from './gate-wake.ts';
+import type { Arriving } from './population.ts';
+import { UPSTREAM } from './scenario.ts';
+import type { Conduct } from './upstream.ts';
+import type { Due, World } from './world.ts';
+
+interface Parts {
+  readonly world: World;
+  readonly gate: Gate;
+  readonly wake: GateWake;
+  readonly arriving: Arriving;
+}
+
+/** The simulator's interpreter of one exchange. */
+export class SimulatedExchange implements Effects, Due {
+  readonly #world: World;
+  readonly #drive: Drive;
+  readonly #wake: GateWake;
+  readonly #arriving: Arriving;
+  readonly #arrivedAt: Millis;
+  #sentAt: Millis = 0;
+  #timeout: Millis = 0;
+  #service: Millis = 0;
+  /** What its event in the queue is; it never has more than one. */
+  #next: 'upstream' | 'leave' | 'answer' | 'wake' = 'upstream';
+  #conduct: Conduct | undefined;
+  #status = 0;
+
+  constructor({ world, gate, wake, arriving }: Parts) {
+    const { client, weight, facts } = arriving;
+    this.#world = world;
+    this.#wake = wake;
+    this.#arriving = arriving;
+    this.#arrivedAt = world.now();
+    const ticket = new Ticket(UPSTREAM, client, weight, [world.limitOf(client)], (admission, now) => {
+      this.#drive.settle(admission, now);
+    });
+    this.#drive = new Drive({
+      script: exchange(facts, world.scenario.policy.plan, world.random, this.#arrivedAt),
+      gate,
+      ticket,
+      effects: this,
+      clock: world,
+      listen: world.listen,
+    });
+  }
+
+  start(): void {
+    this.#drive.start();
+  }
+
+  readBody(): void {
+    this.#drive.bodyRead(true);
+  }
+
+  send(_attempt: number, timeout: Millis): void {
+    this.#sentAt = this.#world.now();
+    this.#timeout = timeout;
+    this.#next = 'upstream';
+    this.#world.at(this.#sentAt + this.#world.scenario.network, this);
+  }
+
+  sleep(ms: Millis): void {
+    this.#next = 'wake';
+    this.#world.at(this.#world.now() + ms, this);
+  }
+
+  rearm(): void {
+    this.#wake.rearm();
+  }
+
+  finish(verdict: Verdict): void {
+    const now = this.#world.now();
+    const { group, member, population } = this.#arriving;
+    if (verdict.kind === 'forward') this.#drive.ended();
+    else this.#status = 0;
+    if (verdict.kind === 'refuse') {
+      const seconds = Math.max(1, Math.round(verdict.retryAfter / 1000));
+      population.hear(member, now + 1000 * seconds);
+    }
+    const took = now - this.#arrivedAt;
+    this.#world.observer.onAnswer({ group, member, verdict, status: this.#status, took, service: this.#service });
+  }
+
+  // A simulated client never goes away, and a response here has no body.
+  cancelSend(): void {}
+  cancelSleep(): void {}
+  discard(): void {}
+
+  run(): void {
+    switch (this.#next) {
+      case 'upstream':
+        return this.#reachUpstream();
+      case 'leave':
+        this.#world.upstream.leave(this.#world.now());
+        this.#next = 'answer';
+        return this.#world.at(this.#world.now() + this.#world.scenario.network, this);
+      case 'answer':
+        return this.#answer();
+      case 'wake':
+        return this.#drive.woke();
+    }
+  }
+
+  #reachUpstream(): void {
+    const { network } = this.#world.scenario;
+    const now = this.#world.now();
+    const conduct = this.#world.decide();
+    this.#conduct = conduct;
+    const latency = conduct.kind === 'down' ? 0 : conduct.latency;
+    this.#service = 2 * network + latency;
+    if (conduct.kind === 'serve' || conduct.kind === 'fail') {
+      this.#next = 'leave';
+      this.#world.at(now + latency, this);
+    } else {
+      this.#next = 'answer';
+      this.#world.at(now + latency + network, this);
+    }
+  }
+
+  /** An answer that would have come after the attempt's time is told as a time-out, as late as it came: the place was held so long. */
+  #answer(): void {
+    const took = this.#world.now() - this.#sentAt;
+    const outcome: Outcome =
+      took > this.#timeout ? { kind: 'error', reason: 'timeout', sent: true, took } : this.#read(took);
+    this.#status = outcome.kind === 'response' ? outcome.status : 0;
+    this.#drive.settled(outcome);
+  }
+
+  #read(took: Millis): Outcome {
+    const conduct = this.#conduct;
+    if (conduct === undefined) throw new Error('an answer to nothing');
+    if (conduct.kind === 'down' && conduct.how !== '503') {
+      const sent = conduct.how === 'reset';
+      return { kind: 'error', reason: sent ? 'reset' : 'connect', sent, took };
+    }
+    const hints = this.#world.upstream.hints(conduct, this.#world.now());
+    return { kind: 'response', status: statusOf(conduct), hints, took };
+  }
+}
+
+function statusOf(conduct: Conduct): number {
+  switch (conduct.kind) {
+    case 'serve':
+      return 200;
+    case 'fail':
+      return conduct.status;
+    case 'throttle':
+      return 429;
+    case 'down':
+      return 503;
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * Runs a scenario in virtual time, with the proxy's own exchange, gate and queues. Deterministic: the same scenario and
+ * seed give the same run. What a socket would do takes no time here but the network's delay and the upstream's own.
+ */
+import type { Listen } from '../policy/events.ts';
+import { Gate } from '../policy/gate.ts';
+import type { LimitRef } from '../policy/limit-ref.ts';
+import type { Store } from '../policy/store.ts';
+import type { Clock, Millis, Random, Verdict } from '../policy/types.ts';
+import { EventQueue } from './event-queue.ts';
+import { GateWake } from './gate-wake.ts';
+import type { Arriving } from './population.ts';
+import { Population } from './population.ts';
+import type { Scenario } from './scenario.ts';
+import { UPSTREAM } from './scenario.ts';
+import { seededRandom } from './seeded-random.ts';
+import { SimulatedExchange } from './simulated-exchange.ts';
+import type { Conduct } from './upstream.ts';
+import { Upstream } from './upstream.ts';
+
+/** Something that is due at its time. */
+export interface Due {
+  run(): void;
+}
+
+/** Who watches a run. Called as things happen, in virtual time. */
+export interface Observer {
+  /** A client wants to send; `sent` is false when it waits as it was told. */
+  onOffer(group: number, sent: boolean): void;
+  /** The upstream has decided on an attempt. */
+  onConduct(conduct: Conduct): void;
+  /** A request has ended for its client. */
+  onAnswer(answer: Answered): void;
+}
+
+export interface Answered {
+  readonly group: number;
+  readonly member: number;
+  readonly verdict: Verdict;
+  /** Of the upstream's answer, where it was forwarded; else 0. */
+  readonly status: number;
+  readonly took: Millis;
+  /** What the network and the upstream took of that, in the last attempt. */
+  readonly service: Millis;
+}
+
+export interface WorldParts {
+  readonly scenario: Scenario;
+  readonly seed: number;
+  /** The memory of a replica. */
+  readonly makeStore: (replica: number, random: Random, listen: Listen) => Store;
+  readonly observer: Observer;
+  readonly listen?: Listen;
+}
+
+const SHARED: LimitRef = Object.freeze({ upstream: UPSTREAM, scope: 'upstream', key: '' });
+
+export class World implements Clock {
+  readonly scenario: Scenario;
+  readonly random: Random;
+  readonly upstream: Upstream;
+  readonly observer: Observer;
+  readonly listen: Listen;
+  readonly gates: readonly Gate[];
+  readonly #wakes: readonly GateWake[];
+  readonly #queue = new EventQueue<Due>();
+  readonly #upstreamRandom: Random;
+  #now: Millis = 0;
+
+  constructor({ scenario, seed, makeStore, observer, listen = () => undefined }: WorldParts) {
+    this.scenario = scenario;
+    this.observer = observer;
+    this.listen = listen;
+    this.random = seededRandom(seed);
+    // Chance of its own, so that another policy meets the same upstream.
+    this.#upstreamRandom = seededRandom(seed + 2 ** 31);
+    this.upstream = new Upstream(scenario.upstream);
+    const replicas = Array.from({ length: scenario.replicas }, (_, replica) => replica);
+    this.gates = replicas.map((replica) => new Gate(makeStore(replica, this.random, listen), listen));
+    this.#wakes = this.gates.map((gate) => new GateWake(this, gate));
+  }
+
+  now(): Millis {
+    return this.#now;
+  }
+
+  /** Lets something happen at its time; what is due at the same time happens in the order of these calls. */
+  at(time: Millis, due: Due): void {
+    this.#queue.push(time, due);
+  }
+
+  /** Runs to the end of the scenario. `tick` is called at every multiple of `period`. */
+  run(period: Millis, tick: (now: Millis) => void): void {
+    const { duration, clients } = this.scenario;
+    for (const [index, group] of clients.entries()) new Population(this, index, group).start();
+    let nextTick = period;
+    for (;;) {
+      const at = this.#queue.nextAt;
+      for (; nextTick <= Math.min(at, duration); nextTick += period) {
+        this.#now = nextTick;
+        tick(nextTick);
+      }
+      if (at > duration) return;
+      this.#now = at;
+      this.#queue.pop()?.run();
+    }
+  }
+
+  /** A client's request arrives at one of the proxies. */
+  arrive(arriving: Arriving): void {
+    const replica = this.gates.length === 1 ? 0 : Math.floor(this.random() * this.gates.length);
+    const gate = this.gates[replica];
+    const wake = this.#wakes[replica];
+    if (gate === undefined || wake === undefined) throw new RangeError('a scenario has at least one replica');
+    new SimulatedExchange({ world: this, gate, wake, arriving }).start();
+  }
+
+  /** The upstream's word on a request that reaches it now. */
+  decide(): Conduct {
+    const conduct = this.upstream.decide(this.#now, this.#upstreamRandom);
+    this.observer.onConduct(conduct);
+    return conduct;
+  }
+
+  limitOf(client: string): LimitRef {
+    const { scope } = this.scenario.policy;
+    return scope === 'upstream' ? SHARED : { upstream: UPSTREAM, scope, key: client };
+  }
+}

@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest';
+import { EventQueue } from '../../src/sim/event-queue.ts';
+import type { ModelSpec } from '../../src/sim/models.ts';
+import type { ClientGroup, Scenario } from '../../src/sim/scenario.ts';
+import { UPSTREAM } from '../../src/sim/scenario.ts';
+import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Answered } from '../../src/sim/world.ts';
+import { World } from '../../src/sim/world.ts';
+import { MemoryStore } from '../../src/state/memory.ts';
+import { retryPolicy, upstreamSettings } from '../support/policy.ts';
+
+interface Ran {
+  readonly world: World;
+  readonly answers: readonly (Answered & { readonly at: number })[];
+  /** Requests that reached the upstream, and those of them that it turned away. */
+  readonly sends: number;
+  readonly rejected: number;
+  readonly offered: number;
+  readonly heldBack: number;
+}
+
+const GROUP: ClientGroup = {
+  name: 'client',
+  count: 10,
+  rate: 20,
+  weight: 1,
+  from: 0,
+  to: Number.POSITIVE_INFINITY,
+  steps: [],
+  honoursRetryAfter: false,
+  method: 'GET',
+  keyed: false,
+};
+
+function scenarioOf(limit: ModelSpec, changes: Partial<Scenario> = {}): Scenario {
+  const { name: _, ...settings } = upstreamSettings();
+  return {
+    name: 'test',
+    duration: 30_000,
+    warmup: 0,
+    upstream: { limit, latency: { kind: 'exponential', mean: 50 } },
+    network: 5,
+    clients: [GROUP],
+    replicas: 1,
+    policy: { ...settings, plan: { retry: retryPolicy(), timeout: 10_000, perTryTimeout: 5000 } },
+    ...changes,
+  };
+}
+
+function run(scenario: Scenario, seed = 1): Ran {
+  const answers: (Answered & { readonly at: number })[] = [];
+  let sends = 0;
+  let rejected = 0;
+  let offered = 0;
+  let heldBack = 0;
+  const { policy } = scenario;
+  const world: World = new World({
+    scenario,
+    seed,
+    makeStore: (_, random, listen) =>
+      new MemoryStore({ upstreams: [{ name: UPSTREAM, ...policy }], maxTracked: 1000, random, listen }),
+    observer: {
+      onOffer: (_, sent) => {
+        offered += 1;
+        if (!sent) heldBack += 1;
+      },
+      onConduct: ({ kind }) => {
+        sends += 1;
+        if (kind === 'throttle') rejected += 1;
+      },
+      onAnswer: (answer) => answers.push({ ...answer, at: world.now() }),
+    },
+  });
+  world.run(1000, () => undefined);
+  return { world, answers, sends, rejected, offered, heldBack };
+}
+
+/** Successes in the second half: the search is over then. */
+const lateSuccesses = ({ answers }: Ran) => answers.filter(({ status, at }) => status === 200 && at >= 15_000).length;
+
+describe('the simulator', () => {
+  test('runs the same for the same seed, and otherwise for another', () => {
+    const scenario = scenarioOf({ kind: 'token-bucket', rate: 100, burst: 20 });
+    const told = ({ answers }: Ran) => answers.map(({ member, status, took }) => [member, status, took]);
+    expect(told(run(scenario, 7))).toEqual(told(run(scenario, 7)));
+    expect(told(run(scenario, 8))).not.toEqual(told(run(scenario, 7)));
+  });
+
+  test('lets the gate find a limit that nobody told it', () => {
+    const ran = run(scenarioOf({ kind: 'token-bucket', rate: 100, burst: 20 }));
+    expect(ran.offered).toBeGreaterThan(5800); // Poisson of 6000
+    expect(lateSuccesses(ran)).toBeGreaterThan(0.95 * 1500);
+    expect(ran.rejected / ran.sends).toBeLessThan(0.02);
+    expect(ran.world.gates[0]?.view(30_000).limits[0]?.state).not.toBe('open');
+  });
+
+  test('adds nothing to an upstream without a limit but the network', () => {
+    const ran = run(scenarioOf({ kind: 'unlimited' }));
+    expect(ran.answers.every(({ status }) => status === 200)).toBe(true);
+    for (const { took, service } of ran.answers) expect(took).toBeCloseTo(service, 6);
+    expect(ran.offered - ran.sends).toBeLessThan(10); // on their way when it ended
+  });
+
+  test('lets clients wait that honour a Retry-After', () => {
+    const clients = [{ ...GROUP, honoursRetryAfter: true }];
+    const ran = run(scenarioOf({ kind: 'token-bucket', rate: 100, burst: 20 }, { clients }));
+    const refused = ran.answers.filter(({ verdict }) => verdict.kind === 'refuse').length;
+    expect(ran.heldBack).toBeGreaterThan(refused);
+    expect(lateSuccesses(ran)).toBeGreaterThan(0.9 * 1500);
+  });
+
+  test('tells a broken upstream as connections that fail, and finds its recovery', () => {
+    const scenario = scenarioOf({ kind: 'unlimited' });
+    const outages = [{ from: 10_000, to: 15_000, how: 'refuse' as const }];
+    const ran = run({ ...scenario, upstream: { ...scenario.upstream, outages } });
+    const late = ran.world.gates[0]?.view(30_000).limits[0];
+    expect(late?.state).toBe('open');
+    expect(ran.answers.some(({ verdict }) => verdict.kind === 'refuse' && verdict.why === 'blocked')).toBe(true);
+  });
+});
+
+test('events happen in the order of their times, and of equal times in the order they were pushed', () => {
+  const random = seededRandom(3);
+  const queue = new EventQueue<number>();
+  const pushed: { at: number; what: number }[] = [];
+  const popped: number[] = [];
+  for (let what = 0; what < 5000; what += 1) {
+    const at = Math.floor(random() * 50);
+    queue.push(at, what);
+    pushed.push({ at, what });
+  }
+  for (let what = queue.pop(); what !== undefined; what = queue.pop()) popped.push(what);
+  expect(popped).toEqual(pushed.toSorted((a, b) => a.at - b.at || a.what - b.what).map(({ what }) => what));
+  expect(queue.size).toBe(0);
+  expect(queue.nextAt).toBe(Number.POSITIVE_INFINITY);
+});
