@@ -1,11 +1,11 @@
-import { blockedBy, delayOf, estimateWait, isPoorProbe, patienceOf, PROMISE, shareOf } from './admission.ts';
+import { blockedBy, delayOf, estimateWait, isPoorProbe, patienceOf, PROMISE } from './admission.ts';
 import type { ClientSlot } from './client.ts';
-import { FLOOD } from './client.ts';
 import type { GateView, LimitView, Listen } from './events.ts';
 import { Heap } from './heap.ts';
 import { learn } from './learn.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
+import { tellWhen } from './promise.ts';
 import type { Retry } from './retry.ts';
 import type { Store, Upstream } from './store.ts';
 import type { Admission, Ticket } from './ticket.ts';
@@ -202,32 +202,11 @@ export class Gate {
 
   #refuse(ticket: Ticket, slot: ClientSlot, why: Refusal, wait: Millis, now: Millis): Admission {
     this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'refused', why });
-    return { kind: 'refused', why, retryAfter: this.#hint(ticket, slot, why, wait, now) };
-  }
-
-  /** When the refused may come back: a slot of its own, so that the refused do not return all at once. */
-  #hint(ticket: Ticket, slot: ClientSlot, why: Refusal, wait: Millis, now: Millis): Millis {
-    const limit = ticket.limits.at(-1);
-    // The upstream's own word: in whole seconds, for no rounding of ours may make it earlier.
-    if (why === 'held' || limit === undefined) return 1000 * Math.ceil(wait / 1000);
-    const { clients } = this.#store;
-    const rate = limit.meter.rate(now);
-    const share = shareOf(ticket, limit, this.#store.upstream(ticket.upstream).activity, now);
-    const cutTo = why === 'blocked' ? undefined : clients.refused(slot, share, now);
-    if (cutTo !== undefined) {
-      const client = ticket.client;
-      this.#listen({ type: 'client-cut', upstream: ticket.upstream, client, allowance: cutTo });
-    }
-    const allowance = clients.allowance(slot, now);
-    // One that floods is told its own turn, and does not push everybody else's further away.
-    const floods = clients.demand(slot, now) > FLOOD * share;
-    const at = floods
-      ? Math.max(now + wait, clients.promised(slot)) +
-        1000 / (rate * limit.queue.share(slot, ticket.weight * allowance))
-      : limit.reserveSlot(now, wait);
-    const bounded = Math.min(at, now + Math.max(wait, 30_000));
-    clients.promise(slot, bounded);
-    return bounded - now;
+    return {
+      kind: 'refused',
+      why,
+      retryAfter: tellWhen({ store: this.#store, listen: this.#listen }, { ticket, slot, why, wait }, now),
+    };
   }
 
   /** Serves the queue as far as tokens go. */
@@ -276,7 +255,11 @@ export class Gate {
     const wait = estimateWait(ticket, weight, now);
     const held = this.#store.clients.heldUntil(slot) - now;
     const why = held > 0 ? 'held' : (blockedBy(ticket.limits, now) ?? 'queue_timeout');
-    const retryAfter = this.#hint(ticket, slot, why, Math.max(wait, held), now);
+    const retryAfter = tellWhen(
+      { store: this.#store, listen: this.#listen },
+      { ticket, slot, why, wait: Math.max(wait, held) },
+      now,
+    );
     ticket.settle({ kind: 'refused', why, retryAfter }, now);
   }
 

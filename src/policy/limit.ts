@@ -8,7 +8,7 @@ import type { Ticket } from './ticket.ts';
 import type { Millis } from './types.ts';
 
 /** The furthest ahead that a client is told to come back for a rate we have learned; what the upstream asks may be longer. */
-const LONGEST_PROMISE: Millis = 30_000;
+export const LONGEST_PROMISE: Millis = 30_000;
 
 /** One limit: its tokens, who waits for them, and when those who were refused may come back. */
 export class Limit implements HeapItem {

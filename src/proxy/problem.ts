@@ -5,7 +5,7 @@ export interface Problem {
   readonly status: number;
   readonly title: string;
   readonly detail: string;
-  /** One of the words of RefusaI, ErrorReason or the request faults: stable, for programs. */
+  /** One of the words of Refusal, ErrorReason or the request faults: stable, for programs. */
   readonly reason: string;
   /** An error type of RFC 9209 §2.3. */
   readonly proxyError: string;

@@ -1,0 +1,46 @@
+import { shareOf } from './admission.ts';
+import type { ClientSlot } from './client.ts';
+import { FLOOD } from './client.ts';
+import type { Listen } from './events.ts';
+import { LONGEST_PROMISE } from './limit.ts';
+import type { Store } from './store.ts';
+import type { Ticket } from './ticket.ts';
+import type { Millis, Refusal } from './types.ts';
+
+/** A request that is turned away, and how long it would have had to wait. */
+interface TurnedAway {
+  readonly ticket: Ticket;
+  readonly slot: ClientSlot;
+  readonly why: Refusal;
+  readonly wait: Millis;
+}
+
+interface Told {
+  readonly store: Store;
+  readonly listen: Listen;
+}
+
+/**
+ * When the refused may come back: a slot of its own, so that the refused do not return all at once. The client is
+ * remembered by it, and its allowance is cut when it floods.
+ */
+export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: TurnedAway, now: Millis): Millis {
+  const limit = ticket.limits.at(-1);
+  // The upstream's own word: in whole seconds, for no rounding of ours may make it earlier.
+  if (why === 'held' || limit === undefined) return 1000 * Math.ceil(wait / 1000);
+  const { clients } = store;
+  const { upstream, client } = ticket;
+  const rate = limit.meter.rate(now);
+  const share = shareOf(ticket, limit, store.upstream(upstream).activity, now);
+  const cutTo = why === 'blocked' ? undefined : clients.refused(slot, share, now);
+  if (cutTo !== undefined) listen({ type: 'client-cut', upstream, client, allowance: cutTo });
+  const weight = ticket.weight * clients.allowance(slot, now);
+  // One that floods is told its own turn, and does not push everybody else's further away.
+  const floods = clients.demand(slot, now) > FLOOD * share;
+  const at = floods
+    ? Math.max(now + wait, clients.promised(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
+    : limit.reserveSlot(now, wait);
+  const bounded = Math.min(at, now + Math.max(wait, LONGEST_PROMISE));
+  clients.promise(slot, bounded);
+  return bounded - now;
+}
