@@ -1,5 +1,6 @@
 import type { Millis, Random, RequestFacts } from '../policy/types.ts';
 import type { ClientGroup } from './scenario.ts';
+import { rateAt } from './scenario.ts';
 import { seededRandom } from './seeded-random.ts';
 import type { Due, World } from './world.ts';
 
@@ -56,17 +57,11 @@ export class Population implements Due {
   }
 
   #schedule(from: Millis): void {
-    const rate = this.#rateAt(from) * this.#group.count;
+    const rate = rateAt(this.#group, from) * this.#group.count;
     const next = this.#group.steps.find((step) => step.at > from)?.at ?? Number.POSITIVE_INFINITY;
     const at = rate <= 0 ? next : from + (Math.log(1 / (1 - this.#random())) * 1000) / rate;
     // Memoryless: at a change of rate the wait begins anew.
     if (at >= next) this.#world.at(next, { run: () => this.#schedule(next) });
     else if (at < this.#group.to) this.#world.at(at, this);
-  }
-
-  #rateAt(now: Millis): number {
-    let { rate } = this.#group;
-    for (const step of this.#group.steps) if (step.at <= now) rate = step.rate;
-    return rate;
   }
 }

@@ -49,3 +49,11 @@ export interface PolicySettings {
   readonly budget: BudgetSettings;
   readonly plan: Plan;
 }
+
+/** What each client of the group wants to send a second; 0 outside its time. */
+export function rateAt({ rate, from, to, steps }: ClientGroup, now: Millis): PerSecond {
+  if (now < from || now >= to) return 0;
+  let current = rate;
+  for (const step of steps) if (step.at <= now) current = step.rate;
+  return current;
+}

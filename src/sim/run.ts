@@ -1,0 +1,38 @@
+import type { Millis, PerSecond } from '../policy/types.ts';
+import type { Report } from './report.ts';
+import { Tally } from './tally.ts';
+import type { UpstreamSpec } from './upstream.ts';
+import type { WorldParts } from './world.ts';
+import { World } from './world.ts';
+
+/** How often the series has a sample. */
+export const SAMPLE: Millis = 250;
+
+/** Runs a scenario to its end and counts it. */
+export function runScenario(parts: Omit<WorldParts, 'observer'>): Report {
+  const { scenario, seed } = parts;
+  const tally: Tally = new Tally(scenario, () => world.now());
+  const world: World = new World({ ...parts, observer: tally });
+  world.run(SAMPLE, (now) => {
+    const views = world.gates.map((gate) => gate.view(now));
+    tally.sample(now, capacityOf(scenario.upstream, world.upstream.limit(now), now), views);
+  });
+  return tally.report(seed);
+}
+
+/** What an upstream lets through a second, at a limit in the unit of its kind; 0 while it is down. Little's law for places in flight. */
+export function capacityOf(spec: UpstreamSpec, limit: number, now: Millis): PerSecond {
+  if ((spec.outages ?? []).some(({ from, to }) => now > from && now <= to)) return 0;
+  switch (spec.limit.kind) {
+    case 'fixed-window':
+    case 'sliding-window':
+    case 'sliding-window-counting':
+      return (1000 * limit) / spec.limit.window;
+    case 'concurrency':
+      return (1000 * limit) / (spec.latency?.mean ?? 0);
+    case 'token-bucket':
+    case 'gcra':
+    case 'unlimited':
+      return limit;
+  }
+}
