@@ -100,7 +100,11 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
   };
 }
 
-function compilePlan(retry: RetryConfig, upstream: UpstreamConfig, route: RouteConfig): Plan {
+export function compilePlan(
+  retry: RetryConfig,
+  upstream: UpstreamConfig,
+  route: Pick<RouteConfig, 'timeout' | 'perTryTimeout'> = {},
+): Plan {
   const backOffFor: Partial<Record<RetryReason, BackOffStrategy>> = {};
   for (const [condition, override] of Object.entries(retry.backOffFor)) {
     if (override === undefined || !isReason(condition)) continue;

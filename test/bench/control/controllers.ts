@@ -1,0 +1,19 @@
+import type { LimitState } from '../../../src/policy/events.ts';
+import type { Random, Millis, PerSecond } from '../../../src/policy/types.ts';
+import type { Listen } from '../../../src/policy/events.ts';
+import type { Store } from '../../../src/policy/store.ts';
+import { capacityOf } from '../../../src/sim/run.ts';
+import type { Scenario } from '../../../src/sim/scenario.ts';
+import { UPSTREAM } from '../../../src/sim/scenario.ts';
+import { MemoryStore } from '../../../src/state/memory.ts';
+
+export interface Controller {
+  readonly name: string;
+  makeStore(scenario: Scenario, random: Random, listen: Listen): Store;
+}
+
+export const OURS: Controller = {
+  name: 'tidegate',
+  makeStore: (scenario, random, listen) =>
+    new MemoryStore({ upstreams: [{ name: UPSTREAM, ...scenario.policy }], maxTracked: 100_000, random, listen }),
+};
