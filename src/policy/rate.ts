@@ -113,6 +113,7 @@ export class AdaptiveRate {
       if (sentAt > this.#block.since) this.#unblock(this.#block, now);
     } else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
       state.phase = 'cooldown';
+      state.risingSince = state.cutAt;
     }
   }
 
@@ -225,12 +226,14 @@ export class AdaptiveRate {
     this.#errors.clear();
     if (block.cause === 'rejections') {
       noteCost(state, blackout / 1000);
-      const asked = clamp(10 * blackout, 1000, this.#long.span);
-      const span = Math.max(1000, this.#long.busyFor(now, asked)); // before the first request nothing was refused
-      const accepted = Math.max(this.#settings.minRate, this.#long.acceptedRate(now, span));
+      const since = Number.isFinite(state.risingSince) ? now - state.risingSince : this.#long.busyFor(now, this.#long.span);
+      const shortest = Math.max(1000, 2 * blackout);
+      const best = this.#long.bestRate(now, shortest, Math.max(shortest, since));
+      const accepted = Math.max(this.#settings.minRate, best);
       state.ceiling = Math.min(accepted, this.#settings.maxRate);
       settleCut(state, this.#settings, 0.95 * accepted, now, this.#random);
       state.phase = 'cooldown';
+      state.risingSince = now;
       return;
     }
     state.ceiling = Math.min(block.goodRate, this.#settings.maxRate);

@@ -50,6 +50,24 @@ export class SendAccount {
     return (this.#sum(this.#sent, now, over) - this.#sum(this.#rejected, now, over)) / this.#seconds(now, over);
   }
 
+  /**
+   * The highest accepted rate over any span that ends now and is at least `shortest` and at most `longest` long. Where
+   * the rate did not fall within `longest`, no span tells more than what a window of unknown length lets through.
+   */
+  bestRate(now: Millis, shortest: Millis, longest: Millis): PerSecond {
+    const last = Math.min(this.#newest, Math.floor(now / this.#width));
+    const oldest = Math.max(this.#first(now, longest), this.#newest - this.#sent.length + 1);
+    let sum = 0;
+    let best = 0;
+    for (let number = last; number >= oldest; number -= 1) {
+      const index = this.#index(number);
+      sum += (this.#sent[index] ?? 0) - (this.#rejected[index] ?? 0);
+      const span = now - number * this.#width;
+      if (span >= shortest) best = Math.max(best, (1000 * sum) / span);
+    }
+    return best;
+  }
+
   /** How long ago the first of what was sent in the span was sent, to a bucket; 0 when nothing was. */
   busyFor(now: Millis, over: Millis): Millis {
     for (let number = this.#first(now, over); number <= this.#newest; number += 1) {

@@ -59,7 +59,7 @@ export function settleCut(
   state.rateAtCut = state.rate;
   state.phase = 'backoff';
   state.cutAt = now;
-  state.holdUntil = now + clamp(10_000 * state.cost, settings.cooldown, Math.max(settings.cooldown, 30_000));
+  state.holdUntil = now + settings.cooldown;
   state.growFor = planGrowth(state, random);
   state.grown = 0;
   state.cycleSent = 0;

@@ -2,7 +2,7 @@ import type { Millis, PerSecond } from '../types.ts';
 import type { SendAccount } from './account.ts';
 import { DELTA } from './cut.ts';
 import type { RateSettings, RateState } from './state.ts';
-import { FAST_GROWTH } from './state.ts';
+import { clamp, FAST_GROWTH } from './state.ts';
 
 /** Below this share of the rate, with nothing queued, demand is the limit and growth would say nothing. */
 const USED_SHARE = 0.6;
@@ -45,8 +45,9 @@ export function isCalm(state: RateState, now: Millis): boolean {
 
 /** The ceiling is stale: go on from the same point of the curve with the fastest K. */
 function hasten(state: RateState): void {
-  if (state.growFor <= FAST_GROWTH) return;
+  const fastest = clamp(10_000 * state.cost, FAST_GROWTH, 60_000);
+  if (state.growFor <= fastest) return;
   const beyond = (state.grown - state.growFor) / (state.growFor / 2);
-  state.growFor = FAST_GROWTH;
-  state.grown = FAST_GROWTH + beyond * (FAST_GROWTH / 2);
+  state.growFor = fastest;
+  state.grown = fastest + beyond * (fastest / 2);
 }

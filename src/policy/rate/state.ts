@@ -21,6 +21,8 @@ export interface RateState {
   ceiling: PerSecond;
   rateAtCut: PerSecond;
   cutAt: Millis;
+  /** The last cut that helped: since then the rate has not fallen, but for cuts after which nothing was accepted. */
+  risingSince: Millis;
   /** No growth before this. */
   holdUntil: Millis;
   /** K: how long growth takes from the cut back to the ceiling. */
@@ -49,6 +51,7 @@ export function makeRateState(settings: RateSettings): RateState {
     ceiling: start,
     rateAtCut: start,
     cutAt: Number.NEGATIVE_INFINITY,
+    risingSince: Number.NEGATIVE_INFINITY,
     holdUntil: Number.NEGATIVE_INFINITY,
     growFor: FAST_GROWTH,
     grown: FAST_GROWTH, // a known limit is used at once, and only probed above
