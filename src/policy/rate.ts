@@ -110,7 +110,7 @@ export class AdaptiveRate {
     state.rejectedInRow = 0;
     this.#errors.note(now, false);
     if (this.#block !== undefined) {
-      if (sentAt > this.#block.since) this.#unblock(this.#block, now);
+      if (sentAt > this.#block.since) this.#unblock(this.#block, sentAt, now);
     } else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
       state.phase = 'cooldown';
       state.risingSince = state.cutAt;
@@ -203,6 +203,7 @@ export class AdaptiveRate {
       goodRate,
       wasOpen,
       probes: 0,
+      shutAt: now,
       probeAt: now,
       probeSentAt: undefined,
     };
@@ -214,21 +215,25 @@ export class AdaptiveRate {
   #failProbe(block: Blockade, sentAt: Millis, now: Millis, retryAfter: Millis | undefined): void {
     if (sentAt <= block.since) return;
     block.probes += 1;
+    block.shutAt = sentAt;
     planProbe(block, now, retryAfter, this.#random);
   }
 
   /** After rejections: what was accepted over a span that outweighs the blackout. After errors: half of what was good. */
-  #unblock(block: Blockade, now: Millis): void {
+  #unblock(block: Blockade, sentAt: Millis, now: Millis): void {
     const state = this.#state;
-    const blackout = now - block.since;
+    const endedAt = (block.shutAt + sentAt) / 2; // somewhere between the last probe that failed and the one that did not
+    const blackout = endedAt - block.since;
     this.#block = undefined;
     this.#advancedAt = now; // nothing grows before
     this.#errors.clear();
     if (block.cause === 'rejections') {
       noteCost(state, blackout / 1000);
-      const since = Number.isFinite(state.risingSince) ? now - state.risingSince : this.#long.busyFor(now, this.#long.span);
+      const since = Number.isFinite(state.risingSince)
+        ? endedAt - state.risingSince
+        : this.#long.busyFor(endedAt, this.#long.span);
       const shortest = Math.max(1000, 2 * blackout);
-      const best = this.#long.bestRate(now, shortest, Math.max(shortest, since));
+      const best = this.#long.bestRate(endedAt, shortest, Math.max(shortest, since));
       const accepted = Math.max(this.#settings.minRate, best);
       state.ceiling = Math.min(accepted, this.#settings.maxRate);
       settleCut(state, this.#settings, 0.95 * accepted, now, this.#random);

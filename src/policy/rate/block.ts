@@ -7,6 +7,7 @@ const ERRORS = 8;
 const ERROR_SPAN: Millis = 2000;
 const ERROR_SHARE = 0.5;
 const PROBE_BASE: Millis = 50;
+const PROBE_GROWTH = 1.5;
 const PROBE_CAP: Millis = 5000;
 
 /** A probe without an answer for this long is lost, and another may go. */
@@ -22,6 +23,8 @@ export interface Blockade {
   readonly wasOpen: boolean;
   /** Failed probes. */
   probes: number;
+  /** When the last of them was sent, or the blockade began: until then nothing got through. */
+  shutAt: Millis;
   probeAt: Millis;
   /** When the probe left that is out; undefined when none is out. */
   probeSentAt: Millis | undefined;
@@ -40,20 +43,21 @@ export function probeOverdue(block: Blockade, now: Millis): Millis {
 
 /** How long the blockade may be expected to last: while a probe is out, until the next if this one were to fail. */
 export function expectedEnd(block: Blockade, now: Millis): Millis {
-  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + probeInterval(block.probes + 1);
+  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + PROBE_GROWTH * probeInterval(block);
   return Math.max(0, at - now);
 }
 
-/** 50 ms · 2ⁿ · U(0.75, 1.25), the middle at most 5 s; what the upstream asks for comes first. */
+/** b · 1.5ⁿ · U(0.75, 1.25), the middle at most 5 s; what the upstream asks for comes first. */
 export function planProbe(block: Blockade, now: Millis, retryAfter: Millis | undefined, random: Random): void {
-  const own = probeInterval(block.probes) * (0.75 + 0.5 * random());
+  const own = probeInterval(block) * (0.75 + 0.5 * random());
   const asked = retryAfter === undefined ? 0 : retryAfter + PACING_TOLERANCE;
   block.probeAt = Math.max(block.probeAt, now + Math.max(own, asked));
   block.probeSentAt = undefined;
 }
 
-function probeInterval(failed: number): Millis {
-  return Math.min(PROBE_CAP, PROBE_BASE * 2 ** Math.min(failed, 16));
+/** Each wait is a part of the blackout so far, so that its end is missed by no more; never faster than what passed before. */
+function probeInterval({ probes, goodRate }: Blockade): Millis {
+  return Math.min(PROBE_CAP, Math.max(PROBE_BASE, 1000 / goodRate) * PROBE_GROWTH ** Math.min(probes, 16));
 }
 
 /** A sliding count of failures: connections refused and broken, timeouts, 502 to 504. */

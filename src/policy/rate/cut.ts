@@ -71,7 +71,7 @@ export function settleCut(
  * Jittered, so that replicas do not probe in step.
  */
 function planGrowth(state: RateState, random: Random): Millis {
-  const byRate = (150_000 / state.rate) * (state.confidence / 3);
+  const byRate = (150_000 / state.rate) * 1;
   return clamp(Math.max(byRate, 10_000 * state.cost), FAST_GROWTH, 60_000) * (0.8 + 0.4 * random());
 }
 
