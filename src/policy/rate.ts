@@ -2,7 +2,7 @@ import type { CutCause, LimitState } from './events.ts';
 import { SendAccount } from './rate/account.ts';
 import type { Blockade } from './rate/block.ts';
 import { ErrorAccount, expectedEnd, planProbe, probeDelay, probeOverdue, REJECTED_IN_ROW } from './rate/block.ts';
-import { cutAgain, cutFirst, isSameEpoch, noteCost, settleCut } from './rate/cut.ts';
+import { cutAgain, cutFirst, isSameEpoch, noteCost, noteLoss, settleCut } from './rate/cut.ts';
 import { grow, isApplicationLimited, isCalm } from './rate/grow.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
 import { clamp, FAST_GROWTH, makeRateState } from './rate/state.ts';
@@ -123,8 +123,12 @@ export class AdaptiveRate {
     this.#recent.rejected(sentAt);
     this.#long.rejected(sentAt);
     if (sentAt >= state.cutAt) state.cycleRejected += 1;
+    if (state.phase === 'cooldown' || state.phase === 'restoring') noteLoss(state);
+    state.lost += 1;
     state.lastRejectedAt = now;
-    state.rejectedInRow += 1;
+    // What left before anything was limited came in a flock, and is rejected in one.
+    if (state.phase === 'open') state.isFirst = true;
+    else if (!state.isFirst || sentAt > state.cutAt) state.rejectedInRow += 1;
     if (retryAfter !== undefined) noteCost(state, retryAfter / 1000 / Math.max(1, activeClients));
 
     if (this.#block !== undefined) {
@@ -186,7 +190,8 @@ export class AdaptiveRate {
     state.phase = 'open';
     state.rate = this.#settings.maxRate;
     state.ceiling = this.#settings.maxRate;
-    state.confidence = 0;
+    state.usualLoss = 1;
+    state.lost = 0;
     state.cost = 0;
   }
 

@@ -2,7 +2,7 @@ import type { Millis, PerSecond, Random } from '../types.ts';
 import { PACING_TOLERANCE } from '../pacer.ts';
 
 /** Rejections in a row, none accepted between, after which nothing is believed to get through. */
-export const REJECTED_IN_ROW = 4;
+export const REJECTED_IN_ROW = 3;
 const ERRORS = 8;
 const ERROR_SPAN: Millis = 2000;
 const ERROR_SHARE = 0.5;

@@ -32,8 +32,6 @@ export function cutFirst(state: RateState, account: SendAccount, now: Millis): P
 /** A later 429: small where the ceiling is remembered, deep where much was lost or the last cut was not enough. */
 export function cutAgain(state: RateState, account: SendAccount, now: Millis): { rate: PerSecond; cause: CutCause } {
   const { rate } = state;
-  const near = Math.abs(rate - state.ceiling) <= 0.15 * state.ceiling;
-  state.confidence = near ? Math.min(3, state.confidence + 1) : 0;
   state.ceiling = rate;
 
   const cycle = clamp(now - state.cutAt, 1000, account.span);
@@ -66,16 +64,27 @@ export function settleCut(
   state.cycleRejected = 0;
 }
 
+/** What probing may cost: one rejection for so many requests sent. */
+const SENT_PER_REJECTION = 100;
+
 /**
- * K: slow where a limit is known well, where requests are few, and where a rejection is dear.
- * Jittered, so that replicas do not probe in step.
+ * K: so long that what the next probe will lose is a small part of what is sent until then, and longer where each loss
+ * is dear. Jittered, so that replicas do not probe in step.
  */
 function planGrowth(state: RateState, random: Random): Millis {
-  const byRate = (150_000 / state.rate) * 1;
+  const loss = state.isFirst ? state.usualLoss : Math.max(state.usualLoss, state.lost);
+  const byRate = (1000 * SENT_PER_REJECTION * loss) / state.rate;
   return clamp(Math.max(byRate, 10_000 * state.cost), FAST_GROWTH, 60_000) * (0.8 + 0.4 * random());
 }
 
 /** Smoothed over rejections: one long Retry-After is an accident, a series of them is a price. */
 export function noteCost(state: RateState, seconds: number): void {
   state.cost = (state.cost + seconds) / 2;
+}
+
+/** A rejection out of calm: what the one before has cost in all is known now. */
+export function noteLoss(state: RateState): void {
+  if (state.lost > 0 && !state.isFirst) state.usualLoss = (state.usualLoss + state.lost) / 2;
+  state.lost = 0;
+  state.isFirst = false;
 }

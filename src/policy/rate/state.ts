@@ -29,8 +29,12 @@ export interface RateState {
   growFor: Millis;
   /** u: for how long it has grown, application-limited time left out. */
   grown: Millis;
-  /** 0 to 3: how often in a row the limit was felt where it was expected. */
-  confidence: number;
+  /** Rejections since the last cut that came out of calm: what finding the limit has cost this time. */
+  lost: number;
+  /** Nothing had bounded the rate before, so what was lost says nothing of what a probe loses. */
+  isFirst: boolean;
+  /** What it cost the times before, smoothed. */
+  usualLoss: number;
   /** Seconds lost to a rejection: where probing is dear, probe rarely. */
   cost: number;
   /** Sent and rejected since the last cut, by send time. */
@@ -55,7 +59,9 @@ export function makeRateState(settings: RateSettings): RateState {
     holdUntil: Number.NEGATIVE_INFINITY,
     growFor: FAST_GROWTH,
     grown: FAST_GROWTH, // a known limit is used at once, and only probed above
-    confidence: 0,
+    lost: 0,
+    isFirst: false,
+    usualLoss: 1,
     cost: 0,
     cycleSent: 0,
     cycleRejected: 0,
