@@ -173,6 +173,7 @@ export class AdaptiveRate {
 
   #cut(sentAt: Millis, now: Millis): CutCause | undefined {
     const state = this.#state;
+    if (state.phase === 'backoff') return undefined;
     if (state.phase !== 'open' && isSameEpoch(state, sentAt)) return undefined;
     this.#reopenAt = undefined;
     if (state.phase === 'open') {
@@ -239,7 +240,8 @@ export class AdaptiveRate {
         : this.#long.busyFor(endedAt, this.#long.span);
       const shortest = Math.max(1000, 2 * blackout);
       const best = this.#long.bestRate(endedAt, shortest, Math.max(shortest, since));
-      const accepted = Math.max(this.#settings.minRate, best);
+      const accepted = Math.max(this.#settings.minRate, best, state.isFirst ? 0 : state.ceiling / 2);
+      if (accepted < 0.7 * state.ceiling) state.isFirst = true;
       state.ceiling = Math.min(accepted, this.#settings.maxRate);
       settleCut(state, this.#settings, 0.95 * accepted, now, this.#random);
       state.phase = 'cooldown';
