@@ -127,8 +127,8 @@ export class AdaptiveRate {
     state.lost += 1;
     state.lastRejectedAt = now;
     // What left before anything was limited came in a flock, and is rejected in one.
-    if (state.phase === 'open') state.isFirst = true;
-    else if (!state.isFirst || sentAt > state.cutAt) state.rejectedInRow += 1;
+    if (state.phase === 'open') state.found = 'first';
+    else if (state.found !== 'first' || sentAt > state.cutAt) state.rejectedInRow += 1;
     if (retryAfter !== undefined) noteCost(state, retryAfter / 1000 / Math.max(1, activeClients));
 
     if (this.#block !== undefined) {
@@ -240,8 +240,8 @@ export class AdaptiveRate {
         : this.#long.busyFor(endedAt, this.#long.span);
       const shortest = Math.max(1000, 2 * blackout);
       const best = this.#long.bestRate(endedAt, shortest, Math.max(shortest, since));
-      const accepted = Math.max(this.#settings.minRate, best, state.isFirst ? 0 : state.ceiling / 2);
-      if (accepted < 0.7 * state.ceiling) state.isFirst = true;
+      const accepted = Math.max(this.#settings.minRate, best, state.found === 'first' ? 0 : state.ceiling / 2);
+      if (state.found !== 'first' && accepted < 0.7 * state.ceiling) state.found = 'moved';
       state.ceiling = Math.min(accepted, this.#settings.maxRate);
       settleCut(state, this.#settings, 0.95 * accepted, now, this.#random);
       state.phase = 'cooldown';

@@ -72,9 +72,13 @@ const SENT_PER_REJECTION = 100;
  * is dear. Jittered, so that replicas do not probe in step.
  */
 function planGrowth(state: RateState, random: Random): Millis {
-  const loss = state.isFirst ? state.usualLoss : Math.max(state.usualLoss, state.lost);
-  const byRate = (1000 * SENT_PER_REJECTION * loss) / state.rate;
-  return clamp(Math.max(byRate, 10_000 * state.cost), FAST_GROWTH, 60_000) * (0.8 + 0.4 * random());
+  return clamp(slowGrowth(state), FAST_GROWTH, 60_000) * (0.8 + 0.4 * random());
+}
+
+function slowGrowth({ found, usualLoss, lost, cost, rate }: RateState): Millis {
+  if (found === 'moved') return 5000 * cost;
+  const loss = found === 'first' ? usualLoss : Math.max(usualLoss, lost);
+  return Math.max((1000 * SENT_PER_REJECTION * loss) / rate, 10_000 * cost);
 }
 
 /** Smoothed over rejections: one long Retry-After is an accident, a series of them is a price. */
@@ -84,7 +88,7 @@ export function noteCost(state: RateState, seconds: number): void {
 
 /** A rejection out of calm: what the one before has cost in all is known now. */
 export function noteLoss(state: RateState): void {
-  if (state.lost > 0 && !state.isFirst) state.usualLoss = (state.usualLoss + state.lost) / 2;
+  if (state.lost > 0 && state.found === 'near') state.usualLoss = (state.usualLoss + state.lost) / 2;
   state.lost = 0;
-  state.isFirst = false;
+  state.found = 'near';
 }

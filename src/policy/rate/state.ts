@@ -12,6 +12,12 @@ export interface RateSettings {
   readonly cooldown: Millis;
 }
 
+/**
+ * `first`: nothing had bounded the rate, so what was lost says nothing of what a probe loses, and the ceiling is a guess.
+ * `moved`: far below where it was; the ceiling is a guess too. `near`: where it was expected, more or less.
+ */
+export type Found = 'first' | 'moved' | 'near';
+
 /** What is remembered of one limit. Rules are functions over it; only `AdaptiveRate` keeps one. */
 export interface RateState {
   phase: LimitState;
@@ -31,8 +37,8 @@ export interface RateState {
   grown: Millis;
   /** Rejections since the last cut that came out of calm: what finding the limit has cost this time. */
   lost: number;
-  /** Nothing had bounded the rate before, so what was lost says nothing of what a probe loses. */
-  isFirst: boolean;
+  /** Where the limit turned out to be at the last cut out of calm. */
+  found: Found;
   /** What it cost the times before, smoothed. */
   usualLoss: number;
   /** Seconds lost to a rejection: where probing is dear, probe rarely. */
@@ -60,7 +66,7 @@ export function makeRateState(settings: RateSettings): RateState {
     growFor: FAST_GROWTH,
     grown: FAST_GROWTH, // a known limit is used at once, and only probed above
     lost: 0,
-    isFirst: false,
+    found: 'near',
     usualLoss: 1,
     cost: 0,
     cycleSent: 0,
