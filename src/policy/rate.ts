@@ -242,7 +242,9 @@ export class AdaptiveRate {
       const best = this.#long.bestRate(endedAt, shortest, Math.max(shortest, since));
       const accepted = Math.max(this.#settings.minRate, best, state.found === 'first' ? 0 : state.ceiling / 2);
       if (state.found !== 'first' && accepted < 0.7 * state.ceiling) state.found = 'moved';
-      state.ceiling = Math.min(accepted, this.#settings.maxRate);
+      // Between what passed and what did not.
+      const ceiling = state.found === 'moved' ? (accepted + state.ceiling) / 2 : accepted;
+      state.ceiling = Math.min(ceiling, this.#settings.maxRate);
       settleCut(state, this.#settings, 0.95 * accepted, now, this.#random);
       state.phase = 'cooldown';
       state.risingSince = now;
