@@ -276,10 +276,11 @@ export class Gate {
 
   #advance(limit: Limit, now: Millis): void {
     limit.meter.advance(now, limit.queue.size > 0);
-    if (limit.told === limit.meter.phase) return;
+    const { told } = limit;
+    if (told === limit.meter.phase) return;
+    limit.told = limit.meter.phase; // first: a listener may look at the gate
     const { upstream, scope } = limit.ref;
-    this.#listen({ type: 'limit-state', upstream, scope, from: limit.told, to: limit.meter.phase });
-    limit.told = limit.meter.phase;
+    this.#listen({ type: 'limit-state', upstream, scope, from: told, to: limit.told });
   }
 }
 

@@ -239,7 +239,11 @@ export class AdaptiveRate {
         ? endedAt - state.risingSince
         : this.#long.busyFor(endedAt, this.#long.span);
       const shortest = Math.max(1000, 2 * blackout);
-      const best = this.#long.bestRate(endedAt, shortest, Math.max(shortest, since));
+      const trickled = state.cycleSent - state.cycleRejected - 1; // without the probe
+      const over = block.since - state.cutAt;
+      const isTrickle = trickled >= 4 && over >= Math.max(100, 1.5 * state.smoothedRtt);
+      const trickle = isTrickle ? (1000 * trickled) / over : Number.POSITIVE_INFINITY;
+      const best = Math.min(trickle, this.#long.bestRate(endedAt, shortest, Math.max(shortest, since)));
       const accepted = Math.max(this.#settings.minRate, best, state.found === 'first' ? 0 : state.ceiling / 2);
       if (state.found !== 'first' && accepted < 0.7 * state.ceiling) state.found = 'moved';
       // Between what passed and what did not.
