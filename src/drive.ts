@@ -97,7 +97,7 @@ export class Drive {
     const { upstream } = this.ticket;
     this.#listen({ type: 'attempt', upstream, attempt: this.#attempt, code, took: outcome.took });
     this.#gate.head(this.ticket, outcome, now);
-    if (!this.#holdsResponse) this.#gate.end(this.ticket);
+    if (!this.#holdsResponse) this.#gate.end(this.ticket, now);
     this.#tell({ kind: 'sent', outcome, at: now });
   }
 
@@ -143,7 +143,7 @@ export class Drive {
 
   /** The forwarded response has ended, was cut, or leaves the number in flight because it goes on for long. */
   ended(): void {
-    this.#gate.end(this.ticket);
+    this.#gate.end(this.ticket, this.#clock.now());
     this.#effects.rearm();
   }
 
@@ -200,7 +200,7 @@ export class Drive {
     this.#sleepUntil = now + ms;
     if (this.#holdsResponse) {
       this.#holdsResponse = false;
-      this.#gate.end(this.ticket);
+      this.#gate.end(this.ticket, now);
       this.#effects.discard();
     }
     this.#effects.rearm();
@@ -214,7 +214,7 @@ export class Drive {
     if (verdict.retryEnd !== undefined) this.#listen({ type: 'retry-end', upstream, outcome: verdict.retryEnd });
     if (verdict.kind !== 'forward' && this.#holdsResponse) {
       this.#holdsResponse = false;
-      this.#gate.end(this.ticket);
+      this.#gate.end(this.ticket, this.#clock.now());
       this.#effects.discard();
     }
     this.#gate.leave(this.ticket);

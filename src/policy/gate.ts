@@ -68,10 +68,7 @@ export class Gate {
   sent(ticket: Ticket, now: Millis): void {
     ticket.sentAt = now;
     ticket.counted = ticket.limits;
-    for (const limit of ticket.limits) {
-      limit.inFlight += 1;
-      limit.meter.sent(now);
-    }
+    for (const { meter } of ticket.limits) ticket.among = meter.sent(now);
   }
 
   /** The head of its response, or its failure. Everything that can be learned is learned here. */
@@ -84,9 +81,10 @@ export class Gate {
   }
 
   /** The attempt holds no place at the upstream any more: its body has ended, was cut, or goes on for long. */
-  end(ticket: Ticket): void {
-    for (const limit of ticket.counted) limit.inFlight -= 1;
+  end(ticket: Ticket, now: Millis): void {
+    const { counted } = ticket;
     ticket.counted = [];
+    for (const limit of counted) if (limit.meter.ended()) this.#pumpWithin(limit, now);
   }
 
   /** Admitted or queued, and will not be sent: gives back what it holds. */

@@ -25,10 +25,11 @@ export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
     return fail(lesson, undefined, now);
   }
   const { status, hints } = outcome;
-  if (hints.quota !== undefined) lesson.ticket.limits.at(-1)?.meter.noteQuota(hints.quota, now);
+  if (hints.quota !== undefined) ticket.limits.at(-1)?.meter.noteQuota(hints.quota, now);
   if (status === 429 && !hints.lock) return reject(lesson, hints, now);
   if (status === 502 || status === 503 || status === 504) return fail(lesson, hints.retryAfter, now);
-  for (const limit of ticket.limits) limit.meter.accepted(ticket.sentAt, now);
+  const innermost = ticket.limits.at(-1);
+  for (const limit of ticket.limits) limit.meter.accepted(ticket.sentAt, limit === innermost ? ticket.among : 0, now);
   if (status < 500) upstream.budget.earn();
 }
 
@@ -42,13 +43,14 @@ function reject(lesson: Lesson, hints: Hints, now: Millis): void {
 
   const rejection = {
     sentAt: ticket.sentAt,
+    among: ticket.among,
     retryAfter: hints.retryAfter,
     activeClients: limit.ref.scope === 'upstream' ? upstream.activity.clients(now) : 1,
   };
   const from = limit.meter.rate(now);
   const cause = limit.meter.rejected(rejection, now);
   if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
-  for (const outer of ticket.limits) if (outer !== limit) outer.meter.accepted(ticket.sentAt, now);
+  for (const outer of ticket.limits) if (outer !== limit) outer.meter.accepted(ticket.sentAt, 0, now);
 
   if (hints.retryAfter === undefined || hints.retryAfter === 0) return;
   const until = now + hints.retryAfter;

@@ -21,7 +21,6 @@ export class Limit implements HeapItem {
   /** When its queue is worth another look; owned by the gate, like its place among the others. */
   wakeAt: Millis = Number.POSITIVE_INFINITY;
   heapIndex = -1;
-  inFlight = 0;
   /** The state last told to listeners. */
   told: LimitState;
   #slot: Millis = Number.NEGATIVE_INFINITY;
@@ -76,7 +75,7 @@ export class Limit implements HeapItem {
       blockedUntil: blocked ? meter.blockedUntil : undefined,
       quotaLeft: meter.quotaLeft,
       queued: this.queue.size,
-      inFlight: this.inFlight,
+      inFlight: meter.inFlight,
     };
   }
 

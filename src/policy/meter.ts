@@ -16,7 +16,10 @@ export interface Meter {
   readonly blockedUntil: Millis | undefined;
   readonly quotaLeft: number | undefined;
   rate(now: Millis): PerSecond;
-  /** How long until a token may be taken: 0 now, Infinity when it has been asked for. Takes nothing. */
+  /**
+   * How long until a token may be taken: 0 now; Infinity when it has been asked for, or when the end of another request
+   * is waited for. Takes nothing.
+   */
   delay(now: Millis): Millis;
   /** How long those who wait are told: as `delay`, but where that waits for an answer, for as long as one may be expected. */
   expected(now: Millis): Millis;
@@ -29,8 +32,14 @@ export interface Meter {
   /** Tokens of a lease; for meters that lease. */
   supply(tokens: number, epoch: number, now: Millis): void;
   remember(accepted: PerSecond, now: Millis): void;
-  sent(now: Millis): void;
-  accepted(sentAt: Millis, now: Millis): void;
+  /** Sent and not ended. */
+  readonly inFlight: number;
+  /** Returns how many are in flight, this one included. */
+  sent(now: Millis): number;
+  /** One is in flight no longer. Returns whether that lets another pass. */
+  ended(): boolean;
+  /** @param among what `sent` returned for it; 0 where that is not known */
+  accepted(sentAt: Millis, among: number, now: Millis): void;
   rejected(rejection: Rejection, now: Millis): CutCause | undefined;
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined): CutCause | undefined;
   noteQuota(quota: Quota, now: Millis): void;
@@ -86,7 +95,7 @@ export class LocalMeter implements Meter {
 
   take(now: Millis): boolean {
     this.#rate.admit(now);
-    this.#pacer.take(now, this.rate(now));
+    this.#pacer.take(now, this.#pace(now));
     return this.#rate.phase === 'blocked';
   }
 
@@ -102,12 +111,20 @@ export class LocalMeter implements Meter {
     this.#rate.remember(accepted, now);
   }
 
-  sent(now: Millis): void {
-    this.#rate.sent(now);
+  get inFlight(): number {
+    return this.#rate.inFlight;
   }
 
-  accepted(sentAt: Millis, now: Millis): void {
-    this.#rate.accepted(sentAt, now);
+  sent(now: Millis): number {
+    return this.#rate.sent(now);
+  }
+
+  ended(): boolean {
+    return this.#rate.ended();
+  }
+
+  accepted(sentAt: Millis, among: number, now: Millis): void {
+    this.#rate.accepted(sentAt, among, now);
   }
 
   rejected(rejection: Rejection, now: Millis): CutCause | undefined {
@@ -133,6 +150,10 @@ export class LocalMeter implements Meter {
   #after(blocked: Millis, now: Millis): Millis {
     const stopped = Math.max(this.#quota.delay(now), blocked);
     // A probe is not paced: it is the only one out.
-    return this.#rate.phase === 'blocked' ? stopped : Math.max(stopped, this.#pacer.delay(now, this.rate(now)));
+    return this.#rate.phase === 'blocked' ? stopped : Math.max(stopped, this.#pacer.delay(now, this.#pace(now)));
+  }
+
+  #pace(now: Millis): PerSecond {
+    return Math.min(this.#rate.pace, this.#quota.rate(now));
   }
 }

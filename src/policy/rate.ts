@@ -2,7 +2,8 @@ import type { CutCause, LimitState } from './events.ts';
 import { SendAccount } from './rate/account.ts';
 import type { Blockade } from './rate/block.ts';
 import { ErrorAccount, expectedEnd, planProbe, probeDelay, probeOverdue, REJECTED_IN_ROW } from './rate/block.ts';
-import { cutAgain, cutFirst, isSameEpoch, noteCost, noteLoss, settleCut } from './rate/cut.ts';
+import { cutAgain, cutFirst, isSameEpoch, noteCost, noteLoss, SENT_PER_REJECTION, settleCut } from './rate/cut.ts';
+import { Places, PlacesEvidence } from './rate/places.ts';
 import { grow, isApplicationLimited, isCalm } from './rate/grow.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
 import { clamp, FAST_GROWTH, makeRateState } from './rate/state.ts';
@@ -16,6 +17,8 @@ const LEAST_GOOD_RATE: PerSecond = 5;
 export interface Rejection {
   /** When the rejected request was sent. */
   readonly sentAt: Millis;
+  /** Requests in flight when it was sent, itself included; 0 where that is not known. */
+  readonly among: number;
   readonly retryAfter: Millis | undefined;
   /** Among how many clients its Retry-After is shared: it holds only one of them. */
   readonly activeClients: number;
@@ -36,6 +39,10 @@ export class AdaptiveRate {
   readonly #recent = new SendAccount(50, 24);
   readonly #errors = new ErrorAccount();
   readonly #long = new SendAccount(1000, 128);
+  readonly #evidence = new PlacesEvidence();
+  /** Held when the limit turned out to be on requests in flight. */
+  #places: Places | undefined;
+  #inFlight = 0;
   #block: Blockade | undefined;
   #advancedAt = Number.NEGATIVE_INFINITY;
   /** After errors on an open limit: open again when this has passed. */
@@ -56,6 +63,20 @@ export class AdaptiveRate {
     return this.#state.rate;
   }
 
+  /** What requests are spaced by. With places in flight, their number is the limit and `rate` is what comes of it. */
+  get pace(): PerSecond {
+    return this.#places === undefined ? this.#state.rate : this.#settings.maxRate;
+  }
+
+  /** How many may be in flight; Infinity where that is not what is limited. */
+  get places(): number {
+    return this.#places?.size ?? Number.POSITIVE_INFINITY;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
   get ceiling(): PerSecond {
     return this.#state.ceiling;
   }
@@ -67,7 +88,8 @@ export class AdaptiveRate {
 
   /** How long the blockade keeps a request from leaving: 0 when there is none, or when this request may be the probe. */
   delay(now: Millis): Millis {
-    return this.#block === undefined ? 0 : probeDelay(this.#block, now);
+    if (this.#block !== undefined) return probeDelay(this.#block, now);
+    return this.#inFlight < this.places ? 0 : Number.POSITIVE_INFINITY;
   }
 
   /** For how long a probe has been due and none has left; 0 when none is due. */
@@ -77,7 +99,8 @@ export class AdaptiveRate {
 
   /** As `delay`; while a probe is out, how long until its answer has changed things may be expected to take. */
   expected(now: Millis): Millis {
-    return this.#block === undefined ? 0 : expectedEnd(this.#block, now);
+    if (this.#block !== undefined) return expectedEnd(this.#block, now);
+    return this.#inFlight < this.places ? 0 : 1000 / this.#state.rate;
   }
 
   /** To be called when `delay` was 0 and the request is let go: while blocked, it is the probe. */
@@ -96,14 +119,23 @@ export class AdaptiveRate {
     this.#long.preload(now, accepted);
   }
 
-  sent(now: Millis): void {
+  sent(now: Millis): number {
     this.#recent.sent(now);
     this.#long.sent(now);
     this.#state.cycleSent += 1;
+    this.#inFlight += 1;
+    return this.#inFlight;
+  }
+
+  ended(): boolean {
+    this.#inFlight -= 1;
+    return this.#places !== undefined && this.#inFlight < this.#places.size;
   }
 
   /** An answer that is neither a rejection nor a sign of a broken upstream. */
-  accepted(sentAt: Millis, now: Millis): void {
+  accepted(sentAt: Millis, among: number, now: Millis): void {
+    if (among > 0) this.#evidence.accepted(among);
+    this.#places?.accepted();
     const state = this.#state;
     const rtt = now - sentAt;
     state.smoothedRtt = state.smoothedRtt === 0 ? rtt : state.smoothedRtt + (rtt - state.smoothedRtt) / 8; // RFC 6298
@@ -118,7 +150,7 @@ export class AdaptiveRate {
   }
 
   /** A 429 that speaks of this limit. Returns the cause if it was cut. */
-  rejected({ sentAt, retryAfter, activeClients }: Rejection, now: Millis): CutCause | undefined {
+  rejected({ sentAt, among, retryAfter, activeClients }: Rejection, now: Millis): CutCause | undefined {
     const state = this.#state;
     this.#recent.rejected(sentAt);
     this.#long.rejected(sentAt);
@@ -135,7 +167,7 @@ export class AdaptiveRate {
       this.#failProbe(this.#block, sentAt, now, retryAfter);
       return undefined;
     }
-    const cause = this.#cut(sentAt, now);
+    const cause = this.#cut(sentAt, among, now);
     if (state.rejectedInRow >= REJECTED_IN_ROW) {
       this.#enterBlock('rejections', now, retryAfter);
       return 'blocked';
@@ -163,6 +195,7 @@ export class AdaptiveRate {
     this.#advancedAt = now;
     if (state.phase === 'cooldown' && now >= state.holdUntil) state.phase = 'restoring';
     if (state.phase !== 'restoring') return;
+    if (this.#places !== undefined) return this.#growPlaces(this.#places, now, queued);
     if (this.#reopenAt !== undefined && now >= this.#reopenAt) return this.#open();
     if (queued || !isApplicationLimited(state, this.#recent, now)) {
       grow(state, this.#settings, this.#recent, now, elapsed);
@@ -171,11 +204,25 @@ export class AdaptiveRate {
     }
   }
 
-  #cut(sentAt: Millis, now: Millis): CutCause | undefined {
+  #growPlaces(places: Places, now: Millis, queued: boolean): void {
     const state = this.#state;
+    state.rate = clamp(this.#recent.acceptedRate(now, 1000), this.#settings.minRate, this.#settings.maxRate);
+    if (queued) places.grow(now, state.rate, SENT_PER_REJECTION * state.usualLoss);
+    else if (isCalm(state, now) && this.#settings.initialRate === undefined) this.#open();
+  }
+
+  #cut(sentAt: Millis, among: number, now: Millis): CutCause | undefined {
+    const state = this.#state;
+    this.#places?.rejected(now);
     if (state.phase === 'backoff') return undefined;
     if (state.phase !== 'open' && isSameEpoch(state, sentAt)) return undefined;
     this.#reopenAt = undefined;
+    if (this.#places !== undefined) return this.#cutPlaces(this.#places, now);
+    const felt = among > 0 ? this.#evidence.rejected(among) : undefined;
+    if (felt !== undefined) {
+      this.#places = new Places(felt - 1, now);
+      return this.#cutPlaces(this.#places, now);
+    }
     if (state.phase === 'open') {
       settleCut(state, this.#settings, cutFirst(state, this.#recent, now), now, this.#random);
       return 'first';
@@ -185,8 +232,21 @@ export class AdaptiveRate {
     return cause;
   }
 
+  #cutPlaces(places: Places, now: Millis): CutCause {
+    const state = this.#state;
+    const rate = this.#recent.acceptedRate(now, 1000);
+    if (places.isStrained) {
+      this.#places = undefined;
+      this.#evidence.forget();
+    }
+    settleCut(state, this.#settings, rate, now, this.#random);
+    state.ceiling = state.rate;
+    return 'small';
+  }
+
   #open(): void {
     const state = this.#state;
+    this.#places = undefined;
     this.#reopenAt = undefined;
     state.phase = 'open';
     state.rate = this.#settings.maxRate;

@@ -38,6 +38,8 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   limits: Limit[] = [];
   /** When the attempt under way was sent. */
   sentAt: Millis = Number.NEGATIVE_INFINITY;
+  /** Requests in flight at the innermost limit when it was sent, itself included; 0 where nobody counted. */
+  among = 0;
   /** Limits in which it counts as in flight. */
   counted: Limit[] = [];
   /** Of these it is the one probe. */

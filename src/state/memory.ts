@@ -110,7 +110,7 @@ export class MemoryStore implements Store {
     let oldest: string | undefined;
     let looked = 0;
     for (const [key, limit] of this.#own) {
-      if (limit.queue.size > 0 || limit.inFlight > 0) continue;
+      if (limit.queue.size > 0 || limit.meter.inFlight > 0) continue;
       oldest ??= key;
       looked += 1;
       if (limit.meter.phase === 'open') oldest = key;

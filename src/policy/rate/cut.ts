@@ -65,7 +65,7 @@ export function settleCut(
 }
 
 /** What probing may cost: one rejection for so many requests sent. */
-const SENT_PER_REJECTION = 130;
+export const SENT_PER_REJECTION = 130;
 
 /**
  * K: so long that what the next probe will lose is a small part of what is sent until then, and longer where each loss

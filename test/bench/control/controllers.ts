@@ -1,8 +1,6 @@
-import type { LimitState } from '../../../src/policy/events.ts';
-import type { Random, Millis, PerSecond } from '../../../src/policy/types.ts';
 import type { Listen } from '../../../src/policy/events.ts';
 import type { Store } from '../../../src/policy/store.ts';
-import { capacityOf } from '../../../src/sim/run.ts';
+import type { Random } from '../../../src/policy/types.ts';
 import type { Scenario } from '../../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../../src/sim/scenario.ts';
 import { MemoryStore } from '../../../src/state/memory.ts';
