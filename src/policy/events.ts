@@ -9,7 +9,7 @@ export type ClientState = 'normal' | 'held' | 'backoff' | 'cooldown' | 'restorin
 export type Scope = 'upstream' | 'client' | 'credential';
 
 /** Why a rate was cut: the `cause` label of `tidegate_ratelimit_cuts_total`. */
-export type CutCause = 'first' | 'small' | 'heavy' | 'blocked' | 'errors' | 'quota';
+export type CutCause = 'first' | 'small' | 'heavy' | 'places' | 'blocked' | 'errors' | 'quota';
 
 /** How a request ended for its client: the `outcome` label of `tidegate_requests_total`. */
 export type RequestOutcome =

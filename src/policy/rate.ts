@@ -241,7 +241,7 @@ export class AdaptiveRate {
     }
     settleCut(state, this.#settings, rate, now, this.#random);
     state.ceiling = state.rate;
-    return 'small';
+    return 'places';
   }
 
   #open(): void {

@@ -6,13 +6,13 @@ const SAMPLES = 128;
 const EXTREME = 0.15;
 /**
  * Wald's sequential test, in nats: an extreme number is e^1.4 times as likely under a limit on requests in flight as
- * under one on their rate, another e^2 times less; believed at e^5 : 1. (Annals of Mathematical Statistics 16, 1945.)
+ * under one on their rate, another e^2 times less; believed at e^7 : 1. (Annals of Mathematical Statistics 16, 1945.)
  */
 const FOR = 1.4;
 const AGAINST = 2;
-const BELIEVED = 5;
+const BELIEVED = 7;
 /** The last numbers that were extreme must be one number, more or less. */
-const AGREEING = 4;
+const AGREEING = 5;
 
 /**
  * Whether a limit is on requests in flight rather than on their rate: then it is felt when unusually many are in flight,
@@ -44,7 +44,7 @@ export class PlacesEvidence {
     if (this.#suspects.length > AGREEING) this.#suspects.shift();
     const least = Math.min(...this.#suspects);
     const most = Math.max(...this.#suspects);
-    const agree = this.#suspects.length === AGREEING && most - least <= Math.max(2, 0.15 * most);
+    const agree = this.#suspects.length === AGREEING && most - least <= Math.max(1, 0.15 * most);
     return this.#score >= BELIEVED && agree ? least : undefined;
   }
 
