@@ -197,7 +197,7 @@ export class AdaptiveRate {
     if (state.phase !== 'restoring') return;
     if (this.#places !== undefined) return this.#growPlaces(this.#places, now, queued);
     if (this.#reopenAt !== undefined && now >= this.#reopenAt) return this.#open();
-    if (queued || !isApplicationLimited(state, this.#recent, now)) {
+    if (!isApplicationLimited(state, this.#recent, now, queued)) {
       grow(state, this.#settings, this.#recent, now, elapsed);
     } else if (isCalm(state, now) && this.#settings.initialRate === undefined) {
       this.#open();

@@ -6,6 +6,7 @@ import { clamp, FAST_GROWTH } from './state.ts';
 
 /** Below this share of the rate, with nothing queued, demand is the limit and growth would say nothing. */
 const USED_SHARE = 0.6;
+const USED_UP = 0.9;
 /** Without a rejection for this long, at a rate that nobody fills, the limit counts as gone. */
 const CALM: Millis = 120_000;
 
@@ -35,8 +36,14 @@ export function grow(
   state.rate = Math.min(settings.maxRate, Math.max(state.rate, Math.min(target, proven)));
 }
 
-export function isApplicationLimited(state: RateState, account: SendAccount, now: Millis): boolean {
-  return account.sentRate(now, 1000) < USED_SHARE * state.rate;
+/**
+ * Whether demand is the limit, so that growth would say nothing. Back to the ceiling a rate may grow while it is used at
+ * all; beyond it only while it is used up.
+ */
+export function isApplicationLimited(state: RateState, account: SendAccount, now: Millis, queued: boolean): boolean {
+  const sent = account.sentRate(now, 1000);
+  if (state.grown >= state.growFor) return sent + 1 < USED_UP * state.rate;
+  return !queued && sent < USED_SHARE * state.rate;
 }
 
 export function isCalm(state: RateState, now: Millis): boolean {
