@@ -1,9 +1,9 @@
 import type { Millis, PerSecond } from '../policy/types.ts';
-import type { Report } from './report.ts';
-import { Tally } from './tally.ts';
+import type { Report } from './report/report.ts';
+import { Tally } from './report/tally.ts';
 import type { UpstreamSpec } from './upstream.ts';
-import type { WorldParts } from './world.ts';
-import { World } from './world.ts';
+import type { WorldParts } from './world/world.ts';
+import { World } from './world/world.ts';
 
 /** How often the series has a sample. */
 export const SAMPLE: Millis = 250;

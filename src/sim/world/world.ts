@@ -2,21 +2,21 @@
  * Runs a scenario in virtual time, with the proxy's own exchange, gate and queues. Deterministic: the same scenario and
  * seed give the same run. What a socket would do takes no time here but the network's delay and the upstream's own.
  */
-import type { Listen } from '../policy/events.ts';
-import { Gate } from '../policy/gate.ts';
-import type { LimitRef } from '../policy/limit-ref.ts';
-import type { Store } from '../policy/store.ts';
-import type { Clock, Millis, Random, Verdict } from '../policy/types.ts';
+import type { Listen } from '../../policy/events.ts';
+import { Gate } from '../../policy/gate.ts';
+import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { Store } from '../../policy/store.ts';
+import type { Clock, Millis, Random, Verdict } from '../../policy/types.ts';
 import { EventQueue } from './event-queue.ts';
 import { GateWake } from './gate-wake.ts';
 import type { Arriving } from './population.ts';
 import { Population } from './population.ts';
-import type { Scenario } from './scenario.ts';
-import { UPSTREAM } from './scenario.ts';
-import { seededRandom } from './seeded-random.ts';
+import type { Scenario } from '../scenario.ts';
+import { UPSTREAM } from '../scenario.ts';
+import { seededRandom } from '../seeded-random.ts';
 import { SimulatedExchange } from './simulated-exchange.ts';
-import type { Conduct } from './upstream.ts';
-import { Upstream } from './upstream.ts';
+import type { Conduct } from '../upstream.ts';
+import { Upstream } from '../upstream.ts';
 
 /** Something that is due at its time. */
 export interface Due {

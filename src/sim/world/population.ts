@@ -1,7 +1,7 @@
-import type { Millis, Random, RequestFacts } from '../policy/types.ts';
-import type { ClientGroup } from './scenario.ts';
-import { rateAt } from './scenario.ts';
-import { seededRandom } from './seeded-random.ts';
+import type { Millis, Random, RequestFacts } from '../../policy/types.ts';
+import type { ClientGroup } from '../scenario.ts';
+import { rateAt } from '../scenario.ts';
+import { seededRandom } from '../seeded-random.ts';
 import type { Due, World } from './world.ts';
 
 /** A request on its way to a proxy. */

@@ -1,13 +1,13 @@
-import type { Effects } from '../drive.ts';
-import { Drive } from '../drive.ts';
-import { exchange } from '../exchange.ts';
-import type { Gate } from '../policy/gate.ts';
-import { Ticket } from '../policy/ticket.ts';
-import type { Millis, Outcome, Verdict } from '../policy/types.ts';
+import type { Effects } from '../../drive.ts';
+import { Drive } from '../../drive.ts';
+import { exchange } from '../../exchange.ts';
+import type { Gate } from '../../policy/gate.ts';
+import { Ticket } from '../../policy/ticket.ts';
+import type { Millis, Outcome, Verdict } from '../../policy/types.ts';
 import type { GateWake } from './gate-wake.ts';
 import type { Arriving } from './population.ts';
-import { UPSTREAM } from './scenario.ts';
-import type { Conduct } from './upstream.ts';
+import { UPSTREAM } from '../scenario.ts';
+import type { Conduct } from '../upstream.ts';
 import type { Due, World } from './world.ts';
 
 interface Parts {

@@ -1,4 +1,4 @@
-import type { Millis } from '../policy/types.ts';
+import type { Millis } from '../../policy/types.ts';
 
 /** Bucket edges grow by this: what is told is off by at most 1 %. */
 const GROWTH = 1.02;

@@ -1,4 +1,4 @@
-import type { Gate } from '../policy/gate.ts';
+import type { Gate } from '../../policy/gate.ts';
 import type { Due, World } from './world.ts';
 
 /** One timer for a gate: an earlier wake replaces a later one, and a late one does no harm. */
