@@ -17,6 +17,7 @@ export interface Arriving {
 
 /** The clients of a group, as one Poisson process: a million of them are a few columns, not a million timers. */
 export class Population implements Due {
+  readonly isOurs = false;
   readonly #world: World;
   readonly #index: number;
   readonly #group: ClientGroup;
@@ -61,7 +62,7 @@ export class Population implements Due {
     const next = this.#group.steps.find((step) => step.at > from)?.at ?? Number.POSITIVE_INFINITY;
     const at = rate <= 0 ? next : from + (Math.log(1 / (1 - this.#random())) * 1000) / rate;
     // Memoryless: at a change of rate the wait begins anew.
-    if (at >= next) this.#world.at(next, { run: () => this.#schedule(next) });
+    if (at >= next) this.#world.at(next, { run: () => this.#schedule(next), isOurs: false });
     else if (at < this.#group.to) this.#world.at(at, this);
   }
 }

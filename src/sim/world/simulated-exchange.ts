@@ -28,7 +28,7 @@ export class SimulatedExchange implements Effects, Due {
   #timeout: Millis = 0;
   #service: Millis = 0;
   /** What its event in the queue is; it never has more than one. */
-  #next: 'upstream' | 'leave' | 'answer' | 'wake' = 'upstream';
+  #next: 'arrive' | 'upstream' | 'leave' | 'answer' | 'wake' = 'arrive';
   #conduct: Conduct | undefined;
   #status = 0;
 
@@ -51,8 +51,8 @@ export class SimulatedExchange implements Effects, Due {
     });
   }
 
-  start(): void {
-    this.#drive.start();
+  get isOurs(): boolean {
+    return this.#next !== 'upstream' && this.#next !== 'leave';
   }
 
   readBody(): void {
@@ -95,6 +95,8 @@ export class SimulatedExchange implements Effects, Due {
 
   run(): void {
     switch (this.#next) {
+      case 'arrive':
+        return this.#drive.start();
       case 'upstream':
         return this.#reachUpstream();
       case 'leave':

@@ -21,6 +21,8 @@ import { Upstream } from '../upstream.ts';
 /** Something that is due at its time. */
 export interface Due {
   run(): void;
+  /** Whether a proxy has to handle it: then it waits while the machine of the proxies sleeps. */
+  readonly isOurs: boolean;
 }
 
 /** Who watches a run. Called as things happen, in virtual time. */
@@ -66,6 +68,9 @@ export class World implements Clock {
   readonly #queue = new EventQueue<Due>();
   readonly #upstreamRandom: Random;
   #now: Millis = 0;
+  #pause = -1;
+  #pauseBegins = Number.POSITIVE_INFINITY;
+  #pauseEnds = Number.NEGATIVE_INFINITY;
 
   constructor({ scenario, seed, makeStore, observer, listen = () => undefined }: WorldParts) {
     this.scenario = scenario;
@@ -82,6 +87,12 @@ export class World implements Clock {
 
   now(): Millis {
     return this.#now;
+  }
+
+  /** Whether the machine of the proxies sleeps: nothing that is theirs happens. */
+  get isAsleep(): boolean {
+    while (this.#now >= this.#pauseEnds) this.#nextPause();
+    return this.#now >= this.#pauseBegins;
   }
 
   /** Lets something happen at its time; what is due at the same time happens in the order of these calls. */
@@ -102,7 +113,11 @@ export class World implements Clock {
       }
       if (at > duration) return;
       this.#now = at;
-      this.#queue.pop()?.run();
+      const due = this.#queue.pop();
+      if (due === undefined) return;
+      // Put off when it is due and not before, so that what piled up is handled in the order in which it came.
+      if (due.isOurs && this.isAsleep) this.#queue.push(this.#pauseEnds, due);
+      else due.run();
     }
   }
 
@@ -112,7 +127,9 @@ export class World implements Clock {
     const gate = this.gates[replica];
     const wake = this.#wakes[replica];
     if (gate === undefined || wake === undefined) throw new RangeError('a scenario has at least one replica');
-    new SimulatedExchange({ world: this, gate, wake, arriving }).start();
+    const exchange = new SimulatedExchange({ world: this, gate, wake, arriving });
+    if (this.isAsleep) this.#queue.push(this.#pauseEnds, exchange);
+    else exchange.run();
   }
 
   /** The upstream's word on a request that reaches it now. */
@@ -120,6 +137,13 @@ export class World implements Clock {
     const conduct = this.upstream.decide(this.#now, this.#upstreamRandom);
     this.observer.onConduct(conduct);
     return conduct;
+  }
+
+  #nextPause(): void {
+    this.#pause += 1;
+    const next = this.scenario.pauses[this.#pause];
+    this.#pauseBegins = next?.from ?? Number.POSITIVE_INFINITY;
+    this.#pauseEnds = next?.to ?? Number.POSITIVE_INFINITY;
   }
 
   limitOf(client: string): LimitRef {
