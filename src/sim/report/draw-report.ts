@@ -6,7 +6,7 @@ import type { Report, Sample } from './report.ts';
 
 const WIDTH = 860;
 const LEFT = 62;
-const RIGHT = 20;
+const RIGHT = 26;
 const TOP = 74;
 const GAP = 46;
 const BOTTOM = 40;
@@ -128,7 +128,9 @@ function drawPanel(
     warmup > 0
       ? `<rect class="warmup" x="${LEFT}" y="${top}" width="${round(x(warmup) - LEFT)}" height="${height}"/>`
       : '',
-    warmup > end / 8 && height > 100 ? `<text x="${LEFT + 8}" y="${top + height - 8}">warm-up, not counted</text>` : '',
+    warmup > end / 8 && height > 100
+      ? `<text x="${round(x(warmup) - 8)}" y="${top + 16}" text-anchor="end">warm-up, not counted</text>`
+      : '',
     ...drawGrid(ticks, timeTicks(end), { top, height, x, y }),
     ...present.map(({ look, shape, of, stretches }) => {
       const points = stretches.map((each) => [x(each.from), x(each.at), meanOf(each, of)] as const);
@@ -164,13 +166,14 @@ function drawGrid(
 function drawLegend(curves: readonly Curve[], baseline: number): string[] {
   let right = WIDTH - RIGHT;
   return curves.toReversed().map(({ name, look, shape }) => {
-    const left = right - 6.6 * name.length - 26;
-    right = left - 16;
+    const left = right - 6.4 * name.length - 26;
     const swatch =
       shape === 'area'
         ? `<rect class="${look}" x="${round(left)}" y="${baseline - 9}" width="18" height="10"/>`
         : `<line class="${look}" x1="${round(left)}" y1="${baseline - 4}" x2="${round(left + 18)}" y2="${baseline - 4}"/>`;
-    return `${swatch}<text x="${round(left + 24)}" y="${baseline}">${name}</text>`;
+    const text = `<text x="${round(right)}" y="${baseline}" text-anchor="end">${name}</text>`;
+    right = left - 16;
+    return swatch + text;
   });
 }
 

@@ -25,6 +25,8 @@ export class Population implements Due {
   readonly #random: Random;
   /** Until when each member waits as it was told. */
   readonly #notBefore: Float64Array;
+  /** Made once for each member: what is made anew has to be hashed anew. */
+  readonly #names: (string | undefined)[];
 
   constructor(world: World, index: number, group: ClientGroup) {
     this.#world = world;
@@ -32,6 +34,7 @@ export class Population implements Due {
     this.#group = group;
     this.#facts = { method: group.method, keyed: group.keyed, expectsContinue: false, priorAttempts: 0 };
     this.#random = seededRandom(1 + index + Math.floor(world.random() * 2 ** 31));
+    this.#names = Array.from<string | undefined>({ length: group.count });
     this.#notBefore = new Float64Array(group.honoursRetryAfter ? group.count : 0);
   }
 
@@ -53,7 +56,7 @@ export class Population implements Due {
     const waits = (this.#notBefore[member] ?? 0) > now;
     this.#world.observer.onOffer(this.#index, !waits);
     if (waits) return;
-    const client = `${name}-${member}`;
+    const client = (this.#names[member] ??= `${name}-${member}`);
     this.#world.arrive({ facts: this.#facts, group: this.#index, member, client, weight, population: this });
   }
 

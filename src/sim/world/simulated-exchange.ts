@@ -38,7 +38,7 @@ export class SimulatedExchange implements Effects, Due {
     this.#wake = wake;
     this.#arriving = arriving;
     this.#arrivedAt = world.now();
-    const ticket = new Ticket(UPSTREAM, client, weight, [world.limitOf(client)], (admission, now) => {
+    const ticket = new Ticket(UPSTREAM, client, weight, world.limitsOf(client), (admission, now) => {
       this.#drive.settle(admission, now);
     });
     this.#drive = new Drive({

@@ -55,7 +55,7 @@ export interface WorldParts {
   readonly listen?: Listen;
 }
 
-const SHARED: LimitRef = Object.freeze({ upstream: UPSTREAM, scope: 'upstream', key: '' });
+const SHARED: readonly LimitRef[] = Object.freeze([Object.freeze({ upstream: UPSTREAM, scope: 'upstream', key: '' })]);
 
 export class World implements Clock {
   readonly scenario: Scenario;
@@ -102,7 +102,8 @@ export class World implements Clock {
 
   /** Runs to the end of the scenario. `tick` is called at every multiple of `period`. */
   run(period: Millis, tick: (now: Millis) => void): void {
-    const { duration, clients } = this.scenario;
+    const { duration, clients, pauses } = this.scenario;
+    const sleeps = pauses.length > 0;
     for (const [index, group] of clients.entries()) new Population(this, index, group).start();
     let nextTick = period;
     for (;;) {
@@ -116,7 +117,7 @@ export class World implements Clock {
       const due = this.#queue.pop();
       if (due === undefined) return;
       // Put off when it is due and not before, so that what piled up is handled in the order in which it came.
-      if (due.isOurs && this.isAsleep) this.#queue.push(this.#pauseEnds, due);
+      if (sleeps && due.isOurs && this.isAsleep) this.#queue.push(this.#pauseEnds, due);
       else due.run();
     }
   }
@@ -146,8 +147,8 @@ export class World implements Clock {
     this.#pauseEnds = next?.to ?? Number.POSITIVE_INFINITY;
   }
 
-  limitOf(client: string): LimitRef {
+  limitsOf(client: string): readonly LimitRef[] {
     const { scope } = this.scenario.policy;
-    return scope === 'upstream' ? SHARED : { upstream: UPSTREAM, scope, key: client };
+    return scope === 'upstream' ? SHARED : [{ upstream: UPSTREAM, scope, key: client }];
   }
 }
