@@ -48,8 +48,8 @@ describe('a drawing', () => {
     expect(svg).toContain('a &lt; b &amp; c');
     expect(svg).not.toMatch(/NaN|Infinity|undefined|href/);
     expect(svg).toContain('prefers-color-scheme: dark');
-    const open = [...svg.matchAll(/<([a-z]+)(?:\s[^>]*)?(?<!\/)>/g)].map(([, tag]) => tag);
-    const close = [...svg.matchAll(/<\/([a-z]+)>/g)].map(([, tag]) => tag);
+    const open = [...svg.matchAll(/<([a-z]+)(?:\s[^>]*)?(?<!\/)>/g)].map(([, tag = '']) => tag);
+    const close = [...svg.matchAll(/<\/([a-z]+)>/g)].map(([, tag = '']) => tag);
     expect(close.toSorted()).toEqual(open.toSorted());
   });
 
