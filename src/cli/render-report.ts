@@ -1,6 +1,7 @@
 import type { Bound, Judged } from '../sim/report/goals.ts';
+import { condense, lastOf, meanOf } from '../sim/report/condense.ts';
 import type { GroupReport, Report, Sample } from '../sim/report/report.ts';
-import type { Millis, PerSecond } from '../policy/types.ts';
+import type { Millis } from '../policy/types.ts';
 
 export interface Rendered {
   readonly title: string;
@@ -109,7 +110,10 @@ const EIGHTHS = ' ▁▂▃▄▅▆▇█';
 function plot(series: readonly Sample[], columns: number): string[] {
   const last = series.at(-1);
   if (last === undefined) return [];
-  const points = condense(series, columns - 12);
+  const points = condense(series, 1, columns - 12).map((each) => ({
+    rate: meanOf(each, ({ rate, sent }) => (Number.isFinite(rate) ? rate : sent)),
+    limit: lastOf(each, ({ limit }) => limit),
+  }));
   const told = points.flatMap(({ rate, limit }) => [rate, limit]).filter(Number.isFinite);
   const top = niceTop(1.05 * Math.max(...told, 1));
   const lines = Array.from({ length: ROWS }, (_, row) => {
@@ -128,31 +132,11 @@ function plot(series: readonly Sample[], columns: number): string[] {
     ...lines,
     `${' '.repeat(10)}└${'─'.repeat(points.length)}`,
     `${' '.repeat(11)}0${end.padStart(points.length - 1)}`,
-    `${' '.repeat(11)}█ rate of the proxy   ─ limit`,
+    `${' '.repeat(11)}█ rate of the proxy, or what it sends while it is open   ─ limit`,
   ];
 }
 
-/** Means of as many stretches as there are columns. */
-function condense(
-  series: readonly Sample[],
-  columns: number,
-): { readonly rate: PerSecond; readonly limit: PerSecond }[] {
-  const count = Math.min(columns, series.length);
-  return Array.from({ length: count }, (_, i) => {
-    const stretch = series.slice(
-      Math.floor((i * series.length) / count),
-      Math.floor(((i + 1) * series.length) / count),
-    );
-    const mean = (of: (sample: Sample) => number): number =>
-      stretch.reduce((sum, sample) => sum + of(sample), 0) / stretch.length;
-    return {
-      rate: mean(({ rate, sent }) => (Number.isFinite(rate) ? rate : sent)),
-      limit: mean(({ limit }) => limit),
-    };
-  });
-}
-
-/** 1, 2 or 5 times a power of ten. */
+/** A round number from `value` on: ten rows of it are easily told. */
 function niceTop(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   for (const factor of [1, 1.5, 2, 3, 5, 7.5]) if (factor * power >= value) return factor * power;

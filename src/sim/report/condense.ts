@@ -21,6 +21,12 @@ export function condense(series: readonly Sample[], least: number, most: number)
   return stretches;
 }
 
+/** What held at its end. */
+export function lastOf({ samples }: Stretch, of: (sample: Sample) => number): number {
+  const last = samples.at(-1);
+  return last === undefined ? Number.NaN : of(last);
+}
+
 /** @returns Infinity where one of them is */
 export function meanOf({ samples }: Stretch, of: (sample: Sample) => number): number {
   return samples.reduce((sum, sample) => sum + of(sample), 0) / samples.length;

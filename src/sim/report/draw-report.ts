@@ -1,7 +1,7 @@
 import type { Millis } from '../../policy/types.ts';
 import type { Tick } from './axis.ts';
 import { countTicks, timeTicks } from './axis.ts';
-import { condense, meanOf } from './condense.ts';
+import { condense, lastOf, meanOf } from './condense.ts';
 import type { Report, Sample } from './report.ts';
 
 const WIDTH = 860;
@@ -118,12 +118,18 @@ function drawPanel(
 ): string {
   const coarse = condense(series, 4, 360);
   const fine = condense(series, 1, 720);
-  const drawn = curves.map((curve) => ({ ...curve, stretches: curve.shape === 'area' ? coarse : fine }));
-  const most = drawn.flatMap(({ stretches, of }) => stretches.map((each) => meanOf(each, of)).filter(Number.isFinite));
+  // A limit has no mean: it steps.
+  const drawn = curves.map((curve) => ({
+    ...curve,
+    points: (curve.shape === 'area' ? coarse : fine).map(
+      (each) => [x(each.from), x(each.at), (curve.shape === 'steps' ? lastOf : meanOf)(each, curve.of)] as const,
+    ),
+  }));
+  const most = drawn.flatMap(({ points }) => points.map(([, , value]) => value).filter(Number.isFinite));
   const ticks = countTicks(most.reduce((a, b) => Math.max(a, b), 0));
   const ceiling = ticks.at(-1)?.at ?? 1;
   const y = (value: number): number => top + height - (value / ceiling) * height;
-  const present = drawn.filter(({ stretches, of }) => stretches.some((each) => Number.isFinite(meanOf(each, of))));
+  const present = drawn.filter(({ points }) => points.some(([, , value]) => Number.isFinite(value)));
   return [
     warmup > 0
       ? `<rect class="warmup" x="${LEFT}" y="${top}" width="${round(x(warmup) - LEFT)}" height="${height}"/>`
@@ -132,10 +138,10 @@ function drawPanel(
       ? `<text x="${round(x(warmup) - 8)}" y="${top + 16}" text-anchor="end">warm-up, not counted</text>`
       : '',
     ...drawGrid(ticks, timeTicks(end), { top, height, x, y }),
-    ...present.map(({ look, shape, of, stretches }) => {
-      const points = stretches.map((each) => [x(each.from), x(each.at), meanOf(each, of)] as const);
-      return `<path class="${look}" d="${shape === 'area' ? areaOf(points, y) : lineOf(points, y, shape)}"/>`;
-    }),
+    ...present.map(
+      ({ look, shape, points }) =>
+        `<path class="${look}" d="${shape === 'area' ? areaOf(points, y) : lineOf(points, y, shape)}"/>`,
+    ),
     `<line class="axis" x1="${LEFT}" y1="${top + height}" x2="${WIDTH - RIGHT}" y2="${top + height}"/>`,
     `<text class="head" x="${LEFT}" y="${top - 10}">${title}</text>`,
     ...drawLegend(present, top - 10),
