@@ -12,7 +12,7 @@ usage: tidegate [COMMAND] [OPTIONS]
   check FILE       say what is wrong with a configuration, or print what it comes to
   schema           the JSON Schema of the configuration, for editors
   backoff NAME     what a backoff strategy will do; without a name, all of them
-  simulate NAME    a scenario in virtual time, with the proxy's own policy; --list tells which there are
+  simulate NAME    a scenario in virtual time, with the proxy's own policy
   demo             a practice upstream, the proxy and traffic, in one process
   help [COMMAND]   this, or more about a command
   version          the version

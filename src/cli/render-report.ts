@@ -1,10 +1,10 @@
 import type { Bound, Judged } from '../sim/report/goals.ts';
 import { condense, lastOf, meanOf } from '../sim/report/condense.ts';
-import type { GroupReport, Report, Sample } from '../sim/report/report.ts';
+import type { Counts, GroupReport, Report, Sample } from '../sim/report/report.ts';
 import type { Millis } from '../policy/types.ts';
 
 export interface Rendered {
-  readonly title: string;
+  readonly title: string | undefined;
   readonly report: Report;
   readonly goals: readonly Judged[];
 }
@@ -22,13 +22,12 @@ export function renderReport({ title, report, goals }: Rendered, width: number):
   const { scenario, seed, span, counts } = report;
   const columns = Math.max(NARROWEST, Math.min(WIDEST, width));
   const lines = [
-    `${scenario}: ${title}`,
+    title === undefined ? scenario : `${scenario}: ${title}`,
     `${formatTime(span)} counted, seed ${seed}`,
     '',
     ...layOut(headline(report), columns),
     '',
-    `  offered ${counts.offered}, succeeded ${counts.successes}, refused ${counts.refused}, failed ${counts.failed};`,
-    `  sent ${counts.sends}, of which ${counts.wasted} were answered 429 or 5xx`,
+    ...layOut(listCounts(counts), columns),
     '',
     ...(report.groups.length > 1 ? [...table(report.groups), ''] : []),
     ...(goals.length > 0 ? [...goals.map(formatGoal), ''] : []),
@@ -50,6 +49,17 @@ function headline(report: Report): Cell[] {
     ['added p99', formatTime(latency.p99)],
     ['Jain', formatNumber(jain)],
     ['oscillation', formatNumber(oscillation)],
+  ];
+}
+
+function listCounts({ offered, successes, refused, failed, sends, wasted }: Counts): Cell[] {
+  return [
+    ['requests', String(offered)],
+    ['successes', String(successes)],
+    ['refusals', String(refused)],
+    ['failed', String(failed)],
+    ['sends', String(sends)],
+    ['429 or 5xx', String(wasted)],
   ];
 }
 
@@ -132,7 +142,7 @@ function plot(series: readonly Sample[], columns: number): string[] {
     ...lines,
     `${' '.repeat(10)}└${'─'.repeat(points.length)}`,
     `${' '.repeat(11)}0${end.padStart(points.length - 1)}`,
-    `${' '.repeat(11)}█ rate of the proxy, or what it sends while it is open   ─ limit`,
+    `${' '.repeat(11)}█ rate (what is sent, while it is open)   ─ limit`,
   ];
 }
 

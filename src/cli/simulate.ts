@@ -45,6 +45,7 @@ export function runSimulate(options: SimulateOptions, surroundings: Surroundings
   }
   const read = loadScenario(text, file, surroundings);
   if (read.kind === 'mistakes') return { kind: 'failed', message: formatMistakes(read.mistakes), exitCode: 1 };
+  const { title, warmup } = read.value;
   const { report, goals } = simulate(name, read.value, seed);
   const missed = check ? goals.filter(({ met }) => !met) : [];
   const remarks = [
@@ -53,11 +54,9 @@ export function runSimulate(options: SimulateOptions, surroundings: Surroundings
   ];
   return {
     kind: 'ran',
-    text: json
-      ? `${JSON.stringify({ ...report, goals })}\n`
-      : renderReport({ title: read.value.title ?? name, report, goals }, width),
+    text: json ? `${JSON.stringify({ ...report, goals })}\n` : renderReport({ title, report, goals }, width),
     remarks: remarks.map((line) => `${line}\n`).join(''),
-    draw: () => drawReport(`${name}: ${read.value.title ?? 'a scenario'}`, report, read.value.warmup),
+    draw: () => drawReport(title === undefined ? name : `${name}: ${title}`, report, warmup),
     exitCode: missed.length === 0 ? 0 : 1,
   };
 }
