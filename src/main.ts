@@ -8,8 +8,11 @@ import { listBackoffs, renderBackoff } from './cli/backoff.ts';
 import { check } from './cli/check.ts';
 import { startDemo } from './cli/demo.ts';
 import { helpText } from './cli/help.ts';
+import { listScenarios } from './cli/library.ts';
 import { readFile } from './cli/read-file.ts';
 import { serve } from './cli/serve.ts';
+import { runSimulate } from './cli/simulate.ts';
+import { writeFile } from './cli/write-file.ts';
 import { jsonSchema } from './config/json-schema.ts';
 import { flush } from './observe/log.ts';
 import type { Millis } from './policy/types.ts';
@@ -44,6 +47,10 @@ async function run(command: Command): Promise<void> {
       return print(JSON.stringify(jsonSchema(), null, 2));
     case 'backoff':
       return runBackoff(command);
+    case 'simulate-list':
+      return print(listScenarios({ env: process.env, readFile }).trimEnd());
+    case 'simulate':
+      return simulate(command);
     case 'help':
       return print(helpText(command.topic).trimEnd());
     case 'version':
@@ -107,6 +114,19 @@ function runBackoff({ names, options, attempts, json }: Extract<Command, { kind:
     if (!(error instanceof RangeError)) throw error;
     fail(error.message, 2);
   }
+}
+
+function simulate({ svg, ...options }: Extract<Command, { kind: 'simulate' }>): void {
+  const { columns } = process.stdout;
+  const ran = runSimulate({ ...options, width: columns ?? 80 }, { env: process.env, readFile });
+  if (ran.kind === 'failed') return fail(ran.message, ran.exitCode);
+  if (svg !== undefined) {
+    const refusal = writeFile(svg, ran.draw());
+    if (refusal !== undefined) return fail(refusal, 1);
+  }
+  process.stdout.write(ran.text);
+  process.stderr.write(ran.remarks);
+  process.exitCode = ran.exitCode;
 }
 
 function print(text: string): void {

@@ -22,6 +22,17 @@ export type Command =
       readonly attempts: number | undefined;
       readonly json: boolean;
     }
+  | { readonly kind: 'simulate-list' }
+  | {
+      readonly kind: 'simulate';
+      /** A file, or a name. */
+      readonly scenario: string;
+      /** Undefined: the scenario's own. */
+      readonly seed: number | undefined;
+      readonly json: boolean;
+      readonly svg: string | undefined;
+      readonly check: boolean;
+    }
   | { readonly kind: 'demo'; readonly flags: Pick<ServeFlags, 'listen' | 'admin'> }
   | { readonly kind: 'help'; readonly topic: CommandName | undefined }
   | { readonly kind: 'version' };
@@ -39,6 +50,7 @@ const OPTIONS: Readonly<Record<CommandName, Options>> = {
   check: {},
   schema: {},
   backoff: { base: TEXT, multiplier: TEXT, max: TEXT, jitter: TEXT, attempts: TEXT, json: SWITCH },
+  simulate: { list: SWITCH, seed: TEXT, json: SWITCH, svg: TEXT, check: SWITCH },
   demo: { listen: TEXT, admin: TEXT },
   help: {},
   version: {},
@@ -90,6 +102,8 @@ function interpret(name: CommandName, typed: Typed): Command | UsageError {
       return surplus.length > 0 ? usageError('check takes one FILE') : { kind: 'check', file: operand };
     case 'backoff':
       return interpretBackoff(typed);
+    case 'simulate':
+      return interpretSimulate(typed);
     case 'help': {
       const topic = COMMAND_NAMES.find((command) => command === operand);
       return operand !== undefined && topic === undefined ? unknownCommand(operand) : { kind: 'help', topic };
@@ -142,6 +156,29 @@ function interpretBackoff({ value, has, rest }: Typed): Command | UsageError {
     options,
     attempts: attempts === undefined ? undefined : Number(attempts),
     json: has('json'),
+  };
+}
+
+function interpretSimulate({ value, has, rest }: Typed): Command | UsageError {
+  const [scenario, ...surplus] = rest;
+  if (has('list')) {
+    return scenario === undefined ? { kind: 'simulate-list' } : usageError(`simulate --list takes no '${scenario}'`);
+  }
+  if (scenario === undefined) return usageError('simulate needs a FILE or a NAME; --list tells the names');
+  if (surplus.length > 0) return usageError('simulate takes one FILE or NAME');
+  const seed = value('seed');
+  if (seed !== undefined && !(/^\d{1,16}$/.test(seed) && Number.isSafeInteger(Number(seed)))) {
+    return usageError('--seed: expected a whole number from 0');
+  }
+  const svg = value('svg');
+  if (svg === '') return usageError('--svg needs a FILE');
+  return {
+    kind: 'simulate',
+    scenario,
+    seed: seed === undefined ? undefined : Number(seed),
+    json: has('json'),
+    svg,
+    check: has('check'),
   };
 }
 

@@ -1,7 +1,7 @@
 /** What `tidegate help` prints. */
 export type CommandName = (typeof COMMAND_NAMES)[number];
 
-export const COMMAND_NAMES = ['serve', 'check', 'schema', 'backoff', 'demo', 'help', 'version'] as const;
+export const COMMAND_NAMES = ['serve', 'check', 'schema', 'backoff', 'simulate', 'demo', 'help', 'version'] as const;
 
 const OVERVIEW = `Tidegate: an HTTP reverse proxy that learns an upstream's limit, paces and shares it,
 and retries only what is safe to retry.
@@ -12,6 +12,7 @@ usage: tidegate [COMMAND] [OPTIONS]
   check FILE       say what is wrong with a configuration, or print what it comes to
   schema           the JSON Schema of the configuration, for editors
   backoff NAME     what a backoff strategy will do; without a name, all of them
+  simulate NAME    a scenario in virtual time, with the proxy's own policy
   demo             a practice upstream, the proxy and traffic, in one process
   help [COMMAND]   this, or more about a command
   version          the version
@@ -53,6 +54,18 @@ Prints the JSON Schema of the configuration. An editor with the YAML language se
   --json                  rows as JSON, in milliseconds
 
 What is left out is the strategy's own default. Without a name, lists the strategies.
+`,
+  simulate: `usage: tidegate simulate FILE|NAME [OPTIONS]
+       tidegate simulate --list
+
+  --list        the scenarios that come with the program
+  --seed N      another run of the same scenario: a whole number from 0
+  --json        the report as one JSON object; a rate without a limit is null
+  --svg FILE    draws rate, queue and waste over time
+  --check       exits with 1 when a goal of the scenario is missed
+
+Runs a scenario in virtual time, with the exchange, the gate and the queues of the proxy and a model of an upstream.
+Equal files and seeds give equal reports. What a scenario can say is in docs/simulator.md.
 `,
   demo: `usage: tidegate demo [--listen ADDRESS] [--admin ADDRESS]
 

@@ -2,7 +2,7 @@ import type { BackOffOptions } from '../policy/backoff.ts';
 import { BackOffOptionError, makeBackOff, strategies } from '../policy/backoff.ts';
 import type { Checked } from './checked.ts';
 import { mistake, warning } from './checked.ts';
-import type { Draft } from './draft.ts';
+import type { Draft, DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
 import { overrideBackOff } from './override.ts';
 import type { BackOffConfig, BackOffOverride, RetryOverride } from './schema.ts';
@@ -13,9 +13,7 @@ export function* checkRetries(draft: Draft): Generator<Checked> {
   for (const [name, { retry }] of upstreams) {
     const path = ['upstreams', name, 'retry'];
     yield* checkRetry(path, retry, replayMemory);
-    if (retry.backOff === undefined) continue;
-    yield* checkBackOff([...path, 'backOff'], retry.backOff, retry.backOff);
-    yield* checkReasons([...path, 'backOffFor'], retry.backOff, retry.backOffFor);
+    yield* checkBackOffs(path, retry);
   }
   for (const [i, { upstream, retry }] of routes.entries()) {
     if (upstream === undefined || retry === undefined) continue;
@@ -28,6 +26,16 @@ export function* checkRetries(draft: Draft): Generator<Checked> {
     yield* checkReasons([...path, 'backOffFor'], backOff, retry.backOffFor);
   }
   yield* checkClasses(draft);
+}
+
+/** Of the retries of one upstream. */
+export function* checkBackOffs(
+  path: Path,
+  { backOff, backOffFor }: Pick<DraftUpstream['retry'], 'backOff' | 'backOffFor'>,
+): Generator<Checked> {
+  if (backOff === undefined) return;
+  yield* checkBackOff([...path, 'backOff'], backOff, backOff);
+  yield* checkReasons([...path, 'backOffFor'], backOff, backOffFor);
 }
 
 function* checkRetry(path: Path, retry: RetryOverride, replayMemory: number): Generator<Checked> {

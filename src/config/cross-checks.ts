@@ -54,7 +54,7 @@ function* checkNames(path: Path, names: readonly string[]): Generator<Checked> {
 
 function* checkUpstream(name: string, upstream: DraftUpstream, written: Written): Generator<Checked> {
   const path = ['upstreams', name];
-  const { tls, queue, url, timeout, perTryTimeout } = upstream;
+  const { tls, url } = upstream;
   if (written([...path, 'tls']) && url !== undefined && !url.startsWith('https:')) {
     yield warning([...path, 'tls'], 'has no effect: the url is not https', 'key');
   }
@@ -64,6 +64,16 @@ function* checkUpstream(name: string, upstream: DraftUpstream, written: Written)
   if ((tls?.cert === undefined) !== (tls?.key === undefined)) {
     yield mistake([...path, 'tls', tls?.cert === undefined ? 'key' : 'cert'], 'cert and key need each other');
   }
+  yield* checkPacing(path, upstream, written);
+}
+
+/** The rate, the queue and the times of an upstream fit together. */
+export function* checkPacing(
+  path: Path,
+  upstream: Pick<DraftUpstream, 'rateLimit' | 'queue' | 'timeout' | 'perTryTimeout'>,
+  written: Written,
+): Generator<Checked> {
+  const { queue, timeout, perTryTimeout } = upstream;
   yield* checkRates([...path, 'rateLimit'], upstream, written);
   if (timeout === undefined) return;
   if (queue !== undefined && queue.maxWait >= timeout && written([...path, 'queue', 'maxWait'])) {
@@ -76,7 +86,11 @@ function* checkUpstream(name: string, upstream: DraftUpstream, written: Written)
 
 const LATE_TRY = 'longer than timeout, which ends the attempt first';
 
-function* checkRates(path: Path, { rateLimit }: DraftUpstream, written: Written): Generator<Checked> {
+function* checkRates(
+  path: Path,
+  { rateLimit }: Pick<DraftUpstream, 'rateLimit'>,
+  written: Written,
+): Generator<Checked> {
   if (rateLimit === undefined) return;
   const { initialRate, minRate, maxRate = Infinity } = rateLimit;
   const least = written([...path, 'minRate']) ? 'minRate' : `minRate (${writeRate(minRate)} unless written)`;

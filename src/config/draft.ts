@@ -59,7 +59,8 @@ export function draft(root: object): Draft {
   };
 }
 
-function draftUpstream(written: unknown): DraftUpstream {
+/** @param written a mapping that may say more or less than an upstream does */
+export function draftUpstream(written: unknown): DraftUpstream {
   return {
     url: sound(upstreamShape.url, valueAt(written, ['url'])),
     tls: sound(upstreamShape.tls, valueAt(written, ['tls'])),
@@ -86,7 +87,8 @@ function draftRoute(written: unknown): DraftRoute {
   };
 }
 
-function sound<T extends z.ZodType>(schema: T, value: unknown): z.output<T> | undefined {
+/** Undefined where the value is not sound. */
+export function sound<T extends z.ZodType>(schema: T, value: unknown): z.output<T> | undefined {
   const result = schema.safeParse(value);
   return result.success ? result.data : undefined;
 }

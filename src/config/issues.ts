@@ -1,19 +1,25 @@
 import type { z } from 'zod';
-import { isNotYet, suggestKey } from './known-keys.ts';
+import type { KnownKeys } from './known-keys.ts';
 import type { Finding, Path } from './mistakes.ts';
 import { suggest } from './suggest.ts';
 
 type Issue = z.core.$ZodIssue;
 
 /** What the schema objects to, in our words. Messages carry no values. */
-export function toFindings(issues: readonly Issue[], root: unknown): Finding[] {
-  return issues.flatMap((issue) => translate(issue, toPath(issue.path), root));
+export function toFindings(issues: readonly Issue[], root: unknown, keys: KnownKeys): Finding[] {
+  return issues.flatMap((issue) => translate(issue, toPath(issue.path), { root, keys }));
 }
 
-function translate(issue: Issue, path: Path, root: unknown): Finding[] {
+interface Context {
+  readonly root: unknown;
+  readonly keys: KnownKeys;
+}
+
+function translate(issue: Issue, path: Path, context: Context): Finding[] {
+  const { root, keys } = context;
   const input = valueAt(root, path);
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => describeKey(path, key));
+    return issue.keys.map((key) => describeKey(path, key, keys));
   }
   if (issue.code === 'invalid_key') {
     return [{ path, at: 'key', message: issue.issues[0]?.message ?? 'not a name' }];
@@ -21,23 +27,25 @@ function translate(issue: Issue, path: Path, root: unknown): Finding[] {
   if (input === undefined) return [{ path, at: 'value', message: 'missing' }];
   if (issue.code === 'invalid_union') {
     const meant = meantBranch(issue.errors);
-    if (meant !== undefined) return meant.flatMap((inner) => translate(inner, [...path, ...toPath(inner.path)], root));
+    if (meant !== undefined) {
+      return meant.flatMap((inner) => translate(inner, [...path, ...toPath(inner.path)], context));
+    }
   }
-  return [{ path, at: 'value', ...describe(issue, input) }, ...findNotYet(path, input)];
+  return [{ path, at: 'value', ...describe(issue, input) }, ...findNotYet(path, input, keys)];
 }
 
-function describeKey(path: Path, key: string): Finding {
+function describeKey(path: Path, key: string, keys: KnownKeys): Finding {
   const here = [...path, key];
-  if (isNotYet(here)) return { path: here, at: 'key', message: 'not supported yet' };
-  return { path: here, at: 'key', message: 'unknown key', suggestion: suggestKey(path, key) };
+  if (keys.isNotYet(here)) return { path: here, at: 'key', message: 'not supported yet' };
+  return { path: here, at: 'key', message: 'unknown key', suggestion: keys.suggest(path, key) };
 }
 
 /** Of a mapping where there is none yet: `listen: {tls: …}`. */
-function findNotYet(path: Path, input: unknown): Finding[] {
+function findNotYet(path: Path, input: unknown, keys: KnownKeys): Finding[] {
   if (typeof input !== 'object' || input === null) return [];
   return Object.keys(input)
-    .filter((key) => isNotYet([...path, key]))
-    .map((key) => describeKey(path, key));
+    .filter((key) => keys.isNotYet([...path, key]))
+    .map((key) => describeKey(path, key, keys));
 }
 
 /** Of the alternatives, the one that fails inside, not as a whole: what was written is of its kind. */

@@ -9,15 +9,20 @@ let made: JsonSchema | undefined;
 
 /** The configuration as written, as JSON Schema 2020-12: for editors, and to know which keys there are. */
 export function jsonSchema(): JsonSchema {
-  made ??= {
-    ...allowReferences(z.toJSONSchema(ConfigSchema, { io: 'input' })),
-    $id: 'urn:tidegate:config',
-    title: 'Tidegate configuration',
+  made ??= toJsonSchema(ConfigSchema, 'urn:tidegate:config', 'Tidegate configuration');
+  return made;
+}
+
+/** What is written in the language of a schema. */
+export function toJsonSchema(schema: z.ZodType, $id: string, title: string): JsonSchema {
+  return {
+    ...allowReferences(z.toJSONSchema(schema, { io: 'input' })),
+    $id,
+    title,
     $defs: {
       reference: { type: 'string', pattern: String.raw`\$\{`, description: 'A variable, or what a file holds.' },
     },
   };
-  return made;
 }
 
 /** Wherever a scalar must have a form, `${…}` may stand for it: an editor must not object. */

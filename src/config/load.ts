@@ -1,32 +1,42 @@
-import type { z } from 'zod';
 import { checkPem } from './check-pem.ts';
+import type { Checked } from './checked.ts';
 import { crossCheck } from './cross-checks.ts';
 import { draft } from './draft.ts';
 import type { Given } from './given.ts';
 import { lay } from './given.ts';
-import { toFindings, valueAt } from './issues.ts';
-import type { Finding, Mistake, Path } from './mistakes.ts';
-import { comparePlaces } from './mistakes.ts';
-import { pathKey } from './places.ts';
+import { valueAt } from './issues.ts';
+import { jsonSchema } from './json-schema.ts';
+import { KnownKeys } from './known-keys.ts';
+import type { Mistake, Path } from './mistakes.ts';
+import type { Drafted, Document } from './read-document.ts';
+import { readDocument } from './read-document.ts';
 import type { Config } from './schema.ts';
 import { ConfigSchema } from './schema.ts';
 import type { Surroundings } from './substitute.ts';
-import { readTree } from './tree.ts';
 
 export type Loaded =
-  | {
-      readonly kind: 'ok';
-      readonly config: Config;
-      readonly warnings: readonly Mistake[];
-      /** Values that came from variables and files, as they were written: by `pathKey`. What to print instead of them. */
-      readonly substituted: ReadonlyMap<string, string>;
-    }
-  | { readonly kind: 'mistakes'; readonly mistakes: readonly Mistake[] };
+  | (Omit<Extract<Document<Config>, { readonly kind: 'ok' }>, 'value'> & { readonly config: Config })
+  | Extract<Document<Config>, { readonly kind: 'mistakes' }>;
+
+/** Keys that the language of the configuration has kept a place for, and that do nothing yet. */
+const KEYS = new KnownKeys(jsonSchema, [
+  'mode',
+  'workers',
+  'state',
+  'listen.tls',
+  'upstreams.*.urls',
+  'upstreams.*.provider',
+  'upstreams.*.limits',
+  'upstreams.*.idempotency.jsonField',
+  'upstreams.*.idempotency.ttl',
+  'upstreams.*.idempotency.generate',
+  'routes.*.poll',
+  'routes.*.check',
+  'clients.classes.*.maxRate',
+]);
 
 /**
- * Reads a configuration. Never throws; tells every mistake at once, in the order of the file. No mistake or warning
- * carries a value that came from a variable or a file.
- * @param file the name that mistakes carry
+ * Reads a configuration, as `readDocument`.
  * @param given settings of flags and variables, over those of the text
  */
 export function loadConfig(
@@ -35,48 +45,31 @@ export function loadConfig(
   surroundings: Surroundings,
   given: readonly Given[] = [],
 ): Loaded {
-  const { value, places, mistakes: wrong, substituted: replaced, failed } = readTree(text, file, surroundings);
-  // An empty file is an empty mapping.
-  const root = value === null ? {} : value;
-  if (root === undefined) return { kind: 'mistakes', mistakes: wrong };
-  if (typeof root !== 'object' || Array.isArray(root)) {
-    return {
-      kind: 'mistakes',
-      mistakes: [...wrong, places.locate({ path: [], at: 'value', message: 'expected a mapping' })],
-    };
+  function* check(root: object, places: Drafted['places']): Generator<Checked> {
+    const parts = draft(root);
+    yield* crossCheck(parts, (path) => places.has(path));
+    yield* checkPem(parts, surroundings.readFile);
   }
-  const mistakes = [...wrong];
-  const substituted = new Map(replaced);
-  for (const setting of given) {
-    const laid = lay(root, setting);
-    if ('refused' in laid) {
-      mistakes.push({
-        file: setting.source,
-        line: undefined,
-        column: undefined,
-        path: '',
-        message: laid.refused,
-        suggestion: undefined,
-      });
-    } else {
-      places.give(laid.path, setting.source);
-      for (const key of replaced.keys()) if (startsWith(key, laid.path)) substituted.delete(key);
-    }
-  }
-  implyRoute(root);
+  const language = { schema: ConfigSchema, keys: KEYS, check };
+  const read = readDocument(text, file, surroundings, language, (drafted) => {
+    const refused = given.flatMap((setting) => layOver(drafted, setting));
+    implyRoute(drafted.root);
+    return refused;
+  });
+  if (read.kind === 'mistakes') return read;
+  const { value: config, ...rest } = read;
+  return { ...rest, config };
+}
 
-  const { config, issues } = parse(root, substituted);
-  const parts = draft(root);
-  const checked = [...crossCheck(parts, (path) => places.has(path)), ...checkPem(parts, surroundings.readFile)];
-  const locate = (findings: readonly Finding[]): Mistake[] =>
-    findings
-      .filter(({ path }) => !failed.has(pathKey(path)))
-      .map((finding) => places.locate(conceal(finding, substituted)));
-  mistakes.push(...locate([...toFindings(issues, root), ...checked.filter(({ level }) => level === 'mistake')]));
-  if (config === undefined || mistakes.length > 0) {
-    return { kind: 'mistakes', mistakes: mistakes.toSorted(comparePlaces) };
+function layOver({ root, places, substituted }: Drafted, setting: Given): Mistake[] {
+  const laid = lay(root, setting);
+  if ('refused' in laid) {
+    const nowhere = { line: undefined, column: undefined, path: '', suggestion: undefined };
+    return [{ ...nowhere, file: setting.source, message: laid.refused }];
   }
-  return { kind: 'ok', config, warnings: locate(checked).toSorted(comparePlaces), substituted };
+  places.give(laid.path, setting.source);
+  for (const key of [...substituted.keys()]) if (startsWith(key, laid.path)) substituted.delete(key);
+  return [];
 }
 
 /** With one upstream and no routes there is nothing to choose. */
@@ -87,36 +80,6 @@ function implyRoute(root: object): void {
   if (routes === undefined || (Array.isArray(routes) && routes.length === 0)) {
     Reflect.set(root, 'routes', [{ path: '/', upstream: name }]);
   }
-}
-
-type Parsed = { readonly config: Config | undefined; readonly issues: readonly z.core.$ZodIssue[] };
-
-/** A substituted value is text; where a number, true or false is wanted, it is read as one. */
-function parse(root: object, substituted: ReadonlyMap<string, string>): Parsed {
-  const first = ConfigSchema.safeParse(root);
-  if (first.success) return { config: first.data, issues: [] };
-  let retyped = false;
-  for (const issue of first.error.issues) {
-    if (issue.code !== 'invalid_type' || !substituted.has(JSON.stringify(issue.path))) continue;
-    const value = retype(valueAt(root, issue.path.map(String)), issue.expected);
-    if (value === undefined) continue;
-    const holder = valueAt(root, issue.path.slice(0, -1).map(String));
-    if (typeof holder === 'object' && holder !== null) retyped = Reflect.set(holder, issue.path.at(-1) ?? '', value);
-  }
-  if (!retyped) return { config: undefined, issues: first.error.issues };
-  const second = ConfigSchema.safeParse(root);
-  return second.success ? { config: second.data, issues: [] } : { config: undefined, issues: second.error.issues };
-}
-
-function retype(text: unknown, expected: string): number | boolean | undefined {
-  if (expected === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
-  const numeric = expected === 'number' || expected === 'int';
-  return numeric && typeof text === 'string' && /^-?\d+(?:\.\d+)?$/.test(text) ? Number(text) : undefined;
-}
-
-/** A suggestion repeats what was written. */
-function conceal(finding: Finding, substituted: ReadonlyMap<string, string>): Finding {
-  return substituted.has(pathKey(finding.path)) ? { ...finding, suggestion: undefined } : finding;
 }
 
 function startsWith(key: string, path: Path): boolean {

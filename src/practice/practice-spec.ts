@@ -35,6 +35,7 @@ const limit = z.discriminatedUnion('kind', [
     limit: atLeast1,
     window: positive,
   }),
+  z.strictObject({ kind: z.literal('blackout'), rate: positive, burst: atLeast1, length: positive }),
   z.strictObject({ kind: z.literal('concurrency'), limit: atLeast1 }),
   z.strictObject({ kind: z.literal('unlimited') }),
 ]);

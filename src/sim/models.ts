@@ -1,3 +1,5 @@
+import type { BlackoutSpec } from './models/blackout.ts';
+import { Blackout } from './models/blackout.ts';
 import type { ConcurrencySpec } from './models/concurrency.ts';
 import { Concurrency } from './models/concurrency.ts';
 import type { FixedWindowSpec } from './models/fixed-window.ts';
@@ -18,6 +20,7 @@ export type ModelSpec =
   | GcraSpec
   | FixedWindowSpec
   | SlidingWindowSpec
+  | BlackoutSpec
   | ConcurrencySpec
   | UnlimitedSpec;
 
@@ -33,6 +36,8 @@ export function makeModel(spec: ModelSpec): LimitModel {
     case 'sliding-window':
     case 'sliding-window-counting':
       return new SlidingWindow(spec);
+    case 'blackout':
+      return new Blackout(spec);
     case 'concurrency':
       return new Concurrency(spec);
     case 'unlimited':
@@ -45,6 +50,7 @@ export function withLimit(spec: ModelSpec, limit: number): ModelSpec {
   switch (spec.kind) {
     case 'token-bucket':
     case 'gcra':
+    case 'blackout':
       return { ...spec, rate: limit };
     case 'fixed-window':
     case 'sliding-window':
@@ -61,6 +67,7 @@ export function limitOf(spec: ModelSpec): number {
   switch (spec.kind) {
     case 'token-bucket':
     case 'gcra':
+    case 'blackout':
       return spec.rate;
     case 'fixed-window':
     case 'sliding-window':

@@ -1,9 +1,10 @@
+import type { GateView } from '../policy/events.ts';
 import type { Millis, PerSecond } from '../policy/types.ts';
-import type { Report } from './report.ts';
-import { Tally } from './tally.ts';
+import type { Report } from './report/report.ts';
+import { Tally } from './report/tally.ts';
 import type { UpstreamSpec } from './upstream.ts';
-import type { WorldParts } from './world.ts';
-import { World } from './world.ts';
+import type { WorldParts } from './world/world.ts';
+import { World } from './world/world.ts';
 
 /** How often the series has a sample. */
 export const SAMPLE: Millis = 250;
@@ -13,9 +14,12 @@ export function runScenario(parts: Omit<WorldParts, 'observer'>): Report {
   const { scenario, seed } = parts;
   const tally: Tally = new Tally(scenario, () => world.now());
   const world: World = new World({ ...parts, observer: tally });
+  let views: readonly GateView[] = [];
   world.run(SAMPLE, (now) => {
-    const views = world.gates.map((gate) => gate.view(now));
-    tally.sample(now, capacityOf(scenario.upstream, world.upstream.limit(now), now), views);
+    // Looking moves a gate on in time, which nobody does while it sleeps.
+    if (!world.isAsleep) views = world.gates.map((gate) => gate.view(now));
+    const capacity = capacityOf(scenario.upstream, world.upstream.limit(now), now);
+    tally.sample(now, scenario.pauses.some(({ from, to }) => now > from && now <= to) ? 0 : capacity, views);
   });
   return tally.report(seed);
 }
@@ -32,6 +36,7 @@ export function capacityOf(spec: UpstreamSpec, limit: number, now: Millis): PerS
       return (1000 * limit) / (spec.latency?.mean ?? 0);
     case 'token-bucket':
     case 'gcra':
+    case 'blackout':
     case 'unlimited':
       return limit;
   }

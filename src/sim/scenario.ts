@@ -21,7 +21,15 @@ export interface Scenario {
   readonly clients: readonly ClientGroup[];
   /** Proxies, each with its share of every client's requests. */
   readonly replicas: number;
+  /** When the machine of the proxies sleeps: in order, none within another. */
+  readonly pauses: readonly Pause[];
   readonly policy: PolicySettings;
+}
+
+/** The machine of the proxies sleeps: timers fire, answers are read and requests are taken when it has woken. */
+export interface Pause {
+  readonly from: Millis;
+  readonly to: Millis;
 }
 
 /** Clients that are alike. */

@@ -53,6 +53,29 @@ describe('serve', () => {
   });
 });
 
+describe('simulate', () => {
+  const nothing = { kind: 'simulate', scenario: 'open', seed: undefined, json: false, svg: undefined, check: false };
+
+  test('takes one file or name', () => {
+    expect(typed('simulate open')).toEqual(nothing);
+    expect(typed('simulate open --seed 7 --json --svg a.svg --check')).toEqual({
+      ...nothing,
+      seed: 7,
+      json: true,
+      svg: 'a.svg',
+      check: true,
+    });
+    expect(typed('simulate --list')).toEqual({ kind: 'simulate-list' });
+    expect(refusal('simulate')).toBe('simulate needs a FILE or a NAME; --list tells the names');
+    expect(refusal('simulate a b')).toBe('simulate takes one FILE or NAME');
+    expect(refusal('simulate a --list')).toBe("simulate --list takes no 'a'");
+  });
+
+  test.each(['-1', '1.5', 'x', '99999999999999999'])('takes no seed %s', (seed) => {
+    expect(refusal(`simulate open --seed=${seed}`)).toBe('--seed: expected a whole number from 0');
+  });
+});
+
 describe('check', () => {
   test('takes one file', () => {
     expect(typed('check a.yaml')).toEqual({ kind: 'check', file: 'a.yaml' });
@@ -128,7 +151,7 @@ describe('what is not known is told in a line', () => {
     expect(refusal('./tidegate.yaml')).toBe(
       "unknown command './tidegate.yaml' (did you mean serve --config ./tidegate.yaml?)",
     );
-    expect(refusal('simulate x')).toBe("unknown command 'simulate'");
+    expect(refusal('contend x')).toBe("unknown command 'contend'");
   });
 
   test('an option', () => {

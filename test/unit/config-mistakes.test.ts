@@ -415,7 +415,7 @@ routes: [{upstream: api, ${flow}}]`)
 
   test('the practice upstream', () => {
     expect(told('practice: {limit: {kind: token-buckt, rate: 1/s}}')).toEqual([
-      'practice.limit.kind: expected one of token-bucket, gcra, fixed-window, sliding-window, sliding-window-counting, concurrency, unlimited (did you mean token-bucket?)',
+      'practice.limit.kind: expected one of token-bucket, gcra, fixed-window, sliding-window, sliding-window-counting, blackout, concurrency, unlimited (did you mean token-bucket?)',
     ]);
     expect(told('practice: {limit: {rate: 1/s}}')).toEqual(['practice.limit.kind: missing']);
     expect(told('practice: {limit: {kind: gcra, limit: 5}}')).toEqual([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { Latencies } from '../../src/sim/latencies.ts';
-import type { Sample } from '../../src/sim/report.ts';
-import { jainIndex, settlingTime } from '../../src/sim/report.ts';
+import { Latencies } from '../../src/sim/report/latencies.ts';
+import type { Sample } from '../../src/sim/report/report.ts';
+import { jainIndex, settlingTime } from '../../src/sim/report/report.ts';
 import { capacityOf, runScenario, SAMPLE } from '../../src/sim/run.ts';
 import type { Scenario } from '../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../src/sim/scenario.ts';
@@ -31,6 +31,7 @@ function scenarioOf(changes: Partial<Scenario> = {}): Scenario {
     network: 5,
     clients: [GROUP],
     replicas: 1,
+    pauses: [],
     policy: { ...settings, plan: planOf() },
     ...changes,
   };

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { EventQueue } from '../../src/sim/event-queue.ts';
+import { EventQueue } from '../../src/sim/world/event-queue.ts';
 import type { ModelSpec } from '../../src/sim/models.ts';
 import type { ClientGroup, Scenario } from '../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../src/sim/scenario.ts';
 import { seededRandom } from '../../src/sim/seeded-random.ts';
-import type { Answered } from '../../src/sim/world.ts';
-import { World } from '../../src/sim/world.ts';
+import type { Answered } from '../../src/sim/world/world.ts';
+import { World } from '../../src/sim/world/world.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
 import { retryPolicy, upstreamSettings } from '../support/policy.ts';
 
@@ -42,6 +42,7 @@ function scenarioOf(limit: ModelSpec, changes: Partial<Scenario> = {}): Scenario
     network: 5,
     clients: [GROUP],
     replicas: 1,
+    pauses: [],
     policy: { ...settings, plan: { retry: retryPolicy(), timeout: 10_000, perTryTimeout: 5000 } },
     ...changes,
   };

@@ -1,5 +1,5 @@
-import type { Report, Sample } from '../../../src/sim/report.ts';
-import { settlingTime } from '../../../src/sim/report.ts';
+import type { Report, Sample } from '../../../src/sim/report/report.ts';
+import { settlingTime } from '../../../src/sim/report/report.ts';
 import type { Figure, Row } from './rows.ts';
 
 export type Figures = Partial<Record<Figure, number>> & { readonly goodput: number; readonly waste: number };

@@ -1,5 +1,5 @@
 /** The worlds in which controllers are compared, and what the adaptive rate has to reach in each of them. */
-import { compilePlan, compileUpstreams } from '../../../src/compile.ts';
+import { compilePlan, compileUpstreams } from '../../../src/compile-policy.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import type { Millis, PerSecond } from '../../../src/policy/types.ts';
 import type { ModelSpec } from '../../../src/sim/models.ts';
@@ -75,6 +75,7 @@ function world(name: string, { limit, upstream, offered, duration = 100_000, war
     warmup,
     upstream: { limit, latency: { kind: 'exponential', mean: SERVICE }, refusalLatency: { kind: 'exponential', mean: 5 }, ...upstream },
     network: 5,
+    pauses: [],
     clients: clients ?? [{ ...CLIENTS, rate: offered / CLIENTS.count }],
     replicas,
     policy: { ...DEFAULTS, ...policy },

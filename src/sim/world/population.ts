@@ -1,7 +1,7 @@
-import type { Millis, Random, RequestFacts } from '../policy/types.ts';
-import type { ClientGroup } from './scenario.ts';
-import { rateAt } from './scenario.ts';
-import { seededRandom } from './seeded-random.ts';
+import type { Millis, Random, RequestFacts } from '../../policy/types.ts';
+import type { ClientGroup } from '../scenario.ts';
+import { rateAt } from '../scenario.ts';
+import { seededRandom } from '../seeded-random.ts';
 import type { Due, World } from './world.ts';
 
 /** A request on its way to a proxy. */
@@ -17,6 +17,7 @@ export interface Arriving {
 
 /** The clients of a group, as one Poisson process: a million of them are a few columns, not a million timers. */
 export class Population implements Due {
+  readonly isOurs = false;
   readonly #world: World;
   readonly #index: number;
   readonly #group: ClientGroup;
@@ -24,6 +25,8 @@ export class Population implements Due {
   readonly #random: Random;
   /** Until when each member waits as it was told. */
   readonly #notBefore: Float64Array;
+  /** Made once for each member: what is made anew has to be hashed anew. */
+  readonly #names: (string | undefined)[];
 
   constructor(world: World, index: number, group: ClientGroup) {
     this.#world = world;
@@ -31,6 +34,7 @@ export class Population implements Due {
     this.#group = group;
     this.#facts = { method: group.method, keyed: group.keyed, expectsContinue: false, priorAttempts: 0 };
     this.#random = seededRandom(1 + index + Math.floor(world.random() * 2 ** 31));
+    this.#names = Array.from<string | undefined>({ length: group.count });
     this.#notBefore = new Float64Array(group.honoursRetryAfter ? group.count : 0);
   }
 
@@ -52,7 +56,7 @@ export class Population implements Due {
     const waits = (this.#notBefore[member] ?? 0) > now;
     this.#world.observer.onOffer(this.#index, !waits);
     if (waits) return;
-    const client = `${name}-${member}`;
+    const client = (this.#names[member] ??= `${name}-${member}`);
     this.#world.arrive({ facts: this.#facts, group: this.#index, member, client, weight, population: this });
   }
 
@@ -61,7 +65,7 @@ export class Population implements Due {
     const next = this.#group.steps.find((step) => step.at > from)?.at ?? Number.POSITIVE_INFINITY;
     const at = rate <= 0 ? next : from + (Math.log(1 / (1 - this.#random())) * 1000) / rate;
     // Memoryless: at a change of rate the wait begins anew.
-    if (at >= next) this.#world.at(next, { run: () => this.#schedule(next) });
+    if (at >= next) this.#world.at(next, { run: () => this.#schedule(next), isOurs: false });
     else if (at < this.#group.to) this.#world.at(at, this);
   }
 }

@@ -1,13 +1,13 @@
-import type { GateView } from '../policy/events.ts';
-import type { Millis, PerSecond } from '../policy/types.ts';
+import type { GateView } from '../../policy/events.ts';
+import type { Millis, PerSecond } from '../../policy/types.ts';
 import { Latencies } from './latencies.ts';
 import type { Counts, GroupReport, Quantiles, Report, Sample } from './report.ts';
 import { jainIndex } from './report.ts';
-import type { ClientGroup, Scenario } from './scenario.ts';
-import { rateAt } from './scenario.ts';
+import type { ClientGroup, Scenario } from '../scenario.ts';
+import { rateAt } from '../scenario.ts';
 import { Spread } from './spread.ts';
-import type { Conduct } from './upstream.ts';
-import type { Answered, Observer } from './world.ts';
+import type { Conduct } from '../upstream.ts';
+import type { Answered, Observer } from '../world/world.ts';
 
 /** Counts a run: all of it for the series, and what comes after the warm-up for the figures. */
 export class Tally implements Observer {

@@ -1,13 +1,13 @@
-import type { Effects } from '../drive.ts';
-import { Drive } from '../drive.ts';
-import { exchange } from '../exchange.ts';
-import type { Gate } from '../policy/gate.ts';
-import { Ticket } from '../policy/ticket.ts';
-import type { Millis, Outcome, Verdict } from '../policy/types.ts';
+import type { Effects } from '../../drive.ts';
+import { Drive } from '../../drive.ts';
+import { exchange } from '../../exchange.ts';
+import type { Gate } from '../../policy/gate.ts';
+import { Ticket } from '../../policy/ticket.ts';
+import type { Millis, Outcome, Verdict } from '../../policy/types.ts';
 import type { GateWake } from './gate-wake.ts';
 import type { Arriving } from './population.ts';
-import { UPSTREAM } from './scenario.ts';
-import type { Conduct } from './upstream.ts';
+import { UPSTREAM } from '../scenario.ts';
+import type { Conduct } from '../upstream.ts';
 import type { Due, World } from './world.ts';
 
 interface Parts {
@@ -28,7 +28,7 @@ export class SimulatedExchange implements Effects, Due {
   #timeout: Millis = 0;
   #service: Millis = 0;
   /** What its event in the queue is; it never has more than one. */
-  #next: 'upstream' | 'leave' | 'answer' | 'wake' = 'upstream';
+  #next: 'arrive' | 'upstream' | 'leave' | 'answer' | 'wake' = 'arrive';
   #conduct: Conduct | undefined;
   #status = 0;
 
@@ -38,7 +38,7 @@ export class SimulatedExchange implements Effects, Due {
     this.#wake = wake;
     this.#arriving = arriving;
     this.#arrivedAt = world.now();
-    const ticket = new Ticket(UPSTREAM, client, weight, [world.limitOf(client)], (admission, now) => {
+    const ticket = new Ticket(UPSTREAM, client, weight, world.limitsOf(client), (admission, now) => {
       this.#drive.settle(admission, now);
     });
     this.#drive = new Drive({
@@ -51,8 +51,8 @@ export class SimulatedExchange implements Effects, Due {
     });
   }
 
-  start(): void {
-    this.#drive.start();
+  get isOurs(): boolean {
+    return this.#next !== 'upstream' && this.#next !== 'leave';
   }
 
   readBody(): void {
@@ -95,6 +95,8 @@ export class SimulatedExchange implements Effects, Due {
 
   run(): void {
     switch (this.#next) {
+      case 'arrive':
+        return this.#drive.start();
       case 'upstream':
         return this.#reachUpstream();
       case 'leave':

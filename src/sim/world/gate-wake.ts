@@ -1,8 +1,9 @@
-import type { Gate } from '../policy/gate.ts';
+import type { Gate } from '../../policy/gate.ts';
 import type { Due, World } from './world.ts';
 
 /** One timer for a gate: an earlier wake replaces a later one, and a late one does no harm. */
 export class GateWake implements Due {
+  readonly isOurs = true;
   readonly #world: World;
   readonly #gate: Gate;
   #at = Number.POSITIVE_INFINITY;

@@ -1,4 +1,4 @@
-import type { Millis } from '../policy/types.ts';
+import type { Millis } from '../../policy/types.ts';
 
 /** What is to happen, and when; of equal times what was pushed first. Columns, so that a million waiting events are no objects. */
 export class EventQueue<T> {

@@ -2,25 +2,27 @@
  * Runs a scenario in virtual time, with the proxy's own exchange, gate and queues. Deterministic: the same scenario and
  * seed give the same run. What a socket would do takes no time here but the network's delay and the upstream's own.
  */
-import type { Listen } from '../policy/events.ts';
-import { Gate } from '../policy/gate.ts';
-import type { LimitRef } from '../policy/limit-ref.ts';
-import type { Store } from '../policy/store.ts';
-import type { Clock, Millis, Random, Verdict } from '../policy/types.ts';
+import type { Listen } from '../../policy/events.ts';
+import { Gate } from '../../policy/gate.ts';
+import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { Store } from '../../policy/store.ts';
+import type { Clock, Millis, Random, Verdict } from '../../policy/types.ts';
 import { EventQueue } from './event-queue.ts';
 import { GateWake } from './gate-wake.ts';
 import type { Arriving } from './population.ts';
 import { Population } from './population.ts';
-import type { Scenario } from './scenario.ts';
-import { UPSTREAM } from './scenario.ts';
-import { seededRandom } from './seeded-random.ts';
+import type { Scenario } from '../scenario.ts';
+import { UPSTREAM } from '../scenario.ts';
+import { seededRandom } from '../seeded-random.ts';
 import { SimulatedExchange } from './simulated-exchange.ts';
-import type { Conduct } from './upstream.ts';
-import { Upstream } from './upstream.ts';
+import type { Conduct } from '../upstream.ts';
+import { Upstream } from '../upstream.ts';
 
 /** Something that is due at its time. */
 export interface Due {
   run(): void;
+  /** Whether a proxy has to handle it: then it waits while the machine of the proxies sleeps. */
+  readonly isOurs: boolean;
 }
 
 /** Who watches a run. Called as things happen, in virtual time. */
@@ -53,7 +55,7 @@ export interface WorldParts {
   readonly listen?: Listen;
 }
 
-const SHARED: LimitRef = Object.freeze({ upstream: UPSTREAM, scope: 'upstream', key: '' });
+const SHARED: readonly LimitRef[] = Object.freeze([Object.freeze({ upstream: UPSTREAM, scope: 'upstream', key: '' })]);
 
 export class World implements Clock {
   readonly scenario: Scenario;
@@ -66,6 +68,9 @@ export class World implements Clock {
   readonly #queue = new EventQueue<Due>();
   readonly #upstreamRandom: Random;
   #now: Millis = 0;
+  #pause = -1;
+  #pauseBegins = Number.POSITIVE_INFINITY;
+  #pauseEnds = Number.NEGATIVE_INFINITY;
 
   constructor({ scenario, seed, makeStore, observer, listen = () => undefined }: WorldParts) {
     this.scenario = scenario;
@@ -84,6 +89,12 @@ export class World implements Clock {
     return this.#now;
   }
 
+  /** Whether the machine of the proxies sleeps: nothing that is theirs happens. */
+  get isAsleep(): boolean {
+    while (this.#now >= this.#pauseEnds) this.#nextPause();
+    return this.#now >= this.#pauseBegins;
+  }
+
   /** Lets something happen at its time; what is due at the same time happens in the order of these calls. */
   at(time: Millis, due: Due): void {
     this.#queue.push(time, due);
@@ -91,7 +102,8 @@ export class World implements Clock {
 
   /** Runs to the end of the scenario. `tick` is called at every multiple of `period`. */
   run(period: Millis, tick: (now: Millis) => void): void {
-    const { duration, clients } = this.scenario;
+    const { duration, clients, pauses } = this.scenario;
+    const sleeps = pauses.length > 0;
     for (const [index, group] of clients.entries()) new Population(this, index, group).start();
     let nextTick = period;
     for (;;) {
@@ -102,7 +114,11 @@ export class World implements Clock {
       }
       if (at > duration) return;
       this.#now = at;
-      this.#queue.pop()?.run();
+      const due = this.#queue.pop();
+      if (due === undefined) return;
+      // Put off when it is due and not before, so that what piled up is handled in the order in which it came.
+      if (sleeps && due.isOurs && this.isAsleep) this.#queue.push(this.#pauseEnds, due);
+      else due.run();
     }
   }
 
@@ -112,7 +128,9 @@ export class World implements Clock {
     const gate = this.gates[replica];
     const wake = this.#wakes[replica];
     if (gate === undefined || wake === undefined) throw new RangeError('a scenario has at least one replica');
-    new SimulatedExchange({ world: this, gate, wake, arriving }).start();
+    const exchange = new SimulatedExchange({ world: this, gate, wake, arriving });
+    if (this.isAsleep) this.#queue.push(this.#pauseEnds, exchange);
+    else exchange.run();
   }
 
   /** The upstream's word on a request that reaches it now. */
@@ -122,8 +140,15 @@ export class World implements Clock {
     return conduct;
   }
 
-  limitOf(client: string): LimitRef {
+  #nextPause(): void {
+    this.#pause += 1;
+    const next = this.scenario.pauses[this.#pause];
+    this.#pauseBegins = next?.from ?? Number.POSITIVE_INFINITY;
+    this.#pauseEnds = next?.to ?? Number.POSITIVE_INFINITY;
+  }
+
+  limitsOf(client: string): readonly LimitRef[] {
     const { scope } = this.scenario.policy;
-    return scope === 'upstream' ? SHARED : { upstream: UPSTREAM, scope, key: client };
+    return scope === 'upstream' ? SHARED : [{ upstream: UPSTREAM, scope, key: client }];
   }
 }

@@ -1,5 +1,5 @@
-import type { LimitState } from '../policy/events.ts';
-import type { Millis, PerSecond } from '../policy/types.ts';
+import type { LimitState } from '../../policy/events.ts';
+import type { Millis, PerSecond } from '../../policy/types.ts';
 
 /** What came of a run, its warm-up left out. Shares are in [0, 1] but for `waste`. */
 export interface Report {

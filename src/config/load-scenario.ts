@@ -1,0 +1,21 @@
+import type { JsonSchema } from './json-schema.ts';
+import { toJsonSchema } from './json-schema.ts';
+import { KnownKeys } from './known-keys.ts';
+import type { Document } from './read-document.ts';
+import { readDocument } from './read-document.ts';
+import { checkScenario } from './scenario-checks.ts';
+import type { ScenarioConfig } from './scenario-schema.ts';
+import { ScenarioSchema } from './scenario-schema.ts';
+import type { Surroundings } from './substitute.ts';
+
+let schema: JsonSchema | undefined;
+
+const KEYS = new KnownKeys(() => {
+  schema ??= toJsonSchema(ScenarioSchema, 'urn:tidegate:scenario', 'Tidegate scenario');
+  return schema;
+}, ['policy.limits', 'policy.provider']);
+
+/** Reads a scenario. Never throws; tells every mistake at once, in the order of the file. */
+export function loadScenario(text: string, file: string, surroundings: Surroundings): Document<ScenarioConfig> {
+  return readDocument(text, file, surroundings, { schema: ScenarioSchema, keys: KEYS, check: checkScenario });
+}

@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest';
+import { renderReport } from '../../src/cli/render-report.ts';
+import { countTicks, timeTicks } from '../../src/sim/report/axis.ts';
+import { condense, meanOf } from '../../src/sim/report/condense.ts';
+import { drawReport } from '../../src/sim/report/draw-report.ts';
+import { runLibrary } from '../support/library.ts';
+
+const labels = (ticks: readonly { readonly label: string }[]): string[] => ticks.map(({ label }) => label);
+
+test('ticks are round numbers that reach the top', () => {
+  expect(labels(countTicks(0))).toEqual(['0', '0.5', '1']);
+  expect(labels(countTicks(100))).toEqual(['0', '50', '100']);
+  expect(labels(countTicks(312))).toEqual(['0', '100', '200', '300', '400']);
+  expect(labels(countTicks(50_001))).toEqual(['0', '20k', '40k', '60k']);
+  expect(labels(timeTicks(60_000)).at(-1)).toBe('60 s');
+  expect(labels(timeTicks(600_000))).toContain('5 min');
+  expect(labels(timeTicks(86_400_000)).slice(0, 3)).toEqual(['0', '2 h', '4 h']);
+});
+
+describe('samples are put together', () => {
+  const { series } = runLibrary('token-bucket', 1, { duration: 60_000, warmup: 0 }).report;
+
+  test('without losing any, up to as many stretches as there is room for', () => {
+    for (const [least, most] of [
+      [4, 360],
+      [1, 7],
+      [1, 1000],
+    ] as const) {
+      const stretches = condense(series, least, most);
+      expect(stretches.length).toBeLessThanOrEqual(most);
+      expect(stretches.flatMap(({ samples }) => samples)).toEqual(series);
+      expect(stretches.map(({ from }) => from)).toEqual([0, ...stretches.slice(0, -1).map(({ at }) => at)]);
+    }
+  });
+
+  test('and a rate without a limit stays one', () => {
+    const [first] = condense(series, 4, 360);
+    expect(first === undefined ? 0 : meanOf(first, () => Number.POSITIVE_INFINITY)).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
+describe('a drawing', () => {
+  const { report } = runLibrary('outage', 1);
+  const svg = drawReport('a < b & c', report, 20_000);
+
+  test('is one document that needs nothing else, with nothing that cannot be drawn', () => {
+    expect(svg.startsWith('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 ')).toBe(true);
+    expect(svg).toContain('a &lt; b &amp; c');
+    expect(svg).not.toMatch(/NaN|Infinity|undefined|href/);
+    expect(svg).toContain('prefers-color-scheme: dark');
+    const open = [...svg.matchAll(/<([a-z]+)(?:\s[^>]*)?(?<!\/)>/g)].map(([, tag = '']) => tag);
+    const close = [...svg.matchAll(/<\/([a-z]+)>/g)].map(([, tag = '']) => tag);
+    expect(close.toSorted()).toEqual(open.toSorted());
+  });
+
+  test('shows rate, limit and accepted; queue; waste, each with its unit', () => {
+    for (const text of [
+      'requests a second',
+      'requests waiting',
+      'wasted attempts a second',
+      'limit of the upstream',
+      '60 s',
+      'warm-up',
+    ]) {
+      expect(svg).toContain(text);
+    }
+    expect(svg.match(/<path /g)).toHaveLength(5);
+  });
+
+  test('leaves out the limit of an upstream that has none', () => {
+    const { report: open } = runLibrary('open', 1, { duration: 20_000 });
+    expect(drawReport('open', open, 0)).not.toContain('class="limit"');
+  });
+});
+
+describe('a report in a terminal', () => {
+  const { report, goals } = runLibrary('abuser', 1, { duration: 40_000, warmup: 10_000 });
+
+  test.each([20, 60, 80, 500])('fits %i columns, or the least and most that are legible', (width) => {
+    const text = renderReport({ title: 'Title', report, goals }, width);
+    const longest = Math.max(...text.split('\n').map((line) => line.length));
+    expect(longest).toBeLessThanOrEqual(Math.max(60, Math.min(120, width)));
+    expect(text).toContain('abuser: Title');
+    expect(text).toMatch(/met {5}goodput >= 0\.950: |MISSED {2}goodput/);
+    expect(text).toMatch(/others +\d+ /);
+  });
+});

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { judge } from '../../src/sim/report/goals.ts';
+import type { Report } from '../../src/sim/report/report.ts';
+import { runLibrary } from '../support/library.ts';
+
+const { report } = runLibrary('abuser', 1, { duration: 20_000, warmup: 5000 });
+
+const least = (value: number) => ({ is: '>=' as const, value });
+const most = (value: number) => ({ is: '<=' as const, value });
+
+test('each goal is judged by the figure of its name', () => {
+  const goals = {
+    goodput: least(report.goodput),
+    waste: most(report.waste - 1e-9),
+    wasted: most(report.counts.wasted),
+    latency: { p99: most(0) },
+    groups: { others: { served: least(0.5), latency: { p50: most(1e6) } } },
+  };
+  const others = report.groups.find(({ name }) => name === 'others');
+  expect(judge(report, goals, 0)).toEqual([
+    { goal: 'goodput', bound: goals.goodput, unit: 'number', value: report.goodput, met: true },
+    { goal: 'waste', bound: goals.waste, unit: 'number', value: report.waste, met: false },
+    { goal: 'wasted', bound: goals.wasted, unit: 'number', value: report.counts.wasted, met: true },
+    { goal: 'latency.p99', bound: goals.latency.p99, unit: 'ms', value: report.latency.p99, met: false },
+    { goal: 'groups.others.served', bound: least(0.5), unit: 'number', value: others?.served, met: true },
+    { goal: 'groups.others.latency.p50', bound: most(1e6), unit: 'ms', value: others?.latency.p50, met: true },
+  ]);
+});
+
+test('what never settled has missed its goal', () => {
+  const dark: Report = { ...report, series: report.series.map((sample) => ({ ...sample, accepted: 0 })) };
+  const [judged] = judge(dark, { settled: most(1e9) }, 0);
+  expect(judged).toMatchObject({ goal: 'settled', value: undefined, met: false });
+  expect(judge(report, { settled: most(20_000) }, 0)[0]?.met).toBe(true);
+});
