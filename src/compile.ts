@@ -4,7 +4,7 @@ import { overrideBackOff, overrideRetry } from './config/override.ts';
 import type { BackOffConfig, Config, RetryConfig, RouteConfig, UpstreamConfig } from './config/schema.ts';
 import type { BackOffStrategy } from './policy/backoff.ts';
 import { makeBackOff } from './policy/backoff.ts';
-import type { RetryOn, RetryReason } from './policy/types.ts';
+import type { Mode, RetryOn, RetryReason } from './policy/types.ts';
 import type { ClassRule, Hash } from './proxy/identity.ts';
 import { globPattern, makeIdentify, makeTrusts } from './proxy/identity.ts';
 import type { Route, Snapshot, Target } from './proxy/plan.ts';
@@ -85,7 +85,10 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
   const planOfClass = new Map<string, Plan>();
   for (const [name, { backOff }] of Object.entries(config.clients.classes)) {
     if (backOff === undefined) continue;
-    planOfClass.set(name, compilePlan({ ...retry, backOff: overrideBackOff(retry.backOff, backOff) }, upstream, route));
+    planOfClass.set(
+      name,
+      compilePlan({ ...retry, backOff: overrideBackOff(retry.backOff, backOff) }, upstream, route, config.mode),
+    );
   }
   return {
     name: nameOf(route),
@@ -95,7 +98,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     methods: route.methods === undefined ? undefined : new Set(route.methods),
     rewritePrefix: route.rewritePrefix,
     replayLimit: retry.replayLimit,
-    plan: compilePlan(retry, upstream, route),
+    plan: compilePlan(retry, upstream, route, config.mode),
     planOfClass,
   };
 }
@@ -104,6 +107,7 @@ export function compilePlan(
   retry: RetryConfig,
   upstream: UpstreamConfig,
   route: Pick<RouteConfig, 'timeout' | 'perTryTimeout'> = {},
+  mode: Mode = 'enforce',
 ): Plan {
   const backOffFor: Partial<Record<RetryReason, BackOffStrategy>> = {};
   for (const [condition, override] of Object.entries(retry.backOffFor)) {
@@ -111,6 +115,7 @@ export function compilePlan(
     backOffFor[REASONS[condition]] = compileBackOff(overrideBackOff(retry.backOff, override));
   }
   return {
+    mode,
     timeout: route.timeout ?? upstream.timeout,
     perTryTimeout: route.perTryTimeout ?? upstream.perTryTimeout,
     retry: {

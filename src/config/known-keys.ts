@@ -5,7 +5,6 @@ import { suggest } from './suggest.ts';
 
 /** Keys that the language of the configuration has kept a place for, and that do nothing yet. `*` is any step. */
 const NOT_YET: readonly Path[] = [
-  'mode',
   'workers',
   'state',
   'listen.tls',

@@ -32,7 +32,8 @@ export interface Meter {
   sent(now: Millis): void;
   accepted(sentAt: Millis, now: Millis): void;
   rejected(rejection: Rejection, now: Millis): CutCause | undefined;
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined): CutCause | undefined;
+  /** `overrun`: more was being sent than the rate allows. */
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined;
   noteQuota(quota: Quota, now: Millis): void;
   /** Nothing leaves before this. */
   stop(until: Millis): void;
@@ -114,8 +115,8 @@ export class LocalMeter implements Meter {
     return this.#rate.rejected(rejection, now);
   }
 
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined): CutCause | undefined {
-    return this.#rate.failed(sentAt, now, retryAfter);
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun = false): CutCause | undefined {
+    return this.#rate.failed(sentAt, now, retryAfter, overrun);
   }
 
   noteQuota(quota: Quota, now: Millis): void {
