@@ -84,6 +84,7 @@ async function open(
     wallClock: () => Date.now(),
     replayBufferBytes: () => replayMemory.used,
     build: { version },
+    mode: config.mode,
   });
   const { listen } = fanOut([metrics.listen, logRequests(logger), logChanges(logger)], (err, event) => {
     logger.error({ err, event: event.type }, 'an event could not be observed');
@@ -92,7 +93,7 @@ async function open(
   const random = Math.random;
   const { maxTracked } = config.clients;
   const store = new MemoryStore({ upstreams: compileUpstreams(config), maxTracked, random, listen });
-  const gate = new Gate(store, listen);
+  const gate = new Gate(store, listen, config.mode);
   const instance = randomBytes(4).toString('hex');
   const proxy = new Proxy({
     context: {

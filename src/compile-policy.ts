@@ -4,7 +4,7 @@ import { overrideBackOff } from './config/override.ts';
 import type { BackOffConfig, Config, RetryConfig, UpstreamConfig } from './config/schema.ts';
 import type { BackOffStrategy } from './policy/backoff.ts';
 import { makeBackOff } from './policy/backoff.ts';
-import type { RetryOn, RetryReason } from './policy/types.ts';
+import type { Mode, RetryOn, RetryReason } from './policy/types.ts';
 import type { UpstreamSettings } from './state/memory.ts';
 
 /** How the reasons of `backOffFor` are called in the policy. */
@@ -43,6 +43,7 @@ export function compileUpstream(name: string, { rateLimit, queue, retry }: Polic
 export function compilePlan(
   retry: RetryConfig,
   { timeout, perTryTimeout }: Pick<PolicyConfig, 'timeout' | 'perTryTimeout'>,
+  mode: Mode = 'enforce',
 ): Plan {
   const backOffFor: Partial<Record<RetryReason, BackOffStrategy>> = {};
   for (const [condition, override] of Object.entries(retry.backOffFor)) {
@@ -50,6 +51,7 @@ export function compilePlan(
     backOffFor[REASONS[condition]] = compileBackOff(overrideBackOff(retry.backOff, override));
   }
   return {
+    mode,
     timeout,
     perTryTimeout,
     retry: {

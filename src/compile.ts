@@ -61,7 +61,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
   const planOfClass = new Map<string, Plan>();
   for (const [name, { backOff }] of Object.entries(config.clients.classes)) {
     if (backOff === undefined) continue;
-    planOfClass.set(name, compilePlan({ ...retry, backOff: overrideBackOff(retry.backOff, backOff) }, times));
+    planOfClass.set(name, compilePlan({ ...retry, backOff: overrideBackOff(retry.backOff, backOff) }, times, config.mode));
   }
   return {
     name: nameOf(route),
@@ -71,7 +71,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     methods: route.methods === undefined ? undefined : new Set(route.methods),
     rewritePrefix: route.rewritePrefix,
     replayLimit: retry.replayLimit,
-    plan: compilePlan(retry, times),
+    plan: compilePlan(retry, times, config.mode),
     planOfClass,
   };
 }

@@ -4,7 +4,7 @@
  * answer may come within the call that asked for it.
  */
 import type { Answer, Script, Step } from './exchange.ts';
-import type { Listen } from './policy/events.ts';
+import type { Decision, Listen } from './policy/events.ts';
 import type { Gate } from './policy/gate.ts';
 import type { Retry } from './policy/retry.ts';
 import type { Admission, Ticket } from './policy/ticket.ts';
@@ -35,6 +35,8 @@ export class Drive {
   /** Time spent in queues and asleep, for the log. */
   queued: Millis = 0;
   slept: Millis = 0;
+  /** Only where we observe: what would have been decided. */
+  wouldHave: Decision | undefined;
   readonly #script: Script;
   readonly #gate: Gate;
   readonly #effects: Effects;
@@ -81,8 +83,9 @@ export class Drive {
     this.#tell({ kind: 'body', replayable, at: this.#clock.now() });
   }
 
-  /** A queued ticket was admitted or refused; wired to the ticket's `settle`. */
+  /** A queued ticket was admitted or refused; wired to the ticket's `settle`. Where we observe, it did not wait for that. */
   settle(admission: Admission, now: Millis): void {
+    if (this.#phase === 'done') return this.#gate.leave(this.ticket);
     if (this.#phase !== 'queued') return;
     this.queued += now - this.#phaseSince;
     this.#tell({ ...admission, at: now });
@@ -174,6 +177,7 @@ export class Drive {
     this.ticket.bodyInHand = this.#bodyInHand;
     const admission = this.#gate.arrive(this.ticket, deadline, now);
     this.#effects.rearm();
+    if (admission?.kind === 'admitted') this.wouldHave = admission.wouldHave;
     if (admission !== undefined) this.#tell({ ...admission, at: now });
   }
 
@@ -209,6 +213,8 @@ export class Drive {
 
   #finish(verdict: Verdict): void {
     this.#enter('done');
+    // Observed, the retry is not sent but would have been: what it would have cost is spent.
+    if (verdict.wouldRetry !== undefined) this.#reserved = undefined;
     if (this.#reserved !== undefined) this.#gate.release(this.ticket, this.#reserved);
     const { upstream } = this.ticket;
     if (verdict.retryEnd !== undefined) this.#listen({ type: 'retry-end', upstream, outcome: verdict.retryEnd });

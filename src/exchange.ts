@@ -7,11 +7,23 @@
  *         wait │  └─► refuse     ▼
  *              └──────────── reserve ──no──► forward what is in hand, or say plainly what is known
  *
- * With `Expect: 100-continue` the body is read after admission, so that a refusal costs no upload.
+ * With `Expect: 100-continue` the body is read after admission, so that a refusal costs no upload. In observe mode
+ * everything is admitted, and a retry that could be reserved is told instead of made.
  */
 import type { Retry } from './policy/retry.ts';
 import { chooseRetry, mayHaveHappened } from './policy/retry.ts';
-import type { Millis, Outcome, Random, Refusal, RequestFacts, RetryEnd, RetryPolicy, Verdict } from './policy/types.ts';
+import type { Decision } from './policy/events.ts';
+import type {
+  Millis,
+  Mode,
+  Outcome,
+  Random,
+  Refusal,
+  RequestFacts,
+  RetryEnd,
+  RetryPolicy,
+  Verdict,
+} from './policy/types.ts';
 
 export type Step =
   /** Read the request's body, as far as it can be kept for a replay. */
@@ -35,6 +47,8 @@ export interface BodyRead {
 export interface Admitted {
   readonly kind: 'admitted';
   readonly at: Millis;
+  /** Only where we observe: what would have been decided. */
+  readonly wouldHave?: Decision;
 }
 export interface Refused {
   readonly kind: 'refused';
@@ -79,6 +93,8 @@ export interface Plan {
   /** Until the response head: queueing, attempts and waits together; not the client's upload. */
   readonly timeout: Millis;
   readonly perTryTimeout: Millis;
+  /** `enforce` when absent. */
+  readonly mode?: Mode;
 }
 
 /** @param arrived when the request's head had been read */
@@ -105,7 +121,8 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
     if (admission.kind === 'gone') return gone();
     if (admission.kind === 'refused') return refused(admission);
 
-    let sendAt = expect('admitted', admission).at;
+    const { at: admittedAt, wouldHave } = expect('admitted', admission);
+    let sendAt = admittedAt;
     if (body === undefined) {
       const read = yield { do: 'body' };
       if (read.kind === 'gone') return gone();
@@ -118,6 +135,8 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
     const timeout = Math.max(1, Math.min(plan.perTryTimeout, deadline - sendAt));
     const { outcome } = expect('sent', yield { do: 'send', attempt: attempts, timeout });
     if (outcome.kind === 'error' && outcome.reason === 'aborted') return gone();
+
+    if (wouldHave?.decision === 'refused') return settle(outcome); // no answer would have come to be retried
 
     const soFar = { attempts, replayable: body.replayable, mayBeDone, memory };
     const choice = chooseRetry(request, plan.retry, outcome, soFar, random);
@@ -137,6 +156,7 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
       return settle(outcome);
     }
     expect('reserved', reservation);
+    if (plan.mode === 'observe') return { ...settle(outcome), wouldRetry: retry.reason };
     retrying = true;
     memory = retry.memory;
     mayBeDone ||= mayHaveHappened(request, outcome);

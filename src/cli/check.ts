@@ -1,11 +1,9 @@
 import { printEffective } from '../config/effective.ts';
 import { loadConfig } from '../config/load.ts';
 import { formatMistakes, formatWarnings } from '../config/mistakes.ts';
-import { overrideRetry } from '../config/override.ts';
-import type { Config } from '../config/schema.ts';
 import { unreadable } from '../config/settings.ts';
 import type { Surroundings } from '../config/substitute.ts';
-import { writeDuration, writeSize } from '../config/units.ts';
+import { listWorstCases } from './worst-cases.ts';
 
 export interface CheckReport {
   /** Lines, each ended by a newline. YAML when the configuration is sound: what is not the configuration is a comment. */
@@ -28,17 +26,4 @@ export function check(file: string, surroundings: Surroundings): CheckReport {
   if (warnings.length > 0) remarks.push('', ...formatWarnings(warnings).split('\n'));
   const comments = remarks.map((line) => `# ${line}`.trimEnd());
   return { text: `${printEffective(config, substituted)}${comments.join('\n')}\n`, exitCode: 0 };
-}
-
-function listWorstCases(config: Config): string[] {
-  const routes = config.routes.flatMap((route) => {
-    const upstream = config.upstreams[route.upstream];
-    if (upstream === undefined) return [];
-    const { attempts, replayLimit } = overrideRetry(upstream.retry, route.retry);
-    const name = `${route.methods === undefined ? '' : `${route.methods.join(',')} `}${route.host ?? ''}${route.path}`;
-    const sends = attempts === 1 ? '1 send' : `${attempts} sends`;
-    const timeout = writeDuration(route.timeout ?? upstream.timeout);
-    return `${name} → ${route.upstream}: ${sends} a request, ${timeout} until its response begins, ${writeSize(replayLimit)} kept for retries`;
-  });
-  return [...routes, `in all: ${writeSize(config.limits.replayMemory)} of request bodies kept for retries`];
 }

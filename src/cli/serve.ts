@@ -28,7 +28,10 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
   try {
     const app = await startApp(config, { logger, version });
     const { url, adminUrl, telemetryUrl } = app;
-    logger.info({ url, admin: adminUrl, telemetry: telemetryUrl, config: file, version }, 'listening');
+    logger.info(
+      { url, admin: adminUrl, telemetry: telemetryUrl, config: file, mode: config.mode, version },
+      'listening',
+    );
     return { kind: 'running', app, config, logger };
   } catch (error) {
     return { kind: 'failed', message: explainStart(error), exitCode: 1 };

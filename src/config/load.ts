@@ -20,7 +20,6 @@ export type Loaded =
 
 /** Keys that the language of the configuration has kept a place for, and that do nothing yet. */
 const KEYS = new KnownKeys(jsonSchema, [
-  'mode',
   'workers',
   'state',
   'listen.tls',

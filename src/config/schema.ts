@@ -55,6 +55,10 @@ export const ConfigSchema = z.strictObject({
   telemetry: ListenAddress.optional().describe(
     'A second port with only /metrics, /livez and /readyz, for Prometheus and kubelet.',
   ),
+  mode: z
+    .enum(['enforce', 'observe'])
+    .prefault('enforce')
+    .describe('observe: learn, measure and report, but pace, refuse and retry nothing; enforce does it.'),
   limits: z
     .strictObject({
       replayMemory: Size.prefault('64MiB').describe('Memory for request bodies kept for a retry, in all.'),

@@ -49,7 +49,7 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
     },
     {
       name: 'tidegate_retries_total',
-      help: 'Retries begun, by what made the attempt before fail.',
+      help: 'Retries begun (in observe mode: that would have been), by what made the attempt before fail.',
       type: 'counter',
       samples: () => upstreams.gather((upstream) => upstream.retries.values()),
     },
@@ -66,7 +66,7 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
     ),
     {
       name: 'tidegate_ratelimit_decisions_total',
-      help: 'Answers of the limiter to requests and retries: passed at once, queued, or refused (at once, or after the queue).',
+      help: 'Answers of the limiter to requests and retries: passed at once, queued, or refused; in observe mode all are forwarded at once, and this is what would have been.',
       type: 'counter',
       samples: () => upstreams.gather((upstream) => upstream.decisions.values()),
     },
@@ -76,8 +76,10 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
       type: 'counter',
       samples: () => upstreams.gather((upstream) => upstream.cuts.values()),
     },
-    histogram('tidegate_queue_wait_seconds', 'Time in the queue of requests that left it, admitted or not.', (name) =>
-      upstreams.gather((upstream) => upstream.queueWait.samples(name)),
+    histogram(
+      'tidegate_queue_wait_seconds',
+      'Time in the queue of requests that left it, admitted or not; in observe mode it would have been that long.',
+      (name) => upstreams.gather((upstream) => upstream.queueWait.samples(name)),
     ),
     {
       name: 'tidegate_client_cuts_total',

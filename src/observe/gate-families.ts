@@ -70,7 +70,7 @@ export function describeGate(look: () => Sight): Family[] {
     },
     {
       name: 'tidegate_queue_depth',
-      help: 'Requests waiting for their turn.',
+      help: 'Requests waiting for their turn; in observe mode they have been sent, and would be waiting.',
       type: 'gauge',
       samples: perUpstream((upstream, { queued }) => [{ labels: { upstream }, value: queued }]),
     },

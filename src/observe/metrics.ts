@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import type { GateView, Listen } from '../policy/events.ts';
-import type { Millis } from '../policy/types.ts';
+import type { Millis, Mode } from '../policy/types.ts';
 import { ByName } from './by-name.ts';
 import { ClientSeries } from './client-series.ts';
 import { describeCounted } from './event-families.ts';
@@ -23,6 +23,7 @@ export interface MetricsOptions {
   readonly wallClock: () => Millis;
   readonly replayBufferBytes: () => number;
   readonly build: { readonly version: string };
+  readonly mode: Mode;
 }
 
 export interface Metrics {
@@ -31,6 +32,8 @@ export interface Metrics {
   /** All metrics of Tidegate and those of Node. */
   readonly registry: Registry;
 }
+
+const MODES: readonly Mode[] = ['enforce', 'observe'];
 
 /** Counts what happens and shows it to Prometheus. The number of series is bounded by the configuration, whatever clients and upstreams send. */
 export function createMetrics(options: MetricsOptions): Metrics {
@@ -59,6 +62,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
       help: '1, labelled with the version that runs.',
       type: 'gauge',
       samples: () => [{ labels: { version: options.build.version }, value: 1 }],
+    },
+    {
+      name: 'tidegate_mode',
+      help: '1 for the mode that runs: in observe mode, decisions, retries, waits and states of clients tell what would have been.',
+      type: 'gauge',
+      samples: () => MODES.map((mode) => ({ labels: { mode }, value: mode === options.mode ? 1 : 0 })),
     },
   ]);
   exposeNodeMetrics(registry);

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Listen, RequestRecord } from '../policy/events.ts';
+import type { Decision, Listen, RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 
 /**
@@ -36,7 +36,14 @@ function describe(record: RequestRecord): Record<string, unknown> {
     ms: tenths(record.took),
     retryAfter: record.retryAfter,
     cut: record.cut ? true : undefined,
+    wouldHave: record.wouldHave === undefined ? undefined : tellDecision(record.wouldHave),
+    wouldRetry: record.wouldRetry,
   };
+}
+
+/** `passed`, `queued`, or `refused over_share`. */
+function tellDecision({ decision, why }: Decision): string {
+  return why === undefined ? decision : `${decision} ${why}`;
 }
 
 /** The record's path has no query; should one slip in, it stops here: queries carry secrets, and logs are kept. */

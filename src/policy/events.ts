@@ -21,16 +21,18 @@ export type RequestOutcome =
   | 'unknown'
   | 'client_gone';
 
+/** The gate's answer to an arrival: at once, after a queue, or no, and why. */
+export interface Decision {
+  readonly decision: 'passed' | 'queued' | 'refused';
+  /** Of a refusal. */
+  readonly why: Refusal | undefined;
+}
+
 export type TideEvent =
   /** A request came in and was routed. Its `done` follows, always. */
   | { readonly type: 'arrived'; readonly route: string }
-  /** The gate's answer to an arrival (a retry's too): at once, after a queue, or no. */
-  | {
-      readonly type: 'decision';
-      readonly upstream: string;
-      readonly decision: 'passed' | 'queued' | 'refused';
-      readonly why: Refusal | undefined;
-    }
+  /** Of an arrival, or of a retry that asks again. Where we only observe: what would have been decided. */
+  | ({ readonly type: 'decision'; readonly upstream: string } & Decision)
   /** A queued request left the queue, admitted or not, after `waited`. */
   | { readonly type: 'dequeued'; readonly upstream: string; readonly waited: Millis; readonly admitted: boolean }
   /** One attempt's head, or its failure. `code` is the status, or the reason of the error. `attempt` counts from 1. */
@@ -108,6 +110,10 @@ export interface RequestRecord {
   readonly retryAfter: number | undefined;
   /** The body was cut short after its head had gone out. */
   readonly cut: boolean;
+  /** Only where we observe: what would have become of it. Absent when nothing had been decided, and in enforce mode. */
+  readonly wouldHave?: Decision | undefined;
+  /** Only where we observe: why its answer would have been retried; undefined when it would not have been. */
+  readonly wouldRetry?: RetryReason | undefined;
 }
 
 export type Listen = (event: TideEvent) => void;

@@ -5,11 +5,12 @@ import { Heap } from './heap.ts';
 import { learn } from './learn.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
+import { letPass } from './observe.ts';
 import { tellWhen } from './promise.ts';
 import type { Retry } from './retry.ts';
 import type { Store, Upstream } from './store.ts';
 import type { Admission, Ticket } from './ticket.ts';
-import type { Millis, Outcome, Refusal, RetryEnd } from './types.ts';
+import type { Millis, Mode, Outcome, Refusal, RetryEnd } from './types.ts';
 
 /**
  * The one object that decides and counts. It owns limits, queues, clients and budgets, is fed by events that each carry
@@ -20,48 +21,20 @@ import type { Millis, Outcome, Refusal, RetryEnd } from './types.ts';
 export class Gate {
   readonly #store: Store;
   readonly #listen: Listen;
+  readonly #mode: Mode;
   readonly #expiries = new Heap<Ticket>((a, b) => a.expiresAt < b.expiresAt);
   readonly #wakes = new Heap<Limit>((a, b) => a.wakeAt < b.wakeAt);
 
-  constructor(store: Store, listen: Listen) {
+  constructor(store: Store, listen: Listen, mode: Mode = 'enforce') {
     this.#store = store;
     this.#listen = listen;
+    this.#mode = mode;
   }
 
   /** Asks for admission. Undefined: the ticket waits, and will be settled. */
   arrive(ticket: Ticket, deadline: Millis, now: Millis): Admission | undefined {
-    const { clients } = this.#store;
-    const upstream = this.#store.upstream(ticket.upstream);
-    const slot = this.#enter(ticket, upstream, now);
-    ticket.limits = this.#resolve(ticket.refs);
-
-    const held = clients.heldUntil(slot) - now;
-    if (held > 0) return this.#refuse(ticket, slot, 'held', held, now);
-    const limit = ticket.limits.at(-1);
-    if (limit === undefined) return this.#admit(ticket, now);
-
-    for (const each of ticket.limits) this.#advance(each, now);
-    const poorProbe = isPoorProbe(ticket, now);
-    if (!poorProbe && limit.queue.size === 0 && delayOf(ticket.limits, now) === 0) return this.#admit(ticket, now);
-
-    const weight = this.#weigh(ticket, now);
-    const wait = estimateWait(ticket, weight, now);
-    if (poorProbe) return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
-    const keepsPromise = Math.abs(now - clients.promised(slot)) <= PROMISE;
-    const patience = patienceOf(limit, slot, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
-    if (wait > Math.min(patience, deadline - now)) {
-      return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'over_share', wait, now);
-    }
-    if (upstream.queued >= upstream.queue.maxDepth) return this.#refuse(ticket, slot, 'queue_full', wait, now);
-
-    ticket.queuedAt = now;
-    ticket.expiresAt = Math.min(deadline, now + Math.max(patience, wait));
-    this.#expiries.push(ticket);
-    limit.enqueue(ticket, slot, weight, now);
-    upstream.queued += 1;
-    this.#schedule(limit, now);
-    this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'queued', why: undefined });
-    return undefined;
+    const admission = this.#decide(ticket, deadline, now);
+    return this.#mode === 'enforce' ? admission : letPass(ticket, admission, now);
   }
 
   /** An attempt leaves for the upstream. */
@@ -100,8 +73,9 @@ export class Gate {
     this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: false });
   }
 
-  /** The exchange is over; its client may be forgotten. */
+  /** The exchange is over; its client may be forgotten. One that would still be waiting leaves when it is settled. */
   leave(ticket: Ticket): void {
+    if (ticket.flow !== undefined) return;
     if (ticket.slot !== undefined) this.#store.clients.leave(ticket.slot);
     ticket.slot = undefined;
   }
@@ -156,6 +130,41 @@ export class Gate {
     const budgets = new Map<string, number>();
     for (const { name, budget } of this.#store.upstreams()) budgets.set(name, budget.left);
     return { limits, clients: this.#store.clients.view(now), budgets };
+  }
+
+  #decide(ticket: Ticket, deadline: Millis, now: Millis): Admission | undefined {
+    const { clients } = this.#store;
+    const upstream = this.#store.upstream(ticket.upstream);
+    const slot = this.#enter(ticket, upstream, now);
+    ticket.limits = this.#resolve(ticket.refs);
+
+    const held = clients.heldUntil(slot) - now;
+    if (held > 0) return this.#refuse(ticket, slot, 'held', held, now);
+    const limit = ticket.limits.at(-1);
+    if (limit === undefined) return this.#admit(ticket, now);
+
+    for (const each of ticket.limits) this.#advance(each, now);
+    const poorProbe = isPoorProbe(ticket, now);
+    if (!poorProbe && limit.queue.size === 0 && delayOf(ticket.limits, now) === 0) return this.#admit(ticket, now);
+
+    const weight = this.#weigh(ticket, now);
+    const wait = estimateWait(ticket, weight, now);
+    if (poorProbe) return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
+    const keepsPromise = Math.abs(now - clients.promised(slot)) <= PROMISE;
+    const patience = patienceOf(limit, slot, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
+    if (wait > Math.min(patience, deadline - now)) {
+      return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'over_share', wait, now);
+    }
+    if (upstream.queued >= upstream.queue.maxDepth) return this.#refuse(ticket, slot, 'queue_full', wait, now);
+
+    ticket.queuedAt = now;
+    ticket.expiresAt = Math.min(deadline, now + Math.max(patience, wait));
+    this.#expiries.push(ticket);
+    limit.enqueue(ticket, slot, weight, now);
+    upstream.queued += 1;
+    this.#schedule(limit, now);
+    this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'queued', why: undefined });
+    return undefined;
   }
 
   #enter(ticket: Ticket, upstream: Upstream, now: Millis): ClientSlot {

@@ -25,7 +25,12 @@ export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
     return fail(lesson, undefined, now);
   }
   const { status, hints } = outcome;
-  if (hints.quota !== undefined) ticket.limits.at(-1)?.meter.noteQuota(hints.quota, now);
+  if (hints.quota !== undefined) {
+    const limit = ticket.limits.at(-1);
+    // A quota that was overrun is spent for everybody's real requests, and would not have been.
+    const isSpent = hints.quota.remaining === 0 && limit?.isOverrun(ticket.sentAt) === true;
+    limit?.meter.noteQuota(isSpent ? { ...hints.quota, resetIn: undefined } : hints.quota, now);
+  }
   if (status === 429 && !hints.lock) return reject(lesson, hints, now);
   if (status === 502 || status === 503 || status === 504) return fail(lesson, hints.retryAfter, now);
   const innermost = ticket.limits.at(-1);
@@ -46,13 +51,14 @@ function reject(lesson: Lesson, hints: Hints, now: Millis): void {
     among: ticket.among,
     retryAfter: hints.retryAfter,
     activeClients: limit.ref.scope === 'upstream' ? upstream.activity.clients(now) : 1,
+    overrun: limit.isOverrun(ticket.sentAt),
   };
   const from = limit.meter.rate(now);
   const cause = limit.meter.rejected(rejection, now);
   if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
   for (const outer of ticket.limits) if (outer !== limit) outer.meter.accepted(ticket.sentAt, 0, now);
 
-  if (hints.retryAfter === undefined || hints.retryAfter === 0) return;
+  if (hints.retryAfter === undefined || hints.retryAfter === 0 || rejection.overrun) return;
   const until = now + hints.retryAfter;
   // Under a shared limit it is meant for who asked; others are told by their own answers. A limit of one's own stops.
   if (limit.ref.scope === 'upstream') store.clients.hold(slot, until, now);
@@ -73,7 +79,7 @@ function fail(lesson: Lesson, retryAfter: Millis | undefined, now: Millis): void
   const { ticket } = lesson;
   for (const limit of ticket.limits) {
     const from = limit.meter.rate(now);
-    const cause = limit.meter.failed(ticket.sentAt, now, retryAfter);
+    const cause = limit.meter.failed(ticket.sentAt, now, retryAfter, limit.isOverrun(ticket.sentAt));
     if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
   }
 }

@@ -10,6 +10,9 @@ import type { Millis } from './types.ts';
 /** The furthest ahead that a client is told to come back for a rate we have learned; what the upstream asks may be longer. */
 export const LONGEST_PROMISE: Millis = 30_000;
 
+/** How long a limit feels that too much was sent. Of a window longer than this, we cannot tell. */
+const OVERRUN_LASTS: Millis = 5000;
+
 /** One limit: its tokens, who waits for them, and when those who were refused may come back. */
 export class Limit implements HeapItem {
   readonly ref: LimitRef;
@@ -21,6 +24,8 @@ export class Limit implements HeapItem {
   /** When its queue is worth another look; owned by the gate, like its place among the others. */
   wakeAt: Millis = Number.POSITIVE_INFINITY;
   heapIndex = -1;
+  /** Where we observe: when a request was sent last that would have waited here, or been refused. */
+  overrunAt = Number.NEGATIVE_INFINITY;
   /** The state last told to listeners. */
   told: LimitState;
   #slot: Millis = Number.NEGATIVE_INFINITY;
@@ -57,6 +62,11 @@ export class Limit implements HeapItem {
     const next = Math.max(this.#slot, now + wait) + 1000 / rate;
     this.#slot = Math.min(next, now + Math.max(wait, LONGEST_PROMISE));
     return this.#slot;
+  }
+
+  /** Whether what left then may have met a limit overrun by more than would have been sent. Never, unless we observe. */
+  isOverrun(sentAt: Millis): boolean {
+    return sentAt - this.overrunAt < OVERRUN_LASTS;
   }
 
   /** Nothing passes but a probe, or nothing at all. */

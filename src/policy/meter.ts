@@ -41,7 +41,8 @@ export interface Meter {
   /** @param among what `sent` returned for it; 0 where that is not known */
   accepted(sentAt: Millis, among: number, now: Millis): void;
   rejected(rejection: Rejection, now: Millis): CutCause | undefined;
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined): CutCause | undefined;
+  /** `overrun`: more was being sent than the rate allows. */
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined;
   noteQuota(quota: Quota, now: Millis): void;
   /** Nothing leaves before this. */
   stop(until: Millis): void;
@@ -131,8 +132,8 @@ export class LocalMeter implements Meter {
     return this.#rate.rejected(rejection, now);
   }
 
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined): CutCause | undefined {
-    return this.#rate.failed(sentAt, now, retryAfter);
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun = false): CutCause | undefined {
+    return this.#rate.failed(sentAt, now, retryAfter, overrun);
   }
 
   noteQuota(quota: Quota, now: Millis): void {

@@ -1,8 +1,17 @@
 import type { CutCause, LimitState } from './events.ts';
 import { SendAccount } from './rate/account.ts';
 import type { Blockade } from './rate/block.ts';
-import { ErrorAccount, expectedEnd, planProbe, probeDelay, probeOverdue, REJECTED_IN_ROW } from './rate/block.ts';
+import {
+  ErrorAccount,
+  expectedEnd,
+  isProof,
+  planProbe,
+  probeDelay,
+  probeOverdue,
+  REJECTED_IN_ROW,
+} from './rate/block.ts';
 import { cutAgain, cutFirst, isSameEpoch, noteCost, noteLoss, SENT_PER_REJECTION, settleCut } from './rate/cut.ts';
+import { measure } from './rate/measure.ts';
 import { Places, PlacesEvidence } from './rate/places.ts';
 import { grow, isApplicationLimited, isCalm } from './rate/grow.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
@@ -11,6 +20,8 @@ import type { Millis, PerSecond, Random } from './types.ts';
 
 /** A longer gap says that we slept (a closed laptop, a paused container), not that the upstream was calm. */
 const LONGEST_STEP: Millis = 1000;
+/** While the limit is overrun, rejections in a row say that nothing passes when this long nothing was accepted. */
+const NOTHING_PASSES: Millis = 1000;
 /** With little seen before the upstream broke, come back to at least this. */
 const LEAST_GOOD_RATE: PerSecond = 5;
 
@@ -22,6 +33,8 @@ export interface Rejection {
   readonly retryAfter: Millis | undefined;
   /** Among how many clients its Retry-After is shared: it holds only one of them. */
   readonly activeClients: number;
+  /** More was being sent than the rate allows: it says what the limit is, and nothing of the rate. */
+  readonly overrun?: boolean;
 }
 
 /**
@@ -45,6 +58,7 @@ export class AdaptiveRate {
   #inFlight = 0;
   #block: Blockade | undefined;
   #advancedAt = Number.NEGATIVE_INFINITY;
+  #acceptedAt = Number.NEGATIVE_INFINITY;
   /** After errors on an open limit: open again when this has passed. */
   #reopenAt: Millis | undefined;
 
@@ -140,9 +154,10 @@ export class AdaptiveRate {
     const rtt = now - sentAt;
     state.smoothedRtt = state.smoothedRtt === 0 ? rtt : state.smoothedRtt + (rtt - state.smoothedRtt) / 8; // RFC 6298
     state.rejectedInRow = 0;
+    this.#acceptedAt = now;
     this.#errors.note(now, false);
     if (this.#block !== undefined) {
-      if (sentAt > this.#block.since) this.#unblock(this.#block, sentAt, now);
+      if (isProof(this.#block, sentAt)) this.#unblock(this.#block, sentAt, now);
     } else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
       state.phase = 'cooldown';
       state.risingSince = state.cutAt;
@@ -150,7 +165,10 @@ export class AdaptiveRate {
   }
 
   /** A 429 that speaks of this limit. Returns the cause if it was cut. */
-  rejected({ sentAt, among, retryAfter, activeClients }: Rejection, now: Millis): CutCause | undefined {
+  rejected(
+    { sentAt, among, retryAfter, activeClients, overrun = false }: Rejection,
+    now: Millis,
+  ): CutCause | undefined {
     const state = this.#state;
     this.#recent.rejected(sentAt);
     this.#long.rejected(sentAt);
@@ -167,23 +185,24 @@ export class AdaptiveRate {
       this.#failProbe(this.#block, sentAt, now, retryAfter);
       return undefined;
     }
-    const cause = this.#cut(sentAt, among, now);
-    if (state.rejectedInRow >= REJECTED_IN_ROW) {
-      this.#enterBlock('rejections', now, retryAfter);
+    const cause = this.#cut(sentAt, overrun ? 0 : among, now, overrun);
+    // Where rejections are many by our own doing, some of them come in a row.
+    if (state.rejectedInRow >= REJECTED_IN_ROW && !(overrun && now - this.#acceptedAt < NOTHING_PASSES)) {
+      this.#enterBlock('rejections', now, retryAfter, overrun);
       return 'blocked';
     }
     return cause;
   }
 
   /** No answer, or one that says that the upstream is broken. Returns the cause if nothing is let through any more. */
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined): CutCause | undefined {
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun = false): CutCause | undefined {
     this.#errors.note(now, true);
     if (this.#block !== undefined) {
       this.#failProbe(this.#block, sentAt, now, retryAfter);
       return undefined;
     }
     if (!this.#errors.isAlarming(now)) return undefined;
-    this.#enterBlock('errors', now, retryAfter);
+    this.#enterBlock('errors', now, retryAfter, overrun);
     return 'errors';
   }
 
@@ -211,7 +230,7 @@ export class AdaptiveRate {
     else if (isCalm(state, now) && this.#settings.initialRate === undefined) this.#open();
   }
 
-  #cut(sentAt: Millis, among: number, now: Millis): CutCause | undefined {
+  #cut(sentAt: Millis, among: number, now: Millis, overrun: boolean): CutCause | undefined {
     const state = this.#state;
     this.#places?.rejected(now);
     if (state.phase === 'backoff') return undefined;
@@ -227,6 +246,7 @@ export class AdaptiveRate {
       settleCut(state, this.#settings, cutFirst(state, this.#recent, now), now, this.#random);
       return 'first';
     }
+    if (overrun) return measure(state, this.#settings, this.#long, sentAt, now, this.#random);
     const { rate, cause } = cutAgain(state, this.#long, now);
     settleCut(state, this.#settings, rate, now, this.#random);
     return cause;
@@ -256,11 +276,12 @@ export class AdaptiveRate {
     state.cost = 0;
   }
 
-  #enterBlock(cause: Blockade['cause'], now: Millis, retryAfter: Millis | undefined): void {
+  #enterBlock(cause: Blockade['cause'], now: Millis, retryAfter: Millis | undefined, overrun: boolean): void {
     const state = this.#state;
     const wasOpen = state.phase === 'open' || this.#reopenAt !== undefined;
     const seen = Math.max(LEAST_GOOD_RATE, this.#long.acceptedRate(now, 10_000));
-    const goodRate = Math.max(this.#settings.minRate, Math.min(state.rate, seen));
+    // A rate that was not kept to is not at fault: else errors that go on would halve it again and again.
+    const goodRate = Math.max(this.#settings.minRate, Math.min(overrun ? state.ceiling : state.rate, seen));
     if (!Number.isFinite(state.rate)) state.rate = goodRate;
     this.#reopenAt = undefined;
     this.#block = {
@@ -277,9 +298,9 @@ export class AdaptiveRate {
     planProbe(this.#block, now, retryAfter, this.#random);
   }
 
-  /** An answer to what had left before the blockade tells nothing new. */
+  /** An answer to what had left before the blockade tells nothing new, nor, where we observe, to what passed it by. */
   #failProbe(block: Blockade, sentAt: Millis, now: Millis, retryAfter: Millis | undefined): void {
-    if (sentAt <= block.since) return;
+    if (sentAt < block.probeAt) return; // no probe
     block.probes += 1;
     block.shutAt = sentAt;
     planProbe(block, now, retryAfter, this.#random);

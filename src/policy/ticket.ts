@@ -1,4 +1,5 @@
 import type { ClientSlot } from './client.ts';
+import type { Decision } from './events.ts';
 import type { HeapItem } from './heap.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
@@ -7,7 +8,8 @@ import type { Millis, Refusal } from './types.ts';
 
 /** The gate's answer to an arrival. */
 export type Admission =
-  | { readonly kind: 'admitted' }
+  /** `wouldHave`: only where we observe. */
+  | { readonly kind: 'admitted'; readonly wouldHave?: Decision }
   | { readonly kind: 'refused'; readonly why: Refusal; readonly retryAfter: Millis };
 
 /** Told once to a ticket that was queued. */

@@ -136,6 +136,12 @@ export function isIdempotentMethod(method: string): boolean {
   return isSafeMethod(method) || method === 'PUT' || method === 'DELETE';
 }
 
+/**
+ * `enforce`: what is decided is done. `observe`: every request is forwarded once, at once; what would have been done is
+ * only told.
+ */
+export type Mode = 'enforce' | 'observe';
+
 /** Why the gate would not let a request pass. */
 export type Refusal =
   /** The client asks for more than its share of a limited rate. */
@@ -155,6 +161,8 @@ export type Refusal =
 export type Verdict = {
   readonly attempts: number;
   readonly retryEnd: RetryEnd | undefined;
+  /** Only where we observe: this outcome would have been retried, for this reason. */
+  readonly wouldRetry?: RetryReason | undefined;
 } & (
   | Forward
   /** Our own answer: nothing of this request can have taken effect. */

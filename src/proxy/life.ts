@@ -257,8 +257,8 @@ export class Life implements Effects, AttemptOwner {
     this.#body?.release();
     this.#arrival.response.off('close', this.#onClose);
     this.#onOver(this);
-    const { queued, slept } = this.drive;
-    const spent = { since: this.#since, attempts: this.#attempts, queued, slept };
+    const { queued, slept, wouldHave } = this.drive;
+    const spent = { since: this.#since, attempts: this.#attempts, queued, slept, wouldHave };
     this.#context.listen({ type: 'done', record: this.#reply.record(this.#verdict, spent) });
   }
 

@@ -1,4 +1,4 @@
-import type { RequestOutcome, RequestRecord } from '../policy/events.ts';
+import type { Decision, RequestOutcome, RequestRecord } from '../policy/events.ts';
 import { formatRetryAfter } from '../policy/hints.ts';
 import type { Millis, Verdict } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
@@ -21,6 +21,8 @@ export interface Spent {
   readonly attempts: number;
   readonly queued: Millis;
   readonly slept: Millis;
+  /** Only where we observe. */
+  readonly wouldHave: Decision | undefined;
 }
 
 /** What the client gets, and what can be told of it afterwards. */
@@ -111,6 +113,8 @@ export class Reply {
       took: now - spent.since,
       retryAfter: this.#retryAfter,
       cut: this.#cut,
+      wouldHave: spent.wouldHave,
+      wouldRetry: verdict.wouldRetry,
     };
   }
 

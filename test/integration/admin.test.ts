@@ -37,6 +37,7 @@ function createOptions(options: Partial<AdminOptions>): AdminOptions {
     wallClock: () => Date.now(),
     replayBufferBytes: () => 0,
     build: { version: '1.2.3' },
+    mode: 'enforce',
   });
   return { listen: LOOPBACK, registry, readiness: () => ({ phase: 'ready' }), ...options };
 }

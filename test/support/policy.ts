@@ -22,6 +22,7 @@ import type {
   ErrorReason,
   Hints,
   Millis,
+  Mode,
   Outcome,
   PerSecond,
   Random,
@@ -199,6 +200,7 @@ export interface WorldOptions {
   readonly seed?: number;
   readonly random?: Random;
   readonly maxTracked?: number;
+  readonly mode?: Mode;
   /** Called after everything that happens. */
   readonly onStep?: (world: World) => void;
 }
@@ -218,16 +220,27 @@ export class World {
   readonly gate: Gate;
   readonly random: Random;
   respond: Respond;
+  readonly #mode: Mode;
   readonly #onStep: ((world: World) => void) | undefined;
   readonly #agenda = new Heap<Due>((a, b) => (a.at === b.at ? a.number < b.number : a.at < b.at));
   #number = 0;
   #wake: Due | undefined;
 
-  constructor({ meters, upstream, respond, seed = 1, random, maxTracked = 1000, onStep }: WorldOptions = {}) {
+  constructor({
+    meters,
+    upstream,
+    respond,
+    seed = 1,
+    random,
+    maxTracked = 1000,
+    mode = 'enforce',
+    onStep,
+  }: WorldOptions = {}) {
     const upstreams = [upstreamSettings(upstream)];
     const listen = (event: TideEvent): void => {
       this.events.push(event);
     };
+    this.#mode = mode;
     this.#onStep = onStep;
     this.random = random ?? seededRandom(seed);
     this.respond = respond ?? (() => ({ outcome: response(200), after: 10 }));
@@ -235,7 +248,7 @@ export class World {
       meters === undefined
         ? new MemoryStore({ upstreams, maxTracked, random: this.random, listen })
         : new ChosenStore(meters, listen, upstreamSettings(upstream));
-    this.gate = new Gate(this.store, listen);
+    this.gate = new Gate(this.store, listen, mode);
   }
 
   at(time: Millis, run: () => void): Due {
@@ -320,7 +333,7 @@ export class World {
       (admission, now) => drive.settle(admission, now),
     );
     const drive = new Drive({
-      script: exchange(requestFacts(call.facts), planOf(call.plan), this.random, this.now),
+      script: exchange(requestFacts(call.facts), planOf({ mode: this.#mode, ...call.plan }), this.random, this.now),
       gate: this.gate,
       ticket,
       effects,

@@ -16,6 +16,7 @@ test('defaults are filled in, in the units that people write', () => {
     `listen: 127.0.0.1:8080
 admin:
   listen: 127.0.0.1:9901
+mode: enforce
 limits:
   replayMemory: 64MiB
   headers: 10s

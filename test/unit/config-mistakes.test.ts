@@ -425,10 +425,7 @@ routes: [{upstream: api, ${flow}}]`)
   });
 
   test('keys that are ahead of their time are told as such, and not taken for others', () => {
-    expect(
-      told('mode: x\nworkers: 1\nstate: {}\nclients: {classes: {gold: {match: {key: [a]}, maxRate: 5/s}}}'),
-    ).toEqual([
-      'mode: not supported yet',
+    expect(told('workers: 1\nstate: {}\nclients: {classes: {gold: {match: {key: [a]}, maxRate: 5/s}}}')).toEqual([
       'workers: not supported yet',
       'state: not supported yet',
       'clients.classes.gold.maxRate: not supported yet',

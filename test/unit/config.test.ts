@@ -36,6 +36,7 @@ describe('defaults', () => {
     expect(load(MINIMAL)).toEqual({
       listen: { kind: 'tcp', host: '127.0.0.1', port: 8080 },
       admin: { listen: { kind: 'tcp', host: '127.0.0.1', port: 9901 }, token: undefined },
+      mode: 'enforce',
       limits: { replayMemory: 64 * 1024 * 1024, headers: 10_000, bodyIdle: 30_000, connections: 20_000 },
       drain: { delay: 5000, timeout: 25_000 },
       forwarded: false,

@@ -20,6 +20,7 @@ function metricsOf(view: Partial<GateView> = {}): Metrics {
     wallClock: () => 1_700_000_000_000,
     replayBufferBytes: () => 4096,
     build: { version: '1.2.3' },
+    mode: 'enforce',
   });
 }
 
@@ -444,6 +445,7 @@ describe('a scrape', () => {
       wallClock: () => 0,
       replayBufferBytes: () => 0,
       build: { version: '0' },
+      mode: 'enforce',
     });
     expect(await samples(metrics, 'clients_tracked')).toEqual([' 1']);
     expect(await samples(metrics, 'clients_tracked')).toEqual([' 2']);

@@ -68,6 +68,19 @@ export class SendAccount {
     return best;
   }
 
+  /** As `acceptedRate`, over those buckets in which something was rejected; undefined when there are none. */
+  acceptedWhereRejected(now: Millis, over: Millis): PerSecond | undefined {
+    let accepted = 0;
+    let buckets = 0;
+    for (let number = this.#first(now, over); number <= Math.floor(now / this.#width); number += 1) {
+      const rejected = this.#holds(number) ? (this.#rejected[this.#index(number)] ?? 0) : 0;
+      if (rejected === 0) continue;
+      accepted += (this.#sent[this.#index(number)] ?? 0) - rejected;
+      buckets += 1;
+    }
+    return buckets === 0 ? undefined : (1000 * accepted) / (buckets * this.#width);
+  }
+
   /** How long ago the first of what was sent in the span was sent, to a bucket; 0 when nothing was. */
   busyFor(now: Millis, over: Millis): Millis {
     for (let number = this.#first(now, over); number <= this.#newest; number += 1) {

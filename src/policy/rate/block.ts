@@ -41,6 +41,14 @@ export function probeOverdue(block: Blockade, now: Millis): Millis {
   return block.probeSentAt === undefined ? Math.max(0, now - block.probeAt) : 0;
 }
 
+/**
+ * Whether an answer to what was sent then ends the blockade. Of rejections any answer is proof, but of errors only that
+ * to a probe: where we observe, others are out too, and half of them may be answered.
+ */
+export function isProof(block: Blockade, sentAt: Millis): boolean {
+  return block.cause === 'rejections' ? sentAt > block.since : sentAt >= block.probeAt;
+}
+
 /** How long the blockade may be expected to last: while a probe is out, until the next if this one were to fail. */
 export function expectedEnd(block: Blockade, now: Millis): Millis {
   const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + PROBE_GROWTH * probeInterval(block);

@@ -80,8 +80,9 @@ export class World implements Clock {
     // Chance of its own, so that another policy meets the same upstream.
     this.#upstreamRandom = seededRandom(seed + 2 ** 31);
     this.upstream = new Upstream(scenario.upstream);
+    const { mode } = scenario.policy.plan;
     const replicas = Array.from({ length: scenario.replicas }, (_, replica) => replica);
-    this.gates = replicas.map((replica) => new Gate(makeStore(replica, this.random, listen), listen));
+    this.gates = replicas.map((replica) => new Gate(makeStore(replica, this.random, listen), listen, mode));
     this.#wakes = this.gates.map((gate) => new GateWake(this, gate));
   }
 

@@ -15,7 +15,19 @@ export interface Goal {
 }
 
 /** `settle` counts from `changeAt`; `calls` are those that reached the upstream between `changeAt` and `changeTo`. */
-export type Figure = 'goodput' | 'ofOracle' | 'waste' | 'settle' | 'wastedOnStep' | 'calls' | 'served' | 'p99' | 'share' | 'jain' | 'addedOfOracle' | 'failures';
+export type Figure =
+  | 'goodput'
+  | 'ofOracle'
+  | 'waste'
+  | 'settle'
+  | 'wastedOnStep'
+  | 'calls'
+  | 'served'
+  | 'p99'
+  | 'share'
+  | 'jain'
+  | 'addedOfOracle'
+  | 'failures';
 
 export interface Row {
   readonly name: string;
@@ -32,7 +44,10 @@ export interface Row {
 export const DEFAULTS: PolicySettings = defaults();
 
 function defaults(): PolicySettings {
-  const loaded = loadConfig(`upstreams: {${UPSTREAM}: {url: 'http://127.0.0.1'}}`, 'defaults', { env: {}, readFile: () => '' });
+  const loaded = loadConfig(`upstreams: {${UPSTREAM}: {url: 'http://127.0.0.1'}}`, 'defaults', {
+    env: {},
+    readFile: () => '',
+  });
   if (loaded.kind === 'mistakes') throw new Error('the defaults are no configuration');
   const upstream = loaded.config.upstreams[UPSTREAM];
   const settings = compileUpstreams(loaded.config)[0];
@@ -68,12 +83,20 @@ interface Terms {
   readonly policy?: Partial<PolicySettings>;
 }
 
-function world(name: string, { limit, upstream, offered, duration = 100_000, warmup = 20_000, clients, replicas = 1, policy }: Terms): Scenario {
+function world(
+  name: string,
+  { limit, upstream, offered, duration = 100_000, warmup = 20_000, clients, replicas = 1, policy }: Terms,
+): Scenario {
   return {
     name,
     duration,
     warmup,
-    upstream: { limit, latency: { kind: 'exponential', mean: SERVICE }, refusalLatency: { kind: 'exponential', mean: 5 }, ...upstream },
+    upstream: {
+      limit,
+      latency: { kind: 'exponential', mean: SERVICE },
+      refusalLatency: { kind: 'exponential', mean: 5 },
+      ...upstream,
+    },
     network: 5,
     pauses: [],
     clients: clients ?? [{ ...CLIENTS, rate: offered / CLIENTS.count }],
@@ -104,8 +127,18 @@ function steady(): Row[] {
       return {
         name,
         family: rate === 5 ? 'steady 5/s' : 'steady',
-        scenario: world(name, { limit: limitAt(rate), offered: 2 * rate, ...(long ? { duration: 240_000, warmup: 40_000 } : {}) }),
-        goals: rate === 5 ? [{ figure: 'waste', max: 0.035 }] : [{ figure: 'goodput', min: 0.92 }, { figure: 'waste', max: wasteAllowed(rate) }],
+        scenario: world(name, {
+          limit: limitAt(rate),
+          offered: 2 * rate,
+          ...(long ? { duration: 240_000, warmup: 40_000 } : {}),
+        }),
+        goals:
+          rate === 5
+            ? [{ figure: 'waste', max: 0.035 }]
+            : [
+                { figure: 'goodput', min: 0.92 },
+                { figure: 'waste', max: wasteAllowed(rate) },
+              ],
       };
     }),
   );
@@ -117,8 +150,15 @@ function counting(): Row[] {
     return {
       name,
       family: 'counting',
-      scenario: world(name, { limit: { kind: 'sliding-window-counting', limit: rate, window: 1000 }, offered: 2 * rate, duration: 140_000 }),
-      goals: [{ figure: 'goodput', min: 0.85 }, { figure: 'waste', max: 0.01 }],
+      scenario: world(name, {
+        limit: { kind: 'sliding-window-counting', limit: rate, window: 1000 },
+        offered: 2 * rate,
+        duration: 140_000,
+      }),
+      goals: [
+        { figure: 'goodput', min: 0.85 },
+        { figure: 'waste', max: 0.01 },
+      ],
     };
   });
 }
@@ -130,8 +170,15 @@ function concurrency(): Row[] {
     return {
       name,
       family: 'concurrency',
-      scenario: world(name, { limit: { kind: 'concurrency', limit: places }, offered: (2 * places * 1000) / mean, upstream: { latency: { kind: 'exponential', mean } } }),
-      goals: [{ figure: 'ofOracle', min: 0.95 }, { figure: 'waste', max: 0.01 }],
+      scenario: world(name, {
+        limit: { kind: 'concurrency', limit: places },
+        offered: (2 * places * 1000) / mean,
+        upstream: { latency: { kind: 'exponential', mean } },
+      }),
+      goals: [
+        { figure: 'ofOracle', min: 0.95 },
+        { figure: 'waste', max: 0.01 },
+      ],
     };
   });
 }
@@ -144,25 +191,37 @@ function minutes(): Row[] {
       name: 'minute window',
       family: 'minute',
       scenario: world('minute window', terms),
-      goals: [{ figure: 'goodput', min: 0.8 }, { figure: 'waste', max: 0.015 }],
+      goals: [
+        { figure: 'goodput', min: 0.8 },
+        { figure: 'waste', max: 0.015 },
+      ],
     },
     {
       name: 'minute window, RateLimit told',
       family: 'minute',
       scenario: world('minute window, RateLimit told', { ...terms, upstream: { hints: 'ratelimit' } }),
-      goals: [{ figure: 'goodput', min: 0.97 }, { figure: 'waste', max: 0.0005 }],
+      goals: [
+        { figure: 'goodput', min: 0.97 },
+        { figure: 'waste', max: 0.0005 },
+      ],
     },
     {
       name: 'minute window, X-RateLimit told',
       family: 'minute',
       scenario: world('minute window, X-RateLimit told', { ...terms, upstream: { hints: 'x-ratelimit' } }),
-      goals: [{ figure: 'goodput', min: 0.97 }, { figure: 'waste', max: 0.0005 }],
+      goals: [
+        { figure: 'goodput', min: 0.97 },
+        { figure: 'waste', max: 0.0005 },
+      ],
     },
     {
       name: 'minute window, Retry-After told',
       family: 'minute',
       scenario: world('minute window, Retry-After told', { ...terms, upstream: { hints: 'retry-after' } }),
-      goals: [{ figure: 'goodput', min: 0.8 }, { figure: 'waste', max: 0.015 }],
+      goals: [
+        { figure: 'goodput', min: 0.8 },
+        { figure: 'waste', max: 0.015 },
+      ],
     },
   ];
 }
@@ -176,7 +235,10 @@ function load(): Row[] {
       name,
       family: 'load 1.0',
       scenario: world(name, { limit: limitAt(100), offered: 100, duration: 220_000 }),
-      goals: [{ figure: 'ofOracle', min: 0.97 }, { figure: 'waste', max: 0.01 }],
+      goals: [
+        { figure: 'ofOracle', min: 0.97 },
+        { figure: 'waste', max: 0.01 },
+      ],
     };
   });
 }
@@ -190,12 +252,20 @@ function steps(): Row[] {
         family: 'step',
         changeAt: 60_000,
         changeTo: 120_000,
-        scenario: world(title, { limit: limitAt(from), offered: 2 * Math.max(from, to), duration: 140_000, upstream: { steps: [{ at: 60_000, limit: to }] } }),
+        scenario: world(title, {
+          limit: limitAt(from),
+          offered: 2 * Math.max(from, to),
+          duration: 140_000,
+          upstream: { steps: [{ at: 60_000, limit: to }] },
+        }),
         goals,
       };
     });
   return [
-    ...step('step to 40 %', 100, 40, [{ figure: 'settle', max: 5000 }, { figure: 'wastedOnStep', max: 40 }]),
+    ...step('step to 40 %', 100, 40, [
+      { figure: 'settle', max: 5000 },
+      { figure: 'wastedOnStep', max: 40 },
+    ]),
     ...step('step x3', 50, 150, [{ figure: 'settle', max: 15_000 }]),
     ...step('step x10', 50, 500, [{ figure: 'settle', max: 45_000 }]),
   ];
@@ -209,8 +279,16 @@ function outages(): Row[] {
       family: 'outage',
       changeAt: 60_000,
       changeTo: 70_000,
-      scenario: world(name, { limit: BUCKET, offered: 80, duration: 110_000, upstream: { outages: [{ from: 60_000, to: 70_000, how }] } }),
-      goals: [{ figure: 'settle', max: 5000 }, { figure: 'calls', max: 130 }],
+      scenario: world(name, {
+        limit: BUCKET,
+        offered: 80,
+        duration: 110_000,
+        upstream: { outages: [{ from: 60_000, to: 70_000, how }] },
+      }),
+      goals: [
+        { figure: 'settle', max: 5000 },
+        { figure: 'calls', max: 130 },
+      ],
     };
   });
 }
@@ -222,8 +300,15 @@ function sharing(): Row[] {
       name: 'one client sends 100x the others',
       family: 'sharing',
       group: 'others',
-      scenario: world('one client sends 100x the others', { limit: BUCKET, offered: 0, clients: [others, { ...CLIENTS, name: 'abuser', count: 1, rate: (100 * 85) / 9 }] }),
-      goals: [{ figure: 'served', min: 0.995 }, { figure: 'p99', max: 300 }],
+      scenario: world('one client sends 100x the others', {
+        limit: BUCKET,
+        offered: 0,
+        clients: [others, { ...CLIENTS, name: 'abuser', count: 1, rate: (100 * 85) / 9 }],
+      }),
+      goals: [
+        { figure: 'served', min: 0.995 },
+        { figure: 'p99', max: 300 },
+      ],
     },
     {
       name: 'weights 4:1, all backlogged',
@@ -253,8 +338,15 @@ function replicas(): Row[] {
     {
       name: '8 replicas, nothing shared',
       family: 'replicas',
-      scenario: world('8 replicas, nothing shared', { limit: { kind: 'token-bucket', rate: 400, burst: 80 }, offered: 800, replicas: 8 }),
-      goals: [{ figure: 'goodput', min: 0.95 }, { figure: 'waste', max: 0.016 }],
+      scenario: world('8 replicas, nothing shared', {
+        limit: { kind: 'token-bucket', rate: 400, burst: 80 },
+        offered: 800,
+        replicas: 8,
+      }),
+      goals: [
+        { figure: 'goodput', min: 0.95 },
+        { figure: 'waste', max: 0.016 },
+      ],
     },
   ];
 }

@@ -1,0 +1,234 @@
+import { overrideBackOff, overrideRetry } from '../config/override.ts';
+import type { ClassConfig, Config, RetryConfig, RouteConfig, UpstreamConfig } from '../config/schema.ts';
+import { writeDuration, writeSize } from '../config/units.ts';
+import { makeBackOff } from '../policy/backoff.ts';
+import { LONGEST_PROMISE } from '../policy/limit.ts';
+import type { Millis } from '../policy/types.ts';
+import { isIdempotentMethod } from '../policy/types.ts';
+
+/**
+ * Bytes that one of them keeps in memory, rounded up from what was measured on Node 24: 8 to 11 KiB for a request that
+ * waits (its connection, headers and account, without a body), 220 to 245 B for a client, 3.6 KiB for a limit of its own.
+ */
+export const KEPT = { request: 12 * 1024, client: 256, limit: 4096 } as const;
+
+/** What a client often waits at most, whatever we do. */
+const USUAL_PATIENCE: Millis = 5000;
+const MANY_SENDS = 10;
+const MUCH_MEMORY = 1024 ** 3;
+
+/** What a configuration may come to when all goes badly, in lines that are read at three in the morning. */
+export function listWorstCases(config: Config): string[] {
+  const routes = config.routes.flatMap((route) => {
+    const upstream = config.upstreams[route.upstream];
+    return upstream === undefined ? [] : describeRoute(config, route, upstream);
+  });
+  const observing =
+    config.mode === 'observe'
+      ? ['observe mode: each request is sent once, at once; nothing waits, is refused or retried, whatever is set']
+      : [];
+  return [...observing, ...routes, ...describeMemory(config)];
+}
+
+/** A route as one request meets it. */
+interface Worst {
+  readonly observes: boolean;
+  /** It takes requests that a key would make safe to repeat. */
+  readonly writes: boolean;
+  readonly retry: RetryConfig;
+  /** Sends at most. */
+  readonly attempts: number;
+  readonly timeout: Millis;
+  readonly perTry: Millis;
+  /** In the queue, before each send. */
+  readonly queue: Millis;
+  /** The longest of each of our waits before a retry. */
+  readonly waits: readonly Millis[];
+  /** The longest wait instead of one of those, because the upstream asks for it; 0 where its answers are not retried. */
+  readonly asked: Millis;
+  /** What all parts could come to, were it not for `timeout`. */
+  readonly all: Millis;
+  /** The longest from the end of its upload to the head of its answer. */
+  readonly hold: Millis;
+}
+
+function describeRoute(config: Config, route: RouteConfig, upstream: UpstreamConfig): string[] {
+  const worst = reckon(config, route, upstream);
+  const name = `${route.methods === undefined ? '' : `${route.methods.join(',')} `}${route.host ?? ''}${route.path}`;
+  const told = Math.max(LONGEST_PROMISE, 1000 / upstream.rateLimit.minRate);
+  const refusal = `refused: told to come back within ${seconds(told)}, or when the upstream asks for, if that is later`;
+  return [
+    `${name} → ${route.upstream}`,
+    ...[
+      tellSends(worst),
+      tellHold(worst),
+      ...(worst.observes ? [] : [refusal]),
+      ...tellPatience(worst),
+      ...warn(config, worst),
+    ].map((line) => `  ${line}`),
+  ];
+}
+
+function reckon(config: Config, route: RouteConfig, upstream: UpstreamConfig): Worst {
+  const observes = config.mode === 'observe';
+  const writes = route.methods?.some((method) => !isIdempotentMethod(method)) ?? true;
+  const retry = overrideRetry(upstream.retry, route.retry);
+  const timeout = route.timeout ?? upstream.timeout;
+  const perTry = Math.min(timeout, route.perTryTimeout ?? upstream.perTryTimeout);
+  const waits = observes ? [] : longestWaits(retry, Object.values(config.clients.classes));
+  const attempts = waits.length + 1;
+  const queue = observes ? 0 : upstream.queue.maxWait;
+  const asked =
+    waits.length > 0 && retry.retryOn.some(isStatus)
+      ? retry.maxRetryAfter + Math.min(retry.maxRetryAfter / 10, 1000)
+      : 0;
+  const all = attempts * (queue + perTry) + sum(waits.map((wait) => Math.max(wait, asked)));
+  return { observes, writes, retry, attempts, timeout, perTry, queue, waits, asked, all, hold: Math.min(timeout, all) };
+}
+
+/** Before each retry the longest delay of any backoff that some request may have, until the last of them gives up. */
+function longestWaits(retry: RetryConfig, classes: readonly ClassConfig[]): Millis[] {
+  const bases = [retry.backOff, ...classes.map(({ backOff }) => overrideBackOff(retry.backOff, backOff))];
+  const reasons = [undefined, ...Object.values(retry.backOffFor)];
+  const backOffs = bases.flatMap((base) => reasons.map((reason) => makeBackOff(overrideBackOff(base, reason))));
+  const waits: Millis[] = [];
+  for (let n = 0; n < retry.attempts - 1; n += 1) {
+    const delays = backOffs.flatMap((backOff) => backOff.band(n)?.max ?? []);
+    if (delays.length === 0) break;
+    waits.push(Math.max(...delays));
+  }
+  return waits;
+}
+
+function tellSends({ observes, attempts, retry: { budget, retryOn } }: Worst): string {
+  if (attempts === 1) return observes ? 'sends: 1 a request' : 'sends: 1 a request, no retries';
+  const paced = retryOn.includes(429) ? '; retries of a 429 wait for the learned rate instead' : '';
+  return `sends: up to ${attempts} a request; over time retries of errors add at most ${percent(budget.ratio)} of what succeeds, and when nothing succeeds they end after ${budget.burst}${paced}`;
+}
+
+function tellHold({ attempts, perTry, queue, waits, asked, all, hold }: Worst): string {
+  const parts = [
+    ...(queue > 0 ? [`${times(attempts, queue)} in the queue`] : []),
+    `${times(attempts, perTry)} at the upstream`,
+    ...(waits.length > 0 ? [`${seconds(sum(waits))} between attempts`] : []),
+    ...(asked > 0 ? [`or ${times(waits.length, asked)} where the upstream asks for it`] : []),
+  ].join(', ');
+  const begins = `answer: begins within ${seconds(hold)} of the upload's end`;
+  return all <= hold ? `${begins} (${parts})` : `${begins}: timeout cuts ${parts}`;
+}
+
+/** What becomes of a client that gives up after five seconds. */
+function tellPatience(worst: Worst): string[] {
+  const { hold, observes, writes, attempts, perTry, timeout, queue, waits, asked, retry } = worst;
+  const patience = seconds(USUAL_PATIENCE);
+  if (hold < USUAL_PATIENCE) return [`a client that waits ${patience}: has an answer in time`];
+  const late = Math.min(asked, timeout);
+  const long = [
+    perTry >= USUAL_PATIENCE ? `one attempt (${seconds(perTry)})` : undefined,
+    queue >= USUAL_PATIENCE ? `the queue (${seconds(queue)})` : undefined,
+    Math.max(0, ...waits) >= USUAL_PATIENCE ? `one backoff (${seconds(Math.max(...waits))})` : undefined,
+    late >= USUAL_PATIENCE ? `a Retry-After of the upstream (${seconds(late)})` : undefined,
+  ].filter((part) => part !== undefined);
+  const why = long.length === 0 ? 'only all parts together outlast it' : `${long.join(', ')} may outlast it`;
+  const shorter = observes
+    ? `perTryTimeout: ${writeDuration(SHORTER.timeout)}`
+    : `timeout: ${writeDuration(SHORTER.timeout)}${attempts > 1 && perTry > SHORTER.perTry ? ` and perTryTimeout: ${writeDuration(SHORTER.perTry)}` : ''}`;
+  const finish = retry.onClientGone === 'finish' ? 'is brought to its end' : 'is broken off';
+  return [
+    `a client that waits ${patience}: may be gone before its answer; ${why}`,
+    ...(writes
+      ? [
+          '  its write without an idempotency key may have happened then, and nobody knows',
+          `  its write with a key ${finish}, and may be sent again with the same key`,
+        ]
+      : []),
+    `  for such clients set ${shorter} on the route`,
+  ];
+}
+
+/** What is done by then has its answer back in time; two attempts fit. */
+const SHORTER = { timeout: 4500, perTry: 2000 } as const;
+
+function* warn({ drain }: Config, { observes, attempts, hold, timeout, perTry, retry }: Worst): Generator<string> {
+  if (attempts > MANY_SENDS) {
+    yield `warning: ${attempts} sends of one request are many: most help comes from the first two`;
+  }
+  if (attempts > 1 && retry.budget.ratio > 1) {
+    yield `warning: a budget ratio of ${retry.budget.ratio} allows more retries than successes`;
+  }
+  if (!observes && attempts > 1 && perTry >= timeout) {
+    yield 'warning: an attempt that hangs leaves no time for another: perTryTimeout is as long as timeout';
+  }
+  if (hold > drain.timeout) {
+    yield `warning: drain.timeout (${seconds(drain.timeout)}) is shorter than the longest request: a restart may cut it`;
+  }
+}
+
+function describeMemory(config: Config): string[] {
+  const { limits, clients, upstreams, mode } = config;
+  const own = Object.values(upstreams).some(({ rateLimit }) => rateLimit.scope !== 'upstream');
+  const waiting = Math.min(
+    limits.connections,
+    Object.values(upstreams).reduce((sum, { queue }) => sum + (queue.maxWait === 0 ? 0 : queue.maxDepth), 0),
+  );
+  const parts = [
+    { what: 'request bodies kept for retries', bytes: limits.replayMemory },
+    {
+      what: `${waiting} requests that ${mode === 'observe' ? 'would wait' : 'wait'} in queues, about ${about(KEPT.request)} each`,
+      bytes: waiting * KEPT.request,
+    },
+    {
+      what: `${clients.maxTracked} clients, about ${about(KEPT.client)} each`,
+      bytes: clients.maxTracked * KEPT.client,
+    },
+    ...(own
+      ? [
+          {
+            what: `${clients.maxTracked} limits of single clients or credentials, about ${about(KEPT.limit)} each`,
+            bytes: clients.maxTracked * KEPT.limit,
+          },
+        ]
+      : []),
+  ];
+  const total = parts.reduce((sum, { bytes }) => sum + bytes, 0);
+  return [
+    `memory: up to ${about(total)}, beside what Node itself takes and what is being sent`,
+    ...parts.map(({ what, bytes }) => `  ${about(bytes)}: ${what}`),
+    ...(total > MUCH_MEMORY
+      ? [
+          '  warning: that is more than 1GiB: lower limits.replayMemory, clients.maxTracked or queue.maxDepth, or provide it',
+        ]
+      : []),
+  ];
+}
+
+function isStatus(condition: RetryConfig['retryOn'][number]): boolean {
+  return typeof condition === 'number' || condition === '5xx' || condition === 'gateway-error';
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+function times(count: number, each: Millis): string {
+  return count === 1 ? seconds(each) : `${count} × ${seconds(each)}`;
+}
+
+/** In seconds to a tenth where it is no round duration: nobody reckons with 24731.25 ms. */
+function seconds(millis: Millis): string {
+  return millis < 1000 || millis % 1000 === 0
+    ? writeDuration(Math.round(millis))
+    : `${Number((millis / 1000).toFixed(1))}s`;
+}
+
+function percent(ratio: number): string {
+  return `${Number((100 * ratio).toFixed(1))} %`;
+}
+
+/** Whole units where it is many of them. */
+function about(bytes: number): string {
+  for (const unit of [1024 ** 3, 1024 ** 2, 1024]) {
+    if (bytes >= 10 * unit) return writeSize(Math.ceil(bytes / unit) * unit);
+  }
+  return writeSize(bytes);
+}
