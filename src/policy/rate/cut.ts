@@ -76,9 +76,8 @@ function planGrowth(state: RateState, random: Random): Millis {
 }
 
 function slowGrowth({ found, usualLoss, lost, cost, rate }: RateState): Millis {
-  if (found === 'moved') return 5000 * cost;
-  const loss = found === 'first' ? usualLoss : Math.max(usualLoss, lost);
-  return Math.max((1000 * SENT_PER_REJECTION * loss) / rate, 10_000 * cost);
+  if (found !== 'near') return 5000 * cost;
+  return Math.max((1000 * SENT_PER_REJECTION * Math.max(usualLoss, lost)) / rate, 10_000 * cost);
 }
 
 /** Smoothed over rejections: one long Retry-After is an accident, a series of them is a price. */

@@ -144,6 +144,19 @@ function steady(): Row[] {
   );
 }
 
+/** Without a burst: every request that comes early by anything is refused (nginx's limit_req as it comes). */
+function strict(): Row[] {
+  return [12, 100, 1000].map((rate): Row => {
+    const name = `gcra without burst, ${rate}/s`;
+    return {
+      name,
+      family: 'strict',
+      scenario: world(name, { limit: { kind: 'gcra', rate, burst: 1 }, offered: 2 * rate }),
+      goals: [{ figure: 'waste', max: 0.05 }],
+    };
+  });
+}
+
 function counting(): Row[] {
   return [20, 100, 300].map((rate): Row => {
     const name = `counting window, ${rate}/s`;
@@ -374,6 +387,7 @@ function latency(): Row[] {
 
 export const ROWS: readonly Row[] = [
   ...steady(),
+  ...strict(),
   ...counting(),
   ...concurrency(),
   ...minutes(),
