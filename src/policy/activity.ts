@@ -1,18 +1,23 @@
-import type { Millis } from './types.ts';
+import { decayDemand, raiseDemand } from './client.ts';
+import type { Millis, PerSecond } from './types.ts';
 
 const WINDOW: Millis = 2000;
 
-/** How much weight is active: the sum over clients that arrived in this window or the last, whichever is more. */
+/** Who is active, with what weight (in this window of 2 s or the last, whichever is more), and how much all ask for. */
 export class Activity {
   #window = Number.NEGATIVE_INFINITY;
   #weight = 0;
   #clients = 0;
   #previousWeight = 0;
   #previousClients = 0;
+  #demand: PerSecond = 0;
+  #arrivedAt = Number.NEGATIVE_INFINITY;
 
   /** Notes an arrival; a client counts once a window. */
   note(now: Millis, previousArrival: Millis, weight: number): void {
     this.#roll(now);
+    this.#demand = raiseDemand(this.#demandAt(now));
+    this.#arrivedAt = now;
     if (Math.floor(previousArrival / WINDOW) === this.#window) return;
     this.#weight += weight;
     this.#clients += 1;
@@ -27,6 +32,16 @@ export class Activity {
   clients(now: Millis): number {
     this.#roll(now);
     return Math.max(1, this.#clients, this.#previousClients);
+  }
+
+  /** What the clients but one, which asks for `own`, ask for on average, arrivals a second; 0 when it is alone. */
+  demandOfOthers(own: PerSecond, now: Millis): PerSecond {
+    const others = this.clients(now) - 1;
+    return others === 0 ? 0 : Math.max(0, this.#demandAt(now) - own) / others;
+  }
+
+  #demandAt(now: Millis): PerSecond {
+    return this.#arrivedAt === Number.NEGATIVE_INFINITY ? 0 : decayDemand(this.#demand, now - this.#arrivedAt);
   }
 
   #roll(now: Millis): void {

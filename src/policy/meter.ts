@@ -137,7 +137,9 @@ export class LocalMeter implements Meter {
   }
 
   noteQuota(quota: Quota, now: Millis): void {
-    this.#quota.note(quota, now);
+    // What is in flight may not be counted yet, but for the request that was answered.
+    const left = Math.max(0, quota.remaining - Math.max(0, this.#rate.inFlight - 1));
+    this.#quota.note(left === quota.remaining ? quota : { ...quota, remaining: left }, now);
   }
 
   stop(until: Millis): void {

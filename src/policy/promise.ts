@@ -31,12 +31,16 @@ export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: T
   const { clients } = store;
   const { upstream, client } = ticket;
   const rate = limit.meter.rate(now);
-  const share = shareOf(ticket, limit, store.upstream(upstream).activity, now);
-  const cutTo = why === 'blocked' ? undefined : clients.refused(slot, share, now);
+  const { activity } = store.upstream(upstream);
+  const share = shareOf(ticket, limit, activity, now);
+  const demand = clients.demand(slot, now);
+  // What all do is no flood, however small a part the weights give to one.
+  const fair = Math.max(share, activity.demandOfOthers(demand, now));
+  const cutTo = why === 'blocked' ? undefined : clients.refused(slot, fair, now);
   if (cutTo !== undefined) listen({ type: 'client-cut', upstream, client, allowance: cutTo });
   const weight = ticket.weight * clients.allowance(slot, now);
   // One that floods is told its own turn, and does not push everybody else's further away.
-  const floods = clients.demand(slot, now) > FLOOD * share;
+  const floods = demand > FLOOD * share;
   const at = floods
     ? Math.max(now + wait, clients.promised(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
     : limit.reserveSlot(now, wait);
