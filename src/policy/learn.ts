@@ -29,7 +29,7 @@ export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
     const limit = ticket.limits.at(-1);
     // A quota that was overrun is spent for everybody's real requests, and would not have been.
     const isSpent = hints.quota.remaining === 0 && limit?.isOverrun(ticket.sentAt) === true;
-    limit?.meter.noteQuota(isSpent ? { ...hints.quota, resetIn: undefined } : hints.quota, now);
+    limit?.meter.noteQuota(isSpent ? { ...hints.quota, resetIn: undefined } : hints.quota, ticket.sentAt, now);
   }
   if (status === 429 && !hints.lock) return reject(lesson, hints, now);
   if (status === 502 || status === 503 || status === 504) return fail(lesson, hints.retryAfter, now);

@@ -43,7 +43,8 @@ export interface Meter {
   rejected(rejection: Rejection, now: Millis): CutCause | undefined;
   /** `overrun`: more was being sent than the rate allows. */
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined;
-  noteQuota(quota: Quota, now: Millis): void;
+  /** @param sentAt of the request that was answered so */
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void;
   /** Nothing leaves before this. */
   stop(until: Millis): void;
   advance(now: Millis, queued: boolean): void;
@@ -136,10 +137,10 @@ export class LocalMeter implements Meter {
     return this.#rate.failed(sentAt, now, retryAfter, overrun);
   }
 
-  noteQuota(quota: Quota, now: Millis): void {
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void {
     // What is in flight may not be counted yet, but for the request that was answered.
     const left = Math.max(0, quota.remaining - Math.max(0, this.#rate.inFlight - 1));
-    this.#quota.note(left === quota.remaining ? quota : { ...quota, remaining: left }, now);
+    this.#quota.note(left === quota.remaining ? quota : { ...quota, remaining: left }, sentAt, now);
   }
 
   stop(until: Millis): void {

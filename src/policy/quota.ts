@@ -2,6 +2,10 @@ import type { Millis, PerSecond, Quota } from './types.ts';
 
 /** While more than this share of a quota is left, it is not rationed: a burst is what a quota is for. */
 const RATIONED_BELOW = 0.5;
+/** Resets are told in whole seconds: one that moves by no more than this has not moved. */
+const SAME_RESET: Millis = 1500;
+/** So large a part of a quota must be used up before a reset that stays where it was says that it is a window's. */
+const TELLING_PART = 0.25;
 
 /** What the upstream itself tells of its quota. A hint beats learning: an empty quota is a hard stop until its reset. */
 export class QuotaPace {
@@ -12,15 +16,22 @@ export class QuotaPace {
   #freshUntil = Number.NEGATIVE_INFINITY;
   #rate: PerSecond = Number.POSITIVE_INFINITY;
   #left: number | undefined;
+  /** When the request was sent whose answer had the last word. */
+  #toldAt = Number.NEGATIVE_INFINITY;
+  readonly #window = new WindowEvidence();
 
-  note(quota: Quota, now: Millis): void {
+  /** @param sentAt when the request was sent that was answered so: answers may overtake each other */
+  note(quota: Quota, sentAt: Millis, now: Millis): void {
+    if (sentAt < this.#toldAt) return;
+    this.#toldAt = sentAt;
     const { remaining, limit, resetIn } = quota;
     this.#left = limit === undefined || limit === 0 ? undefined : Math.min(1, remaining / limit);
     if (remaining > 0) this.#spentUntil = Number.NEGATIVE_INFINITY;
     if (resetIn === undefined) return;
     this.#freshUntil = now + resetIn;
     if (remaining === 0) this.#spentUntil = now + resetIn;
-    this.#rate = ration(quota, resetIn, this.#left);
+    const isWindow = this.#window.note(remaining, limit, now + resetIn);
+    this.#rate = ration(quota, resetIn, this.#left, isWindow);
   }
 
   /** Nothing leaves before this, whoever asked for it. */
@@ -47,13 +58,34 @@ export class QuotaPace {
   }
 }
 
-/** Pace at max(quota ÷ window, remaining ÷ time left), once half of it is gone. */
-function ration(quota: Quota, resetIn: Millis, left: number | undefined): PerSecond {
-  if (resetIn === 0 || quota.remaining === 0) return Number.POSITIVE_INFINITY;
+/** Whether a quota is given back all at once, at a fixed time: a bucket's reset moves away with each request. */
+class WindowEvidence {
+  #resetAt = Number.NEGATIVE_INFINITY;
+  #most = 0;
+  #isWindow = false;
+
+  note(remaining: number, limit: number | undefined, resetAt: Millis): boolean {
+    const moved = Math.abs(resetAt - this.#resetAt) > SAME_RESET;
+    if (moved) {
+      this.#isWindow = false; // a bucket's, or the next window's
+      this.#resetAt = resetAt;
+      this.#most = remaining;
+    } else if (limit !== undefined && this.#most - remaining >= TELLING_PART * limit) {
+      this.#isWindow = true;
+    }
+    return this.#isWindow;
+  }
+}
+
+/**
+ * Once half of it is gone, what is left is spread over the time that is left. Of a bucket, whose reset is when it would
+ * be full, it may be had again before: there quota ÷ window is the least.
+ */
+function ration(quota: Quota, resetIn: Millis, left: number | undefined, isWindow: boolean): PerSecond {
+  const { remaining, limit, window } = quota;
+  if (resetIn === 0 || remaining === 0) return Number.POSITIVE_INFINITY;
   if (left === undefined || left > RATIONED_BELOW) return Number.POSITIVE_INFINITY;
-  const even =
-    quota.limit !== undefined && quota.window !== undefined && quota.window > 0
-      ? (1000 * quota.limit) / quota.window
-      : 0;
-  return Math.max(even, (1000 * quota.remaining) / resetIn);
+  const spread = (1000 * remaining) / resetIn;
+  if (isWindow || limit === undefined || window === undefined || window === 0) return spread;
+  return Math.max(spread, (1000 * limit) / window);
 }
