@@ -7,6 +7,7 @@ import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { letPass } from './observe.ts';
 import { tellWhen } from './promise.ts';
+import { LATENESS } from './pacer.ts';
 import type { Retry } from './retry.ts';
 import type { Store, Upstream } from './store.ts';
 import type { Admission, Ticket } from './ticket.ts';
@@ -197,13 +198,13 @@ export class Gate {
   }
 
   #admit(ticket: Ticket, now: Millis): Admission {
-    this.#take(ticket, now);
+    this.#take(ticket, now, now);
     this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'passed', why: undefined });
     return ADMITTED;
   }
 
-  #take(ticket: Ticket, now: Millis): void {
-    for (const limit of ticket.limits) if (limit.meter.take(now)) ticket.probes.push(limit);
+  #take(ticket: Ticket, due: Millis, now: Millis): void {
+    for (const limit of ticket.limits) if (limit.meter.take(now, due)) ticket.probes.push(limit);
     if (ticket.slot !== undefined) this.#store.clients.admitted(ticket.slot, now);
   }
 
@@ -219,6 +220,7 @@ export class Gate {
   /** Serves the queue as far as tokens go. */
   #pump(limit: Limit, now: Millis): void {
     this.#advance(limit, now);
+    const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - LATENESS) : now;
     for (let ticket = limit.queue.peek(); ticket !== undefined; ticket = limit.queue.peek()) {
       if (ticket.expiresAt <= now || this.#isHeld(ticket, now) || isPoorProbe(ticket, now)) {
         this.#expire(ticket, now);
@@ -229,7 +231,7 @@ export class Gate {
       limit.serve(ticket);
       this.#store.upstream(ticket.upstream).queued -= 1;
       this.#expiries.remove(ticket);
-      this.#take(ticket, now);
+      this.#take(ticket, due, now);
       this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: true });
       ticket.settle(ADMITTED, now);
     }
@@ -245,11 +247,9 @@ export class Gate {
   #schedule(limit: Limit, now: Millis): void {
     const ticket = limit.queue.peek();
     this.#wakes.remove(limit);
-    if (ticket === undefined) return;
-    const delay = delayOf(ticket.limits, now);
-    if (delay === Number.POSITIVE_INFINITY) return; // supply will come
-    limit.wakeAt = now + delay;
-    this.#wakes.push(limit);
+    // Never, when nobody waits, or when a supply or somebody's end is waited for.
+    limit.wakeAt = ticket === undefined ? Number.POSITIVE_INFINITY : now + delayOf(ticket.limits, now);
+    if (limit.wakeAt !== Number.POSITIVE_INFINITY) this.#wakes.push(limit);
   }
 
   #expire(ticket: Ticket, now: Millis): void {

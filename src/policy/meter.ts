@@ -25,8 +25,11 @@ export interface Meter {
   expected(now: Millis): Millis;
   /** While blocked: for how long a probe has been due and none has left; else 0. */
   overdue(now: Millis): Millis;
-  /** Takes a token; only when `delay` is 0. Returns whether this request is the probe of a blocked limit. */
-  take(now: Millis): boolean;
+  /**
+   * Takes a token; only when `delay` is 0. Returns whether this request is the probe of a blocked limit.
+   * @param due when it was to be taken, where a timer was late; else now
+   */
+  take(now: Millis, due: Millis): boolean;
   /** The probe was not sent after all. */
   abandonProbe(): void;
   /** Tokens of a lease; for meters that lease. */
@@ -95,9 +98,9 @@ export class LocalMeter implements Meter {
     return this.#after(this.#rate.expected(now), now);
   }
 
-  take(now: Millis): boolean {
+  take(now: Millis, due: Millis): boolean {
     this.#rate.admit(now);
-    this.#pacer.take(now, this.#pace(now));
+    this.#pacer.take(due, this.#pace(now));
     return this.#rate.phase === 'blocked';
   }
 

@@ -1,5 +1,4 @@
 import type { Millis, PerSecond, Random } from '../types.ts';
-import { PACING_TOLERANCE } from '../pacer.ts';
 
 /** Rejections in a row, none accepted between, after which nothing is believed to get through. */
 export const REJECTED_IN_ROW = 3;
@@ -8,6 +7,8 @@ const ERROR_SPAN: Millis = 2000;
 const ERROR_SHARE = 0.5;
 const PROBE_BASE: Millis = 50;
 const PROBE_GROWTH = 1.5;
+/** Not a moment before the upstream asks for it, whatever the clocks do. */
+const MARGIN: Millis = 10;
 const PROBE_CAP: Millis = 5000;
 
 /** A probe without an answer for this long is lost, and another may go. */
@@ -58,7 +59,7 @@ export function expectedEnd(block: Blockade, now: Millis): Millis {
 /** b · 1.5ⁿ · U(0.75, 1.25), the middle at most 5 s; what the upstream asks for comes first. */
 export function planProbe(block: Blockade, now: Millis, retryAfter: Millis | undefined, random: Random): void {
   const own = probeInterval(block) * (0.75 + 0.5 * random());
-  const asked = retryAfter === undefined ? 0 : retryAfter + PACING_TOLERANCE;
+  const asked = retryAfter === undefined ? 0 : retryAfter + MARGIN;
   block.probeAt = Math.max(block.probeAt, now + Math.max(own, asked));
   block.probeSentAt = undefined;
 }

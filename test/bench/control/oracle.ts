@@ -44,8 +44,8 @@ class OracleMeter implements Meter {
     return Number.isFinite(delay) ? delay : 1000 / this.rate(now);
   }
 
-  take(now: Millis): boolean {
-    this.#pacer.take(now, this.rate(now));
+  take(now: Millis, due: Millis): boolean {
+    this.#pacer.take(due, this.rate(now));
     return false;
   }
 
