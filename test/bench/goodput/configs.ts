@@ -1,0 +1,73 @@
+/** Tidegate's defaults, but for addresses and the header that tells clients apart. */
+export function tidegateConfig(upstream: string): string {
+  return `listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+upstreams:
+  practice:
+    url: ${upstream}
+routes:
+  - {path: /, upstream: practice}
+clients:
+  key: [header:x-api-key, ip]
+`;
+}
+
+/**
+ * Retries what Tidegate would, as often. nginx tries each `server` of a block once, so the one upstream is named four
+ * times; with `max_fails` at its default of 1 it would turn away all for ten seconds after four refusals.
+ */
+export function nginxConfig(port: number, upstream: string, folder: string): string {
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `  ${name}_temp_path ${folder}/${name};`,
+  );
+  return `daemon off;
+worker_processes 1;
+error_log stderr crit;
+pid ${folder}/nginx.pid;
+events { worker_connections 4096; }
+http {
+  access_log off;
+${paths.join('\n')}
+  keepalive_requests 1000000;
+  upstream practice {
+${`    server ${upstream} max_fails=0;\n`.repeat(4)}    keepalive 256;
+    keepalive_requests 1000000;
+  }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://practice;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_connect_timeout 5s;
+      proxy_read_timeout 5s;
+      proxy_next_upstream error timeout http_429 http_503 non_idempotent;
+      proxy_next_upstream_tries 4;
+      proxy_next_upstream_timeout 10s;
+    }
+  }
+}
+`;
+}
+
+/**
+ * Retries what Tidegate would, as often.
+ * @param statuses HAProxy 2.6 knows no retry on 429
+ */
+export function haproxyConfig(port: number, upstream: string, statuses: '429 503' | '503'): string {
+  return `global
+  maxconn 4096
+defaults
+  mode http
+  timeout client 30s
+  timeout connect 5s
+  timeout server 5s
+  option redispatch
+  retries 3
+  retry-on conn-failure empty-response response-timeout ${statuses}
+  http-reuse always
+listen practice
+  bind 127.0.0.1:${port}
+  server upstream ${upstream}
+`;
+}

@@ -1,0 +1,39 @@
+import type { PerSecond } from '../../../src/policy/types.ts';
+import type { LatencySpec } from '../../../src/sim/latency.ts';
+import type { ModelSpec } from '../../../src/sim/models.ts';
+import { limitOf } from '../../../src/sim/models.ts';
+import { capacityOf } from '../../../src/sim/run.ts';
+import type { UpstreamSpec } from '../../../src/sim/upstream.ts';
+
+/** A hidden limit to be found. */
+export interface Kind {
+  readonly name: string;
+  readonly title: string;
+  readonly upstream: UpstreamSpec;
+}
+
+const SERVICE: LatencySpec = { kind: 'exponential', mean: 50 };
+
+export const KINDS: readonly Kind[] = [
+  kind('token-bucket-100', 'token bucket, 100/s, burst 20', { kind: 'token-bucket', rate: 100, burst: 20 }),
+  kind('token-bucket-300', 'token bucket, 300/s, burst 20', { kind: 'token-bucket', rate: 300, burst: 20 }),
+  kind('gcra-50', 'GCRA, 50/s, burst 5', { kind: 'gcra', rate: 50, burst: 5 }),
+  kind('fixed-100-1s', 'fixed window, 100 in 1 s', { kind: 'fixed-window', limit: 100, window: 1000 }),
+  kind('fixed-500-10s', 'fixed window, 500 in 10 s', { kind: 'fixed-window', limit: 500, window: 10_000 }),
+  kind('sliding-100-1s', 'sliding window, 100 in 1 s', { kind: 'sliding-window', limit: 100, window: 1000 }),
+  kind('sliding-counting-100-1s', 'sliding window, 100 in 1 s, refusals count', {
+    kind: 'sliding-window-counting',
+    limit: 100,
+    window: 1000,
+  }),
+  kind('concurrency-20', '20 in flight, 100 ms each', { kind: 'concurrency', limit: 20 }, 100),
+];
+
+/** What the hidden limit lets through a second. */
+export function capacity({ upstream }: Kind): PerSecond {
+  return capacityOf(upstream, limitOf(upstream.limit), 0);
+}
+
+function kind(name: string, title: string, limit: ModelSpec, mean = SERVICE.mean): Kind {
+  return { name, title, upstream: { limit, latency: { ...SERVICE, mean } } };
+}

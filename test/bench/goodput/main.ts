@@ -1,0 +1,108 @@
+// How much of a hidden limit a proxy makes use of, and how much it wastes, over real sockets and in real time: Tidegate,
+// the proxies that people have, and none. docs/benchmarks.md says how to read it.
+//
+//   npm run bench:goodput -- --help
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import type { ContenderName } from './contenders.ts';
+import { CONTENDERS, versionOf } from './contenders.ts';
+import type { Options } from './options.ts';
+import { parseOptions, USAGE } from './options.ts';
+import type { KindResult } from './run-kind.ts';
+import { runKind } from './run-kind.ts';
+import { agreementTable, goodputTable, toMarkdown, toText } from './tables.ts';
+
+try {
+  const options = parseOptions(process.argv.slice(2));
+  if (options === 'help') console.log(USAGE);
+  else await run(options);
+} catch (error) {
+  console.error(`bench:goodput: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}
+
+async function run(options: Options): Promise<void> {
+  const versions = new Map(CONTENDERS.map((name) => [name, versionOf(name)] as const));
+  const present = options.contenders.filter((name) => versions.get(name) !== undefined);
+  const absent = options.contenders.filter((name) => !present.includes(name));
+  if (absent.length > 0) console.log(`Not installed, and so not compared with: ${absent.join(', ')}.`);
+
+  console.log(present.map((name) => `${name}: ${versions.get(name)}`).join('\n'));
+
+  const results: KindResult[] = [];
+  for (const kind of options.kinds) {
+    const result = await runKind(kind, present, options, ({ contender, goodput, waste, measurement }) => {
+      const figures = `goodput ${goodput.toFixed(3)}, waste ${waste.toFixed(4)}`;
+      console.log(`${kind.title}: ${contender}: ${figures}, sent ${measurement.lateness.toFixed(1)} ms late at p99`);
+    });
+    results.push(result);
+  }
+
+  const tables = [goodputTable(results, absent), agreementTable(results)];
+  for (const table of tables) console.log(`\n${toText(table)}`);
+  if (options.json !== undefined) writeJson(options.json, options, versions, absent, results);
+  if (options.markdown !== undefined) {
+    writeMarkdown(options.markdown, [...tables.map(toMarkdown), caption(options, versions)].join('\n'));
+  }
+  judge(results, options);
+}
+
+/** A smoke run is too short to be judged by its figures. */
+function judge(results: readonly KindResult[], { smoke }: Options): void {
+  const faults = results.flatMap((result) => [...result.faults]);
+  if (!smoke) {
+    for (const { kind, agreement } of results) {
+      if (agreement === undefined) continue;
+      for (const what of ['goodput', 'waste'] as const) {
+        if (!agreement[what].agrees) faults.push(`${kind.name}: ${what} is not as simulated`);
+      }
+    }
+  }
+  for (const fault of faults) console.error(`FAULT ${fault}`);
+  if (faults.length > 0) process.exitCode = 1;
+  else console.log(smoke ? 'Everything works; the figures of so short a run mean nothing.' : 'As simulated.');
+}
+
+type Versions = ReadonlyMap<ContenderName, string | undefined>;
+
+function writeJson(
+  file: string,
+  options: Options,
+  versions: Versions,
+  absent: readonly ContenderName[],
+  results: readonly KindResult[],
+): void {
+  const { seconds, warmup, seed, date } = options;
+  const method = {
+    seconds,
+    warmup,
+    seed,
+    date,
+    versions: Object.fromEntries(versions),
+    absent,
+    processors: processors(),
+  };
+  writeFileSync(file, `${JSON.stringify({ method, results }, null, 2)}\n`);
+}
+
+const BEGIN = '<!-- bench:goodput -->';
+const END = '<!-- /bench:goodput -->';
+
+function writeMarkdown(file: string, tables: string): void {
+  const text = readFileSync(file, 'utf8');
+  const begin = text.indexOf(BEGIN);
+  const end = text.indexOf(END);
+  if (begin < 0 || end < begin) throw new Error(`${file} has no ${BEGIN} … ${END}`);
+  writeFileSync(file, `${text.slice(0, begin)}${BEGIN}\n\n${tables}\n${text.slice(end)}`);
+}
+
+function caption({ seconds, warmup, seed, date }: Options, versions: Versions): string {
+  const against = (['nginx', 'haproxy'] as const).map((name) => `${name} ${versions.get(name) ?? '(not installed)'}`);
+  const when = date === undefined ? '' : `${date}. `;
+  return `${when}${seconds} s after a warm-up of ${warmup} s, seed ${seed}; Node ${process.version}, ${against.join(', ')}; ${processors()}.\n`;
+}
+
+function processors(): string {
+  return `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown processor'}`;
+}

@@ -1,0 +1,90 @@
+import { parseArgs } from 'node:util';
+import type { ContenderName } from './contenders.ts';
+import { CONTENDERS } from './contenders.ts';
+import type { Kind } from './kinds.ts';
+import { KINDS } from './kinds.ts';
+
+export interface Options {
+  readonly kinds: readonly Kind[];
+  readonly contenders: readonly ContenderName[];
+  /** Seconds that are counted, and those before. */
+  readonly seconds: number;
+  readonly warmup: number;
+  /** A short run that asks whether everything works, not how well. */
+  readonly smoke: boolean;
+  readonly seed: number;
+  /** Files to write to. */
+  readonly json: string | undefined;
+  readonly markdown: string | undefined;
+  /** When this was, for the files; they say nothing of it when absent. */
+  readonly date: string | undefined;
+}
+
+export const USAGE = `npm run bench:goodput -- [options]
+
+  --seconds N       counted time of each run (30)
+  --warmup N        seconds before that, not counted (10)
+  --smoke           a second of two kinds: does it all work?
+  --kinds A,B       of ${KINDS.map(({ name }) => name).join(', ')}
+  --proxies A,B     of ${CONTENDERS.join(', ')}
+  --seed N          of arrivals, of the upstream and of the first simulation (1)
+  --json FILE       writes everything
+  --markdown FILE   puts the tables between the marks of that file
+  --date TEXT       when, for those files
+`;
+
+const SMOKE_KINDS = ['token-bucket-100', 'concurrency-20'];
+
+/** @throws Error that says what is wrong with the arguments */
+export function parseOptions(args: readonly string[]): Options | 'help' {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seconds: { type: 'string' },
+      warmup: { type: 'string' },
+      smoke: { type: 'boolean', default: false },
+      kinds: { type: 'string' },
+      proxies: { type: 'string' },
+      seed: { type: 'string', default: '1' },
+      json: { type: 'string' },
+      markdown: { type: 'string' },
+      date: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return 'help';
+  const { smoke, json, markdown, date } = values;
+  const all = smoke ? KINDS.filter(({ name }) => SMOKE_KINDS.includes(name)) : KINDS;
+  return {
+    kinds: choose('--kinds', values.kinds, KINDS, ({ name }) => name) ?? all,
+    contenders: choose('--proxies', values.proxies, CONTENDERS, (name) => name) ?? CONTENDERS,
+    seconds: readNumber('--seconds', values.seconds ?? (smoke ? '1' : '30'), 0.1),
+    warmup: readNumber('--warmup', values.warmup ?? (smoke ? '0.5' : '10'), 0),
+    seed: readNumber('--seed', values.seed, 0),
+    smoke,
+    json,
+    markdown,
+    date,
+  };
+}
+
+function choose<T>(
+  flag: string,
+  names: string | undefined,
+  from: readonly T[],
+  nameOf: (each: T) => string,
+): readonly T[] | undefined {
+  return names?.split(',').map((name) => {
+    const found = from.find((each) => nameOf(each) === name);
+    if (found === undefined) throw new Error(`${flag} ${name}: expected ${from.map(nameOf).join(', ')}`);
+    return found;
+  });
+}
+
+function readNumber(flag: string, text: string, least: number): number {
+  const value = text.trim() === '' ? Number.NaN : Number(text);
+  if (!(value >= least && value < Number.POSITIVE_INFINITY)) {
+    throw new Error(`${flag} ${text}: expected a number of at least ${least}`);
+  }
+  return value;
+}

@@ -1,0 +1,110 @@
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { connect, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const PATIENCE = 10_000;
+const LOOK_EVERY = 20;
+
+interface Command {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Ends it at once, with all its workers. */
+  readonly stopSignal: NodeJS.Signals;
+}
+
+const running = new Set<Program>();
+process.on('exit', () => {
+  for (const program of running) program.kill();
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
+/** A program that runs beside the benchmark, and not longer. */
+export class Program {
+  readonly #command: Command;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #ended: Promise<void>;
+  /** The beginning of what it prints; the rest is read and dropped. */
+  #printed = '';
+  #hasEnded = false;
+
+  constructor(command: Command) {
+    this.#command = command;
+    const { PATH } = process.env;
+    this.#child = spawn(command.command, command.args, { cwd: ROOT, env: { PATH }, stdio: 'pipe' });
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream.on('data', (chunk: Buffer) => {
+        if (this.#printed.length < 10_000) this.#printed += chunk.toString();
+      });
+    }
+    running.add(this);
+    this.#ended = new Promise((resolve) => {
+      const end = (error?: Error): void => {
+        if (error !== undefined) this.#printed += error.message;
+        this.#hasEnded = true;
+        running.delete(this);
+        resolve();
+      };
+      this.#child.once('error', end);
+      this.#child.once('close', () => end());
+    });
+  }
+
+  /** The first group of the pattern in what it prints. Rejects when it ends before, or takes too long. */
+  async printed(pattern: RegExp): Promise<string> {
+    return this.#until(() => Promise.resolve(pattern.exec(this.#printed)?.[1]));
+  }
+
+  /** Resolves when it takes connections. Rejects when it ends before, or takes too long. */
+  async listening(port: number): Promise<void> {
+    await this.#until(() => takesConnections(port));
+  }
+
+  kill(): void {
+    this.#child.kill(this.#command.stopSignal);
+  }
+
+  async stop(): Promise<void> {
+    this.kill();
+    await this.#ended;
+  }
+
+  async #until<T>(look: () => Promise<T | undefined>): Promise<T> {
+    const until = performance.now() + PATIENCE;
+    for (;;) {
+      const seen = await look();
+      if (seen !== undefined) return seen;
+      if (this.#hasEnded || performance.now() > until) {
+        const what = this.#hasEnded ? 'ended' : 'is not ready';
+        throw new Error(`${this.#command.command} ${what}: ${this.#printed.trim() || 'it printed nothing'}`);
+      }
+      await sleep(LOOK_EVERY);
+    }
+  }
+}
+
+/** A port of 127.0.0.1 that nobody listens on, for a program that cannot choose one. */
+export async function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      const port = typeof address === 'object' && address !== null ? address.port : 0;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+async function takesConnections(port: number): Promise<true | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(undefined));
+  });
+}

@@ -1,0 +1,86 @@
+import type { Plan } from '../../../src/exchange.ts';
+import { compileSnapshot, compileTargets, compileUpstreams } from '../../../src/compile.ts';
+import { readFile } from '../../../src/cli/read-file.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { formatMistakes } from '../../../src/config/mistakes.ts';
+import type { Config } from '../../../src/config/schema.ts';
+import type { Millis } from '../../../src/policy/types.ts';
+import { makeHash } from '../../../src/proxy/identity.ts';
+import type { Report } from '../../../src/sim/report.ts';
+import { runScenario } from '../../../src/sim/run.ts';
+import type { Scenario } from '../../../src/sim/scenario.ts';
+import { UPSTREAM } from '../../../src/sim/scenario.ts';
+import { MemoryStore } from '../../../src/state/memory.ts';
+import { tidegateConfig } from './configs.ts';
+import type { Kind } from './kinds.ts';
+import { capacity } from './kinds.ts';
+
+/** One way over loopback, event loops included. */
+const NETWORK: Millis = 0.5;
+
+export interface SimulatedRun {
+  readonly kind: Kind;
+  readonly clients: number;
+  /** Offered ÷ capacity. */
+  readonly overload: number;
+  readonly warmup: Millis;
+  readonly span: Millis;
+}
+
+/** The same clients, configuration and upstream in virtual time; one report a seed. */
+export function simulate(run: SimulatedRun, seeds: readonly number[]): readonly Report[] {
+  const config = readConfig();
+  const [settings] = compileUpstreams(config);
+  if (settings === undefined) throw new Error('the configuration names an upstream');
+  const { maxTracked } = config.clients;
+  const scenario = scenarioOf(run, { ...settings, plan: planOf(config) });
+  return seeds.map((seed) =>
+    runScenario({
+      scenario,
+      seed,
+      makeStore: (_, random, listen) =>
+        new MemoryStore({ upstreams: [{ ...settings, name: UPSTREAM }], maxTracked, random, listen }),
+    }),
+  );
+}
+
+function scenarioOf(run: SimulatedRun, policy: Scenario['policy']): Scenario {
+  const { kind, clients, overload, warmup, span } = run;
+  return {
+    name: kind.name,
+    duration: warmup + span,
+    warmup,
+    upstream: kind.upstream,
+    network: NETWORK,
+    clients: [
+      {
+        name: 'client',
+        count: clients,
+        rate: (overload * capacity(kind)) / clients,
+        weight: 1,
+        from: 0,
+        to: Number.POSITIVE_INFINITY,
+        steps: [],
+        honoursRetryAfter: false,
+        method: 'GET',
+        keyed: false,
+      },
+    ],
+    replicas: 1,
+    policy,
+  };
+}
+
+function readConfig(): Config {
+  const loaded = loadConfig(tidegateConfig('http://127.0.0.1'), 'tidegate.yaml', { env: {}, readFile });
+  if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+  return loaded.config;
+}
+
+/** The retries and deadlines that the configuration comes to, as the proxy has them. */
+function planOf(config: Config): Plan {
+  const { router } = compileSnapshot(config, compileTargets(config, new Map()), makeHash('simulated'));
+  const plan = router.find('GET', undefined, '/')?.plan;
+  if (plan === undefined) throw new Error('the configuration routes everything');
+  return plan;
+}

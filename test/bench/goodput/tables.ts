@@ -1,0 +1,94 @@
+import { TOLERANCE } from './agreement.ts';
+import type { Comparison } from './agreement.ts';
+import type { Row } from './row.ts';
+import type { KindResult } from './run-kind.ts';
+
+export interface Table {
+  readonly title: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** Who made what of which limit. */
+export function goodputTable(results: readonly KindResult[], absent: readonly string[]): Table {
+  return {
+    title: 'Goodput and waste',
+    head: [
+      'hidden limit',
+      'proxy',
+      'goodput',
+      'waste',
+      'cold waste',
+      'refused',
+      'failed',
+      'p50',
+      'p99',
+      'goodput ÷ ours',
+      'waste ÷ ours',
+    ],
+    rows: results.flatMap(({ kind, rows }) => {
+      const ours = rows.find(({ contender }) => contender === 'tidegate');
+      return [
+        ...rows.map((row) => [kind.title, row.contender, ...figures(row), ...ratios(row, ours)]),
+        ...absent.map((name) => [kind.title, name, 'not installed', '', '', '', '', '', '', '', '']),
+      ];
+    }),
+  };
+}
+
+/** What the simulator says of the same. */
+export function agreementTable(results: readonly KindResult[]): Table {
+  const { goodput, waste } = TOLERANCE;
+  return {
+    title: `Simulator and sockets: at most ${goodput} of goodput and ${waste} of waste apart`,
+    head: ['hidden limit', 'goodput', 'simulated', 'apart', 'waste', 'simulated', 'apart', 'agree'],
+    rows: results.flatMap(({ kind, agreement }) => {
+      if (agreement === undefined) return [];
+      const agree = agreement.goodput.agrees && agreement.waste.agrees;
+      return [[kind.title, ...apart(agreement.goodput), ...apart(agreement.waste), agree ? 'yes' : 'NO']];
+    }),
+  };
+}
+
+export function toText({ title, head, rows }: Table): string {
+  const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)));
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return [title, '', line(head), ...rows.map(line), ''].join('\n');
+}
+
+export function toMarkdown({ title, head, rows }: Table): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+  return [`${title}:`, '', line(head), line(head.map(() => '---')), ...rows.map(line), ''].join('\n');
+}
+
+function figures({ goodput, waste, coldWaste, refused, failed, measurement }: Row): string[] {
+  const { p50, p99 } = measurement.latency;
+  return [
+    goodput.toFixed(3),
+    waste.toFixed(4),
+    coldWaste.toFixed(3),
+    percent(refused),
+    percent(failed),
+    `${p50.toFixed(0)} ms`,
+    `${p99.toFixed(0)} ms`,
+  ];
+}
+
+function ratios(row: Row, ours: Row | undefined): string[] {
+  if (ours === undefined || row === ours) return ['', ''];
+  const waste = ours.waste === 0 ? 'ours is 0' : `${(row.waste / ours.waste).toFixed(0)} ×`;
+  return [`${(row.goodput / ours.goodput).toFixed(2)} ×`, waste];
+}
+
+function apart({ measured, simulated, least, most, difference }: Comparison): string[] {
+  const spread = `${simulated.toFixed(4)} (${least.toFixed(4)}–${most.toFixed(4)})`;
+  return [measured.toFixed(4), spread, difference.toFixed(4)];
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}
