@@ -1,19 +1,24 @@
 import type { Report } from '../../../src/sim/report.ts';
 import type { Row } from './row.ts';
 
-/** Further apart, either the simulator or the proxy is wrong. */
+/** Further apart than chance explains, either the simulator or the proxy is wrong. */
 export const TOLERANCE = { goodput: 0.05, waste: 0.01 } as const;
 
 /** How far a measured figure is from the simulated one. */
 export interface Comparison {
   readonly measured: number;
-  /** Mean, least and most of the seeds. */
+  /** The mean of the seeds, and their standard deviation: what chance alone does to one run. */
   readonly simulated: number;
-  readonly least: number;
-  readonly most: number;
+  readonly deviation: number;
   readonly difference: number;
-  readonly agrees: boolean;
+  readonly verdict: Verdict;
 }
+
+/**
+ * `yes` within the tolerance; `within chance` when that and two standard deviations of a run explain the difference;
+ * else `no`: the two differ by more than the tolerance, whatever chance did.
+ */
+export type Verdict = 'yes' | 'within chance' | 'no';
 
 export interface Agreement {
   readonly goodput: Comparison;
@@ -21,29 +26,24 @@ export interface Agreement {
 }
 
 export function compare(row: Row, reports: readonly Report[]): Agreement {
+  const goodputs = reports.map(({ goodput }) => goodput);
+  const wastes = reports.map(({ waste }) => waste);
   return {
-    goodput: compareOne(
-      row.goodput,
-      reports.map(({ goodput }) => goodput),
-      TOLERANCE.goodput,
-    ),
-    waste: compareOne(
-      row.waste,
-      reports.map(({ waste }) => waste),
-      TOLERANCE.waste,
-    ),
+    goodput: compareOne(row.goodput, goodputs, TOLERANCE.goodput),
+    waste: compareOne(row.waste, wastes, TOLERANCE.waste),
   };
 }
 
 function compareOne(measured: number, simulated: readonly number[], tolerance: number): Comparison {
-  const mean = simulated.reduce((sum, value) => sum + value, 0) / simulated.length;
+  const count = simulated.length;
+  const mean = simulated.reduce((sum, value) => sum + value, 0) / count;
+  const squares = simulated.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const deviation = Math.sqrt(squares / (count - 1));
   const difference = Math.abs(measured - mean);
-  return {
-    measured,
-    simulated: mean,
-    least: Math.min(...simulated),
-    most: Math.max(...simulated),
-    difference,
-    agrees: difference <= tolerance,
-  };
+  return { measured, simulated: mean, deviation, difference, verdict: judge(difference, deviation, tolerance) };
+}
+
+function judge(difference: number, deviation: number, tolerance: number): Verdict {
+  if (difference <= tolerance) return 'yes';
+  return difference <= tolerance + 2 * deviation ? 'within chance' : 'no';
 }

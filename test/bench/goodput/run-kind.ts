@@ -19,7 +19,8 @@ const CLIENTS = 10;
 /** Offered ÷ capacity. */
 const OVERLOAD = 2;
 const DEADLINE = 10_000;
-const SIMULATIONS = 3;
+/** Enough to know the mean within a third of a run's standard deviation. */
+const SIMULATIONS = 12;
 
 export interface KindResult {
   readonly kind: Kind;

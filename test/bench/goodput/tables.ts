@@ -40,12 +40,11 @@ export function goodputTable(results: readonly KindResult[], absent: readonly st
 export function agreementTable(results: readonly KindResult[]): Table {
   const { goodput, waste } = TOLERANCE;
   return {
-    title: `Simulator and sockets: at most ${goodput} of goodput and ${waste} of waste apart`,
-    head: ['hidden limit', 'goodput', 'simulated', 'apart', 'waste', 'simulated', 'apart', 'agree'],
+    title: `Sockets and simulator (mean ± standard deviation of a run); to agree within ${goodput} of goodput and ${waste} of waste`,
+    head: ['hidden limit', 'goodput', 'simulated', 'apart', 'agree', 'waste', 'simulated', 'apart', 'agree'],
     rows: results.flatMap(({ kind, agreement }) => {
       if (agreement === undefined) return [];
-      const agree = agreement.goodput.agrees && agreement.waste.agrees;
-      return [[kind.title, ...apart(agreement.goodput), ...apart(agreement.waste), agree ? 'yes' : 'NO']];
+      return [[kind.title, ...apart(agreement.goodput, 3), ...apart(agreement.waste, 4)]];
     }),
   };
 }
@@ -84,9 +83,9 @@ function ratios(row: Row, ours: Row | undefined): string[] {
   return [`${(row.goodput / ours.goodput).toFixed(2)} ×`, waste];
 }
 
-function apart({ measured, simulated, least, most, difference }: Comparison): string[] {
-  const spread = `${simulated.toFixed(4)} (${least.toFixed(4)}–${most.toFixed(4)})`;
-  return [measured.toFixed(4), spread, difference.toFixed(4)];
+function apart({ measured, simulated, deviation, difference, verdict }: Comparison, digits: number): string[] {
+  const spread = `${simulated.toFixed(digits)} ± ${deviation.toFixed(digits)}`;
+  return [measured.toFixed(digits), spread, difference.toFixed(digits), verdict];
 }
 
 function percent(share: number): string {
