@@ -13,14 +13,7 @@ import type { KindResult } from './run-kind.ts';
 import { runKind } from './run-kind.ts';
 import { agreementTable, goodputTable, toMarkdown, toText } from './tables.ts';
 
-try {
-  const options = parseOptions(process.argv.slice(2));
-  if (options === 'help') console.log(USAGE);
-  else await run(options);
-} catch (error) {
-  console.error(`bench:goodput: ${error instanceof Error ? error.message : String(error)}`);
-  process.exitCode = 1;
-}
+const SMOKED = 'Everything works; the figures of so short a run mean nothing.';
 
 async function run(options: Options): Promise<void> {
   const versions = new Map(CONTENDERS.map((name) => [name, versionOf(name)] as const));
@@ -48,8 +41,6 @@ async function run(options: Options): Promise<void> {
   }
   judge(results, options);
 }
-
-const SMOKED = 'Everything works; the figures of so short a run mean nothing.';
 
 /** A smoke run is too short to be judged by its figures. */
 function judge(results: readonly KindResult[], { smoke }: Options): void {
@@ -108,4 +99,13 @@ function caption({ seconds, warmup, seed, date }: Options, versions: Versions): 
 
 function processors(): string {
   return `${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown processor'}`;
+}
+
+try {
+  const options = parseOptions(process.argv.slice(2));
+  if (options === 'help') console.log(USAGE);
+  else await run(options);
+} catch (error) {
+  console.error(`bench:goodput: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
 }

@@ -27,7 +27,7 @@ export function goodputTable(results: readonly KindResult[], absent: readonly st
       'waste ÷ ours',
     ],
     rows: results.flatMap(({ kind, rows }) => {
-      const ours = rows.find(({ contender }) => contender === 'tidegate');
+      const ours = rows.find(isOurs);
       return [
         ...rows.map((row) => [kind.title, row.contender, ...figures(row), ...ratios(row, ours)]),
         ...absent.map((name) => [kind.title, name, 'not installed', '', '', '', '', '', '', '', '']),
@@ -41,10 +41,22 @@ export function agreementTable(results: readonly KindResult[]): Table {
   const { goodput, waste } = TOLERANCE;
   return {
     title: `Sockets and simulator (mean ± standard deviation of a run); to agree within ${goodput} of goodput and ${waste} of waste`,
-    head: ['hidden limit', 'goodput', 'simulated', 'apart', 'agree', 'waste', 'simulated', 'apart', 'agree'],
-    rows: results.flatMap(({ kind, agreement }) => {
+    head: [
+      'hidden limit',
+      'goodput',
+      'simulated',
+      'apart',
+      'agree',
+      'waste',
+      'simulated',
+      'apart',
+      'agree',
+      'sent late, p99',
+    ],
+    rows: results.flatMap(({ kind, rows, agreement }) => {
       if (agreement === undefined) return [];
-      return [[kind.title, ...apart(agreement.goodput, 3), ...apart(agreement.waste, 4)]];
+      const late = rows.find(isOurs)?.measurement.lateness ?? 0;
+      return [[kind.title, ...apart(agreement.goodput, 3), ...apart(agreement.waste, 4), `${late.toFixed(1)} ms`]];
     }),
   };
 }
@@ -62,6 +74,10 @@ export function toText({ title, head, rows }: Table): string {
 export function toMarkdown({ title, head, rows }: Table): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
   return [`${title}:`, '', line(head), line(head.map(() => '---')), ...rows.map(line), ''].join('\n');
+}
+
+function isOurs({ contender }: Row): boolean {
+  return contender === 'tidegate';
 }
 
 function figures({ goodput, waste, coldWaste, refused, failed, measurement }: Row): string[] {
