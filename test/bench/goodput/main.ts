@@ -16,6 +16,7 @@ import { agreementTable, goodputTable, toMarkdown, toText } from './tables.ts';
 const SMOKED = 'Everything works; the figures of so short a run mean nothing.';
 
 async function run(options: Options): Promise<void> {
+  if (options.markdown !== undefined) splitAtMarks(options.markdown); // now, not after twenty minutes
   const versions = new Map(CONTENDERS.map((name) => [name, versionOf(name)] as const));
   const present = options.contenders.filter((name) => versions.get(name) !== undefined);
   const absent = options.contenders.filter((name) => !present.includes(name));
@@ -84,11 +85,17 @@ const BEGIN = '<!-- bench:goodput -->';
 const END = '<!-- /bench:goodput -->';
 
 function writeMarkdown(file: string, tables: string): void {
+  const { before, after } = splitAtMarks(file);
+  writeFileSync(file, `${before}${BEGIN}\n\n${tables}\n${END}${after}`);
+}
+
+/** @throws Error when the file is not there or has no place for the tables */
+function splitAtMarks(file: string): { readonly before: string; readonly after: string } {
   const text = readFileSync(file, 'utf8');
   const begin = text.indexOf(BEGIN);
   const end = text.indexOf(END);
   if (begin < 0 || end < begin) throw new Error(`${file} has no ${BEGIN} … ${END}`);
-  writeFileSync(file, `${text.slice(0, begin)}${BEGIN}\n\n${tables}\n${text.slice(end)}`);
+  return { before: text.slice(0, begin), after: text.slice(end + END.length) };
 }
 
 function caption({ seconds, warmup, seed, date }: Options, versions: Versions): string {

@@ -60,7 +60,7 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
     contenders: choose('--proxies', values.proxies, CONTENDERS, (name) => name) ?? CONTENDERS,
     seconds: readNumber('--seconds', values.seconds ?? (smoke ? '1' : '30'), 0.1),
     warmup: readNumber('--warmup', values.warmup ?? (smoke ? '0.5' : '10'), 0),
-    seed: readNumber('--seed', values.seed, 0),
+    seed: Math.floor(readNumber('--seed', values.seed, 0)),
     smoke,
     json,
     markdown,
