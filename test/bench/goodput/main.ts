@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import type { ContenderName } from './contenders.ts';
 import { CONTENDERS, versionOf } from './contenders.ts';
+import { METHOD } from './method.ts';
 import type { Options } from './options.ts';
 import { parseOptions, USAGE } from './options.ts';
 import type { KindResult } from './run-kind.ts';
@@ -70,6 +71,7 @@ function writeJson(
 ): void {
   const { seconds, warmup, seed, date } = options;
   const method = {
+    ...METHOD,
     seconds,
     warmup,
     seed,

@@ -1,5 +1,6 @@
 import type { ContenderName } from './contenders.ts';
 import type { Measurement } from './measurement.ts';
+import { METHOD } from './method.ts';
 
 /** What one contender made of one hidden limit. */
 export interface Row {
@@ -39,8 +40,9 @@ export function findFaults({ goodput, waste, refused, failed, measurement }: Row
   const expect = (holds: boolean, fault: string): void => void (holds || faults.push(fault));
   expect(counted.successes > 0, 'nothing succeeded');
   expect([goodput, waste, refused, failed].every(Number.isFinite), 'a figure is no number');
-  // Poisson's standard deviation, six times; overload is twofold.
-  expect(Math.abs(offered - 2 * allowed) <= 6 * Math.sqrt(2 * allowed), `offered ${offered}, not ${2 * allowed}`);
+  const intended = METHOD.overload * allowed;
+  // Poisson's standard deviation, six times.
+  expect(Math.abs(offered - intended) <= 6 * Math.sqrt(intended), `offered ${offered}, not ${intended}`);
   expect(failed <= 0.01, `${counted.failed} requests failed: ${JSON.stringify(measurement.statuses)}`);
   for (const { sends, accepted, wasted } of [counted, cold]) {
     expect(sends === accepted + wasted, `${sends} sends are not ${accepted} accepted and ${wasted} wasted`);

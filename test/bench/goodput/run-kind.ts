@@ -9,18 +9,12 @@ import { stand } from './contenders.ts';
 import type { Kind } from './kinds.ts';
 import { capacity } from './kinds.ts';
 import { measure } from './measure.ts';
+import { METHOD } from './method.ts';
 import type { Options } from './options.ts';
 import { Program } from './program.ts';
 import type { Row } from './row.ts';
 import { findFaults, makeRow } from './row.ts';
 import { simulate } from './simulate.ts';
-
-const CLIENTS = 10;
-/** Offered ÷ capacity. */
-const OVERLOAD = 2;
-const DEADLINE = 10_000;
-/** Enough to know the mean within a third of a run's standard deviation. */
-const SIMULATIONS = 12;
 
 export interface KindResult {
   readonly kind: Kind;
@@ -79,11 +73,11 @@ async function runContender(
     const measurement = await measure({
       url,
       upstream,
-      clients: CLIENTS,
-      rate: OVERLOAD * capacity(kind),
+      clients: METHOD.clients,
+      rate: METHOD.overload * capacity(kind),
       warmup: 1000 * options.warmup,
       span: 1000 * options.seconds,
-      deadline: DEADLINE,
+      deadline: METHOD.deadline,
       seed: options.seed,
     });
     return makeRow(contender, measurement, allowedBy(kind, options));
@@ -93,9 +87,9 @@ async function runContender(
 }
 
 function simulateKind(kind: Kind, { seed, seconds, warmup }: Options): ReturnType<typeof simulate> {
-  const seeds = Array.from({ length: SIMULATIONS }, (_, index) => seed + index);
+  const seeds = Array.from({ length: METHOD.simulations }, (_, index) => seed + index);
   const times = { warmup: 1000 * warmup, span: 1000 * seconds };
-  return simulate({ kind, clients: CLIENTS, overload: OVERLOAD, ...times }, seeds);
+  return simulate({ kind, clients: METHOD.clients, overload: METHOD.overload, ...times }, seeds);
 }
 
 function allowedBy(kind: Kind, { seconds }: Options): number {
