@@ -35,7 +35,8 @@ async function run(options: Options): Promise<void> {
     results.push(result);
   }
 
-  const tables = [goodputTable(results, absent), ...(options.smoke ? [] : [agreementTable(results)])];
+  const isCompared = !options.smoke && present.includes('tidegate');
+  const tables = [goodputTable(results, absent), ...(isCompared ? [agreementTable(results)] : [])];
   for (const table of tables) console.log(`\n${toText(table)}`);
   if (options.json !== undefined) writeJson(options.json, options, versions, absent, results);
   if (options.markdown !== undefined) {
@@ -57,7 +58,7 @@ function judge(results: readonly KindResult[], { smoke }: Options): void {
   }
   for (const fault of faults) console.error(`FAULT ${fault}`);
   if (faults.length > 0) process.exitCode = 1;
-  else console.log(smoke ? SMOKED : 'The simulator says the same.');
+  else if (smoke) console.log(SMOKED);
 }
 
 type Versions = ReadonlyMap<ContenderName, string | undefined>;
@@ -80,7 +81,12 @@ function writeJson(
     absent,
     processors: processors(),
   };
-  writeFileSync(file, `${JSON.stringify({ method, results }, null, 2)}\n`);
+  writeFileSync(file, `${JSON.stringify({ method, results }, keepInfinity, 2)}\n`);
+}
+
+/** JSON has none, and would say null. */
+function keepInfinity(_key: string, value: unknown): unknown {
+  return value === Number.POSITIVE_INFINITY ? 'Infinity' : value;
 }
 
 const BEGIN = '<!-- bench:goodput -->';

@@ -24,7 +24,7 @@ export const USAGE = `npm run bench:goodput -- [options]
 
   --seconds N       counted time of each run (30)
   --warmup N        seconds before that, not counted (10)
-  --smoke           a second of two kinds: does it all work?
+  --smoke           a moment of two kinds: does it all work?
   --kinds A,B       of ${KINDS.map(({ name }) => name).join(', ')}
   --proxies A,B     of ${CONTENDERS.join(', ')}
   --seed N          of arrivals, of the upstream and of the first simulation (1)
@@ -58,7 +58,7 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
   return {
     kinds: choose('--kinds', values.kinds, KINDS, ({ name }) => name) ?? all,
     contenders: choose('--proxies', values.proxies, CONTENDERS, (name) => name) ?? CONTENDERS,
-    seconds: readNumber('--seconds', values.seconds ?? (smoke ? '1' : '30'), 0.1),
+    seconds: readNumber('--seconds', values.seconds ?? (smoke ? '1.5' : '30'), 0.1),
     warmup: readNumber('--warmup', values.warmup ?? (smoke ? '0.5' : '10'), 0),
     seed: Math.floor(readNumber('--seed', values.seed, 0)),
     smoke,

@@ -61,6 +61,9 @@ export function agreementTable(results: readonly KindResult[]): Table {
   };
 }
 
+/** Nothing succeeded, so all was waste. */
+const LOCKED_OUT = '∞';
+
 export function toText({ title, head, rows }: Table): string {
   const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const line = (cells: readonly string[]): string =>
@@ -84,19 +87,23 @@ function figures({ goodput, waste, coldWaste, refused, failed, measurement }: Ro
   const { p50, p99 } = measurement.latency;
   return [
     goodput.toFixed(3),
-    waste.toFixed(4),
+    Number.isFinite(waste) ? waste.toFixed(4) : LOCKED_OUT,
     coldWaste.toFixed(3),
     percent(refused),
     percent(failed),
-    `${p50.toFixed(0)} ms`,
-    `${p99.toFixed(0)} ms`,
+    ...[p50, p99].map((time) => (goodput > 0 ? `${time.toFixed(0)} ms` : '–')),
   ];
 }
 
 function ratios(row: Row, ours: Row | undefined): string[] {
   if (ours === undefined || row === ours) return ['', ''];
-  const waste = ours.waste === 0 ? 'ours is 0' : `${(row.waste / ours.waste).toFixed(0)} ×`;
+  const waste = wasteRatio(row, ours);
   return [`${(row.goodput / ours.goodput).toFixed(2)} ×`, waste];
+}
+
+function wasteRatio(row: Row, ours: Row): string {
+  if (!Number.isFinite(row.waste)) return LOCKED_OUT;
+  return ours.waste === 0 ? 'ours is 0' : `${(row.waste / ours.waste).toFixed(0)} ×`;
 }
 
 function apart({ measured, simulated, deviation, difference, verdict }: Comparison, digits: number): string[] {
