@@ -34,10 +34,7 @@ export function makeRow(contender: ContenderName, measurement: Measurement, allo
 }
 
 /** What cannot be right about a row, however well or badly a contender did: then the benchmark is broken. */
-export function findFaults(
-  { contender, goodput, waste, refused, failed, measurement }: Row,
-  allowed: number,
-): string[] {
+export function findFaults({ goodput, refused, failed, measurement }: Row, allowed: number): string[] {
   const { offered, counted, cold, latency } = measurement;
   const faults: string[] = [];
   const expect = (holds: boolean, fault: string): void => void (holds || faults.push(fault));
