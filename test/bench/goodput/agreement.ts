@@ -1,4 +1,4 @@
-import type { Report } from '../../../src/sim/report.ts';
+import type { Report } from '../../../src/sim/report/report.ts';
 import type { Row } from './row.ts';
 
 /** Further apart than chance explains, either the simulator or the proxy is wrong. */

@@ -1,12 +1,10 @@
-import type { Plan } from '../../../src/exchange.ts';
-import { compileSnapshot, compileTargets, compileUpstreams } from '../../../src/compile.ts';
 import { readFile } from '../../../src/cli/read-file.ts';
+import { compilePlan, compileUpstreams } from '../../../src/compile-policy.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatMistakes } from '../../../src/config/mistakes.ts';
 import type { Config } from '../../../src/config/schema.ts';
 import type { Millis } from '../../../src/policy/types.ts';
-import { makeHash } from '../../../src/proxy/identity.ts';
-import type { Report } from '../../../src/sim/report.ts';
+import type { Report } from '../../../src/sim/report/report.ts';
 import { runScenario } from '../../../src/sim/run.ts';
 import type { Scenario } from '../../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../../src/sim/scenario.ts';
@@ -31,9 +29,10 @@ export interface SimulatedRun {
 export function simulate(run: SimulatedRun, seeds: readonly number[]): readonly Report[] {
   const config = readConfig();
   const [settings] = compileUpstreams(config);
-  if (settings === undefined) throw new Error('the configuration names an upstream');
+  const [upstream] = Object.values(config.upstreams);
+  if (settings === undefined || upstream === undefined) throw new Error('the configuration names an upstream');
   const { maxTracked } = config.clients;
-  const scenario = scenarioOf(run, { ...settings, plan: planOf(config) });
+  const scenario = scenarioOf(run, { ...settings, plan: compilePlan(upstream.retry, upstream, config.mode) });
   return seeds.map((seed) =>
     runScenario({
       scenario,
@@ -67,6 +66,7 @@ function scenarioOf(run: SimulatedRun, policy: Scenario['policy']): Scenario {
       },
     ],
     replicas: 1,
+    pauses: [],
     policy,
   };
 }
@@ -75,12 +75,4 @@ function readConfig(): Config {
   const loaded = loadConfig(tidegateConfig('http://127.0.0.1'), 'tidegate.yaml', { env: {}, readFile });
   if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
   return loaded.config;
-}
-
-/** The retries and deadlines that the configuration comes to, as the proxy has them. */
-function planOf(config: Config): Plan {
-  const { router } = compileSnapshot(config, compileTargets(config, new Map()), makeHash('simulated'));
-  const plan = router.find('GET', undefined, '/')?.plan;
-  if (plan === undefined) throw new Error('the configuration routes everything');
-  return plan;
 }
