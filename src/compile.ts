@@ -61,7 +61,10 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
   const planOfClass = new Map<string, Plan>();
   for (const [name, { backOff }] of Object.entries(config.clients.classes)) {
     if (backOff === undefined) continue;
-    planOfClass.set(name, compilePlan({ ...retry, backOff: overrideBackOff(retry.backOff, backOff) }, times, config.mode));
+    planOfClass.set(
+      name,
+      compilePlan({ ...retry, backOff: overrideBackOff(retry.backOff, backOff) }, times, config.mode),
+    );
   }
   return {
     name: nameOf(route),

@@ -3,6 +3,7 @@ import { Pacer } from './pacer.ts';
 import { QuotaPace } from './quota.ts';
 import type { Rejection } from './rate.ts';
 import { AdaptiveRate } from './rate.ts';
+import type { Rules } from './rate/rules.ts';
 import type { RateSettings } from './rate/state.ts';
 import type { Millis, PerSecond, Quota, Random } from './types.ts';
 
@@ -59,8 +60,8 @@ export class LocalMeter implements Meter {
   readonly #pacer = new Pacer();
   readonly #quota = new QuotaPace();
 
-  constructor(settings: RateSettings, random: Random) {
-    this.#rate = new AdaptiveRate(settings, random);
+  constructor(settings: RateSettings, random: Random, rules?: Rules) {
+    this.#rate = new AdaptiveRate(settings, random, rules);
   }
 
   get phase(): LimitState {

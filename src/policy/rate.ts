@@ -1,19 +1,15 @@
 import type { CutCause, LimitState } from './events.ts';
 import { SendAccount } from './rate/account.ts';
 import type { Blockade } from './rate/block.ts';
-import {
-  ErrorAccount,
-  expectedEnd,
-  isProof,
-  planProbe,
-  probeDelay,
-  probeOverdue,
-  REJECTED_IN_ROW,
-} from './rate/block.ts';
-import { cutAgain, cutFirst, isSameEpoch, noteCost, noteLoss, SENT_PER_REJECTION, settleCut } from './rate/cut.ts';
-import { measure } from './rate/measure.ts';
-import { Places, PlacesEvidence } from './rate/places.ts';
-import { grow, isApplicationLimited, isCalm } from './rate/grow.ts';
+import { blockade, expectedEnd, isProof, planProbe, probeDelay, probeOverdue } from './rate/block.ts';
+import type { Cut } from './rate/cut.ts';
+import { settleCut } from './rate/cut.ts';
+import { ErrorAccount } from './rate/errors.ts';
+import { isCalm } from './rate/grow.ts';
+import { measure, MEASURED_OVER } from './rate/measure.ts';
+import { Places } from './rate/places.ts';
+import type { Rules } from './rate/rules.ts';
+import { RULES } from './rate/rules.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
 import { clamp, FAST_GROWTH, makeRateState } from './rate/state.ts';
 import type { Millis, PerSecond, Random } from './types.ts';
@@ -43,16 +39,18 @@ export interface Rejection {
  *     open ─429─► backoff ─accepted─► cooldown ─hold over─► restoring ─long calm─► open
  *        any ─nothing gets through─► blocked ─probe accepted─► cooldown, or restoring
  *
- * Pure: fed by events, each with its time. It decides a rate; the pacer spaces requests by it.
+ * Pure: fed by events, each with its time. It decides a rate, or how many may be in flight; the pacer spaces requests by
+ * it. What is decided when stands here; how, in the rules.
  */
 export class AdaptiveRate {
   readonly #settings: RateSettings;
   readonly #random: Random;
+  readonly #rules: Rules;
   readonly #state: RateState;
   readonly #recent = new SendAccount(50, 24);
-  readonly #errors = new ErrorAccount();
   readonly #long = new SendAccount(1000, 128);
-  readonly #evidence = new PlacesEvidence();
+  readonly #errors = new ErrorAccount();
+  readonly #watch: ReturnType<Rules['watchPlaces']>;
   /** Held when the limit turned out to be on requests in flight. */
   #places: Places | undefined;
   #inFlight = 0;
@@ -62,10 +60,12 @@ export class AdaptiveRate {
   /** After errors on an open limit: open again when this has passed. */
   #reopenAt: Millis | undefined;
 
-  constructor(settings: RateSettings, random: Random) {
+  constructor(settings: RateSettings, random: Random, rules: Rules = RULES) {
     this.#settings = settings;
     this.#random = random;
+    this.#rules = rules;
     this.#state = makeRateState(settings);
+    this.#watch = rules.watchPlaces();
   }
 
   get phase(): LimitState {
@@ -100,7 +100,10 @@ export class AdaptiveRate {
     return this.#block?.probeAt;
   }
 
-  /** How long the blockade keeps a request from leaving: 0 when there is none, or when this request may be the probe. */
+  /**
+   * How long until a request may leave, the pace aside: 0 now, and when it would be the probe of a blockade; Infinity
+   * when the end of another is waited for.
+   */
   delay(now: Millis): Millis {
     if (this.#block !== undefined) return probeDelay(this.#block, now);
     return this.#inFlight < this.places ? 0 : Number.POSITIVE_INFINITY;
@@ -111,7 +114,7 @@ export class AdaptiveRate {
     return this.#block === undefined ? 0 : probeOverdue(this.#block, now);
   }
 
-  /** As `delay`; while a probe is out, how long until its answer has changed things may be expected to take. */
+  /** As `delay`; where an answer is waited for, how long until it may be expected. */
   expected(now: Millis): Millis {
     if (this.#block !== undefined) return expectedEnd(this.#block, now);
     return this.#inFlight < this.places ? 0 : 1000 / this.#state.rate;
@@ -133,6 +136,7 @@ export class AdaptiveRate {
     this.#long.preload(now, accepted);
   }
 
+  /** Returns how many are in flight, this one included. */
   sent(now: Millis): number {
     this.#recent.sent(now);
     this.#long.sent(now);
@@ -141,21 +145,22 @@ export class AdaptiveRate {
     return this.#inFlight;
   }
 
+  /** One is in flight no longer. Returns whether another was waiting for that. */
   ended(): boolean {
     this.#inFlight -= 1;
-    return this.#places !== undefined && this.#inFlight < this.#places.size;
+    return this.#inFlight < this.places && this.#places !== undefined;
   }
 
-  /** An answer that is neither a rejection nor a sign of a broken upstream. */
+  /** An answer that is neither a rejection nor a sign of a broken upstream. `among`: as of a rejection. */
   accepted(sentAt: Millis, among: number, now: Millis): void {
-    if (among > 0) this.#evidence.accepted(among);
-    this.#places?.accepted();
     const state = this.#state;
     const rtt = now - sentAt;
     state.smoothedRtt = state.smoothedRtt === 0 ? rtt : state.smoothedRtt + (rtt - state.smoothedRtt) / 8; // RFC 6298
     state.rejectedInRow = 0;
     this.#acceptedAt = now;
     this.#errors.note(now, false);
+    if (among > 0) this.#watch.accepted(among);
+    this.#places?.accepted();
     if (this.#block !== undefined) {
       if (isProof(this.#block, sentAt)) this.#unblock(this.#block, sentAt, now);
     } else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
@@ -165,33 +170,21 @@ export class AdaptiveRate {
   }
 
   /** A 429 that speaks of this limit. Returns the cause if it was cut. */
-  rejected(
-    { sentAt, among, retryAfter, activeClients, overrun = false }: Rejection,
-    now: Millis,
-  ): CutCause | undefined {
-    const state = this.#state;
-    this.#recent.rejected(sentAt);
-    this.#long.rejected(sentAt);
-    if (sentAt >= state.cutAt) state.cycleRejected += 1;
-    if (state.phase === 'cooldown' || state.phase === 'restoring') noteLoss(state);
-    state.lost += 1;
-    state.lastRejectedAt = now;
-    // What left before anything was limited came in a flock, and is rejected in one.
-    if (state.phase === 'open') state.found = 'first';
-    else if (state.found !== 'first' || sentAt > state.cutAt) state.rejectedInRow += 1;
-    if (retryAfter !== undefined) noteCost(state, retryAfter / 1000 / Math.max(1, activeClients));
-
+  rejected(rejection: Rejection, now: Millis): CutCause | undefined {
+    const { sentAt, retryAfter, activeClients, overrun = false } = rejection;
+    this.#noteRejected(sentAt, now);
+    if (retryAfter !== undefined) this.#rules.noteCost(this.#state, retryAfter / 1000 / Math.max(1, activeClients));
     if (this.#block !== undefined) {
       this.#failProbe(this.#block, sentAt, now, retryAfter);
       return undefined;
     }
-    const cause = this.#cut(sentAt, overrun ? 0 : among, now, overrun);
+    this.#places?.rejected(now);
+    const cause = this.#rules.isSameEpoch(this.#state, sentAt) ? undefined : this.#cut(rejection, now);
     // Where rejections are many by our own doing, some of them come in a row.
-    if (state.rejectedInRow >= REJECTED_IN_ROW && !(overrun && now - this.#acceptedAt < NOTHING_PASSES)) {
-      this.#enterBlock('rejections', now, retryAfter, overrun);
-      return 'blocked';
-    }
-    return cause;
+    const isChance = overrun && now - this.#acceptedAt < NOTHING_PASSES;
+    if (isChance || !this.#rules.isBlackout(this.#state)) return cause;
+    this.#enterBlock('rejections', now, retryAfter, overrun);
+    return 'blocked';
   }
 
   /** No answer, or one that says that the upstream is broken. Returns the cause if nothing is let through any more. */
@@ -214,66 +207,84 @@ export class AdaptiveRate {
     this.#advancedAt = now;
     if (state.phase === 'cooldown' && now >= state.holdUntil) state.phase = 'restoring';
     if (state.phase !== 'restoring') return;
-    if (this.#places !== undefined) return this.#growPlaces(this.#places, now, queued);
-    if (this.#reopenAt !== undefined && now >= this.#reopenAt) return this.#open();
-    if (!isApplicationLimited(state, this.#recent, now, queued)) {
-      grow(state, this.#settings, this.#recent, now, elapsed);
-    } else if (isCalm(state, now) && this.#settings.initialRate === undefined) {
-      this.#open();
-    }
+    const isLearned = this.#settings.initialRate === undefined;
+    if (this.#reopenAt !== undefined && now >= this.#reopenAt) this.#open();
+    else if (this.#places !== undefined && queued) this.#growPlaces(this.#places, now);
+    else if (this.#places === undefined && !this.#rules.isApplicationLimited(state, this.#recent, now, queued)) {
+      state.grown += elapsed;
+      state.rate = Math.min(this.#settings.maxRate, Math.max(state.rate, this.#rules.rateOnCurve(state)));
+    } else if (isLearned && isCalm(state, now)) this.#open();
   }
 
-  #growPlaces(places: Places, now: Millis, queued: boolean): void {
+  #noteRejected(sentAt: Millis, now: Millis): void {
     const state = this.#state;
-    state.rate = clamp(this.#recent.acceptedRate(now, 1000), this.#settings.minRate, this.#settings.maxRate);
-    if (queued) places.grow(now, state.rate, SENT_PER_REJECTION * state.usualLoss);
-    else if (isCalm(state, now) && this.#settings.initialRate === undefined) this.#open();
+    this.#recent.rejected(sentAt);
+    this.#long.rejected(sentAt);
+    if (sentAt >= state.cutAt) state.cycleRejected += 1;
+    if (state.phase === 'cooldown' || state.phase === 'restoring') this.#rules.noteLoss(state);
+    if (state.phase === 'open') state.found = 'first';
+    // What left before anything was limited came in a flock, and is rejected in one: it says nothing of a blackout.
+    else if (state.found !== 'first' || sentAt > state.cutAt) state.rejectedInRow += 1;
+    state.lost += 1;
+    state.lastRejectedAt = now;
   }
 
-  #cut(sentAt: Millis, among: number, now: Millis, overrun: boolean): CutCause | undefined {
+  #cut({ sentAt, among, overrun = false }: Rejection, now: Millis): CutCause | undefined {
     const state = this.#state;
-    this.#places?.rejected(now);
-    if (state.phase === 'backoff') return undefined;
-    if (state.phase !== 'open' && isSameEpoch(state, sentAt)) return undefined;
     this.#reopenAt = undefined;
+    if (state.phase !== 'open' && overrun) return this.#measure(sentAt, now);
+    const felt = this.#places === undefined && !overrun && among > 0 ? this.#watch.rejected(among) : undefined;
+    if (felt !== undefined) this.#places = new Places(felt - 1, now);
     if (this.#places !== undefined) return this.#cutPlaces(this.#places, now);
-    const felt = among > 0 ? this.#evidence.rejected(among) : undefined;
-    if (felt !== undefined) {
-      this.#places = new Places(felt - 1, now);
-      return this.#cutPlaces(this.#places, now);
-    }
-    if (state.phase === 'open') {
-      settleCut(state, this.#settings, cutFirst(state, this.#recent, now), now, this.#random);
-      return 'first';
-    }
-    if (overrun) return measure(state, this.#settings, this.#long, sentAt, now, this.#random);
-    const { rate, cause } = cutAgain(state, this.#long, now);
-    settleCut(state, this.#settings, rate, now, this.#random);
-    return cause;
+    const cut =
+      state.phase === 'open'
+        ? this.#rules.cutFirst(state, this.#recent, now)
+        : this.#rules.cutAgain(state, this.#long, now);
+    this.#settle(cut, now);
+    return cut.cause;
+  }
+
+  #settle(cut: Pick<Cut, 'rate' | 'ceiling'>, now: Millis): void {
+    settleCut(this.#state, this.#settings, cut, now);
+    this.#state.growFor = this.#rules.jitterGrowth(this.#rules.planGrowth(this.#state), this.#random);
+  }
+
+  /** What is measured goes on being measured: one long signal is one cut, told where it began. */
+  #measure(sentAt: Millis, now: Millis): CutCause | undefined {
+    const state = this.#state;
+    const { phase } = state;
+    const measured = measure(this.#long, sentAt);
+    if (measured === undefined) return undefined;
+    this.#settle(measured, now);
+    // While what is measured still speaks of rejections, nothing grows.
+    state.holdUntil = Math.max(state.holdUntil, now + MEASURED_OVER);
+    if (phase === 'restoring') return 'small';
+    state.phase = phase;
+    return undefined;
   }
 
   #cutPlaces(places: Places, now: Millis): CutCause {
-    const state = this.#state;
-    const rate = this.#recent.acceptedRate(now, 1000);
     if (places.isStrained) {
       this.#places = undefined;
-      this.#evidence.forget();
+      this.#watch.forget();
     }
-    settleCut(state, this.#settings, rate, now, this.#random);
-    state.ceiling = state.rate;
+    const rate = this.#recent.acceptedRate(now, 1000);
+    this.#settle({ rate, ceiling: rate }, now);
     return 'places';
+  }
+
+  #growPlaces(places: Places, now: Millis): void {
+    const { minRate, maxRate } = this.#settings;
+    this.#state.rate = clamp(this.#recent.acceptedRate(now, 1000), minRate, maxRate);
+    places.grow(now, this.#state);
   }
 
   #open(): void {
     const state = this.#state;
+    const { maxRate } = this.#settings;
     this.#places = undefined;
     this.#reopenAt = undefined;
-    state.phase = 'open';
-    state.rate = this.#settings.maxRate;
-    state.ceiling = this.#settings.maxRate;
-    state.usualLoss = 1;
-    state.lost = 0;
-    state.cost = 0;
+    Object.assign(state, { phase: 'open', rate: maxRate, ceiling: maxRate, usualLoss: 1, lost: 0, cost: 0 });
   }
 
   #enterBlock(cause: Blockade['cause'], now: Millis, retryAfter: Millis | undefined, overrun: boolean): void {
@@ -281,19 +292,14 @@ export class AdaptiveRate {
     const wasOpen = state.phase === 'open' || this.#reopenAt !== undefined;
     const seen = Math.max(LEAST_GOOD_RATE, this.#long.acceptedRate(now, 10_000));
     // A rate that was not kept to is not at fault: else errors that go on would halve it again and again.
-    const goodRate = Math.max(this.#settings.minRate, Math.min(overrun ? state.ceiling : state.rate, seen));
+    const known = overrun ? state.ceiling : state.rate;
+    const goodRate = Math.max(
+      this.#settings.minRate,
+      Number.isFinite(known) && !wasOpen ? known : Math.min(known, seen),
+    );
     if (!Number.isFinite(state.rate)) state.rate = goodRate;
     this.#reopenAt = undefined;
-    this.#block = {
-      since: now,
-      cause,
-      goodRate,
-      wasOpen,
-      probes: 0,
-      shutAt: now,
-      probeAt: now,
-      probeSentAt: undefined,
-    };
+    this.#block = blockade({ cause, goodRate, wasOpen, interval: this.#rules.probeInterval }, now);
     state.phase = 'blocked';
     planProbe(this.#block, now, retryAfter, this.#random);
   }
@@ -306,37 +312,23 @@ export class AdaptiveRate {
     planProbe(block, now, retryAfter, this.#random);
   }
 
-  /** After rejections: what was accepted over a span that outweighs the blackout. After errors: half of what was good. */
+  /** After rejections, to what the blackout has shown to pass. After errors, to half of what did, back to all in 3 s. */
   #unblock(block: Blockade, sentAt: Millis, now: Millis): void {
     const state = this.#state;
-    const endedAt = (block.shutAt + sentAt) / 2; // somewhere between the last probe that failed and the one that did not
-    const blackout = endedAt - block.since;
     this.#block = undefined;
     this.#advancedAt = now; // nothing grows before
     this.#errors.clear();
     if (block.cause === 'rejections') {
-      noteCost(state, blackout / 1000);
-      const since = Number.isFinite(state.risingSince)
-        ? endedAt - state.risingSince
-        : this.#long.busyFor(endedAt, this.#long.span);
-      const shortest = Math.max(1000, 2 * blackout);
-      const trickled = state.cycleSent - state.cycleRejected - 1; // without the probe
-      const over = block.since - state.cutAt;
-      const isTrickle = trickled >= 4 && over >= Math.max(100, 1.5 * state.smoothedRtt);
-      const trickle = isTrickle ? (1000 * trickled) / over : Number.POSITIVE_INFINITY;
-      const best = Math.min(trickle, this.#long.bestRate(endedAt, shortest, Math.max(shortest, since)));
-      const accepted = Math.max(this.#settings.minRate, best, state.found === 'first' ? 0 : state.ceiling / 2);
-      if (state.found !== 'first' && accepted < 0.7 * state.ceiling) state.found = 'moved';
-      // Between what passed and what did not.
-      const ceiling = state.found === 'moved' ? (accepted + state.ceiling) / 2 : accepted;
-      state.ceiling = Math.min(ceiling, this.#settings.maxRate);
-      settleCut(state, this.#settings, 0.95 * accepted, now, this.#random);
+      const { rate, ceiling, found, blackout } = this.#rules.reopen(state, this.#long, block, sentAt);
+      this.#rules.noteCost(state, blackout / 1000);
+      state.lastBlackout = blackout;
+      state.found = found;
+      this.#settle({ rate, ceiling }, now);
       state.phase = 'cooldown';
       state.risingSince = now;
       return;
     }
-    state.ceiling = Math.min(block.goodRate, this.#settings.maxRate);
-    settleCut(state, this.#settings, block.goodRate / 2, now, this.#random);
+    this.#settle({ rate: block.goodRate / 2, ceiling: block.goodRate }, now);
     state.growFor = FAST_GROWTH;
     state.phase = 'restoring';
     if (block.wasOpen && this.#settings.initialRate === undefined) this.#reopenAt = now + FAST_GROWTH;

@@ -1,10 +1,8 @@
 import type { Millis, PerSecond, Random } from '../types.ts';
+import type { RateState } from './state.ts';
 
 /** Rejections in a row, none accepted between, after which nothing is believed to get through. */
-export const REJECTED_IN_ROW = 3;
-const ERRORS = 8;
-const ERROR_SPAN: Millis = 2000;
-const ERROR_SHARE = 0.5;
+const REJECTED_IN_ROW = 3;
 const PROBE_BASE: Millis = 50;
 const PROBE_GROWTH = 1.5;
 /** Not a moment before the upstream asks for it, whatever the clocks do. */
@@ -18,7 +16,7 @@ const PROBE_PATIENCE: Millis = 30_000;
 export interface Blockade {
   readonly since: Millis;
   readonly cause: 'rejections' | 'errors';
-  /** What passed before, requests a second; what it comes back to. */
+  /** What passed before, requests a second. */
   readonly goodRate: PerSecond;
   /** Whether no limit had been felt before: then none is assumed afterwards. */
   readonly wasOpen: boolean;
@@ -29,6 +27,12 @@ export interface Blockade {
   probeAt: Millis;
   /** When the probe left that is out; undefined when none is out. */
   probeSentAt: Millis | undefined;
+  readonly interval: (probes: number, goodRate: PerSecond) => Millis;
+}
+
+/** A blockade that begins now; its first probe is to be planned. */
+export function blockade(terms: Pick<Blockade, 'cause' | 'goodRate' | 'wasOpen' | 'interval'>, now: Millis): Blockade {
+  return { ...terms, since: now, probes: 0, shutAt: now, probeAt: now, probeSentAt: undefined };
 }
 
 /** How long until a probe may leave, 0 when one is due. */
@@ -52,58 +56,32 @@ export function isProof(block: Blockade, sentAt: Millis): boolean {
 
 /** How long the blockade may be expected to last: while a probe is out, until the next if this one were to fail. */
 export function expectedEnd(block: Blockade, now: Millis): Millis {
-  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + PROBE_GROWTH * probeInterval(block);
+  const { probeSentAt, probeAt, probes } = block;
+  const at = probeSentAt === undefined ? probeAt : probeSentAt + block.interval(probes + 1, block.goodRate);
   return Math.max(0, at - now);
 }
 
-/** b · 1.5ⁿ · U(0.75, 1.25), the middle at most 5 s; what the upstream asks for comes first. */
+/** When a blackout ended: between the last probe that failed and the one, sent at `sentAt`, that did not. */
+export function blackoutEnd({ shutAt }: Blockade, sentAt: Millis): Millis {
+  return (shutAt + sentAt) / 2;
+}
+
+export function isBlackout({ rejectedInRow }: RateState): boolean {
+  return rejectedInRow >= REJECTED_IN_ROW;
+}
+
+/** The interval · U(0.75, 1.25); what the upstream asks for comes first. */
 export function planProbe(block: Blockade, now: Millis, retryAfter: Millis | undefined, random: Random): void {
-  const own = probeInterval(block) * (0.75 + 0.5 * random());
+  const own = block.interval(block.probes, block.goodRate) * (0.75 + 0.5 * random());
   const asked = retryAfter === undefined ? 0 : retryAfter + MARGIN;
   block.probeAt = Math.max(block.probeAt, now + Math.max(own, asked));
   block.probeSentAt = undefined;
 }
 
-/** Each wait is a part of the blackout so far, so that its end is missed by no more; never faster than what passed before. */
-function probeInterval({ probes, goodRate }: Blockade): Millis {
+/**
+ * How long until the next probe, after so many that failed: b · 1.5ⁿ, at most 5 s. So each wait is a part of the blackout
+ * so far, and its end is missed by no more. b is 50 ms, and no less than what passed before took from one to the next.
+ */
+export function probeInterval(probes: number, goodRate: PerSecond): Millis {
   return Math.min(PROBE_CAP, Math.max(PROBE_BASE, 1000 / goodRate) * PROBE_GROWTH ** Math.min(probes, 16));
-}
-
-/** A sliding count of failures: connections refused and broken, timeouts, 502 to 504. */
-export class ErrorAccount {
-  #windowStart = Number.NEGATIVE_INFINITY;
-  #errors = 0;
-  #answers = 0;
-  #previousErrors = 0;
-  #previousAnswers = 0;
-
-  note(now: Millis, failed: boolean): void {
-    this.#roll(now);
-    this.#answers += 1;
-    if (failed) this.#errors += 1;
-  }
-
-  /** At least 8 errors, and at least half of all answers, in the last one to two windows of a second. */
-  isAlarming(now: Millis): boolean {
-    this.#roll(now);
-    const errors = this.#errors + this.#previousErrors;
-    const answers = this.#answers + this.#previousAnswers;
-    return errors >= ERRORS && errors >= ERROR_SHARE * answers;
-  }
-
-  clear(): void {
-    this.#windowStart = Number.NEGATIVE_INFINITY;
-    this.#roll(0);
-  }
-
-  #roll(now: Millis): void {
-    const width = ERROR_SPAN / 2;
-    if (now < this.#windowStart + width) return;
-    const isNext = now < this.#windowStart + 2 * width;
-    this.#previousErrors = isNext ? this.#errors : 0;
-    this.#previousAnswers = isNext ? this.#answers : 0;
-    this.#errors = 0;
-    this.#answers = 0;
-    this.#windowStart = isNext ? this.#windowStart + width : now;
-  }
 }

@@ -1,4 +1,6 @@
-import type { Millis, PerSecond } from '../types.ts';
+import type { Millis } from '../types.ts';
+import { SENT_PER_REJECTION } from './plan.ts';
+import type { RateState } from './state.ts';
 
 /** Accepted sends that a number in flight is compared with. */
 const SAMPLES = 128;
@@ -92,8 +94,8 @@ export class Places {
   }
 
   /** Full, and calm for long enough that a rejection would be one of many sends: a larger step each time. */
-  grow(now: Millis, rate: PerSecond, sentPerRejection: number): void {
-    if (now - this.#calmSince < Math.max(LEAST_PAUSE, (1000 * sentPerRejection) / rate)) return;
+  grow(now: Millis, { rate, usualLoss }: RateState): void {
+    if (now - this.#calmSince < Math.max(LEAST_PAUSE, (1000 * SENT_PER_REJECTION * usualLoss) / rate)) return;
     this.#size += this.#step;
     this.#step *= 2;
     this.#calmSince = now;

@@ -12,11 +12,16 @@ export interface RateSettings {
   readonly cooldown: Millis;
 }
 
-/**
- * `first`: nothing had bounded the rate, so what was lost says nothing of what a probe loses, and the ceiling is a guess.
- * `moved`: far below where it was; the ceiling is a guess too. `near`: where it was expected, more or less.
- */
-export type Found = 'first' | 'moved' | 'near';
+/** Where a limit turned out to be. */
+export type Found =
+  /** Nothing had bounded the rate: what was lost says nothing of what a probe loses, and the ceiling is a guess. */
+  | 'first'
+  /** Far below where it was; the ceiling is a guess too. */
+  | 'moved'
+  /** Where it was expected, more or less. */
+  | 'near'
+  /** Where it was expected; and whoever goes beyond it is shut out for a while. */
+  | 'penalty';
 
 /** What is remembered of one limit. Rules are functions over it; only `AdaptiveRate` keeps one. */
 export interface RateState {
@@ -43,6 +48,8 @@ export interface RateState {
   usualLoss: number;
   /** Seconds lost to a rejection: where probing is dear, probe rarely. */
   cost: number;
+  /** How long the last blackout was; 0 before there was one. */
+  lastBlackout: Millis;
   /** Sent and rejected since the last cut, by send time. */
   cycleSent: number;
   cycleRejected: number;
@@ -69,6 +76,7 @@ export function makeRateState(settings: RateSettings): RateState {
     found: 'near',
     usualLoss: 1,
     cost: 0,
+    lastBlackout: 0,
     cycleSent: 0,
     cycleRejected: 0,
     lastRejectedAt: Number.NEGATIVE_INFINITY,

@@ -17,10 +17,21 @@ export class ChosenStore implements Store {
   readonly #makeLimit: (ref: LimitRef) => Limit;
   readonly #limits = new Map<string, Limit>();
 
-  constructor({ queue, budget }: Pick<PolicySettings, 'queue' | 'budget'>, listen: Listen, makeLimit: (ref: LimitRef) => Limit) {
+  constructor(
+    { queue, budget }: Pick<PolicySettings, 'queue' | 'budget'>,
+    listen: Listen,
+    makeLimit: (ref: LimitRef) => Limit,
+  ) {
     this.clients = new ClientTable(100_000, listen);
     this.#makeLimit = makeLimit;
-    this.#upstream = { name: UPSTREAM, queue, queued: 0, budget: new RetryBudget(budget), activity: new Activity(), nests: new Nests() };
+    this.#upstream = {
+      name: UPSTREAM,
+      queue,
+      queued: 0,
+      budget: new RetryBudget(budget),
+      activity: new Activity(),
+      nests: new Nests(),
+    };
   }
 
   upstream(): Upstream {

@@ -1,0 +1,40 @@
+import type { Millis, Random } from '../types.ts';
+import type { RateState } from './state.ts';
+import { clamp, FAST_GROWTH } from './state.ts';
+
+/** What probing may cost: one rejection for so many requests sent. */
+export const SENT_PER_REJECTION = 130;
+/** What a blackout may cost: one second in so many. */
+const SECONDS_PER_SECOND_LOST = 10;
+/** The longest K. Where a second rejection would be as dear as the last, up to ten times that. */
+const SLOW_GROWTH: Millis = 60_000;
+const SLOWEST_GROWTH: Millis = 600_000;
+
+/**
+ * K: so long that what the next probe will lose is a small part of what is sent until then, and of the time until then.
+ * A ceiling that is a guess is left behind sooner.
+ */
+export function planGrowth({ found, usualLoss, lost, cost, rate }: RateState): Millis {
+  const byTime = 1000 * SECONDS_PER_SECOND_LOST * cost;
+  if (found === 'penalty') return clamp(byTime, FAST_GROWTH, SLOWEST_GROWTH);
+  if (found !== 'near') return clamp(byTime / 2, FAST_GROWTH, SLOW_GROWTH);
+  const bySends = (1000 * SENT_PER_REJECTION * Math.max(usualLoss, lost)) / rate;
+  return clamp(Math.max(bySends, byTime), FAST_GROWTH, SLOW_GROWTH);
+}
+
+/** K · U(0.8, 1.2): so that replicas do not probe in step. */
+export function jitterGrowth(growFor: Millis, random: Random): Millis {
+  return growFor * (0.8 + 0.4 * random());
+}
+
+/** A rejection out of calm: what the one before has cost in all is known now. */
+export function noteLoss(state: RateState): void {
+  if (state.lost > 0 && state.found === 'near') state.usualLoss = (state.usualLoss + state.lost) / 2;
+  state.lost = 0;
+  state.found = 'near';
+}
+
+/** Seconds lost to a rejection. Smoothed: one long blackout is an accident, a series of them is a price. */
+export function noteCost(state: RateState, seconds: number): void {
+  state.cost = (state.cost + seconds) / 2;
+}
