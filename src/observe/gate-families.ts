@@ -45,6 +45,16 @@ export function describeGate(look: () => Sight): Family[] {
       ),
     },
     {
+      name: 'tidegate_ratelimit_places',
+      help: 'How many requests may be in flight at once, where that turned out to be the limit; absent where it did not.',
+      type: 'gauge',
+      samples: perUpstream((upstream, { tightest }) =>
+        [...tightest].flatMap(([scope, { places }]) =>
+          places === undefined ? [] : [{ labels: { upstream, scope }, value: places }],
+        ),
+      ),
+    },
+    {
       name: 'tidegate_ratelimit_state',
       help: '1 where at least one limit of the upstream is in this state, else 0.',
       type: 'gauge',

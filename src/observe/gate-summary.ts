@@ -1,5 +1,5 @@
 import type { GateView, LimitState, LimitView, Scope } from '../policy/events.ts';
-import type { Millis, PerSecond } from '../policy/types.ts';
+import type { Millis } from '../policy/types.ts';
 
 /** What the limits of one upstream come to, of whatever scope and however many. */
 export interface UpstreamSummary {
@@ -11,7 +11,7 @@ export interface UpstreamSummary {
   /** The least; undefined when the upstream tells no quota. */
   quotaLeft: number | undefined;
   /** By scope, the limit with the lowest rate: what the worst-off client or credential is allowed. */
-  readonly tightest: Map<Scope, { readonly rate: PerSecond; readonly ceiling: PerSecond }>;
+  readonly tightest: Map<Scope, Pick<LimitView, 'rate' | 'ceiling' | 'places'>>;
 }
 
 /** One pass over the limits, as there may be one for each of 100 000 clients. `upstreams` are in the result even without a limit. */

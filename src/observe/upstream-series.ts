@@ -1,4 +1,5 @@
 import type { CutCause, TideEvent } from '../policy/events.ts';
+import { CUT_CAUSES } from '../policy/events.ts';
 import type { ErrorReason, Millis, RetryEnd, RetryReason } from '../policy/types.ts';
 import { CODE_CLASSES, classOf, statusOrOther } from './codes.ts';
 import { Durations } from './durations.ts';
@@ -23,7 +24,6 @@ const RETRY_ENDS: readonly RetryEnd[] = [
   'upstream_veto',
   'client_gone',
 ];
-const CUT_CAUSES: readonly CutCause[] = ['first', 'small', 'heavy', 'blocked', 'errors', 'quota'];
 /** The upstream chooses the words; beyond so many they are told as `other`. */
 const MAX_THROTTLE_REASONS = 32;
 /** Of attempts without a status, in the place after CODE_CLASSES. */

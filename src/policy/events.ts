@@ -9,7 +9,8 @@ export type ClientState = 'normal' | 'held' | 'backoff' | 'cooldown' | 'restorin
 export type Scope = 'upstream' | 'client' | 'credential';
 
 /** Why a rate was cut: the `cause` label of `tidegate_ratelimit_cuts_total`. */
-export type CutCause = 'first' | 'small' | 'heavy' | 'places' | 'blocked' | 'errors' | 'quota';
+export type CutCause = (typeof CUT_CAUSES)[number];
+export const CUT_CAUSES = ['first', 'small', 'heavy', 'places', 'blocked', 'errors'] as const;
 
 /** How a request ended for its client: the `outcome` label of `tidegate_requests_total`. */
 export type RequestOutcome =
@@ -128,6 +129,8 @@ export interface LimitView {
   /** Infinity while open and unlimited. */
   readonly rate: PerSecond;
   readonly ceiling: PerSecond;
+  /** How many may be in flight, where that turned out to be the limit: then `rate` is what comes of it. Else undefined. */
+  readonly places: number | undefined;
   /** Monotonic time until which nothing but a probe passes; undefined when not blocked. */
   readonly blockedUntil: Millis | undefined;
   /** Quota left as a share of the whole, in [0, 1]; undefined when the upstream tells none. */

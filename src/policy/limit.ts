@@ -82,6 +82,7 @@ export class Limit implements HeapItem {
       state: blocked ? 'blocked' : meter.phase,
       rate: meter.rate(now),
       ceiling: meter.ceiling,
+      places: meter.places,
       blockedUntil: blocked ? meter.blockedUntil : undefined,
       quotaLeft: meter.quotaLeft,
       queued: this.queue.size,

@@ -14,6 +14,8 @@ import type { Millis, PerSecond, Quota, Random } from './types.ts';
 export interface Meter {
   readonly phase: LimitState;
   readonly ceiling: PerSecond;
+  /** How many may be in flight; undefined where that is not what is limited. */
+  readonly places: number | undefined;
   readonly blockedUntil: Millis | undefined;
   readonly quotaLeft: number | undefined;
   rate(now: Millis): PerSecond;
@@ -70,6 +72,11 @@ export class LocalMeter implements Meter {
 
   get ceiling(): PerSecond {
     return this.#rate.ceiling;
+  }
+
+  get places(): number | undefined {
+    const { places } = this.#rate;
+    return Number.isFinite(places) ? places : undefined;
   }
 
   get blockedUntil(): Millis | undefined {

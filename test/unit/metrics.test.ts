@@ -32,6 +32,7 @@ function limitOf(fields: Partial<LimitView>): LimitView {
     state: 'open',
     rate: Infinity,
     ceiling: Infinity,
+    places: undefined,
     blockedUntil: undefined,
     quotaLeft: undefined,
     queued: 0,
@@ -321,6 +322,14 @@ describe('the limiter', () => {
     ]);
   });
 
+  test('tells how many may be in flight, where that is the limit', async () => {
+    const limits = [limitOf({ state: 'restoring', rate: 190, ceiling: 200, places: 19 }), limitOf({ scope: 'client' })];
+    expect(await samples(metricsOf({ limits }), 'ratelimit_places')).toEqual([
+      '{upstream="payments",scope="upstream"} 19',
+    ]);
+    expect(await samples(metricsOf({ limits: [limitOf({})] }), 'ratelimit_places')).toEqual([]);
+  });
+
   test('tells many limits by the tightest, their states and their queues together', async () => {
     const metrics = metricsOf({
       limits: [
@@ -494,6 +503,7 @@ describe('promtool check metrics', () => {
           state: 'blocked',
           rate: 0.1,
           ceiling: 3,
+          places: 4,
           blockedUntil: 9_000,
           quotaLeft: 0.1,
           queued: 3,

@@ -15,6 +15,7 @@ class OracleMeter implements Meter {
   readonly phase: LimitState = 'restoring';
   readonly blockedUntil = undefined;
   readonly quotaLeft = undefined;
+  readonly places = undefined;
   inFlight = 0;
   readonly #scenario: Scenario;
   readonly #pacer = new Pacer();
