@@ -6,8 +6,8 @@ import type { Cut } from './rate/cut.ts';
 import { settleCut } from './rate/cut.ts';
 import { ErrorAccount } from './rate/errors.ts';
 import { isCalm } from './rate/grow.ts';
+import { InFlight } from './rate/in-flight.ts';
 import { measure, MEASURED_OVER } from './rate/measure.ts';
-import { Places } from './rate/places.ts';
 import type { Rules } from './rate/rules.ts';
 import { RULES } from './rate/rules.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
@@ -50,10 +50,7 @@ export class AdaptiveRate {
   readonly #recent = new SendAccount(50, 24);
   readonly #long = new SendAccount(1000, 128);
   readonly #errors = new ErrorAccount();
-  readonly #watch: ReturnType<Rules['watchPlaces']>;
-  /** Held when the limit turned out to be on requests in flight. */
-  #places: Places | undefined;
-  #inFlight = 0;
+  readonly #inFlight: InFlight;
   #block: Blockade | undefined;
   #advancedAt = Number.NEGATIVE_INFINITY;
   #acceptedAt = Number.NEGATIVE_INFINITY;
@@ -65,7 +62,7 @@ export class AdaptiveRate {
     this.#random = random;
     this.#rules = rules;
     this.#state = makeRateState(settings);
-    this.#watch = rules.watchPlaces();
+    this.#inFlight = new InFlight(rules.watchPlaces());
   }
 
   get phase(): LimitState {
@@ -79,16 +76,16 @@ export class AdaptiveRate {
 
   /** What requests are spaced by. With places in flight, their number is the limit and `rate` is what comes of it. */
   get pace(): PerSecond {
-    return this.#places === undefined ? this.#state.rate : this.#settings.maxRate;
+    return this.#inFlight.isLimited ? this.#settings.maxRate : this.#state.rate;
   }
 
   /** How many may be in flight; Infinity where that is not what is limited. */
   get places(): number {
-    return this.#places?.size ?? Number.POSITIVE_INFINITY;
+    return this.#inFlight.places;
   }
 
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#inFlight.count;
   }
 
   get ceiling(): PerSecond {
@@ -106,7 +103,7 @@ export class AdaptiveRate {
    */
   delay(now: Millis): Millis {
     if (this.#block !== undefined) return probeDelay(this.#block, now);
-    return this.#inFlight < this.places ? 0 : Number.POSITIVE_INFINITY;
+    return this.#inFlight.isFull ? Number.POSITIVE_INFINITY : 0;
   }
 
   /** For how long a probe has been due and none has left; 0 when none is due. */
@@ -117,7 +114,7 @@ export class AdaptiveRate {
   /** As `delay`; where an answer is waited for, how long until it may be expected. */
   expected(now: Millis): Millis {
     if (this.#block !== undefined) return expectedEnd(this.#block, now);
-    return this.#inFlight < this.places ? 0 : 1000 / this.#state.rate;
+    return this.#inFlight.isFull ? 1000 / this.#state.rate : 0;
   }
 
   /** To be called when `delay` was 0 and the request is let go: while blocked, it is the probe. */
@@ -141,14 +138,12 @@ export class AdaptiveRate {
     this.#recent.sent(now);
     this.#long.sent(now);
     this.#state.cycleSent += 1;
-    this.#inFlight += 1;
-    return this.#inFlight;
+    return this.#inFlight.sent();
   }
 
   /** One is in flight no longer. Returns whether another was waiting for that. */
   ended(): boolean {
-    this.#inFlight -= 1;
-    return this.#inFlight < this.places && this.#places !== undefined;
+    return this.#inFlight.ended();
   }
 
   /** An answer that is neither a rejection nor a sign of a broken upstream. `among`: as of a rejection. */
@@ -159,8 +154,7 @@ export class AdaptiveRate {
     state.rejectedInRow = 0;
     this.#acceptedAt = now;
     this.#errors.note(now, false);
-    if (among > 0) this.#watch.accepted(among);
-    this.#places?.accepted();
+    this.#inFlight.accepted(among);
     if (this.#block !== undefined) {
       if (isProof(this.#block, sentAt)) this.#unblock(this.#block, sentAt, now);
     } else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
@@ -178,7 +172,7 @@ export class AdaptiveRate {
       this.#failProbe(this.#block, sentAt, now, retryAfter);
       return undefined;
     }
-    this.#places?.rejected(now);
+    this.#inFlight.rejected(now);
     const cause = this.#rules.isSameEpoch(this.#state, sentAt) ? undefined : this.#cut(rejection, now);
     // Where rejections are many by our own doing, some of them come in a row.
     const isChance = overrun && now - this.#acceptedAt < NOTHING_PASSES;
@@ -209,8 +203,8 @@ export class AdaptiveRate {
     if (state.phase !== 'restoring') return;
     const isLearned = this.#settings.initialRate === undefined;
     if (this.#reopenAt !== undefined && now >= this.#reopenAt) this.#open();
-    else if (this.#places !== undefined && queued) this.#growPlaces(this.#places, now);
-    else if (this.#places === undefined && !this.#rules.isApplicationLimited(state, this.#recent, now, queued)) {
+    else if (this.#inFlight.isLimited && queued) this.#growPlaces(now);
+    else if (!this.#inFlight.isLimited && !this.#rules.isApplicationLimited(state, this.#recent, now, queued)) {
       state.grown += elapsed;
       state.rate = Math.min(this.#settings.maxRate, Math.max(state.rate, this.#rules.rateOnCurve(state)));
     } else if (isLearned && isCalm(state, now)) this.#open();
@@ -233,9 +227,11 @@ export class AdaptiveRate {
     const state = this.#state;
     this.#reopenAt = undefined;
     if (state.phase !== 'open' && overrun) return this.#measure(sentAt, now);
-    const felt = this.#places === undefined && !overrun && among > 0 ? this.#watch.rejected(among) : undefined;
-    if (felt !== undefined) this.#places = new Places(felt - 1, now);
-    if (this.#places !== undefined) return this.#cutPlaces(this.#places, now);
+    if (!overrun && this.#inFlight.feel(among, now)) {
+      const rate = this.#recent.acceptedRate(now, 1000);
+      this.#settle({ rate, ceiling: rate }, now);
+      return 'places';
+    }
     const cut =
       state.phase === 'open'
         ? this.#rules.cutFirst(state, this.#recent, now)
@@ -263,26 +259,17 @@ export class AdaptiveRate {
     return undefined;
   }
 
-  #cutPlaces(places: Places, now: Millis): CutCause {
-    if (places.isStrained) {
-      this.#places = undefined;
-      this.#watch.forget();
-    }
-    const rate = this.#recent.acceptedRate(now, 1000);
-    this.#settle({ rate, ceiling: rate }, now);
-    return 'places';
-  }
-
-  #growPlaces(places: Places, now: Millis): void {
+  /** The rate is what comes of the places. */
+  #growPlaces(now: Millis): void {
     const { minRate, maxRate } = this.#settings;
     this.#state.rate = clamp(this.#recent.acceptedRate(now, 1000), minRate, maxRate);
-    places.grow(now, this.#state);
+    this.#inFlight.grow(now, this.#state);
   }
 
   #open(): void {
     const state = this.#state;
     const { maxRate } = this.#settings;
-    this.#places = undefined;
+    this.#inFlight.release();
     this.#reopenAt = undefined;
     Object.assign(state, { phase: 'open', rate: maxRate, ceiling: maxRate, usualLoss: 1, lost: 0, cost: 0 });
   }

@@ -1,0 +1,77 @@
+import type { Millis } from '../types.ts';
+import { Places } from './places.ts';
+import type { Rules } from './rules.ts';
+import type { RateState } from './state.ts';
+
+/** The requests in flight, and how many may be where that turns out to be the limit. */
+export class InFlight {
+  readonly #watch: ReturnType<Rules['watchPlaces']>;
+  #places: Places | undefined;
+  #count = 0;
+
+  constructor(watch: ReturnType<Rules['watchPlaces']>) {
+    this.#watch = watch;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Infinity where their number is not what is limited. */
+  get places(): number {
+    return this.#places?.size ?? Number.POSITIVE_INFINITY;
+  }
+
+  get isLimited(): boolean {
+    return this.#places !== undefined;
+  }
+
+  get isFull(): boolean {
+    return this.#count >= this.places;
+  }
+
+  /** Returns how many there are, this one included. */
+  sent(): number {
+    this.#count += 1;
+    return this.#count;
+  }
+
+  /** Returns whether another may have been waiting for that. */
+  ended(): boolean {
+    this.#count -= 1;
+    return this.isLimited && !this.isFull;
+  }
+
+  /** @param among what `sent` returned; 0 where that is not known */
+  accepted(among: number): void {
+    if (among > 0) this.#watch.accepted(among);
+    this.#places?.accepted();
+  }
+
+  rejected(now: Millis): void {
+    this.#places?.rejected(now);
+  }
+
+  /** The first rejection of an epoch: whether their number is what is limited. It is held to from then on. */
+  feel(among: number, now: Millis): boolean {
+    if (this.#places === undefined) {
+      const felt = among === 0 ? undefined : this.#watch.rejected(among);
+      if (felt === undefined) return false;
+      this.#places = new Places(felt - 1, now);
+    } else if (this.#places.isStrained) {
+      this.release();
+      this.#watch.forget();
+      return false;
+    }
+    return true;
+  }
+
+  grow(now: Millis, state: RateState): void {
+    this.#places?.grow(now, state);
+  }
+
+  /** Their number limits no longer. */
+  release(): void {
+    this.#places = undefined;
+  }
+}
