@@ -7,6 +7,7 @@ import { runScenario } from './sim/run.ts';
 import type { Scenario } from './sim/scenario.ts';
 import { UPSTREAM } from './sim/scenario.ts';
 import { MemoryStore } from './state/memory.ts';
+import { shareMeters } from './state/shared-meters.ts';
 
 /** What came of a scenario, and of its goals. */
 export interface Simulated {
@@ -19,10 +20,11 @@ export function simulate(name: string, config: ScenarioConfig, seed: number = co
   const scenario = compileScenario(name, config);
   const upstreams = [{ name: UPSTREAM, ...scenario.policy }];
   const { maxTracked } = config.policy;
+  const meters = scenario.shared ? { makeMeter: shareMeters() } : {};
   const report = runScenario({
     scenario,
     seed,
-    makeStore: (_, random, listen) => new MemoryStore({ upstreams, maxTracked, random, listen }),
+    makeStore: (_, random, listen) => new MemoryStore({ upstreams, maxTracked, random, listen, ...meters }),
   });
   return { report, goals: judge(report, config.goals, lastChange(scenario)) };
 }

@@ -124,10 +124,7 @@ export const ScenarioSchema = z.strictObject({
   network: Duration.prefault('1ms').describe('One way between proxy and upstream.'),
   clients: z.array(Group).min(1).describe('Groups of clients that are alike.'),
   replicas: z.int().min(1).max(1000).prefault(1).describe('Proxies, each with its part of every client’s requests.'),
-  shared: z
-    .literal(false, 'true is not supported yet: replicas that share their state come with the Redis store')
-    .prefault(false)
-    .describe('Whether the replicas know of each other.'),
+  shared: z.boolean().prefault(false).describe('Whether the replicas share one rate, at once and at no cost.'),
   pauses: z.array(z.strictObject({ from, to })).prefault([]).describe('When the machine of the proxies sleeps.'),
   policy: Policy.prefault({}).describe('What the configuration says of an upstream; its defaults if absent.'),
   goals: Goals.prefault({}).describe('What it should come to.'),

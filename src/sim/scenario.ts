@@ -21,6 +21,8 @@ export interface Scenario {
   readonly clients: readonly ClientGroup[];
   /** Proxies, each with its share of every client's requests. */
   readonly replicas: number;
+  /** Whether they share their limits; queues, budgets and what they know of clients stay their own. */
+  readonly shared: boolean;
   /** When the machine of the proxies sleeps: in order, none within another. */
   readonly pauses: readonly Pause[];
   readonly policy: PolicySettings;

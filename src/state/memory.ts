@@ -7,6 +7,7 @@ import type { Listen, Scope } from '../policy/events.ts';
 import type { Store, Upstream } from '../policy/store.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import { Limit } from '../policy/limit.ts';
+import type { Meter } from '../policy/meter.ts';
 import { LocalMeter } from '../policy/meter.ts';
 import { Nests } from '../policy/nests.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
@@ -27,6 +28,8 @@ export interface MemoryOptions {
   readonly maxTracked: number;
   readonly random: Random;
   readonly listen: Listen;
+  /** One of its own for each limit when absent. */
+  readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
 }
 
 interface Entry extends Upstream {
@@ -102,7 +105,8 @@ export class MemoryStore implements Store {
   }
 
   #newLimit(ref: LimitRef, settings: UpstreamSettings): Limit {
-    return new Limit(ref, new LocalMeter(settings.rate, this.#options.random));
+    const { makeMeter = makeLocalMeter, random } = this.#options;
+    return new Limit(ref, makeMeter(ref, settings.rate, random));
   }
 
   /** The least recently used that nobody waits at: an open one if there is one near, for it remembers nothing. */
@@ -118,6 +122,10 @@ export class MemoryStore implements Store {
     }
     if (oldest !== undefined) this.#own.delete(oldest);
   }
+}
+
+function makeLocalMeter(_ref: LimitRef, rate: RateSettings, random: Random): Meter {
+  return new LocalMeter(rate, random);
 }
 
 function isKnown(rate: RateSettings): boolean {

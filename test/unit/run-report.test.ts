@@ -31,6 +31,7 @@ function scenarioOf(changes: Partial<Scenario> = {}): Scenario {
     network: 5,
     clients: [GROUP],
     replicas: 1,
+    shared: false,
     pauses: [],
     policy: { ...settings, plan: planOf() },
     ...changes,

@@ -42,6 +42,7 @@ function scenarioOf(limit: ModelSpec, changes: Partial<Scenario> = {}): Scenario
     network: 5,
     clients: [GROUP],
     replicas: 1,
+    shared: false,
     pauses: [],
     policy: { ...settings, plan: { retry: retryPolicy(), timeout: 10_000, perTryTimeout: 5000 } },
     ...changes,

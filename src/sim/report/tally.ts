@@ -64,9 +64,9 @@ export class Tally implements Observer {
     this.#sampledAt = now;
     let rate = 0;
     let queued = 0;
-    for (const { limits } of views) {
+    for (const [replica, { limits }] of views.entries()) {
       for (const limit of limits) {
-        rate += limit.rate;
+        if (replica === 0 || !this.#scenario.shared) rate += limit.rate;
         queued += limit.queued;
       }
     }

@@ -98,6 +98,7 @@ function world(
       ...upstream,
     },
     network: 5,
+    shared: false,
     pauses: [],
     clients: clients ?? [{ ...CLIENTS, rate: offered / CLIENTS.count }],
     replicas,

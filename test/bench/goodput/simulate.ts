@@ -66,6 +66,7 @@ function scenarioOf(run: SimulatedRun, policy: Scenario['policy']): Scenario {
       },
     ],
     replicas: 1,
+    shared: false,
     pauses: [],
     policy,
   };
