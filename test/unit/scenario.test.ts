@@ -103,7 +103,7 @@ goals: {goodput: 0.9, waste: "< 0.1", latency: {p99: ">= 3"}}
     's.yaml:6:20 clients[0].rate: a rate needs a unit (did you mean 10/s?)',
     's.yaml:8:11 policy.retry.atempts: unknown key (did you mean attempts?)',
     's.yaml:9:3 policy.attempts: unknown key (did you mean retry.attempts?)',
-    's.yaml:10:9 shared: expected true or false',
+    's.yaml:10:9 shared: expected true or false, got a number',
     's.yaml:11:18 goals.goodput: expected a bound such as ">= 0.92" or "<= 0.01"',
     's.yaml:11:30 goals.waste: expected a bound such as ">= 0.92" or "<= 0.01"',
     's.yaml:11:54 goals.latency.p99: expected a duration such as 250ms, 2s, 1m or 24h (did you mean >= 3ms or 3s?)',
