@@ -1,6 +1,5 @@
 import type { Effects } from '../../drive.ts';
 import { Drive } from '../../drive.ts';
-import { exchange } from '../../exchange.ts';
 import type { Gate } from '../../policy/gate.ts';
 import { Ticket } from '../../policy/ticket.ts';
 import type { Millis, Outcome, Verdict } from '../../policy/types.ts';
@@ -42,7 +41,7 @@ export class SimulatedExchange implements Effects, Due {
       this.#drive.settle(admission, now);
     });
     this.#drive = new Drive({
-      script: exchange(facts, world.scenario.policy.plan, world.random, this.#arrivedAt),
+      script: world.script(facts, world.scenario.policy.plan, world.random, this.#arrivedAt),
       gate,
       ticket,
       effects: this,

@@ -2,6 +2,7 @@
  * Runs a scenario in virtual time, with the proxy's own exchange, gate and queues. Deterministic: the same scenario and
  * seed give the same run. What a socket would do takes no time here but the network's delay and the upstream's own.
  */
+import { exchange } from '../../exchange.ts';
 import type { Listen } from '../../policy/events.ts';
 import { Gate } from '../../policy/gate.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
@@ -53,6 +54,8 @@ export interface WorldParts {
   readonly makeStore: (replica: number, random: Random, listen: Listen) => Store;
   readonly observer: Observer;
   readonly listen?: Listen;
+  /** The life of a request; `exchange` when absent. */
+  readonly script?: typeof exchange;
 }
 
 const SHARED: readonly LimitRef[] = Object.freeze([Object.freeze({ upstream: UPSTREAM, scope: 'upstream', key: '' })]);
@@ -63,6 +66,7 @@ export class World implements Clock {
   readonly upstream: Upstream;
   readonly observer: Observer;
   readonly listen: Listen;
+  readonly script: typeof exchange;
   readonly gates: readonly Gate[];
   readonly #wakes: readonly GateWake[];
   readonly #queue = new EventQueue<Due>();
@@ -72,10 +76,11 @@ export class World implements Clock {
   #pauseBegins = Number.POSITIVE_INFINITY;
   #pauseEnds = Number.NEGATIVE_INFINITY;
 
-  constructor({ scenario, seed, makeStore, observer, listen = () => undefined }: WorldParts) {
+  constructor({ scenario, seed, makeStore, observer, listen = () => undefined, script = exchange }: WorldParts) {
     this.scenario = scenario;
     this.observer = observer;
     this.listen = listen;
+    this.script = script;
     this.random = seededRandom(seed);
     // Chance of its own, so that another policy meets the same upstream.
     this.#upstreamRandom = seededRandom(seed + 2 ** 31);

@@ -2,8 +2,9 @@ import { Activity } from '../../../src/policy/activity.ts';
 import { RetryBudget } from '../../../src/policy/budget.ts';
 import type { ClientStore } from '../../../src/policy/client.ts';
 import type { Listen } from '../../../src/policy/events.ts';
-import type { Limit } from '../../../src/policy/limit.ts';
+import { Limit } from '../../../src/policy/limit.ts';
 import type { LimitRef } from '../../../src/policy/limit-ref.ts';
+import type { Meter } from '../../../src/policy/meter.ts';
 import { Nests } from '../../../src/policy/nests.ts';
 import type { Store, Upstream } from '../../../src/policy/store.ts';
 import type { PolicySettings } from '../../../src/sim/scenario.ts';
@@ -14,16 +15,17 @@ import { ClientTable } from '../../../src/state/client-table.ts';
 export class ChosenStore implements Store {
   readonly clients: ClientStore;
   readonly #upstream: Upstream;
-  readonly #makeLimit: (ref: LimitRef) => Limit;
+  readonly #makeMeter: () => Meter;
   readonly #limits = new Map<string, Limit>();
 
   constructor(
     { queue, budget }: Pick<PolicySettings, 'queue' | 'budget'>,
     listen: Listen,
-    makeLimit: (ref: LimitRef) => Limit,
+    makeMeter: () => Meter,
+    clients: ClientStore = new ClientTable(100_000, listen),
   ) {
-    this.clients = new ClientTable(100_000, listen);
-    this.#makeLimit = makeLimit;
+    this.clients = clients;
+    this.#makeMeter = makeMeter;
     this.#upstream = {
       name: UPSTREAM,
       queue,
@@ -47,7 +49,7 @@ export class ChosenStore implements Store {
   }
 
   make(ref: LimitRef): Limit {
-    const limit = this.#makeLimit(ref);
+    const limit = new Limit(ref, this.#makeMeter());
     this.#limits.set(ref.key, limit);
     return limit;
   }
@@ -55,4 +57,9 @@ export class ChosenStore implements Store {
   limits(): Iterable<Limit> {
     return this.#limits.values();
   }
+}
+
+/** One client's Retry-After holds only the request that was answered so: what libraries do that have no gate. */
+export class ForgetfulClients extends ClientTable {
+  override hold(): void {}
 }

@@ -1,3 +1,4 @@
+import type { exchange } from '../../../src/exchange.ts';
 import type { Listen } from '../../../src/policy/events.ts';
 import type { Store } from '../../../src/policy/store.ts';
 import type { Random } from '../../../src/policy/types.ts';
@@ -5,8 +6,13 @@ import type { Scenario } from '../../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../../src/sim/scenario.ts';
 import { MemoryStore } from '../../../src/state/memory.ts';
 
+/** Something that decides when requests leave, behind the same gate, exchange and retries as everything else. */
 export interface Controller {
   readonly name: string;
+  /** The scenario as this one plays it: a limit for each client, no queue. As it is when absent. */
+  adapt?(scenario: Scenario): Scenario;
+  /** Ours when absent. */
+  readonly script?: typeof exchange;
   makeStore(scenario: Scenario, random: Random, listen: Listen): Store;
 }
 

@@ -1,81 +1,56 @@
-import type { LimitState } from '../../../src/policy/events.ts';
-import { Limit } from '../../../src/policy/limit.ts';
-import type { LimitRef } from '../../../src/policy/limit-ref.ts';
-import type { Meter } from '../../../src/policy/meter.ts';
 import { Pacer } from '../../../src/policy/pacer.ts';
 import type { Millis, PerSecond } from '../../../src/policy/types.ts';
+import { limitOf } from '../../../src/sim/models.ts';
 import { capacityOf } from '../../../src/sim/run.ts';
 import type { Scenario } from '../../../src/sim/scenario.ts';
-import { limitOf } from '../../../src/sim/models.ts';
 import { ChosenStore } from './chosen-store.ts';
 import type { Controller } from './controllers.ts';
+import { PassingMeter } from './passing-meter.ts';
 
 /** Knows the limit at every time: paces by the rate, or holds as many in flight. It learns nothing, and is not cut. */
-class OracleMeter implements Meter {
-  readonly phase: LimitState = 'restoring';
-  readonly blockedUntil = undefined;
-  readonly quotaLeft = undefined;
-  readonly places = undefined;
-  inFlight = 0;
+class OracleMeter extends PassingMeter {
   readonly #scenario: Scenario;
   readonly #pacer = new Pacer();
   #now: Millis = 0;
 
   constructor(scenario: Scenario) {
+    super();
     this.#scenario = scenario;
   }
 
-  get ceiling(): PerSecond {
+  override get ceiling(): PerSecond {
     return this.rate(this.#now);
   }
 
   /** Its own share, where there are several proxies. */
-  rate(now: Millis): PerSecond {
+  override rate(now: Millis): PerSecond {
     const { upstream, replicas } = this.#scenario;
     return capacityOf({ ...upstream, outages: [] }, this.#limit(now), now) / replicas;
   }
 
-  delay(now: Millis): Millis {
+  override delay(now: Millis): Millis {
     if (this.#scenario.upstream.limit.kind !== 'concurrency') return this.#pacer.delay(now, this.rate(now));
     return this.inFlight < this.#limit(now) ? 0 : Number.POSITIVE_INFINITY;
   }
 
-  expected(now: Millis): Millis {
+  override expected(now: Millis): Millis {
     const delay = this.delay(now);
     return Number.isFinite(delay) ? delay : 1000 / this.rate(now);
   }
 
-  take(now: Millis, due: Millis): boolean {
+  override take(now: Millis, due: Millis): boolean {
     this.#pacer.take(due, this.rate(now));
     return false;
   }
 
-  sent(): number {
-    this.inFlight += 1;
-    return this.inFlight;
-  }
-
-  ended(): boolean {
+  override ended(): boolean {
     this.inFlight -= 1;
     return this.#scenario.upstream.limit.kind === 'concurrency';
   }
 
-  advance(now: Millis): void {
+  override advance(now: Millis): void {
     this.#now = now;
   }
-
-  overdue(): Millis {
-    return 0;
-  }
-
-  rejected(): undefined {}
-  failed(): undefined {}
-  accepted(): void {}
-  abandonProbe(): void {}
-  supply(): void {}
-  remember(): void {}
-  noteQuota(): void {}
-  stop(): void {}
 
   #limit(now: Millis): number {
     const { limit, steps } = this.#scenario.upstream;
@@ -87,6 +62,5 @@ class OracleMeter implements Meter {
 
 export const ORACLE: Controller = {
   name: 'oracle',
-  makeStore: (scenario, _random, listen) =>
-    new ChosenStore(scenario.policy, listen, (ref: LimitRef) => new Limit(ref, new OracleMeter(scenario))),
+  makeStore: (scenario, _random, listen) => new ChosenStore(scenario.policy, listen, () => new OracleMeter(scenario)),
 };

@@ -23,7 +23,9 @@ export type Figure =
   | 'wastedOnStep'
   | 'calls'
   | 'served'
+  | 'p50'
   | 'p99'
+  | 'oscillation'
   | 'share'
   | 'jain'
   | 'addedOfOracle'
@@ -398,4 +400,9 @@ export const ROWS: readonly Row[] = [
   ...sharing(),
   ...replicas(),
   ...latency(),
+];
+
+/** Goals for the mean over the rows of a family. */
+export const FAMILY_GOALS: readonly { readonly family: string; readonly goal: Goal }[] = [
+  { family: 'steady', goal: { figure: 'goodput', min: 0.96 } },
 ];

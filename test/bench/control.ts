@@ -1,0 +1,112 @@
+/**
+ * How well the adaptive rate controls, in virtual time: every row of the goals, with seeds it was not tuned on, and what
+ * other controllers do of the same.
+ *
+ *     npm run bench:control                                    ends with 1 when a goal is missed
+ *     npm run bench:control -- --rows step --controllers tidegate,aimd --seeds 2
+ *     npm run bench:control -- --ablations                     ours without one of its rules at a time
+ *     npm run bench:control -- --json runs.json --markdown docs/benchmarks.md
+ *     npm run bench:control -- --smoke                         in seconds, and looks for gross mistakes only
+ */
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { BASELINES } from './control/baselines.ts';
+import { OURS } from './control/controllers.ts';
+import type { Job } from './control/job.ts';
+import { ROWS } from './control/rows.ts';
+import { INTRODUCTION, writeSection } from './control/section.ts';
+import type { Result } from './control/run-all.ts';
+import { runAll } from './control/run-all.ts';
+import { findFaults, SMOKE } from './control/smoke.ts';
+import { toMarkdown, toText } from './control/table.ts';
+import {
+  byRow,
+  comparison,
+  familiesOf,
+  judgeAll,
+  keyFigures,
+  ofFamily,
+  rowTable,
+  sayJudged,
+} from './control/tables.ts';
+
+const { values } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '.' },
+    controllers: { type: 'string' },
+    seeds: { type: 'string' },
+    ablations: { type: 'boolean', default: false },
+    json: { type: 'string' },
+    markdown: { type: 'string' },
+    smoke: { type: 'boolean', default: false },
+  },
+});
+
+/** The rules were tuned on seeds 1 to 8. */
+const FIRST_SEED = 101;
+/** Of others: their figures are far enough apart. */
+const SEEDS_OF_OTHERS = 2;
+
+if (values.smoke) await smoke();
+else await compare();
+
+async function smoke(): Promise<void> {
+  const faults = findFaults(await runAll(SMOKE, () => undefined));
+  for (const fault of faults) console.log(`WRONG: ${fault}`);
+  console.log(`${SMOKE.length} short runs, ${faults.length} faults`);
+  if (faults.length > 0) process.exitCode = 1;
+}
+
+async function compare(): Promise<void> {
+  const wanted = new RegExp(values.rows, 'i');
+  const rows = ROWS.filter(({ name, family }) => wanted.test(name) || wanted.test(family));
+  const all = [OURS, ...BASELINES].map(({ name }) => name);
+  const names = values.controllers?.split(',') ?? all;
+  const unknown = names.find((name) => !all.includes(name));
+  const seeds = Number(values.seeds ?? 5);
+  if (unknown !== undefined) return fail(`--controllers: '${unknown}' is none of ${all.join(', ')}`);
+  if (rows.length === 0) return fail(`--rows: no row or family matches ${wanted}`);
+  if (!Number.isInteger(seeds) || seeds < 1) return fail(`--seeds: '${values.seeds}' is no number of seeds`);
+
+  const results = await run(
+    names.flatMap((name) => {
+      const own = name === OURS.name || values.seeds !== undefined ? seeds : Math.min(seeds, SEEDS_OF_OTHERS);
+      return rows.flatMap((row) =>
+        seedsOf(own).map((seed) => ({ row: row.name, controller: name, seed, short: false })),
+      );
+    }),
+  );
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, undefined, 1)}\n`);
+  const compared = names.length > 1 ? [comparison(rows, results, names), keyFigures(rows, results, names)] : [];
+  const ours = byRow(rows, results, OURS.name);
+  const tables = familiesOf([...ours.keys()]).map((family) => rowTable(family, ofFamily(ours, family)));
+  for (const table of [...tables, ...compared]) console.log(toText(table));
+  const verdicts = judgeAll(ours);
+  for (const { name, judged } of verdicts) {
+    if (judged.verdict !== 'met')
+      console.log(`${judged.verdict === 'missed' ? 'MISSED' : 'close'}: ${name}: ${sayJudged(judged)}`);
+  }
+  const missed = verdicts.filter(({ judged }) => judged.verdict === 'missed');
+  console.log(`${verdicts.length} goals, ${missed.length} missed`);
+  if (values.markdown !== undefined) {
+    const whole = rowTable('Every row of ours', ours);
+    writeSection(values.markdown, [INTRODUCTION, ...[...compared, whole].map(toMarkdown)].join('\n'));
+  }
+  if (missed.length > 0) process.exitCode = 1;
+}
+
+function seedsOf(count: number): number[] {
+  return Array.from({ length: count }, (_, i) => FIRST_SEED + i);
+}
+
+function run(jobs: readonly Job[]): Promise<Result[]> {
+  const isWatched = process.stderr.isTTY;
+  return runAll(jobs, (done) => {
+    if (isWatched) process.stderr.write(done === jobs.length ? '\r\x1B[K' : `\r${done} of ${jobs.length} runs`);
+  });
+}
+
+function fail(message: string): void {
+  console.error(message);
+  process.exitCode = 2;
+}

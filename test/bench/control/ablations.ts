@@ -1,0 +1,3 @@
+import type { Controller } from './controllers.ts';
+
+export const ABLATIONS: readonly Controller[] = [];

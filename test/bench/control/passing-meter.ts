@@ -1,0 +1,68 @@
+import type { CutCause, LimitState } from '../../../src/policy/events.ts';
+import type { Meter } from '../../../src/policy/meter.ts';
+import type { Rejection } from '../../../src/policy/rate.ts';
+import type { Millis, PerSecond } from '../../../src/policy/types.ts';
+
+/**
+ * Lets everything pass at once, and counts what is in flight. It never blocks, so it has no probes; it leases nothing,
+ * and hears of no quota. Other controllers are this one with a rule of their own.
+ */
+export class PassingMeter implements Meter {
+  readonly phase: LimitState = 'restoring';
+  readonly blockedUntil = undefined;
+  readonly quotaLeft = undefined;
+  readonly places = undefined;
+  inFlight = 0;
+
+  get ceiling(): PerSecond {
+    return Number.POSITIVE_INFINITY;
+  }
+
+  rate(_now: Millis): PerSecond {
+    return Number.POSITIVE_INFINITY;
+  }
+
+  delay(_now: Millis): Millis {
+    return 0;
+  }
+
+  expected(now: Millis): Millis {
+    return this.delay(now);
+  }
+
+  take(_now: Millis, _due: Millis): boolean {
+    return false;
+  }
+
+  sent(_now: Millis): number {
+    this.inFlight += 1;
+    return this.inFlight;
+  }
+
+  ended(): boolean {
+    this.inFlight -= 1;
+    return false;
+  }
+
+  accepted(_sentAt: Millis, _among: number, _now: Millis): void {}
+
+  rejected(_rejection: Rejection, _now: Millis): CutCause | undefined {
+    return undefined;
+  }
+
+  failed(_sentAt: Millis, _now: Millis): CutCause | undefined {
+    return undefined;
+  }
+
+  stop(_until: Millis): void {}
+  advance(_now: Millis): void {}
+
+  overdue(): Millis {
+    return 0;
+  }
+
+  abandonProbe(): void {}
+  supply(): void {}
+  remember(): void {}
+  noteQuota(): void {}
+}

@@ -1,0 +1,27 @@
+export interface Table {
+  readonly title: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+  /** What has to be known to read it. */
+  readonly note?: string;
+}
+
+/** In columns, for a terminal. */
+export function toText({ title, head, rows, note }: Table): string {
+  const widths = head.map((cell, i) => Math.max(cell.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return [title, ...(note === undefined ? [] : [note]), line(head), ...rows.map(line), ''].join('\n');
+}
+
+/** For a document, below a heading of the third level. */
+export function toMarkdown({ title, head, rows, note }: Table): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+  const rule = line(head.map((_, i) => (i === 0 ? '---' : '---:')));
+  return [`### ${title}`, '', ...(note === undefined ? [] : [note, '']), line(head), rule, ...rows.map(line), ''].join(
+    '\n',
+  );
+}

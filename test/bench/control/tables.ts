@@ -1,0 +1,176 @@
+import type { Judged, Over } from './judge.ts';
+import { judge, over } from './judge.ts';
+import type { Figures } from './measure.ts';
+import type { Figure, Row } from './rows.ts';
+import { FAMILY_GOALS } from './rows.ts';
+import type { Result } from './run-all.ts';
+import type { Table } from './table.ts';
+
+/** The figures of some runs, by row, in the order of the rows. */
+export type ByRow = ReadonlyMap<Row, readonly Figures[]>;
+
+export function byRow(rows: readonly Row[], results: readonly Result[], controller: string): ByRow {
+  const found = new Map<Row, Figures[]>();
+  for (const row of rows) {
+    const figures = results
+      .filter(({ job }) => job.controller === controller && job.row === row.name)
+      .map((result) => result.figures);
+    if (figures.length > 0) found.set(row, figures);
+  }
+  return found;
+}
+
+export function familiesOf(rows: readonly Row[]): string[] {
+  return [...new Set(rows.map(({ family }) => family))];
+}
+
+/** Some rows of one controller: the mean over the seeds, and the worst of them in parentheses where it differs. */
+export function rowTable(title: string, rows: ByRow): Table {
+  return {
+    title,
+    head: ['', ...COLUMNS.map(({ head }) => head), 'goals'],
+    rows: [...rows].map(([row, seeds]) => [
+      row.name,
+      ...COLUMNS.map(({ figure }) => meanAndWorst(figure, seeds)),
+      judge(row, seeds).map(sayJudged).join('; '),
+    ]),
+  };
+}
+
+export function ofFamily(rows: ByRow, family: string): ByRow {
+  return new Map([...rows].filter(([row]) => row.family === family));
+}
+
+const COLUMNS: readonly { readonly head: string; readonly figure: Figure }[] = [
+  { head: 'goodput', figure: 'goodput' },
+  { head: 'waste', figure: 'waste' },
+  { head: 'failures', figure: 'failures' },
+  { head: 'added p50', figure: 'p50' },
+  { head: 'added p99', figure: 'p99' },
+  { head: 'oscillation', figure: 'oscillation' },
+  { head: 'Jain', figure: 'jain' },
+];
+
+/** The goals of single rows, then those of families as a whole. */
+export function judgeAll(rows: ByRow): { readonly name: string; readonly judged: Judged }[] {
+  const found: { readonly name: string; readonly judged: Judged }[] = [];
+  for (const [row, seeds] of rows) for (const judged of judge(row, seeds)) found.push({ name: row.name, judged });
+  for (const { family, goal } of FAMILY_GOALS) {
+    const all = [...ofFamily(rows, family).values()].flat();
+    if (all.length === 0) continue;
+    for (const judged of judge({ name: family, goals: [goal] }, [meanOf(all)])) {
+      found.push({ name: `${family}, mean of all`, judged });
+    }
+  }
+  return found;
+}
+
+/** Two figures of each family, for each controller. */
+export function comparison(rows: readonly Row[], results: readonly Result[], controllers: readonly string[]): Table {
+  return {
+    title: 'goodput / waste',
+    head: ['', ...controllers],
+    rows: familiesOf(rows).map((family) => [
+      family,
+      ...controllers.map((controller) => {
+        const all = figuresOf(rows, results, controller, family);
+        return all.length === 0
+          ? ''
+          : `${format('goodput', mean('goodput', all))} / ${format('waste', mean('waste', all))}`;
+      }),
+    ]),
+  };
+}
+
+/** What some families are about besides. */
+const KEY_FIGURES: readonly (readonly [string, Figure, string])[] = [
+  ['step', 'settle', 'settled after, mean'],
+  ['step', 'wastedOnStep', 'wasted in the 5 s after'],
+  ['outage', 'calls', 'calls in its 10 s'],
+  ['outage', 'settle', 'recovered after, mean'],
+  ['sharing', 'served', 'served of the group looked at'],
+  ['sharing', 'jain', 'Jain'],
+  ['latency', 'p99', 'added p99'],
+  ['steady', 'p99', 'added p99'],
+  ['steady', 'failures', 'failures'],
+  ['steady', 'jain', 'Jain'],
+];
+
+export function keyFigures(rows: readonly Row[], results: readonly Result[], controllers: readonly string[]): Table {
+  const families = new Set(rows.map(({ family }) => family));
+  return {
+    title: 'other figures',
+    head: ['', ...controllers],
+    rows: KEY_FIGURES.filter(([family]) => families.has(family)).map(([family, figure, title]) => [
+      `${family}: ${title}`,
+      ...controllers.map((controller) => {
+        const values = figuresOf(rows, results, controller, family)
+          .map((figures) => figures[figure])
+          .filter((value) => value !== undefined);
+        const finite = values.filter((value) => Number.isFinite(value));
+        const never = values.length - finite.length;
+        const average = finite.length === 0 ? '' : format(figure, finite.reduce((a, b) => a + b, 0) / finite.length);
+        return never === 0 ? average : `${average} (${never} of ${values.length} never)`.trim();
+      }),
+    ]),
+  };
+}
+
+export function sayJudged({ goal, over: { mean: value, worst }, verdict, by }: Judged): string {
+  const { figure, min, max } = goal;
+  const bounds = [
+    min === undefined ? '' : `≥ ${format(figure, min)}`,
+    max === undefined ? '' : `≤ ${format(figure, max)}`,
+  ];
+  const told = verdict === 'missed' ? `MISSED by ${format(figure, by)}` : verdict === 'met' ? 'met' : 'met on average';
+  return `${figure} ${withWorst(figure, { mean: value, worst })} ${bounds.filter(Boolean).join(', ')}: ${told}`;
+}
+
+export function format(figure: Figure, value: number): string {
+  if (!Number.isFinite(value)) return figure === 'settle' ? 'never' : '∞';
+  switch (figure) {
+    case 'settle':
+      return `${(value / 1000).toFixed(1)} s`;
+    case 'p50':
+    case 'p99':
+      return `${value.toFixed(0)} ms`;
+    case 'calls':
+    case 'wastedOnStep':
+      return value.toFixed(0);
+    case 'waste':
+    case 'failures':
+      return value >= 0.1 ? value.toFixed(2) : value.toFixed(4);
+    case 'goodput':
+    case 'ofOracle':
+    case 'served':
+    case 'share':
+    case 'jain':
+    case 'addedOfOracle':
+    case 'oscillation':
+      return value.toFixed(3);
+  }
+}
+
+function figuresOf(rows: readonly Row[], results: readonly Result[], controller: string, family: string): Figures[] {
+  const names = new Set(rows.filter((row) => row.family === family).map(({ name }) => name));
+  return results.filter(({ job }) => job.controller === controller && names.has(job.row)).map(({ figures }) => figures);
+}
+
+function meanAndWorst(figure: Figure, seeds: readonly Figures[]): string {
+  const found = over(figure, seeds);
+  return found === undefined ? '' : withWorst(figure, found);
+}
+
+function withWorst(figure: Figure, { mean: value, worst }: Over): string {
+  const told = format(figure, value);
+  const ofWorst = format(figure, worst);
+  return told === ofWorst ? told : `${told} (${ofWorst})`;
+}
+
+function mean(figure: Figure, all: readonly Figures[]): number {
+  return over(figure, all)?.mean ?? Number.NaN;
+}
+
+function meanOf(all: readonly Figures[]): Figures {
+  return { goodput: mean('goodput', all), waste: mean('waste', all) };
+}

@@ -1,0 +1,8 @@
+/** A thread that runs what it is told, one run at a time. */
+import { parentPort } from 'node:worker_threads';
+import type { Job } from './job.ts';
+import { runJob } from './job.ts';
+
+parentPort?.on('message', (job: Job) => {
+  parentPort?.postMessage(runJob(job));
+});
