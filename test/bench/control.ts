@@ -83,8 +83,8 @@ async function compare(): Promise<void> {
   for (const table of [...tables, ...compared]) console.log(toText(table));
   const verdicts = judgeAll(ours);
   for (const { name, judged } of verdicts) {
-    if (judged.verdict !== 'met')
-      console.log(`${judged.verdict === 'missed' ? 'MISSED' : 'close'}: ${name}: ${sayJudged(judged)}`);
+    const { verdict } = judged;
+    if (verdict !== 'met') console.log(`${verdict === 'missed' ? 'MISSED' : 'close'}: ${name}: ${sayJudged(judged)}`);
   }
   const missed = verdicts.filter(({ judged }) => judged.verdict === 'missed');
   console.log(`${verdicts.length} goals, ${missed.length} missed`);

@@ -28,7 +28,7 @@ export function runJob(job: Job): Figures {
   const row = ROWS.find(({ name }) => name === job.row);
   const controller = CONTROLLERS.get(job.controller);
   if (row === undefined || controller === undefined) throw new RangeError(`no such run: ${JSON.stringify(job)}`);
-  const comparesWithOracle = controller !== ORACLE && row.goals.some(({ figure }) => /Oracle$/.test(figure));
+  const comparesWithOracle = controller !== ORACLE && row.goals.some(({ figure }) => figure.endsWith('Oracle'));
   return run(row, controller, job, comparesWithOracle ? run(row, ORACLE, job, undefined) : undefined);
 }
 

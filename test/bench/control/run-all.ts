@@ -26,7 +26,7 @@ export async function runAll(jobs: readonly Job[], onDone: (done: number) => voi
       const next = (): void => {
         index = waiting.shift();
         if (index === undefined) void worker.terminate();
-        else worker.postMessage(jobs[index]);
+        else worker.postMessage(jobs[index], []);
       };
       worker.on('message', (figures: Figures) => {
         const job = index === undefined ? undefined : jobs[index];

@@ -4,5 +4,5 @@ import type { Job } from './job.ts';
 import { runJob } from './job.ts';
 
 parentPort?.on('message', (job: Job) => {
-  parentPort?.postMessage(runJob(job));
+  parentPort?.postMessage(runJob(job), []);
 });
