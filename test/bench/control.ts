@@ -10,9 +10,12 @@
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { changeTable, otherChangeTable } from './control/ablation-tables.ts';
+import { ABLATIONS } from './control/ablations.ts';
 import { BASELINES } from './control/baselines.ts';
 import { OURS } from './control/controllers.ts';
 import type { Job } from './control/job.ts';
+import type { Row } from './control/rows.ts';
 import { ROWS } from './control/rows.ts';
 import { INTRODUCTION, writeSection } from './control/section.ts';
 import type { Result } from './control/run-all.ts';
@@ -47,7 +50,14 @@ const FIRST_SEED = 101;
 /** Of others: their figures are far enough apart. */
 const SEEDS_OF_OTHERS = 2;
 
-if (values.smoke) await smoke();
+const wanted = new RegExp(values.rows, 'i');
+const rows = ROWS.filter(({ name, family }) => wanted.test(name) || wanted.test(family));
+const seeds = Number(values.seeds ?? (values.ablations ? 3 : 5));
+
+if (rows.length === 0) fail(`--rows: no row or family matches ${wanted}`);
+else if (!Number.isInteger(seeds) || seeds < 1) fail(`--seeds: '${values.seeds}' is no number of seeds`);
+else if (values.smoke) await smoke();
+else if (values.ablations) await ablate();
 else await compare();
 
 async function smoke(): Promise<void> {
@@ -57,26 +67,25 @@ async function smoke(): Promise<void> {
   if (faults.length > 0) process.exitCode = 1;
 }
 
+/** Rows of a thousand requests a second cost most, and tell nothing that those of a hundred do not. */
+async function ablate(): Promise<void> {
+  const cheap = values.rows === '.' ? rows.filter(({ name }) => !/1000\/s|300\/s|200 in flight/.test(name)) : rows;
+  const names = [OURS, ...ABLATIONS].map(({ name }) => name);
+  const results = await run(jobsOf(cheap, names, () => seeds));
+  keep(results);
+  const tables = [changeTable(cheap, results), otherChangeTable(cheap, results)];
+  for (const table of tables) console.log(toText(table));
+}
+
 async function compare(): Promise<void> {
-  const wanted = new RegExp(values.rows, 'i');
-  const rows = ROWS.filter(({ name, family }) => wanted.test(name) || wanted.test(family));
   const all = [OURS, ...BASELINES].map(({ name }) => name);
   const names = values.controllers?.split(',') ?? all;
   const unknown = names.find((name) => !all.includes(name));
-  const seeds = Number(values.seeds ?? 5);
   if (unknown !== undefined) return fail(`--controllers: '${unknown}' is none of ${all.join(', ')}`);
-  if (rows.length === 0) return fail(`--rows: no row or family matches ${wanted}`);
-  if (!Number.isInteger(seeds) || seeds < 1) return fail(`--seeds: '${values.seeds}' is no number of seeds`);
-
-  const results = await run(
-    names.flatMap((name) => {
-      const own = name === OURS.name || values.seeds !== undefined ? seeds : Math.min(seeds, SEEDS_OF_OTHERS);
-      return rows.flatMap((row) =>
-        seedsOf(own).map((seed) => ({ row: row.name, controller: name, seed, short: false })),
-      );
-    }),
-  );
-  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, undefined, 1)}\n`);
+  const seedsFor = (name: string): number =>
+    name === OURS.name || values.seeds !== undefined ? seeds : SEEDS_OF_OTHERS;
+  const results = await run(jobsOf(rows, names, seedsFor));
+  keep(results);
   const compared = names.length > 1 ? [comparison(rows, results, names), keyFigures(rows, results, names)] : [];
   const ours = byRow(rows, results, OURS.name);
   const tables = familiesOf([...ours.keys()]).map((family) => rowTable(family, ofFamily(ours, family)));
@@ -95,8 +104,22 @@ async function compare(): Promise<void> {
   if (missed.length > 0) process.exitCode = 1;
 }
 
-function seedsOf(count: number): number[] {
-  return Array.from({ length: count }, (_, i) => FIRST_SEED + i);
+function jobsOf(of: readonly Row[], controllers: readonly string[], seedsFor: (name: string) => number): Job[] {
+  return controllers.flatMap((controller) =>
+    of.flatMap(({ name }) =>
+      Array.from({ length: seedsFor(controller) }, (_, i) => ({
+        row: name,
+        controller,
+        seed: FIRST_SEED + i,
+        short: false,
+      })),
+    ),
+  );
+}
+
+/** What is not finite is null in JSON. */
+function keep(results: readonly Result[]): void {
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, undefined, 1)}\n`);
 }
 
 function run(jobs: readonly Job[]): Promise<Result[]> {

@@ -11,21 +11,25 @@ import type { PolicySettings } from '../../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../../src/sim/scenario.ts';
 import { ClientTable } from '../../../src/state/client-table.ts';
 
+interface ChosenParts {
+  readonly policy: Pick<PolicySettings, 'queue' | 'budget'>;
+  readonly listen: Listen;
+  readonly makeMeter: () => Meter;
+  readonly makeLimit?: (ref: LimitRef, meter: Meter) => Limit;
+  readonly clients?: ClientStore;
+}
+
 /** A store like that of memory, whose limits have the meter of another controller. */
 export class ChosenStore implements Store {
   readonly clients: ClientStore;
   readonly #upstream: Upstream;
-  readonly #makeMeter: () => Meter;
   readonly #limits = new Map<string, Limit>();
+  readonly #makeLimit: (ref: LimitRef) => Limit;
 
-  constructor(
-    { queue, budget }: Pick<PolicySettings, 'queue' | 'budget'>,
-    listen: Listen,
-    makeMeter: () => Meter,
-    clients: ClientStore = new ClientTable(100_000, listen),
-  ) {
-    this.clients = clients;
-    this.#makeMeter = makeMeter;
+  constructor({ policy, listen, makeMeter, makeLimit = plainLimit, clients }: ChosenParts) {
+    const { queue, budget } = policy;
+    this.clients = clients ?? new ClientTable(100_000, listen);
+    this.#makeLimit = (ref) => makeLimit(ref, makeMeter());
     this.#upstream = {
       name: UPSTREAM,
       queue,
@@ -49,7 +53,7 @@ export class ChosenStore implements Store {
   }
 
   make(ref: LimitRef): Limit {
-    const limit = new Limit(ref, this.#makeMeter());
+    const limit = this.#makeLimit(ref);
     this.#limits.set(ref.key, limit);
     return limit;
   }
@@ -57,6 +61,10 @@ export class ChosenStore implements Store {
   limits(): Iterable<Limit> {
     return this.#limits.values();
   }
+}
+
+function plainLimit(ref: LimitRef, meter: Meter): Limit {
+  return new Limit(ref, meter);
 }
 
 /** One client's Retry-After holds only the request that was answered so: what libraries do that have no gate. */

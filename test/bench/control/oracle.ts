@@ -62,5 +62,6 @@ class OracleMeter extends PassingMeter {
 
 export const ORACLE: Controller = {
   name: 'oracle',
-  makeStore: (scenario, _random, listen) => new ChosenStore(scenario.policy, listen, () => new OracleMeter(scenario)),
+  makeStore: (scenario, _random, listen) =>
+    new ChosenStore({ policy: scenario.policy, listen, makeMeter: () => new OracleMeter(scenario) }),
 };

@@ -349,6 +349,17 @@ function sharing(): Row[] {
   ];
 }
 
+/** Clients that come back when they are told to: what they are told is what they do. */
+function waiting(): Row[] {
+  return [
+    { name: 'ten clients at 5x, waiting as told', count: 10, offered: 500 },
+    { name: '500 clients at 2x, waiting as told', count: 500, offered: 200 },
+  ].map(({ name, count, offered }): Row => {
+    const clients = [{ ...CLIENTS, count, rate: offered / count, honoursRetryAfter: true }];
+    return { name, family: 'waiting', scenario: world(name, { limit: BUCKET, offered, clients }), goals: [] };
+  });
+}
+
 function replicas(): Row[] {
   return [
     {
@@ -398,6 +409,7 @@ export const ROWS: readonly Row[] = [
   ...steps(),
   ...outages(),
   ...sharing(),
+  ...waiting(),
   ...replicas(),
   ...latency(),
 ];

@@ -68,5 +68,5 @@ class AimdMeter extends PassingMeter {
 export const AIMD: Controller = {
   name: 'aimd',
   adapt: perClient,
-  makeStore: ({ policy }, _random, listen) => new ChosenStore(policy, listen, () => new AimdMeter()),
+  makeStore: ({ policy }, _random, listen) => new ChosenStore({ policy, listen, makeMeter: () => new AimdMeter() }),
 };

@@ -106,5 +106,5 @@ class AwsMeter extends PassingMeter {
 export const AWS_CUBIC: Controller = {
   name: 'aws-cubic',
   adapt: perClient,
-  makeStore: ({ policy }, _random, listen) => new ChosenStore(policy, listen, () => new AwsMeter()),
+  makeStore: ({ policy }, _random, listen) => new ChosenStore({ policy, listen, makeMeter: () => new AwsMeter() }),
 };

@@ -24,5 +24,5 @@ function charge(step: Step): Step {
 export const BACKOFF: Controller = {
   name: 'backoff',
   script: chargeAll,
-  makeStore: ({ policy }, _random, listen) => new ChosenStore(policy, listen, () => new PassingMeter()),
+  makeStore: ({ policy }, _random, listen) => new ChosenStore({ policy, listen, makeMeter: () => new PassingMeter() }),
 };

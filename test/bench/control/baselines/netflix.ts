@@ -106,7 +106,12 @@ export const NETFLIX_AIMD: Controller = {
   name: 'netflix-aimd',
   adapt: unqueued,
   makeStore: ({ policy }, _random, listen) =>
-    new ChosenStore(policy, listen, () => new InFlightMeter(new AimdLimit()), new ForgetfulClients(100_000, listen)),
+    new ChosenStore({
+      policy,
+      listen,
+      makeMeter: () => new InFlightMeter(new AimdLimit()),
+      clients: new ForgetfulClients(100_000, listen),
+    }),
 };
 
 /**
@@ -118,10 +123,10 @@ export const NETFLIX_VEGAS: Controller = {
   name: 'netflix-vegas',
   adapt: unqueued,
   makeStore: ({ policy }, random, listen) =>
-    new ChosenStore(
+    new ChosenStore({
       policy,
       listen,
-      () => new InFlightMeter(new VegasLimit(random)),
-      new ForgetfulClients(100_000, listen),
-    ),
+      makeMeter: () => new InFlightMeter(new VegasLimit(random)),
+      clients: new ForgetfulClients(100_000, listen),
+    }),
 };

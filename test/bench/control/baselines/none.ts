@@ -6,5 +6,10 @@ import { PassingMeter } from '../passing-meter.ts';
 export const NONE: Controller = {
   name: 'none',
   makeStore: ({ policy }, _random, listen) =>
-    new ChosenStore(policy, listen, () => new PassingMeter(), new ForgetfulClients(100_000, listen)),
+    new ChosenStore({
+      policy,
+      listen,
+      makeMeter: () => new PassingMeter(),
+      clients: new ForgetfulClients(100_000, listen),
+    }),
 };

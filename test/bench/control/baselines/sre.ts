@@ -70,5 +70,5 @@ class SreMeter extends PassingMeter {
 export const SRE: Controller = {
   name: 'sre',
   adapt: (scenario) => unqueued(perClient(scenario)),
-  makeStore: ({ policy }, random, listen) => new ChosenStore(policy, listen, () => new SreMeter(random)),
+  makeStore: ({ policy }, random, listen) => new ChosenStore({ policy, listen, makeMeter: () => new SreMeter(random) }),
 };

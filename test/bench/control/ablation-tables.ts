@@ -1,0 +1,100 @@
+import { ABLATIONS } from './ablations.ts';
+import { OURS } from './controllers.ts';
+import type { Figures } from './measure.ts';
+import type { Figure, Row } from './rows.ts';
+import type { Result } from './run-all.ts';
+import type { Table } from './table.ts';
+import { byRow, familiesOf, judgeAll } from './tables.ts';
+
+/** A run of ours, and the run of the same row with the same seed without a rule. */
+interface Pair {
+  readonly row: Row;
+  readonly ours: Figures;
+  readonly without: Figures;
+}
+
+/** What changes without a rule, by family: the change of goodput and of waste, in thousandths. */
+export function changeTable(rows: readonly Row[], results: readonly Result[]): Table {
+  const families = familiesOf(rows);
+  return {
+    title: 'Change of goodput / waste, in thousandths',
+    head: ['without', ...families, 'goals missed'],
+    rows: ABLATIONS.map(({ name }) => {
+      const pairs = pairUp(rows, results, name);
+      return [
+        name,
+        ...families.map((family) => {
+          const own = pairs.filter(({ row }) => row.family === family);
+          return `${signed(1000 * change(own, 'goodput'))} / ${signed(1000 * change(own, 'waste'))}`;
+        }),
+        `${missed(rows, results, name) - missed(rows, results, OURS.name)}`,
+      ];
+    }),
+    note: 'Goals missed: how many more than by ours as it is.',
+  };
+}
+
+const CHANGES: readonly (readonly [string, Figure, string, number])[] = [
+  ['step to 40 %', 'settle', 's', 1000],
+  ['step to 40 %', 'wastedOnStep', 'wasted', 1],
+  ['step x3', 'settle', 's', 1000],
+  ['step x10', 'settle', 's', 1000],
+  ['outage', 'settle', 's', 1000],
+  ['outage', 'calls', 'calls', 1],
+  ['one client sends 100x', 'served', '‰ served', 0.001],
+  ['one client sends 100x', 'p99', 'ms p99', 1],
+  ['weights', 'share', '‰ share', 0.001],
+  ['ten equal', 'jain', '‰ Jain', 0.001],
+  ['steady', 'p99', 'ms p99', 1],
+];
+
+/** The change of what some rows are about besides. */
+export function otherChangeTable(rows: readonly Row[], results: readonly Result[]): Table {
+  const about = ({ name, family }: Row, prefix: string): boolean => name.startsWith(prefix) || family === prefix;
+  const shown = CHANGES.filter(([prefix]) => rows.some((row) => about(row, prefix)));
+  return {
+    title: 'Change of other figures',
+    head: ['without', ...shown.map(([prefix, , unit]) => `${prefix}: ${unit}`)],
+    rows: ABLATIONS.map(({ name }) => {
+      const pairs = pairUp(rows, results, name);
+      return [
+        name,
+        ...shown.map(([prefix, figure, , unit]) => {
+          const own = pairs.filter(({ row }) => about(row, prefix));
+          return signed(change(own, figure) / unit);
+        }),
+      ];
+    }),
+  };
+}
+
+function pairUp(rows: readonly Row[], results: readonly Result[], controller: string): Pair[] {
+  const pairs: Pair[] = [];
+  for (const { job, figures } of results) {
+    const row = rows.find(({ name }) => name === job.row);
+    const ours = results.find(
+      (other) => other.job.controller === OURS.name && other.job.row === job.row && other.job.seed === job.seed,
+    );
+    if (job.controller === controller && row !== undefined && ours !== undefined) {
+      pairs.push({ row, ours: ours.figures, without: figures });
+    }
+  }
+  return pairs;
+}
+
+/** The mean change; ∞ where without the rule something never comes to pass. */
+function change(pairs: readonly Pair[], figure: Figure): number {
+  const changes = pairs.map(({ ours, without }) => (without[figure] ?? 0) - (ours[figure] ?? 0));
+  return changes.reduce((sum, each) => sum + each, 0) / Math.max(1, changes.length);
+}
+
+function missed(rows: readonly Row[], results: readonly Result[], controller: string): number {
+  return judgeAll(byRow(rows, results, controller)).filter(({ judged }) => judged.verdict === 'missed').length;
+}
+
+function signed(value: number): string {
+  if (!Number.isFinite(value)) return value > 0 ? '∞' : '?';
+  const told = Math.abs(value) >= 10 ? value.toFixed(0) : value.toFixed(1);
+  if (Number(told) === 0) return '0';
+  return value > 0 ? `+${told}` : told.replace('-', '−');
+}
