@@ -18,7 +18,7 @@ const LEAST_CAPACITY = 1;
 const WHOLE = 1 - 1e-9;
 
 /** Names as in botocore, which calls times seconds. */
-class AwsMeter extends PassingMeter {
+export class AwsMeter extends PassingMeter {
   #enabled = false;
   #fillRate: PerSecond = 1;
   #capacity = 1;

@@ -45,7 +45,7 @@ class InFlightMeter extends PassingMeter {
   }
 }
 
-class AimdLimit implements InFlightLimit {
+export class AimdLimit implements InFlightLimit {
   limit = 20;
 
   update(rtt: Millis, among: number, didDrop: boolean): void {
@@ -57,7 +57,7 @@ class AimdLimit implements InFlightLimit {
 const MOST_IN_FLIGHT = 1000;
 const PROBE_MULTIPLIER = 30;
 
-class VegasLimit implements InFlightLimit {
+export class VegasLimit implements InFlightLimit {
   readonly #random: Random;
   #estimate = 20;
   #shortestRtt: Millis = 0;

@@ -35,7 +35,7 @@ class Recent {
   }
 }
 
-class SreMeter extends PassingMeter {
+export class SreMeter extends PassingMeter {
   readonly #random: Random;
   readonly #requests = new Recent();
   readonly #accepts = new Recent();
