@@ -13,11 +13,12 @@ import { parseArgs } from 'node:util';
 import { changeTable, otherChangeTable } from './control/ablation-tables.ts';
 import { ABLATIONS } from './control/ablations.ts';
 import { BASELINES } from './control/baselines.ts';
+import type { Controller } from './control/controllers.ts';
 import { OURS } from './control/controllers.ts';
 import type { Job } from './control/job.ts';
 import type { Row } from './control/rows.ts';
 import { ROWS } from './control/rows.ts';
-import { INTRODUCTION, writeSection } from './control/section.ts';
+import { ABOUT_ABLATIONS, INTRODUCTION, writeSection } from './control/section.ts';
 import type { Result } from './control/run-all.ts';
 import { runAll } from './control/run-all.ts';
 import { findFaults, SMOKE } from './control/smoke.ts';
@@ -70,18 +71,20 @@ async function smoke(): Promise<void> {
 /** Rows of a thousand requests a second cost most, and tell nothing that those of a hundred do not. */
 async function ablate(): Promise<void> {
   const cheap = values.rows === '.' ? rows.filter(({ name }) => !/1000\/s|300\/s|200 in flight/.test(name)) : rows;
-  const names = [OURS, ...ABLATIONS].map(({ name }) => name);
-  const results = await run(jobsOf(cheap, names, () => seeds));
+  const chosen = choose(ABLATIONS);
+  if (chosen === undefined) return;
+  const results = await run(jobsOf(cheap, [OURS.name, ...chosen], () => seeds));
   keep(results);
-  const tables = [changeTable(cheap, results), otherChangeTable(cheap, results)];
+  const tables = [changeTable(cheap, results, chosen), otherChangeTable(cheap, results, chosen)];
   for (const table of tables) console.log(toText(table));
+  if (values.markdown !== undefined) {
+    writeSection(values.markdown, 'ablations', [ABOUT_ABLATIONS, ...tables.map(toMarkdown)].join('\n'));
+  }
 }
 
 async function compare(): Promise<void> {
-  const all = [OURS, ...BASELINES].map(({ name }) => name);
-  const names = values.controllers?.split(',') ?? all;
-  const unknown = names.find((name) => !all.includes(name));
-  if (unknown !== undefined) return fail(`--controllers: '${unknown}' is none of ${all.join(', ')}`);
+  const names = choose([OURS, ...BASELINES]);
+  if (names === undefined) return;
   const seedsFor = (name: string): number =>
     name === OURS.name || values.seeds !== undefined ? seeds : SEEDS_OF_OTHERS;
   const results = await run(jobsOf(rows, names, seedsFor));
@@ -99,9 +102,18 @@ async function compare(): Promise<void> {
   console.log(`${verdicts.length} goals, ${missed.length} missed`);
   if (values.markdown !== undefined) {
     const whole = rowTable('Every row of ours', ours);
-    writeSection(values.markdown, [INTRODUCTION, ...[...compared, whole].map(toMarkdown)].join('\n'));
+    writeSection(values.markdown, 'control', [INTRODUCTION, ...[...compared, whole].map(toMarkdown)].join('\n'));
   }
   if (missed.length > 0) process.exitCode = 1;
+}
+
+/** The names that are asked for, or all; undefined when one of them is nobody's. */
+function choose(controllers: readonly Controller[]): readonly string[] | undefined {
+  const all = controllers.map(({ name }) => name);
+  const chosen = values.controllers?.split(',') ?? all;
+  const unknown = chosen.find((name) => !all.includes(name));
+  if (unknown !== undefined) fail(`--controllers: '${unknown}' is none of\n  ${all.join('\n  ')}`);
+  return unknown === undefined ? chosen : undefined;
 }
 
 function jobsOf(of: readonly Row[], controllers: readonly string[], seedsFor: (name: string) => number): Job[] {

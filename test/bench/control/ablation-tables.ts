@@ -1,10 +1,9 @@
-import { ABLATIONS } from './ablations.ts';
 import { OURS } from './controllers.ts';
 import type { Figures } from './measure.ts';
 import type { Figure, Row } from './rows.ts';
 import type { Result } from './run-all.ts';
 import type { Table } from './table.ts';
-import { byRow, familiesOf, judgeAll } from './tables.ts';
+import { byRow, familiesOf, isAbout, judgeAll } from './tables.ts';
 
 /** A run of ours, and the run of the same row with the same seed without a rule. */
 interface Pair {
@@ -14,12 +13,12 @@ interface Pair {
 }
 
 /** What changes without a rule, by family: the change of goodput and of waste, in thousandths. */
-export function changeTable(rows: readonly Row[], results: readonly Result[]): Table {
+export function changeTable(rows: readonly Row[], results: readonly Result[], controllers: readonly string[]): Table {
   const families = familiesOf(rows);
   return {
     title: 'Change of goodput / waste, in thousandths',
     head: ['without', ...families, 'goals missed'],
-    rows: ABLATIONS.map(({ name }) => {
+    rows: controllers.map((name) => {
       const pairs = pairUp(rows, results, name);
       return [
         name,
@@ -49,18 +48,21 @@ const CHANGES: readonly (readonly [string, Figure, string, number])[] = [
 ];
 
 /** The change of what some rows are about besides. */
-export function otherChangeTable(rows: readonly Row[], results: readonly Result[]): Table {
-  const about = ({ name, family }: Row, prefix: string): boolean => name.startsWith(prefix) || family === prefix;
-  const shown = CHANGES.filter(([prefix]) => rows.some((row) => about(row, prefix)));
+export function otherChangeTable(
+  rows: readonly Row[],
+  results: readonly Result[],
+  controllers: readonly string[],
+): Table {
+  const shown = CHANGES.filter(([subject]) => rows.some((row) => isAbout(row, subject)));
   return {
     title: 'Change of other figures',
-    head: ['without', ...shown.map(([prefix, , unit]) => `${prefix}: ${unit}`)],
-    rows: ABLATIONS.map(({ name }) => {
+    head: ['without', ...shown.map(([subject, , unit]) => `${subject}: ${unit}`)],
+    rows: controllers.map((name) => {
       const pairs = pairUp(rows, results, name);
       return [
         name,
-        ...shown.map(([prefix, figure, , unit]) => {
-          const own = pairs.filter(({ row }) => about(row, prefix));
+        ...shown.map(([subject, figure, , unit]) => {
+          const own = pairs.filter(({ row }) => isAbout(row, subject));
           return signed(change(own, figure) / unit);
         }),
       ];

@@ -1,15 +1,14 @@
 import { FairQueue } from '../../../src/policy/fair-queue.ts';
 import { Limit } from '../../../src/policy/limit.ts';
-import type { LimitRef } from '../../../src/policy/limit-ref.ts';
-import type { Meter } from '../../../src/policy/meter.ts';
 import { LocalMeter } from '../../../src/policy/meter.ts';
 import type { Ticket } from '../../../src/policy/ticket.ts';
-import type { Millis, Random } from '../../../src/policy/types.ts';
+import type { Millis } from '../../../src/policy/types.ts';
 import type { PolicySettings, Scenario } from '../../../src/sim/scenario.ts';
 import { ClientTable } from '../../../src/state/client-table.ts';
-import { ChosenStore } from './chosen-store.ts';
 import type { Controller } from './controllers.ts';
 import { OURS } from './controllers.ts';
+import { replace } from './replace.ts';
+import { RULE_ABLATIONS } from './rule-ablations.ts';
 
 /** Settings that a rule can be left out by. */
 function set(name: string, change: (policy: PolicySettings) => Partial<PolicySettings>): Controller {
@@ -17,27 +16,6 @@ function set(name: string, change: (policy: PolicySettings) => Partial<PolicySet
     ...OURS,
     name,
     adapt: (scenario: Scenario) => ({ ...scenario, policy: { ...scenario.policy, ...change(scenario.policy) } }),
-  };
-}
-
-interface Replaced {
-  readonly makeMeter?: (policy: PolicySettings, random: Random) => Meter;
-  readonly makeLimit?: (ref: LimitRef, meter: Meter) => Limit;
-  readonly Clients?: typeof ClientTable;
-}
-
-/** Ours with a part of it replaced. */
-function replace(name: string, { makeMeter, makeLimit, Clients = ClientTable }: Replaced): Controller {
-  return {
-    name,
-    makeStore: ({ policy }, random, listen) =>
-      new ChosenStore({
-        policy,
-        listen,
-        makeMeter: () => makeMeter?.(policy, random) ?? new LocalMeter(policy.rate, random),
-        clients: new Clients(100_000, listen),
-        ...(makeLimit === undefined ? {} : { makeLimit }),
-      }),
   };
 }
 
@@ -135,4 +113,4 @@ const CHANCE: Controller = {
 };
 
 /** Ours, each without one rule. */
-export const ABLATIONS: readonly Controller[] = [CHANCE, ...PARTS];
+export const ABLATIONS: readonly Controller[] = [CHANCE, ...RULE_ABLATIONS, ...PARTS];

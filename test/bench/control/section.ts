@@ -1,8 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
-const BEGIN = '<!-- control:begin -->';
-const END = '<!-- control:end -->';
-
 export const INTRODUCTION = `## Control
 
 How much of a hidden limit is used, and what finding it costs. In virtual time, with the proxy's own exchange, gate and
@@ -34,13 +31,26 @@ under load; these upstreams do not, and service times vary at random, which Vega
 waste is ∞.
 `;
 
-/** Puts the text between the markers of the file, or at its end, or makes the file. */
-export function writeSection(path: string, text: string): void {
+export const ABOUT_ABLATIONS = `## Control, without one rule at a time
+
+What each rule of the adaptive rate is worth, and each part around it: the same rows, with one rule left out or made
+simpler. The first line leaves out nothing: with other chance, the same rules do that much better or worse. What changes
+no more than that buys nothing here.
+
+\`\`\`sh
+npm run bench:control -- --ablations --markdown docs/benchmarks.md
+\`\`\`
+`;
+
+/** Puts the text between the markers of that name in the file, or at its end, or makes the file. */
+export function writeSection(path: string, name: string, text: string): void {
+  const opening = `<!-- ${name}:begin -->`;
+  const closing = `<!-- ${name}:end -->`;
   const old = existsSync(path) ? readFileSync(path, 'utf8') : '# Benchmarks\n';
-  const section = `${BEGIN}\n${text}\n${END}`;
-  const begin = old.indexOf(BEGIN);
-  const end = old.indexOf(END);
+  const section = `${opening}\n${text}\n${closing}`;
+  const begin = old.indexOf(opening);
+  const end = old.indexOf(closing);
   const isThere = begin >= 0 && end > begin;
-  const whole = isThere ? old.slice(0, begin) + section + old.slice(end + END.length) : `${old}\n${section}\n`;
+  const whole = isThere ? old.slice(0, begin) + section + old.slice(end + closing.length) : `${old}\n${section}\n`;
   writeFileSync(path, whole);
 }

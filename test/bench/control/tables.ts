@@ -68,12 +68,13 @@ export function judgeAll(rows: ByRow): { readonly name: string; readonly judged:
 /** Two figures of each family, for each controller. */
 export function comparison(rows: readonly Row[], results: readonly Result[], controllers: readonly string[]): Table {
   return {
-    title: 'goodput / waste',
+    title: 'Goodput / waste',
     head: ['', ...controllers],
     rows: familiesOf(rows).map((family) => [
       family,
       ...controllers.map((controller) => {
-        const all = figuresOf(rows, results, controller, family);
+        const own = rows.filter((row) => row.family === family);
+        const all = figuresOf(own, results, controller);
         return all.length === 0
           ? ''
           : `${format('goodput', mean('goodput', all))} / ${format('waste', mean('waste', all))}`;
@@ -84,35 +85,45 @@ export function comparison(rows: readonly Row[], results: readonly Result[], con
 
 /** What some families are about besides. */
 const KEY_FIGURES: readonly (readonly [string, Figure, string])[] = [
-  ['step', 'settle', 'settled after, mean'],
-  ['step', 'wastedOnStep', 'wasted in the 5 s after'],
+  ['step to 40 %', 'settle', 'settled after'],
+  ['step to 40 %', 'wastedOnStep', 'wasted in the 5 s after'],
+  ['step x3', 'settle', 'settled after'],
+  ['step x10', 'settle', 'settled after'],
   ['outage', 'calls', 'calls in its 10 s'],
-  ['outage', 'settle', 'recovered after, mean'],
-  ['sharing', 'served', 'served of the group looked at'],
-  ['sharing', 'jain', 'Jain'],
+  ['one client sends 100x', 'served', 'the others served'],
+  ['one client sends 100x', 'p99', 'their added p99'],
+  ['weights 4:1', 'share', 'share of the heavy (ideal: 0.8)'],
+  ['ten equal clients', 'jain', 'Jain'],
   ['latency', 'p99', 'added p99'],
   ['steady', 'p99', 'added p99'],
   ['steady', 'failures', 'failures'],
   ['steady', 'jain', 'Jain'],
 ];
 
+/** Whether a row is of what a table tells of: a family, or rows whose names begin so. */
+export function isAbout({ name, family }: Row, subject: string): boolean {
+  return family === subject || name.startsWith(subject);
+}
+
 export function keyFigures(rows: readonly Row[], results: readonly Result[], controllers: readonly string[]): Table {
-  const families = new Set(rows.map(({ family }) => family));
   return {
-    title: 'other figures',
+    title: 'Other figures',
     head: ['', ...controllers],
-    rows: KEY_FIGURES.filter(([family]) => families.has(family)).map(([family, figure, title]) => [
-      `${family}: ${title}`,
-      ...controllers.map((controller) => {
-        const values = figuresOf(rows, results, controller, family)
-          .map((figures) => figures[figure])
-          .filter((value) => value !== undefined);
-        const finite = values.filter((value) => Number.isFinite(value));
-        const never = values.length - finite.length;
-        const average = finite.length === 0 ? '' : format(figure, finite.reduce((a, b) => a + b, 0) / finite.length);
-        return never === 0 ? average : `${average} (${never} of ${values.length} never)`.trim();
-      }),
-    ]),
+    rows: KEY_FIGURES.filter(([subject]) => rows.some((row) => isAbout(row, subject))).map(
+      ([subject, figure, title]) => [
+        `${subject}: ${title}`,
+        ...controllers.map((controller) => {
+          const about = rows.filter((row) => isAbout(row, subject));
+          const values = figuresOf(about, results, controller)
+            .map((figures) => figures[figure])
+            .filter((value) => value !== undefined);
+          const finite = values.filter((value) => Number.isFinite(value));
+          const never = values.length - finite.length;
+          const average = finite.length === 0 ? '' : format(figure, finite.reduce((a, b) => a + b, 0) / finite.length);
+          return never === 0 ? average : `${average} (${never} of ${values.length} never)`.trim();
+        }),
+      ],
+    ),
   };
 }
 
@@ -151,8 +162,8 @@ export function format(figure: Figure, value: number): string {
   }
 }
 
-function figuresOf(rows: readonly Row[], results: readonly Result[], controller: string, family: string): Figures[] {
-  const names = new Set(rows.filter((row) => row.family === family).map(({ name }) => name));
+function figuresOf(rows: readonly Row[], results: readonly Result[], controller: string): Figures[] {
+  const names = new Set(rows.map(({ name }) => name));
   return results.filter(({ job }) => job.controller === controller && names.has(job.row)).map(({ figures }) => figures);
 }
 

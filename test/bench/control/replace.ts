@@ -1,0 +1,30 @@
+import type { Limit } from '../../../src/policy/limit.ts';
+import type { LimitRef } from '../../../src/policy/limit-ref.ts';
+import type { Meter } from '../../../src/policy/meter.ts';
+import { LocalMeter } from '../../../src/policy/meter.ts';
+import type { Random } from '../../../src/policy/types.ts';
+import type { PolicySettings } from '../../../src/sim/scenario.ts';
+import { ClientTable } from '../../../src/state/client-table.ts';
+import { ChosenStore } from './chosen-store.ts';
+import type { Controller } from './controllers.ts';
+
+interface Replaced {
+  readonly makeMeter?: (policy: PolicySettings, random: Random) => Meter;
+  readonly makeLimit?: (ref: LimitRef, meter: Meter) => Limit;
+  readonly Clients?: typeof ClientTable;
+}
+
+/** Ours with a part of it replaced. */
+export function replace(name: string, { makeMeter, makeLimit, Clients = ClientTable }: Replaced): Controller {
+  return {
+    name,
+    makeStore: ({ policy }, random, listen) =>
+      new ChosenStore({
+        policy,
+        listen,
+        makeMeter: () => makeMeter?.(policy, random) ?? new LocalMeter(policy.rate, random),
+        clients: new Clients(100_000, listen),
+        ...(makeLimit === undefined ? {} : { makeLimit }),
+      }),
+  };
+}
