@@ -89,7 +89,10 @@ async function compare(): Promise<void> {
     name === OURS.name || values.seeds !== undefined ? seeds : SEEDS_OF_OTHERS;
   const results = await run(jobsOf(rows, names, seedsFor));
   keep(results);
-  const compared = names.length > 1 ? [comparison(rows, results, names), keyFigures(rows, results, names)] : [];
+  const compared =
+    names.length > 1
+      ? [comparison(rows, results, names), keyFigures(rows, results, names)].filter((table) => table.rows.length > 0)
+      : [];
   const ours = byRow(rows, results, OURS.name);
   const tables = familiesOf([...ours.keys()]).map((family) => rowTable(family, ofFamily(ours, family)));
   for (const table of [...tables, ...compared]) console.log(toText(table));

@@ -179,6 +179,24 @@ function counting(): Row[] {
   });
 }
 
+/** Whoever asks for too much is shut out for a while. */
+function penalties(): Row[] {
+  return [
+    { rate: 20, length: 5000 },
+    { rate: 100, length: 10_000 },
+    { rate: 100, length: 30_000 },
+  ].map(({ rate, length }): Row => {
+    const name = `penalty of ${length / 1000} s, ${rate}/s`;
+    const limit: ModelSpec = { kind: 'blackout', rate, burst: Math.max(5, rate / 5), length };
+    return {
+      name,
+      family: 'penalty',
+      scenario: world(name, { limit, offered: 2 * rate, duration: 960_000, warmup: 240_000 }),
+      goals: [],
+    };
+  });
+}
+
 function concurrency(): Row[] {
   return [12, 20, 50, 200].map((places): Row => {
     const name = `${places} in flight`;
@@ -403,6 +421,7 @@ export const ROWS: readonly Row[] = [
   ...steady(),
   ...strict(),
   ...counting(),
+  ...penalties(),
   ...concurrency(),
   ...minutes(),
   ...load(),
