@@ -51,6 +51,9 @@ const FIRST_SEED = 101;
 /** Of others: their figures are far enough apart. */
 const SEEDS_OF_OTHERS = 2;
 
+/** Left out of ablations: what costs most, and tells little that a hundred requests a second do not. */
+const DEAR = /1000\/s|300\/s|200 in flight/;
+
 const wanted = new RegExp(values.rows, 'i');
 const rows = ROWS.filter(({ name, family }) => wanted.test(name) || wanted.test(family));
 const seeds = Number(values.seeds ?? (values.ablations ? 3 : 5));
@@ -68,9 +71,9 @@ async function smoke(): Promise<void> {
   if (faults.length > 0) process.exitCode = 1;
 }
 
-/** Rows of a thousand requests a second cost most, and tell nothing that those of a hundred do not. */
 async function ablate(): Promise<void> {
-  const cheap = values.rows === '.' ? rows.filter(({ name }) => !/1000\/s|300\/s|200 in flight/.test(name)) : rows;
+  const areChosen = values.rows !== '.';
+  const cheap = rows.filter(({ name, scenario }) => !scenario.shared && (areChosen || !DEAR.test(name)));
   const chosen = choose(ABLATIONS);
   if (chosen === undefined) return;
   const results = await run(jobsOf(cheap, [OURS.name, ...chosen], () => seeds));

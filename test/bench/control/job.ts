@@ -35,11 +35,11 @@ export function runJob(job: Job): Figures {
 function run(row: Row, controller: Controller, { seed, short }: Job, oracle: Figures | undefined): Figures {
   const whole = short ? shorten(row.scenario) : row.scenario;
   const scenario = controller.adapt?.(whole) ?? whole;
-  const { script } = controller;
+  const { script, makeStore } = controller.forRun?.(scenario) ?? controller;
   const report = runScenario({
     scenario,
     seed,
-    makeStore: (_replica, random, listen) => controller.makeStore(scenario, random, listen),
+    makeStore: (_replica, random, listen) => makeStore(scenario, random, listen),
     ...(script === undefined ? {} : { script }),
   });
   return measure(row, report, oracle);
