@@ -78,7 +78,9 @@ async function ablate(): Promise<void> {
   if (chosen === undefined) return;
   const results = await run(jobsOf(cheap, [OURS.name, ...chosen], () => seeds));
   keep(results);
-  const tables = [changeTable(cheap, results, chosen), otherChangeTable(cheap, results, chosen)];
+  const tables = [changeTable(cheap, results, chosen), otherChangeTable(cheap, results, chosen)].filter(
+    ({ head }) => head.length > 1,
+  );
   for (const table of tables) console.log(toText(table));
   if (values.markdown !== undefined) {
     writeSection(values.markdown, 'ablations', [ABOUT_ABLATIONS, ...tables.map(toMarkdown)].join('\n'));

@@ -105,7 +105,7 @@ const PARTS: readonly Controller[] = [
 
 /** Nothing is left out, and chance falls otherwise: differences as large as its own say nothing. */
 const CHANCE: Controller = {
-  name: 'nothing, other chance',
+  name: 'nothing (other chance)',
   makeStore: (scenario, random, listen) => {
     random();
     return OURS.makeStore(scenario, random, listen);
