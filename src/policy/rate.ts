@@ -286,6 +286,7 @@ export class AdaptiveRate {
     );
     if (!Number.isFinite(state.rate)) state.rate = goodRate;
     this.#reopenAt = undefined;
+    if (cause === 'rejections') this.#inFlight.doubt(); // a place is free whenever a request ends
     this.#block = blockade({ cause, goodRate, wasOpen, interval: this.#rules.probeInterval }, now);
     state.phase = 'blocked';
     planProbe(this.#block, now, retryAfter, this.#random);

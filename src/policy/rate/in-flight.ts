@@ -59,11 +59,16 @@ export class InFlight {
       if (felt === undefined) return false;
       this.#places = new Places(felt - 1, now);
     } else if (this.#places.isStrained) {
-      this.release();
-      this.#watch.forget();
+      this.doubt();
       return false;
     }
     return true;
+  }
+
+  /** Something else must be limited: what was believed is to be shown anew. */
+  doubt(): void {
+    this.release();
+    this.#watch.forget();
   }
 
   grow(now: Millis, state: RateState): void {
