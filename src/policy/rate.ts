@@ -184,6 +184,7 @@ export class AdaptiveRate {
   /** No answer, or one that says that the upstream is broken. Returns the cause if nothing is let through any more. */
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun = false): CutCause | undefined {
     this.#errors.note(now, true);
+    if (sentAt >= this.#state.cutAt) this.#state.cycleFailed += 1;
     if (this.#block !== undefined) {
       this.#failProbe(this.#block, sentAt, now, retryAfter);
       return undefined;
@@ -214,7 +215,7 @@ export class AdaptiveRate {
     const state = this.#state;
     this.#recent.rejected(sentAt);
     this.#long.rejected(sentAt);
-    if (sentAt >= state.cutAt) state.cycleRejected += 1;
+    if (sentAt >= state.cutAt) state.cycleFailed += 1;
     if (state.phase === 'cooldown' || state.phase === 'restoring') this.#rules.noteLoss(state);
     if (state.phase === 'open') state.found = 'first';
     // What left before anything was limited came in a flock, and is rejected in one: it says nothing of a blackout.

@@ -2,6 +2,8 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LimitState } from '../../src/policy/events.ts';
 import { AdaptiveRate } from '../../src/policy/rate.ts';
+import type { Rules } from '../../src/policy/rate/rules.ts';
+import { RULES } from '../../src/policy/rate/rules.ts';
 import type { RateSettings } from '../../src/policy/rate/state.ts';
 import type { Millis } from '../../src/policy/types.ts';
 import { seededRandom } from '../../src/sim/seeded-random.ts';
@@ -53,25 +55,40 @@ const NEXT: Readonly<Record<LimitState, readonly LimitState[]>> = {
   blocked: ['cooldown', 'restoring'],
 };
 
+/** Believes at the first rejection among more than two that places in flight are what is limited. */
+const EAGER: Rules = {
+  ...RULES,
+  watchPlaces: () => ({
+    accepted: () => undefined,
+    rejected: (among) => (among > 2 ? among : undefined),
+    forget: () => undefined,
+  }),
+};
+
+/** A rate, and what is out of it. */
+interface Line {
+  readonly rate: AdaptiveRate;
+  readonly out: { readonly sentAt: Millis; readonly among: number }[];
+  now: Millis;
+}
+
+type Check = (rate: AdaptiveRate, call: string, sentAt: Millis, now: Millis, result: string | undefined) => void;
+
 /** Feeds the events, as a gate would: what is blocked sends nothing but probes. Calls `check` after every single call. */
-function feed(
-  given: RateSettings,
-  sequence: readonly Event[],
-  seed: number,
-  check: (rate: AdaptiveRate, call: string, sentAt: Millis, now: Millis, result: string | undefined) => void,
-): void {
-  const rate = new AdaptiveRate(given, seededRandom(seed));
-  let now = 1000;
-  const out: Millis[] = [];
+function feed(given: RateSettings, sequence: readonly Event[], seed: number, check: Check): Line {
+  const random = seededRandom(seed);
+  const rate = new AdaptiveRate(given, random, random() < 0.5 ? EAGER : RULES);
+  const line: Line = { rate, out: [], now: 1000 };
+  const { out } = line;
   const send = (): void => {
-    if (rate.delay(now) > 0) return;
-    rate.admit(now);
-    rate.sent(now);
-    out.push(now);
-    check(rate, 'send', now, now, undefined);
+    if (rate.delay(line.now) > 0) return;
+    rate.admit(line.now);
+    out.push({ sentAt: line.now, among: rate.sent(line.now) });
+    check(rate, 'send', line.now, line.now, undefined);
   };
   for (const event of sequence) {
-    now += event.after;
+    line.now += event.after;
+    const { now } = line;
     if (event.do === 'send') send();
     else if (event.do === 'abandon') rate.abandon();
     else if (event.do === 'advance') {
@@ -80,19 +97,24 @@ function feed(
     } else if ('which' in event) {
       for (let i = 0; i < event.times; i += 1) {
         if (out.length === 0) send();
-        const sentAt = out.splice(event.which % Math.max(1, out.length), 1)[0];
-        if (sentAt === undefined) break;
+        const one = out.splice(event.which % Math.max(1, out.length), 1)[0];
+        if (one === undefined) break;
+        const { sentAt, among } = one;
+        const activeClients = 1 + (event.which % 3);
+        const overrun = event.which % 7 === 0;
         let result: string | undefined;
-        if (event.do === 'accept') rate.accepted(sentAt, now);
-        else if (event.do === 'fail') result = rate.failed(sentAt, now, event.hint);
-        else result = rate.rejected({ sentAt, retryAfter: event.hint, activeClients: 1 + (event.which % 3) }, now);
+        if (event.do === 'accept') rate.accepted(sentAt, among, now);
+        else if (event.do === 'fail') result = rate.failed(sentAt, now, event.hint, overrun);
+        else result = rate.rejected({ sentAt, among, retryAfter: event.hint, activeClients, overrun }, now);
         check(rate, event.do, sentAt, now, result);
+        rate.ended();
       }
     }
   }
+  return line;
 }
 
-function expectAlways(make: (given: RateSettings) => Parameters<typeof feed>[3], numRuns = 250): void {
+function expectAlways(make: (given: RateSettings) => Check, numRuns = 250): void {
   fc.assert(
     fc.property(settings, events, fc.integer(), (given, sequence, seed) => {
       feed(given, sequence, seed, make(given));
@@ -105,7 +127,11 @@ test('the rate is within its bounds, always', () => {
   expectAlways((given) => (rate) => {
     expect(rate.rate).toBeGreaterThanOrEqual(given.minRate);
     expect(rate.rate).toBeLessThanOrEqual(given.maxRate);
-    expect(rate.ceiling).toBeGreaterThan(0);
+    expect(rate.ceiling).toBeGreaterThanOrEqual(given.minRate);
+    expect(rate.ceiling).toBeLessThanOrEqual(given.maxRate);
+    expect(rate.pace).toBeGreaterThanOrEqual(rate.rate);
+    expect(rate.places).toBeGreaterThanOrEqual(1);
+    expect(rate.inFlight).toBeGreaterThanOrEqual(0);
     if (rate.phase !== 'open') expect(Number.isFinite(rate.rate)).toBe(true);
   });
 });
@@ -125,18 +151,21 @@ test('time lets a rate grow, and nothing but a rejection or errors lets it fall'
   expectAlways(() => {
     let before: number | undefined;
     let phase: LimitState = 'open';
+    let byPlaces = false;
     return (rate, call, _sentAt, _now, result) => {
       if (before !== undefined) {
-        if (call === 'advance') expect(rate.rate).toBeGreaterThanOrEqual(before);
+        // Where places in flight are limited, the rate is what comes of them.
+        if (call === 'advance' && !byPlaces) expect(rate.rate).toBeGreaterThanOrEqual(before);
         if (call === 'send') expect(rate.rate).toBe(before);
         // An accepted probe sets the rate anew.
         if (call === 'accept' && phase !== 'blocked') expect(rate.rate).toBe(before);
         if (call === 'reject' || call === 'fail') {
-          expect(rate.rate).toBeLessThanOrEqual(before);
+          if (result !== 'places') expect(rate.rate).toBeLessThanOrEqual(before);
           if (result === undefined) expect(rate.rate).toBe(before);
         }
       }
       ({ rate: before, phase } = rate);
+      byPlaces = Number.isFinite(rate.places);
     };
   });
 });
@@ -157,12 +186,55 @@ test('a blockade lets a probe through within 5 s · 1.25, what is asked for, or 
     return (rate, call, _sentAt, now) => {
       if (call === 'reject' || call === 'fail') longest = 300_010.001; // of rounding
       const delay = rate.delay(now);
-      expect(delay).toBeGreaterThanOrEqual(0);
-      expect(delay).toBeLessThanOrEqual(longest);
-      expect(rate.expected(now)).toBeLessThanOrEqual(Math.max(delay, 5000));
-      if (rate.phase !== 'blocked') expect(delay).toBe(0);
+      const expected = rate.expected(now);
+      expect(expected).toBeGreaterThanOrEqual(0);
+      expect(rate.overdue(now)).toBeGreaterThanOrEqual(0);
+      if (rate.phase === 'blocked') {
+        expect(delay).toBeGreaterThanOrEqual(0);
+        expect(delay).toBeLessThanOrEqual(longest);
+        expect(expected).toBeLessThanOrEqual(Math.max(delay, 5000));
+        expect(rate.blockedUntil).toBeDefined();
+      } else {
+        // Nobody waits but for the end of another.
+        expect(delay).toBe(rate.inFlight < rate.places ? 0 : Number.POSITIVE_INFINITY);
+        expect(rate.blockedUntil).toBeUndefined();
+      }
     };
   });
+});
+
+/** Sends as fast as it may, twice a second or more, and all of it is accepted, until `end`, or `isDone`. */
+function recover(line: Line, end: Millis, isDone: () => boolean): void {
+  const { rate } = line;
+  while (line.now < end && !isDone()) {
+    rate.advance(line.now, true);
+    if (rate.delay(line.now) === 0) {
+      rate.admit(line.now);
+      const among = rate.sent(line.now);
+      rate.accepted(line.now, among, line.now + 20);
+      rate.ended();
+    }
+    line.now += Math.min(500, Math.max(1, 1000 / rate.pace));
+  }
+}
+
+test('whatever has happened, an upstream that accepts again is used again', () => {
+  fc.assert(
+    fc.property(settings, events, fc.integer(), (given, sequence, seed) => {
+      const line = feed(given, sequence, seed, () => undefined);
+      const { rate, out } = line;
+      for (; out.length > 0; out.pop()) rate.ended(); // of these no answer comes
+      // The longest Retry-After, and then a probe.
+      recover(line, line.now + 301_000, () => rate.phase !== 'blocked');
+      expect(rate.phase).not.toBe('blocked');
+      // No more than can be tried here. Of places in flight, the rate is what comes of them.
+      const enough = Math.min(given.maxRate, 20, Math.max(1, 10 * rate.rate));
+      const isFree = (): boolean => rate.rate >= enough || Number.isFinite(rate.places);
+      recover(line, line.now + 4 * 3_600_000, isFree); // K is up to 12 minutes
+      expect(isFree(), `${rate.rate} of ${enough}, ${rate.phase}`).toBe(true);
+    }),
+    { numRuns: 150 },
+  );
 });
 
 test('equal chances make equal rates', () => {
@@ -170,7 +242,9 @@ test('equal chances make equal rates', () => {
     fc.property(settings, events, fc.integer(), (given, sequence, seed) => {
       const runs = [0, 1].map(() => {
         const rates: number[] = [];
-        feed(given, sequence, seed, ({ rate }) => rates.push(rate));
+        feed(given, sequence, seed, ({ rate }) => {
+          rates.push(rate);
+        });
         return rates;
       });
       expect(runs[0]).toEqual(runs[1]);

@@ -384,7 +384,7 @@ export class World {
   /** The head of what was sent, and its end. */
   answer(standing: Standing, outcome: Outcome): void {
     this.gate.head(standing.ticket, outcome, this.now);
-    this.gate.end(standing.ticket);
+    this.gate.end(standing.ticket, this.now);
     this.rearm();
   }
 

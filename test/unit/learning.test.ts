@@ -16,8 +16,13 @@ const OWN: LimitRef = { upstream: 'up', scope: 'client', key: 'me' };
 const own = (world: World) => world.store.find(OWN);
 
 describe('about the rate', () => {
-  test('429 speaks: it cuts, and four in a row block', () => {
+  test('429 speaks: a flock of them cuts once, and three in a row after that block', () => {
     const world = after(response(429));
+    expect(world.limit.meter.phase).toBe('backoff');
+    for (const now of [1000, 2000, 3000]) {
+      world.now = now;
+      world.serve(world.arrive({ client: `${now}` }), response(429));
+    }
     expect(world.limit.meter.phase).toBe('blocked');
     expect(world.ofType('cut').map(({ cause }) => cause)).toEqual(['first', 'blocked']);
     expect(world.ofType('cut')[0]).toMatchObject({ upstream: 'up', scope: 'upstream', from: Infinity });
@@ -115,21 +120,23 @@ describe('a Retry-After', () => {
   });
 
   test('is shared among the active clients when it is counted as a cost', () => {
-    const held = (clients: number): number => {
+    const grownAfter = (clients: number): number => {
       const world = new World({ random: () => 0.5 });
       for (let i = 0; i < clients; i += 1) world.serve(world.arrive({ client: `${i}` }));
       world.serve(world.arrive({ client: '0' }), response(429, { retryAfter: 4000 }));
       world.now = 5;
       world.serve(world.arrive({ client: 'other' }));
+      const { meter } = world.limit;
       for (let now = 1000; now < 60_000; now += 100) {
-        world.now = now;
-        world.gate.view(now);
-        if (world.limit.meter.phase === 'restoring') return now;
+        meter.advance(now, true);
+        if (meter.rate(now) === meter.ceiling) return now - 1000;
       }
       return Number.NaN;
     };
-    expect(held(1)).toBe(20_000);
-    expect(held(10)).toBe(2000);
+    // K: five times the cost, which is the mean of this one and none.
+    expect(grownAfter(1)).toBe(10_000);
+    expect(grownAfter(2)).toBe(5000);
+    expect(grownAfter(10)).toBe(3000);
   });
 });
 
@@ -155,7 +162,7 @@ describe('a quota', () => {
     );
     const standings = [world.arrive(), world.arrive(), world.arrive()];
     world.runUntil(1000);
-    expect(standings.map(({ at }) => at)).toEqual([190, 390, 590]);
+    expect(standings.map(({ at }) => at)).toEqual([200, 400, 600]);
   });
 
   test('never makes the rate faster than what was learned', () => {
@@ -198,8 +205,8 @@ describe('a limit of one client', () => {
     const limit = own(trial);
     for (const standing of out.slice(1)) trial.answer(standing, response(429));
     expect(own(trial)).toBe(limit);
-    expect(limit?.meter.phase).toBe('blocked');
-    expect(trial.ofType('cut').map(({ cause }) => cause)).toEqual(['first', 'blocked']);
+    expect(limit?.meter.phase).toBe('backoff');
+    expect(trial.ofType('cut').map(({ cause }) => cause)).toEqual(['first']);
   });
 
   test('is nobody else’s', () => {
@@ -265,9 +272,9 @@ describe('whether a retry may be begun', () => {
     const world = new World({ upstream: limitedTo(10) });
     const { ticket } = world.arrive();
     for (let i = 0; i < 5; i += 1) world.arrive();
-    // Six would be before it: 90 ms and five turns.
-    expect(world.gate.reserve(ticket, RETRY, 590, 0)).toBe('deadline');
-    expect(world.gate.reserve(ticket, RETRY, 591, 0)).toBeUndefined();
+    // Six would be before it: 100 ms and five turns.
+    expect(world.gate.reserve(ticket, RETRY, 600, 0)).toBe('deadline');
+    expect(world.gate.reserve(ticket, RETRY, 601, 0)).toBeUndefined();
   });
 
   test('not when it would have to wait longer than anyone is kept', () => {

@@ -52,6 +52,43 @@ describe('the account of sends', () => {
     expect(account.sentRate(1000, 100)).toBe(50);
   });
 
+  test('tells the highest rate over any span that is long enough, and ends now', () => {
+    const burst = accountOf([510, 520, 530, 540, 550, 560, 810, 910]); // 6 in the bucket of 500, and one each in two others
+    expect(burst.bestRate(1000, 500, 900)).toBe(16); // 8 in 500 ms; over longer ones it is less
+    expect(burst.bestRate(1000, 100, 900)).toBe(16);
+    expect(burst.bestRate(1000, 600, 900)).toBeCloseTo(8 / 0.6, 9);
+    expect(burst.bestRate(1000, 100, 400)).toBe(10); // 2 in 200 ms
+    expect(burst.bestRate(1050, 500, 900)).toBeCloseTo(8 / 0.55, 9); // of buckets as they are
+    burst.rejected(520);
+    burst.rejected(530);
+    expect(burst.bestRate(1000, 500, 900)).toBe(12);
+  });
+
+  test('knows no best rate of what is forgotten, was rejected, or comes later', () => {
+    expect(new SendAccount(100, 10).bestRate(1000, 100, 900)).toBe(0);
+    expect(accountOf(EVEN).bestRate(5000, 100, 5000)).toBe(10); // 50 in 5 s: none is forgotten before another comes
+    const turned = accountOf([...EVEN, 1950]);
+    expect(turned.bestRate(2000, 100, Number.POSITIVE_INFINITY)).toBe(10);
+    expect(accountOf([...EVEN, 1000, 1110]).bestRate(900, 500, 900)).toBe(60); // since 400, with those from 900 on: 30 in 500 ms
+    const rejected = accountOf([810]);
+    rejected.rejected(810);
+    expect(rejected.bestRate(1000, 100, 900)).toBe(0);
+  });
+
+  test('tells what was accepted in those buckets in which something was rejected', () => {
+    const account = accountOf(EVEN);
+    expect(account.acceptedWhereRejected(999, 899)).toBeUndefined();
+    account.rejected(150);
+    account.rejected(350);
+    account.rejected(350);
+    expect(account.acceptedWhereRejected(999, 899)).toBe(35); // 4 and 3 in 200 ms
+    expect(account.acceptedWhereRejected(999, 799)).toBe(30); // the bucket of 100 is out of it
+    expect(account.acceptedWhereRejected(299, 199)).toBe(40);
+    expect(account.acceptedWhereRejected(999, 599)).toBeUndefined();
+    account.sent(1350); // the buckets of 100 and 300 are forgotten
+    expect(account.acceptedWhereRejected(1399, 1299)).toBeUndefined();
+  });
+
   test('forgets what is older than its span, rejections too', () => {
     const account = accountOf(EVEN);
     expect(account.span).toBe(900);

@@ -6,25 +6,26 @@ import type { Millis, PerSecond } from '../types.ts';
  */
 export class SendAccount {
   readonly #width: Millis;
-  readonly #sent: Float32Array;
-  readonly #rejected: Float32Array;
+  /** Buckets. */
+  readonly #count: number;
+  /** What was sent, by bucket, and then what was rejected: in one array, for limits of clients are many. */
+  readonly #counts: Float32Array;
   /** The number of the newest bucket, counted from the clock's origin. */
   #newest = Number.NEGATIVE_INFINITY;
 
   constructor(width: Millis, count: number) {
     this.#width = width;
-    this.#sent = new Float32Array(count);
-    this.#rejected = new Float32Array(count);
+    this.#count = count;
+    this.#counts = new Float32Array(2 * count);
   }
 
   /** The longest span it can speak of. */
   get span(): Millis {
-    return this.#width * (this.#sent.length - 1);
+    return this.#width * (this.#count - 1);
   }
 
   sent(now: Millis): void {
-    const number = this.#turn(now);
-    add(this.#sent, this.#index(number), 1);
+    this.#add(this.#index(this.#turn(now)), 1);
   }
 
   /** As if `rate` had been sent for the last second, and for what of the time before shares a bucket with it. */
@@ -32,22 +33,22 @@ export class SendAccount {
     const last = this.#turn(now);
     for (let number = this.#first(now, 1000); number <= last; number += 1) {
       const from = number * this.#width;
-      add(this.#sent, this.#index(number), (rate * (Math.min(now, from + this.#width) - from)) / 1000);
+      this.#add(this.#index(number), (rate * (Math.min(now, from + this.#width) - from)) / 1000);
     }
   }
 
   rejected(sentAt: Millis): void {
     const number = Math.floor(sentAt / this.#width);
-    if (this.#holds(number)) add(this.#rejected, this.#index(number), 1);
+    if (this.#holds(number)) this.#add(this.#count + this.#index(number), 1);
   }
 
   sentRate(now: Millis, over: Millis): PerSecond {
-    return this.#sum(this.#sent, now, over) / this.#seconds(now, over);
+    return this.#sum((number) => this.#sentIn(number), now, over) / this.#seconds(now, over);
   }
 
   /** Sent and not rejected (so far), over the span that ends now. */
   acceptedRate(now: Millis, over: Millis): PerSecond {
-    return (this.#sum(this.#sent, now, over) - this.#sum(this.#rejected, now, over)) / this.#seconds(now, over);
+    return this.#sum((number) => this.#acceptedIn(number), now, over) / this.#seconds(now, over);
   }
 
   /**
@@ -56,12 +57,11 @@ export class SendAccount {
    */
   bestRate(now: Millis, shortest: Millis, longest: Millis): PerSecond {
     const last = Math.min(this.#newest, Math.floor(now / this.#width));
-    const oldest = Math.max(this.#first(now, longest), this.#newest - this.#sent.length + 1);
+    const oldest = Math.max(this.#first(now, longest), this.#newest - this.#count + 1);
     let sum = 0;
     let best = 0;
     for (let number = last; number >= oldest; number -= 1) {
-      const index = this.#index(number);
-      sum += (this.#sent[index] ?? 0) - (this.#rejected[index] ?? 0);
+      sum += this.#acceptedIn(number);
       const span = now - number * this.#width;
       if (span >= shortest) best = Math.max(best, (1000 * sum) / span);
     }
@@ -73,9 +73,8 @@ export class SendAccount {
     let accepted = 0;
     let buckets = 0;
     for (let number = this.#first(now, over); number <= Math.floor(now / this.#width); number += 1) {
-      const rejected = this.#holds(number) ? (this.#rejected[this.#index(number)] ?? 0) : 0;
-      if (rejected === 0) continue;
-      accepted += (this.#sent[this.#index(number)] ?? 0) - rejected;
+      if (!this.#holds(number) || this.#rejectedIn(number) === 0) continue;
+      accepted += this.#acceptedIn(number);
       buckets += 1;
     }
     return buckets === 0 ? undefined : (1000 * accepted) / (buckets * this.#width);
@@ -84,17 +83,17 @@ export class SendAccount {
   /** How long ago the first of what was sent in the span was sent, to a bucket; 0 when nothing was. */
   busyFor(now: Millis, over: Millis): Millis {
     for (let number = this.#first(now, over); number <= this.#newest; number += 1) {
-      if (this.#holds(number) && (this.#sent[this.#index(number)] ?? 0) > 0) return now - number * this.#width;
+      if (this.#holds(number) && this.#sentIn(number) > 0) return now - number * this.#width;
     }
     return 0;
   }
 
-  #sum(counts: Float32Array, now: Millis, over: Millis): number {
+  #sum(countIn: (number: number) => number, now: Millis, over: Millis): number {
     let sum = 0;
     const first = this.#first(now, over);
     for (let number = Math.min(this.#newest, Math.floor(now / this.#width)); number >= first; number -= 1) {
       if (!this.#holds(number)) break;
-      sum += counts[this.#index(number)] ?? 0;
+      sum += countIn(number);
     }
     return sum;
   }
@@ -112,10 +111,10 @@ export class SendAccount {
   #turn(now: Millis): number {
     const number = Math.floor(now / this.#width);
     if (number > this.#newest) {
-      const first = Math.max(this.#newest + 1, number - this.#sent.length + 1);
+      const first = Math.max(this.#newest + 1, number - this.#count + 1);
       for (let skipped = first; skipped <= number; skipped += 1) {
-        this.#sent[this.#index(skipped)] = 0;
-        this.#rejected[this.#index(skipped)] = 0;
+        this.#counts[this.#index(skipped)] = 0;
+        this.#counts[this.#count + this.#index(skipped)] = 0;
       }
       this.#newest = number;
     }
@@ -123,15 +122,26 @@ export class SendAccount {
   }
 
   #holds(number: number): boolean {
-    return number <= this.#newest && number > this.#newest - this.#sent.length;
+    return number <= this.#newest && number > this.#newest - this.#count;
   }
 
   #index(number: number): number {
-    const length = this.#sent.length;
-    return ((number % length) + length) % length;
+    return ((number % this.#count) + this.#count) % this.#count;
   }
-}
 
-function add(counts: Float32Array, index: number, amount: number): void {
-  counts[index] = (counts[index] ?? 0) + amount;
+  #add(index: number, amount: number): void {
+    this.#counts[index] = (this.#counts[index] ?? 0) + amount;
+  }
+
+  #sentIn(number: number): number {
+    return this.#counts[this.#index(number)] ?? 0;
+  }
+
+  #rejectedIn(number: number): number {
+    return this.#counts[this.#count + this.#index(number)] ?? 0;
+  }
+
+  #acceptedIn(number: number): number {
+    return this.#sentIn(number) - this.#rejectedIn(number);
+  }
 }

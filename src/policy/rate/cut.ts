@@ -55,11 +55,11 @@ export function settleCut(
 ): void {
   state.rate = clamp(rate, settings.minRate, settings.maxRate);
   state.rateAtCut = state.rate;
-  state.ceiling = Math.min(ceiling, settings.maxRate);
+  state.ceiling = clamp(ceiling, settings.minRate, settings.maxRate); // from a ceiling of 0, nothing ever grows
   state.phase = 'backoff';
   state.cutAt = now;
   state.holdUntil = now + settings.cooldown;
   state.grown = 0;
   state.cycleSent = 0;
-  state.cycleRejected = 0;
+  state.cycleFailed = 0;
 }

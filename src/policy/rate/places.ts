@@ -21,20 +21,22 @@ const AGREEING = 5;
  * and always at the same number.
  */
 export class PlacesEvidence {
-  readonly #accepted = new Uint16Array(SAMPLES);
+  /** Made when first needed: limits of clients are many. */
+  #accepted: Uint16Array | undefined;
   readonly #suspects: number[] = [];
   #count = 0;
   #score = 0;
 
   /** @param among requests in flight when an accepted one was sent, itself included */
   accepted(among: number): void {
+    this.#accepted ??= new Uint16Array(SAMPLES);
     this.#accepted[this.#count % SAMPLES] = among;
     this.#count += 1;
   }
 
   /** The first rejection of an epoch. Returns the number in flight at which the limit is felt, once it is believed. */
   rejected(among: number): number | undefined {
-    if (this.#count < SAMPLES) return undefined;
+    if (this.#accepted === undefined || this.#count < SAMPLES) return undefined;
     let asMany = 0;
     for (const accepted of this.#accepted) if (accepted >= among) asMany += 1;
     if (asMany > EXTREME * SAMPLES) {

@@ -26,8 +26,9 @@ export interface Reopening {
 
 /**
  * After rejections, at the answer to a probe that was sent at `sentAt`. What passes is what was accepted over the span
- * that outweighs the blackout; where some requests still trickled through, what they come to; and never less than half.
- * A limit that is far below where it was lies between that and what did not pass.
+ * that outweighs the blackout; where some requests still trickled through, what they come to. Never less than half,
+ * but where the ceiling was a guess at the first 429 and something was accepted since. A limit that is far below where it
+ * was lies between that and what did not pass.
  */
 export function reopen(state: RateState, long: SendAccount, block: Blockade, sentAt: Millis): Reopening {
   const endedAt = blackoutEnd(block, sentAt);
@@ -37,10 +38,8 @@ export function reopen(state: RateState, long: SendAccount, block: Blockade, sen
   if (!isFirst && isPenalty(blackout, state.lastBlackout)) {
     return { rate: 0.95 * ceiling, ceiling, found: 'penalty', blackout };
   }
-  const accepted = Math.max(
-    Math.min(passed(state, long, endedAt, blackout), trickled(state, block)),
-    isFirst ? 0 : DEEPEST * ceiling,
-  );
+  const seen = Math.min(passed(state, long, endedAt, blackout), trickled(state, block));
+  const accepted = isFirst && seen > 0 ? seen : Math.max(seen, DEEPEST * ceiling);
   const hasMoved = !isFirst && accepted < MOVED * ceiling;
   return {
     rate: 0.95 * accepted,
@@ -61,12 +60,12 @@ function passed({ risingSince }: RateState, long: SendAccount, endedAt: Millis, 
 }
 
 /** A bucket goes on letting through what it allows: what was accepted between the cut and the blockade. */
-function trickled({ cycleSent, cycleRejected, cutAt, smoothedRtt }: RateState, { since }: Blockade): PerSecond {
-  const accepted = cycleSent - cycleRejected - 1; // without the probe
+function trickled({ cycleSent, cycleFailed, cutAt, smoothedRtt }: RateState, { since }: Blockade): PerSecond {
+  const accepted = cycleSent - cycleFailed - 1; // without the probe
   const span = since - cutAt;
   // Refusals overtake what takes longer to answer: of less than a round trip nothing is known.
   const isKnown = accepted >= TRICKLE && span >= Math.max(TRICKLE_SPAN, 1.5 * smoothedRtt);
-  return isKnown ? (1000 * accepted) / span : Number.POSITIVE_INFINITY;
+  return isKnown && Number.isFinite(cutAt) ? (1000 * accepted) / span : Number.POSITIVE_INFINITY;
 }
 
 /** Windows end when they end; a penalty takes as long whenever it begins. Then the rate was not far off. */

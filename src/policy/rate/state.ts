@@ -50,9 +50,9 @@ export interface RateState {
   cost: number;
   /** How long the last blackout was; 0 before there was one. */
   lastBlackout: Millis;
-  /** Sent and rejected since the last cut, by send time. */
+  /** Sent since the last cut, and of that rejected or failed, by send time. */
   cycleSent: number;
-  cycleRejected: number;
+  cycleFailed: number;
   lastRejectedAt: Millis;
   /** Rejections since the last accepted answer. */
   rejectedInRow: number;
@@ -78,7 +78,7 @@ export function makeRateState(settings: RateSettings): RateState {
     cost: 0,
     lastBlackout: 0,
     cycleSent: 0,
-    cycleRejected: 0,
+    cycleFailed: 0,
     lastRejectedAt: Number.NEGATIVE_INFINITY,
     rejectedInRow: 0,
     smoothedRtt: 0,
