@@ -46,6 +46,11 @@ export class QuotaPace {
     return now < this.#freshUntil ? this.#rate : Number.POSITIVE_INFINITY;
   }
 
+  /** How long until what is known is over; 0 when nothing is known. */
+  holdsFor(now: Millis): Millis {
+    return Math.max(0, this.#freshUntil - now);
+  }
+
   get left(): number | undefined {
     return this.#left;
   }
