@@ -6,6 +6,7 @@ import { Clients } from './clients-schema.ts';
 import { Goals } from './goals-schema.ts';
 import { Limit } from './limit-schema.ts';
 import { Method, Name } from './names.ts';
+import { ConfigSchema } from './schema.ts';
 import { Duration, PositiveDuration, Rate, readRate, writeRate } from './units.ts';
 import { Upstream } from './upstream-schema.ts';
 import { misread, written } from './written.ts';
@@ -126,6 +127,7 @@ export const ScenarioSchema = z.strictObject({
   replicas: z.int().min(1).max(1000).prefault(1).describe('Proxies, each with its part of every client’s requests.'),
   shared: z.boolean().prefault(false).describe('Whether the replicas share one rate, at once and at no cost.'),
   pauses: z.array(z.strictObject({ from, to })).prefault([]).describe('When the machine of the proxies sleeps.'),
+  mode: ConfigSchema.shape.mode,
   policy: Policy.prefault({}).describe('What the configuration says of an upstream; its defaults if absent.'),
   goals: Goals.prefault({}).describe('What it should come to.'),
 });

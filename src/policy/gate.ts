@@ -222,7 +222,7 @@ export class Gate {
     this.#advance(limit, now);
     const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - LATENESS) : now;
     for (let ticket = limit.queue.peek(); ticket !== undefined; ticket = limit.queue.peek()) {
-      if (ticket.expiresAt <= now || this.#isHeld(ticket, now) || isPoorProbe(ticket, now)) {
+      if (ticket.expiresAt < now || this.#isHeld(ticket, now) || isPoorProbe(ticket, now)) {
         this.#expire(ticket, now);
         continue;
       }

@@ -2,7 +2,7 @@ import type { Store, Upstream } from './store.ts';
 import type { CutCause, Listen } from './events.ts';
 import type { Limit } from './limit.ts';
 import type { Ticket } from './ticket.ts';
-import type { Hints, Millis, Outcome } from './types.ts';
+import type { Hints, Millis, Outcome, Quota } from './types.ts';
 
 interface Lesson {
   readonly ticket: Ticket;
@@ -25,17 +25,27 @@ export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
     return fail(lesson, undefined, now);
   }
   const { status, hints } = outcome;
-  if (hints.quota !== undefined) {
-    const limit = ticket.limits.at(-1);
-    // A quota that was overrun is spent for everybody's real requests, and would not have been.
-    const isSpent = hints.quota.remaining === 0 && limit?.isOverrun(ticket.sentAt) === true;
-    limit?.meter.noteQuota(isSpent ? { ...hints.quota, resetIn: undefined } : hints.quota, ticket.sentAt, now);
-  }
+  if (hints.quota !== undefined) hearQuota(ticket, hints.quota, now);
   if (status === 429 && !hints.lock) return reject(lesson, hints, now);
   if (status === 502 || status === 503 || status === 504) return fail(lesson, hints.retryAfter, now);
   const innermost = ticket.limits.at(-1);
   for (const limit of ticket.limits) limit.meter.accepted(ticket.sentAt, limit === innermost ? ticket.among : 0, now);
   if (status < 500) upstream.budget.earn();
+}
+
+/** A quota is about the innermost limit. */
+function hearQuota({ limits, sentAt }: Ticket, quota: Quota, now: Millis): void {
+  const limit = limits.at(-1);
+  if (limit === undefined) return;
+  const { meter } = limit;
+  if (!limit.isOverrun(sentAt)) {
+    // What is in flight may not be counted yet, but for the request that was answered.
+    const uncounted = Math.max(0, meter.inFlight - 1);
+    const left = Math.max(0, quota.remaining - uncounted);
+    return meter.noteQuota(left === quota.remaining ? quota : { ...quota, remaining: left }, sentAt, now);
+  }
+  // What is in flight, and what is spent, is so by real requests that would not have been let go.
+  meter.noteQuota(quota.remaining === 0 ? { ...quota, resetIn: undefined } : quota, sentAt, now);
 }
 
 /** A 429 goes to the innermost limit; one that was never felt before is made now, with what the client sent as its past. */

@@ -149,9 +149,7 @@ export class LocalMeter implements Meter {
   }
 
   noteQuota(quota: Quota, sentAt: Millis, now: Millis): void {
-    // What is in flight may not be counted yet, but for the request that was answered.
-    const left = Math.max(0, quota.remaining - Math.max(0, this.#rate.inFlight - 1));
-    this.#quota.note(left === quota.remaining ? quota : { ...quota, remaining: left }, sentAt, now);
+    this.#quota.note(quota, sentAt, now);
   }
 
   stop(until: Millis): void {
@@ -165,7 +163,10 @@ export class LocalMeter implements Meter {
   #after(blocked: Millis, now: Millis): Millis {
     const stopped = Math.max(this.#quota.delay(now), blocked);
     // A probe is not paced: it is the only one out.
-    return this.#rate.phase === 'blocked' ? stopped : Math.max(stopped, this.#pacer.delay(now, this.#pace(now)));
+    if (this.#rate.phase === 'blocked') return stopped;
+    // What is rationed until a reset is held back until then, and not for a whole interval.
+    const rationed = Math.min(this.#pacer.delay(now, this.#quota.rate(now)), this.#quota.holdsFor(now));
+    return Math.max(stopped, rationed, this.#pacer.delay(now, this.#rate.pace));
   }
 
   #pace(now: Millis): PerSecond {

@@ -40,7 +40,7 @@ export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: T
   if (cutTo !== undefined) listen({ type: 'client-cut', upstream, client, allowance: cutTo });
   const weight = ticket.weight * clients.allowance(slot, now);
   // One that floods is told its own turn, and does not push everybody else's further away.
-  const floods = demand > FLOOD * share;
+  const floods = demand > FLOOD * fair;
   const at = floods
     ? Math.max(now + wait, clients.promised(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
     : limit.reserveSlot(now, wait);

@@ -1,11 +1,8 @@
+import { WindowEvidence } from './quota-window.ts';
 import type { Millis, PerSecond, Quota } from './types.ts';
 
 /** While more than this share of a quota is left, it is not rationed: a burst is what a quota is for. */
 const RATIONED_BELOW = 0.5;
-/** Resets are told in whole seconds: one that moves by no more than this has not moved. */
-const SAME_RESET: Millis = 1500;
-/** So large a part of a quota must be used up before a reset that stays where it was says that it is a window's. */
-const TELLING_PART = 0.25;
 
 /** What the upstream itself tells of its quota. A hint beats learning: an empty quota is a hard stop until its reset. */
 export class QuotaPace {
@@ -49,31 +46,17 @@ export class QuotaPace {
     return now < this.#freshUntil ? this.#rate : Number.POSITIVE_INFINITY;
   }
 
+  /** How long until what is known is over; 0 when nothing is known. */
+  holdsFor(now: Millis): Millis {
+    return Math.max(0, this.#freshUntil - now);
+  }
+
   get left(): number | undefined {
     return this.#left;
   }
 
   get stopUntil(): Millis {
     return Math.max(this.#askedUntil, this.#spentUntil);
-  }
-}
-
-/** Whether a quota is given back all at once, at a fixed time: a bucket's reset moves away with each request. */
-class WindowEvidence {
-  #resetAt = Number.NEGATIVE_INFINITY;
-  #most = 0;
-  #isWindow = false;
-
-  note(remaining: number, limit: number | undefined, resetAt: Millis): boolean {
-    const moved = Math.abs(resetAt - this.#resetAt) > SAME_RESET;
-    if (moved) {
-      this.#isWindow = false; // a bucket's, or the next window's
-      this.#resetAt = resetAt;
-      this.#most = remaining;
-    } else if (limit !== undefined && this.#most - remaining >= TELLING_PART * limit) {
-      this.#isWindow = true;
-    }
-    return this.#isWindow;
   }
 }
 

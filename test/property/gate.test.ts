@@ -2,7 +2,10 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
+import { LocalMeter } from '../../src/policy/meter.ts';
+import { RULES } from '../../src/policy/rate/rules.ts';
 import type { Millis, Outcome, Random } from '../../src/policy/types.ts';
+import { Concurrency } from '../../src/sim/models/concurrency.ts';
 import { seededRandom } from '../../src/sim/seeded-random.ts';
 import type { UpstreamSettings } from '../../src/state/memory.ts';
 import type { Call, Reply, Story } from '../support/policy.ts';
@@ -138,7 +141,7 @@ test('every exchange ends, in time, and leaves nothing behind', () => {
       expect(endedAt - startedAt).toBeLessThanOrEqual(call.plan!.timeout! + (call.upload ?? 0) + 1.001);
     }
     for (const limit of world.store.limits()) {
-      expect(limit.inFlight).toBe(0);
+      expect(limit.meter.inFlight).toBe(0);
       expect(limit.queue.size).toBe(0);
     }
     const queued = world.ofType('decision').filter(({ decision }) => decision === 'queued');
@@ -219,6 +222,42 @@ test('once the upstream is sound again, requests pass again', () => {
     const { rate } = given.upstream;
     if (rate !== undefined && rate.minRate > 10) expect(late.every(({ status }) => status === 200)).toBe(true);
   }, 60);
+});
+
+test('nobody waits while a place in flight is free', () => {
+  // Any rejection is believed to be for the number in flight.
+  const rules = { ...RULES, watchPlaces: () => ({ accepted() {}, rejected: (among: number) => among, forget() {} }) };
+  const rate = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 };
+  let waited = 0;
+  check(({ seed, calls, span, clients }) => {
+    const chance = seededRandom(seed);
+    const meter = new LocalMeter(rate, seededRandom(seed), rules);
+    const places = new Concurrency({ kind: 'concurrency', limit: 1 + Math.floor(5 * chance()) });
+    const world = new World({
+      meters: { '': meter },
+      onStep: ({ limit: { queue }, gate, now }) => {
+        if (queue.size > 0 && meter.delay(now) === 0) expect(gate.nextWake()).toBeLessThanOrEqual(now);
+        if (queue.size > 0) waited += 1;
+      },
+    });
+    world.respond = () => {
+      const after = 300 * chance();
+      if (!places.arrive().accepted) return { outcome: response(429), after: 0 };
+      world.at(world.now + after, () => places.leave());
+      return { outcome: chance() < 0.8 ? response(200) : pick(OUTCOMES, chance), after };
+    };
+    for (let i = 0; i < calls; i += 1) {
+      const call = callOf(`client ${Math.floor(clients * chance())}`, 'upstream', chance);
+      const goes = chance() < 0.15 ? 500 * chance() : undefined;
+      world.at(0.1 * span * chance(), () => {
+        const { drive } = world.call(call);
+        if (goes !== undefined) world.at(world.now + goes, () => drive.gone());
+      });
+    }
+    world.runUntil(span + 60_000);
+    expect(meter.inFlight).toBe(0);
+  });
+  expect(waited).toBeGreaterThan(1000);
 });
 
 test('equal seeds give equal runs of everything', () => {

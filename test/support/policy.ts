@@ -201,6 +201,8 @@ export interface WorldOptions {
   readonly random?: Random;
   readonly maxTracked?: number;
   readonly mode?: Mode;
+  /** Told of every event, after it was written down. */
+  readonly onEvent?: Listen;
   /** Called after everything that happens. */
   readonly onStep?: (world: World) => void;
 }
@@ -234,11 +236,13 @@ export class World {
     random,
     maxTracked = 1000,
     mode = 'enforce',
+    onEvent,
     onStep,
   }: WorldOptions = {}) {
     const upstreams = [upstreamSettings(upstream)];
     const listen = (event: TideEvent): void => {
       this.events.push(event);
+      onEvent?.(event);
     };
     this.#mode = mode;
     this.#onStep = onStep;

@@ -40,6 +40,23 @@ describe('who is active', () => {
     expect(new Activity().clients(0)).toBe(1);
   });
 
+  test('what the others ask for is told on average, without one’s own', () => {
+    // Each arrival is half a request a second, and fades over 2 s.
+    const { activity } = new Arrivals().note('a', 0).note('b', 0).note('b', 0).note('c', 0);
+    expect(activity.demandOfOthers(0.5, 0)).toBe((2 - 0.5) / 2);
+    expect(activity.demandOfOthers(0.5 * Math.exp(-0.5), 1000)).toBeCloseTo(((2 - 0.5) / 2) * Math.exp(-0.5), 12);
+    activity.note(1000, 0, 1);
+    expect(activity.demandOfOthers(0, 1000)).toBeCloseTo((2 * Math.exp(-0.5) + 0.5) / 2, 12);
+  });
+
+  test('who is alone has no others, and nobody asks for less than nothing', () => {
+    expect(new Activity().demandOfOthers(0, 0)).toBe(0);
+    const { activity } = new Arrivals().note('a', 0);
+    expect(activity.demandOfOthers(0.5, 0)).toBe(0);
+    activity.note(0, Number.NEGATIVE_INFINITY, 1);
+    expect(activity.demandOfOthers(1 + 1e-9, 0)).toBe(0);
+  });
+
   test('a pause makes a new start', () => {
     const { activity } = new Arrivals().note('a', 0).note('b', 0);
     expect(activity.weight(6000, 1)).toBe(1);

@@ -92,7 +92,7 @@ describe('the client goes', () => {
   }
 
   function expectNothingLeft(world: World): void {
-    expect(world.limit.inFlight).toBe(0);
+    expect(world.limit.meter.inFlight).toBe(0);
     expect(world.limit.queue.size).toBe(0);
     expect(budgetLeft(world)).toBe(1);
   }
@@ -129,7 +129,7 @@ describe('the client goes', () => {
 
   test('while a retry is queued: the same', () => {
     const { story, world } = goneAt(900, script(response(503), response(200)), {}, limitedTo(2));
-    expect(story.sends.map((send) => send.at)).toEqual([490]); // it slept until 600, and would have left at 990
+    expect(story.sends.map((send) => send.at)).toEqual([500]); // it slept until 610, and would have left at 1000
     expect(story.asked.slice(-2)).toEqual(['sleep 100', 'gone']);
     expect(story.verdict).toMatchObject({ retryEnd: 'client_gone' });
     expectNothingLeft(world);
@@ -262,21 +262,21 @@ describe('what it counts', () => {
     world.call({ client: OTHER });
     const story = world.call();
     world.runUntil(5000);
-    // Queued for 490 ms, then for the token after: one in 500 ms, and it slept for 100 of them.
-    expect(story.sends.map((send) => send.at)).toEqual([490, 990]);
+    // Queued for 500 ms, then for the token after: one in 500 ms, and it slept for 100 of them.
+    expect(story.sends.map((send) => send.at)).toEqual([500, 1000]);
     expect(story.drive.slept).toBe(100);
-    expect(story.drive.queued).toBe(490 + 390);
+    expect(story.drive.queued).toBe(500 + 390);
   });
 
   test('a place at the upstream until the response has ended', () => {
     const world = worldOf(script(response(200)));
     world.call({ download: 500 });
     world.runUntil(9);
-    expect(world.limit.inFlight).toBe(1);
+    expect(world.limit.meter.inFlight).toBe(1);
     world.runUntil(509);
-    expect(world.limit.inFlight).toBe(1);
+    expect(world.limit.meter.inFlight).toBe(1);
     world.runUntil(510);
-    expect(world.limit.inFlight).toBe(0);
+    expect(world.limit.meter.inFlight).toBe(0);
   });
 
   test('a token of the budget for each retry that was sent', () => {
@@ -300,7 +300,7 @@ describe('what it counts', () => {
     const world = worldOf(script(response(503), response(200)));
     world.call();
     world.runUntil(50);
-    expect(world.limit.inFlight).toBe(0);
+    expect(world.limit.meter.inFlight).toBe(0);
   });
 
   test('the end of a response may be told twice', () => {
@@ -310,7 +310,7 @@ describe('what it counts', () => {
     world.runUntil(100);
     first.drive.ended();
     first.drive.ended();
-    expect(world.limit.inFlight).toBe(1);
+    expect(world.limit.meter.inFlight).toBe(1);
   });
 });
 

@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { QueueSettings } from '../../src/policy/admission.ts';
-import type { Arrival, Standing } from '../support/policy.ts';
-import { limitedTo, response, World } from '../support/policy.ts';
+import { LocalMeter } from '../../src/policy/meter.ts';
+import type { LimitRef } from '../../src/policy/limit-ref.ts';
+import { RULES } from '../../src/policy/rate/rules.ts';
+import type { Arrival, Standing, Story } from '../support/policy.ts';
+import { Concurrency } from '../../src/sim/models/concurrency.ts';
+import { limitedTo, response, SEND_ONCE, SHARED, World } from '../support/policy.ts';
 
 /** U(…) in the middle, and every whole second of a Retry-After rounded down. */
 const MIDDLE = () => 0.5;
@@ -13,7 +17,7 @@ function refusal(why: string, retryAfter?: number): unknown {
   return { kind: 'refused', why, retryAfter: told };
 }
 
-/** A limit of 10 a second: after the first request, one at 90 ms, 190 ms, 290 ms, … */
+/** A limit of 10 a second: after the first request, one at 100 ms, 200 ms, 300 ms, … */
 function tenASecond(queue: Partial<QueueSettings> = {}): World {
   const upstream = { ...limitedTo(10), queue: { maxWait: 1000, maxDepth: 10_000, ...queue } };
   return new World({ upstream, random: MIDDLE });
@@ -45,21 +49,21 @@ describe('arriving', () => {
     const [first, ...others] = arriveTimes(world, 4);
     expect(first?.told).toEqual(ADMITTED);
     expect(others.map(({ told }) => told)).toEqual([undefined, undefined, undefined]);
-    expect(world.gate.nextWake()).toBe(90);
+    expect(world.gate.nextWake()).toBe(100);
     world.runUntil(1000);
-    expect(others.map(({ at, told }) => [at, told])).toEqual([90, 190, 290].map((at) => [at, ADMITTED]));
+    expect(others.map(({ at, told }) => [at, told])).toEqual([100, 200, 300].map((at) => [at, ADMITTED]));
     expect(world.gate.nextWake()).toBeUndefined();
     expect(world.ofType('dequeued').map(({ waited, admitted }) => [waited, admitted])).toEqual([
-      [90, true],
-      [190, true],
-      [290, true],
+      [100, true],
+      [200, true],
+      [300, true],
     ]);
   });
 
   test('nobody passes those who wait, though a token is free', () => {
     const world = tenASecond();
     const [, waiting] = arriveTimes(world, 2);
-    world.now = 95; // its token has come, and the wake has not
+    world.now = 105; // its token has come, and the wake has not
     const late = world.arrive();
     expect([waiting?.told, late.told]).toEqual([undefined, undefined]);
     world.runUntil(300);
@@ -71,7 +75,154 @@ describe('arriving', () => {
     const [, waiting] = arriveTimes(world, 2);
     world.gate.wake(50);
     expect(waiting?.told).toBeUndefined();
-    expect(world.gate.nextWake()).toBe(90);
+    expect(world.gate.nextWake()).toBe(100);
+  });
+});
+
+describe('a wake that is late', () => {
+  /** A limit of 200 a second, one every 5 ms, and six who wait for it; woken when the test says. */
+  function sixWaiting(): { world: World; admitted: () => number } {
+    const world = new World({ upstream: limitedTo(200), random: MIDDLE });
+    arriveTimes(world, 1);
+    const waiting = arriveTimes(world, 6);
+    expect(world.gate.nextWake()).toBe(5);
+    return { world, admitted: () => waiting.filter(({ told }) => told?.kind === 'admitted').length };
+  }
+
+  test('by 7 ms sends what was due meanwhile, and no token is lost', () => {
+    const { world, admitted } = sixWaiting();
+    world.gate.wake(12); // of 5 and 10
+    expect(admitted()).toBe(2);
+    expect(world.gate.nextWake()).toBe(15);
+  });
+
+  test('by more than 10 ms makes up for 10 ms', () => {
+    const { world, admitted } = sixWaiting();
+    world.gate.wake(30); // as if due at 20: of 20, 25 and 30
+    expect(admitted()).toBe(3);
+    expect(world.gate.nextWake()).toBe(35);
+  });
+
+  test('makes up for no idleness: after an hour one goes, and the next an interval later', () => {
+    const { world } = sixWaiting();
+    world.runUntil(3_600_000);
+    const [first, second] = arriveTimes(world, 2);
+    expect([first?.told, second?.told]).toEqual([ADMITTED, undefined]);
+    expect(world.gate.nextWake()).toBe(3_600_005);
+  });
+
+  test('at the very end of a wait is in time', () => {
+    const world = tenASecond();
+    arriveTimes(world, 3);
+    const last = world.arrive({ deadline: 300 });
+    world.runUntil(400);
+    expect([last.told, last.at]).toEqual([ADMITTED, 300]);
+  });
+});
+
+describe('places in flight', () => {
+  const INNER: LimitRef = { upstream: 'up', scope: 'credential', key: 'inner' };
+  const ONCE = { plan: { retry: SEND_ONCE } };
+
+  /**
+   * Three are sent at once, and each is answered after a second, but the third: it is rejected, and that is believed to be
+   * for their number. So two places are left, and both are taken.
+   */
+  function twoPlaces(download = 0) {
+    const rules = { ...RULES, watchPlaces: () => ({ accepted() {}, rejected: (among: number) => among, forget() {} }) };
+    const settings = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 };
+    const meter = new LocalMeter(settings, MIDDLE, rules);
+    const world = new World({
+      meters: { '': meter, inner: new LocalMeter(settings, MIDDLE) },
+      random: MIDDLE,
+      upstream: { queue: { maxWait: 2000, maxDepth: 5 } },
+    });
+    world.respond = ({ client }) =>
+      client === 'third' ? { outcome: response(429), after: 0 } : { outcome: response(200), after: 1000 };
+    const out = ['first', 'second'].map((client) => world.call({ client, download, ...ONCE }));
+    world.call({ client: 'third', ...ONCE });
+    world.runUntil(20);
+    expect(world.ofType('cut').map(({ cause }) => cause)).toEqual(['places']);
+    expect([meter.places, meter.inFlight]).toEqual([2, 2]);
+    return { world, meter, out };
+  }
+
+  const sentAt = (stories: readonly Story[]) => stories.map(({ sends }) => sends.map(({ at }) => at));
+
+  test('are counted from send to end, by a limit that is not on them as well', () => {
+    const world = new World();
+    const standings = arriveTimes(world, 3);
+    for (const standing of standings) world.send(standing);
+    expect(standings.map(({ ticket }) => ticket.among)).toEqual([1, 2, 3]);
+    const { meter } = world.limit;
+    expect([meter.inFlight, meter.places]).toEqual([3, undefined]);
+    expect([meter.ended(), meter.inFlight]).toEqual([false, 2]); // nobody can be waiting for it
+    expect(meter.sent(0)).toBe(3);
+  });
+
+  test('who finds none free waits, without a timer, until one is', () => {
+    const { world, meter } = twoPlaces(200);
+    const waiting = ['a', 'b', 'c'].map((client) => world.call({ client }));
+    // Nothing but the end of their patience is to be woken for.
+    expect(world.gate.nextWake()).toBe(2020);
+    expect(meter.delay(20)).toBe(Number.POSITIVE_INFINITY);
+    world.runUntil(1199.999);
+    expect(sentAt(waiting)).toEqual([[], [], []]); // the heads came at 1000, their bodies last until 1200
+    world.runUntil(1200);
+    expect(sentAt(waiting).flat()).toEqual([1200, 1200]);
+    expect(meter.inFlight).toBe(2);
+  });
+
+  test('one that is freed lets one go, and no more', () => {
+    const { world, meter, out } = twoPlaces();
+    const waiting = ['a', 'b'].map((client) => world.call({ client }));
+    world.at(300, () => out[0]?.drive.gone());
+    world.runUntil(500);
+    expect(sentAt(waiting)).toEqual([[300], []]);
+    expect(meter.inFlight).toBe(2);
+  });
+
+  test('the wait is told by the rate that comes of them', () => {
+    const { world } = twoPlaces();
+    // Two of three were accepted in the last second: 2/s, so 500 ms until a place is free, and as much for each turn.
+    const standings = ['a', 'b', 'c', 'd', 'e'].map((client) => world.arrive({ client }));
+    expect(standings.slice(0, 4).map(({ told }) => told)).toEqual(Array.from({ length: 4 }));
+    expect(standings[4]?.told).toEqual(refusal('over_share', 2500 + 500));
+  });
+
+  test('are found of an upstream that has twenty, and hardly one is ever free while somebody waits', () => {
+    const places = new Concurrency({ kind: 'concurrency', limit: 20 });
+    let idle = 0;
+    let idleSince: number | undefined;
+    const world = new World({
+      seed: 5,
+      onStep: ({ limit: { meter, queue }, gate, now }) => {
+        if (idleSince !== undefined) idle += now - idleSince;
+        const waits = meter.places !== undefined && queue.size > 0 && meter.delay(now) === 0;
+        idleSince = waits && (gate.nextWake() ?? Number.POSITIVE_INFINITY) > now ? now : undefined;
+      },
+    });
+    world.respond = () => {
+      const after = 100 * -Math.log(1 - world.random());
+      if (!places.arrive().accepted) return { outcome: response(429), after: 10 };
+      world.at(world.now + after, () => places.leave());
+      return { outcome: response(200), after };
+    };
+    for (let i = 0; i < 10; i += 1) world.stream(40, 40_000, { client: `${i}`, ...ONCE });
+    world.runUntil(40_000);
+    expect(world.ofType('cut').at(-1)?.cause).toBe('places');
+    expect(Math.abs((world.limit.meter.places ?? 0) - 20)).toBeLessThanOrEqual(2);
+    expect(world.limit.queue.size).toBeGreaterThan(0);
+    expect(idle).toBeLessThan(40); // of 40 s: a place that calm gives is found by whatever happens next
+  });
+
+  test('who waits at a limit nested in it goes as well', () => {
+    const { world } = twoPlaces();
+    const [outer, inner] = [world.call({ client: 'outer' }), world.call({ client: 'inner', refs: [SHARED, INNER] })];
+    world.runUntil(999);
+    expect(sentAt([outer, inner])).toEqual([[], []]);
+    world.runUntil(1000);
+    expect(sentAt([outer, inner])).toEqual([[1000], [1000]]);
   });
 });
 
@@ -79,20 +230,20 @@ describe('more than the rate can serve in time', () => {
   test('is refused at once, when the wait would be longer than a client is kept', () => {
     const world = tenASecond();
     const standings = arriveTimes(world, 12);
-    // The gate's 90 ms and 100 ms for each before it: 990 ms for the tenth in the queue, 1090 for the next.
+    // The gate's 100 ms and 100 ms for each before it: 1000 ms for the tenth in the queue, 1100 for the next.
     expect(standings.slice(1, 11).map(({ told }) => told)).toEqual(Array.from({ length: 10 }));
-    expect(standings[11]?.told).toEqual(refusal('over_share', 1190));
+    expect(standings[11]?.told).toEqual(refusal('over_share', 1200));
     expect(world.ofType('decision').at(-1)).toMatchObject({ decision: 'refused', why: 'over_share' });
     world.runUntil(2000);
     expect(standings.slice(1, 11).map(({ at }) => Math.round(at))).toEqual(
-      Array.from({ length: 10 }, (_, i) => 90 + 100 * i),
+      Array.from({ length: 10 }, (_, i) => 100 + 100 * i),
     );
   });
 
   test('counts turns at the share of the rate: among five who wait, five times as long', () => {
     const world = tenASecond();
     for (const client of ['a', 'a', 'b', 'c', 'd', 'e']) world.arrive({ client });
-    // a has one waiting: (1 + 1) · 5 − 1 = 9 turns, 990 ms; then (2 + 1) · 5 − 1.
+    // a has one waiting: (1 + 1) · 5 − 1 = 9 turns, 1000 ms; then (2 + 1) · 5 − 1.
     expect(world.arrive({ client: 'a' }).told).toBeUndefined();
     expect(world.arrive({ client: 'a' }).told).toEqual(refusal('over_share'));
     // A newcomer: 1 · 6 − 1 turns.
@@ -103,19 +254,19 @@ describe('more than the rate can serve in time', () => {
     const world = tenASecond();
     for (const client of ['a', 'b', 'b']) world.arrive({ client });
     const heavy = Array.from({ length: 20 }, () => world.arrive({ client: 'heavy', weight: 4 }));
-    // (n + 1) · 5/4 − 1 turns of 100 ms, and 90 ms: at most 1000 for n up to 7.
+    // (n + 1) · 5/4 − 1 turns of 100 ms, and 100 ms: at most 1000 for n up to 7.
     expect(heavy.filter(({ told }) => told === undefined)).toHaveLength(8);
   });
 
   test('a client that has been queued for over a second waits 0.3 of that at most', () => {
     const world = tenASecond();
     arriveTimes(world, 8); // seven wait
-    for (let now = 95; now < 1095; now += 100) {
+    for (let now = 105; now < 1000; now += 100) {
       world.runUntil(now);
       expect(world.arrive().told).toBeUndefined(); // one has just left
     }
     world.runUntil(1000);
-    expect(world.arrive().told).toBeUndefined(); // 8 turns
+    expect(world.arrive().told).toBeUndefined(); // 700 ms
     world.runUntil(1001);
     expect(world.arrive().told).toEqual(refusal('over_share'));
     expect(world.arrive({ client: 'newcomer' }).told).toBeUndefined();
@@ -124,8 +275,8 @@ describe('more than the rate can serve in time', () => {
   test('its deadline is kept in mind too', () => {
     const world = tenASecond();
     arriveTimes(world, 4);
-    expect(world.arrive({ deadline: 389 }).told).toEqual(refusal('over_share'));
-    expect(world.arrive({ deadline: 391 }).told).toBeUndefined();
+    expect(world.arrive({ deadline: 399 }).told).toEqual(refusal('over_share'));
+    expect(world.arrive({ deadline: 400 }).told).toBeUndefined();
   });
 
   test('a full queue is full for everyone', () => {
@@ -133,7 +284,7 @@ describe('more than the rate can serve in time', () => {
     arriveTimes(world, 4);
     expect(world.arrive({ client: 'other' }).told).toEqual(refusal('queue_full'));
     expect(world.limit.queue.size).toBe(3);
-    world.runUntil(90);
+    world.runUntil(100);
     expect(world.arrive({ client: 'other' }).told).toBeUndefined();
   });
 });
@@ -143,11 +294,11 @@ describe('when to come back', () => {
     const world = tenASecond();
     arriveTimes(world, 11);
     const hints = ['a', 'b', 'c', 'd'].map(() => world.arrive().told);
-    expect(hints).toEqual([1190, 1290, 1390, 1490].map((retryAfter) => refusal('over_share', retryAfter)));
+    expect(hints).toEqual([1200, 1300, 1400, 1500].map((retryAfter) => refusal('over_share', retryAfter)));
     world.runUntil(400);
     // Four have been served since, and the next slot is the fifth.
     expect(arriveTimes(world, 4).map(({ told }) => told)).toEqual(Array.from({ length: 4 }));
-    expect(world.arrive().told).toEqual(refusal('over_share', 1590 - 400));
+    expect(world.arrive().told).toEqual(refusal('over_share', 1600 - 400));
   });
 
   test('is 30 s at most', () => {
@@ -237,10 +388,10 @@ describe('the queue', () => {
     world.gate.cancel(first!.ticket, 40);
     world.runUntil(1000);
     expect(first!.told).toBeUndefined();
-    expect(second!.at).toBe(90);
+    expect(second!.at).toBe(100);
     expect(world.ofType('dequeued')).toEqual([
       { type: 'dequeued', upstream: 'up', waited: 40, admitted: false },
-      { type: 'dequeued', upstream: 'up', waited: 90, admitted: true },
+      { type: 'dequeued', upstream: 'up', waited: 100, admitted: true },
     ]);
     expect(world.gate.nextWake()).toBeUndefined();
   });
@@ -252,7 +403,7 @@ describe('the queue', () => {
     world.serve(standing);
     world.gate.cancel(standing.ticket, 0);
     expect(world.ofType('dequeued')).toEqual([]);
-    expect(world.limit.inFlight).toBe(0);
+    expect(world.limit.meter.inFlight).toBe(0);
   });
 });
 
@@ -279,6 +430,31 @@ describe('clients', () => {
   });
 });
 
+describe('a listener that looks at the gate while it is told of a change', () => {
+  test('sees the limit as it has become, and is told once', () => {
+    const states: string[] = [];
+    let depth = 0;
+    const world = new World({
+      upstream: limitedTo(10),
+      random: MIDDLE,
+      onEvent: (event) => {
+        if (event.type !== 'limit-state') return;
+        depth += 1;
+        expect(depth).toBe(1);
+        const [limit] = world.gate.view(world.now).limits;
+        states.push(`${event.from} ${event.to} ${limit?.state}`);
+        depth -= 1;
+      },
+    });
+    world.serve(world.arrive({ client: 'a' }), response(429));
+    world.runUntil(200);
+    world.serve(world.arrive({ client: 'b' }));
+    world.runUntil(1000); // the hold of the cut at 0 is over
+    world.gate.view(1000);
+    expect(states).toEqual(['restoring backoff backoff', 'backoff cooldown cooldown', 'cooldown restoring restoring']);
+  });
+});
+
 describe('the view', () => {
   test('tells limits, clients and budgets as they are', () => {
     const world = tenASecond();
@@ -294,6 +470,7 @@ describe('the view', () => {
           state: 'restoring',
           rate: 10,
           ceiling: 10,
+          places: undefined,
           blockedUntil: undefined,
           quotaLeft: undefined,
           queued: 2,

@@ -8,11 +8,13 @@ import { World } from '../support/policy.ts';
 class LeaseMeter implements Meter {
   readonly phase: LimitState = 'restoring';
   readonly ceiling = 100;
+  readonly places = undefined;
   readonly blockedUntil = undefined;
   readonly quotaLeft = undefined;
   tokens = 0;
   epoch = 0;
   asked = 0;
+  inFlight = 0;
 
   rate(): number {
     return 100;
@@ -44,10 +46,19 @@ class LeaseMeter implements Meter {
     this.tokens += tokens;
   }
 
+  ended(): boolean {
+    this.inFlight -= 1;
+    return false;
+  }
+
+  sent(): number {
+    this.inFlight += 1;
+    return this.inFlight;
+  }
+
   accepted(): void {}
   abandonProbe(): void {}
   remember(): void {}
-  sent(): void {}
   rejected(): undefined {}
   failed(): undefined {}
   noteQuota(): void {}
@@ -104,6 +115,17 @@ describe('tokens that come later', () => {
     expect(standing.told?.kind).toBe('refused');
     expect(meter.tokens).toBe(1);
     expect(world.arrive().told).toEqual({ kind: 'admitted' });
+  });
+
+  test('the end of a request gives none back, and asks for none', () => {
+    const { world, supply, meter } = leasing();
+    supply(1);
+    const sent = world.arrive();
+    const waiting = world.arrive();
+    world.send(sent);
+    const { asked } = meter;
+    world.gate.end(sent.ticket, 10);
+    expect([meter.inFlight, meter.asked - asked, waiting.told]).toEqual([0, 0, undefined]);
   });
 
   test('the epoch is handed on', () => {

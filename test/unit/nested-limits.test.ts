@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { LocalMeter } from '../../src/policy/meter.ts';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
+import { RULES } from '../../src/policy/rate/rules.ts';
 import type { PerSecond } from '../../src/policy/types.ts';
 import type { Standing } from '../support/policy.ts';
 import { failure, response, SHARED, World } from '../support/policy.ts';
@@ -8,6 +9,8 @@ import { failure, response, SHARED, World } from '../support/policy.ts';
 const INNER: LimitRef = { upstream: 'up', scope: 'credential', key: 'inner' };
 const SIBLING: LimitRef = { upstream: 'up', scope: 'credential', key: 'sibling' };
 const BOTH = [SHARED, INNER];
+
+const SETTINGS = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 };
 
 function meter(rate: PerSecond): LocalMeter {
   return new LocalMeter({ initialRate: rate, maxRate: rate, minRate: 0.1, cooldown: 1000 }, () => 0.5);
@@ -31,27 +34,49 @@ describe('a request under two limits takes a token of each', () => {
     const world = nested(outer, inner);
     const standings = Array.from({ length: 4 }, () => world.arrive({ refs: BOTH }));
     world.runUntil(1000);
-    expect(admittedAt(standings)).toEqual([0, 90, 190, 290]);
+    expect(admittedAt(standings)).toEqual([0, 100, 200, 300]);
   });
 
   test('or of none: what waits for one leaves the other to those who need it alone', () => {
     const world = nested(40, 5);
     world.arrive({ refs: BOTH });
-    const waiting = world.arrive({ refs: BOTH }); // the inner has its next token at 190
+    const waiting = world.arrive({ refs: BOTH }); // the inner has its next token at 200
     const others = Array.from({ length: 7 }, () => world.arrive({ client: 'other' }));
     world.runUntil(1000);
-    expect(waiting.at).toBe(190);
-    // The outer has one every 25 ms; the nested request took that of 190.
-    expect(admittedAt(others)).toEqual([15, 40, 65, 90, 115, 140, 165]);
+    expect(waiting.at).toBe(200);
+    // The outer has one every 25 ms; the nested request took that of 200.
+    expect(admittedAt(others)).toEqual([25, 50, 75, 100, 125, 150, 175]);
   });
 
   test('both are counted in flight, and both learn from an answer', () => {
     const world = nested(100, 100);
     const standing = world.arrive({ refs: BOTH });
     world.send(standing);
-    expect([SHARED, INNER, SIBLING].map((ref) => limitOf(world, ref).inFlight)).toEqual([1, 1, 0]);
+    expect([SHARED, INNER, SIBLING].map((ref) => limitOf(world, ref).meter.inFlight)).toEqual([1, 1, 0]);
     world.answer(standing, response(200));
-    expect([SHARED, INNER].map((ref) => limitOf(world, ref).inFlight)).toEqual([0, 0]);
+    expect([SHARED, INNER].map((ref) => limitOf(world, ref).meter.inFlight)).toEqual([0, 0]);
+  });
+
+  test('how many were in flight is told to the inner alone: a rejection speaks of that one', () => {
+    const told: [string, number][] = [];
+    const watching = (name: string): LocalMeter => {
+      const watchPlaces = () => ({
+        accepted: (among: number) => void told.push([name, among]),
+        rejected: (among: number) => void told.push([`${name} rejected`, among]),
+        forget() {},
+      });
+      return new LocalMeter(SETTINGS, () => 0.5, { ...RULES, watchPlaces });
+    };
+    const world = new World({ meters: { '': watching('outer'), inner: watching('inner') } });
+    const out = [[SHARED], BOTH, BOTH, BOTH].map((refs) => world.arrive({ refs }));
+    for (const standing of out) world.send(standing);
+    for (const [i, standing] of out.entries()) world.answer(standing, response(i === 3 ? 429 : 200));
+    expect(told).toEqual([
+      ['outer', 1],
+      ['inner', 1],
+      ['inner', 2],
+      ['inner rejected', 3],
+    ]);
   });
 
   test('two that share the outer share its rate', () => {
@@ -60,7 +85,7 @@ describe('a request under two limits takes a token of each', () => {
     const b = Array.from({ length: 5 }, () => world.arrive({ client: 'b', refs: [SHARED, SIBLING] }));
     world.runUntil(1000);
     const times = [...admittedAt(a), ...admittedAt(b)].toSorted((x, y) => Number(x) - Number(y));
-    expect(times).toEqual([0, 90, 190, 290, 390, 490, 590, 690, 790, 890]);
+    expect(times).toEqual([0, 100, 200, 300, 400, 500, 600, 700, 800, 900]);
   });
 });
 

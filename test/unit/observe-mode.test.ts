@@ -4,8 +4,9 @@ import type { Millis, Mode } from '../../src/policy/types.ts';
 import type { ClientGroup, Scenario } from '../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../src/sim/scenario.ts';
 import type { UpstreamSpec } from '../../src/sim/upstream.ts';
-import { World as Simulation } from '../../src/sim/world.ts';
+import { World as Simulation } from '../../src/sim/world/world.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
+import { runLibrary } from '../support/library.ts';
 import { failure, limitedTo, response, retryPolicy, upstreamSettings, World } from '../support/policy.ts';
 
 /** Ten clients that ask for 20/s each and do not listen. */
@@ -46,6 +47,8 @@ function run(mode: Mode, upstream: UpstreamSpec, clients: readonly ClientGroup[]
     network: 5,
     clients,
     replicas: 1,
+    shared: false,
+    pauses: [],
     policy: { ...settings, plan: { retry: retryPolicy({ attempts }), timeout: 10_000, perTryTimeout: 5000, mode } },
   };
   const events: TideEvent[] = [];
@@ -140,6 +143,17 @@ describe('what would have been refused is what is refused when it is enforced, w
   });
 });
 
+test('the scenario of the library comes to what it is for: the limit is known, and nothing is refused', () => {
+  const { report, goals } = runLibrary('observe');
+  expect(goals.filter(({ met }) => !met)).toEqual([]);
+  expect(goals.map(({ goal }) => goal)).toContain('refused');
+  for (const { rate, limit } of report.series.filter(({ at }) => at > 15_000)) {
+    expect(limit).toBe(100);
+    expect(Math.abs(rate - limit)).toBeLessThan(0.15 * limit);
+  }
+  expect(report.counts.sends / 105).toBeGreaterThan(190); // all that is wanted
+});
+
 test('a limit that changes is followed', () => {
   const changing = { ...BUCKET, steps: [{ at: 30_000, limit: 50 }] };
   const { rates } = run('observe', changing);
@@ -191,9 +205,9 @@ describe('one request, observed', () => {
   test('that would have waited takes its token when its turn comes; a refused one takes none', () => {
     const world = observing(10, 150);
     for (let i = 0; i < 3; i += 1) world.call();
-    world.runUntil(95);
-    expect(world.ofType('dequeued')).toMatchObject([{ admitted: true, waited: 90 }]);
-    world.runUntil(195);
+    world.runUntil(105);
+    expect(world.ofType('dequeued')).toMatchObject([{ admitted: true, waited: 100 }]);
+    world.runUntil(205);
     world.call();
     expect(world.events.filter(({ type }) => type === 'decision').at(-1)).toMatchObject({ decision: 'passed' });
   });

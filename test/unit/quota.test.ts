@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { QuotaPace } from '../../src/policy/quota.ts';
 import type { Quota } from '../../src/policy/types.ts';
+import { limitedTo, response, World } from '../support/policy.ts';
 
 function quotaOf(quota: Partial<Quota>): Quota {
   return { remaining: 10, limit: 100, resetIn: 10_000, window: 60_000, ...quota };
@@ -8,7 +9,7 @@ function quotaOf(quota: Partial<Quota>): Quota {
 
 function paceOf(quota: Partial<Quota>): QuotaPace {
   const pace = new QuotaPace();
-  pace.note(quotaOf(quota), 1000);
+  pace.note(quotaOf(quota), 990, 1000);
   return pace;
 }
 
@@ -30,7 +31,7 @@ describe('a quota that is spent', () => {
   test('is a stop: no later word makes it shorter', () => {
     const pace = paceOf({ remaining: 0, resetIn: 4000 });
     pace.stop(9000); // a Retry-After
-    pace.note(quotaOf({ remaining: 0, resetIn: 500 }), 2000);
+    pace.note(quotaOf({ remaining: 0, resetIn: 500 }), 1990, 2000);
     pace.stop(3000);
     expect(pace.stopUntil).toBe(9000);
   });
@@ -40,11 +41,25 @@ describe('a later word on a quota', () => {
   test('that something is left ends the stop, and not what a Retry-After asked for', () => {
     const pace = paceOf({ remaining: 0, resetIn: 300_000 });
     expect(pace.delay(2000)).toBe(299_000);
-    pace.note(quotaOf({ remaining: 80, resetIn: 60_000 }), 2000);
+    pace.note(quotaOf({ remaining: 80, resetIn: 60_000 }), 1990, 2000);
     expect(pace.delay(2000)).toBe(0);
     pace.stop(5000);
-    pace.note(quotaOf({ remaining: 79, resetIn: undefined }), 2500);
+    pace.note(quotaOf({ remaining: 79, resetIn: undefined }), 2490, 2500);
     expect(pace.delay(2500)).toBe(2500);
+  });
+});
+
+describe('an older word on a quota', () => {
+  test('is not heard: answers overtake each other', () => {
+    const pace = paceOf({ remaining: 0, resetIn: 4000 }); // of a request sent at 990
+    pace.note(quotaOf({ remaining: 5, resetIn: 4000 }), 989, 1001);
+    expect([pace.delay(1001), pace.left]).toEqual([3999, 0]);
+  });
+
+  test('is heard when it is of the same time, for then nobody knows', () => {
+    const pace = paceOf({ remaining: 0, resetIn: 4000 });
+    pace.note(quotaOf({ remaining: 5, resetIn: 4000 }), 990, 1001);
+    expect([pace.delay(1001), pace.left]).toEqual([0, 0.05]);
   });
 });
 
@@ -66,10 +81,93 @@ describe('a quota that runs out', () => {
     expect(paceOf({ remaining: 1, resetIn: 0 }).rate(1000)).toBe(Number.POSITIVE_INFINITY);
   });
 
+  test('holds nothing back beyond its reset, though an interval would be longer', () => {
+    const world = new World({ random: () => 0.5 });
+    const first = world.arrive();
+    world.send(first);
+    world.answer(first, response(200, { quota: quotaOf({ remaining: 2, resetIn: 3000, window: undefined }) }));
+    world.now = 2000; // one in 1500 ms: the second at 3500, if it were not for the reset
+    expect(world.arrive().told).toEqual({ kind: 'admitted' });
+    expect(world.limit.meter.delay(2000)).toBe(1000);
+    expect(world.limit.meter.delay(3000)).toBe(0);
+  });
+
   test('is forgotten at its reset', () => {
     const pace = paceOf({ remaining: 10, resetIn: 10_000 });
     expect(pace.rate(10_999)).toBeLessThan(Number.POSITIVE_INFINITY);
     expect(pace.rate(11_000)).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
+describe('a window is told from a bucket', () => {
+  const EVEN = 100 / 60; // quota ÷ window, requests a second
+
+  /** Words on a quota of 100 a minute, each `[at, remaining, resetIn]`; the rate after the last. */
+  function rateAfter(...words: readonly (readonly [at: number, remaining: number, resetIn: number])[]): number {
+    const pace = new QuotaPace();
+    for (const [at, remaining, resetIn] of words) pace.note(quotaOf({ remaining, resetIn }), at, at);
+    return pace.rate(words.at(-1)?.[0] ?? Number.NaN);
+  }
+
+  test('by a reset that stays where it was while a quarter of the quota is used up', () => {
+    // 20 are left for 50 s: all that a window gives, and a bucket would give 100 a minute besides.
+    expect(rateAfter([0, 45, 60_000], [10_000, 20, 50_000])).toBe(20 / 50);
+    expect(rateAfter([0, 45, 60_000], [10_000, 21, 50_000])).toBe(EVEN);
+  });
+
+  test('though resets are told in whole seconds', () => {
+    expect(rateAfter([0, 45, 60_000], [10_000, 20, 51_500])).toBe(20_000 / 51_500);
+    expect(rateAfter([0, 45, 60_000], [10_000, 20, 51_501])).toBe(EVEN);
+    expect(rateAfter([0, 45, 60_000], [10_000, 20, 48_500])).toBe(20_000 / 48_500);
+  });
+
+  test('by a reset that moves away, be it in steps too small to see one by one', () => {
+    expect(rateAfter([0, 45, 30_000], [1000, 35, 30_000], [2000, 25, 30_000], [3000, 19, 30_000])).toBe(EVEN);
+  });
+
+  test('anew for each window', () => {
+    const used = [[0, 100, 60_000] as const, [50_000, 40, 10_000] as const];
+    expect(rateAfter(...used)).toBe(4);
+    expect(rateAfter(...used, [60_000, 45, 60_000])).toBe(EVEN);
+    expect(rateAfter(...used, [60_000, 45, 60_000], [61_000, 20, 59_000])).toBe(20 / 59);
+  });
+
+  test('and where more is left than its average, it is that: nothing is held back that would be lost', () => {
+    expect(rateAfter([0, 100, 60_000], [55_000, 50, 5000])).toBe(10);
+  });
+});
+
+describe('what is in flight', () => {
+  /** Six are sent at 0, of a limit that nobody knows; one of them is answered, and tells of a quota. */
+  function told(remaining: number): World {
+    const world = new World({ random: () => 0.5 });
+    const standings = Array.from({ length: 6 }, () => world.arrive());
+    for (const standing of standings) world.send(standing);
+    const [first] = standings;
+    if (first !== undefined) world.answer(first, response(200, { quota: quotaOf({ remaining, resetIn: 10_000 }) }));
+    return world;
+  }
+
+  test('counts against a quota that is told: it may not know of all but the one that was answered', () => {
+    const world = told(45);
+    expect(world.limit.meter.quotaLeft).toBe(0.4);
+    expect(world.limit.meter.rate(0)).toBe(40 / 10);
+    expect(told(6).limit.meter.rate(0)).toBeCloseTo(100 / 60, 9);
+  });
+
+  test('may be all that is left: then nothing more leaves until the reset', () => {
+    for (const remaining of [5, 4, 0]) expect(told(remaining).limit.meter.delay(0)).toBe(10_000);
+    expect(told(6).limit.meter.delay(0)).toBe(600); // one in 0.6 s: what is left is paced
+  });
+
+  test('is not counted where more is sent than would be let go', () => {
+    const world = new World({ mode: 'observe', upstream: limitedTo(1), random: () => 0.5 });
+    const standings = Array.from({ length: 6 }, () => world.arrive());
+    for (const standing of standings) world.send(standing);
+    const [first] = standings;
+    if (first !== undefined) world.answer(first, response(200, { quota: quotaOf({ remaining: 5 }) }));
+    expect(world.limit.meter.quotaLeft).toBe(0.05);
+    expect(world.limit.isBlocked(0)).toBe(false);
   });
 });
 

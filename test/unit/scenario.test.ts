@@ -81,6 +81,13 @@ test('without a policy it is the one of a configuration that says nothing', () =
   expect(JSON.stringify(plan)).toBe(JSON.stringify(compilePlan(upstream!.retry, upstream!)));
 });
 
+test('a scenario is enforced, or observed where it says so', () => {
+  const modeOf = (text: string) => compileScenario('test', load(text)).policy.plan.mode;
+  expect(modeOf(SOUND)).toBe('enforce');
+  expect(modeOf(`${SOUND}mode: observe\n`)).toBe('observe');
+  expect(toldOf('mode: watch')).toEqual(['mode: expected one of enforce, observe']);
+});
+
 test('all mistakes are told at once, with their places and what was meant', () => {
   expect(
     told(`duraton: 10s

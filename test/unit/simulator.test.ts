@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { GateView, Listen, TideEvent } from '../../src/policy/events.ts';
 import { EventQueue } from '../../src/sim/world/event-queue.ts';
 import type { ModelSpec } from '../../src/sim/models.ts';
 import type { ClientGroup, Scenario } from '../../src/sim/scenario.ts';
@@ -49,7 +50,13 @@ function scenarioOf(limit: ModelSpec, changes: Partial<Scenario> = {}): Scenario
   };
 }
 
-function run(scenario: Scenario, seed = 1): Ran {
+interface Watch {
+  readonly listen?: Listen;
+  /** Each second, of the first gate. */
+  readonly tick?: (view: GateView) => void;
+}
+
+function run(scenario: Scenario, seed = 1, { listen, tick }: Watch = {}): Ran {
   const answers: (Answered & { readonly at: number })[] = [];
   let sends = 0;
   let rejected = 0;
@@ -59,6 +66,7 @@ function run(scenario: Scenario, seed = 1): Ran {
   const world: World = new World({
     scenario,
     seed,
+    ...(listen === undefined ? {} : { listen }),
     makeStore: (_, random, listen) =>
       new MemoryStore({ upstreams: [{ name: UPSTREAM, ...policy }], maxTracked: 1000, random, listen }),
     observer: {
@@ -73,7 +81,10 @@ function run(scenario: Scenario, seed = 1): Ran {
       onAnswer: (answer) => answers.push({ ...answer, at: world.now() }),
     },
   });
-  world.run(1000, () => undefined);
+  world.run(1000, (now) => {
+    const [gate] = world.gates;
+    if (gate !== undefined) tick?.(gate.view(now));
+  });
   return { world, answers, sends, rejected, offered, heldBack };
 }
 
@@ -101,6 +112,22 @@ describe('the simulator', () => {
     expect(ran.answers.every(({ status }) => status === 200)).toBe(true);
     for (const { took, service } of ran.answers) expect(took).toBeCloseTo(service, 6);
     expect(ran.offered - ran.sends).toBeLessThan(10); // on their way when it ended
+  });
+
+  test('finds that a limit is on requests in flight, and keeps its places in use', () => {
+    const scenario = scenarioOf({ kind: 'concurrency', limit: 20 }, { clients: [{ ...GROUP, rate: 50 }] });
+    const places: (number | undefined)[] = [];
+    const events: TideEvent[] = [];
+    const ran = run({ ...scenario, duration: 60_000 }, 1, {
+      listen: (event) => events.push(event),
+      tick: ({ limits }) => places.push(limits[0]?.places),
+    });
+    expect(events.some((event) => event.type === 'cut' && event.cause === 'places')).toBe(true);
+    const late = places.slice(30);
+    for (const each of late) expect(Math.abs((each ?? Number.POSITIVE_INFINITY) - 20)).toBeLessThanOrEqual(3);
+    // Little's law: at the gate each holds its place for 60 ms, of which 10 are the network's.
+    const served = ran.answers.filter(({ status, at }) => status === 200 && at >= 30_000).length;
+    expect(served / 30).toBeGreaterThan((0.9 * 20) / 0.06);
   });
 
   test('lets clients wait that honour a Retry-After', () => {
