@@ -41,8 +41,12 @@ export class Gate {
   /** An attempt leaves for the upstream. */
   sent(ticket: Ticket, now: Millis): void {
     ticket.sentAt = now;
+    ticket.admitted = [];
     ticket.counted = ticket.limits;
-    for (const { meter } of ticket.limits) ticket.among = meter.sent(now);
+    for (const { meter } of ticket.limits) {
+      ticket.among = meter.sent(now);
+      ticket.number = meter.sends;
+    }
   }
 
   /** The head of its response, or its failure. Everything that can be learned is learned here. */
@@ -63,12 +67,12 @@ export class Gate {
 
   /** Admitted or queued, and will not be sent: gives back what it holds. */
   cancel(ticket: Ticket, now: Millis): void {
-    const { probes } = ticket;
+    const { probes, admitted } = ticket;
     ticket.probes = [];
-    for (const limit of probes) {
-      limit.meter.abandonProbe();
-      this.#pumpWithin(limit, now); // who waits may be the probe instead
-    }
+    ticket.admitted = [];
+    for (const limit of admitted) limit.meter.giveBack();
+    for (const limit of probes) limit.meter.abandonProbe();
+    for (const limit of admitted) this.#pumpWithin(limit, now); // who waits may have the place, or be the probe
     if (ticket.flow === undefined) return;
     this.#dequeue(ticket);
     this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: false });
@@ -204,6 +208,7 @@ export class Gate {
   }
 
   #take(ticket: Ticket, due: Millis, now: Millis): void {
+    ticket.admitted = ticket.limits;
     for (const limit of ticket.limits) if (limit.meter.take(now, due)) ticket.probes.push(limit);
     if (ticket.slot !== undefined) this.#store.clients.admitted(ticket.slot, now);
   }

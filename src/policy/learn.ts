@@ -34,13 +34,12 @@ export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
 }
 
 /** A quota is about the innermost limit. */
-function hearQuota({ limits, sentAt }: Ticket, quota: Quota, now: Millis): void {
+function hearQuota({ limits, sentAt, number }: Ticket, quota: Quota, now: Millis): void {
   const limit = limits.at(-1);
   if (limit === undefined) return;
   const { meter } = limit;
   if (!limit.isOverrun(sentAt)) {
-    // What is in flight may not be counted yet, but for the request that was answered.
-    const uncounted = Math.max(0, meter.inFlight - 1);
+    const uncounted = meter.sends - number; // what was sent after it
     const left = Math.max(0, quota.remaining - uncounted);
     return meter.noteQuota(left === quota.remaining ? quota : { ...quota, remaining: left }, sentAt, now);
   }

@@ -33,11 +33,15 @@ export interface Meter {
    * @param due when it was to be taken, where a timer was late; else now
    */
   take(now: Millis, due: Millis): boolean;
-  /** The probe was not sent after all. */
+  /** A token that was taken is not used: its request will not be sent. */
+  giveBack(): void;
+  /** The probe was not sent, or its answer will never be known. */
   abandonProbe(): void;
   /** Tokens of a lease; for meters that lease. */
   supply(tokens: number, epoch: number, now: Millis): void;
   remember(accepted: PerSecond, now: Millis): void;
+  /** Sent in all. */
+  readonly sends: number;
   /** Sent and not ended. */
   readonly inFlight: number;
   /** Returns how many are in flight, this one included. */
@@ -61,6 +65,7 @@ export class LocalMeter implements Meter {
   readonly #rate: AdaptiveRate;
   readonly #pacer = new Pacer();
   readonly #quota = new QuotaPace();
+  #sends = 0;
 
   constructor(settings: RateSettings, random: Random, rules?: Rules) {
     this.#rate = new AdaptiveRate(settings, random, rules);
@@ -112,8 +117,12 @@ export class LocalMeter implements Meter {
     return this.#rate.phase === 'blocked';
   }
 
+  giveBack(): void {
+    this.#rate.giveBack();
+  }
+
   abandonProbe(): void {
-    this.#rate.abandon();
+    this.#rate.abandonProbe();
   }
 
   supply(): void {
@@ -124,11 +133,16 @@ export class LocalMeter implements Meter {
     this.#rate.remember(accepted, now);
   }
 
+  get sends(): number {
+    return this.#sends;
+  }
+
   get inFlight(): number {
     return this.#rate.inFlight;
   }
 
   sent(now: Millis): number {
+    this.#sends += 1;
     return this.#rate.sent(now);
   }
 

@@ -119,11 +119,17 @@ export class AdaptiveRate {
 
   /** To be called when `delay` was 0 and the request is let go: while blocked, it is the probe. */
   admit(now: Millis): void {
+    this.#inFlight.admit();
     if (this.#block !== undefined) this.#block.probeSentAt = now;
   }
 
-  /** An admitted request was not sent after all: if it was the probe, another may go. */
-  abandon(): void {
+  /** An admitted request will not be sent. */
+  giveBack(): void {
+    this.#inFlight.giveBack();
+  }
+
+  /** The probe was not sent, or its answer will never be known: another may go. */
+  abandonProbe(): void {
     if (this.#block !== undefined) this.#block.probeSentAt = undefined;
   }
 
@@ -133,11 +139,10 @@ export class AdaptiveRate {
     this.#long.preload(now, accepted);
   }
 
-  /** Returns how many are in flight, this one included. */
+  /** One that was admitted leaves. Returns how many are in flight, this one included. */
   sent(now: Millis): number {
     this.#recent.sent(now);
     this.#long.sent(now);
-    this.#state.cycleSent += 1;
     return this.#inFlight.sent();
   }
 
@@ -152,6 +157,7 @@ export class AdaptiveRate {
     const rtt = now - sentAt;
     state.smoothedRtt = state.smoothedRtt === 0 ? rtt : state.smoothedRtt + (rtt - state.smoothedRtt) / 8; // RFC 6298
     state.rejectedInRow = 0;
+    if (sentAt >= state.cutAt) state.cycleAccepted += 1;
     this.#acceptedAt = now;
     this.#errors.note(now, false);
     this.#inFlight.accepted(among);
@@ -184,7 +190,6 @@ export class AdaptiveRate {
   /** No answer, or one that says that the upstream is broken. Returns the cause if nothing is let through any more. */
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun = false): CutCause | undefined {
     this.#errors.note(now, true);
-    if (sentAt >= this.#state.cutAt) this.#state.cycleFailed += 1;
     if (this.#block !== undefined) {
       this.#failProbe(this.#block, sentAt, now, retryAfter);
       return undefined;
@@ -215,7 +220,7 @@ export class AdaptiveRate {
     const state = this.#state;
     this.#recent.rejected(sentAt);
     this.#long.rejected(sentAt);
-    if (sentAt >= state.cutAt) state.cycleFailed += 1;
+    if (sentAt >= state.cutAt) state.cycleRejected += 1;
     if (state.phase === 'cooldown' || state.phase === 'restoring') this.#rules.noteLoss(state);
     if (state.phase === 'open') state.found = 'first';
     // What left before anything was limited came in a flock, and is rejected in one: it says nothing of a blackout.
@@ -233,17 +238,14 @@ export class AdaptiveRate {
       this.#settle({ rate, ceiling: rate }, now);
       return 'places';
     }
-    const cut =
-      state.phase === 'open'
-        ? this.#rules.cutFirst(state, this.#recent, now)
-        : this.#rules.cutAgain(state, this.#long, now);
+    const cut = state.phase === 'open' ? this.#rules.cutFirst(state, this.#recent, now) : this.#rules.cutAgain(state);
     this.#settle(cut, now);
     return cut.cause;
   }
 
   #settle(cut: Pick<Cut, 'rate' | 'ceiling'>, now: Millis): void {
     settleCut(this.#state, this.#settings, cut, now);
-    this.#state.growFor = this.#rules.jitterGrowth(this.#rules.planGrowth(this.#state), this.#random);
+    this.#state.growFor = this.#rules.planGrowth(this.#state);
   }
 
   /** What is measured goes on being measured: one long signal is one cut, told where it began. */

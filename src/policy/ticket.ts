@@ -42,6 +42,10 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   sentAt: Millis = Number.NEGATIVE_INFINITY;
   /** Requests in flight at the innermost limit when it was sent, itself included; 0 where nobody counted. */
   among = 0;
+  /** Which of all sends of the innermost limit it is, from 1. */
+  number = 0;
+  /** Limits whose tokens it has taken, and not used yet. */
+  admitted: readonly Limit[] = [];
   /** Limits in which it counts as in flight. */
   counted: Limit[] = [];
   /** Of these it is the one probe. */

@@ -8,6 +8,8 @@ import { clamp } from './state.ts';
 export const DELTA = 0.05;
 /** Rejections come in flocks: those of one round trip, and at least of this, are one signal. */
 const EPOCH: Millis = 200;
+/** One cut goes no deeper: what is refused is answered sooner than what is done. */
+const DEEPEST = 0.7;
 /** With next to nothing accepted to go by, start from here: a 429 out of the blue says little about a rate. */
 const FLOOR: PerSecond = 5;
 /** A rate is not judged by less than this: a burst is no rate. */
@@ -39,11 +41,18 @@ export function cutFirst({ rate }: RateState, recent: SendAccount, now: Millis):
   return { rate: 0.9 * ceiling, ceiling, cause: 'first' };
 }
 
-/** A later 429: a small step below where it was felt; a deep one, to what was accepted, where the last was not enough. */
-export function cutAgain({ rate, cutAt, grown, growFor }: RateState, long: SendAccount, now: Millis): Cut {
-  if (grown >= growFor / 2) return { rate: (1 - DELTA) * rate, ceiling: rate, cause: 'small' };
-  const accepted = long.acceptedRate(now, clamp(now - cutAt, 1000, long.span));
-  return { rate: clamp(accepted, 0.7 * rate, (1 - DELTA) * rate), ceiling: rate, cause: 'heavy' };
+/** Rejections since the last cut, out of all that was answered, make a share. */
+const FELT = 3;
+
+/**
+ * A later 429: a small step below where it was felt. Where the last cut was not enough, and this is felt before half of
+ * K, a deep one: to the share of what was sent since then that was accepted.
+ */
+export function cutAgain({ rate, cycleAccepted, cycleRejected, grown, growFor }: RateState): Cut {
+  const small = (1 - DELTA) * rate;
+  if (grown >= growFor / 2 || cycleRejected < FELT) return { rate: small, ceiling: rate, cause: 'small' };
+  const share = cycleAccepted / (cycleAccepted + cycleRejected);
+  return { rate: clamp(share * rate, DEEPEST * rate, small), ceiling: rate, cause: 'heavy' };
 }
 
 /** What every cut does: hold, and forget the growth so far. Its phase is `backoff`, until something is accepted. */
@@ -60,6 +69,6 @@ export function settleCut(
   state.cutAt = now;
   state.holdUntil = now + settings.cooldown;
   state.grown = 0;
-  state.cycleSent = 0;
-  state.cycleFailed = 0;
+  state.cycleAccepted = 0;
+  state.cycleRejected = 0;
 }

@@ -8,6 +8,8 @@ export class InFlight {
   readonly #watch: ReturnType<Rules['watchPlaces']>;
   #places: Places | undefined;
   #count = 0;
+  /** Admitted, and not sent yet: they hold places too. */
+  #admitted = 0;
 
   constructor(watch: ReturnType<Rules['watchPlaces']>) {
     this.#watch = watch;
@@ -27,11 +29,21 @@ export class InFlight {
   }
 
   get isFull(): boolean {
-    return this.#count >= this.places;
+    return this.#count + this.#admitted >= this.places;
   }
 
-  /** Returns how many there are, this one included. */
+  admit(): void {
+    this.#admitted += 1;
+  }
+
+  /** One that was admitted will not be sent. */
+  giveBack(): void {
+    this.#admitted -= 1;
+  }
+
+  /** One that was admitted leaves. Returns how many there are, this one included. */
   sent(): number {
+    this.#admitted -= 1;
     this.#count += 1;
     return this.#count;
   }

@@ -1,4 +1,4 @@
-import type { Millis, Random } from '../types.ts';
+import type { Millis } from '../types.ts';
 import type { RateState } from './state.ts';
 import { clamp, FAST_GROWTH } from './state.ts';
 
@@ -20,11 +20,6 @@ export function planGrowth({ found, usualLoss, lost, cost, rate }: RateState): M
   if (found !== 'near') return clamp(byTime / 2, FAST_GROWTH, SLOW_GROWTH);
   const bySends = (1000 * SENT_PER_REJECTION * Math.max(usualLoss, lost)) / rate;
   return clamp(Math.max(bySends, byTime), FAST_GROWTH, SLOW_GROWTH);
-}
-
-/** K · U(0.8, 1.2): so that replicas do not probe in step. */
-export function jitterGrowth(growFor: Millis, random: Random): Millis {
-  return growFor * (0.8 + 0.4 * random());
 }
 
 /** A rejection out of calm: what the one before has cost in all is known now. */

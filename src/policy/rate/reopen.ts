@@ -60,8 +60,8 @@ function passed({ risingSince }: RateState, long: SendAccount, endedAt: Millis, 
 }
 
 /** A bucket goes on letting through what it allows: what was accepted between the cut and the blockade. */
-function trickled({ cycleSent, cycleFailed, cutAt, smoothedRtt }: RateState, { since }: Blockade): PerSecond {
-  const accepted = cycleSent - cycleFailed - 1; // without the probe
+function trickled({ cycleAccepted, cutAt, smoothedRtt }: RateState, { since }: Blockade): PerSecond {
+  const accepted = cycleAccepted - 1; // without the probe
   const span = since - cutAt;
   // Refusals overtake what takes longer to answer: of less than a round trip nothing is known.
   const isKnown = accepted >= TRICKLE && span >= Math.max(TRICKLE_SPAN, 1.5 * smoothedRtt);

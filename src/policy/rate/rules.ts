@@ -1,7 +1,7 @@
 import { isBlackout, probeInterval } from './block.ts';
 import { cutAgain, cutFirst, isSameEpoch } from './cut.ts';
 import { isApplicationLimited, rateOnCurve } from './grow.ts';
-import { jitterGrowth, noteCost, noteLoss, planGrowth } from './plan.ts';
+import { noteCost, noteLoss, planGrowth } from './plan.ts';
 import { PlacesEvidence } from './places.ts';
 import { reopen } from './reopen.ts';
 
@@ -11,7 +11,6 @@ export const RULES = {
   cutFirst,
   cutAgain,
   planGrowth,
-  jitterGrowth,
   noteLoss,
   noteCost,
   rateOnCurve,

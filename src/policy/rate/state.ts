@@ -50,9 +50,9 @@ export interface RateState {
   cost: number;
   /** How long the last blackout was; 0 before there was one. */
   lastBlackout: Millis;
-  /** Sent since the last cut, and of that rejected or failed, by send time. */
-  cycleSent: number;
-  cycleFailed: number;
+  /** Accepted and rejected of what was sent since the last cut. */
+  cycleAccepted: number;
+  cycleRejected: number;
   lastRejectedAt: Millis;
   /** Rejections since the last accepted answer. */
   rejectedInRow: number;
@@ -77,8 +77,8 @@ export function makeRateState(settings: RateSettings): RateState {
     usualLoss: 1,
     cost: 0,
     lastBlackout: 0,
-    cycleSent: 0,
-    cycleFailed: 0,
+    cycleAccepted: 0,
+    cycleRejected: 0,
     lastRejectedAt: Number.NEGATIVE_INFINITY,
     rejectedInRow: 0,
     smoothedRtt: 0,
