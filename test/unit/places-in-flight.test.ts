@@ -301,6 +301,13 @@ describe('a rate that is limited by places', () => {
     expect(flight.rate.delay(6000)).toBe(0);
   });
 
+  test('is given up when nothing passes, for a place is free whenever a request ends', () => {
+    const flight = limited().advance(1001);
+    for (let i = 0; i < 3; i += 1) flight.send().reject();
+    expect(flight.rate.phase).toBe('blocked');
+    expect(flight.rate.places).toBe(Number.POSITIVE_INFINITY);
+  });
+
   test('is forgotten in long calm', () => {
     const flight = calm();
     flight.advance(121_000, false);
