@@ -264,8 +264,45 @@ describe('when a probe is accepted', () => {
     line.probe('accepted');
     expect(line.rate.ceiling).toBe(2.5);
     expect(line.rate.rate).toBe(0.95 * 2.5);
-    for (let at = line.now; line.now < at + 200_000; line.now += 200) line.one('accepted');
+    const end = line.now + 200_000;
+    for (; line.now < end; line.now += 200) line.one('accepted');
     expect(line.rate.rate).toBeGreaterThan(5);
+  });
+
+  test('what passed is sought since the last cut that helped, and that was when it was made', () => {
+    const line = new Line({ initialRate: 100 }).serve(1000);
+    expect(line.one('rejected')).toBe('small');
+    for (let sentAt = 1000; sentAt < 6000; sentAt += 10) line.rate.sent(sentAt);
+    line.rate.accepted(1000, 0, 6000); // only now it is known that the cut was enough
+    line.at(7000).many(3, 'rejected', 1000);
+    line.probe('accepted');
+    expect(line.now).toBe(8010); // the blackout ended at 7505
+    expect(line.rate.ceiling).toBeCloseTo(500 / 6.505, 9);
+  });
+
+  test('what passed is sought since the last blackout, not before', () => {
+    const line = new Line({ initialRate: 100 }).serve(10_000);
+    line.many(3, 'rejected', 1000);
+    line.probe('accepted');
+    for (; line.now < 13_000; line.now += 100) line.one('accepted');
+    line.rate.advance(line.now, true);
+    const { rate } = line.rate; // far more than what passed since
+    line.many(3, 'rejected', 1000);
+    line.probe('accepted');
+    expect(line.rate.rate).toBeCloseTo((0.95 * rate) / 2, 9);
+    expect(line.rate.ceiling).toBeCloseTo((rate / 2 + rate) / 2, 9);
+  });
+
+  test('one that takes as long as the last was a penalty: the rate is what it was, but for 5 %', () => {
+    const line = new Line({ initialRate: 100 }).serve(1000);
+    line.many(3, 'rejected', 10_000);
+    line.probe('accepted');
+    line.at(line.now + 2000).one('accepted');
+    const { rate } = line.rate;
+    line.many(3, 'rejected', 10_500);
+    line.probe('accepted');
+    expect(line.rate.ceiling).toBe(rate);
+    expect(line.rate.rate).toBeCloseTo(0.95 * rate, 9);
   });
 
   test('a probe that fails by an error is none of those that trickled through', () => {
@@ -294,6 +331,33 @@ describe('when a probe is accepted', () => {
     expect(line.rate.rate).toBeCloseTo(ceiling - (ceiling / 2) * (1 - 1500 / 3000) ** 3, 6);
     for (let u = 10; u <= 1500; u += 10) line.at(line.now + 10).many(1, 'accepted');
     expect(line.rate.rate).toBeCloseTo(ceiling, 6);
+    expect(line.rate.phase).toBe('restoring');
+  });
+
+  test('the good rate is what passed in the last ten seconds where no limit was felt, and at least 5', () => {
+    const line = new Line().serve(10_000);
+    line.at(13_000).many(8, 'failed');
+    expect(line.rate.rate).toBe((700 + 8) / 10); // since 3000
+    expect(line.probe('accepted').rate.ceiling).toBe(70.8);
+    const fresh = new Line();
+    fresh.many(8, 'failed');
+    expect(fresh.rate.rate).toBe(5);
+  });
+
+  test('the good rate is where the limit was felt, where the rate was not kept to: it is not at fault', () => {
+    const goodRate = (overrun: boolean): number => {
+      const line = new Line({ initialRate: 100 });
+      line.one('rejected'); // 95, below 100
+      for (let i = 0; i < 8; i += 1) line.rate.failed(0, 0, undefined, overrun);
+      return line.probe('accepted').rate.ceiling;
+    };
+    expect(goodRate(false)).toBe(95);
+    expect(goodRate(true)).toBe(100);
+  });
+
+  test('the errors before are over: one more does not block', () => {
+    const line = blockedByErrors().probe('accepted');
+    expect(line.one('failed')).toBeUndefined();
     expect(line.rate.phase).toBe('restoring');
   });
 

@@ -104,8 +104,11 @@ describe('a rate that is not kept to', () => {
     const overrun = new Overrun().until(995);
     for (let i = 0; i < 10; i += 1) expect(overrun.reject()).toBeUndefined();
     expect(overrun.rate.phase).toBe('restoring');
-    overrun.now = 1990;
-    overrun.rate.sent(1990);
+    overrun.rate.accepted(995, 0, 995);
+    for (let i = 0; i < 10; i += 1) expect(overrun.reject()).toBeUndefined();
+    overrun.now = 1994;
+    expect(overrun.reject()).toBe('small'); // as measured
+    overrun.now = 1995;
     expect(overrun.reject()).toBe('blocked');
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CutCause } from '../../src/policy/events.ts';
 import { AdaptiveRate } from '../../src/policy/rate.ts';
+import { InFlight } from '../../src/policy/rate/in-flight.ts';
 import { Places, PlacesEvidence } from '../../src/policy/rate/places.ts';
 import type { Rules } from '../../src/policy/rate/rules.ts';
 import { RULES } from '../../src/policy/rate/rules.ts';
@@ -140,6 +141,27 @@ describe('the places', () => {
   });
 });
 
+test('places that are given up are forgotten: they are to be proven anew', () => {
+  const inFlight = new InFlight(evidence());
+  for (let i = 0; i < 4; i += 1) expect(inFlight.feel(10, 0)).toBe(false);
+  expect(inFlight.feel(10, 0)).toBe(true);
+  expect(inFlight.places).toBe(9);
+  expect(inFlight.feel(3, 0)).toBe(true); // held to, whatever the number
+  for (let i = 0; i < 17; i += 1) inFlight.rejected(0);
+  expect(inFlight.feel(10, 0)).toBe(false);
+  expect(inFlight.places).toBe(Number.POSITIVE_INFINITY);
+  for (let i = 0; i < 4; i += 1) expect(inFlight.feel(10, 0)).toBe(false);
+  expect(inFlight.feel(10, 0)).toBe(true);
+});
+
+test('where it is not known how many were in flight, nothing is learned of them', () => {
+  const inFlight = new InFlight(evidence());
+  for (let i = 0; i < 128; i += 1) inFlight.accepted(0);
+  for (let i = 0; i < 20; i += 1) expect(inFlight.feel(0, 0)).toBe(false);
+  for (let i = 0; i < 4; i += 1) expect(inFlight.feel(10, 0)).toBe(false);
+  expect(inFlight.feel(10, 0)).toBe(true);
+});
+
 /** Believes at once what a test wants to be believed. */
 const EAGER: Rules = {
   ...RULES,
@@ -277,6 +299,13 @@ describe('a rate that is limited by places', () => {
     expect(flight.rate.places).toBe(Number.POSITIVE_INFINITY);
     expect(flight.rate.pace).toBe(flight.rate.rate);
     expect(flight.rate.delay(6000)).toBe(0);
+  });
+
+  test('is given up when nothing passes, for a place is free whenever a request ends', () => {
+    const flight = limited().advance(1001);
+    for (let i = 0; i < 3; i += 1) flight.send().reject();
+    expect(flight.rate.phase).toBe('blocked');
+    expect(flight.rate.places).toBe(Number.POSITIVE_INFINITY);
   });
 
   test('is forgotten in long calm', () => {

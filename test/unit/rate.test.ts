@@ -398,6 +398,20 @@ describe('long calm', () => {
   });
 });
 
+test('what a rejection cost is forgotten with the limit', () => {
+  const trial = new Trial().send(100, 1000);
+  trial.reject(990, 4000); // K = 10 s
+  trial.accept(1000);
+  trial.send(10, 125_000, { queued: false });
+  expect(trial.rate.phase).toBe('open');
+  trial.send(100, 126_000);
+  expect(trial.reject()).toBe('first');
+  const { ceiling, rate } = trial.rate;
+  trial.accept();
+  trial.send(100, 127_000).send(100, 128_500);
+  expect(trial.rate.rate).toBeCloseTo(curve(ceiling, rate, 3000, 1500), 6);
+});
+
 describe('a known limit', () => {
   test('is used at once, and only probed above', () => {
     const trial = new Trial({ initialRate: 100 });
