@@ -41,7 +41,7 @@ export class Gate {
   /** An attempt leaves for the upstream. */
   sent(ticket: Ticket, now: Millis): void {
     ticket.sentAt = now;
-    ticket.admitted = [];
+    this.#giveBack(ticket);
     ticket.counted = ticket.limits;
     for (const { meter } of ticket.limits) {
       ticket.among = meter.sent(now);
@@ -69,8 +69,7 @@ export class Gate {
   cancel(ticket: Ticket, now: Millis): void {
     const { probes, admitted } = ticket;
     ticket.probes = [];
-    ticket.admitted = [];
-    for (const limit of admitted) limit.meter.giveBack();
+    this.#giveBack(ticket);
     for (const limit of probes) limit.meter.abandonProbe();
     for (const limit of admitted) this.#pumpWithin(limit, now); // who waits may have the place, or be the probe
     if (ticket.flow === undefined) return;
@@ -81,6 +80,7 @@ export class Gate {
   /** The exchange is over; its client may be forgotten. One that would still be waiting leaves when it is settled. */
   leave(ticket: Ticket): void {
     if (ticket.flow !== undefined) return;
+    this.#giveBack(ticket); // of a shadow
     if (ticket.slot !== undefined) this.#store.clients.leave(ticket.slot);
     ticket.slot = undefined;
   }
@@ -211,6 +211,11 @@ export class Gate {
     ticket.admitted = ticket.limits;
     for (const limit of ticket.limits) if (limit.meter.take(now, due)) ticket.probes.push(limit);
     if (ticket.slot !== undefined) this.#store.clients.admitted(ticket.slot, now);
+  }
+
+  #giveBack(ticket: Ticket): void {
+    for (const limit of ticket.admitted) limit.meter.giveBack();
+    ticket.admitted = [];
   }
 
   #refuse(ticket: Ticket, slot: ClientSlot, why: Refusal, wait: Millis, now: Millis): Admission {

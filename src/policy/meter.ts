@@ -33,7 +33,7 @@ export interface Meter {
    * @param due when it was to be taken, where a timer was late; else now
    */
   take(now: Millis, due: Millis): boolean;
-  /** A token that was taken is not used: its request will not be sent. */
+  /** The request that took a token has been sent, or will not be: it is on its way no longer. */
   giveBack(): void;
   /** The probe was not sent, or its answer will never be known. */
   abandonProbe(): void;

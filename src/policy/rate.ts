@@ -123,7 +123,7 @@ export class AdaptiveRate {
     if (this.#block !== undefined) this.#block.probeSentAt = now;
   }
 
-  /** An admitted request will not be sent. */
+  /** An admitted request has been sent, or will not be. */
   giveBack(): void {
     this.#inFlight.giveBack();
   }
@@ -139,7 +139,7 @@ export class AdaptiveRate {
     this.#long.preload(now, accepted);
   }
 
-  /** One that was admitted leaves. Returns how many are in flight, this one included. */
+  /** Returns how many are in flight, this one included. */
   sent(now: Millis): number {
     this.#recent.sent(now);
     this.#long.sent(now);

@@ -44,7 +44,7 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   among = 0;
   /** Which of all sends of the innermost limit it is, from 1. */
   number = 0;
-  /** Limits whose tokens it has taken, and not used yet. */
+  /** Limits whose tokens it has taken, while it has not been sent. */
   admitted: readonly Limit[] = [];
   /** Limits in which it counts as in flight. */
   counted: Limit[] = [];

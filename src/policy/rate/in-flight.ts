@@ -36,14 +36,13 @@ export class InFlight {
     this.#admitted += 1;
   }
 
-  /** One that was admitted will not be sent. */
+  /** One that was admitted has been sent, or will not be. */
   giveBack(): void {
     this.#admitted -= 1;
   }
 
-  /** One that was admitted leaves. Returns how many there are, this one included. */
+  /** Returns how many there are, this one included. */
   sent(): number {
-    this.#admitted -= 1;
     this.#count += 1;
     return this.#count;
   }

@@ -12,6 +12,7 @@ export class PassingMeter implements Meter {
   readonly blockedUntil = undefined;
   readonly quotaLeft = undefined;
   readonly places = undefined;
+  readonly sends = 0;
   inFlight = 0;
 
   get ceiling(): PerSecond {
@@ -43,6 +44,8 @@ export class PassingMeter implements Meter {
     this.inFlight -= 1;
     return false;
   }
+
+  giveBack(): void {}
 
   accepted(_sentAt: Millis, _among: number, _now: Millis): void {}
 

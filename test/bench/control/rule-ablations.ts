@@ -57,7 +57,6 @@ export const RULE_ABLATIONS: readonly Controller[] = [
     planGrowth: plan(({ found }) => ({ found: found === 'penalty' ? found : 'near' })),
   }),
   without('no cost', { noteCost: () => undefined }),
-  without('no jitter of K', { jitterGrowth: (growFor) => growFor }),
   without('straight growth', {
     rateOnCurve: ({ ceiling, rateAtCut, grown, growFor }) =>
       rateAtCut + ((ceiling - rateAtCut) * grown) / Math.max(1, growFor),
@@ -72,7 +71,7 @@ export const RULE_ABLATIONS: readonly Controller[] = [
   without('no blackouts', { isBlackout: () => false }),
   without('probes at double intervals', { probeInterval: probeEvery(2) }),
   without('probes every second', { probeInterval: () => 1000 }),
-  without('no trickle', { reopen: reopenWith({ cycleSent: 0 }) }),
+  without('no trickle', { reopen: reopenWith({ cycleAccepted: 0 }) }),
   without('no penalty', { reopen: reopenWith({ lastBlackout: 0 }) }),
   without('no moved limit', {
     reopen: (...args) => {
