@@ -46,8 +46,8 @@ const { values } = parseArgs({
   },
 });
 
-/** The rules were tuned on seeds 1 to 8. */
-const FIRST_SEED = 101;
+/** The rules were tuned on seeds below. */
+const FIRST_SEED = 301;
 /** Of others: their figures are far enough apart. */
 const SEEDS_OF_OTHERS = 2;
 
