@@ -5,14 +5,17 @@ import { countBetween, missedGoals, runLibrary } from '../support/library.ts';
 
 const STEP = 60_000;
 
-// Seen: settled in 0.25 to 1.25 s; 15 to 47 wasted in the 5 s after it.
-test('step-down: a limit that falls to 40 % is found within 5 s', () => {
+// Seen: settled in 0.25 to 1.25 s; 15 to 47 wasted in the 5 s after it, 31 on average.
+test('step-down: a limit that falls to 40 % is found within 5 s, for some 40 wasted', () => {
+  const wasted: number[] = [];
   for (const seed of [1, 2, 3, 4, 5, 6]) {
     const run = runLibrary('step-down', seed, { duration: STEP + 15_000 });
     expect(settlingTime(run.report.series, STEP, STEP + 15_000)).toBeLessThanOrEqual(3000);
-    expect(countBetween(run.report, 'wasted', [STEP, STEP + 5000])).toBeLessThanOrEqual(60);
+    wasted.push(countBetween(run.report, 'wasted', [STEP, STEP + 5000]));
     expect(missedGoals(run)).toEqual([]);
   }
+  expect(wasted.reduce((sum, each) => sum + each) / wasted.length).toBeLessThanOrEqual(40);
+  expect(Math.max(...wasted)).toBeLessThanOrEqual(60);
 });
 
 const UP = [
