@@ -29,7 +29,9 @@ const MARKS = ['<!-- simulator:begin -->', '<!-- simulator:end -->'] as const;
 
 if (markdown !== undefined) aroundMarks(markdown); // now, not after a minute
 
-const plain = measure('token-bucket', smoke ? 1_200_000 : 7_200_000);
+const plains = Array.from({ length: smoke ? 1 : 3 }, () => measure('token-bucket', smoke ? 1_200_000 : 7_200_000));
+// The fastest: others on the machine can only slow it down.
+const plain = plains.reduce((best, each) => (each.seconds < best.seconds ? each : best));
 const million = measure('million-clients', smoke ? 2000 : undefined);
 const peak = 1024 * process.resourceUsage().maxRSS;
 
