@@ -2,58 +2,115 @@
  * What the simulator costs: simulated requests of clients a second on one core, and the memory of a million clients in
  * one run.
  *
- *     npm run bench:simulator              as the goals are meant
- *     npm run bench:simulator -- --smoke   in seconds, and fails only when something is badly wrong
+ *     npm run bench:simulator                                    as the goals are meant
+ *     npm run bench:simulator -- --smoke                         in seconds, and fails only when something is badly wrong
+ *     npm run bench:simulator -- --markdown docs/benchmarks.md   puts the figures between the marks of that file
  */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { scenarioFile } from '../../src/cli/library.ts';
 import { readFile } from '../../src/cli/read-file.ts';
+import { compileScenario } from '../../src/compile-scenario.ts';
 import { loadScenario } from '../../src/config/load-scenario.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
-import { simulate } from '../../src/simulate.ts';
+import type { Store } from '../../src/policy/store.ts';
+import { runScenario } from '../../src/sim/run.ts';
+import { UPSTREAM } from '../../src/sim/scenario.ts';
+import { MemoryStore } from '../../src/state/memory.ts';
 
-const { smoke } = parseArgs({ options: { smoke: { type: 'boolean', default: false } } }).values;
+const { smoke, markdown } = parseArgs({
+  options: { smoke: { type: 'boolean', default: false }, markdown: { type: 'string' } },
+}).values;
 
-/** Requests a second of one core, and bytes. A smoke run is over before all of it is compiled. */
-const GOAL = { speed: smoke ? 60_000 : 300_000, memory: 2 * 1024 ** 3 };
+/** Requests a second of one core, bytes, and clients. A smoke run is over before all of it is compiled. */
+const GOAL = { speed: smoke ? 60_000 : 300_000, memory: 2 * 1024 ** 3, clients: smoke ? 90_000 : 990_000 };
+const MARKS = ['<!-- simulator:begin -->', '<!-- simulator:end -->'] as const;
 
-const plain = measure(`
-duration: ${smoke ? '20m' : '2h'}
-upstream: {limit: {kind: token-bucket, rate: 100/s, burst: 20}, latency: {kind: exponential, mean: 50ms}}
-clients: [{count: 10, total: 200/s}]
-`);
-tell('plain', plain);
-const million = measure(`
-duration: ${smoke ? '2s' : '25s'}
-upstream: {limit: {kind: token-bucket, rate: 50000/s, burst: 1000}, latency: {kind: exponential, mean: 50ms}}
-clients: [{count: 1000000, total: 100000/s}]
-policy: {maxTracked: 1000000, rateLimit: {initialRate: 50000/s}}
-`);
-tell('a million clients', million);
+if (markdown !== undefined) aroundMarks(markdown); // now, not after a minute
 
+const plains = Array.from({ length: smoke ? 1 : 3 }, () => measure('token-bucket', smoke ? 1_200_000 : 7_200_000));
+// The fastest: others on the machine can only slow it down.
+const plain = plains.reduce((best, each) => (each.seconds < best.seconds ? each : best));
+const million = measure('million-clients', smoke ? 2000 : undefined);
 const peak = 1024 * process.resourceUsage().maxRSS;
-console.log(`peak memory: ${Math.round(peak / 1024 ** 2)} MiB (goal: at most ${GOAL.memory / 1024 ** 2} MiB)`);
-const isFast = plain.requests / plain.seconds >= GOAL.speed;
-console.log(`${isFast ? 'met' : 'MISSED'}: at least ${GOAL.speed} requests a second`);
-if (!isFast || peak > GOAL.memory) process.exitCode = 1;
+
+const speed = plain.requests / plain.seconds;
+const rows = [
+  ['token-bucket', ...cells(plain), ''],
+  ['million-clients', ...cells(million), `${(peak / 1024 ** 2).toFixed(0)} MiB`],
+];
+const head = ['scenario', 'simulated', 'clients seen', 'requests', 'sends', 'core', 'requests a second', 'peak memory'];
+const table = [head, head.map(() => '---'), ...rows].map((line) => `| ${line.join(' | ')} |`).join('\n');
+const model = cpus()[0]?.model ?? 'an unknown processor';
+const caption = `Node ${process.version}, one core of ${availableParallelism()} × ${model}.`;
+console.log(`${table}\n\n${caption}\n`);
+
+const goals = [
+  { goal: `at least ${GOAL.speed} requests a second of ten clients`, isMet: speed >= GOAL.speed },
+  { goal: `at least ${GOAL.clients} clients seen in the other run`, isMet: million.clients >= GOAL.clients },
+  { goal: `at most ${GOAL.memory / 1024 ** 2} MiB`, isMet: peak <= GOAL.memory },
+];
+for (const { goal, isMet } of goals) console.log(`${isMet ? 'met' : 'MISSED'}: ${goal}`);
+if (goals.some(({ isMet }) => !isMet)) process.exitCode = 1;
+
+if (markdown !== undefined) {
+  const [before, after] = aroundMarks(markdown);
+  writeFileSync(markdown, `${before}${MARKS[0]}\n\n${table}\n\n${caption}\n\n${MARKS[1]}${after}`);
+}
 
 interface Measured {
+  readonly duration: number;
+  /** That were remembered at the end. */
+  readonly clients: number;
   readonly requests: number;
   readonly sends: number;
+  /** Of one core. */
   readonly seconds: number;
 }
 
-function measure(yaml: string): Measured {
-  const read = loadScenario(yaml, 'bench.yaml', { env: {}, readFile });
+/** @param lasts ms, instead of what the scenario says */
+function measure(name: string, lasts: number | undefined): Measured {
+  const file = scenarioFile(name);
+  const read = loadScenario(readFile(file), file, { env: {}, readFile });
   if (read.kind === 'mistakes') throw new Error(formatMistakes(read.mistakes));
+  const config = { ...read.value, warmup: 0, duration: lasts ?? read.value.duration };
+  const { maxTracked } = config.policy;
+  const stores: Store[] = [];
   // Of this thread, so that what else the machine does makes no difference.
   const started = process.threadCpuUsage();
-  const { counts } = simulate('bench', read.value).report;
+  const scenario = compileScenario(name, config);
+  const upstreams = [{ name: UPSTREAM, ...scenario.policy }];
+  const { counts } = runScenario({
+    scenario,
+    seed: config.seed,
+    makeStore(_, random, listen) {
+      const store = new MemoryStore({ upstreams, maxTracked, random, listen });
+      stores.push(store);
+      return store;
+    },
+  });
   const { user, system } = process.threadCpuUsage(started);
-  return { requests: counts.offered, sends: counts.sends, seconds: (user + system) / 1e6 };
+  const { duration } = config;
+  const clients = stores.reduce((sum, store) => sum + store.clients.view(duration).tracked, 0);
+  return { duration, clients, requests: counts.offered, sends: counts.sends, seconds: (user + system) / 1e6 };
 }
 
-function tell(name: string, { requests, sends, seconds }: Measured): void {
-  console.log(
-    `${name}: ${requests} requests, ${sends} sends in ${seconds.toFixed(2)} s of one core: ${Math.round(requests / seconds)} requests a second`,
-  );
+function cells({ duration, clients, requests, sends, seconds }: Measured): string[] {
+  return [
+    `${duration / 1000} s`,
+    ...[clients, requests, sends].map(String),
+    `${seconds.toFixed(1)} s`,
+    Math.round(requests / seconds).toString(),
+  ];
+}
+
+/** What stands before and after the marks. @throws when they are not there, once each and in order */
+function aroundMarks(file: string): readonly [before: string, after: string] {
+  const [before, rest, ...more] = readFileSync(file, 'utf8').split(MARKS[0]);
+  const [, after, ...others] = rest?.split(MARKS[1]) ?? [];
+  if (before === undefined || after === undefined || more.length + others.length > 0) {
+    throw new Error(`${file} must have ${MARKS.join(' and ')} once each`);
+  }
+  return [before, after];
 }

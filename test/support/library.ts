@@ -4,6 +4,9 @@ import { scenarioFile } from '../../src/cli/library.ts';
 import { loadScenario } from '../../src/config/load-scenario.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
 import type { ScenarioConfig } from '../../src/config/scenario-schema.ts';
+import type { Millis } from '../../src/policy/types.ts';
+import type { Report } from '../../src/sim/report/report.ts';
+import { SAMPLE } from '../../src/sim/run.ts';
 import type { Simulated } from '../../src/simulate.ts';
 import { simulate } from '../../src/simulate.ts';
 
@@ -19,4 +22,19 @@ export function loadLibrary(name: string): ScenarioConfig {
 /** @param changes instead of what the file says */
 export function runLibrary(name: string, seed?: number, changes: Partial<ScenarioConfig> = {}): Simulated {
   return simulate(name, { ...loadLibrary(name), ...changes }, seed);
+}
+
+/** Goals of the file that were not met, such as `waste = 0.02`. */
+export function missedGoals({ goals }: Simulated): string[] {
+  return goals.filter(({ met }) => !met).map(({ goal, value }) => `${goal} = ${value}`);
+}
+
+/** How many there were in a stretch of a run. @param from exclusive, to the sample @param to inclusive */
+export function countBetween(
+  { series }: Report,
+  counted: 'offered' | 'sent' | 'accepted' | 'wasted',
+  [from, to]: readonly [from: Millis, to: Millis],
+): number {
+  const seconds = SAMPLE / 1000;
+  return series.filter(({ at }) => at > from && at <= to).reduce((sum, sample) => sum + sample[counted] * seconds, 0);
 }

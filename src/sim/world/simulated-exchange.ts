@@ -1,6 +1,7 @@
 import type { Effects } from '../../drive.ts';
 import { Drive } from '../../drive.ts';
 import type { Gate } from '../../policy/gate.ts';
+import type { Settle } from '../../policy/ticket.ts';
 import { Ticket } from '../../policy/ticket.ts';
 import type { Millis, Outcome, Verdict } from '../../policy/types.ts';
 import type { GateWake } from './gate-wake.ts';
@@ -32,14 +33,13 @@ export class SimulatedExchange implements Effects, Due {
   #status = 0;
 
   constructor({ world, gate, wake, arriving }: Parts) {
-    const { client, weight, facts } = arriving;
+    const { client, clientKey, weight, facts } = arriving;
     this.#world = world;
     this.#wake = wake;
     this.#arriving = arriving;
     this.#arrivedAt = world.now();
-    const ticket = new Ticket(UPSTREAM, client, weight, world.limitsOf(client), (admission, now) => {
-      this.#drive.settle(admission, now);
-    });
+    const settle: Settle = (admission, now) => this.#drive.settle(admission, now);
+    const ticket = new Ticket(UPSTREAM, client, weight, world.limitsOf(client), settle, clientKey);
     this.#drive = new Drive({
       script: world.script(facts, world.scenario.policy.plan, world.random, this.#arrivedAt),
       gate,

@@ -1,0 +1,44 @@
+/** What comes of limits that speak, and of those that are known before the first request. */
+import { expect, test } from 'vitest';
+import type { Report } from '../../src/sim/report/report.ts';
+import { countBetween, missedGoals, runLibrary } from '../support/library.ts';
+
+/** `seen` are the least goodput and the most waste of eight seeds. */
+const HINTS = [
+  { name: 'retry-after-hints', goodput: 0.92, waste: 0.01, seen: [0.956, 0.0054] },
+  { name: 'retry-after-dates', goodput: 0.9, waste: 0.01, seen: [0.932, 0.0057] },
+] as const;
+
+test.each(HINTS)('$name: a 429 that says when to come back is heeded', ({ name, goodput, waste }) => {
+  for (const seed of [1, 2, 3]) {
+    const { report } = runLibrary(name, seed);
+    expect(report.goodput).toBeGreaterThanOrEqual(goodput);
+    expect(report.waste).toBeLessThanOrEqual(waste);
+  }
+});
+
+/** Goodput seen: 0.993, and 0.983 where the length of the window is not told. */
+test.each(['minute-window-hints', 'minute-window-x-hints'])(
+  '%s: a long window that tells what is left is used up, and never overrun',
+  (name) => {
+    for (const seed of [1, 2, 3]) {
+      const run = runLibrary(name, seed, { duration: 300_000 });
+      expect(run.report.counts.wasted).toBe(0);
+      expect(missedGoals(run)).toEqual([]);
+    }
+  },
+);
+
+test.each(['known-limit', 'told-limit'])('%s: a limit that is known is used from the first second on', (name) => {
+  for (const seed of [1, 2, 3, 4, 5]) {
+    const run = runLibrary(name, seed, { duration: 30_000 });
+    expect(countBetween(run.report, 'wasted', [0, 10_000])).toBe(0);
+    expect(Math.min(...acceptedEachSecond(run.report))).toBeGreaterThanOrEqual(95);
+    expect(missedGoals(run)).toEqual([]);
+  }
+});
+
+function acceptedEachSecond(report: Report): number[] {
+  const seconds = Math.floor((report.series.at(-1)?.at ?? 0) / 1000);
+  return Array.from({ length: seconds }, (_, i) => countBetween(report, 'accepted', [1000 * i, 1000 * (i + 1)]));
+}

@@ -1,0 +1,87 @@
+/** What comes of clients who want different things from one limit. */
+import { expect, test } from 'vitest';
+import type { Simulated } from '../../src/simulate.ts';
+import { missedGoals, runLibrary } from '../support/library.ts';
+
+const SEEDS = [1, 2, 3] as const;
+
+// Seen: served 0.999, p99 136 to 251 ms.
+test('abuser: who sends a hundred times as much is not felt by the others', () => {
+  for (const seed of SEEDS) {
+    const run = runLibrary('abuser', seed, { duration: 75_000 });
+    const others = groupOf(run, 'others');
+    expect(others.served).toBeGreaterThanOrEqual(0.995);
+    expect(others.latency.p99).toBeLessThanOrEqual(300);
+    expect(others.jain).toBeGreaterThanOrEqual(0.99);
+    expect(run.report.goodput).toBeGreaterThanOrEqual(0.97);
+    expect(missedGoals(run)).toEqual([]);
+  }
+});
+
+// Seen: checkouts served 0.998, p99 19 to 34 ms.
+test('priorities: checkouts pass beside a batch job as if they were alone', () => {
+  for (const seed of SEEDS) {
+    const run = runLibrary('priorities', seed);
+    const checkout = groupOf(run, 'checkout');
+    expect(checkout.served).toBeGreaterThanOrEqual(0.995);
+    expect(checkout.latency.p99).toBeLessThanOrEqual(100);
+    expect(run.report.waste).toBeLessThanOrEqual(0.015);
+    expect(missedGoals(run)).toEqual([]);
+  }
+});
+
+// Four to one among five each is 0.8; seen: 0.803 to 0.805.
+test('weights-4-to-1: shares are as the weights, within 2 %', () => {
+  for (const seed of SEEDS) {
+    const run = runLibrary('weights-4-to-1', seed);
+    expect(Math.abs(groupOf(run, 'heavy').share / 0.8 - 1)).toBeLessThanOrEqual(0.02);
+    expect(run.report.goodput).toBeGreaterThanOrEqual(0.98);
+    expect(missedGoals(run)).toEqual([]);
+  }
+});
+
+// Seen: goodput 0.982 to 0.994, waste 0.0049; each group shares what it gets evenly, 0.9997.
+test('idle-clients: what one leaves, the others get', () => {
+  for (const seed of SEEDS) {
+    const run = runLibrary('idle-clients', seed);
+    expect(run.report.goodput).toBeGreaterThanOrEqual(0.95);
+    for (const group of run.report.groups) expect(group.jain).toBeGreaterThanOrEqual(0.99);
+    expect(missedGoals(run)).toEqual([]);
+  }
+});
+
+// Seen: goodput 0.982 to 0.999, waste 0.0038 to 0.0066, refused 0.003 to 0.019.
+test('load-at-limit: hardly anybody is refused what the limit would have allowed', () => {
+  for (const seed of SEEDS) {
+    const run = runLibrary('load-at-limit', seed);
+    expect(run.report.goodput).toBeGreaterThanOrEqual(0.97);
+    expect(run.report.refused).toBeLessThanOrEqual(0.03);
+    expect(missedGoals(run)).toEqual([]);
+  }
+});
+
+// Seen: goodput 0.9995, waste 0.0076 to 0.0094.
+test('replicas-8: proxies that do not know of each other share a limit well', () => {
+  for (const seed of SEEDS) {
+    const run = runLibrary('replicas-8', seed, { warmup: 30_000, duration: 90_000 });
+    expect(run.report.goodput).toBeGreaterThanOrEqual(0.95);
+    expect(run.report.jain).toBeGreaterThanOrEqual(0.99);
+    expect(missedGoals(run)).toEqual([]);
+  }
+});
+
+// Seen: goodput 0.999, waste 0.0006 to 0.0008.
+test('replicas-8-shared: proxies that know of each other waste as little as one', () => {
+  for (const seed of [1, 2]) {
+    const run = runLibrary('replicas-8-shared', seed, { warmup: 30_000, duration: 60_000 });
+    expect(run.report.goodput).toBeGreaterThanOrEqual(0.98);
+    expect(run.report.waste).toBeLessThanOrEqual(0.003);
+    expect(missedGoals(run)).toEqual([]);
+  }
+});
+
+function groupOf({ report }: Simulated, name: string): Simulated['report']['groups'][number] {
+  const group = report.groups.find((each) => each.name === name);
+  if (group === undefined) throw new RangeError(`no group is called ${name}`);
+  return group;
+}
