@@ -162,6 +162,7 @@ export class Gate {
     }
     if (upstream.queued >= upstream.queue.maxDepth) return this.#refuse(ticket, slot, 'queue_full', wait, now);
 
+    if (keepsPromise) clients.promise(slot, Number.NEGATIVE_INFINITY); // it was for one
     ticket.queuedAt = now;
     ticket.expiresAt = Math.min(deadline, now + Math.max(patience, wait));
     this.#expiries.push(ticket);

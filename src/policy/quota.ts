@@ -3,6 +3,7 @@ import type { Millis, PerSecond, Quota } from './types.ts';
 
 /** While more than this share of a quota is left, it is not rationed: a burst is what a quota is for. */
 const RATIONED_BELOW = 0.5;
+const COARSE: Millis = 2000;
 
 /** What the upstream itself tells of its quota. A hint beats learning: an empty quota is a hard stop until its reset. */
 export class QuotaPace {
@@ -26,8 +27,10 @@ export class QuotaPace {
     if (remaining > 0) this.#spentUntil = Number.NEGATIVE_INFINITY;
     if (resetIn === undefined) return;
     this.#freshUntil = now + resetIn;
-    if (remaining === 0) this.#spentUntil = now + resetIn;
-    const isWindow = this.#window.note(remaining, limit, now + resetIn);
+    const isWindow = this.#window.note(remaining, limit, now + resetIn, now);
+    if (remaining === 0) {
+      this.#spentUntil = isWindow || !isCoarse(resetIn) ? now + resetIn : sentAt + tokenTime(quota);
+    }
     this.#rate = ration(quota, resetIn, this.#left, isWindow);
   }
 
@@ -60,15 +63,26 @@ export class QuotaPace {
   }
 }
 
+/** Told in whole seconds, and so short that this says no more than "soon": a bucket's next token may be milliseconds away. */
+function isCoarse(resetIn: Millis): boolean {
+  return resetIn <= COARSE && resetIn % 1000 === 0;
+}
+
+/** How long one request's part of the quota takes to come back; 0 where that is not told. */
+function tokenTime({ limit, window }: Quota): Millis {
+  return limit === undefined || limit === 0 || window === undefined ? 0 : window / limit;
+}
+
 /**
  * Once half of it is gone, what is left is spread over the time that is left. Of a bucket, whose reset is when it would
- * be full, it may be had again before: there quota ÷ window is the least.
+ * be full, it may be had again before: there quota ÷ window is the least. Where neither is known nothing is rationed.
  */
 function ration(quota: Quota, resetIn: Millis, left: number | undefined, isWindow: boolean): PerSecond {
   const { remaining, limit, window } = quota;
   if (resetIn === 0 || remaining === 0) return Number.POSITIVE_INFINITY;
   if (left === undefined || left > RATIONED_BELOW) return Number.POSITIVE_INFINITY;
   const spread = (1000 * remaining) / resetIn;
-  if (isWindow || limit === undefined || window === undefined || window === 0) return spread;
+  if (isWindow) return spread;
+  if (limit === undefined || window === undefined || window === 0) return Number.POSITIVE_INFINITY;
   return Math.max(spread, (1000 * limit) / window);
 }

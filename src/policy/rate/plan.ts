@@ -1,13 +1,11 @@
 import type { Millis } from '../types.ts';
 import type { RateState } from './state.ts';
-import { clamp, FAST_GROWTH } from './state.ts';
+import { clamp, FAST_GROWTH, SLOW_GROWTH } from './state.ts';
 
 /** What probing may cost: one rejection for so many requests sent. */
 export const SENT_PER_REJECTION = 130;
 /** What a blackout may cost: one second in so many. */
 const SECONDS_PER_SECOND_LOST = 10;
-/** The longest K. Where a second rejection would be as dear as the last, up to ten times that. */
-const SLOW_GROWTH: Millis = 60_000;
 const SLOWEST_GROWTH: Millis = 600_000;
 
 /**

@@ -70,8 +70,8 @@ export function makeRateState(settings: RateSettings): RateState {
     cutAt: Number.NEGATIVE_INFINITY,
     risingSince: Number.NEGATIVE_INFINITY,
     holdUntil: Number.NEGATIVE_INFINITY,
-    growFor: FAST_GROWTH,
-    grown: FAST_GROWTH, // a known limit is used at once, and only probed above
+    growFor: SLOW_GROWTH,
+    grown: SLOW_GROWTH, // a known limit is used at once, and only probed above, slowly
     lost: 0,
     found: 'near',
     usualLoss: 1,
@@ -87,6 +87,9 @@ export function makeRateState(settings: RateSettings): RateState {
 
 /** The shortest K. */
 export const FAST_GROWTH: Millis = 3000;
+
+/** The longest K. Where a second rejection would be as dear as the last, up to ten times that. */
+export const SLOW_GROWTH: Millis = 60_000;
 
 export function clamp(value: number, low: number, high: number): number {
   return Math.min(high, Math.max(low, value));
