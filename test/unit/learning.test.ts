@@ -158,7 +158,7 @@ describe('a quota', () => {
     const world = new World();
     world.serve(
       world.arrive(),
-      response(200, { quota: { remaining: 10, limit: 100, resetIn: 2000, window: undefined } }),
+      response(200, { quota: { remaining: 10, limit: 100, resetIn: 2000, window: 20_000 } }),
     );
     const standings = [world.arrive(), world.arrive(), world.arrive()];
     world.runUntil(1000);

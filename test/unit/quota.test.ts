@@ -63,6 +63,24 @@ describe('an older word on a quota', () => {
   });
 });
 
+describe('a quota that is told to come back in a second or two, in whole seconds', () => {
+  test('may be back much sooner: it stops for one request’s part of it, from when that was sent', () => {
+    const pace = new QuotaPace();
+    pace.note(quotaOf({ remaining: 0, limit: 100, resetIn: 1000, window: 1000 }), 990, 1000);
+    expect(pace.delay(995)).toBe(5);
+    expect(pace.delay(1000)).toBe(0);
+  });
+
+  test('stops nothing where no window is told', () => {
+    expect(paceOf({ remaining: 0, resetIn: 2000, window: undefined }).delay(1000)).toBe(0);
+  });
+
+  test('is waited for where it is told to the millisecond, or takes longer', () => {
+    expect(paceOf({ remaining: 0, resetIn: 1200 }).delay(1000)).toBe(1200);
+    expect(paceOf({ remaining: 0, resetIn: 3000 }).delay(1000)).toBe(3000);
+  });
+});
+
 describe('a quota that runs out', () => {
   test('is not rationed while more than half of it is left', () => {
     expect(paceOf({ remaining: 51 }).rate(1000)).toBe(Number.POSITIVE_INFINITY);
@@ -72,7 +90,10 @@ describe('a quota that runs out', () => {
   test('is rationed at what is left over the time left, or its average if that is more', () => {
     expect(paceOf({ remaining: 50, resetIn: 10_000 }).rate(1000)).toBe(5);
     expect(paceOf({ remaining: 10, resetIn: 10_000, window: 60_000 }).rate(1000)).toBeCloseTo(100 / 60, 9);
-    expect(paceOf({ remaining: 10, resetIn: 10_000, window: undefined }).rate(1000)).toBe(1);
+  });
+
+  test('is not rationed where it is neither known for a window nor told how long one is', () => {
+    expect(paceOf({ remaining: 10, resetIn: 10_000, window: undefined }).rate(1000)).toBe(Number.POSITIVE_INFINITY);
   });
 
   test('is not rationed without a limit to compare with, or a reset to last until', () => {
@@ -85,7 +106,7 @@ describe('a quota that runs out', () => {
     const world = new World({ random: () => 0.5 });
     const first = world.arrive();
     world.send(first);
-    world.answer(first, response(200, { quota: quotaOf({ remaining: 2, resetIn: 3000, window: undefined }) }));
+    world.answer(first, response(200, { quota: quotaOf({ remaining: 2, resetIn: 3000, window: 150_000 }) }));
     world.now = 2000; // one in 1500 ms: the second at 3500, if it were not for the reset
     expect(world.arrive().told).toEqual({ kind: 'admitted' });
     expect(world.limit.meter.delay(2000)).toBe(1000);
@@ -129,7 +150,12 @@ describe('a window is told from a bucket', () => {
     const used = [[0, 100, 60_000] as const, [50_000, 40, 10_000] as const];
     expect(rateAfter(...used)).toBe(4);
     expect(rateAfter(...used, [60_000, 45, 60_000])).toBe(EVEN);
-    expect(rateAfter(...used, [60_000, 45, 60_000], [61_000, 20, 59_000])).toBe(20 / 59);
+    expect(rateAfter(...used, [60_000, 45, 60_000], [62_000, 20, 58_000])).toBe(20 / 58);
+  });
+
+  test('not within 2 s: a reset that is always told as a second moves too, if one waits for it', () => {
+    expect(rateAfter([0, 45, 60_000], [1999, 20, 58_001])).toBe(EVEN);
+    expect(rateAfter([0, 45, 1000], [1000, 20, 1000], [2000, 5, 1000])).toBe(5);
   });
 
   test('and where more is left than its average, it is that: nothing is held back that would be lost', () => {
