@@ -22,7 +22,7 @@ const settings: fc.Arbitrary<RateSettings> = fc
   }));
 
 type Event =
-  | { readonly do: 'send' | 'advance' | 'abandon'; readonly after: Millis; readonly queued: boolean }
+  | { readonly do: 'send' | 'advance' | 'abandonProbe'; readonly after: Millis; readonly queued: boolean }
   | {
       readonly do: 'accept' | 'reject' | 'fail';
       readonly after: Millis;
@@ -37,7 +37,11 @@ const after = fc.oneof(
   fc.double({ min: 0, max: 3000, noNaN: true }),
   fc.constantFrom(119_000, 3_600_000),
 );
-const quiet = fc.record({ do: fc.constantFrom('send', 'send', 'advance', 'abandon'), after, queued: fc.boolean() });
+const quiet = fc.record({
+  do: fc.constantFrom('send', 'send', 'advance', 'abandonProbe'),
+  after,
+  queued: fc.boolean(),
+});
 const answer = fc.record({
   do: fc.constantFrom('accept', 'accept', 'reject', 'fail'),
   after,
@@ -83,6 +87,7 @@ function feed(given: RateSettings, sequence: readonly Event[], seed: number, che
   const send = (): void => {
     if (rate.delay(line.now) > 0) return;
     rate.admit(line.now);
+    rate.giveBack();
     out.push({ sentAt: line.now, among: rate.sent(line.now) });
     check(rate, 'send', line.now, line.now, undefined);
   };
@@ -90,7 +95,7 @@ function feed(given: RateSettings, sequence: readonly Event[], seed: number, che
     line.now += event.after;
     const { now } = line;
     if (event.do === 'send') send();
-    else if (event.do === 'abandon') rate.abandon();
+    else if (event.do === 'abandonProbe') rate.abandonProbe();
     else if (event.do === 'advance') {
       rate.advance(now, event.queued);
       check(rate, 'advance', now, now, undefined);
@@ -210,6 +215,7 @@ function recover(line: Line, end: Millis, isDone: () => boolean): void {
     rate.advance(line.now, true);
     if (rate.delay(line.now) === 0) {
       rate.admit(line.now);
+      rate.giveBack();
       const among = rate.sent(line.now);
       rate.accepted(line.now, among, line.now + 20);
       rate.ended();

@@ -46,6 +46,7 @@ class Line {
   probe(answer: 'accepted' | 'rejected' | 'failed', retryAfter?: Millis): this {
     this.now += this.rate.delay(this.now);
     this.rate.admit(this.now);
+    this.rate.giveBack();
     this.one(answer, retryAfter);
     return this;
   }
@@ -177,7 +178,7 @@ describe('while blocked', () => {
   test('a probe that was not sent after all is replaced at once', () => {
     const line = blockedByRejections().at(1051);
     line.rate.admit(1051);
-    line.rate.abandon();
+    line.rate.abandonProbe();
     expect(line.rate.delay(1060)).toBe(0);
   });
 
@@ -391,7 +392,7 @@ describe('when a probe is accepted', () => {
     const line = blockedByErrors().probe('accepted');
     const back = line.now;
     line.at(back + 1000);
-    expect(line.one('rejected')).toBe('heavy');
+    expect(line.one('rejected')).toBe('small');
     line.at(back + 1001).one('accepted');
     line.rate.advance(back + 4000, true);
     expect(line.rate.phase).toBe('restoring');

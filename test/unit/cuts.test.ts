@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { cutAgain, cutFirst, isSameEpoch, settleCut } from '../../src/policy/rate/cut.ts';
 import type { RateSettings } from '../../src/policy/rate/state.ts';
-import { longAccount, rateState, recentAccount, sendEvenly } from '../support/rate-state.ts';
+import { rateState, recentAccount, sendEvenly } from '../support/rate-state.ts';
 
 describe('one signal is one cut', () => {
   const state = rateState({ phase: 'restoring', cutAt: 5000 });
@@ -52,27 +52,31 @@ describe('the first cut', () => {
 describe('a later cut', () => {
   test('is by 5 % once half of K has passed', () => {
     for (const grown of [1500, 3000, 9000]) {
-      const cut = cutAgain(rateState({ rate: 80, grown }), longAccount(), 5000);
+      const cut = cutAgain(rateState({ rate: 80, grown, cycleAccepted: 30, cycleRejected: 10 }));
       expect(cut).toEqual({ rate: 76, ceiling: 80, cause: 'small' });
     }
   });
 
   test.each([
-    { accepted: 10, rate: 56 },
-    { accepted: 70, rate: 70 },
-    { accepted: 79, rate: 76 },
-  ])('before that is to what was accepted since the last, by 5 to 30 %: $accepted of 80', ({ accepted, rate }) => {
-    const long = sendEvenly(longAccount(), accepted, 1000, 5000);
-    const cut = cutAgain(rateState({ rate: 80, grown: 1499, cutAt: 1000 }), long, 5000);
-    expect(cut.rate).toBeCloseTo(rate, 9);
-    expect(cut).toMatchObject({ ceiling: 80, cause: 'heavy' });
-  });
+    { accepted: 0, rejected: 3, rate: 56 },
+    { accepted: 69, rejected: 31, rate: 56 },
+    { accepted: 75, rejected: 25, rate: 60 },
+    { accepted: 9, rejected: 3, rate: 60 },
+    { accepted: 94, rejected: 6, rate: 75.2 },
+    { accepted: 96, rejected: 4, rate: 76 },
+  ])(
+    'before that is to the share that was accepted since the last, by 5 to 30 %: $accepted, and not $rejected',
+    (told) => {
+      const { accepted, rejected, rate } = told;
+      const cut = cutAgain(rateState({ rate: 80, grown: 1499, cycleAccepted: accepted, cycleRejected: rejected }));
+      expect(cut.rate).toBeCloseTo(rate, 9);
+      expect(cut).toMatchObject({ ceiling: 80, cause: 'heavy' });
+    },
+  );
 
-  test('goes by no less than a second, and no more than is remembered', () => {
-    const long = sendEvenly(longAccount(), 70, 1000, 130_000);
-    const rateOf = (cutAt: number) => cutAgain(rateState({ rate: 80, cutAt }), long, 130_000).rate;
-    expect(rateOf(129_900)).toBe(70);
-    expect(rateOf(Number.NEGATIVE_INFINITY)).toBe(70);
+  test('is by 5 % there too, where fewer than three were rejected: they make no share', () => {
+    const cut = cutAgain(rateState({ rate: 80, grown: 0, cycleAccepted: 2, cycleRejected: 2 }));
+    expect(cut).toEqual({ rate: 76, ceiling: 80, cause: 'small' });
   });
 });
 
@@ -80,7 +84,14 @@ describe('what every cut does', () => {
   const settings: RateSettings = { initialRate: undefined, maxRate: 200, minRate: 2, cooldown: 1500 };
 
   test('it holds, and growth begins anew', () => {
-    const state = rateState({ phase: 'restoring', grown: 2000, cycleSent: 7, cycleFailed: 3, lost: 2, usualLoss: 4 });
+    const state = rateState({
+      phase: 'restoring',
+      grown: 2000,
+      cycleAccepted: 7,
+      cycleRejected: 3,
+      lost: 2,
+      usualLoss: 4,
+    });
     settleCut(state, settings, { rate: 50, ceiling: 60 }, 7000);
     expect(state).toMatchObject({
       phase: 'backoff',
@@ -90,8 +101,8 @@ describe('what every cut does', () => {
       cutAt: 7000,
       holdUntil: 8500,
       grown: 0,
-      cycleSent: 0,
-      cycleFailed: 0,
+      cycleAccepted: 0,
+      cycleRejected: 0,
       lost: 2,
       usualLoss: 4,
     });

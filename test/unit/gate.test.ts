@@ -173,6 +173,15 @@ describe('places in flight', () => {
     expect(meter.inFlight).toBe(2);
   });
 
+  test('one that is freed is not given to two whose bodies are yet to be read', () => {
+    const { world, meter } = twoPlaces();
+    const call = { facts: { method: 'PUT', expectsContinue: true }, upload: 100 };
+    const waiting = ['a', 'b', 'c', 'd'].map((client) => world.call({ client, ...call }));
+    world.runUntil(1150); // both places were freed at 1000
+    expect(sentAt(waiting).flat()).toEqual([1100, 1100]);
+    expect(meter.inFlight).toBe(2);
+  });
+
   test('one that is freed lets one go, and no more', () => {
     const { world, meter, out } = twoPlaces();
     const waiting = ['a', 'b'].map((client) => world.call({ client }));
@@ -359,6 +368,42 @@ describe('a client that the upstream asked to wait', () => {
     expect(queued.told).toEqual(refusal('held'));
     expect(queued.told?.kind === 'refused' && queued.at + queued.told.retryAfter).toBeGreaterThanOrEqual(4050);
     expect(other.told).toEqual(ADMITTED);
+  });
+});
+
+describe('a quota that the upstream tells', () => {
+  const left = (remaining: number) =>
+    response(200, { quota: { remaining, limit: undefined, resetIn: 10_000, window: undefined } });
+
+  /** An older request is in flight all the while; each of the others is answered with what is left. */
+  function besideSlow(...words: readonly number[]): World {
+    const world = new World({ random: MIDDLE });
+    world.send(world.arrive({ client: 'slow' }));
+    for (const remaining of words) {
+      world.runUntil(world.now + 100);
+      const standing = world.arrive();
+      expect(standing.told).toEqual(ADMITTED);
+      world.serve(standing, left(remaining));
+    }
+    return world;
+  }
+
+  test('knows of an older request that is still in flight: all that is left may be used', () => {
+    const world = besideSlow(2, 1, 0);
+    expect(world.limit.meter.inFlight).toBe(1);
+    expect(world.limit.meter.delay(300)).toBe(10_000);
+    expect(world.arrive().told).toEqual(refusal('blocked', 10_000));
+  });
+
+  test('does not know of what was sent after the request that is answered so', () => {
+    const world = besideSlow();
+    const standings = arriveTimes(world, 3);
+    for (const standing of standings) world.send(standing);
+    const [first, second] = standings;
+    world.answer(second!, left(2)); // one after it: one is left
+    expect(world.limit.meter.delay(0)).toBe(0);
+    world.answer(first!, left(2)); // two after it, though one of them has been answered
+    expect(world.limit.meter.delay(0)).toBe(10_000);
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { jitterGrowth, noteCost, noteLoss, planGrowth } from '../../src/policy/rate/plan.ts';
+import { noteCost, noteLoss, planGrowth } from '../../src/policy/rate/plan.ts';
 import { rateState } from '../support/rate-state.ts';
 
 describe('K, where the limit is near', () => {
@@ -37,12 +37,6 @@ describe('K, where going beyond is a penalty', () => {
     expect(planGrowth(rateState({ found: 'penalty', cost: 61 }))).toBe(600_000);
     expect(planGrowth(rateState({ found: 'penalty', cost: 0.1 }))).toBe(3000);
   });
-});
-
-test('K · U(0.8, 1.2): replicas do not probe in step', () => {
-  expect(jitterGrowth(10_000, () => 0)).toBe(8000);
-  expect(jitterGrowth(10_000, () => 0.5)).toBe(10_000);
-  expect(jitterGrowth(10_000, () => 0.999_999)).toBeCloseTo(12_000, 1);
 });
 
 describe('what finding the limit costs', () => {

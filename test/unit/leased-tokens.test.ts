@@ -14,7 +14,10 @@ class LeaseMeter implements Meter {
   tokens = 0;
   epoch = 0;
   asked = 0;
+  /** Tokens that were taken, and their requests neither sent nor given up. */
+  onTheirWay = 0;
   inFlight = 0;
+  sends = 0;
 
   rate(): number {
     return 100;
@@ -37,6 +40,7 @@ class LeaseMeter implements Meter {
   take(): boolean {
     if (this.tokens === 0) throw new Error('took a token that was not there');
     this.tokens -= 1;
+    this.onTheirWay += 1;
     return false;
   }
 
@@ -52,8 +56,13 @@ class LeaseMeter implements Meter {
   }
 
   sent(): number {
+    this.sends += 1;
     this.inFlight += 1;
     return this.inFlight;
+  }
+
+  giveBack(): void {
+    this.onTheirWay -= 1;
   }
 
   accepted(): void {}
@@ -126,6 +135,21 @@ describe('tokens that come later', () => {
     const { asked } = meter;
     world.gate.end(sent.ticket, 10);
     expect([meter.inFlight, meter.asked - asked, waiting.told]).toEqual([0, 0, undefined]);
+  });
+
+  test('one that is taken is on its way until its request is sent, or will not be', () => {
+    const { world, supply, meter } = leasing();
+    supply(3);
+    const [sent, cancelled, gone] = [world.arrive(), world.arrive(), world.arrive()];
+    expect(meter.onTheirWay).toBe(3);
+    world.send(sent);
+    expect([meter.onTheirWay, meter.sends]).toEqual([2, 1]);
+    world.gate.cancel(cancelled.ticket, 0);
+    world.gate.leave(cancelled.ticket); // once is enough
+    expect(meter.onTheirWay).toBe(1);
+    world.gate.leave(gone.ticket);
+    world.gate.leave(sent.ticket);
+    expect([meter.onTheirWay, meter.sends]).toEqual([0, 1]);
   });
 
   test('the epoch is handed on', () => {

@@ -246,6 +246,31 @@ describe('a rate that is limited by places', () => {
     expect(flight.rate.expected(1000)).toBe(0);
   });
 
+  test('one that is let go holds its place at once, until it was sent, or will not be', () => {
+    const flight = limited();
+    flight.accept();
+    flight.accept(); // two of 11 are free
+    flight.rate.admit(1000);
+    expect(flight.rate.delay(1000)).toBe(0);
+    flight.rate.admit(1000);
+    expect(flight.rate.delay(1000)).toBe(Number.POSITIVE_INFINITY);
+    expect([flight.rate.inFlight, flight.rate.expected(1000)]).toEqual([9, expect.closeTo(1000 / 11, 9)]);
+    flight.rate.giveBack();
+    flight.send();
+    expect(flight.rate.delay(1000)).toBe(Number.POSITIVE_INFINITY); // its place is that of one in flight now
+    flight.rate.giveBack(); // the other is not sent
+    expect(flight.rate.delay(1000)).toBe(0);
+  });
+
+  test('an end lets nobody pass while one that was let go is still to take its place', () => {
+    const flight = limited();
+    flight.accept();
+    flight.rate.admit(1000);
+    flight.rate.admit(1000); // as many as are let go at once
+    expect(flight.accept()).toBe(false);
+    expect(flight.accept()).toBe(true);
+  });
+
   test('expects an end after as long as there is between two', () => {
     const { rate } = limited(); // 11 were accepted (so far) in the last second
     expect(rate.rate).toBe(11);

@@ -4,7 +4,7 @@ import { AdaptiveRate } from '../../src/policy/rate.ts';
 import type { RateSettings } from '../../src/policy/rate/state.ts';
 import type { Millis, PerSecond, Random } from '../../src/policy/types.ts';
 
-/** U(0.8, 1.2) = 1 and U(0.75, 1.25) = 1. */
+/** U(0.75, 1.25) = 1. */
 const MIDDLE: Random = () => 0.5;
 
 /** An adaptive rate and the time it is told. Nothing happens but what a test says. */
@@ -12,10 +12,10 @@ class Trial {
   readonly rate: AdaptiveRate;
   now: Millis = 0;
 
-  constructor(settings: Partial<RateSettings> = {}, random: Random = MIDDLE) {
+  constructor(settings: Partial<RateSettings> = {}) {
     this.rate = new AdaptiveRate(
       { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000, ...settings },
-      random,
+      MIDDLE,
     );
   }
 
@@ -54,15 +54,15 @@ class Trial {
 }
 
 /** 100 a second for a second, the last of them rejected at 1000: ceiling 99, cut to 89.1. */
-function cutOnce(settings: Partial<RateSettings> = {}, random: Random = MIDDLE): Trial {
-  const trial = new Trial(settings, random).send(100, 1000);
+function cutOnce(settings: Partial<RateSettings> = {}): Trial {
+  const trial = new Trial(settings).send(100, 1000);
   expect(trial.reject(990)).toBe('first');
   return trial;
 }
 
 /** The same, and on through the cooldown, at 100 a second: restoring from 2000 on. */
-function restoring(random: Random = MIDDLE): Trial {
-  const trial = cutOnce({}, random);
+function restoring(): Trial {
+  const trial = cutOnce();
   trial.accept(1000);
   return trial.send(100, 2000);
 }
@@ -152,7 +152,7 @@ describe('one cut per epoch', () => {
     trial.at(1300).accept(999);
     expect(trial.reject(1299)).toBeUndefined();
     trial.at(1400).accept(1390);
-    expect(trial.reject(1399)).toBe('heavy');
+    expect(trial.reject(1399)).toBe('small');
   });
 
   test('a longer round trip makes a longer epoch', () => {
@@ -161,7 +161,7 @@ describe('one cut per epoch', () => {
     trial.at(1600).reject(990);
     trial.at(3000).accept(2400);
     expect(trial.reject(2200)).toBeUndefined();
-    expect(trial.reject(2201)).toBe('heavy');
+    expect(trial.reject(2201)).toBe('small');
   });
 
   test('the round trip is smoothed by an eighth', () => {
@@ -172,7 +172,7 @@ describe('one cut per epoch', () => {
     trial.at(3000);
     trial.accept(3000); // 612.5 ms
     expect(trial.reject(2112)).toBeUndefined();
-    expect(trial.reject(2113)).toBe('heavy');
+    expect(trial.reject(2113)).toBe('small');
   });
 });
 
@@ -188,18 +188,38 @@ describe('a later 429', () => {
   });
 
   test.each([
-    { perSecond: 20, share: 0.7 },
-    { perSecond: 75, share: 75 / curve(99, 89.1, 3000, 1000) },
-    { perSecond: 100, share: 0.95 },
-  ])('before half of K cuts to what was accepted since the last: $perSecond a second', ({ perSecond, share }) => {
-    const trial = cutOnce();
-    trial.accept(1000);
-    trial.send(perSecond, 3000); // u = 1000 of K = 3000
+    { accepted: 20, rejected: 20, share: 0.7, cause: 'heavy' },
+    { accepted: 30, rejected: 10, share: 0.75, cause: 'heavy' },
+    { accepted: 9, rejected: 3, share: 0.75, cause: 'heavy' },
+    { accepted: 97, rejected: 3, share: 0.95, cause: 'heavy' },
+    { accepted: 1, rejected: 2, share: 0.95, cause: 'small' }, // too few to make a share
+  ])('before half of K cuts to the share that was accepted since the last: $accepted, and not $rejected', (given) => {
+    const trial = cutOnce().at(1200);
+    for (let i = 0; i < given.accepted; i += 1) trial.accept(1000);
+    for (let i = 1; i < given.rejected; i += 1) {
+      expect(trial.reject(1000)).toBeUndefined(); // of the same epoch
+      trial.accept(999); // what left before the cut does not count
+    }
+    trial.send(100, 3000); // u = 1000 of K = 3000
     const before = trial.rate.rate;
     expect(before).toBeCloseTo(curve(99, 89.1, 3000, 1000), 9);
-    expect(trial.reject()).toBe('heavy');
-    expect(trial.rate.rate / before).toBeCloseTo(share, 9);
+    expect(trial.reject()).toBe(given.cause);
+    expect(trial.rate.rate / before).toBeCloseTo(given.share, 9);
     expect(trial.rate.ceiling).toBe(before);
+  });
+
+  test('begins to count anew: what was answered before the last cut is of another share', () => {
+    const trial = cutOnce().at(1200);
+    for (let i = 0; i < 30; i += 1) {
+      trial.accept(1000);
+      expect(trial.reject(1000)).toBeUndefined();
+    }
+    trial.accept(1000);
+    expect(trial.reject(1202)).toBe('heavy'); // 31 of 62: by 30 %
+    const { rate } = trial.rate;
+    trial.at(1500).accept();
+    expect(trial.reject()).toBe('small');
+    expect(trial.rate.rate).toBeCloseTo(0.95 * rate, 9);
   });
 
   test('keeps within the bounds', () => {
@@ -257,15 +277,6 @@ describe('restoring', () => {
       expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, 3000, u), 6);
       expect(trial.rate.phase).toBe('restoring');
     }
-  });
-
-  test.each([
-    [0, 2400],
-    [0.75, 3300],
-    [0.999_999, 3600],
-  ])('takes K · U(0.8, 1.2): at %d, %d ms', (u, growFor) => {
-    const trial = restoring(() => u).send(100, 3500);
-    expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, growFor, 1500), 3);
   });
 
   test.each([

@@ -118,15 +118,17 @@ describe('the simulator', () => {
     const scenario = scenarioOf({ kind: 'concurrency', limit: 20 }, { clients: [{ ...GROUP, rate: 50 }] });
     const places: (number | undefined)[] = [];
     const events: TideEvent[] = [];
-    const ran = run({ ...scenario, duration: 60_000 }, 1, {
+    // When it is found is a matter of chance: after 12 s to a minute, of eight seeds.
+    const ran = run({ ...scenario, duration: 120_000 }, 1, {
       listen: (event) => events.push(event),
       tick: ({ limits }) => places.push(limits[0]?.places),
     });
     expect(events.some((event) => event.type === 'cut' && event.cause === 'places')).toBe(true);
-    const late = places.slice(30);
+    const late = places.slice(90);
+    expect(late.length).toBeGreaterThanOrEqual(29);
     for (const each of late) expect(Math.abs((each ?? Number.POSITIVE_INFINITY) - 20)).toBeLessThanOrEqual(3);
     // Little's law: at the gate each holds its place for 60 ms, of which 10 are the network's.
-    const served = ran.answers.filter(({ status, at }) => status === 200 && at >= 30_000).length;
+    const served = ran.answers.filter(({ status, at }) => status === 200 && at >= 90_000).length;
     expect(served / 30).toBeGreaterThan((0.9 * 20) / 0.06);
   });
 
