@@ -52,7 +52,7 @@ describe('the first cut', () => {
 describe('a later cut', () => {
   test('is by 5 % once half of K has passed', () => {
     for (const grown of [1500, 3000, 9000]) {
-      const cut = cutAgain(rateState({ rate: 80, grown, cycleAccepted: 30, cycleRejected: 10 }));
+      const cut = cutAgain(rateState({ rate: 80, growFor: 3000, grown, cycleAccepted: 30, cycleRejected: 10 }));
       expect(cut).toEqual({ rate: 76, ceiling: 80, cause: 'small' });
     }
   });

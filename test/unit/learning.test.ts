@@ -156,10 +156,7 @@ describe('a quota', () => {
 
   test('that runs out paces', () => {
     const world = new World();
-    world.serve(
-      world.arrive(),
-      response(200, { quota: { remaining: 10, limit: 100, resetIn: 2000, window: 20_000 } }),
-    );
+    world.serve(world.arrive(), response(200, { quota: { remaining: 10, limit: 100, resetIn: 2000, window: 20_000 } }));
     const standings = [world.arrive(), world.arrive(), world.arrive()];
     world.runUntil(1000);
     expect(standings.map(({ at }) => at)).toEqual([200, 400, 600]);

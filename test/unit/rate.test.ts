@@ -431,7 +431,7 @@ describe('a known limit', () => {
     trial.send(100, 1000);
     trial.send(100, 2500);
     // 0.9 of it were sent in the last second from 900 ms on; the step that ends there counts.
-    expect(trial.rate.rate).toBeCloseTo(curve(100, 100, 3000, 3000 + 110 + 1500), 6);
+    expect(trial.rate.rate).toBeCloseTo(curve(100, 100, 60_000, 60_000 + 110 + 1500), 6);
   });
 
   test('is bounded', () => {
