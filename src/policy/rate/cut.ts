@@ -67,7 +67,8 @@ export function settleCut(
   state.ceiling = clamp(ceiling, settings.minRate, settings.maxRate); // from a ceiling of 0, nothing ever grows
   state.phase = 'backoff';
   state.cutAt = now;
-  state.holdUntil = now + settings.cooldown;
+  // What was sent before the cut goes on being rejected for a round trip, and so does what grows before it is felt.
+  state.holdUntil = now + Math.max(settings.cooldown, 2 * state.smoothedRtt);
   state.grown = 0;
   state.cycleAccepted = 0;
   state.cycleRejected = 0;

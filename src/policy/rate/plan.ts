@@ -7,23 +7,30 @@ export const SENT_PER_REJECTION = 130;
 /** What a blackout may cost: one second in so many. */
 const SECONDS_PER_SECOND_LOST = 10;
 const SLOWEST_GROWTH: Millis = 600_000;
+/** The shortest K, in round trips: a rate that grows faster than it is felt overshoots by as much as it was cut. */
+const ROUND_TRIPS = 6;
 
 /**
  * K: so long that what the next probe will lose is a small part of what is sent until then, and of the time until then.
  * A ceiling that is a guess is left behind sooner.
  */
-export function planGrowth({ found, usualLoss, lost, cost, rate }: RateState): Millis {
+export function planGrowth({ found, usualLoss, lost, cost, rate, smoothedRtt }: RateState): Millis {
   const byTime = 1000 * SECONDS_PER_SECOND_LOST * cost;
-  if (found === 'penalty') return clamp(byTime, FAST_GROWTH, SLOWEST_GROWTH);
-  if (found !== 'near') return clamp(byTime / 2, FAST_GROWTH, SLOW_GROWTH);
+  const fastest = Math.max(FAST_GROWTH, ROUND_TRIPS * smoothedRtt);
+  if (found === 'penalty') return clamp(byTime, fastest, SLOWEST_GROWTH);
+  if (found !== 'near') return clamp(byTime / 2, fastest, SLOW_GROWTH);
   const bySends = (1000 * SENT_PER_REJECTION * Math.max(usualLoss, lost)) / rate;
-  return clamp(Math.max(bySends, byTime), FAST_GROWTH, SLOW_GROWTH);
+  return clamp(Math.max(bySends, byTime), fastest, SLOW_GROWTH);
 }
+
+/** How much of a cost is still believed at the next rejection: one long blackout is an accident, a series is a price. */
+const FORGOTTEN = 0.7;
 
 /** A rejection out of calm: what the one before has cost in all is known now. */
 export function noteLoss(state: RateState): void {
   if (state.lost > 0 && state.found === 'near') state.usualLoss = (state.usualLoss + state.lost) / 2;
   state.lost = 0;
+  state.cost *= FORGOTTEN;
   state.found = 'near';
 }
 
