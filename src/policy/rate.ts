@@ -5,13 +5,13 @@ import { blockade, expectedEnd, isProof, planProbe, probeDelay, probeOverdue } f
 import type { Cut } from './rate/cut.ts';
 import { settleCut } from './rate/cut.ts';
 import { ErrorAccount } from './rate/errors.ts';
-import { isCalm } from './rate/grow.ts';
+import { hasten, isCalm } from './rate/grow.ts';
 import { InFlight } from './rate/in-flight.ts';
 import { measure, MEASURED_OVER } from './rate/measure.ts';
 import type { Rules } from './rate/rules.ts';
 import { RULES } from './rate/rules.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
-import { clamp, FAST_GROWTH, makeRateState } from './rate/state.ts';
+import { clamp, FAST_GROWTH, makeRateState, smoothRtt } from './rate/state.ts';
 import type { Millis, PerSecond, Random } from './types.ts';
 
 /** A longer gap says that we slept (a closed laptop, a paused container), not that the upstream was calm. */
@@ -154,8 +154,7 @@ export class AdaptiveRate {
   /** An answer that is neither a rejection nor a sign of a broken upstream. `among`: as of a rejection. */
   accepted(sentAt: Millis, among: number, now: Millis): void {
     const state = this.#state;
-    const rtt = now - sentAt;
-    state.smoothedRtt = state.smoothedRtt === 0 ? rtt : state.smoothedRtt + (rtt - state.smoothedRtt) / 8; // RFC 6298
+    state.smoothedRtt = smoothRtt(state.smoothedRtt, now - sentAt);
     state.rejectedInRow = 0;
     if (sentAt >= state.cutAt) state.cycleAccepted += 1;
     this.#acceptedAt = now;
@@ -211,9 +210,15 @@ export class AdaptiveRate {
     if (this.#reopenAt !== undefined && now >= this.#reopenAt) this.#open();
     else if (this.#inFlight.isLimited && queued) this.#growPlaces(now);
     else if (!this.#inFlight.isLimited && !this.#rules.isApplicationLimited(state, this.#recent, now, queued)) {
-      state.grown += elapsed;
-      state.rate = Math.min(this.#settings.maxRate, Math.max(state.rate, this.#rules.rateOnCurve(state)));
+      this.#grow(elapsed);
     } else if (isLearned && isCalm(state, now)) this.#open();
+  }
+
+  #grow(elapsed: Millis): void {
+    const state = this.#state;
+    state.grown += elapsed;
+    state.rate = Math.min(this.#settings.maxRate, Math.max(state.rate, this.#rules.rateOnCurve(state)));
+    if (this.#rules.isStale(state)) hasten(state, this.#rules.planGrowth({ ...state, found: 'moved' }));
   }
 
   #noteRejected(sentAt: Millis, now: Millis): void {
@@ -225,6 +230,7 @@ export class AdaptiveRate {
     if (state.phase === 'open') state.found = 'first';
     // What left before anything was limited came in a flock, and is rejected in one: it says nothing of a blackout.
     else if (state.found !== 'first' || sentAt > state.cutAt) state.rejectedInRow += 1;
+    state.refusalRtt = smoothRtt(state.refusalRtt, now - sentAt);
     state.lost += 1;
     state.lastRejectedAt = now;
   }

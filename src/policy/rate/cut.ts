@@ -2,7 +2,7 @@ import type { CutCause } from '../events.ts';
 import type { Millis, PerSecond } from '../types.ts';
 import type { SendAccount } from './account.ts';
 import type { RateSettings, RateState } from './state.ts';
-import { clamp } from './state.ts';
+import { clamp, feltAfter } from './state.ts';
 
 /** δ: how far a small cut goes, and how far a probe reaches above the ceiling in half of K. */
 export const DELTA = 0.05;
@@ -26,9 +26,10 @@ export interface Cut {
  * One cut per epoch: a request that left before the last cut, or within a round trip of it, did not feel that cut yet;
  * and until something has been accepted that did, nobody knows whether it was enough.
  */
-export function isSameEpoch({ phase, cutAt, smoothedRtt }: RateState, sentAt: Millis): boolean {
+export function isSameEpoch(state: RateState, sentAt: Millis): boolean {
+  const { phase, cutAt } = state;
   if (phase === 'open') return false;
-  return phase === 'backoff' || sentAt <= cutAt + Math.max(smoothedRtt, EPOCH);
+  return phase === 'backoff' || sentAt <= cutAt + Math.max(feltAfter(state), EPOCH);
 }
 
 /**
@@ -68,7 +69,7 @@ export function settleCut(
   state.phase = 'backoff';
   state.cutAt = now;
   // What was sent before the cut goes on being rejected for a round trip, and so does what grows before it is felt.
-  state.holdUntil = now + Math.max(settings.cooldown, 2 * state.smoothedRtt);
+  state.holdUntil = now + Math.max(settings.cooldown, 2 * feltAfter(state));
   state.grown = 0;
   state.cycleAccepted = 0;
   state.cycleRejected = 0;

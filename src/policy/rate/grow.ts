@@ -18,6 +18,21 @@ export function rateOnCurve({ ceiling, rateAtCut, grown, growFor }: RateState): 
   return ceiling * (1 + DELTA * ((grown - growFor) / (growFor / 2)) ** 3);
 }
 
+/** So far beyond the ceiling without a rejection, and it says nothing any more. */
+const STALE = 1.2;
+
+/** Whether the limit is far above where it was felt. */
+export function isStale({ rate, ceiling, grown, growFor }: RateState): boolean {
+  return grown > growFor && rate > STALE * ceiling;
+}
+
+/** The ceiling is a guess now: growth goes on from the same point of the curve with the K of one. */
+export function hasten(state: RateState, growFor: Millis): void {
+  if (growFor >= state.growFor) return;
+  state.grown *= growFor / state.growFor;
+  state.growFor = growFor;
+}
+
 /**
  * Whether demand is the limit, so that growth would say nothing. Back to the ceiling a rate may grow while it is used at
  * all; beyond it only while it is used up, or a higher rate would be believed that nobody has tried.

@@ -1,6 +1,6 @@
 import type { Millis } from '../types.ts';
 import type { RateState } from './state.ts';
-import { clamp, FAST_GROWTH, SLOW_GROWTH } from './state.ts';
+import { clamp, FAST_GROWTH, feltAfter, SLOW_GROWTH } from './state.ts';
 
 /** What probing may cost: one rejection for so many requests sent. */
 export const SENT_PER_REJECTION = 130;
@@ -14,9 +14,10 @@ const ROUND_TRIPS = 6;
  * K: so long that what the next probe will lose is a small part of what is sent until then, and of the time until then.
  * A ceiling that is a guess is left behind sooner.
  */
-export function planGrowth({ found, usualLoss, lost, cost, rate, smoothedRtt }: RateState): Millis {
+export function planGrowth(state: RateState): Millis {
+  const { found, usualLoss, lost, cost, rate } = state;
   const byTime = 1000 * SECONDS_PER_SECOND_LOST * cost;
-  const fastest = Math.max(FAST_GROWTH, ROUND_TRIPS * smoothedRtt);
+  const fastest = Math.max(FAST_GROWTH, ROUND_TRIPS * feltAfter(state));
   if (found === 'penalty') return clamp(byTime, fastest, SLOWEST_GROWTH);
   if (found !== 'near') return clamp(byTime / 2, fastest, SLOW_GROWTH);
   const bySends = (1000 * SENT_PER_REJECTION * Math.max(usualLoss, lost)) / rate;

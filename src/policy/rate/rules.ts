@@ -1,6 +1,6 @@
 import { isBlackout, probeInterval } from './block.ts';
 import { cutAgain, cutFirst, isSameEpoch } from './cut.ts';
-import { isApplicationLimited, rateOnCurve } from './grow.ts';
+import { isApplicationLimited, isStale, rateOnCurve } from './grow.ts';
 import { noteCost, noteLoss, planGrowth } from './plan.ts';
 import { PlacesEvidence } from './places.ts';
 import { reopen } from './reopen.ts';
@@ -15,6 +15,7 @@ export const RULES = {
   noteCost,
   rateOnCurve,
   isApplicationLimited,
+  isStale,
   isBlackout,
   probeInterval,
   reopen,

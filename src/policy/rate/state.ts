@@ -57,6 +57,8 @@ export interface RateState {
   /** Rejections since the last accepted answer. */
   rejectedInRow: number;
   smoothedRtt: Millis;
+  /** The same of rejections: some upstreams let those wait whom they turn away. */
+  refusalRtt: Millis;
 }
 
 export function makeRateState(settings: RateSettings): RateState {
@@ -82,6 +84,7 @@ export function makeRateState(settings: RateSettings): RateState {
     lastRejectedAt: Number.NEGATIVE_INFINITY,
     rejectedInRow: 0,
     smoothedRtt: 0,
+    refusalRtt: 0,
   };
 }
 
@@ -90,6 +93,16 @@ export const FAST_GROWTH: Millis = 3000;
 
 /** The longest K. Where a second rejection would be as dear as the last, up to ten times that. */
 export const SLOW_GROWTH: Millis = 60_000;
+
+/** RFC 6298: the first sample is the average, and each later one counts for an eighth. */
+export function smoothRtt(smoothed: Millis, rtt: Millis): Millis {
+  return smoothed === 0 ? rtt : smoothed + (rtt - smoothed) / 8;
+}
+
+/** How long it takes until a change of the rate can be felt. */
+export function feltAfter({ smoothedRtt, refusalRtt }: RateState): Millis {
+  return Math.max(smoothedRtt, refusalRtt);
+}
 
 export function clamp(value: number, low: number, high: number): number {
   return Math.min(high, Math.max(low, value));
