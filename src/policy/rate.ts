@@ -54,6 +54,8 @@ export class AdaptiveRate {
   #block: Blockade | undefined;
   #advancedAt = Number.NEGATIVE_INFINITY;
   #acceptedAt = Number.NEGATIVE_INFINITY;
+  /** After errors: when all of the rate will have come back. */
+  #backAt = Number.NEGATIVE_INFINITY;
   /** After errors on an open limit: open again when this has passed. */
   #reopenAt: Millis | undefined;
 
@@ -287,8 +289,9 @@ export class AdaptiveRate {
     const state = this.#state;
     const wasOpen = state.phase === 'open' || this.#reopenAt !== undefined;
     const seen = Math.max(LEAST_GOOD_RATE, this.#long.acceptedRate(now, 10_000));
-    // A rate that was not kept to is not at fault: else errors that go on would halve it again and again.
-    const known = overrun ? state.ceiling : state.rate;
+    // A rate that was not kept to, or has not come back yet, is not at fault: else errors would halve it again and again.
+    const isComingBack = state.phase === 'restoring' && now < this.#backAt;
+    const known = overrun || isComingBack ? state.ceiling : state.rate;
     const goodRate = Math.max(
       this.#settings.minRate,
       Number.isFinite(known) && !wasOpen ? known : Math.min(known, seen),
@@ -328,6 +331,7 @@ export class AdaptiveRate {
     this.#settle({ rate: block.goodRate / 2, ceiling: block.goodRate }, now);
     state.growFor = FAST_GROWTH;
     state.phase = 'restoring';
+    this.#backAt = now + FAST_GROWTH;
     if (block.wasOpen && this.#settings.initialRate === undefined) this.#reopenAt = now + FAST_GROWTH;
   }
 }
