@@ -8,6 +8,7 @@ import { ErrorAccount } from './rate/errors.ts';
 import { hasten, isCalm } from './rate/grow.ts';
 import { InFlight } from './rate/in-flight.ts';
 import { measure, MEASURED_OVER } from './rate/measure.ts';
+import { doubtNoise, HELD_FOR } from './rate/noise.ts';
 import type { Rules } from './rate/rules.ts';
 import { RULES } from './rate/rules.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
@@ -180,7 +181,8 @@ export class AdaptiveRate {
       return undefined;
     }
     this.#inFlight.rejected(now);
-    const cause = this.#rules.isSameEpoch(this.#state, sentAt) ? undefined : this.#cut(rejection, now);
+    const isFelt = !this.#rules.isSameEpoch(this.#state, sentAt) && !this.#isNoise(now);
+    const cause = isFelt ? this.#cut(rejection, now) : undefined;
     // Where rejections are many by our own doing, some of them come in a row.
     const isChance = overrun && now - this.#acceptedAt < NOTHING_PASSES;
     if (isChance || !this.#rules.isBlackout(this.#state)) return cause;
@@ -237,6 +239,11 @@ export class AdaptiveRate {
     state.lastRejectedAt = now;
   }
 
+  #isNoise(now: Millis): boolean {
+    if (this.#state.phase === 'open' || this.#inFlight.isLimited) return false;
+    return this.#rules.isNoise(this.#state, this.#long.heldRate(now, HELD_FOR));
+  }
+
   #cut({ sentAt, among, overrun = false }: Rejection, now: Millis): CutCause | undefined {
     const state = this.#state;
     this.#reopenAt = undefined;
@@ -253,6 +260,7 @@ export class AdaptiveRate {
 
   #settle(cut: Pick<Cut, 'rate' | 'ceiling'>, now: Millis): void {
     settleCut(this.#state, this.#settings, cut, now);
+    doubtNoise(this.#state);
     this.#state.growFor = this.#rules.planGrowth(this.#state);
   }
 

@@ -2,6 +2,7 @@ import type { Millis, PerSecond } from '../types.ts';
 import type { SendAccount } from './account.ts';
 import type { Blockade } from './block.ts';
 import { blackoutEnd } from './block.ts';
+import { FAR, HELD_FOR } from './noise.ts';
 import type { Found, RateState } from './state.ts';
 
 /** Far enough below the ceiling to say that the limit has moved. */
@@ -15,6 +16,8 @@ const TRICKLE_SPAN: Millis = 100;
 /** A blackout at least this long, as long as the one before: it was not the end of a window that was awaited. */
 const PENALTY: Millis = 3000;
 const AS_LONG = 0.15;
+/** So long after the last cut that helped, a blackout comes out of calm. */
+const CALM: Millis = 10_000;
 
 /** What a blackout has shown. */
 export interface Reopening {
@@ -38,6 +41,7 @@ export function reopen(state: RateState, long: SendAccount, block: Blockade, sen
   if (!isFirst && isPenalty(blackout, state.lastBlackout)) {
     return { rate: 0.95 * ceiling, ceiling, found: 'penalty', blackout };
   }
+  if (!isFirst && isAccident(state, long, block)) return { rate: 0.95 * ceiling, ceiling, found: 'near', blackout };
   const seen = Math.min(passed(state, long, endedAt, blackout), trickled(state, block));
   const accepted = isFirst && seen > 0 ? seen : Math.max(seen, DEEPEST * ceiling);
   const hasMoved = !isFirst && accepted < MOVED * ceiling;
@@ -66,6 +70,11 @@ function trickled({ cycleAccepted, cutAt, smoothedRtt }: RateState, { since }: B
   // Refusals overtake what takes longer to answer: of less than a round trip nothing is known.
   const isKnown = accepted >= TRICKLE && span >= Math.max(TRICKLE_SPAN, 1.5 * smoothedRtt);
   return isKnown && Number.isFinite(cutAt) ? (1000 * accepted) / span : Number.POSITIVE_INFINITY;
+}
+
+/** Out of calm, far below a rate that held: somebody else used up the limit, or it is not one on our rate. */
+function isAccident({ ceiling, risingSince }: RateState, long: SendAccount, { since }: Blockade): boolean {
+  return since - risingSince >= CALM && ceiling < FAR * long.heldRate(since, HELD_FOR);
 }
 
 /** Windows end when they end; a penalty takes as long whenever it begins. Then the rate was not far off. */

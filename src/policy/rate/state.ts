@@ -53,6 +53,8 @@ export interface RateState {
   /** Accepted and rejected of what was sent since the last cut. */
   cycleAccepted: number;
   cycleRejected: number;
+  /** The share of rejections that does not depend on the rate, in [0, 1]. */
+  noise: number;
   lastRejectedAt: Millis;
   /** Rejections since the last accepted answer. */
   rejectedInRow: number;
@@ -81,6 +83,7 @@ export function makeRateState(settings: RateSettings): RateState {
     lastBlackout: 0,
     cycleAccepted: 0,
     cycleRejected: 0,
+    noise: 0,
     lastRejectedAt: Number.NEGATIVE_INFINITY,
     rejectedInRow: 0,
     smoothedRtt: 0,
