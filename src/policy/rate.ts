@@ -3,7 +3,7 @@ import { SendAccount } from './rate/account.ts';
 import type { Blockade } from './rate/block.ts';
 import { blockade, expectedEnd, isProof, planProbe, probeDelay, probeOverdue } from './rate/block.ts';
 import type { Cut } from './rate/cut.ts';
-import { settleCut } from './rate/cut.ts';
+import { noteRejection, settleCut } from './rate/cut.ts';
 import { ErrorAccount } from './rate/errors.ts';
 import { hasten, isCalm } from './rate/grow.ts';
 import { InFlight } from './rate/in-flight.ts';
@@ -12,7 +12,7 @@ import { doubtNoise, HELD_FOR } from './rate/noise.ts';
 import type { Rules } from './rate/rules.ts';
 import { RULES } from './rate/rules.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
-import { clamp, FAST_GROWTH, makeRateState, smoothRtt } from './rate/state.ts';
+import { clamp, FAST_GROWTH, forgetLimit, makeRateState, smoothRtt } from './rate/state.ts';
 import type { Millis, PerSecond, Random } from './types.ts';
 
 /** A longer gap says that we slept (a closed laptop, a paused container), not that the upstream was calm. */
@@ -174,15 +174,17 @@ export class AdaptiveRate {
   /** A 429 that speaks of this limit. Returns the cause if it was cut. */
   rejected(rejection: Rejection, now: Millis): CutCause | undefined {
     const { sentAt, retryAfter, activeClients, overrun = false } = rejection;
-    this.#noteRejected(sentAt, now);
+    this.#recent.rejected(sentAt);
+    this.#long.rejected(sentAt);
+    noteRejection(this.#state, this.#rules, sentAt, now);
     if (retryAfter !== undefined) this.#rules.noteCost(this.#state, retryAfter / 1000 / Math.max(1, activeClients));
     if (this.#block !== undefined) {
       this.#failProbe(this.#block, sentAt, now, retryAfter);
       return undefined;
     }
     this.#inFlight.rejected(now);
-    const isFelt = !this.#rules.isSameEpoch(this.#state, sentAt) && !this.#isNoise(now);
-    const cause = isFelt ? this.#cut(rejection, now) : undefined;
+    const isHeard = this.#rules.isSameEpoch(this.#state, sentAt) || this.#isNoise(now);
+    const cause = isHeard ? undefined : this.#cut(rejection, now);
     // Where rejections are many by our own doing, some of them come in a row.
     const isChance = overrun && now - this.#acceptedAt < NOTHING_PASSES;
     if (isChance || !this.#rules.isBlackout(this.#state)) return cause;
@@ -225,23 +227,9 @@ export class AdaptiveRate {
     if (this.#rules.isStale(state)) hasten(state, this.#rules.planGrowth({ ...state, found: 'moved' }));
   }
 
-  #noteRejected(sentAt: Millis, now: Millis): void {
-    const state = this.#state;
-    this.#recent.rejected(sentAt);
-    this.#long.rejected(sentAt);
-    if (sentAt >= state.cutAt) state.cycleRejected += 1;
-    if (state.phase === 'cooldown' || state.phase === 'restoring') this.#rules.noteLoss(state);
-    if (state.phase === 'open') state.found = 'first';
-    // What left before anything was limited came in a flock, and is rejected in one: it says nothing of a blackout.
-    else if (state.found !== 'first' || sentAt > state.cutAt) state.rejectedInRow += 1;
-    state.refusalRtt = smoothRtt(state.refusalRtt, now - sentAt);
-    state.lost += 1;
-    state.lastRejectedAt = now;
-  }
-
   #isNoise(now: Millis): boolean {
-    if (this.#state.phase === 'open' || this.#inFlight.isLimited) return false;
-    return this.#rules.isNoise(this.#state, this.#long.heldRate(now, HELD_FOR));
+    const isPaced = this.#state.phase !== 'open' && !this.#inFlight.isLimited;
+    return isPaced && this.#rules.isNoise(this.#state, this.#long.heldRate(now, HELD_FOR));
   }
 
   #cut({ sentAt, among, overrun = false }: Rejection, now: Millis): CutCause | undefined {
@@ -286,11 +274,9 @@ export class AdaptiveRate {
   }
 
   #open(): void {
-    const state = this.#state;
-    const { maxRate } = this.#settings;
     this.#inFlight.release();
     this.#reopenAt = undefined;
-    Object.assign(state, { phase: 'open', rate: maxRate, ceiling: maxRate, usualLoss: 1, lost: 0, cost: 0 });
+    forgetLimit(this.#state, this.#settings);
   }
 
   #enterBlock(cause: Blockade['cause'], now: Millis, retryAfter: Millis | undefined, overrun: boolean): void {
@@ -300,10 +286,8 @@ export class AdaptiveRate {
     // A rate that was not kept to, or has not come back yet, is not at fault: else errors would halve it again and again.
     const isComingBack = state.phase === 'restoring' && now < this.#backAt;
     const known = overrun || isComingBack ? state.ceiling : state.rate;
-    const goodRate = Math.max(
-      this.#settings.minRate,
-      Number.isFinite(known) && !wasOpen ? known : Math.min(known, seen),
-    );
+    const passed = Number.isFinite(known) && !wasOpen ? known : Math.min(known, seen);
+    const goodRate = Math.max(this.#settings.minRate, passed);
     if (!Number.isFinite(state.rate)) state.rate = goodRate;
     this.#reopenAt = undefined;
     if (cause === 'rejections') this.#inFlight.doubt(); // a place is free whenever a request ends

@@ -160,7 +160,7 @@ describe('the worst cases', () => {
 
   test('limits of single clients are counted where there are some', () => {
     expect(told('rateLimit: {scope: client}')).toContain(
-      '391MiB: 100000 limits of single clients or credentials, about 4KiB each',
+      '440MiB: 100000 limits of single clients or credentials, about 4608B each',
     );
     expect(find(told('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 12KiB each');
   });

@@ -160,8 +160,9 @@ describe('one cut per epoch', () => {
     for (let sentAt = 0; sentAt < 1000; sentAt += 10) trial.at(sentAt + 600).accept(sentAt);
     trial.at(1600).reject(990);
     trial.at(3000).accept(2400);
+    // Accepted answers take 600 ms, rejections 610, and then 610 + (800 − 610) ÷ 8: the longer of them counts.
     expect(trial.reject(2200)).toBeUndefined();
-    expect(trial.reject(2201)).toBe('small');
+    expect(trial.reject(2254)).toBe('small'); // after 1600 + 633.75 + (746 − 633.75) ÷ 8 = 2247.8
   });
 
   test('the round trip is smoothed by an eighth', () => {

@@ -2,7 +2,7 @@ import type { CutCause } from '../events.ts';
 import type { Millis, PerSecond } from '../types.ts';
 import type { SendAccount } from './account.ts';
 import type { RateSettings, RateState } from './state.ts';
-import { clamp, feltAfter } from './state.ts';
+import { clamp, feltAfter, smoothRtt } from './state.ts';
 
 /** δ: how far a small cut goes, and how far a probe reaches above the ceiling in half of K. */
 export const DELTA = 0.05;
@@ -73,4 +73,21 @@ export function settleCut(
   state.grown = 0;
   state.cycleAccepted = 0;
   state.cycleRejected = 0;
+}
+
+/** What every rejection tells, whether it cuts or not. */
+export function noteRejection(
+  state: RateState,
+  { noteLoss }: { readonly noteLoss: (state: RateState) => void },
+  sentAt: Millis,
+  now: Millis,
+): void {
+  if (state.phase === 'cooldown' || state.phase === 'restoring') noteLoss(state);
+  if (sentAt >= state.cutAt) state.cycleRejected += 1;
+  if (state.phase === 'open') state.found = 'first';
+  // What left before anything was limited came in a flock, and is rejected in one: it says nothing of a blackout.
+  else if (state.found !== 'first' || sentAt > state.cutAt) state.rejectedInRow += 1;
+  state.refusalRtt = smoothRtt(state.refusalRtt, now - sentAt);
+  state.lost += 1;
+  state.lastRejectedAt = now;
 }

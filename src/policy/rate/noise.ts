@@ -6,7 +6,7 @@ export const HELD_FOR: Millis = 60_000;
 /** Below this part of a rate that held, a rejection is not expected. */
 export const FAR = 0.85;
 /** So large a share of rejections is no noise. */
-const LOUDEST = 0.02;
+const LOUDEST = 0.015;
 /** Fewer answers say nothing of a share; more than these are forgotten by and by. */
 const FEWEST = 50;
 const MOST = 500;

@@ -110,3 +110,9 @@ export function feltAfter({ smoothedRtt, refusalRtt }: RateState): Millis {
 export function clamp(value: number, low: number, high: number): number {
   return Math.min(high, Math.max(low, value));
 }
+
+/** The limit counts as gone: nothing of it is remembered, but what is known of the way there. */
+export function forgetLimit(state: RateState, settings: RateSettings): void {
+  const { smoothedRtt, refusalRtt, noise } = state;
+  Object.assign(state, makeRateState({ ...settings, initialRate: undefined }), { smoothedRtt, refusalRtt, noise });
+}
