@@ -47,7 +47,7 @@ test('upstream_error: none was to be had', async () => {
 test('queue_timeout: its turn moved away while it waited', async () => {
   const upstream = await startHttpUpstream((n, response) => {
     // The second answer tells of a quota that is nearly spent: from there on, one request in ten seconds.
-    const quota = ['X-RateLimit-Limit', '100', 'X-RateLimit-Remaining', '1', 'X-RateLimit-Reset', '10'];
+    const quota = ['RateLimit-Policy', '"api";q=100;w=1000', 'RateLimit', '"api";r=1;t=10'];
     response.writeHead(200, n === 2 ? quota : []).end();
   });
   const gate = await startTidegate(`
