@@ -192,7 +192,11 @@ function penalties(): Row[] {
       name,
       family: 'penalty',
       scenario: world(name, { limit, offered: 2 * rate, duration: 960_000, warmup: 240_000 }),
-      goals: [],
+      // Whoever probes pays: what is wanted is that it is seldom, and that retrying alone is far behind.
+      goals: [
+        { figure: 'goodput', min: 0.5 },
+        { figure: 'waste', max: 0.03 },
+      ],
     };
   });
 }
@@ -367,6 +371,11 @@ function sharing(): Row[] {
   ];
 }
 
+const WAITING: readonly Goal[] = [
+  { figure: 'goodput', min: 0.95 },
+  { figure: 'waste', max: 0.01 },
+];
+
 /** Clients that come back when they are told to: what they are told is what they do. */
 function waiting(): Row[] {
   return [
@@ -374,7 +383,7 @@ function waiting(): Row[] {
     { name: '500 clients at 2x, waiting as told', count: 500, offered: 200 },
   ].map(({ name, count, offered }): Row => {
     const clients = [{ ...CLIENTS, count, rate: offered / count, honoursRetryAfter: true }];
-    return { name, family: 'waiting', scenario: world(name, { limit: BUCKET, offered, clients }), goals: [] };
+    return { name, family: 'waiting', scenario: world(name, { limit: BUCKET, offered, clients }), goals: WAITING };
   });
 }
 
