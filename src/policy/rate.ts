@@ -183,7 +183,7 @@ export class AdaptiveRate {
       return undefined;
     }
     this.#inFlight.rejected(now);
-    const isHeard = this.#rules.isSameEpoch(this.#state, sentAt) || this.#isNoise(now);
+    const isHeard = this.#rules.isSameEpoch(this.#state, sentAt) || this.#hearNoise(now);
     const cause = isHeard ? undefined : this.#cut(rejection, now);
     // Where rejections are many by our own doing, some of them come in a row.
     const isChance = overrun && now - this.#acceptedAt < NOTHING_PASSES;
@@ -227,9 +227,9 @@ export class AdaptiveRate {
     if (this.#rules.isStale(state)) hasten(state, this.#rules.planGrowth({ ...state, found: 'moved' }));
   }
 
-  #isNoise(now: Millis): boolean {
+  #hearNoise(now: Millis): boolean {
     const isPaced = this.#state.phase !== 'open' && !this.#inFlight.isLimited;
-    return isPaced && this.#rules.isNoise(this.#state, this.#long.heldRate(now, HELD_FOR));
+    return isPaced && this.#rules.hearNoise(this.#state, this.#long.heldRate(now, HELD_FOR));
   }
 
   #cut({ sentAt, among, overrun = false }: Rejection, now: Millis): CutCause | undefined {

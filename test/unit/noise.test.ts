@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { SendAccount } from '../../src/policy/rate/account.ts';
-import { doubtNoise, isNoise } from '../../src/policy/rate/noise.ts';
+import { doubtNoise, hearNoise } from '../../src/policy/rate/noise.ts';
 import { rateState } from '../support/rate-state.ts';
 
 /** A rate of 80 where 100 held: far below it. */
@@ -10,18 +10,18 @@ const far = (cycleAccepted: number, cycleRejected: number) =>
 describe('a rejection far below a rate that held', () => {
   test('is noise where at most 1.5 % are, and tells how loud it is', () => {
     const state = far(197, 3);
-    expect(isNoise(state, 100)).toBe(true);
+    expect(hearNoise(state, 100)).toBe(true);
     expect(state.noise).toBe(0.015);
   });
 
   test('is no noise where there are more, or too few answers to say', () => {
-    expect(isNoise(far(196, 4), 100)).toBe(false);
-    expect(isNoise(far(48, 1), 100)).toBe(false);
+    expect(hearNoise(far(196, 4), 100)).toBe(false);
+    expect(hearNoise(far(48, 1), 100)).toBe(false);
     expect(far(196, 4).noise).toBe(0);
   });
 
   test('is felt where nothing has held for a minute', () => {
-    expect(isNoise(far(197, 3), 0)).toBe(false);
+    expect(hearNoise(far(197, 3), 0)).toBe(false);
   });
 });
 
@@ -29,18 +29,18 @@ describe('a rejection where the limit may be', () => {
   const near = (rejected: number) => ({ ...far(200 - rejected, rejected), rate: 85, noise: 0.01 });
 
   test('is noise as long as there is at most twice as much of it', () => {
-    expect(isNoise(near(4), 100)).toBe(true);
-    expect(isNoise(near(5), 100)).toBe(false);
+    expect(hearNoise(near(4), 100)).toBe(true);
+    expect(hearNoise(near(5), 100)).toBe(false);
   });
 
   test('is felt where no noise is known', () => {
-    expect(isNoise({ ...near(1), noise: 0 }, 100)).toBe(false);
+    expect(hearNoise({ ...near(1), noise: 0 }, 100)).toBe(false);
   });
 });
 
 test('what was long ago counts ever less: of more than 500 answers a half is forgotten', () => {
   const state = far(996, 4);
-  isNoise(state, 100);
+  hearNoise(state, 100);
   expect([state.cycleAccepted, state.cycleRejected]).toEqual([498, 2]);
 });
 

@@ -9,7 +9,7 @@ export const DELTA = 0.05;
 /** Rejections come in flocks: those of one round trip, and at least of this, are one signal. */
 const EPOCH: Millis = 200;
 /** One cut goes no deeper: what is refused is answered sooner than what is done. */
-const DEEPEST = 0.7;
+const DEEPEST_CUT = 0.7;
 /** With next to nothing accepted to go by, start from here: a 429 out of the blue says little about a rate. */
 const FLOOR: PerSecond = 5;
 /** A rate is not judged by less than this: a burst is no rate. */
@@ -53,7 +53,7 @@ export function cutAgain({ rate, cycleAccepted, cycleRejected, grown, growFor }:
   const small = (1 - DELTA) * rate;
   if (grown >= growFor / 2 || cycleRejected < FELT) return { rate: small, ceiling: rate, cause: 'small' };
   const share = cycleAccepted / (cycleAccepted + cycleRejected);
-  return { rate: clamp(share * rate, DEEPEST * rate, small), ceiling: rate, cause: 'heavy' };
+  return { rate: clamp(share * rate, DEEPEST_CUT * rate, small), ceiling: rate, cause: 'heavy' };
 }
 
 /** What every cut does: hold, and forget the growth so far. Its phase is `backoff`, until something is accepted. */

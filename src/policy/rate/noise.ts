@@ -17,7 +17,7 @@ const MOST = 500;
  * are not twice as many, they cut nothing. Else each of them would take the rate down for good: what is lost to them is a
  * share of what is sent, and no rate is low enough.
  */
-export function isNoise(state: RateState, held: PerSecond): boolean {
+export function hearNoise(state: RateState, held: PerSecond): boolean {
   const { cycleAccepted, cycleRejected, rate } = state;
   const answered = cycleAccepted + cycleRejected;
   if (answered < FEWEST) return false;

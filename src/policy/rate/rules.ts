@@ -2,7 +2,7 @@ import { isBlackout, probeInterval } from './block.ts';
 import { cutAgain, cutFirst, isSameEpoch } from './cut.ts';
 import { isApplicationLimited, isStale, rateOnCurve } from './grow.ts';
 import { noteCost, noteLoss, planGrowth } from './plan.ts';
-import { isNoise } from './noise.ts';
+import { hearNoise } from './noise.ts';
 import { PlacesEvidence } from './places.ts';
 import { reopen } from './reopen.ts';
 
@@ -17,7 +17,7 @@ export const RULES = {
   rateOnCurve,
   isApplicationLimited,
   isStale,
-  isNoise,
+  hearNoise,
   isBlackout,
   probeInterval,
   reopen,

@@ -66,7 +66,7 @@ export const RULE_ABLATIONS: readonly Controller[] = [
     isApplicationLimited: (state, ...rest) => RULES.isApplicationLimited({ ...state, grown: 0, growFor: 1 }, ...rest),
   }),
   without('a stale ceiling is kept', { isStale: () => false }),
-  without('every rejection is felt', { isNoise: () => false }),
+  without('every rejection is felt', { hearNoise: () => false }),
   without('blackout: two in a row', { isBlackout: blackoutAfter(2) }),
   without('blackout: four in a row', { isBlackout: blackoutAfter(4) }),
   without('blackout: eight in a row', { isBlackout: blackoutAfter(8) }),
