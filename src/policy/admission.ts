@@ -41,10 +41,13 @@ export function patienceOf(limit: Limit, slot: number, settings: QueueSettings, 
   return limit.queue.waitingFor(slot, now) > STANDING ? STANDING_SHARE * settings.maxWait : settings.maxWait;
 }
 
-/** (own queue + 1) ÷ share requests go before it and with it; itself is not waited for. */
+/**
+ * (own queue + 1) ÷ share requests go before it and with it; itself is not waited for. No more than wait now: the weight
+ * of one that has little queued would else be counted for each of ours, and a part of the rate left unused.
+ */
 function turnsAhead(limit: Limit | undefined, slot: number | undefined, weight: number): number {
   if (limit === undefined || limit.queue.size === 0 || slot === undefined) return 0;
-  return (limit.queue.backlog(slot) + 1) / limit.queue.share(slot, weight) - 1;
+  return Math.min((limit.queue.backlog(slot) + 1) / limit.queue.share(slot, weight) - 1, limit.queue.size);
 }
 
 /** φ: the client's share of the rate among all who are active, by weight. One's own limit is shared with nobody. */

@@ -1,17 +1,18 @@
 import { blockedBy, delayOf, estimateWait, isPoorProbe, patienceOf, PROMISE } from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import type { GateView, LimitView, Listen } from './events.ts';
-import { Heap } from './heap.ts';
 import { learn } from './learn.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { letPass } from './observe.ts';
 import { tellWhen } from './promise.ts';
-import { LATENESS } from './pacer.ts';
 import type { Retry } from './retry.ts';
 import type { Store, Upstream } from './store.ts';
 import type { Admission, Ticket } from './ticket.ts';
+import { ADMITTED } from './ticket.ts';
 import type { Millis, Mode, Outcome, Refusal, RetryEnd } from './types.ts';
+import { Waiting } from './waiting.ts';
+import { weigh } from './weigh.ts';
 
 /**
  * The one object that decides and counts. It owns limits, queues, clients and budgets, is fed by events that each carry
@@ -23,13 +24,13 @@ export class Gate {
   readonly #store: Store;
   readonly #listen: Listen;
   readonly #mode: Mode;
-  readonly #expiries = new Heap<Ticket>((a, b) => a.expiresAt < b.expiresAt);
-  readonly #wakes = new Heap<Limit>((a, b) => a.wakeAt < b.wakeAt);
+  readonly #waiting: Waiting;
 
   constructor(store: Store, listen: Listen, mode: Mode = 'enforce') {
     this.#store = store;
     this.#listen = listen;
     this.#mode = mode;
+    this.#waiting = new Waiting(store, listen);
   }
 
   /** Asks for admission. Undefined: the ticket waits, and will be settled. */
@@ -53,8 +54,8 @@ export class Gate {
   head(ticket: Ticket, outcome: Outcome, now: Millis): void {
     const upstream = this.#store.upstream(ticket.upstream);
     learn({ ticket, upstream, store: this.#store, listen: this.#listen }, outcome, now);
-    for (const limit of ticket.limits) this.#pump(limit, now);
-    for (const limit of ticket.probes) this.#pumpWithin(limit, now);
+    for (const limit of ticket.limits) this.#waiting.pump(limit, now);
+    for (const limit of ticket.probes) this.#waiting.pumpWithin(limit, now);
     ticket.probes = [];
   }
 
@@ -62,7 +63,7 @@ export class Gate {
   end(ticket: Ticket, now: Millis): void {
     const { counted } = ticket;
     ticket.counted = [];
-    for (const limit of counted) if (limit.meter.ended()) this.#pumpWithin(limit, now);
+    for (const limit of counted) if (limit.meter.ended()) this.#waiting.pumpWithin(limit, now);
   }
 
   /** Admitted or queued, and will not be sent: gives back what it holds. */
@@ -71,10 +72,9 @@ export class Gate {
     ticket.probes = [];
     this.#giveBack(ticket);
     for (const limit of probes) limit.meter.abandonProbe();
-    for (const limit of admitted) this.#pumpWithin(limit, now); // who waits may have the place, or be the probe
+    for (const limit of admitted) this.#waiting.pumpWithin(limit, now); // who waits may have the place, or be the probe
     if (ticket.flow === undefined) return;
-    this.#dequeue(ticket);
-    this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: false });
+    this.#waiting.dequeue(ticket, now);
   }
 
   /** The exchange is over; its client may be forgotten. One that would still be waiting leaves when it is settled. */
@@ -92,7 +92,7 @@ export class Gate {
     ticket.limits = this.#resolve(ticket.refs);
     const slot = ticket.slot;
     if (slot === undefined || clients.heldUntil(slot) > now + retry.delay) return 'deadline';
-    const queued = estimateWait(ticket, this.#weigh(ticket, now), now) - retry.delay;
+    const queued = estimateWait(ticket, weigh(this.#store, ticket, now), now) - retry.delay;
     if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
     if (retry.charged && !upstream.budget.spend()) return 'budget_exhausted';
     return undefined;
@@ -106,30 +106,22 @@ export class Gate {
   /** Tokens of a lease have come. */
   supply(limit: Limit, tokens: number, epoch: number, now: Millis): void {
     limit.meter.supply(tokens, epoch, now);
-    this.#pumpWithin(limit, now);
+    this.#waiting.pumpWithin(limit, now);
   }
 
   /** When `wake` has something to do; undefined when nobody waits. */
   nextWake(): Millis | undefined {
-    const expiry = this.#expiries.peek()?.expiresAt;
-    const wake = this.#wakes.peek()?.wakeAt;
-    if (expiry === undefined) return wake;
-    return wake === undefined ? expiry : Math.min(expiry, wake);
+    return this.#waiting.nextWake();
   }
 
   wake(now: Millis): void {
-    for (let limit = this.#wakes.peek(); limit !== undefined && limit.wakeAt <= now; limit = this.#wakes.peek()) {
-      this.#pump(limit, now);
-    }
-    for (let late = this.#expiries.peek(); late !== undefined && late.expiresAt <= now; late = this.#expiries.peek()) {
-      this.#expire(late, now);
-    }
+    this.#waiting.wake(now);
   }
 
   view(now: Millis): GateView {
     const limits: LimitView[] = [];
     for (const limit of this.#store.limits()) {
-      this.#advance(limit, now);
+      this.#waiting.advance(limit, now);
       limits.push(limit.view(now));
     }
     const budgets = new Map<string, number>();
@@ -148,12 +140,11 @@ export class Gate {
     const limit = ticket.limits.at(-1);
     if (limit === undefined) return this.#admit(ticket, now);
 
-    for (const each of ticket.limits) this.#advance(each, now);
+    for (const each of ticket.limits) this.#waiting.advance(each, now);
     const poorProbe = isPoorProbe(ticket, now);
     if (!poorProbe && limit.queue.size === 0 && delayOf(ticket.limits, now) === 0) return this.#admit(ticket, now);
 
-    const weight = this.#weigh(ticket, now);
-    const wait = estimateWait(ticket, weight, now);
+    const wait = estimateWait(ticket, weigh(this.#store, ticket, now), now);
     if (poorProbe) return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
     const keepsPromise = Math.abs(now - clients.promised(slot)) <= PROMISE;
     const patience = patienceOf(limit, slot, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
@@ -163,13 +154,8 @@ export class Gate {
     if (upstream.queued >= upstream.queue.maxDepth) return this.#refuse(ticket, slot, 'queue_full', wait, now);
 
     if (keepsPromise) clients.promise(slot, Number.NEGATIVE_INFINITY); // it was for one
-    ticket.queuedAt = now;
     ticket.expiresAt = Math.min(deadline, now + Math.max(patience, wait));
-    this.#expiries.push(ticket);
-    limit.enqueue(ticket, slot, weight, now);
-    upstream.queued += 1;
-    this.#schedule(limit, now);
-    this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'queued', why: undefined });
+    this.#waiting.enqueue(ticket, limit, slot, now);
     return undefined;
   }
 
@@ -180,17 +166,9 @@ export class Gate {
     const before = clients.previousArrival(slot);
     if (ticket.nest !== undefined) upstream.nests.note(ticket.nest, now, before);
     ticket.slot = slot;
-    this.#weigh(ticket, now);
+    weigh(this.#store, ticket, now);
     upstream.activity.note(now, before, ticket.weight);
     return slot;
-  }
-
-  /** What the ticket weighs in the queue now: its part of its class's weight, scaled by its client's allowance. */
-  #weigh(ticket: Ticket, now: Millis): number {
-    const { nest, slot, classWeight } = ticket;
-    const sharers = nest === undefined ? 1 : this.#store.upstream(ticket.upstream).nests.clients(nest, now);
-    ticket.weight = classWeight / sharers;
-    return slot === undefined ? ticket.weight : ticket.weight * this.#store.clients.allowance(slot, now);
   }
 
   #resolve(refs: readonly LimitRef[]): Limit[] {
@@ -203,15 +181,9 @@ export class Gate {
   }
 
   #admit(ticket: Ticket, now: Millis): Admission {
-    this.#take(ticket, now, now);
+    this.#waiting.take(ticket, now, now);
     this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'passed', why: undefined });
     return ADMITTED;
-  }
-
-  #take(ticket: Ticket, due: Millis, now: Millis): void {
-    ticket.admitted = ticket.limits;
-    for (const limit of ticket.limits) if (limit.meter.take(now, due)) ticket.probes.push(limit);
-    if (ticket.slot !== undefined) this.#store.clients.admitted(ticket.slot, now);
   }
 
   #giveBack(ticket: Ticket): void {
@@ -227,79 +199,4 @@ export class Gate {
       retryAfter: tellWhen({ store: this.#store, listen: this.#listen }, { ticket, slot, why, wait }, now),
     };
   }
-
-  /** Serves the queue as far as tokens go. */
-  #pump(limit: Limit, now: Millis): void {
-    this.#advance(limit, now);
-    const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - LATENESS) : now;
-    for (let ticket = limit.queue.peek(); ticket !== undefined; ticket = limit.queue.peek()) {
-      if (ticket.expiresAt < now || this.#isHeld(ticket, now) || isPoorProbe(ticket, now)) {
-        this.#expire(ticket, now);
-        continue;
-      }
-      if (delayOf(ticket.limits, now) > 0) break;
-      limit.queue.reweigh(ticket, this.#weigh(ticket, now));
-      limit.serve(ticket);
-      this.#store.upstream(ticket.upstream).queued -= 1;
-      this.#expiries.remove(ticket);
-      this.#take(ticket, due, now);
-      this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: true });
-      ticket.settle(ADMITTED, now);
-    }
-    this.#schedule(limit, now);
-  }
-
-  /** A change that no wake foresaw: who waits at a limit nested in this one may wait for it too. */
-  #pumpWithin(limit: Limit, now: Millis): void {
-    this.#pump(limit, now);
-    for (const inner of limit.queuedWithin ?? []) this.#pump(inner, now);
-  }
-
-  #schedule(limit: Limit, now: Millis): void {
-    const ticket = limit.queue.peek();
-    this.#wakes.remove(limit);
-    // Never, when nobody waits, or when a supply or somebody's end is waited for.
-    limit.wakeAt = ticket === undefined ? Number.POSITIVE_INFINITY : now + delayOf(ticket.limits, now);
-    if (limit.wakeAt !== Number.POSITIVE_INFINITY) this.#wakes.push(limit);
-  }
-
-  #expire(ticket: Ticket, now: Millis): void {
-    const { slot } = ticket;
-    const limit = ticket.limits.at(-1);
-    this.#dequeue(ticket);
-    this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted: false });
-    if (slot === undefined || limit === undefined) return;
-    const weight = this.#weigh(ticket, now);
-    const wait = estimateWait(ticket, weight, now);
-    const held = this.#store.clients.heldUntil(slot) - now;
-    const why = held > 0 ? 'held' : (blockedBy(ticket.limits, now) ?? 'queue_timeout');
-    const retryAfter = tellWhen(
-      { store: this.#store, listen: this.#listen },
-      { ticket, slot, why, wait: Math.max(wait, held) },
-      now,
-    );
-    ticket.settle({ kind: 'refused', why, retryAfter }, now);
-  }
-
-  /** The upstream asked this client to wait after the ticket had been queued: never earlier than it asked. */
-  #isHeld({ slot }: Ticket, now: Millis): boolean {
-    return slot !== undefined && this.#store.clients.heldUntil(slot) > now;
-  }
-
-  #dequeue(ticket: Ticket): void {
-    ticket.limits.at(-1)?.dequeue(ticket);
-    this.#store.upstream(ticket.upstream).queued -= 1;
-    this.#expiries.remove(ticket);
-  }
-
-  #advance(limit: Limit, now: Millis): void {
-    limit.meter.advance(now, limit.queue.size > 0);
-    const { told } = limit;
-    if (told === limit.meter.phase) return;
-    limit.told = limit.meter.phase; // first: a listener may look at the gate
-    const { upstream, scope } = limit.ref;
-    this.#listen({ type: 'limit-state', upstream, scope, from: told, to: limit.told });
-  }
 }
-
-const ADMITTED: Admission = { kind: 'admitted' };

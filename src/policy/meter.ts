@@ -1,7 +1,7 @@
 import type { CutCause, LimitState } from './events.ts';
 import { Pacer } from './pacer.ts';
 import { QuotaPace } from './quota.ts';
-import type { Rejection } from './rate.ts';
+import type { Rejection } from './rate/rejection.ts';
 import { AdaptiveRate } from './rate.ts';
 import type { Rules } from './rate/rules.ts';
 import type { RateSettings } from './rate/state.ts';

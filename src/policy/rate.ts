@@ -1,14 +1,14 @@
 import type { CutCause, LimitState } from './events.ts';
 import { SendAccount } from './rate/account.ts';
 import type { Blockade } from './rate/block.ts';
-import { blockade, expectedEnd, isProof, planProbe, probeDelay, probeOverdue } from './rate/block.ts';
+import { Blockades } from './rate/blockades.ts';
 import type { Cut } from './rate/cut.ts';
 import { noteRejection, settleCut } from './rate/cut.ts';
-import { ErrorAccount } from './rate/errors.ts';
 import { hasten, isCalm } from './rate/grow.ts';
 import { InFlight } from './rate/in-flight.ts';
 import { measure, MEASURED_OVER } from './rate/measure.ts';
 import { doubtNoise, HELD_FOR } from './rate/noise.ts';
+import type { Rejection } from './rate/rejection.ts';
 import type { Rules } from './rate/rules.ts';
 import { RULES } from './rate/rules.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
@@ -19,20 +19,6 @@ import type { Millis, PerSecond, Random } from './types.ts';
 const LONGEST_STEP: Millis = 1000;
 /** While the limit is overrun, rejections in a row say that nothing passes when this long nothing was accepted. */
 const NOTHING_PASSES: Millis = 1000;
-/** With little seen before the upstream broke, come back to at least this. */
-const LEAST_GOOD_RATE: PerSecond = 5;
-
-export interface Rejection {
-  /** When the rejected request was sent. */
-  readonly sentAt: Millis;
-  /** Requests in flight when it was sent, itself included; 0 where that is not known. */
-  readonly among: number;
-  readonly retryAfter: Millis | undefined;
-  /** Among how many clients its Retry-After is shared: it holds only one of them. */
-  readonly activeClients: number;
-  /** More was being sent than the rate allows: it says what the limit is, and nothing of the rate. */
-  readonly overrun?: boolean;
-}
 
 /**
  * The adaptive rate of one limit: feels for it, remembers where it was, backs off and comes back slowly.
@@ -45,26 +31,20 @@ export interface Rejection {
  */
 export class AdaptiveRate {
   readonly #settings: RateSettings;
-  readonly #random: Random;
   readonly #rules: Rules;
   readonly #state: RateState;
   readonly #recent = new SendAccount(50, 24);
   readonly #long = new SendAccount(1000, 128);
-  readonly #errors = new ErrorAccount();
+  readonly #blockades: Blockades;
   readonly #inFlight: InFlight;
-  #block: Blockade | undefined;
   #advancedAt = Number.NEGATIVE_INFINITY;
   #acceptedAt = Number.NEGATIVE_INFINITY;
-  /** After errors: when all of the rate will have come back. */
-  #backAt = Number.NEGATIVE_INFINITY;
-  /** After errors on an open limit: open again when this has passed. */
-  #reopenAt: Millis | undefined;
 
   constructor(settings: RateSettings, random: Random, rules: Rules = RULES) {
     this.#settings = settings;
-    this.#random = random;
     this.#rules = rules;
     this.#state = makeRateState(settings);
+    this.#blockades = new Blockades(settings, random, rules.probeInterval);
     this.#inFlight = new InFlight(rules.watchPlaces());
   }
 
@@ -97,7 +77,7 @@ export class AdaptiveRate {
 
   /** Until when nothing but a probe passes. */
   get blockedUntil(): Millis | undefined {
-    return this.#block?.probeAt;
+    return this.#blockades.probeAt;
   }
 
   /**
@@ -105,25 +85,25 @@ export class AdaptiveRate {
    * when the end of another is waited for.
    */
   delay(now: Millis): Millis {
-    if (this.#block !== undefined) return probeDelay(this.#block, now);
+    if (this.#blockades.isStanding) return this.#blockades.delay(now);
     return this.#inFlight.isFull ? Number.POSITIVE_INFINITY : 0;
   }
 
   /** For how long a probe has been due and none has left; 0 when none is due. */
   overdue(now: Millis): Millis {
-    return this.#block === undefined ? 0 : probeOverdue(this.#block, now);
+    return this.#blockades.overdue(now);
   }
 
   /** As `delay`; where an answer is waited for, how long until it may be expected. */
   expected(now: Millis): Millis {
-    if (this.#block !== undefined) return expectedEnd(this.#block, now);
+    if (this.#blockades.isStanding) return this.#blockades.expected(now);
     return this.#inFlight.isFull ? 1000 / this.#state.rate : 0;
   }
 
   /** To be called when `delay` was 0 and the request is let go: while blocked, it is the probe. */
   admit(now: Millis): void {
     this.#inFlight.admit();
-    if (this.#block !== undefined) this.#block.probeSentAt = now;
+    this.#blockades.probe(now);
   }
 
   /** An admitted request has been sent, or will not be. */
@@ -133,7 +113,7 @@ export class AdaptiveRate {
 
   /** The probe was not sent, or its answer will never be known: another may go. */
   abandonProbe(): void {
-    if (this.#block !== undefined) this.#block.probeSentAt = undefined;
+    this.#blockades.abandonProbe();
   }
 
   /** What a limit that is made at its first rejection has to know of the time before: requests accepted a second. */
@@ -161,10 +141,11 @@ export class AdaptiveRate {
     state.rejectedInRow = 0;
     if (sentAt >= state.cutAt) state.cycleAccepted += 1;
     this.#acceptedAt = now;
-    this.#errors.note(now, false);
+    this.#blockades.hear(false, now);
     this.#inFlight.accepted(among);
-    if (this.#block !== undefined) {
-      if (isProof(this.#block, sentAt)) this.#unblock(this.#block, sentAt, now);
+    if (this.#blockades.isStanding) {
+      const lifted = this.#blockades.lift(sentAt, now);
+      if (lifted !== undefined) this.#unblock(lifted, sentAt, now);
     } else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
       state.phase = 'cooldown';
       state.risingSince = state.cutAt;
@@ -178,8 +159,8 @@ export class AdaptiveRate {
     this.#long.rejected(sentAt);
     noteRejection(this.#state, this.#rules, sentAt, now);
     if (retryAfter !== undefined) this.#rules.noteCost(this.#state, retryAfter / 1000 / Math.max(1, activeClients));
-    if (this.#block !== undefined) {
-      this.#failProbe(this.#block, sentAt, now, retryAfter);
+    if (this.#blockades.isStanding) {
+      this.#blockades.failProbe(sentAt, now, retryAfter);
       return undefined;
     }
     this.#inFlight.rejected(now);
@@ -188,19 +169,20 @@ export class AdaptiveRate {
     // Where rejections are many by our own doing, some of them come in a row.
     const isChance = overrun && now - this.#acceptedAt < NOTHING_PASSES;
     if (isChance || !this.#rules.isBlackout(this.#state)) return cause;
-    this.#enterBlock('rejections', now, retryAfter, overrun);
+    this.#inFlight.doubt(); // a place is free whenever a request ends
+    this.#block('rejections', rejection, now);
     return 'blocked';
   }
 
   /** No answer, or one that says that the upstream is broken. Returns the cause if nothing is let through any more. */
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun = false): CutCause | undefined {
-    this.#errors.note(now, true);
-    if (this.#block !== undefined) {
-      this.#failProbe(this.#block, sentAt, now, retryAfter);
+    const isBroken = this.#blockades.hear(true, now);
+    if (this.#blockades.isStanding) {
+      this.#blockades.failProbe(sentAt, now, retryAfter);
       return undefined;
     }
-    if (!this.#errors.isAlarming(now)) return undefined;
-    this.#enterBlock('errors', now, retryAfter, overrun);
+    if (!isBroken) return undefined;
+    this.#block('errors', { retryAfter, overrun }, now);
     return 'errors';
   }
 
@@ -213,7 +195,7 @@ export class AdaptiveRate {
     if (state.phase === 'cooldown' && now >= state.holdUntil) state.phase = 'restoring';
     if (state.phase !== 'restoring') return;
     const isLearned = this.#settings.initialRate === undefined;
-    if (this.#reopenAt !== undefined && now >= this.#reopenAt) this.#open();
+    if (this.#blockades.isOver(now)) this.#open();
     else if (this.#inFlight.isLimited && queued) this.#growPlaces(now);
     else if (!this.#inFlight.isLimited && !this.#rules.isApplicationLimited(state, this.#recent, now, queued)) {
       this.#grow(elapsed);
@@ -234,7 +216,7 @@ export class AdaptiveRate {
 
   #cut({ sentAt, among, overrun = false }: Rejection, now: Millis): CutCause | undefined {
     const state = this.#state;
-    this.#reopenAt = undefined;
+    this.#blockades.settle();
     if (state.phase !== 'open' && overrun) return this.#measure(sentAt, now);
     if (!overrun && this.#inFlight.feel(among, now)) {
       const rate = this.#recent.acceptedRate(now, 1000);
@@ -275,41 +257,19 @@ export class AdaptiveRate {
 
   #open(): void {
     this.#inFlight.release();
-    this.#reopenAt = undefined;
+    this.#blockades.settle();
     forgetLimit(this.#state, this.#settings);
   }
 
-  #enterBlock(cause: Blockade['cause'], now: Millis, retryAfter: Millis | undefined, overrun: boolean): void {
-    const state = this.#state;
-    const wasOpen = state.phase === 'open' || this.#reopenAt !== undefined;
-    const seen = Math.max(LEAST_GOOD_RATE, this.#long.acceptedRate(now, 10_000));
-    // A rate that was not kept to, or has not come back yet, is not at fault: else errors would halve it again and again.
-    const isComingBack = state.phase === 'restoring' && now < this.#backAt;
-    const known = overrun || isComingBack ? state.ceiling : state.rate;
-    const passed = Number.isFinite(known) && !wasOpen ? known : Math.min(known, seen);
-    const goodRate = Math.max(this.#settings.minRate, passed);
-    if (!Number.isFinite(state.rate)) state.rate = goodRate;
-    this.#reopenAt = undefined;
-    if (cause === 'rejections') this.#inFlight.doubt(); // a place is free whenever a request ends
-    this.#block = blockade({ cause, goodRate, wasOpen, interval: this.#rules.probeInterval }, now);
-    state.phase = 'blocked';
-    planProbe(this.#block, now, retryAfter, this.#random);
-  }
-
-  /** An answer to what had left before the blockade tells nothing new, nor, where we observe, to what passed it by. */
-  #failProbe(block: Blockade, sentAt: Millis, now: Millis, retryAfter: Millis | undefined): void {
-    if (sentAt < block.probeAt) return; // no probe
-    block.probes += 1;
-    block.shutAt = sentAt;
-    planProbe(block, now, retryAfter, this.#random);
+  #block(cause: Blockade['cause'], { retryAfter, overrun = false }: Partial<Rejection>, now: Millis): void {
+    const seen = this.#long.acceptedRate(now, 10_000);
+    this.#blockades.begin(this.#state, { cause, seen, overrun, retryAfter }, now);
   }
 
   /** After rejections, to what the blackout has shown to pass. After errors, to half of what did, back to all in 3 s. */
   #unblock(block: Blockade, sentAt: Millis, now: Millis): void {
     const state = this.#state;
-    this.#block = undefined;
     this.#advancedAt = now; // nothing grows before
-    this.#errors.clear();
     if (block.cause === 'rejections') {
       const { rate, ceiling, found, blackout } = this.#rules.reopen(state, this.#long, block, sentAt);
       this.#rules.noteCost(state, blackout / 1000);
@@ -323,7 +283,5 @@ export class AdaptiveRate {
     this.#settle({ rate: block.goodRate / 2, ceiling: block.goodRate }, now);
     state.growFor = FAST_GROWTH;
     state.phase = 'restoring';
-    this.#backAt = now + FAST_GROWTH;
-    if (block.wasOpen && this.#settings.initialRate === undefined) this.#reopenAt = now + FAST_GROWTH;
   }
 }

@@ -15,6 +15,8 @@ export type Admission =
 /** Told once to a ticket that was queued. */
 export type Settle = (admission: Admission, now: Millis) => void;
 
+export const ADMITTED: Admission = { kind: 'admitted' };
+
 /** A request's standing at the gate, from its arrival to its leave. Its fields belong to the gate. */
 export class Ticket implements Waiter<Ticket>, HeapItem {
   readonly upstream: string;

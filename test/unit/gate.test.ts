@@ -251,12 +251,21 @@ describe('more than the rate can serve in time', () => {
 
   test('counts turns at the share of the rate: among five who wait, five times as long', () => {
     const world = tenASecond();
-    for (const client of ['a', 'a', 'b', 'c', 'd', 'e']) world.arrive({ client });
-    // a has one waiting: (1 + 1) · 5 − 1 = 9 turns, 1000 ms; then (2 + 1) · 5 − 1.
-    expect(world.arrive({ client: 'a' }).told).toBeUndefined();
+    for (const client of ['a', 'a', 'a', 'b', 'b', 'c', 'c', 'd', 'd', 'e', 'e']) world.arrive({ client });
+    // a has two waiting: (2 + 1) · 5 − 1 = 14 turns, though no more than the ten that wait: 1100 ms.
     expect(world.arrive({ client: 'a' }).told).toEqual(refusal('over_share'));
     // A newcomer: 1 · 6 − 1 turns.
     expect(world.arrive({ client: 'f' }).told).toBeUndefined();
+  });
+
+  test('leaves none of the rate unused: no more go before a request than wait', () => {
+    const world = tenASecond();
+    for (const client of ['a', 'b', 'c', 'd', 'e']) world.arrive({ client });
+    // At a fifth of the rate its third would wait for 1400 ms; but the others have one each, and are gone by then.
+    const standings = Array.from({ length: 8 }, () => world.arrive({ client: 'a' }));
+    expect(standings.map(({ told }) => told === undefined)).toEqual([...Array<boolean>(6).fill(true), false, false]);
+    world.runUntil(1000);
+    expect(standings.slice(0, 6).map(({ at }) => Math.round(at))).toEqual([200, 600, 700, 800, 900, 1000]);
   });
 
   test('a heavier client is kept for less long, so more of it waits', () => {

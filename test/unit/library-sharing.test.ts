@@ -18,19 +18,20 @@ test('abuser: who sends a hundred times as much is not felt by the others', () =
   }
 });
 
-// Seen: checkouts served 0.998, p99 19 to 34 ms.
+// Seen: checkouts served 0.998, p99 28 to 35 ms; goodput 0.955 to 0.992.
 test('priorities: checkouts pass beside a batch job as if they were alone', () => {
   for (const seed of SEEDS) {
     const run = runLibrary('priorities', seed);
     const checkout = groupOf(run, 'checkout');
     expect(checkout.served).toBeGreaterThanOrEqual(0.995);
     expect(checkout.latency.p99).toBeLessThanOrEqual(100);
+    expect(run.report.goodput).toBeGreaterThanOrEqual(0.93);
     expect(run.report.waste).toBeLessThanOrEqual(0.015);
     expect(missedGoals(run)).toEqual([]);
   }
 });
 
-// Four to one among five each is 0.8; seen: 0.803 to 0.805.
+// Four to one among five each is 0.8; seen: 0.811 to 0.813.
 test('weights-4-to-1: shares are as the weights, within 2 %', () => {
   for (const seed of SEEDS) {
     const run = runLibrary('weights-4-to-1', seed);

@@ -1,6 +1,6 @@
 import type { CutCause, LimitState } from '../../../src/policy/events.ts';
 import type { Meter } from '../../../src/policy/meter.ts';
-import type { Rejection } from '../../../src/policy/rate.ts';
+import type { Rejection } from '../../../src/policy/rate/rejection.ts';
 import type { Millis, PerSecond } from '../../../src/policy/types.ts';
 
 /**

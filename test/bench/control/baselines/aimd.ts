@@ -1,6 +1,6 @@
 import type { CutCause } from '../../../../src/policy/events.ts';
 import { Pacer } from '../../../../src/policy/pacer.ts';
-import type { Rejection } from '../../../../src/policy/rate.ts';
+import type { Rejection } from '../../../../src/policy/rate/rejection.ts';
 import { SendAccount } from '../../../../src/policy/rate/account.ts';
 import type { Millis, PerSecond } from '../../../../src/policy/types.ts';
 import { ChosenStore } from '../chosen-store.ts';

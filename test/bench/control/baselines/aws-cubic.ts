@@ -1,5 +1,5 @@
 import type { CutCause } from '../../../../src/policy/events.ts';
-import type { Rejection } from '../../../../src/policy/rate.ts';
+import type { Rejection } from '../../../../src/policy/rate/rejection.ts';
 import type { Millis, PerSecond } from '../../../../src/policy/types.ts';
 import { ChosenStore } from '../chosen-store.ts';
 import type { Controller } from '../controllers.ts';
