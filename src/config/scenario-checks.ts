@@ -34,7 +34,7 @@ function* checkTimes(root: object): Generator<Checked> {
     yield mistake(['warmup'], message);
   }
   for (const path of [['pauses'], ['clients'], ['upstream', 'errors'], ['upstream', 'outages']]) {
-    for (const [i, span] of listAt(root, path).entries()) yield* checkSpan([...path, i], span);
+    for (const [i, span] of listAt(root, path).entries()) yield* checkSpan([...path, i], span, duration);
   }
   let end = 0;
   for (const [i, pause] of (sound(shape.pauses, valueAt(root, ['pauses'])) ?? []).entries()) {
@@ -43,11 +43,13 @@ function* checkTimes(root: object): Generator<Checked> {
   }
 }
 
-function* checkSpan(path: Path, span: unknown): Generator<Checked> {
-  const { duration } = shape;
-  const from = sound(duration, valueAt(span, ['from']) ?? '1ms');
-  const to = sound(duration, valueAt(span, ['to']) ?? '24h');
+function* checkSpan(path: Path, span: unknown, duration: number | undefined): Generator<Checked> {
+  const from = sound(shape.duration, valueAt(span, ['from']) ?? '1ms');
+  const to = sound(shape.duration, valueAt(span, ['to']) ?? '24h');
   if (from !== undefined && to !== undefined && to <= from) yield mistake([...path, 'to'], 'not after from');
+  if (from !== undefined && duration !== undefined && from >= duration) {
+    yield warning([...path, 'from'], `not before the end of the run (${writeDuration(duration)}): it never begins`);
+  }
 }
 
 function* checkLimit(root: object): Generator<Checked> {

@@ -8,20 +8,8 @@ import { World as Simulation } from '../../src/sim/world/world.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
 import { runLibrary } from '../support/library.ts';
 import { failure, limitedTo, response, retryPolicy, upstreamSettings, World } from '../support/policy.ts';
+import { TEN_CLIENTS } from '../support/clients.ts';
 
-/** Ten clients that ask for 20/s each and do not listen. */
-const GROUP: ClientGroup = {
-  name: 'client',
-  count: 10,
-  rate: 20,
-  weight: 1,
-  from: 0,
-  to: Number.POSITIVE_INFINITY,
-  steps: [],
-  honoursRetryAfter: false,
-  method: 'GET',
-  keyed: false,
-};
 const LATENCY = { kind: 'exponential', mean: 50 } as const;
 const BUCKET: UpstreamSpec = { limit: { kind: 'token-bucket', rate: 100, burst: 20 }, latency: LATENCY };
 
@@ -37,7 +25,7 @@ interface Ran {
 }
 
 /** One minute of it; the first ten seconds, in which the limit is found, do not count but as sends. */
-function run(mode: Mode, upstream: UpstreamSpec, clients: readonly ClientGroup[] = [GROUP], attempts = 1): Ran {
+function run(mode: Mode, upstream: UpstreamSpec, clients: readonly ClientGroup[] = [TEN_CLIENTS], attempts = 1): Ran {
   const { name: _, ...settings } = upstreamSettings();
   const scenario: Scenario = {
     name: 'test',
@@ -84,7 +72,7 @@ function run(mode: Mode, upstream: UpstreamSpec, clients: readonly ClientGroup[]
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 describe('observed at twice its limit, an upstream', () => {
-  const ran = run('observe', BUCKET, [GROUP], 4);
+  const ran = run('observe', BUCKET, [TEN_CLIENTS], 4);
 
   test('gets every request once, at once, and its answer is the client’s', () => {
     expect(ran.offered).toBeGreaterThan(11_500);
@@ -109,28 +97,32 @@ describe('observed at twice its limit, an upstream', () => {
 
 describe('what would have been refused is what is refused when it is enforced, within 5 % of all', () => {
   test.each<[string, UpstreamSpec, readonly ClientGroup[]]>([
-    ['at twice the limit', BUCKET, [GROUP]],
-    ['at five times the limit', BUCKET, [{ ...GROUP, rate: 50 }]],
-    ['a little above the limit', BUCKET, [{ ...GROUP, rate: 11 }]],
-    ['below the limit', BUCKET, [{ ...GROUP, rate: 5 }]],
-    ['with a Retry-After', { ...BUCKET, hints: 'retry-after' }, [GROUP]],
-    ['with a quota', { ...BUCKET, hints: 'ratelimit' }, [GROUP]],
+    ['at twice the limit', BUCKET, [TEN_CLIENTS]],
+    ['at five times the limit', BUCKET, [{ ...TEN_CLIENTS, rate: 50 }]],
+    ['a little above the limit', BUCKET, [{ ...TEN_CLIENTS, rate: 11 }]],
+    ['below the limit', BUCKET, [{ ...TEN_CLIENTS, rate: 5 }]],
+    ['with a Retry-After', { ...BUCKET, hints: 'retry-after' }, [TEN_CLIENTS]],
+    ['with a quota', { ...BUCKET, hints: 'ratelimit' }, [TEN_CLIENTS]],
     [
       'by windows of a second',
       { limit: { kind: 'fixed-window', limit: 100, window: 1000 }, latency: LATENCY },
-      [GROUP],
+      [TEN_CLIENTS],
     ],
-    ['by windows of ten seconds', { limit: { kind: 'fixed-window', limit: 1000, window: 10_000 } }, [GROUP]],
-    ['with slow answers', { ...BUCKET, latency: { kind: 'exponential', mean: 800 } }, [GROUP]],
+    ['by windows of ten seconds', { limit: { kind: 'fixed-window', limit: 1000, window: 10_000 } }, [TEN_CLIENTS]],
+    ['with slow answers', { ...BUCKET, latency: { kind: 'exponential', mean: 800 } }, [TEN_CLIENTS]],
     [
       'with one greedy client',
       BUCKET,
       [
-        { ...GROUP, rate: 5 },
-        { ...GROUP, name: 'greedy', count: 1, rate: 150 },
+        { ...TEN_CLIENTS, rate: 5 },
+        { ...TEN_CLIENTS, name: 'greedy', count: 1, rate: 150 },
       ],
     ],
-    ['in an outage', { limit: { kind: 'unlimited' }, outages: [{ from: 20_000, to: 30_000, how: 'refuse' }] }, [GROUP]],
+    [
+      'in an outage',
+      { limit: { kind: 'unlimited' }, outages: [{ from: 20_000, to: 30_000, how: 'refuse' }] },
+      [TEN_CLIENTS],
+    ],
   ])('%s', (_, upstream, clients) => {
     const observed = run('observe', upstream, clients);
     expect(Math.abs(observed.refused - run('enforce', upstream, clients).refused)).toBeLessThan(0.05);

@@ -7,19 +7,9 @@ import type { Scenario } from '../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../src/sim/scenario.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
 import { planOf, upstreamSettings } from '../support/policy.ts';
+import { TEN_CLIENTS } from '../support/clients.ts';
 
-const GROUP = {
-  name: 'client',
-  count: 10,
-  rate: 4,
-  weight: 1,
-  from: 0,
-  to: Number.POSITIVE_INFINITY,
-  steps: [],
-  honoursRetryAfter: false,
-  method: 'GET',
-  keyed: false,
-};
+const GROUP = { ...TEN_CLIENTS, rate: 4 };
 
 function scenarioOf(changes: Partial<Scenario> = {}): Scenario {
   const { name: _, ...settings } = upstreamSettings();

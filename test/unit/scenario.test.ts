@@ -121,6 +121,13 @@ test('an empty file is a scenario that lacks everything', () => {
   expect(told('')).toEqual(['s.yaml:1:1 upstream: missing', 's.yaml:1:1 clients: missing']);
 });
 
+test('what begins after the end of the run is warned of', () => {
+  const read = loadScenario(`duration: 60s\n${SOUND}pauses: [{from: 60s, to: 70s}]`, 's.yaml', surroundings);
+  expect(read.kind === 'ok' && read.warnings.map(({ path, message }) => [path, message])).toEqual([
+    ['pauses[0].from', 'not before the end of the run (1m): it never begins'],
+  ]);
+});
+
 describe('what has to fit together', () => {
   const STEPS = 'upstream: {latency: 5ms, limit: {kind: concurrency, limit: 5}, steps: [{at: 1s, limit: 40/s}]}';
   test.each([

@@ -2,13 +2,14 @@ import { describe, expect, test } from 'vitest';
 import type { GateView, Listen, TideEvent } from '../../src/policy/events.ts';
 import { EventQueue } from '../../src/sim/world/event-queue.ts';
 import type { ModelSpec } from '../../src/sim/models.ts';
-import type { ClientGroup, Scenario } from '../../src/sim/scenario.ts';
+import type { Scenario } from '../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../src/sim/scenario.ts';
 import { seededRandom } from '../../src/sim/seeded-random.ts';
 import type { Answered } from '../../src/sim/world/world.ts';
 import { World } from '../../src/sim/world/world.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
 import { retryPolicy, upstreamSettings } from '../support/policy.ts';
+import { TEN_CLIENTS } from '../support/clients.ts';
 
 interface Ran {
   readonly world: World;
@@ -20,19 +21,6 @@ interface Ran {
   readonly heldBack: number;
 }
 
-const GROUP: ClientGroup = {
-  name: 'client',
-  count: 10,
-  rate: 20,
-  weight: 1,
-  from: 0,
-  to: Number.POSITIVE_INFINITY,
-  steps: [],
-  honoursRetryAfter: false,
-  method: 'GET',
-  keyed: false,
-};
-
 function scenarioOf(limit: ModelSpec, changes: Partial<Scenario> = {}): Scenario {
   const { name: _, ...settings } = upstreamSettings();
   return {
@@ -41,7 +29,7 @@ function scenarioOf(limit: ModelSpec, changes: Partial<Scenario> = {}): Scenario
     warmup: 0,
     upstream: { limit, latency: { kind: 'exponential', mean: 50 } },
     network: 5,
-    clients: [GROUP],
+    clients: [TEN_CLIENTS],
     replicas: 1,
     shared: false,
     pauses: [],
@@ -115,7 +103,7 @@ describe('the simulator', () => {
   });
 
   test('finds that a limit is on requests in flight, and keeps its places in use', () => {
-    const scenario = scenarioOf({ kind: 'concurrency', limit: 20 }, { clients: [{ ...GROUP, rate: 50 }] });
+    const scenario = scenarioOf({ kind: 'concurrency', limit: 20 }, { clients: [{ ...TEN_CLIENTS, rate: 50 }] });
     const places: (number | undefined)[] = [];
     const events: TideEvent[] = [];
     // When it is found is a matter of chance: after 12 s to a minute, of eight seeds.
@@ -133,11 +121,21 @@ describe('the simulator', () => {
   });
 
   test('lets clients wait that honour a Retry-After', () => {
-    const clients = [{ ...GROUP, honoursRetryAfter: true }];
+    const clients = [{ ...TEN_CLIENTS, honoursRetryAfter: true }];
     const ran = run(scenarioOf({ kind: 'token-bucket', rate: 100, burst: 20 }, { clients }));
     const refused = ran.answers.filter(({ verdict }) => verdict.kind === 'refuse').length;
     expect(ran.heldBack).toBeGreaterThan(refused);
     expect(lateSuccesses(ran)).toBeGreaterThan(0.9 * 1500);
+  });
+
+  test('lets them wait for the Retry-After of an upstream too, which passes through', () => {
+    const scenario = scenarioOf({ kind: 'token-bucket', rate: 100, burst: 20 });
+    const policy = { ...scenario.policy, plan: { ...scenario.policy.plan, mode: 'observe' as const } };
+    const clients = [{ ...TEN_CLIENTS, honoursRetryAfter: true }];
+    const upstream = { ...scenario.upstream, hints: 'retry-after' as const };
+    const ran = run({ ...scenario, policy, clients, upstream });
+    expect(ran.answers.every(({ verdict }) => verdict.kind === 'forward')).toBe(true);
+    expect(ran.heldBack).toBeGreaterThan(0.1 * ran.offered);
   });
 
   test('tells a broken upstream as connections that fail, and finds its recovery', () => {

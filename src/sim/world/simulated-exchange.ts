@@ -1,9 +1,10 @@
 import type { Effects } from '../../drive.ts';
 import { Drive } from '../../drive.ts';
 import type { Gate } from '../../policy/gate.ts';
+import { formatRetryAfter } from '../../policy/hints.ts';
 import type { Settle } from '../../policy/ticket.ts';
 import { Ticket } from '../../policy/ticket.ts';
-import type { Millis, Outcome, Verdict } from '../../policy/types.ts';
+import type { Hints, Millis, Outcome, Verdict } from '../../policy/types.ts';
 import type { GateWake } from './gate-wake.ts';
 import type { Arriving } from './population.ts';
 import { UPSTREAM } from '../scenario.ts';
@@ -31,6 +32,7 @@ export class SimulatedExchange implements Effects, Due {
   #next: 'arrive' | 'upstream' | 'leave' | 'answer' | 'wake' = 'arrive';
   #conduct: Conduct | undefined;
   #status = 0;
+  #hints: Hints | undefined;
 
   constructor({ world, gate, wake, arriving }: Parts) {
     const { client, clientKey, weight, facts } = arriving;
@@ -79,10 +81,8 @@ export class SimulatedExchange implements Effects, Due {
     const { group, member, population } = this.#arriving;
     if (verdict.kind === 'forward') this.#drive.ended();
     else this.#status = 0;
-    if (verdict.kind === 'refuse') {
-      const seconds = Math.max(1, Math.round(verdict.retryAfter / 1000));
-      population.hear(member, now + 1000 * seconds);
-    }
+    const told = verdict.kind === 'refuse' ? this.#tell(verdict.retryAfter) : this.#passedOn(verdict);
+    if (told !== undefined) population.hear(member, now + told);
     const took = now - this.#arrivedAt;
     this.#world.observer.onAnswer({ group, member, verdict, status: this.#status, took, service: this.#service });
   }
@@ -107,6 +107,16 @@ export class SimulatedExchange implements Effects, Due {
       case 'wake':
         return this.#drive.woke();
     }
+  }
+
+  /** In whole seconds, as the proxy writes it. */
+  #tell(retryAfter: Millis): Millis {
+    return 1000 * Number(formatRetryAfter(retryAfter, this.#world.random));
+  }
+
+  /** The Retry-After of a refusal of the upstream's, which reaches the client as it came. */
+  #passedOn(verdict: Verdict): Millis | undefined {
+    return verdict.kind === 'forward' && this.#status === 429 ? this.#hints?.retryAfter : undefined;
   }
 
   #reachUpstream(): void {
@@ -142,6 +152,7 @@ export class SimulatedExchange implements Effects, Due {
       return { kind: 'error', reason: sent ? 'reset' : 'connect', sent, took };
     }
     const hints = this.#world.upstream.hints(conduct, this.#world.now());
+    this.#hints = hints;
     return { kind: 'response', status: statusOf(conduct), hints, took };
   }
 }

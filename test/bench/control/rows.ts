@@ -6,6 +6,7 @@ import type { ModelSpec } from '../../../src/sim/models.ts';
 import type { ClientGroup, PolicySettings, Scenario } from '../../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../../src/sim/scenario.ts';
 import type { UpstreamSpec } from '../../../src/sim/upstream.ts';
+import { TEN_CLIENTS } from '../../support/clients.ts';
 
 /** What a figure has to be: at least, or at most. */
 export interface Goal {
@@ -58,18 +59,7 @@ function defaults(): PolicySettings {
   return { ...policy, plan: compilePlan(upstream.retry, upstream) };
 }
 
-export const CLIENTS: ClientGroup = {
-  name: 'clients',
-  count: 10,
-  rate: 0,
-  weight: 1,
-  from: 0,
-  to: Number.POSITIVE_INFINITY,
-  steps: [],
-  honoursRetryAfter: false,
-  method: 'GET',
-  keyed: false,
-};
+export const CLIENTS: ClientGroup = { ...TEN_CLIENTS, name: 'clients', rate: 0 };
 
 const SERVICE: Millis = 50;
 

@@ -12,6 +12,7 @@ import { MemoryStore } from '../../../src/state/memory.ts';
 import { tidegateConfig } from './configs.ts';
 import type { Kind } from './kinds.ts';
 import { capacity } from './kinds.ts';
+import { TEN_CLIENTS } from '../../support/clients.ts';
 
 /** One way over loopback, event loops included. */
 const NETWORK: Millis = 0.5;
@@ -51,20 +52,7 @@ function scenarioOf(run: SimulatedRun, policy: Scenario['policy']): Scenario {
     warmup,
     upstream: kind.upstream,
     network: NETWORK,
-    clients: [
-      {
-        name: 'client',
-        count: clients,
-        rate: (overload * capacity(kind)) / clients,
-        weight: 1,
-        from: 0,
-        to: Number.POSITIVE_INFINITY,
-        steps: [],
-        honoursRetryAfter: false,
-        method: 'GET',
-        keyed: false,
-      },
-    ],
+    clients: [{ ...TEN_CLIENTS, count: clients, rate: (overload * capacity(kind)) / clients }],
     replicas: 1,
     shared: false,
     pauses: [],
