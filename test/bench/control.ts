@@ -16,7 +16,7 @@ import { BASELINES } from './control/baselines.ts';
 import type { Controller } from './control/controllers.ts';
 import { OURS } from './control/controllers.ts';
 import type { Job } from './control/job.ts';
-import type { Row } from './control/rows.ts';
+import type { Row } from './control/rows/row.ts';
 import { ROWS } from './control/rows.ts';
 import { ABOUT_ABLATIONS, INTRODUCTION, writeSection } from './control/section.ts';
 import type { Result } from './control/run-all.ts';

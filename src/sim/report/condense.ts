@@ -1,16 +1,20 @@
-import type { Sample } from './report.ts';
+import type { Millis } from '../../policy/types.ts';
+
+interface Timed {
+  readonly at: Millis;
+}
 
 /** A stretch of samples, ended at `at`. */
-export interface Stretch {
-  readonly from: number;
-  readonly at: number;
-  readonly samples: readonly Sample[];
+export interface Stretch<S> {
+  readonly from: Millis;
+  readonly at: Millis;
+  readonly samples: readonly S[];
 }
 
 /** Stretches of equally many samples, at least `least` in each and at most `most` stretches; the last may have fewer. */
-export function condense(series: readonly Sample[], least: number, most: number): Stretch[] {
+export function condense<S extends Timed>(series: readonly S[], least: number, most: number): Stretch<S>[] {
   const size = Math.max(least, Math.ceil(series.length / most));
-  const stretches: Stretch[] = [];
+  const stretches: Stretch<S>[] = [];
   let from = 0;
   for (let start = 0; start < series.length; start += size) {
     const samples = series.slice(start, start + size);
@@ -22,12 +26,12 @@ export function condense(series: readonly Sample[], least: number, most: number)
 }
 
 /** What held at its end. */
-export function lastOf({ samples }: Stretch, of: (sample: Sample) => number): number {
+export function lastOf<S>({ samples }: Stretch<S>, of: (sample: S) => number): number {
   const last = samples.at(-1);
   return last === undefined ? Number.NaN : of(last);
 }
 
 /** @returns Infinity where one of them is */
-export function meanOf({ samples }: Stretch, of: (sample: Sample) => number): number {
+export function meanOf<S>({ samples }: Stretch<S>, of: (sample: S) => number): number {
   return samples.reduce((sum, sample) => sum + of(sample), 0) / samples.length;
 }

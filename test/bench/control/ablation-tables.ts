@@ -1,6 +1,6 @@
 import { OURS } from './controllers.ts';
 import type { Figures } from './measure.ts';
-import type { Figure, Row } from './rows.ts';
+import type { Figure, Row } from './rows/row.ts';
 import type { Result } from './run-all.ts';
 import type { Table } from './table.ts';
 import { byRow, familiesOf, isAbout, judgeAll } from './tables.ts';

@@ -7,7 +7,7 @@ import { OURS } from './controllers.ts';
 import type { Figures } from './measure.ts';
 import { measure } from './measure.ts';
 import { ORACLE } from './oracle.ts';
-import type { Row } from './rows.ts';
+import type { Row } from './rows/row.ts';
 import { ROWS } from './rows.ts';
 
 /** One run: which row, who controls it, with what chance. */

@@ -1,5 +1,5 @@
 import type { Figures } from './measure.ts';
-import type { Figure, Goal, Row } from './rows.ts';
+import type { Figure, Goal, Row } from './rows/row.ts';
 
 /** One figure over the seeds of a row. */
 export interface Over {

@@ -1,7 +1,7 @@
 import type { Millis } from '../../../src/policy/types.ts';
 import type { Report, Sample } from '../../../src/sim/report/report.ts';
 import { settlingTime } from '../../../src/sim/report/report.ts';
-import type { Figure, Row } from './rows.ts';
+import type { Figure, Row } from './rows/row.ts';
 
 /** `settle` is Infinity where a run never settled, and `waste` where nothing succeeded. */
 export type Figures = Partial<Record<Figure, number>> & { readonly goodput: number; readonly waste: number };

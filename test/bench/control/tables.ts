@@ -1,7 +1,7 @@
 import type { Judged, Over } from './judge.ts';
 import { judge, over } from './judge.ts';
 import type { Figures } from './measure.ts';
-import type { Figure, Row } from './rows.ts';
+import type { Figure, Row } from './rows/row.ts';
 import { FAMILY_GOALS } from './rows.ts';
 import type { Result } from './run-all.ts';
 import type { Table } from './table.ts';

@@ -1,0 +1,145 @@
+import type { ModelSpec } from '../../../../src/sim/models.ts';
+import type { Row } from './row.ts';
+import { KINDS, RATES, wasteAllowed, world } from './world.ts';
+
+export function steady(): Row[] {
+  return KINDS.flatMap(([kind, limitAt]) =>
+    [5, ...RATES].map((rate): Row => {
+      const name = `${kind}, ${rate}/s`;
+      const long = rate < 50 || kind === 'fixed 10 s';
+      return {
+        name,
+        family: rate === 5 ? 'steady 5/s' : 'steady',
+        scenario: world(name, {
+          limit: limitAt(rate),
+          offered: 2 * rate,
+          ...(long ? { duration: 240_000, warmup: 40_000 } : {}),
+        }),
+        goals:
+          rate === 5
+            ? [{ figure: 'waste', max: 0.035 }]
+            : [
+                { figure: 'goodput', min: 0.92 },
+                { figure: 'waste', max: wasteAllowed(rate) },
+              ],
+      };
+    }),
+  );
+}
+
+/** Without a burst: every request that comes early by anything is refused (nginx's limit_req as it comes). */
+export function strict(): Row[] {
+  return [12, 100, 1000].map((rate): Row => {
+    const name = `gcra without burst, ${rate}/s`;
+    return {
+      name,
+      family: 'strict',
+      scenario: world(name, { limit: { kind: 'gcra', rate, burst: 1 }, offered: 2 * rate }),
+      goals: [{ figure: 'waste', max: 0.05 }],
+    };
+  });
+}
+
+export function counting(): Row[] {
+  return [20, 100, 300].map((rate): Row => {
+    const name = `counting window, ${rate}/s`;
+    return {
+      name,
+      family: 'counting',
+      scenario: world(name, {
+        limit: { kind: 'sliding-window-counting', limit: rate, window: 1000 },
+        offered: 2 * rate,
+        duration: 140_000,
+      }),
+      goals: [
+        { figure: 'goodput', min: 0.85 },
+        { figure: 'waste', max: 0.01 },
+      ],
+    };
+  });
+}
+
+/** Whoever asks for too much is shut out for a while. */
+export function penalties(): Row[] {
+  return [
+    { rate: 20, length: 5000 },
+    { rate: 100, length: 10_000 },
+    { rate: 100, length: 30_000 },
+  ].map(({ rate, length }): Row => {
+    const name = `penalty of ${length / 1000} s, ${rate}/s`;
+    const limit: ModelSpec = { kind: 'blackout', rate, burst: Math.max(5, rate / 5), length };
+    return {
+      name,
+      family: 'penalty',
+      scenario: world(name, { limit, offered: 2 * rate, duration: 960_000, warmup: 240_000 }),
+      // Whoever probes pays: what is wanted is that it is seldom, and that retrying alone is far behind.
+      goals: [
+        { figure: 'goodput', min: 0.5 },
+        { figure: 'waste', max: 0.03 },
+      ],
+    };
+  });
+}
+
+export function concurrency(): Row[] {
+  return [12, 20, 50, 200].map((places): Row => {
+    const name = `${places} in flight`;
+    const mean = 100;
+    return {
+      name,
+      family: 'concurrency',
+      scenario: world(name, {
+        limit: { kind: 'concurrency', limit: places },
+        offered: (2 * places * 1000) / mean,
+        upstream: { latency: { kind: 'exponential', mean } },
+      }),
+      goals: [
+        { figure: 'ofOracle', min: 0.95 },
+        { figure: 'waste', max: 0.01 },
+      ],
+    };
+  });
+}
+
+export function minutes(): Row[] {
+  const limit: ModelSpec = { kind: 'fixed-window', limit: 3000, window: 60_000 };
+  const terms = { limit, offered: 100, duration: 960_000, warmup: 240_000 };
+  return [
+    {
+      name: 'minute window',
+      family: 'minute',
+      scenario: world('minute window', terms),
+      goals: [
+        { figure: 'goodput', min: 0.8 },
+        { figure: 'waste', max: 0.015 },
+      ],
+    },
+    {
+      name: 'minute window, RateLimit told',
+      family: 'minute',
+      scenario: world('minute window, RateLimit told', { ...terms, upstream: { hints: 'ratelimit' } }),
+      goals: [
+        { figure: 'goodput', min: 0.97 },
+        { figure: 'waste', max: 0.0005 },
+      ],
+    },
+    {
+      name: 'minute window, X-RateLimit told',
+      family: 'minute',
+      scenario: world('minute window, X-RateLimit told', { ...terms, upstream: { hints: 'x-ratelimit' } }),
+      goals: [
+        { figure: 'goodput', min: 0.97 },
+        { figure: 'waste', max: 0.0005 },
+      ],
+    },
+    {
+      name: 'minute window, Retry-After told',
+      family: 'minute',
+      scenario: world('minute window, Retry-After told', { ...terms, upstream: { hints: 'retry-after' } }),
+      goals: [
+        { figure: 'goodput', min: 0.8 },
+        { figure: 'waste', max: 0.015 },
+      ],
+    },
+  ];
+}

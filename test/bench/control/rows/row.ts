@@ -1,0 +1,38 @@
+import type { Scenario } from '../../../../src/sim/scenario.ts';
+import type { Millis } from '../../../../src/policy/types.ts';
+
+/** What a figure has to be: at least, or at most. */
+export interface Goal {
+  readonly figure: Figure;
+  readonly min?: number;
+  readonly max?: number;
+}
+
+/** `settle` counts from `changeAt`; `calls` are those that reached the upstream between `changeAt` and `changeTo`. */
+export type Figure =
+  | 'goodput'
+  | 'ofOracle'
+  | 'waste'
+  | 'settle'
+  | 'wastedOnStep'
+  | 'calls'
+  | 'served'
+  | 'p50'
+  | 'p99'
+  | 'oscillation'
+  | 'share'
+  | 'jain'
+  | 'addedOfOracle'
+  | 'failures';
+
+export interface Row {
+  readonly name: string;
+  readonly family: string;
+  readonly scenario: Scenario;
+  readonly goals: readonly Goal[];
+  /** When the limit changes, or the outage begins and ends. */
+  readonly changeAt?: Millis;
+  readonly changeTo?: Millis;
+  /** The group whose share, success and latency are looked at. */
+  readonly group?: string;
+}
