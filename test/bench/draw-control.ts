@@ -31,14 +31,13 @@ interface Drawn {
 const DRAWN: readonly Drawn[] = [
   {
     rule: 'is-same-epoch',
-    scenario: 'token-bucket',
+    scenario: 'window-counting-refusals',
     without: 'every 429 cuts',
     title: 'One cut per epoch',
-    changes: { duration: 60_000, warmup: 0 },
   },
   {
     rule: 'cut-first',
-    scenario: 'gcra',
+    scenario: 'token-bucket',
     without: 'first cut to a half',
     title: 'The first 429: what was accepted is the limit',
     changes: { duration: 30_000, warmup: 0 },
@@ -46,10 +45,9 @@ const DRAWN: readonly Drawn[] = [
   { rule: 'cut-again', scenario: 'step-down', without: 'small cuts only', title: 'A limit that falls to 40 %' },
   {
     rule: 'ceiling',
-    scenario: 'sliding-window',
+    scenario: 'token-bucket',
     without: 'no memory of the ceiling',
     title: 'Where the limit was felt is remembered',
-    changes: { duration: 120_000, warmup: 0 },
   },
   {
     rule: 'hear-noise',
@@ -59,10 +57,9 @@ const DRAWN: readonly Drawn[] = [
   },
   {
     rule: 'plan-growth',
-    scenario: 'token-bucket',
+    scenario: 'step-up-10x',
     without: 'K of 10 s',
-    title: 'K goes by the rate, and by what a probe loses',
-    changes: { duration: 120_000, warmup: 0 },
+    title: 'K goes by the rate, and is short while the ceiling is a guess',
   },
   {
     rule: 'cost',
@@ -72,10 +69,9 @@ const DRAWN: readonly Drawn[] = [
   },
   {
     rule: 'rate-on-curve',
-    scenario: 'token-bucket',
+    scenario: 'step-up-10x',
     without: 'straight growth',
-    title: 'Flat where the limit was felt',
-    changes: { duration: 120_000, warmup: 0 },
+    title: 'Flat where the limit was felt, steep away from it',
   },
   {
     rule: 'is-stale',
@@ -91,21 +87,27 @@ const DRAWN: readonly Drawn[] = [
   },
   {
     rule: 'is-blackout',
-    scenario: 'fixed-window-10s',
+    scenario: 'window-counting-refusals',
     without: 'no blackouts',
-    title: 'A window of ten seconds: when nothing passes, ask with one probe at a time',
+    title: 'Where refused requests count too, only silence helps',
   },
   {
     rule: 'probe-interval',
-    scenario: 'outage',
+    scenario: 'window-counting-refusals',
     without: 'probes every second',
-    title: 'Ten seconds without an upstream',
+    title: 'Probes come soon at first, then ever more rarely',
   },
   {
     rule: 'reopen',
     scenario: 'fixed-window-10s',
     without: 'a half after a blackout',
     title: 'How long a blackout was says where the limit is',
+  },
+  {
+    rule: 'moved',
+    scenario: 'shared-quota',
+    without: 'no moved limit',
+    title: 'Somebody else uses up the limit, two seconds of every thirty',
   },
   { rule: 'watch-places', scenario: 'concurrency', without: 'no places', title: 'Twenty requests at a time' },
 ];
