@@ -14,6 +14,8 @@ export interface Flow<W> extends HeapItem {
   readonly key: number;
   /** Virtual time at which its head will have been served. */
   tag: number;
+  /** Which got its tag first: of equal tags that is served first. */
+  order: number;
   weight: number;
   length: number;
   /** Since when something of it has been waiting. */
@@ -29,9 +31,10 @@ export interface Flow<W> extends HeapItem {
  * Work-conserving: what one does not use, the others get.
  */
 export class FairQueue<W extends Waiter<W>> {
-  readonly #active = new Heap<Flow<W>>((a, b) => a.tag < b.tag);
+  readonly #active = new Heap<Flow<W>>((a, b) => (a.tag === b.tag ? a.order < b.order : a.tag < b.tag));
   readonly #flows = new Map<number, Flow<W>>();
   #virtual = 0;
+  #tagged = 0;
   #size = 0;
   #activeWeight = 0;
 
@@ -62,7 +65,8 @@ export class FairQueue<W extends Waiter<W>> {
     let flow = this.#flows.get(key);
     if (flow === undefined) {
       const tag = this.#virtual + 1 / weight;
-      flow = { key, tag, weight, length: 0, since: now, heapIndex: -1, head: undefined, tail: undefined };
+      const order = this.#tagged++;
+      flow = { key, tag, order, weight, length: 0, since: now, heapIndex: -1, head: undefined, tail: undefined };
       this.#flows.set(key, flow);
       this.#active.push(flow);
       this.#activeWeight += weight;
@@ -101,6 +105,7 @@ export class FairQueue<W extends Waiter<W>> {
     this.#unlink(flow, waiter);
     if (flow.length > 0) {
       flow.tag += 1 / flow.weight;
+      flow.order = this.#tagged++;
       this.#active.update(flow);
     }
     return waiter;

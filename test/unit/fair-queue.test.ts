@@ -46,6 +46,15 @@ describe('turns', () => {
     expect(serve(queueOf('').queue, 1)).toBe('-');
   });
 
+  test('clients with one request each are served first come first served', () => {
+    const queue = new FairQueue<Request>();
+    const names = Array.from('qwertzuiop');
+    for (const [key, name] of names.entries()) queue.push(key, 1, new Request(name), 0);
+    const served = serve(queue, 3);
+    for (const [key, name] of Array.from('asdf').entries()) queue.push(100 + key, 1, new Request(name), 1);
+    expect(served + serve(queue, 11)).toBe('qwertzuiopasdf');
+  });
+
   test('a weight of 4 has four turns in five', () => {
     const { queue } = queueOf('bbbbbaaaaaaaaaaaaaaaaaaaa', { a: 4 });
     expect(rounds(serve(queue, 25), 5)).toEqual(['aaaab', 'aaaab', 'aaaab', 'aaaab', 'aaaab']);

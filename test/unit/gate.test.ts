@@ -265,7 +265,7 @@ describe('more than the rate can serve in time', () => {
     const standings = Array.from({ length: 8 }, () => world.arrive({ client: 'a' }));
     expect(standings.map(({ told }) => told === undefined)).toEqual([...Array<boolean>(6).fill(true), false, false]);
     world.runUntil(1000);
-    expect(standings.slice(0, 6).map(({ at }) => Math.round(at))).toEqual([200, 600, 700, 800, 900, 1000]);
+    expect(standings.slice(0, 6).map(({ at }) => Math.round(at))).toEqual([500, 600, 700, 800, 900, 1000]);
   });
 
   test('a heavier client is kept for less long, so more of it waits', () => {
