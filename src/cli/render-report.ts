@@ -105,6 +105,7 @@ function formatBound({ is, value }: Bound, format: (value: number) => string): s
 
 /** Four decimals, and no more than tell something. */
 function formatNumber(value: number): string {
+  if (!Number.isFinite(value)) return '∞';
   return Number.isInteger(value) ? String(value) : value.toFixed(value < 0.1 ? 4 : 3);
 }
 

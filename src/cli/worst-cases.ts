@@ -2,6 +2,7 @@ import { overrideBackOff, overrideRetry } from '../config/override.ts';
 import type { ClassConfig, Config, RetryConfig, RouteConfig, UpstreamConfig } from '../config/schema.ts';
 import { writeDuration, writeSize } from '../config/units.ts';
 import { makeBackOff } from '../policy/backoff.ts';
+import { PROMISE } from '../policy/admission.ts';
 import { LONGEST_PROMISE } from '../policy/limit.ts';
 import type { Millis } from '../policy/types.ts';
 import { isIdempotentMethod } from '../policy/types.ts';
@@ -42,6 +43,8 @@ interface Worst {
   readonly perTry: Millis;
   /** In the queue, before each send. */
   readonly queue: Millis;
+  /** And before the first, where the client comes back when it was told to. */
+  readonly promised: Millis;
   /** The longest of each of our waits before a retry. */
   readonly waits: readonly Millis[];
   /** The longest wait instead of one of those, because the upstream asks for it; 0 where its answers are not retried. */
@@ -78,12 +81,26 @@ function reckon(config: Config, route: RouteConfig, upstream: UpstreamConfig): W
   const waits = observes ? [] : longestWaits(retry, Object.values(config.clients.classes));
   const attempts = waits.length + 1;
   const queue = observes ? 0 : upstream.queue.maxWait;
+  const promised = observes ? 0 : PROMISE;
   const asked =
     waits.length > 0 && retry.retryOn.some(isStatus)
       ? retry.maxRetryAfter + Math.min(retry.maxRetryAfter / 10, 1000)
       : 0;
-  const all = attempts * (queue + perTry) + sum(waits.map((wait) => Math.max(wait, asked)));
-  return { observes, writes, retry, attempts, timeout, perTry, queue, waits, asked, all, hold: Math.min(timeout, all) };
+  const all = promised + attempts * (queue + perTry) + sum(waits.map((wait) => Math.max(wait, asked)));
+  return {
+    observes,
+    writes,
+    retry,
+    attempts,
+    timeout,
+    perTry,
+    queue,
+    promised,
+    waits,
+    asked,
+    all,
+    hold: Math.min(timeout, all),
+  };
 }
 
 /** Before each retry the longest delay of any backoff that some request may have, until the last of them gives up. */
@@ -106,9 +123,10 @@ function tellSends({ observes, attempts, retry: { budget, retryOn } }: Worst): s
   return `sends: up to ${attempts} a request; over time retries of errors add at most ${percent(budget.ratio)} of what succeeds, and when nothing succeeds they end after ${budget.burst}${paced}`;
 }
 
-function tellHold({ attempts, perTry, queue, waits, asked, all, hold }: Worst): string {
+function tellHold({ attempts, perTry, queue, promised, waits, asked, all, hold }: Worst): string {
   const parts = [
     ...(queue > 0 ? [`${times(attempts, queue)} in the queue`] : []),
+    ...(promised > 0 ? [`${seconds(promised)} more for who comes back when told to`] : []),
     `${times(attempts, perTry)} at the upstream`,
     ...(waits.length > 0 ? [`${seconds(sum(waits))} between attempts`] : []),
     ...(asked > 0 ? [`or ${times(waits.length, asked)} where the upstream asks for it`] : []),
@@ -119,13 +137,13 @@ function tellHold({ attempts, perTry, queue, waits, asked, all, hold }: Worst): 
 
 /** What becomes of a client that gives up after five seconds. */
 function tellPatience(worst: Worst): string[] {
-  const { hold, observes, writes, attempts, perTry, timeout, queue, waits, asked, retry } = worst;
+  const { hold, observes, writes, attempts, perTry, timeout, queue, promised, waits, asked, retry } = worst;
   const patience = seconds(USUAL_PATIENCE);
   if (hold < USUAL_PATIENCE) return [`a client that waits ${patience}: has an answer in time`];
   const late = Math.min(asked, timeout);
   const long = [
     perTry >= USUAL_PATIENCE ? `one attempt (${seconds(perTry)})` : undefined,
-    queue >= USUAL_PATIENCE ? `the queue (${seconds(queue)})` : undefined,
+    queue + promised >= USUAL_PATIENCE ? `the queue (${seconds(queue + promised)})` : undefined,
     Math.max(0, ...waits) >= USUAL_PATIENCE ? `one backoff (${seconds(Math.max(...waits))})` : undefined,
     late >= USUAL_PATIENCE ? `a Retry-After of the upstream (${seconds(late)})` : undefined,
   ].filter((part) => part !== undefined);

@@ -44,7 +44,8 @@ function* checkTimes(root: object): Generator<Checked> {
 }
 
 function* checkSpan(path: Path, span: unknown, duration: number | undefined): Generator<Checked> {
-  const from = sound(shape.duration, valueAt(span, ['from']) ?? '1ms');
+  const given = valueAt(span, ['from']);
+  const from = given === undefined ? 0 : sound(shape.duration, given);
   const to = sound(shape.duration, valueAt(span, ['to']) ?? '24h');
   if (from !== undefined && to !== undefined && to <= from) yield mistake([...path, 'to'], 'not after from');
   if (from !== undefined && duration !== undefined && from >= duration) {

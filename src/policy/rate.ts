@@ -3,11 +3,11 @@ import { SendAccount } from './rate/account.ts';
 import type { Blockade } from './rate/block.ts';
 import { Blockades } from './rate/blockades.ts';
 import type { Cut } from './rate/cut.ts';
-import { noteRejection, settleCut } from './rate/cut.ts';
+import { noteFelt, noteRejection, settleCut } from './rate/cut.ts';
 import { hasten, isCalm } from './rate/grow.ts';
 import { InFlight } from './rate/in-flight.ts';
 import { measure, MEASURED_OVER } from './rate/measure.ts';
-import { doubtNoise, HELD_FOR } from './rate/noise.ts';
+import { doubtNoise } from './rate/noise.ts';
 import type { Rejection } from './rate/rejection.ts';
 import type { Rules } from './rate/rules.ts';
 import { RULES } from './rate/rules.ts';
@@ -139,7 +139,10 @@ export class AdaptiveRate {
     const state = this.#state;
     state.smoothedRtt = smoothRtt(state.smoothedRtt, now - sentAt);
     state.rejectedInRow = 0;
-    if (sentAt >= state.cutAt) state.cycleAccepted += 1;
+    if (sentAt >= state.cutAt) {
+      state.cycleAccepted += 1;
+      state.latelyAccepted += 1;
+    }
     this.#acceptedAt = now;
     this.#blockades.hear(false, now);
     this.#inFlight.accepted(among);
@@ -157,15 +160,16 @@ export class AdaptiveRate {
     const { sentAt, retryAfter, activeClients, overrun = false } = rejection;
     this.#recent.rejected(sentAt);
     this.#long.rejected(sentAt);
-    noteRejection(this.#state, this.#rules, sentAt, now);
+    noteRejection(this.#state, sentAt, now);
+    const isNoise = this.#hearNoise();
+    if (!isNoise) noteFelt(this.#state, this.#rules, now);
     if (retryAfter !== undefined) this.#rules.noteCost(this.#state, retryAfter / 1000 / Math.max(1, activeClients));
     if (this.#blockades.isStanding) {
       this.#blockades.failProbe(sentAt, now, retryAfter);
       return undefined;
     }
     this.#inFlight.rejected(now);
-    const isHeard = this.#rules.isSameEpoch(this.#state, sentAt) || this.#hearNoise(now);
-    const cause = isHeard ? undefined : this.#cut(rejection, now);
+    const cause = isNoise || this.#rules.isSameEpoch(this.#state, sentAt) ? undefined : this.#cut(rejection, now);
     // Where rejections are many by our own doing, some of them come in a row.
     const isChance = overrun && now - this.#acceptedAt < NOTHING_PASSES;
     if (isChance || !this.#rules.isBlackout(this.#state)) return cause;
@@ -209,9 +213,8 @@ export class AdaptiveRate {
     if (this.#rules.isStale(state)) hasten(state, this.#rules.planGrowth({ ...state, found: 'moved' }));
   }
 
-  #hearNoise(now: Millis): boolean {
-    const isPaced = this.#state.phase !== 'open' && !this.#inFlight.isLimited;
-    return isPaced && this.#rules.hearNoise(this.#state, this.#long.heldRate(now, HELD_FOR));
+  #hearNoise(): boolean {
+    return !this.#inFlight.isLimited && this.#rules.hearNoise(this.#state);
   }
 
   #cut({ sentAt, among, overrun = false }: Rejection, now: Millis): CutCause | undefined {
@@ -229,8 +232,8 @@ export class AdaptiveRate {
   }
 
   #settle(cut: Pick<Cut, 'rate' | 'ceiling'>, now: Millis): void {
-    settleCut(this.#state, this.#settings, cut, now);
     doubtNoise(this.#state);
+    settleCut(this.#state, this.#settings, cut, now);
     this.#state.growFor = this.#rules.planGrowth(this.#state);
   }
 

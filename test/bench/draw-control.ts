@@ -51,9 +51,9 @@ const DRAWN: readonly Drawn[] = [
   },
   {
     rule: 'hear-noise',
-    scenario: 'noise',
+    scenario: 'loud-noise',
     without: 'every rejection is felt',
-    title: 'One in a hundred is rejected at any rate',
+    title: 'One in twenty is rejected at any rate',
   },
   {
     rule: 'plan-growth',

@@ -26,7 +26,7 @@ routes:
     '# Worst cases:',
     '#   / → api',
     '#     sends: up to 4 a request; over time retries of errors add at most 20 % of what succeeds, and when nothing succeeds they end after 10; retries of a 429 wait for the learned rate instead',
-    "#     answer: begins within 12s of the upload's end: timeout cuts 4 × 1s in the queue, 4 × 5s at the upstream, 700ms between attempts, or 3 × 61s where the upstream asks for it",
+    "#     answer: begins within 12s of the upload's end: timeout cuts 4 × 1s in the queue, 1s more for who comes back when told to, 4 × 5s at the upstream, 700ms between attempts, or 3 × 61s where the upstream asks for it",
     '#     refused: told to come back within 30s, or when the upstream asks for, if that is later',
     '#     a client that waits 5s: may be gone before its answer; one attempt (5s), a Retry-After of the upstream (12s) may outlast it',
     '#       its write without an idempotency key may have happened then, and nobody knows',
@@ -34,7 +34,7 @@ routes:
     '#       for such clients set timeout: 4500ms and perTryTimeout: 2s on the route',
     '#   GET,HEAD a.example/v1 → api',
     '#     sends: 1 a request, no retries',
-    "#     answer: begins within 3s of the upload's end: timeout cuts 1s in the queue, 3s at the upstream",
+    "#     answer: begins within 3s of the upload's end: timeout cuts 1s in the queue, 1s more for who comes back when told to, 3s at the upstream",
     '#     refused: told to come back within 30s, or when the upstream asks for, if that is later',
     '#     a client that waits 5s: has an answer in time',
     '#   memory: up to 206MiB, beside what Node itself takes and what is being sent',
@@ -92,7 +92,7 @@ describe('the worst cases', () => {
       'timeout: 60s, perTryTimeout: 2s, queue: {maxWait: 500ms}, retry: {attempts: 2, retryOn: [reset]}',
     );
     expect(find(lines, 'answer')).toBe(
-      "answer: begins within 5.1s of the upload's end (2 × 500ms in the queue, 2 × 2s at the upstream, 100ms between attempts)",
+      "answer: begins within 6.1s of the upload's end (2 × 500ms in the queue, 1s more for who comes back when told to, 2 × 2s at the upstream, 100ms between attempts)",
     );
     expect(find(lines, 'a client')).toBe(
       'a client that waits 5s: may be gone before its answer; only all parts together outlast it',

@@ -75,8 +75,15 @@ describe('a later cut', () => {
   );
 
   test('is by 5 % there too, where fewer than three were rejected: they make no share', () => {
-    const cut = cutAgain(rateState({ rate: 80, grown: 0, cycleAccepted: 2, cycleRejected: 2 }));
-    expect(cut).toEqual({ rate: 76, ceiling: 80, cause: 'small' });
+    const cut = cutAgain(rateState({ rate: 99, grown: 0, cycleAccepted: 2, cycleRejected: 2 }));
+    expect(cut).toEqual({ rate: 94.05, ceiling: 99, cause: 'small' });
+  });
+
+  test('below the ceiling is by chance, where fewer than three were rejected: it gives way by 2 %', () => {
+    const lone = { rate: 80, ceiling: 100, growFor: 3000, cycleAccepted: 50, cycleRejected: 2 };
+    expect(cutAgain(rateState({ ...lone, grown: 2999 }))).toEqual({ rate: 76, ceiling: 98, cause: 'small' });
+    expect(cutAgain(rateState({ ...lone, grown: 3000 })).ceiling).toBe(80);
+    expect(cutAgain(rateState({ ...lone, grown: 2999, cycleRejected: 3 })).ceiling).toBe(80);
   });
 });
 

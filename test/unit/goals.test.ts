@@ -33,3 +33,13 @@ test('what never settled has missed its goal', () => {
   expect(judged).toMatchObject({ goal: 'settled', value: undefined, met: false });
   expect(judge(report, { settled: most(20_000) }, 0)[0]?.met).toBe(true);
 });
+
+test('where nothing succeeded, nothing is said of it', () => {
+  const counts = { ...report.counts, successes: 0 };
+  const dark: Report = { ...report, counts, waste: Number.POSITIVE_INFINITY };
+  const judged = judge(dark, { waste: most(1e9), latency: { p99: most(1e9) } }, 0);
+  expect(judged.map(({ goal, met }) => [goal, met])).toEqual([
+    ['waste', false],
+    ['latency.p99', false],
+  ]);
+});

@@ -1,63 +1,87 @@
 import { describe, expect, test } from 'vitest';
-import { SendAccount } from '../../src/policy/rate/account.ts';
 import { doubtNoise, hearNoise } from '../../src/policy/rate/noise.ts';
+import type { RateState } from '../../src/policy/rate/state.ts';
 import { rateState } from '../support/rate-state.ts';
 
-/** A rate of 80 where 100 held: far below it. */
-const far = (cycleAccepted: number, cycleRejected: number) =>
-  rateState({ phase: 'restoring', rate: 80, cycleAccepted, cycleRejected });
-
-describe('a rejection far below a rate that held', () => {
-  test('is noise where at most 1.5 % are, and tells how loud it is', () => {
-    const state = far(197, 3);
-    expect(hearNoise(state, 100)).toBe(true);
-    expect(state.noise).toBe(0.015);
-  });
-
-  test('is no noise where there are more, or too few answers to say', () => {
-    expect(hearNoise(far(196, 4), 100)).toBe(false);
-    expect(hearNoise(far(48, 1), 100)).toBe(false);
-    expect(far(196, 4).noise).toBe(0);
-  });
-
-  test('is felt where nothing has held for a minute', () => {
-    expect(hearNoise(far(197, 3), 0)).toBe(false);
-  });
-});
-
-describe('a rejection where the limit may be', () => {
-  const near = (rejected: number) => ({ ...far(200 - rejected, rejected), rate: 85, noise: 0.01 });
-
-  test('is noise as long as there is at most twice as much of it', () => {
-    expect(hearNoise(near(4), 100)).toBe(true);
-    expect(hearNoise(near(5), 100)).toBe(false);
-  });
-
-  test('is felt where no noise is known', () => {
-    expect(hearNoise({ ...near(1), noise: 0 }, 100)).toBe(false);
-  });
-});
-
-test('what was long ago counts ever less: of more than 500 answers a half is forgotten', () => {
-  const state = far(996, 4);
-  hearNoise(state, 100);
-  expect([state.cycleAccepted, state.cycleRejected]).toEqual([498, 2]);
-});
-
-test('a cut halves what is believed of noise', () => {
-  const state = rateState({ noise: 0.01 });
-  doubtNoise(state);
-  expect(state.noise).toBe(0.005);
-});
-
-test('a rate has held that passed for a whole minute, within the last two', () => {
-  const account = new SendAccount(1000, 128);
-  for (let second = 0; second < 70; second += 1) {
-    const rate = second < 5 ? 50 : 10; // five seconds of a burst
-    for (let i = 0; i < rate; i += 1) account.sent(second * 1000 + 500);
+/** A rate that was cut from `from` to `to` by a tenth each time, when `share` of 100 answers had been rejected. */
+function sunk(from: number, to: number, share: (rate: number) => number): RateState {
+  const state = rateState({ phase: 'restoring', rate: from, ceiling: from });
+  for (;;) {
+    const rejected = Math.round(100 * share(state.rate));
+    Object.assign(state, { cycleAccepted: 100 - rejected, cycleRejected: rejected });
+    Object.assign(state, { latelyAccepted: 100 - rejected, latelyRejected: rejected });
+    if (state.rate <= to) return state;
+    doubtNoise(state);
+    state.rate *= 0.9;
+    state.ceiling = state.rate;
   }
-  expect(account.heldRate(70_000, 60_000)).toBeCloseTo((5 * 50 + 55 * 10) / 60, 6);
-  for (let second = 70; second < 190; second += 1) account.sent(second * 1000 + 500);
-  expect(account.heldRate(190_000, 60_000)).toBeCloseTo((8 * 10 + 52) / 60, 6); // of the first 70 s the last 8 are remembered
-  expect(new SendAccount(1000, 128).heldRate(0, 60_000)).toBe(0);
+}
+
+describe('a rate that has sunk little by little', () => {
+  test('to a half, and is rejected as often as it was: that is noise, and it comes back', () => {
+    const state = sunk(100, 40, () => 0.05);
+    expect(hearNoise(state)).toBe(true);
+    expect(state.noise).toBeCloseTo(0.05, 6);
+    expect(state).toMatchObject({ grown: 0, growFor: 3000, rateAtCut: state.rate, ceiling: 100 });
+  });
+
+  test('to less than a half is not far enough to say', () => {
+    expect(hearNoise(sunk(100, 60, () => 0.05))).toBe(false);
+  });
+
+  test('and is rejected less often there has met a limit', () => {
+    const state = sunk(100, 40, (rate) => Math.max(0.02, 1 - 50 / rate));
+    expect(hearNoise(state)).toBe(false);
+    expect(state.noise).toBe(0);
+  });
+
+  test('as its probes usually are is no noise, nor is what is louder than 15 %', () => {
+    expect(hearNoise(sunk(100, 40, () => 0.01))).toBe(false);
+    expect(hearNoise(sunk(100, 40, () => 0.2))).toBe(false);
+  });
+
+  test('but by a leap in between says nothing of what was before', () => {
+    const state = sunk(100, 70, () => 0.05);
+    const { cycles } = state;
+    const below = sunk(45, 40, () => 0.05);
+    expect(hearNoise({ ...below, cycles: [...cycles, ...below.cycles] })).toBe(false);
+  });
+
+  test('with too few answers to say is believed to have met a limit', () => {
+    const state = sunk(100, 40, () => 0.05);
+    Object.assign(state, {
+      latelyAccepted: 40,
+      latelyRejected: 2,
+      cycles: state.cycles.filter(({ rate }) => rate > 60),
+    });
+    expect(hearNoise(state)).toBe(false);
+  });
+});
+
+describe('where noise is known', () => {
+  const noisy = (latelyRejected: number) =>
+    rateState({ phase: 'restoring', rate: 95, noise: 0.05, latelyAccepted: 200 - latelyRejected, latelyRejected });
+
+  test('a rejection is noise while there are at most twice as many, and two by chance', () => {
+    expect(hearNoise(noisy(22))).toBe(true);
+    expect(hearNoise(noisy(23))).toBe(false);
+  });
+
+  test('a tenth of it is doubted at each cut', () => {
+    const state = noisy(0);
+    doubtNoise(state);
+    expect(state.noise).toBeCloseTo(0.045, 6);
+  });
+
+  test('what was long ago counts ever less: of more than 500 answers a half is forgotten', () => {
+    const state = rateState({ noise: 0.05, latelyAccepted: 996, latelyRejected: 4 });
+    hearNoise(state);
+    expect([state.latelyAccepted, state.latelyRejected]).toEqual([498, 2]);
+  });
+});
+
+test('what was not paced tells nothing of a rate', () => {
+  const state = rateState({ phase: 'open', rate: Number.POSITIVE_INFINITY });
+  doubtNoise(state);
+  expect(state.cycles).toEqual([]);
 });

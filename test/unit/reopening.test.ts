@@ -65,41 +65,6 @@ describe('a window that was used up', () => {
   });
 });
 
-describe('a bucket that let some through before nothing passed', () => {
-  /** 83 a second over all. Between the cut at 8 s and the blackout at 10 s, so many were accepted; then the probe was. */
-  const between = (accepted: number, state: Partial<RateState> = {}) =>
-    reopened([[100, 0, 10_000]], [10_000, 12_000], {
-      cutAt: 8000,
-      cycleAccepted: accepted + 1,
-      cycleRejected: 20,
-      ...state,
-    });
-  const whole = 1000 / 12;
-
-  test('is told by these', () => {
-    expect(between(160)).toMatchObject({ rate: 0.95 * 80, ceiling: 80, found: 'near' }); // in 2 s
-  });
-
-  test('says nothing where they are more than what passed over all', () => {
-    expect(between(180).ceiling).toBeCloseTo(whole, 9);
-  });
-
-  test('says nothing with fewer than four', () => {
-    expect(between(3).ceiling).toBeCloseTo(whole, 9);
-    expect(between(4).ceiling).toBe(75); // 2 a second: half of the ceiling, at least, and the bracket of a limit that moved
-  });
-
-  test('says nothing of less than 100 ms, nor of one and a half round trips', () => {
-    expect(between(5, { cutAt: 9901 }).ceiling).toBeCloseTo(whole, 9);
-    expect(between(5, { cutAt: 9900 }).ceiling).toBe(75);
-    expect(between(5, { cutAt: 9900, smoothedRtt: 70 }).ceiling).toBeCloseTo(whole, 9);
-  });
-
-  test('says nothing where there was no cut', () => {
-    expect(between(1000, { cutAt: Number.NEGATIVE_INFINITY }).ceiling).toBeCloseTo(whole, 9);
-  });
-});
-
 describe('a limit that has moved', () => {
   /** Of a ceiling of 100: ten seconds of it accepted, then two of nothing. */
   const passing = (perSecond: number, state: Partial<RateState> = {}) =>

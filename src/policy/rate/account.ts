@@ -80,22 +80,6 @@ export class SendAccount {
     return buckets === 0 ? undefined : (1000 * accepted) / (buckets * this.#width);
   }
 
-  /** The highest accepted rate over any span of this length, of those that are remembered; 0 when nothing was sent. */
-  heldRate(now: Millis, over: Millis): PerSecond {
-    if (!Number.isFinite(this.#newest)) return 0;
-    const oldest = this.#newest - this.#count + 1;
-    const last = Math.min(this.#newest, Math.floor(now / this.#width) - 1);
-    const wide = Math.round(over / this.#width);
-    let sum = 0;
-    let best = 0;
-    for (let number = oldest; number <= last; number += 1) {
-      sum += this.#acceptedIn(number);
-      if (number - wide >= oldest) sum -= this.#acceptedIn(number - wide);
-      best = Math.max(best, sum);
-    }
-    return (1000 * best) / over;
-  }
-
   /** How long ago the first of what was sent in the span was sent, to a bucket; 0 when nothing was. */
   busyFor(now: Millis, over: Millis): Millis {
     for (let number = this.#first(now, over); number <= this.#newest; number += 1) {

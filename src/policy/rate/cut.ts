@@ -44,14 +44,21 @@ export function cutFirst({ rate }: RateState, recent: SendAccount, now: Millis):
 
 /** Rejections since the last cut, out of all that was answered, make a share. */
 const FELT = 3;
+/** How far the ceiling gives way to a rejection below it that may be chance. */
+const GIVES_WAY = 0.02;
 
 /**
- * A later 429: a small step below where it was felt. Where the last cut was not enough, and this is felt before half of
- * K, a deep one: to the share of what was sent since then that was accepted.
+ * A later 429: a small step below where it was felt. Below the ceiling, fewer than three may be chance, and the ceiling
+ * stays nearly where it was. Where the last cut was not enough, and this is felt before half of K, a deep one: to the
+ * share of what was sent since then that was accepted.
  */
-export function cutAgain({ rate, cycleAccepted, cycleRejected, grown, growFor }: RateState): Cut {
+export function cutAgain({ rate, ceiling, cycleAccepted, cycleRejected, grown, growFor }: RateState): Cut {
   const small = (1 - DELTA) * rate;
-  if (grown >= growFor / 2 || cycleRejected < FELT) return { rate: small, ceiling: rate, cause: 'small' };
+  if (cycleRejected < FELT) {
+    const left = grown < growFor ? (1 - GIVES_WAY) * ceiling : 0;
+    return { rate: small, ceiling: Math.max(rate, left), cause: 'small' };
+  }
+  if (grown >= growFor / 2) return { rate: small, ceiling: rate, cause: 'small' };
   const share = cycleAccepted / (cycleAccepted + cycleRejected);
   return { rate: clamp(share * rate, DEEPEST_CUT * rate, small), ceiling: rate, cause: 'heavy' };
 }
@@ -73,21 +80,29 @@ export function settleCut(
   state.grown = 0;
   state.cycleAccepted = 0;
   state.cycleRejected = 0;
+  state.latelyAccepted = 0;
+  state.latelyRejected = 0;
 }
 
 /** What every rejection tells, whether it cuts or not. */
-export function noteRejection(
+export function noteRejection(state: RateState, sentAt: Millis, now: Millis): void {
+  if (sentAt >= state.cutAt) {
+    state.cycleRejected += 1;
+    state.latelyRejected += 1;
+  }
+  // What left before anything was limited came in a flock, and is rejected in one: it says nothing of a blackout.
+  if (state.phase !== 'open' && (state.found !== 'first' || sentAt > state.cutAt)) state.rejectedInRow += 1;
+  state.refusalRtt = smoothRtt(state.refusalRtt, now - sentAt);
+}
+
+/** What one tells besides, that is no noise. */
+export function noteFelt(
   state: RateState,
   { noteLoss }: { readonly noteLoss: (state: RateState) => void },
-  sentAt: Millis,
   now: Millis,
 ): void {
   if (state.phase === 'cooldown' || state.phase === 'restoring') noteLoss(state);
-  if (sentAt >= state.cutAt) state.cycleRejected += 1;
   if (state.phase === 'open') state.found = 'first';
-  // What left before anything was limited came in a flock, and is rejected in one: it says nothing of a blackout.
-  else if (state.found !== 'first' || sentAt > state.cutAt) state.rejectedInRow += 1;
-  state.refusalRtt = smoothRtt(state.refusalRtt, now - sentAt);
   state.lost += 1;
   state.lastRejectedAt = now;
 }

@@ -2,7 +2,6 @@ import type { Millis, PerSecond } from '../types.ts';
 import type { SendAccount } from './account.ts';
 import type { Blockade } from './block.ts';
 import { blackoutEnd } from './block.ts';
-import { FAR, HELD_FOR } from './noise.ts';
 import type { Found, RateState } from './state.ts';
 
 /** Far enough below the ceiling to say that the limit has moved. */
@@ -10,14 +9,9 @@ const MOVED = 0.7;
 /** One blackout halves a rate at most: that it was long may also be chance. */
 const DEEPEST = 0.5;
 const SHORTEST_SPAN: Millis = 1000;
-/** So many answers make a rate, of what trickled through before nothing did; over no less than this. */
-const TRICKLE = 4;
-const TRICKLE_SPAN: Millis = 100;
 /** A blackout at least this long, as long as the one before: it was not the end of a window that was awaited. */
 const PENALTY: Millis = 3000;
 const AS_LONG = 0.15;
-/** So long after the last cut that helped, a blackout comes out of calm. */
-const CALM: Millis = 10_000;
 
 /** What a blackout has shown. */
 export interface Reopening {
@@ -29,9 +23,8 @@ export interface Reopening {
 
 /**
  * After rejections, at the answer to a probe that was sent at `sentAt`. What passes is what was accepted over the span
- * that outweighs the blackout; where some requests still trickled through, what they come to. Never less than half,
- * but where the ceiling was a guess at the first 429 and something was accepted since. A limit that is far below where it
- * was lies between that and what did not pass.
+ * that outweighs the blackout. Never less than half, but where the ceiling was a guess at the first 429 and something was
+ * accepted since. A limit that is far below where it was lies between that and what did not pass.
  */
 export function reopen(state: RateState, long: SendAccount, block: Blockade, sentAt: Millis): Reopening {
   const endedAt = blackoutEnd(block, sentAt);
@@ -41,8 +34,7 @@ export function reopen(state: RateState, long: SendAccount, block: Blockade, sen
   if (!isFirst && isPenalty(blackout, state.lastBlackout)) {
     return { rate: 0.95 * ceiling, ceiling, found: 'penalty', blackout };
   }
-  if (!isFirst && isAccident(state, long, block)) return { rate: 0.95 * ceiling, ceiling, found: 'near', blackout };
-  const seen = Math.min(passed(state, long, endedAt, blackout), trickled(state, block));
+  const seen = passed(state, long, endedAt, blackout);
   const accepted = isFirst && seen > 0 ? seen : Math.max(seen, DEEPEST * ceiling);
   const hasMoved = !isFirst && accepted < MOVED * ceiling;
   return {
@@ -61,20 +53,6 @@ function passed({ risingSince }: RateState, long: SendAccount, endedAt: Millis, 
   const since = Number.isFinite(risingSince) ? endedAt - risingSince : long.busyFor(endedAt, long.span);
   const shortest = Math.max(SHORTEST_SPAN, 2 * blackout);
   return long.bestRate(endedAt, shortest, Math.max(shortest, since));
-}
-
-/** A bucket goes on letting through what it allows: what was accepted between the cut and the blockade. */
-function trickled({ cycleAccepted, cutAt, smoothedRtt }: RateState, { since }: Blockade): PerSecond {
-  const accepted = cycleAccepted - 1; // without the probe
-  const span = since - cutAt;
-  // Refusals overtake what takes longer to answer: of less than a round trip nothing is known.
-  const isKnown = accepted >= TRICKLE && span >= Math.max(TRICKLE_SPAN, 1.5 * smoothedRtt);
-  return isKnown && Number.isFinite(cutAt) ? (1000 * accepted) / span : Number.POSITIVE_INFINITY;
-}
-
-/** Out of calm, far below a rate that held: somebody else used up the limit, or it is not one on our rate. */
-function isAccident({ ceiling, risingSince }: RateState, long: SendAccount, { since }: Blockade): boolean {
-  return since - risingSince >= CALM && ceiling < FAR * long.heldRate(since, HELD_FOR);
 }
 
 /** Windows end when they end; a penalty takes as long whenever it begins. Then the rate was not far off. */

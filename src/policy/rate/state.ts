@@ -1,4 +1,5 @@
 import type { LimitState } from '../events.ts';
+import type { Cycle } from './noise.ts';
 import type { Millis, PerSecond } from '../types.ts';
 
 export interface RateSettings {
@@ -53,8 +54,13 @@ export interface RateState {
   /** Accepted and rejected of what was sent since the last cut. */
   cycleAccepted: number;
   cycleRejected: number;
+  /** The same, of which what is long ago counts ever less. */
+  latelyAccepted: number;
+  latelyRejected: number;
   /** The share of rejections that does not depend on the rate, in [0, 1]. */
   noise: number;
+  /** What came of the last cycles, oldest first. */
+  readonly cycles: Cycle[];
   lastRejectedAt: Millis;
   /** Rejections since the last accepted answer. */
   rejectedInRow: number;
@@ -83,7 +89,10 @@ export function makeRateState(settings: RateSettings): RateState {
     lastBlackout: 0,
     cycleAccepted: 0,
     cycleRejected: 0,
+    latelyAccepted: 0,
+    latelyRejected: 0,
     noise: 0,
+    cycles: [],
     lastRejectedAt: Number.NEGATIVE_INFINITY,
     rejectedInRow: 0,
     smoothedRtt: 0,
@@ -102,9 +111,12 @@ export function smoothRtt(smoothed: Millis, rtt: Millis): Millis {
   return smoothed === 0 ? rtt : smoothed + (rtt - smoothed) / 8;
 }
 
-/** How long it takes until a change of the rate can be felt. */
+/** An answer that takes longer says more of the upstream than of the way there: growth must not wait for hours. */
+const LONGEST_RTT: Millis = 10_000;
+
+/** How long it takes until a change of the rate can be felt; at most 10 s. */
 export function feltAfter({ smoothedRtt, refusalRtt }: RateState): Millis {
-  return Math.max(smoothedRtt, refusalRtt);
+  return Math.min(LONGEST_RTT, Math.max(smoothedRtt, refusalRtt));
 }
 
 export function clamp(value: number, low: number, high: number): number {

@@ -203,5 +203,7 @@ function round(value: number): number {
 }
 
 function escape(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  // XML has no control characters, however they are written.
+  const plain = text.replaceAll(/\p{Cc}/gu, ' ');
+  return plain.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

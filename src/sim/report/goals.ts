@@ -48,14 +48,14 @@ export function judge(report: Report, goals: Goals, changed: Millis): Judged[] {
     ),
     ['wasted', goals.wasted, report.counts.wasted],
     ['settled', goals.settled, goals.settled && settlingTime(series, changed, end), 'ms'],
-    ...groupFigures('', goals, report),
+    ...groupFigures('', goals, { ...report, successes: report.counts.successes }),
   ];
   for (const [name, wanted] of Object.entries(goals.groups ?? {})) {
     const group = report.groups.find((each) => each.name === name);
     figures.push(
       [`groups.${name}.served`, wanted.served, group?.served],
       [`groups.${name}.share`, wanted.share, group?.share],
-      ...groupFigures(`groups.${name}.`, wanted, group),
+      ...groupFigures(`groups.${name}.`, wanted, group && { ...group, successes: group.served }),
     );
   }
   return figures.flatMap(([goal, bound, value, unit]): Judged[] =>
@@ -68,12 +68,14 @@ type Figure = readonly [goal: string, bound: Bound | undefined, value: number | 
 function groupFigures(
   prefix: string,
   goals: GroupGoals,
-  figures: Pick<Report, 'jain' | 'latency'> | undefined,
+  figures: (Pick<Report, 'jain' | 'latency'> & { readonly successes: number }) | undefined,
 ): Figure[] {
+  // Of no success there is no latency.
+  const latency = figures === undefined || figures.successes === 0 ? undefined : figures.latency;
   return [
     [`${prefix}jain`, goals.jain, figures?.jain],
-    [`${prefix}latency.p50`, goals.latency?.p50, figures?.latency.p50, 'ms'],
-    [`${prefix}latency.p99`, goals.latency?.p99, figures?.latency.p99, 'ms'],
+    [`${prefix}latency.p50`, goals.latency?.p50, latency?.p50, 'ms'],
+    [`${prefix}latency.p99`, goals.latency?.p99, latency?.p99, 'ms'],
   ];
 }
 

@@ -98,7 +98,7 @@ export class Tally implements Observer {
       seed,
       span: duration - warmup,
       goodput: ratio(successes, this.#allowed),
-      waste: ratio(wasted, successes),
+      waste: wasted === 0 ? 0 : wasted / successes,
       failures: ratio(failed, ended),
       refused: ratio(refused, ended),
       latency: quantiles(this.#all),

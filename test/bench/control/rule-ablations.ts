@@ -51,6 +51,9 @@ export const RULE_ABLATIONS: readonly Controller[] = [
       return { ...cut, ceiling: cut.rate };
     },
   }),
+  without('a ceiling that believes each rejection', {
+    cutAgain: (state) => ({ ...RULES.cutAgain(state), ceiling: state.rate }),
+  }),
   without('K of 10 s', { planGrowth: () => 10_000 }),
   without('K blind to losses', { planGrowth: plan(() => ({ usualLoss: 1, lost: 1 })) }),
   without('K blind to guesses', {
@@ -73,7 +76,6 @@ export const RULE_ABLATIONS: readonly Controller[] = [
   without('no blackouts', { isBlackout: () => false }),
   without('probes at double intervals', { probeInterval: probeEvery(2) }),
   without('probes every second', { probeInterval: () => 1000 }),
-  without('no trickle', { reopen: reopenWith({ cycleAccepted: 0 }) }),
   without('no penalty', { reopen: reopenWith({ lastBlackout: 0 }) }),
   without('no moved limit', {
     reopen: (...args) => {

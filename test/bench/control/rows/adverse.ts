@@ -1,21 +1,35 @@
 import { compileScenario } from '../../../../src/compile-scenario.ts';
+import type { ScenarioConfig } from '../../../../src/config/scenario-schema.ts';
 import { loadLibrary } from '../../../support/library.ts';
 import type { Row } from './row.ts';
 
-/** Scenarios of the library in which a rate that believes every rejection is taken down for good, or shares badly. */
-const ADVERSE: readonly (readonly [scenario: string, name: string, goodput: number, waste: number])[] = [
-  ['noise', 'one of a hundred rejected at any rate', 0.7, 0.03],
-  ['shared-quota', 'used up by others 2 s of every 30 s', 0.75, 0.03],
-  ['deep-dip', 'down to 1/s for 90 s, and back', 0.7, 0.02],
-  ['far-away', 'an upstream 2 s away', 0.95, 0.01],
-  ['priorities', 'checkouts beside a batch job', 0.93, 0.015],
+interface Adverse {
+  readonly scenario: string;
+  readonly name: string;
+  readonly goodput: number;
+  readonly waste: number;
+  readonly changes?: Partial<ScenarioConfig>;
+}
+
+const LONG = { duration: 480_000, warmup: 60_000 };
+
+/** Scenarios of the library in which a rate is taken down for good that believes every rejection, or none. */
+const ADVERSE: readonly Adverse[] = [
+  { scenario: 'noise', name: 'one in a hundred rejected at any rate', goodput: 0.5, waste: 0.03 },
+  { scenario: 'loud-noise', name: 'one in twenty rejected at any rate', goodput: 0.65, waste: 0.11 },
+  { scenario: 'shared-quota', name: 'used up by others 2 s of every 30 s', goodput: 0.75, waste: 0.03 },
+  { scenario: 'deep-dip', name: 'down to 1/s for 90 s, and back', goodput: 0.7, waste: 0.02 },
+  { scenario: 'step-down', name: 'down to 40 % for good', goodput: 0.95, waste: 0.012, changes: LONG },
+  { scenario: 'replicas-8', name: '8 replicas for 8 minutes', goodput: 0.95, waste: 0.016, changes: LONG },
+  { scenario: 'far-away', name: 'an upstream 2 s away', goodput: 0.95, waste: 0.01 },
+  { scenario: 'priorities', name: 'checkouts beside a batch job', goodput: 0.9, waste: 0.015 },
 ];
 
 export function adverse(): Row[] {
-  return ADVERSE.map(([scenario, name, goodput, waste]) => ({
+  return ADVERSE.map(({ scenario, name, goodput, waste, changes = {} }) => ({
     name,
     family: 'adverse',
-    scenario: compileScenario(name, loadLibrary(scenario)),
+    scenario: compileScenario(name, { ...loadLibrary(scenario), ...changes }),
     goals: [
       { figure: 'goodput', min: goodput },
       { figure: 'waste', max: waste },
