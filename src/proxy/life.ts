@@ -114,7 +114,7 @@ export class Life implements Effects, Sender {
   finish(verdict: Verdict): void {
     this.#verdict = verdict;
     if (verdict.kind === 'forward') this.#forward(verdict.unknown, verdict.attempts);
-    else if (verdict.kind !== 'gone') this.#reply.answer(problemOf(verdict), verdict.attempts);
+    else if (verdict.kind !== 'gone') this.#reply.answer(problemOf(verdict, this.#sends.flaw), verdict.attempts);
     this.#over();
   }
 

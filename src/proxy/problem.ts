@@ -1,4 +1,5 @@
 import type { Millis, Verdict } from '../policy/types.ts';
+import type { Flaw } from './flaw.ts';
 
 /** An answer of our own (RFC 9457), and how it is told apart from the upstream's (Proxy-Status, RFC 9209). */
 export interface Problem {
@@ -16,12 +17,13 @@ export interface Problem {
 
 type Own = Exclude<Verdict, { readonly kind: 'forward' | 'gone' }>;
 
-/** What a verdict of ours is told as. */
-export function problemOf(verdict: Own): Problem {
+/** What a verdict of ours is told as. @param flaw what was wrong with the last answer, where it was that */
+export function problemOf(verdict: Own, flaw?: Flaw): Problem {
   switch (verdict.kind) {
     case 'refuse':
       return { ...REFUSALS[verdict.why], reason: verdict.why, retryAfter: verdict.retryAfter, unknown: false };
     case 'fail':
+      if (verdict.reason === 'reset' && flaw !== undefined) return flawed(flaw);
       return { ...FAILURES[verdict.reason], reason: verdict.reason, retryAfter: undefined, unknown: false };
     case 'unknown':
       return { ...UNKNOWN, reason: verdict.reason, retryAfter: undefined, unknown: true };
@@ -103,6 +105,31 @@ const FAILURES: Readonly<Record<Extract<Verdict, { kind: 'fail' }>['reason'], To
     proxyError: 'proxy_internal_error',
   },
 };
+
+const FLAWS: Readonly<Record<Flaw, Omit<Problem, 'status' | 'retryAfter' | 'unknown'>>> = {
+  malformed: {
+    title: 'Malformed answer',
+    detail: 'The answer of the upstream is not HTTP/1.1.',
+    reason: 'malformed_answer',
+    proxyError: 'http_protocol_error',
+  },
+  headers_too_large: {
+    title: 'Answer headers too large',
+    detail: 'The headers of the answer are larger than 64 KiB.',
+    reason: 'answer_headers_too_large',
+    proxyError: 'http_response_header_section_size',
+  },
+  transfer_coding: {
+    title: 'Unknown transfer coding',
+    detail: 'The upstream wrapped its answer in a transfer coding that it was not asked for.',
+    reason: 'answer_transfer_coding',
+    proxyError: 'http_response_transfer_coding',
+  },
+};
+
+function flawed(flaw: Flaw): Problem {
+  return { status: 502, ...FLAWS[flaw], retryAfter: undefined, unknown: false };
+}
 
 /** A request that is not forwarded because of what it is. */
 export function fault(status: number, title: string, detail: string, reason: string): Problem {

@@ -6,7 +6,10 @@ import type { AttemptOwner } from './attempt.ts';
 import { Attempt } from './attempt.ts';
 import type { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
+import type { Flaw } from './flaw.ts';
+import { informationHeaders } from './headers.ts';
 import type { Head } from './reply.ts';
+import { writeInformation } from './respond.ts';
 import { rewriteTarget } from './router.ts';
 
 /** Who has a request sent. */
@@ -32,6 +35,9 @@ export class Sends implements AttemptOwner {
   #timeout: Millis = 0;
   #foundPoolFull = false;
   #held: Head | undefined;
+  #flaw: Flaw | undefined;
+  /** Hints may be left out: none is kept for a client that does not take them. */
+  #passesInformation = true;
   /** One timer for what is waited for: a head, then the next piece of its body. */
   #timer: NodeJS.Timeout | undefined;
 
@@ -44,6 +50,11 @@ export class Sends implements AttemptOwner {
   /** How many there were. */
   get count(): number {
     return this.#count;
+  }
+
+  /** What was wrong with the last answer, where it was that. */
+  get flaw(): Flaw | undefined {
+    return this.#flaw;
   }
 
   /** @param body undefined when the request has none */
@@ -98,6 +109,11 @@ export class Sends implements AttemptOwner {
 
   // — AttemptOwner: what becomes of a send —
 
+  onInformation(status: number, headers: string[]): void {
+    if (!this.#passesInformation) return;
+    this.#passesInformation = writeInformation(this.#arrival.response, status, informationHeaders(headers));
+  }
+
   onHead(status: number, reasonPhrase: string, headers: string[]): void {
     this.#disarm();
     this.#held = { status, reasonPhrase, headers };
@@ -105,8 +121,9 @@ export class Sends implements AttemptOwner {
     this.#sender.onOutcome({ kind: 'response', status, hints, took: this.#took() });
   }
 
-  onFailure(reason: ErrorReason, sent: boolean): void {
+  onFailure(reason: ErrorReason, sent: boolean, flaw?: Flaw): void {
     this.#disarm();
+    this.#flaw = flaw;
     this.#sender.onOutcome({ kind: 'error', reason, sent, took: this.#took() });
   }
 
