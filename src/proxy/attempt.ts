@@ -9,7 +9,7 @@ import { trailerFields } from './headers.ts';
 const WORTH_DRAINING = 256 * 1024;
 const DRAIN_TIME = 1000;
 
-/** Written, it sends the head: `flushHeaders` of Node 24.21 would turn its latin1 into UTF-8. */
+/** Written, it sends the head: `flushHeaders` of Node 24.21 makes UTF-8 of its latin1 (nodejs/node#1693). */
 const NOTHING = Buffer.alloc(0);
 
 /** Who wants to know what became of an attempt. */

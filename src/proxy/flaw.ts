@@ -1,5 +1,5 @@
 /** What was wrong with an answer that cannot be read, or cannot be passed on: `reset`, more closely. */
-export type Flaw = 'malformed' | 'headers_too_large' | 'transfer_coding';
+export type Flaw = 'malformed' | 'headers_too_large' | 'transfer_coding' | 'unwritable';
 
 /** An answer that undici has read, and that is not one to pass on. */
 export class FlawedAnswer extends Error {

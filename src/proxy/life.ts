@@ -10,6 +10,7 @@ import { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
 import { fault, problemOf } from './problem.ts';
 import { Reply } from './reply.ts';
+import { writeContinue } from './respond.ts';
 import type { Sender } from './sends.ts';
 import { Sends } from './sends.ts';
 
@@ -82,7 +83,7 @@ export class Life implements Effects, Sender {
       onRead: (replayable) => this.drive.bodyRead(replayable),
       onIdle: () => this.#giveUp(fault(408, 'Request body too slow', 'The body paused for too long.', 'body_idle')),
     });
-    if (request.expectsContinue) response.writeContinue();
+    if (request.expectsContinue) writeContinue(response);
     request.expectsContinue = false;
     this.#body.read();
   }

@@ -22,23 +22,27 @@ export function problemOf(verdict: Own, flaw?: Flaw): Problem {
   switch (verdict.kind) {
     case 'refuse':
       return { ...REFUSALS[verdict.why], reason: verdict.why, retryAfter: verdict.retryAfter, unknown: false };
-    case 'fail':
-      if (verdict.reason === 'reset' && flaw !== undefined) return flawed(flaw);
-      return { ...FAILURES[verdict.reason], reason: verdict.reason, retryAfter: undefined, unknown: false };
-    case 'unknown':
-      return { ...UNKNOWN, reason: verdict.reason, retryAfter: undefined, unknown: true };
+    case 'fail': {
+      const told = flaw === undefined ? { ...FAILURES[verdict.reason], reason: verdict.reason } : FLAWS[flaw];
+      return { status: 502, ...told, retryAfter: undefined, unknown: false };
+    }
+    case 'unknown': {
+      const { detail, ...told } = flaw === undefined ? { ...NO_ANSWER, reason: verdict.reason } : FLAWS[flaw];
+      return { ...told, ...UNKNOWN, detail: `${detail} ${ADVICE}`, retryAfter: undefined, unknown: true };
+    }
   }
 }
 
 type Told = Omit<Problem, 'reason' | 'retryAfter' | 'unknown'>;
 
-const UNKNOWN: Told = {
-  status: 504,
-  title: 'Outcome unknown',
-  detail:
-    'The request reached the upstream and no answer came back. It may have taken effect: look before repeating it, or repeat it with the same idempotency key.',
+const UNKNOWN = { status: 504, title: 'Outcome unknown' };
+
+const NO_ANSWER = {
+  detail: 'The request reached the upstream and no answer came back.',
   proxyError: 'http_response_incomplete',
 };
+
+const ADVICE = 'It may have taken effect: look before repeating it, or repeat it with the same idempotency key.';
 
 const REFUSALS: Readonly<Record<Extract<Verdict, { kind: 'refuse' }>['why'], Told>> = {
   over_share: {
@@ -106,7 +110,7 @@ const FAILURES: Readonly<Record<Extract<Verdict, { kind: 'fail' }>['reason'], To
   },
 };
 
-const FLAWS: Readonly<Record<Flaw, Omit<Problem, 'status' | 'retryAfter' | 'unknown'>>> = {
+const FLAWS: Readonly<Record<Flaw, Pick<Problem, 'title' | 'detail' | 'reason' | 'proxyError'>>> = {
   malformed: {
     title: 'Malformed answer',
     detail: 'The answer of the upstream is not HTTP/1.1.',
@@ -125,11 +129,13 @@ const FLAWS: Readonly<Record<Flaw, Omit<Problem, 'status' | 'retryAfter' | 'unkn
     reason: 'answer_transfer_coding',
     proxyError: 'http_response_transfer_coding',
   },
+  unwritable: {
+    title: 'Unwritable answer',
+    detail: 'The upstream sent headers that cannot be passed on.',
+    reason: 'answer_unwritable',
+    proxyError: 'http_protocol_error',
+  },
 };
-
-function flawed(flaw: Flaw): Problem {
-  return { status: 502, ...FLAWS[flaw], retryAfter: undefined, unknown: false };
-}
 
 /** A request that is not forwarded because of what it is. */
 export function fault(status: number, title: string, detail: string, reason: string): Problem {

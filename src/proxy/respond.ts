@@ -97,6 +97,14 @@ export function writeHead(response: ServerResponse, status: number, reasonPhrase
   }
 }
 
+/** Tells a client that waits for the word to send its body; when earlier requests of its connection have been answered. */
+export function writeContinue(response: ServerResponse): void {
+  if (hasItsTurn(response)) return response.writeContinue();
+  response.once('socket', () => {
+    if (!response.headersSent) response.writeContinue();
+  });
+}
+
 /**
  * Writes an answer on the way to the final one (RFC 9110 §15.2), with the reason phrase that Node knows for its status.
  * False: no more of them, the client knows none (HTTP/1.0) or takes them more slowly than they come.
@@ -104,8 +112,13 @@ export function writeHead(response: ServerResponse, status: number, reasonPhrase
 export function writeInformation(response: ServerResponse, status: number, headers: string[]): boolean {
   if (response.req.httpVersion === '1.0' || response.headersSent || response.destroyed) return false;
   if (!('writeInformation' in response)) return false; // before Node 24.18: 103 alone could be written, and not every one
-  response.writeInformation(status, headers);
+  if (hasItsTurn(response)) response.writeInformation(status, headers);
   return response.writableLength < response.writableHighWaterMark;
+}
+
+/** Until then Node 24.21 keeps what is written, and puts the head before all of it: an interim answer would come second. */
+function hasItsTurn(response: ServerResponse): boolean {
+  return response.socket !== null;
 }
 
 /** Node 24 lets no trailers be announced where it will send none: to HEAD, beside a length, to HTTP/1.0. */

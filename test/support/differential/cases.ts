@@ -37,31 +37,36 @@ export function drawCases(count: number, seed: number): Case[] {
 }
 
 const oneOf = <T>(...values: readonly T[]) => fc.constantFrom(...values);
+const charOf = (characters: string) => fc.constantFrom(...characters.split(''));
 const textOf = (characters: fc.Arbitrary<string>, maxLength: number, minLength = 0) =>
   fc.string({ unit: characters, minLength, maxLength });
 const range = (from: number, to: number) => fc.integer({ min: from, max: to }).map((code) => String.fromCharCode(code));
 
 // — targets —
 
-const escaped = oneOf('%2F', '%2f', '%20', '%25', '%3F', '%3f', '%23', '%00', '%7E', '%7e', '%E2%82%AC', '%e2%82%ac');
-const plain = oneOf(...'abcXYZ019-_~');
+const escaped = oneOf('%2F', '%2f', '%20', '%25', '%3F', '%3f', '%23', '%7E', '%7e', '%E2%82%AC', '%e2%82%ac');
+const plain = charOf('abcXYZ019-_~');
 const segment = fc
-  .tuple(textOf(fc.oneof(plain, escaped, oneOf(...'!$&\'()*+,;=:@|^`{}[]"<>')), 8), oneOf('', 'a.b', 'v1.', '...'))
+  .tuple(textOf(fc.oneof(plain, escaped, charOf('!$&\'()*+,;=:@|^`{}[]"<>')), 8), oneOf('', 'a.b', 'v1.', '...'))
   .map((parts) => parts.join('a'));
 const query = textOf(
-  fc.oneof(plain, escaped, oneOf('?', '??', '/', '//', '+', ';', '&', '&&', '=', '==', '../', '\\', '[]', '{}', '|')),
+  fc.oneof(
+    plain,
+    escaped,
+    oneOf('%00', '?', '??', '/', '//', '+', ';', '&', '&&', '=', '==', '../', '\\', '[]', '{}', '|'),
+  ),
   12,
 );
 const target = fc
-  .tuple(fc.array(segment, { maxLength: 4 }), oneOf('', '', '/', '//'), fc.option(query, { nil: undefined }))
-  .map(([segments, end, search]) => {
-    const path = `/${segments.join('/')}${segments.length === 0 ? '' : end}`;
-    return search === undefined ? path : `${path}?${search}`;
+  .tuple(fc.array(segment, { maxLength: 4 }), oneOf('/', '/', '//'), oneOf('', '', '/', '//'), fc.option(query))
+  .map(([segments, slash, end, search]) => {
+    const path = `/${segments.join(slash)}${segments.length === 0 ? '' : end}`;
+    return search === null ? path : `${path}?${search}`;
   });
 
 // — headers —
 
-const tokenCharacter = oneOf(...'abcdefgXYZ0123-_', ..."!#$%&'*+.^`|~");
+const tokenCharacter = charOf("abcdefgXYZ0123-_!#$%&'*+.^`|~");
 const anyName = fc.oneof(
   textOf(tokenCharacter, 12, 1).map((rest) => `X-${rest}`),
   oneOf('X-A', 'x-a', 'X-a', 'Accept', 'aCCept', 'Cookie', 'Authorization', 'Cache-Control', 'If-None-Match', 'Origin'),
@@ -95,6 +100,7 @@ const hopByHop = fc.oneof(
     ['X-PRIVATE', secret],
   ]),
 );
+const kept = fc.constant<Field[]>([['Connection', 'keep-alive']]);
 const fromProxies = fc.array(
   oneOf<Field>(
     ['X-Forwarded-For', '203.0.113.7'],
@@ -227,7 +233,7 @@ const aCase: fc.Arbitrary<Case> = fc
     method: oneOf(...METHODS.filter((each) => each !== 'CONNECT'), 'GET', 'GET', 'GET', 'HEAD', 'POST', 'POST', 'PUT'),
     target,
     version: oneOf('1.1', '1.1', '1.1', '1.1', '1.0'),
-    fields: fields(fromProxies, hopByHop),
+    fields: fields(fromProxies, hopByHop, kept),
     content: framed('none', 'none', 'length', 'chunked'),
     answer,
   })
