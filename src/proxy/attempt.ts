@@ -1,17 +1,25 @@
 import type { ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { ErrorReason } from '../policy/types.ts';
+import type { Flaw } from './flaw.ts';
+import { FlawedAnswer, flawOf, flawOfHead } from './flaw.ts';
+import { trailerFields } from './headers.ts';
 
 /** Of a response that will not be forwarded, this much is read to keep its connection; beyond it a new one is cheaper. */
 const WORTH_DRAINING = 256 * 1024;
 const DRAIN_TIME = 1000;
 
+/** Written, it sends the head: `flushHeaders` of Node 24.21 makes UTF-8 of its latin1 (nodejs/node#1693). */
+const NOTHING = Buffer.alloc(0);
+
 /** Who wants to know what became of an attempt. */
 export interface AttemptOwner {
+  /** An answer on the way to the final one, 102 to 199 (RFC 9110 §15.2). */
+  onInformation(status: number, rawHeaders: string[]): void;
   /** The head has come. Before this returns, the attempt is told to `forward` or to `discard`. */
   onHead(status: number, reasonPhrase: string, rawHeaders: string[]): void;
   /** No head will come. `sent`: bytes of the request may have reached the upstream. */
-  onFailure(reason: ErrorReason, sent: boolean): void;
+  onFailure(reason: ErrorReason, sent: boolean, flaw: Flaw | undefined): void;
   /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */
   onUnsendable(detail: string): void;
   /** Bytes of the request went out, or of the response came in. */
@@ -34,6 +42,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #state: State = 'open';
   #response: ServerResponse | undefined;
   #bodyBegan = false;
+  #isPaused = false;
   #drained = 0;
   #drainTimer: NodeJS.Timeout | undefined;
 
@@ -80,9 +89,12 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, reasonPhrase = ''): void {
-    // Information on the way is for this hop. (undici 8.12.4 answers an unasked 100 with an error of its own.)
-    if (status < 200 || this.#state !== 'open') return;
-    this.#owner.onHead(status, reasonPhrase, decode(controller.rawHeaders));
+    if (this.#state !== 'open') return;
+    const headers = decode(controller.rawHeaders);
+    const flaw = flawOfHead(status, headers);
+    if (flaw !== undefined) return controller.abort(new FlawedAnswer(flaw));
+    if (status < 200) return this.#owner.onInformation(status, headers);
+    this.#owner.onHead(status, reasonPhrase, headers);
     if (this.#response?.writableNeedDrain === true) this.#pause(controller, this.#response);
   }
 
@@ -104,7 +116,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#end();
     if (state !== 'forwarding' || response === undefined) return;
     const trailers = decode(controller.rawTrailers);
-    if (trailers.length > 0) response.addTrailers(pairs(trailers));
+    if (trailers.length > 0) response.addTrailers(pairs(trailerFields(trailers)));
     this.#owner.onEnd(false);
   }
 
@@ -113,17 +125,20 @@ export class Attempt implements Dispatcher.DispatchHandler {
     const { sent } = this;
     this.#end();
     if (state === 'open' && isUnsendable(error)) return this.#owner.onUnsendable(error.message);
-    if (state === 'open') this.#owner.onFailure(reasonOf(error, sent), sent);
+    if (state === 'open') this.#owner.onFailure(reasonOf(error, sent), sent, flawOf(error));
     if (state === 'forwarding') this.#owner.onEnd(true);
   }
 
   readonly #flushHead = (): void => {
-    if (this.#state === 'forwarding' && !this.#bodyBegan) this.#response?.flushHeaders();
+    if (this.#state === 'forwarding' && !this.#bodyBegan) this.#response?.write(NOTHING);
   };
 
   #pause(controller: Dispatcher.DispatchController, response: ServerResponse): void {
     controller.pause();
+    if (this.#isPaused) return; // undici 8.12.4 hands over the rest all the same when the upstream has closed
+    this.#isPaused = true;
     response.once('drain', () => {
+      this.#isPaused = false;
       this.#owner.onProgress();
       controller.resume();
     });

@@ -12,6 +12,8 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'proxy-authorization',
 ]);
 
+const FRAMING: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'content-length', 'trailer']);
+
 /** Written anew, or answered by us. */
 const OURS: ReadonlySet<string> = new Set([
   'host',
@@ -103,7 +105,7 @@ export function responseHeaders(raw: readonly string[], answered: Answered): str
     const lower = name.toLowerCase();
     if (HOP_BY_HOP.has(lower) || listed?.has(lower) === true) continue;
     if (lower === 'via') {
-      via = append(via, value);
+      via = append(via, value.trimEnd()); // undici 8 leaves the white space behind a value
       continue;
     }
     if (lower.startsWith('tidegate-')) {
@@ -122,6 +124,16 @@ export function responseHeaders(raw: readonly string[], answered: Answered): str
   return out;
 }
 
+/** The headers of an answer on the way to the final one, as they go to the client. */
+export function informationHeaders(raw: readonly string[]): string[] {
+  return without(raw, HOP_BY_HOP);
+}
+
+/** Response trailers as they go to the client: what frames a message has no business among them (RFC 9110 §6.5.1). */
+export function trailerFields(raw: readonly string[]): string[] {
+  return without(raw, FRAMING);
+}
+
 /** True when our own instance has forwarded this request before. A chain of different instances is legal. */
 export function isLoop(via: string | undefined, own: string): boolean {
   return via?.includes(own) === true && via.split(',').some((element) => element.trim() === own);
@@ -135,6 +147,14 @@ export function isUsableRequestId(id: string | undefined): id is string {
 /** Whether a header, in lower case, is meant for this hop alone. */
 export function isListedInConnection(raw: readonly string[], name: string): boolean {
   return listedInConnection(raw)?.has(name) === true;
+}
+
+function without(raw: readonly string[], names: ReadonlySet<string>): string[] {
+  const listed = listedInConnection(raw);
+  return raw.filter((_, i) => {
+    const name = raw[i - (i % 2)]?.toLowerCase() ?? '';
+    return !names.has(name) && listed?.has(name) !== true;
+  });
 }
 
 function listedInConnection(raw: readonly string[]): ReadonlySet<string> | undefined {

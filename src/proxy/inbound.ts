@@ -45,6 +45,8 @@ export function findFault(request: Inbound): string | undefined {
   if (headers['content-length'] !== undefined && headers['transfer-encoding'] !== undefined) {
     return 'Content-Length together with Transfer-Encoding';
   }
+  // RFC 9112 §6.1: HTTP/1.0 knows no chunks, and who passed it on may have read another end into it.
+  if (headers['transfer-encoding'] !== undefined && request.httpVersion === '1.0') return 'chunks in HTTP/1.0';
   // Only chunks are undone here: what another coding has wrapped would go on without a label (RFC 9112 §6.1).
   const coding = headers['transfer-encoding']?.toLowerCase() ?? 'chunked';
   if (coding !== 'chunked') return 'a transfer coding other than chunked';

@@ -2,22 +2,20 @@ import type { Duplex } from 'node:stream';
 import type { Effects } from '../drive.ts';
 import { Drive } from '../drive.ts';
 import { exchange } from '../exchange.ts';
-import { readHints } from '../policy/hints.ts';
 import { Ticket } from '../policy/ticket.ts';
-import type { ErrorReason, Millis, RequestFacts, Verdict } from '../policy/types.ts';
+import type { Millis, Outcome, RequestFacts, Verdict } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
-import { factsOf, limitsOf, outboundHeaders, planOf } from './arrival.ts';
-import type { AttemptOwner } from './attempt.ts';
-import { Attempt } from './attempt.ts';
+import { factsOf, limitsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
 import { fault, problemOf } from './problem.ts';
-import type { Head } from './reply.ts';
 import { Reply } from './reply.ts';
-import { rewriteTarget } from './router.ts';
+import { writeContinue } from './respond.ts';
+import type { Sender } from './sends.ts';
+import { Sends } from './sends.ts';
 
-/** The proxy's interpreter of one exchange: sockets and one timer. What happens, and when, the script and the gate say. */
-export class Life implements Effects, AttemptOwner {
+/** The proxy’s interpreter of one exchange. What happens, and when, the script and the gate say. */
+export class Life implements Effects, Sender {
   readonly drive: Drive;
   readonly #context: ProxyContext;
   readonly #arrival: Arrival;
@@ -25,17 +23,9 @@ export class Life implements Effects, AttemptOwner {
   readonly #facts: RequestFacts;
   readonly #since: Millis;
   readonly #onOver: (life: Life) => void;
-  #headers: string[] | undefined;
+  readonly #sends: Sends;
   #body: RequestBody | undefined;
-  #attempt: Attempt | undefined;
-  #attempts = 0;
-  #sentAt: Millis = 0;
-  #timeout: Millis = 0;
-  #foundPoolFull = false;
-  /** A response that the script has not decided on yet. */
-  #held: Head | undefined;
-  /** One timer for whatever is waited for: an attempt, a sleep, a silent stream. */
-  #timer: NodeJS.Timeout | undefined;
+  #sleep: NodeJS.Timeout | undefined;
   /** The client has gone, and its write is finished all the same. */
   #detached = false;
   #closed = false;
@@ -48,6 +38,7 @@ export class Life implements Effects, AttemptOwner {
     this.#context = context;
     this.#arrival = arrival;
     this.#reply = new Reply(context, arrival);
+    this.#sends = new Sends(context, arrival, this);
     this.#facts = factsOf(arrival);
     this.#since = context.clock.now();
     const ticket = new Ticket(
@@ -92,50 +83,29 @@ export class Life implements Effects, AttemptOwner {
       onRead: (replayable) => this.drive.bodyRead(replayable),
       onIdle: () => this.#giveUp(fault(408, 'Request body too slow', 'The body paused for too long.', 'body_idle')),
     });
-    if (request.expectsContinue) response.writeContinue();
+    if (request.expectsContinue) writeContinue(response);
     request.expectsContinue = false;
     this.#body.read();
   }
 
-  send(attempt: number, timeout: Millis): void {
-    const { request, route } = this.#arrival;
-    const { target } = route;
-    this.#attempts = attempt;
-    this.#sentAt = this.#context.clock.now();
-    this.#attempt = new Attempt(this);
-    this.#timeout = timeout;
-    this.#arm(timeout, this.#onAttemptTimeout);
-    target.load.begin();
-    this.#foundPoolFull = target.load.isFull();
-    this.#headers ??= outboundHeaders(this.#arrival, this.#context.via);
-    target.dispatcher.dispatch(
-      {
-        origin: target.origin,
-        method: request.verb,
-        path: rewriteTarget(request.target, route),
-        headers: this.#headers,
-        body: this.#body?.payload() ?? null,
-      },
-      this.#attempt,
-    );
+  send(_attempt: number, timeout: Millis): void {
+    this.#sends.begin(timeout, this.#body);
   }
 
   cancelSend(): void {
-    this.#disarm();
-    this.#attempt?.cancel();
+    this.#sends.cancel();
   }
 
   discard(): void {
-    this.#held = undefined;
-    this.#attempt?.discard();
+    this.#sends.discard();
   }
 
   sleep(ms: Millis): void {
-    this.#arm(ms, this.#onWake);
+    this.#sleep = setTimeout(this.#onWake, Math.ceil(ms));
   }
 
   cancelSleep(): void {
-    this.#disarm();
+    clearTimeout(this.#sleep);
   }
 
   rearm(): void {
@@ -144,44 +114,25 @@ export class Life implements Effects, AttemptOwner {
 
   finish(verdict: Verdict): void {
     this.#verdict = verdict;
-    this.#disarm();
     if (verdict.kind === 'forward') this.#forward(verdict.unknown, verdict.attempts);
-    else if (verdict.kind !== 'gone') this.#reply.answer(problemOf(verdict), verdict.attempts);
+    else if (verdict.kind !== 'gone') this.#reply.answer(problemOf(verdict, this.#sends.flaw), verdict.attempts);
     this.#over();
   }
 
-  // — AttemptOwner: what becomes of a send —
+  // — Sender: what becomes of a send —
 
-  onHead(status: number, reasonPhrase: string, headers: string[]): void {
-    this.#disarm();
-    this.#held = { status, reasonPhrase, headers };
-    const hints = readHints(status, headers, Date.now());
-    this.drive.settled({ kind: 'response', status, hints, took: this.#context.clock.now() - this.#sentAt });
-  }
-
-  onFailure(reason: ErrorReason, sent: boolean): void {
-    this.#disarm();
-    this.drive.settled({ kind: 'error', reason, sent, took: this.#context.clock.now() - this.#sentAt });
+  onOutcome(outcome: Outcome): void {
+    this.drive.settled(outcome);
   }
 
   onUnsendable(detail: string): void {
     this.#giveUp(fault(400, 'Bad request', `The request cannot be passed on: ${detail}.`, 'unsendable'));
   }
 
-  /** An attempt that moves is not hung: its time counts from the last byte of the upload, a stream's from its last byte. */
-  onProgress(): void {
-    this.#timer?.refresh();
-  }
-
   onEnd(broken: boolean): void {
-    this.#disarm();
     this.drive.ended();
     if (broken) this.#reply.cut();
     else this.#reply.end();
-  }
-
-  onOver(): void {
-    this.#arrival.route.target.load.end();
   }
 
   // — what happens to the client —
@@ -200,54 +151,39 @@ export class Life implements Effects, AttemptOwner {
   /** A keyed write whose body is here is worth finishing when its route says so. */
   #mayFinish(): boolean {
     if (this.#arrival.route.plan.retry.onClientGone !== 'finish') return false;
-    return this.#facts.keyed && this.#attempts > 0 && this.#body?.isUnread !== true;
+    return this.#facts.keyed && this.#sends.count > 0 && this.#body?.isUnread !== true;
   }
 
   #cutForward(): void {
-    this.#disarm();
     this.#reply.cut();
-    this.#attempt?.cancel();
+    this.#sends.cancel();
     this.drive.ended();
   }
-
-  readonly #onAttemptTimeout = (): void => {
-    // What its client owes is no time of the upstream's: the body's own idle limit ends that.
-    if (this.#body?.awaitsClient === true) return this.#arm(this.#timeout, this.#onAttemptTimeout);
-    const sent = this.#attempt?.sent === true;
-    this.#attempt?.cancel();
-    // Without a connection in time: either none can be made, or all of ours are busy, which says nothing of the upstream.
-    this.onFailure(sent || this.#foundPoolFull ? 'timeout' : 'connect', sent);
-  };
 
   readonly #onWake = (): void => {
     this.drive.woke();
   };
 
-  readonly #onStreamIdle = (): void => {
-    this.#attempt?.cancel();
-    this.onEnd(true);
-  };
-
   /** The request itself is at fault: its client is told, and nothing is learned from it. */
   #giveUp(problem: ReturnType<typeof fault>): void {
     if (this.drive.isDone) return;
-    this.#reply.answer(problem, this.#attempts);
+    this.#reply.answer(problem, this.#sends.count);
     this.drive.gone();
   }
 
   #forward(unknown: boolean, attempts: number): void {
-    const head = this.#held;
-    this.#held = undefined;
+    const head = this.#sends.takeHead();
     if (head === undefined || this.#closed) {
-      this.#attempt?.discard();
+      this.#sends.discard();
       this.drive.ended();
     } else if (!this.#reply.forward(head, attempts, unknown)) {
-      this.#attempt?.cancel();
+      this.#sends.cancel();
+      this.drive.ended();
+    } else if (isEventStream(head.headers)) {
+      this.#sends.forward(undefined);
       this.drive.ended();
     } else {
-      this.#attempt?.forward(this.#arrival.response);
-      if (isEventStream(head.headers)) this.drive.ended();
-      else this.#arm(this.#arrival.route.target.streamIdle, this.#onStreamIdle);
+      this.#sends.forward(this.#arrival.route.target.streamIdle);
     }
   }
 
@@ -258,17 +194,8 @@ export class Life implements Effects, AttemptOwner {
     this.#arrival.response.off('close', this.#onClose);
     this.#onOver(this);
     const { queued, slept, wouldHave } = this.drive;
-    const spent = { since: this.#since, attempts: this.#attempts, queued, slept, wouldHave };
+    const spent = { since: this.#since, attempts: this.#sends.count, queued, slept, wouldHave };
     this.#context.listen({ type: 'done', record: this.#reply.record(this.#verdict, spent) });
-  }
-
-  #arm(ms: Millis, then: () => void): void {
-    this.#timer = setTimeout(then, Math.ceil(ms));
-  }
-
-  #disarm(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Agent } from 'undici';
 import type { Millis } from '../policy/types.ts';
+import { mendParsers } from './mend-parser.ts';
 
 export interface TlsOptions {
   /** PEM text, or the path of a PEM file. */
@@ -27,10 +28,11 @@ const MAX_HEADER_SIZE = 64 * 1024;
  */
 export function openPool(options: PoolOptions): Agent {
   const { tls } = options;
-  return new Agent({
+  const agent = new Agent({
     connections: options.connections,
     pipelining: 1,
     allowH2: false,
+    useMilo: false, // whatever UNDICI_USE_MILO says: experimental
     headersTimeout: 0,
     bodyTimeout: 0,
     maxHeaderSize: MAX_HEADER_SIZE,
@@ -45,6 +47,8 @@ export function openPool(options: PoolOptions): Agent {
       ...given('servername', tls.serverName),
     },
   });
+  mendParsers(agent);
+  return agent;
 }
 
 /** @throws an Error of node:fs that names the path, when a file cannot be read */

@@ -1,4 +1,5 @@
 import type { Millis, Verdict } from '../policy/types.ts';
+import type { Flaw } from './flaw.ts';
 
 /** An answer of our own (RFC 9457), and how it is told apart from the upstream's (Proxy-Status, RFC 9209). */
 export interface Problem {
@@ -16,27 +17,32 @@ export interface Problem {
 
 type Own = Exclude<Verdict, { readonly kind: 'forward' | 'gone' }>;
 
-/** What a verdict of ours is told as. */
-export function problemOf(verdict: Own): Problem {
+/** What a verdict of ours is told as. @param flaw what was wrong with the last answer, where it was that */
+export function problemOf(verdict: Own, flaw?: Flaw): Problem {
   switch (verdict.kind) {
     case 'refuse':
       return { ...REFUSALS[verdict.why], reason: verdict.why, retryAfter: verdict.retryAfter, unknown: false };
-    case 'fail':
-      return { ...FAILURES[verdict.reason], reason: verdict.reason, retryAfter: undefined, unknown: false };
-    case 'unknown':
-      return { ...UNKNOWN, reason: verdict.reason, retryAfter: undefined, unknown: true };
+    case 'fail': {
+      const told = flaw === undefined ? { ...FAILURES[verdict.reason], reason: verdict.reason } : FLAWS[flaw];
+      return { status: 502, ...told, retryAfter: undefined, unknown: false };
+    }
+    case 'unknown': {
+      const { detail, ...told } = flaw === undefined ? { ...NO_ANSWER, reason: verdict.reason } : FLAWS[flaw];
+      return { ...told, ...UNKNOWN, detail: `${detail} ${ADVICE}`, retryAfter: undefined, unknown: true };
+    }
   }
 }
 
 type Told = Omit<Problem, 'reason' | 'retryAfter' | 'unknown'>;
 
-const UNKNOWN: Told = {
-  status: 504,
-  title: 'Outcome unknown',
-  detail:
-    'The request reached the upstream and no answer came back. It may have taken effect: look before repeating it, or repeat it with the same idempotency key.',
+const UNKNOWN = { status: 504, title: 'Outcome unknown' };
+
+const NO_ANSWER = {
+  detail: 'The request reached the upstream and no answer came back.',
   proxyError: 'http_response_incomplete',
 };
+
+const ADVICE = 'It may have taken effect: look before repeating it, or repeat it with the same idempotency key.';
 
 const REFUSALS: Readonly<Record<Extract<Verdict, { kind: 'refuse' }>['why'], Told>> = {
   over_share: {
@@ -101,6 +107,33 @@ const FAILURES: Readonly<Record<Extract<Verdict, { kind: 'fail' }>['reason'], To
     title: 'Aborted',
     detail: 'The attempt was given up.',
     proxyError: 'proxy_internal_error',
+  },
+};
+
+const FLAWS: Readonly<Record<Flaw, Pick<Problem, 'title' | 'detail' | 'reason' | 'proxyError'>>> = {
+  malformed: {
+    title: 'Malformed answer',
+    detail: 'The answer of the upstream is not HTTP/1.1.',
+    reason: 'malformed_answer',
+    proxyError: 'http_protocol_error',
+  },
+  headers_too_large: {
+    title: 'Answer headers too large',
+    detail: 'The headers of the answer are larger than 64 KiB.',
+    reason: 'answer_headers_too_large',
+    proxyError: 'http_response_header_section_size',
+  },
+  transfer_coding: {
+    title: 'Unknown transfer coding',
+    detail: 'The upstream wrapped its answer in a transfer coding that it was not asked for.',
+    reason: 'answer_transfer_coding',
+    proxyError: 'http_response_transfer_coding',
+  },
+  unwritable: {
+    title: 'Unwritable answer',
+    detail: 'The upstream sent headers that cannot be passed on.',
+    reason: 'answer_unwritable',
+    proxyError: 'http_protocol_error',
   },
 };
 

@@ -1,11 +1,12 @@
 import type { Decision, RequestOutcome, RequestRecord } from '../policy/events.ts';
 import { formatRetryAfter } from '../policy/hints.ts';
 import type { Millis, Verdict } from '../policy/types.ts';
+import { isSafeMethod } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
 import type { ProxyContext } from './context.ts';
 import { responseHeaders } from './headers.ts';
 import type { Problem } from './problem.ts';
-import { fault } from './problem.ts';
+import { problemOf } from './problem.ts';
 import { endAnswer, writeHead, writeProblem } from './respond.ts';
 
 /** The head of a response that is neither forwarded nor discarded yet. */
@@ -53,10 +54,8 @@ export class Reply {
       close: this.#mustClose(),
     });
     if (writeHead(response, head.status, head.reasonPhrase, headers)) return true;
-    this.answer(
-      fault(502, 'Unwritable answer', 'The upstream sent headers that cannot be passed on.', 'bad_head'),
-      attempts,
-    );
+    const kind = isSafeMethod(this.#arrival.request.verb) ? 'fail' : 'unknown';
+    this.answer(problemOf({ kind, reason: 'reset', attempts, retryEnd: undefined }, 'unwritable'), attempts);
     return false;
   }
 
@@ -119,7 +118,9 @@ export class Reply {
   }
 
   #outcome(verdict: Verdict): RequestOutcome {
-    if (this.#problem?.reason === 'bad_head') return 'upstream_error';
+    if (verdict.kind === 'forward' && this.#problem !== undefined) {
+      return this.#problem.unknown ? 'unknown' : 'upstream_error';
+    }
     // Given up because of the request itself, and told so: its client is still there.
     if (verdict.kind === 'gone' && this.#problem !== undefined) return 'refused';
     return outcomeOf(verdict, this.#arrival.response.statusCode);

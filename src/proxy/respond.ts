@@ -86,13 +86,39 @@ function errorType(status: number): string {
 
 /** Writes the head of the upstream's answer. What Node refuses to write is told as false: nothing has gone out then. */
 export function writeHead(response: ServerResponse, status: number, reasonPhrase: string, headers: string[]): boolean {
+  const reason = isWritableReason(reasonPhrase) ? reasonPhrase : (STATUS_CODES[status] ?? '');
   try {
-    response.writeHead(status, isWritableReason(reasonPhrase) ? reasonPhrase : (STATUS_CODES[status] ?? ''), headers);
+    // RFC 9110 §8.6: a 204 has no Content-Length, whatever the upstream says.
+    response.writeHead(status, reason, status === 204 ? without(headers, 'content-length') : headers);
     return true;
   } catch (error) {
     if (!isTrailerRefused(error)) return false;
-    return writeHead(response, status, reasonPhrase, withoutTrailer(headers));
+    return writeHead(response, status, reasonPhrase, without(headers, 'trailer'));
   }
+}
+
+/** Tells a client that waits for the word to send its body; when earlier requests of its connection have been answered. */
+export function writeContinue(response: ServerResponse): void {
+  if (hasItsTurn(response)) return response.writeContinue();
+  response.once('socket', () => {
+    if (!response.headersSent) response.writeContinue();
+  });
+}
+
+/**
+ * Writes an answer on the way to the final one (RFC 9110 §15.2), with the reason phrase that Node knows for its status.
+ * False: no more of them, the client knows none (HTTP/1.0) or takes them more slowly than they come.
+ */
+export function writeInformation(response: ServerResponse, status: number, headers: string[]): boolean {
+  if (response.req.httpVersion === '1.0' || response.headersSent || response.destroyed) return false;
+  if (!('writeInformation' in response)) return false; // before Node 24.18: 103 alone could be written, and not every one
+  if (hasItsTurn(response)) response.writeInformation(status, headers);
+  return response.writableLength < response.writableHighWaterMark;
+}
+
+/** Until then Node 24.21 keeps what is written, and puts the head before all of it: an interim answer would come second. */
+function hasItsTurn(response: ServerResponse): boolean {
+  return response.socket !== null;
 }
 
 /** Node 24 lets no trailers be announced where it will send none: to HEAD, beside a length, to HTTP/1.0. */
@@ -100,8 +126,8 @@ function isTrailerRefused(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_HTTP_TRAILER_INVALID';
 }
 
-function withoutTrailer(headers: readonly string[]): string[] {
-  return headers.filter((_, i) => headers[i - (i % 2)]?.toLowerCase() !== 'trailer');
+function without(headers: readonly string[], name: string): string[] {
+  return headers.filter((_, i) => headers[i - (i % 2)]?.toLowerCase() !== name);
 }
 
 /** A request that never became one: the parser gave up. No response object exists. */

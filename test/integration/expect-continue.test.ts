@@ -66,6 +66,32 @@ upstreams: {api: {url: "${upstream.url}", timeout: 300ms, retry: {backOff: {stra
   expect(upstream.hits.map(({ body }) => body.toString())).toEqual(['body', 'body']);
 });
 
+test('the word is not given in the midst of an answer to an earlier request', async () => {
+  let finish = (): void => undefined;
+  const upstream = await startHttpUpstream((_n, response, { target, body }) => {
+    if (target === '/up') response.end(`got ${body.length}`);
+    else finish = () => response.end('the first');
+  });
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+  for (const waits of [true, false]) {
+    const client = await openRaw(gate.url);
+    client.write(`GET / HTTP/1.1\r\nHost: x\r\n\r\n${head(4)}${waits ? '' : 'body'}`);
+    const hits = upstream.hits.length;
+    await eventually(
+      () => upstream.hits.length,
+      (count) => count === hits + (waits ? 1 : 2),
+    );
+    expect(client.received()).toBe('');
+    finish();
+    if (waits) {
+      await client.until('100 Continue');
+      client.write('body');
+    }
+    const answers = (await client.until('got 4')).match(/HTTP\/1\.1 \d+/g);
+    expect(answers).toEqual(['HTTP/1.1 200', ...(waits ? ['HTTP/1.1 100'] : []), 'HTTP/1.1 200']);
+  }
+});
+
 test('a client that does not wait for the word is served all the same', async () => {
   const upstream = await startHttpUpstream((_n, response) => response.end());
   const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);

@@ -23,6 +23,19 @@ test('every method that HTTP knows passes, but CONNECT', async () => {
   expect(await gate.metric(unusual)).toBeGreaterThan(20);
 });
 
+test.each([
+  ['in lower case', 'get / HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['that nobody knows', 'BREW / HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['without an end', 'X'.repeat(100_000)],
+  ['of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+])('a method %s is refused cleanly', async (_, bytes) => {
+  const { gate, upstream } = await start();
+  expect(await sendRaw(gate.url, bytes)).toMatch(
+    /^HTTP\/1\.1 400 [^]*\r\nProxy-Status: tidegate; error=http_request_error; [^]*\{.*\}$/,
+  );
+  expect(upstream.connections()).toBe(0);
+});
+
 test('a target passes to the byte: encoding, case, order and emptiness', async () => {
   const { upstream, gate } = await start();
   for (const target of [
@@ -33,6 +46,9 @@ test('a target passes to the byte: encoding, case, order and emptiness', async (
     '/q?',
     '/q?b=2&a=1&b=&=&&c',
     '/q?x=%20+%2B&y=a/b?c&z=%00',
+    '/?',
+    '/?/../x?//',
+    '/a%2fb%2Fc/;/d;;e/%2E%2e%2e/%',
     `/q?brackets[]=1&braces={}&pipe=|&quote='"&caret=^&tick=\``,
     '//'.slice(1) + 'a//b///',
     `/${'long'.repeat(2000)}`,

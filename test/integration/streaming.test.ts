@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { listen } from '../support/http-upstream.ts';
 import { pause } from '../support/pause.ts';
-import { openRaw } from '../support/raw.ts';
+import { openRaw, startRawUpstream } from '../support/raw.ts';
 import { begin } from '../support/send.ts';
 import { eventually, startTidegate } from '../support/tidegate.ts';
 
@@ -32,6 +32,30 @@ describe('server-sent events', () => {
     const [line] = await eventually(gate.requests, ({ length }) => length === 1);
     expect(line).toMatchObject({ status: 200, outcome: 'forwarded' });
     expect(line).not.toHaveProperty('cut');
+  });
+});
+
+describe('each event has arrived before the next is sent', () => {
+  test.each([
+    ['in chunks', 'Transfer-Encoding: chunked', (event: string) => `${event.length.toString(16)}\r\n${event}\r\n`],
+    ['until the connection ends', 'Cache-Control: no-store', (event: string) => event],
+    ['in a fixed length', `Content-Length: ${30 * 'data: 99\n\n'.length}`, (event: string) => event],
+  ])('%s', async (_, framing, frame) => {
+    let say: (text: string) => void = () => undefined;
+    const upstream = await startRawUpstream((socket) => {
+      say = (text) => socket.write(text);
+      say(`HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n${framing}\r\n\r\n`);
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET / HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n');
+    await client.until('\r\n\r\n');
+    for (let i = 0; i < 30; i += 1) {
+      const event = `data: ${String(i).padStart(2, '0')}\n\n`;
+      say(frame(event));
+      await client.until(event);
+    }
+    expect(client.received().match(/data: \d+/g)).toHaveLength(30);
   });
 });
 

@@ -1,0 +1,61 @@
+import type { Agent } from 'undici';
+
+/**
+ * Two things that undici 8.12.4's parser does to a legal answer, undone on each new connection. There is no public hook.
+ *
+ * - An interim `100 Continue` that nobody asked for destroys the connection as a 'bad response'
+ *   (https://github.com/nodejs/undici/issues/197), though a client must be able to read one (RFC 9110 §15.2). It is
+ *   skipped here, as undici itself skips 102 and 103.
+ * - A reason phrase is decoded as UTF-8, which loses the bytes of any other, and the first part of one that comes in two
+ *   packets is forgotten. (https://github.com/nodejs/undici/pull/4768 made the same right for headers.)
+ *
+ * Where the parser is not found, another release of undici has changed its inside: answers then pass as it lets them.
+ */
+export function mendParsers(agent: Agent): void {
+  agent.on('connect', (_origin, dispatchers) => {
+    const parser = partOf(partOf(dispatchers.at(-1), 'socket'), 'parser');
+    if (isParser(parser)) mend(parser);
+  });
+}
+
+interface Parser {
+  statusCode: number;
+  statusText: string;
+  onStatus(bytes: Buffer): number;
+  onHeadersComplete(statusCode: number, upgrade: boolean, shouldKeepAlive: boolean): number;
+}
+
+/** To llhttp: no body follows this head. */
+const SKIP_BODY = 1;
+
+function mend(parser: Parser): void {
+  const complete = parser.onHeadersComplete.bind(parser);
+  parser.onHeadersComplete = (statusCode, upgrade, shouldKeepAlive) => {
+    if (statusCode !== 100) return complete(statusCode, upgrade, shouldKeepAlive);
+    parser.statusCode = statusCode; // the end of the message forgets it, and its headers
+    return SKIP_BODY;
+  };
+  parser.onStatus = (bytes) => {
+    parser.statusText += bytes.toString('latin1');
+    return 0;
+  };
+}
+
+/** What an object of undici keeps under one of its private symbols. */
+function partOf(whole: unknown, name: string): unknown {
+  if (typeof whole !== 'object' || whole === null) return undefined;
+  const key = Object.getOwnPropertySymbols(whole).find(({ description }) => description === name);
+  return key === undefined ? undefined : Reflect.get(whole, key);
+}
+
+function isParser(value: unknown): value is Parser {
+  if (typeof value !== 'object' || value === null) return false;
+  return (
+    'statusCode' in value &&
+    'statusText' in value &&
+    'onStatus' in value &&
+    typeof value.onStatus === 'function' &&
+    'onHeadersComplete' in value &&
+    typeof value.onHeadersComplete === 'function'
+  );
+}

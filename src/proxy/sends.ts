@@ -1,0 +1,175 @@
+import { readHints } from '../policy/hints.ts';
+import type { ErrorReason, Millis, Outcome } from '../policy/types.ts';
+import type { Arrival } from './arrival.ts';
+import { outboundHeaders } from './arrival.ts';
+import type { AttemptOwner } from './attempt.ts';
+import { Attempt } from './attempt.ts';
+import type { RequestBody } from './body.ts';
+import type { ProxyContext } from './context.ts';
+import type { Flaw } from './flaw.ts';
+import { informationHeaders } from './headers.ts';
+import type { Head } from './reply.ts';
+import { writeInformation } from './respond.ts';
+import { rewriteTarget } from './router.ts';
+
+/** Who has a request sent. */
+export interface Sender {
+  /** What the send came to: a head, which is in hand until it is forwarded or discarded, or a failure. */
+  onOutcome(outcome: Outcome): void;
+  /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */
+  onUnsendable(detail: string): void;
+  /** The forwarded body has been written; `broken` when the upstream cut it short, or paused for too long. */
+  onEnd(broken: boolean): void;
+}
+
+/** The sends of one exchange, one after another: what goes to the upstream, how long it may take, what comes back. */
+export class Sends implements AttemptOwner {
+  readonly #context: ProxyContext;
+  readonly #arrival: Arrival;
+  readonly #sender: Sender;
+  #headers: string[] | undefined;
+  #body: RequestBody | undefined;
+  #attempt: Attempt | undefined;
+  #count = 0;
+  #sentAt: Millis = 0;
+  #timeout: Millis = 0;
+  #foundPoolFull = false;
+  #held: Head | undefined;
+  #flaw: Flaw | undefined;
+  /** Hints may be left out: none is kept for a client that does not take them. */
+  #passesInformation = true;
+  /** One timer for what is waited for: a head, then the next piece of its body. */
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(context: ProxyContext, arrival: Arrival, sender: Sender) {
+    this.#context = context;
+    this.#arrival = arrival;
+    this.#sender = sender;
+  }
+
+  /** How many there were. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** What was wrong with the last answer, where it was that. */
+  get flaw(): Flaw | undefined {
+    return this.#flaw;
+  }
+
+  /** @param body undefined when the request has none */
+  begin(timeout: Millis, body: RequestBody | undefined): void {
+    const { request, route } = this.#arrival;
+    const { target } = route;
+    this.#count += 1;
+    this.#body = body;
+    this.#sentAt = this.#context.clock.now();
+    this.#attempt = new Attempt(this);
+    this.#timeout = timeout;
+    this.#arm(timeout, this.#onTimeout);
+    target.load.begin();
+    this.#foundPoolFull = target.load.isFull();
+    this.#headers ??= outboundHeaders(this.#arrival, this.#context.via);
+    target.dispatcher.dispatch(
+      {
+        origin: target.origin,
+        method: request.verb,
+        path: rewriteTarget(request.target, route),
+        headers: this.#headers,
+        body: body?.payload() ?? null,
+      },
+      this.#attempt,
+    );
+  }
+
+  /** Nothing more is wanted of the last one. */
+  cancel(): void {
+    this.#disarm();
+    this.#attempt?.cancel();
+  }
+
+  /** The head in hand, once; undefined when there is none. */
+  takeHead(): Head | undefined {
+    const head = this.#held;
+    this.#held = undefined;
+    return head;
+  }
+
+  /** The response in hand is not forwarded. */
+  discard(): void {
+    this.#held = undefined;
+    this.#attempt?.discard();
+  }
+
+  /** Forwards the body to come; the head has been written. @param idle how long it may pause; undefined: for ever */
+  forward(idle: Millis | undefined): void {
+    this.#attempt?.forward(this.#arrival.response);
+    if (idle !== undefined) this.#arm(idle, this.#onIdle);
+  }
+
+  // — AttemptOwner: what becomes of a send —
+
+  onInformation(status: number, headers: string[]): void {
+    if (!this.#passesInformation) return;
+    this.#passesInformation = writeInformation(this.#arrival.response, status, informationHeaders(headers));
+  }
+
+  onHead(status: number, reasonPhrase: string, headers: string[]): void {
+    this.#disarm();
+    this.#held = { status, reasonPhrase, headers };
+    const hints = readHints(status, headers, Date.now());
+    this.#sender.onOutcome({ kind: 'response', status, hints, took: this.#took() });
+  }
+
+  onFailure(reason: ErrorReason, sent: boolean, flaw?: Flaw): void {
+    this.#disarm();
+    this.#flaw = flaw;
+    this.#sender.onOutcome({ kind: 'error', reason, sent, took: this.#took() });
+  }
+
+  onUnsendable(detail: string): void {
+    this.#disarm();
+    this.#sender.onUnsendable(detail);
+  }
+
+  /** What moves is not hung: its time counts from the last byte of the upload, a stream's from its last byte. */
+  onProgress(): void {
+    this.#timer?.refresh();
+  }
+
+  onEnd(broken: boolean): void {
+    this.#disarm();
+    this.#sender.onEnd(broken);
+  }
+
+  onOver(): void {
+    this.#arrival.route.target.load.end();
+  }
+
+  readonly #onTimeout = (): void => {
+    // What its client owes is no time of the upstream's: the body's own idle limit ends that.
+    if (this.#body?.awaitsClient === true) return this.#arm(this.#timeout, this.#onTimeout);
+    const sent = this.#attempt?.sent === true;
+    this.#attempt?.cancel();
+    // Without a connection in time: either none can be made, or all of ours are busy, which says nothing of the upstream.
+    this.onFailure(sent || this.#foundPoolFull ? 'timeout' : 'connect', sent);
+  };
+
+  readonly #onIdle = (): void => {
+    this.#attempt?.cancel();
+    this.onEnd(true);
+  };
+
+  #took(): Millis {
+    return this.#context.clock.now() - this.#sentAt;
+  }
+
+  #arm(ms: Millis, then: () => void): void {
+    this.#timer = setTimeout(then, Math.ceil(ms));
+  }
+
+  #disarm(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}

@@ -1,0 +1,167 @@
+import { describe, expect, test } from 'vitest';
+import { listen } from '../support/http-upstream.ts';
+import { openRaw, sendRaw, startRawUpstream } from '../support/raw.ts';
+import { send } from '../support/send.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+const HINTS = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nLink: </b.css>; rel=preload\r\n\r\n';
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+
+async function startSaying(answer: string, more = 'retry: {attempts: 1}') {
+  const upstream = await startRawUpstream((socket) => {
+    socket.write(Buffer.from(answer, 'latin1'));
+  });
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${more}}}`);
+  return { upstream, gate };
+}
+
+describe('a 100 that nobody asked for', () => {
+  test.each([
+    ['once', CONTINUE],
+    ['more than once', CONTINUE.repeat(3)],
+    ['with headers', 'HTTP/1.1 100 Go On\r\nX-A: 1\r\nContent-Length: 7\r\n\r\n'],
+    ['beside others', `${CONTINUE}HTTP/1.1 102 Processing\r\n\r\n${CONTINUE}`],
+  ])('%s, does not break the exchange, and stays between us and the upstream', async (_, interim) => {
+    const { gate, upstream } = await startSaying(interim + OK);
+    const client = await openRaw(gate.url);
+    for (let i = 1; i <= 3; i += 1) {
+      client.write(GET);
+      await client.until(new RegExp(`(?:ok[^]*){${i - 1}}ok$`));
+    }
+    expect(client.received()).not.toContain('HTTP/1.1 100');
+    expect(client.received().match(/HTTP\/1\.1 200 OK/g)).toHaveLength(3);
+    expect(upstream.connections).toHaveLength(1);
+  });
+
+  test('does not break it either when it comes byte by byte', async () => {
+    const upstream = await startRawUpstream((socket) => {
+      const text = CONTINUE + OK;
+      let at = 0;
+      const timer = setInterval(() => {
+        socket.write(text.slice(at, at + 1));
+        at += 1;
+        if (at === text.length) clearInterval(timer);
+      }, 1);
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}`);
+    expect((await send(gate.url, '/')).body.toString()).toBe('ok');
+  });
+
+  test('leaves an upload as it is', async () => {
+    let length = 0;
+    const upstream = await listen((request, response) => {
+      response.writeContinue();
+      request.on('data', (chunk: Buffer) => {
+        length += chunk.length;
+        response.writeContinue();
+      });
+      request.on('end', () => response.end('ok'));
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}`);
+    const body = Buffer.alloc(1_000_000, 'x');
+    for (const chunked of [false, true]) {
+      expect((await send(gate.url, '/', { method: 'POST', body, chunked })).body.toString()).toBe('ok');
+    }
+    expect(length).toBe(2 * body.length);
+  });
+});
+
+describe('other answers on the way', () => {
+  test('reach the client at once, in their order, with their headers', async () => {
+    let finish = (): void => undefined;
+    const upstream = await startRawUpstream((socket) => {
+      socket.write(`HTTP/1.1 102 Processing\r\n\r\n${HINTS}`);
+      socket.write(
+        'HTTP/1.1 104 Upload Resumption Supported\r\nLocation: /up/1\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\n',
+      );
+      finish = () => socket.write(OK);
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const client = await openRaw(gate.url);
+    client.write(GET);
+    const interim = await client.until('/up/1\r\n\r\n');
+    expect(interim).toBe(`HTTP/1.1 102 Processing\r\n\r\n${HINTS}HTTP/1.1 104 unknown\r\nLocation: /up/1\r\n\r\n`);
+    finish();
+    expect((await client.until(/ok$/)).slice(interim.length)).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  });
+
+  test('are not for HTTP/1.0, which knows none', async () => {
+    const { gate } = await startSaying(CONTINUE + HINTS + OK);
+    expect(await sendRaw(gate.url, 'GET / HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  });
+
+  test('are left out while an earlier request of the connection waits for its answer', async () => {
+    let finish = (): void => undefined;
+    const upstream = await startRawUpstream((socket, head) => {
+      if (head.startsWith('GET /first ')) finish = () => socket.write(OK);
+      else socket.write(HINTS + OK);
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const client = await openRaw(gate.url);
+    client.write(`${GET.replace('/ ', '/first ')}${GET}`);
+    await eventually(
+      () => gate.metric('tidegate_upstream_attempts_total{upstream="api",attempt="1",code="200"}'),
+      (count) => count === 1,
+    );
+    expect(client.received()).toBe('');
+    finish();
+    const answers = await client.until(/ok[^]*ok$/);
+    expect(answers.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200']);
+  });
+
+  test('are no answer: what follows them is retried as ever', async () => {
+    let asked = 0;
+    const upstream = await startRawUpstream((socket) => {
+      asked += 1;
+      socket.write(`${HINTS}${asked === 1 ? 'HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n' : OK}`);
+    });
+    const gate = await startTidegate(
+      `upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, baseInterval: 1ms}}}}`,
+    );
+    const client = await openRaw(gate.url);
+    client.write(GET);
+    expect((await client.until(/ok$/)).match(/HTTP\/1\.1 \d+/g)).toEqual([
+      'HTTP/1.1 103',
+      'HTTP/1.1 103',
+      'HTTP/1.1 200',
+    ]);
+  });
+
+  test('are left out for a client that does not take them', async () => {
+    const hints = `HTTP/1.1 103 Early Hints\r\nLink: ${'x'.repeat(60_000)}\r\n\r\n`;
+    let flooded = false;
+    const upstream = await startRawUpstream((socket) => {
+      let left = 1000;
+      const more = (): void => {
+        for (; left > 0; left -= 1) if (!socket.write(hints)) return void socket.once('drain', more);
+        socket.write(OK);
+        flooded = true;
+      };
+      more();
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", timeout: 20s, perTryTimeout: 20s}}`);
+    const client = await openRaw(gate.url);
+    client.socket.pause();
+    client.write(GET);
+    await eventually(() => flooded, Boolean, 10_000);
+    client.socket.resume();
+    const answers = await client.until(/ok$/, 10_000);
+    expect(answers.match(/HTTP\/1\.1 103/g)?.length).toBeLessThan(600);
+  });
+});
+
+test.each([
+  ['101 with an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'],
+  ['101 without', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+  ['099', 'HTTP/1.1 099 Odd\r\n\r\n'],
+  ['000', 'HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n'],
+])('a %s that nobody asked for is a 502, and is told to nobody', async (_, interim) => {
+  const { gate } = await startSaying(interim + OK);
+  const client = await openRaw(gate.url);
+  client.write(GET);
+  expect(await client.until('"malformed_answer"')).toMatch(
+    /^HTTP\/1\.1 502 [^]*\r\nProxy-Status: tidegate; error=http_protocol_error; details="malformed_answer"\r\n/,
+  );
+});

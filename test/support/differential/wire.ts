@@ -1,0 +1,188 @@
+/** Cases as bytes on the wire, and both ends that exchange them over bare sockets. */
+import { once } from 'node:events';
+import type { AddressInfo, Socket } from 'node:net';
+import { connect, createServer } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import type { Field, HttpMessage, HttpResponse } from '../http-message.ts';
+import { readRequest, readResponse, valuesOf } from '../http-message.ts';
+import type { Answer, Case, Framed } from './cases.ts';
+
+/** Tells the upstream which case this is, and so how to answer. */
+const CASE = 'x-case';
+
+/** As long as a whole exchange may take on a busy machine. */
+const PATIENCE = 10_000;
+
+export function requestBytes({ method, target, version, fields, content }: Case, number: number): string {
+  const head: Field[] = [['Host', 'shop.example'], ...fields, ['X-Case', String(number)]];
+  return `${method} ${target} HTTP/${version}\r\n${written(framedHead(head, content))}${framedBody(content)}`;
+}
+
+export function answerBytes({ interim, status, reason, fields, content }: Answer, method: string): string {
+  const before = interim.map((each) => `${each.startLine}\r\n${written(each.fields)}`).join('');
+  const startLine = `HTTP/1.1 ${status} ${reason}\r\n`;
+  if (status === 204) return `${before}${startLine}${written(fields)}`;
+  const head = `${before}${startLine}${written(framedHead(fields, content))}`;
+  return method === 'HEAD' || status === 304 ? head : head + framedBody(content);
+}
+
+/** In the middle, so that its place can be told. */
+function framedHead(fields: readonly Field[], { framing, body }: Framed): Field[] {
+  const framedBy: Field[] = [];
+  if (framing === 'length') framedBy.push(['Content-Length', String(body.length)]);
+  if (framing === 'chunked') framedBy.push(['Transfer-Encoding', 'chunked']);
+  const middle = fields.length >> 1;
+  return [...fields.slice(0, middle), ...framedBy, ...fields.slice(middle)];
+}
+
+function framedBody({ framing, body, chunks, extension, trailers }: Framed): string {
+  if (framing === 'none') return '';
+  if (framing !== 'chunked') return body;
+  let text = '';
+  for (let at = 0, i = 0; at < body.length; i += 1) {
+    const chunk = body.slice(at, at + (chunks[i % chunks.length] ?? 1));
+    const size = chunk.length.toString(16);
+    text += `${i % 2 === 0 ? size : size.toUpperCase()}${extension}\r\n${chunk}\r\n`;
+    at += chunk.length;
+  }
+  return `${text}0${extension}\r\n${written(trailers)}`;
+}
+
+/** With white space of all kinds around the values; llhttp 9.4 takes no tab behind what frames a message. */
+function written(fields: readonly Field[]): string {
+  const lines = fields.map(([name, value], i) => {
+    const [before, after] = FRAMING.test(name) ? [' ', ''] : [[' ', '', '\t', '   '][i % 4], ['', ' ', '\t'][i % 3]];
+    return `${name}:${before}${value}${after}\r\n`;
+  });
+  return `${lines.join('')}\r\n`;
+}
+
+const FRAMING = /^(?:content-length|transfer-encoding|connection)$/i;
+
+/** In up to three packets. */
+async function writeInPieces(socket: Socket, text: string, number: number): Promise<void> {
+  const bytes = Buffer.from(text, 'latin1');
+  const cuts = [0, (number * 7919) % bytes.length, (number * 104_729) % bytes.length, bytes.length];
+  cuts.sort((a, b) => a - b);
+  for (let i = 0; i + 1 < cuts.length; i += 1) {
+    if (cuts[i] === cuts[i + 1]) continue;
+    socket.write(bytes.subarray(cuts[i], cuts[i + 1]));
+    await setImmediate();
+  }
+}
+
+export interface Upstream {
+  readonly url: string;
+  /** What has come of a case, whichever way, in its order. */
+  readonly received: (number: number) => readonly HttpMessage[];
+}
+
+/** Answers each case as it says. Closed when the test ends. */
+export async function startUpstream(cases: readonly Case[]): Promise<Upstream> {
+  const received = cases.map((): HttpMessage[] => []);
+  const sockets = new Set<Socket>();
+  const server = createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket);
+    let text = '';
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+      const read = readRequest(text, 0);
+      if (read === undefined) return;
+      text = text.slice(read.end);
+      const number = Number(valuesOf(read.message.fields, CASE)[0]);
+      received[number]?.push(read.message);
+      const answered = cases[number];
+      if (answered !== undefined) void answer(socket, answered, number);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    const closed = once(server, 'close');
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received: (number) => received[number] ?? [],
+  };
+}
+
+async function answer(socket: Socket, { method, answer: told }: Case, number: number): Promise<void> {
+  await writeInPieces(socket, answerBytes(told, method), number);
+  const isBare = method === 'HEAD' || told.status === 204 || told.status === 304;
+  if (told.content.framing === 'close' && !isBare) socket.end();
+}
+
+/** A client of one connection at a time, kept as long as the other side keeps it. */
+export class Client {
+  readonly #url: URL;
+  #socket: Socket | undefined;
+  #text = '';
+  #ended = false;
+  #wake: () => void = () => undefined;
+
+  constructor(url: string) {
+    this.#url = new URL(url);
+    onTestFinished(() => {
+      this.#socket?.destroy();
+    });
+  }
+
+  /** Sends a case and reads its answer. @throws when none comes whole, or one that is not HTTP/1 */
+  async ask(each: Case, number: number): Promise<HttpResponse> {
+    const socket = this.#socket === undefined || this.#ended ? await this.#connect() : this.#socket;
+    await writeInPieces(socket, requestBytes(each, number), number + 1);
+    const late = AbortSignal.timeout(PATIENCE);
+    late.addEventListener('abort', () => this.#wake());
+    for (;;) {
+      const read = readResponse(this.#text, 0, each.method, this.#ended);
+      if (read !== undefined) {
+        this.#text = this.#text.slice(read.end);
+        if (this.#text !== '') throw new Error(`bytes behind the answer: ${JSON.stringify(this.#text.slice(0, 200))}`);
+        if (mustClose(read.message)) await this.#close();
+        return read.message;
+      }
+      if (this.#ended || late.aborted) {
+        throw new Error(`no whole answer: ${JSON.stringify(this.#text.slice(0, 400))}`);
+      }
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  async #connect(): Promise<Socket> {
+    const socket = connect({ host: this.#url.hostname, port: Number(this.#url.port), noDelay: true });
+    this.#socket = socket;
+    this.#text = '';
+    this.#ended = false;
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk: Buffer) => {
+      this.#text += chunk.toString('latin1');
+      this.#wake();
+    });
+    socket.on('close', () => {
+      this.#ended = true;
+      this.#wake();
+    });
+    await once(socket, 'connect');
+    return socket;
+  }
+
+  async #close(): Promise<void> {
+    const socket = this.#socket;
+    this.#socket = undefined;
+    if (socket === undefined || this.#ended) return;
+    socket.end();
+    await once(socket, 'close');
+  }
+}
+
+function mustClose({ final }: HttpResponse): boolean {
+  return final.framing === 'close' || valuesOf(final.fields, 'connection').some((each) => /\bclose\b/i.test(each));
+}
