@@ -1,5 +1,6 @@
 import type { Activity } from './activity.ts';
 import type { Limit } from './limit.ts';
+import type { Room } from './room.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond, Refusal } from './types.ts';
 
@@ -23,13 +24,20 @@ export function delayOf(limits: readonly Limit[], now: Millis): Millis {
   return delay;
 }
 
+/** Where a request arriving now has to wait: for a token, or for room; undefined where it need not. */
+export function waitingPlace({ limits }: Ticket, room: Room | undefined, now: Millis): Limit | undefined {
+  const limit = limits.at(-1);
+  if (limit !== undefined && (limit.queue.size > 0 || delayOf(limits, now) > 0)) return limit;
+  return room?.isAwaited === true ? room.line : undefined;
+}
+
 /**
  * How long a request arriving now would wait: the gate's own delay, then one turn for each request of its client before
- * it, at the client's share of the rate. `weight` is scaled by the allowance already.
+ * it, at the client's share of the rate; or its turns until there is room. `weight` is scaled by the allowance already.
  */
-export function estimateWait(ticket: Ticket, weight: number, now: Millis): Millis {
+export function estimateWait(ticket: Ticket, room: Room | undefined, weight: number, now: Millis): Millis {
   const turns = turnsAhead(ticket.limits.at(-1), ticket.slot, weight);
-  let wait = 0;
+  let wait = room?.isAwaited === true ? (1000 * (turnsAhead(room.line, ticket.slot, weight) + 1)) / room.rate : 0;
   for (const { meter } of ticket.limits) {
     wait = Math.max(wait, meter.expected(now) + (turns === 0 ? 0 : (1000 * turns) / meter.rate(now)));
   }
@@ -51,9 +59,15 @@ function turnsAhead(limit: Limit | undefined, slot: number | undefined, weight: 
 }
 
 /** φ: the client's share of the rate among all who are active, by weight. One's own limit is shared with nobody. */
-export function shareOf({ weight }: Ticket, { ref, meter }: Limit, activity: Activity, now: Millis): PerSecond {
+export function shareOf(
+  { weight }: Ticket,
+  { ref }: Limit,
+  rate: PerSecond,
+  activity: Activity,
+  now: Millis,
+): PerSecond {
   const active = ref.scope === 'upstream' ? activity.weight(now, weight) : weight;
-  return (meter.rate(now) * weight) / active;
+  return (rate * weight) / active;
 }
 
 /** While another might come, a blocked limit waits this long for a probe whose body is in hand. */

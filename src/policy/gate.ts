@@ -1,12 +1,14 @@
-import { blockedBy, delayOf, estimateWait, isPoorProbe, patienceOf, PROMISE } from './admission.ts';
+import { blockedBy, estimateWait, isPoorProbe, patienceOf, PROMISE, waitingPlace } from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import type { GateView, LimitView, Listen } from './events.ts';
+import { abandon, giveBack, takeTokens } from './holdings.ts';
 import { learn } from './learn.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { letPass } from './observe.ts';
 import { tellWhen } from './promise.ts';
 import type { Retry } from './retry.ts';
+import type { Room } from './room.ts';
 import type { Store, Upstream } from './store.ts';
 import type { Admission, Ticket } from './ticket.ts';
 import { ADMITTED } from './ticket.ts';
@@ -42,7 +44,7 @@ export class Gate {
   /** An attempt leaves for the upstream. */
   sent(ticket: Ticket, now: Millis): void {
     ticket.sentAt = now;
-    this.#giveBack(ticket);
+    giveBack(ticket);
     ticket.counted = ticket.limits;
     for (const { meter } of ticket.limits) {
       ticket.among = meter.sent(now);
@@ -66,21 +68,27 @@ export class Gate {
     for (const limit of counted) if (limit.meter.ended()) this.#waiting.pumpWithin(limit, now);
   }
 
+  /** A connection to the upstream is free again. Returns whether somebody waited for one. */
+  vacated(upstream: string, now: Millis): boolean {
+    const { room } = this.#store.upstream(upstream);
+    if (room === undefined || !room.vacated(now)) return false;
+    this.#waiting.pump(room.line, now);
+    return true;
+  }
+
   /** Admitted or queued, and will not be sent: gives back what it holds. */
   cancel(ticket: Ticket, now: Millis): void {
-    const { probes, admitted } = ticket;
-    ticket.probes = [];
-    this.#giveBack(ticket);
-    for (const limit of probes) limit.meter.abandonProbe();
+    const { admitted, room } = ticket;
+    if (ticket.flow !== undefined) this.#waiting.dequeue(ticket, now);
+    abandon(ticket);
     for (const limit of admitted) this.#waiting.pumpWithin(limit, now); // who waits may have the place, or be the probe
-    if (ticket.flow === undefined) return;
-    this.#waiting.dequeue(ticket, now);
+    if (room !== undefined) this.#waiting.pump(room.line, now);
   }
 
   /** The exchange is over; its client may be forgotten. One that would still be waiting leaves when it is settled. */
   leave(ticket: Ticket): void {
     if (ticket.flow !== undefined) return;
-    this.#giveBack(ticket); // of a shadow
+    giveBack(ticket); // of a shadow
     if (ticket.slot !== undefined) this.#store.clients.leave(ticket.slot);
     ticket.slot = undefined;
   }
@@ -92,7 +100,7 @@ export class Gate {
     ticket.limits = this.#resolve(ticket.refs);
     const slot = ticket.slot;
     if (slot === undefined || clients.heldUntil(slot) > now + retry.delay) return 'deadline';
-    const queued = estimateWait(ticket, weigh(this.#store, ticket, now), now) - retry.delay;
+    const queued = estimateWait(ticket, upstream.room, weigh(this.#store, ticket, now), now) - retry.delay;
     if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
     if (retry.charged && !upstream.budget.spend()) return 'budget_exhausted';
     return undefined;
@@ -137,15 +145,17 @@ export class Gate {
 
     const held = clients.heldUntil(slot) - now;
     if (held > 0) return this.#refuse(ticket, slot, 'held', held, now);
-    const limit = ticket.limits.at(-1);
-    if (limit === undefined) return this.#admit(ticket, now);
 
     for (const each of ticket.limits) this.#waiting.advance(each, now);
     const poorProbe = isPoorProbe(ticket, now);
-    if (!poorProbe && limit.queue.size === 0 && delayOf(ticket.limits, now) === 0) return this.#admit(ticket, now);
+    const { room } = upstream;
+    const limit = waitingPlace(ticket, room, now);
+    if (!poorProbe && limit === undefined) return this.#admit(ticket, room, now);
 
-    const wait = estimateWait(ticket, weigh(this.#store, ticket, now), now);
-    if (poorProbe) return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
+    const wait = estimateWait(ticket, room, weigh(this.#store, ticket, now), now);
+    if (limit === undefined || poorProbe) {
+      return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
+    }
     const keepsPromise = Math.abs(now - clients.promised(slot)) <= PROMISE;
     const patience = patienceOf(limit, slot, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
     if (wait > Math.min(patience, deadline - now)) {
@@ -180,15 +190,11 @@ export class Gate {
     return limits;
   }
 
-  #admit(ticket: Ticket, now: Millis): Admission {
-    this.#waiting.take(ticket, now, now);
+  #admit(ticket: Ticket, room: Room | undefined, now: Millis): Admission {
+    takeTokens(ticket, now, now);
+    this.#waiting.letGo(ticket, room, now);
     this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'passed', why: undefined });
     return ADMITTED;
-  }
-
-  #giveBack(ticket: Ticket): void {
-    for (const limit of ticket.admitted) limit.meter.giveBack();
-    ticket.admitted = [];
   }
 
   #refuse(ticket: Ticket, slot: ClientSlot, why: Refusal, wait: Millis, now: Millis): Admission {

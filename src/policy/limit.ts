@@ -5,7 +5,7 @@ import type { HeapItem } from './heap.ts';
 import type { LimitRef } from './limit-ref.ts';
 import type { Meter } from './meter.ts';
 import type { Ticket } from './ticket.ts';
-import type { Millis } from './types.ts';
+import type { Millis, PerSecond } from './types.ts';
 
 /** The furthest ahead that a client is told to come back for a rate we have learned; what the upstream asks may be longer. */
 export const LONGEST_PROMISE: Millis = 30_000;
@@ -38,18 +38,21 @@ export class Limit implements HeapItem {
 
   enqueue(ticket: Ticket, slot: ClientSlot, weight: number, now: Millis): void {
     this.queue.push(slot, weight, ticket, now);
+    ticket.waitsAt = this;
     for (const outer of ticket.limits) if (outer !== this) (outer.queuedWithin ??= new Set()).add(this);
   }
 
   /** Takes out who is served next. */
   serve(next: Ticket): void {
     this.queue.shift();
+    next.waitsAt = undefined;
     this.#tellEmpty(next);
   }
 
   /** Takes out one that will not be served. */
   dequeue(ticket: Ticket): void {
     this.queue.remove(ticket);
+    ticket.waitsAt = undefined;
     this.#tellEmpty(ticket);
   }
 
@@ -57,8 +60,7 @@ export class Limit implements HeapItem {
    * When a refused client should come back: the refused are given one slot after another, so that they return at the
    * rate that will be free instead of all at once. `wait` is what it would have had to wait now.
    */
-  reserveSlot(now: Millis, wait: Millis): Millis {
-    const rate = this.meter.rate(now);
+  reserveSlot(now: Millis, wait: Millis, rate: PerSecond = this.meter.rate(now)): Millis {
     const next = Math.max(this.#slot, now + wait) + 1000 / rate;
     this.#slot = Math.min(next, now + Math.max(wait, LONGEST_PROMISE));
     return this.#slot;

@@ -25,14 +25,15 @@ interface Told {
  * remembered by it, and its allowance is cut when it floods.
  */
 export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: TurnedAway, now: Millis): Millis {
-  const limit = ticket.limits.at(-1);
   // The upstream's own word: in whole seconds, for no rounding of ours may make it earlier.
-  if (why === 'held' || limit === undefined) return 1000 * Math.ceil(wait / 1000);
+  if (why === 'held') return 1000 * Math.ceil(wait / 1000);
   const { clients } = store;
   const { upstream, client } = ticket;
-  const rate = limit.meter.rate(now);
-  const { activity } = store.upstream(upstream);
-  const share = shareOf(ticket, limit, activity, now);
+  const { activity, room } = store.upstream(upstream);
+  const limit = ticket.limits.at(-1) ?? room?.line;
+  if (limit === undefined) return 1000 * Math.ceil(wait / 1000);
+  const rate = Math.min(limit.meter.rate(now), room?.rate ?? Number.POSITIVE_INFINITY);
+  const share = shareOf(ticket, limit, rate, activity, now);
   const demand = clients.demand(slot, now);
   // What all do is no flood, however small a part the weights give to one.
   const fair = Math.max(share, activity.demandOfOthers(demand, now));
@@ -43,7 +44,7 @@ export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: T
   const floods = demand > FLOOD * fair;
   const at = floods
     ? Math.max(now + wait, clients.promised(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
-    : limit.reserveSlot(now, wait);
+    : limit.reserveSlot(now, wait, rate);
   const bounded = Math.min(at, now + Math.max(wait, LONGEST_PROMISE));
   clients.promise(slot, bounded);
   return bounded - now;

@@ -5,6 +5,7 @@ import type { ClientStore } from './client.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import type { Nests } from './nests.ts';
+import type { Room } from './room.ts';
 
 /** What the gate keeps for one upstream. */
 export interface Upstream {
@@ -13,7 +14,9 @@ export interface Upstream {
   readonly budget: RetryBudget;
   readonly activity: Activity;
   readonly nests: Nests;
-  /** Requests that wait, at all of its limits together. */
+  /** Its connections; absent where they are not bounded here. */
+  readonly room?: Room;
+  /** Requests that wait, at all of its limits and for room together. */
   queued: number;
 }
 

@@ -4,6 +4,7 @@ import type { HeapItem } from './heap.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import type { Flow, Waiter } from './fair-queue.ts';
+import type { Room } from './room.ts';
 import type { Millis, Refusal } from './types.ts';
 
 /** The gate's answer to an arrival. */
@@ -42,6 +43,10 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   /** Until it arrives, and after it has left: none. */
   slot: ClientSlot | undefined = undefined;
   limits: Limit[] = [];
+  /** Where it waits; undefined while it does not. */
+  waitsAt: Limit | undefined = undefined;
+  /** Where it holds a place, while it is admitted and not sent. */
+  room: Room | undefined = undefined;
   /** When the attempt under way was sent. */
   sentAt: Millis = Number.NEGATIVE_INFINITY;
   /** Requests in flight at the innermost limit when it was sent, itself included; 0 where nobody counted. */

@@ -2,9 +2,11 @@ import { blockedBy, delayOf, estimateWait, isPoorProbe } from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import type { Listen } from './events.ts';
 import { Heap } from './heap.ts';
+import { abandon, takeRoom, takeTokens } from './holdings.ts';
 import type { Limit } from './limit.ts';
 import { LATENESS } from './pacer.ts';
 import { tellWhen } from './promise.ts';
+import type { Room } from './room.ts';
 import type { Store } from './store.ts';
 import type { Ticket } from './ticket.ts';
 import { ADMITTED } from './ticket.ts';
@@ -47,6 +49,7 @@ export class Waiting {
   enqueue(ticket: Ticket, limit: Limit, slot: ClientSlot, now: Millis): void {
     ticket.queuedAt = now;
     this.#expiries.push(ticket);
+    if (limit !== ticket.limits.at(-1)) takeTokens(ticket, now, now); // all that is lacking is room
     limit.enqueue(ticket, slot, weigh(this.#store, ticket, now), now);
     this.#store.upstream(ticket.upstream).queued += 1;
     this.#schedule(limit, now);
@@ -55,18 +58,17 @@ export class Waiting {
 
   /** Leaves the queue, and is not settled. */
   dequeue(ticket: Ticket, now: Millis): void {
-    ticket.limits.at(-1)?.dequeue(ticket);
+    ticket.waitsAt?.dequeue(ticket);
     this.#forget(ticket, false, now);
   }
 
-  /** Takes a token of every limit that the ticket needs, which was due then. */
-  take(ticket: Ticket, due: Millis, now: Millis): void {
-    ticket.admitted = ticket.limits;
-    for (const limit of ticket.limits) if (limit.meter.take(now, due)) ticket.probes.push(limit);
+  /** It has its tokens and may be sent: a connection is kept for it. */
+  letGo(ticket: Ticket, room: Room | undefined, now: Millis): void {
+    if (room !== undefined) takeRoom(ticket, room);
     if (ticket.slot !== undefined) this.#store.clients.admitted(ticket.slot, now);
   }
 
-  /** Serves the queue as far as tokens go. */
+  /** Serves the queue as far as tokens and room go. */
   pump(limit: Limit, now: Millis): void {
     this.advance(limit, now);
     const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - LATENESS) : now;
@@ -75,10 +77,21 @@ export class Waiting {
         this.#expire(ticket, now);
         continue;
       }
-      if (delayOf(ticket.limits, now) > 0) break;
-      limit.queue.reweigh(ticket, weigh(this.#store, ticket, now));
+      // Who waits for room alone has its tokens.
+      const isPaid = limit !== ticket.limits.at(-1);
+      if (!isPaid && delayOf(ticket.limits, now) > 0) break;
+      const { room } = this.#store.upstream(ticket.upstream);
+      const isFull = room?.isFull === true;
+      if (isFull && limit === room.line) break;
+      const weight = weigh(this.#store, ticket, now);
+      limit.queue.reweigh(ticket, weight);
       limit.serve(ticket);
-      this.take(ticket, due, now);
+      if (!isPaid) takeTokens(ticket, due, now);
+      if (isFull && ticket.slot !== undefined) {
+        room.line.enqueue(ticket, ticket.slot, weight, now);
+        continue;
+      }
+      this.letGo(ticket, room, now);
       this.#forget(ticket, true, now);
       ticket.settle(ADMITTED, now);
     }
@@ -104,18 +117,26 @@ export class Waiting {
   #schedule(limit: Limit, now: Millis): void {
     const ticket = limit.queue.peek();
     this.#wakes.remove(limit);
-    // Never, when nobody waits, or when a supply or somebody's end is waited for.
-    limit.wakeAt = ticket === undefined ? Number.POSITIVE_INFINITY : now + delayOf(ticket.limits, now);
+    // Never, when nobody waits, or when a supply, room or somebody's end is waited for.
+    const awaits = ticket === undefined || this.#awaitsRoom(limit);
+    limit.wakeAt = awaits ? Number.POSITIVE_INFINITY : now + delayOf(ticket.limits, now);
     if (limit.wakeAt !== Number.POSITIVE_INFINITY) this.#wakes.push(limit);
   }
 
+  #awaitsRoom(limit: Limit): boolean {
+    const { room } = this.#store.upstream(limit.ref.upstream);
+    return room?.isFull === true && limit === room.line;
+  }
+
   #expire(ticket: Ticket, now: Millis): void {
-    const { slot } = ticket;
-    const limit = ticket.limits.at(-1);
+    const { slot, admitted } = ticket;
     this.dequeue(ticket, now);
-    if (slot === undefined || limit === undefined) return;
+    abandon(ticket);
+    for (const limit of admitted) this.pump(limit, now);
+    if (slot === undefined) return;
+    const { room } = this.#store.upstream(ticket.upstream);
     const held = this.#store.clients.heldUntil(slot) - now;
-    const wait = Math.max(held, estimateWait(ticket, weigh(this.#store, ticket, now), now));
+    const wait = Math.max(held, estimateWait(ticket, room, weigh(this.#store, ticket, now), now));
     const why = held > 0 ? 'held' : (blockedBy(ticket.limits, now) ?? 'queue_timeout');
     const retryAfter = tellWhen({ store: this.#store, listen: this.#listen }, { ticket, slot, why, wait }, now);
     ticket.settle({ kind: 'refused', why, retryAfter }, now);

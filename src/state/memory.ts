@@ -10,6 +10,7 @@ import { Limit } from '../policy/limit.ts';
 import type { Meter } from '../policy/meter.ts';
 import { LocalMeter } from '../policy/meter.ts';
 import { Nests } from '../policy/nests.ts';
+import { Room } from '../policy/room.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
 import type { Random } from '../policy/types.ts';
 import { ClientTable } from './client-table.ts';
@@ -28,6 +29,8 @@ export interface MemoryOptions {
   readonly maxTracked: number;
   readonly random: Random;
   readonly listen: Listen;
+  /** How many connections to an upstream nobody uses, by its name; not bounded here when absent. */
+  readonly freeConnections?: ReadonlyMap<string, () => number>;
   /** One of its own for each limit when absent. */
   readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
 }
@@ -79,7 +82,10 @@ export class MemoryStore implements Store {
   }
 
   *limits(): Iterable<Limit> {
-    for (const { shared } of this.#upstreams.values()) if (shared !== undefined) yield shared;
+    for (const { shared, room } of this.#upstreams.values()) {
+      if (shared !== undefined) yield shared;
+      else if (room !== undefined && room.line.queue.size > 0) yield room.line;
+    }
     yield* this.#own.values();
   }
 
@@ -91,7 +97,9 @@ export class MemoryStore implements Store {
 
   #enter(settings: UpstreamSettings): Entry {
     const { name, queue, scope } = settings;
-    const shared = scope === 'upstream' ? this.#newLimit({ upstream: name, scope, key: '' }, settings) : undefined;
+    const ref: LimitRef = { upstream: name, scope: 'upstream', key: '' };
+    const shared = scope === 'upstream' ? this.#newLimit(ref, settings) : undefined;
+    const free = this.#options.freeConnections?.get(name);
     return {
       name,
       queue,
@@ -100,6 +108,7 @@ export class MemoryStore implements Store {
       budget: new RetryBudget(settings.budget),
       activity: new Activity(),
       nests: new Nests(),
+      ...(free === undefined ? {} : { room: new Room(shared ?? this.#newLine(ref), free) }),
       queued: 0,
     };
   }
@@ -107,6 +116,10 @@ export class MemoryStore implements Store {
   #newLimit(ref: LimitRef, settings: UpstreamSettings): Limit {
     const { makeMeter = makeLocalMeter, random } = this.#options;
     return new Limit(ref, makeMeter(ref, settings.rate, random));
+  }
+
+  #newLine(ref: LimitRef): Limit {
+    return new Limit(ref, new LocalMeter(UNLIMITED, this.#options.random));
   }
 
   /** The least recently used that nobody waits at: an open one if there is one near, for it remembers nothing. */
@@ -123,6 +136,14 @@ export class MemoryStore implements Store {
     if (oldest !== undefined) this.#own.delete(oldest);
   }
 }
+
+/** Of a line that is no limit. */
+const UNLIMITED: RateSettings = {
+  initialRate: undefined,
+  maxRate: Number.POSITIVE_INFINITY,
+  minRate: 1,
+  cooldown: 0,
+};
 
 function makeLocalMeter(_ref: LimitRef, rate: RateSettings, random: Random): Meter {
   return new LocalMeter(rate, random);

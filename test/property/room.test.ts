@@ -1,0 +1,82 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Guest } from '../support/connected.ts';
+import { Connected } from '../support/connected.ts';
+import { limitedTo, response } from '../support/policy.ts';
+
+type Act =
+  | { readonly do: 'arrive'; readonly client: string }
+  | { readonly do: 'send' | 'answer' | 'leave'; readonly which: number }
+  | { readonly do: 'pass'; readonly time: number };
+
+const client = fc.constantFrom('a', 'b', 'c');
+const which = fc.nat(1000);
+const act: fc.Arbitrary<Act> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('arrive' as const), client }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('send' as const), which }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('answer' as const), which }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('leave' as const), which }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('pass' as const), time: fc.nat(400) }) },
+);
+
+const upstream = fc.constantFrom(
+  {},
+  limitedTo(20),
+  { scope: 'client' as const },
+  { scope: 'client' as const, ...limitedTo(20) },
+);
+
+test('whatever comes: never more than the connections, nobody waits beside a free one, and everybody is told', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 4 }), upstream, fc.array(act, { maxLength: 120 }), (most, settings, acts) => {
+      const at = new Connected(most, settings);
+      const guests: Guest[] = [];
+      const unsent = new Set<Guest>();
+      const sent = new Set<Guest>();
+      const pick = <T>(from: Iterable<T>, n: number): T | undefined => {
+        const list = [...from];
+        return list[n % Math.max(1, list.length)];
+      };
+      const act = (step: Act): void => {
+        if (step.do === 'arrive') guests.push(at.arrive(step.client));
+        if (step.do === 'pass') at.pass(step.time);
+        if (step.do === 'send') {
+          const guest = pick(unsent, step.which);
+          if (guest !== undefined) at.send(guest);
+          if (guest !== undefined) sent.add(guest);
+        }
+        if (step.do === 'answer') {
+          const guest = pick(sent, step.which);
+          if (guest !== undefined) sent.delete(guest);
+          if (guest !== undefined) at.answer(guest, response(200));
+        }
+        if (step.do === 'leave') {
+          const guest = pick(
+            guests.filter((each) => each.told === undefined || unsent.has(each)),
+            step.which,
+          );
+          if (guest === undefined) return;
+          at.gate.cancel(guest.ticket, at.now);
+          at.gate.leave(guest.ticket);
+          unsent.delete(guest);
+          guests.splice(guests.indexOf(guest), 1);
+        }
+      };
+      for (const step of acts) {
+        act(step);
+        for (const guest of at.admitted.splice(0))
+          if (guests.includes(guest) || guest.told !== undefined) unsent.add(guest);
+        for (const guest of [...unsent]) if (sent.has(guest) || !guests.includes(guest)) unsent.delete(guest);
+        const holders = unsent.size + sent.size;
+        expect(holders).toBeLessThanOrEqual(most);
+        const waiting = guests.filter(({ told }) => told === undefined).length;
+        expect(at.gate.view(at.now).limits.reduce((sum, { queued }) => sum + queued, 0)).toBe(waiting);
+        // Without a rate, who waits waits for a connection.
+        if (settings.rate === undefined && waiting > 0) expect(holders).toBe(most);
+      }
+      at.pass(120_000);
+      expect(guests.filter(({ told }) => told === undefined)).toEqual([]);
+    }),
+    { numRuns: 300 },
+  );
+});

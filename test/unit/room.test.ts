@@ -1,0 +1,196 @@
+import { describe, expect, test } from 'vitest';
+import type { Guest } from '../support/connected.ts';
+import { Connected } from '../support/connected.ts';
+import { limitedTo, response } from '../support/policy.ts';
+
+const waits = ({ told }: Guest) => told === undefined;
+const why = ({ told }: Guest) => (told?.kind === 'refused' ? told.why : told?.kind);
+
+/** All connections are in use by `client`; who is admitted from then on is sent at once. */
+function full(connections: number, upstream = {}, client = 'flood'): Connected {
+  const at = new Connected(connections, upstream);
+  for (const guest of at.arriveTimes(connections, client)) at.send(guest);
+  at.admitted.length = 0;
+  return at;
+}
+
+/** One connection comes free, and who gets it is sent. */
+function serveOne(at: Connected): string | undefined {
+  const before = at.admitted.length;
+  at.vacate();
+  const next = at.admitted[before];
+  if (next !== undefined) at.send(next);
+  return next?.client;
+}
+
+describe('a request beyond the connections', () => {
+  test('waits until one comes free', () => {
+    const at = full(2);
+    const [first, second] = at.arriveTimes(2, 'a');
+    expect([first, second].map((guest) => waits(guest!))).toEqual([true, true]);
+    at.pass(50);
+    expect(serveOne(at)).toBe('a');
+    expect([first?.told?.kind, first?.at, second?.told]).toEqual(['admitted', 50, undefined]);
+    expect(at.gate.view(at.now).limits).toMatchObject([{ queued: 1 }]);
+  });
+
+  test('does not stand behind the flood of another client', () => {
+    const at = full(2);
+    at.arriveTimes(100, 'flood');
+    at.arriveTimes(2, 'calm');
+    const served = [serveOne(at), serveOne(at), serveOne(at), serveOne(at)];
+    expect(served.filter((client) => client === 'calm')).toHaveLength(2);
+  });
+
+  test('is refused at once when its turn is too far ahead, as soon as it is known how fast they come free', () => {
+    const at = full(2);
+    at.arriveTimes(30, 'flood');
+    for (let i = 0; i < 3; i += 1) {
+      at.pass(100);
+      serveOne(at);
+    }
+    const late = at.arrive('flood');
+    expect(late.told).toEqual({ kind: 'refused', why: 'over_share', retryAfter: expect.any(Number) });
+    // Its 27 before it, at one in 100 ms.
+    expect(late.told?.kind === 'refused' && late.told.retryAfter).toBeGreaterThan(2700);
+    expect(waits(at.arrive('calm'))).toBe(true);
+  });
+
+  test('is refused when it has waited for as long as it may', () => {
+    const at = full(2);
+    const guest = at.arrive('a');
+    at.pass(999);
+    expect(waits(guest)).toBe(true);
+    at.pass(1);
+    expect(why(guest)).toBe('queue_timeout');
+    expect(serveOne(at)).toBeUndefined();
+  });
+
+  test('does not wait beyond the depth of the queue', () => {
+    const at = full(1, { queue: { maxWait: 1000, maxDepth: 2 } });
+    expect(at.arriveTimes(3, 'a').map(why)).toEqual([undefined, undefined, 'queue_full']);
+  });
+
+  test('waits for no time of its own: the gate is not woken for it', () => {
+    const at = full(1);
+    at.arrive('a');
+    expect(at.gate.nextWake()).toBe(1000); // its patience
+    at.pass(999);
+  });
+
+  test('counts as a flood when its client asks for far more than its share of what comes free', () => {
+    const at = full(2);
+    at.arriveTimes(20, 'calm');
+    for (let i = 0; i < 40; i += 1) {
+      at.pass(50);
+      at.arriveTimes(20, 'flood');
+      serveOne(at);
+    }
+    expect(at.events.filter(({ type }) => type === 'client-cut').length).toBeGreaterThan(0);
+    expect(at.gate.view(at.now).clients.byState).toMatchObject({ normal: 1, backoff: 0, cooldown: 1 });
+  });
+});
+
+describe('a connection', () => {
+  test('is kept for who has been admitted, and not sent yet', () => {
+    const at = new Connected(2);
+    const [first, second, third] = at.arriveTimes(3, 'a');
+    expect([first, second, third].map((guest) => why(guest!))).toEqual(['admitted', 'admitted', undefined]);
+    at.gate.cancel(first!.ticket, at.now); // its client has gone while it uploaded
+    expect(why(third!)).toBe('admitted');
+    at.send(second!);
+    at.send(third!);
+    expect(at.busy).toBe(2);
+  });
+
+  test('that nobody waits for is free for the next', () => {
+    const at = full(1);
+    expect(serveOne(at)).toBeUndefined();
+    expect(why(at.arrive('a'))).toBe('admitted');
+  });
+
+  test('is not waited for by a client that has gone', () => {
+    const at = full(1);
+    const [gone, stays] = at.arriveTimes(2, 'a');
+    at.gate.cancel(gone!.ticket, at.now);
+    expect(serveOne(at)).toBe('a');
+    expect([gone?.told, why(stays!)]).toEqual([undefined, 'admitted']);
+  });
+
+  test('is of no use without a token', () => {
+    const at = new Connected(2, limitedTo(10));
+    const guests = at.arriveTimes(4, 'a');
+    expect(guests.map(why)).toEqual(['admitted', undefined, undefined, undefined]);
+    at.send(guests[0]!);
+    at.pass(100);
+    expect(why(guests[1]!)).toBe('admitted');
+    at.send(guests[1]!);
+    at.pass(100); // a token, and no connection
+    expect(why(guests[2]!)).toBeUndefined();
+    at.answer(guests[0]!);
+    expect(why(guests[2]!)).toBe('admitted');
+    at.send(guests[2]!);
+    at.answer(guests[1]!);
+    expect(why(guests[3]!)).toBeUndefined(); // a connection, and no token
+    at.pass(100);
+    expect([why(guests[3]!), guests[3]?.at]).toEqual(['admitted', 300]);
+  });
+});
+
+describe('where each client has a limit of its own', () => {
+  const perClient = { scope: 'client' as const };
+
+  test('connections are shared fairly all the same', () => {
+    const at = full(2, perClient);
+    at.arriveTimes(50, 'flood');
+    at.arriveTimes(2, 'calm');
+    expect(at.gate.view(at.now).limits).toMatchObject([{ scope: 'upstream', queued: 52 }]);
+    const served = [serveOne(at), serveOne(at), serveOne(at), serveOne(at)];
+    expect(served.filter((client) => client === 'calm')).toHaveLength(2);
+  });
+
+  test('a client waits for its own tokens first, and does not hold up the others', () => {
+    const at = new Connected(1, { ...perClient, ...limitedTo(10) });
+    const [first, second] = at.arriveTimes(2, 'a');
+    at.send(first!);
+    expect(waits(second!)).toBe(true);
+    const other = at.arrive('b');
+    expect(waits(other)).toBe(true); // for room
+    at.pass(50);
+    expect(serveOne(at)).toBe('b');
+    at.pass(50); // now it has its token, and no room
+    expect(waits(second!)).toBe(true);
+    expect(serveOne(at)).toBe('a');
+    expect(second?.at).toBe(100);
+  });
+
+  test('who gives up while it waits for room gives back what it took', () => {
+    const at = full(1, { ...perClient, ...limitedTo(10) }, 'b');
+    const guest = at.arrive('a');
+    expect(at.gate.view(at.now).limits.filter(({ queued }) => queued > 0)).toMatchObject([{ scope: 'upstream' }]);
+    at.pass(1000);
+    expect(why(guest)).toBe('queue_timeout');
+    at.gate.leave(guest.ticket);
+    expect(guest.ticket.admitted).toEqual([]);
+    expect(serveOne(at)).toBeUndefined();
+    const next = at.arrive('a');
+    expect(why(next)).toBe('admitted');
+    at.send(next);
+    at.answer(next, response(200));
+    expect(at.busy).toBe(0);
+  });
+});
+
+test('a retry that would wait for a connection for too long is not begun', () => {
+  const at = full(1);
+  at.arriveTimes(20, 'other');
+  for (let i = 0; i < 4; i += 1) {
+    at.pass(100);
+    serveOne(at);
+  }
+  const retry = { reason: 'status_5xx', delay: 10, source: 'backoff', charged: true, memory: 0 } as const;
+  const [flooding, calm] = [at.arrive('other'), at.arrive('calm')];
+  expect(why(flooding)).toBe('over_share');
+  expect(at.gate.reserve(calm.ticket, retry, at.now + 60_000, at.now)).toBeUndefined();
+  expect(at.gate.reserve(calm.ticket, retry, at.now + 100, at.now)).toBe('deadline');
+});
