@@ -14,7 +14,7 @@ import { logChanges } from './observe/change-log.ts';
 import { fanOut } from './observe/events.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { logRequests } from './observe/request-log.ts';
-import type { GateView } from './policy/events.ts';
+import type { EndpointView, GateView } from './policy/events.ts';
 import { Gate } from './policy/gate.ts';
 import type { Clock, Millis } from './policy/types.ts';
 import type { Practice } from './practice/server.ts';
@@ -22,6 +22,8 @@ import { startPractice } from './practice/server.ts';
 import { ReplayMemory } from './proxy/body.ts';
 import { GateTimer } from './proxy/gate-timer.ts';
 import { makeHash } from './proxy/identity.ts';
+import type { Lookup } from './proxy/name.ts';
+import { systemLookup } from './proxy/name.ts';
 import type { Target } from './proxy/plan.ts';
 import { Proxy } from './proxy/server.ts';
 import { removeStaleSocket } from './stale-socket.ts';
@@ -45,15 +47,22 @@ export interface App {
 
 const clock: Clock = { now: () => performance.now() };
 
+export interface AppParts {
+  readonly logger: Logger;
+  readonly version: string;
+  /** Finds the addresses of upstreams; the system's own unless given. */
+  readonly lookup?: Lookup;
+}
+
 /** @throws the error of whatever could not be opened: a port in use, a certificate that cannot be read */
-export async function startApp(config: Config, { logger, version }: { logger: Logger; version: string }): Promise<App> {
+export async function startApp(config: Config, parts: AppParts): Promise<App> {
   // In parts that opened, when a later one fails.
   const opened: (() => Promise<void>)[] = [];
   const closeAll = async (): Promise<void> => {
     for (const close of opened.splice(0).toReversed()) await close();
   };
   try {
-    return await open(config, { logger, version }, opened, closeAll);
+    return await open(config, parts, opened, closeAll);
   } catch (error) {
     await closeAll();
     throw error;
@@ -62,7 +71,7 @@ export async function startApp(config: Config, { logger, version }: { logger: Lo
 
 async function open(
   config: Config,
-  { logger, version }: { logger: Logger; version: string },
+  { logger, version, lookup = systemLookup }: AppParts,
   opened: (() => Promise<void>)[],
   closeAll: () => Promise<void>,
 ): Promise<App> {
@@ -70,15 +79,11 @@ async function open(
   const practice = await openPractice(config);
   if (practice !== undefined) opened.push(() => practice.close());
 
-  const targets = compileTargets(config, ownUrls(config, practice));
-  opened.push(() => closeTargets(targets));
-  const hash = makeHash(config.secret ?? randomBytes(32));
-  const snapshot = compileSnapshot(config, targets, hash);
-
   const replayMemory = new ReplayMemory(config.limits.replayMemory);
   const metrics = createMetrics({
     routes: config.routes.map(nameOf),
     upstreams: Object.keys(config.upstreams),
+    endpoints: () => viewEndpoints(targets),
     view: () => gate.view(clock.now()),
     now: () => clock.now(),
     wallClock: () => Date.now(),
@@ -91,14 +96,29 @@ async function open(
   });
 
   const random = Math.random;
+  const onFree = (upstream: string): void => {
+    if (gate.vacated(upstream, clock.now())) gateTimer.rearm();
+  };
+  const targets = compileTargets(config, ownUrls(config, practice), { lookup, clock, random, listen, onFree });
+  opened.push(() => closeTargets(targets));
+  const hash = makeHash(config.secret ?? randomBytes(32));
+  const snapshot = compileSnapshot(config, targets, hash);
   const { maxTracked } = config.clients;
-  const store = new MemoryStore({ upstreams: compileUpstreams(config), maxTracked, random, listen });
+  const store = new MemoryStore({
+    upstreams: compileUpstreams(config),
+    maxTracked,
+    random,
+    listen,
+    // Observed, everything is forwarded at once.
+    ...(config.mode === 'enforce' ? { freeConnections: countFree(targets) } : {}),
+  });
   const gate = new Gate(store, listen, config.mode);
+  const gateTimer = new GateTimer(gate, clock);
   const instance = randomBytes(4).toString('hex');
   const proxy = new Proxy({
     context: {
       gate,
-      gateTimer: new GateTimer(gate, clock),
+      gateTimer,
       clock,
       random,
       listen,
@@ -173,8 +193,22 @@ function ownUrls(config: Config, practice: Practice | undefined): ReadonlyMap<st
   return urls;
 }
 
+function countFree(targets: ReadonlyMap<string, Target>): ReadonlyMap<string, () => number> {
+  return new Map([...targets].map(([name, { endpoints }]) => [name, () => endpoints.free()]));
+}
+
+function viewEndpoints(targets: ReadonlyMap<string, Target>): EndpointView[] {
+  return [...targets].flatMap(([upstream, { endpoints }]) =>
+    endpoints.all.map(({ index, authority }) => ({
+      upstream,
+      endpoint: authority,
+      isHealthy: !endpoints.isEjected(index),
+    })),
+  );
+}
+
 async function closeTargets(targets: ReadonlyMap<string, Target>): Promise<void> {
-  await Promise.all([...targets.values()].map(({ dispatcher }) => dispatcher.destroy()));
+  await Promise.all([...targets.values()].map(({ endpoints }) => endpoints.destroy()));
 }
 
 function urlOf(server: AdminServer | undefined): string | undefined {

@@ -3,24 +3,38 @@ import { compilePlan } from './compile-policy.ts';
 import type { Plan } from './exchange.ts';
 import { overrideBackOff, overrideRetry } from './config/override.ts';
 import type { Config, RouteConfig } from './config/schema.ts';
+import { originsOf } from './config/upstream-schema.ts';
 import type { ClassRule, Hash } from './proxy/identity.ts';
 import { globPattern, makeIdentify, makeTrusts } from './proxy/identity.ts';
+import type { EndpointsOptions } from './proxy/endpoints.ts';
+import { Endpoints } from './proxy/endpoints.ts';
 import type { Route, Snapshot, Target } from './proxy/plan.ts';
-import { openPool, PoolLoad } from './proxy/pool.ts';
 import { Router } from './proxy/router.ts';
 
-/** @param urls of upstreams that this process plays itself, by name */
-export function compileTargets(config: Config, urls: ReadonlyMap<string, string>): ReadonlyMap<string, Target> {
+/**
+ * @param urls of upstreams that this process plays itself, by name
+ * @throws an Error of node:fs, when a certificate cannot be read
+ */
+export function compileTargets(
+  config: Config,
+  urls: ReadonlyMap<string, string>,
+  parts: Pick<EndpointsOptions, 'lookup' | 'clock' | 'random' | 'listen' | 'onFree'>,
+): ReadonlyMap<string, Target> {
   return new Map(
     Object.entries(config.upstreams).map(([name, upstream]) => {
-      const url = new URL(urls.get(name) ?? upstream.url);
+      const own = urls.get(name);
       const { connections, connectTimeout, tls, preserveHost, streamIdle, rateLimit, idempotency } = upstream;
+      const endpoints = new Endpoints({
+        ...parts,
+        upstream: name,
+        urls: own === undefined ? originsOf(upstream) : [own],
+        pool: { connections, connectTimeout, tls },
+        outliers: upstream.outlierDetection,
+        refresh: upstream.dnsRefresh,
+      });
       const target: Target = {
         name,
-        dispatcher: openPool({ connections, connectTimeout, tls }),
-        load: new PoolLoad(connections),
-        origin: url.origin,
-        authority: url.host,
+        endpoints,
         preserveHost,
         scope: rateLimit.scope,
         credentialHeader: rateLimit.credentialHeader.toLowerCase(),

@@ -6,6 +6,7 @@ import { PROMISE } from '../policy/admission.ts';
 import { LONGEST_PROMISE } from '../policy/limit.ts';
 import type { Millis } from '../policy/types.ts';
 import { isIdempotentMethod } from '../policy/types.ts';
+import { describeEndpoints } from './describe-endpoints.ts';
 
 /**
  * Bytes that one of them keeps in memory, rounded up from what was measured on Node 24: 8 to 11 KiB for a request that
@@ -28,7 +29,7 @@ export function listWorstCases(config: Config): string[] {
     config.mode === 'observe'
       ? ['observe mode: each request is sent once, at once; nothing waits, is refused or retried, whatever is set']
       : [];
-  return [...observing, ...routes, ...describeMemory(config)];
+  return [...observing, ...routes, ...describeEndpoints(config), ...describeMemory(config)];
 }
 
 /** A route as one request meets it. */

@@ -2,13 +2,14 @@
 import { isLoopback, writeAddress } from './address.ts';
 import type { Checked, Written } from './checked.ts';
 import { mistake, warning } from './checked.ts';
+import { checkEndpoints } from './check-endpoints.ts';
 import { checkRetries } from './check-retries.ts';
 import type { Draft, DraftRoute, DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
 import { NAME } from './names.ts';
 import { suggest } from './suggest.ts';
 import { writeRate } from './units.ts';
-import { PRACTICE_URL } from './upstream-schema.ts';
+import { originsOf, PRACTICE_URL } from './upstream-schema.ts';
 
 export function* crossCheck(draft: Draft, written: Written): Generator<Checked> {
   yield* checkAddresses(draft, written);
@@ -54,8 +55,10 @@ function* checkNames(path: Path, names: readonly string[]): Generator<Checked> {
 
 function* checkUpstream(name: string, upstream: DraftUpstream, written: Written): Generator<Checked> {
   const path = ['upstreams', name];
-  const { tls, url } = upstream;
-  if (written([...path, 'tls']) && url !== undefined && !url.startsWith('https:')) {
+  const { tls } = upstream;
+  yield* checkEndpoints(path, upstream, written);
+  const [origin] = originsOf(upstream);
+  if (written([...path, 'tls']) && origin !== undefined && !origin.startsWith('https:')) {
     yield warning([...path, 'tls'], 'has no effect: the url is not https', 'key');
   }
   if (tls?.insecure) {

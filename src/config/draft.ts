@@ -23,7 +23,12 @@ export interface Draft {
 type Parts<T, K extends keyof T> = { readonly [P in K]: T[P] | undefined };
 
 export interface DraftUpstream
-  extends Parts<UpstreamConfig, 'url' | 'tls' | 'timeout' | 'perTryTimeout' | 'rateLimit' | 'queue'> {
+  extends Parts<
+    UpstreamConfig,
+    'url' | 'urls' | 'outlierDetection' | 'tls' | 'timeout' | 'perTryTimeout' | 'rateLimit' | 'queue'
+  > {
+  /** What it says of where it can be reached, sound or not; undefined where it is no mapping. */
+  readonly reached: readonly ('url' | 'urls')[] | undefined;
   readonly retry: Parts<RetryConfig, 'backOff' | 'backOffFor' | 'unkeyedWrites' | 'replayLimit'>;
 }
 
@@ -62,7 +67,10 @@ export function draft(root: object): Draft {
 /** @param written a mapping that may say more or less than an upstream does */
 export function draftUpstream(written: unknown): DraftUpstream {
   return {
+    reached: isMapping(written) ? (['url', 'urls'] as const).filter((key) => Object.hasOwn(written, key)) : undefined,
     url: sound(upstreamShape.url, valueAt(written, ['url'])),
+    urls: sound(upstreamShape.urls, valueAt(written, ['urls'])),
+    outlierDetection: sound(upstreamShape.outlierDetection, valueAt(written, ['outlierDetection'])),
     tls: sound(upstreamShape.tls, valueAt(written, ['tls'])),
     timeout: sound(upstreamShape.timeout, valueAt(written, ['timeout'])),
     perTryTimeout: sound(upstreamShape.perTryTimeout, valueAt(written, ['perTryTimeout'])),

@@ -36,7 +36,10 @@ export function lay(root: object, { setting, text }: Given): Laid {
     case 'upstream': {
       const names = Object.keys(valueAt(root, ['upstreams']) ?? {});
       if (names.length > 1) return { refused: `the file has ${names.length} upstreams: change the url of one there` };
-      return put(root, ['upstreams', names[0] ?? DEFAULT_UPSTREAM, 'url'], text);
+      const name = names[0] ?? DEFAULT_UPSTREAM;
+      const upstream = valueAt(root, ['upstreams', name]);
+      if (typeof upstream === 'object' && upstream !== null) Reflect.deleteProperty(upstream, 'urls');
+      return put(root, ['upstreams', name, 'url'], text);
     }
   }
 }

@@ -23,7 +23,6 @@ const KEYS = new KnownKeys(jsonSchema, [
   'workers',
   'state',
   'listen.tls',
-  'upstreams.*.urls',
   'upstreams.*.provider',
   'upstreams.*.limits',
   'upstreams.*.idempotency.jsonField',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DnsRefresh, OutlierDetection } from './endpoints-schema.ts';
 import { HeaderName } from './names.ts';
 import { Retry } from './retry-schema.ts';
 import { Duration, PositiveDuration, Rate } from './units.ts';
@@ -74,7 +75,15 @@ const Queue = z.strictObject({
 });
 
 export const Upstream = z.strictObject({
-  url: UpstreamUrl.describe('Its origin, http or https; practice is the one that this process plays itself.'),
+  url: UpstreamUrl.optional().describe(
+    'Its origin, http or https; practice is the one that this process plays itself.',
+  ),
+  urls: z
+    .array(UpstreamUrl)
+    .min(1)
+    .max(64)
+    .optional()
+    .describe('Instead of url, where it has several endpoints: their origins, all http or all https.'),
   tls: Tls.prefault({}).describe('How an https upstream is verified, and how we show who we are.'),
   preserveHost: z
     .boolean()
@@ -88,7 +97,16 @@ export const Upstream = z.strictObject({
   streamIdle: PositiveDuration.prefault('5m').describe(
     'How long a response body may pause; server-sent events may pause for ever.',
   ),
-  connections: z.int().min(1).max(65_535).prefault(256).describe('Connections to it, at most.'),
+  connections: z
+    .int()
+    .min(1)
+    .max(65_535)
+    .prefault(256)
+    .describe('Connections to it, at most; to each of its endpoints.'),
+  dnsRefresh: DnsRefresh,
+  outlierDetection: OutlierDetection.prefault({}).describe(
+    'When an endpoint of several is left out, and for how long.',
+  ),
   retry: Retry.prefault({}).describe('What is retried, how often and after which delays.'),
   rateLimit: RateLimit.prefault({}).describe('The limit of the upstream, as far as it is known; the rest is learned.'),
   queue: Queue.prefault({}).describe('Requests that wait for their turn under a limited rate.'),
@@ -99,3 +117,14 @@ export const Upstream = z.strictObject({
     .prefault({})
     .describe('How the upstream recognises a write it has seen before.'),
 });
+
+/** Its origins, one or more. */
+export function originsOf({
+  url,
+  urls,
+}: {
+  readonly url?: string | undefined;
+  readonly urls?: readonly string[] | undefined;
+}): readonly string[] {
+  return urls ?? (url === undefined ? [] : [url]);
+}

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Listen, TideEvent } from '../policy/events.ts';
 
 /**
- * Writes a line for what changes and is rare: the state of an upstream's limit (`warn` when it is blocked, else `info`);
+ * Writes a line for what changes and is rare: the state of an upstream's limit (`warn` when it is blocked, else `info`), and an endpoint that is left out or back;
  * at `debug` its cuts, and states and cuts of single clients and credentials, of which there may be thousands.
  */
 export function logChanges(logger: Logger): Listen {
@@ -10,6 +10,12 @@ export function logChanges(logger: Logger): Listen {
     if (event.type === 'limit-state') {
       const { upstream, scope, from, to } = event;
       logger[levelOf(event)]({ upstream, scope, from, to }, 'limit changed');
+    } else if (event.type === 'endpoint-ejected') {
+      const { upstream, endpoint, time } = event;
+      logger.warn({ upstream, endpoint, forMs: Math.round(time) }, 'endpoint left out');
+    } else if (event.type === 'endpoint-returned') {
+      const { upstream, endpoint, cause } = event;
+      logger.info({ upstream, endpoint, cause }, 'endpoint back');
     } else if (event.type === 'cut') {
       const { upstream, scope, cause, from, to } = event;
       // JSON has no Infinity: the rate of a limit that was open is left out.

@@ -1,8 +1,9 @@
 import { Registry } from 'prom-client';
-import type { GateView, Listen } from '../policy/events.ts';
+import type { EndpointView, GateView, Listen } from '../policy/events.ts';
 import type { Millis, Mode } from '../policy/types.ts';
 import { ByName } from './by-name.ts';
 import { ClientSeries } from './client-series.ts';
+import { EndpointSeries } from './endpoint-families.ts';
 import { describeCounted } from './event-families.ts';
 import { exposeFamilies } from './exposition.ts';
 import { describeGate, type Sight } from './gate-families.ts';
@@ -17,6 +18,8 @@ export interface MetricsOptions {
   readonly upstreams: Iterable<string>;
   /** Called once a scrape. */
   readonly view: () => GateView;
+  /** None when absent. */
+  readonly endpoints?: () => readonly EndpointView[];
   /** The monotonic clock that `view` tells times of. */
   readonly now: () => Millis;
   /** Milliseconds of the epoch. */
@@ -33,6 +36,13 @@ export interface Metrics {
   readonly registry: Registry;
 }
 
+interface Counters {
+  readonly routes: ByName<RouteSeries>;
+  readonly upstreams: ByName<UpstreamSeries>;
+  readonly clients: ClientSeries;
+  readonly endpoints: EndpointSeries;
+}
+
 const MODES: readonly Mode[] = ['enforce', 'observe'];
 
 /** Counts what happens and shows it to Prometheus. The number of series is bounded by the configuration, whatever clients and upstreams send. */
@@ -40,6 +50,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const routes = new ByName((name) => new RouteSeries(name), options.routes);
   const upstreams = new ByName((name) => new UpstreamSeries(name), options.upstreams);
   const clients = new ClientSeries();
+  const endpoints = new EndpointSeries(options.endpoints ?? (() => []));
 
   const look = oncePerTurn((): Sight => {
     const view = options.view();
@@ -51,6 +62,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   exposeFamilies(registry, [
     ...describeCounted({ routes, upstreams, clients }),
     ...describeGate(look),
+    ...endpoints.families(),
     {
       name: 'tidegate_replay_buffer_bytes',
       help: 'Request bodies held for a possible retry.',
@@ -72,11 +84,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
   ]);
   exposeNodeMetrics(registry);
 
-  return { listen: countInto(routes, upstreams, clients), registry };
+  return { listen: countInto({ routes, upstreams, clients, endpoints }), registry };
 }
 
 /** The events of every request come first: a switch over strings compares one after the other. */
-function countInto(routes: ByName<RouteSeries>, upstreams: ByName<UpstreamSeries>, clients: ClientSeries): Listen {
+function countInto({ routes, upstreams, clients, endpoints }: Counters): Listen {
   return (event) => {
     switch (event.type) {
       case 'arrived':
@@ -115,8 +127,12 @@ function countInto(routes: ByName<RouteSeries>, upstreams: ByName<UpstreamSeries
       case 'client-evicted':
         clients.evictions.count(event.cause);
         break;
+      case 'endpoint-ejected':
+        endpoints.ejected(event.upstream, event.endpoint);
+        break;
+      case 'endpoint-returned':
       case 'limit-state':
-        // The state is a gauge: read when somebody scrapes.
+        // States are gauges: read when somebody scrapes.
         break;
       default:
         event satisfies never;

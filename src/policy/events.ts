@@ -81,6 +81,20 @@ export type TideEvent =
       readonly from: ClientState;
       readonly to: ClientState;
     }
+  /** An endpoint failed too often in a row, or at its trial: nothing is sent there for `time`. */
+  | {
+      readonly type: 'endpoint-ejected';
+      readonly upstream: string;
+      readonly endpoint: string;
+      readonly time: Millis;
+    }
+  /** It is sent to again: it has passed its trial, or none of the others works either. */
+  | {
+      readonly type: 'endpoint-returned';
+      readonly upstream: string;
+      readonly endpoint: string;
+      readonly cause: 'trial' | 'panic';
+    }
   /** A client was forgotten to make room. */
   | { readonly type: 'client-evicted'; readonly cause: 'calm' | 'troubled' }
   | { readonly type: 'done'; readonly record: RequestRecord };
@@ -137,6 +151,15 @@ export interface LimitView {
   readonly quotaLeft: number | undefined;
   readonly queued: number;
   readonly inFlight: number;
+}
+
+/** An endpoint of an upstream. */
+export interface EndpointView {
+  readonly upstream: string;
+  /** Its host and port. */
+  readonly endpoint: string;
+  /** False while nothing but a trial is sent there. */
+  readonly isHealthy: boolean;
 }
 
 export interface ClientsView {

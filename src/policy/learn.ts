@@ -3,6 +3,7 @@ import type { CutCause, Listen } from './events.ts';
 import type { Limit } from './limit.ts';
 import type { Ticket } from './ticket.ts';
 import type { Hints, Millis, Outcome, Quota } from './types.ts';
+import { isGatewayError } from './types.ts';
 
 interface Lesson {
   readonly ticket: Ticket;
@@ -14,20 +15,23 @@ interface Lesson {
 /**
  * What one outcome teaches: a 429 is about a rate, 502 to 504 and broken connections are about the upstream's health,
  * everything else is an answer. A 500 is an answer too: a fault of one operation says nothing of capacity. An object
- * lock says nothing of either, and neither does a client that went away.
+ * lock says nothing of either, and neither does a client that went away, nor one endpoint while others work.
  */
 export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
   const { ticket, upstream } = lesson;
   if (outcome.kind === 'error') {
     // No connection was free in time: our own bound, not the upstream's.
     const isOurs = outcome.reason === 'timeout' && !outcome.sent;
-    if (outcome.reason === 'aborted' || isOurs) return abandonProbes(ticket);
+    if (outcome.reason === 'aborted' || isOurs || outcome.stale === true) return abandonProbes(ticket);
+    if (outcome.othersWork === true) return abandonProbes(ticket);
     return fail(lesson, undefined, now);
   }
   const { status, hints } = outcome;
   if (hints.quota !== undefined) hearQuota(ticket, hints.quota, now);
   if (status === 429 && !hints.lock) return reject(lesson, hints, now);
-  if (status === 502 || status === 503 || status === 504) return fail(lesson, hints.retryAfter, now);
+  if (isGatewayError(status)) {
+    return outcome.othersWork === true ? abandonProbes(ticket) : fail(lesson, hints.retryAfter, now);
+  }
   const innermost = ticket.limits.at(-1);
   for (const limit of ticket.limits) limit.meter.accepted(ticket.sentAt, limit === innermost ? ticket.among : 0, now);
   if (status < 500) upstream.budget.earn();

@@ -6,7 +6,7 @@ export interface Retry {
   readonly reason: RetryReason;
   readonly delay: Millis;
   readonly source: 'backoff' | 'hint';
-  /** Whether it is paid from the retry budget. Retries of 429 are not: pacing bounds them. */
+  /** Whether it is paid from the retry budget. Retries of 429 are not: pacing bounds them. Nor is one that adds no load. */
   readonly charged: boolean;
   /** To be handed back at the next retry. */
   readonly memory: number;
@@ -52,6 +52,9 @@ export function chooseRetry(
   const allowed = request.priorAttempts > 0 ? 1 : policy.attempts;
   if (soFar.attempts >= allowed) return stop('attempts_exhausted');
 
+  if (isMissed(outcome)) {
+    return { kind: 'retry', retry: { reason, delay: 0, source: 'backoff', charged: false, memory: soFar.memory } };
+  }
   const step = (policy.backOffFor[reason] ?? policy.backOff).next(soFar.attempts - 1, soFar.memory, random);
   if (step === undefined) return stop('attempts_exhausted');
   const hinted = hints === undefined ? undefined : hintedDelay(hints);
@@ -127,6 +130,15 @@ function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: Out
     case 'always':
       return true;
   }
+}
+
+/**
+ * It reached nobody who would have worked on it: the next endpoint may be better, and so may a new connection. Waiting
+ * would help nobody, and the retry is no load that the upstream has borne before. Another endpoint is tried at most as
+ * often as attempts go; what was stale is followed by a new connection, which cannot be.
+ */
+function isMissed(outcome: Outcome): boolean {
+  return outcome.kind === 'error' && (outcome.stale === true || (!outcome.sent && outcome.othersWork === true));
 }
 
 function wasSent(outcome: Outcome): boolean {

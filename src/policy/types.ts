@@ -50,13 +50,40 @@ export const NO_HINTS: Hints = Object.freeze({
   lock: false,
 });
 
-/** What one attempt came to. `sent` is true once bytes of the request may have reached the upstream. */
-export type Outcome =
-  | { readonly kind: 'response'; readonly status: number; readonly hints: Hints; readonly took: Millis }
-  | { readonly kind: 'error'; readonly reason: ErrorReason; readonly sent: boolean; readonly took: Millis };
+/** What one attempt came to. */
+export type Outcome = ResponseOutcome | ErrorOutcome;
+
+interface ResponseOutcome {
+  readonly kind: 'response';
+  readonly status: number;
+  readonly hints: Hints;
+  readonly took: Millis;
+  /** A failure of one endpoint while others of the same upstream work: it says nothing of the upstream. */
+  readonly othersWork?: boolean;
+}
+
+interface ErrorOutcome {
+  readonly kind: 'error';
+  readonly reason: ErrorReason;
+  /** Bytes of the request may have reached the upstream. */
+  readonly sent: boolean;
+  readonly took: Millis;
+  /** As of a response. */
+  readonly othersWork?: boolean;
+  /**
+   * Sent on a connection that had served before, and closed without a byte of an answer: most likely it was being closed
+   * for its idleness (RFC 9112 §9.3.1), which says nothing of the upstream. All the same it may have been sent.
+   */
+  readonly stale?: boolean;
+}
 
 /** `aborted`: the client went away. It says nothing about the upstream. */
 export type ErrorReason = 'connect' | 'reset' | 'timeout' | 'aborted';
+
+/** Bad gateway, unavailable, gateway timeout: they speak of the upstream's health, where a 500 is an answer. */
+export function isGatewayError(status: number): boolean {
+  return status === 502 || status === 503 || status === 504;
+}
 
 /** Why a retry is made; the `reason` label of `tidegate_retries_total`. */
 export type RetryReason = 'status_5xx' | 'status_429' | 'connect' | 'reset' | 'timeout' | 'lock';

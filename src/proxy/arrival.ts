@@ -52,8 +52,9 @@ export function limitsOf({ request, route, client }: Arrival, hash: Hash): Limit
   }
 }
 
-/** Its headers as the upstream gets them, the same at each attempt. */
-export function outboundHeaders({ request, peer, xRequestId, route, snapshot }: Arrival, via: string): string[] {
+/** Its headers as the upstream gets them, the same at each attempt at one endpoint. @param authority of the endpoint */
+export function outboundHeaders(arrival: Arrival, authority: string, via: string): string[] {
+  const { request, peer, xRequestId, route, snapshot } = arrival;
   const { target } = route;
   return requestHeaders(request.rawHeaders, {
     via,
@@ -62,7 +63,7 @@ export function outboundHeaders({ request, peer, xRequestId, route, snapshot }: 
     peerIsTrusted: snapshot.trusts(peer),
     proto: 'http',
     forwarded: snapshot.forwarded,
-    host: target.preserveHost ? (request.headers.host ?? target.authority) : target.authority,
+    host: target.preserveHost ? (request.headers.host ?? authority) : authority,
   });
 }
 

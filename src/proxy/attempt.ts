@@ -7,7 +7,7 @@ import { trailerFields } from './headers.ts';
 
 /** Of a response that will not be forwarded, this much is read to keep its connection; beyond it a new one is cheaper. */
 const WORTH_DRAINING = 256 * 1024;
-const DRAIN_TIME = 1000;
+const DRAIN_TIME = 500;
 
 /** Written, it sends the head: `flushHeaders` of Node 24.21 makes UTF-8 of its latin1 (nodejs/node#1693). */
 const NOTHING = Buffer.alloc(0);
@@ -41,6 +41,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #state: State = 'open';
   #response: ServerResponse | undefined;
+  #answerBegan = false;
+  #isComplete = false;
+  #isUnanswered = false;
   #bodyBegan = false;
   #isPaused = false;
   #drained = 0;
@@ -53,6 +56,16 @@ export class Attempt implements Dispatcher.DispatchHandler {
   /** True once bytes of the request may have reached the upstream. */
   get sent(): boolean {
     return this.#controller !== undefined;
+  }
+
+  /** The whole answer has come: its connection is good for another. */
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
+
+  /** The connection was closed before any byte of an answer. */
+  get isUnanswered(): boolean {
+    return this.#isUnanswered;
   }
 
   /** Forwards the body to come. The head has been written. */
@@ -88,6 +101,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (this.#state === 'open') this.#owner.onProgress();
   }
 
+  onResponseStarted(): void {
+    this.#answerBegan = true;
+  }
+
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, reasonPhrase = ''): void {
     if (this.#state !== 'open') return;
     const headers = decode(controller.rawHeaders);
@@ -113,6 +130,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onResponseEnd(controller: Dispatcher.DispatchController): void {
     const state = this.#state;
     const response = this.#response;
+    this.#isComplete = true;
     this.#end();
     if (state !== 'forwarding' || response === undefined) return;
     const trailers = decode(controller.rawTrailers);
@@ -123,6 +141,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onResponseError(_: unknown, error: Error): void {
     const state = this.#state;
     const { sent } = this;
+    this.#isUnanswered = sent && !this.#answerBegan && isClose(error);
     this.#end();
     if (state === 'open' && isUnsendable(error)) return this.#owner.onUnsendable(error.message);
     if (state === 'open') this.#owner.onFailure(reasonOf(error, sent), sent, flawOf(error));
@@ -162,6 +181,12 @@ function reasonOf(error: Error, sent: boolean): ErrorReason {
   if (!sent) return 'connect';
   const code = 'code' in error ? error.code : undefined;
   return code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT' ? 'timeout' : 'reset';
+}
+
+/** The other side has closed the connection, or is not there any more. */
+function isClose(error: Error): boolean {
+  const code = 'code' in error ? error.code : undefined;
+  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
 }
 
 /** Raw headers as undici hands them over: latin1, so that every byte survives. */

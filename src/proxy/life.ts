@@ -4,6 +4,7 @@ import { Drive } from '../drive.ts';
 import { exchange } from '../exchange.ts';
 import { Ticket } from '../policy/ticket.ts';
 import type { Millis, Outcome, RequestFacts, Verdict } from '../policy/types.ts';
+import { isIdempotentMethod } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
 import { factsOf, limitsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
@@ -38,8 +39,9 @@ export class Life implements Effects, Sender {
     this.#context = context;
     this.#arrival = arrival;
     this.#reply = new Reply(context, arrival);
-    this.#sends = new Sends(context, arrival, this);
     this.#facts = factsOf(arrival);
+    const { keyed, method } = this.#facts;
+    this.#sends = new Sends(context, arrival, this, keyed || isIdempotentMethod(method));
     this.#since = context.clock.now();
     const ticket = new Ticket(
       route.target.name,

@@ -1,4 +1,4 @@
-import type { Agent } from 'undici';
+import type { Client } from 'undici';
 
 /**
  * Two things that undici 8.12.4's parser does to a legal answer, undone on each new connection. There is no public hook.
@@ -11,9 +11,9 @@ import type { Agent } from 'undici';
  *
  * Where the parser is not found, another release of undici has changed its inside: answers then pass as it lets them.
  */
-export function mendParsers(agent: Agent): void {
-  agent.on('connect', (_origin, dispatchers) => {
-    const parser = partOf(partOf(dispatchers.at(-1), 'socket'), 'parser');
+export function mendParsers(client: Client): void {
+  client.on('connect', () => {
+    const parser = partOf(partOf(client, 'socket'), 'parser');
     if (isParser(parser)) mend(parser);
   });
 }

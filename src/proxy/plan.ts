@@ -1,19 +1,15 @@
-import type { Dispatcher } from 'undici';
 import type { Plan } from '../exchange.ts';
 import type { Scope } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
+import type { Endpoints } from './endpoints.ts';
 import type { Identify } from './identity.ts';
-import type { PoolLoad } from './pool.ts';
 import type { Router } from './router.ts';
 
 /** What an upstream is to the proxy. */
 export interface Target {
   readonly name: string;
-  readonly dispatcher: Dispatcher;
-  readonly load: PoolLoad;
-  readonly origin: string;
-  /** Sent as Host, unless the client's is preserved. */
-  readonly authority: string;
+  readonly endpoints: Endpoints;
+  /** Send the client's Host, not that of the endpoint. */
   readonly preserveHost: boolean;
   readonly scope: Scope;
   /** In lower case; tells credentials apart under scope `credential`. */

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { Agent } from 'undici';
+import type { Client } from 'undici';
+import { buildConnector } from 'undici';
 import type { Millis } from '../policy/types.ts';
-import { mendParsers } from './mend-parser.ts';
+import type { Name } from './name.ts';
 
 export interface TlsOptions {
   /** PEM text, or the path of a PEM file. */
@@ -14,6 +15,7 @@ export interface TlsOptions {
 }
 
 export interface PoolOptions {
+  /** To each endpoint, at most. */
   readonly connections: number;
   readonly connectTimeout: Millis;
   readonly tls: TlsOptions;
@@ -22,33 +24,46 @@ export interface PoolOptions {
 /** undici's own bound of 16 KiB would tell a write as unknown because of its cookies; Envoy's is 60 KiB. */
 const MAX_HEADER_SIZE = 64 * 1024;
 
-/**
- * Connections to one upstream. Time-outs are the exchange's own: undici's would kill quiet streams after 300 s.
- * Certificates are verified here, because @fastify/reply-from 12.6.5 does not by default (CVE-2026-107318).
- */
-export function openPool(options: PoolOptions): Agent {
-  const { tls } = options;
-  const agent = new Agent({
-    connections: options.connections,
+/** Of several addresses, how long each may take before the next is tried: longer than any round trip on earth. */
+const NEXT_ADDRESS: Millis = 500;
+
+/** Time-outs are the exchange's own: undici's would kill quiet streams after 300 s. */
+export function clientOptions(): Omit<Client.Options, 'connect'> {
+  return {
     pipelining: 1,
     allowH2: false,
     useMilo: false, // whatever UNDICI_USE_MILO says: experimental
     headersTimeout: 0,
     bodyTimeout: 0,
     maxHeaderSize: MAX_HEADER_SIZE,
+    // Unless the upstream says otherwise (`Keep-Alive: timeout=`, of which undici takes 2 s off): servers that say
+    // nothing mostly close after 5 s.
     keepAliveTimeout: 4000,
-    connect: {
-      timeout: options.connectTimeout,
-      minVersion: tls.minVersion,
-      rejectUnauthorized: !tls.insecure,
-      ...given('ca', pem(tls.ca)),
-      ...given('cert', pem(tls.cert)),
-      ...given('key', pem(tls.key)),
-      ...given('servername', tls.serverName),
-    },
+  };
+}
+
+/**
+ * How connections to an endpoint are made. Certificates are verified here, because @fastify/reply-from 12.6.5 does not
+ * by default (CVE-2026-107318).
+ * @throws an Error of node:fs that names the path, when a file cannot be read
+ */
+export function makeConnect(
+  { connectTimeout, tls }: PoolOptions,
+  name: Name | undefined,
+): ReturnType<typeof buildConnector> {
+  return buildConnector({
+    allowH2: false,
+    timeout: connectTimeout,
+    minVersion: tls.minVersion,
+    rejectUnauthorized: !tls.insecure,
+    ...(name === undefined
+      ? {}
+      : { lookup: name.lookup, autoSelectFamily: true, autoSelectFamilyAttemptTimeout: NEXT_ADDRESS }),
+    ...given('ca', pem(tls.ca)),
+    ...given('cert', pem(tls.cert)),
+    ...given('key', pem(tls.key)),
+    ...given('servername', tls.serverName),
   });
-  mendParsers(agent);
-  return agent;
 }
 
 /** @throws an Error of node:fs that names the path, when a file cannot be read */
@@ -61,27 +76,4 @@ function given<K extends string>(key: K, value: string | undefined): Partial<Rec
   const out: Partial<Record<K, string>> = {};
   if (value !== undefined) out[key] = value;
   return out;
-}
-
-/** How many attempts there are for the connections that may be made: beyond them they wait in the pool's own queue. */
-export class PoolLoad {
-  readonly #connections: number;
-  #attempts = 0;
-
-  constructor(connections: number) {
-    this.#connections = connections;
-  }
-
-  begin(): void {
-    this.#attempts += 1;
-  }
-
-  end(): void {
-    this.#attempts -= 1;
-  }
-
-  /** More attempts than connections: at least one of them has none because of us. */
-  isFull(): boolean {
-    return this.#attempts > this.#connections;
-  }
 }

@@ -11,6 +11,7 @@ import { informationHeaders } from './headers.ts';
 import type { Head } from './reply.ts';
 import { writeInformation } from './respond.ts';
 import { rewriteTarget } from './router.ts';
+import { Trip } from './trip.ts';
 
 /** Who has a request sent. */
 export interface Sender {
@@ -27,13 +28,15 @@ export class Sends implements AttemptOwner {
   readonly #context: ProxyContext;
   readonly #arrival: Arrival;
   readonly #sender: Sender;
+  readonly #trip: Trip;
   #headers: string[] | undefined;
+  /** The endpoint that they are for. */
+  #authority = '';
   #body: RequestBody | undefined;
   #attempt: Attempt | undefined;
   #count = 0;
   #sentAt: Millis = 0;
   #timeout: Millis = 0;
-  #foundPoolFull = false;
   #held: Head | undefined;
   #flaw: Flaw | undefined;
   /** Hints may be left out: none is kept for a client that does not take them. */
@@ -41,7 +44,9 @@ export class Sends implements AttemptOwner {
   /** One timer for what is waited for: a head, then the next piece of its body. */
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(context: ProxyContext, arrival: Arrival, sender: Sender) {
+  /** @param isRepeatable whether the request may be sent again whatever a send comes to */
+  constructor(context: ProxyContext, arrival: Arrival, sender: Sender, isRepeatable: boolean) {
+    this.#trip = new Trip(arrival.route.target.endpoints, isRepeatable);
     this.#context = context;
     this.#arrival = arrival;
     this.#sender = sender;
@@ -60,22 +65,18 @@ export class Sends implements AttemptOwner {
   /** @param body undefined when the request has none */
   begin(timeout: Millis, body: RequestBody | undefined): void {
     const { request, route } = this.#arrival;
-    const { target } = route;
     this.#count += 1;
     this.#body = body;
     this.#sentAt = this.#context.clock.now();
     this.#attempt = new Attempt(this);
     this.#timeout = timeout;
     this.#arm(timeout, this.#onTimeout);
-    target.load.begin();
-    this.#foundPoolFull = target.load.isFull();
-    this.#headers ??= outboundHeaders(this.#arrival, this.#context.via);
-    target.dispatcher.dispatch(
+    const { authority } = this.#trip.choose(this.#sentAt);
+    this.#trip.send(
       {
-        origin: target.origin,
         method: request.verb,
         path: rewriteTarget(request.target, route),
-        headers: this.#headers,
+        headers: this.#headersFor(authority),
         body: body?.payload() ?? null,
       },
       this.#attempt,
@@ -86,6 +87,7 @@ export class Sends implements AttemptOwner {
   cancel(): void {
     this.#disarm();
     this.#attempt?.cancel();
+    this.#trip.abandon();
   }
 
   /** The head in hand, once; undefined when there is none. */
@@ -118,17 +120,18 @@ export class Sends implements AttemptOwner {
     this.#disarm();
     this.#held = { status, reasonPhrase, headers };
     const hints = readHints(status, headers, Date.now());
-    this.#sender.onOutcome({ kind: 'response', status, hints, took: this.#took() });
+    this.#sender.onOutcome(this.#trip.settle({ kind: 'response', status, hints, took: this.#took() }));
   }
 
   onFailure(reason: ErrorReason, sent: boolean, flaw?: Flaw): void {
     this.#disarm();
     this.#flaw = flaw;
-    this.#sender.onOutcome({ kind: 'error', reason, sent, took: this.#took() });
+    this.#sender.onOutcome(this.#trip.settle({ kind: 'error', reason, sent, took: this.#took() }));
   }
 
   onUnsendable(detail: string): void {
     this.#disarm();
+    this.#trip.abandon();
     this.#sender.onUnsendable(detail);
   }
 
@@ -143,7 +146,7 @@ export class Sends implements AttemptOwner {
   }
 
   onOver(): void {
-    this.#arrival.route.target.load.end();
+    this.#trip.over();
   }
 
   readonly #onTimeout = (): void => {
@@ -152,13 +155,21 @@ export class Sends implements AttemptOwner {
     const sent = this.#attempt?.sent === true;
     this.#attempt?.cancel();
     // Without a connection in time: either none can be made, or all of ours are busy, which says nothing of the upstream.
-    this.onFailure(sent || this.#foundPoolFull ? 'timeout' : 'connect', sent);
+    this.onFailure(sent || this.#trip.hadToWait ? 'timeout' : 'connect', sent);
   };
 
   readonly #onIdle = (): void => {
     this.#attempt?.cancel();
     this.onEnd(true);
   };
+
+  #headersFor(authority: string): string[] {
+    if (this.#headers === undefined || this.#authority !== authority) {
+      this.#headers = outboundHeaders(this.#arrival, authority, this.#context.via);
+      this.#authority = authority;
+    }
+    return this.#headers;
+  }
 
   #took(): Millis {
     return this.#context.clock.now() - this.#sentAt;

@@ -132,7 +132,7 @@ test('a write that timed out is unknown, and charged at most once', async () => 
 test('a write that never got a connection is not unknown: nothing was sent', async () => {
   const upstream = await startUpstream();
   const gate = await startTidegate(`
-upstreams: {api: {url: "${upstream.url}", connections: 1, perTryTimeout: 300ms, retry: {attempts: 1}}}
+upstreams: {api: {url: "${upstream.url}", connections: 1, perTryTimeout: 600ms, queue: {maxWait: 100ms}, retry: {attempts: 1}}}
 `);
   const pay = (id: string) =>
     send(gate.url, '/charges', {
@@ -142,8 +142,8 @@ upstreams: {api: {url: "${upstream.url}", connections: 1, perTryTimeout: 300ms, 
     });
   const [first, second] = await Promise.all([pay('first'), pay('second')]);
   expect([first.status, first.header('tidegate-outcome')]).toEqual([504, 'unknown']);
-  expect([second.status, second.header('tidegate-outcome')]).toEqual([504, undefined]);
-  expect(second.json()).toMatchObject({ reason: 'timeout' });
+  expect([second.status, second.header('tidegate-outcome')]).toEqual([429, undefined]);
+  expect(second.json()).toMatchObject({ reason: 'queue_timeout' });
   expect(upstream.attempts('second')).toBe(0);
 });
 

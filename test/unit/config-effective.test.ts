@@ -45,6 +45,12 @@ upstreams:
     connectTimeout: 5s
     streamIdle: 5m
     connections: 256
+    dnsRefresh: 10s
+    outlierDetection:
+      consecutiveGatewayErrors: 5
+      baseEjectionTime: 10s
+      maxEjectionTime: 5m
+      maxEjectionPercent: 50
     retry:
       retryOn: [5xx, "429", connect-failure, reset, timeout]
       attempts: 4
@@ -91,6 +97,7 @@ upstreams:
     retry: {retryOn: ["409", gateway-error, lock], backOffFor: {"429": {strategy: table, table: [1, 5], slot: 0.5s}}}
     rateLimit: {scope: client, maxRate: 5000/h, initialRate: 20/m}
   b: {url: practice}
+  c: {urls: [http://c1.example, "http://[::1]:8080"], dnsRefresh: 2s, outlierDetection: {maxEjectionPercent: 100}}
 routes:
   - {path: /a, upstream: a, host: a.example, methods: [GET, PURGE], retry: {attempts: 1, backOff: {jitter: 0.1, strategy: grpc}}}
   - {path: /b, upstream: b, rewritePrefix: /, timeout: 90s}

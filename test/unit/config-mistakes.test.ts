@@ -431,9 +431,8 @@ routes: [{upstream: api, ${flow}}]`)
       'clients.classes.gold.maxRate: not supported yet',
     ]);
     expect(
-      toldOfUpstream('urls: [], provider: stripe, limits: [], idempotency: {jsonField: a, ttl: 24h, generate: true}'),
+      toldOfUpstream('provider: stripe, limits: [], idempotency: {jsonField: a, ttl: 24h, generate: true}'),
     ).toEqual([
-      'urls: not supported yet',
       'provider: not supported yet',
       'limits: not supported yet',
       'idempotency.jsonField: not supported yet',

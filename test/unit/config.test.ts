@@ -52,6 +52,13 @@ describe('defaults', () => {
           connectTimeout: 5000,
           streamIdle: 300_000,
           connections: 256,
+          dnsRefresh: 10_000,
+          outlierDetection: {
+            consecutiveGatewayErrors: 5,
+            baseEjectionTime: 10_000,
+            maxEjectionTime: 300_000,
+            maxEjectionPercent: 50,
+          },
           retry: {
             retryOn: ['5xx', 429, 'connect-failure', 'reset', 'timeout'],
             attempts: 4,

@@ -2,7 +2,14 @@ import { spawnSync } from 'node:child_process';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
-import type { ClientsView, GateView, LimitView, RequestRecord, TideEvent } from '../../src/policy/events.ts';
+import type {
+  ClientsView,
+  EndpointView,
+  GateView,
+  LimitView,
+  RequestRecord,
+  TideEvent,
+} from '../../src/policy/events.ts';
 
 const NO_CLIENTS: ClientsView = {
   tracked: 0,
@@ -11,11 +18,17 @@ const NO_CLIENTS: ClientsView = {
 };
 const EMPTY: GateView = { limits: [], clients: NO_CLIENTS, budgets: new Map() };
 
+const ENDPOINTS: readonly EndpointView[] = [
+  { upstream: 'payments', endpoint: 'a:443', isHealthy: true },
+  { upstream: 'payments', endpoint: 'b:443', isHealthy: false },
+];
+
 function metricsOf(view: Partial<GateView> = {}): Metrics {
   return createMetrics({
     routes: ['/'],
     upstreams: ['payments'],
     view: () => ({ ...EMPTY, ...view }),
+    endpoints: () => ENDPOINTS,
     now: () => 5_000,
     wallClock: () => 1_700_000_000_000,
     replayBufferBytes: () => 4096,
@@ -96,6 +109,8 @@ const EVERYTHING: readonly TideEvent[] = [
   { type: 'client-cut', upstream: 'payments', client: 'c0ffee', allowance: 0.5 },
   { type: 'client-state', upstream: 'payments', client: 'c0ffee', from: 'normal', to: 'backoff' },
   { type: 'client-evicted', cause: 'calm' },
+  { type: 'endpoint-ejected', upstream: 'payments', endpoint: 'b:443', time: 10_000 },
+  { type: 'endpoint-returned', upstream: 'payments', endpoint: 'a:443', cause: 'trial' },
   done({ outcome: 'recovered', attempts: 2 }),
 ];
 
@@ -423,6 +438,19 @@ describe('clients', () => {
     });
     tell(metrics, ...EVERYTHING);
     expect(await metrics.registry.metrics()).not.toContain('c0ffee');
+  });
+});
+
+describe('endpoints', () => {
+  test('are told one by one: whether they are sent to, and how often they were left out', async () => {
+    const metrics = metricsOf();
+    expect(await samples(metrics, 'endpoint_ejections_total', 'with zeros')).toHaveLength(2);
+    tell(metrics, ...EVERYTHING, ...EVERYTHING);
+    expect(await samples(metrics, 'endpoint_healthy', 'with zeros')).toEqual([
+      '{upstream="payments",endpoint="a:443"} 1',
+      '{upstream="payments",endpoint="b:443"} 0',
+    ]);
+    expect(await samples(metrics, 'endpoint_ejections_total')).toEqual(['{upstream="payments",endpoint="b:443"} 2']);
   });
 });
 

@@ -1,0 +1,94 @@
+import type { buildConnector, Dispatcher } from 'undici';
+import { Client } from 'undici';
+import type { Millis } from '../policy/types.ts';
+import type { Attempt } from './attempt.ts';
+import { mendParsers } from './mend-parser.ts';
+
+/** undici 8.12.4 reads `servername`, which its types do not name. */
+export interface SendOptions extends Dispatcher.DispatchOptions {
+  /**
+   * What is asked for in TLS, whatever the Host header says: undici takes that for it otherwise, so that with
+   * `preserveHost` a client would choose whom a certificate has to name, and break the connection for the next one.
+   */
+  readonly servername: string;
+}
+
+/** A request on its way to an endpoint. */
+export class Errand {
+  readonly options: SendOptions;
+  readonly attempt: Attempt;
+  /** Undefined while it waits for one. */
+  connection: Connection | undefined = undefined;
+  /** All connections were busy: if it gets none in time, that is no fault of the upstream's. */
+  hadToWait = false;
+
+  constructor(options: SendOptions, attempt: Attempt) {
+    this.options = options;
+    this.attempt = attempt;
+  }
+}
+
+export interface ConnectionOptions {
+  readonly origin: string;
+  readonly client: Omit<Client.Options, 'connect'>;
+  readonly connect: ReturnType<typeof buildConnector>;
+  /** Whether the name of the endpoint leads to this address. */
+  readonly leadsTo: (address: string) => boolean;
+  readonly onDisconnect: (connection: Connection, error: Error) => void;
+}
+
+/** One connection to an endpoint: made when it is first needed, and made again where it was lost before anything was sent. */
+export class Connection {
+  /** Who has it now. */
+  errand: Errand | undefined = undefined;
+  /** Answers it has brought since it was made. */
+  served = 0;
+  /** Since when nobody has it. */
+  idleSince: Millis = 0;
+  /** Where it leads; undefined while it is not made, and where the name was not asked for it. */
+  address: string | undefined = undefined;
+  isConnected = false;
+  isDestroyed = false;
+  readonly #client: Client;
+
+  constructor({ origin, client, connect, leadsTo, onDisconnect }: ConnectionOptions) {
+    this.#client = new Client(origin, {
+      ...client,
+      connect: (options, done) => {
+        // The name to ask for is the connector's own: see `SendOptions.servername`.
+        connect({ ...options, servername: '' }, (...made) => {
+          const [error, socket] = made;
+          if (error === null) {
+            this.isConnected = true;
+            this.served = 0;
+            const { remoteAddress } = socket;
+            this.address = remoteAddress !== undefined && leadsTo(remoteAddress) ? remoteAddress : undefined;
+          }
+          done(...made);
+        });
+      },
+    });
+    mendParsers(this.#client);
+    this.#client.on('disconnect', (_origin, _targets, error) => {
+      this.isConnected = false;
+      if (!this.isDestroyed) onDisconnect(this, error);
+    });
+  }
+
+  /** Nothing is being done on it, or waits to be. */
+  get isAtRest(): boolean {
+    return this.isConnected && this.#client.stats.size === 0;
+  }
+
+  send(errand: Errand): void {
+    this.errand = errand;
+    errand.connection = this;
+    this.#client.dispatch(errand.options, errand.attempt);
+  }
+
+  /** Ends it at once. */
+  destroy(): Promise<void> {
+    this.isDestroyed = true;
+    return this.#client.destroy();
+  }
+}

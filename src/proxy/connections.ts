@@ -1,0 +1,148 @@
+import { IdleLimit } from '../policy/idle-limit.ts';
+import type { Clock, Millis } from '../policy/types.ts';
+import type { ConnectionOptions, Errand } from './connection.ts';
+import { Connection } from './connection.ts';
+
+export interface ConnectionsOptions extends Omit<ConnectionOptions, 'onDisconnect'> {
+  readonly most: number;
+  readonly clock: Clock;
+  /** A connection is free again, or may be made. */
+  readonly onFree: () => void;
+}
+
+/** A close so early is no habit of closing what is idle: a restart, or the last of so many requests. */
+const LEAST_IDLE: Millis = 250;
+
+/**
+ * The connections to one endpoint. The one used last is used again first, so that those too many become idle and end.
+ * One that the other side may be about to close is not used again (`IdleLimit`), nor one to an address that the name has
+ * left. Requests beyond `most` wait in turn; where we enforce they wait in the gate's fair queue before they come here.
+ */
+export class Connections {
+  readonly #options: ConnectionsOptions;
+  readonly #all = new Set<Connection>();
+  /** The one used last at the end. */
+  readonly #idle: Connection[] = [];
+  readonly #waiting = new Set<Errand>();
+  readonly #idleLimit = new IdleLimit();
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options;
+  }
+
+  get count(): number {
+    return this.#all.size;
+  }
+
+  /** @param fresh on a connection of its own making, not on one that has been used before */
+  send(errand: Errand, fresh: boolean): void {
+    const connection = (fresh ? undefined : this.#takeIdle()) ?? this.#open();
+    if (connection !== undefined) return connection.send(errand);
+    errand.hadToWait = true;
+    this.#waiting.add(errand);
+  }
+
+  /** The attempt is over: its connection serves another, or is no more. */
+  over(errand: Errand): void {
+    const { connection, attempt } = errand;
+    if (connection !== undefined && attempt.isComplete) {
+      // Some close right after an answer and do not say so: that is seen within a turn of the event loop.
+      setImmediate(this.#settle, connection);
+      connection.served += 1;
+      connection.idleSince = this.#options.clock.now();
+      return;
+    }
+    if (connection === undefined) {
+      this.#waiting.delete(errand);
+    } else {
+      connection.errand = undefined;
+      if (connection.isAtRest)
+        this.#release(connection); // nothing had been written
+      else this.#drop(connection);
+    }
+    this.#options.onFree();
+  }
+
+  /** Ends idle connections to addresses that the name has left. The others end when they are free. */
+  leaveOld(): void {
+    for (const connection of [...this.#idle]) {
+      if (!this.#leadsOn(connection)) this.#drop(connection);
+    }
+  }
+
+  async destroy(): Promise<void> {
+    this.#waiting.clear();
+    await Promise.all([...this.#all].map((connection) => connection.destroy()));
+  }
+
+  #takeIdle(): Connection | undefined {
+    const connection = this.#idle.at(-1);
+    if (connection === undefined) return undefined;
+    const { limit } = this.#idleLimit;
+    if (limit < Infinity && this.#options.clock.now() - connection.idleSince > limit) return undefined;
+    return this.#idle.pop();
+  }
+
+  #open(): Connection | undefined {
+    if (this.#all.size >= this.#options.most) {
+      const [oldest] = this.#idle;
+      if (oldest === undefined) return undefined;
+      this.#drop(oldest);
+    }
+    const connection = new Connection({ ...this.#options, onDisconnect: this.#onDisconnect });
+    this.#all.add(connection);
+    return connection;
+  }
+
+  readonly #settle = (connection: Connection): void => {
+    if (connection.isDestroyed) return;
+    connection.errand = undefined;
+    if (connection.isConnected && this.#leadsOn(connection)) this.#release(connection);
+    else this.#drop(connection);
+    this.#options.onFree();
+  };
+
+  #release(connection: Connection): void {
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      this.#idle.push(connection);
+      return;
+    }
+    this.#waiting.delete(next);
+    connection.send(next);
+  }
+
+  #drop(connection: Connection): void {
+    this.#all.delete(connection);
+    const at = this.#idle.indexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+    void connection.destroy();
+    const [next] = this.#waiting;
+    if (next === undefined) return;
+    this.#waiting.delete(next);
+    this.send(next, false);
+  }
+
+  #leadsOn({ address }: Connection): boolean {
+    return address === undefined || this.#options.leadsTo(address);
+  }
+
+  readonly #onDisconnect = (connection: Connection, error: Error): void => {
+    const { errand } = connection;
+    // One that is sent, or just being answered, hears of it itself. One that is not goes out on a new connection.
+    if (errand?.attempt.sent === true) return;
+    this.#learn(connection, error);
+    if (errand === undefined) this.#drop(connection);
+  };
+
+  #learn({ idleSince, served }: Connection, error: Error): void {
+    const idleFor = this.#options.clock.now() - idleSince;
+    // All that undici 8.12.4 ends itself has one code; of an idle connection it says this.
+    if (error.message === 'socket idle timeout') this.#idleLimit.outlived();
+    else if (isTheirs(error) && served > 0 && idleFor >= LEAST_IDLE) this.#idleLimit.closed(idleFor);
+  }
+}
+
+function isTheirs(error: Error): boolean {
+  return !('code' in error) || error.code !== 'UND_ERR_INFO';
+}

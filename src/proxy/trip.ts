@@ -1,0 +1,85 @@
+import type { Millis, Outcome } from '../policy/types.ts';
+import type { Attempt } from './attempt.ts';
+import type { Payload } from './body.ts';
+import { Errand } from './connection.ts';
+import type { Endpoint, Endpoints } from './endpoints.ts';
+
+/** A request as it is written. */
+export interface Message {
+  readonly method: string;
+  readonly path: string;
+  /** Names and values in turn. */
+  readonly headers: string[];
+  readonly body: Payload;
+}
+
+/** Where the sends of one exchange go, one after another: not to an endpoint that has failed it while there is another. */
+export class Trip {
+  readonly #endpoints: Endpoints;
+  readonly #isRepeatable: boolean;
+  #endpoint: Endpoint;
+  #errand: Errand | undefined;
+  #sentAt: Millis = 0;
+  /** What the last send comes to is not known yet. */
+  #isOpen = false;
+  /** Endpoints that have failed; made when one has. */
+  #failedAt: Set<number> | undefined;
+  /** The last connection was being closed: the next is a new one. */
+  #wasStale = false;
+
+  /** @param isRepeatable whether the request may be sent again whatever a send comes to */
+  constructor(endpoints: Endpoints, isRepeatable: boolean) {
+    this.#endpoints = endpoints;
+    this.#isRepeatable = isRepeatable;
+    this.#endpoint = endpoints.at(0);
+  }
+
+  /** Where the next one goes. */
+  choose(now: Millis): Endpoint {
+    this.#sentAt = now;
+    this.#endpoint = this.#endpoints.choose(this.#failedAt, this.#isRepeatable, now);
+    return this.#endpoint;
+  }
+
+  send({ method, path, headers, body }: Message, attempt: Attempt): void {
+    const { origin, serverName: servername } = this.#endpoint;
+    this.#errand = new Errand({ origin, servername, method, path, headers, body }, attempt);
+    this.#isOpen = true;
+    this.#endpoints.send(this.#endpoint, this.#errand, this.#wasStale, this.#sentAt);
+  }
+
+  /** All connections were busy when it was to be sent. */
+  get hadToWait(): boolean {
+    return this.#errand?.hadToWait === true;
+  }
+
+  /** What the send came to, and in the light of what is known of the endpoints. */
+  settle(outcome: Outcome): Outcome {
+    this.#isOpen = false;
+    const stale = outcome.kind === 'error' && this.#isStale();
+    this.#wasStale = stale;
+    const told = stale ? { ...outcome, stale } : outcome;
+    const verdict = this.#endpoints.settle(this.#endpoint, told, this.#sentAt);
+    if (verdict === 'works' || verdict === 'nothing') return told;
+    this.#failedAt ??= new Set();
+    this.#failedAt.add(this.#endpoint.index);
+    return verdict === 'fails alone' ? { ...told, othersWork: true } : told;
+  }
+
+  /** Nobody wants to know any more what it comes to. */
+  abandon(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#endpoints.abandon(this.#endpoint, this.#sentAt);
+  }
+
+  /** The attempt is over, and needs its connection no more. */
+  over(): void {
+    if (this.#errand !== undefined) this.#endpoints.over(this.#endpoint, this.#errand);
+  }
+
+  #isStale(): boolean {
+    const { connection, attempt } = this.#errand ?? {};
+    return connection !== undefined && connection.served > 0 && attempt?.isUnanswered === true;
+  }
+}

@@ -1,0 +1,89 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { Rotation } from '../../src/policy/rotation.ts';
+
+type Act =
+  | { readonly do: 'send'; readonly isRepeatable: boolean; readonly failedAt: readonly number[] }
+  | { readonly do: 'end'; readonly which: number; readonly how: 'works' | 'fails' | 'nothing' }
+  | { readonly do: 'pass'; readonly time: number };
+
+const act: fc.Arbitrary<Act> = fc.oneof(
+  fc.record({
+    do: fc.constant('send' as const),
+    isRepeatable: fc.boolean(),
+    failedAt: fc.array(fc.nat(5), { maxLength: 2 }),
+  }),
+  fc.record({
+    do: fc.constant('end' as const),
+    which: fc.nat(100),
+    how: fc.constantFrom('works' as const, 'fails' as const, 'fails' as const, 'nothing' as const),
+  }),
+  fc.record({ do: fc.constant('pass' as const), time: fc.nat(3000) }),
+);
+
+test('whatever fails: some endpoint is in rotation, no more than a share is out, and one is tried by one request at a time', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 6 }),
+      fc.integer({ min: 0, max: 100 }),
+      fc.array(act, { maxLength: 200 }),
+      (count, percent, acts) => {
+        const settings = {
+          consecutiveGatewayErrors: 2,
+          baseEjectionTime: 1000,
+          maxEjectionTime: 3000,
+          maxEjectionPercent: percent,
+        };
+        const rotation = new Rotation(
+          count,
+          4,
+          settings,
+          () => 0.5,
+          () => undefined,
+        );
+        const open: { readonly index: number; readonly sentAt: number; readonly isTrial: boolean }[] = [];
+        let now = 0;
+        for (const step of acts) {
+          now += 1;
+          if (step.do === 'pass') now += step.time;
+          if (step.do === 'send') {
+            const index = rotation.choose(new Set(step.failedAt), step.isRepeatable, now);
+            const isTrial = rotation.isEjected(index);
+            if (isTrial) {
+              expect(step.failedAt).not.toContain(index);
+              expect(open.filter((each) => each.isTrial && each.index === index)).toEqual([]);
+            } else if (step.failedAt.includes(index)) {
+              // It has failed at all that are left.
+              for (let other = 0; other < count; other += 1) {
+                expect(rotation.isEjected(other) || step.failedAt.includes(other)).toBe(true);
+              }
+            }
+            rotation.begin(index);
+            open.push({ index, sentAt: now, isTrial });
+          }
+          if (step.do === 'end') {
+            const [ended] = open.splice(step.which % Math.max(1, open.length), 1);
+            if (ended === undefined) continue;
+            const { index, sentAt } = ended;
+            if (step.how === 'works') rotation.succeeded(index, sentAt, now);
+            else if (step.how === 'fails') rotation.failed(index, sentAt, now);
+            else rotation.abandoned(index, sentAt);
+            rotation.end(index);
+            if (step.how === 'works' && ended.isTrial) expect(rotation.isEjected(index)).toBe(false);
+            // One that is out has been given back, or is out anew: what else is under way there is no trial any more.
+            if (!rotation.isEjected(index) || step.how !== 'nothing') {
+              for (const [i, each] of open.entries()) if (each.index === index) open[i] = { ...each, isTrial: false };
+            }
+          }
+          const out = Array.from({ length: count }, (_, i) => i).filter((i) => rotation.isEjected(i)).length;
+          expect(out).toBeLessThanOrEqual(Math.min(count - 1, Math.ceil((count * percent) / 100)));
+          if (out === 0) {
+            const pending = Array.from({ length: count }, (_, i) => open.filter(({ index }) => index === i).length);
+            expect(rotation.free()).toBe(pending.reduce((sum, busy) => sum + Math.max(0, 4 - busy), 0));
+          }
+        }
+      },
+    ),
+    { numRuns: 400 },
+  );
+});

@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest';
+import { check } from '../../src/cli/check.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
+import { resolveSettings } from '../../src/config/settings.ts';
+
+function load(upstream: string) {
+  return loadConfig(`upstreams: {api: {${upstream}}}`, 'f.yaml', { env: {}, readFile: String });
+}
+
+/** Mistakes, without file, line and column. */
+function mistakes(upstream: string): string[] {
+  const loaded = load(upstream);
+  return loaded.kind === 'ok' ? [] : strip(formatMistakes(loaded.mistakes));
+}
+
+function warnings(upstream: string): string[] {
+  const loaded = load(upstream);
+  return loaded.kind === 'ok' ? strip(formatWarnings(loaded.warnings)) : ['not sound'];
+}
+
+function strip(lines: string): string[] {
+  return lines === '' ? [] : lines.split('\n').map((line) => line.replace(/^f\.yaml:\d+:\d+ /, ''));
+}
+
+describe('where an upstream can be reached', () => {
+  test('is one url, or several', () => {
+    expect(mistakes('url: http://a')).toEqual([]);
+    const loaded = load('urls: [HTTP://A, "http://b:80/", "http://[::1]:8080"]');
+    expect(loaded.kind === 'ok' && loaded.config.upstreams['api']?.urls).toEqual([
+      'http://a',
+      'http://b',
+      'http://[::1]:8080',
+    ]);
+  });
+
+  test('is said once', () => {
+    expect(mistakes('timeout: 1s')).toEqual(['upstreams.api.url: missing']);
+    expect(mistakes('url: http://a, urls: [http://b]')).toEqual([
+      'upstreams.api.urls: there is a url as well: only one of them',
+    ]);
+    expect(mistakes('url: nowhere')).toEqual([
+      'upstreams.api.url: expected an http or https URL such as https://api.example.com',
+    ]);
+    expect(mistakes('urls: []')).toEqual(['upstreams.api.urls: must not be empty']);
+    expect(mistakes('urls: http://a')).toEqual(['upstreams.api.urls: expected a list, got text']);
+  });
+
+  test('is alike in all places', () => {
+    expect(mistakes('urls: [https://a, http://b, https://c/v1]')).toEqual([
+      'upstreams.api.urls[2]: only an origin: no path, query or fragment (a route may have a rewritePrefix) (did you mean https://c?)',
+    ]);
+    expect(mistakes('urls: [https://a, http://b, https://a/, practice]')).toEqual([
+      'upstreams.api.urls[1]: http, where urls[0] is https: all have to be the same',
+      'upstreams.api.urls[2]: the same as urls[0]',
+      'upstreams.api.urls[3]: only one endpoint can be played: url: practice',
+    ]);
+  });
+
+  test('may be told by a flag, instead of all that the file says', () => {
+    const readFile = () => 'upstreams: {api: {urls: [http://a, http://b], timeout: 3s}}';
+    const settings = resolveSettings({ config: 'f.yaml', upstream: 'http://c' }, { env: {}, readFile });
+    expect(settings.kind === 'ok' && settings.config.upstreams['api']).toMatchObject({
+      url: 'http://c',
+      timeout: 3000,
+    });
+    expect(settings.kind === 'ok' && settings.config.upstreams['api']).not.toHaveProperty('urls');
+  });
+});
+
+describe('settings that do nothing are told', () => {
+  test('where there is one endpoint, and where there is no name', () => {
+    const one = 'outlierDetection: {consecutiveGatewayErrors: 3}, dnsRefresh: 2s';
+    expect(warnings(`url: http://a, ${one}`)).toEqual([
+      'warning: upstreams.api.outlierDetection: has no effect: there is one endpoint',
+    ]);
+    expect(warnings(`urls: ["http://127.0.0.1:1", "http://[::1]"], ${one}`)).toEqual([
+      'warning: upstreams.api.dnsRefresh: has no effect: there is no name to look up',
+    ]);
+    expect(warnings(`urls: [http://a, http://b], ${one}`)).toEqual([]);
+    expect(warnings('urls: [http://a, http://b], tls: {insecure: false}')).toEqual([
+      'warning: upstreams.api.tls: has no effect: the url is not https',
+    ]);
+  });
+
+  test('times of ejection fit together', () => {
+    expect(mistakes('urls: [http://a, http://b], outlierDetection: {maxEjectionTime: 5s}')).toEqual([
+      'upstreams.api.outlierDetection.maxEjectionTime: maxEjectionTime is below baseEjectionTime',
+    ]);
+    expect(mistakes('urls: [http://a, http://b], outlierDetection: {baseEjectionTime: 6m}')).toEqual([
+      'upstreams.api.outlierDetection.baseEjectionTime: maxEjectionTime is below baseEjectionTime',
+    ]);
+    expect(mistakes('urls: [http://a, http://b], outlierDetection: {maxEjectionPercent: 101, ejections: 1}')).toEqual([
+      'upstreams.api.outlierDetection.maxEjectionPercent: must be at most 100',
+      'upstreams.api.outlierDetection.ejections: unknown key',
+    ]);
+  });
+});
+
+describe('check tells', () => {
+  const tell = (upstream: string): string => {
+    const { text, exitCode } = check('f.yaml', { env: {}, readFile: () => `upstreams: {api: {${upstream}}}` });
+    expect(exitCode).toBe(0);
+    return text;
+  };
+
+  test('how many endpoints there are, and when one is left out', () => {
+    const text = tell('urls: [http://a, http://b, http://c], connections: 20');
+    expect(text).toContain('urls: [http://a, http://b, http://c]');
+    expect(text).toContain('api: 3 endpoints, up to 20 connections to each');
+    expect(text).toContain('after 5 failures in a row one is left out, for 10s up to 5m; at most 2 at a time');
+    expect(tell('urls: [http://a, http://b], outlierDetection: {consecutiveGatewayErrors: 0}')).toContain(
+      'none is left out, whatever fails',
+    );
+    expect(tell('url: http://a')).not.toContain('endpoints');
+  });
+});
