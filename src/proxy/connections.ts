@@ -56,8 +56,8 @@ export class Connections {
       this.#waiting.delete(errand);
     } else {
       connection.errand = undefined;
-      if (connection.isAtRest)
-        this.#release(connection); // nothing had been written
+      // At rest when the request could not be written at all.
+      if (connection.isAtRest) this.#release(connection);
       else this.#drop(connection);
     }
     this.#options.onFree();

@@ -6,7 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { Lookup } from '../../src/proxy/name.ts';
 import { send } from '../support/send.ts';
 import { startTidegate } from '../support/tidegate.ts';
 
@@ -32,6 +33,7 @@ beforeAll(() => {
   const leaf = ['-addext', 'basicConstraints=critical,CA:FALSE'];
   sign('server', ...byCa, ...leaf, '-addext', 'subjectAltName=IP:127.0.0.1');
   sign('named', ...byCa, ...leaf, '-addext', 'subjectAltName=DNS:pay.example');
+  sign('both', ...byCa, ...leaf, '-addext', 'subjectAltName=DNS:one.example,DNS:two.example');
   sign('client', ...byCa, ...leaf);
   sign('self', ...leaf, '-addext', 'subjectAltName=IP:127.0.0.1');
 });
@@ -66,7 +68,12 @@ async function startTls(name: string, options: { ca?: string; requestCert?: bool
     server.closeAllConnections();
     server.close();
   });
-  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, hits: () => hits };
+  let connections = 0;
+  server.on('secureConnection', () => {
+    connections += 1;
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `https://127.0.0.1:${port}`, hits: () => hits, connections: () => connections };
 }
 
 const yaml = (url: string, tls: string) => `upstreams: {api: {url: "${url}", tls: {${tls}}, retry: {attempts: 1}}}`;
@@ -106,6 +113,44 @@ test('a certificate for another name is refused, unless that name is asked for',
   const answer = await send(byName.url, '/');
   expect(answer.status).toBe(200);
   expect(answer.json()).toMatchObject({ asked: 'pay.example' });
+});
+
+describe('with several endpoints, or a Host that is preserved', () => {
+  const lookup: Lookup = (_, done) => done(null, [{ address: '127.0.0.1', family: 4 }]);
+  const named = (name: string, { url }: { url: string }) => url.replace('127.0.0.1', name);
+
+  test('each endpoint is asked for by its own name, and has to prove it', async () => {
+    const [one, two, other] = [await startTls('both'), await startTls('both'), await startTls('named')];
+    const urls = [named('one.example', one), named('two.example', two), named('one.example', other)];
+    const gate = await startTidegate(
+      `upstreams: {api: {urls: [${urls.join(', ')}], tls: {ca: ${path('ca.crt')}}, preserveHost: true}}`,
+      { lookup },
+    );
+    const asked = [];
+    for (let i = 0; i < 4; i += 1) {
+      const answer = await send(gate.url, '/', { headers: ['Host', `client-${i}.example`] });
+      asked.push(answer.json()['asked']);
+    }
+    expect(new Set(asked)).toEqual(new Set(['one.example', 'two.example']));
+    expect(other.hits()).toBe(0);
+  });
+
+  test('a client does not choose by its Host whom the upstream has to be, nor break its connections', async () => {
+    const upstream = await startTls('named');
+    const gate = await startTidegate(
+      `upstreams: {api: {url: "${upstream.url}", tls: {ca: ${path('ca.crt')}, serverName: pay.example}, preserveHost: true, retry: {attempts: 1}}}`,
+    );
+    for (const host of ['pay.example', 'evil.example', 'proxy.local:8080']) {
+      const answer = await send(gate.url, '/', { headers: ['Host', host] });
+      expect([answer.status, answer.json()['asked']]).toEqual([200, 'pay.example']);
+    }
+    expect(upstream.connections()).toBe(1);
+    const byAddress = await startTidegate(
+      `upstreams: {api: {url: "${upstream.url}", tls: {ca: ${path('ca.crt')}}, preserveHost: true, retry: {attempts: 1}}}`,
+    );
+    // Its certificate is for pay.example, and not for the address that it was told.
+    expect((await send(byAddress.url, '/', { headers: ['Host', 'pay.example'] })).status).toBe(502);
+  });
 });
 
 test('where the upstream wants to know us, our certificate is shown', async () => {

@@ -1,7 +1,7 @@
 /** A whole Tidegate in this process, on free ports, in front of a practice upstream or any other. */
 import { Writable } from 'node:stream';
 import { onTestFinished } from 'vitest';
-import type { App } from '../../src/app.ts';
+import type { App, AppParts } from '../../src/app.ts';
 import { startApp } from '../../src/app.ts';
 import { readFile } from '../../src/cli/read-file.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -23,7 +23,7 @@ export interface Tidegate extends App {
  * Starts one from YAML; `listen`, `admin` and a short `drain` are given. Closed when the test ends.
  * @param yaml what else the configuration says
  */
-export async function startTidegate(yaml: string): Promise<Tidegate> {
+export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'> = {}): Promise<Tidegate> {
   const text = `listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n${/^drain:/m.test(yaml) ? '' : 'drain: {delay: 0, timeout: 1s}\n'}${yaml}`;
   const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile });
   if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
@@ -35,7 +35,7 @@ export async function startTidegate(yaml: string): Promise<Tidegate> {
     },
   });
   const logger = createLogger({ level: 'debug', destination });
-  const app = await startApp(loaded.config, { logger, version: 'test' });
+  const app = await startApp(loaded.config, { logger, version: 'test', ...parts });
   onTestFinished(() => app.close());
   const log = (): Record<string, unknown>[] => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   return {

@@ -50,7 +50,7 @@ describe('a request beyond the connections', () => {
       serveOne(at);
     }
     const late = at.arrive('flood');
-    expect(late.told).toEqual({ kind: 'refused', why: 'over_share', retryAfter: expect.any(Number) });
+    expect(why(late)).toBe('over_share');
     // Its 27 before it, at one in 100 ms.
     expect(late.told?.kind === 'refused' && late.told.retryAfter).toBeGreaterThan(2700);
     expect(waits(at.arrive('calm'))).toBe(true);
