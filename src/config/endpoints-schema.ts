@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Duration, PositiveDuration } from './units.ts';
+import { PositiveDuration } from './units.ts';
 
 export const OutlierDetection = z.strictObject({
   consecutiveGatewayErrors: z
@@ -22,6 +22,6 @@ export const OutlierDetection = z.strictObject({
     .describe('How many of the endpoints may be left out at a time, rounded up; never all.'),
 });
 
-export const DnsRefresh = Duration.prefault('10s').describe(
+export const DnsRefresh = PositiveDuration.prefault('10s').describe(
   'How often the name of an endpoint is looked up again while it is sent to.',
 );

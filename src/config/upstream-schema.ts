@@ -74,49 +74,54 @@ const Queue = z.strictObject({
   maxDepth: z.int().min(0).max(1_000_000).prefault(10_000).describe('Requests that may wait at a time.'),
 });
 
-export const Upstream = z.strictObject({
-  url: UpstreamUrl.optional().describe(
-    'Its origin, http or https; practice is the one that this process plays itself.',
-  ),
-  urls: z
-    .array(UpstreamUrl)
-    .min(1)
-    .max(64)
-    .optional()
-    .describe('Instead of url, where it has several endpoints: their origins, all http or all https.'),
-  tls: Tls.prefault({}).describe('How an https upstream is verified, and how we show who we are.'),
-  preserveHost: z
-    .boolean()
-    .prefault(false)
-    .describe('Send the client’s Host, where a signature covers it (AWS SigV4).'),
-  timeout: PositiveDuration.prefault('10s').describe(
-    'The deadline of a request up to the response head, waiting and retries included.',
-  ),
-  perTryTimeout: PositiveDuration.prefault('5s').describe('How long one attempt may take up to the response head.'),
-  connectTimeout: PositiveDuration.prefault('5s').describe('How long making a connection may take.'),
-  streamIdle: PositiveDuration.prefault('5m').describe(
-    'How long a response body may pause; server-sent events may pause for ever.',
-  ),
-  connections: z
-    .int()
-    .min(1)
-    .max(65_535)
-    .prefault(256)
-    .describe('Connections to it, at most; to each of its endpoints.'),
-  dnsRefresh: DnsRefresh,
-  outlierDetection: OutlierDetection.prefault({}).describe(
-    'When an endpoint of several is left out, and for how long.',
-  ),
-  retry: Retry.prefault({}).describe('What is retried, how often and after which delays.'),
-  rateLimit: RateLimit.prefault({}).describe('The limit of the upstream, as far as it is known; the rest is learned.'),
-  queue: Queue.prefault({}).describe('Requests that wait for their turn under a limited rate.'),
-  idempotency: z
-    .strictObject({
-      header: HeaderName.prefault('Idempotency-Key').describe('The request header with the idempotency key.'),
-    })
-    .prefault({})
-    .describe('How the upstream recognises a write it has seen before.'),
-});
+export const Upstream = z
+  .strictObject({
+    url: UpstreamUrl.optional().describe(
+      'Its origin, http or https; practice is the one that this process plays itself.',
+    ),
+    urls: z
+      .array(UpstreamUrl)
+      .min(1)
+      .max(64)
+      .optional()
+      .describe('Instead of url, where it has several endpoints: their origins, all http or all https.'),
+    tls: Tls.prefault({}).describe('How an https upstream is verified, and how we show who we are.'),
+    preserveHost: z
+      .boolean()
+      .prefault(false)
+      .describe('Send the client’s Host, where a signature covers it (AWS SigV4).'),
+    timeout: PositiveDuration.prefault('10s').describe(
+      'The deadline of a request up to the response head, waiting and retries included.',
+    ),
+    perTryTimeout: PositiveDuration.prefault('5s').describe('How long one attempt may take up to the response head.'),
+    connectTimeout: PositiveDuration.prefault('5s').describe('How long making a connection may take.'),
+    streamIdle: PositiveDuration.prefault('5m').describe(
+      'How long a response body may pause; server-sent events may pause for ever.',
+    ),
+    connections: z
+      .int()
+      .min(1)
+      .max(65_535)
+      .prefault(256)
+      .describe('Connections to it, at most; to each of its endpoints.'),
+    dnsRefresh: DnsRefresh,
+    outlierDetection: OutlierDetection.prefault({}).describe(
+      'When an endpoint of several is left out, and for how long.',
+    ),
+    retry: Retry.prefault({}).describe('What is retried, how often and after which delays.'),
+    rateLimit: RateLimit.prefault({}).describe(
+      'The limit of the upstream, as far as it is known; the rest is learned.',
+    ),
+    queue: Queue.prefault({}).describe('Requests that wait for their turn under a limited rate.'),
+    idempotency: z
+      .strictObject({
+        header: HeaderName.prefault('Idempotency-Key').describe('The request header with the idempotency key.'),
+      })
+      .prefault({})
+      .describe('How the upstream recognises a write it has seen before.'),
+  })
+  // For editors: one of the two.
+  .meta({ if: { not: { required: ['urls'] } }, then: { required: ['url'] }, else: { not: { required: ['url'] } } });
 
 /** Its origins, one or more. */
 export function originsOf({

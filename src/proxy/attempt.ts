@@ -26,8 +26,8 @@ export interface AttemptOwner {
   onProgress(): void;
   /** The forwarded body has been written; `broken` when the upstream cut it short. */
   onEnd(broken: boolean): void;
-  /** It holds no connection any more, and wants none. Once, after all else. */
-  onOver(): void;
+  /** This attempt holds no connection any more, and wants none. Once; the next may be under way. */
+  onOver(attempt: Attempt): void;
 }
 
 type State = 'open' | 'forwarding' | 'discarding' | 'over';
@@ -167,7 +167,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (this.#state === 'over') return;
     this.#state = 'over';
     clearTimeout(this.#drainTimer);
-    this.#owner.onOver();
+    this.#owner.onOver(this);
   }
 }
 

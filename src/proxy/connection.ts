@@ -17,6 +17,7 @@ export interface SendOptions extends Dispatcher.DispatchOptions {
 export class Errand {
   readonly options: SendOptions;
   readonly attempt: Attempt;
+  isOver = false;
   /** Undefined while it waits for one. */
   connection: Connection | undefined = undefined;
   /** All connections were busy: if it gets none in time, that is no fault of the upstream's. */

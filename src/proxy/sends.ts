@@ -145,8 +145,8 @@ export class Sends implements AttemptOwner {
     this.#sender.onEnd(broken);
   }
 
-  onOver(): void {
-    this.#trip.over();
+  onOver(attempt: Attempt): void {
+    this.#trip.over(attempt);
   }
 
   readonly #onTimeout = (): void => {

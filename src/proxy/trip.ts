@@ -19,6 +19,8 @@ export class Trip {
   readonly #isRepeatable: boolean;
   #endpoint: Endpoint;
   #errand: Errand | undefined;
+  /** Those before it whose answers are still being drained, with their endpoints; made when there is one. */
+  #draining: { readonly errand: Errand; readonly endpoint: Endpoint }[] | undefined;
   #sentAt: Millis = 0;
   /** What the last send comes to is not known yet. */
   #isOpen = false;
@@ -36,6 +38,10 @@ export class Trip {
 
   /** Where the next one goes. */
   choose(now: Millis): Endpoint {
+    if (this.#errand?.isOver === false) {
+      this.#draining ??= [];
+      this.#draining.push({ errand: this.#errand, endpoint: this.#endpoint });
+    }
     this.#sentAt = now;
     this.#endpoint = this.#endpoints.choose(this.#failedAt, this.#isRepeatable, now);
     return this.#endpoint;
@@ -74,8 +80,14 @@ export class Trip {
   }
 
   /** The attempt is over, and needs its connection no more. */
-  over(): void {
-    if (this.#errand !== undefined) this.#endpoints.over(this.#endpoint, this.#errand);
+  over(attempt: Attempt): void {
+    const { errand, endpoint } =
+      this.#errand?.attempt === attempt
+        ? { errand: this.#errand, endpoint: this.#endpoint }
+        : (this.#draining?.find((each) => each.errand.attempt === attempt) ?? {});
+    if (errand === undefined || endpoint === undefined) return;
+    errand.isOver = true;
+    this.#endpoints.over(endpoint, errand);
   }
 
   #isStale(): boolean {

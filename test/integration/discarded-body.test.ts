@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { startHttpUpstream } from '../support/http-upstream.ts';
+import { pause } from '../support/pause.ts';
 import { startRawUpstream } from '../support/raw.ts';
 import { send } from '../support/send.ts';
 import { startTidegate } from '../support/tidegate.ts';
@@ -40,4 +41,25 @@ test('an answer that is not passed on and never ends is cut, and the retry goes 
   const answer = await send(gate.url, '/');
   expect(answer.body.toString()).toBe('fine');
   expect(upstream.connections[0]?.socket.destroyed).toBe(true);
+});
+
+test('an answer that is drained while its retry is under way ends without harm to it', async () => {
+  const upstream = await startHttpUpstream((n, response) => {
+    if (n === 1) {
+      response.writeHead(503).write('a little');
+      void pause(200).then(() => response.end(', and the rest'));
+    } else if (n === 2) {
+      void pause(400).then(() => response.end('fine'));
+    } else {
+      response.end('later');
+    }
+  });
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, baseInterval: 5ms}}}}`,
+  );
+  const answer = await send(gate.url, '/', { method: 'POST', headers: ['Idempotency-Key', 'k'], body: 'x' });
+  expect([answer.status, answer.body.toString(), upstream.hits.length]).toEqual([200, 'fine', 2]);
+  // Both connections serve on.
+  expect((await send(gate.url, '/')).body.toString()).toBe('later');
+  expect(upstream.connections()).toBe(2);
 });

@@ -1,5 +1,7 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { check } from '../../src/cli/check.ts';
+import { jsonSchema } from '../../src/config/json-schema.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
 import { resolveSettings } from '../../src/config/settings.ts';
@@ -44,6 +46,16 @@ describe('where an upstream can be reached', () => {
     ]);
     expect(mistakes('urls: []')).toEqual(['upstreams.api.urls: must not be empty']);
     expect(mistakes('urls: http://a')).toEqual(['upstreams.api.urls: expected a list, got text']);
+  });
+
+  test('is one of the two to an editor as well', () => {
+    const validate = new Ajv2020({ allErrors: true }).compile(jsonSchema());
+    const isSound = (upstream: object) => validate({ upstreams: { api: upstream } });
+    expect(isSound({ url: 'http://a' })).toBe(true);
+    expect(isSound({ urls: ['http://a', 'http://b'] })).toBe(true);
+    expect(isSound({ url: 'http://a', urls: ['http://b'] })).toBe(false);
+    expect(isSound({ timeout: '1s' })).toBe(false);
+    expect(isSound({ urls: [] })).toBe(false);
   });
 
   test('is alike in all places', () => {
