@@ -29,16 +29,16 @@ describe('a name', () => {
     const dns = await startDns(['127.0.0.1']);
     const gate = await startTidegate(yaml(url), dns);
     const agent = keepAlive();
-    expect(await ask(gate, agent)).toBe('one');
+    const askAtOnce = () => Promise.all(Array.from({ length: 8 }, () => ask(gate)));
+    expect(new Set(await askAtOnce())).toEqual(new Set(['one']));
     dns.names(['127.0.0.2']);
     // Requests so close together that the connection is never idle for long.
     await eventually(
       () => ask(gate, agent),
       (answer) => answer === 'two',
     );
-    const hits = one.hits().length;
-    for (let i = 0; i < 10; i += 1) expect(await ask(gate, agent)).toBe('two');
-    expect(one.hits()).toHaveLength(hits);
+    // Those that were idle meanwhile have ended as well.
+    expect(new Set(await askAtOnce())).toEqual(new Set(['two']));
   });
 
   test('that leaves an address does not break off what is under way there', async () => {
