@@ -90,10 +90,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.#state === 'over') {
-      controller.abort(new Error('cancelled'));
-      return;
-    }
+    // undici 8.12.4 closes the connection of what is aborted here, and keeps that of what throws.
+    if (this.#state === 'over') throw new Error('cancelled');
     this.#controller = controller;
   }
 
@@ -186,7 +184,7 @@ function reasonOf(error: Error, sent: boolean): ErrorReason {
 /** The other side has closed the connection, or is not there any more. */
 function isClose(error: Error): boolean {
   const code = 'code' in error ? error.code : undefined;
-  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
+  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'ECONNABORTED' || code === 'EPIPE';
 }
 
 /** Raw headers as undici hands them over: latin1, so that every byte survives. */

@@ -35,6 +35,8 @@ export interface ConnectionOptions {
   readonly connect: ReturnType<typeof buildConnector>;
   /** Whether the name of the endpoint leads to this address. */
   readonly leadsTo: (address: string) => boolean;
+  readonly onConnect: (connection: Connection) => void;
+  readonly onConnectionError: (connection: Connection) => void;
   readonly onDisconnect: (connection: Connection, error: Error) => void;
 }
 
@@ -49,16 +51,21 @@ export class Connection {
   /** Where it leads; undefined while it is not made, and where the name was not asked for it. */
   address: string | undefined = undefined;
   isConnected = false;
+  isBeingMade = false;
+  /** Nobody has it any more, and it is still being made. */
+  isOrphan = false;
   isDestroyed = false;
   readonly #client: Client;
 
-  constructor({ origin, client, connect, leadsTo, onDisconnect }: ConnectionOptions) {
+  constructor({ origin, client, connect, leadsTo, ...told }: ConnectionOptions) {
     this.#client = new Client(origin, {
       ...client,
       connect: (options, done) => {
+        this.isBeingMade = true;
         // The name to ask for is the connector's own: see `SendOptions.servername`.
         connect({ ...options, servername: '' }, (...made) => {
           const [error, socket] = made;
+          this.isBeingMade = false;
           if (error === null) {
             this.isConnected = true;
             this.served = 0;
@@ -70,9 +77,11 @@ export class Connection {
       },
     });
     mendParsers(this.#client);
+    this.#client.on('connect', () => told.onConnect(this));
+    this.#client.on('connectionError', () => told.onConnectionError(this));
     this.#client.on('disconnect', (_origin, _targets, error) => {
       this.isConnected = false;
-      if (!this.isDestroyed) onDisconnect(this, error);
+      if (!this.isDestroyed) told.onDisconnect(this, error);
     });
   }
 

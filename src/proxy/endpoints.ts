@@ -4,7 +4,7 @@ import type { OutlierSettings } from '../policy/rotation.ts';
 import { judgeEndpoint, Rotation } from '../policy/rotation.ts';
 import type { Clock, Millis, Outcome, Random } from '../policy/types.ts';
 import type { Errand } from './connection.ts';
-import { Connections } from './connections.ts';
+import { ConnectionPool } from './connection-pool.ts';
 import type { Lookup } from './name.ts';
 import { Name } from './name.ts';
 import type { PoolOptions } from './pool.ts';
@@ -34,7 +34,7 @@ export interface Endpoint {
   readonly authority: string;
   /** What its certificate has to name. */
   readonly serverName: string;
-  readonly connections: Connections;
+  readonly connections: ConnectionPool;
   /** Undefined where it is an address. */
   readonly name: Name | undefined;
 }
@@ -123,7 +123,7 @@ function openEndpoint(url: string, index: number, options: EndpointsOptions, onF
     isIP(bare) === 0
       ? new Name({ hostname: bare, lookup, refresh, clock, onChange: () => connections.leaveOld() })
       : undefined;
-  const connections = new Connections({
+  const connections = new ConnectionPool({
     origin,
     most: pool.connections,
     client: clientOptions(),

@@ -25,7 +25,7 @@ const yaml = (url: string, more = '') =>
 
 describe('a name', () => {
   test('that changes its address is followed, by connections that are kept too', async () => {
-    const { one, url } = await twoHosts();
+    const { url } = await twoHosts();
     const dns = await startDns(['127.0.0.1']);
     const gate = await startTidegate(yaml(url), dns);
     const agent = keepAlive();

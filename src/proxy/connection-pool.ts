@@ -1,9 +1,11 @@
+import { Readable } from 'node:stream';
 import { IdleLimit } from '../policy/idle-limit.ts';
 import type { Clock, Millis } from '../policy/types.ts';
 import type { ConnectionOptions, Errand } from './connection.ts';
 import { Connection } from './connection.ts';
 
-export interface ConnectionsOptions extends Omit<ConnectionOptions, 'onDisconnect'> {
+export interface ConnectionPoolOptions
+  extends Omit<ConnectionOptions, 'onConnect' | 'onConnectionError' | 'onDisconnect'> {
   readonly most: number;
   readonly clock: Clock;
   /** A connection is free again, or may be made. */
@@ -18,15 +20,17 @@ const LEAST_IDLE: Millis = 250;
  * One that the other side may be about to close is not used again (`IdleLimit`), nor one to an address that the name has
  * left. Requests beyond `most` wait in turn; where we enforce they wait in the gate's fair queue before they come here.
  */
-export class Connections {
-  readonly #options: ConnectionsOptions;
+export class ConnectionPool {
+  readonly #options: ConnectionPoolOptions;
   readonly #all = new Set<Connection>();
   /** The one used last at the end. */
   readonly #idle: Connection[] = [];
   readonly #waiting = new Set<Errand>();
+  /** Those under way to being made, whose errand has given up: they will serve others. */
+  #orphans = 0;
   readonly #idleLimit = new IdleLimit();
 
-  constructor(options: ConnectionsOptions) {
+  constructor(options: ConnectionPoolOptions) {
     this.#options = options;
   }
 
@@ -38,7 +42,7 @@ export class Connections {
   send(errand: Errand, fresh: boolean): void {
     const connection = (fresh ? undefined : this.#takeIdle()) ?? this.#open();
     if (connection !== undefined) return connection.send(errand);
-    errand.hadToWait = true;
+    errand.hadToWait = this.#orphans === 0;
     this.#waiting.add(errand);
   }
 
@@ -58,6 +62,7 @@ export class Connections {
       connection.errand = undefined;
       // At rest when the request could not be written at all.
       if (connection.isAtRest) this.#release(connection);
+      else if (connection.isBeingMade && !attempt.sent) this.#orphan(connection, errand);
       else this.#drop(connection);
     }
     this.#options.onFree();
@@ -89,10 +94,40 @@ export class Connections {
       if (oldest === undefined) return undefined;
       this.#drop(oldest);
     }
-    const connection = new Connection({ ...this.#options, onDisconnect: this.#onDisconnect });
+    const connection = new Connection({
+      ...this.#options,
+      onConnect: this.#onConnect,
+      onConnectionError: this.#onConnectionError,
+      onDisconnect: this.#onDisconnect,
+    });
     this.#all.add(connection);
     return connection;
   }
+
+  /** What takes longer to make than one attempt may last would never be made, were it given up with it. */
+  #orphan(connection: Connection, { options: { body } }: Errand): void {
+    this.#orphans += 1;
+    connection.isOrphan = true;
+    // undici 8.12.4 reads the body before it asks whether the request is still wanted (writeH1); the next attempt needs it.
+    if (body instanceof Readable) body.destroy();
+  }
+
+  readonly #onConnect = (connection: Connection): void => {
+    if (connection.isOrphan) setImmediate(this.#adopt, connection); // undici looks at what was given up first
+  };
+
+  readonly #adopt = (connection: Connection): void => {
+    if (!connection.isOrphan || connection.isDestroyed) return;
+    this.#orphans -= 1;
+    connection.isOrphan = false;
+    connection.idleSince = this.#options.clock.now();
+    if (connection.isAtRest) this.#release(connection);
+    else this.#drop(connection);
+  };
+
+  readonly #onConnectionError = (connection: Connection): void => {
+    if (connection.isOrphan) this.#drop(connection);
+  };
 
   readonly #settle = (connection: Connection): void => {
     if (connection.isDestroyed) return;
@@ -114,6 +149,8 @@ export class Connections {
 
   #drop(connection: Connection): void {
     this.#all.delete(connection);
+    if (connection.isOrphan) this.#orphans -= 1;
+    connection.isOrphan = false;
     const at = this.#idle.indexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
     void connection.destroy();

@@ -1,0 +1,72 @@
+/** Connections that take longer to be made than one attempt may last. */
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import type { Lookup } from '../../src/proxy/name.ts';
+import { sha256 } from '../support/http-upstream.ts';
+import { startOrigin } from '../support/origin.ts';
+import { send } from '../support/send.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+/** Names are found when a test says so. */
+function heldLookup() {
+  const held: (() => void)[] = [];
+  const lookup: Lookup = (_, done) => void held.push(() => done(null, [{ address: '127.0.0.1', family: 4 }]));
+  return { lookup, held };
+}
+
+async function start(more: string) {
+  const origin = await startOrigin();
+  const { lookup, held } = heldLookup();
+  const gate = await startTidegate(
+    `
+upstreams:
+  api:
+    url: "${origin.url.replace('127.0.0.1', 'api.example')}"
+    perTryTimeout: 250ms
+    retry: {attempts: 4, backOff: {strategy: fixed, baseInterval: 10ms}}
+    ${more}
+`,
+    { lookup },
+  );
+  const tries = (count: number) =>
+    eventually(
+      () => gate.metric('tidegate_retries_total{upstream="api",reason="connect"}'),
+      (retries) => retries >= count,
+    );
+  return { origin, gate, held, tries };
+}
+
+test.each([1, 4])('they serve a later attempt, of at most %i connections', async (connections) => {
+  const { origin, gate, held, tries } = await start(`connections: ${connections}`);
+  const answer = send(gate.url, '/', { method: 'POST', body: 'x' });
+  await tries(2);
+  for (const find of held) find();
+  const { status, header } = await answer;
+  expect([status, Number(header('tidegate-attempts'))]).toEqual([200, expect.toSatisfy((count: number) => count >= 3)]);
+  expect(origin.received).toHaveLength(1);
+  expect(held).toHaveLength(1); // all asked together
+  await send(gate.url, '/');
+  expect(origin.connections()).toBeLessThanOrEqual(connections);
+});
+
+test.each([true, false])('they take nothing of an upload that another attempt sends, chunked: %s', async (chunked) => {
+  const { origin, gate, held, tries } = await start('connections: 4');
+  const body = randomBytes(1024 * 1024);
+  const answer = send(gate.url, '/', { method: 'POST', chunked, body });
+  await tries(1);
+  for (const find of held) find();
+  expect((await answer).status).toBe(200);
+  expect(origin.received.map((received) => sha256(received.body))).toEqual([sha256(body)]);
+});
+
+test('where none can be made, that is held against the upstream, however few there may be', async () => {
+  const { gate } = await start('connections: 1');
+  await eventually(
+    async () => {
+      await Promise.all([send(gate.url, '/'), send(gate.url, '/')]);
+      return gate.view().limits[0]?.state;
+    },
+    (state) => state === 'blocked',
+    20_000,
+  );
+});
