@@ -121,7 +121,7 @@ export const Upstream = z
       .describe('How the upstream recognises a write it has seen before.'),
   })
   // For editors: one of the two.
-  .meta({ if: { not: { required: ['urls'] } }, then: { required: ['url'] }, else: { not: { required: ['url'] } } });
+  .meta({ allOf: [{ oneOf: [{ required: ['url'] }, { required: ['urls'] }] }] });
 
 /** Its origins, one or more. */
 export function originsOf({

@@ -61,12 +61,13 @@ test.each([true, false])('they take nothing of an upload that another attempt se
 
 test('where none can be made, that is held against the upstream, however few there may be', async () => {
   const { gate } = await start('connections: 1');
-  await eventually(
+  const state = await eventually(
     async () => {
       await Promise.all([send(gate.url, '/'), send(gate.url, '/')]);
       return gate.view().limits[0]?.state;
     },
-    (state) => state === 'blocked',
+    (is) => is === 'blocked',
     20_000,
   );
+  expect(state).toBe('blocked');
 });
