@@ -34,10 +34,6 @@ export class ConnectionPool {
     this.#options = options;
   }
 
-  get count(): number {
-    return this.#all.size;
-  }
-
   /** @param fresh on a connection of its own making, not on one that has been used before */
   send(errand: Errand, fresh: boolean): void {
     const connection = (fresh ? undefined : this.#takeIdle()) ?? this.#open();

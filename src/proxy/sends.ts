@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { readHints } from '../policy/hints.ts';
 import type { ErrorReason, Millis, Outcome } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
@@ -71,13 +72,14 @@ export class Sends implements AttemptOwner {
     this.#attempt = new Attempt(this);
     this.#timeout = timeout;
     this.#arm(timeout, this.#onTimeout);
-    const { authority } = this.#trip.choose(this.#sentAt);
+    const payload = body?.payload() ?? null;
+    const { authority } = this.#trip.choose(!(payload instanceof Readable), this.#sentAt);
     this.#trip.send(
       {
         method: request.verb,
         path: rewriteTarget(request.target, route),
         headers: this.#headersFor(authority),
-        body: body?.payload() ?? null,
+        body: payload,
       },
       this.#attempt,
     );

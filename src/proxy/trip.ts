@@ -29,21 +29,21 @@ export class Trip {
   /** The last connection was being closed: the next is a new one. */
   #wasStale = false;
 
-  /** @param isRepeatable whether the request may be sent again whatever a send comes to */
+  /** @param isRepeatable whether the request, by its nature, may be sent again whatever a send comes to */
   constructor(endpoints: Endpoints, isRepeatable: boolean) {
     this.#endpoints = endpoints;
     this.#isRepeatable = isRepeatable;
     this.#endpoint = endpoints.at(0);
   }
 
-  /** Where the next one goes. */
-  choose(now: Millis): Endpoint {
+  /** Where the next one goes. @param isReplayable its body is in hand, and can be sent again */
+  choose(isReplayable: boolean, now: Millis): Endpoint {
     if (this.#errand?.isOver === false) {
       this.#draining ??= [];
       this.#draining.push({ errand: this.#errand, endpoint: this.#endpoint });
     }
     this.#sentAt = now;
-    this.#endpoint = this.#endpoints.choose(this.#failedAt, this.#isRepeatable, now);
+    this.#endpoint = this.#endpoints.choose(this.#failedAt, this.#isRepeatable && isReplayable, now);
     return this.#endpoint;
   }
 
