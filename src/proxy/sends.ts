@@ -64,7 +64,8 @@ export class Sends implements AttemptOwner {
     this.#count += 1;
     this.#body = body;
     this.#sentAt = this.#context.clock.now();
-    this.#attempt = new Attempt(this);
+    const payload = body?.payload() ?? null;
+    this.#attempt = new Attempt(this, payload);
     this.#timeout = timeout;
     this.#arm(timeout, this.#onTimeout);
     target.load.begin();
@@ -76,7 +77,7 @@ export class Sends implements AttemptOwner {
         method: request.verb,
         path: rewriteTarget(request.target, route),
         headers: this.#headers,
-        body: body?.payload() ?? null,
+        body: payload,
       },
       this.#attempt,
     );
