@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { Agent } from 'undici';
+import type { buildConnector as Connectors } from 'undici';
+import { Agent, buildConnector } from 'undici';
 import type { Millis } from '../policy/types.ts';
 import { mendParsers } from './mend-parser.ts';
 
@@ -37,18 +38,36 @@ export function openPool(options: PoolOptions): Agent {
     bodyTimeout: 0,
     maxHeaderSize: MAX_HEADER_SIZE,
     keepAliveTimeout: 4000,
-    connect: {
-      timeout: options.connectTimeout,
-      minVersion: tls.minVersion,
-      rejectUnauthorized: !tls.insecure,
-      ...given('ca', pem(tls.ca)),
-      ...given('cert', pem(tls.cert)),
-      ...given('key', pem(tls.key)),
-      ...given('servername', tls.serverName),
-    },
+    connect: tellResets(
+      buildConnector({
+        allowH2: false,
+        timeout: options.connectTimeout,
+        minVersion: tls.minVersion,
+        rejectUnauthorized: !tls.insecure,
+        ...given('ca', pem(tls.ca)),
+        ...given('cert', pem(tls.cert)),
+        ...given('key', pem(tls.key)),
+        ...given('servername', tls.serverName),
+      }),
+    ),
   });
   mendParsers(agent);
   return agent;
+}
+
+/**
+ * undici 8.12.4 (client-h1.js, onHttpSocketError) takes ECONNRESET for the end of a body that has no length: what was cut
+ * would be passed on as whole. By any other name a reset is the error that it is.
+ */
+function tellResets(connect: Connectors.connector): Connectors.connector {
+  return (options, done) => {
+    connect(options, (...result) => {
+      result[1]?.prependListener('error', (error: NodeJS.ErrnoException) => {
+        if (error.code === 'ECONNRESET') error.code = 'ECONNABORTED';
+      });
+      done(...result);
+    });
+  };
 }
 
 /** @throws an Error of node:fs that names the path, when a file cannot be read */
