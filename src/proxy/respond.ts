@@ -66,11 +66,11 @@ export function endAnswer(response: ServerResponse, request: Inbound): void {
 /** Breaks an answer off, so that its client sees it. */
 export function breakOff(response: ServerResponse, request: Inbound): void {
   // To a client of HTTP/1.0 a body without a length is whole when the connection is closed; not so when it is reset.
-  if (request.httpVersion === '1.0') reset(response.socket);
+  if (request.httpVersion === '1.0' && !response.writableEnded) reset(response.socket);
   response.destroy();
 }
 
-/** Only TCP can be reset: Node 24 throws over anything else. */
+/** Only TCP can be reset: Node 24 throws over anything else. Never after `end`: it would not let go of the socket then. */
 function reset(socket: Socket | null): void {
   try {
     socket?.resetAndDestroy();

@@ -4,7 +4,11 @@
  */
 import dns from 'node:dns';
 import { readdirSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
 import { heldBytes } from './heap.ts';
+
+// V8 drops the bytecode of what has not run for half a minute, 6 MB after a start: that must not hide a leak.
+setFlagsFromString('--no-flush-bytecode');
 
 export type Question =
   | { readonly ask: 'held' }

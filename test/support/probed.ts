@@ -54,6 +54,11 @@ export class Probed {
     );
   }
 
+  /** At once, and without waiting for it. */
+  kill(): void {
+    this.#child.kill('SIGKILL');
+  }
+
   /** Ends it as an orchestrator does. Resolves when it has ended. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     this.#child.kill(signal);

@@ -143,7 +143,7 @@ export class Link {
       [client, target],
       [target, client],
     ] as const) {
-      one.on('error', () => other.resetAndDestroy());
+      one.on('error', () => reset(other));
       one.on('close', () => other.destroySoon());
     }
   }
@@ -170,10 +170,16 @@ export class Link {
   /** Both sides see it end: cleanly (FIN), or not (RST). */
   break(how: 'cut' | 'reset'): void {
     for (const socket of [this.#client, this.#target]) {
-      if (how === 'reset') socket.resetAndDestroy();
+      if (how === 'reset') reset(socket);
       else socket.destroySoon();
     }
   }
+}
+
+/** Node 24 never lets go of a socket that is reset while its FIN waits to be sent (libuv: uv_tcp_close_reset, EINVAL). */
+function reset(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 const ATTEMPTS = 50;

@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 
 /** Room in the queue of a socket that nobody accepts from; Linux takes one more than it is told. */
 const BACKLOG = 1;
 const ATTEMPTS = 50;
+const FULL_AFTER = 100;
 
 /** Listens, and then does nothing ever again. */
 const SLEEPER = `
@@ -38,7 +40,8 @@ export async function swallow(port: number): Promise<() => Promise<void>> {
     const filler = connect({ host: '127.0.0.1', port });
     filler.on('error', () => undefined);
     fillers.push(filler);
-    await once(filler, 'connect');
+    // Somebody else may have taken the last place: then there is none left, and that is what is wanted.
+    await Promise.race([once(filler, 'connect'), sleep(FULL_AFTER)]);
   }
   return async () => {
     for (const filler of fillers) filler.destroy();
