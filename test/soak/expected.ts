@@ -42,7 +42,7 @@ const EXPECTED: readonly Expected[] = [
   { because: 'no answer came in time', fits: failedFor('timeout'), by: SLOW },
   { because: 'the answer broke off', fits: request(({ cut }) => cut === true), by: BROKEN },
   {
-    because: 'the upstream failed a write that it may have done',
+    because: 'a write ended as unknown',
     fits: request(({ outcome, status }) => outcome === 'unknown' && Number(status) >= 500),
     by: [...BROKEN, ...SLOW, 'errors'],
   },
