@@ -13,4 +13,4 @@ test('while no name is found, requests are told that nothing was sent, and nothi
     { settings: 'perTryTimeout: 1s', url: ({ relay }) => relay.url.replace('127.0.0.1', 'localhost') },
   );
   expect(countReasons(told).get('connect')).toBeGreaterThan(20);
-}, 60_000);
+}, 90_000);

@@ -16,4 +16,4 @@ test('an upstream that is killed and restarted loses no answer, and charges nobo
   const reasons = countReasons(told);
   expect(reasons.get('connect')).toBeGreaterThan(0);
   expect(reasons.get('reset')).toBeGreaterThan(0);
-}, 60_000);
+}, 90_000);

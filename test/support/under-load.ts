@@ -21,6 +21,8 @@ const SEED = 20261121;
 const WARM_UP: Millis = 800;
 const BEFORE: Millis = 1200;
 const WINDOW: Millis = 1000;
+/** Until goodput is back: the longest wait for a probe (6 s), the steps of the rate (3 s), and as much again on a loaded machine. */
+const PATIENCE: Millis = 20_000;
 /** The deadline of a request, and what a loaded machine may add to it. */
 const DEADLINE: Millis = 4000;
 const LATENESS: Millis = 4000;
@@ -49,8 +51,6 @@ export interface EndureOptions {
   readonly settings: string;
   /** Of the upstream: the relay's unless given. */
   readonly url?: (parts: Parts) => string;
-  /** How long goodput may take to come back. */
-  readonly patience?: Millis;
 }
 
 /**
@@ -60,7 +60,7 @@ export interface EndureOptions {
  */
 export async function endure(
   fault: (run: UnderLoad) => Promise<void>,
-  { settings, url = ({ relay }) => relay.url, patience = 10_000 }: EndureOptions,
+  { settings, url = ({ relay }) => relay.url }: EndureOptions,
 ): Promise<Endured> {
   const till = await startTill();
   const relay = await startRelay(till.url, { seed: SEED });
@@ -85,7 +85,7 @@ export async function endure(
   await pause(BEFORE);
   const began = performance.now();
   await fault({ till, relay, gate });
-  await recover(crowd, 0.9 * crowd.goodput(start, began), patience);
+  await recover(crowd, 0.9 * crowd.goodput(start, began));
   await crowd.stop();
 
   const metrics = await calm(gate, crowd);
@@ -131,11 +131,11 @@ function calm(gate: Probed, crowd: Crowd): Promise<ReadonlyMap<string, number>> 
 }
 
 /** Resolves when a second has had so many successes. */
-async function recover(crowd: Crowd, enough: number, patience: Millis): Promise<void> {
+async function recover(crowd: Crowd, enough: number): Promise<void> {
   await eventually(
     () => crowd.goodput(performance.now() - WINDOW, performance.now()),
     (goodput) => goodput >= enough,
-    patience + WINDOW,
+    PATIENCE,
   );
 }
 
