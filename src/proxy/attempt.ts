@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { ErrorReason } from '../policy/types.ts';
+import type { Payload } from './body.ts';
 import type { Flaw } from './flaw.ts';
 import { FlawedAnswer, flawOf, flawOfHead } from './flaw.ts';
 import { trailerFields } from './headers.ts';
@@ -38,6 +40,7 @@ type State = 'open' | 'forwarding' | 'discarding' | 'over';
  */
 export class Attempt implements Dispatcher.DispatchHandler {
   readonly #owner: AttemptOwner;
+  readonly #payload: Payload;
   #controller: Dispatcher.DispatchController | undefined;
   #state: State = 'open';
   #response: ServerResponse | undefined;
@@ -49,8 +52,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #drained = 0;
   #drainTimer: NodeJS.Timeout | undefined;
 
-  constructor(owner: AttemptOwner) {
+  /** @param payload what is sent as body */
+  constructor(owner: AttemptOwner, payload: Payload) {
     this.#owner = owner;
+    this.#payload = payload;
   }
 
   /** True once bytes of the request may have reached the upstream. */
@@ -82,11 +87,15 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#drainTimer = setTimeout(() => this.#controller?.abort(new Error('discarded')), DRAIN_TIME).unref();
   }
 
-  /** Nothing more is wanted of it. An attempt that has no connection yet ends when it gets one. */
+  /**
+   * Nothing more is wanted of it. One that has no connection yet stays with undici until there is one, and reads its body
+   * then, before it asks (8.12.4, writeH1): so it is parted from the body now, which the next attempt may be sending.
+   */
   cancel(): void {
     if (this.#state === 'over') return;
     this.#end();
-    this.#controller?.abort(new Error('cancelled'));
+    if (this.#controller !== undefined) this.#controller.abort(new Error('cancelled'));
+    else if (this.#payload instanceof Readable) this.#payload.destroy();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

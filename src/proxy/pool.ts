@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Client } from 'undici';
+import type { buildConnector as Connectors, Client } from 'undici';
 import { buildConnector } from 'undici';
 import type { Millis } from '../policy/types.ts';
 import type { Name } from './name.ts';
@@ -51,7 +51,7 @@ export function makeConnect(
   { connectTimeout, tls }: PoolOptions,
   name: Name | undefined,
 ): ReturnType<typeof buildConnector> {
-  return buildConnector({
+  const connect = buildConnector({
     allowH2: false,
     timeout: connectTimeout,
     minVersion: tls.minVersion,
@@ -64,6 +64,22 @@ export function makeConnect(
     ...given('key', pem(tls.key)),
     ...given('servername', tls.serverName),
   });
+  return tellResets(connect);
+}
+
+/**
+ * undici 8.12.4 (client-h1.js, onHttpSocketError) takes ECONNRESET for the end of a body that has no length: what was cut
+ * would be passed on as whole. By any other name a reset is the error that it is.
+ */
+function tellResets(connect: Connectors.connector): Connectors.connector {
+  return (options, done) => {
+    connect(options, (...result) => {
+      result[1]?.prependListener('error', (error: NodeJS.ErrnoException) => {
+        if (error.code === 'ECONNRESET') error.code = 'ECONNABORTED';
+      });
+      done(...result);
+    });
+  };
 }
 
 /** @throws an Error of node:fs that names the path, when a file cannot be read */

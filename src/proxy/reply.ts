@@ -7,7 +7,7 @@ import type { ProxyContext } from './context.ts';
 import { responseHeaders } from './headers.ts';
 import type { Problem } from './problem.ts';
 import { problemOf } from './problem.ts';
-import { endAnswer, writeHead, writeProblem } from './respond.ts';
+import { breakOff, endAnswer, writeHead, writeProblem } from './respond.ts';
 
 /** The head of a response that is neither forwarded nor discarded yet. */
 export interface Head {
@@ -88,7 +88,7 @@ export class Reply {
   /** The forwarded body broke off: the client must see that. */
   cut(): void {
     this.#cut = true;
-    this.#arrival.response.destroy();
+    breakOff(this.#arrival.response, this.#arrival.request);
   }
 
   /** The line that the log gets. */

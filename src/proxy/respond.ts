@@ -1,6 +1,7 @@
 /** The one place that writes to a client. */
 import type { ServerResponse } from 'node:http';
 import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Millis } from '../policy/types.ts';
 import type { Inbound } from './inbound.ts';
@@ -60,6 +61,22 @@ export function endAnswer(response: ServerResponse, request: Inbound): void {
   request.once('end', end);
   request.once('close', end);
   request.resume();
+}
+
+/** Breaks an answer off, so that its client sees it. */
+export function breakOff(response: ServerResponse, request: Inbound): void {
+  // To a client of HTTP/1.0 a body without a length is whole when the connection is closed; not so when it is reset.
+  if (request.httpVersion === '1.0' && !response.writableEnded) reset(response.socket);
+  response.destroy();
+}
+
+/** Only TCP can be reset: Node 24 throws over anything else. Never after `end`: it would not let go of the socket then. */
+function reset(socket: Socket | null): void {
+  try {
+    socket?.resetAndDestroy();
+  } catch {
+    // Closed by the caller.
+  }
 }
 
 function bodyOf(problem: Problem, retryAfter: number | undefined): string {

@@ -69,10 +69,10 @@ export class Sends implements AttemptOwner {
     this.#count += 1;
     this.#body = body;
     this.#sentAt = this.#context.clock.now();
-    this.#attempt = new Attempt(this);
+    const payload = body?.payload() ?? null;
+    this.#attempt = new Attempt(this, payload);
     this.#timeout = timeout;
     this.#arm(timeout, this.#onTimeout);
-    const payload = body?.payload() ?? null;
     const { authority } = this.#trip.choose(!(payload instanceof Readable), this.#sentAt);
     this.#trip.send(
       {

@@ -1,0 +1,133 @@
+// Everything at once, for as long as you like: all kinds of clients, a hidden limit, faults of networks and upstreams, in
+// front of a proxy with the default configuration. Ends with 1 when a request was lost, when something leaked, or when the
+// log has a line of trouble that no fault explains.
+//
+//   npm run soak -- --minutes 10
+
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { Millis } from '../../src/policy/types.ts';
+import type { LogLine } from '../support/probed.ts';
+import { startProbed } from '../support/probed.ts';
+import { startRelay } from '../support/relay.ts';
+import { Account } from './account.ts';
+import { Clients } from './clients.ts';
+import { explain } from './expected.ts';
+import { FAULT_NAMES, Faults } from './faults.ts';
+import { checkLedger } from './ledger.ts';
+import type { Options } from './options.ts';
+import { parseOptions, USAGE } from './options.ts';
+import { comeToRest, findLeaks } from './rest.ts';
+import { Table } from './table.ts';
+import type { Change, Places } from './upstream.ts';
+
+const MINUTE: Millis = 60_000;
+const LINE_EVERY: Millis = 10_000;
+const LONGEST_BEAT: Millis = 5000;
+const SHOWN = 20;
+
+async function soak({ minutes, seed }: Options): Promise<readonly string[]> {
+  const upstream = fork(fileURLToPath(new URL('upstream.ts', import.meta.url)), [String(seed)]);
+  process.once('exit', () => upstream.kill('SIGKILL'));
+  const [places] = (await once(upstream, 'message')) as [Places];
+  const change = (what: Change): void => void upstream.send(what);
+  const relays = [await startRelay(places.pay, { seed }), await startRelay(places.feed, { seed: seed + 1 })];
+  const [pay, feed] = relays.map(({ url }) => url.replace('127.0.0.1', 'localhost'));
+
+  const account = new Account();
+  const trouble: LogLine[] = [];
+  const gate = await startProbed(
+    `upstreams: {pay: {url: "${pay}"}, feed: {url: "${feed}"}}\nroutes: [{path: /feed, upstream: feed}, {path: /, upstream: pay}]`,
+    (line) => {
+      if (line['msg'] === 'request') account.log(line);
+      if (line['level'] !== 'info') trouble.push(line);
+    },
+  );
+  process.once('exit', () => gate.kill());
+  const idle = await gate.held();
+  await gate.lookups();
+
+  const slow = await startRelay(gate.url, { seed: seed + 2 });
+  slow.spoil({ up: { trickle: { bytes: 60, every: 30 } }, down: { trickle: { bytes: 200, every: 20 } } });
+  const broken = await startRelay(gate.url, { seed: seed + 3 });
+  broken.spoil((_, random) => ({
+    [random() < 0.5 ? 'up' : 'down']: { end: { after: [0, 3500], how: random() < 0.5 ? 'cut' : 'reset' } },
+  }));
+  const doors = { url: gate.url, slow: slow.url, broken: broken.url };
+  const clients = new Clients(doors, account, seed);
+  const total = minutes * MINUTE;
+  const beat = Math.min(LONGEST_BEAT, total / (2.5 * FAULT_NAMES.length));
+  const faults = new Faults({ relays, gate, change }, beat, seed);
+  const table = new Table(account);
+
+  /** Load and faults for so long, and then a rest. */
+  const load = async (length: Millis): Promise<Awaited<ReturnType<typeof comeToRest>>> => {
+    const until = performance.now() + length;
+    clients.start();
+    faults.start();
+    for (let left = length; left > 0; left = until - performance.now()) {
+      await sleep(Math.min(LINE_EVERY, left));
+      console.log(table.line(await gate.held(), faults.happened));
+    }
+    await faults.stop();
+    await clients.stop();
+    return comeToRest(gate, relays, idle);
+  };
+
+  console.log(
+    `${minutes} min, seed ${seed}; a fault every ${((2 * beat) / 1000).toFixed(1)} s at most; Node ${process.version}`,
+  );
+  console.log(table.head());
+  const first = await load(Math.min(MINUTE, total / 3));
+  const last = await load(total - Math.min(MINUTE, total / 3));
+
+  for (const relay of [slow, broken, ...relays]) await relay.close();
+  const ledger = await checkLedger(places.pay, clients.charges);
+  await gate.stop();
+  upstream.kill('SIGKILL');
+
+  const told = [...last.metrics].filter(([name]) => name.startsWith('tidegate_requests_total{'));
+  const counted = told.reduce((sum, [, value]) => sum + value, 0);
+  const explained = trouble.map((line) => ({ line, why: explain(line, faults.happened) }));
+  for (const [why, lines] of Map.groupBy(explained, (each) => each.why)) {
+    if (why !== undefined) console.log(`${String(lines.length).padStart(7)} lines of trouble: ${why}`);
+  }
+  const { sent, left } = account.totals();
+  const mb = (bytes: number): string => (bytes / 1024 / 1024).toFixed(2);
+  console.log(
+    `${sent} requests asked, ${left} of them left; ${account.lines} logged, ${counted} counted; ${ledger.told}`,
+  );
+  console.log(`${faults.happened.length} faults of ${new Set(faults.happened.map(({ name }) => name)).size} kinds`);
+  console.log(
+    `at rest: ${mb(first.held.bytes)} MB and ${first.held.files} files after the first minute, ${mb(last.held.bytes)} MB and ${last.held.files} files at the end`,
+  );
+
+  return [
+    ...account.faults,
+    ...account.differences(),
+    ...(counted === account.lines ? [] : [`${counted} requests were counted, and ${account.lines} logged`]),
+    ...first.faults,
+    ...last.faults,
+    ...findLeaks(first.held, last.held, total >= 3 * MINUTE ? 'long' : 'short'),
+    ...ledger.faults,
+    ...explained.flatMap(({ line, why }) => (why === undefined ? [`unexplained: ${JSON.stringify(line)}`] : [])),
+    ...(gate.exitCode === 0 ? [] : [`the proxy ended with ${String(gate.exitCode)}`]),
+  ];
+}
+
+try {
+  const options = parseOptions(process.argv.slice(2));
+  if (options === 'help') console.log(USAGE);
+  else {
+    const faults = await soak(options);
+    for (const fault of faults.slice(0, SHOWN)) console.error(`FAULT ${fault}`);
+    if (faults.length > SHOWN) console.error(`FAULT … and ${faults.length - SHOWN} more`);
+    console.log(faults.length === 0 ? 'PASSED' : 'FAILED');
+    if (faults.length > 0) process.exitCode = 1;
+  }
+} catch (error) {
+  console.error(`soak: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,139 @@
+import type { Socket } from 'node:net';
+import type { Millis, Random } from '../../../src/policy/types.ts';
+
+/** From the client to the target, or back. */
+export type Way = 'up' | 'down';
+
+/** What happens to the bytes that go one way. */
+export interface Fault {
+  /** Each arrives this much later. */
+  readonly delay?: Millis;
+  /** So many at a time, with so long between. */
+  readonly trickle?: { readonly bytes: number; readonly every: Millis };
+  /** What happens once so many have passed; between two numbers, the upper one excluded, chance decides. */
+  readonly end?: { readonly after: number | readonly [from: number, to: number]; readonly how: End };
+}
+
+export type End =
+  /** Both ways end with a FIN. */
+  | 'cut'
+  /** Both ways end with a RST. */
+  | 'reset'
+  /** This way ends with a FIN; the other goes on. */
+  | 'truncate'
+  /** Nothing more comes, and nothing ends. */
+  | 'stall';
+
+/** More than this waits in the sender's own socket. */
+const HIGH_WATER = 64 * 1024;
+
+interface Piece {
+  /** Empty: the sender has ended. */
+  bytes: Buffer;
+  readonly due: Millis;
+}
+
+/** The bytes that go one way over a connection. */
+export class Flow {
+  readonly #source: Socket;
+  readonly #sink: Socket;
+  readonly #random: Random;
+  readonly #broken: (how: 'cut' | 'reset') => void;
+  readonly #waiting: Piece[] = [];
+  #size = 0;
+  #fault: Fault = {};
+  #left = Number.POSITIVE_INFINITY;
+  #next: Millis = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #state: 'open' | 'paused' | 'over' = 'open';
+  #passed = 0;
+
+  constructor(source: Socket, sink: Socket, random: Random, broken: (how: 'cut' | 'reset') => void) {
+    this.#source = source;
+    this.#sink = sink;
+    this.#random = random;
+    this.#broken = broken;
+    source.on('data', (bytes: Buffer) => this.#take(bytes));
+    source.on('end', () => this.#take(Buffer.alloc(0)));
+    sink.on('drain', () => this.#pump());
+    sink.on('close', () => clearTimeout(this.#timer));
+  }
+
+  get passed(): number {
+    return this.#passed;
+  }
+
+  spoil(fault: Fault): void {
+    this.#fault = fault;
+    const after = fault.end?.after ?? Number.POSITIVE_INFINITY;
+    this.#left =
+      typeof after === 'number' ? after : after[0] + Math.floor(this.#random() * Math.max(1, after[1] - after[0]));
+    this.#pump();
+  }
+
+  pause(): void {
+    if (this.#state === 'open') this.#state = 'paused';
+  }
+
+  resume(): void {
+    if (this.#state === 'paused') this.#state = 'open';
+    this.#pump();
+  }
+
+  #take(bytes: Buffer): void {
+    if (this.#state === 'over') return;
+    const now = performance.now();
+    const after = this.#waiting.at(-1)?.due ?? 0;
+    this.#waiting.push({ bytes, due: Math.max(after, now + (this.#fault.delay ?? 0)) });
+    this.#size += bytes.length;
+    if (this.#size > HIGH_WATER) this.#source.pause();
+    this.#pump();
+  }
+
+  #pump(): void {
+    clearTimeout(this.#timer);
+    while (this.#state === 'open' && !this.#sink.destroyed && !this.#sink.writableNeedDrain) {
+      const piece = this.#waiting[0];
+      if (piece === undefined) break;
+      const wait = Math.max(piece.due, this.#next) - performance.now();
+      if (wait > 0) {
+        this.#timer = setTimeout(() => this.#pump(), wait);
+        break;
+      }
+      if (piece.bytes.length === 0) return this.#over(() => this.#sink.end());
+      if (this.#left === 0) return this.#end();
+      this.#pass(piece);
+    }
+    if (this.#size <= HIGH_WATER) this.#source.resume();
+  }
+
+  #pass(piece: Piece): void {
+    const { trickle } = this.#fault;
+    const count = Math.min(piece.bytes.length, this.#left, trickle?.bytes ?? Number.POSITIVE_INFINITY);
+    this.#sink.write(piece.bytes.subarray(0, count));
+    this.#passed += count;
+    this.#left -= count;
+    this.#size -= count;
+    if (trickle !== undefined) this.#next = performance.now() + trickle.every;
+    if (count === piece.bytes.length) this.#waiting.shift();
+    else piece.bytes = piece.bytes.subarray(count);
+    if (this.#left === 0) this.#end();
+  }
+
+  #end(): void {
+    const how = this.#fault.end?.how;
+    if (how === 'truncate') this.#over(() => this.#sink.end());
+    else if (how === 'stall') this.#over(() => undefined);
+    // Not before what has passed is on its way.
+    else if (how !== undefined) this.#over(() => this.#sink.write('', () => this.#broken(how)));
+  }
+
+  /** What still comes is read, and lost. */
+  #over(last: () => void): void {
+    this.#state = 'over';
+    this.#waiting.length = 0;
+    this.#size = 0;
+    this.#source.resume();
+    last();
+  }
+}
