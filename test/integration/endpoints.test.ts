@@ -16,6 +16,7 @@ const RETRY = 'retry: {backOff: {strategy: fixed, baseInterval: 5ms}}';
 async function start(
   count: number,
   more = RETRY,
+  failures = 3,
 ): Promise<{ gate: Tidegate; endpoints: [Switchable, ...Switchable[]] }> {
   const first = await startSwitchable();
   const others = await Promise.all(Array.from({ length: count - 1 }, () => startSwitchable()));
@@ -25,7 +26,7 @@ async function start(
 upstreams:
   api:
     urls: [${urls}]
-    outlierDetection: {consecutiveGatewayErrors: 3, baseEjectionTime: 300ms, maxEjectionTime: 600ms}
+    outlierDetection: {consecutiveGatewayErrors: ${failures}, baseEjectionTime: 300ms, maxEjectionTime: 600ms}
     ${more}
 `);
   return { gate, endpoints };
@@ -108,6 +109,20 @@ describe('several endpoints', () => {
     expect(endpoints[0].hits()).toHaveLength(3); // then it is left out
     expect(endpoints[1]?.hits()).toHaveLength(20);
     expect(gate.view().limits).toMatchObject([{ state: 'open' }]);
+  });
+
+  test('of which one says 503: a retry goes to another, however busy that is', async () => {
+    const { gate, endpoints } = await start(2, RETRY, 100);
+    const [failing, busy] = [endpoints[0], endpoints[1] ?? endpoints[0]];
+    failing.answer((_, response) => void response.writeHead(503).end());
+    busy.answer((request, response) => void pause(request.url === '/slow' ? 1000 : 0).then(() => response.end()));
+    // Both get some: those that fail go over to the other, and stay there.
+    const slow = Array.from({ length: 4 }, () => send(gate.url, '/slow'));
+    await eventually(busy.hits, (hits) => hits.length === 4);
+    const before = failing.hits().length;
+    expect((await send(gate.url, '/')).status).toBe(200);
+    expect(failing.hits()).toHaveLength(before + 1);
+    expect(statuses(await Promise.all(slow))).toEqual([200]);
   });
 
   test('of which one hangs: an unkeyed write there is told as unknown, and no trial is made with one', async () => {
