@@ -26,8 +26,8 @@ import type { Lookup } from './proxy/name.ts';
 import { systemLookup } from './proxy/name.ts';
 import type { Target } from './proxy/plan.ts';
 import { Proxy } from './proxy/server.ts';
-import { removeStaleSocket } from './stale-socket.ts';
 import { MemoryStore } from './state/memory.ts';
+import { permit, removeStaleSocket } from './unix-socket.ts';
 
 /** A running Tidegate. */
 export interface App {
@@ -83,6 +83,7 @@ async function open(
   const metrics = createMetrics({
     routes: config.routes.map(nameOf),
     upstreams: Object.keys(config.upstreams),
+    insecure: insecureUpstreams(config),
     endpoints: () => viewEndpoints(targets),
     view: () => gate.view(clock.now()),
     now: () => clock.now(),
@@ -115,6 +116,7 @@ async function open(
   const gate = new Gate(store, listen, config.mode);
   const gateTimer = new GateTimer(gate, clock);
   const instance = randomBytes(4).toString('hex');
+  const { listen: listener } = config;
   const proxy = new Proxy({
     context: {
       gate,
@@ -126,7 +128,13 @@ async function open(
       hash,
       via: `1.1 tidegate-${instance}`,
     },
-    frontDoor: { headersTimeout: config.limits.headers, maxConnections: config.limits.connections },
+    frontDoor: {
+      headersTimeout: config.limits.headers,
+      maxConnections: config.limits.connections,
+      tls: listener.tls,
+      http2: listener.http2,
+      onCertificate: (problem) => logCertificate(logger, problem),
+    },
     snapshot: () => snapshot,
     instance,
   });
@@ -139,6 +147,7 @@ async function open(
       ? undefined
       : await startAdmin({ listen: config.admin.listen, token: config.admin.token, registry, readiness });
   if (admin !== undefined) opened.push(() => admin.close());
+  if (config.admin !== false) permit(config.admin.listen, config.admin.permissions);
   const telemetry =
     config.telemetry === undefined
       ? undefined
@@ -146,11 +155,12 @@ async function open(
   if (telemetry !== undefined) opened.push(() => telemetry.close());
 
   opened.push(() => proxy.close());
-  const url = await proxy.listen(config.listen);
+  const url = await proxy.listen(listener.address);
+  permit(listener.address, listener.permissions);
   phase = 'ready';
 
   return {
-    url: config.listen.kind === 'unix' ? writeAddress(config.listen) : url,
+    url,
     adminUrl: urlOf(admin),
     telemetryUrl: urlOf(telemetry),
     practice,
@@ -171,7 +181,7 @@ async function open(
 const DRAIN_POLL: Millis = 20;
 
 function addressesOf({ listen, admin, telemetry }: Config): Address[] {
-  return [listen, ...(admin === false ? [] : [admin.listen]), ...(telemetry === undefined ? [] : [telemetry])];
+  return [listen.address, ...(admin === false ? [] : [admin.listen]), ...(telemetry === undefined ? [] : [telemetry])];
 }
 
 async function openPractice(config: Config): Promise<Practice | undefined> {
@@ -199,9 +209,9 @@ function countFree(targets: ReadonlyMap<string, Target>): ReadonlyMap<string, ()
 
 function viewEndpoints(targets: ReadonlyMap<string, Target>): EndpointView[] {
   return [...targets].flatMap(([upstream, { endpoints }]) =>
-    endpoints.all.map(({ index, authority }) => ({
+    endpoints.all.map(({ index, label }) => ({
       upstream,
-      endpoint: authority,
+      endpoint: label,
       isHealthy: !endpoints.isEjected(index),
     })),
   );
@@ -209,6 +219,17 @@ function viewEndpoints(targets: ReadonlyMap<string, Target>): EndpointView[] {
 
 async function closeTargets(targets: ReadonlyMap<string, Target>): Promise<void> {
   await Promise.all([...targets.values()].map(({ endpoints }) => endpoints.destroy()));
+}
+
+function logCertificate(logger: Logger, problem: Error | undefined): void {
+  if (problem === undefined) return logger.info('another certificate is shown to clients: its files have changed');
+  const told = 'the certificate has changed and cannot be used: the one before is shown on';
+  logger.warn({ problem: problem.message }, told);
+}
+
+function insecureUpstreams(config: Config): ReadonlySet<string> {
+  const insecure = Object.entries(config.upstreams).filter(([, { tls }]) => tls.insecure);
+  return new Set(insecure.map(([name]) => name));
 }
 
 function urlOf(server: AdminServer | undefined): string | undefined {

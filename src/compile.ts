@@ -23,18 +23,19 @@ export function compileTargets(
   return new Map(
     Object.entries(config.upstreams).map(([name, upstream]) => {
       const own = urls.get(name);
-      const { connections, connectTimeout, tls, preserveHost, streamIdle, rateLimit, idempotency } = upstream;
+      const { connections, connectTimeout, tls, http2, preserveHost, streamIdle, rateLimit, idempotency } = upstream;
       const endpoints = new Endpoints({
         ...parts,
         upstream: name,
         urls: own === undefined ? originsOf(upstream) : [own],
-        pool: { connections, connectTimeout, tls },
+        pool: { connections, connectTimeout, tls, http2 },
         outliers: upstream.outlierDetection,
         refresh: upstream.dnsRefresh,
       });
       const target: Target = {
         name,
         endpoints,
+        http2,
         preserveHost,
         scope: rateLimit.scope,
         credentialHeader: rateLimit.credentialHeader.toLowerCase(),
@@ -51,7 +52,7 @@ export function compileSnapshot(config: Config, targets: ReadonlyMap<string, Tar
   return {
     router: new Router(config.routes.map((route) => compileRoute(route, config, targets))),
     identify: makeIdentify(clients.key, compileClasses(config), hash),
-    trusts: makeTrusts(clients.trustedProxies),
+    trusts: makeTrusts(clients.trustedProxies, config.listen.address.kind === 'unix'),
     forwarded: config.forwarded,
     bodyIdle: config.limits.bodyIdle,
   };

@@ -1,3 +1,4 @@
+import { MAX_STREAMS } from '../config/listen-schema.ts';
 import { overrideBackOff, overrideRetry } from '../config/override.ts';
 import type { ClassConfig, Config, RetryConfig, RouteConfig, UpstreamConfig } from '../config/schema.ts';
 import { writeDuration, writeSize } from '../config/units.ts';
@@ -184,10 +185,10 @@ function* warn({ drain }: Config, { observes, attempts, hold, timeout, perTry, r
 }
 
 function describeMemory(config: Config): string[] {
-  const { limits, clients, upstreams, mode } = config;
+  const { limits, clients, upstreams, mode, listen } = config;
   const own = Object.values(upstreams).some(({ rateLimit }) => rateLimit.scope !== 'upstream');
   const waiting = Math.min(
-    limits.connections,
+    limits.connections * (listen.http2 ? MAX_STREAMS : 1),
     Object.values(upstreams).reduce((sum, { queue }) => sum + (queue.maxWait === 0 ? 0 : queue.maxDepth), 0),
   );
   const parts = [

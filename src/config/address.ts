@@ -16,6 +16,7 @@ export const ListenAddress = written<Address>({
   forms: [{ type: 'string', pattern: `${TCP.source}|^unix:/.` }],
   read: readAddress,
   write: writeAddress,
+  holds: (value) => typeof value === 'object' && value !== null && 'kind' in value,
 });
 
 /** "127.0.0.1:8080", "localhost:8080", "[::]:8080" or "unix:/run/tidegate.sock". The host of a tcp address is without brackets. */
@@ -44,7 +45,8 @@ export function isLoopback(address: Address): boolean {
   return ipaddr.isValid(address.host) && ipaddr.process(address.host).range() === 'loopback';
 }
 
-function readSocket(path: string): Reading<Address> {
+/** The absolute path of a Unix socket. */
+export function readSocket(path: string): Reading<Address> {
   if (!path.startsWith('/') || path === '/') return misread('a Unix socket needs an absolute path');
   // sun_path of sockaddr_un, unix(7): 108 bytes with its final NUL.
   if (Buffer.byteLength(path) > 107) return misread('the path of a Unix socket is at most 107 bytes');

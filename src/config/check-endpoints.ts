@@ -3,7 +3,7 @@ import type { Checked, Written } from './checked.ts';
 import { mistake, warning } from './checked.ts';
 import type { DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
-import { PRACTICE_URL } from './upstream-schema.ts';
+import { PRACTICE_URL, socketOf } from './upstream-schema.ts';
 
 /** Where an upstream can be reached: in one place or in several that are alike. */
 export function* checkEndpoints(path: Path, upstream: DraftUpstream, written: Written): Generator<Checked> {
@@ -43,5 +43,7 @@ function schemeOf(url: string): string {
 }
 
 function isAddress(url: string): boolean {
-  return url === PRACTICE_URL || isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) !== 0;
+  return (
+    url === PRACTICE_URL || socketOf(url) !== undefined || isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) !== 0
+  );
 }

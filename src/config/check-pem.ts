@@ -1,28 +1,81 @@
+import { X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
 import type { Checked } from './checked.ts';
-import { mistake } from './checked.ts';
+import { mistake, warning } from './checked.ts';
 import type { Draft } from './draft.ts';
+import type { Path } from './mistakes.ts';
 import type { Surroundings } from './substitute.ts';
 import { explain } from './substitute.ts';
 
 /** What every PEM text has before its first block (RFC 7468, section 2). */
 const BEGIN = '-----BEGIN ';
 
-/** Certificates and keys are PEM, or name a file that can be read and is PEM. Messages never repeat what stands there. */
-export function* checkPem({ upstreams }: Draft, readFile: Surroundings['readFile']): Generator<Checked> {
+interface Written {
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  readonly passphrase?: string | undefined;
+}
+
+/** Certificates and keys are PEM, or name a file that is; and they fit each other. Messages never repeat what stands there. */
+export function* checkPem({ listen, upstreams }: Draft, readFile: Surroundings['readFile']): Generator<Checked> {
+  if (listen?.tls !== undefined) yield* checkTls(['listen', 'tls'], listen.tls, readFile);
   for (const [name, { tls }] of upstreams) {
-    if (tls === undefined) continue;
-    for (const part of ['ca', 'cert', 'key'] as const) {
-      const problem = findProblem(tls[part], readFile);
-      if (problem !== undefined) yield mistake(['upstreams', name, 'tls', part], problem);
-    }
+    if (tls !== undefined) yield* checkTls(['upstreams', name, 'tls'], tls, readFile);
   }
 }
 
-function findProblem(value: string | undefined, readFile: Surroundings['readFile']): string | undefined {
-  if (value === undefined || value.includes(BEGIN)) return undefined;
+function* checkTls(path: Path, tls: Written, readFile: Surroundings['readFile']): Generator<Checked> {
+  const texts: { ca?: string; cert?: string; key?: string } = {};
+  for (const part of ['ca', 'cert', 'key'] as const) {
+    const value = tls[part];
+    if (value === undefined) continue;
+    const read = readPem(value, readFile);
+    if ('problem' in read) yield mistake([...path, part], read.problem);
+    else texts[part] = read.text;
+  }
+  const { ca, cert, key } = texts;
+  if (ca !== undefined) yield* checkCertificate([...path, 'ca'], ca);
+  if (cert === undefined) return;
+  const sound = yield* checkCertificate([...path, 'cert'], cert);
+  if (key === undefined || !sound) return;
+  const { passphrase } = tls;
+  const problem = findMisfit({ cert, key, ...(passphrase === undefined ? {} : { passphrase }) });
+  if (problem !== undefined) yield mistake([...path, 'key'], problem);
+}
+
+function readPem(value: string, readFile: Surroundings['readFile']): { text: string } | { problem: string } {
+  if (value.includes(BEGIN)) return { text: value };
   try {
-    return readFile(value).includes(BEGIN) ? undefined : `not a PEM file: there is no ${BEGIN.trim()} in it`;
+    const text = readFile(value);
+    return text.includes(BEGIN) ? { text } : { problem: `not a PEM file: there is no ${BEGIN.trim()} in it` };
   } catch (error) {
-    return `cannot be read: ${explain(error)}`;
+    return { problem: `cannot be read: ${explain(error)}` };
+  }
+}
+
+/** Of the first certificate in it. */
+function* checkCertificate(path: Path, text: string): Generator<Checked, boolean> {
+  let until: string;
+  try {
+    until = new X509Certificate(text).validTo;
+  } catch {
+    yield mistake(path, 'there is no certificate in it that can be read');
+    return false;
+  }
+  if (Date.parse(until) < Date.now()) yield warning(path, `the certificate has expired: ${until}`);
+  return true;
+}
+
+/** Node 24 tells a passphrase that is missing as one that is wrong. */
+function findMisfit(pair: { cert: string; key: string; passphrase?: string }): string | undefined {
+  try {
+    createSecureContext(pair);
+    return undefined;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH') return 'does not belong to the certificate';
+    if (code !== 'ERR_OSSL_BAD_DECRYPT') return 'there is no private key in it that can be read';
+    return pair.passphrase === undefined ? 'is encrypted: it needs its passphrase' : 'the passphrase does not open it';
   }
 }

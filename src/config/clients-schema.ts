@@ -26,11 +26,14 @@ const Key = written<ClientKey>({
   write: writeClientKey,
 });
 
-const EXPECTED_BLOCK = 'an address or a block such as 10.0.0.0/8 or fd00::/8';
+const EXPECTED_BLOCK = 'an address, a block such as 10.0.0.0/8 or fd00::/8, or unix';
+
+/** Whoever connects to our own Unix socket. */
+export const UNIX_PEER = 'unix';
 
 const Block = written<string>({
   expected: EXPECTED_BLOCK,
-  forms: [{ type: 'string', pattern: '^[0-9A-Fa-f.:]+(?:/\\d{1,3})?$' }],
+  forms: [{ type: 'string', pattern: '^[0-9A-Fa-f.:]+(?:/\\d{1,3})?$' }, { const: UNIX_PEER }],
   read: readBlock,
   write: (block) => block,
 });
@@ -74,7 +77,9 @@ export const Clients = z.strictObject({
   trustedProxies: z
     .array(Block)
     .prefault([])
-    .describe('Addresses of proxies in front, whose X-Forwarded-For is believed.'),
+    .describe(
+      'Addresses of proxies in front, whose X-Forwarded-For is believed; unix: those that connect to our Unix socket.',
+    ),
   maxTracked: z
     .int()
     .min(1)
@@ -110,6 +115,7 @@ function suggestKey(text: string): string | undefined {
 }
 
 function readBlock(input: string | number): Reading<string> {
+  if (input === UNIX_PEER) return { ok: true, value: input };
   const [address = '', bits, ...rest] = String(input).split('/');
   const six = ipaddr.IPv6.isValid(address) && !address.includes('%');
   const longest = six ? 128 : ipaddr.IPv4.isValidFourPartDecimal(address) ? 32 : undefined;

@@ -4,6 +4,7 @@ import type { Checked, Written } from './checked.ts';
 import { mistake, warning } from './checked.ts';
 import { checkEndpoints } from './check-endpoints.ts';
 import { checkRetries } from './check-retries.ts';
+import { UNIX_PEER } from './clients-schema.ts';
 import type { Draft, DraftRoute, DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
 import { NAME } from './names.ts';
@@ -13,6 +14,7 @@ import { originsOf, PRACTICE_URL } from './upstream-schema.ts';
 
 export function* crossCheck(draft: Draft, written: Written): Generator<Checked> {
   yield* checkAddresses(draft, written);
+  yield* checkListener(draft);
   yield* checkNumbers(draft);
   yield* checkNames(['upstreams'], draft.upstreamNames ?? []);
   yield* checkNames(['clients', 'classes'], draft.classNames);
@@ -27,8 +29,11 @@ function* checkAddresses({ listen, admin, telemetry }: Draft, written: Written):
     const path = written(['admin', 'listen']) ? ['admin', 'listen'] : ['admin'];
     yield mistake(path, 'an address that other machines can reach needs a token: {listen, token}');
   }
+  if (admin !== undefined && admin !== false && admin.permissions !== undefined && admin.listen.kind !== 'unix') {
+    yield mistake(['admin', 'permissions'], NO_FILE);
+  }
   const seen = new Map<string, string>();
-  const addresses = { listen, admin: admin === false ? undefined : admin?.listen, telemetry };
+  const addresses = { listen: listen?.address, admin: admin === false ? undefined : admin?.listen, telemetry };
   for (const [key, address] of Object.entries(addresses)) {
     if (address === undefined || (address.kind === 'tcp' && address.port === 0)) continue;
     const text = writeAddress(address);
@@ -36,6 +41,20 @@ function* checkAddresses({ listen, admin, telemetry }: Draft, written: Written):
     if (other !== undefined) yield mistake([key], `the same address as ${other}`);
     seen.set(text, key);
   }
+}
+
+const NO_FILE = 'only the file of a Unix socket has them';
+
+function* checkListener({ listen, trustedProxies = [] }: Draft): Generator<Checked> {
+  if (listen === undefined) return;
+  const { address, tls, http2, permissions } = listen;
+  if (http2 && tls === undefined) {
+    yield mistake(['listen', 'http2'], 'needs tls: {cert, key}, because HTTP/2 is agreed on in the TLS handshake');
+  }
+  if (address.kind === 'unix') return;
+  if (permissions !== undefined) yield mistake(['listen', 'permissions'], NO_FILE);
+  const unix = trustedProxies.indexOf(UNIX_PEER);
+  if (unix >= 0) yield warning(['clients', 'trustedProxies', unix], 'has no effect: listen is no Unix socket');
 }
 
 function* checkNumbers({ upstreamNames, routes }: Draft): Generator<Checked> {
@@ -55,9 +74,12 @@ function* checkNames(path: Path, names: readonly string[]): Generator<Checked> {
 
 function* checkUpstream(name: string, upstream: DraftUpstream, written: Written): Generator<Checked> {
   const path = ['upstreams', name];
-  const { tls } = upstream;
+  const { tls, http2 } = upstream;
   yield* checkEndpoints(path, upstream, written);
   const [origin] = originsOf(upstream);
+  if (http2 === true && origin !== undefined && !origin.startsWith('https:')) {
+    yield mistake([...path, 'http2'], 'needs an https url, because HTTP/2 is agreed on in the TLS handshake');
+  }
   if (written([...path, 'tls']) && origin !== undefined && !origin.startsWith('https:')) {
     yield warning([...path, 'tls'], 'has no effect: the url is not https', 'key');
   }

@@ -14,6 +14,7 @@ export interface Draft {
   readonly admin: Config['admin'] | undefined;
   readonly telemetry: Config['telemetry'];
   readonly replayMemory: Config['limits']['replayMemory'] | undefined;
+  readonly trustedProxies: Config['clients']['trustedProxies'] | undefined;
   readonly classNames: readonly string[];
   readonly classes: Config['clients']['classes'] | undefined;
   /** Whether there is one, sound or not. */
@@ -25,7 +26,7 @@ type Parts<T, K extends keyof T> = { readonly [P in K]: T[P] | undefined };
 export interface DraftUpstream
   extends Parts<
     UpstreamConfig,
-    'url' | 'urls' | 'outlierDetection' | 'tls' | 'timeout' | 'perTryTimeout' | 'rateLimit' | 'queue'
+    'url' | 'urls' | 'outlierDetection' | 'tls' | 'http2' | 'timeout' | 'perTryTimeout' | 'rateLimit' | 'queue'
   > {
   /** What it says of where it can be reached, sound or not; undefined where it is no mapping. */
   readonly reached: readonly ('url' | 'urls')[] | undefined;
@@ -58,6 +59,7 @@ export function draft(root: object): Draft {
     admin: sound(shape.admin, valueAt(root, ['admin'])),
     telemetry: sound(shape.telemetry, valueAt(root, ['telemetry'])),
     replayMemory: sound(shape.limits.unwrap().shape.replayMemory, valueAt(root, ['limits', 'replayMemory'])),
+    trustedProxies: sound(shape.clients.unwrap().shape.trustedProxies, valueAt(root, ['clients', 'trustedProxies'])),
     classNames: Object.keys(valueAt(root, ['clients', 'classes']) ?? {}),
     classes: sound(shape.clients.unwrap().shape.classes, valueAt(root, ['clients', 'classes'])),
     practice: valueAt(root, ['practice']) !== undefined,
@@ -72,6 +74,7 @@ export function draftUpstream(written: unknown): DraftUpstream {
     urls: sound(upstreamShape.urls, valueAt(written, ['urls'])),
     outlierDetection: sound(upstreamShape.outlierDetection, valueAt(written, ['outlierDetection'])),
     tls: sound(upstreamShape.tls, valueAt(written, ['tls'])),
+    http2: sound(upstreamShape.http2, valueAt(written, ['http2'])),
     timeout: sound(upstreamShape.timeout, valueAt(written, ['timeout'])),
     perTryTimeout: sound(upstreamShape.perTryTimeout, valueAt(written, ['perTryTimeout'])),
     rateLimit: sound(upstreamShape.rateLimit, valueAt(written, ['rateLimit'])),

@@ -53,6 +53,6 @@ function isSecret(path: Path, value: string): boolean {
   const key = String(path.at(-1) ?? '');
   if (path.length === 1 && key === 'secret') return true;
   if (path[0] === 'admin' && key === 'token') return true;
-  if (path[0] === 'upstreams' && path[2] === 'tls') return value.includes('PRIVATE KEY');
+  if (path.at(-2) === 'tls') return key === 'passphrase' || value.includes('PRIVATE KEY');
   return path[0] === 'clients' && path.at(-2) === 'header' && /auth|key|token|secret|cookie|signature/i.test(key);
 }

@@ -17,8 +17,11 @@ const DEFAULT_UPSTREAM = 'default';
 /** Writes the setting into the configuration as written. @param root changed in place */
 export function lay(root: object, { setting, text }: Given): Laid {
   switch (setting) {
-    case 'listen':
-      return put(root, ['listen'], text);
+    case 'listen': {
+      // The certificate of the file is kept.
+      const listen = valueAt(root, ['listen']);
+      return put(root, typeof listen === 'object' && listen !== null ? ['listen', 'address'] : ['listen'], text);
+    }
     case 'logLevel':
       return put(root, ['log', 'level'], text);
     case 'clientKey':

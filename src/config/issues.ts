@@ -31,21 +31,13 @@ function translate(issue: Issue, path: Path, context: Context): Finding[] {
       return meant.flatMap((inner) => translate(inner, [...path, ...toPath(inner.path)], context));
     }
   }
-  return [{ path, at: 'value', ...describe(issue, input) }, ...findNotYet(path, input, keys)];
+  return [{ path, at: 'value', ...describe(issue, input) }];
 }
 
 function describeKey(path: Path, key: string, keys: KnownKeys): Finding {
   const here = [...path, key];
   if (keys.isNotYet(here)) return { path: here, at: 'key', message: 'not supported yet' };
   return { path: here, at: 'key', message: 'unknown key', suggestion: keys.suggest(path, key) };
-}
-
-/** Of a mapping where there is none yet: `listen: {tls: …}`. */
-function findNotYet(path: Path, input: unknown, keys: KnownKeys): Finding[] {
-  if (typeof input !== 'object' || input === null) return [];
-  return Object.keys(input)
-    .filter((key) => keys.isNotYet([...path, key]))
-    .map((key) => describeKey(path, key, keys));
 }
 
 /** Of the alternatives, the one that fails inside, not as a whole: what was written is of its kind. */

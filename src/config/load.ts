@@ -22,7 +22,6 @@ export type Loaded =
 const KEYS = new KnownKeys(jsonSchema, [
   'workers',
   'state',
-  'listen.tls',
   'upstreams.*.provider',
   'upstreams.*.limits',
   'upstreams.*.idempotency.jsonField',

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Address } from './address.ts';
 import { ListenAddress } from './address.ts';
 import { Clients } from './clients-schema.ts';
+import { Listen, Permissions } from './listen-schema.ts';
 import { Name } from './names.ts';
 import { Practice } from './practice-schema.ts';
 import { Route } from './route-schema.ts';
@@ -13,6 +14,8 @@ export interface AdminListener {
   readonly listen: Address;
   /** Wanted for writes. Undefined on a loopback address only. */
   readonly token: string | undefined;
+  /** Of the file of a Unix socket, in octal; undefined: as the umask has it. */
+  readonly permissions: string | undefined;
 }
 
 /** Long enough that nobody guesses it. */
@@ -26,6 +29,7 @@ const Admin = z.codec(
       z.strictObject({
         listen: ListenAddress.describe('Where the admin port listens.'),
         token: Secret.optional().describe('What a client has to show to change anything, at least 16 characters.'),
+        permissions: Permissions,
       }),
       ListenAddress,
     ],
@@ -35,19 +39,25 @@ const Admin = z.codec(
   {
     decode(input) {
       if (input === false) return false;
-      return 'kind' in input ? { listen: input, token: undefined } : { listen: input.listen, token: input.token };
+      if ('kind' in input) return { listen: input, token: undefined, permissions: undefined };
+      const { listen, token, permissions } = input;
+      return { listen, token, permissions };
     },
     encode(admin) {
       if (admin === false) return false;
-      const { listen, token } = admin;
-      return token === undefined ? { listen } : { listen, token };
+      const { listen, token, permissions } = admin;
+      return {
+        listen,
+        ...(token === undefined ? {} : { token }),
+        ...(permissions === undefined ? {} : { permissions }),
+      };
     },
   },
 );
 
 export const ConfigSchema = z.strictObject({
-  listen: ListenAddress.prefault('127.0.0.1:8080').describe(
-    'Where clients connect: host:port, [::]:port or unix:/path.',
+  listen: Listen.prefault('127.0.0.1:8080').describe(
+    'Where clients connect: host:port, [::]:port or unix:/path; {address, tls, http2, permissions} for more than plain HTTP.',
   ),
   admin: Admin.prefault('127.0.0.1:9901').describe(
     'Where the admin port listens; {listen, token} for other addresses than loopback; false turns it off.',

@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { readSocket } from './address.ts';
 import { DnsRefresh, OutlierDetection } from './endpoints-schema.ts';
 import { HeaderName } from './names.ts';
 import { Retry } from './retry-schema.ts';
+import { UpstreamTls } from './tls-schema.ts';
 import { Duration, PositiveDuration, Rate } from './units.ts';
 import type { Reading } from './written.ts';
 import { misread, written } from './written.ts';
@@ -9,19 +11,24 @@ import { misread, written } from './written.ts';
 /** The `url` of the upstream that this process plays itself. */
 export const PRACTICE_URL = 'practice';
 
-/** An origin such as "https://api.stripe.com:8443", normalised; or "practice". */
+/** An origin such as "https://api.stripe.com:8443", normalised; "unix:/path"; or "practice". */
 const UpstreamUrl = written<string>({
   expected: 'a URL such as https://api.example.com',
-  forms: [{ type: 'string', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+/?$' }, { const: PRACTICE_URL }],
+  forms: [{ type: 'string', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+/?$|^unix:/.' }, { const: PRACTICE_URL }],
   read: readUpstreamUrl,
   write: (url) => url,
 });
 
-/** An http or https origin, or "practice". What else a URL may have is refused: a route says which paths go where. */
+/** An http or https origin, a Unix socket, or "practice". What else a URL may have is refused: a route says which paths go where. */
 export function readUpstreamUrl(input: string | number): Reading<string> {
   const expected = 'expected an http or https URL such as https://api.example.com';
   if (input === PRACTICE_URL) return { ok: true, value: input };
   if (typeof input === 'number') return misread(expected);
+  const path = socketOf(input);
+  if (path !== undefined) {
+    const socket = readSocket(path);
+    return socket.ok ? { ok: true, value: input } : socket;
+  }
   if (!/^https?:\/\//i.test(input)) return misread(expected, suggestScheme(input));
   const url = URL.parse(input);
   if (url === null || /\s/.test(input)) return misread(expected);
@@ -34,24 +41,19 @@ export function readUpstreamUrl(input: string | number): Reading<string> {
   return { ok: true, value: url.origin };
 }
 
+/** The path of the Unix socket that a `url` names; undefined where it names a host. */
+export function socketOf(url: string): string | undefined {
+  return url.startsWith('unix:') ? url.slice('unix:'.length) : undefined;
+}
+
 function suggestScheme(text: string): string | undefined {
+  if (text.startsWith('/')) return `unix:${text}`;
   return /^(?:localhost|127\.\d+\.\d+\.\d+)(?::\d+)?$/.test(text)
     ? `http://${text}`
     : /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?$/i.test(text)
       ? `https://${text}`
       : undefined;
 }
-
-const Pem = z.string().min(1);
-
-const Tls = z.strictObject({
-  ca: Pem.optional().describe('Certificates to trust instead of the system’s: a PEM file, or PEM text.'),
-  cert: Pem.optional().describe('Our certificate for mutual TLS: a PEM file, or PEM text.'),
-  key: Pem.optional().describe('The key of our certificate: a PEM file, or PEM text.'),
-  serverName: z.string().min(1).optional().describe('The name to ask for and to verify, if not the host of the URL.'),
-  minVersion: z.enum(['TLSv1.2', 'TLSv1.3']).prefault('TLSv1.2').describe('The oldest version of TLS to accept.'),
-  insecure: z.boolean().prefault(false).describe('True accepts any certificate: for tests only.'),
-});
 
 const RateLimit = z.strictObject({
   scope: z
@@ -77,7 +79,7 @@ const Queue = z.strictObject({
 export const Upstream = z
   .strictObject({
     url: UpstreamUrl.optional().describe(
-      'Its origin, http or https; practice is the one that this process plays itself.',
+      'Its origin, http or https; or unix:/path; practice is the one that this process plays itself.',
     ),
     urls: z
       .array(UpstreamUrl)
@@ -85,7 +87,8 @@ export const Upstream = z
       .max(64)
       .optional()
       .describe('Instead of url, where it has several endpoints: their origins, all http or all https.'),
-    tls: Tls.prefault({}).describe('How an https upstream is verified, and how we show who we are.'),
+    tls: UpstreamTls.prefault({}).describe('How an https upstream is verified, and how we show who we are.'),
+    http2: z.boolean().prefault(false).describe('Speak HTTP/2 where the upstream offers it (ALPN); needs https.'),
     preserveHost: z
       .boolean()
       .prefault(false)

@@ -17,13 +17,15 @@ export interface Notation<T> {
   readonly read: (input: string | number) => Reading<T>;
   /** The inverse of `read`: for every value that `read` returns, reading what is written gives it again. */
   readonly write: (value: T) => string | number;
+  /** Whether a value is one that `read` returns: needed where it may also be written in another form. */
+  readonly holds?: (value: unknown) => boolean;
 }
 
 /** A value that is written as text (or, in YAML, as a bare number) and means something else: a codec between the two. */
-export function written<T>({ expected, forms, read, write }: Notation<T>) {
+export function written<T>({ expected, forms, read, write, holds }: Notation<T>) {
   return z.codec(
     z.union([z.string(), z.number()], { error: `expected ${expected}` }).meta({ anyOf: [...forms] }),
-    z.custom<T>(),
+    z.custom<T>(holds),
     {
       decode: (input, context) => {
         const reading = read(input);

@@ -31,6 +31,18 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
       samples: () => routes.gather((route) => [route.inFlight]),
     },
     {
+      name: 'tidegate_upgraded_connections',
+      help: 'Connections open now that have changed to WebSocket; their requests count as in flight.',
+      type: 'gauge',
+      samples: () => routes.gather((route) => [route.upgraded]),
+    },
+    {
+      name: 'tidegate_upgraded_bytes_total',
+      help: 'Bytes of connections that had changed to WebSocket, counted when they end.',
+      type: 'counter',
+      samples: () => routes.gather((route) => [route.toUpstream, route.toClient]),
+    },
+    {
       name: 'tidegate_upstream_attempts_total',
       help: 'Sends to the upstream, by their number within the request and by status or error: connect, reset, timeout, aborted (the client went away).',
       type: 'counter',

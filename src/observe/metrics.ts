@@ -16,6 +16,8 @@ export interface MetricsOptions {
   /** Configured names, which have series from the start; others get theirs when first seen. */
   readonly routes: Iterable<string>;
   readonly upstreams: Iterable<string>;
+  /** Those of them whose certificate nobody verifies; none unless given. */
+  readonly insecure?: ReadonlySet<string>;
   /** Called once a scrape. */
   readonly view: () => GateView;
   /** None when absent. */
@@ -68,6 +70,16 @@ export function createMetrics(options: MetricsOptions): Metrics {
       help: 'Request bodies held for a possible retry.',
       type: 'gauge',
       samples: () => [{ labels: {}, value: options.replayBufferBytes() }],
+    },
+    {
+      name: 'tidegate_upstream_tls_insecure',
+      help: '1 for an upstream whose certificate is not verified (tls.insecure), else 0.',
+      type: 'gauge',
+      samples: () =>
+        [...options.upstreams].map((upstream) => ({
+          labels: { upstream },
+          value: options.insecure?.has(upstream) === true ? 1 : 0,
+        })),
     },
     {
       name: 'tidegate_build_info',
@@ -126,6 +138,9 @@ function countInto({ routes, upstreams, clients, endpoints }: Counters): Listen 
         break;
       case 'client-evicted':
         clients.evictions.count(event.cause);
+        break;
+      case 'upgraded':
+        routes.get(event.route).changedProtocol();
         break;
       case 'endpoint-ejected':
         endpoints.ejected(event.upstream, event.endpoint);

@@ -20,6 +20,10 @@ const OUTCOMES: readonly RequestOutcome[] = [
 /** What is counted of one route. */
 export class RouteSeries {
   readonly inFlight: Series;
+  /** Connections that have changed to another protocol, open now, and their bytes so far. */
+  readonly upgraded: Series;
+  readonly toUpstream: Series;
+  readonly toClient: Series;
   readonly #route: string;
   readonly #requests: CounterSet<number>;
   readonly #durations: (Durations | undefined)[] = [];
@@ -27,6 +31,9 @@ export class RouteSeries {
   constructor(route: string) {
     this.#route = route;
     this.inFlight = { labels: { route }, value: 0 };
+    this.upgraded = { labels: { route }, value: 0 };
+    this.toUpstream = { labels: { route, direction: 'to_upstream' }, value: 0 };
+    this.toClient = { labels: { route, direction: 'to_client' }, value: 0 };
     this.#requests = new CounterSet((key) => {
       const { method, status, outcome } = unpack(key);
       return { route, method, code: statusOrOther(status), outcome };
@@ -37,8 +44,13 @@ export class RouteSeries {
     this.inFlight.value += 1;
   }
 
+  changedProtocol(): void {
+    this.upgraded.value += 1;
+  }
+
   done(record: RequestRecord): void {
     this.inFlight.value -= 1;
+    if (record.carried !== undefined) this.#ended(record.carried);
     this.#requests.count(pack(record));
     const codeClass = classOf(record.status);
     let durations = this.#durations[codeClass];
@@ -47,6 +59,12 @@ export class RouteSeries {
       this.#durations[codeClass] = durations;
     }
     durations.observe(record.took);
+  }
+
+  #ended({ toUpstream, toClient }: NonNullable<RequestRecord['carried']>): void {
+    this.upgraded.value -= 1;
+    this.toUpstream.value += toUpstream;
+    this.toClient.value += toClient;
   }
 
   requests(): Iterable<Series> {

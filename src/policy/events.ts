@@ -32,6 +32,8 @@ export interface Decision {
 export type TideEvent =
   /** A request came in and was routed. Its `done` follows, always. */
   | { readonly type: 'arrived'; readonly route: string }
+  /** A request has changed its connection to another protocol, until its `done`. */
+  | { readonly type: 'upgraded'; readonly route: string }
   /** Of an arrival, or of a retry that asks again. Where we only observe: what would have been decided. */
   | ({ readonly type: 'decision'; readonly upstream: string } & Decision)
   /** A queued request left the queue, admitted or not, after `waited`. */
@@ -125,6 +127,10 @@ export interface RequestRecord {
   readonly retryAfter: number | undefined;
   /** The body was cut short after its head had gone out. */
   readonly cut: boolean;
+  /** Why its last attempt failed, in the word of the operating system or of OpenSSL; undefined when it did not. */
+  readonly cause?: string | undefined;
+  /** Bytes after the protocol was changed; absent where it was not. */
+  readonly carried?: { readonly toUpstream: number; readonly toClient: number } | undefined;
   /** Only where we observe: what would have become of it. Absent when nothing had been decided, and in enforce mode. */
   readonly wouldHave?: Decision | undefined;
   /** Only where we observe: why its answer would have been retried; undefined when it would not have been. */

@@ -47,7 +47,7 @@ export function chooseRetry(
   const hints = outcome.kind === 'response' ? outcome.hints : undefined;
   if (hints?.verdict === 'never') return stop('upstream_veto');
   if (!isSafeToRepeat(request, policy, outcome)) return stop('not_idempotent');
-  if (!soFar.replayable && wasSent(outcome)) return stop('body_too_large');
+  if (!soFar.replayable && isBodySpent(outcome)) return stop('body_too_large');
   // Another proxy in front retries already: ours would multiply its attempts.
   const allowed = request.priorAttempts > 0 ? 1 : policy.attempts;
   if (soFar.attempts >= allowed) return stop('attempts_exhausted');
@@ -143,6 +143,10 @@ function isMissed(outcome: Outcome): boolean {
 
 function wasSent(outcome: Outcome): boolean {
   return outcome.kind === 'response' || outcome.sent;
+}
+
+function isBodySpent(outcome: Outcome): boolean {
+  return wasSent(outcome) || (outcome.kind === 'error' && outcome.bodySpent === true);
 }
 
 /** What the upstream asks for, undefined when it asks for nothing. An empty quota asks to wait for its reset. */

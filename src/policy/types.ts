@@ -65,8 +65,10 @@ interface ResponseOutcome {
 interface ErrorOutcome {
   readonly kind: 'error';
   readonly reason: ErrorReason;
-  /** Bytes of the request may have reached the upstream. */
+  /** Bytes of the request may have reached the upstream, and it has not said that it left them unread. */
   readonly sent: boolean;
+  /** Some of a body that is not kept is gone: even where nothing was sent, it cannot be sent again. */
+  readonly bodySpent?: boolean;
   readonly took: Millis;
   /** As of a response. */
   readonly othersWork?: boolean;

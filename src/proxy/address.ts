@@ -1,6 +1,9 @@
 import ipaddr from 'ipaddr.js';
 import type { Inbound } from './inbound.ts';
 
+/** Whoever connects to our Unix socket has no address (RFC 7239 §6.2). */
+export const UNKNOWN = 'unknown';
+
 /**
  * Whose request this is: walks X-Forwarded-For from the right as long as who added an entry is trusted. What a client
  * writes there itself is never believed.
@@ -15,6 +18,7 @@ export function clientAddress(request: Inbound, peer: string, trusts: (address: 
     const named = bareAddress(hop.trim());
     if (named === '') break;
     address = named;
+    if (named === UNKNOWN) break; // whoever that was, it is not who connected to us
   }
   return address;
 }
@@ -26,8 +30,8 @@ function bareAddress(text: string): string {
   return /^[\d.]+:\d+$/.test(text) ? text.slice(0, text.indexOf(':')) : text;
 }
 
-/** IPv4 as such, however the socket tells it; `unknown` (RFC 7239 §6.2) on a Unix socket. */
+/** IPv4 as such, however the socket tells it; `unknown` on a Unix socket. */
 export function addressOf(remoteAddress: string | undefined): string {
-  if (remoteAddress === undefined || remoteAddress === '') return 'unknown';
+  if (remoteAddress === undefined || remoteAddress === '') return UNKNOWN;
   return remoteAddress.startsWith('::ffff:') ? ipaddr.process(remoteAddress).toString() : remoteAddress;
 }

@@ -1,16 +1,20 @@
-import type { ServerResponse } from 'node:http';
 import type { Plan } from '../exchange.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import type { RequestFacts } from '../policy/types.ts';
-import { isListedInConnection, requestHeaders } from './headers.ts';
+import type { ProxyContext } from './context.ts';
+import { http2Headers, isListedInConnection, requestHeaders } from './headers.ts';
 import type { Client, Hash } from './identity.ts';
 import type { Inbound } from './inbound.ts';
+import type { Outbound } from './outbound.ts';
 import type { Route, Snapshot } from './plan.ts';
+import type { Upgrade } from './upgrade.ts';
 
 /** A request that was routed: everything that is known of it before anything is decided. */
 export interface Arrival {
   readonly request: Inbound;
-  readonly response: ServerResponse;
+  readonly response: Outbound;
+  /** It asks to change to another protocol. */
+  readonly upgrade: Upgrade | undefined;
   readonly route: Route;
   readonly snapshot: Snapshot;
   readonly client: Client;
@@ -53,18 +57,23 @@ export function limitsOf({ request, route, client }: Arrival, hash: Hash): Limit
 }
 
 /** Its headers as the upstream gets them, the same at each attempt at one endpoint. @param authority of the endpoint */
-export function outboundHeaders(arrival: Arrival, authority: string, via: string): string[] {
+export function outboundHeaders(
+  arrival: Arrival,
+  authority: string,
+  { via, proto }: Pick<ProxyContext, 'via' | 'proto'>,
+): string[] {
   const { request, peer, xRequestId, route, snapshot } = arrival;
   const { target } = route;
-  return requestHeaders(request.rawHeaders, {
-    via,
+  const headers = requestHeaders(request.rawHeaders, {
+    via: request.httpVersion === '2.0' ? via.replace('1.1', '2.0') : via,
     requestId: xRequestId,
     peer,
     peerIsTrusted: snapshot.trusts(peer),
-    proto: 'http',
+    proto,
     forwarded: snapshot.forwarded,
     host: target.preserveHost ? (request.headers.host ?? authority) : authority,
   });
+  return target.http2 ? http2Headers(headers) : headers;
 }
 
 /** Envoy counts from 1. Only a proxy of ours in front is believed. */

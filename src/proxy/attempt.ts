@@ -1,11 +1,12 @@
-import type { ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { ErrorReason } from '../policy/types.ts';
 import type { Payload } from './body.ts';
-import type { Flaw } from './flaw.ts';
-import { FlawedAnswer, flawOf, flawOfHead } from './flaw.ts';
+import type { Failure } from './failure.ts';
+import { isClose, isUnsendable, readFailure, REFUSED_STREAM } from './failure.ts';
+import { FlawedAnswer, flawOfHead } from './flaw.ts';
 import { trailerFields } from './headers.ts';
+import type { Outbound } from './outbound.ts';
 
 /** Of a response that will not be forwarded, this much is read to keep its connection; beyond it a new one is cheaper. */
 const WORTH_DRAINING = 256 * 1024;
@@ -20,10 +21,12 @@ export interface AttemptOwner {
   onInformation(status: number, rawHeaders: string[]): void;
   /** The head has come. Before this returns, the attempt is told to `forward` or to `discard`. */
   onHead(status: number, reasonPhrase: string, rawHeaders: string[]): void;
-  /** No head will come. `sent`: bytes of the request may have reached the upstream. */
-  onFailure(reason: ErrorReason, sent: boolean, flaw: Flaw | undefined): void;
+  /** No head will come. */
+  onFailure(failure: Failure): void;
   /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */
   onUnsendable(detail: string): void;
+  /** How often its connection has been told so far to take requests to another (GOAWAY of HTTP/2). */
+  countGoAways(): number;
   /** Bytes of the request went out, or of the response came in. */
   onProgress(): void;
   /** The forwarded body has been written; `broken` when the upstream cut it short. */
@@ -43,7 +46,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   readonly #payload: Payload;
   #controller: Dispatcher.DispatchController | undefined;
   #state: State = 'open';
-  #response: ServerResponse | undefined;
+  #response: Outbound | undefined;
   #answerBegan = false;
   #isComplete = false;
   #isUnanswered = false;
@@ -51,6 +54,8 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #isPaused = false;
   #drained = 0;
   #drainTimer: NodeJS.Timeout | undefined;
+  #switched: Duplex | undefined;
+  #goAways = 0;
 
   /** @param payload what is sent as body */
   constructor(owner: AttemptOwner, payload: Payload) {
@@ -73,8 +78,15 @@ export class Attempt implements Dispatcher.DispatchHandler {
     return this.#isUnanswered;
   }
 
+  /** The connection on which the upstream has changed to another protocol: from then on it is whoever's takes it. */
+  takeSwitched(): Duplex | undefined {
+    const socket = this.#switched;
+    this.#switched = undefined;
+    return socket;
+  }
+
   /** Forwards the body to come. The head has been written. */
-  forward(response: ServerResponse): void {
+  forward(response: Outbound): void {
     this.#state = 'forwarding';
     this.#response = response;
     // Node keeps a head until the body begins, which may be far off. Mostly it comes in this very turn: then both are one packet.
@@ -101,6 +113,14 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // undici 8.12.4 closes the connection of what is aborted here, and keeps that of what throws.
     if (this.#state === 'over') throw new Error('cancelled');
+    const goAways = this.#owner.countGoAways();
+    if (this.#controller !== undefined && goAways === this.#goAways) {
+      // undici 8.12.4 sends by itself, and at once, what the upstream refused (client-h2.js): a retry is ours to decide on.
+      controller.abort(Object.assign(new Error('refused'), { http2ErrorCode: REFUSED_STREAM }));
+      return;
+    }
+    // It may move a request that was not looked at from a connection that goes away to the next: that is no retry.
+    this.#goAways = goAways;
     this.#controller = controller;
   }
 
@@ -113,13 +133,22 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, reasonPhrase = ''): void {
-    if (this.#state !== 'open') return;
+    if (this.#state !== 'open' || status === 100) return; // over HTTP/1.1, mend-parser.ts skips it
     const headers = decode(controller.rawHeaders);
     const flaw = flawOfHead(status, headers);
     if (flaw !== undefined) return controller.abort(new FlawedAnswer(flaw));
     if (status < 200) return this.#owner.onInformation(status, headers);
     this.#owner.onHead(status, reasonPhrase, headers);
     if (this.#response?.writableNeedDrain === true) this.#pause(controller, this.#response);
+  }
+
+  /** The upstream has agreed to change to another protocol; its connection is no longer undici's. */
+  onRequestUpgrade(controller: Dispatcher.DispatchController, status: number, _: unknown, socket: Duplex): void {
+    socket.on('error', () => undefined);
+    this.#switched = socket;
+    if (this.#state === 'open') this.#owner.onHead(status, '', decode(controller.rawHeaders));
+    this.takeSwitched()?.destroy(); // nobody wants it
+    this.#end();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -151,7 +180,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#isUnanswered = sent && !this.#answerBegan && isClose(error);
     this.#end();
     if (state === 'open' && isUnsendable(error)) return this.#owner.onUnsendable(error.message);
-    if (state === 'open') this.#owner.onFailure(reasonOf(error, sent), sent, flawOf(error));
+    if (state === 'open') this.#owner.onFailure(readFailure(error, sent));
     if (state === 'forwarding') this.#owner.onEnd(true);
   }
 
@@ -159,7 +188,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (this.#state === 'forwarding' && !this.#bodyBegan) this.#response?.write(NOTHING);
   };
 
-  #pause(controller: Dispatcher.DispatchController, response: ServerResponse): void {
+  #pause(controller: Dispatcher.DispatchController, response: Outbound): void {
     controller.pause();
     if (this.#isPaused) return; // undici 8.12.4 hands over the rest all the same when the upstream has closed
     this.#isPaused = true;
@@ -178,28 +207,19 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 }
 
-function isUnsendable(error: Error): boolean {
-  const code = 'code' in error ? error.code : undefined;
-  return code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED';
-}
-
-/** Without a connection nothing was sent, whatever it was that failed: lookup, connect or TLS handshake. */
-function reasonOf(error: Error, sent: boolean): ErrorReason {
-  if (!sent) return 'connect';
-  const code = 'code' in error ? error.code : undefined;
-  return code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT' ? 'timeout' : 'reset';
-}
-
-/** The other side has closed the connection, or is not there any more. */
-function isClose(error: Error): boolean {
-  const code = 'code' in error ? error.code : undefined;
-  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'ECONNABORTED' || code === 'EPIPE';
-}
-
-/** Raw headers as undici hands them over: latin1, so that every byte survives. */
+/**
+ * Raw headers as undici hands them over: latin1, so that every byte survives. Over HTTP/2 (8.12.4) they are an object,
+ * whose types say otherwise.
+ */
 function decode(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
-  if (!Array.isArray(raw)) return [];
-  return raw.map((item: Buffer | string) => (typeof item === 'string' ? item : item.toString('latin1')));
+  if (Array.isArray(raw)) {
+    return raw.map((item: Buffer | string) => (typeof item === 'string' ? item : item.toString('latin1')));
+  }
+  const flat: string[] = [];
+  for (const [name, values] of Object.entries(raw ?? {})) {
+    for (const value of [values].flat()) if (value !== undefined) flat.push(name, value);
+  }
+  return flat;
 }
 
 function pairs(flat: readonly string[]): [string, string][] {

@@ -85,6 +85,11 @@ export class RequestBody {
     return this.#upload?.awaitsClient === true;
   }
 
+  /** Some of it has been streamed: it cannot be sent from its beginning any more. */
+  get isSpent(): boolean {
+    return this.#upload?.isBegun === true;
+  }
+
   /** Whether the client still has to send some of it. */
   get isUnread(): boolean {
     return !this.#source.readableEnded && this.#state !== 'whole';

@@ -20,6 +20,8 @@ export class Errand {
   isOver = false;
   /** Undefined while it waits for one. */
   connection: Connection | undefined = undefined;
+  /** Instead, over HTTP/2: others are under way on it. */
+  shared: { readonly goAways: number } | undefined = undefined;
   /** All connections were busy: if it gets none in time, that is no fault of the upstream's. */
   hadToWait = false;
 

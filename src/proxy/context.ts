@@ -16,5 +16,7 @@ export interface ProxyContext {
   readonly hash: Hash;
   /** How this instance calls itself in Via: `1.1 tidegate-<instance>`. */
   readonly via: string;
+  /** What clients speak to us. */
+  readonly proto: 'http' | 'https';
   readonly isDraining: () => boolean;
 }

@@ -1,4 +1,6 @@
 import { isIP } from 'node:net';
+import { MAX_STREAMS } from '../config/listen-schema.ts';
+import { socketOf } from '../config/upstream-schema.ts';
 import type { Listen } from '../policy/events.ts';
 import type { OutlierSettings } from '../policy/rotation.ts';
 import { judgeEndpoint, Rotation } from '../policy/rotation.ts';
@@ -9,6 +11,7 @@ import type { Lookup } from './name.ts';
 import { Name } from './name.ts';
 import type { PoolOptions } from './pool.ts';
 import { clientOptions, makeConnect } from './pool.ts';
+import { SharedConnections } from './shared-connections.ts';
 
 export interface EndpointsOptions {
   /** As metrics and logs call it. */
@@ -26,15 +29,30 @@ export interface EndpointsOptions {
   readonly onFree: (upstream: string) => void;
 }
 
+/** The connections to one endpoint. */
+export interface Connections {
+  /** @param fresh on one that nothing has been sent on */
+  send(errand: Errand, fresh: boolean): void;
+  /** The attempt is over: its connection serves another, or is no more. */
+  over(errand: Errand): void;
+  /** Some address is given up: a connection to it is not to be used for another request. */
+  leaveOld(): void;
+  destroy(): Promise<void>;
+}
+
 /** Where an upstream can be reached. */
 export interface Endpoint {
   readonly index: number;
   readonly origin: string;
-  /** Sent as Host, unless the client's is preserved; and how metrics and logs call it. */
+  /** Sent as Host, unless the client's is preserved. */
   readonly authority: string;
+  /** How metrics and logs call it. */
+  readonly label: string;
   /** What its certificate has to name. */
   readonly serverName: string;
-  readonly connections: ConnectionPool;
+  readonly connections: Connections;
+  /** For requests to change to another protocol: always HTTP/1.1. */
+  readonly upgrades: Connections;
   /** Undefined where it is an address. */
   readonly name: Name | undefined;
 }
@@ -55,8 +73,9 @@ export class Endpoints {
         options.onFree(upstream);
       }),
     );
-    this.#rotation = new Rotation(urls.length, pool.connections, outliers, random, (change) => {
-      const endpoint = this.at(change.index).authority;
+    const places = pool.connections * (pool.http2 ? MAX_STREAMS : 1);
+    this.#rotation = new Rotation(urls.length, places, outliers, random, (change) => {
+      const endpoint = this.at(change.index).label;
       if (change.kind === 'ejected') listen({ type: 'endpoint-ejected', upstream, endpoint, time: change.time });
       else listen({ type: 'endpoint-returned', upstream, endpoint, cause: change.cause });
     });
@@ -84,10 +103,10 @@ export class Endpoints {
   }
 
   /** @param fresh on a new connection */
-  send({ index, name, connections }: Endpoint, errand: Errand, fresh: boolean, now: Millis): void {
-    this.#rotation.begin(index);
-    name?.keepFresh(now);
-    connections.send(errand, fresh);
+  send(endpoint: Endpoint, errand: Errand, fresh: boolean, now: Millis): void {
+    this.#rotation.begin(endpoint.index);
+    endpoint.name?.keepFresh(now);
+    connectionsFor(endpoint, errand).send(errand, fresh);
   }
 
   /** What the attempt came to. Returns whether it failed because of its endpoint, while others work. */
@@ -106,31 +125,54 @@ export class Endpoints {
   }
 
   /** The attempt is over, and needs its connection no more. */
-  over({ connections }: Endpoint, errand: Errand): void {
-    connections.over(errand);
+  over(endpoint: Endpoint, errand: Errand): void {
+    connectionsFor(endpoint, errand).over(errand);
   }
 
   async destroy(): Promise<void> {
-    await Promise.all(this.all.map(({ connections }) => connections.destroy()));
+    const all = new Set(this.all.flatMap(({ connections, upgrades }) => [connections, upgrades]));
+    await Promise.all([...all].map((connections) => connections.destroy()));
   }
+}
+
+function connectionsFor({ connections, upgrades }: Endpoint, { options }: Errand): Connections {
+  return typeof options.upgrade === 'string' ? upgrades : connections;
 }
 
 function openEndpoint(url: string, index: number, options: EndpointsOptions, onFree: () => void): Endpoint {
   const { pool, lookup, refresh, clock } = options;
-  const { origin, host, hostname } = new URL(url);
+  const socketPath = socketOf(url);
+  // On a Unix socket there is no host to name: `localhost`, as curl has it.
+  const { origin, host, hostname } = new URL(socketPath === undefined ? url : 'http://localhost');
   const bare = hostname.replace(/^\[|\]$/g, '');
   const name =
-    isIP(bare) === 0
-      ? new Name({ hostname: bare, lookup, refresh, clock, onChange: () => connections.leaveOld() })
+    isIP(bare) === 0 && socketPath === undefined
+      ? new Name({ hostname: bare, lookup, refresh, clock, onChange: () => all.forEach((each) => each.leaveOld()) })
       : undefined;
-  const connections = new ConnectionPool({
-    origin,
-    most: pool.connections,
-    client: clientOptions(),
-    connect: makeConnect(pool, name),
+  const common = { origin, most: pool.connections, onFree, leadsTo: (at: string) => name?.leadsTo(at) ?? false };
+  const upgrades = new ConnectionPool({
+    ...common,
+    client: clientOptions(false),
+    connect: makeConnect(pool, { name, socketPath, http2: false }),
     clock,
-    onFree,
-    leadsTo: (address) => name?.leadsTo(address) ?? false,
   });
-  return { index, origin, authority: host, serverName: pool.tls.serverName ?? bare, connections, name };
+  const connections = pool.http2
+    ? new SharedConnections({
+        ...common,
+        client: clientOptions(true),
+        connect: makeConnect(pool, { name, socketPath, http2: true }),
+      })
+    : upgrades;
+  const all = new Set<Connections>([connections, upgrades]);
+  const label = socketPath === undefined ? host : url;
+  return {
+    index,
+    origin,
+    authority: host,
+    label,
+    serverName: pool.tls.serverName ?? bare,
+    connections,
+    upgrades,
+    name,
+  };
 }

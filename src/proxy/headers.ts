@@ -134,9 +134,14 @@ export function trailerFields(raw: readonly string[]): string[] {
   return without(raw, FRAMING);
 }
 
-/** True when our own instance has forwarded this request before. A chain of different instances is legal. */
+/**
+ * True when our own instance has forwarded this request before, over whatever version. A chain of different instances is legal.
+ * @param own `1.1 tidegate-<instance>`
+ */
 export function isLoop(via: string | undefined, own: string): boolean {
-  return via?.includes(own) === true && via.split(',').some((element) => element.trim() === own);
+  if (via === undefined) return false;
+  const name = own.slice(own.indexOf(' ') + 1);
+  return via.includes(name) && via.split(',').some((element) => element.trim().split(' ')[1] === name);
 }
 
 /** An id that goes into headers and logs: visible ASCII, and not a novel. */
@@ -147,6 +152,16 @@ export function isUsableRequestId(id: string | undefined): id is string {
 /** Whether a header, in lower case, is meant for this hop alone. */
 export function isListedInConnection(raw: readonly string[], name: string): boolean {
   return listedInConnection(raw)?.has(name) === true;
+}
+
+const FORBIDDEN: ReadonlySet<string> = new Set(['http2-settings']);
+
+/**
+ * The headers of a request as HTTP/2 has them: names in lower case. undici 8.12.4 tells names apart by their case, and one
+ * that comes twice so, or one that is forbidden (RFC 9113 §8.2.2), ends the connection for everybody (client-h2.js).
+ */
+export function http2Headers(raw: readonly string[]): string[] {
+  return without(raw, FORBIDDEN).map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text));
 }
 
 function without(raw: readonly string[], names: ReadonlySet<string>): string[] {

@@ -1,6 +1,8 @@
 import { createHmac } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import type { ClientKey } from '../config/clients-schema.ts';
+import { UNIX_PEER } from '../config/clients-schema.ts';
+import { UNKNOWN } from './address.ts';
 import type { Inbound } from './inbound.ts';
 
 export interface ClassRule {
@@ -67,15 +69,21 @@ export function networkOf(address: string): string {
   return `${ipaddr.fromByteArray(bytes).toString()}/64`;
 }
 
-/** Whether an address is in one of these blocks ("10.0.0.0/8", "::1"). */
-export function makeTrusts(blocks: readonly string[]): (address: string) => boolean {
-  const parsed = blocks.map((block) => {
+/**
+ * Whether an address is in one of these blocks ("10.0.0.0/8", "::1").
+ * @param onUnixSocket where we listen there, "unix" stands for all who connect
+ */
+export function makeTrusts(blocks: readonly string[], onUnixSocket: boolean): (address: string) => boolean {
+  const trustsUnix = onUnixSocket && blocks.includes(UNIX_PEER);
+  const ofAddresses = blocks.filter((block) => block !== UNIX_PEER);
+  const parsed = ofAddresses.map((block) => {
     if (block.includes('/')) return ipaddr.parseCIDR(block);
     const address = ipaddr.parse(block);
     return [address, address.kind() === 'ipv4' ? 32 : 128] as [ipaddr.IPv4 | ipaddr.IPv6, number];
   });
-  if (parsed.length === 0) return () => false;
+  if (parsed.length === 0 && !trustsUnix) return () => false;
   return (text) => {
+    if (text === UNKNOWN) return trustsUnix;
     if (!ipaddr.isValid(text)) return false;
     const address = ipaddr.process(text);
     return parsed.some(([block, bits]) => address.kind() === block.kind() && address.match(block, bits));

@@ -1,15 +1,36 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+
+/** A request as it came in, over HTTP/1.1 or HTTP/2. As a stream it is the body: `end` means that all of it has come. */
+export interface Inbound extends Readable {
+  readonly verb: string;
+  /** As the client wrote it; of an absolute form for our own host, what follows the host. */
+  target: string;
+  /** The client waits for a 100 before it sends its body. */
+  expectsContinue: boolean;
+  readonly httpVersion: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Names and values in turn, Host among them. */
+  readonly rawHeaders: readonly string[];
+  readonly hasBody: boolean;
+  /** All of it has come. */
+  readonly complete: boolean;
+  /** The target without its query. */
+  readonly path: string;
+  /** Of all requests of a connection the same. */
+  readonly socket: { readonly remoteAddress?: string | undefined };
+}
 
 /**
- * A request as it came in. Fastify is shown a plain `GET /` without a content type: its router, its body parsers and the
+ * One over HTTP/1.1. Fastify is shown a plain `GET /` without a content type: its router, its body parsers and the
  * destination check of @fastify/http-proxy then have nothing to refuse, to parse or to rewrite (fastify 5.12.8: a
  * malformed Content-Type is a 415, QUERY a 400, PURGE a 404; @fastify/http-proxy 11.6.3 re-serialises the query).
  * What was really asked for is kept here, to the byte.
  */
-export class Inbound extends IncomingMessage {
+export class Http1Inbound extends IncomingMessage implements Inbound {
   verb = '';
   target = '';
-  /** The client waits for a 100 before it sends its body. */
   expectsContinue = false;
 
   /** Keeps the originals, and shows Fastify the mask. */
@@ -25,11 +46,14 @@ export class Inbound extends IncomingMessage {
     return this.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
   }
 
-  /** The target without its query. */
   get path(): string {
-    const query = this.target.indexOf('?');
-    return query < 0 ? this.target : this.target.slice(0, query);
+    return withoutQuery(this.target);
   }
+}
+
+export function withoutQuery(target: string): string {
+  const query = target.indexOf('?');
+  return query < 0 ? target : target.slice(0, query);
 }
 
 /** Why a request is not fit to be forwarded; undefined when it is. An absolute-form target for our own host is rewritten. */
@@ -39,7 +63,7 @@ export function findFault(request: Inbound): string | undefined {
     if (request.rawHeaders[i]?.toLowerCase() === 'host') hosts += 1;
   }
   if (hosts > 1) return 'more than one Host';
-  if (hosts === 0 && request.httpVersion === '1.1') return 'no Host';
+  if (hosts === 0 && request.httpVersion !== '1.0') return 'no Host';
   const { headers } = request;
   // llhttp refuses these already; smuggling is worth refusing twice.
   if (headers['content-length'] !== undefined && headers['transfer-encoding'] !== undefined) {

@@ -10,10 +10,13 @@ import { factsOf, limitsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
 import { fault, problemOf } from './problem.ts';
+import type { Head } from './reply.ts';
 import { Reply } from './reply.ts';
 import { writeContinue } from './respond.ts';
 import type { Sender } from './sends.ts';
 import { Sends } from './sends.ts';
+import type { Carried } from './tunnel.ts';
+import { openTunnel } from './tunnel.ts';
 
 /** The proxy’s interpreter of one exchange. What happens, and when, the script and the gate say. */
 export class Life implements Effects, Sender {
@@ -30,6 +33,8 @@ export class Life implements Effects, Sender {
   /** The client has gone, and its write is finished all the same. */
   #detached = false;
   #closed = false;
+  /** What has gone through since the protocol was changed. */
+  #carried: Carried | undefined;
   #verdict: Verdict | undefined;
 
   /** @param onOver called once, when nothing of it is left */
@@ -117,7 +122,7 @@ export class Life implements Effects, Sender {
   finish(verdict: Verdict): void {
     this.#verdict = verdict;
     if (verdict.kind === 'forward') this.#forward(verdict.unknown, verdict.attempts);
-    else if (verdict.kind !== 'gone') this.#reply.answer(problemOf(verdict, this.#sends.flaw), verdict.attempts);
+    else if (verdict.kind !== 'gone') this.#reply.answer(problemOf(verdict, this.#sends.failure), verdict.attempts);
     this.#over();
   }
 
@@ -143,7 +148,8 @@ export class Life implements Effects, Sender {
   readonly #onClose = (): void => {
     this.#closed = true;
     if (this.drive.isDone) {
-      if (!this.#arrival.response.writableFinished && this.#verdict?.kind === 'forward') this.#cutForward();
+      const whole = this.#arrival.response.writableFinished || this.#carried !== undefined;
+      if (!whole && this.#verdict?.kind === 'forward') this.#cutForward();
       return this.#over();
     }
     if (this.#mayFinish()) this.#detached = true;
@@ -178,6 +184,8 @@ export class Life implements Effects, Sender {
     if (head === undefined || this.#closed) {
       this.#sends.discard();
       this.drive.ended();
+    } else if (head.status === 101) {
+      this.#switch(head, attempts);
     } else if (!this.#reply.forward(head, attempts, unknown)) {
       this.#sends.cancel();
       this.drive.ended();
@@ -189,6 +197,17 @@ export class Life implements Effects, Sender {
     }
   }
 
+  /** From here on both sides say what they like for as long as they like, and nothing is retried. */
+  #switch(head: Head, attempts: number): void {
+    const upstream = this.#sends.takeSwitched();
+    this.drive.ended();
+    if (upstream === undefined) return;
+    const client = this.#reply.switch(head, attempts);
+    this.#carried = { toUpstream: 0, toClient: 0 };
+    this.#context.listen({ type: 'upgraded', route: this.#arrival.route.name });
+    openTunnel(client, upstream, this.#carried, this.#onClose);
+  }
+
   /** Once, when both the script and the client are through. */
   #over(): void {
     if (this.#verdict === undefined || !(this.#closed || this.#detached)) return;
@@ -196,7 +215,9 @@ export class Life implements Effects, Sender {
     this.#arrival.response.off('close', this.#onClose);
     this.#onOver(this);
     const { queued, slept, wouldHave } = this.drive;
-    const spent = { since: this.#since, attempts: this.#sends.count, queued, slept, wouldHave };
+    const { count: attempts, failure } = this.#sends;
+    const carried = this.#carried;
+    const spent = { since: this.#since, attempts, queued, slept, wouldHave, carried, cause: failure?.cause };
     this.#context.listen({ type: 'done', record: this.#reply.record(this.#verdict, spent) });
   }
 }

@@ -9,6 +9,8 @@ import type { Router } from './router.ts';
 export interface Target {
   readonly name: string;
   readonly endpoints: Endpoints;
+  /** HTTP/2 may be spoken to them. */
+  readonly http2: boolean;
   /** Send the client's Host, not that of the endpoint. */
   readonly preserveHost: boolean;
   readonly scope: Scope;

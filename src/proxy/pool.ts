@@ -1,14 +1,15 @@
-import { readFileSync } from 'node:fs';
 import type { buildConnector as Connectors, Client } from 'undici';
 import { buildConnector } from 'undici';
 import type { Millis } from '../policy/types.ts';
 import type { Name } from './name.ts';
+import { readPem } from './pem.ts';
 
 export interface TlsOptions {
   /** PEM text, or the path of a PEM file. */
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
+  readonly passphrase?: string | undefined;
   readonly serverName?: string | undefined;
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
   readonly insecure: boolean;
@@ -19,6 +20,17 @@ export interface PoolOptions {
   readonly connections: number;
   readonly connectTimeout: Millis;
   readonly tls: TlsOptions;
+  /** Offer HTTP/2, by ALPN. */
+  readonly http2: boolean;
+}
+
+/** How a connection differs from another of the same pool. */
+export interface Way {
+  /** Undefined where it is an address, or a Unix socket. */
+  readonly name: Name | undefined;
+  /** The path of a Unix socket to connect to, whatever the origin. */
+  readonly socketPath: string | undefined;
+  readonly http2: boolean;
 }
 
 /** undici's own bound of 16 KiB would tell a write as unknown because of its cookies; Envoy's is 60 KiB. */
@@ -28,10 +40,10 @@ const MAX_HEADER_SIZE = 64 * 1024;
 const NEXT_ADDRESS: Millis = 500;
 
 /** Time-outs are the exchange's own: undici's would kill quiet streams after 300 s. */
-export function clientOptions(): Omit<Client.Options, 'connect'> {
+export function clientOptions(http2: boolean): Omit<Client.Options, 'connect'> {
   return {
     pipelining: 1,
-    allowH2: false,
+    allowH2: http2,
     useMilo: false, // whatever UNDICI_USE_MILO says: experimental
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -49,19 +61,22 @@ export function clientOptions(): Omit<Client.Options, 'connect'> {
  */
 export function makeConnect(
   { connectTimeout, tls }: PoolOptions,
-  name: Name | undefined,
+  { name, socketPath, http2 }: Way,
 ): ReturnType<typeof buildConnector> {
   const connect = buildConnector({
-    allowH2: false,
+    allowH2: http2,
+    preferH2: http2,
     timeout: connectTimeout,
     minVersion: tls.minVersion,
     rejectUnauthorized: !tls.insecure,
     ...(name === undefined
       ? {}
       : { lookup: name.lookup, autoSelectFamily: true, autoSelectFamilyAttemptTimeout: NEXT_ADDRESS }),
+    ...given('socketPath', socketPath),
     ...given('ca', pem(tls.ca)),
     ...given('cert', pem(tls.cert)),
     ...given('key', pem(tls.key)),
+    ...given('passphrase', tls.passphrase),
     ...given('servername', tls.serverName),
   });
   return tellResets(connect);
@@ -84,8 +99,7 @@ function tellResets(connect: Connectors.connector): Connectors.connector {
 
 /** @throws an Error of node:fs that names the path, when a file cannot be read */
 function pem(value: string | undefined): string | undefined {
-  if (value === undefined || value.includes('-----BEGIN')) return value;
-  return readFileSync(value, 'utf8');
+  return value === undefined ? undefined : readPem(value);
 }
 
 function given<K extends string>(key: K, value: string | undefined): Partial<Record<K, string>> {

@@ -1,4 +1,6 @@
-import type { Millis, Verdict } from '../policy/types.ts';
+import type { ErrorReason, Millis, Verdict } from '../policy/types.ts';
+import { explainCause } from './causes.ts';
+import type { Failure } from './failure.ts';
 import type { Flaw } from './flaw.ts';
 
 /** An answer of our own (RFC 9457), and how it is told apart from the upstream's (Proxy-Status, RFC 9209). */
@@ -17,13 +19,18 @@ export interface Problem {
 
 type Own = Exclude<Verdict, { readonly kind: 'forward' | 'gone' }>;
 
-/** What a verdict of ours is told as. @param flaw what was wrong with the last answer, where it was that */
-export function problemOf(verdict: Own, flaw?: Flaw): Problem {
+/**
+ * What a verdict of ours is told as.
+ * @param known of the last attempt's failure, if it failed
+ */
+export function problemOf(verdict: Own, known: Pick<Failure, 'cause' | 'flaw'> = {}): Problem {
+  const { flaw, cause } = known;
   switch (verdict.kind) {
     case 'refuse':
       return { ...REFUSALS[verdict.why], reason: verdict.why, retryAfter: verdict.retryAfter, unknown: false };
     case 'fail': {
-      const told = flaw === undefined ? { ...FAILURES[verdict.reason], reason: verdict.reason } : FLAWS[flaw];
+      const { reason } = verdict;
+      const told = flaw === undefined ? { ...failureOf(reason, cause), reason } : FLAWS[flaw];
       return { status: 502, ...told, retryAfter: undefined, unknown: false };
     }
     case 'unknown': {
@@ -31,6 +38,12 @@ export function problemOf(verdict: Own, flaw?: Flaw): Problem {
       return { ...told, ...UNKNOWN, detail: `${detail} ${ADVICE}`, retryAfter: undefined, unknown: true };
     }
   }
+}
+
+function failureOf(reason: ErrorReason, cause: string | undefined): Told {
+  const told = FAILURES[reason];
+  const explained = reason === 'connect' ? explainCause(cause) : undefined;
+  return explained === undefined ? told : { ...told, ...explained, detail: `${explained.detail} Nothing was sent.` };
 }
 
 type Told = Omit<Problem, 'reason' | 'retryAfter' | 'unknown'>;
@@ -83,7 +96,7 @@ const REFUSALS: Readonly<Record<Extract<Verdict, { kind: 'refuse' }>['why'], Tol
   },
 };
 
-const FAILURES: Readonly<Record<Extract<Verdict, { kind: 'fail' }>['reason'], Told>> = {
+const FAILURES: Readonly<Record<ErrorReason, Told>> = {
   connect: {
     status: 502,
     title: 'Upstream unreachable',

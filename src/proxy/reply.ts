@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { Decision, RequestOutcome, RequestRecord } from '../policy/events.ts';
 import { formatRetryAfter } from '../policy/hints.ts';
 import type { Millis, Verdict } from '../policy/types.ts';
@@ -7,7 +8,8 @@ import type { ProxyContext } from './context.ts';
 import { responseHeaders } from './headers.ts';
 import type { Problem } from './problem.ts';
 import { problemOf } from './problem.ts';
-import { breakOff, endAnswer, writeHead, writeProblem } from './respond.ts';
+import { breakOff, endAnswer, writeHead, writeProblem, writeSwitch } from './respond.ts';
+import type { Carried } from './tunnel.ts';
 
 /** The head of a response that is neither forwarded nor discarded yet. */
 export interface Head {
@@ -24,6 +26,10 @@ export interface Spent {
   readonly slept: Millis;
   /** Only where we observe. */
   readonly wouldHave: Decision | undefined;
+  /** Only where the protocol was changed. */
+  readonly carried: Carried | undefined;
+  /** Of the last attempt's failure, if it failed. */
+  readonly cause: string | undefined;
 }
 
 /** What the client gets, and what can be told of it afterwards. */
@@ -55,8 +61,17 @@ export class Reply {
     });
     if (writeHead(response, head.status, head.reasonPhrase, headers)) return true;
     const kind = isSafeMethod(this.#arrival.request.verb) ? 'fail' : 'unknown';
-    this.answer(problemOf({ kind, reason: 'reset', attempts, retryEnd: undefined }, 'unwritable'), attempts);
+    this.answer(problemOf({ kind, reason: 'reset', attempts, retryEnd: undefined }, { flaw: 'unwritable' }), attempts);
     return false;
+  }
+
+  /** Agrees with the client to change to another protocol. @returns the connection, which is nobody else's now */
+  switch(head: Head, attempts: number): Duplex {
+    const { upgrade, requestId, xRequestId } = this.#arrival;
+    if (upgrade === undefined) throw new Error('no change of protocol was asked for');
+    this.#headAt = this.#context.clock.now();
+    const told = { via: this.#context.via, requestId, xRequestId, attempts, unknown: false, close: false };
+    return writeSwitch(upgrade, responseHeaders(head.headers, told));
   }
 
   /** Writes an answer of our own, unless something has been written, or nobody is there. */
@@ -112,6 +127,8 @@ export class Reply {
       took: now - spent.since,
       retryAfter: this.#retryAfter,
       cut: this.#cut,
+      carried: spent.carried,
+      cause: spent.cause,
       wouldHave: spent.wouldHave,
       wouldRetry: verdict.wouldRetry,
     };

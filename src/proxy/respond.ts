@@ -4,8 +4,12 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Millis } from '../policy/types.ts';
+import { Http2Outbound } from './http2-outbound.ts';
 import type { Inbound } from './inbound.ts';
+import type { Outbound } from './outbound.ts';
 import type { Problem } from './problem.ts';
+import type { Upgrade } from './upgrade.ts';
+import { WEBSOCKET } from './upgrade.ts';
 
 export interface Told {
   /** Goes out with every answer, and finds the story of the request again. */
@@ -18,7 +22,7 @@ const LINGER: Millis = 3000;
 
 /** Writes an answer of our own; to be ended by `endAnswer`. `retryAfter` in whole seconds, as it is told. */
 export function writeProblem(
-  response: ServerResponse,
+  response: Outbound,
   problem: Problem,
   told: Told & { readonly retryAfter: number | undefined; readonly attempts: number; readonly close: boolean },
 ): void {
@@ -40,16 +44,17 @@ export function writeProblem(
     if (problem.status === 429) headers.push('RateLimit', `"tidegate";r=0;t=${told.retryAfter}`);
   }
   if (told.close) headers.push('Connection', 'close');
-  response.writeHead(problem.status, headers);
+  response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headers);
   response.write(body);
 }
 
 /**
  * Ends an answer. Where the client still sends, it is listened to for a while first: to close at once resets the
- * connection, and one that sends all before it reads would never see its answer (RFC 9112 §9.6).
+ * connection, and one that sends all before it reads would never see its answer (RFC 9112 §9.6). Over HTTP/2 the
+ * connection stays, and its client has its answer at once.
  */
-export function endAnswer(response: ServerResponse, request: Inbound): void {
-  if (request.complete || request.expectsContinue) {
+export function endAnswer(response: Outbound, request: Inbound): void {
+  if (request.complete || request.expectsContinue || response instanceof Http2Outbound) {
     response.end();
     return;
   }
@@ -64,9 +69,9 @@ export function endAnswer(response: ServerResponse, request: Inbound): void {
 }
 
 /** Breaks an answer off, so that its client sees it. */
-export function breakOff(response: ServerResponse, request: Inbound): void {
+export function breakOff(response: Outbound, request: Inbound): void {
   // To a client of HTTP/1.0 a body without a length is whole when the connection is closed; not so when it is reset.
-  if (request.httpVersion === '1.0' && !response.writableEnded) reset(response.socket);
+  if (request.httpVersion === '1.0' && isHttp1(response) && !response.writableEnded) reset(response.socket);
   response.destroy();
 }
 
@@ -102,7 +107,7 @@ function errorType(status: number): string {
 }
 
 /** Writes the head of the upstream's answer. What Node refuses to write is told as false: nothing has gone out then. */
-export function writeHead(response: ServerResponse, status: number, reasonPhrase: string, headers: string[]): boolean {
+export function writeHead(response: Outbound, status: number, reasonPhrase: string, headers: string[]): boolean {
   const reason = isWritableReason(reasonPhrase) ? reasonPhrase : (STATUS_CODES[status] ?? '');
   try {
     // RFC 9110 §8.6: a 204 has no Content-Length, whatever the upstream says.
@@ -115,8 +120,8 @@ export function writeHead(response: ServerResponse, status: number, reasonPhrase
 }
 
 /** Tells a client that waits for the word to send its body; when earlier requests of its connection have been answered. */
-export function writeContinue(response: ServerResponse): void {
-  if (hasItsTurn(response)) return response.writeContinue();
+export function writeContinue(response: Outbound): void {
+  if (!isHttp1(response) || hasItsTurn(response)) return response.writeContinue();
   response.once('socket', () => {
     if (!response.headersSent) response.writeContinue();
   });
@@ -126,11 +131,18 @@ export function writeContinue(response: ServerResponse): void {
  * Writes an answer on the way to the final one (RFC 9110 §15.2), with the reason phrase that Node knows for its status.
  * False: no more of them, the client knows none (HTTP/1.0) or takes them more slowly than they come.
  */
-export function writeInformation(response: ServerResponse, status: number, headers: string[]): boolean {
+export function writeInformation(response: Outbound, status: number, headers: string[]): boolean {
+  if (response instanceof Http2Outbound) return response.writeInformation(status, headers);
+  if (!isHttp1(response)) return false;
   if (response.req.httpVersion === '1.0' || response.headersSent || response.destroyed) return false;
   if (!('writeInformation' in response)) return false; // before Node 24.18: 103 alone could be written, and not every one
   if (hasItsTurn(response)) response.writeInformation(status, headers);
   return response.writableLength < response.writableHighWaterMark;
+}
+
+/** There are no others. */
+function isHttp1(response: Outbound): response is ServerResponse {
+  return !(response instanceof Http2Outbound);
 }
 
 /** Until then Node 24.21 keeps what is written, and puts the head before all of it: an interim answer would come second. */
@@ -145,6 +157,16 @@ function isTrailerRefused(error: unknown): boolean {
 
 function without(headers: readonly string[], name: string): string[] {
   return headers.filter((_, i) => headers[i - (i % 2)]?.toLowerCase() !== name);
+}
+
+/** Agrees to change to another protocol. @returns the connection, on which it is spoken from here on */
+export function writeSwitch(upgrade: Upgrade, headers: readonly string[]): Duplex {
+  const head = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', `Upgrade: ${WEBSOCKET}`];
+  for (let i = 0; i + 1 < headers.length; i += 2) head.push(`${headers[i] ?? ''}: ${headers[i + 1] ?? ''}`);
+  upgrade.response.statusCode = 101;
+  const socket = upgrade.release();
+  socket.write(`${head.join('\r\n')}\r\n\r\n`, 'latin1');
+  return socket;
 }
 
 /** A request that never became one: the parser gave up. No response object exists. */

@@ -1,18 +1,20 @@
+import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { readHints } from '../policy/hints.ts';
-import type { ErrorReason, Millis, Outcome } from '../policy/types.ts';
+import type { Millis, Outcome } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
 import { outboundHeaders } from './arrival.ts';
 import type { AttemptOwner } from './attempt.ts';
 import { Attempt } from './attempt.ts';
 import type { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
-import type { Flaw } from './flaw.ts';
+import type { Failure } from './failure.ts';
 import { informationHeaders } from './headers.ts';
 import type { Head } from './reply.ts';
 import { writeInformation } from './respond.ts';
 import { rewriteTarget } from './router.ts';
 import { Trip } from './trip.ts';
+import { WEBSOCKET } from './upgrade.ts';
 
 /** Who has a request sent. */
 export interface Sender {
@@ -39,7 +41,7 @@ export class Sends implements AttemptOwner {
   #sentAt: Millis = 0;
   #timeout: Millis = 0;
   #held: Head | undefined;
-  #flaw: Flaw | undefined;
+  #failure: Failure | undefined;
   /** Hints may be left out: none is kept for a client that does not take them. */
   #passesInformation = true;
   /** One timer for what is waited for: a head, then the next piece of its body. */
@@ -58,14 +60,14 @@ export class Sends implements AttemptOwner {
     return this.#count;
   }
 
-  /** What was wrong with the last answer, where it was that. */
-  get flaw(): Flaw | undefined {
-    return this.#flaw;
+  /** Of the last one, if it failed. */
+  get failure(): Failure | undefined {
+    return this.#failure;
   }
 
   /** @param body undefined when the request has none */
   begin(timeout: Millis, body: RequestBody | undefined): void {
-    const { request, route } = this.#arrival;
+    const { request, route, upgrade } = this.#arrival;
     this.#count += 1;
     this.#body = body;
     this.#sentAt = this.#context.clock.now();
@@ -80,6 +82,7 @@ export class Sends implements AttemptOwner {
         path: rewriteTarget(request.target, route),
         headers: this.#headersFor(authority),
         body: payload,
+        upgrade: upgrade === undefined ? null : WEBSOCKET,
       },
       this.#attempt,
     );
@@ -111,6 +114,11 @@ export class Sends implements AttemptOwner {
     if (idle !== undefined) this.#arm(idle, this.#onIdle);
   }
 
+  /** The connection on which the upstream has changed to another protocol, once; undefined when it has not. */
+  takeSwitched(): Duplex | undefined {
+    return this.#attempt?.takeSwitched();
+  }
+
   // — AttemptOwner: what becomes of a send —
 
   onInformation(status: number, headers: string[]): void {
@@ -121,20 +129,27 @@ export class Sends implements AttemptOwner {
   onHead(status: number, reasonPhrase: string, headers: string[]): void {
     this.#disarm();
     this.#held = { status, reasonPhrase, headers };
+    this.#failure = undefined;
     const hints = readHints(status, headers, Date.now());
     this.#sender.onOutcome(this.#trip.settle({ kind: 'response', status, hints, took: this.#took() }));
   }
 
-  onFailure(reason: ErrorReason, sent: boolean, flaw?: Flaw): void {
+  onFailure(failure: Failure): void {
     this.#disarm();
-    this.#flaw = flaw;
-    this.#sender.onOutcome(this.#trip.settle({ kind: 'error', reason, sent, took: this.#took() }));
+    this.#failure = failure;
+    const { reason, sent } = failure;
+    const bodySpent = this.#body?.isSpent === true;
+    this.#sender.onOutcome(this.#trip.settle({ kind: 'error', reason, sent, bodySpent, took: this.#took() }));
   }
 
   onUnsendable(detail: string): void {
     this.#disarm();
     this.#trip.abandon();
     this.#sender.onUnsendable(detail);
+  }
+
+  countGoAways(): number {
+    return this.#trip.goAways;
   }
 
   /** What moves is not hung: its time counts from the last byte of the upload, a stream's from its last byte. */
@@ -157,7 +172,7 @@ export class Sends implements AttemptOwner {
     const sent = this.#attempt?.sent === true;
     this.#attempt?.cancel();
     // Without a connection in time: either none can be made, or all of ours are busy, which says nothing of the upstream.
-    this.onFailure(sent || this.#trip.hadToWait ? 'timeout' : 'connect', sent);
+    this.onFailure({ reason: sent || this.#trip.hadToWait ? 'timeout' : 'connect', sent });
   };
 
   readonly #onIdle = (): void => {
@@ -167,7 +182,7 @@ export class Sends implements AttemptOwner {
 
   #headersFor(authority: string): string[] {
     if (this.#headers === undefined || this.#authority !== authority) {
-      this.#headers = outboundHeaders(this.#arrival, authority, this.#context.via);
+      this.#headers = outboundHeaders(this.#arrival, authority, this.#context);
       this.#authority = authority;
     }
     return this.#headers;

@@ -1,41 +1,40 @@
 import type { Server, ServerResponse } from 'node:http';
-import { createServer } from 'node:http';
+import { METHODS } from 'node:http';
 import type { Duplex } from 'node:stream';
 import httpProxy from '@fastify/http-proxy';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Fastify from 'fastify';
 import { Agent } from 'undici';
 import type { Address } from '../config/address.ts';
+import { writeAddress } from '../config/address.ts';
 import type { RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import { addressOf, clientAddress } from './address.ts';
 import type { ProxyContext } from './context.ts';
+import type { FrontDoorOptions } from './front-door.ts';
+import { FrontDoor } from './front-door.ts';
 import { isLoop, isUsableRequestId } from './headers.ts';
-import { findFault, Inbound } from './inbound.ts';
+import type { Inbound } from './inbound.ts';
+import { findFault, Http1Inbound } from './inbound.ts';
 import { Life } from './life.ts';
+import type { Outbound } from './outbound.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
 import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
-
-export interface FrontDoor {
-  /** How long a client may take to send its headers. */
-  readonly headersTimeout: Millis;
-  readonly maxConnections: number;
-}
+import { Upgrade } from './upgrade.ts';
 
 export interface ProxyOptions {
-  readonly context: Omit<ProxyContext, 'isDraining'>;
-  readonly frontDoor: FrontDoor;
+  readonly context: Omit<ProxyContext, 'isDraining' | 'proto'>;
+  readonly frontDoor: FrontDoorOptions;
   /** The config as it is now: each exchange takes the snapshot of its arrival, and keeps it. */
   readonly snapshot: () => Snapshot;
   /** Unique among processes: in Via, and in request ids. */
   readonly instance: string;
 }
 
-const KEEP_ALIVE: Millis = 72_000;
-/** Node looks for late headers only every 30 s unless told otherwise. */
-const CONNECTIONS_CHECK: Millis = 1000;
+/** What the parser of HTTP/1.1 knows: over HTTP/2 the same. */
+const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 
 /** The proxy: a Fastify server whose one route is @fastify/http-proxy's, with our own exchange as its handler. */
 export class Proxy {
@@ -43,6 +42,7 @@ export class Proxy {
   readonly #context: ProxyContext;
   readonly #lives = new Set<Life>();
   readonly #app: FastifyInstance;
+  #door: FrontDoor | undefined;
   #requests = 0;
   /** Set once it goes away: nothing goes on for longer. */
   #drainBy: Millis | undefined;
@@ -51,6 +51,7 @@ export class Proxy {
     this.#options = options;
     this.#context = {
       ...options.context,
+      proto: options.frontDoor.tls === undefined ? 'http' : 'https',
       isDraining: () => this.#drainBy !== undefined,
     };
     this.#app = this.#build();
@@ -60,23 +61,30 @@ export class Proxy {
     return this.#lives.size;
   }
 
-  /** @throws the error of listen(2), with its code */
+  /**
+   * @returns where: `https://127.0.0.1:8443`, `unix:/run/tidegate.sock`
+   * @throws the error of listen(2), with its code
+   */
   async listen(address: Address): Promise<string> {
-    if (address.kind === 'unix') return this.#app.listen({ path: address.path });
-    return this.#app.listen({ host: address.host, port: address.port });
+    if (address.kind === 'unix') {
+      await this.#app.listen({ path: address.path });
+      return writeAddress(address);
+    }
+    const url = await this.#app.listen({ host: address.host, port: address.port });
+    return url.replace(/^http:/, `${this.#context.proto}:`); // Fastify does not know what the front door speaks
   }
 
   /** Takes no new connections, and ends each one with the response it is at. Requests in flight go on. */
   drain(by: Millis): void {
     this.#drainBy = by;
     for (const life of this.#lives) life.drive.drain(by);
-    this.#app.server.close();
-    this.#app.server.closeIdleConnections();
+    this.#door?.drain();
   }
 
-  /** Ends what is left, at once. */
+  /** Ends what is left, at once; after a drain that left nothing, when the last bytes have gone out. */
   async close(): Promise<void> {
-    this.#app.server.closeAllConnections();
+    if (this.#drainBy !== undefined && this.#lives.size === 0) await this.#door?.settle();
+    this.#door?.destroy();
     await this.#app.close();
     this.#context.gateTimer.stop();
   }
@@ -86,7 +94,7 @@ export class Proxy {
       logger: false,
       trustProxy: false, // ours: see address.ts
       serverFactory: (handler) => this.#createServer(handler),
-      clientErrorHandler: (error, socket) => this.#refuseMalformed(error, socket),
+      clientErrorHandler: (error, socket) => this.#refuseRaw(socket, problemOfParser(error)),
     });
     // Never used: our attempts go through pools of our own. Without one of its own the plug-in opens the global one.
     const unused = new Agent();
@@ -99,50 +107,45 @@ export class Proxy {
       disableRequestLogging: true,
       handler: (request: FastifyRequest, reply) => {
         reply.hijack();
+        // Fastify's types do not know our subclass; the front door makes no other.
+        if (!(request.raw instanceof Http1Inbound)) throw new TypeError('a request of another server');
         this.#handle(request.raw, reply.raw);
       },
     });
     return app;
   }
 
-  #createServer(handler: (request: Inbound, response: ServerResponse) => void): Server {
-    const { frontDoor } = this.#options;
-    const receive = (request: Inbound, response: ServerResponse): void => {
-      request.mask();
-      handler(request, response);
-    };
-    const server = createServer(
-      {
-        IncomingMessage: Inbound,
-        headersTimeout: frontDoor.headersTimeout,
-        requestTimeout: 0,
-        keepAliveTimeout: KEEP_ALIVE,
-        connectionsCheckingInterval: CONNECTIONS_CHECK,
-        requireHostHeader: false, // Node's own 400 says nothing: see inbound.ts
-        maxHeaderSize: 32 * 1024,
-        noDelay: true,
+  #createServer(handler: (request: Http1Inbound, response: ServerResponse) => void): Server {
+    this.#door = new FrontDoor(this.#options.frontDoor, {
+      request: (request, response) => {
+        request.mask();
+        handler(request, response);
       },
-      receive,
-    );
-    server.maxConnections = frontDoor.maxConnections;
-    server.on('checkContinue', (request: Inbound, response: ServerResponse) => {
-      request.expectsContinue = true;
-      receive(request, response);
+      // Not through Fastify: nothing is left for it to decide, and it would have to be shown a request of HTTP/1.1.
+      stream: (request, response) => this.#receiveStream(request, response),
+      upgrade: (request, socket, head) => {
+        request.mask();
+        const upgrade = new Upgrade(request, socket, head);
+        this.#handle(request, upgrade.response, upgrade);
+      },
+      expectation: (request, response) => {
+        request.mask();
+        this.#refuseExpectation(request, response);
+      },
+      connect: (socket) => this.#refuseRaw(socket, NO_TUNNEL),
     });
-    server.on('checkExpectation', (request: Inbound, response: ServerResponse) => {
-      request.mask();
-      this.#refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
-    });
-    server.on('connect', (_: Inbound, socket: Duplex) => {
-      writeRawProblem(socket, fault(405, 'Method not allowed', 'This is no forward proxy.', 'connect'));
-    });
-    return server;
+    return this.#door.server;
   }
 
-  #handle(raw: unknown, response: ServerResponse): void {
-    // Fastify's types do not know our subclass; the server above makes no other.
-    if (!(raw instanceof Inbound)) throw new TypeError('a request of another server');
-    const request = raw;
+  #receiveStream(request: Inbound, response: Outbound): void {
+    const { expect } = request.headers;
+    if (request.verb === 'CONNECT') return this.#refuse(request, response, NO_TUNNEL);
+    if (expect !== undefined && !request.expectsContinue) return this.#refuseExpectation(request, response);
+    if (KNOWN_METHODS.has(request.verb)) return this.#handle(request, response);
+    this.#refuse(request, response, fault(501, 'Not implemented', 'This method is not known here.', 'method'));
+  }
+
+  #handle(request: Inbound, response: Outbound, upgrade?: Upgrade): void {
     const found = findFault(request);
     if (found !== undefined) {
       return this.#refuse(request, response, fault(400, 'Bad request', `The request has ${found}.`, 'bad_request'));
@@ -160,15 +163,19 @@ export class Proxy {
     const requestId = this.#nextId();
     const given = request.headers['x-request-id'];
     const xRequestId = typeof given === 'string' && isUsableRequestId(given) ? given : requestId;
-    const arrival = { request, response, route, snapshot, client, peer, requestId, xRequestId };
+    const arrival = { request, response, upgrade, route, snapshot, client, peer, requestId, xRequestId };
     const life = new Life(this.#context, arrival, (ended) => this.#lives.delete(ended));
     this.#lives.add(life);
     if (this.#drainBy !== undefined) life.drive.drain(this.#drainBy);
     life.start();
   }
 
+  #refuseExpectation(request: Inbound, response: Outbound): void {
+    this.#refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
+  }
+
   /** An answer to what never became an exchange. It is told of all the same. */
-  #refuse(request: Inbound, response: ServerResponse, problem: Problem): void {
+  #refuse(request: Inbound, response: Outbound, problem: Problem): void {
     const { via, clock, listen } = this.#context;
     const since = clock.now();
     const requestId = this.#nextId();
@@ -182,10 +189,10 @@ export class Proxy {
     endAnswer(response, request);
   }
 
-  /** What the parser gave up on. Where an earlier request still waits on this connection, an answer would pass for its own. */
-  #refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+  /** Nobody parses it any more. Where an earlier request still waits on this connection, an answer would pass for its own. */
+  #refuseRaw(socket: Duplex, problem: Problem): void {
     for (const life of this.#lives) if (life.awaitsAnswerOn(socket)) return void socket.destroy();
-    writeRawProblem(socket, problemOfParser(error));
+    writeRawProblem(socket, problem);
   }
 
   #nextId(): string {
@@ -193,6 +200,8 @@ export class Proxy {
     return `${this.#options.instance}-${this.#requests.toString(36)}`;
   }
 }
+
+const NO_TUNNEL = fault(405, 'Method not allowed', 'This is no forward proxy.', 'connect');
 
 /** What metrics call the route of a request that has none. */
 const NO_ROUTE = '(none)';

@@ -11,6 +11,8 @@ export interface Message {
   /** Names and values in turn. */
   readonly headers: string[];
   readonly body: Payload;
+  /** The protocol to change to; null: none. */
+  readonly upgrade: string | null;
 }
 
 /** Where the sends of one exchange go, one after another: not to an endpoint that has failed it while there is another. */
@@ -47,9 +49,9 @@ export class Trip {
     return this.#endpoint;
   }
 
-  send({ method, path, headers, body }: Message, attempt: Attempt): void {
+  send({ method, path, headers, body, upgrade }: Message, attempt: Attempt): void {
     const { origin, serverName: servername } = this.#endpoint;
-    this.#errand = new Errand({ origin, servername, method, path, headers, body }, attempt);
+    this.#errand = new Errand({ origin, servername, method, path, headers, body, upgrade }, attempt);
     this.#isOpen = true;
     this.#endpoints.send(this.#endpoint, this.#errand, this.#wasStale, this.#sentAt);
   }
@@ -57,6 +59,11 @@ export class Trip {
   /** All connections were busy when it was to be sent. */
   get hadToWait(): boolean {
     return this.#errand?.hadToWait === true;
+  }
+
+  /** How often the connection of the last send has been told to take requests to another (GOAWAY of HTTP/2). */
+  get goAways(): number {
+    return this.#errand?.shared?.goAways ?? 0;
   }
 
   /** What the send came to, and in the light of what is known of the endpoints. */

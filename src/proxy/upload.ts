@@ -13,6 +13,7 @@ export class Upload extends Readable {
   readonly #idle: Millis;
   readonly #onIdle: () => void;
   #isAttached = false;
+  #isBegun = false;
   #idleTimer: NodeJS.Timeout | undefined;
 
   constructor(source: Inbound, begun: Buffer[], idle: Millis, onIdle: () => void) {
@@ -30,7 +31,13 @@ export class Upload extends Readable {
     return this.#idleTimer !== undefined;
   }
 
+  /** Bytes have been taken that nobody keeps. */
+  get isBegun(): boolean {
+    return this.#isBegun;
+  }
+
   override _read(): void {
+    this.#isBegun = true;
     for (let chunk = this.#begun.shift(); chunk !== undefined; chunk = this.#begun.shift()) {
       if (!this.push(chunk)) return;
     }

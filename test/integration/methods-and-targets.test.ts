@@ -97,7 +97,7 @@ test('HTTP/1.0 and HTTP/1.1 clients keep their connections as they asked', async
   expect(upstream.connections()).toBe(1);
 });
 
-test('an upgrade is not made: the request passes as what it is otherwise', async () => {
+test('an upgrade that the upstream does not make passes as what it is otherwise', async () => {
   const { upstream, gate } = await start();
   const answer = await send(gate.url, '/chat', {
     headers: ['Connection', 'Upgrade', 'Upgrade', 'websocket', 'Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='],

@@ -1,51 +1,33 @@
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { TLSSocket } from 'node:tls';
+import { dirname, join } from 'node:path';
+import type { TlsOptions, TLSSocket } from 'node:tls';
+import { createSecureContext } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Lookup } from '../../src/proxy/name.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import { startProcess } from '../support/process.ts';
 import { send } from '../support/send.ts';
-import { startTidegate } from '../support/tidegate.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
 
-let folder: string;
-const path = (name: string) => join(folder, name);
+const { path, ...certificates } = makeCertificates();
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'tidegate-tls-'));
-  const subject = (name: string) => ['-subj', `/CN=${name}`];
-  const key = (name: string) => [
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:P-256',
-    '-nodes',
-    '-keyout',
-    path(`${name}.key`),
-  ];
-  const sign = (name: string, ...more: string[]) =>
-    openssl('req', '-x509', ...key(name), '-out', path(`${name}.crt`), '-days', '2', ...subject(name), ...more);
-  sign('ca');
-  const byCa = ['-CA', path('ca.crt'), '-CAkey', path('ca.key')];
-  const leaf = ['-addext', 'basicConstraints=critical,CA:FALSE'];
-  sign('server', ...byCa, ...leaf, '-addext', 'subjectAltName=IP:127.0.0.1');
-  sign('named', ...byCa, ...leaf, '-addext', 'subjectAltName=DNS:pay.example');
-  sign('both', ...byCa, ...leaf, '-addext', 'subjectAltName=DNS:one.example,DNS:two.example');
-  sign('client', ...byCa, ...leaf);
-  sign('self', ...leaf, '-addext', 'subjectAltName=IP:127.0.0.1');
+  certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost');
+  certificates.issue('named', '-addext', 'subjectAltName=DNS:pay.example');
+  certificates.issue('both', '-addext', 'subjectAltName=DNS:one.example,DNS:two.example');
+  certificates.issue('client');
+  certificates.issueExpired('expired', 'IP:127.0.0.1');
+  certificates.selfSign('self', '-addext', 'subjectAltName=IP:127.0.0.1');
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => certificates.remove());
 
-function openssl(...args: string[]): void {
-  execFileSync('openssl', args, { stdio: 'pipe' });
-}
-
-/** An https upstream that tells whom it saw. */
-async function startTls(name: string, options: { ca?: string; requestCert?: boolean; maxVersion?: 'TLSv1.2' } = {}) {
+/** An https upstream that tells whom it saw, and how many connections it took. */
+async function startTls(name: string, options: TlsOptions = {}) {
   let hits = 0;
+  let connections = 0;
   const server = createServer(
     {
       key: readFileSync(path(`${name}.key`)),
@@ -62,18 +44,18 @@ async function startTls(name: string, options: { ca?: string; requestCert?: bool
       );
     },
   );
+  server.on('secureConnection', () => (connections += 1));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  let connections = 0;
-  server.on('secureConnection', () => {
-    connections += 1;
-  });
-  const { port } = server.address() as AddressInfo;
-  return { url: `https://127.0.0.1:${port}`, hits: () => hits, connections: () => connections };
+  return {
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    hits: () => hits,
+    connections: () => connections,
+  };
 }
 
 const yaml = (url: string, tls: string) => `upstreams: {api: {url: "${url}", tls: {${tls}}, retry: {attempts: 1}}}`;
@@ -83,8 +65,13 @@ test('an upstream that vouches for itself is refused: 502, and it sees no reques
   const gate = await startTidegate(yaml(upstream.url, ''));
   const answer = await send(gate.url, '/', { method: 'POST', headers: ['Authorization', 'Bearer secret'], body: 'x' });
   expect(answer.status).toBe(502);
-  expect(answer.json()).toMatchObject({ reason: 'connect' });
+  expect(answer.json()).toMatchObject({
+    reason: 'connect',
+    detail: 'The certificate of the upstream vouches for itself, and is not trusted here. Nothing was sent.',
+  });
+  expect(answer.header('proxy-status')).toContain('error=tls_certificate_error');
   expect(answer.header('tidegate-outcome')).toBeUndefined();
+  expect(gate.requests()).toMatchObject([{ cause: 'DEPTH_ZERO_SELF_SIGNED_CERT', outcome: 'upstream_error' }]);
   expect(upstream.hits()).toBe(0);
 });
 
@@ -113,6 +100,47 @@ test('a certificate for another name is refused, unless that name is asked for',
   const answer = await send(byName.url, '/');
   expect(answer.status).toBe(200);
   expect(answer.json()).toMatchObject({ asked: 'pay.example' });
+});
+
+test('one that has expired is refused, and so is one of an authority that is not trusted', async () => {
+  const expired = await startTls('expired');
+  const gate = await startTidegate(yaml(expired.url, `ca: ${path('ca.crt')}`));
+  const answer = await send(gate.url, '/', { method: 'POST', body: 'x' });
+  expect(answer.status).toBe(502);
+  expect(answer.json()).toMatchObject({ detail: 'The certificate of the upstream has expired. Nothing was sent.' });
+  expect(expired.hits()).toBe(0);
+
+  const stranger = await startTls('server');
+  const byStrangers = await startTidegate(yaml(stranger.url, ''));
+  expect((await send(byStrangers.url, '/')).json()).toMatchObject({
+    detail: 'The certificate of the upstream is from an authority that is not trusted here. Nothing was sent.',
+  });
+  expect(stranger.hits()).toBe(0);
+});
+
+test('what a certificate stood against is safe to send again, whatever it is', async () => {
+  let certificate = 'expired';
+  const upstream = await startTls('server', {
+    SNICallback: (_name, done) =>
+      done(
+        null,
+        createSecureContext({
+          key: certificates.read(`${certificate}.key`),
+          cert: certificates.read(`${certificate}.crt`),
+        }),
+      ),
+  });
+  const gate =
+    await startTidegate(`upstreams: {api: {url: "${upstream.url.replace('127.0.0.1', 'localhost')}", tls: {ca: ${path('ca.crt')}},
+  retry: {backOff: {strategy: fixed, baseInterval: 100ms}}}}`);
+  const answer = send(gate.url, '/', { method: 'POST', body: 'pay' });
+  await eventually(
+    () => gate.metric('tidegate_retries_total{upstream="api",reason="connect"}'),
+    (count) => count === 1,
+  );
+  certificate = 'server';
+  expect((await answer).status).toBe(200);
+  expect(upstream.hits()).toBe(1);
 });
 
 describe('with several endpoints, or a Host that is preserved', () => {
@@ -153,6 +181,38 @@ describe('with several endpoints, or a Host that is preserved', () => {
   });
 });
 
+test('a name that is set is asked for, whatever the URL says', async () => {
+  const upstream = await startTls('named');
+  const url = upstream.url.replace('127.0.0.1', 'localhost');
+  const gate = await startTidegate(yaml(url, `ca: ${path('ca.crt')}, serverName: pay.example`));
+  const answer = await send(gate.url, '/');
+  expect(answer.json()).toMatchObject({ asked: 'pay.example' });
+});
+
+test('where nobody looks it is told, in the log at the start and as a metric', async () => {
+  const upstream = await startTls('self');
+  const gate = await startTidegate(`upstreams:
+  open: {url: "${upstream.url}", tls: {insecure: true}}
+  sound: {url: "${upstream.url}"}
+routes: [{path: /open, upstream: open}, {path: /, upstream: sound}]`);
+  expect((await send(gate.url, '/open')).status).toBe(200);
+  expect((await send(gate.url, '/')).status).toBe(502);
+  expect(await gate.metric('tidegate_upstream_tls_insecure{upstream="open"}')).toBe(1);
+  const exposition = await (await fetch(`${gate.adminUrl}/metrics`)).text();
+  expect(exposition).toContain('tidegate_upstream_tls_insecure{upstream="sound"} 0');
+
+  const folder = dirname(path('ca.crt'));
+  const file = join(folder, 'insecure.yaml');
+  writeFileSync(
+    file,
+    `listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstreams: {api: {url: "${upstream.url}", tls: {insecure: true}}}`,
+  );
+  const running = startProcess(['--config', file]);
+  const lines = await eventually(running.log, (seen) => seen.some(({ msg }) => msg === 'listening'), 15_000);
+  const warning = lines.find(({ level }) => level === 'warn');
+  expect(warning?.['msg']).toContain('upstreams.api.tls.insecure: anybody can play this upstream');
+});
+
 test('where the upstream wants to know us, our certificate is shown', async () => {
   const upstream = await startTls('server', { ca: readFileSync(path('ca.crt'), 'utf8'), requestCert: true });
   const nameless = await startTidegate(yaml(upstream.url, `ca: ${path('ca.crt')}`));
@@ -170,4 +230,18 @@ test('an upstream that speaks only an older TLS than we accept is refused', asyn
   expect((await send(strict.url, '/')).status).toBe(502);
   const lenient = await startTidegate(yaml(upstream.url, `ca: ${path('ca.crt')}`));
   expect((await send(lenient.url, '/')).json()).toMatchObject({ version: 'TLSv1.2' });
+
+  // With the ciphers that OpenSSL lets nobody use by default, so that it is the version that is refused.
+  const ancient = await startTls('server', {
+    minVersion: 'TLSv1.1',
+    maxVersion: 'TLSv1.1',
+    ciphers: 'DEFAULT@SECLEVEL=0',
+  });
+  const gate = await startTidegate(yaml(ancient.url, `ca: ${path('ca.crt')}`));
+  const answer = await send(gate.url, '/', { method: 'POST', body: 'x' });
+  expect(answer.status).toBe(502);
+  expect(answer.json()).toMatchObject({
+    detail: 'The upstream and this proxy could not agree on TLS. Nothing was sent.',
+  });
+  expect(answer.header('proxy-status')).toMatch(/error=tls_(?:alert_received|protocol_error)/);
 });

@@ -11,16 +11,19 @@ import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
 import { readDuration, readRate, readSize, writeDuration, writeRate, writeSize } from '../../src/config/units.ts';
 import { readUpstreamUrl } from '../../src/config/upstream-schema.ts';
+import { makePem } from '../support/certificates.ts';
 
 const REFERENCE = ['$', '{X}'].join('');
 const SOUND = ['config/tidegate.yaml', 'config/examples/gateway.yaml', 'config/examples/stripe-sidecar.yaml'].map(
   (file) => readFileSync(join(import.meta.dirname, '../..', file), 'utf8'),
 );
 
+const PEM = makePem();
+
 function load(text: string): Loaded {
   return loadConfig(text, 'f.yaml', {
     env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
-    readFile: (path) => (path.endsWith('.pem') ? '-----BEGIN X-----\n' : '0123456789abcdef\n'),
+    readFile: (path) => (path.endsWith('.pem') ? PEM : '0123456789abcdef\n'),
   });
 }
 

@@ -20,11 +20,11 @@ export interface Tidegate extends App {
 }
 
 /**
- * Starts one from YAML; `listen`, `admin` and a short `drain` are given. Closed when the test ends.
+ * Starts one from YAML; `listen`, `admin` and a short `drain` are given unless it says them. Closed when the test ends.
  * @param yaml what else the configuration says
  */
 export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'> = {}): Promise<Tidegate> {
-  const text = `listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n${/^drain:/m.test(yaml) ? '' : 'drain: {delay: 0, timeout: 1s}\n'}${yaml}`;
+  const text = `${given('listen: 127.0.0.1:0', yaml)}${given('admin: 127.0.0.1:0', yaml)}${given('drain: {delay: 0, timeout: 1s}', yaml)}${yaml}`;
   const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile });
   if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
   const lines: string[] = [];
@@ -48,6 +48,10 @@ export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'
       return line === undefined ? 0 : Number(line.slice(series.length + 1));
     },
   };
+}
+
+function given(line: string, yaml: string): string {
+  return new RegExp(`^${line.slice(0, line.indexOf(':'))}:`, 'm').test(yaml) ? '' : `${line}\n`;
 }
 
 /** A practice upstream, unlimited unless told otherwise. Closed when the test ends. */

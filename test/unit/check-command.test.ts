@@ -5,6 +5,7 @@ import { KEPT } from '../../src/cli/worst-cases.ts';
 import { ClientTable } from '../../src/state/client-table.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
 import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { makePem } from '../support/certificates.ts';
 import { heldBytes } from '../support/heap.ts';
 import { upstreamSettings } from '../support/policy.ts';
 
@@ -163,6 +164,15 @@ describe('the worst cases', () => {
       '440MiB: 100000 limits of single clients or credentials, about 4608B each',
     );
     expect(find(told('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 12KiB each');
+  });
+
+  test('a connection over HTTP/2 carries a hundred requests', () => {
+    const pem = JSON.stringify(makePem());
+    const listen = (http2: boolean) =>
+      `listen: {address: localhost:1, tls: {cert: ${pem}, key: ${pem}}, http2: ${http2}}\nlimits: {connections: 10}`;
+    const waiting = (rest: string) => told('retry: {}', rest).find((line) => line.includes('requests that wait'));
+    expect(waiting(listen(false))).toContain(' 10 requests that wait');
+    expect(waiting(listen(true))).toContain(' 1000 requests that wait');
   });
 
   test('in observe mode nothing waits, is refused or retried', () => {

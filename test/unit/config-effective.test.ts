@@ -2,9 +2,12 @@ import { expect, test } from 'vitest';
 import { printEffective } from '../../src/config/effective.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { makePem } from '../support/certificates.ts';
+
+const PEM = makePem();
 
 function load(text: string): Config {
-  const loaded = loadConfig(text, 'f', { env: {}, readFile: () => '-----BEGIN X-----\n' });
+  const loaded = loadConfig(text, 'f', { env: {}, readFile: () => PEM });
   if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded.mistakes));
   return loaded.config;
 }
@@ -39,6 +42,7 @@ upstreams:
     tls:
       minVersion: TLSv1.2
       insecure: false
+    http2: false
     preserveHost: false
     timeout: 10s
     perTryTimeout: 5s
@@ -85,7 +89,7 @@ routes:
 });
 
 test('what is printed is a configuration that means the same', () => {
-  const config = load(`listen: "[::]:8080"
+  const config = load(`listen: {address: "[::]:8443", tls: {cert: a.pem, key: a.pem, minVersion: TLSv1.3}, http2: true}
 admin: false
 telemetry: unix:/run/telemetry.sock
 forwarded: true
@@ -94,16 +98,18 @@ upstreams:
   a:
     url: https://a.example:8443
     tls: {ca: ca.pem, serverName: b.example, minVersion: TLSv1.3}
+    http2: true
     retry: {retryOn: ["409", gateway-error, lock], backOffFor: {"429": {strategy: table, table: [1, 5], slot: 0.5s}}}
     rateLimit: {scope: client, maxRate: 5000/h, initialRate: 20/m}
   b: {url: practice}
   c: {urls: [http://c1.example, "http://[::1]:8080"], dnsRefresh: 2s, outlierDetection: {maxEjectionPercent: 100}}
+  d: {url: "unix:/run/d.sock"}
 routes:
   - {path: /a, upstream: a, host: a.example, methods: [GET, PURGE], retry: {attempts: 1, backOff: {jitter: 0.1, strategy: grpc}}}
   - {path: /b, upstream: b, rewritePrefix: /, timeout: 90s}
 clients:
   key: [header:X-Api-Key, bearer, "path:2", ip]
-  trustedProxies: [10.0.0.0/8]
+  trustedProxies: [10.0.0.0/8, fd00::1]
   classes: {c: {match: {header: {x-tier: gold*}}, weight: 2.5, backOff: {maxInterval: 100ms}}}
 practice: {limit: {kind: sliding-window, limit: 5, window: 10s}, latency: 0, hints: ratelimit}
 `);

@@ -8,6 +8,7 @@ import { isSchema, jsonSchema } from '../../src/config/json-schema.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
 import type { Surroundings } from '../../src/config/substitute.ts';
+import { makePem } from '../support/certificates.ts';
 
 const root = join(import.meta.dirname, '../..');
 const FILES = [
@@ -17,9 +18,10 @@ const FILES = [
   'config/examples/gateway.yaml',
   'docker/tidegate/tidegate.yaml',
 ];
+const PEM = makePem();
 const surroundings: Surroundings = {
   env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
-  readFile: (path) => (path.endsWith('.pem') ? '-----BEGIN X-----\n' : '0123456789abcdef0123456789abcdef\n'),
+  readFile: (path) => (path.endsWith('.pem') ? PEM : '0123456789abcdef0123456789abcdef\n'),
 };
 
 const ajv = new Ajv2020({ allErrors: true });

@@ -1,10 +1,12 @@
 /* oxlint-disable eslint/no-template-curly-in-string -- configurations have ${…} of their own */
+import { createPrivateKey } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
+import { makePem } from '../support/certificates.ts';
 
 const SECRET = 'not to be repeated';
-const PEM = '-----BEGIN X-----\n';
+const PEM = makePem();
 
 /** What is told of a configuration, a line each; nothing when it is sound. */
 function mistakesOf(text: string): string[] {
@@ -258,8 +260,8 @@ describe('addresses', () => {
     expect(told('clients: {trustedProxies: [10.0.0.1, 10.0.0.0/8, fd00::/8, 10.0.0.0/33, 10.1, lan, ::/129]}')).toEqual(
       [
         'clients.trustedProxies[3]: a prefix of this address is from 0 to 32',
-        'clients.trustedProxies[4]: expected an address or a block such as 10.0.0.0/8 or fd00::/8',
-        'clients.trustedProxies[5]: expected an address or a block such as 10.0.0.0/8 or fd00::/8',
+        'clients.trustedProxies[4]: expected an address, a block such as 10.0.0.0/8 or fd00::/8, or unix',
+        'clients.trustedProxies[5]: expected an address, a block such as 10.0.0.0/8 or fd00::/8, or unix',
         'clients.trustedProxies[6]: a prefix of this address is from 0 to 128',
       ],
     );
@@ -349,7 +351,68 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
       'tidegate.yaml:4:32 upstreams.pay.tls.cert: not a PEM file: there is no -----BEGIN in it',
       'tidegate.yaml:4:46 upstreams.pay.tls.key: cannot be read: permission denied',
     ]);
-    expect(toldOfUpstream('tls: {ca: "-----BEGIN CERTIFICATE-----"}')).toEqual([]);
+    expect(toldOfUpstream('tls: {ca: "-----BEGIN CERTIFICATE-----"}')).toEqual([
+      'tls.ca: there is no certificate in it that can be read',
+    ]);
+    expect(toldOfUpstream('tls: {ca: a.pem, cert: a.pem, key: a.pem}')).toEqual([]);
+  });
+
+  test('a key is the one of its certificate, and opens', () => {
+    const pem = (text: string): string => JSON.stringify(text);
+    const tls = (key: string, more = ''): string[] =>
+      told(`listen: {address: localhost:1, tls: {cert: ${pem(PEM)}, key: ${pem(key)}${more}}}`);
+    expect(tls(PEM)).toEqual([]);
+    expect(tls(PEM, ', passphrase: not needed')).toEqual([]);
+    expect(tls(makePem())).toEqual(['listen.tls.key: does not belong to the certificate']);
+    expect(tls('-----BEGIN PRIVATE KEY-----')).toEqual([
+      'listen.tls.key: there is no private key in it that can be read',
+    ]);
+    const locked = createPrivateKey(PEM).export({
+      type: 'pkcs8',
+      format: 'pem',
+      cipher: 'aes-256-cbc',
+      passphrase: 'open',
+    });
+    expect(tls(String(locked), ', passphrase: open')).toEqual([]);
+    expect(tls(String(locked))).toEqual(['listen.tls.key: is encrypted: it needs its passphrase']);
+    expect(tls(String(locked), ', passphrase: wrong')).toEqual(['listen.tls.key: the passphrase does not open it']);
+  });
+
+  test('a listener says what it needs', () => {
+    expect(told('listen: {tls: {}}')).toEqual([
+      'listen.address: missing',
+      'listen.tls.cert: missing',
+      'listen.tls.key: missing',
+    ]);
+    expect(told('listen: {adress: localhost:1}')).toEqual([
+      'listen.address: missing',
+      'listen.adress: unknown key (did you mean address?)',
+    ]);
+    expect(told('listen: {address: localhost:1, http2: true}')).toEqual([
+      'listen.http2: needs tls: {cert, key}, because HTTP/2 is agreed on in the TLS handshake',
+    ]);
+    expect(told('listen: {address: localhost:1, permissions: "0660"}')).toEqual([
+      'listen.permissions: only the file of a Unix socket has them',
+    ]);
+    expect(told('admin: {listen: localhost:1, permissions: "0660"}')).toEqual([
+      'admin.permissions: only the file of a Unix socket has them',
+    ]);
+    expect(told('listen: {address: "unix:/run/x", permissions: 0660}')).toEqual([
+      'listen.permissions: expected text, got a number (put it in quotes)',
+    ]);
+    expect(told('listen: {address: "unix:/run/x", permissions: "0999"}')).toEqual([
+      'listen.permissions: expected permissions in octal, such as "0660"',
+    ]);
+    expect(told('listen: {address: "unix:/run/x", permissions: "0660"}')).toEqual([]);
+  });
+
+  test('an upstream that speaks HTTP/2 is reached by TLS', () => {
+    expect(toldOfUpstream('http2: true')).toEqual([]);
+    for (const url of ['http://a', 'unix:/run/a']) {
+      expect(mistakesOf(`upstreams: {a: {url: "${url}", http2: true}}`)).toEqual([
+        expect.stringMatching(/upstreams\.a\.http2: needs an https url/),
+      ]);
+    }
   });
 
   test('one mistake does not hide another of the same upstream', () => {
@@ -442,10 +505,6 @@ routes: [{upstream: api, ${flow}}]`)
     expect(mistakesOf('upstreams: {a: {url: http://a}}\nroutes: [{upstream: a, poll: {}, check: {}}]')).toEqual([
       'tidegate.yaml:2:24 routes[0].poll: not supported yet',
       'tidegate.yaml:2:34 routes[0].check: not supported yet',
-    ]);
-    expect(mistakesOf('upstreams: {a: {url: http://a}}\nlisten: {tls: {}}')).toEqual([
-      'tidegate.yaml:2:9 listen: expected host:port, [::]:port or unix:/path',
-      'tidegate.yaml:2:10 listen.tls: not supported yet',
     ]);
     // The same names elsewhere are only unknown.
     expect(toldOfUpstream('workers: 1')).toEqual(['workers: unknown key']);

@@ -6,9 +6,11 @@ import { printEffective } from '../../src/config/effective.ts';
 import type { Given } from '../../src/config/given.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
+import { makePem } from '../support/certificates.ts';
 
 const SECRET = '5ecretOfTheHouse-100';
-const readFile = (path: string): string => (path === 'a.pem' ? '-----BEGIN X-----\n' : `${SECRET}\n`);
+const PEM = makePem();
+const readFile = (path: string): string => (path === 'a.pem' ? PEM : `${SECRET}\n`);
 const surroundings = { env: { SECRET, TOKEN: SECRET, HOST: 'api' }, readFile };
 
 function printed(text: string, given: readonly Given[] = []): string {
@@ -100,16 +102,20 @@ upstreams: {api: {url: "https://\${HOST}.example.com"}}
 
 describe('a secret that stands in the file', () => {
   test('is masked', () => {
+    const tls = `{cert: a.pem, key: ${JSON.stringify(PEM)}, passphrase: ${SECRET}}`;
     const text = printed(`secret: ${SECRET}
+listen: {address: localhost:2, tls: ${tls}}
 admin: {listen: localhost:1, token: ${SECRET}}
-upstreams: {api: {url: https://a, tls: {cert: a.pem, key: "-----BEGIN PRIVATE KEY-----\\n${SECRET}\\n"}}}
+upstreams: {api: {url: https://a, tls: ${tls}}}
 clients: {classes: {c: {match: {header: {x-api-key: ${SECRET}, authorization: "Bearer ${SECRET}", x-tier: gold}}}}}
 `);
     expect(text).not.toContain(SECRET);
+    for (const line of PEM.split('\n')) if (line !== '') expect(text).not.toContain(line);
     expect(parse(text)).toMatchObject({
       secret: '***',
       admin: { token: '***' },
-      upstreams: { api: { tls: { cert: 'a.pem', key: '***' } } },
+      listen: { tls: { cert: 'a.pem', key: '***', passphrase: '***' } },
+      upstreams: { api: { tls: { cert: 'a.pem', key: '***', passphrase: '***' } } },
       clients: {
         classes: { c: { match: { header: { 'x-api-key': '***', authorization: '***', 'x-tier': 'gold' } } } },
       },

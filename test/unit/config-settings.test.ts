@@ -52,7 +52,7 @@ describe('an upstream alone', () => {
       expect(Object.keys(config.upstreams)).toEqual(['default']);
       expect(config.upstreams['default']!.url).toBe('https://api.example.com');
       expect(config.routes).toEqual([{ path: '/', upstream: 'default' }]);
-      expect(config.listen).toEqual({ kind: 'tcp', host: '127.0.0.1', port: 8080 });
+      expect(config.listen.address).toEqual({ kind: 'tcp', host: '127.0.0.1', port: 8080 });
     }
   });
 
@@ -75,11 +75,12 @@ describe('an upstream alone', () => {
 
 describe('the order', () => {
   test('is flag, variable, file, default', () => {
-    const listen = (flags: ServeFlags, env: Env): unknown => configOf({ config: 'one.yaml', ...flags }, env).listen;
+    const listen = (flags: ServeFlags, env: Env): unknown =>
+      configOf({ config: 'one.yaml', ...flags }, env).listen.address;
     expect(listen({ listen: '127.0.0.1:3' }, { TIDEGATE_LISTEN: '127.0.0.1:2' })).toMatchObject({ port: 3 });
     expect(listen({}, { TIDEGATE_LISTEN: '127.0.0.1:2' })).toMatchObject({ port: 2 });
     expect(listen({}, { TIDEGATE_LISTEN: '' })).toMatchObject({ port: 1 });
-    expect(configOf({ config: 'two.yaml' }).listen).toMatchObject({ port: 8080 });
+    expect(configOf({ config: 'two.yaml' }).listen.address).toMatchObject({ port: 8080 });
   });
 
   test('holds for the file itself', () => {

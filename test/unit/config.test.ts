@@ -34,7 +34,12 @@ const MINIMAL = 'upstreams: {api: {url: "https://api.example.com"}}';
 describe('defaults', () => {
   test('an upstream is enough', () => {
     expect(load(MINIMAL)).toEqual({
-      listen: { kind: 'tcp', host: '127.0.0.1', port: 8080 },
+      listen: {
+        address: { kind: 'tcp', host: '127.0.0.1', port: 8080 },
+        tls: undefined,
+        http2: false,
+        permissions: undefined,
+      },
       admin: { listen: { kind: 'tcp', host: '127.0.0.1', port: 9901 }, token: undefined },
       mode: 'enforce',
       limits: { replayMemory: 64 * 1024 * 1024, headers: 10_000, bodyIdle: 30_000, connections: 20_000 },
@@ -49,6 +54,7 @@ describe('defaults', () => {
           preserveHost: false,
           timeout: 10_000,
           perTryTimeout: 5000,
+          http2: false,
           connectTimeout: 5000,
           streamIdle: 300_000,
           connections: 256,
@@ -87,7 +93,7 @@ describe('defaults', () => {
 
 describe('what is written is what it means', () => {
   test('addresses', () => {
-    const listen = (text: string): unknown => load(`${MINIMAL}\nlisten: ${text}`).listen;
+    const listen = (text: string): unknown => load(`${MINIMAL}\nlisten: ${text}`).listen.address;
     expect(listen('0.0.0.0:80')).toEqual({ kind: 'tcp', host: '0.0.0.0', port: 80 });
     expect(listen('localhost:0')).toEqual({ kind: 'tcp', host: 'localhost', port: 0 });
     expect(listen('"[::]:8080"')).toEqual({ kind: 'tcp', host: '::', port: 8080 });

@@ -109,10 +109,26 @@ const EVERYTHING: readonly TideEvent[] = [
   { type: 'client-cut', upstream: 'payments', client: 'c0ffee', allowance: 0.5 },
   { type: 'client-state', upstream: 'payments', client: 'c0ffee', from: 'normal', to: 'backoff' },
   { type: 'client-evicted', cause: 'calm' },
+  { type: 'upgraded', route: '/' },
   { type: 'endpoint-ejected', upstream: 'payments', endpoint: 'b:443', time: 10_000 },
   { type: 'endpoint-returned', upstream: 'payments', endpoint: 'a:443', cause: 'trial' },
   done({ outcome: 'recovered', attempts: 2 }),
 ];
+
+describe('connections that have changed to another protocol', () => {
+  test('are open until their request is done, and their bytes counted then', async () => {
+    const metrics = metricsOf();
+    tell(metrics, { type: 'upgraded', route: '/' }, { type: 'upgraded', route: '/' });
+    expect(await samples(metrics, 'upgraded_connections')).toEqual(['{route="/"} 2']);
+    expect(await samples(metrics, 'upgraded_bytes_total')).toEqual([]);
+    tell(metrics, done({ status: 101, carried: { toUpstream: 5, toClient: 7 } }), done());
+    expect(await samples(metrics, 'upgraded_connections')).toEqual(['{route="/"} 1']);
+    expect(await samples(metrics, 'upgraded_bytes_total')).toEqual([
+      '{route="/",direction="to_upstream"} 5',
+      '{route="/",direction="to_client"} 7',
+    ]);
+  });
+});
 
 describe('requests', () => {
   test('are counted by route, method, code and outcome', async () => {
@@ -466,6 +482,23 @@ describe('the process', () => {
     expect(text).toMatch(/^process_cpu_seconds_total \d/m);
     expect(text).toMatch(/^nodejs_eventloop_lag_p99_seconds \d/m);
   });
+});
+
+test('an upstream whose certificate nobody verifies is told apart', async () => {
+  const options = {
+    routes: [],
+    view: () => EMPTY,
+    now: () => 0,
+    wallClock: () => 0,
+    replayBufferBytes: () => 0,
+    build: { version: '1.2.3' },
+    mode: 'enforce',
+  } as const;
+  const metrics = createMetrics({ ...options, upstreams: ['sound', 'open'], insecure: new Set(['open']) });
+  expect(await samples(metrics, 'upstream_tls_insecure', 'with zeros')).toEqual([
+    '{upstream="sound"} 0',
+    '{upstream="open"} 1',
+  ]);
 });
 
 describe('a scrape', () => {

@@ -255,6 +255,11 @@ describe('what stands against it', () => {
     expect(verdict(response(503), given)).toBe('body_too_large');
     expect(verdict(failure('reset', true), given)).toBe('body_too_large');
     expect(verdict(failure('connect', false), given)).toBe('connect');
+    // Unread by the upstream, but gone all the same.
+    expect(verdict({ kind: 'error', reason: 'connect', sent: false, bodySpent: true, took: 0 }, given)).toBe(
+      'body_too_large',
+    );
+    expect(verdict({ kind: 'error', reason: 'connect', sent: false, bodySpent: true, took: 0 })).toBe('connect');
   });
 
   test('the number of sends', () => {

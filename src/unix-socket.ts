@@ -1,4 +1,4 @@
-import { lstatSync, unlinkSync } from 'node:fs';
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Address } from './config/address.ts';
 
@@ -25,4 +25,9 @@ function isRefused(path: string): Promise<boolean> {
     });
     socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
   });
+}
+
+/** @param permissions of the socket's file, in octal; undefined leaves them as they are */
+export function permit(address: Address, permissions: string | undefined): void {
+  if (address.kind === 'unix' && permissions !== undefined) chmodSync(address.path, Number.parseInt(permissions, 8));
 }

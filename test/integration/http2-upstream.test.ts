@@ -1,0 +1,427 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import { createSecureServer } from 'node:http2';
+import { createServer as createHttps } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { createServer as createTls } from 'node:tls';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { makeCertificates } from '../support/certificates.ts';
+import type { Frame } from '../support/http2.ts';
+import { FLAG, FRAME, frame, PREFACE, readFrames, words } from '../support/http2.ts';
+import { openRaw } from '../support/raw.ts';
+import { send, sendAndLeave } from '../support/send.ts';
+import type { Tidegate } from '../support/tidegate.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+const certificates = makeCertificates();
+let identity: { key: string; cert: string };
+
+beforeAll(() => {
+  certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1');
+  identity = { key: certificates.read('server.key'), cert: certificates.read('server.crt') };
+});
+afterAll(() => certificates.remove());
+
+interface Http2Upstream {
+  readonly url: string;
+  readonly heads: readonly IncomingHttpHeaders[];
+  readonly sessions: () => number;
+}
+
+/** Closed when the test ends. */
+async function startHttp2(answer: (stream: ServerHttp2Stream, nth: number, head: IncomingHttpHeaders) => void) {
+  const heads: IncomingHttpHeaders[] = [];
+  let sessions = 0;
+  const server = createSecureServer({ ...identity, allowHTTP1: false });
+  server.on('session', (session) => {
+    sessions += 1;
+    onTestFinished(() => session.destroy());
+  });
+  server.on('stream', (stream, head) => {
+    stream.on('error', () => undefined);
+    answer(stream, heads.push(head), head);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+  });
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, heads, sessions: () => sessions } satisfies Http2Upstream;
+}
+
+/** One that writes frames itself: this is called for each head, which carries no body. */
+async function startFrames(onHead: (socket: TLSSocket, stream: number, connection: number) => void) {
+  let connections = 0;
+  let heads = 0;
+  const sockets: TLSSocket[] = [];
+  const server = createTls({ ...identity, ALPNProtocols: ['h2'] }, (socket) => {
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    connections += 1;
+    const connection = connections;
+    socket.write(frame(FRAME.settings, 0, 0));
+    readFrames(socket, PREFACE.length, ({ type, flags, stream }: Frame) => {
+      if (type === FRAME.settings && (flags & FLAG.ack) === 0) socket.write(frame(FRAME.settings, FLAG.ack, 0));
+      if (type !== FRAME.headers) return;
+      heads += 1;
+      onHead(socket, stream, connection);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, heads: () => heads };
+}
+
+/** `:status: 200`, of the static table (RFC 7541 appendix A). */
+const OK = Buffer.from([0x88]);
+const answerOk = (socket: TLSSocket, stream: number): void => {
+  socket.write(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, stream, OK));
+};
+
+function start(url: string, more = ''): Promise<Tidegate> {
+  return startTidegate(
+    `upstreams: {api: {url: "${url}", http2: true, tls: {ca: ${certificates.path('ca.crt')}}${more}}}`,
+  );
+}
+
+test('a request and its answer pass, head, body and trailers, and all share a connection', async () => {
+  const upstream = await startHttp2((stream) => {
+    const chunks: Buffer[] = [];
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('end', () => {
+      stream.respond(
+        { ':status': 201, 'content-type': 'text/plain', 'set-cookie': ['a=1', 'b=2'], 'x-latin': 'caf\xe9' },
+        { waitForTrailers: true },
+      );
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'x-sum': '42' }));
+      stream.end(Buffer.concat(chunks));
+    });
+  });
+  const gate = await start(upstream.url);
+  const post = () =>
+    send(gate.url, '/v1/charges?a=%2F&b', {
+      method: 'POST',
+      headers: [
+        'HTTP2-Settings',
+        'AAMAAABk',
+        'X-Twice',
+        'a',
+        'x-twice',
+        'b',
+        'If-Match',
+        'a',
+        'if-match',
+        'b',
+        'Cookie',
+        'c=1',
+        'X-Latin',
+        'caf\xe9',
+      ],
+      body: Buffer.from('body'),
+    });
+  const answer = await post();
+  expect(answer).toMatchObject({ status: 201, trailers: ['x-sum', '42'] });
+  expect(answer.body.toString()).toBe('body');
+  expect(answer.headers.filter((_, i) => answer.headers[i - 1] === 'set-cookie')).toEqual(['a=1', 'b=2']);
+  expect(answer.header('x-latin')).toBe('caf\xe9');
+  expect(answer.headers.filter((name) => name.startsWith(':'))).toEqual([]);
+  expect(upstream.heads[0]).toMatchObject({
+    ':method': 'POST',
+    ':path': '/v1/charges?a=%2F&b',
+    ':authority': new URL(upstream.url).host,
+    'x-twice': 'a, b',
+    // A client that repeats itself must not end the connection of everybody: undici would.
+    'if-match': 'a, b',
+    cookie: 'c=1',
+    'x-latin': 'caf\xe9',
+    'content-length': '4',
+  });
+  expect(upstream.heads[0]?.via).toMatch(/^1\.1 tidegate-/);
+  expect(upstream.heads[0]).not.toHaveProperty('host');
+  await Promise.all(Array.from({ length: 20 }, post));
+  expect(upstream.sessions()).toBe(1);
+  expect(gate.requests().map(({ status }) => status)).toEqual(Array.from({ length: 21 }, () => 201));
+});
+
+test('an upstream that does not offer it is spoken to in HTTP/1.1, and so is one that is not asked to', async () => {
+  const versions: string[] = [];
+  const server = createHttps({ ...identity, ALPNProtocols: ['http/1.1'] }, (request, response) => {
+    versions.push(request.httpVersion);
+    response.end('fine');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const gate = await start(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  expect((await send(gate.url, '/')).body.toString()).toBe('fine');
+  expect(versions).toEqual(['1.1']);
+
+  const both = createSecureServer({ ...identity, allowHTTP1: true }, (request, response) => {
+    response.end(request.httpVersion);
+  });
+  both.listen(0, '127.0.0.1');
+  await once(both, 'listening');
+  onTestFinished(() => {
+    both.close();
+  });
+  const url = `https://127.0.0.1:${(both.address() as AddressInfo).port}`;
+  const ca = certificates.path('ca.crt');
+  const asked = await start(url);
+  const unasked = await startTidegate(`upstreams: {api: {url: "${url}", tls: {ca: ${ca}}}}`);
+  expect((await send(asked.url, '/')).body.toString()).toBe('2.0');
+  expect((await send(unasked.url, '/')).body.toString()).toBe('1.1');
+});
+
+test('requests that come at once share the first connection, and the next is made when it is full', async () => {
+  const waiting: ServerHttp2Stream[] = [];
+  const upstream = await startHttp2((stream) => waiting.push(stream));
+  const gate = await start(upstream.url, ', connections: 2');
+  const answers = Array.from({ length: 150 }, () => send(gate.url, '/'));
+  await eventually(
+    () => waiting,
+    ({ length }) => length === 150,
+  );
+  expect(upstream.sessions()).toBe(2);
+  for (const stream of waiting) stream.respond({ ':status': 204 }, { endStream: true });
+  const statuses = (await Promise.all(answers)).map(({ status }) => status);
+  expect(new Set(statuses)).toEqual(new Set([204]));
+});
+
+test('where the upstream has HTTP/1.1 alone, requests that come at once have a connection each', async () => {
+  const waiting: ServerResponse[] = [];
+  let connections = 0;
+  const server = createHttps({ ...identity, ALPNProtocols: ['http/1.1'] }, (_request, response) => {
+    waiting.push(response);
+  });
+  server.on('secureConnection', () => (connections += 1));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const gate = await start(`https://127.0.0.1:${(server.address() as AddressInfo).port}`, ', connections: 5');
+  const answers = Array.from({ length: 8 }, () => send(gate.url, '/'));
+  await eventually(
+    () => waiting,
+    ({ length }) => length === 5,
+  );
+  for (const response of waiting.splice(0)) response.end();
+  await eventually(
+    () => waiting,
+    ({ length }) => length === 3,
+  );
+  for (const response of waiting) response.end();
+  const statuses = (await Promise.all(answers)).map(({ status }) => status);
+  expect(statuses).toEqual(Array.from({ length: 8 }, () => 200));
+  expect(connections).toBe(5);
+});
+
+test('answers on the way to the final one pass, but for a 100 that nobody asked for', async () => {
+  const upstream = await startHttp2((stream) => {
+    stream.additionalHeaders({ ':status': 100 });
+    stream.additionalHeaders({ ':status': 103, link: '</style.css>; rel=preload' });
+    stream.respond({ ':status': 204 }, { endStream: true });
+  });
+  const gate = await start(upstream.url);
+  const client = await openRaw(gate.url);
+  client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  const received = await client.ended();
+  expect(received).toMatch(/^HTTP\/1\.1 103 Early Hints\r\nlink: <\/style\.css>; rel=preload\r\n\r\nHTTP\/1\.1 204 /);
+});
+
+test('a client that leaves resets its stream, and leaves the connection to the others', async () => {
+  let closed = 0;
+  const upstream = await startHttp2((stream, _nth, head) => {
+    if (head[':path'] === '/stays') setTimeout(() => stream.respond({ ':status': 204 }, { endStream: true }), 200);
+    else stream.on('close', () => (closed += 1));
+  });
+  const gate = await start(upstream.url);
+  expect((await send(gate.url, '/stays')).status).toBe(204);
+  const stays = send(gate.url, '/stays');
+  await sendAndLeave(gate.url, '/leaves', {}, 50);
+  await eventually(
+    () => closed,
+    (count) => count === 1,
+  );
+  expect((await stays).status).toBe(204);
+  expect(upstream.sessions()).toBe(1);
+});
+
+test('a body that is reset is cut', async () => {
+  const upstream = await startHttp2((stream) => {
+    stream.respond({ ':status': 200 });
+    stream.write('part');
+    setTimeout(() => stream.destroy(new Error('broken')), 50);
+  });
+  const gate = await start(upstream.url, ', retry: {attempts: 1}');
+  await expect(send(gate.url, '/')).rejects.toThrow(/aborted|hang up/);
+  await eventually(
+    () => gate.requests(),
+    ([line]) => line?.['cut'] === true,
+  );
+});
+
+test('a body goes no faster than its client reads', async () => {
+  const size = 16 * 1024 * 1024;
+  let written = 0;
+  const upstream = await startHttp2((stream) => {
+    stream.respond({ ':status': 200 });
+    const chunk = Buffer.alloc(64 * 1024);
+    const write = (): void => {
+      while (written < size) {
+        written += chunk.length;
+        if (!stream.write(chunk)) return void stream.once('drain', write);
+      }
+      stream.end();
+    };
+    write();
+  });
+  const gate = await start(upstream.url);
+  const response = await fetch(gate.url);
+  await eventually(
+    () => written,
+    (bytes) => bytes > 0,
+  );
+  let before = -1;
+  while (before !== written) {
+    before = written;
+    await new Promise((resolve) => {
+      setTimeout(resolve, 100);
+    });
+  }
+  expect(written).toBeLessThan(size);
+  let read = 0;
+  for await (const part of response.body ?? []) read += (part as Uint8Array).length;
+  expect(read).toBe(size);
+});
+
+test('what the upstream refused was not sent: a write without a key is sent again, as a retry of ours', async () => {
+  const upstream = await startFrames((socket, stream, _connection) => {
+    if (stream === 1) socket.write(frame(FRAME.reset, 0, stream, words(7)));
+    else answerOk(socket, stream);
+  });
+  const gate = await start(upstream.url, ', retry: {backOff: {strategy: fixed, baseInterval: 10ms}}');
+  const answer = await send(gate.url, '/', { method: 'POST', body: 'pay' });
+  expect(answer.status).toBe(200);
+  expect(answer.header('tidegate-attempts')).toBe('2');
+  expect(upstream.heads()).toBe(2);
+  expect(await gate.metric('tidegate_retries_total{upstream="api",reason="connect"}')).toBe(1);
+});
+
+test('one that goes on refusing is not asked more often than is told', async () => {
+  const upstream = await startFrames((socket, stream) => {
+    socket.write(frame(FRAME.reset, 0, stream, words(7)));
+  });
+  const gate = await start(upstream.url, ', retry: {attempts: 2, backOff: {strategy: fixed, baseInterval: 10ms}}');
+  const answer = await send(gate.url, '/', { method: 'POST', body: 'pay' });
+  expect(answer.status).toBe(502);
+  expect(answer.json()).toMatchObject({
+    reason: 'connect',
+    detail: 'The upstream turned the request away unread. Nothing was sent.',
+  });
+  expect(answer.header('tidegate-outcome')).toBeUndefined();
+  expect(answer.header('tidegate-attempts')).toBe('2');
+  expect(upstream.heads()).toBe(2);
+  expect(gate.requests()).toMatchObject([{ cause: 'REFUSED_STREAM' }]);
+});
+
+test('a body of which some is gone is not sent again, though nothing of it was read', async () => {
+  const goAway = frame(FRAME.goAway, 0, 0, words(0, 0));
+  for (const refusal of [(stream: number) => frame(FRAME.reset, 0, stream, words(7)), () => goAway]) {
+    const upstream = await startFrames((socket, stream) => {
+      socket.write(refusal(stream));
+    });
+    const gate = await start(upstream.url, ', retry: {backOff: {strategy: fixed, baseInterval: 10ms}}');
+    const answer = await send(gate.url, '/', { method: 'POST', body: 'x'.repeat(100_000), chunked: true });
+    expect(answer.status).toBeGreaterThanOrEqual(502);
+    expect(answer.header('tidegate-attempts')).toBe('1');
+    expect(upstream.heads()).toBe(1);
+  }
+});
+
+test('an answer before the end of an upload is passed on whole', async () => {
+  const upstream = await startFrames((socket, stream) => {
+    socket.write(
+      Buffer.concat([
+        frame(FRAME.headers, FLAG.endHeaders, stream, OK),
+        frame(FRAME.data, FLAG.endStream, stream, Buffer.from('enough')),
+        frame(FRAME.reset, 0, stream, words(0)),
+      ]),
+    );
+  });
+  const gate = await start(upstream.url);
+  const answer = await send(gate.url, '/', { method: 'POST', body: 'x'.repeat(100_000), chunked: true });
+  expect({ status: answer.status, body: answer.body.toString() }).toEqual({ status: 200, body: 'enough' });
+});
+
+test('what a connection that goes away did not read goes to the next one, whatever it is', async () => {
+  const upstream = await startFrames((socket, stream, connection) => {
+    if (connection === 1) socket.write(frame(FRAME.goAway, 0, 0, words(0, 0)));
+    else answerOk(socket, stream);
+  });
+  const gate = await start(upstream.url, ', retry: {attempts: 1}');
+  const answer = await send(gate.url, '/', { method: 'POST', body: 'pay' });
+  expect(answer.status).toBe(200);
+  expect(upstream.heads()).toBe(2);
+});
+
+test('where every connection goes away unread, nothing was sent', async () => {
+  const upstream = await startFrames((socket) => {
+    socket.write(frame(FRAME.goAway, 0, 0, words(0, 0)));
+  });
+  const gate = await start(upstream.url, ', retry: {attempts: 1}');
+  for (const body of ['pay', 'x'.repeat(100_000)]) {
+    const answer = await send(gate.url, '/', { method: 'POST', body });
+    expect(answer.status).toBe(502);
+    expect(answer.header('tidegate-outcome')).toBeUndefined();
+  }
+  expect(gate.requests()).toMatchObject([
+    { outcome: 'upstream_error', cause: 'GOAWAY' },
+    { outcome: 'upstream_error', cause: 'GOAWAY' },
+  ]);
+});
+
+test('what a connection had read before it broke may have happened', async () => {
+  const upstream = await startFrames((socket, stream) => {
+    socket.write(frame(FRAME.goAway, 0, 0, words(stream, 0)));
+    setTimeout(() => socket.destroy(), 50);
+  });
+  const gate = await start(upstream.url);
+  const answer = await send(gate.url, '/', { method: 'POST', body: 'pay' });
+  expect(answer.status).toBe(504);
+  expect(answer.header('tidegate-outcome')).toBe('unknown');
+  expect(upstream.heads()).toBe(1);
+});
+
+test('a WebSocket is asked for over HTTP/1.1', async () => {
+  const server = createSecureServer({ ...identity, allowHTTP1: true });
+  server.on('upgrade', (_request, socket: Duplex) => {
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+  });
+  const gate = await start(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const client = await openRaw(gate.url);
+  client.write(
+    'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\n\r\n',
+  );
+  expect(await client.until('hello')).toMatch(/^HTTP\/1\.1 101 /);
+});

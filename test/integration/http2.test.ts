@@ -1,0 +1,453 @@
+import { once } from 'node:events';
+import type { IncomingHttpHeaders } from 'node:http2';
+import { connect as connectHttp2 } from 'node:http2';
+import { request as requestHttps } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { createServer as createTcp } from 'node:net';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { Http2Outbound } from '../../src/proxy/http2-outbound.ts';
+import { Http2Sessions } from '../../src/proxy/http2-sessions.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import { answerOf, ask, FLAG, FRAME, frame, literals, openFrames, openHttp2, words } from '../support/http2.ts';
+import { listen, startHttpUpstream } from '../support/http-upstream.ts';
+import { pause } from '../support/pause.ts';
+import { startRawUpstream } from '../support/raw.ts';
+import { headerOf } from '../support/send.ts';
+import type { Tidegate } from '../support/tidegate.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+const certificates = makeCertificates();
+let ca: string;
+
+beforeAll(() => {
+  certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost');
+  ca = certificates.read('ca.crt');
+});
+afterAll(() => certificates.remove());
+
+/** More than all buffers on the way take. */
+const MANY_BYTES = 16 * 1024 * 1024;
+const inFlight = 'tidegate_requests_in_flight{route="/"}';
+
+/** @param upstream what else the upstream's settings are */
+function start(url: string, upstream = '', more = ''): Promise<Tidegate> {
+  const { path } = certificates;
+  return startTidegate(`listen: {address: 127.0.0.1:0, tls: {cert: ${path('server.crt')}, key: ${path('server.key')}}, http2: true}
+upstreams: {api: {url: "${url}"${upstream}}}
+${more}`);
+}
+
+test('a request and its answer pass, head, body and trailers, as over HTTP/1.1', async () => {
+  const upstream = await startHttpUpstream((_n, response, { body }) => {
+    response.writeHead(201, 'Made to order', [
+      ...['Content-Type', 'text/plain', 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2', 'X-Latin', 'caf\xe9'],
+      ...['Connection', 'x-hop', 'X-Hop', 'gone', 'Keep-Alive', 'timeout=9', 'Trailer', 'X-Sum'],
+    ]);
+    response.write(body);
+    response.addTrailers({ 'X-Sum': '42' });
+    response.end();
+  });
+  const gate = await start(upstream.url);
+  expect(gate.url).toMatch(/^https:/);
+  const session = await openHttp2(gate.url, ca);
+  expect(session.alpnProtocol).toBe('h2');
+  const answer = await ask(
+    session,
+    '/v1/charges?a=%2F&b',
+    { ':method': 'POST', cookie: ['one=1', 'two=2'], 'x-a': 'caf\xe9', 'idempotency-key': 'k', te: 'trailers' },
+    'body',
+  );
+  expect(answer).toMatchObject({ status: 201, trailers: { 'x-sum': '42' } });
+  expect(answer.body.toString()).toBe('body');
+  expect(answer.headers).toMatchObject({
+    'content-type': 'text/plain',
+    'set-cookie': ['a=1', 'b=2'],
+    'x-latin': 'caf\xe9',
+    'tidegate-attempts': '1',
+  });
+  expect(answer.headers.via).toMatch(/^1\.1 tidegate-/);
+  for (const name of ['connection', 'x-hop', 'keep-alive', 'transfer-encoding']) {
+    expect(answer.headers).not.toHaveProperty(name);
+  }
+  const [hit] = upstream.hits;
+  expect(hit).toMatchObject({ method: 'POST', target: '/v1/charges?a=%2F&b' });
+  const received = (name: string): string | undefined => headerOf(hit?.headers ?? [], name);
+  const { host } = new URL(gate.url);
+  expect(received('host')).toBe(new URL(upstream.url).host);
+  expect(received('cookie')).toBe('one=1; two=2');
+  expect(received('x-a')).toBe('caf\xe9');
+  expect(received('x-forwarded-host')).toBe(host);
+  expect(received('x-forwarded-proto')).toBe('https');
+  expect(received('x-forwarded-for')).toBe('127.0.0.1');
+  expect(received('via')).toMatch(/^2\.0 tidegate-/);
+  expect(received('te')).toBe('trailers');
+  expect(hit?.headers.filter((name) => name.startsWith(':'))).toEqual([]);
+});
+
+test('a client that does not offer it is served HTTP/1.1 on the same port', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end('fine'));
+  const gate = await start(upstream.url);
+  const { hostname, port } = new URL(gate.url);
+  const request = requestHttps({ host: hostname, port, ca }).end();
+  const [response] = (await once(request, 'response')) as [{ httpVersion: string; statusCode: number; resume(): void }];
+  expect(response).toMatchObject({ httpVersion: '1.1', statusCode: 200 });
+  response.resume();
+});
+
+test('HEAD and statuses without a body have none, and keep their length', async () => {
+  const upstream = await startHttpUpstream((_n, response, { target }) => {
+    response.writeHead(Number(target.slice(1)), target === '/304' ? {} : { 'Content-Length': '7' }).end();
+  });
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  const head = await ask(session, '/200', { ':method': 'HEAD' });
+  expect(head).toMatchObject({ status: 200, headers: { 'content-length': '7' } });
+  expect(head.body).toHaveLength(0);
+  expect(await ask(session, '/304')).toMatchObject({ status: 304, headers: {} });
+  const refused = await ask(session, '/a/../200', { ':method': 'HEAD' });
+  expect(refused.status).toBe(400);
+  expect(refused.body).toHaveLength(0);
+});
+
+test('an answer of our own is a problem, with Retry-After, and leaves the connection to the others', async () => {
+  const upstream = await startHttpUpstream((_n, response) =>
+    response.writeHead(429, { 'Retry-After': '30' }).end('slow down'),
+  );
+  const gate = await start(upstream.url, ', retry: {attempts: 1}');
+  const session = await openHttp2(gate.url, ca);
+  expect((await ask(session, '/')).status).toBe(429);
+  const [one, two] = await Promise.all([ask(session, '/'), ask(session, '/')]);
+  for (const refused of [one, two]) {
+    expect(refused).toMatchObject({
+      status: 429,
+      headers: {
+        'content-type': 'application/problem+json',
+        'proxy-status': 'tidegate; error=http_request_denied; details="held"',
+      },
+    });
+    expect(refused?.headers['retry-after']).toMatch(/^\d+$/);
+    expect(refused?.json()).toMatchObject({ status: 429, reason: 'held' });
+    expect(refused?.headers).not.toHaveProperty('connection');
+  }
+  expect(session.closed).toBe(false);
+  expect(upstream.hits).toHaveLength(1);
+});
+
+test('what fails is retried, and hints are kept, as over HTTP/1.1', async () => {
+  const upstream = await startHttpUpstream((n, response) => response.writeHead(n === 1 ? 503 : 200).end(`${n}`));
+  const gate = await start(upstream.url, ', retry: {backOff: {strategy: fixed, baseInterval: 10ms}}');
+  const session = await openHttp2(gate.url, ca);
+  const answer = await ask(session, '/', { ':method': 'PUT' }, 'the same bytes');
+  expect(answer).toMatchObject({ status: 200, headers: { 'tidegate-attempts': '2' } });
+  expect(upstream.hits.map(({ body }) => body.toString())).toEqual(['the same bytes', 'the same bytes']);
+  expect(gate.requests()).toMatchObject([{ status: 200, outcome: 'recovered', attempts: 2 }]);
+});
+
+test('100 Continue is said once the request is admitted', async () => {
+  const upstream = await startHttpUpstream((_n, response, { body }) => response.end(body));
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  const stream = session.request({ ':method': 'POST', ':path': '/', expect: '100-continue' }, { endStream: false });
+  const answer = answerOf(stream);
+  await once(stream, 'continue');
+  expect(upstream.hits).toHaveLength(0);
+  stream.end('asked for');
+  expect((await answer).body.toString()).toBe('asked for');
+  expect(await ask(session, '/', { expect: 'a miracle' })).toMatchObject({ status: 417 });
+});
+
+test('answers on the way to the final one pass', async () => {
+  const upstream = await startHttpUpstream((_n, response) => {
+    response.writeEarlyHints({ link: '</style.css>; rel=preload' });
+    response.writeContinue(); // nobody asked
+    response.end('final');
+  });
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  const stream = session.request({ ':path': '/' });
+  const interim: IncomingHttpHeaders[] = [];
+  stream.on('headers', (headers: IncomingHttpHeaders) => interim.push(headers));
+  const { status, body } = await answerOf(stream);
+  expect({ status, body: body.toString() }).toEqual({ status: 200, body: 'final' });
+  expect(interim).toHaveLength(1);
+  expect(interim).toMatchObject([{ ':status': 103, link: '</style.css>; rel=preload' }]);
+});
+
+test('a body that breaks off is reset, and never looks whole', async () => {
+  const upstream = await startRawUpstream((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n');
+    setTimeout(() => socket.destroy(), 50);
+  });
+  const gate = await start(upstream.url, ', retry: {attempts: 1}');
+  const session = await openHttp2(gate.url, ca);
+  const stream = session.request({ ':path': '/' });
+  let ended = false;
+  let text = '';
+  stream.on('end', () => (ended = true));
+  stream.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  const [error] = (await once(stream, 'error')) as [Error];
+  expect(error.message).toContain('INTERNAL_ERROR');
+  expect({ ended, text }).toEqual({ ended: false, text: 'part' });
+  expect(session.closed).toBe(false);
+  await eventually(
+    () => gate.requests(),
+    (lines) => lines.some(({ cut }) => cut === true),
+  );
+});
+
+test('a client that resets its stream is gone: its attempt is given up, its neighbours stay', async () => {
+  let broken = 0;
+  const upstream = await listen((request, response) => {
+    request.socket.on('close', () => (broken += 1));
+    if (request.url === '/stays') setTimeout(() => response.end('stayed'), 200);
+  });
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  const leaves = session.request({ ':path': '/leaves' });
+  leaves.on('error', () => undefined);
+  const stays = ask(session, '/stays');
+  await eventually(
+    () => gate.metric(inFlight),
+    (count) => count === 2,
+  );
+  leaves.close(8);
+  await eventually(
+    () => broken,
+    (count) => count === 1,
+  );
+  expect((await stays).body.toString()).toBe('stayed');
+  await eventually(
+    () => gate.requests(),
+    (lines) => lines.some(({ path, outcome }) => path === '/leaves' && outcome === 'client_gone'),
+  );
+});
+
+// Codes of RFC 9113 §7: NO_ERROR looks most like an end.
+test.each([0, 8])('an upload that is reset with code %i is never sent on as a whole', async (code) => {
+  let bytes = 0;
+  let outcome = '';
+  const upstream = await listen((request, response) => {
+    request.on('data', (chunk: Buffer) => (bytes += chunk.length));
+    request.on('end', () => (outcome = 'whole'));
+    request.on('error', () => (outcome = 'broken'));
+    response.on('error', () => undefined);
+  });
+  const gate = await start(upstream.url, ', retry: {replayLimit: 1KiB}');
+  const post = (path: string) =>
+    literals({ ':method': 'POST', ':scheme': 'https', ':path': path, ':authority': '127.0.0.1' });
+  const { socket } = await openFrames(gate.url, ca);
+  // One that is short enough to be kept, and one that is streamed.
+  socket.write(frame(FRAME.headers, FLAG.endHeaders, 1, post('/short')));
+  socket.write(frame(FRAME.data, 0, 1, Buffer.alloc(100)));
+  socket.write(frame(FRAME.headers, FLAG.endHeaders, 3, post('/long')));
+  socket.write(frame(FRAME.data, 0, 3, Buffer.alloc(4000)));
+  await eventually(
+    () => bytes,
+    (count) => count === 4000,
+  );
+  socket.write(Buffer.concat([1, 3].map((stream) => frame(FRAME.reset, 0, stream, words(code)))));
+  await eventually(
+    () => outcome,
+    (seen) => seen !== '',
+  );
+  expect({ outcome, bytes }).toEqual({ outcome: 'broken', bytes: 4000 });
+  const lines = await eventually(
+    () => gate.requests(),
+    ({ length }) => length === 2,
+  );
+  expect(lines).toEqual([
+    expect.objectContaining({ path: '/short', outcome: 'client_gone', attempts: 0 }),
+    expect.objectContaining({ path: '/long', outcome: 'client_gone', attempts: 1 }),
+  ]);
+});
+
+test('an answer before the end of an upload comes at once, and ends the upload without an error', async () => {
+  const upstream = await listen((_request, response) => {
+    response.writeHead(413).end('too much');
+  });
+  const gate = await start(upstream.url, ', retry: {attempts: 1, replayLimit: 1KiB}');
+  const session = await openHttp2(gate.url, ca);
+  const stream = session.request({ ':method': 'POST', ':path': '/' }, { endStream: false });
+  const answer = answerOf(stream);
+  stream.write(Buffer.alloc(8000));
+  const { status, body } = await answer;
+  expect({ status, body: body.toString(), code: stream.rstCode }).toEqual({ status: 413, body: 'too much', code: 0 });
+  expect(session.closed).toBe(false);
+});
+
+test('a body goes no faster than its client reads, and does not hold up others', async () => {
+  let written = 0;
+  const chunk = Buffer.alloc(64 * 1024);
+  const upstream = await listen((request, response) => {
+    if (request.url !== '/big') return void response.end('small');
+    const write = (): void => {
+      while (written < MANY_BYTES) {
+        written += chunk.length;
+        if (!response.write(chunk)) return void response.once('drain', write);
+      }
+      response.end();
+    };
+    write();
+  });
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  const big = session.request({ ':path': '/big' });
+  let read = 0;
+  await once(big, 'response');
+  await pause(200);
+  expect(written).toBeLessThan(MANY_BYTES / 2);
+  expect((await ask(session, '/small')).body.toString()).toBe('small');
+  big.on('data', (data: Buffer) => (read += data.length));
+  await once(big, 'end');
+  expect(read).toBe(MANY_BYTES);
+});
+
+test('what HTTP/1.1 refuses is refused', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  const statusOf = async (path: string, headers = {}): Promise<number> => (await ask(session, path, headers)).status;
+  expect(await statusOf('/a/../b')).toBe(400);
+  expect(await statusOf('//evil')).toBe(400);
+  const { host } = new URL(gate.url);
+  expect(await statusOf('/', { ':authority': host, host: 'another.example' })).toBe(400);
+  expect(await statusOf('/', { ':authority': host, host })).toBe(200);
+  expect(await statusOf('/', { ':method': 'FLY' })).toBe(501);
+  const connect = session.request({ ':method': 'CONNECT', ':authority': 'evil.example:443' });
+  expect((await answerOf(connect)).status).toBe(405);
+  const { socket, frames } = await openFrames(gate.url, ca);
+  const get = { ':method': 'GET', ':scheme': 'https', ':path': '/' };
+  socket.write(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 1, literals(get)));
+  // Nobody is asked: a malformed request (RFC 9113 §8.3.1).
+  await eventually(
+    () => frames,
+    (seen) => seen.some(({ type, payload }) => type === FRAME.reset && payload.equals(words(1))),
+  );
+  expect(upstream.hits).toHaveLength(1);
+});
+
+test('no more than a hundred requests of a connection are open at a time', async () => {
+  const upstream = await listen(() => undefined);
+  const gate = await start(upstream.url, ', connections: 200');
+  const session = await openHttp2(gate.url, ca);
+  await eventually(
+    () => session.remoteSettings.maxConcurrentStreams,
+    (streams) => streams === 100,
+  );
+  const { socket, frames } = await openFrames(gate.url, ca);
+  const get = literals({ ':method': 'GET', ':scheme': 'https', ':path': '/', ':authority': '127.0.0.1' });
+  const heads = Array.from({ length: 101 }, (_, i) =>
+    frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 2 * i + 1, get),
+  );
+  socket.write(Buffer.concat(heads));
+  const refused = await eventually(
+    () => frames.filter(({ type }) => type === FRAME.reset),
+    ({ length }) => length > 0,
+  );
+  expect(refused).toMatchObject([{ stream: 201, payload: words(7) }]);
+  expect(await gate.metric(inFlight)).toBe(100);
+});
+
+test('a client that opens streams and resets them is cut off, and nobody else', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end('fine'));
+  const gate = await start(upstream.url);
+  const { socket, frames } = await openFrames(gate.url, ca);
+  const get = literals({ ':method': 'GET', ':scheme': 'https', ':path': '/', ':authority': '127.0.0.1' });
+  const pairs = Array.from({ length: 1200 }, (_, i) => [
+    frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 2 * i + 1, get),
+    frame(FRAME.reset, 0, 2 * i + 1, words(8)),
+  ]);
+  socket.write(Buffer.concat(pairs.flat()));
+  await eventually(
+    () => frames,
+    (seen) => seen.some(({ type }) => type === FRAME.goAway) || socket.closed,
+  );
+  await eventually(
+    () => socket.closed,
+    (closed) => closed,
+  );
+  const session = await openHttp2(gate.url, ca);
+  expect((await ask(session, '/')).body.toString()).toBe('fine');
+});
+
+test('a drain says so to every connection, and finishes what is in flight', async () => {
+  const upstream = await startHttpUpstream((_n, response) => {
+    setTimeout(() => response.end('finished'), 300);
+  });
+  const gate = await start(upstream.url, '', 'drain: {delay: 0, timeout: 5s}');
+  const idle = await openHttp2(gate.url, ca);
+  const busy = await openHttp2(gate.url, ca);
+  let lastStream = 0;
+  busy.on('goaway', (_code: number, last: number) => {
+    lastStream = last;
+  });
+  const inHand = ask(busy, '/');
+  await eventually(
+    () => upstream.hits,
+    ({ length }) => length === 1,
+  );
+  const drained = gate.drain();
+  await eventually(
+    () => idle.closed,
+    (closed) => closed,
+  );
+  const answer = await inHand;
+  expect(answer.body.toString()).toBe('finished');
+  expect(lastStream).toBe(1);
+  await drained;
+  expect(busy.closed).toBe(true);
+});
+
+test('what does not end in time is cut by a drain', async () => {
+  const upstream = await listen(() => undefined);
+  const gate = await start(upstream.url, '', 'drain: {delay: 0, timeout: 200ms}');
+  const session = await openHttp2(gate.url, ca);
+  const hanging = ask(session, '/').catch(() => 'cut');
+  await eventually(
+    () => gate.metric(inFlight),
+    (count) => count === 1,
+  );
+  await gate.drain();
+  expect(await hanging).toBe('cut');
+});
+
+test('a connection on which nothing is asked is let go, though it be pinged; one that waits is not', async () => {
+  const waiting: Http2Outbound[] = [];
+  const sessions = new Http2Sessions({ idle: 200, maxHeaderSize: 1024 }, (_request, response) =>
+    waiting.push(response),
+  );
+  const server = createTcp((socket) => sessions.accept(socket)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const [quiet, busy] = [connectHttp2(url), connectHttp2(url)];
+  onTestFinished(() => {
+    for (const session of [quiet, busy]) session.destroy();
+    server.close();
+  });
+  const answer = ask(busy, '/');
+  const pings = setInterval(() => quiet.closed || quiet.ping(() => undefined), 20);
+  await once(quiet, 'close');
+  clearInterval(pings);
+  await pause(300);
+  expect(busy.closed).toBe(false);
+  waiting[0]?.writeHead(204, '', []);
+  expect((await answer).status).toBe(204);
+  await once(busy, 'close');
+});
+
+test('a client that does not close its connection holds a drain up for a moment only', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end('fine'));
+  const gate = await start(upstream.url, '', 'drain: {delay: 0, timeout: 20s}');
+  const { socket, frames } = await openFrames(gate.url, ca);
+  socket.allowHalfOpen = true;
+  const get = literals({ ':method': 'GET', ':scheme': 'https', ':path': '/', ':authority': '127.0.0.1' });
+  socket.write(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 1, get));
+  await eventually(
+    () => frames,
+    (seen) => seen.some(({ type, flags }) => type === FRAME.data && (flags & FLAG.endStream) !== 0),
+  );
+  const since = performance.now();
+  await gate.drain();
+  expect(performance.now() - since).toBeLessThan(10_000);
+  expect(frames.some(({ type }) => type === FRAME.goAway)).toBe(true);
+});
