@@ -24,8 +24,10 @@ export interface AttemptOwner {
   onFailure(reason: ErrorReason, sent: boolean, flaw: Flaw | undefined): void;
   /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */
   onUnsendable(detail: string): void;
-  /** Bytes of the request went out, or of the response came in. */
+  /** Bytes of the request went out, of the response came in, or its client takes more of it again. */
   onProgress(): void;
+  /** The client takes no more of the response for now. */
+  onStall(): void;
   /** The forwarded body has been written; `broken` when the upstream cut it short. */
   onEnd(broken: boolean): void;
   /** This attempt holds no connection any more, and wants none. Once; the next may be under way. */
@@ -71,6 +73,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
   /** The connection was closed before any byte of an answer. */
   get isUnanswered(): boolean {
     return this.#isUnanswered;
+  }
+
+  /** Nothing more comes of it. */
+  get isOver(): boolean {
+    return this.#state === 'over';
   }
 
   /** Forwards the body to come. The head has been written. */
@@ -163,6 +170,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     controller.pause();
     if (this.#isPaused) return; // undici 8.12.4 hands over the rest all the same when the upstream has closed
     this.#isPaused = true;
+    this.#owner.onStall();
     response.once('drain', () => {
       this.#isPaused = false;
       this.#owner.onProgress();

@@ -1,4 +1,3 @@
-import type { Duplex } from 'node:stream';
 import type { Effects } from '../drive.ts';
 import { Drive } from '../drive.ts';
 import { exchange } from '../exchange.ts';
@@ -9,6 +8,7 @@ import type { Arrival } from './arrival.ts';
 import { factsOf, limitsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
+import type { Problem } from './problem.ts';
 import { fault, problemOf } from './problem.ts';
 import { Reply } from './reply.ts';
 import { writeContinue } from './respond.ts';
@@ -62,15 +62,17 @@ export class Life implements Effects, Sender {
   }
 
   start(): void {
-    const { response, route } = this.#arrival;
+    const { request, response, route } = this.#arrival;
     this.#context.listen({ type: 'arrived', route: route.name });
+    request.owner = this;
     response.on('close', this.#onClose);
     this.drive.start();
   }
 
-  /** Its request has been read, or is being sent: what is written to this connection now, its client takes for the answer. */
-  awaitsAnswerOn(socket: Duplex): boolean {
-    return this.#arrival.request.socket === socket && this.#body?.isBeingRead !== true;
+  /** The rest of its body cannot be read. */
+  onMalformed(problem: Problem): void {
+    if (!this.drive.isDone) this.#giveUp(problem);
+    else if (!this.#sends.isOver) this.#reply.cut(); // the upstream answers what it will never have whole
   }
 
   // — Effects: what the script asks for —
@@ -167,7 +169,7 @@ export class Life implements Effects, Sender {
   };
 
   /** The request itself is at fault: its client is told, and nothing is learned from it. */
-  #giveUp(problem: ReturnType<typeof fault>): void {
+  #giveUp(problem: Problem): void {
     if (this.drive.isDone) return;
     this.#reply.answer(problem, this.#sends.count);
     this.drive.gone();
@@ -181,17 +183,17 @@ export class Life implements Effects, Sender {
     } else if (!this.#reply.forward(head, attempts, unknown)) {
       this.#sends.cancel();
       this.drive.ended();
-    } else if (isEventStream(head.headers)) {
-      this.#sends.forward(undefined);
-      this.drive.ended();
     } else {
-      this.#sends.forward(this.#arrival.route.target.streamIdle);
+      const mayPause = isEventStream(head.headers);
+      this.#sends.forward(this.#arrival.route.target.streamIdle, mayPause);
+      if (mayPause) this.drive.ended();
     }
   }
 
   /** Once, when both the script and the client are through. */
   #over(): void {
     if (this.#verdict === undefined || !(this.#closed || this.#detached)) return;
+    this.#sends.close();
     this.#body?.release();
     this.#arrival.response.off('close', this.#onClose);
     this.#onOver(this);

@@ -13,16 +13,31 @@ export interface Told {
   readonly via: string;
 }
 
-/** How long a client may go on with its upload when it has its answer. */
+/** How long a client may go on when it has its last answer. */
 const LINGER: Millis = 3000;
 
 /** Writes an answer of our own; to be ended by `endAnswer`. `retryAfter` in whole seconds, as it is told. */
-export function writeProblem(
-  response: ServerResponse,
-  problem: Problem,
-  told: Told & { readonly retryAfter: number | undefined; readonly attempts: number; readonly close: boolean },
-): void {
+export function writeProblem(response: ServerResponse, problem: Problem, told: ToldOfProblem): void {
   const body = bodyOf(problem, told.retryAfter);
+  response.writeHead(problem.status, headersOf(problem, body, told));
+  response.write(body);
+  const timer = setTimeout(() => response.destroy(), told.unread);
+  response.once('close', () => clearTimeout(timer));
+}
+
+export interface ToldOfProblem extends ToldInHead {
+  /** How long the client may leave it unread. */
+  readonly unread: Millis;
+}
+
+interface ToldInHead extends Told {
+  readonly retryAfter: number | undefined;
+  readonly attempts: number;
+  /** The connection ends with this answer. */
+  readonly close: boolean;
+}
+
+function headersOf(problem: Problem, body: string, told: ToldInHead): string[] {
   // biome-ignore format: name and value in turn
   const headers = [
     'Content-Type', 'application/problem+json',
@@ -40,27 +55,24 @@ export function writeProblem(
     if (problem.status === 429) headers.push('RateLimit', `"tidegate";r=0;t=${told.retryAfter}`);
   }
   if (told.close) headers.push('Connection', 'close');
-  response.writeHead(problem.status, headers);
-  response.write(body);
+  return headers;
+}
+
+/** Ends an answer. What the client still sends is let go: see `closeInStages`. */
+export function endAnswer(response: ServerResponse, request: Inbound): void {
+  if (request.isComing && !request.expectsContinue) request.resume();
+  response.end();
 }
 
 /**
- * Ends an answer. Where the client still sends, it is listened to for a while first: to close at once resets the
- * connection, and one that sends all before it reads would never see its answer (RFC 9112 §9.6).
+ * Says that nothing more comes, and listens for a while to what does: to close at once would reset the connection where
+ * the client still sends, and one that sends all before it reads would never see its answer (RFC 9112 §9.6).
  */
-export function endAnswer(response: ServerResponse, request: Inbound): void {
-  if (request.complete || request.expectsContinue) {
-    response.end();
-    return;
-  }
-  const end = (): void => {
-    clearTimeout(timer);
-    response.end();
-  };
-  const timer = setTimeout(end, LINGER);
-  request.once('end', end);
-  request.once('close', end);
-  request.resume();
+export function closeInStages(socket: Duplex): void {
+  socket.end();
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), LINGER);
+  socket.once('close', () => clearTimeout(timer));
 }
 
 /** Breaks an answer off, so that its client sees it. */
@@ -147,25 +159,16 @@ function without(headers: readonly string[], name: string): string[] {
   return headers.filter((_, i) => headers[i - (i % 2)]?.toLowerCase() !== name);
 }
 
-/** A request that never became one: the parser gave up. No response object exists. */
-export function writeRawProblem(socket: Duplex, problem: Problem): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
+/** Answers what never became a request: the parser gave up, and no response object exists. Ends the connection. */
+export function writeRawProblem(socket: Duplex, problem: Problem, told: Told): void {
+  if (!socket.writable) return; // an answer has ended it already
   const body = bodyOf(problem, undefined);
-  const head = [
-    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}`,
-    'Content-Type: application/problem+json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    `Proxy-Status: tidegate; error=${problem.proxyError}; details="${problem.reason}"`,
-    'Connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-  // Nobody parses it any more, so nobody else would notice that the client never closes its side.
-  socket.resume();
-  const timer = setTimeout(() => socket.destroy(), LINGER);
-  socket.once('close', () => clearTimeout(timer));
+  const headers = headersOf(problem, body, { ...told, retryAfter: undefined, attempts: 0, close: true });
+  const lines = [`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}`];
+  for (let at = 0; at + 1 < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+  lines.push(`Date: ${new Date().toUTCString()}`);
+  socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  closeInStages(socket);
 }
 
 /** Node throws on anything else in a reason phrase. */

@@ -1,14 +1,14 @@
 import type { Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import httpProxy from '@fastify/http-proxy';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Fastify from 'fastify';
 import { Agent } from 'undici';
 import type { Address } from '../config/address.ts';
-import type { RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import { addressOf, clientAddress } from './address.ts';
+import { Connections } from './connections.ts';
 import type { ProxyContext } from './context.ts';
 import { isLoop, isUsableRequestId } from './headers.ts';
 import { findFault, Inbound } from './inbound.ts';
@@ -16,6 +16,7 @@ import { Life } from './life.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
+import { NO_ROUTE, problemOfParser, recordRefused } from './refused.ts';
 import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
 
 export interface FrontDoor {
@@ -36,12 +37,15 @@ export interface ProxyOptions {
 const KEEP_ALIVE: Millis = 72_000;
 /** Node looks for late headers only every 30 s unless told otherwise. */
 const CONNECTIONS_CHECK: Millis = 1000;
+/** Quiet for so long, a connection is probed by the kernel. */
+const TCP_KEEP_ALIVE: Millis = 60_000;
 
 /** The proxy: a Fastify server whose one route is @fastify/http-proxy's, with our own exchange as its handler. */
 export class Proxy {
   readonly #options: ProxyOptions;
   readonly #context: ProxyContext;
   readonly #lives = new Set<Life>();
+  readonly #connections = new Connections((socket, problem) => this.#refuseUnread(socket, problem));
   readonly #app: FastifyInstance;
   #requests = 0;
   /** Set once it goes away: nothing goes on for longer. */
@@ -77,6 +81,7 @@ export class Proxy {
   /** Ends what is left, at once. */
   async close(): Promise<void> {
     this.#app.server.closeAllConnections();
+    this.#connections.close();
     await this.#app.close();
     this.#context.gateTimer.stop();
   }
@@ -86,7 +91,7 @@ export class Proxy {
       logger: false,
       trustProxy: false, // ours: see address.ts
       serverFactory: (handler) => this.#createServer(handler),
-      clientErrorHandler: (error, socket) => this.#refuseMalformed(error, socket),
+      clientErrorHandler: (error, socket) => this.#onClientError(error, socket),
     });
     // Never used: our attempts go through pools of our own. Without one of its own the plug-in opens the global one.
     const unused = new Agent();
@@ -107,9 +112,12 @@ export class Proxy {
 
   #createServer(handler: (request: Inbound, response: ServerResponse) => void): Server {
     const { frontDoor } = this.#options;
-    const receive = (request: Inbound, response: ServerResponse): void => {
+    const begin = (request: Inbound, response: ServerResponse): void => {
       request.mask();
       handler(request, response);
+    };
+    const receive = (request: Inbound, response: ServerResponse): void => {
+      this.#connections.take(request, response, begin);
     };
     const server = createServer(
       {
@@ -121,20 +129,23 @@ export class Proxy {
         requireHostHeader: false, // Node's own 400 says nothing: see inbound.ts
         maxHeaderSize: 32 * 1024,
         noDelay: true,
+        keepAlive: true, // a client that has vanished without a word is noticed even while nothing is to be sent
+        keepAliveInitialDelay: TCP_KEEP_ALIVE,
       },
       receive,
     );
     server.maxConnections = frontDoor.maxConnections;
+    server.maxHeadersCount = 0; // counted in inbound.ts: Node may drop what is beyond, and with it the length of the body
     server.on('checkContinue', (request: Inbound, response: ServerResponse) => {
       request.expectsContinue = true;
       receive(request, response);
     });
     server.on('checkExpectation', (request: Inbound, response: ServerResponse) => {
-      request.mask();
-      this.#refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
+      request.expectsOther = true;
+      receive(request, response);
     });
-    server.on('connect', (_: Inbound, socket: Duplex) => {
-      writeRawProblem(socket, fault(405, 'Method not allowed', 'This is no forward proxy.', 'connect'));
+    server.on('connect', (_: Inbound, socket: Socket) => {
+      this.#connections.refuseConnect(socket, fault(405, 'Method not allowed', 'This is no forward proxy.', 'connect'));
     });
     return server;
   }
@@ -144,9 +155,7 @@ export class Proxy {
     if (!(raw instanceof Inbound)) throw new TypeError('a request of another server');
     const request = raw;
     const found = findFault(request);
-    if (found !== undefined) {
-      return this.#refuse(request, response, fault(400, 'Bad request', `The request has ${found}.`, 'bad_request'));
-    }
+    if (found !== undefined) return this.#refuse(request, response, found);
     if (isLoop(request.headers.via, this.#context.via)) {
       return this.#refuse(request, response, fault(508, 'Loop detected', 'This request has been here before.', 'loop'));
     }
@@ -172,60 +181,41 @@ export class Proxy {
     const { via, clock, listen } = this.#context;
     const since = clock.now();
     const requestId = this.#nextId();
-    const close = this.#drainBy !== undefined || (request.hasBody && !request.readableEnded);
     listen({ type: 'arrived', route: NO_ROUTE });
     response.on('close', () => {
       const took = clock.now() - since;
       listen({ type: 'done', record: recordRefused(request, problem, requestId, took) });
     });
-    writeProblem(response, problem, { requestId, via, retryAfter: undefined, attempts: 0, close });
-    endAnswer(response, request);
+    const answer = (): void => {
+      if (response.destroyed) return;
+      const close = this.#drainBy !== undefined || request.isUnframed || request.isComing;
+      const unread = this.#options.snapshot().bodyIdle;
+      writeProblem(response, problem, { requestId, via, retryAfter: undefined, attempts: 0, close, unread });
+      endAnswer(response, request);
+    };
+    // A short body has come with the head, and is parsed behind it: then the connection can go on.
+    if (request.hasBody) setImmediate(answer);
+    else answer();
   }
 
-  /** What the parser gave up on. Where an earlier request still waits on this connection, an answer would pass for its own. */
-  #refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
-    for (const life of this.#lives) if (life.awaitsAnswerOn(socket)) return void socket.destroy();
-    writeRawProblem(socket, problemOfParser(error));
+  #onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const problem = problemOfParser(error);
+    // One that connected and said nothing was not asking anything.
+    if (problem === undefined || socket.bytesRead === 0) socket.destroy();
+    else this.#connections.refuse(socket, problem);
+  }
+
+  /** An answer to what never became a request. */
+  #refuseUnread(socket: Socket, problem: Problem): void {
+    const { via, listen } = this.#context;
+    const requestId = this.#nextId();
+    listen({ type: 'arrived', route: NO_ROUTE });
+    listen({ type: 'done', record: recordRefused(undefined, problem, requestId, 0) });
+    writeRawProblem(socket, problem, { requestId, via });
   }
 
   #nextId(): string {
     this.#requests += 1;
     return `${this.#options.instance}-${this.#requests.toString(36)}`;
   }
-}
-
-/** What metrics call the route of a request that has none. */
-const NO_ROUTE = '(none)';
-
-function recordRefused(request: Inbound, problem: Problem, id: string, took: Millis): RequestRecord {
-  return {
-    id,
-    route: NO_ROUTE,
-    upstream: '',
-    method: request.verb,
-    // Of another origin nothing is kept: it may carry a password.
-    path: request.target.startsWith('/') ? request.path : '(absolute)',
-    client: '',
-    status: problem.status,
-    outcome: 'refused',
-    reason: problem.reason,
-    attempts: 0,
-    queued: 0,
-    slept: 0,
-    toHead: 0,
-    took,
-    retryAfter: undefined,
-    cut: false,
-  };
-}
-
-/** What the parser gave up on. */
-function problemOfParser(error: NodeJS.ErrnoException): Problem {
-  if (error.code === 'HPE_HEADER_OVERFLOW') {
-    return fault(431, 'Headers too large', 'The headers are larger than 32 KiB.', 'headers_too_large');
-  }
-  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return fault(408, 'Request timeout', 'The headers did not come in time.', 'headers_timeout');
-  }
-  return fault(400, 'Bad request', 'This is not HTTP/1.1.', 'malformed');
 }
