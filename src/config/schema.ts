@@ -73,7 +73,9 @@ export const ConfigSchema = z.strictObject({
     .strictObject({
       replayMemory: Size.prefault('64MiB').describe('Memory for request bodies kept for a retry, in all.'),
       headers: PositiveDuration.prefault('10s').describe('How long a client may take to send its headers.'),
-      bodyIdle: PositiveDuration.prefault('30s').describe('How long a client may pause within its body.'),
+      bodyIdle: PositiveDuration.prefault('30s').describe(
+        'How long a client may pause within its body, or leave an answer of ours unread.',
+      ),
       connections: z.int().min(1).max(10_000_000).prefault(20_000).describe('Connections from clients, at most.'),
     })
     .prefault({})

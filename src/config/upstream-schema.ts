@@ -99,7 +99,7 @@ export const Upstream = z
     perTryTimeout: PositiveDuration.prefault('5s').describe('How long one attempt may take up to the response head.'),
     connectTimeout: PositiveDuration.prefault('5s').describe('How long making a connection may take.'),
     streamIdle: PositiveDuration.prefault('5m').describe(
-      'How long a response body may pause; server-sent events may pause for ever.',
+      'How long a response body may pause, and its client not read it; server-sent events may pause for ever.',
     ),
     connections: z
       .int()

@@ -27,8 +27,10 @@ export interface AttemptOwner {
   onUnsendable(detail: string): void;
   /** How often its connection has been told so far to take requests to another (GOAWAY of HTTP/2). */
   countGoAways(): number;
-  /** Bytes of the request went out, or of the response came in. */
+  /** Bytes of the request went out, of the response came in, or its client takes more of it again. */
   onProgress(): void;
+  /** The client takes no more of the response for now. */
+  onStall(): void;
   /** The forwarded body has been written; `broken` when the upstream cut it short. */
   onEnd(broken: boolean): void;
   /** This attempt holds no connection any more, and wants none. Once; the next may be under way. */
@@ -76,6 +78,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
   /** The connection was closed before any byte of an answer. */
   get isUnanswered(): boolean {
     return this.#isUnanswered;
+  }
+
+  /** Nothing more comes of it. */
+  get isOver(): boolean {
+    return this.#state === 'over';
   }
 
   /** The connection on which the upstream has changed to another protocol: from then on it is whoever's takes it. */
@@ -192,6 +199,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     controller.pause();
     if (this.#isPaused) return; // undici 8.12.4 hands over the rest all the same when the upstream has closed
     this.#isPaused = true;
+    this.#owner.onStall();
     response.once('drain', () => {
       this.#isPaused = false;
       this.#owner.onProgress();

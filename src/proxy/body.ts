@@ -95,11 +95,6 @@ export class RequestBody {
     return !this.#source.readableEnded && this.#state !== 'whole';
   }
 
-  /** Nothing has been decided yet: it is neither whole nor streamed. */
-  get isBeingRead(): boolean {
-    return this.#state === 'reading';
-  }
-
   release(): void {
     this.#stopReading();
     this.#options.memory.giveBack(this.#kept);

@@ -32,13 +32,14 @@ export interface Receiver {
   /** Over HTTP/2. */
   stream(request: Inbound, response: Outbound): void;
   upgrade(request: Http1Inbound, socket: Duplex, head: Buffer): void;
-  expectation(request: Http1Inbound, response: ServerResponse): void;
-  connect(socket: Duplex): void;
+  connect(socket: Socket): void;
 }
 
 const KEEP_ALIVE: Millis = 72_000;
 /** Node looks for late headers only every 30 s unless told otherwise. */
 const CONNECTIONS_CHECK: Millis = 1000;
+/** Quiet for so long, a connection is probed by the kernel. */
+const TCP_KEEP_ALIVE: Millis = 60_000;
 const MAX_HEADER_SIZE = 32 * 1024;
 /** For the last bytes of connections that nothing is asked on any more. */
 const SETTLE: Millis = 1000;
@@ -54,12 +55,16 @@ export class FrontDoor {
   constructor(options: FrontDoorOptions, receiver: Receiver) {
     this.server = open(options, receiver);
     this.server.maxConnections = options.maxConnections;
+    this.server.maxHeadersCount = 0; // counted in inbound.ts: Node may drop what is beyond, and with it the length of the body
     this.server.on('checkContinue', (request: Http1Inbound, response: ServerResponse) => {
       request.expectsContinue = true;
       receiver.request(request, response);
     });
-    this.server.on('checkExpectation', (request: Http1Inbound, response) => receiver.expectation(request, response));
-    this.server.on('connect', (_, socket) => receiver.connect(socket));
+    this.server.on('checkExpectation', (request: Http1Inbound, response: ServerResponse) => {
+      request.expectsOther = true;
+      receiver.request(request, response);
+    });
+    this.server.on('connect', (_: Http1Inbound, socket: Socket) => receiver.connect(socket));
     this.server.on('upgrade', (request: Http1Inbound, socket, head) => receiver.upgrade(request, socket, head));
     this.server.on('connection', (socket: Socket) => {
       this.#connections.add(socket);
@@ -99,6 +104,8 @@ function open({ headersTimeout, tls, http2, onCertificate }: FrontDoorOptions, r
     requireHostHeader: false, // Node's own 400 says nothing: see inbound.ts
     maxHeaderSize: MAX_HEADER_SIZE,
     noDelay: true,
+    keepAlive: true, // a client that has vanished without a word is noticed even while nothing is to be sent
+    keepAliveInitialDelay: TCP_KEEP_ALIVE,
     // Of what is not upgraded the rest is served as if it had not asked; h2c above all, which Node would hand over as well.
     shouldUpgradeCallback: asksForWebSocket,
   };

@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
+import type { Problem } from './problem.ts';
+import { fault } from './problem.ts';
 
 /** A request as it came in, over HTTP/1.1 or HTTP/2. As a stream it is the body: `end` means that all of it has come. */
 export interface Inbound extends Readable {
@@ -9,6 +11,12 @@ export interface Inbound extends Readable {
   target: string;
   /** The client waits for a 100 before it sends its body. */
   expectsContinue: boolean;
+  /** The client expects something else, which nobody knows of. */
+  readonly expectsOther: boolean;
+  /** Where it ends is in doubt, and so is whatever follows it on its connection. */
+  isUnframed: boolean;
+  /** Told when the rest of its body cannot be read. */
+  owner: { onMalformed(problem: Problem): void } | undefined;
   readonly httpVersion: string;
   readonly headers: IncomingHttpHeaders;
   /** Names and values in turn, Host among them. */
@@ -16,6 +24,8 @@ export interface Inbound extends Readable {
   readonly hasBody: boolean;
   /** All of it has come. */
   readonly complete: boolean;
+  /** Some of its body is still to come. */
+  readonly isComing: boolean;
   /** The target without its query. */
   readonly path: string;
   /** Of all requests of a connection the same. */
@@ -32,6 +42,9 @@ export class Http1Inbound extends IncomingMessage implements Inbound {
   verb = '';
   target = '';
   expectsContinue = false;
+  expectsOther = false;
+  isUnframed = false;
+  owner: { onMalformed(problem: Problem): void } | undefined;
 
   /** Keeps the originals, and shows Fastify the mask. */
   mask(): void {
@@ -46,6 +59,10 @@ export class Http1Inbound extends IncomingMessage implements Inbound {
     return this.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
   }
 
+  get isComing(): boolean {
+    return this.hasBody && !this.complete;
+  }
+
   get path(): string {
     return withoutQuery(this.target);
   }
@@ -57,24 +74,59 @@ export function withoutQuery(target: string): string {
 }
 
 /** Why a request is not fit to be forwarded; undefined when it is. An absolute-form target for our own host is rewritten. */
-export function findFault(request: Inbound): string | undefined {
+export function findFault(request: Inbound): Problem | undefined {
+  const { httpVersion } = request;
+  if (request instanceof Http1Inbound && httpVersion !== '1.1' && httpVersion !== '1.0') {
+    request.isUnframed = true;
+    return fault(505, 'Version not supported', 'HTTP/1.1 and HTTP/1.0 are spoken here.', 'http_version');
+  }
+  if (request.rawHeaders.length > 2 * MAX_HEADERS) return TOO_MANY_HEADERS;
+  if (Number(request.headers['content-length'] ?? 0) > Number.MAX_SAFE_INTEGER) return TOO_LONG;
+  if (request.expectsOther) return fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect');
+  const unframed = findHostFault(request) ?? findFramingFault(request);
+  request.isUnframed = unframed !== undefined;
+  const found = unframed ?? findTargetFault(request);
+  return found === undefined ? undefined : fault(400, 'Bad request', `The request has ${found}.`, 'bad_request');
+}
+
+/** More than twice what other servers take (Envoy and Apache: 100). */
+const MAX_HEADERS = 256;
+const TOO_MANY_HEADERS = fault(
+  431,
+  'Headers too large',
+  `The request has more than ${MAX_HEADERS} headers.`,
+  'headers_too_large',
+);
+/** Beyond it numbers are not exact, and undici 8 would announce another length than the client's. */
+const TOO_LONG = fault(413, 'Content too large', 'No body is as long as this Content-Length says.', 'body_too_large');
+
+function findHostFault({ rawHeaders, headers, httpVersion }: Inbound): string | undefined {
   let hosts = 0;
-  for (let i = 0; i < request.rawHeaders.length; i += 2) {
-    if (request.rawHeaders[i]?.toLowerCase() === 'host') hosts += 1;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === 'host') hosts += 1;
   }
   if (hosts > 1) return 'more than one Host';
-  if (hosts === 0 && request.httpVersion !== '1.0') return 'no Host';
-  const { headers } = request;
+  if (hosts === 0 && httpVersion !== '1.0') return 'no Host';
+  return HOST.test(headers.host ?? '') ? undefined : 'a Host that is none';
+}
+
+/** RFC 3986 §3.2.2, without the comma: that is how two Hosts look when a hop before has joined them. */
+const HOST = /^(?:\[[\w.:~%!$&'()*+;=-]+\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})*)(?::\d{0,5})?$/i;
+
+function findFramingFault({ headers, httpVersion }: Inbound): string | undefined {
+  // To those who read names as CGI does, these are the real ones.
+  if (headers['transfer_encoding'] !== undefined || headers['content_length'] !== undefined) {
+    return 'an underscore where a hyphen belongs';
+  }
   // llhttp refuses these already; smuggling is worth refusing twice.
   if (headers['content-length'] !== undefined && headers['transfer-encoding'] !== undefined) {
     return 'Content-Length together with Transfer-Encoding';
   }
   // RFC 9112 §6.1: HTTP/1.0 knows no chunks, and who passed it on may have read another end into it.
-  if (headers['transfer-encoding'] !== undefined && request.httpVersion === '1.0') return 'chunks in HTTP/1.0';
+  if (headers['transfer-encoding'] !== undefined && httpVersion === '1.0') return 'chunks in HTTP/1.0';
   // Only chunks are undone here: what another coding has wrapped would go on without a label (RFC 9112 §6.1).
   const coding = headers['transfer-encoding']?.toLowerCase() ?? 'chunked';
-  if (coding !== 'chunked') return 'a transfer coding other than chunked';
-  return findTargetFault(request);
+  return coding === 'chunked' ? undefined : 'a transfer coding other than chunked';
 }
 
 function findTargetFault(request: Inbound): string | undefined {
@@ -87,6 +139,7 @@ function findTargetFault(request: Inbound): string | undefined {
   const { path } = request;
   if (path.startsWith('//')) return 'a path that starts with two slashes';
   if (path.includes('\\') || /%5c/i.test(path)) return 'a backslash in the path';
+  if (path.includes('%00')) return 'a null byte in the path';
   if (DOT_SEGMENT.test(path)) return 'a dot segment in the path';
   if (request.target.includes('#')) return 'a fragment in the target';
   return undefined;

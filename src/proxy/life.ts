@@ -1,4 +1,3 @@
-import type { Duplex } from 'node:stream';
 import type { Effects } from '../drive.ts';
 import { Drive } from '../drive.ts';
 import { exchange } from '../exchange.ts';
@@ -9,10 +8,10 @@ import type { Arrival } from './arrival.ts';
 import { factsOf, limitsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
+import type { Problem } from './problem.ts';
 import { fault, problemOf } from './problem.ts';
 import type { Head } from './reply.ts';
 import { Reply } from './reply.ts';
-import { writeContinue } from './respond.ts';
 import type { Sender } from './sends.ts';
 import { Sends } from './sends.ts';
 import type { Carried } from './tunnel.ts';
@@ -67,15 +66,17 @@ export class Life implements Effects, Sender {
   }
 
   start(): void {
-    const { response, route } = this.#arrival;
+    const { request, response, route } = this.#arrival;
     this.#context.listen({ type: 'arrived', route: route.name });
+    request.owner = this;
     response.on('close', this.#onClose);
     this.drive.start();
   }
 
-  /** Its request has been read, or is being sent: what is written to this connection now, its client takes for the answer. */
-  awaitsAnswerOn(socket: Duplex): boolean {
-    return this.#arrival.request.socket === socket && this.#body?.isBeingRead !== true;
+  /** The rest of its body cannot be read. */
+  onMalformed(problem: Problem): void {
+    if (!this.drive.isDone) this.#giveUp(problem);
+    else if (!this.#sends.isOver) this.#reply.cut(); // the upstream answers what it will never have whole
   }
 
   // — Effects: what the script asks for —
@@ -90,7 +91,7 @@ export class Life implements Effects, Sender {
       onRead: (replayable) => this.drive.bodyRead(replayable),
       onIdle: () => this.#giveUp(fault(408, 'Request body too slow', 'The body paused for too long.', 'body_idle')),
     });
-    if (request.expectsContinue) writeContinue(response);
+    if (request.expectsContinue) response.writeContinue();
     request.expectsContinue = false;
     this.#body.read();
   }
@@ -173,7 +174,7 @@ export class Life implements Effects, Sender {
   };
 
   /** The request itself is at fault: its client is told, and nothing is learned from it. */
-  #giveUp(problem: ReturnType<typeof fault>): void {
+  #giveUp(problem: Problem): void {
     if (this.drive.isDone) return;
     this.#reply.answer(problem, this.#sends.count);
     this.drive.gone();
@@ -189,11 +190,10 @@ export class Life implements Effects, Sender {
     } else if (!this.#reply.forward(head, attempts, unknown)) {
       this.#sends.cancel();
       this.drive.ended();
-    } else if (isEventStream(head.headers)) {
-      this.#sends.forward(undefined);
-      this.drive.ended();
     } else {
-      this.#sends.forward(this.#arrival.route.target.streamIdle);
+      const mayPause = isEventStream(head.headers);
+      this.#sends.forward(this.#arrival.route.target.streamIdle, mayPause);
+      if (mayPause) this.drive.ended();
     }
   }
 
@@ -211,6 +211,7 @@ export class Life implements Effects, Sender {
   /** Once, when both the script and the client are through. */
   #over(): void {
     if (this.#verdict === undefined || !(this.#closed || this.#detached)) return;
+    this.#sends.close();
     this.#body?.release();
     this.#arrival.response.off('close', this.#onClose);
     this.#onOver(this);

@@ -76,7 +76,7 @@ export class Reply {
 
   /** Writes an answer of our own, unless something has been written, or nobody is there. */
   answer(problem: Problem, attempts: number): void {
-    const { response, requestId, request } = this.#arrival;
+    const { response, requestId, request, snapshot } = this.#arrival;
     if (response.headersSent || response.destroyed) return;
     this.#problem = problem;
     this.#headAt = this.#context.clock.now();
@@ -90,6 +90,7 @@ export class Reply {
       retryAfter: this.#retryAfter,
       attempts,
       close: this.#mustClose(),
+      unread: snapshot.bodyIdle,
     });
     if (problem.status === 408) response.end();
     else endAnswer(response, request);
@@ -146,7 +147,7 @@ export class Reply {
   /** The connection ends with this answer when we go away, or when the client may still be sending. */
   #mustClose(): boolean {
     const { request } = this.#arrival;
-    return this.#context.isDraining() || (request.hasBody && !request.readableEnded);
+    return this.#context.isDraining() || request.isComing;
   }
 
   #reason(verdict: Verdict): string | undefined {

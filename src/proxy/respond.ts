@@ -17,16 +17,31 @@ export interface Told {
   readonly via: string;
 }
 
-/** How long a client may go on with its upload when it has its answer. */
+/** How long a client may go on when it has its last answer. */
 const LINGER: Millis = 3000;
 
 /** Writes an answer of our own; to be ended by `endAnswer`. `retryAfter` in whole seconds, as it is told. */
-export function writeProblem(
-  response: Outbound,
-  problem: Problem,
-  told: Told & { readonly retryAfter: number | undefined; readonly attempts: number; readonly close: boolean },
-): void {
+export function writeProblem(response: Outbound, problem: Problem, told: ToldOfProblem): void {
   const body = bodyOf(problem, told.retryAfter);
+  response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headersOf(problem, body, told));
+  response.write(body);
+  const timer = setTimeout(() => response.destroy(), told.unread);
+  response.once('close', () => clearTimeout(timer));
+}
+
+export interface ToldOfProblem extends ToldInHead {
+  /** How long the client may leave it unread. */
+  readonly unread: Millis;
+}
+
+interface ToldInHead extends Told {
+  readonly retryAfter: number | undefined;
+  readonly attempts: number;
+  /** The connection ends with this answer. */
+  readonly close: boolean;
+}
+
+function headersOf(problem: Problem, body: string, told: ToldInHead): string[] {
   // biome-ignore format: name and value in turn
   const headers = [
     'Content-Type', 'application/problem+json',
@@ -44,28 +59,27 @@ export function writeProblem(
     if (problem.status === 429) headers.push('RateLimit', `"tidegate";r=0;t=${told.retryAfter}`);
   }
   if (told.close) headers.push('Connection', 'close');
-  response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headers);
-  response.write(body);
+  return headers;
 }
 
 /**
- * Ends an answer. Where the client still sends, it is listened to for a while first: to close at once resets the
- * connection, and one that sends all before it reads would never see its answer (RFC 9112 §9.6). Over HTTP/2 the
- * connection stays, and its client has its answer at once.
+ * Ends an answer. What the client still sends is let go: see `closeInStages`. Over HTTP/2 the connection stays, and the
+ * client is told to send no more.
  */
 export function endAnswer(response: Outbound, request: Inbound): void {
-  if (request.complete || request.expectsContinue || response instanceof Http2Outbound) {
-    response.end();
-    return;
-  }
-  const end = (): void => {
-    clearTimeout(timer);
-    response.end();
-  };
-  const timer = setTimeout(end, LINGER);
-  request.once('end', end);
-  request.once('close', end);
-  request.resume();
+  if (request.isComing && !request.expectsContinue && !(response instanceof Http2Outbound)) request.resume();
+  response.end();
+}
+
+/**
+ * Says that nothing more comes, and listens for a while to what does: to close at once would reset the connection where
+ * the client still sends, and one that sends all before it reads would never see its answer (RFC 9112 §9.6).
+ */
+export function closeInStages(socket: Duplex): void {
+  socket.end();
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), LINGER);
+  socket.once('close', () => clearTimeout(timer));
 }
 
 /** Breaks an answer off, so that its client sees it. */
@@ -119,14 +133,6 @@ export function writeHead(response: Outbound, status: number, reasonPhrase: stri
   }
 }
 
-/** Tells a client that waits for the word to send its body; when earlier requests of its connection have been answered. */
-export function writeContinue(response: Outbound): void {
-  if (!isHttp1(response) || hasItsTurn(response)) return response.writeContinue();
-  response.once('socket', () => {
-    if (!response.headersSent) response.writeContinue();
-  });
-}
-
 /**
  * Writes an answer on the way to the final one (RFC 9110 §15.2), with the reason phrase that Node knows for its status.
  * False: no more of them, the client knows none (HTTP/1.0) or takes them more slowly than they come.
@@ -136,18 +142,13 @@ export function writeInformation(response: Outbound, status: number, headers: st
   if (!isHttp1(response)) return false;
   if (response.req.httpVersion === '1.0' || response.headersSent || response.destroyed) return false;
   if (!('writeInformation' in response)) return false; // before Node 24.18: 103 alone could be written, and not every one
-  if (hasItsTurn(response)) response.writeInformation(status, headers);
+  response.writeInformation(status, headers);
   return response.writableLength < response.writableHighWaterMark;
 }
 
 /** There are no others. */
 function isHttp1(response: Outbound): response is ServerResponse {
   return !(response instanceof Http2Outbound);
-}
-
-/** Until then Node 24.21 keeps what is written, and puts the head before all of it: an interim answer would come second. */
-function hasItsTurn(response: ServerResponse): boolean {
-  return response.socket !== null;
 }
 
 /** Node 24 lets no trailers be announced where it will send none: to HEAD, beside a length, to HTTP/1.0. */
@@ -169,25 +170,16 @@ export function writeSwitch(upgrade: Upgrade, headers: readonly string[]): Duple
   return socket;
 }
 
-/** A request that never became one: the parser gave up. No response object exists. */
-export function writeRawProblem(socket: Duplex, problem: Problem): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
+/** Answers what never became a request: the parser gave up, and no response object exists. Ends the connection. */
+export function writeRawProblem(socket: Duplex, problem: Problem, told: Told): void {
+  if (!socket.writable) return; // an answer has ended it already
   const body = bodyOf(problem, undefined);
-  const head = [
-    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}`,
-    'Content-Type: application/problem+json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    `Proxy-Status: tidegate; error=${problem.proxyError}; details="${problem.reason}"`,
-    'Connection: close',
-  ];
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-  // Nobody parses it any more, so nobody else would notice that the client never closes its side.
-  socket.resume();
-  const timer = setTimeout(() => socket.destroy(), LINGER);
-  socket.once('close', () => clearTimeout(timer));
+  const headers = headersOf(problem, body, { ...told, retryAfter: undefined, attempts: 0, close: true });
+  const lines = [`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}`];
+  for (let at = 0; at + 1 < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+  lines.push(`Date: ${new Date().toUTCString()}`);
+  socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  closeInStages(socket);
 }
 
 /** Node throws on anything else in a reason phrase. */

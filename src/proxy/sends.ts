@@ -44,6 +44,8 @@ export class Sends implements AttemptOwner {
   #failure: Failure | undefined;
   /** Hints may be left out: none is kept for a client that does not take them. */
   #passesInformation = true;
+  #idle: Millis = 0;
+  #mayPause = false;
   /** One timer for what is waited for: a head, then the next piece of its body. */
   #timer: NodeJS.Timeout | undefined;
 
@@ -108,10 +110,26 @@ export class Sends implements AttemptOwner {
     this.#attempt?.discard();
   }
 
-  /** Forwards the body to come; the head has been written. @param idle how long it may pause; undefined: for ever */
-  forward(idle: Millis | undefined): void {
+  /** Nothing more comes of the last one. */
+  get isOver(): boolean {
+    return this.#attempt?.isOver !== false;
+  }
+
+  /**
+   * Forwards the body to come; the head has been written.
+   * @param idle how long it may pause, and how long its client may not read it
+   * @param mayPause its upstream may pause for as long as it likes
+   */
+  forward(idle: Millis, mayPause: boolean): void {
+    this.#idle = idle;
+    this.#mayPause = mayPause;
     this.#attempt?.forward(this.#arrival.response);
-    if (idle !== undefined) this.#arm(idle, this.#onIdle);
+    if (!mayPause) this.#arm(idle, this.#onIdle);
+  }
+
+  /** The client has all of it, or has gone. */
+  close(): void {
+    this.#disarm();
   }
 
   /** The connection on which the upstream has changed to another protocol, once; undefined when it has not. */
@@ -154,12 +172,18 @@ export class Sends implements AttemptOwner {
 
   /** What moves is not hung: its time counts from the last byte of the upload, a stream's from its last byte. */
   onProgress(): void {
-    this.#timer?.refresh();
+    if (this.#mayPause) this.#disarm();
+    else this.#timer?.refresh();
+  }
+
+  onStall(): void {
+    if (this.#mayPause) this.#arm(this.#idle, this.#onIdle);
   }
 
   onEnd(broken: boolean): void {
     this.#disarm();
     this.#sender.onEnd(broken);
+    if (!broken) this.#arm(this.#idle, this.#onIdle); // what is left of it is for the client to read
   }
 
   onOver(attempt: Attempt): void {

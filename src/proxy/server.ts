@@ -1,15 +1,15 @@
 import type { Server, ServerResponse } from 'node:http';
 import { METHODS } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import httpProxy from '@fastify/http-proxy';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Fastify from 'fastify';
 import { Agent } from 'undici';
 import type { Address } from '../config/address.ts';
 import { writeAddress } from '../config/address.ts';
-import type { RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import { addressOf, clientAddress } from './address.ts';
+import { Connections } from './connections.ts';
 import type { ProxyContext } from './context.ts';
 import type { FrontDoorOptions } from './front-door.ts';
 import { FrontDoor } from './front-door.ts';
@@ -21,6 +21,7 @@ import type { Outbound } from './outbound.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
+import { NO_ROUTE, problemOfParser, recordRefused } from './refused.ts';
 import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
 import { Upgrade } from './upgrade.ts';
 
@@ -41,6 +42,7 @@ export class Proxy {
   readonly #options: ProxyOptions;
   readonly #context: ProxyContext;
   readonly #lives = new Set<Life>();
+  readonly #connections = new Connections((socket, problem) => this.#refuseUnread(socket, problem));
   readonly #app: FastifyInstance;
   #door: FrontDoor | undefined;
   #requests = 0;
@@ -94,7 +96,7 @@ export class Proxy {
       logger: false,
       trustProxy: false, // ours: see address.ts
       serverFactory: (handler) => this.#createServer(handler),
-      clientErrorHandler: (error, socket) => this.#refuseRaw(socket, problemOfParser(error)),
+      clientErrorHandler: (error, socket) => this.#onClientError(error, socket),
     });
     // Never used: our attempts go through pools of our own. Without one of its own the plug-in opens the global one.
     const unused = new Agent();
@@ -116,11 +118,12 @@ export class Proxy {
   }
 
   #createServer(handler: (request: Http1Inbound, response: ServerResponse) => void): Server {
+    const begin = (request: Http1Inbound, response: ServerResponse): void => {
+      request.mask();
+      handler(request, response);
+    };
     this.#door = new FrontDoor(this.#options.frontDoor, {
-      request: (request, response) => {
-        request.mask();
-        handler(request, response);
-      },
+      request: (request, response) => this.#connections.take(request, response, begin),
       // Not through Fastify: nothing is left for it to decide, and it would have to be shown a request of HTTP/1.1.
       stream: (request, response) => this.#receiveStream(request, response),
       upgrade: (request, socket, head) => {
@@ -128,28 +131,20 @@ export class Proxy {
         const upgrade = new Upgrade(request, socket, head);
         this.#handle(request, upgrade.response, upgrade);
       },
-      expectation: (request, response) => {
-        request.mask();
-        this.#refuseExpectation(request, response);
-      },
-      connect: (socket) => this.#refuseRaw(socket, NO_TUNNEL),
+      connect: (socket) => this.#connections.refuseConnect(socket, NO_TUNNEL),
     });
     return this.#door.server;
   }
 
   #receiveStream(request: Inbound, response: Outbound): void {
-    const { expect } = request.headers;
     if (request.verb === 'CONNECT') return this.#refuse(request, response, NO_TUNNEL);
-    if (expect !== undefined && !request.expectsContinue) return this.#refuseExpectation(request, response);
     if (KNOWN_METHODS.has(request.verb)) return this.#handle(request, response);
     this.#refuse(request, response, fault(501, 'Not implemented', 'This method is not known here.', 'method'));
   }
 
   #handle(request: Inbound, response: Outbound, upgrade?: Upgrade): void {
     const found = findFault(request);
-    if (found !== undefined) {
-      return this.#refuse(request, response, fault(400, 'Bad request', `The request has ${found}.`, 'bad_request'));
-    }
+    if (found !== undefined) return this.#refuse(request, response, found);
     if (isLoop(request.headers.via, this.#context.via)) {
       return this.#refuse(request, response, fault(508, 'Loop detected', 'This request has been here before.', 'loop'));
     }
@@ -170,29 +165,42 @@ export class Proxy {
     life.start();
   }
 
-  #refuseExpectation(request: Inbound, response: Outbound): void {
-    this.#refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
-  }
-
   /** An answer to what never became an exchange. It is told of all the same. */
   #refuse(request: Inbound, response: Outbound, problem: Problem): void {
     const { via, clock, listen } = this.#context;
     const since = clock.now();
     const requestId = this.#nextId();
-    const close = this.#drainBy !== undefined || (request.hasBody && !request.readableEnded);
     listen({ type: 'arrived', route: NO_ROUTE });
     response.on('close', () => {
       const took = clock.now() - since;
       listen({ type: 'done', record: recordRefused(request, problem, requestId, took) });
     });
-    writeProblem(response, problem, { requestId, via, retryAfter: undefined, attempts: 0, close });
-    endAnswer(response, request);
+    const answer = (): void => {
+      if (response.destroyed) return;
+      const close = this.#drainBy !== undefined || request.isUnframed || request.isComing;
+      const unread = this.#options.snapshot().bodyIdle;
+      writeProblem(response, problem, { requestId, via, retryAfter: undefined, attempts: 0, close, unread });
+      endAnswer(response, request);
+    };
+    // A short body has come with the head, and is parsed behind it: then the connection can go on.
+    if (request.hasBody) setImmediate(answer);
+    else answer();
   }
 
-  /** Nobody parses it any more. Where an earlier request still waits on this connection, an answer would pass for its own. */
-  #refuseRaw(socket: Duplex, problem: Problem): void {
-    for (const life of this.#lives) if (life.awaitsAnswerOn(socket)) return void socket.destroy();
-    writeRawProblem(socket, problem);
+  #onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const problem = problemOfParser(error);
+    // One that connected and said nothing was not asking anything.
+    if (problem === undefined || socket.bytesRead === 0) socket.destroy();
+    else this.#connections.refuse(socket, problem);
+  }
+
+  /** An answer to what never became a request. */
+  #refuseUnread(socket: Socket, problem: Problem): void {
+    const { via, listen } = this.#context;
+    const requestId = this.#nextId();
+    listen({ type: 'arrived', route: NO_ROUTE });
+    listen({ type: 'done', record: recordRefused(undefined, problem, requestId, 0) });
+    writeRawProblem(socket, problem, { requestId, via });
   }
 
   #nextId(): string {
@@ -202,39 +210,3 @@ export class Proxy {
 }
 
 const NO_TUNNEL = fault(405, 'Method not allowed', 'This is no forward proxy.', 'connect');
-
-/** What metrics call the route of a request that has none. */
-const NO_ROUTE = '(none)';
-
-function recordRefused(request: Inbound, problem: Problem, id: string, took: Millis): RequestRecord {
-  return {
-    id,
-    route: NO_ROUTE,
-    upstream: '',
-    method: request.verb,
-    // Of another origin nothing is kept: it may carry a password.
-    path: request.target.startsWith('/') ? request.path : '(absolute)',
-    client: '',
-    status: problem.status,
-    outcome: 'refused',
-    reason: problem.reason,
-    attempts: 0,
-    queued: 0,
-    slept: 0,
-    toHead: 0,
-    took,
-    retryAfter: undefined,
-    cut: false,
-  };
-}
-
-/** What the parser gave up on. */
-function problemOfParser(error: NodeJS.ErrnoException): Problem {
-  if (error.code === 'HPE_HEADER_OVERFLOW') {
-    return fault(431, 'Headers too large', 'The headers are larger than 32 KiB.', 'headers_too_large');
-  }
-  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return fault(408, 'Request timeout', 'The headers did not come in time.', 'headers_timeout');
-  }
-  return fault(400, 'Bad request', 'This is not HTTP/1.1.', 'malformed');
-}

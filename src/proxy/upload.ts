@@ -41,6 +41,7 @@ export class Upload extends Readable {
     for (let chunk = this.#begun.shift(); chunk !== undefined; chunk = this.#begun.shift()) {
       if (!this.push(chunk)) return;
     }
+    if (this.#source.readableEnded) return void this.push(null); // all had come, and was read, before this began
     if (!this.#isAttached) this.#attach();
     this.#watch();
     this.#source.resume();

@@ -92,8 +92,8 @@ describe('other answers on the way', () => {
     expect(await sendRaw(gate.url, 'GET / HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   });
 
-  test('are left out while an earlier request of the connection waits for its answer', async () => {
-    let finish = (): void => undefined;
+  test('come behind the answer to an earlier request of the connection', async () => {
+    let finish: (() => void) | undefined;
     const upstream = await startRawUpstream((socket, head) => {
       if (head.startsWith('GET /first ')) finish = () => socket.write(OK);
       else socket.write(HINTS + OK);
@@ -102,13 +102,15 @@ describe('other answers on the way', () => {
     const client = await openRaw(gate.url);
     client.write(`${GET.replace('/ ', '/first ')}${GET}`);
     await eventually(
-      () => gate.metric('tidegate_upstream_attempts_total{upstream="api",attempt="1",code="200"}'),
-      (count) => count === 1,
+      () => finish,
+      (seen) => seen !== undefined,
     );
     expect(client.received()).toBe('');
-    finish();
+    finish?.();
     const answers = await client.until(/ok[^]*ok$/);
-    expect(answers.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200']);
+    const first = answers.slice(0, answers.indexOf('ok'));
+    expect(first.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
+    expect(answers.match(/HTTP\/1\.1 \d+/g)?.length).toBeGreaterThan(2);
   });
 
   test('are no answer: what follows them is retried as ever', async () => {

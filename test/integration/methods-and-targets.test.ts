@@ -105,14 +105,3 @@ test('an upgrade that the upstream does not make passes as what it is otherwise'
   expect(answer.status).toBe(200);
   expect(upstream.hits[0]).toMatchObject({ method: 'GET', target: '/chat' });
 });
-
-test('requests pipelined on one connection are answered in their order', async () => {
-  const upstream = await startHttpUpstream((_n, response, { target }) => {
-    setTimeout(() => response.end(`<${target}>`), target === '/1' ? 100 : 0);
-  });
-  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
-  const client = await openRaw(gate.url);
-  client.write([1, 2, 3].map((n) => `GET /${n} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
-  const received = await client.until('</3>');
-  expect([...received.matchAll(/<\/\d>/g)].map(([each]) => each)).toEqual(['</1>', '</2>', '</3>']);
-});

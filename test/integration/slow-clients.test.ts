@@ -1,23 +1,65 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
-import { startHttpUpstream } from '../support/http-upstream.ts';
+import { readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { heldBytes } from '../support/heap.ts';
+import { listen, startHttpUpstream } from '../support/http-upstream.ts';
 import { pause } from '../support/pause.ts';
-import { openRaw } from '../support/raw.ts';
+import { openHalf, openRaw } from '../support/raw.ts';
 import { begin } from '../support/send.ts';
+import { besiege } from '../support/siege.ts';
+import { readResponses } from '../support/strict-http.ts';
 import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
 
 const inFlight = 'tidegate_requests_in_flight{route="/"}';
 
-test('headers that do not come in time are answered with 408', async () => {
-  const upstream = await startHttpUpstream((_n, response) => response.end());
-  const gate = await startTidegate(`limits: {headers: 200ms}\nupstreams: {api: {url: "${upstream.url}"}}`);
-  const client = await openRaw(gate.url);
-  client.write('GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ');
-  const answer = await client.ended();
-  expect(answer).toMatch(/^HTTP\/1\.1 408 /);
-  expect(answer).toContain('"reason":"headers_timeout"');
-  expect(upstream.hits).toHaveLength(0);
+describe('headers that do not come in time', () => {
+  const yaml = 'limits: {headers: 200ms}\nupstreams: {api: {url: "{upstream}", retry: {attempts: 1}}}';
+
+  test('are answered with 408', async () => {
+    await besiege({ yaml }, async ({ gate, reached }) => {
+      const client = await openRaw(gate.url);
+      client.write('GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+      const [answer] = readResponses(await client.ended(), []);
+      expect(answer).toMatchObject({ status: 408, isWhole: true });
+      expect(answer?.body).toContain('"reason":"headers_timeout"');
+      expect(reached()).toEqual([]);
+    });
+  });
+
+  test('gain no time by coming a byte at a time, nor on a connection that has served', async () => {
+    await besiege({ yaml }, async ({ gate }) => {
+      const client = await openRaw(gate.url);
+      client.write('GET /first HTTP/1.1\r\nHost: x\r\n\r\n');
+      await client.until('GET /first');
+      client.write('GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+      const dripping = setInterval(() => client.write('x'), 20);
+      onTestFinished(() => clearInterval(dripping));
+      expect(readResponses(await client.ended(), [])).toMatchObject([{ status: 200 }, { status: 408 }]);
+    });
+  });
+
+  test('are too late when they come after that: what was told as not processed is not processed', async () => {
+    await besiege({ yaml }, async ({ gate, reached }) => {
+      const client = await openHalf(gate.url);
+      client.socket.write('POST /pay HTTP/1.1\r\nHost: x\r\n');
+      await eventually(client.received, (text) => text.includes('headers_timeout'));
+      client.socket.write('Content-Length: 2\r\n\r\nok');
+      await pause(100);
+      client.socket.end('POST /pay HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok');
+      await eventually(() => client.socket.closed, Boolean);
+      expect(readResponses(client.received(), [])).toMatchObject([{ status: 408, isWhole: true }]);
+      expect(reached()).toEqual([]);
+    });
+  });
+
+  test('and who says nothing at all is let go without a word', async () => {
+    await besiege({ yaml }, async ({ gate }) => {
+      const client = await openRaw(gate.url);
+      expect(await client.ended()).toBe('');
+      expect(gate.requests().filter(({ status }) => status === 408)).toEqual([]);
+    });
+  });
 });
 
 test('a pause within a body is answered with 408, before anything is sent', async () => {
@@ -80,31 +122,161 @@ upstreams: {api: {url: "${upstream.url}", timeout: 300ms, perTryTimeout: 300ms}}
 });
 
 test('a client that was not understood and never closes its side is let go', async () => {
-  const upstream = await startHttpUpstream((_n, response) => response.end());
-  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
-  const { hostname, port } = new URL(gate.url);
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
-  onTestFinished(() => {
-    socket.destroy();
+  await besiege({}, async ({ gate }) => {
+    const { socket } = await openHalf(gate.url);
+    socket.write('NONSENSE\r\n\r\n');
+    await once(socket, 'end');
+    const writing = setInterval(() => socket.write('x'), 10);
+    onTestFinished(() => clearInterval(writing));
+    await eventually(() => socket.closed, Boolean);
+    expect(gate.requests().filter(({ reason }) => reason === 'malformed')).toHaveLength(1);
   });
-  let broken = false;
-  socket.on('error', () => (broken = true));
-  socket.resume();
-  socket.write('NONSENSE\r\n\r\n');
-  await once(socket, 'end');
-  await eventually(() => {
-    socket.write('x');
-    return broken;
-  }, Boolean);
-  expect(broken).toBe(true);
 });
 
-test('a client that does not read is let go when nothing has moved for as long as a stream may pause', async () => {
-  const upstream = await startHttpUpstream((_n, response) => response.end(Buffer.alloc(50_000_000)));
-  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", streamIdle: 300ms}}`);
-  const client = await openRaw(gate.url);
-  client.socket.pause();
-  client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-  const [line] = await eventually(gate.requests, ({ length }) => length === 1);
-  expect(line).toMatchObject({ status: 200, cut: true });
+describe('a client that does not read', () => {
+  const yaml = (idle: string) =>
+    `limits: {bodyIdle: ${idle}}\nupstreams: {api: {url: "{upstream}", streamIdle: ${idle}, retry: {attempts: 1}}}`;
+  const LARGE = `HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n${'x'.repeat(60_000)}`;
+
+  test('is let go when nothing has moved for as long as a stream may pause', async () => {
+    const upstream = await startHttpUpstream((_n, response) => response.end(Buffer.alloc(50_000_000)));
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", streamIdle: 300ms}}`);
+    const client = await openRaw(gate.url);
+    client.socket.pause();
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    const [line] = await eventually(gate.requests, ({ length }) => length === 1);
+    expect(line).toMatchObject({ status: 200, cut: true });
+  });
+
+  test('a stream of events is let go too, which may be silent for as long as it likes', async () => {
+    let closed = false;
+    const upstream = await listen((_request, response) => {
+      response.on('close', () => (closed = true));
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 0\n\n');
+      const more = (): void => {
+        while (response.write(`data: ${'x'.repeat(60_000)}\n\n`));
+        response.once('drain', more);
+      };
+      setTimeout(more, 700);
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", streamIdle: 300ms}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await client.until('data: xx'); // after a silence longer than that
+    client.socket.pause();
+    const [line] = await eventually(gate.requests, ({ length }) => length === 1);
+    expect(line).toMatchObject({ status: 200, cut: true });
+    await eventually(() => closed, Boolean);
+  });
+
+  test('though its answer has come whole from the upstream', async () => {
+    const answer = (socket: Socket) => socket.write(LARGE);
+    await besiege({ yaml: yaml('300ms'), answer: (socket) => answer(socket) || true }, async ({ gate }) => {
+      const client = await openRaw(gate.url);
+      client.socket.pause();
+      client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1000));
+      await eventually(
+        () => gate.requests().filter(({ cut }) => cut === true),
+        ({ length }) => length === 1,
+        15_000,
+      );
+      expect(gate.requests().length).toBeLessThan(1000);
+    });
+  });
+
+  test('answers of ours', async () => {
+    const routed = `${yaml('300ms')}\nroutes: [{path: /beside, upstream: api}, {path: /v1, upstream: api}]`;
+    await besiege({ yaml: routed }, async ({ gate }) => {
+      const client = await openRaw(gate.url);
+      client.socket.pause();
+      let closed = false;
+      client.socket.on('error', () => (closed = true));
+      client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(30_000));
+      // Its writes fail once the other side is gone; to read would be to let it go on.
+      await eventually(
+        () => {
+          client.write('x');
+          return closed;
+        },
+        Boolean,
+        15_000,
+      );
+      expect(gate.requests().length).toBeLessThan(30_000);
+    });
+  });
+
+  test('takes no memory: what the upstream sends waits with the upstream, and others are served', async () => {
+    const chunk = Buffer.alloc(64 * 1024);
+    let sent = 0;
+    const upstream = await listen((request, response) => {
+      if (request.url === '/small') return void response.end('small');
+      const more = (): void => {
+        do sent += chunk.length;
+        while (response.write(chunk));
+        response.once('drain', more);
+      };
+      more();
+    });
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const before = heldBytes();
+    const clients = await Promise.all(Array.from({ length: 10 }, () => openRaw(gate.url)));
+    for (const client of clients) {
+      client.socket.pause();
+      client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    }
+    let last = -1;
+    await eventually(
+      async () => {
+        await pause(200);
+        return sent;
+      },
+      (now) => {
+        const isStill = now > 0 && now === last;
+        last = now;
+        return isStill;
+      },
+      15_000,
+    );
+    expect(heldBytes() - before).toBeLessThan(10 * 600_000);
+    const fresh = await fetch(`${gate.url}/small`);
+    expect(await fresh.text()).toBe('small');
+  });
+
+  test('one that reads slowly and steadily gets all of it', async () => {
+    const SIZE = 12_000_000;
+    const upstream = await startHttpUpstream((_n, response) => response.end(Buffer.alloc(SIZE)));
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", streamIdle: 500ms}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    const reading = setInterval(() => {
+      client.socket.resume();
+      setImmediate(() => client.socket.pause());
+    }, 10);
+    onTestFinished(() => clearInterval(reading));
+    const text = await client.ended(15_000);
+    expect(text.length).toBeGreaterThan(SIZE);
+    expect(gate.requests()[0]).not.toHaveProperty('cut');
+  });
 });
+
+// What the kernel was told can be seen on Linux alone.
+if (process.platform === 'linux') {
+  test('a peer that has vanished is noticed: connections are probed by the kernel', async () => {
+    const upstream = await startHttpUpstream(() => undefined);
+    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
+    const client = await openRaw(gate.url);
+    client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await eventually(
+      () => upstream.hits,
+      ({ length }) => length === 1,
+    );
+    const port = (number: number) => number.toString(16).toUpperCase().padStart(4, '0');
+    const ours = `:${port(Number(new URL(gate.url).port))} `;
+    const theirs = `:${port(client.socket.localPort ?? 0)} `;
+    const timers = readFileSync('/proc/net/tcp', 'utf8')
+      .split('\n')
+      .filter((line) => line.includes(ours) && line.includes(theirs) && line.indexOf(ours) < line.indexOf(theirs))
+      .map((line) => line.trim().split(/\s+/)[5]?.slice(0, 2));
+    expect(timers).toEqual(['02']); // proc(5): 02 is a timer of keep-alive
+  });
+}

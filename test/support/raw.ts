@@ -46,15 +46,34 @@ export async function openRaw(url: string): Promise<RawClient> {
         () => matches(what),
         within,
       ),
-    ended: async (within) => {
-      await eventually(
-        () => ({ over, text }),
-        (seen) => seen.over,
-        within,
-      );
-      return text;
-    },
+    ended: (within = 5000) =>
+      new Promise((resolve, reject) => {
+        if (over) return resolve(text);
+        const timer = setTimeout(() => {
+          reject(new Error(`not closed within ${within} ms; received: ${JSON.stringify(text.slice(0, 1000))}`));
+        }, within);
+        socket.once('close', () => {
+          clearTimeout(timer);
+          resolve(text);
+        });
+      }),
   };
+}
+
+/** A client that goes on writing when the other side has closed. Broken when the test ends. */
+export async function openHalf(url: string): Promise<{ socket: Socket; received: () => string }> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true, allowHalfOpen: true });
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  let text = '';
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString('latin1');
+  });
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  return { socket, received: () => text };
 }
 
 /** Sends these bytes on a connection of their own; resolves with all that came until the other side closed. */

@@ -1,0 +1,155 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Http1Inbound } from './inbound.ts';
+import type { Problem } from './problem.ts';
+import { closeInStages } from './respond.ts';
+
+export type Begin = (request: Http1Inbound, response: ServerResponse) => void;
+
+/** Says on a connection, when all before has been answered, that what follows cannot be read. */
+export type Refuse = (socket: Socket, problem: Problem) => void;
+
+/** So many requests may wait; then their connection is read no further. What one read brings, 64 KiB, may be more of them. */
+const READ_AHEAD = 16;
+
+/** The connections of our clients: what comes on each is answered in its order. */
+export class Connections {
+  readonly #bySocket = new WeakMap<Socket, Connection>();
+  /** Those that Node has let go of, and would not close. */
+  readonly #detached = new Set<Socket>();
+  readonly #refuse: Refuse;
+
+  constructor(refuse: Refuse) {
+    this.#refuse = refuse;
+  }
+
+  /** A request whose head has been read: begun when its turn has come. */
+  take(request: Http1Inbound, response: ServerResponse, begin: Begin): void {
+    this.#of(request.socket).take(request, response, begin);
+  }
+
+  /** Nothing that follows on this connection can be read. Its client is told once, whatever else comes. */
+  refuse(socket: Socket, problem: Problem): void {
+    this.#of(socket).refuse(problem);
+  }
+
+  /** The same for CONNECT, behind which Node 24.21 listens to the socket no more, be answers still written to it or not. */
+  refuseConnect(socket: Socket, problem: Problem): void {
+    const connection = this.#of(socket);
+    this.#detached.add(socket);
+    socket.on('close', () => this.#detached.delete(socket));
+    socket.on('error', () => socket.destroy()); // which would otherwise end the process
+    socket.on('drain', () => connection.onDrain());
+    connection.refuse(problem);
+  }
+
+  /** Ends what `closeAllConnections` does not know of. */
+  close(): void {
+    for (const socket of this.#detached) socket.destroy();
+  }
+
+  #of(socket: Socket): Connection {
+    let connection = this.#bySocket.get(socket);
+    if (connection === undefined) {
+      connection = new Connection(socket, this.#refuse);
+      this.#bySocket.set(socket, connection);
+    }
+    return connection;
+  }
+}
+
+/**
+ * Its requests go on one after another. At the same time is allowed only where all of them are safe (RFC 9112 §9.3.2),
+ * and a client could otherwise have as many in flight as it can write.
+ */
+class Connection {
+  readonly #socket: Socket;
+  readonly #refuse: Refuse;
+  #request: Http1Inbound | undefined;
+  #response: ServerResponse | undefined;
+  /** Something waits for the answer that is under way. */
+  #isAwaited = false;
+  readonly #waiting: (readonly [Http1Inbound, ServerResponse, Begin])[] = [];
+  #isPaused = false;
+  #refusal: Problem | undefined;
+
+  constructor(socket: Socket, refuse: Refuse) {
+    this.#socket = socket;
+    this.#refuse = refuse;
+    socket.destroySoon = () => closeInStages(socket); // what Node 24 calls behind the last answer
+  }
+
+  take(request: Http1Inbound, response: ServerResponse, begin: Begin): void {
+    // After a 408 the rest of the headers may come all the same: its client has been told that it was not processed.
+    if (this.#refusal !== undefined || !this.#socket.writable) return;
+    if (!this.#isBusy()) return this.#begin(request, response, begin);
+    this.#waiting.push([request, response, begin]);
+    this.#awaitAnswer();
+    this.#throttle();
+  }
+
+  refuse(problem: Problem): void {
+    if (this.#refusal !== undefined || !this.#socket.writable) return;
+    this.#refusal = problem;
+    if (this.#waiting.at(-1)?.[0].complete === false) this.#waiting.pop();
+    // Not a next request but the rest of the one that goes on: that one tells of it.
+    else if (!this.#isAwaited && this.#isBusy() && this.#request?.complete === false) {
+      return this.#request.owner?.onMalformed(problem);
+    }
+    if (this.#isBusy()) this.#awaitAnswer();
+    else this.#refuse(this.#socket, problem);
+  }
+
+  onDrain(): void {
+    this.#response?.emit('drain');
+  }
+
+  #begin(request: Http1Inbound, response: ServerResponse, begin: Begin): void {
+    this.#request = request;
+    this.#response = response;
+    begin(request, response);
+  }
+
+  #isBusy(): boolean {
+    const response = this.#response;
+    return this.#isAwaited || (response !== undefined && !response.closed && !response.writableFinished);
+  }
+
+  #awaitAnswer(): void {
+    if (this.#isAwaited) return;
+    this.#isAwaited = true;
+    this.#response?.once('close', this.#onAnswered);
+  }
+
+  /** Others have their turn in between, however fast it goes. */
+  readonly #onAnswered = (): void => {
+    setImmediate(this.#beginNext);
+  };
+
+  readonly #beginNext = (): void => {
+    this.#isAwaited = false;
+    // That was the last answer on this connection: whoever waits behind it has to ask again.
+    if (!this.#socket.writable) return void this.#waiting.splice(0);
+    const next = this.#waiting.shift();
+    if (next === undefined) {
+      if (this.#refusal !== undefined) this.#refuse(this.#socket, this.#refusal);
+      return;
+    }
+    this.#begin(...next);
+    if (this.#waiting.length > 0 || this.#refusal !== undefined) this.#awaitAnswer();
+    this.#throttle();
+  };
+
+  /** Pauses behind whatever this turn resumes: Node 24 does at the end of each message, and where a body is read. */
+  #throttle(): void {
+    if (this.#waiting.length > READ_AHEAD) {
+      this.#isPaused = true;
+      setImmediate(() => {
+        if (this.#isPaused) this.#socket.pause();
+      });
+    } else if (this.#isPaused) {
+      this.#isPaused = false;
+      this.#socket.resume();
+    }
+  }
+}
