@@ -186,7 +186,7 @@ test('an upstream that does not offer it is spoken to in HTTP/1.1, and so is one
 test('requests that come at once share the first connection, and the next is made when it is full', async () => {
   const waiting: ServerHttp2Stream[] = [];
   const upstream = await startHttp2((stream) => waiting.push(stream));
-  const gate = await start(upstream.url, ', connections: 2');
+  const gate = await start(upstream.url, ', connections: 10');
   const answers = Array.from({ length: 150 }, () => send(gate.url, '/'));
   await eventually(
     () => waiting,
