@@ -80,16 +80,16 @@ export class Attempt implements Dispatcher.DispatchHandler {
     return this.#isUnanswered;
   }
 
-  /** Nothing more comes of it. */
-  get isOver(): boolean {
-    return this.#state === 'over';
-  }
-
   /** The connection on which the upstream has changed to another protocol: from then on it is whoever's takes it. */
   takeSwitched(): Duplex | undefined {
     const socket = this.#switched;
     this.#switched = undefined;
     return socket;
+  }
+
+  /** Nothing more comes of it. */
+  get isOver(): boolean {
+    return this.#state === 'over';
   }
 
   /** Forwards the body to come. The head has been written. */

@@ -32,15 +32,16 @@ export interface Receiver {
   /** Over HTTP/2. */
   stream(request: Inbound, response: Outbound): void;
   upgrade(request: Http1Inbound, socket: Duplex, head: Buffer): void;
+  expectation(request: Http1Inbound, response: ServerResponse): void;
   connect(socket: Socket): void;
 }
 
 const KEEP_ALIVE: Millis = 72_000;
 /** Node looks for late headers only every 30 s unless told otherwise. */
 const CONNECTIONS_CHECK: Millis = 1000;
+const MAX_HEADER_SIZE = 32 * 1024;
 /** Quiet for so long, a connection is probed by the kernel. */
 const TCP_KEEP_ALIVE: Millis = 60_000;
-const MAX_HEADER_SIZE = 32 * 1024;
 /** For the last bytes of connections that nothing is asked on any more. */
 const SETTLE: Millis = 1000;
 
@@ -60,10 +61,7 @@ export class FrontDoor {
       request.expectsContinue = true;
       receiver.request(request, response);
     });
-    this.server.on('checkExpectation', (request: Http1Inbound, response: ServerResponse) => {
-      request.expectsOther = true;
-      receiver.request(request, response);
-    });
+    this.server.on('checkExpectation', (request: Http1Inbound, response) => receiver.expectation(request, response));
     this.server.on('connect', (_: Http1Inbound, socket: Socket) => receiver.connect(socket));
     this.server.on('upgrade', (request: Http1Inbound, socket, head) => receiver.upgrade(request, socket, head));
     this.server.on('connection', (socket: Socket) => {

@@ -11,9 +11,6 @@ export class Http2Inbound extends Readable implements Inbound {
   readonly verb: string;
   target: string;
   expectsContinue: boolean;
-  readonly expectsOther: boolean;
-  isUnframed = false;
-  owner: Inbound['owner'];
   readonly httpVersion = '2.0';
   readonly headers: IncomingHttpHeaders;
   readonly rawHeaders: readonly string[];
@@ -39,7 +36,6 @@ export class Http2Inbound extends Readable implements Inbound {
     headers.host ??= headers[':authority'];
     this.hasBody = !stream.endAfterHeaders;
     this.expectsContinue = headers.expect?.toLowerCase() === '100-continue';
-    this.expectsOther = headers.expect !== undefined && !this.expectsContinue;
     // Its client may break off when nobody reads.
     this.on('error', () => undefined);
     if (this.hasBody) stream.on('close', this.#onClose);
@@ -48,10 +44,6 @@ export class Http2Inbound extends Readable implements Inbound {
 
   get complete(): boolean {
     return !this.hasBody || this.readableEnded;
-  }
-
-  get isComing(): boolean {
-    return !this.complete;
   }
 
   get path(): string {

@@ -11,12 +11,6 @@ export interface Inbound extends Readable {
   target: string;
   /** The client waits for a 100 before it sends its body. */
   expectsContinue: boolean;
-  /** The client expects something else, which nobody knows of. */
-  readonly expectsOther: boolean;
-  /** Where it ends is in doubt, and so is whatever follows it on its connection. */
-  isUnframed: boolean;
-  /** Told when the rest of its body cannot be read. */
-  owner: { onMalformed(problem: Problem): void } | undefined;
   readonly httpVersion: string;
   readonly headers: IncomingHttpHeaders;
   /** Names and values in turn, Host among them. */
@@ -24,8 +18,6 @@ export interface Inbound extends Readable {
   readonly hasBody: boolean;
   /** All of it has come. */
   readonly complete: boolean;
-  /** Some of its body is still to come. */
-  readonly isComing: boolean;
   /** The target without its query. */
   readonly path: string;
   /** Of all requests of a connection the same. */
@@ -42,8 +34,7 @@ export class Http1Inbound extends IncomingMessage implements Inbound {
   verb = '';
   target = '';
   expectsContinue = false;
-  expectsOther = false;
-  isUnframed = false;
+  /** Told when the rest of its body cannot be read. */
   owner: { onMalformed(problem: Problem): void } | undefined;
 
   /** Keeps the originals, and shows Fastify the mask. */
@@ -59,10 +50,6 @@ export class Http1Inbound extends IncomingMessage implements Inbound {
     return this.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
   }
 
-  get isComing(): boolean {
-    return this.hasBody && !this.complete;
-  }
-
   get path(): string {
     return withoutQuery(this.target);
   }
@@ -73,21 +60,42 @@ export function withoutQuery(target: string): string {
   return query < 0 ? target : target.slice(0, query);
 }
 
-/** Why a request is not fit to be forwarded; undefined when it is. An absolute-form target for our own host is rewritten. */
-export function findFault(request: Inbound): Problem | undefined {
-  const { httpVersion } = request;
-  if (request instanceof Http1Inbound && httpVersion !== '1.1' && httpVersion !== '1.0') {
-    request.isUnframed = true;
-    return fault(505, 'Version not supported', 'HTTP/1.1 and HTTP/1.0 are spoken here.', 'http_version');
-  }
-  if (request.rawHeaders.length > 2 * MAX_HEADERS) return TOO_MANY_HEADERS;
-  if (Number(request.headers['content-length'] ?? 0) > Number.MAX_SAFE_INTEGER) return TOO_LONG;
-  if (request.expectsOther) return fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect');
-  const unframed = findHostFault(request) ?? findFramingFault(request);
-  request.isUnframed = unframed !== undefined;
-  const found = unframed ?? findTargetFault(request);
-  return found === undefined ? undefined : fault(400, 'Bad request', `The request has ${found}.`, 'bad_request');
+/** Some of its body is still to come. */
+export function isComing(request: Inbound): boolean {
+  return request.hasBody && !request.complete;
 }
+
+export interface Fault {
+  readonly problem: Problem;
+  /** Where the request ends is in doubt, and so is whatever follows it on its connection. */
+  readonly isUnframed: boolean;
+}
+
+/** Why a request is not fit to be forwarded; undefined when it is. An absolute-form target for our own host is rewritten. */
+export function findFault(request: Inbound): Fault | undefined {
+  if (!speaksOurs(request)) return { problem: OTHER_VERSION, isUnframed: true };
+  if (request.rawHeaders.length > 2 * MAX_HEADERS) return { problem: TOO_MANY_HEADERS, isUnframed: false };
+  const length = Number(request.headers['content-length'] ?? 0);
+  if (length > Number.MAX_SAFE_INTEGER) return { problem: TOO_LONG, isUnframed: false };
+  const unframed = findHostFault(request) ?? findFramingFault(request);
+  const found = unframed ?? findTargetFault(request);
+  if (found === undefined) return undefined;
+  const problem = fault(400, 'Bad request', `The request has ${found}.`, 'bad_request');
+  return { problem, isUnframed: unframed !== undefined };
+}
+
+/** llhttp takes 0.9 and 2.0 from a request line; the real HTTP/2 comes another way. */
+function speaksOurs(request: Inbound): boolean {
+  const { httpVersion } = request;
+  return httpVersion === '1.1' || httpVersion === '1.0' || !(request instanceof Http1Inbound);
+}
+
+const OTHER_VERSION = fault(
+  505,
+  'Version not supported',
+  'This is neither HTTP/1.1 nor HTTP/1.0, and HTTP/2 is agreed on otherwise.',
+  'http_version',
+);
 
 /** More than twice what other servers take (Envoy and Apache: 100). */
 const MAX_HEADERS = 256;

@@ -8,6 +8,7 @@ import type { Arrival } from './arrival.ts';
 import { factsOf, limitsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
+import { Http1Inbound } from './inbound.ts';
 import type { Problem } from './problem.ts';
 import { fault, problemOf } from './problem.ts';
 import type { Head } from './reply.ts';
@@ -68,7 +69,7 @@ export class Life implements Effects, Sender {
   start(): void {
     const { request, response, route } = this.#arrival;
     this.#context.listen({ type: 'arrived', route: route.name });
-    request.owner = this;
+    if (request instanceof Http1Inbound) request.owner = this;
     response.on('close', this.#onClose);
     this.drive.start();
   }

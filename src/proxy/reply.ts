@@ -6,6 +6,7 @@ import { isSafeMethod } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
 import type { ProxyContext } from './context.ts';
 import { responseHeaders } from './headers.ts';
+import { isComing } from './inbound.ts';
 import type { Problem } from './problem.ts';
 import { problemOf } from './problem.ts';
 import { breakOff, endAnswer, writeHead, writeProblem, writeSwitch } from './respond.ts';
@@ -147,7 +148,7 @@ export class Reply {
   /** The connection ends with this answer when we go away, or when the client may still be sending. */
   #mustClose(): boolean {
     const { request } = this.#arrival;
-    return this.#context.isDraining() || request.isComing;
+    return this.#context.isDraining() || isComing(request);
   }
 
   #reason(verdict: Verdict): string | undefined {

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import type { Millis } from '../policy/types.ts';
 import { Http2Outbound } from './http2-outbound.ts';
 import type { Inbound } from './inbound.ts';
+import { isComing } from './inbound.ts';
 import type { Outbound } from './outbound.ts';
 import type { Problem } from './problem.ts';
 import type { Upgrade } from './upgrade.ts';
@@ -62,12 +63,9 @@ function headersOf(problem: Problem, body: string, told: ToldInHead): string[] {
   return headers;
 }
 
-/**
- * Ends an answer. What the client still sends is let go: see `closeInStages`. Over HTTP/2 the connection stays, and the
- * client is told to send no more.
- */
+/** Ends an answer. What the client still sends over HTTP/1.1 is let go: see `closeInStages`. */
 export function endAnswer(response: Outbound, request: Inbound): void {
-  if (request.isComing && !request.expectsContinue && !(response instanceof Http2Outbound)) request.resume();
+  if (isComing(request) && !request.expectsContinue && isHttp1(response)) request.resume();
   response.end();
 }
 

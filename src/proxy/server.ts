@@ -9,15 +9,15 @@ import type { Address } from '../config/address.ts';
 import { writeAddress } from '../config/address.ts';
 import type { Millis } from '../policy/types.ts';
 import { addressOf, clientAddress } from './address.ts';
-import { Connections } from './connections.ts';
 import type { ProxyContext } from './context.ts';
 import type { FrontDoorOptions } from './front-door.ts';
 import { FrontDoor } from './front-door.ts';
 import { isLoop, isUsableRequestId } from './headers.ts';
 import type { Inbound } from './inbound.ts';
-import { findFault, Http1Inbound } from './inbound.ts';
+import { findFault, Http1Inbound, isComing } from './inbound.ts';
 import { Life } from './life.ts';
 import type { Outbound } from './outbound.ts';
+import { Pipelines } from './pipelines.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
@@ -42,7 +42,7 @@ export class Proxy {
   readonly #options: ProxyOptions;
   readonly #context: ProxyContext;
   readonly #lives = new Set<Life>();
-  readonly #connections = new Connections((socket, problem) => this.#refuseUnread(socket, problem));
+  readonly #pipelines = new Pipelines((socket, problem) => this.#refuseUnread(socket, problem));
   readonly #app: FastifyInstance;
   #door: FrontDoor | undefined;
   #requests = 0;
@@ -122,29 +122,37 @@ export class Proxy {
       request.mask();
       handler(request, response);
     };
+    const disappoint = (request: Http1Inbound, response: ServerResponse): void => {
+      request.mask();
+      this.#refuseExpectation(request, response);
+    };
     this.#door = new FrontDoor(this.#options.frontDoor, {
-      request: (request, response) => this.#connections.take(request, response, begin),
+      request: (request, response) => this.#pipelines.take(request, response, begin),
+      expectation: (request, response) => this.#pipelines.take(request, response, disappoint),
+      connect: (socket) => this.#pipelines.refuseConnect(socket, NO_TUNNEL),
       // Not through Fastify: nothing is left for it to decide, and it would have to be shown a request of HTTP/1.1.
       stream: (request, response) => this.#receiveStream(request, response),
       upgrade: (request, socket, head) => {
+        if (!socket.writable) return void socket.destroy(); // told that it was not understood, or that it came too late
         request.mask();
         const upgrade = new Upgrade(request, socket, head);
         this.#handle(request, upgrade.response, upgrade);
       },
-      connect: (socket) => this.#connections.refuseConnect(socket, NO_TUNNEL),
     });
     return this.#door.server;
   }
 
   #receiveStream(request: Inbound, response: Outbound): void {
+    const { expect } = request.headers;
     if (request.verb === 'CONNECT') return this.#refuse(request, response, NO_TUNNEL);
+    if (expect !== undefined && !request.expectsContinue) return this.#refuseExpectation(request, response);
     if (KNOWN_METHODS.has(request.verb)) return this.#handle(request, response);
     this.#refuse(request, response, fault(501, 'Not implemented', 'This method is not known here.', 'method'));
   }
 
   #handle(request: Inbound, response: Outbound, upgrade?: Upgrade): void {
     const found = findFault(request);
-    if (found !== undefined) return this.#refuse(request, response, found);
+    if (found !== undefined) return this.#refuse(request, response, found.problem, found.isUnframed);
     if (isLoop(request.headers.via, this.#context.via)) {
       return this.#refuse(request, response, fault(508, 'Loop detected', 'This request has been here before.', 'loop'));
     }
@@ -165,8 +173,12 @@ export class Proxy {
     life.start();
   }
 
+  #refuseExpectation(request: Inbound, response: Outbound): void {
+    this.#refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
+  }
+
   /** An answer to what never became an exchange. It is told of all the same. */
-  #refuse(request: Inbound, response: Outbound, problem: Problem): void {
+  #refuse(request: Inbound, response: Outbound, problem: Problem, isUnframed = false): void {
     const { via, clock, listen } = this.#context;
     const since = clock.now();
     const requestId = this.#nextId();
@@ -177,7 +189,7 @@ export class Proxy {
     });
     const answer = (): void => {
       if (response.destroyed) return;
-      const close = this.#drainBy !== undefined || request.isUnframed || request.isComing;
+      const close = this.#drainBy !== undefined || isUnframed || isComing(request);
       const unread = this.#options.snapshot().bodyIdle;
       writeProblem(response, problem, { requestId, via, retryAfter: undefined, attempts: 0, close, unread });
       endAnswer(response, request);
@@ -191,7 +203,7 @@ export class Proxy {
     const problem = problemOfParser(error);
     // One that connected and said nothing was not asking anything.
     if (problem === undefined || socket.bytesRead === 0) socket.destroy();
-    else this.#connections.refuse(socket, problem);
+    else this.#pipelines.refuse(socket, problem);
   }
 
   /** An answer to what never became a request. */

@@ -13,10 +13,8 @@ export type Refuse = (socket: Socket, problem: Problem) => void;
 const READ_AHEAD = 16;
 
 /** The connections of our clients: what comes on each is answered in its order. */
-export class Connections {
-  readonly #bySocket = new WeakMap<Socket, Connection>();
-  /** Those that Node has let go of, and would not close. */
-  readonly #detached = new Set<Socket>();
+export class Pipelines {
+  readonly #bySocket = new WeakMap<Socket, Pipeline>();
   readonly #refuse: Refuse;
 
   constructor(refuse: Refuse) {
@@ -35,26 +33,19 @@ export class Connections {
 
   /** The same for CONNECT, behind which Node 24.21 listens to the socket no more, be answers still written to it or not. */
   refuseConnect(socket: Socket, problem: Problem): void {
-    const connection = this.#of(socket);
-    this.#detached.add(socket);
-    socket.on('close', () => this.#detached.delete(socket));
+    const pipeline = this.#of(socket);
     socket.on('error', () => socket.destroy()); // which would otherwise end the process
-    socket.on('drain', () => connection.onDrain());
-    connection.refuse(problem);
+    socket.on('drain', () => pipeline.onDrain());
+    pipeline.refuse(problem);
   }
 
-  /** Ends what `closeAllConnections` does not know of. */
-  close(): void {
-    for (const socket of this.#detached) socket.destroy();
-  }
-
-  #of(socket: Socket): Connection {
-    let connection = this.#bySocket.get(socket);
-    if (connection === undefined) {
-      connection = new Connection(socket, this.#refuse);
-      this.#bySocket.set(socket, connection);
+  #of(socket: Socket): Pipeline {
+    let pipeline = this.#bySocket.get(socket);
+    if (pipeline === undefined) {
+      pipeline = new Pipeline(socket, this.#refuse);
+      this.#bySocket.set(socket, pipeline);
     }
-    return connection;
+    return pipeline;
   }
 }
 
@@ -62,7 +53,7 @@ export class Connections {
  * Its requests go on one after another. At the same time is allowed only where all of them are safe (RFC 9112 §9.3.2),
  * and a client could otherwise have as many in flight as it can write.
  */
-class Connection {
+class Pipeline {
   readonly #socket: Socket;
   readonly #refuse: Refuse;
   #request: Http1Inbound | undefined;
