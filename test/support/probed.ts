@@ -19,13 +19,18 @@ export class Probed {
   readonly url: string;
   readonly adminUrl: string;
   readonly #child: ChildProcess;
-  readonly #ended: Promise<unknown>;
+  readonly #ended: Promise<string>;
 
-  constructor(child: ChildProcess, ended: Promise<unknown>, url: string, adminUrl: string) {
+  constructor(child: ChildProcess, ended: Promise<string>, url: string, adminUrl: string) {
     this.#child = child;
     this.#ended = ended;
     this.url = url;
     this.adminUrl = adminUrl;
+  }
+
+  /** Resolves when it has ended, however that came about, with what it wrote to standard error. */
+  get ended(): Promise<string> {
+    return this.#ended;
   }
 
   /** Undefined while it runs. */
@@ -90,7 +95,10 @@ export async function startProbed(yaml: string, onLine: (line: LogLine) => void)
   });
   let complaints = '';
   child.stderr?.on('data', (chunk: Buffer) => (complaints += chunk.toString()));
-  const ended = once(child, 'close').finally(() => rmSync(folder, { recursive: true, force: true }));
+  const ended = once(child, 'close').then(() => {
+    rmSync(folder, { recursive: true, force: true });
+    return complaints;
+  });
   if (child.stdout === null) throw new Error('no standard output');
   const output = createInterface(child.stdout);
   const listening = new Promise<LogLine>((resolve, reject) => {
