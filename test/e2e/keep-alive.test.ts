@@ -74,7 +74,9 @@ upstreams:
 describe('fetch of undici', () => {
   test('sends 300 requests in parallel over ten connections, each with its own answer', async () => {
     const origin = await startOrigin(({ target, body }, response) => response.end(`${target} ${String(body)}`));
-    const tidegate = await startTidegate(`upstreams: {api: {url: '${origin.url}', connections: 4, queue: {maxWait: 30s}}}`);
+    const tidegate = await startTidegate(
+      `upstreams: {api: {url: '${origin.url}', connections: 4, queue: {maxWait: 30s}}}`,
+    );
     const dispatcher = new Agent({ connections: 10, allowH2: false });
     onTestFinished(() => dispatcher.close());
     const answers = await Promise.all(

@@ -137,5 +137,5 @@ try {
   }
 } catch (error) {
   console.error(`soak: ${error instanceof Error ? error.message : String(error)}`);
-  process.exitCode = 1;
+  process.exit(1);
 }

@@ -20,6 +20,7 @@ export class Probed {
   readonly adminUrl: string;
   readonly #child: ChildProcess;
   readonly #ended: Promise<string>;
+  #answered: Promise<unknown> = Promise.resolve();
 
   constructor(child: ChildProcess, ended: Promise<string>, url: string, adminUrl: string) {
     this.#child = child;
@@ -70,12 +71,17 @@ export class Probed {
     await this.#ended;
   }
 
-  /** One question at a time. */
+  /** One question at a time: answers do not say what they answer. */
   async #ask(question: Question): Promise<unknown> {
-    const answer = once(this.#child, 'message', { signal: AbortSignal.timeout(20_000) });
-    this.#child.send(question);
-    const [answered] = (await answer) as [unknown];
-    return answered;
+    const before = this.#answered;
+    const answer = before.then(async () => {
+      const message = once(this.#child, 'message', { signal: AbortSignal.timeout(20_000) });
+      this.#child.send(question);
+      const [answered] = (await message) as [unknown];
+      return answered;
+    });
+    this.#answered = answer.catch(() => undefined);
+    return answer;
   }
 }
 
