@@ -52,13 +52,13 @@ export class ConnectionPool {
       connection.idleSince = this.#options.clock.now();
       return;
     }
+    // The request could not be written; or undici is just telling that the connection broke, and must not be handed another.
+    if (connection?.isAtRest === true) return void setImmediate(this.#settle, connection);
     if (connection === undefined) {
       this.#waiting.delete(errand);
     } else {
       connection.errand = undefined;
-      // At rest when the request could not be written at all.
-      if (connection.isAtRest) this.#release(connection);
-      else if (connection.isBeingMade && !attempt.sent) this.#orphan(connection, errand);
+      if (connection.isBeingMade && !attempt.sent) this.#orphan(connection, errand);
       else this.#drop(connection);
     }
     this.#options.onFree();

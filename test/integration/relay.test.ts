@@ -86,17 +86,20 @@ test('a reset is passed on as a reset', async () => {
   expect(await over(client)).toBe('ECONNRESET');
 });
 
-test('holds back every byte for as long as it is told, and no byte overtakes another', async () => {
+test('holds back every byte for as long as it is told; told less, they go sooner, and none overtakes another', async () => {
   const { relay, pair } = await start();
   const { client, target } = await pair();
   relay.spoil({ up: { delay: 100 } });
   const since = performance.now();
-  client.socket.write('first ');
-  await pause(20);
-  relay.spoil({ up: { delay: 20 } });
-  client.socket.write('second');
-  expect(await text(target, 12)).toBe('first second');
+  client.socket.write('late');
+  expect(await text(target, 4)).toBe('late');
   expect(performance.now() - since).toBeGreaterThanOrEqual(99);
+  relay.spoil({ up: { delay: 3_600_000 } });
+  client.socket.write(' first');
+  await pause(20);
+  relay.spoil({ up: { delay: 10 } });
+  client.socket.write(' second');
+  expect(await text(target, 17)).toBe('late first second');
 });
 
 test('trickles', async () => {

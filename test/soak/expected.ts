@@ -55,11 +55,13 @@ const EXPECTED: readonly Expected[] = [
 
 /** Timers, and answers that were on their way. */
 const SLACK: Millis = 1500;
+/** What a limit is judged by may have been sent so long before: the default of perTryTimeout. */
+const ATTEMPT: Millis = 5000;
 
 /** Why this line was to be expected; undefined when it was not. */
 export function explain(line: LogLine, happened: readonly Happened[]): string | undefined {
   const until = Date.parse(String(line['time']));
-  const since = until - Number(line['ms'] ?? 0) - SLACK;
+  const since = until - Number(line['ms'] ?? ATTEMPT) - SLACK;
   const atWork = new Set(happened.flatMap(({ name, from, to }) => (from <= until && to >= since ? [name] : [])));
   return EXPECTED.find(({ fits, by }) => fits(line) && (by === 'always' || by.some((name) => atWork.has(name))))
     ?.because;

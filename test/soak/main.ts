@@ -46,6 +46,13 @@ async function soak({ minutes, seed }: Options): Promise<readonly string[]> {
     },
   );
   process.once('exit', () => gate.kill());
+  let isOver = false;
+  void gate.ended.then((complaints) => {
+    if (isOver) return;
+    for (const line of trouble) if (line['level'] === 'fatal') console.error(`FAULT ${JSON.stringify(line)}`);
+    console.error(`FAULT the proxy ended with ${String(gate.exitCode)}${complaints}\nFAILED`);
+    process.exit(1);
+  });
   const idle = await gate.held();
   await gate.lookups();
 
@@ -85,6 +92,7 @@ async function soak({ minutes, seed }: Options): Promise<readonly string[]> {
 
   for (const relay of [slow, broken, ...relays]) await relay.close();
   const ledger = await checkLedger(places.pay, clients.charges);
+  isOver = true;
   await gate.stop();
   upstream.kill('SIGKILL');
 
@@ -129,5 +137,5 @@ try {
   }
 } catch (error) {
   console.error(`soak: ${error instanceof Error ? error.message : String(error)}`);
-  process.exitCode = 1;
+  process.exit(1);
 }

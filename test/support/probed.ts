@@ -19,13 +19,19 @@ export class Probed {
   readonly url: string;
   readonly adminUrl: string;
   readonly #child: ChildProcess;
-  readonly #ended: Promise<unknown>;
+  readonly #ended: Promise<string>;
+  #answered: Promise<unknown> = Promise.resolve();
 
-  constructor(child: ChildProcess, ended: Promise<unknown>, url: string, adminUrl: string) {
+  constructor(child: ChildProcess, ended: Promise<string>, url: string, adminUrl: string) {
     this.#child = child;
     this.#ended = ended;
     this.url = url;
     this.adminUrl = adminUrl;
+  }
+
+  /** Resolves when it has ended, however that came about, with what it wrote to standard error. */
+  get ended(): Promise<string> {
+    return this.#ended;
   }
 
   /** Undefined while it runs. */
@@ -65,12 +71,17 @@ export class Probed {
     await this.#ended;
   }
 
-  /** One question at a time. */
+  /** One question at a time: answers do not say what they answer. */
   async #ask(question: Question): Promise<unknown> {
-    const answer = once(this.#child, 'message', { signal: AbortSignal.timeout(20_000) });
-    this.#child.send(question);
-    const [answered] = (await answer) as [unknown];
-    return answered;
+    const before = this.#answered;
+    const answer = before.then(async () => {
+      const message = once(this.#child, 'message', { signal: AbortSignal.timeout(20_000) });
+      this.#child.send(question);
+      const [answered] = (await message) as [unknown];
+      return answered;
+    });
+    this.#answered = answer.catch(() => undefined);
+    return answer;
   }
 }
 
@@ -90,7 +101,10 @@ export async function startProbed(yaml: string, onLine: (line: LogLine) => void)
   });
   let complaints = '';
   child.stderr?.on('data', (chunk: Buffer) => (complaints += chunk.toString()));
-  const ended = once(child, 'close').finally(() => rmSync(folder, { recursive: true, force: true }));
+  const ended = once(child, 'close').then(() => {
+    rmSync(folder, { recursive: true, force: true });
+    return complaints;
+  });
   if (child.stdout === null) throw new Error('no standard output');
   const output = createInterface(child.stdout);
   const listening = new Promise<LogLine>((resolve, reject) => {

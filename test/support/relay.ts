@@ -66,7 +66,7 @@ export class Relay {
     return this.#taken;
   }
 
-  /** What happens to connections from now on: to those that live too, unless only `new` ones are meant. */
+  /** What happens to connections from now on: to those that live too, unless only `new` ones are meant. Bytes are counted anew. */
   spoil(faults: Faults | Plan, which: 'all' | 'new' = 'all'): void {
     this.#plan = typeof faults === 'function' ? faults : () => faults;
     if (which === 'all') for (const link of this.#links) link.spoil(this.#plan(link.number, this.#random));
@@ -148,7 +148,7 @@ export class Link {
     }
   }
 
-  /** Bytes are counted from here on. */
+  /** As `Relay.spoil`, but this one alone. */
   spoil({ up = {}, down = {} }: Faults): void {
     this.#flows.up.spoil(up);
     this.#flows.down.spoil(down);

@@ -30,7 +30,7 @@ const HIGH_WATER = 64 * 1024;
 interface Piece {
   /** Empty: the sender has ended. */
   bytes: Buffer;
-  readonly due: Millis;
+  due: Millis;
 }
 
 /** The bytes that go one way over a connection. */
@@ -63,8 +63,12 @@ export class Flow {
     return this.#passed;
   }
 
+  /** From now on. Bytes that wait go by the new fault, in their order; those that end something are counted anew. */
   spoil(fault: Fault): void {
     this.#fault = fault;
+    this.#next = 0;
+    const due = performance.now() + (fault.delay ?? 0);
+    for (const piece of this.#waiting) piece.due = Math.min(piece.due, due);
     const after = fault.end?.after ?? Number.POSITIVE_INFINITY;
     this.#left =
       typeof after === 'number' ? after : after[0] + Math.floor(this.#random() * Math.max(1, after[1] - after[0]));
