@@ -87,8 +87,11 @@ async function soak({ minutes, seed }: Options): Promise<readonly string[]> {
     `${minutes} min, seed ${seed}; a fault every ${((2 * beat) / 1000).toFixed(1)} s at most; Node ${process.version}`,
   );
   console.log(table.head());
-  const first = await load(Math.min(MINUTE, total / 3));
-  const last = await load(total - Math.min(MINUTE, total / 3));
+  const started = performance.now();
+  const firstLoad = Math.min(MINUTE, total / 3);
+  const first = await load(firstLoad);
+  const elapsed = performance.now() - started;
+  const last = await load(total - elapsed - (elapsed - firstLoad)); // the last rest takes as long as the first
 
   for (const relay of [slow, broken, ...relays]) await relay.close();
   const ledger = await checkLedger(places.pay, clients.charges);

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 
 export interface Options {
-  /** How long there is load. */
+  /** How long it takes, rests included. */
   readonly minutes: number;
   /** Of clients and faults. */
   readonly seed: number;
