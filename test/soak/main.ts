@@ -65,7 +65,7 @@ async function soak({ minutes, seed }: Options): Promise<readonly string[]> {
   const doors = { url: gate.url, slow: slow.url, broken: broken.url };
   const clients = new Clients(doors, account, seed);
   const total = minutes * MINUTE;
-  const beat = Math.min(LONGEST_BEAT, total / (2.5 * FAULT_NAMES.length));
+  const beat = Math.min(LONGEST_BEAT, total / (3.5 * FAULT_NAMES.length));
   const faults = new Faults({ relays, gate, change }, beat, seed);
   const table = new Table(account);
 
