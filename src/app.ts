@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { AdminServer } from './admin/server.ts';
 import { startAdmin, startTelemetry } from './admin/server.ts';
 import { compileUpstreams } from './compile-policy.ts';
+import { compileSizes } from './compile-sizes.ts';
 import { compileSnapshot, compileTargets, nameOf } from './compile.ts';
 import type { Address } from './config/address.ts';
 import { writeAddress } from './config/address.ts';
@@ -12,6 +13,7 @@ import type { Config, PracticeConfig } from './config/schema.ts';
 import { PRACTICE_URL } from './config/upstream-schema.ts';
 import { logChanges } from './observe/change-log.ts';
 import { fanOut } from './observe/events.ts';
+import type { LogOutput } from './observe/log-output.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { logRequests } from './observe/request-log.ts';
 import type { EndpointView, GateView } from './policy/events.ts';
@@ -20,8 +22,10 @@ import type { Clock, Millis } from './policy/types.ts';
 import type { Practice } from './practice/server.ts';
 import { startPractice } from './practice/server.ts';
 import { ReplayMemory } from './proxy/body.ts';
+import { Capacity } from './proxy/capacity.ts';
+import { ClientHash } from './proxy/client-hash.ts';
 import { GateTimer } from './proxy/gate-timer.ts';
-import { makeHash } from './proxy/identity.ts';
+import { LoadWatch } from './proxy/load-watch.ts';
 import type { Lookup } from './proxy/name.ts';
 import { systemLookup } from './proxy/name.ts';
 import type { Target } from './proxy/plan.ts';
@@ -49,6 +53,8 @@ const clock: Clock = { now: () => performance.now() };
 
 export interface AppParts {
   readonly logger: Logger;
+  /** What the logger writes to, where that is bounded. */
+  readonly logOutput?: LogOutput;
   readonly version: string;
   /** Finds the addresses of upstreams; the system's own unless given. */
   readonly lookup?: Lookup;
@@ -71,7 +77,7 @@ export async function startApp(config: Config, parts: AppParts): Promise<App> {
 
 async function open(
   config: Config,
-  { logger, version, lookup = systemLookup }: AppParts,
+  { logger, logOutput, version, lookup = systemLookup }: AppParts,
   opened: (() => Promise<void>)[],
   closeAll: () => Promise<void>,
 ): Promise<App> {
@@ -89,6 +95,17 @@ async function open(
     now: () => clock.now(),
     wallClock: () => Date.now(),
     replayBufferBytes: () => replayMemory.used,
+    bounds: () => [
+      ...proxy.bounds,
+      ...store.bounds,
+      ...load.bounds,
+      ...[...targets.values()].map(({ endpoints }) => endpoints.bound),
+      ...[admin, telemetry].flatMap((server) => server?.bound ?? []),
+      ...(logOutput === undefined ? [] : [logOutput.bound]),
+      replayMemory.bound,
+      clientHash.bound,
+    ],
+    shedShare: () => load.shedding.share,
     build: { version },
     mode: config.mode,
   });
@@ -102,12 +119,16 @@ async function open(
   };
   const targets = compileTargets(config, ownUrls(config, practice), { lookup, clock, random, listen, onFree });
   opened.push(() => closeTargets(targets));
-  const hash = makeHash(config.secret ?? randomBytes(32));
+  const clientHash = new ClientHash(config.secret ?? randomBytes(32));
+  const { hash } = clientHash;
   const snapshot = compileSnapshot(config, targets, hash);
-  const { maxTracked } = config.clients;
+  const load = new LoadWatch(config.limits.overload, { clock, random, listen });
+  opened.push(() => Promise.resolve(load.stop()));
+  const sizes = compileSizes(config, logger);
   const store = new MemoryStore({
     upstreams: compileUpstreams(config),
-    maxTracked,
+    maxTracked: sizes.clients,
+    maxLimits: sizes.clientLimits,
     random,
     listen,
     // Observed, everything is forwarded at once.
@@ -130,13 +151,14 @@ async function open(
     },
     frontDoor: {
       headersTimeout: config.limits.headers,
-      maxConnections: config.limits.connections,
+      maxConnections: sizes.connections,
       tls: listener.tls,
       http2: listener.http2,
       onCertificate: (problem) => logCertificate(logger, problem),
     },
     snapshot: () => snapshot,
     instance,
+    capacity: new Capacity({ requests: sizes.requests, load, random }),
   });
 
   for (const address of addressesOf(config)) await removeStaleSocket(address);

@@ -4,10 +4,12 @@ import type { Plan } from './exchange.ts';
 import { overrideBackOff, overrideRetry } from './config/override.ts';
 import type { Config, RouteConfig } from './config/schema.ts';
 import { originsOf } from './config/upstream-schema.ts';
-import type { ClassRule, Hash } from './proxy/identity.ts';
-import { globPattern, makeIdentify, makeTrusts } from './proxy/identity.ts';
+import type { Hash } from './proxy/client-hash.ts';
 import type { EndpointsOptions } from './proxy/endpoints.ts';
 import { Endpoints } from './proxy/endpoints.ts';
+import { makeGlob } from './proxy/glob.ts';
+import type { ClassRule } from './proxy/identity.ts';
+import { makeIdentify, makePathTeller, makeTrusts } from './proxy/identity.ts';
 import type { Route, Snapshot, Target } from './proxy/plan.ts';
 import { Router } from './proxy/router.ts';
 
@@ -52,6 +54,7 @@ export function compileSnapshot(config: Config, targets: ReadonlyMap<string, Tar
   return {
     router: new Router(config.routes.map((route) => compileRoute(route, config, targets))),
     identify: makeIdentify(clients.key, compileClasses(config), hash),
+    tellPath: makePathTeller(clients.key),
     trusts: makeTrusts(clients.trustedProxies, config.listen.address.kind === 'unix'),
     forwarded: config.forwarded,
     bodyIdle: config.limits.bodyIdle,
@@ -99,8 +102,8 @@ function compileClasses(config: Config): ClassRule[] {
     name,
     weight,
     headers: Object.entries(match.header ?? {}).map(
-      ([header, glob]) => [header.toLowerCase(), globPattern(glob)] as const,
+      ([header, glob]) => [header.toLowerCase(), makeGlob(glob)] as const,
     ),
-    keys: (match.key ?? []).map(globPattern),
+    keys: (match.key ?? []).map(makeGlob),
   }));
 }

@@ -12,7 +12,8 @@ const OPEN_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 /**
  * Who may use the admin port. Whoever has the token may. Without it:
  * - on a loopback address, requests whose Host is a loopback name or address: a web page can make a browser connect to
- *   127.0.0.1 under a name of its own (DNS rebinding), but cannot make it send another Host;
+ *   127.0.0.1 under a name of its own (DNS rebinding), but cannot make it send another Host; and whose Origin, if they
+ *   have one, is that Host: a page of another origin may make a browser send requests there, and browsers say whose;
  * - on a Unix socket, everyone: the file's permissions decide;
  * - elsewhere, /livez and /readyz only.
  *
@@ -24,15 +25,19 @@ export function createGuard(listen: Address, token: string | undefined): Guard {
 
   if (isLoopback(listen)) {
     return (request, reply) => {
-      const { host } = request.headers;
+      const { host, origin } = request.headers;
+      if (holdsToken(request)) return undefined;
       // Browsers always send Host; HTTP/1.0 tools need not.
-      if (host === undefined || namesLoopback(host) || holdsToken(request)) return undefined;
-      return sendProblem(
-        reply,
-        421,
-        'Misdirected Request',
-        'This listener answers to loopback names and addresses only.',
-      );
+      if (host !== undefined && !namesLoopback(host)) {
+        return sendProblem(
+          reply,
+          421,
+          'Misdirected Request',
+          'This listener answers to loopback names and addresses only.',
+        );
+      }
+      if (origin === undefined || isOwn(origin, host)) return undefined;
+      return sendProblem(reply, 403, 'Forbidden', 'Pages of other origins have no business here.');
     };
   }
 
@@ -44,6 +49,11 @@ export function createGuard(listen: Address, token: string | undefined): Guard {
     reply.header('www-authenticate', 'Bearer realm="tidegate"');
     return sendProblem(reply, 401, 'Unauthorized', 'Send the admin token as Authorization: Bearer.');
   };
+}
+
+/** Whether a page comes from here. Sandboxed pages and files say `null`. */
+function isOwn(origin: string, host: string | undefined): boolean {
+  return host !== undefined && origin.toLowerCase() === `http://${host.toLowerCase()}`;
 }
 
 export function pathOf(request: FastifyRequest): string {

@@ -1,6 +1,7 @@
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { Address } from '../config/address.ts';
+import type { Bound } from '../policy/bound.ts';
 import { createGuard, type Guard, pathOf } from './guard.ts';
 import { type Readiness, serveHealth } from './health.ts';
 import { sendProblem } from './problem.ts';
@@ -19,6 +20,7 @@ export interface AdminOptions extends TelemetryOptions {
 export interface AdminServer {
   /** With the port that was given to it. */
   readonly address: Address;
+  readonly bound: Bound;
   /** Ends all connections, those in the middle of an answer too: a drain never waits for a scrape or an open page. */
   close(): Promise<void>;
 }
@@ -26,6 +28,10 @@ export interface AdminServer {
 /** Of what may be sent to us, in milliseconds and bytes: these listeners read nothing but heads. */
 const REQUEST_TIMEOUT = 10_000;
 const BODY_LIMIT = 64 * 1024;
+/** More than any number of probes, scrapers and open pages; a bound on what strangers may take of a telemetry port. */
+const MAX_CONNECTIONS = 128;
+/** Node looks for late heads only every 30 s unless told otherwise. */
+const CONNECTIONS_CHECK = 1000;
 
 /**
  * For operators: /livez, /readyz and /metrics, for those whom `createGuard` lets in.
@@ -48,6 +54,7 @@ async function start({ listen, registry, readiness }: TelemetryOptions, guard: G
     logger: false,
     forceCloseConnections: true,
     requestTimeout: REQUEST_TIMEOUT,
+    http: { headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: CONNECTIONS_CHECK },
     bodyLimit: BODY_LIMIT,
     // Before any hook: a URL that does not decode.
     frameworkErrors: (_error, _request, reply) => {
@@ -55,7 +62,12 @@ async function start({ listen, registry, readiness }: TelemetryOptions, guard: G
     },
   });
   app.addHook('onRequest', async (request, reply) => {
-    reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+    // Nor does a page of another origin read it by embedding it.
+    reply.headers({
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+    });
     return guard(request, reply) ?? (request.is404 ? answerUnrouted(app, request, reply) : undefined);
   });
   app.setErrorHandler<FastifyError>((error, _request, reply) =>
@@ -68,8 +80,26 @@ async function start({ listen, registry, readiness }: TelemetryOptions, guard: G
     return reply.type(registry.contentType).send(exposition);
   });
 
+  let connections = 0;
+  let dropped = 0;
+  app.server.maxConnections = MAX_CONNECTIONS;
+  app.server.on('connection', (socket) => {
+    connections += 1;
+    socket.once('close', () => {
+      connections -= 1;
+    });
+  });
+  app.server.on('drop', () => {
+    dropped += 1;
+  });
   await app.listen(listen.kind === 'unix' ? { path: listen.path } : { host: listen.host, port: listen.port });
-  return { address: addressOf(app, listen), close: () => app.close() };
+  return {
+    address: addressOf(app, listen),
+    get bound() {
+      return { name: 'admin_connections', used: connections / MAX_CONNECTIONS, reached: dropped } as const;
+    },
+    close: () => app.close(),
+  };
 }
 
 /** Before a body is read: whatever it is, nobody asked for it. */

@@ -1,3 +1,4 @@
+import { LogOutput } from '../observe/log-output.ts';
 import { createLogger } from '../observe/log.ts';
 import type { App } from '../app.ts';
 import { startApp } from '../app.ts';
@@ -35,7 +36,12 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
   const settings = resolveSettings({ ...flags, config: 'demo' }, { env: {}, readFile: () => CONFIG });
   if (settings.kind === 'nothing') throw new Error('the demo has a config of its own');
   if (settings.kind === 'mistakes') return { kind: 'failed', message: formatMistakes(settings.mistakes) };
-  const app = await startApp(settings.config, { logger: createLogger({ level: 'warn' }), version });
+  const logOutput = new LogOutput(settings.config.log.buffer);
+  const app = await startApp(settings.config, {
+    logger: createLogger({ level: 'warn', destination: logOutput }),
+    logOutput,
+    version,
+  });
   const { practice } = app;
   if (practice === undefined) throw new Error('the demo plays its own upstream');
   const traffic = startTraffic({ target: app.url, clients: CLIENTS });

@@ -5,6 +5,7 @@ import { formatMistakes, formatWarnings } from '../config/mistakes.ts';
 import type { Config } from '../config/schema.ts';
 import type { ServeFlags } from '../config/settings.ts';
 import { resolveSettings } from '../config/settings.ts';
+import { LogOutput } from '../observe/log-output.ts';
 import { createLogger } from '../observe/log.ts';
 import { readFile } from './read-file.ts';
 
@@ -23,10 +24,11 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
     return { kind: 'failed', message: formatMistakes(settings.mistakes), exitCode: 1 };
   }
   const { config, warnings, file } = settings;
-  const logger = createLogger({ level: config.log.level });
+  const logOutput = new LogOutput(config.log.buffer);
+  const logger = createLogger({ level: config.log.level, destination: logOutput });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   try {
-    const app = await startApp(config, { logger, version });
+    const app = await startApp(config, { logger, logOutput, version });
     const { url, adminUrl, telemetryUrl } = app;
     logger.info(
       { url, admin: adminUrl, telemetry: telemetryUrl, config: file, mode: config.mode, version },

@@ -188,6 +188,7 @@ function describeMemory(config: Config): string[] {
   const { limits, clients, upstreams, mode, listen } = config;
   const own = Object.values(upstreams).some(({ rateLimit }) => rateLimit.scope !== 'upstream');
   const waiting = Math.min(
+    limits.requests,
     limits.connections * (listen.http2 ? MAX_STREAMS : 1),
     Object.values(upstreams).reduce((sum, { queue }) => sum + (queue.maxWait === 0 ? 0 : queue.maxDepth), 0),
   );

@@ -48,11 +48,12 @@ function conceal(value: unknown, path: Path, substituted: ReadonlyMap<string, st
   );
 }
 
-/** Secrets by their place; PEM text; and what a class looks for in headers that carry credentials. */
+/** Secrets by their place; PEM text; clients' keys; and what a class looks for in headers that carry credentials. */
 function isSecret(path: Path, value: string): boolean {
   const key = String(path.at(-1) ?? '');
   if (path.length === 1 && key === 'secret') return true;
   if (path[0] === 'admin' && key === 'token') return true;
   if (path.at(-2) === 'tls') return key === 'passphrase' || value.includes('PRIVATE KEY');
-  return path[0] === 'clients' && path.at(-2) === 'header' && /auth|key|token|secret|cookie|signature/i.test(key);
+  if (path[0] !== 'clients' || path[3] !== 'match') return false;
+  return path[4] === 'key' || /auth|key|token|secret|cookie|signature/i.test(key);
 }

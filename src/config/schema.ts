@@ -18,6 +18,9 @@ export interface AdminListener {
   readonly permissions: string | undefined;
 }
 
+/** Any line fits in. */
+const LEAST_LOG_BUFFER = 64 * 1024;
+
 /** Long enough that nobody guesses it. */
 const Secret = z.string().min(16);
 
@@ -77,6 +80,26 @@ export const ConfigSchema = z.strictObject({
         'How long a client may pause within its body, or leave an answer of ours unread.',
       ),
       connections: z.int().min(1).max(10_000_000).prefault(20_000).describe('Connections from clients, at most.'),
+      requests: z
+        .int()
+        .min(1)
+        .max(10_000_000)
+        .prefault(20_000)
+        .describe('Requests at a time, at most: in queues, at upstreams, asleep before a retry, being answered.'),
+      overload: z
+        .strictObject({
+          eventLoopDelay: PositiveDuration.prefault('500ms').describe(
+            'How late the event loop may be, over about a second.',
+          ),
+          heapUsed: z
+            .number()
+            .min(0.1)
+            .max(1)
+            .prefault(0.75)
+            .describe('How much of the heap may be in use; a tenth further on, all new requests are turned away.'),
+        })
+        .prefault({})
+        .describe('When this process itself cannot keep up: beyond this, new requests are turned away with 503.'),
     })
     .prefault({})
     .describe('What clients may take of this process.'),
@@ -97,6 +120,9 @@ export const ConfigSchema = z.strictObject({
         .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
         .prefault('info')
         .describe('The least important level that is written.'),
+      buffer: Size.refine((bytes) => bytes >= LEAST_LOG_BUFFER, 'must be at least 64KiB')
+        .prefault('16MiB')
+        .describe('Lines that wait to be written, in all; while nobody reads them, those beyond it are dropped.'),
     })
     .prefault({})
     .describe('The log, one line of JSON an event.'),

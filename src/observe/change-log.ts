@@ -2,8 +2,9 @@ import type { Logger } from 'pino';
 import type { Listen, TideEvent } from '../policy/events.ts';
 
 /**
- * Writes a line for what changes and is rare: the state of an upstream's limit (`warn` when it is blocked, else `info`), and an endpoint that is left out or back;
- * at `debug` its cuts, and states and cuts of single clients and credentials, of which there may be thousands.
+ * Writes a line for what changes and is rare: the state of an upstream's limit (`warn` when it is blocked, else `info`), an
+ * endpoint that is left out or back, an overload of this process at its begin and at its end; at `debug` a limit's cuts, and
+ * states and cuts of single clients and credentials, of which there may be thousands.
  */
 export function logChanges(logger: Logger): Listen {
   return (event) => {
@@ -26,8 +27,17 @@ export function logChanges(logger: Logger): Listen {
     } else if (event.type === 'client-cut') {
       const { upstream, client, allowance } = event;
       logger.debug({ upstream, client, allowance }, 'client cut');
+    } else if (event.type === 'overload') {
+      logOverload(logger, event);
     }
   };
+}
+
+function logOverload(logger: Logger, event: Extract<TideEvent, { type: 'overload' }>): void {
+  const { began, cause, delay, heapUsed, shed } = event;
+  const facts = { cause, eventLoopDelayMs: Math.round(delay), heapUsed: Math.round(100 * heapUsed) / 100 };
+  if (began) logger.warn(facts, 'overloaded: this process cannot keep up, and turns requests away with 503');
+  else logger.warn({ ...facts, shed }, 'overload over');
 }
 
 function levelOf({ scope, to }: Extract<TideEvent, { type: 'limit-state' }>): 'debug' | 'info' | 'warn' {

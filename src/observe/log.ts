@@ -1,28 +1,20 @@
-import { isatty } from 'node:tty';
 import { type Bindings, type ChildLoggerOptions, type DestinationStream, type Logger, pino } from 'pino';
+import type { Millis } from '../policy/types.ts';
 import { redact } from './redact.ts';
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
 
 export interface LogOptions {
   readonly level: LogLevel;
-  /** Standard output unless given. */
-  readonly destination?: DestinationStream;
+  readonly destination: DestinationStream;
 }
-
-const STDOUT = 1;
-/** Written in pieces of this size, or after FLUSH_EVERY, whichever is first: a system call for each line costs more than the line. */
-const PIECE = 4096;
-const FLUSH_EVERY = 200;
-/** Lines beyond this are dropped while nobody reads our output: a stuck log must not fill the memory of a proxy. */
-const MAX_PENDING = 16 * 1024 * 1024;
 
 /**
  * A JSON logger: a line has `level` as a word and `time` in ISO 8601; process id and host name are left to those who collect
  * the lines. Secrets are blanked in whatever is logged (see `redact`), except in the message itself.
  * Lines are written behind the caller's back; whoever ends the process calls `flush` first.
  */
-export function createLogger({ level, destination = openStandardOutput() }: LogOptions): Logger {
+export function createLogger({ level, destination }: LogOptions): Logger {
   const logger = pino(
     {
       level,
@@ -49,24 +41,13 @@ function redactBindings(logger: Logger): void {
   });
 }
 
-/** Resolves when all lines so far are written, or cannot be; not while nobody reads a pipe that is full: set a deadline. */
-export function flush(logger: Logger): Promise<void> {
+/** Resolves when all lines so far are written, or cannot be; after `within` in any case, as nobody may be reading. */
+export function flush(logger: Logger, within: Millis = 1000): Promise<void> {
   return new Promise((resolve) => {
-    logger.flush(() => resolve());
+    const late = setTimeout(resolve, within);
+    logger.flush(() => {
+      clearTimeout(late);
+      resolve();
+    });
   });
-}
-
-function openStandardOutput(): DestinationStream {
-  // Somebody who watches wants to see a line when it happens.
-  if (isatty(STDOUT)) return pino.destination({ dest: STDOUT, sync: true });
-  const output = pino.destination({
-    dest: STDOUT,
-    sync: false,
-    minLength: PIECE,
-    maxLength: MAX_PENDING,
-    periodicFlush: FLUSH_EVERY,
-  });
-  // A full disk or a closed pipe costs lines, not requests.
-  output.on('error', () => {});
-  return output;
 }

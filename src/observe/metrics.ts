@@ -1,6 +1,8 @@
 import { Registry } from 'prom-client';
+import type { Bound } from '../policy/bound.ts';
 import type { EndpointView, GateView, Listen } from '../policy/events.ts';
 import type { Millis, Mode } from '../policy/types.ts';
+import { describeBounds } from './bound-families.ts';
 import { ByName } from './by-name.ts';
 import { ClientSeries } from './client-series.ts';
 import { EndpointSeries } from './endpoint-families.ts';
@@ -10,6 +12,7 @@ import { describeGate, type Sight } from './gate-families.ts';
 import { summarizeGate } from './gate-summary.ts';
 import { exposeNodeMetrics } from './node-metrics.ts';
 import { RouteSeries } from './route-series.ts';
+import type { Series } from './series.ts';
 import { UpstreamSeries } from './upstream-series.ts';
 
 export interface MetricsOptions {
@@ -27,6 +30,10 @@ export interface MetricsOptions {
   /** Milliseconds of the epoch. */
   readonly wallClock: () => Millis;
   readonly replayBufferBytes: () => number;
+  /** Called twice a scrape; none when absent. */
+  readonly bounds?: () => Iterable<Bound>;
+  /** Of new requests, which this process turns away because it is overloaded itself. */
+  readonly shedShare?: () => number;
   readonly build: { readonly version: string };
   readonly mode: Mode;
 }
@@ -43,6 +50,7 @@ interface Counters {
   readonly upstreams: ByName<UpstreamSeries>;
   readonly clients: ClientSeries;
   readonly endpoints: EndpointSeries;
+  readonly overloads: Series;
 }
 
 const MODES: readonly Mode[] = ['enforce', 'observe'];
@@ -53,6 +61,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const upstreams = new ByName((name) => new UpstreamSeries(name), options.upstreams);
   const clients = new ClientSeries();
   const endpoints = new EndpointSeries(options.endpoints ?? (() => []));
+  const overloads: Series = { labels: {}, value: 0 };
 
   const look = oncePerTurn((): Sight => {
     const view = options.view();
@@ -64,6 +73,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   exposeFamilies(registry, [
     ...describeCounted({ routes, upstreams, clients }),
     ...describeGate(look),
+    ...describeBounds(options.bounds ?? (() => [])),
     ...endpoints.families(),
     {
       name: 'tidegate_replay_buffer_bytes',
@@ -82,6 +92,18 @@ export function createMetrics(options: MetricsOptions): Metrics {
         })),
     },
     {
+      name: 'tidegate_overload_shed_ratio',
+      help: 'Share of new requests that are turned away because this process itself cannot keep up.',
+      type: 'gauge',
+      samples: () => [{ labels: {}, value: options.shedShare?.() ?? 0 }],
+    },
+    {
+      name: 'tidegate_overload_episodes_total',
+      help: 'Times this process could not keep up.',
+      type: 'counter',
+      samples: () => [overloads],
+    },
+    {
       name: 'tidegate_build_info',
       help: '1, labelled with the version that runs.',
       type: 'gauge',
@@ -96,11 +118,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
   ]);
   exposeNodeMetrics(registry);
 
-  return { listen: countInto({ routes, upstreams, clients, endpoints }), registry };
+  return { listen: countInto({ routes, upstreams, clients, endpoints, overloads }), registry };
 }
 
 /** The events of every request come first: a switch over strings compares one after the other. */
-function countInto({ routes, upstreams, clients, endpoints }: Counters): Listen {
+function countInto({ routes, upstreams, clients, endpoints, overloads }: Counters): Listen {
   return (event) => {
     switch (event.type) {
       case 'arrived':
@@ -144,6 +166,9 @@ function countInto({ routes, upstreams, clients, endpoints }: Counters): Listen 
         break;
       case 'endpoint-ejected':
         endpoints.ejected(event.upstream, event.endpoint);
+        break;
+      case 'overload':
+        if (event.began) overloads.value += 1;
         break;
       case 'endpoint-returned':
       case 'limit-state':

@@ -7,6 +7,7 @@ const SECRET =
 const MAX_DEPTH = 8;
 /** Names of fields are few, but header names come from clients. */
 const MAX_REMEMBERED = 1000;
+const LONGEST_REMEMBERED = 64;
 const verdicts = new Map<string, boolean>();
 
 /** What has been gone through: an object met again costs nothing, and a circle ends. */
@@ -84,6 +85,6 @@ function isSecret(name: string): boolean {
   if (remembered !== undefined) return remembered;
   // A rate limiter counts tokens; those of a login have an owner in their name.
   const verdict = SECRET.test(name) && name !== 'tokens';
-  if (verdicts.size < MAX_REMEMBERED) verdicts.set(name, verdict);
+  if (verdicts.size < MAX_REMEMBERED && name.length <= LONGEST_REMEMBERED) verdicts.set(name, verdict);
   return verdict;
 }

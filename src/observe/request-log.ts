@@ -10,6 +10,8 @@ export function logRequests(logger: Logger): Listen {
   return (event) => {
     if (event.type !== 'done') return;
     const { record } = event;
+    // Of an overload its begin and its end are told (see change-log.ts): a line for each would add to it.
+    if (record.reason === 'overloaded') return;
     if (isTrouble(record)) logger.warn(describe(record), 'request');
     else logger.info(describe(record), 'request');
   };

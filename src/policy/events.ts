@@ -2,6 +2,7 @@
  * Everything that happens, as a union. The gate and the exchange tell it; metrics, logs, explanations and traces listen.
  * Names of routes and upstreams are the configured ones; a client is told by its hashed identity, never by its key.
  */
+import type { OverloadCause } from './shedding.ts';
 import type { ErrorReason, Millis, PerSecond, Refusal, RetryEnd, RetryReason } from './types.ts';
 
 export type LimitState = 'open' | 'backoff' | 'cooldown' | 'restoring' | 'blocked';
@@ -99,6 +100,15 @@ export type TideEvent =
     }
   /** A client was forgotten to make room. */
   | { readonly type: 'client-evicted'; readonly cause: 'calm' | 'troubled' }
+  /** This process cannot keep up, and sheds requests; or that is over, and `shed` were turned away. Once an episode. */
+  | {
+      readonly type: 'overload';
+      readonly began: boolean;
+      readonly cause: OverloadCause;
+      readonly delay: Millis;
+      readonly heapUsed: number;
+      readonly shed: number;
+    }
   | { readonly type: 'done'; readonly record: RequestRecord };
 
 /** The story of one request, in a line. */

@@ -161,7 +161,10 @@ export class Gate {
     if (wait > Math.min(patience, deadline - now)) {
       return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'over_share', wait, now);
     }
-    if (upstream.queued >= upstream.queue.maxDepth) return this.#refuse(ticket, slot, 'queue_full', wait, now);
+    if (upstream.queued >= upstream.queue.maxDepth) {
+      upstream.overflows += 1;
+      return this.#refuse(ticket, slot, 'queue_full', wait, now);
+    }
 
     if (keepsPromise) clients.promise(slot, Number.NEGATIVE_INFINITY); // it was for one
     ticket.expiresAt = Math.min(deadline, now + Math.max(patience, wait));

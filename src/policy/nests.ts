@@ -1,24 +1,36 @@
+import type { Bound } from './bound.ts';
 import type { Millis } from './types.ts';
 
 const WINDOW: Millis = 2000;
-/** Addresses counted at a time; beyond them nobody is nested, which is what happens without this. */
-const MOST = 100_000;
-
+/** More than one process serves in a window. */
+const MOST = 25_000;
 /**
  * How many clients are active behind each address. A key that nobody has verified nests within the address it comes
  * from: the address has one share, and its keys divide it, so that rotating them buys nothing.
  */
 export class Nests {
+  readonly #most: number;
+  #uncounted = 0;
   #window = Number.NEGATIVE_INFINITY;
   #active = new Map<string, number>();
   #previous = new Map<string, number>();
+
+  /** @param most addresses counted at a time; beyond them nobody is nested, which is what happens without this */
+  constructor(most = MOST) {
+    this.#most = most;
+  }
+
+  get bound(): Bound {
+    return { name: 'addresses', used: this.#active.size / this.#most, reached: this.#uncounted };
+  }
 
   /** Notes an arrival; a client counts once a window. */
   note(nest: string, now: Millis, previousArrival: Millis): void {
     this.#roll(now);
     if (Math.floor(previousArrival / WINDOW) === this.#window) return;
     const count = this.#active.get(nest);
-    if (count !== undefined || this.#active.size < MOST) this.#active.set(nest, (count ?? 0) + 1);
+    if (count !== undefined || this.#active.size < this.#most) this.#active.set(nest, (count ?? 0) + 1);
+    else this.#uncounted += 1;
   }
 
   /** Clients active behind the address in this window or the last, whichever is more; at least 1. */

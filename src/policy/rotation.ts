@@ -78,6 +78,11 @@ export class Rotation {
     this.#tell = tell;
   }
 
+  /** What is pending at the fullest endpoint, as a share of its connections; above 1 while some wait for one. */
+  get fullness(): number {
+    return Math.max(...this.#endpoints.map(({ pending }) => pending)) / this.#connections;
+  }
+
   isEjected(index: number): boolean {
     return this.#at(index).trialAt !== undefined;
   }

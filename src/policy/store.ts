@@ -18,6 +18,8 @@ export interface Upstream {
   readonly room?: Room;
   /** Requests that wait, at all of its limits and for room together. */
   queued: number;
+  /** Requests that were refused because as many waited as may. */
+  overflows: number;
 }
 
 /** Who remembers upstreams, limits and clients. Bounded. */

@@ -48,7 +48,7 @@ export interface LedgerSummary {
 }
 
 /** Keys and intents it remembers; the oldest are forgotten first. */
-const MEMORY = 1_000_000;
+const MEMORY = 100_000;
 const DOUBLED_SHOWN = 100;
 const LATEST_SHOWN = 20;
 

@@ -3,7 +3,8 @@ import type { LimitRef } from '../policy/limit-ref.ts';
 import type { RequestFacts } from '../policy/types.ts';
 import type { ProxyContext } from './context.ts';
 import { http2Headers, isListedInConnection, requestHeaders } from './headers.ts';
-import type { Client, Hash } from './identity.ts';
+import type { Hash } from './client-hash.ts';
+import type { Client } from './identity.ts';
 import type { Inbound } from './inbound.ts';
 import type { Outbound } from './outbound.ts';
 import type { Route, Snapshot } from './plan.ts';
@@ -78,6 +79,9 @@ export function outboundHeaders(
 
 /** Envoy counts from 1. Only a proxy of ours in front is believed. */
 function priorAttempts({ request, snapshot, peer }: Arrival): number {
-  const count = request.headers['x-envoy-attempt-count'];
-  return count !== undefined && snapshot.trusts(peer) ? Math.max(0, Number.parseInt(String(count), 10) - 1 || 0) : 0;
+  const told = request.headers['x-envoy-attempt-count'];
+  if (told === undefined || !snapshot.trusts(peer)) return 0;
+  // Repeated by proxies one after the other, it is a list; the one that has tried most often decides.
+  const counts = String(told).split(',').map(Number).filter(Number.isSafeInteger);
+  return Math.max(0, ...counts.map((count) => count - 1));
 }

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { Bound } from '../policy/bound.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Inbound } from './inbound.ts';
 import { Upload } from './upload.ts';
@@ -7,6 +8,7 @@ import { Upload } from './upload.ts';
 export class ReplayMemory {
   readonly #limit: number;
   #used = 0;
+  #refused = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -16,8 +18,15 @@ export class ReplayMemory {
     return this.#used;
   }
 
+  get bound(): Bound {
+    return { name: 'replay_memory', used: this.#used / Math.max(1, this.#limit), reached: this.#refused };
+  }
+
   take(bytes: number): boolean {
-    if (this.#used + bytes > this.#limit) return false;
+    if (this.#used + bytes > this.#limit) {
+      this.#refused += 1;
+      return false;
+    }
     this.#used += bytes;
     return true;
   }
@@ -26,6 +35,9 @@ export class ReplayMemory {
     this.#used -= bytes;
   }
 }
+
+const EMPTY = Buffer.alloc(0);
+const LEAST_GROWN = 1024;
 
 export type Payload = Buffer | Readable | null;
 
@@ -48,8 +60,13 @@ export interface BodyOptions {
 export class RequestBody {
   readonly #source: Inbound;
   readonly #options: BodyOptions;
-  #chunks: Buffer[] = [];
-  #kept = 0;
+  /** What has been read: the first piece as it came; from the second on, all in one that grows. */
+  #store: Buffer | undefined;
+  #length = 0;
+  /** Of a body that is too long, what was read before that was known. */
+  #begun: Buffer[] = [];
+  /** Of the memory for replays. */
+  #taken = 0;
   #whole: Buffer | null = null;
   #upload: Upload | undefined;
   #state: 'reading' | 'whole' | 'streaming' | 'released' = 'reading';
@@ -76,7 +93,7 @@ export class RequestBody {
   payload(): Payload {
     if (this.#state !== 'streaming') return this.#whole;
     const { idle, onIdle } = this.#options;
-    this.#upload = new Upload(this.#source, this.#chunks, idle, onIdle);
+    this.#upload = new Upload(this.#source, this.#begun, this.#giveBack, idle, onIdle);
     return this.#upload;
   }
 
@@ -97,33 +114,60 @@ export class RequestBody {
 
   release(): void {
     this.#stopReading();
-    this.#options.memory.giveBack(this.#kept);
-    this.#kept = 0;
-    this.#chunks = [];
+    this.#giveBack();
+    this.#store = undefined;
+    this.#begun = [];
     this.#whole = null;
     this.#state = 'released';
   }
 
   readonly #onData = (chunk: Buffer): void => {
     this.#idleTimer?.refresh();
-    this.#chunks.push(chunk);
-    if (this.#kept + chunk.length <= this.#options.limit && this.#options.memory.take(chunk.length)) {
-      this.#kept += chunk.length;
-      return;
-    }
+    if (this.#keep(chunk)) return;
     this.#stopReading();
     this.#source.pause();
+    if (this.#store !== undefined) this.#begun.push(this.#store.subarray(0, this.#length));
+    this.#begun.push(chunk);
+    this.#store = undefined;
     this.#state = 'streaming';
     this.#options.onRead(false);
   };
 
   readonly #onEnd = (): void => {
     this.#stopReading();
-    const [first] = this.#chunks;
-    this.#whole = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
-    this.#chunks = [];
+    this.#whole = this.#store?.subarray(0, this.#length) ?? EMPTY;
+    this.#store = undefined;
     this.#state = 'whole';
     this.#options.onRead(true);
+  };
+
+  /** Adds a piece to what is kept, if it may be. However small the pieces, no more memory is taken than is accounted for. */
+  #keep(chunk: Buffer): boolean {
+    const { limit, memory } = this.#options;
+    const length = this.#length + chunk.length;
+    if (length > limit) return false;
+    if (this.#store === undefined) {
+      if (!memory.take(chunk.length)) return false;
+      this.#taken = chunk.length;
+      this.#store = chunk;
+    } else {
+      if (length > this.#store.length) {
+        const size = Math.min(limit, Math.max(length, 2 * this.#store.length, LEAST_GROWN));
+        if (!memory.take(size - this.#taken)) return false;
+        this.#taken = size;
+        const grown = Buffer.allocUnsafeSlow(size);
+        this.#store.copy(grown, 0, 0, this.#length);
+        this.#store = grown;
+      }
+      chunk.copy(this.#store, this.#length);
+    }
+    this.#length = length;
+    return true;
+  }
+
+  readonly #giveBack = (): void => {
+    this.#options.memory.giveBack(this.#taken);
+    this.#taken = 0;
   };
 
   #watch(): void {

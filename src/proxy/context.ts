@@ -3,7 +3,7 @@ import type { Gate } from '../policy/gate.ts';
 import type { Clock, Random } from '../policy/types.ts';
 import type { ReplayMemory } from './body.ts';
 import type { GateTimer } from './gate-timer.ts';
-import type { Hash } from './identity.ts';
+import type { Hash } from './client-hash.ts';
 
 /** What all exchanges of this proxy share. */
 export interface ProxyContext {

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { MAX_STREAMS } from '../config/listen-schema.ts';
 import { socketOf } from '../config/upstream-schema.ts';
+import type { Bound } from '../policy/bound.ts';
 import type { Listen } from '../policy/events.ts';
 import type { OutlierSettings } from '../policy/rotation.ts';
 import { judgeEndpoint, Rotation } from '../policy/rotation.ts';
@@ -62,6 +63,8 @@ export class Endpoints {
   readonly all: readonly Endpoint[];
   readonly #rotation: Rotation;
   readonly #clock: Clock;
+  /** Requests for which no connection was free. */
+  #waited = 0;
 
   /** @throws an Error of node:fs, when a certificate cannot be read */
   constructor(options: EndpointsOptions) {
@@ -87,6 +90,10 @@ export class Endpoints {
     return endpoint;
   }
 
+  get bound(): Bound {
+    return { name: 'upstream_connections', used: this.#rotation.fullness, reached: this.#waited };
+  }
+
   /** Whether it is left out. */
   isEjected(index: number): boolean {
     return this.#rotation.isEjected(index);
@@ -107,6 +114,7 @@ export class Endpoints {
     this.#rotation.begin(endpoint.index);
     endpoint.name?.keepFresh(now);
     connectionsFor(endpoint, errand).send(errand, fresh);
+    if (errand.hadToWait) this.#waited += 1;
   }
 
   /** What the attempt came to. Returns whether it failed because of its endpoint, while others work. */

@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
+import type { Bound } from '../policy/bound.ts';
 import type { Millis } from '../policy/types.ts';
 import type { ListenTls } from './certificate.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
@@ -49,13 +50,19 @@ const SETTLE: Millis = 1000;
 export class FrontDoor {
   readonly server: Server;
   readonly #sessions: Http2Sessions | undefined;
+  readonly #maxConnections: number;
+  #dropped = 0;
   /** All of them: Node does not know those that are upgraded, speak HTTP/2 or are still agreeing on TLS. */
   readonly #connections = new Set<Socket>();
 
   /** @throws the error of node:fs or node:tls, when the certificate cannot be used */
   constructor(options: FrontDoorOptions, receiver: Receiver) {
     this.server = open(options, receiver);
+    this.#maxConnections = options.maxConnections;
     this.server.maxConnections = options.maxConnections;
+    this.server.on('drop', () => {
+      this.#dropped += 1;
+    });
     this.server.maxHeadersCount = 0; // counted in inbound.ts: Node may drop what is beyond, and with it the length of the body
     this.server.on('checkContinue', (request: Http1Inbound, response: ServerResponse) => {
       request.expectsContinue = true;
@@ -69,6 +76,10 @@ export class FrontDoor {
       socket.once('close', () => this.#connections.delete(socket));
     });
     if (options.tls !== undefined && options.http2) this.#sessions = divert(this.server, receiver);
+  }
+
+  get bound(): Bound {
+    return { name: 'connections', used: this.#connections.size / this.#maxConnections, reached: this.#dropped };
   }
 
   /** Takes no new connections, and ends each one with the response it is at. */

@@ -71,8 +71,7 @@ export function requestHeaders(raw: readonly string[], hop: Hop): string[] {
       if (lower === 'te' && /(?:^|,)\s*trailers\s*(?:;|,|$)/i.test(value)) out.push('TE', 'trailers');
       continue;
     }
-    if (lower.startsWith('tidegate-')) continue;
-    if (!hop.peerIsTrusted && lower.startsWith('x-envoy-')) continue;
+    if (isOfProxies(lower, hop.peerIsTrusted)) continue;
     out.push(name, value);
   }
   out.push('Via', append(via, hop.via), 'X-Request-Id', hop.requestId);
@@ -110,7 +109,7 @@ export function responseHeaders(raw: readonly string[], answered: Answered): str
     }
     if (lower.startsWith('tidegate-')) {
       // Another of us behind this one: its word that a write may have happened stays, of the rest ours is the last.
-      if (lower === 'tidegate-outcome' && !answered.unknown) out.push(name, value);
+      if (lower === 'tidegate-outcome' && value === 'unknown' && !answered.unknown) out.push(name, value);
       continue;
     }
     if (lower === 'x-request-id') hasRequestId = true;
@@ -170,6 +169,16 @@ function without(raw: readonly string[], names: ReadonlySet<string>): string[] {
     const name = raw[i - (i % 2)]?.toLowerCase() ?? '';
     return !names.has(name) && listed?.has(name) !== true;
   });
+}
+
+/**
+ * What only proxies may say to each other. An underscore is taken for a dash, as upstreams behind CGI and its heirs take
+ * it: to them both names are one.
+ */
+function isOfProxies(lower: string, peerIsTrusted: boolean): boolean {
+  const name = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
+  if (name.startsWith('tidegate-')) return true;
+  return (!peerIsTrusted && name.startsWith('x-envoy-')) || (name !== lower && name.startsWith('x-forwarded-'));
 }
 
 function listedInConnection(raw: readonly string[]): ReadonlySet<string> | undefined {

@@ -1,17 +1,18 @@
-import { createHmac } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import type { ClientKey } from '../config/clients-schema.ts';
 import { UNIX_PEER } from '../config/clients-schema.ts';
 import { UNKNOWN } from './address.ts';
+import type { Hash } from './client-hash.ts';
+import type { Glob } from './glob.ts';
 import type { Inbound } from './inbound.ts';
 
 export interface ClassRule {
   readonly name: string;
   readonly weight: number;
   /** Lower-case header names, each with a pattern; all must match. */
-  readonly headers: readonly (readonly [string, RegExp])[];
+  readonly headers: readonly (readonly [string, Glob])[];
   /** Patterns of the client's key, one of which must match; empty when the key does not matter. */
-  readonly keys: readonly RegExp[];
+  readonly keys: readonly Glob[];
 }
 
 export interface Client {
@@ -26,11 +27,6 @@ export interface Client {
 /** @param address the client's own, proxies in front left out */
 export type Identify = (request: Inbound, address: string) => Client;
 
-/** Hashes are worth keeping: an HMAC costs more than the rest of a decision. */
-const HASHES_KEPT = 10_000;
-/** Longer ones are hashed anew each time: what is kept has a bound in bytes too. */
-const LONGEST_KEPT = 256;
-
 export function makeIdentify(keys: readonly ClientKey[], classes: readonly ClassRule[], hash: Hash): Identify {
   return (request, address) => {
     const key = readKey(keys, request, address);
@@ -44,19 +40,14 @@ export function makeIdentify(keys: readonly ClientKey[], classes: readonly Class
   };
 }
 
-export type Hash = (text: string) => string;
-
-/** A keyed hash of 64 bits in hex: enough to tell clients apart, and nothing to guess a key by. */
-export function makeHash(secret: string | Buffer): Hash {
-  const kept = new Map<string, string>();
-  return (text) => {
-    const known = kept.get(text);
-    if (known !== undefined) return known;
-    const hash = createHmac('sha256', secret).update(text).digest('hex').slice(0, 16);
-    if (text.length > LONGEST_KEPT) return hash;
-    if (kept.size >= HASHES_KEPT) kept.clear();
-    kept.set(text, hash);
-    return hash;
+/** A path as it may be told: a segment that tells clients apart is not. */
+export function makePathTeller(keys: readonly ClientKey[]): (path: string) => string {
+  const segments = keys.flatMap((key) => (key.kind === 'path' ? [key.segment] : []));
+  if (segments.length === 0) return (path) => path;
+  return (path) => {
+    const parts = path.split('/');
+    for (const segment of segments) if (parts[segment]) parts[segment] = '*';
+    return parts.join('/');
   };
 }
 
@@ -75,12 +66,7 @@ export function networkOf(address: string): string {
  */
 export function makeTrusts(blocks: readonly string[], onUnixSocket: boolean): (address: string) => boolean {
   const trustsUnix = onUnixSocket && blocks.includes(UNIX_PEER);
-  const ofAddresses = blocks.filter((block) => block !== UNIX_PEER);
-  const parsed = ofAddresses.map((block) => {
-    if (block.includes('/')) return ipaddr.parseCIDR(block);
-    const address = ipaddr.parse(block);
-    return [address, address.kind() === 'ipv4' ? 32 : 128] as [ipaddr.IPv4 | ipaddr.IPv6, number];
-  });
+  const parsed = blocks.filter((block) => block !== UNIX_PEER).map(parseBlock);
   if (parsed.length === 0 && !trustsUnix) return () => false;
   return (text) => {
     if (text === UNKNOWN) return trustsUnix;
@@ -90,10 +76,15 @@ export function makeTrusts(blocks: readonly string[], onUnixSocket: boolean): (a
   };
 }
 
-/** `*` stands for anything. */
-export function globPattern(glob: string): RegExp {
-  const parts = glob.split('*').map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`));
-  return new RegExp(`^${parts.join('.*')}$`, 's');
+function parseBlock(block: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
+  const [name = '', length] = block.split('/');
+  const address = ipaddr.parse(name);
+  const bits = length === undefined ? 8 * address.toByteArray().length : Number(length);
+  // As addresses are compared: IPv4 within IPv6 as IPv4.
+  if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= 96) {
+    return [address.toIPv4Address(), bits - 96];
+  }
+  return [address, bits];
 }
 
 function readKey(keys: readonly ClientKey[], request: Inbound, address: string): { kind: string; value: string } {
@@ -125,7 +116,7 @@ function readKey(keys: readonly ClientKey[], request: Inbound, address: string):
 function matches(rule: ClassRule, request: Inbound, key: string): boolean {
   for (const [name, pattern] of rule.headers) {
     const value = request.headers[name];
-    if (value === undefined || !pattern.test(String(value))) return false;
+    if (value === undefined || !pattern(String(value))) return false;
   }
-  return rule.keys.length === 0 || rule.keys.some((pattern) => pattern.test(key));
+  return rule.keys.length === 0 || rule.keys.some((pattern) => pattern(key));
 }

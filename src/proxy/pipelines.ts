@@ -16,9 +16,15 @@ const READ_AHEAD = 16;
 export class Pipelines {
   readonly #bySocket = new WeakMap<Socket, Pipeline>();
   readonly #refuse: Refuse;
+  readonly #queued: Queued = { count: 0 };
 
   constructor(refuse: Refuse) {
     this.#refuse = refuse;
+  }
+
+  /** Requests that have been read and wait for their turn. */
+  get waiting(): number {
+    return this.#queued.count;
   }
 
   /** A request whose head has been read: begun when its turn has come. */
@@ -42,11 +48,16 @@ export class Pipelines {
   #of(socket: Socket): Pipeline {
     let pipeline = this.#bySocket.get(socket);
     if (pipeline === undefined) {
-      pipeline = new Pipeline(socket, this.#refuse);
+      pipeline = new Pipeline(socket, this.#refuse, this.#queued);
       this.#bySocket.set(socket, pipeline);
     }
     return pipeline;
   }
+}
+
+/** Of all connections together. */
+interface Queued {
+  count: number;
 }
 
 /**
@@ -56,6 +67,7 @@ export class Pipelines {
 class Pipeline {
   readonly #socket: Socket;
   readonly #refuse: Refuse;
+  readonly #queued: Queued;
   #request: Http1Inbound | undefined;
   #response: ServerResponse | undefined;
   /** Something waits for the answer that is under way. */
@@ -64,9 +76,11 @@ class Pipeline {
   #isPaused = false;
   #refusal: Problem | undefined;
 
-  constructor(socket: Socket, refuse: Refuse) {
+  constructor(socket: Socket, refuse: Refuse, queued: Queued) {
     this.#socket = socket;
     this.#refuse = refuse;
+    this.#queued = queued;
+    socket.once('close', () => this.#dropWaiting());
     socket.destroySoon = () => closeInStages(socket); // what Node 24 calls behind the last answer
   }
 
@@ -75,6 +89,7 @@ class Pipeline {
     if (this.#refusal !== undefined || !this.#socket.writable) return;
     if (!this.#isBusy()) return this.#begin(request, response, begin);
     this.#waiting.push([request, response, begin]);
+    this.#queued.count += 1;
     this.#awaitAnswer();
     this.#throttle();
   }
@@ -82,7 +97,10 @@ class Pipeline {
   refuse(problem: Problem): void {
     if (this.#refusal !== undefined || !this.#socket.writable) return;
     this.#refusal = problem;
-    if (this.#waiting.at(-1)?.[0].complete === false) this.#waiting.pop();
+    if (this.#waiting.at(-1)?.[0].complete === false) {
+      this.#waiting.pop();
+      this.#queued.count -= 1;
+    }
     // Not a next request but the rest of the one that goes on: that one tells of it.
     else if (!this.#isAwaited && this.#isBusy() && this.#request?.complete === false) {
       return this.#request.owner?.onMalformed(problem);
@@ -120,8 +138,9 @@ class Pipeline {
   readonly #beginNext = (): void => {
     this.#isAwaited = false;
     // That was the last answer on this connection: whoever waits behind it has to ask again.
-    if (!this.#socket.writable) return void this.#waiting.splice(0);
+    if (!this.#socket.writable) return this.#dropWaiting();
     const next = this.#waiting.shift();
+    if (next !== undefined) this.#queued.count -= 1;
     if (next === undefined) {
       if (this.#refusal !== undefined) this.#refuse(this.#socket, this.#refusal);
       return;
@@ -130,6 +149,11 @@ class Pipeline {
     if (this.#waiting.length > 0 || this.#refusal !== undefined) this.#awaitAnswer();
     this.#throttle();
   };
+
+  #dropWaiting(): void {
+    this.#queued.count -= this.#waiting.length;
+    this.#waiting.length = 0;
+  }
 
   /** Pauses behind whatever this turn resumes: Node 24 does at the end of each message, and where a body is read. */
   #throttle(): void {

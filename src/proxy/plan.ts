@@ -41,6 +41,8 @@ export interface Route {
 export interface Snapshot {
   readonly router: Router;
   readonly identify: Identify;
+  /** A path as logs may have it. */
+  readonly tellPath: (path: string) => string;
   /** Whether this address is one of our proxies in front. */
   readonly trusts: (address: string) => boolean;
   readonly forwarded: boolean;

@@ -1,4 +1,4 @@
-import type { ErrorReason, Millis, Verdict } from '../policy/types.ts';
+import type { ErrorReason, Millis, Random, Verdict } from '../policy/types.ts';
 import { explainCause } from './causes.ts';
 import type { Failure } from './failure.ts';
 import type { Flaw } from './flaw.ts';
@@ -149,6 +149,33 @@ const FLAWS: Readonly<Record<Flaw, Pick<Problem, 'title' | 'detail' | 'reason' |
     proxyError: 'http_protocol_error',
   },
 };
+
+/** How long those who met an overload are told to stay away, spread so that they do not come back at once. */
+const COME_BACK: Millis = 1000;
+const SPREAD: Millis = 3000;
+
+/** A request that is not taken because of what this process can take. Nothing was sent. */
+export function overload(reason: keyof typeof OVERLOADS, random: Random): Problem {
+  return {
+    ...OVERLOADS[reason],
+    status: 503,
+    reason,
+    proxyError: 'http_request_denied',
+    retryAfter: COME_BACK + SPREAD * random(),
+    unknown: false,
+  };
+}
+
+const OVERLOADS = {
+  overloaded: {
+    title: 'Overloaded',
+    detail: 'This proxy itself cannot keep up. Nothing was sent to the upstream.',
+  },
+  too_many_requests: {
+    title: 'Too many requests at a time',
+    detail: 'As many requests are under way in this proxy as may. Nothing was sent to the upstream.',
+  },
+} as const;
 
 /** A request that is not forwarded because of what it is. */
 export function fault(status: number, title: string, detail: string, reason: string): Problem {

@@ -1,4 +1,5 @@
 import type { RequestRecord } from '../policy/events.ts';
+import type { Millis } from '../policy/types.ts';
 import type { Inbound } from './inbound.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
@@ -6,14 +7,25 @@ import { fault } from './problem.ts';
 /** What metrics call the route of a request that has none. */
 export const NO_ROUTE = '(none)';
 
+export interface Refused {
+  readonly request?: Inbound;
+  /** As it may be told. */
+  readonly path?: string;
+  readonly id: string;
+  readonly took: Millis;
+  /** In seconds, as it was told. */
+  readonly retryAfter?: number | undefined;
+}
+
 /** What the log gets of a request that never became an exchange. Of one that could not be read nothing is known. */
-export function recordRefused(request: Inbound | undefined, problem: Problem, id: string, took: number): RequestRecord {
+export function recordRefused(problem: Problem, told: Refused): RequestRecord {
+  const { request, path, id, took, retryAfter } = told;
   return {
     id,
     route: NO_ROUTE,
     upstream: '',
     method: request?.verb ?? '',
-    path: request === undefined ? '' : pathOf(request),
+    path: path ?? '',
     client: '',
     status: problem.status,
     outcome: 'refused',
@@ -23,14 +35,14 @@ export function recordRefused(request: Inbound | undefined, problem: Problem, id
     slept: 0,
     toHead: 0,
     took,
-    retryAfter: undefined,
+    retryAfter,
     cut: false,
   };
 }
 
 /** Of another origin nothing is kept: it may carry a password. */
-function pathOf(request: Inbound): string {
-  return request.target.startsWith('/') ? request.path : '(absolute)';
+export function pathOf(request: Inbound, tell: (path: string) => string): string {
+  return request.target.startsWith('/') ? tell(request.path) : '(absolute)';
 }
 
 /**

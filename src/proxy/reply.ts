@@ -110,14 +110,14 @@ export class Reply {
 
   /** The line that the log gets. */
   record(verdict: Verdict, spent: Spent): RequestRecord {
-    const { request, response, route, client, requestId } = this.#arrival;
+    const { request, response, route, client, requestId, snapshot } = this.#arrival;
     const now = this.#context.clock.now();
     return {
       id: requestId,
       route: route.name,
       upstream: route.target.name,
       method: request.verb,
-      path: request.path,
+      path: snapshot.tellPath(request.path),
       client: client.hash,
       status: this.#headAt === undefined ? 0 : response.statusCode,
       outcome: this.#outcome(verdict),

@@ -7,8 +7,11 @@ import Fastify from 'fastify';
 import { Agent } from 'undici';
 import type { Address } from '../config/address.ts';
 import { writeAddress } from '../config/address.ts';
+import type { Bound } from '../policy/bound.ts';
+import { formatRetryAfter } from '../policy/hints.ts';
 import type { Millis } from '../policy/types.ts';
 import { addressOf, clientAddress } from './address.ts';
+import type { Capacity } from './capacity.ts';
 import type { ProxyContext } from './context.ts';
 import type { FrontDoorOptions } from './front-door.ts';
 import { FrontDoor } from './front-door.ts';
@@ -21,8 +24,9 @@ import { Pipelines } from './pipelines.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
-import { NO_ROUTE, problemOfParser, recordRefused } from './refused.ts';
+import { NO_ROUTE, pathOf, problemOfParser, recordRefused } from './refused.ts';
 import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
+import { rewriteTarget } from './router.ts';
 import { Upgrade } from './upgrade.ts';
 
 export interface ProxyOptions {
@@ -32,6 +36,8 @@ export interface ProxyOptions {
   readonly snapshot: () => Snapshot;
   /** Unique among processes: in Via, and in request ids. */
   readonly instance: string;
+  /** How much of all that this process can take. */
+  readonly capacity: Capacity;
 }
 
 /** What the parser of HTTP/1.1 knows: over HTTP/2 the same. */
@@ -61,6 +67,11 @@ export class Proxy {
 
   get inFlight(): number {
     return this.#lives.size;
+  }
+
+  get bounds(): readonly Bound[] {
+    const own = this.#options.capacity.bound(this.#count());
+    return this.#door === undefined ? [own] : [this.#door.bound, own];
   }
 
   /**
@@ -118,16 +129,27 @@ export class Proxy {
   }
 
   #createServer(handler: (request: Http1Inbound, response: ServerResponse) => void): Server {
+    const { capacity } = this.#options;
     const begin = (request: Http1Inbound, response: ServerResponse): void => {
       request.mask();
-      handler(request, response);
+      if (!this.#turnAway(request, response, capacity.shed())) handler(request, response);
+    };
+    const overflow = (problem: Problem) => (request: Http1Inbound, response: ServerResponse) => {
+      request.mask();
+      this.#refuse(request, response, problem);
     };
     const disappoint = (request: Http1Inbound, response: ServerResponse): void => {
       request.mask();
       this.#refuseExpectation(request, response);
     };
     this.#door = new FrontDoor(this.#options.frontDoor, {
-      request: (request, response) => this.#pipelines.take(request, response, begin),
+      request: (request, response) => {
+        const full = capacity.refuse(this.#count());
+        if (full === undefined) this.#pipelines.take(request, response, begin);
+        // Behind another its refusal would take the place that there is none of.
+        else if (response.socket === null) request.socket.destroy();
+        else this.#pipelines.take(request, response, overflow(full));
+      },
       expectation: (request, response) => this.#pipelines.take(request, response, disappoint),
       connect: (socket) => this.#pipelines.refuseConnect(socket, NO_TUNNEL),
       // Not through Fastify: nothing is left for it to decide, and it would have to be shown a request of HTTP/1.1.
@@ -136,13 +158,17 @@ export class Proxy {
         if (!socket.writable) return void socket.destroy(); // told that it was not understood, or that it came too late
         request.mask();
         const upgrade = new Upgrade(request, socket, head);
-        this.#handle(request, upgrade.response, upgrade);
+        const { response } = upgrade;
+        if (this.#turnAway(request, response, capacity.refuse(this.#count()) ?? capacity.shed())) return;
+        this.#handle(request, response, upgrade);
       },
     });
     return this.#door.server;
   }
 
   #receiveStream(request: Inbound, response: Outbound): void {
+    const { capacity } = this.#options;
+    if (this.#turnAway(request, response, capacity.refuse(this.#count()) ?? capacity.shed())) return;
     const { expect } = request.headers;
     if (request.verb === 'CONNECT') return this.#refuse(request, response, NO_TUNNEL);
     if (expect !== undefined && !request.expectsContinue) return this.#refuseExpectation(request, response);
@@ -161,6 +187,10 @@ export class Proxy {
     if (route === undefined) {
       return this.#refuse(request, response, fault(404, 'Not found', 'No route leads there.', 'no_route'));
     }
+    // `/v1//x` would become `//x`, which many take for the name of a host.
+    if (route.rewritePrefix !== undefined && rewriteTarget(request.target, route).startsWith('//')) {
+      return this.#refuse(request, response, NAMES_A_HOST);
+    }
     const peer = addressOf(request.socket.remoteAddress);
     const client = snapshot.identify(request, clientAddress(request, peer, snapshot.trusts));
     const requestId = this.#nextId();
@@ -173,25 +203,40 @@ export class Proxy {
     life.start();
   }
 
+  /** Returns whether there is a reason to. */
+  #turnAway(request: Inbound, response: Outbound, problem: Problem | undefined): boolean {
+    if (problem !== undefined) this.#refuse(request, response, problem);
+    return problem !== undefined;
+  }
+
+  /** Requests that take memory: those that go on, and those that wait for their turn on their connection. */
+  #count(): number {
+    return this.#lives.size + this.#pipelines.waiting;
+  }
+
   #refuseExpectation(request: Inbound, response: Outbound): void {
     this.#refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
   }
 
   /** An answer to what never became an exchange. It is told of all the same. */
   #refuse(request: Inbound, response: Outbound, problem: Problem, isUnframed = false): void {
-    const { via, clock, listen } = this.#context;
+    const { via, clock, listen, random } = this.#context;
     const since = clock.now();
-    const requestId = this.#nextId();
+    const id = this.#nextId();
+    const retryAfter =
+      problem.retryAfter === undefined ? undefined : Number(formatRetryAfter(problem.retryAfter, random));
+    this.#options.capacity.countLeaving(response);
     listen({ type: 'arrived', route: NO_ROUTE });
     response.on('close', () => {
-      const took = clock.now() - since;
-      listen({ type: 'done', record: recordRefused(request, problem, requestId, took) });
+      const path = pathOf(request, this.#options.snapshot().tellPath);
+      const record = recordRefused(problem, { request, path, id, retryAfter, took: clock.now() - since });
+      listen({ type: 'done', record });
     });
     const answer = (): void => {
       if (response.destroyed) return;
       const close = this.#drainBy !== undefined || isUnframed || isComing(request);
       const unread = this.#options.snapshot().bodyIdle;
-      writeProblem(response, problem, { requestId, via, retryAfter: undefined, attempts: 0, close, unread });
+      writeProblem(response, problem, { requestId: id, via, retryAfter, attempts: 0, close, unread });
       endAnswer(response, request);
     };
     // A short body has come with the head, and is parsed behind it: then the connection can go on.
@@ -211,7 +256,7 @@ export class Proxy {
     const { via, listen } = this.#context;
     const requestId = this.#nextId();
     listen({ type: 'arrived', route: NO_ROUTE });
-    listen({ type: 'done', record: recordRefused(undefined, problem, requestId, 0) });
+    listen({ type: 'done', record: recordRefused(problem, { id: requestId, took: 0 }) });
     writeRawProblem(socket, problem, { requestId, via });
   }
 
@@ -220,5 +265,12 @@ export class Proxy {
     return `${this.#options.instance}-${this.#requests.toString(36)}`;
   }
 }
+
+const NAMES_A_HOST = fault(
+  400,
+  'Bad request',
+  'The request has a path that starts with two slashes where it goes.',
+  'bad_request',
+);
 
 const NO_TUNNEL = fault(405, 'Method not allowed', 'This is no forward proxy.', 'connect');

@@ -10,16 +10,20 @@ export class Upload extends Readable {
   readonly #source: Inbound;
   /** What had been read before it was known to be too long; taken from as it goes. */
   readonly #begun: Buffer[];
+  readonly #onBegun: () => void;
   readonly #idle: Millis;
   readonly #onIdle: () => void;
   #isAttached = false;
   #isBegun = false;
   #idleTimer: NodeJS.Timeout | undefined;
 
-  constructor(source: Inbound, begun: Buffer[], idle: Millis, onIdle: () => void) {
-    super();
+  /** @param onBegun called when nothing is left of what had been read */
+  constructor(source: Inbound, begun: Buffer[], onBegun: () => void, idle: Millis, onIdle: () => void) {
+    // One piece waits here at most: the others wait in the source, which gathers crumbs.
+    super({ highWaterMark: 1 });
     this.#source = source;
     this.#begun = begun;
+    this.#onBegun = onBegun;
     this.#idle = idle;
     this.#onIdle = onIdle;
     // undici 8 takes its listener off when the response has ended first; the client may break off after that.
@@ -41,6 +45,7 @@ export class Upload extends Readable {
     for (let chunk = this.#begun.shift(); chunk !== undefined; chunk = this.#begun.shift()) {
       if (!this.push(chunk)) return;
     }
+    this.#onBegun();
     if (this.#source.readableEnded) return void this.push(null); // all had come, and was read, before this began
     if (!this.#isAttached) this.#attach();
     this.#watch();

@@ -1,3 +1,4 @@
+import type { Bound } from '../policy/bound.ts';
 import type { ClientSlot, ClientStore } from '../policy/client.ts';
 import {
   allowanceState,
@@ -39,6 +40,7 @@ export class ClientTable implements ClientStore {
   #stillRefused = new Uint8Array(0);
   #state = new Uint8Array(0);
   #users = new Uint32Array(0);
+  #evictions = 0;
 
   constructor(maxTracked: number, listen: Listen) {
     this.#maxTracked = maxTracked;
@@ -108,6 +110,10 @@ export class ClientTable implements ClientStore {
     this.#promisedAt[slot] = when;
   }
 
+  get bound(): Bound {
+    return { name: 'clients', used: this.#slots.size / this.#maxTracked, reached: this.#evictions };
+  }
+
   view(now: Millis): ClientsView {
     let min = 1;
     let lost = 0;
@@ -147,6 +153,7 @@ export class ClientTable implements ClientStore {
     this.#unlist(slot);
     this.#counts[this.#stateOf(slot)] -= 1;
     this.#slots.delete(this.#keys[slot] ?? '');
+    this.#evictions += 1;
     this.#listen({ type: 'client-evicted', cause: calm === undefined ? 'troubled' : 'calm' });
     return slot;
   }

@@ -2,7 +2,7 @@ import { Activity } from '../policy/activity.ts';
 import type { QueueSettings } from '../policy/admission.ts';
 import type { BudgetSettings } from '../policy/budget.ts';
 import { RetryBudget } from '../policy/budget.ts';
-import type { ClientStore } from '../policy/client.ts';
+import type { Bound } from '../policy/bound.ts';
 import type { Listen, Scope } from '../policy/events.ts';
 import type { Store, Upstream } from '../policy/store.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
@@ -25,8 +25,10 @@ export interface UpstreamSettings {
 
 export interface MemoryOptions {
   readonly upstreams: readonly UpstreamSettings[];
-  /** Clients, and limits of single clients or credentials, that are remembered at most. */
+  /** Clients that are remembered at most. */
   readonly maxTracked: number;
+  /** Limits of single clients or credentials that are remembered at most; as many as clients when absent. */
+  readonly maxLimits?: number;
   readonly random: Random;
   readonly listen: Listen;
   /** How many connections to an upstream nobody uses, by its name; not bounded here when absent. */
@@ -40,16 +42,22 @@ interface Entry extends Upstream {
   readonly shared: Limit | undefined;
 }
 
+/** Limits that are looked at for one to forget: a newcomer costs no more, however many are in use. */
+const LOOKS = 32;
+
 /** Everything in this process's memory. Answers at once. */
 export class MemoryStore implements Store {
-  readonly clients: ClientStore;
+  readonly clients: ClientTable;
   readonly #options: MemoryOptions;
   readonly #upstreams = new Map<string, Entry>();
   /** Limits of scope client and credential, least recently used first. */
   readonly #own = new Map<string, Limit>();
+  readonly #maxLimits: number;
+  #forgotten = 0;
 
   constructor(options: MemoryOptions) {
     this.#options = options;
+    this.#maxLimits = options.maxLimits ?? options.maxTracked;
     this.clients = new ClientTable(options.maxTracked, options.listen);
     for (const settings of options.upstreams) this.#upstreams.set(settings.name, this.#enter(settings));
   }
@@ -77,8 +85,20 @@ export class MemoryStore implements Store {
   make(ref: LimitRef): Limit {
     const limit = this.#newLimit(ref, this.#entry(ref.upstream).settings);
     this.#own.set(keyOf(ref), limit);
-    if (this.#own.size > this.#options.maxTracked) this.#forgetOne();
+    if (this.#own.size > this.#maxLimits) this.#forgetOne();
     return limit;
+  }
+
+  get bounds(): readonly Bound[] {
+    const upstreams = [...this.#upstreams.values()];
+    return [
+      this.clients.bound,
+      { name: 'client_limits', used: this.#own.size / this.#maxLimits, reached: this.#forgotten },
+      ...upstreams.map(({ nests }) => nests.bound),
+      ...upstreams.map(({ queue, queued, overflows }): Bound => {
+        return { name: 'queue', used: queued / Math.max(1, queue.maxDepth), reached: overflows };
+      }),
+    ];
   }
 
   *limits(): Iterable<Limit> {
@@ -110,6 +130,7 @@ export class MemoryStore implements Store {
       nests: new Nests(),
       ...(free === undefined ? {} : { room: new Room(shared ?? this.#newLine(ref), free) }),
       queued: 0,
+      overflows: 0,
     };
   }
 
@@ -122,18 +143,28 @@ export class MemoryStore implements Store {
     return new Limit(ref, new LocalMeter(UNLIMITED, this.#options.random));
   }
 
-  /** The least recently used that nobody waits at: an open one if there is one near, for it remembers nothing. */
+  /**
+   * The least recently used that nobody uses: an open one if there is one near, for it remembers nothing. Those in use are
+   * as many as there are requests, and put behind; where a look finds nothing else, there is one too many for a while.
+   */
   #forgetOne(): void {
     let oldest: string | undefined;
-    let looked = 0;
+    let looks = 0;
     for (const [key, limit] of this.#own) {
-      if (limit.queue.size > 0 || limit.meter.inFlight > 0) continue;
-      oldest ??= key;
-      looked += 1;
-      if (limit.meter.phase === 'open') oldest = key;
-      if (limit.meter.phase === 'open' || looked === 16) break;
+      if (this.#own.size <= this.#maxLimits || looks === LOOKS) break;
+      looks += 1;
+      if (limit.queue.size > 0 || limit.meter.inFlight > 0) {
+        this.#own.delete(key);
+        this.#own.set(key, limit);
+      } else if (limit.meter.phase === 'open') this.#forget(key);
+      else oldest ??= key;
     }
-    if (oldest !== undefined) this.#own.delete(oldest);
+    if (oldest !== undefined && this.#own.size > this.#maxLimits) this.#forget(oldest);
+  }
+
+  #forget(key: string): void {
+    this.#own.delete(key);
+    this.#forgotten += 1;
   }
 }
 

@@ -272,6 +272,30 @@ describe('the admin port on a loopback address', () => {
     }
   });
 
+  test.each([
+    [{ origin: 'http://127.0.0.1:9901', host: '127.0.0.1:9901' }, 200],
+    [{ origin: 'http://LOCALHOST:9901', host: 'localhost:9901' }, 200],
+    [{ host: 'localhost:9901' }, 200],
+    [{ origin: 'http://evil.example', host: '127.0.0.1:9901' }, 403],
+    [{ origin: 'http://127.0.0.1:8080', host: '127.0.0.1:9901' }, 403],
+    [{ origin: 'https://127.0.0.1:9901', host: '127.0.0.1:9901' }, 403],
+    [{ origin: 'http://127.0.0.1:9901.evil.example', host: '127.0.0.1:9901' }, 403],
+    [{ origin: 'null', host: '127.0.0.1:9901' }, 403],
+    [{ origin: 'http://evil.example', host: 'evil.example' }, 421],
+  ] as const)('to a page that says %j it answers %s', async (headers, status) => {
+    const admin = await openAdmin({ token: TOKEN });
+    for (const path of ['/metrics', '/livez']) {
+      for (const method of ['GET', 'POST']) {
+        const answer = await ask(admin, path, { method, headers });
+        expect(answer.status).toBe(status === 200 && method === 'POST' ? 405 : status);
+        expect(answer.headers['access-control-allow-origin']).toBeUndefined();
+        expect(answer.headers['cross-origin-resource-policy']).toBe('same-origin');
+      }
+    }
+    const authorization = `Bearer ${TOKEN}`;
+    expect(await ask(admin, '/metrics', { headers: { ...headers, authorization } })).toMatchObject({ status: 200 });
+  });
+
   test('answers to any Host with the token', async () => {
     const admin = await openAdmin({ token: TOKEN });
     const host = 'gateway.internal';
@@ -318,6 +342,35 @@ describe('the admin port on other addresses', () => {
     const admin = await openAdmin({ listen: EVERYWHERE, token: TOKEN });
     for (const path of ['/livez', '/readyz', '/readyz?verbose']) {
       expect(await ask(admin, path, { headers: { host: '10.0.0.7:9901' } })).toMatchObject({ status: 200 });
+    }
+  });
+});
+
+describe('connections of a listener', () => {
+  test('are as many as may be; one more is closed, and counted', async () => {
+    const telemetry = await openTelemetry();
+    const { port } = target(telemetry.address);
+    if (port === undefined) throw new Error('expected a port');
+    const sockets: Socket[] = [];
+    const open = async (): Promise<Socket> => {
+      const socket = connect(port, '127.0.0.1');
+      sockets.push(socket);
+      socket.on('error', () => {});
+      await once(socket, 'connect');
+      return socket;
+    };
+    try {
+      while (telemetry.bound.used < 1) await open();
+      expect(sockets.length).toBeLessThanOrEqual(128);
+      const excess = await open();
+      await once(excess.resume(), 'close');
+      expect(telemetry.bound).toEqual({ name: 'admin_connections', used: 1, reached: 1 });
+      const [first] = sockets;
+      first?.destroy();
+      await expect.poll(() => telemetry.bound.used).toBeLessThan(1);
+      expect(await ask(telemetry, '/livez')).toMatchObject({ status: 200 });
+    } finally {
+      for (const socket of sockets) socket.destroy();
     }
   });
 });

@@ -37,6 +37,27 @@ describe('who a client is', () => {
     expect(a).not.toBe(b);
   });
 
+  test('a segment of a path that says it is in no line of the log, whatever becomes of the request', async () => {
+    const upstream = await startUpstream();
+    const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}"}}
+routes: [{path: /tenants, upstream: api}]
+clients: {key: ["header:x-user", "path:2"]}
+`);
+    await send(gate.url, '/tenants/acme/charges?x=1');
+    await send(gate.url, '/tenants/acme/charges', { headers: ['X-User', 'u'] });
+    await send(gate.url, '/nowhere/acme');
+    await send(gate.url, '/tenants/acme/../x');
+    const lines = await eventually(gate.requests, ({ length }) => length === 4);
+    expect(lines.map(({ path }) => path)).toEqual([
+      '/tenants/*/charges',
+      '/tenants/*/charges',
+      '/nowhere/*',
+      '/tenants/*/../x',
+    ]);
+    expect(JSON.stringify(gate.log())).not.toContain('acme');
+  });
+
   test('a header of one name is not mistaken for that of another', async () => {
     const [byKey, byUser] = await clientsOf('key: ["header:x-api-key", "header:x-user"]', [
       { headers: ['X-Api-Key', 'same'] },
@@ -66,6 +87,37 @@ describe('the address of a client', () => {
     expect(new Set(clients.slice(0, 4)).size).toBe(1);
     expect(clients[4]).not.toBe(clients[0]);
     expect(clients[5]).not.toBe(clients[0]);
+  });
+
+  test('is not found by what looks like an address of a trusted proxy and is none', async () => {
+    const clients = await clientsOf('key: [ip], trustedProxies: [127.0.0.0/8, 10.0.0.0/8, "::ffff:192.168.0.0/112"]', [
+      from('203.0.113.7'),
+      from('203.0.113.8, 10.0.0.1, nobody'), // what nobody can have been is nobody
+      from('203.0.113.8, nobody'),
+      from('203.0.113.7, ::ffff:10.0.0.1'),
+      from('203.0.113.7, 192.168.4.4'),
+      from('203.0.113.8, 192.169.0.1'),
+      from('192.169.0.1'),
+    ]);
+    const [client, odd, same, mapped, block, outside, itself] = clients;
+    expect(odd).toBe(same);
+    expect([mapped, block]).toEqual([client, client]);
+    expect(outside).toBe(itself);
+    expect(new Set([client, odd, outside]).size).toBe(3);
+  });
+
+  test('is believed from whoever connects by a listed address alone, however many headers there are', async () => {
+    const [plain, liar] = await clientsOf('key: [ip], trustedProxies: [10.0.0.0/8]', [
+      {},
+      {
+        headers: [
+          ...['X-Forwarded-For', '10.0.0.1', 'X-Real-IP', '10.0.0.1', 'Forwarded', 'for=10.0.0.1'],
+          ...['X-Client-IP', '1.1.1.1', 'True-Client-IP', '1.1.1.1', 'CF-Connecting-IP', '1.1.1.1'],
+          ...['X-Forwarded', 'for=1.1.1.1', 'X-Cluster-Client-IP', '1.1.1.1'],
+        ],
+      },
+    ]);
+    expect(liar).toBe(plain);
   });
 
   test('of IPv6 counts by its network, and IPv4 within IPv6 as IPv4', async () => {

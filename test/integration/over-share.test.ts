@@ -101,6 +101,8 @@ test('a queue takes no more than its depth', async () => {
   const refused = await ask('b');
   expect(refused.status).toBe(503);
   expect(refused.json()).toMatchObject({ reason: 'queue_full' });
+  expect(await gate.metric('tidegate_bound_used_ratio{bound="queue"}')).toBe(1);
+  expect(await gate.metric('tidegate_bound_reached_total{bound="queue"}')).toBe(1);
   expect(Number(refused.header('retry-after'))).toBeGreaterThanOrEqual(1);
   expect((await waiting).status).toBe(200);
 });

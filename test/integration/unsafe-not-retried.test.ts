@@ -137,7 +137,12 @@ clients: {trustedProxies: [${trusted}]}
   expect(upstream.hits).toHaveLength(1);
   await send(believing.url, '/', { headers: ['x-envoy-attempt-count', '1'] });
   expect(upstream.hits).toHaveLength(4);
+  // Of several proxies the one that has tried most often; what is no number is nothing.
+  await send(believing.url, '/', { headers: ['x-envoy-attempt-count', '1', 'x-envoy-attempt-count', '2'] });
+  expect(upstream.hits).toHaveLength(5);
+  await send(believing.url, '/', { headers: ['x-envoy-attempt-count', 'two'] });
+  expect(upstream.hits).toHaveLength(8);
   const doubting = await startTidegate(yaml(''));
   await send(doubting.url, '/', { headers: ['x-envoy-attempt-count', '2'] });
-  expect(upstream.hits).toHaveLength(7);
+  expect(upstream.hits).toHaveLength(11);
 });

@@ -19,6 +19,7 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'promtool', apt: 'prometheus', brew: 'prometheus' },
     { name: 'curl', apt: 'curl', brew: 'curl' },
     { name: 'openssl', apt: 'openssl', brew: 'openssl' },
+    { name: 'script', apt: 'bsdutils', brew: undefined },
   ],
   containers: [
     { name: 'buildah', apt: 'buildah', brew: undefined },

@@ -110,7 +110,7 @@ export class ChosenStore implements Store {
     const { name, queue, budget } = settings;
     this.clients = new ClientTable(1000, listen);
     const parts = { budget: new RetryBudget(budget), activity: new Activity(), nests: new Nests() };
-    this.#upstream = { name, queue, queued: 0, ...parts };
+    this.#upstream = { name, queue, queued: 0, overflows: 0, ...parts };
     for (const [key, meter] of Object.entries(meters)) {
       this.#limits.set(key, new Limit({ upstream: name, scope: key === '' ? 'upstream' : 'credential', key }, meter));
     }

@@ -175,6 +175,12 @@ describe('the worst cases', () => {
     expect(waiting(listen(true))).toContain(' 1000 requests that wait');
   });
 
+  test('no more requests wait than there may be at a time, over however few connections', () => {
+    expect(told('retry: {}', 'limits: {requests: 300}')).toContain(
+      '3600KiB: 300 requests that wait in queues, about 12KiB each',
+    );
+  });
+
   test('in observe mode nothing waits, is refused or retried', () => {
     const lines = told('retry: {attempts: 9}', 'mode: observe');
     expect(lines).toContain(

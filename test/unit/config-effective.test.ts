@@ -25,12 +25,17 @@ limits:
   headers: 10s
   bodyIdle: 30s
   connections: 20000
+  requests: 20000
+  overload:
+    eventLoopDelay: 500ms
+    heapUsed: 0.75
 drain:
   delay: 5s
   timeout: 25s
 forwarded: false
 log:
   level: info
+  buffer: 16MiB
 clients:
   key: [ip]
   trustedProxies: []

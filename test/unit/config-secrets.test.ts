@@ -107,7 +107,7 @@ describe('a secret that stands in the file', () => {
 listen: {address: localhost:2, tls: ${tls}}
 admin: {listen: localhost:1, token: ${SECRET}}
 upstreams: {api: {url: https://a, tls: ${tls}}}
-clients: {classes: {c: {match: {header: {x-api-key: ${SECRET}, authorization: "Bearer ${SECRET}", x-tier: gold}}}}}
+clients: {classes: {c: {match: {header: {x-api-key: ${SECRET}, authorization: "Bearer ${SECRET}", x-tier: gold}, key: [${SECRET}, "${SECRET}-*"]}}}}
 `);
     expect(text).not.toContain(SECRET);
     for (const line of PEM.split('\n')) if (line !== '') expect(text).not.toContain(line);
@@ -117,7 +117,9 @@ clients: {classes: {c: {match: {header: {x-api-key: ${SECRET}, authorization: "B
       listen: { tls: { cert: 'a.pem', key: '***', passphrase: '***' } },
       upstreams: { api: { tls: { cert: 'a.pem', key: '***', passphrase: '***' } } },
       clients: {
-        classes: { c: { match: { header: { 'x-api-key': '***', authorization: '***', 'x-tier': 'gold' } } } },
+        classes: {
+          c: { match: { header: { 'x-api-key': '***', authorization: '***', 'x-tier': 'gold' }, key: ['***', '***'] } },
+        },
       },
     });
   });

@@ -42,10 +42,17 @@ describe('defaults', () => {
       },
       admin: { listen: { kind: 'tcp', host: '127.0.0.1', port: 9901 }, token: undefined },
       mode: 'enforce',
-      limits: { replayMemory: 64 * 1024 * 1024, headers: 10_000, bodyIdle: 30_000, connections: 20_000 },
+      limits: {
+        replayMemory: 64 * 1024 * 1024,
+        headers: 10_000,
+        bodyIdle: 30_000,
+        connections: 20_000,
+        requests: 20_000,
+        overload: { eventLoopDelay: 500, heapUsed: 0.75 },
+      },
       drain: { delay: 5000, timeout: 25_000 },
       forwarded: false,
-      log: { level: 'info' },
+      log: { level: 'info', buffer: 16 * 1024 * 1024 },
       clients: { key: [{ kind: 'ip' }], trustedProxies: [], maxTracked: 100_000, classes: {} },
       upstreams: {
         api: {

@@ -212,12 +212,17 @@ describe('secrets', () => {
 
 describe('standard output', () => {
   const log = JSON.stringify(new URL('../../src/observe/log.ts', import.meta.url).href);
+  const output = JSON.stringify(new URL('../../src/observe/log-output.ts', import.meta.url).href);
 
   /** What a process that runs `script` has written when it has ended. */
   function run(script: string): string[] {
-    const source = `import { createLogger, flush } from ${log}; const logger = createLogger({ level: 'info' }); ${script}`;
-    const output = execFileSync(process.execPath, ['--input-type=module', '--eval', source], { encoding: 'utf8' });
-    return output.split('\n').filter((line) => line !== '');
+    const source = `
+      import { createLogger, flush } from ${log};
+      import { LogOutput } from ${output};
+      const logger = createLogger({ level: 'info', destination: new LogOutput(1e6) });
+      ${script}`;
+    const written = execFileSync(process.execPath, ['--input-type=module', '--eval', source], { encoding: 'utf8' });
+    return written.split('\n').filter((line) => line !== '');
   }
 
   // reallyExit runs no exit handlers: what is written then is what had been written before.

@@ -32,6 +32,12 @@ function metricsOf(view: Partial<GateView> = {}): Metrics {
     now: () => 5_000,
     wallClock: () => 1_700_000_000_000,
     replayBufferBytes: () => 4096,
+    bounds: () => [
+      { name: 'queue', used: 0.25, reached: 3 },
+      { name: 'queue', used: 0.5, reached: 4 },
+      { name: 'heap', used: 0.1, reached: 0 },
+    ],
+    shedShare: () => 0.125,
     build: { version: '1.2.3' },
     mode: 'enforce',
   });
@@ -467,6 +473,25 @@ describe('endpoints', () => {
       '{upstream="payments",endpoint="b:443"} 0',
     ]);
     expect(await samples(metrics, 'endpoint_ejections_total')).toEqual(['{upstream="payments",endpoint="b:443"} 2']);
+  });
+});
+
+describe('bounds', () => {
+  test('are told by name: of several the fullest, and the sum of how often they acted', async () => {
+    const metrics = metricsOf();
+    expect(await samples(metrics, 'bound_used_ratio')).toEqual(['{bound="queue"} 0.5', '{bound="heap"} 0.1']);
+    expect(await samples(metrics, 'bound_reached_total', 'with zeros')).toEqual([
+      '{bound="queue"} 7',
+      '{bound="heap"} 0',
+    ]);
+  });
+
+  test('an overload is counted once an episode', async () => {
+    const metrics = metricsOf();
+    const overload = { type: 'overload', cause: 'heap', delay: 3, heapUsed: 0.9, shed: 7 } as const;
+    tell(metrics, { ...overload, began: true }, { ...overload, began: false }, { ...overload, began: true });
+    expect(await samples(metrics, 'overload_episodes_total')).toEqual([' 2']);
+    expect(await samples(metrics, 'overload_shed_ratio')).toEqual([' 0.125']);
   });
 });
 

@@ -34,6 +34,7 @@ export class ChosenStore implements Store {
       name: UPSTREAM,
       queue,
       queued: 0,
+      overflows: 0,
       budget: new RetryBudget(budget),
       activity: new Activity(),
       nests: new Nests(),

@@ -1,0 +1,23 @@
+import type { Logger } from 'pino';
+import type { Config } from './config/schema.ts';
+import { heapLimit } from './proxy/heap.ts';
+import type { Sizes } from './state/fit-heap.ts';
+import { fitHeap, SIZES } from './state/fit-heap.ts';
+
+/** What of the configuration the heap has room for; told where that is less. */
+export function compileSizes({ limits, clients, upstreams }: Config, logger: Logger): Sizes {
+  const own = Object.values(upstreams).some(({ rateLimit }) => rateLimit.scope !== 'upstream');
+  const wanted = {
+    connections: limits.connections,
+    requests: limits.requests,
+    clients: clients.maxTracked,
+    clientLimits: own ? clients.maxTracked : 1,
+  };
+  const heap = heapLimit();
+  const sizes = fitHeap(wanted, heap);
+  const isLess = SIZES.some((kind) => sizes[kind] < wanted[kind]);
+  if (isLess) {
+    logger.info({ heapMiB: Math.floor(heap / 1024 ** 2), ...sizes }, 'the heap has room for less than is configured');
+  }
+  return sizes;
+}

@@ -1,0 +1,137 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { beginFlood, flood } from '../support/flood.ts';
+import { listen } from '../support/http-upstream.ts';
+import { startProcess } from '../support/process.ts';
+import { send } from '../support/send.ts';
+import { eventually } from '../support/tidegate.ts';
+
+/** With those that have limits of their own, a hundred thousand; more by hand, as it takes as long as it takes. */
+const KEYS = Number(process.env['TIDEGATE_TEST_KEYS'] ?? 84_000);
+
+/** Tidegate with a heap of 256 MiB, in front of upstreams of every kind. */
+async function start() {
+  const { url } = await listen((request, response) => {
+    request.resume();
+    if (request.url === '/held') return;
+    request.on('end', () => response.writeHead(request.url === '/failing' ? 503 : 200).end());
+  });
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const config = join(folder, 'tidegate.yaml');
+  writeFileSync(
+    config,
+    `
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+log: {level: info}
+limits: {overload: {eventLoopDelay: 1m}}   # here the bounds themselves are tried
+clients: {key: ["header:x-api-key"]}
+upstreams:
+  shared: {url: "${url}", queue: {maxWait: 0}, rateLimit: {initialRate: 100/s, maxRate: 100/s}}
+  own: {url: "${url}", rateLimit: {scope: client, initialRate: 1/s, maxRate: 1/s}}
+  held: {url: "${url}", timeout: 2h, perTryTimeout: 2h, rateLimit: {initialRate: 10/s, maxRate: 10/s}, queue: {maxWait: 1h, maxDepth: 1000000}}
+  failing:
+    url: "${url}"
+    retry: {attempts: 3, backOff: {strategy: fixed, baseInterval: 1s}, budget: {ratio: 10, burst: 100000}}
+    rateLimit: {scope: client}
+routes: [{path: /, upstream: shared}, {path: /own, upstream: own}, {path: /held, upstream: held}, {path: /failing, upstream: failing}]
+`,
+  );
+  const { ended, log } = startProcess(['--config', config], {
+    env: { NODE_OPTIONS: '--max-old-space-size=256' },
+  });
+  const [listening] = await eventually(
+    () => log().filter(({ msg }) => msg === 'listening'),
+    ({ length }) => length === 1,
+    15_000,
+  );
+  const metric = async (name: string): Promise<number> => {
+    const text = await (await fetch(`${String(listening?.['admin'])}/metrics`)).text();
+    const line = text.split('\n').find((each) => each.startsWith(`${name} `));
+    return Number(line?.split(' ')[1]);
+  };
+  return { ended, log, url: String(listening?.['url']), metric };
+}
+
+const used = (bound: string) => `tidegate_bound_used_ratio{bound="${bound}"}`;
+const reached = (bound: string) => `tidegate_bound_reached_total{bound="${bound}"}`;
+const TAIL = 'Host: x\r\nAuthorization: Bearer 0123456789012345678901234567890123\r\n';
+
+test(
+  'with a heap of 256 MiB it survives floods of keys, of uploads to be retried and of requests that wait, and serves on',
+  async () => {
+    const { ended, log, url, metric } = await start();
+    let isOver = false;
+    void ended.then(() => (isOver = true));
+
+    // Many keys: as many clients as may be, then as many limits of their own.
+    const keys = await flood(url, {
+      connections: 40,
+      requests: KEYS,
+      ahead: 8,
+      request: (n) => `GET / HTTP/1.1\r\nX-Api-Key: shared-${n}\r\n${TAIL}\r\n`,
+    });
+    expect(keys.cut).toBe(0);
+    expect((keys.answered[200] ?? 0) + (keys.answered[429] ?? 0)).toBe(KEYS);
+    expect(await metric('tidegate_clients_tracked')).toBe(Math.min(KEYS, 100_000));
+    const own = await flood(url, {
+      connections: 40,
+      requests: 16_000,
+      ahead: 8,
+      request: (n) => `GET /own HTTP/1.1\r\nX-Api-Key: own-${n}\r\n${TAIL}\r\n`,
+    });
+    expect(own).toEqual({ answered: { 200: 16_000 }, cut: 0 });
+    expect(await metric(used('client_limits'))).toBe(1);
+    expect(await metric(reached('client_limits'))).toBeGreaterThan(1000);
+    expect(await metric('tidegate_clients_tracked')).toBe(100_000);
+    expect(await metric(reached('clients'))).toBe(KEYS + 16_000 - 100_000);
+
+    // Large bodies, kept for a retry: as many as may be, and the others sent once.
+    const body = 'x'.repeat(60_000);
+    const uploads = await flood(url, {
+      connections: 1300,
+      requests: 1300,
+      ahead: 1,
+      request: (n) =>
+        `POST /failing HTTP/1.1\r\nX-Api-Key: upload-${n}\r\nIdempotency-Key: ${n}\r\nContent-Length: 60000\r\n${TAIL}\r\n${body}`,
+    });
+    expect(uploads).toEqual({ answered: { 503: 1300 }, cut: 0 });
+    expect(await metric(reached('replay_memory'))).toBeGreaterThan(0);
+    expect(await metric('tidegate_replay_buffer_bytes')).toBe(0);
+
+    // Requests that wait, for the upstream and for their turn on their connection: as many as the heap has room for; then
+    // the connections that ask for more are cut.
+    const [held, hangUp] = beginFlood(url, {
+      connections: 1000,
+      requests: 11_000,
+      ahead: 11,
+      request: (n) => `POST /held HTTP/1.1\r\nX-Api-Key: held-${n}\r\nContent-Length: 8\r\n${TAIL}\r\namount=1`,
+    });
+    await eventually(
+      () => metric(reached('requests')),
+      (count) => count > 0,
+      20_000,
+    );
+    expect(await metric(used('requests'))).toBeGreaterThan(0.9);
+    expect(await metric(used('requests'))).toBeLessThanOrEqual(1);
+    expect(await metric(used('heap'))).toBeLessThan(1);
+    hangUp();
+    await held;
+
+    // After all that it serves.
+    await eventually(
+      () => metric(used('requests')),
+      (share) => share === 0,
+      20_000,
+    );
+    for (const path of ['/own', '/own/again']) {
+      expect((await send(url, path, { headers: ['X-Api-Key', path] })).status).toBe(200);
+    }
+    expect(isOver).toBe(false);
+    expect(log().filter(({ level }) => level === 'fatal' || level === 'error')).toEqual([]);
+  },
+  120_000 + KEYS,
+);

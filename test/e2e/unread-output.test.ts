@@ -1,0 +1,124 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { startHttpUpstream } from '../support/http-upstream.ts';
+import { keepAlive, send } from '../support/send.ts';
+import { eventually } from '../support/tidegate.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const PATH = `/${'x'.repeat(4000)}`;
+
+interface Addresses {
+  readonly url: string;
+  readonly admin: string;
+}
+
+async function writeConfig(): Promise<string> {
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const config = join(folder, 'tidegate.yaml');
+  writeFileSync(
+    config,
+    `
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+drain: {delay: 0, timeout: 1s}
+log: {buffer: 64KiB}
+upstreams: {api: {url: "${upstream.url}"}}
+`,
+  );
+  return config;
+}
+
+/** The first line of the log has its addresses. */
+async function readAddresses(output: Readable): Promise<Addresses> {
+  let text = '';
+  while (!text.includes('\n')) {
+    const [chunk] = (await once(output, 'data')) as [Buffer];
+    text += chunk.toString();
+  }
+  output.pause();
+  return JSON.parse(text.split('\n')[0] ?? '') as Addresses;
+}
+
+async function metric({ admin }: Addresses, name: string): Promise<number> {
+  const text = await (await fetch(`${admin}/metrics`)).text();
+  return Number(
+    text
+      .split('\n')
+      .find((line) => line.startsWith(`${name} `))
+      ?.split(' ')[1],
+  );
+}
+
+test('while nobody reads its log it serves on, drops lines beyond the buffer, and ends when it is told to', async () => {
+  const child = spawn(process.execPath, ['src/main.ts', '--config', await writeConfig()], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const ended = once(child, 'exit');
+  const addresses = await readAddresses(child.stdout);
+
+  const agent = keepAlive();
+  const dropped = () => metric(addresses, 'tidegate_bound_reached_total{bound="log_buffer"}');
+  const held = () => metric(addresses, 'tidegate_bound_used_ratio{bound="log_buffer"}');
+  const ask = async (): Promise<void> => {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => send(addresses.url, PATH, { agent })));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  };
+  // First the pipe fills up, then the buffer.
+  await eventually(
+    async () => ask().then(held),
+    (share) => share > 0.9,
+    20_000,
+  );
+  const before = await dropped();
+  await ask();
+  expect(await dropped()).toBeGreaterThanOrEqual(before + 9);
+  expect(await held()).toBeLessThanOrEqual(1);
+
+  child.kill('SIGTERM');
+  expect(await ended).toEqual([0, null]);
+}, 30_000);
+
+test('a terminal that is held does not hold it, and one that goes away ends it', async () => {
+  const config = await writeConfig();
+  const command = `echo $$ > ${config}.pid; exec ${process.execPath} src/main.ts --config ${config}`;
+  const args =
+    process.platform === 'darwin' ? ['-q', '/dev/null', 'sh', '-c', command] : ['-qec', command, '/dev/null'];
+  const terminal = spawn('script', args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => {
+    terminal.kill('SIGCONT');
+    terminal.kill('SIGKILL');
+  });
+  const addresses = await readAddresses(terminal.stdout);
+  terminal.kill('SIGSTOP'); // as a terminal after Ctrl-S, it takes no more
+  const agent = keepAlive();
+  for (let i = 0; i < 100; i += 1) expect((await send(addresses.url, PATH, { agent })).status).toBe(200);
+  expect(await metric(addresses, 'tidegate_bound_reached_total{bound="log_buffer"}')).toBeGreaterThan(0);
+
+  const pid = Number(readFileSync(`${config}.pid`, 'utf8'));
+  expect(isAlive(pid)).toBe(true);
+  terminal.kill('SIGCONT');
+  terminal.kill('SIGKILL');
+  await eventually(
+    () => isAlive(pid),
+    (alive) => !alive,
+    10_000,
+  );
+}, 30_000);
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

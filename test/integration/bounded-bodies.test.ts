@@ -1,0 +1,153 @@
+import { expect, test } from 'vitest';
+import { startOrigin } from '../support/origin.ts';
+import { heldBytes } from '../support/heap.ts';
+import { openRaw } from '../support/raw.ts';
+import { begin, keepAlive, send } from '../support/send.ts';
+import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+
+const REPLAY = 'tidegate_replay_buffer_bytes';
+const reached = 'tidegate_bound_reached_total{bound="replay_memory"}';
+
+test('bodies kept for a retry take no more than they may in all; the others are sent once, whole', async () => {
+  const origin = await startOrigin((_, response) => response.writeHead(503).end());
+  const gate = await startTidegate(`
+log: {level: silent}
+limits: {replayMemory: 256KiB}
+upstreams:
+  api:
+    url: "${origin.url}"
+    retry: {attempts: 2, backOff: {strategy: fixed, baseInterval: 1s}, budget: {ratio: 10, burst: 1000}}
+    rateLimit: {scope: client}
+clients: {key: ["header:x-client"]}
+`);
+  const agent = keepAlive();
+  let most = 0;
+  const done = new AbortController();
+  const watch = (async () => {
+    while (!done.signal.aborted) most = Math.max(most, await gate.metric(REPLAY));
+  })();
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      send(gate.url, '/', {
+        method: 'POST',
+        agent,
+        headers: ['X-Client', String(i), 'Idempotency-Key', String(i)],
+        body: Buffer.alloc(40_000, i),
+      }),
+    ),
+  );
+  done.abort();
+  await watch;
+  expect(most).toBeGreaterThan(128 * 1024);
+  expect(most).toBeLessThanOrEqual(256 * 1024);
+  expect(await gate.metric(reached)).toBeGreaterThan(0);
+  const attempts = answers.map((answer) => answer.header('tidegate-attempts'));
+  expect(new Set(attempts)).toEqual(new Set(['1', '2']));
+  expect(await gate.metric('tidegate_retry_outcomes_total{upstream="api",outcome="body_too_large"}')).toBe(
+    attempts.filter((count) => count === '1').length,
+  );
+  for (const { body } of origin.received) {
+    expect(body.length).toBe(40_000);
+    expect(body.equals(Buffer.alloc(40_000, body[0]))).toBe(true);
+  }
+  expect(await gate.metric(REPLAY)).toBe(0);
+});
+
+test('what has been read of a body that turns out to be too long is given back when it has gone on its way', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", retry: {replayLimit: 16KiB}}}`);
+  const outgoing = begin(gate.url, '/echo', { method: 'POST', chunked: true });
+  outgoing.on('error', () => undefined);
+  outgoing.write(Buffer.alloc(10_000));
+  await eventually(
+    () => gate.metric(REPLAY),
+    (bytes) => bytes >= 10_000,
+  );
+  outgoing.write(Buffer.alloc(10_000));
+  await eventually(
+    () => gate.metric(REPLAY),
+    (bytes) => bytes === 0,
+  );
+  expect(await gate.metric('tidegate_requests_in_flight{route="/"}')).toBe(1);
+  outgoing.destroy();
+});
+
+/** A body of so many bytes, each a chunk of its own. */
+function crumbs(count: number): Buffer {
+  return Buffer.from('1\r\nx\r\n'.repeat(count));
+}
+
+/** As many clients as that have a body in crumbs on its way, none of them at its end; resolves when they have been read. */
+async function sendCrumbs(url: string, clients: number, head: string, packets: Buffer[]): Promise<void> {
+  await Promise.all(
+    Array.from({ length: clients }, async (_, i) => {
+      const client = await openRaw(url);
+      client.write(`POST / HTTP/1.1\r\nHost: x\r\nX-Client: ${i}\r\n${head}\r\n\r\n`);
+      for (const packet of packets) {
+        await new Promise<void>((resolve, reject) => {
+          client.socket.write(packet, (error) => (error ? reject(error) : resolve()));
+        });
+      }
+    }),
+  );
+}
+
+test('a body that comes in crumbs takes little more memory than its bytes', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`log: {level: silent}\nupstreams: {api: {url: "${upstream.url}"}}`);
+  const packets = Array.from({ length: 6 }, () => crumbs(10_000));
+  const before = heldBytes();
+  await sendCrumbs(gate.url, 10, 'Transfer-Encoding: chunked', packets);
+  await eventually(
+    () => gate.metric(REPLAY),
+    (bytes) => bytes >= 10 * 60_000,
+  );
+  // As many Buffers, each with its 200 bytes, would take 120 MB.
+  expect(heldBytes() - before).toBeLessThan(8e6);
+});
+
+test('nor does one that waits unread for its turn', async () => {
+  const upstream = await startUpstream();
+  const gate = await startTidegate(`
+log: {level: silent}
+upstreams:
+  api:
+    url: "${upstream.url}"
+    timeout: 2h
+    retry: {replayLimit: 0}
+    rateLimit: {initialRate: 1/m, maxRate: 1/m, minRate: 1/m}
+    queue: {maxWait: 2h}
+clients: {key: ["header:x-client"]}
+`);
+  const packets = Array.from({ length: 6 }, () => crumbs(10_000));
+  await send(gate.url, '/');
+  const before = heldBytes();
+  await sendCrumbs(gate.url, 10, 'Transfer-Encoding: chunked', packets);
+  await eventually(
+    () => gate.view().limits[0]?.queued,
+    (count) => count === 10,
+  );
+  expect(heldBytes() - before).toBeLessThan(8e6);
+});
+
+test('and it arrives as it was sent', async () => {
+  const origin = await startOrigin();
+  const gate = await startTidegate(
+    `upstreams: {api: {url: "${origin.url}", retry: {replayLimit: 8KiB}, timeout: 20s, rateLimit: {initialRate: 2/s, maxRate: 2/s}, queue: {maxWait: 10s}}}`,
+  );
+  const text = Array.from({ length: 9000 }, (_, i) => String(i)).join(',');
+  const bodies = [text.slice(0, 5000), text.slice(0, 8192), text.slice(0, 8193), text];
+  await Promise.all(
+    bodies.map(async (body) => {
+      const client = await openRaw(gate.url);
+      client.write('POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n');
+      for (let at = 0; at < body.length; at += 7) {
+        const piece = body.slice(at, at + 7);
+        client.write(`${piece.length.toString(16)}\r\n${piece}\r\n`);
+      }
+      client.write('0\r\n\r\n');
+      expect(await client.ended(15_000)).toMatch(/^HTTP\/1\.1 200 /);
+    }),
+  );
+  expect(origin.received.map(({ body }) => body.toString()).toSorted()).toEqual(bodies.toSorted());
+}, 20_000);
