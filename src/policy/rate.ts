@@ -6,9 +6,10 @@ import type { Cut } from './rate/cut.ts';
 import { noteFelt, noteRejection, settleCut } from './rate/cut.ts';
 import { hasten, isCalm } from './rate/grow.ts';
 import { InFlight } from './rate/in-flight.ts';
-import { measure, MEASURED_OVER } from './rate/measure.ts';
+import { goOnMeasuring, measure } from './rate/measure.ts';
 import { doubtNoise } from './rate/noise.ts';
 import type { Rejection } from './rate/rejection.ts';
+import { learnOf } from './rate/reopen.ts';
 import type { Rules } from './rate/rules.ts';
 import { RULES } from './rate/rules.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
@@ -220,7 +221,10 @@ export class AdaptiveRate {
   #cut({ sentAt, among, overrun = false }: Rejection, now: Millis): CutCause | undefined {
     const state = this.#state;
     this.#blockades.settle();
-    if (state.phase !== 'open' && overrun) return this.#measure(sentAt, now);
+    if (state.phase !== 'open' && overrun) {
+      const measured = measure(this.#long, sentAt);
+      return measured && goOnMeasuring(state, () => this.#settle(measured, now), now);
+    }
     if (!overrun && this.#inFlight.feel(among, now)) {
       const rate = this.#recent.acceptedRate(now, 1000);
       this.#settle({ rate, ceiling: rate }, now);
@@ -235,20 +239,6 @@ export class AdaptiveRate {
     doubtNoise(this.#state);
     settleCut(this.#state, this.#settings, cut, now);
     this.#state.growFor = this.#rules.planGrowth(this.#state);
-  }
-
-  /** What is measured goes on being measured: one long signal is one cut, told where it began. */
-  #measure(sentAt: Millis, now: Millis): CutCause | undefined {
-    const state = this.#state;
-    const { phase } = state;
-    const measured = measure(this.#long, sentAt);
-    if (measured === undefined) return undefined;
-    this.#settle(measured, now);
-    // While what is measured still speaks of rejections, nothing grows.
-    state.holdUntil = Math.max(state.holdUntil, now + MEASURED_OVER);
-    if (phase === 'restoring') return 'small';
-    state.phase = phase;
-    return undefined;
   }
 
   /** The rate is what comes of the places. */
@@ -274,17 +264,13 @@ export class AdaptiveRate {
     const state = this.#state;
     this.#advancedAt = now; // nothing grows before
     if (block.cause === 'rejections') {
-      const { rate, ceiling, found, blackout } = this.#rules.reopen(state, this.#long, block, sentAt);
-      this.#rules.noteCost(state, blackout / 1000);
-      state.lastBlackout = blackout;
-      state.found = found;
-      this.#settle({ rate, ceiling }, now);
+      this.#settle(learnOf(state, this.#rules, this.#rules.reopen(state, this.#long, block, sentAt)), now);
       state.phase = 'cooldown';
       state.risingSince = now;
-      return;
+    } else {
+      this.#settle({ rate: block.goodRate / 2, ceiling: block.goodRate }, now);
+      state.growFor = FAST_GROWTH;
+      state.phase = 'restoring';
     }
-    this.#settle({ rate: block.goodRate / 2, ceiling: block.goodRate }, now);
-    state.growFor = FAST_GROWTH;
-    state.phase = 'restoring';
   }
 }

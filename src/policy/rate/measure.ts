@@ -1,10 +1,12 @@
 import type { Millis, PerSecond } from '../types.ts';
+import type { CutCause } from '../events.ts';
 import type { SendAccount } from './account.ts';
 import { DELTA } from './cut.ts';
+import type { RateState } from './state.ts';
 
 const SECOND: Millis = 1000;
 /** Long enough that chance counts for little, short enough to follow a limit that changes. */
-export const MEASURED_OVER: Millis = 5 * SECOND;
+const MEASURED_OVER: Millis = 5 * SECOND;
 
 /**
  * Of a limit that is overrun, what it accepts is what it allows: no search is needed, and the rate we had is not at
@@ -25,4 +27,17 @@ export function measure(
   // Where windows are long, there are seconds in which nothing is accepted: they are no rate.
   const ceiling = Math.max(felt, account.acceptedRate(end, MEASURED_OVER - 1));
   return { rate: (1 - DELTA) * ceiling, ceiling };
+}
+
+/**
+ * What is measured goes on being measured: one long signal is one cut, told where it began. `settle` makes the cut. While
+ * what is measured still speaks of rejections, nothing grows.
+ */
+export function goOnMeasuring(state: RateState, settle: () => void, now: Millis): CutCause | undefined {
+  const { phase } = state;
+  settle();
+  state.holdUntil = Math.max(state.holdUntil, now + MEASURED_OVER);
+  if (phase === 'restoring') return 'small';
+  state.phase = phase;
+  return undefined;
 }

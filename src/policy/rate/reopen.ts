@@ -59,3 +59,15 @@ function passed({ risingSince }: RateState, long: SendAccount, endedAt: Millis, 
 function isPenalty(blackout: Millis, last: Millis): boolean {
   return blackout > PENALTY && Math.abs(blackout - last) < AS_LONG * last;
 }
+
+/** What is remembered of a blackout that is over: what it cost, how long it was, where the limit turned out to be. */
+export function learnOf(
+  state: RateState,
+  { noteCost }: { readonly noteCost: (state: RateState, seconds: number) => void },
+  reopening: Reopening,
+): Reopening {
+  noteCost(state, reopening.blackout / 1000);
+  state.lastBlackout = reopening.blackout;
+  state.found = reopening.found;
+  return reopening;
+}
