@@ -35,6 +35,8 @@ upstreams:
   held: {url: "${url}", timeout: 2h, perTryTimeout: 2h, rateLimit: {initialRate: 10/s, maxRate: 10/s}, queue: {maxWait: 1h, maxDepth: 1000000}}
   failing:
     url: "${url}"
+    timeout: 3m
+    queue: {maxWait: 2m}   # more uploads than connections: on a busy machine the last waits longer than a second
     retry: {attempts: 3, backOff: {strategy: fixed, baseInterval: 1s}, budget: {ratio: 10, burst: 100000}}
     rateLimit: {scope: client}
 routes: [{path: /, upstream: shared}, {path: /own, upstream: own}, {path: /held, upstream: held}, {path: /failing, upstream: failing}]
