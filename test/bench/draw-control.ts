@@ -11,6 +11,7 @@ import type { ScenarioConfig } from '../../src/config/scenario-schema.ts';
 import type { Millis } from '../../src/policy/types.ts';
 import type { Panel } from '../../src/sim/report/draw-panels.ts';
 import { drawPanels } from '../../src/sim/report/draw-panels.ts';
+import { groupPanels } from '../../src/sim/report/group-panels.ts';
 import type { Report, Sample } from '../../src/sim/report/report.ts';
 import { runScenario } from '../../src/sim/run.ts';
 import { loadLibrary } from '../support/library.ts';
@@ -22,10 +23,12 @@ interface Drawn {
   /** Of the drawing and of the rule. */
   readonly rule: string;
   readonly scenario: string;
-  /** The ablation that takes it out. */
-  readonly without: string;
+  /** The ablation that takes it out; or another scenario, in which there is nothing for it to go by. */
+  readonly without: string | { readonly scenario: string; readonly name: string };
+  /** What tells the difference: how much is accepted, or who is served. */
+  readonly shows?: 'rate' | 'groups';
   readonly title: string;
-  readonly changes?: Partial<ScenarioConfig>;
+  readonly changes?: (config: ScenarioConfig) => Partial<ScenarioConfig>;
 }
 
 const DRAWN: readonly Drawn[] = [
@@ -40,7 +43,7 @@ const DRAWN: readonly Drawn[] = [
     scenario: 'token-bucket',
     without: 'first cut to a half',
     title: 'The first 429: what was accepted is the limit',
-    changes: { duration: 30_000, warmup: 0 },
+    changes: () => ({ duration: 30_000, warmup: 0 }),
   },
   { rule: 'cut-again', scenario: 'step-down', without: 'small cuts only', title: 'A limit that falls to 40 %' },
   {
@@ -110,6 +113,52 @@ const DRAWN: readonly Drawn[] = [
     title: 'Somebody else uses up the limit, two seconds of every thirty',
   },
   { rule: 'watch-places', scenario: 'concurrency', without: 'no places', title: 'Twenty requests at a time' },
+  {
+    rule: 'quota',
+    scenario: 'minute-window-hints',
+    without: { scenario: 'minute-window', name: 'nothing is told' },
+    title: 'What is left, told in RateLimit headers, is believed',
+  },
+  {
+    rule: 'initial-rate',
+    scenario: 'known-limit',
+    without: { scenario: 'token-bucket', name: 'nothing is known' },
+    title: 'A limit that is known is used at once',
+    changes: () => ({ duration: 60_000, warmup: 0 }),
+  },
+  {
+    rule: 'fair-queue',
+    scenario: 'abuser',
+    without: 'one queue for all',
+    shows: 'groups',
+    title: 'One client sends a hundred times what others send',
+  },
+  {
+    rule: 'weights',
+    scenario: 'weights-4-to-1',
+    without: 'one queue for all',
+    shows: 'groups',
+    title: 'Four to one, as their weights are',
+  },
+  {
+    rule: 'admission',
+    scenario: 'token-bucket',
+    without: 'no queue',
+    title: 'Who would wait too long is refused at once; who would not, waits',
+  },
+  {
+    rule: 'promise',
+    scenario: 'priorities',
+    without: 'no promise',
+    title: 'Who comes back in the second it was told is let in',
+  },
+  {
+    rule: 'allowance',
+    scenario: 'abuser',
+    without: 'no allowance',
+    shows: 'groups',
+    title: 'Who asks for far more than its share is given less of a turn',
+  },
 ];
 
 /** Both runs at one time. */
@@ -130,26 +179,40 @@ for (const drawn of DRAWN.filter(({ rule }) => wanted.test(rule))) {
   console.log(file);
 }
 
-function draw({ scenario, without, title, changes = {} }: Drawn): string {
-  const config = { ...loadLibrary(scenario), ...changes };
-  const ablation = ABLATIONS.find(({ name }) => name === without);
-  if (ablation === undefined) throw new Error(`no ablation is called '${without}'`);
+function draw({ scenario, without, shows = 'rate', title, changes = () => ({}) }: Drawn): string {
+  const written = loadLibrary(scenario);
+  const config = { ...written, ...changes(written) };
   const ours = run(OURS, scenario, config);
-  const other = run(ablation, scenario, config);
+  const other =
+    typeof without === 'string'
+      ? run(ablationOf(without), scenario, config)
+      : run(OURS, without.scenario, { ...loadLibrary(without.scenario), ...changes(written) });
   const series = ours.series.map(
     (sample, i): Pair => ({ at: sample.at, ours: sample, without: other.series[i] ?? sample }),
   );
+  const panelsOf = shows === 'rate' ? ratePanels : sharePanels;
+  const nameOfOther = typeof without === 'string' ? without : without.name;
   return drawPanels({
     title,
     figures: `scenario ${scenario}, seed ${ours.seed}`,
-    panels: [...panelsOf('as it is', ours, (pair) => pair.ours), ...panelsOf(without, other, (pair) => pair.without)],
+    panels: [
+      ...panelsOf('as it is', ours, (pair) => pair.ours),
+      ...panelsOf(nameOfOther, other, (pair) => pair.without),
+    ],
     series,
     warmup: config.warmup,
   });
 }
 
+function ablationOf(wanted: string): Controller {
+  const ablation = ABLATIONS.find(({ name }) => name === wanted);
+  if (ablation === undefined) throw new Error(`no ablation is called '${wanted}'`);
+  return ablation;
+}
+
 function run(controller: Controller, name: string, config: ScenarioConfig): Report {
-  const scenario = compileScenario(name, config);
+  const compiled = compileScenario(name, config);
+  const scenario = controller.adapt?.(compiled) ?? compiled;
   const { makeStore } = controller.forRun?.(scenario) ?? controller;
   return runScenario({
     scenario,
@@ -158,7 +221,7 @@ function run(controller: Controller, name: string, config: ScenarioConfig): Repo
   });
 }
 
-function panelsOf(name: string, { goodput, waste }: Report, of: (pair: Pair) => Sample): Panel<Pair>[] {
+function ratePanels(name: string, { goodput, waste }: Report, of: (pair: Pair) => Sample): Panel<Pair>[] {
   return [
     {
       title: `${name}: goodput ${goodput.toFixed(3)}, waste ${waste.toFixed(4)}`,
@@ -175,4 +238,13 @@ function panelsOf(name: string, { goodput, waste }: Report, of: (pair: Pair) => 
       curves: [{ name: 'wasted a second', look: 'waste', shape: 'area', of: (pair) => of(pair).wasted }],
     },
   ];
+}
+
+function sharePanels(name: string, { groups }: Report, of: (pair: Pair) => Sample): Panel<Pair>[] {
+  const figures = groups.map(({ name: group, latency }) => `${group} p99 ${Math.round(latency.p99)} ms`).join(', ');
+  return groupPanels(groups).map(({ height, curves }) => ({
+    title: `${name}: ${figures}`,
+    height,
+    curves: curves.map((curve) => ({ ...curve, of: (pair) => curve.of(of(pair)) })),
+  }));
 }

@@ -84,4 +84,17 @@ describe('a report in a terminal', () => {
     expect(text).toMatch(/met {5}goodput >= 0\.950: |MISSED {2}goodput/);
     expect(text).toMatch(/others +\d+ /);
   });
+
+  test('shows who was served where there are several groups, those beyond the fourth as one', () => {
+    const { report: shared } = runLibrary('abuser', 1, { duration: 30_000, warmup: 10_000 });
+    expect(drawReport('shared', shared, 0)).toMatch(/successes a second.*>abuser<.*>others</s);
+    const [group] = shared.groups;
+    if (group === undefined) throw new Error('no group');
+    const groups = Array.from({ length: 7 }, (_, i) => ({ ...group, name: `<g${i}>` }));
+    const series = shared.series.map((sample) => ({ ...sample, served: [1, 2, 3, 4, 5, 6, 7] }));
+    const drawn = drawReport('many', { ...shared, groups, series }, 0);
+    expect(drawn.match(/>&lt;g\d&gt;</g)).toHaveLength(4);
+    expect(drawn).toContain('>3 more<');
+    expect(drawReport('one', { ...shared, groups: [group] }, 0)).not.toContain('successes a second');
+  });
 });

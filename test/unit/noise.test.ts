@@ -3,13 +3,13 @@ import { doubtNoise, hearNoise } from '../../src/policy/rate/noise.ts';
 import type { RateState } from '../../src/policy/rate/state.ts';
 import { rateState } from '../support/rate-state.ts';
 
-/** A rate that was cut from `from` to `to` by a tenth each time, when `share` of 100 answers had been rejected. */
-function sunk(from: number, to: number, share: (rate: number) => number): RateState {
+/** A rate that was cut from `from` to `to` by a tenth each time, when `share` of the answers had been rejected. */
+function sunk(from: number, to: number, share: (rate: number) => number, answers = 100): RateState {
   const state = rateState({ phase: 'restoring', rate: from, ceiling: from });
   for (;;) {
-    const rejected = Math.round(100 * share(state.rate));
-    Object.assign(state, { cycleAccepted: 100 - rejected, cycleRejected: rejected });
-    Object.assign(state, { latelyAccepted: 100 - rejected, latelyRejected: rejected });
+    const rejected = Math.round(answers * share(state.rate));
+    Object.assign(state, { cycleAccepted: answers - rejected, cycleRejected: rejected });
+    Object.assign(state, { latelyAccepted: answers - rejected, latelyRejected: rejected });
     if (state.rate <= to) return state;
     doubtNoise(state);
     state.rate *= 0.9;
@@ -35,8 +35,17 @@ describe('a rate that has sunk little by little', () => {
     expect(state.noise).toBe(0);
   });
 
+  test('through a cycle of which three in ten were rejected has met a limit', () => {
+    const state = sunk(100, 40, () => 0.05);
+    const met = state.cycles.map((cycle, i) => (i === 4 ? { ...cycle, accepted: 6, rejected: 3 } : cycle));
+    expect(hearNoise({ ...state, cycles: met })).toBe(false);
+    const chance = met.map((cycle, i) => (i === 4 ? { ...cycle, accepted: 3, rejected: 2 } : cycle));
+    expect(hearNoise({ ...state, cycles: chance })).toBe(true);
+  });
+
   test('as its probes usually are is no noise, nor is what is louder than 15 %', () => {
-    expect(hearNoise(sunk(100, 40, () => 0.01))).toBe(false);
+    expect(hearNoise(sunk(100, 40, () => 0.009, 1000))).toBe(false);
+    expect(hearNoise(sunk(100, 40, () => 0.011, 1000))).toBe(true);
     expect(hearNoise(sunk(100, 40, () => 0.2))).toBe(false);
   });
 
@@ -67,10 +76,10 @@ describe('where noise is known', () => {
     expect(hearNoise(noisy(23))).toBe(false);
   });
 
-  test('a tenth of it is doubted at each cut', () => {
+  test('a part of it is doubted at each cut', () => {
     const state = noisy(0);
     doubtNoise(state);
-    expect(state.noise).toBeCloseTo(0.045, 6);
+    expect(state.noise).toBeCloseTo(0.85 * 0.05, 6);
   });
 
   test('what was long ago counts ever less: of more than 500 answers a half is forgotten', () => {

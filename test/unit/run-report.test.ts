@@ -106,6 +106,7 @@ describe('a run is settled', () => {
     accepted,
     wasted,
     queued: 0,
+    served: [accepted],
   });
   const series = (of: (at: number) => Sample): Sample[] => Array.from({ length: 120 }, (_, i) => of(250 * (i + 1)));
 

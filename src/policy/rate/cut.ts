@@ -45,7 +45,7 @@ export function cutFirst({ rate }: RateState, recent: SendAccount, now: Millis):
 /** Rejections since the last cut, out of all that was answered, make a share. */
 const FELT = 3;
 /** How far the ceiling gives way to a rejection below it that may be chance. */
-const GIVES_WAY = 0.02;
+const GIVES_WAY = 0.03;
 
 /**
  * A later 429: a small step below where it was felt. Below the ceiling, fewer than three may be chance, and the ceiling

@@ -19,18 +19,21 @@ export interface Cycle {
 /** So many cycles are remembered. */
 const CYCLES = 40;
 /** A rate that sinks for noise sinks little by little: from one cycle to the next it falls and rises by no more. */
-const FALLS_TO = 1 / 1.3;
+const FALLS_TO = 1 / 1.45;
 const RISES_TO = 1 / 0.75;
+/** A cycle of which so much was rejected, and no less, has met a limit. */
+const FELT = 3;
+const LIMITED = 0.3;
 /** Rates this far apart would be rejected differently by a limit: of what is sent at twice its rate, half. */
 const NEAR = 1.25;
 const APART = 2;
 /** Shares within this factor are alike. */
 const ALIKE = 2;
 /** What probing costs is no noise; and a larger share than this is none, whatever it is like. */
-const QUIETEST = 0.015;
+const QUIETEST = 0.01;
 const LOUDEST = 0.15;
 /** How much of what is believed of noise outlasts a cut. */
-const BELIEVED = 0.9;
+const BELIEVED = 0.85;
 
 /**
  * Whether a rejection is noise: some have nothing to do with our rate (a route, a tenant, an object with a limit of its
@@ -81,10 +84,16 @@ function fallOf(cycles: readonly Cycle[], rate: PerSecond): Cycle[] {
   for (let i = cycles.length - 1; i >= 0; i -= 1) {
     const cycle = cycles[i];
     if (cycle === undefined || cycle.rate < last / RISES_TO || cycle.rate > last / FALLS_TO) break;
+    if (isLimited(cycle)) break;
     fall.push(cycle);
     last = cycle.rate;
   }
   return fall;
+}
+
+/** Whether a limit was felt, not noise alone. */
+function isLimited({ accepted, rejected }: Cycle): boolean {
+  return rejected >= FELT && rejected > LIMITED * (accepted + rejected);
 }
 
 /** What noise has taken down was not too much: back to where it began, as soon as may be. */

@@ -42,6 +42,12 @@ text { font: 12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill
 .accepted { fill: #56b4e9; fill-opacity: .4 }
 .queue { fill: #009e73; fill-opacity: .6 }
 .waste { fill: #d55e00; fill-opacity: .85 }
+.group-0, .group-1, .group-2, .group-3, .group-4 { fill: none; stroke-width: 1.8; stroke-linejoin: round }
+.group-0 { stroke: #0072b2 }
+.group-1 { stroke: #d55e00 }
+.group-2 { stroke: #009e73 }
+.group-3 { stroke: #cc79a7 }
+.group-4 { stroke: #e69f00 }
 @media (prefers-color-scheme: dark) {
   text { fill: #bbb }
   .title { fill: #eee }
@@ -50,7 +56,7 @@ text { font: 12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill
   .grid { stroke: #30343a }
   .axis { stroke: #777 }
   .warmup { fill: #fff; fill-opacity: .06 }
-  .rate { stroke: #56b4e9 }
+  .rate, .group-0 { stroke: #56b4e9 }
   .limit { stroke: #eee }
   .accepted { fill: #0072b2; fill-opacity: .55 }
 }
@@ -131,7 +137,7 @@ function drawPanel<S extends Timed>(
         `<path class="${look}" d="${shape === 'area' ? areaOf(points, y) : lineOf(points, y, shape)}"/>`,
     ),
     `<line class="axis" x1="${LEFT}" y1="${top + height}" x2="${WIDTH - RIGHT}" y2="${top + height}"/>`,
-    `<text class="head" x="${LEFT}" y="${top - 10}">${title}</text>`,
+    `<text class="head" x="${LEFT}" y="${top - 10}">${escape(title)}</text>`,
     ...drawLegend(present, top - 10),
   ]
     .filter((part) => part !== '')
@@ -165,7 +171,7 @@ function drawLegend(curves: readonly Pick<Curve<never>, 'name' | 'look' | 'shape
       shape === 'area'
         ? `<rect class="${look}" x="${round(left)}" y="${baseline - 9}" width="18" height="10"/>`
         : `<line class="${look}" x1="${round(left)}" y1="${baseline - 4}" x2="${round(left + 18)}" y2="${baseline - 4}"/>`;
-    const text = `<text x="${round(right)}" y="${baseline}" text-anchor="end">${name}</text>`;
+    const text = `<text x="${round(right)}" y="${baseline}" text-anchor="end">${escape(name)}</text>`;
     right = left - 16;
     return swatch + text;
   });

@@ -1,6 +1,7 @@
 import type { Millis } from '../../policy/types.ts';
 import type { Panel } from './draw-panels.ts';
 import { drawPanels } from './draw-panels.ts';
+import { groupPanels } from './group-panels.ts';
 import type { Report, Sample } from './report.ts';
 
 const PANELS: readonly Panel<Sample>[] = [
@@ -25,9 +26,9 @@ const PANELS: readonly Panel<Sample>[] = [
   },
 ];
 
-/** A report as a drawing of its own: SVG with the rate against the limit, the queue and the waste over time. */
+/** A report as a drawing of its own: SVG with the rate against the limit, the queue, the waste and who was served over time. */
 export function drawReport(title: string, report: Report, warmup: Millis): string {
-  const { series, seed, goodput, waste, latency } = report;
+  const { series, seed, goodput, waste, latency, groups } = report;
   const figures = `goodput ${goodput.toFixed(3)} · waste ${waste.toFixed(4)} · added p99 ${Math.round(latency.p99)} ms · seed ${seed}`;
-  return drawPanels({ title, figures, panels: PANELS, series, warmup });
+  return drawPanels({ title, figures, panels: [...PANELS, ...groupPanels(groups)], series, warmup });
 }

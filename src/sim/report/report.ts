@@ -69,6 +69,8 @@ export interface Sample {
   readonly accepted: PerSecond;
   readonly wasted: PerSecond;
   readonly queued: number;
+  /** Successes by group of clients, in the order of the scenario. */
+  readonly served: readonly PerSecond[];
 }
 
 /** Jain, Chiu and Hawe, DEC-TR-301 (1984): (Σx)² ÷ (n·Σx²); 1 when there is nothing to share. */

@@ -20,6 +20,8 @@ export class Tally implements Observer {
   readonly #counts = noCounts();
   /** Since the last sample, warm-up and all. */
   #recent = noCounts();
+  /** Successes by group, as long ago. */
+  readonly #served: number[];
   #allowed = 0;
   #sampledAt: Millis = 0;
 
@@ -27,6 +29,7 @@ export class Tally implements Observer {
     this.#scenario = scenario;
     this.#now = now;
     this.#groups = scenario.clients.map((group) => new GroupTally(group));
+    this.#served = scenario.clients.map(() => 0);
   }
 
   onOffer(group: number): void {
@@ -47,9 +50,11 @@ export class Tally implements Observer {
   }
 
   onAnswer({ group, member, verdict, status, took, service }: Answered): void {
+    const isSuccess = verdict.kind === 'forward' && status < 400;
+    if (isSuccess) this.#served[group] = (this.#served[group] ?? 0) + 1;
     if (!this.#isCounted()) return;
     if (verdict.kind === 'refuse') this.#counts.refused += 1;
-    else if (verdict.kind === 'forward' && status < 400) {
+    else if (isSuccess) {
       this.#counts.successes += 1;
       this.#all.add(took - service);
       this.#groups[group]?.succeed(member, took - service);
@@ -80,7 +85,9 @@ export class Tally implements Observer {
       accepted: (sends - wasted) / seconds,
       wasted: wasted / seconds,
       queued,
+      served: this.#served.map((successes) => successes / seconds),
     });
+    this.#served.fill(0);
     if (now <= this.#scenario.warmup) return;
     if (Number.isFinite(rate)) this.#rate.add(rate);
     const { clients } = this.#scenario;

@@ -1,7 +1,7 @@
 import type { Report } from '../../../src/sim/report/report.ts';
 import type { Row } from './row.ts';
 
-/** Further apart than chance explains, either the simulator or the proxy is wrong. */
+/** Further apart, either the simulator or the proxy is wrong. */
 export const TOLERANCE = { goodput: 0.05, waste: 0.01 } as const;
 
 /** How far a measured figure is from the simulated one. */
@@ -11,14 +11,8 @@ export interface Comparison {
   readonly simulated: number;
   readonly deviation: number;
   readonly difference: number;
-  readonly verdict: Verdict;
+  readonly agrees: boolean;
 }
-
-/**
- * `yes` within the tolerance; `within chance` when that and two standard deviations of a run explain the difference;
- * else `no`: the two differ by more than the tolerance, whatever chance did.
- */
-export type Verdict = 'yes' | 'within chance' | 'no';
 
 export interface Agreement {
   readonly goodput: Comparison;
@@ -40,10 +34,5 @@ function compareOne(measured: number, simulated: readonly number[], tolerance: n
   const squares = simulated.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   const deviation = Math.sqrt(squares / (count - 1));
   const difference = Math.abs(measured - mean);
-  return { measured, simulated: mean, deviation, difference, verdict: judge(difference, deviation, tolerance) };
-}
-
-function judge(difference: number, deviation: number, tolerance: number): Verdict {
-  if (difference <= tolerance) return 'yes';
-  return difference <= tolerance + 2 * deviation ? 'within chance' : 'no';
+  return { measured, simulated: mean, deviation, difference, agrees: difference <= tolerance };
 }

@@ -10,23 +10,41 @@ export interface Kind {
   readonly name: string;
   readonly title: string;
   readonly upstream: UpstreamSpec;
+  /** Seconds until all but a rare run have found the limit; what is found later says how soon, and not how well. */
+  readonly warmup: number;
 }
 
-const SERVICE: LatencySpec = { kind: 'exponential', mean: 50 };
+const USUAL = 10;
+/** Of a long window the first blackouts tell, and of places a series of rejections. */
+const SLOWLY_FOUND = 30;
+
+const SERVICE: Extract<LatencySpec, { readonly kind: 'exponential' }> = { kind: 'exponential', mean: 50 };
 
 export const KINDS: readonly Kind[] = [
   kind('token-bucket-100', 'token bucket, 100/s, burst 20', { kind: 'token-bucket', rate: 100, burst: 20 }),
   kind('token-bucket-300', 'token bucket, 300/s, burst 20', { kind: 'token-bucket', rate: 300, burst: 20 }),
   kind('gcra-50', 'GCRA, 50/s, burst 5', { kind: 'gcra', rate: 50, burst: 5 }),
   kind('fixed-100-1s', 'fixed window, 100 in 1 s', { kind: 'fixed-window', limit: 100, window: 1000 }),
-  kind('fixed-500-10s', 'fixed window, 500 in 10 s', { kind: 'fixed-window', limit: 500, window: 10_000 }),
+  kind(
+    'fixed-500-10s',
+    'fixed window, 500 in 10 s',
+    { kind: 'fixed-window', limit: 500, window: 10_000 },
+    SERVICE,
+    SLOWLY_FOUND,
+  ),
   kind('sliding-100-1s', 'sliding window, 100 in 1 s', { kind: 'sliding-window', limit: 100, window: 1000 }),
   kind('sliding-counting-100-1s', 'sliding window, 100 in 1 s, refusals count', {
     kind: 'sliding-window-counting',
     limit: 100,
     window: 1000,
   }),
-  kind('concurrency-20', '20 in flight, 100 ms each', { kind: 'concurrency', limit: 20 }, 100),
+  kind(
+    'concurrency-20',
+    '20 in flight, 100 ms each',
+    { kind: 'concurrency', limit: 20 },
+    { ...SERVICE, mean: 100 },
+    SLOWLY_FOUND,
+  ),
 ];
 
 /** What the hidden limit lets through a second. */
@@ -34,6 +52,6 @@ export function capacity({ upstream }: Kind): PerSecond {
   return capacityOf(upstream, limitOf(upstream.limit), 0);
 }
 
-function kind(name: string, title: string, limit: ModelSpec, mean = SERVICE.mean): Kind {
-  return { name, title, upstream: { limit, latency: { ...SERVICE, mean } } };
+function kind(name: string, title: string, limit: ModelSpec, latency = SERVICE, warmup = USUAL): Kind {
+  return { name, title, upstream: { limit, latency }, warmup };
 }

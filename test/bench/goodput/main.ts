@@ -52,7 +52,7 @@ function judge(results: readonly KindResult[], { smoke }: Options): void {
     for (const { kind, agreement } of results) {
       if (agreement === undefined) continue;
       for (const what of ['goodput', 'waste'] as const) {
-        if (agreement[what].verdict === 'no') faults.push(`${kind.name}: ${what} is not what the simulator says`);
+        if (!agreement[what].agrees) faults.push(`${kind.name}: ${what} is not what the simulator says`);
       }
     }
   }
@@ -109,7 +109,11 @@ function splitAtMarks(file: string): { readonly before: string; readonly after: 
 function caption({ seconds, warmup, seed, date }: Options, versions: Versions): string {
   const against = (['nginx', 'haproxy'] as const).map((name) => `${name} ${versions.get(name) ?? '(not installed)'}`);
   const when = date === undefined ? '' : `${date}. `;
-  return `${when}${seconds} s after a warm-up of ${warmup} s, seed ${seed}; Node ${process.version}, ${against.join(', ')}; ${processors()}.\n`;
+  return `${when}${seconds} s after a warm-up of ${sayWarmup(warmup)}, seed ${seed}; Node ${process.version}, ${against.join(', ')}; ${processors()}.\n`;
+}
+
+function sayWarmup(warmup: number | undefined): string {
+  return warmup === undefined ? '10 s (30 s for the window of ten seconds and requests in flight)' : `${warmup} s`;
 }
 
 function processors(): string {

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PracticeSpec } from '../../../src/practice/practice-spec.ts';
+import type { Millis } from '../../../src/policy/types.ts';
 import type { Agreement } from './agreement.ts';
 import { compare } from './agreement.ts';
 import type { ContenderName } from './contenders.ts';
@@ -75,7 +76,7 @@ async function runContender(
       upstream,
       clients: METHOD.clients,
       rate: METHOD.overload * capacity(kind),
-      warmup: 1000 * options.warmup,
+      warmup: warmupOf(kind, options),
       span: 1000 * options.seconds,
       deadline: METHOD.deadline,
       seed: options.seed,
@@ -86,10 +87,15 @@ async function runContender(
   }
 }
 
-function simulateKind(kind: Kind, { seed, seconds, warmup }: Options): ReturnType<typeof simulate> {
+function simulateKind(kind: Kind, options: Options): ReturnType<typeof simulate> {
+  const { seed, seconds } = options;
   const seeds = Array.from({ length: METHOD.simulations }, (_, index) => seed + index);
-  const times = { warmup: 1000 * warmup, span: 1000 * seconds };
+  const times = { warmup: warmupOf(kind, options), span: 1000 * seconds };
   return simulate({ kind, clients: METHOD.clients, overload: METHOD.overload, ...times }, seeds);
+}
+
+function warmupOf(kind: Kind, options: Options): Millis {
+  return 1000 * (options.warmup ?? kind.warmup);
 }
 
 function allowedBy(kind: Kind, { seconds }: Options): number {

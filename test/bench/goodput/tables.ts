@@ -106,9 +106,9 @@ function wasteRatio(row: Row, ours: Row): string {
   return ours.waste === 0 ? 'ours is 0' : `${(row.waste / ours.waste).toFixed(0)} ×`;
 }
 
-function apart({ measured, simulated, deviation, difference, verdict }: Comparison, digits: number): string[] {
+function apart({ measured, simulated, deviation, difference, agrees }: Comparison, digits: number): string[] {
   const spread = `${simulated.toFixed(digits)} ± ${deviation.toFixed(digits)}`;
-  return [measured.toFixed(digits), spread, difference.toFixed(digits), verdict];
+  return [measured.toFixed(digits), spread, difference.toFixed(digits), agrees ? 'yes' : 'no'];
 }
 
 function percent(share: number): string {
