@@ -118,7 +118,10 @@ export const Upstream = z
     queue: Queue.prefault({}).describe('Requests that wait for their turn under a limited rate.'),
     idempotency: z
       .strictObject({
-        header: HeaderName.prefault('Idempotency-Key').describe('The request header with the idempotency key.'),
+        header: z
+          .union([z.literal(false), HeaderName], 'expected the name of a header, or false')
+          .prefault('Idempotency-Key')
+          .describe('The request header with the idempotency key; false where it knows none.'),
       })
       .prefault({})
       .describe('How the upstream recognises a write it has seen before.'),
