@@ -41,7 +41,7 @@ export function compileTargets(
         preserveHost,
         scope: rateLimit.scope,
         credentialHeader: rateLimit.credentialHeader.toLowerCase(),
-        idempotencyHeader: idempotency.header.toLowerCase(),
+        idempotencyHeader: idempotency.header === false ? undefined : idempotency.header.toLowerCase(),
         streamIdle,
       };
       return [name, target];

@@ -3,6 +3,7 @@ import { loadConfig } from '../config/load.ts';
 import { formatMistakes, formatWarnings } from '../config/mistakes.ts';
 import { unreadable } from '../config/settings.ts';
 import type { Surroundings } from '../config/substitute.ts';
+import { describeProviders } from './describe-providers.ts';
 import { listWorstCases } from './worst-cases.ts';
 
 export interface CheckReport {
@@ -11,7 +12,7 @@ export interface CheckReport {
   readonly exitCode: 0 | 1;
 }
 
-/** `tidegate check FILE`: every mistake; or the configuration in effect, its worst cases and its warnings. */
+/** `tidegate check FILE`: every mistake; or the configuration in effect, its worst cases, what its presets leave open, its warnings. */
 export function check(file: string, surroundings: Surroundings): CheckReport {
   let text: string;
   try {
@@ -23,6 +24,8 @@ export function check(file: string, surroundings: Surroundings): CheckReport {
   if (loaded.kind === 'mistakes') return { text: `${formatMistakes(loaded.mistakes)}\n`, exitCode: 1 };
   const { config, warnings, substituted } = loaded;
   const remarks = ['', 'Worst cases:', ...listWorstCases(config).map((line) => `  ${line}`)];
+  const providers = describeProviders(config, surroundings.readFile);
+  if (providers.length > 0) remarks.push('', 'Providers:', ...providers.map((line) => `  ${line}`));
   if (warnings.length > 0) remarks.push('', ...formatWarnings(warnings).split('\n'));
   const comments = remarks.map((line) => `# ${line}`.trimEnd());
   return { text: `${printEffective(config, substituted)}${comments.join('\n')}\n`, exitCode: 0 };

@@ -38,6 +38,8 @@ interface Worst {
   readonly observes: boolean;
   /** It takes requests that a key would make safe to repeat. */
   readonly writes: boolean;
+  /** A write may carry a key that the upstream recognises. */
+  readonly keys: boolean;
   readonly retry: RetryConfig;
   /** Sends at most. */
   readonly attempts: number;
@@ -92,6 +94,7 @@ function reckon(config: Config, route: RouteConfig, upstream: UpstreamConfig): W
   return {
     observes,
     writes,
+    keys: upstream.idempotency.header !== false,
     retry,
     attempts,
     timeout,
@@ -139,7 +142,7 @@ function tellHold({ attempts, perTry, queue, promised, waits, asked, all, hold }
 
 /** What becomes of a client that gives up after five seconds. */
 function tellPatience(worst: Worst): string[] {
-  const { hold, observes, writes, attempts, perTry, timeout, queue, promised, waits, asked, retry } = worst;
+  const { hold, observes, writes, keys, attempts, perTry, timeout, queue, promised, waits, asked, retry } = worst;
   const patience = seconds(USUAL_PATIENCE);
   if (hold < USUAL_PATIENCE) return [`a client that waits ${patience}: has an answer in time`];
   const late = Math.min(asked, timeout);
@@ -159,7 +162,7 @@ function tellPatience(worst: Worst): string[] {
     ...(writes
       ? [
           '  its write without an idempotency key may have happened then, and nobody knows',
-          `  its write with a key ${finish}, and may be sent again with the same key`,
+          ...(keys ? [`  its write with a key ${finish}, and may be sent again with the same key`] : []),
         ]
       : []),
     `  for such clients set ${shorter} on the route`,

@@ -8,7 +8,10 @@ import { PRACTICE_URL, socketOf } from './upstream-schema.ts';
 /** Where an upstream can be reached: in one place or in several that are alike. */
 export function* checkEndpoints(path: Path, upstream: DraftUpstream, written: Written): Generator<Checked> {
   const { reached, url, urls, outlierDetection } = upstream;
-  if (reached?.length === 0) yield mistake([...path, 'url'], 'missing');
+  if (reached?.length === 0) {
+    const why = written([...path, 'provider']) ? ': the preset of its provider has none' : '';
+    yield mistake([...path, 'url'], `missing${why}`);
+  }
   if (reached?.length === 2) {
     yield { ...mistake([...path, 'urls'], 'there is a url as well: only one of them'), at: 'key' };
   }

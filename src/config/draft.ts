@@ -1,5 +1,6 @@
 import type { z } from 'zod';
-import { valueAt } from './issues.ts';
+import { isMapping, valueAt } from './issues.ts';
+import { isProvider } from './providers.ts';
 import type { Config, RetryConfig, RouteConfig, UpstreamConfig } from './schema.ts';
 import { ConfigSchema } from './schema.ts';
 
@@ -28,7 +29,7 @@ export interface DraftUpstream
     UpstreamConfig,
     'url' | 'urls' | 'outlierDetection' | 'tls' | 'http2' | 'timeout' | 'perTryTimeout' | 'rateLimit' | 'queue'
   > {
-  /** What it says of where it can be reached, sound or not; undefined where it is no mapping. */
+  /** What it says of where it can be reached, sound or not; undefined where it is no mapping, or its provider is unknown. */
   readonly reached: readonly ('url' | 'urls')[] | undefined;
   readonly retry: Parts<RetryConfig, 'backOff' | 'backOffFor' | 'unkeyedWrites' | 'replayLimit'>;
 }
@@ -69,7 +70,7 @@ export function draft(root: object): Draft {
 /** @param written a mapping that may say more or less than an upstream does */
 export function draftUpstream(written: unknown): DraftUpstream {
   return {
-    reached: isMapping(written) ? (['url', 'urls'] as const).filter((key) => Object.hasOwn(written, key)) : undefined,
+    reached: isReached(written) ? (['url', 'urls'] as const).filter((key) => Object.hasOwn(written, key)) : undefined,
     url: sound(upstreamShape.url, valueAt(written, ['url'])),
     urls: sound(upstreamShape.urls, valueAt(written, ['urls'])),
     outlierDetection: sound(upstreamShape.outlierDetection, valueAt(written, ['outlierDetection'])),
@@ -88,6 +89,12 @@ export function draftUpstream(written: unknown): DraftUpstream {
   };
 }
 
+/** With a provider that nobody knows, it is not known either what its preset would have said. */
+function isReached(written: unknown): written is object {
+  const provider = valueAt(written, ['provider']);
+  return isMapping(written) && (provider === undefined || isProvider(provider));
+}
+
 function draftRoute(written: unknown): DraftRoute {
   return {
     takes: sound(Takes, written),
@@ -102,8 +109,4 @@ function draftRoute(written: unknown): DraftRoute {
 export function sound<T extends z.ZodType>(schema: T, value: unknown): z.output<T> | undefined {
   const result = schema.safeParse(value);
   return result.success ? result.data : undefined;
-}
-
-function isMapping(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -126,6 +126,10 @@ function toPath(path: readonly PropertyKey[]): Path {
   return path.map((step) => (typeof step === 'number' ? step : String(step)));
 }
 
+export function isMapping(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Undefined where there is nothing. */
 export function valueAt(root: unknown, path: Path): unknown {
   let value = root;

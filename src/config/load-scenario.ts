@@ -1,6 +1,7 @@
 import type { JsonSchema } from './json-schema.ts';
 import { toJsonSchema } from './json-schema.ts';
 import { KnownKeys } from './known-keys.ts';
+import { layPreset } from './preset.ts';
 import type { Document } from './read-document.ts';
 import { readDocument } from './read-document.ts';
 import { checkScenario } from './scenario-checks.ts';
@@ -13,9 +14,15 @@ let schema: JsonSchema | undefined;
 const KEYS = new KnownKeys(() => {
   schema ??= toJsonSchema(ScenarioSchema, 'urn:tidegate:scenario', 'Tidegate scenario');
   return schema;
-}, ['policy.limits', 'policy.provider']);
+}, ['policy.limits']);
+
+/** A scenario has its upstream's url within it. */
+const POLICY_KEYS = Object.keys(ScenarioSchema.shape.policy.unwrap().shape);
 
 /** Reads a scenario. Never throws; tells every mistake at once, in the order of the file. */
 export function loadScenario(text: string, file: string, surroundings: Surroundings): Document<ScenarioConfig> {
-  return readDocument(text, file, surroundings, { schema: ScenarioSchema, keys: KEYS, check: checkScenario });
+  const language = { schema: ScenarioSchema, keys: KEYS, check: checkScenario };
+  return readDocument(text, file, surroundings, language, (drafted) =>
+    layPreset(drafted, ['policy'], surroundings.readFile, POLICY_KEYS),
+  );
 }

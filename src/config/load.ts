@@ -8,6 +8,7 @@ import { valueAt } from './issues.ts';
 import { jsonSchema } from './json-schema.ts';
 import { KnownKeys } from './known-keys.ts';
 import type { Mistake, Path } from './mistakes.ts';
+import { layPreset } from './preset.ts';
 import type { Drafted, Document } from './read-document.ts';
 import { readDocument } from './read-document.ts';
 import type { Config } from './schema.ts';
@@ -22,7 +23,6 @@ export type Loaded =
 const KEYS = new KnownKeys(jsonSchema, [
   'workers',
   'state',
-  'upstreams.*.provider',
   'upstreams.*.limits',
   'upstreams.*.idempotency.jsonField',
   'upstreams.*.idempotency.ttl',
@@ -50,8 +50,10 @@ export function loadConfig(
   const language = { schema: ConfigSchema, keys: KEYS, check };
   const read = readDocument(text, file, surroundings, language, (drafted) => {
     const refused = given.flatMap((setting) => layOver(drafted, setting));
+    const names = Object.keys(valueAt(drafted.root, ['upstreams']) ?? {});
+    const lost = names.flatMap((name) => layPreset(drafted, ['upstreams', name], surroundings.readFile));
     implyRoute(drafted.root);
-    return refused;
+    return [...refused, ...lost];
   });
   if (read.kind === 'mistakes') return read;
   const { value: config, ...rest } = read;

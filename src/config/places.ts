@@ -13,6 +13,7 @@ export class Places {
   readonly #lines: LineCounter;
   readonly #offsets = new Map<string, Offsets>();
   readonly #given = new Map<string, string>();
+  readonly #lent = new Map<string, Path>();
 
   constructor(file: string, lines: LineCounter) {
     this.#file = file;
@@ -28,19 +29,35 @@ export class Places {
     this.#given.set(pathKey(path), source);
   }
 
-  /** Whether this was written at all; false for defaults. */
+  /** `path` and what is below it is not written: it comes with what is written at `from`. */
+  lend(path: Path, from: Path): void {
+    this.#lent.set(pathKey(path), from);
+  }
+
+  /** Whether this was written at all; false for defaults and presets. */
   has(path: Path): boolean {
     return this.#offsets.has(pathKey(path)) || this.#given.has(pathKey(path));
   }
 
   /** Of the finding, or of the key that holds what is not there. */
   locate({ path, at, message, suggestion }: Finding): Mistake {
-    return { ...this.#find(path, at), path: formatPath(path), message, suggestion };
+    const lender = this.#findLender(path);
+    if (lender === undefined) return { ...this.#find(path, at), path: formatPath(path), message, suggestion };
+    const told = `${message} (as the preset of its provider has it)`;
+    return { ...this.#find(lender, 'value'), path: formatPath(path), message: told, suggestion };
   }
 
   at(offset: number): Place {
     const { line, col } = this.#lines.linePos(offset);
     return { file: this.#file, line: Math.max(1, line), column: Math.max(1, col) };
+  }
+
+  #findLender(path: Path): Path | undefined {
+    for (let length = path.length; length > 0; length -= 1) {
+      const lender = this.#lent.get(pathKey(path.slice(0, length)));
+      if (lender !== undefined) return lender;
+    }
+    return undefined;
   }
 
   #find(path: Path, at: 'key' | 'value'): Place {

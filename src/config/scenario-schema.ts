@@ -111,7 +111,8 @@ const Group = z.strictObject({
 });
 
 const Policy = z.strictObject({
-  ...Upstream.pick({ retry: true, rateLimit: true, queue: true, timeout: true, perTryTimeout: true }).shape,
+  ...Upstream.pick({ provider: true, retry: true, rateLimit: true, queue: true, timeout: true, perTryTimeout: true })
+    .shape,
   maxTracked: Clients.shape.maxTracked,
 });
 

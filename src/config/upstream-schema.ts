@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { readSocket } from './address.ts';
 import { DnsRefresh, OutlierDetection } from './endpoints-schema.ts';
 import { HeaderName } from './names.ts';
+import { PROVIDERS } from './providers.ts';
 import { Retry } from './retry-schema.ts';
 import { UpstreamTls } from './tls-schema.ts';
 import { Duration, PositiveDuration, Rate } from './units.ts';
@@ -87,6 +88,10 @@ export const Upstream = z
       .max(64)
       .optional()
       .describe('Instead of url, where it has several endpoints: their origins, all http or all https.'),
+    provider: z
+      .enum(PROVIDERS)
+      .optional()
+      .describe('Whose API it is: what is known of it holds wherever nothing is written here (docs/providers.md).'),
     tls: UpstreamTls.prefault({}).describe('How an https upstream is verified, and how we show who we are.'),
     http2: z.boolean().prefault(false).describe('Speak HTTP/2 where the upstream offers it (ALPN); needs https.'),
     preserveHost: z
@@ -118,13 +123,21 @@ export const Upstream = z
     queue: Queue.prefault({}).describe('Requests that wait for their turn under a limited rate.'),
     idempotency: z
       .strictObject({
-        header: HeaderName.prefault('Idempotency-Key').describe('The request header with the idempotency key.'),
+        header: z
+          .union([z.literal(false), HeaderName], 'expected the name of a header, or false')
+          .prefault('Idempotency-Key')
+          .describe('The request header with the idempotency key; false where it knows none.'),
       })
       .prefault({})
       .describe('How the upstream recognises a write it has seen before.'),
   })
-  // For editors: one of the two.
-  .meta({ allOf: [{ oneOf: [{ required: ['url'] }, { required: ['urls'] }] }] });
+  // For editors: one of the two; some providers have a url.
+  .meta({
+    allOf: [
+      { anyOf: [{ required: ['url'] }, { required: ['urls'] }, { required: ['provider'] }] },
+      { not: { required: ['url', 'urls'] } },
+    ],
+  });
 
 /** Its origins, one or more. */
 export function originsOf({

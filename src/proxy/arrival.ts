@@ -30,14 +30,17 @@ export interface Arrival {
 export function factsOf(arrival: Arrival): RequestFacts {
   const { request, route } = arrival;
   const { idempotencyHeader } = route.target;
-  const key = request.headers[idempotencyHeader] ?? '';
   return {
     method: request.verb,
-    // A key that is for this hop alone does not reach the upstream, which then knows of none.
-    keyed: key !== '' && !isListedInConnection(request.rawHeaders, idempotencyHeader),
+    keyed: idempotencyHeader !== undefined && isKeyed(request, idempotencyHeader),
     expectsContinue: request.expectsContinue,
     priorAttempts: priorAttempts(arrival),
   };
+}
+
+/** A key that is for this hop alone does not reach the upstream, which then knows of none. */
+function isKeyed({ headers, rawHeaders }: Inbound, header: string): boolean {
+  return (headers[header] ?? '') !== '' && !isListedInConnection(rawHeaders, header);
 }
 
 export function planOf({ client, route }: Arrival): Plan {

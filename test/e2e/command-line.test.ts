@@ -101,6 +101,14 @@ describe('commands that answer', () => {
     expect(bad.stderr).toContain('bad.yaml:1:1 listne: unknown key (did you mean listen?)');
   });
 
+  test('check finds presets from wherever it is run', () => {
+    const cwd = dirname(temporaryFile('p.yaml', 'upstreams: {pay: {provider: stripe}}'));
+    const main = join(import.meta.dirname, '../../src/main.ts');
+    const told = execFileSync(process.execPath, [main, 'check', 'p.yaml'], { cwd, encoding: 'utf8' });
+    expect(told).toContain('initialRate: 25/s');
+    expect(told).toContain('#     uncertain: An account may have other limits than those that Stripe publishes.');
+  });
+
   test('check reads standard input', async () => {
     const running = startProcess(['check', '/dev/stdin']);
     running.child.stdin.end('upstreams: {api: {url: https://api.example.com}}\n');

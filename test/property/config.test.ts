@@ -12,6 +12,7 @@ import { formatMistakes } from '../../src/config/mistakes.ts';
 import { readDuration, readRate, readSize, writeDuration, writeRate, writeSize } from '../../src/config/units.ts';
 import { readUpstreamUrl } from '../../src/config/upstream-schema.ts';
 import { makePem } from '../support/certificates.ts';
+import { withPresets } from '../support/presets.ts';
 
 const REFERENCE = ['$', '{X}'].join('');
 const SOUND = ['config/tidegate.yaml', 'config/examples/gateway.yaml', 'config/examples/stripe-sidecar.yaml'].map(
@@ -23,7 +24,7 @@ const PEM = makePem();
 function load(text: string): Loaded {
   return loadConfig(text, 'f.yaml', {
     env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
-    readFile: (path) => (path.endsWith('.pem') ? PEM : '0123456789abcdef\n'),
+    readFile: withPresets((path) => (path.endsWith('.pem') ? PEM : '0123456789abcdef\n')),
   });
 }
 
@@ -186,13 +187,14 @@ describe('nothing that is written makes it throw', () => {
     const { value } = fc.letrec((tie) => ({
       value: fc.oneof(
         { depthSize: 'small' },
-        fc.constantFrom(null, true, 0, -1, 1.5, '', '5s', 'http://a', 'practice', REFERENCE),
+        fc.constantFrom(null, true, 0, -1, 1.5, '', '5s', 'http://a', 'practice', 'stripe', REFERENCE),
         fc.array(tie('value'), { maxLength: 3 }),
         fc.dictionary(
           fc.oneof(
             keys,
             fc.constantFrom(
               'url',
+              'provider',
               'retry',
               'backOff',
               'path',

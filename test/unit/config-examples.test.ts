@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
 import type { Surroundings } from '../../src/config/substitute.ts';
 import { makePem } from '../support/certificates.ts';
+import { withPresets } from '../support/presets.ts';
 
 const root = join(import.meta.dirname, '../..');
 const FILES = [
@@ -21,7 +22,7 @@ const FILES = [
 const PEM = makePem();
 const surroundings: Surroundings = {
   env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
-  readFile: (path) => (path.endsWith('.pem') ? PEM : '0123456789abcdef0123456789abcdef\n'),
+  readFile: withPresets((path) => (path.endsWith('.pem') ? PEM : '0123456789abcdef0123456789abcdef\n')),
 };
 
 const ajv = new Ajv2020({ allErrors: true });

@@ -44,6 +44,8 @@ const UPSTREAM_PLACES = [
   'url: "https://a", retry: {unkeyedWrites: @, budget: {ratio: @}, backOffFor: {reset: @}}',
   'url: "https://a", rateLimit: {scope: @, maxRate: @, credentialHeader: @}',
   'url: "https://a", idempotency: {header: @}',
+  'url: "https://a", provider: @',
+  'provider: stripe, rateLimit: {maxRate: @}, retry: {backOff: {baseInterval: @}}',
 ];
 
 describe('what comes from a variable or a file', () => {

@@ -1,7 +1,7 @@
 /** What comes of limits that speak, and of those that are known before the first request. */
 import { expect, test } from 'vitest';
 import type { Report } from '../../src/sim/report/report.ts';
-import { countBetween, missedGoals, runLibrary } from '../support/library.ts';
+import { countBetween, loadLibrary, missedGoals, runLibrary } from '../support/library.ts';
 
 /** `seen` are the least goodput and the most waste of eight seeds. */
 const HINTS = [
@@ -29,12 +29,26 @@ test.each(['minute-window-hints', 'minute-window-x-hints'])(
   },
 );
 
-test.each(['known-limit', 'told-limit'])('%s: a limit that is known is used from the first second on', (name) => {
+test.each([
+  ['known-limit', 95],
+  ['told-limit', 95],
+  ['known-provider', 24],
+])('%s: a limit that is known is used from the first second on', (name, least) => {
   for (const seed of [1, 2, 3, 4, 5]) {
     const run = runLibrary(name, seed, { duration: 30_000 });
     expect(countBetween(run.report, 'wasted', [0, 10_000])).toBe(0);
-    expect(Math.min(...acceptedEachSecond(run.report))).toBeGreaterThanOrEqual(95);
+    expect(Math.min(...acceptedEachSecond(run.report))).toBeGreaterThanOrEqual(least);
     expect(missedGoals(run)).toEqual([]);
+  }
+});
+
+test('known-provider: without the preset the first seconds are spent on finding the limit', () => {
+  const { policy } = loadLibrary('known-provider');
+  const { initialRate, ...rateLimit } = policy.rateLimit;
+  expect(initialRate).toBe(25);
+  for (const seed of [1, 2, 3]) {
+    const { report } = runLibrary('known-provider', seed, { duration: 30_000, policy: { ...policy, rateLimit } });
+    expect(countBetween(report, 'wasted', [0, 10_000])).toBeGreaterThanOrEqual(5);
   }
 });
 

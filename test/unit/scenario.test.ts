@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { readFile } from '../../src/cli/read-file.ts';
 import { compileScenario } from '../../src/compile-scenario.ts';
 import { compilePlan, compileUpstreams } from '../../src/compile-policy.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { loadScenario } from '../../src/config/load-scenario.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
+import { PROVIDERS } from '../../src/config/providers.ts';
 import type { ScenarioConfig } from '../../src/config/scenario-schema.ts';
 
 const surroundings = { env: { RATE: '40/s' }, readFile: () => '' };
@@ -79,6 +81,26 @@ test('without a policy it is the one of a configuration that says nothing', () =
   const { upstream } = loaded.config.upstreams;
   expect([{ name: 'upstream', ...settings }]).toEqual(compileUpstreams(loaded.config));
   expect(JSON.stringify(plan)).toBe(JSON.stringify(compilePlan(upstream!.retry, upstream!)));
+});
+
+test('a provider means what it means in a configuration', () => {
+  const known = { env: {}, readFile };
+  const read = loadScenario(`${SOUND}policy: {provider: stripe, retry: {attempts: 2}, maxTracked: 9}`, 's.yaml', known);
+  const loaded = loadConfig('upstreams: {upstream: {provider: stripe, retry: {attempts: 2}}}', 'c.yaml', known);
+  if (read.kind === 'mistakes' || loaded.kind === 'mistakes') throw new Error('it is not sound');
+  const { plan, ...settings } = compileScenario('test', read.value).policy;
+  expect(settings.rate.initialRate).toBe(25);
+  expect([{ name: 'upstream', ...settings }]).toEqual(compileUpstreams(loaded.config));
+  const { upstream } = loaded.config.upstreams;
+  expect(JSON.stringify(plan)).toBe(JSON.stringify(compilePlan(upstream!.retry, upstream!)));
+  expect(toldOf('policy: {provider: strpe}')).toEqual([expect.stringMatching(/^policy\.provider: .*mean stripe\?\)$/)]);
+});
+
+test('every provider goes with a scenario, whatever else its preset says', () => {
+  for (const provider of PROVIDERS) {
+    const read = loadScenario(`${SOUND}policy: {provider: ${provider}}`, 's.yaml', { env: {}, readFile });
+    expect(read.kind === 'ok' ? read.warnings : formatMistakes(read.mistakes)).toEqual([]);
+  }
 });
 
 test('a scenario is enforced, or observed where it says so', () => {

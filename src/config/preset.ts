@@ -1,0 +1,76 @@
+/** The presets that come with the program, found from wherever it is run. */
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { layBeneath } from './beneath.ts';
+import { isMapping, valueAt } from './issues.ts';
+import type { Mistake, Path } from './mistakes.ts';
+import type { Provider } from './providers.ts';
+import { isProvider } from './providers.ts';
+import type { Drafted } from './read-document.ts';
+import type { Surroundings } from './substitute.ts';
+import { explain } from './substitute.ts';
+import { readTree } from './tree.ts';
+
+/** What is known of a provider. */
+export interface Preset {
+  /** As `upstreams.NAME` says it. */
+  readonly settings: object;
+  /** What of it may not be so, in sentences. */
+  readonly uncertain: readonly string[];
+  /** What a user has to see to, because no setting can, in sentences. */
+  readonly careful: readonly string[];
+}
+
+const FOLDER = new URL('../../config/providers/', import.meta.url);
+
+const Sentences = z.array(z.string()).prefault([]);
+const PresetSchema = z.looseObject({ uncertain: Sentences, careful: Sentences });
+
+/** Nothing in a preset stands for anything else. */
+const NOWHERE: Surroundings = {
+  env: {},
+  readFile: () => {
+    throw new Error('a preset reads no files');
+  },
+};
+
+export function readPreset(
+  provider: Provider,
+  readFile: Surroundings['readFile'],
+): Preset | { readonly problem: string } {
+  const file = fileURLToPath(new URL(`${provider}.yaml`, FOLDER));
+  let text: string;
+  try {
+    text = readFile(file);
+  } catch (error) {
+    return { problem: `its preset ${file} cannot be read: ${explain(error)}` };
+  }
+  const { value, mistakes } = readTree(text, file, NOWHERE);
+  const parsed = PresetSchema.safeParse(value);
+  if (mistakes.length > 0 || !parsed.success) return { problem: `its preset ${file} is broken` };
+  const { uncertain, careful, ...settings } = parsed.data;
+  return { settings, uncertain, careful };
+}
+
+/**
+ * Lays the preset of the `provider` that a mapping names beneath it.
+ * @param path of the mapping
+ * @param keys those of the preset that have a meaning there; all unless given
+ */
+export function layPreset(
+  { root, places }: Drafted,
+  path: Path,
+  readFile: Surroundings['readFile'],
+  keys?: readonly string[],
+): Mistake[] {
+  const written = valueAt(root, path);
+  const provider = valueAt(written, ['provider']);
+  // What else is wrong here, the schema says.
+  if (!isMapping(written) || !isProvider(provider)) return [];
+  const named = [...path, 'provider'];
+  const preset = readPreset(provider, readFile);
+  if ('problem' in preset) return [places.locate({ path: named, at: 'value', message: preset.problem })];
+  const settings = Object.entries(preset.settings).filter(([key]) => keys?.includes(key) ?? true);
+  for (const laid of layBeneath(written, Object.fromEntries(settings))) places.lend([...path, ...laid], named);
+  return [];
+}

@@ -1,0 +1,236 @@
+/* oxlint-disable eslint/no-template-curly-in-string -- configurations have ${…} of their own */
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { check } from '../../src/cli/check.ts';
+import { readFile } from '../../src/cli/read-file.ts';
+import { printEffective } from '../../src/config/effective.ts';
+import { jsonSchema } from '../../src/config/json-schema.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
+import { PROVIDERS } from '../../src/config/providers.ts';
+import type { UpstreamConfig } from '../../src/config/schema.ts';
+import { resolveSettings } from '../../src/config/settings.ts';
+import { withPresets } from '../support/presets.ts';
+
+const env = { RATE: '9/s', WHO: 'stripe', WRONG: 'strype' };
+
+function load(text: string, read = readFile) {
+  return loadConfig(text, 'f.yaml', { env, readFile: read });
+}
+
+function told(text: string, read = readFile): string[] {
+  const loaded = load(text, read);
+  return loaded.kind === 'ok'
+    ? formatWarnings(loaded.warnings).split('\n')
+    : formatMistakes(loaded.mistakes).split('\n');
+}
+
+function upstream(settings: string): UpstreamConfig | undefined {
+  const loaded = load(`upstreams: {pay: {${settings}}}`);
+  if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+  return loaded.config.upstreams['pay'];
+}
+
+/** Reads a preset of this text, whatever the provider. */
+function presetOf(text: string): (path: string) => string {
+  return (path) => {
+    expect(path).toMatch(/\/config\/providers\/stripe\.yaml$/);
+    return text;
+  };
+}
+
+describe('what is known of a provider', () => {
+  test('holds where nothing is written, where it has a url even without one', () => {
+    expect(upstream('provider: stripe')).toMatchObject({
+      provider: 'stripe',
+      url: 'https://api.stripe.com',
+      rateLimit: { initialRate: 25, scope: 'upstream' },
+      retry: { retryOn: ['5xx', 429, 'connect-failure', 'reset', 'timeout', 'lock'], attempts: 4 },
+      timeout: 10_000,
+    });
+  });
+
+  test('gives way to what is written', () => {
+    expect(
+      upstream(
+        'provider: stripe, url: http://mock:1, rateLimit: {initialRate: 100/s, scope: client}, retry: {retryOn: [reset]}',
+      ),
+    ).toMatchObject({
+      url: 'http://mock:1',
+      rateLimit: { initialRate: 100, scope: 'client' },
+      retry: { retryOn: ['reset'] },
+    });
+    const several = upstream('provider: stripe, urls: [http://a, http://b]');
+    expect(several).toMatchObject({ urls: ['http://a', 'http://b'] });
+    expect(several).not.toHaveProperty('url');
+  });
+
+  test('gives way to a bound that is written', () => {
+    expect(upstream('provider: stripe, rateLimit: {maxRate: "${RATE}"}')?.rateLimit).not.toHaveProperty('initialRate');
+  });
+
+  test('gives way to flags and variables', () => {
+    const settings = resolveSettings(
+      { config: 'f.yaml' },
+      {
+        env: { TIDEGATE_UPSTREAM: 'http://127.0.0.1:9' },
+        readFile: withPresets(() => 'upstreams: {pay: {provider: stripe}}'),
+      },
+    );
+    expect(settings.kind === 'ok' && settings.config.upstreams['pay']).toMatchObject({
+      url: 'http://127.0.0.1:9',
+      rateLimit: { initialRate: 25 },
+    });
+  });
+
+  test('is each upstream’s own', () => {
+    const loaded = load(
+      'upstreams: {a: &x {provider: stripe, timeout: 3s}, b: *x, c: {url: http://c}}\nroutes: [{path: /, upstream: a}]',
+    );
+    expect(loaded.kind === 'ok' && Object.values(loaded.config.upstreams)).toMatchObject([
+      { timeout: 3000, rateLimit: { initialRate: 25 } },
+      { timeout: 3000, rateLimit: { initialRate: 25 } },
+      { rateLimit: {} },
+    ]);
+    expect(loaded.kind === 'ok' && loaded.config.upstreams['c']?.rateLimit).not.toHaveProperty('initialRate');
+  });
+
+  test('may be named by a variable', () => {
+    expect(upstream('provider: "${WHO}"')?.rateLimit.initialRate).toBe(25);
+  });
+
+  test('is printed with what is in effect', () => {
+    const loaded = load('upstreams: {pay: {provider: "${WHO}", retry: {attempts: 2}}}');
+    if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+    expect(parse(printEffective(loaded.config, loaded.substituted))).toMatchObject({
+      upstreams: {
+        pay: {
+          provider: '${WHO}',
+          url: 'https://api.stripe.com',
+          rateLimit: { initialRate: '25/s' },
+          retry: { attempts: 2, retryOn: ['5xx', '429', 'connect-failure', 'reset', 'timeout', 'lock'] },
+        },
+      },
+    });
+  });
+
+  test('is no reason for a warning: nobody wrote it', () => {
+    const preset = 'perTryTimeout: 30s\nqueue: {maxWait: 5s}\ntls: {minVersion: TLSv1.3}\ndnsRefresh: 5s\n';
+    expect(
+      told('upstreams: {pay: {provider: stripe, url: "http://127.0.0.1:1", timeout: 4s}}', presetOf(preset)),
+    ).toEqual(['']);
+  });
+});
+
+describe('mistakes', () => {
+  test('a provider that is not known: those that are, and which was meant', () => {
+    const known = `expected one of ${PROVIDERS.join(', ')}`;
+    expect(told('upstreams:\n  pay:\n    provider: strpe\n')).toEqual([
+      `f.yaml:3:15 upstreams.pay.provider: ${known} (did you mean stripe?)`,
+    ]);
+    expect(told('upstreams: {pay: {provider: Checkout, timeout: 5}}')).toEqual([
+      `f.yaml:1:29 upstreams.pay.provider: ${known} (did you mean checkout.com?)`,
+      'f.yaml:1:48 upstreams.pay.timeout: a duration needs a unit (did you mean 5ms or 5s?)',
+    ]);
+    expect(told('upstreams: {pay: {url: http://a, provider: }}')).toEqual([
+      `f.yaml:1:34 upstreams.pay.provider: ${known}`,
+    ]);
+    // What a variable holds is not told.
+    expect(told('upstreams: {pay: {provider: "${WRONG}"}}')).toEqual([`f.yaml:1:29 upstreams.pay.provider: ${known}`]);
+  });
+
+  test('a provider without a url of its own', () => {
+    expect(told('upstreams:\n  pay:\n    provider: adyen\n')).toEqual([
+      'f.yaml:2:3 upstreams.pay.url: missing: the preset of its provider has none',
+    ]);
+  });
+
+  test('what is written keeps its place', () => {
+    expect(
+      told('upstreams:\n  pay:\n    provider: stripe\n    rateLimit: {initialRate: 5, burst: 2}\n    retry: ~\n'),
+    ).toEqual([
+      'f.yaml:4:30 upstreams.pay.rateLimit.initialRate: a rate needs a unit (did you mean 5/s?)',
+      'f.yaml:4:33 upstreams.pay.rateLimit.burst: unknown key',
+      'f.yaml:5:5 upstreams.pay.retry: expected a mapping, got nothing',
+    ]);
+  });
+
+  test('what does not fit what the preset has stands at the provider', () => {
+    const preset = presetOf('url: https://a\nretry: {backOff: {baseInterval: 1s, maxInterval: 8s}}');
+    expect(told('upstreams:\n  pay:\n    provider: stripe\n    retry: {backOff: {baseInterval: 9s}}', preset)).toEqual([
+      'f.yaml:3:15 upstreams.pay.retry.backOff.maxInterval: maxInterval is below baseInterval (as the preset of its provider has it)',
+    ]);
+    // The other way round it is what is written.
+    expect(told('upstreams:\n  pay:\n    provider: stripe\n    retry: {backOff: {maxInterval: 9ms}}', preset)).toEqual([
+      'f.yaml:4:36 upstreams.pay.retry.backOff.maxInterval: maxInterval is below baseInterval',
+    ]);
+    // Another strategy has nothing to do with the preset's.
+    expect(
+      told('upstreams: {pay: {provider: stripe, retry: {backOff: {strategy: fixed, baseInterval: 9s}}}}', preset),
+    ).toEqual(['']);
+  });
+
+  test('a preset that is not there, or broken, is told in a line', () => {
+    const missing = () => {
+      throw Object.assign(new Error('no'), { code: 'ENOENT' });
+    };
+    const text = 'upstreams: {pay: {provider: stripe, url: http://a}}';
+    expect(told(text, missing)).toEqual([
+      expect.stringMatching(
+        /^f\.yaml:1:29 upstreams\.pay\.provider: its preset \/.*\/stripe\.yaml cannot be read: no such file$/,
+      ),
+    ]);
+    for (const broken of ['a: [', '5', 'timeout: "${X}"', 'uncertain: yes', 'careful: [5]']) {
+      expect(told(text, presetOf(broken))).toEqual([
+        expect.stringMatching(/^f\.yaml:1:29 upstreams\.pay\.provider: its preset \/.*\/stripe\.yaml is broken$/),
+      ]);
+    }
+  });
+
+  test('the same to an editor', () => {
+    const validate = new Ajv2020({ allErrors: true }).compile(jsonSchema());
+    const isSound = (settings: object) => validate({ upstreams: { pay: settings } });
+    expect(isSound({ provider: 'stripe' })).toBe(true);
+    expect(isSound({ provider: 'stripe', url: 'http://a' })).toBe(true);
+    expect(isSound({ provider: '${WHO}' })).toBe(true);
+    expect(isSound({ provider: 'strpe' })).toBe(false);
+    expect(isSound({ provider: 'stripe', url: 'http://a', urls: ['http://b'] })).toBe(false);
+    expect(isSound({ url: 'http://a', idempotency: { header: false } })).toBe(true);
+    expect(isSound({ url: 'http://a', idempotency: { header: true } })).toBe(false);
+  });
+});
+
+describe('check', () => {
+  const run = (text: string) => check('f.yaml', { env, readFile: withPresets(() => text) });
+
+  test('tells what the preset of each upstream does not know, and what it cannot do', () => {
+    const { text, exitCode } = run(
+      'upstreams: {pay: {provider: stripe}, api: {url: http://a}, in: {provider: adyen, url: https://in}}\nroutes: [{path: /, upstream: api}]',
+    );
+    expect(exitCode).toBe(0);
+    const section = text.slice(text.indexOf('# Providers:')).trimEnd().split('\n');
+    expect(section.slice(0, 3)).toEqual([
+      '# Providers:',
+      '#   pay: where nothing is written, as the preset stripe has it',
+      '#     uncertain: An account may have other limits than those that Stripe publishes.',
+    ]);
+    expect(section).toContain('#   in: where nothing is written, as the preset adyen has it');
+    expect(section).toContain(
+      '#     careful: A key is not recognised in another region: urls must not name several regions.',
+    );
+    expect(section.filter((line) => /^# {3}\w/.test(line))).toHaveLength(2);
+    expect(text.indexOf('# Worst cases:')).toBeLessThan(text.indexOf('# Providers:'));
+    // All of it is still a configuration.
+    expect(parse(text)).toMatchObject({ upstreams: { pay: { provider: 'stripe' } } });
+  });
+
+  test('says nothing of providers where there are none', () => {
+    expect(run('upstreams: {api: {url: http://a}}').text).not.toContain('Providers');
+  });
+
+  test('promises no retry of writes by their key where the upstream knows none', () => {
+    expect(run('upstreams: {pay: {provider: stripe}}').text).toContain('its write with a key');
+    expect(run('upstreams: {pay: {provider: square, url: https://a}}').text).not.toContain('its write with a key');
+  });
+});
