@@ -44,8 +44,8 @@ describe('a rate that has sunk little by little', () => {
   });
 
   test('as its probes usually are is no noise, nor is what is louder than 15 %', () => {
-    expect(hearNoise(sunk(100, 40, () => 0.009, 1000))).toBe(false);
-    expect(hearNoise(sunk(100, 40, () => 0.011, 1000))).toBe(true);
+    expect(hearNoise(sunk(100, 40, () => 0.012, 1000))).toBe(false);
+    expect(hearNoise(sunk(100, 40, () => 0.013, 1000))).toBe(true);
     expect(hearNoise(sunk(100, 40, () => 0.2))).toBe(false);
   });
 
@@ -71,15 +71,15 @@ describe('where noise is known', () => {
   const noisy = (latelyRejected: number) =>
     rateState({ phase: 'restoring', rate: 95, noise: 0.05, latelyAccepted: 200 - latelyRejected, latelyRejected });
 
-  test('a rejection is noise while there are at most twice as many, and two by chance', () => {
-    expect(hearNoise(noisy(22))).toBe(true);
-    expect(hearNoise(noisy(23))).toBe(false);
+  test('a rejection is noise while there are at most half as many again, and two by chance', () => {
+    expect(hearNoise(noisy(17))).toBe(true);
+    expect(hearNoise(noisy(18))).toBe(false);
   });
 
   test('a part of it is doubted at each cut', () => {
     const state = noisy(0);
     doubtNoise(state);
-    expect(state.noise).toBeCloseTo(0.85 * 0.05, 6);
+    expect(state.noise).toBeCloseTo(0.75 * 0.05, 6);
   });
 
   test('what was long ago counts ever less: of more than 500 answers a half is forgotten', () => {

@@ -4,9 +4,10 @@ import { FAST_GROWTH, feltAfter } from './state.ts';
 
 /** Fewer answers, or rejections, say nothing of a share; more answers than these are forgotten by and by. */
 const FEWEST = 50;
-const FEWEST_REJECTED = 4;
+const FEWEST_REJECTED = 6;
 const MOST = 500;
-/** So many rejections more than expected are still chance. */
+/** So many times as many rejections as expected, and so many more, are still chance. */
+const LOUDER = 1.5;
 const CHANCE = 2;
 
 /** What came of a rate, from one cut to the next. */
@@ -30,16 +31,16 @@ const APART = 2;
 /** Shares within this factor are alike. */
 const ALIKE = 2;
 /** What probing costs is no noise; and a larger share than this is none, whatever it is like. */
-const QUIETEST = 0.01;
+const QUIETEST = 0.0125;
 const LOUDEST = 0.15;
 /** How much of what is believed of noise outlasts a cut. */
-const BELIEVED = 0.85;
+const BELIEVED = 0.75;
 
 /**
  * Whether a rejection is noise: some have nothing to do with our rate (a route, a tenant, an object with a limit of its
  * own). They are as many at any rate, and no rate is low enough. So where the rate has sunk to a half, little by little,
- * and as large a share is rejected as at the beginning, that share is noise. As long as it is not twice as large, it cuts
- * nothing.
+ * and as large a share is rejected as at the beginning, that share is noise. As long as it is not half as large again, it
+ * cuts nothing.
  */
 export function hearNoise(state: RateState): boolean {
   const { latelyAccepted, latelyRejected, noise } = state;
@@ -48,7 +49,7 @@ export function hearNoise(state: RateState): boolean {
     state.latelyAccepted /= 2;
     state.latelyRejected /= 2;
   }
-  if (noise > 0 && latelyRejected <= CHANCE + 2 * noise * answered) return true;
+  if (noise > 0 && latelyRejected <= CHANCE + LOUDER * noise * answered) return true;
   const share = shareAtAnyRate(state);
   if (share === undefined) return false;
   state.noise = share;
