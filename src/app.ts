@@ -9,8 +9,7 @@ import { compileSizes } from './compile-sizes.ts';
 import { compileSnapshot, compileTargets, nameOf } from './compile.ts';
 import type { Address } from './config/address.ts';
 import { writeAddress } from './config/address.ts';
-import type { Config, PracticeConfig } from './config/schema.ts';
-import { PRACTICE_URL } from './config/upstream-schema.ts';
+import type { Config } from './config/schema.ts';
 import { logChanges } from './observe/change-log.ts';
 import { fanOut } from './observe/events.ts';
 import type { LogOutput } from './observe/log-output.ts';
@@ -20,7 +19,6 @@ import type { EndpointView, GateView } from './policy/events.ts';
 import { Gate } from './policy/gate.ts';
 import type { Clock, Millis } from './policy/types.ts';
 import type { Practice } from './practice/server.ts';
-import { startPractice } from './practice/server.ts';
 import { ReplayMemory } from './proxy/body.ts';
 import { Capacity } from './proxy/capacity.ts';
 import { ClientHash } from './proxy/client-hash.ts';
@@ -29,6 +27,7 @@ import { LoadWatch } from './proxy/load-watch.ts';
 import type { Lookup } from './proxy/name.ts';
 import { systemLookup } from './proxy/name.ts';
 import type { Target } from './proxy/plan.ts';
+import { openPractice, ownUrls } from './own-practice.ts';
 import { Proxy } from './proxy/server.ts';
 import { MemoryStore } from './state/memory.ts';
 import { permit, removeStaleSocket } from './unix-socket.ts';
@@ -204,25 +203,6 @@ const DRAIN_POLL: Millis = 20;
 
 function addressesOf({ listen, admin, telemetry }: Config): Address[] {
   return [listen.address, ...(admin === false ? [] : [admin.listen]), ...(telemetry === undefined ? [] : [telemetry])];
-}
-
-async function openPractice(config: Config): Promise<Practice | undefined> {
-  if (!Object.values(config.upstreams).some(({ url }) => url === PRACTICE_URL)) return undefined;
-  return startPractice(practiceSpec(config.practice));
-}
-
-function practiceSpec(practice: PracticeConfig | undefined): Parameters<typeof startPractice>[0] {
-  if (practice === undefined) return { limit: { kind: 'token-bucket', rate: 20, burst: 10 } };
-  const { limit, latency, hints, seed } = practice;
-  return { limit, latency: { kind: 'constant', mean: latency }, hints, seed };
-}
-
-function ownUrls(config: Config, practice: Practice | undefined): ReadonlyMap<string, string> {
-  const urls = new Map<string, string>();
-  for (const [name, { url }] of Object.entries(config.upstreams)) {
-    if (url === PRACTICE_URL && practice !== undefined) urls.set(name, practice.url);
-  }
-  return urls;
 }
 
 function countFree(targets: ReadonlyMap<string, Target>): ReadonlyMap<string, () => number> {

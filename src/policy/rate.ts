@@ -1,5 +1,5 @@
 import type { CutCause, LimitState } from './events.ts';
-import { SendAccount } from './rate/account.ts';
+import { SendAccounts } from './rate/accounts.ts';
 import type { Blockade } from './rate/block.ts';
 import { Blockades } from './rate/blockades.ts';
 import type { Cut } from './rate/cut.ts';
@@ -34,8 +34,7 @@ export class AdaptiveRate {
   readonly #settings: RateSettings;
   readonly #rules: Rules;
   readonly #state: RateState;
-  readonly #recent = new SendAccount(50, 24);
-  readonly #long = new SendAccount(1000, 128);
+  readonly #sends = new SendAccounts();
   readonly #blockades: Blockades;
   readonly #inFlight: InFlight;
   #advancedAt = Number.NEGATIVE_INFINITY;
@@ -119,14 +118,12 @@ export class AdaptiveRate {
 
   /** What a limit that is made at its first rejection has to know of the time before: requests accepted a second. */
   remember(accepted: PerSecond, now: Millis): void {
-    this.#recent.preload(now, accepted);
-    this.#long.preload(now, accepted);
+    this.#sends.preload(now, accepted);
   }
 
   /** Returns how many are in flight, this one included. */
   sent(now: Millis): number {
-    this.#recent.sent(now);
-    this.#long.sent(now);
+    this.#sends.sent(now);
     return this.#inFlight.sent();
   }
 
@@ -159,8 +156,7 @@ export class AdaptiveRate {
   /** A 429 that speaks of this limit. Returns the cause if it was cut. */
   rejected(rejection: Rejection, now: Millis): CutCause | undefined {
     const { sentAt, retryAfter, activeClients, overrun = false } = rejection;
-    this.#recent.rejected(sentAt);
-    this.#long.rejected(sentAt);
+    this.#sends.rejected(sentAt);
     noteRejection(this.#state, sentAt, now);
     const isNoise = this.#hearNoise();
     if (!isNoise) noteFelt(this.#state, this.#rules, now);
@@ -202,7 +198,7 @@ export class AdaptiveRate {
     const isLearned = this.#settings.initialRate === undefined;
     if (this.#blockades.isOver(now)) this.#open();
     else if (this.#inFlight.isLimited && queued) this.#growPlaces(now);
-    else if (!this.#inFlight.isLimited && !this.#rules.isApplicationLimited(state, this.#recent, now, queued)) {
+    else if (!this.#inFlight.isLimited && !this.#rules.isApplicationLimited(state, this.#sends.recent, now, queued)) {
       this.#grow(elapsed);
     } else if (isLearned && isCalm(state, now)) this.#open();
   }
@@ -222,15 +218,16 @@ export class AdaptiveRate {
     const state = this.#state;
     this.#blockades.settle();
     if (state.phase !== 'open' && overrun) {
-      const measured = measure(this.#long, sentAt);
+      const measured = measure(this.#sends.long, sentAt);
       return measured && goOnMeasuring(state, () => this.#settle(measured, now), now);
     }
     if (!overrun && this.#inFlight.feel(among, now)) {
-      const rate = this.#recent.acceptedRate(now, 1000);
+      const rate = this.#sends.recent.acceptedRate(now, 1000);
       this.#settle({ rate, ceiling: rate }, now);
       return 'places';
     }
-    const cut = state.phase === 'open' ? this.#rules.cutFirst(state, this.#recent, now) : this.#rules.cutAgain(state);
+    const cut =
+      state.phase === 'open' ? this.#rules.cutFirst(state, this.#sends.recent, now) : this.#rules.cutAgain(state);
     this.#settle(cut, now);
     return cut.cause;
   }
@@ -244,7 +241,7 @@ export class AdaptiveRate {
   /** The rate is what comes of the places. */
   #growPlaces(now: Millis): void {
     const { minRate, maxRate } = this.#settings;
-    this.#state.rate = clamp(this.#recent.acceptedRate(now, 1000), minRate, maxRate);
+    this.#state.rate = clamp(this.#sends.recent.acceptedRate(now, 1000), minRate, maxRate);
     this.#inFlight.grow(now, this.#state);
   }
 
@@ -255,7 +252,7 @@ export class AdaptiveRate {
   }
 
   #block(cause: Blockade['cause'], { retryAfter, overrun = false }: Partial<Rejection>, now: Millis): void {
-    const seen = this.#long.acceptedRate(now, 10_000);
+    const seen = this.#sends.long.acceptedRate(now, 10_000);
     this.#blockades.begin(this.#state, { cause, seen, overrun, retryAfter }, now);
   }
 
@@ -264,7 +261,7 @@ export class AdaptiveRate {
     const state = this.#state;
     this.#advancedAt = now; // nothing grows before
     if (block.cause === 'rejections') {
-      this.#settle(learnOf(state, this.#rules, this.#rules.reopen(state, this.#long, block, sentAt)), now);
+      this.#settle(learnOf(state, this.#rules, this.#rules.reopen(state, this.#sends.long, block, sentAt)), now);
       state.phase = 'cooldown';
       state.risingSince = now;
     } else {

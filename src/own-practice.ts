@@ -1,0 +1,25 @@
+import type { Config, PracticeConfig } from './config/schema.ts';
+import { PRACTICE_URL } from './config/upstream-schema.ts';
+import type { Practice } from './practice/server.ts';
+import { startPractice } from './practice/server.ts';
+
+/** The practice upstream, where an upstream has `url: practice`. */
+export async function openPractice(config: Config): Promise<Practice | undefined> {
+  if (!Object.values(config.upstreams).some(({ url }) => url === PRACTICE_URL)) return undefined;
+  return startPractice(practiceSpec(config.practice));
+}
+
+function practiceSpec(practice: PracticeConfig | undefined): Parameters<typeof startPractice>[0] {
+  if (practice === undefined) return { limit: { kind: 'token-bucket', rate: 20, burst: 10 } };
+  const { limit, latency, hints, seed } = practice;
+  return { limit, latency: { kind: 'constant', mean: latency }, hints, seed };
+}
+
+/** The urls of upstreams that this process plays itself, by name. */
+export function ownUrls(config: Config, practice: Practice | undefined): ReadonlyMap<string, string> {
+  const urls = new Map<string, string>();
+  for (const [name, { url }] of Object.entries(config.upstreams)) {
+    if (url === PRACTICE_URL && practice !== undefined) urls.set(name, practice.url);
+  }
+  return urls;
+}
