@@ -31,7 +31,7 @@ const APART = 2;
 /** Shares within this factor are alike. */
 const ALIKE = 2;
 /** What probing costs is no noise; and a larger share than this is none, whatever it is like. */
-const QUIETEST = 0.0125;
+const QUIETEST = 0.01;
 const LOUDEST = 0.15;
 /** How much of what is believed of noise outlasts a cut. */
 const BELIEVED = 0.75;
