@@ -62,7 +62,8 @@ interface Worst {
 function describeRoute(config: Config, route: RouteConfig, upstream: UpstreamConfig): string[] {
   const worst = reckon(config, route, upstream);
   const name = `${route.methods === undefined ? '' : `${route.methods.join(',')} `}${route.host ?? ''}${route.path}`;
-  const told = Math.max(LONGEST_PROMISE, 1000 / upstream.rateLimit.minRate);
+  // Who is refused would have had to wait for longer than maxWait, by its own turn; its slot is that much later.
+  const told = upstream.queue.maxWait + 1000 / upstream.rateLimit.minRate + LONGEST_PROMISE;
   const refusal = `refused: told to come back within ${seconds(told)}, or when the upstream asks for, if that is later`;
   return [
     `${name} → ${route.upstream}`,

@@ -62,7 +62,7 @@ export class Limit implements HeapItem {
    */
   reserveSlot(now: Millis, wait: Millis, rate: PerSecond = this.meter.rate(now)): Millis {
     const next = Math.max(this.#slot, now + wait) + 1000 / rate;
-    this.#slot = Math.min(next, now + Math.max(wait, LONGEST_PROMISE));
+    this.#slot = Math.min(next, now + wait + LONGEST_PROMISE);
     return this.#slot;
   }
 

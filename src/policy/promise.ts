@@ -45,7 +45,7 @@ export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: T
   const at = floods
     ? Math.max(now + wait, clients.promised(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
     : limit.reserveSlot(now, wait, rate);
-  const bounded = Math.min(at, now + Math.max(wait, LONGEST_PROMISE));
+  const bounded = Math.min(at, now + wait + LONGEST_PROMISE);
   clients.promise(slot, bounded);
   return bounded - now;
 }

@@ -1,9 +1,9 @@
 import type { CutCause, LimitState } from './events.ts';
 import { SendAccounts } from './rate/accounts.ts';
 import type { Blockade } from './rate/block.ts';
-import { Blockades } from './rate/blockades.ts';
+import { Blockades, SEEN_OVER } from './rate/blockades.ts';
 import type { Cut } from './rate/cut.ts';
-import { noteFelt, noteRejection, settleCut } from './rate/cut.ts';
+import { acceptedLately, noteFelt, noteRejection, settleCut } from './rate/cut.ts';
 import { hasten, isCalm } from './rate/grow.ts';
 import { InFlight } from './rate/in-flight.ts';
 import { goOnMeasuring, measure } from './rate/measure.ts';
@@ -252,7 +252,7 @@ export class AdaptiveRate {
   }
 
   #block(cause: Blockade['cause'], { retryAfter, overrun = false }: Partial<Rejection>, now: Millis): void {
-    const seen = this.#sends.long.acceptedRate(now, 10_000);
+    const seen = Math.max(acceptedLately(this.#sends.recent, now), this.#sends.long.acceptedRate(now, SEEN_OVER));
     this.#blockades.begin(this.#state, { cause, seen, overrun, retryAfter }, now);
   }
 

@@ -329,7 +329,32 @@ describe('when a probe is accepted', () => {
     expect(line.probe('accepted').rate.ceiling).toBe(70.8);
     const fresh = new Line();
     fresh.many(8, 'failed');
-    expect(fresh.rate.rate).toBe(5);
+    expect(fresh.rate.rate).toBe(8 / 0.25); // of all that has been
+    const slow = new Line();
+    for (let i = 0; i < 8; i += 1) slow.at(250 * i).one('failed');
+    expect(slow.rate.rate).toBe(5);
+  });
+
+  test('what comes back and fails in part is not down: for ten seconds only errors in a row block it again', () => {
+    const line = blockedByErrors().probe('accepted');
+    const since = line.now;
+    for (let i = 0; i < 99; i += 1) line.at(since + 100 * i).one(i % 3 === 0 ? 'accepted' : 'failed');
+    expect(line.rate.phase).not.toBe('blocked');
+    line.at(since + 10_000).many(8, 'failed');
+    expect(line.rate.phase).toBe('blocked');
+    const again = blockedByErrors().probe('accepted');
+    expect(again.many(7, 'failed')).not.toContain('errors');
+    expect(again.one('failed')).toBe('errors');
+  });
+
+  test('what passed before counts again when it is blocked again soon: what it let through since says nothing', () => {
+    const line = blockedByErrors();
+    const { rate } = line.rate;
+    for (let i = 0; i < 5; i += 1) {
+      line.probe('accepted');
+      line.at(line.now + 9000).many(8, 'failed'); // open again for long, and hardly used
+      expect(line.rate.rate).toBe(rate);
+    }
   });
 
   test('the good rate is where the limit was felt, where the rate was not kept to: it is not at fault', () => {

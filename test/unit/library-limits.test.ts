@@ -59,6 +59,11 @@ test('open: where no limit is felt, nothing is added', () => {
   }
 });
 
+// Seen: goodput 0.50 to 0.52 and 0.78 to 0.81. All that is asked would come to 0.5, and to 0.86.
+test.each(['half-failing', 'brownout'])('%s: what fails in part is not taken for down', (name) => {
+  for (const seed of SEEDS) expect(missedGoals(runLibrary(name, seed))).toEqual([]);
+});
+
 // Seen: failures 0 to 0.0001, p99 150 to 172 ms.
 test('random-errors: retries mend what chance breaks, and the rate does not fall', () => {
   for (const seed of SEEDS) {

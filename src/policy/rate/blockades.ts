@@ -9,6 +9,9 @@ import { FAST_GROWTH } from './state.ts';
 /** With little seen before the upstream broke, come back to at least this. */
 const LEAST_GOOD_RATE: PerSecond = 5;
 
+/** What was accepted lately is known of so long a time. Of a blockade in it, it says what the blockade let through. */
+export const SEEN_OVER: Millis = 10_000;
+
 /** Why a limit is blocked from now on. */
 export interface Blocked {
   readonly cause: Blockade['cause'];
@@ -26,8 +29,10 @@ export class Blockades {
   readonly #interval: Rules['probeInterval'];
   readonly #errors = new ErrorAccount();
   #standing: Blockade | undefined;
-  /** After errors: when all of the rate will have come back. */
+  /** After errors: when all of the rate will have come back, what that is, and until when it counts as what passes. */
   #backAt = Number.NEGATIVE_INFINITY;
+  #goodRate: PerSecond = 0;
+  #goodUntil = Number.NEGATIVE_INFINITY;
   /** After errors on an open limit: open again when this has passed. */
   #reopenAt: Millis | undefined;
 
@@ -80,16 +85,20 @@ export class Blockades {
     planProbe(block, now, retryAfter, this.#random);
   }
 
-  /** One more answer. Returns whether errors are so many that the upstream must be broken. */
+  /**
+   * One more answer. Returns whether errors are so many that the upstream must be broken. One that has just come back,
+   * and fails in part, is not: while some get through, to let none through would make the most of a part.
+   */
   hear(isError: boolean, now: Millis): boolean {
     this.#errors.note(now, isError);
-    return isError && this.#errors.isAlarming(now);
+    if (!isError) return false;
+    return now < this.#goodUntil ? this.#errors.areInRow : this.#errors.isAlarming(now);
   }
 
   /** Nothing is let through from now on, but a probe at a time. */
   begin(state: RateState, { cause, seen, overrun, retryAfter }: Blocked, now: Millis): void {
     const wasOpen = state.phase === 'open' || this.#reopenAt !== undefined;
-    const lately = Math.max(LEAST_GOOD_RATE, seen);
+    const lately = Math.max(LEAST_GOOD_RATE, seen, now < this.#goodUntil ? this.#goodRate : 0);
     // A rate that was not kept to, or has not come back yet, is not at fault: else errors would halve it again and again.
     const isComingBack = state.phase === 'restoring' && now < this.#backAt;
     const known = overrun || isComingBack ? state.ceiling : state.rate;
@@ -110,6 +119,8 @@ export class Blockades {
     this.#errors.clear();
     if (block.cause === 'errors') {
       this.#backAt = now + FAST_GROWTH;
+      this.#goodRate = block.goodRate;
+      this.#goodUntil = now + SEEN_OVER;
       if (block.wasOpen && this.#settings.initialRate === undefined) this.#reopenAt = this.#backAt;
     }
     return block;

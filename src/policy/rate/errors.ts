@@ -11,9 +11,16 @@ export class ErrorAccount {
   #answers = 0;
   #previousErrors = 0;
   #previousAnswers = 0;
+  #inRow = 0;
+
+  /** At least 8 errors, and no answer between them. */
+  get areInRow(): boolean {
+    return this.#inRow >= ERRORS;
+  }
 
   note(now: Millis, failed: boolean): void {
     this.#roll(now);
+    this.#inRow = failed ? this.#inRow + 1 : 0;
     this.#answers += 1;
     if (failed) this.#errors += 1;
   }
@@ -27,6 +34,7 @@ export class ErrorAccount {
   }
 
   clear(): void {
+    this.#inRow = 0;
     this.#windowStart = Number.NEGATIVE_INFINITY;
     this.#roll(0);
   }
