@@ -37,6 +37,12 @@ export class Http1Inbound extends IncomingMessage implements Inbound {
   verb = '';
   target = '';
   expectsContinue = false;
+  /**
+   * It offered a change of protocol that is not taken. llhttp stops behind such a request, and Node 24.21 drops the rest
+   * of what was read with it (_http_server.js, onParserExecuteCommon): where the next one begins is not known any more,
+   * and nothing that follows on its connection may be taken for a request.
+   */
+  isLast = false;
   /** Told when the rest of its body cannot be read. */
   owner: { onMalformed(problem: Problem): void } | undefined;
 
@@ -93,6 +99,11 @@ export class Http1Inbound extends IncomingMessage implements Inbound {
 export function withoutQuery(target: string): string {
   const query = target.indexOf('?');
   return query < 0 ? target : target.slice(0, query);
+}
+
+/** Nothing is read of its connection at present: nobody would notice if its client went away. */
+export function isUnread(request: Inbound): boolean {
+  return request instanceof Http1Inbound && request.socket.isPaused();
 }
 
 /** Some of its body is still to come. */

@@ -37,12 +37,16 @@ export class Pipelines {
     this.#of(socket).refuse(problem);
   }
 
-  /** The same for CONNECT, behind which Node 24.21 listens to the socket no more, be answers still written to it or not. */
+  /**
+   * The same for CONNECT, behind which Node 24.21 listens to the socket no more, be answers still written to it or not.
+   * What is to go through the tunnel is let go: a client is seen to leave only where it is read.
+   */
   refuseConnect(socket: Socket, problem: Problem): void {
     const pipeline = this.#of(socket);
     socket.on('error', () => socket.destroy()); // which would otherwise end the process
     socket.on('drain', () => pipeline.onDrain());
     pipeline.refuse(problem);
+    socket.resume();
   }
 
   #of(socket: Socket): Pipeline {
@@ -75,18 +79,25 @@ class Pipeline {
   readonly #waiting: (readonly [Http1Inbound, ServerResponse, Begin])[] = [];
   #isPaused = false;
   #refusal: Problem | undefined;
+  /** What follows is not known to be a request. */
+  #hasLast = false;
 
   constructor(socket: Socket, refuse: Refuse, queued: Queued) {
     this.#socket = socket;
     this.#refuse = refuse;
     this.#queued = queued;
     socket.once('close', () => this.#dropWaiting());
+    socket.once('end', () => this.#onEnd());
     socket.destroySoon = () => closeInStages(socket); // what Node 24 calls behind the last answer
   }
 
   take(request: Http1Inbound, response: ServerResponse, begin: Begin): void {
     // After a 408 the rest of the headers may come all the same: its client has been told that it was not processed.
-    if (this.#refusal !== undefined || !this.#socket.writable) return;
+    if (this.#refusal !== undefined || this.#hasLast || !this.#socket.writable) return;
+    if (request.isLast) {
+      this.#hasLast = true;
+      response.shouldKeepAlive = false;
+    }
     if (!this.#isBusy()) return this.#begin(request, response, begin);
     this.#waiting.push([request, response, begin]);
     this.#queued.count += 1;
@@ -128,6 +139,11 @@ class Pipeline {
     if (this.#isAwaited) return;
     this.#isAwaited = true;
     this.#response?.once('close', this.#onAnswered);
+  }
+
+  /** Behind what it could not read Node 24.21 takes no notice of it: a client that has said all has gone. */
+  #onEnd(): void {
+    if (this.#refusal !== undefined && this.#isBusy()) this.#socket.destroy();
   }
 
   /** Others have their turn in between, however fast it goes. */
