@@ -58,6 +58,7 @@ export function compileSnapshot(config: Config, targets: ReadonlyMap<string, Tar
     trusts: makeTrusts(clients.trustedProxies, config.listen.address.kind === 'unix'),
     forwarded: config.forwarded,
     bodyIdle: config.limits.bodyIdle,
+    bodyRate: config.limits.bodyRate,
   };
 }
 

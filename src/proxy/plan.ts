@@ -47,4 +47,6 @@ export interface Snapshot {
   readonly trusts: (address: string) => boolean;
   readonly forwarded: boolean;
   readonly bodyIdle: Millis;
+  /** Bytes a second; 0 for any. */
+  readonly bodyRate: number;
 }
