@@ -167,7 +167,7 @@ function outcomeOf(verdict: Verdict, status: number): RequestOutcome {
     case 'refuse':
       return verdict.why === 'queue_timeout' ? 'queue_timeout' : 'refused';
     case 'fail':
-      return 'upstream_error';
+      return verdict.reason === 'too_many_files' ? 'refused' : 'upstream_error';
     case 'unknown':
       return 'unknown';
     case 'gone':
