@@ -79,6 +79,7 @@ export class Sends implements AttemptOwner {
     this.#timeout = timeout;
     this.#arm(timeout, this.#onTimeout);
     const { authority } = this.#trip.choose(!(payload instanceof Readable), this.#sentAt);
+    this.#context.gate.begin(route.target.name, this.#holder);
     this.#trip.send(
       {
         method: request.verb,
@@ -188,6 +189,7 @@ export class Sends implements AttemptOwner {
   }
 
   onOver(attempt: Attempt): void {
+    this.#context.gate.over(this.#arrival.route.target.name, this.#holder);
     this.#trip.over(attempt);
   }
 
@@ -206,6 +208,12 @@ export class Sends implements AttemptOwner {
     this.#attempt?.cancel();
     this.onEnd(true);
   };
+
+  /** Whose connection it is: its client's, or of all the keys of its address. */
+  get #holder(): string {
+    const { nest, hash } = this.#arrival.client;
+    return nest ?? hash;
+  }
 
   #headersFor(authority: string): string[] {
     if (this.#headers === undefined || this.#authority !== authority) {
