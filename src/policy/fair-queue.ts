@@ -45,6 +45,11 @@ export class FairQueue<W extends Waiter<W>> {
     return this.#size;
   }
 
+  /** Of all who have something waiting. */
+  get activeWeight(): number {
+    return this.#activeWeight;
+  }
+
   /** Whether the client has anything waiting, and how much. */
   backlog(key: number): number {
     return this.#flows.get(key)?.length ?? 0;

@@ -104,7 +104,7 @@ export class Waiting {
     if (queue.size < 2) return queue.peek();
     const { room, activity } = this.#store.upstream(limit.ref.upstream);
     if (room === undefined || limit !== room.line || !room.isShort) return queue.peek();
-    const active = activity.weight(now, 0);
+    const active = Math.max(activity.weight(now, 0), queue.activeWeight);
     // The keys of one address have together what one of them would have alone.
     return queue.peek(({ nest, client, classWeight }) =>
       room.isBeyond(nest ?? client, classWeight / Math.max(classWeight, active)),

@@ -67,12 +67,11 @@ export class RequestBody {
   #whole: Buffer | null = null;
   #upload: Upload | undefined;
   #state: 'reading' | 'whole' | 'streaming' | 'released' = 'reading';
-  readonly #patience: Patience;
+  #patience: Patience | undefined;
 
   constructor(source: Inbound, options: BodyOptions) {
     this.#source = source;
     this.#options = options;
-    this.#patience = new Patience(options);
   }
 
   read(): void {
@@ -82,6 +81,7 @@ export class RequestBody {
       this.#options.onRead(false);
       return;
     }
+    this.#patience = new Patience(this.#options);
     this.#patience.wait();
     this.#source.on('data', this.#onData);
     this.#source.on('end', this.#onEnd);
@@ -90,6 +90,7 @@ export class RequestBody {
   /** What to send: the same bytes at each call while all is kept. */
   payload(): Payload {
     if (this.#state !== 'streaming') return this.#whole;
+    this.#patience ??= new Patience(this.#options);
     this.#upload = new Upload(this.#source, this.#begun, this.#giveBack, this.#patience);
     return this.#upload;
   }
@@ -119,7 +120,7 @@ export class RequestBody {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#patience.receive(chunk.length);
+    this.#patience?.receive(chunk.length);
     if (this.#keep(chunk)) return;
     this.#stopReading();
     this.#source.pause();
@@ -134,6 +135,7 @@ export class RequestBody {
     this.#stopReading();
     this.#whole = this.#store?.subarray(0, this.#length) ?? EMPTY;
     this.#store = undefined;
+    this.#patience = undefined; // nothing of it is kept while the request waits
     this.#state = 'whole';
     this.#options.onRead(true);
   };
@@ -168,7 +170,7 @@ export class RequestBody {
   };
 
   #stopReading(): void {
-    this.#patience.rest();
+    this.#patience?.rest();
     this.#source.off('data', this.#onData);
     this.#source.off('end', this.#onEnd);
   }

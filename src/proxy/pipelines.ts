@@ -45,6 +45,7 @@ export class Pipelines {
     const pipeline = this.#of(socket);
     socket.on('error', () => socket.destroy()); // which would otherwise end the process
     socket.on('drain', () => pipeline.onDrain());
+    socket.on('end', () => pipeline.onEnd());
     pipeline.refuse(problem);
     socket.resume();
   }
@@ -87,7 +88,6 @@ class Pipeline {
     this.#refuse = refuse;
     this.#queued = queued;
     socket.once('close', () => this.#dropWaiting());
-    socket.once('end', () => this.#onEnd());
     socket.destroySoon = () => closeInStages(socket); // what Node 24 calls behind the last answer
   }
 
@@ -124,6 +124,11 @@ class Pipeline {
     this.#response?.emit('drain');
   }
 
+  /** A client that has said all has gone; one that has its last answer is let read it. */
+  onEnd(): void {
+    if (this.#isBusy()) this.#socket.destroy();
+  }
+
   #begin(request: Http1Inbound, response: ServerResponse, begin: Begin): void {
     this.#request = request;
     this.#response = response;
@@ -139,11 +144,6 @@ class Pipeline {
     if (this.#isAwaited) return;
     this.#isAwaited = true;
     this.#response?.once('close', this.#onAnswered);
-  }
-
-  /** Behind what it could not read Node 24.21 takes no notice of it: a client that has said all has gone. */
-  #onEnd(): void {
-    if (this.#refusal !== undefined && this.#isBusy()) this.#socket.destroy();
   }
 
   /** Others have their turn in between, however fast it goes. */
