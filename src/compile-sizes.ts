@@ -1,10 +1,13 @@
 import type { Logger } from 'pino';
 import type { Config } from './config/schema.ts';
+import { originsOf } from './config/upstream-schema.ts';
+import { descriptorLimit } from './proxy/descriptors.ts';
 import { heapLimit } from './proxy/heap.ts';
+import { fitDescriptors } from './state/fit-descriptors.ts';
 import type { Sizes } from './state/fit-heap.ts';
 import { fitHeap, SIZES } from './state/fit-heap.ts';
 
-/** What of the configuration the heap has room for; told where that is less. */
+/** What of the configuration the heap and the files that may be open have room for; told where that is less. */
 export function compileSizes({ limits, clients, upstreams }: Config, logger: Logger): Sizes {
   const own = Object.values(upstreams).some(({ rateLimit }) => rateLimit.scope !== 'upstream');
   const wanted = {
@@ -19,5 +22,12 @@ export function compileSizes({ limits, clients, upstreams }: Config, logger: Log
   if (isLess) {
     logger.info({ heapMiB: Math.floor(heap / 1024 ** 2), ...sizes }, 'the heap has room for less than is configured');
   }
-  return sizes;
+  const openFiles = descriptorLimit();
+  if (openFiles === undefined) return sizes;
+  const upstream = Object.values(upstreams).reduce((sum, each) => sum + each.connections * originsOf(each).length, 0);
+  const connections = fitDescriptors(sizes.connections, upstream, openFiles);
+  if (connections < sizes.connections) {
+    logger.info({ openFiles, connections }, 'fewer files may be open than are configured as connections');
+  }
+  return { ...sizes, connections };
 }

@@ -9,7 +9,7 @@ import type { EndpointsOptions } from './proxy/endpoints.ts';
 import { Endpoints } from './proxy/endpoints.ts';
 import { makeGlob } from './proxy/glob.ts';
 import type { ClassRule } from './proxy/identity.ts';
-import { makeIdentify, makePathTeller, makeTrusts } from './proxy/identity.ts';
+import { headersOf, makeIdentify, makePathTeller, makeTrusts } from './proxy/identity.ts';
 import type { Route, Snapshot, Target } from './proxy/plan.ts';
 import { Router } from './proxy/router.ts';
 
@@ -41,6 +41,7 @@ export function compileTargets(
         preserveHost,
         scope: rateLimit.scope,
         credentialHeader: rateLimit.credentialHeader.toLowerCase(),
+        identities: new Set([rateLimit.credentialHeader.toLowerCase(), ...headersOf(config.clients.key)]),
         idempotencyHeader: idempotency.header === false ? undefined : idempotency.header.toLowerCase(),
         streamIdle,
       };
@@ -58,6 +59,7 @@ export function compileSnapshot(config: Config, targets: ReadonlyMap<string, Tar
     trusts: makeTrusts(clients.trustedProxies, config.listen.address.kind === 'unix'),
     forwarded: config.forwarded,
     bodyIdle: config.limits.bodyIdle,
+    bodyRate: config.limits.bodyRate,
   };
 }
 

@@ -4,7 +4,7 @@ import type { Address } from '../config/address.ts';
 import type { Bound } from '../policy/bound.ts';
 import { createGuard, type Guard, pathOf } from './guard.ts';
 import { type Readiness, serveHealth } from './health.ts';
-import { sendProblem } from './problem.ts';
+import { sendProblem, writeProblem } from './problem.ts';
 
 export interface TelemetryOptions {
   readonly listen: Address;
@@ -60,6 +60,7 @@ async function start({ listen, registry, readiness }: TelemetryOptions, guard: G
     frameworkErrors: (_error, _request, reply) => {
       sendProblem(reply, 400, 'Bad Request', 'The URL is malformed.');
     },
+    clientErrorHandler: (error, socket) => writeProblem(socket, error),
   });
   app.addHook('onRequest', async (request, reply) => {
     // Nor does a page of another origin read it by embedding it.

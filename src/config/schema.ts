@@ -7,7 +7,7 @@ import { Listen, Permissions } from './listen-schema.ts';
 import { Name } from './names.ts';
 import { Practice } from './practice-schema.ts';
 import { Route } from './route-schema.ts';
-import { Duration, PositiveDuration, Size } from './units.ts';
+import { ByteRate, Duration, PositiveDuration, Size } from './units.ts';
 import { Upstream } from './upstream-schema.ts';
 
 export interface AdminListener {
@@ -78,6 +78,9 @@ export const ConfigSchema = z.strictObject({
       headers: PositiveDuration.prefault('10s').describe('How long a client may take to send its headers.'),
       bodyIdle: PositiveDuration.prefault('30s').describe(
         'How long a client may pause within its body, or leave an answer of ours unread.',
+      ),
+      bodyRate: ByteRate.prefault('500B/s').describe(
+        'How fast a body has to come, on average over each bodyIdle of waiting for its client; 0 for any speed.',
       ),
       connections: z.int().min(1).max(10_000_000).prefault(20_000).describe('Connections from clients, at most.'),
       requests: z

@@ -1,4 +1,4 @@
-/** Durations, rates and sizes as people write them, and as code reckons: milliseconds, requests a second, bytes. */
+/** Durations, rates and sizes as people write them, and as code reckons: milliseconds, requests or bytes a second, bytes. */
 import type { Millis, PerSecond } from '../policy/types.ts';
 import type { Notation, Reading } from './written.ts';
 import { misread, written } from './written.ts';
@@ -17,6 +17,7 @@ const NUMBER = String.raw`\d+(?:\.\d{1,${DECIMALS}})?`;
 const DURATION = new RegExp(`^(${NUMBER})(ms|s|m|h)$`);
 const RATE = new RegExp(`^(${NUMBER})/(s|m|h)$`);
 const SIZE = /^(\d+)(B|KiB|MiB|GiB)$/;
+const BYTE_RATE = /^(\d+)(B|KiB|MiB|GiB)\/s$/;
 
 const durations: Notation<Millis> = {
   expected: 'a duration such as 250ms, 2s, 1m or 24h',
@@ -52,6 +53,14 @@ export const Size = written<number>({
   forms: [{ type: 'string', pattern: SIZE.source }, { const: 0 }],
   read: readSize,
   write: writeSize,
+});
+
+/** Bytes a second, 0 or more. */
+export const ByteRate = written<number>({
+  expected: 'a rate such as 500B/s or 1MiB/s',
+  forms: [{ type: 'string', pattern: BYTE_RATE.source }, { const: 0 }],
+  read: readByteRate,
+  write: writeByteRate,
 });
 
 /** "250ms", "2s", "1.5m", "24h", or 0. Exact to a ten-thousandth of a millisecond. */
@@ -111,12 +120,26 @@ export function readSize(input: string | number): Reading<number> {
   return { ok: true, value };
 }
 
+/** "500B/s", "1MiB/s" as bytes a second, or 0. */
+export function readByteRate(input: string | number): Reading<number> {
+  if (input === 0) return { ok: true, value: 0 };
+  const size = String(input).replace(/\s*(?:\/|per|p)\s*s(?:ec(?:ond)?)?$/i, '');
+  if (BYTE_RATE.test(String(input))) return readSize(size);
+  const suggestion = suggestSize(size);
+  return misread('expected a rate such as 500B/s or 1MiB/s', suggestion === undefined ? undefined : `${suggestion}/s`);
+}
+
 /** In the largest unit that divides it: "64KiB", "1000B". */
 export function writeSize(bytes: number): string {
   for (const unit of ['GiB', 'MiB', 'KiB'] as const) {
     if (bytes > 0 && bytes % SIZE_UNITS[unit] === 0) return `${bytes / SIZE_UNITS[unit]}${unit}`;
   }
   return `${bytes}B`;
+}
+
+/** In the largest unit that divides it: "1KiB/s". */
+export function writeByteRate(rate: number): string {
+  return `${writeSize(rate)}/s`;
 }
 
 function withoutUnit(input: number, what: string, suggest: (text: string) => string | undefined): Reading<never> {

@@ -9,7 +9,7 @@ import { CounterSet } from './series.ts';
 type Decision = Extract<TideEvent, { type: 'decision' }>['decision'];
 type DelaySource = Extract<TideEvent, { type: 'retry' }>['source'];
 
-const ERROR_REASONS: readonly ErrorReason[] = ['connect', 'reset', 'timeout', 'aborted'];
+const ERROR_REASONS: readonly ErrorReason[] = ['connect', 'reset', 'timeout', 'aborted', 'too_many_files'];
 const ATTEMPTS = ['1', '2', '3', '4+'] as const;
 const DECISIONS: readonly Decision[] = ['passed', 'queued', 'refused'];
 const RETRY_REASONS: readonly RetryReason[] = ['status_5xx', 'status_429', 'connect', 'reset', 'timeout', 'lock'];

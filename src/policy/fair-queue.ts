@@ -24,6 +24,9 @@ export interface Flow<W> extends HeapItem {
   tail: W | undefined;
 }
 
+/** So many flows are looked at for one that is not deferred; those served soon stand among the first of the heap. */
+const LOOKED_AT = 1000;
+
 /**
  * Weighted fair queueing, self-clocked: the smallest finish tag is served next, and virtual time is the tag of what was
  * served last. A client that becomes active starts at virtual time, which its own last tag never exceeds: neither idling
@@ -31,7 +34,7 @@ export interface Flow<W> extends HeapItem {
  * Work-conserving: what one does not use, the others get.
  */
 export class FairQueue<W extends Waiter<W>> {
-  readonly #active = new Heap<Flow<W>>((a, b) => (a.tag === b.tag ? a.order < b.order : a.tag < b.tag));
+  readonly #active = new Heap<Flow<W>>(isBefore);
   readonly #flows = new Map<number, Flow<W>>();
   #virtual = 0;
   #tagged = 0;
@@ -40,6 +43,11 @@ export class FairQueue<W extends Waiter<W>> {
 
   get size(): number {
     return this.#size;
+  }
+
+  /** Of all who have something waiting. */
+  get activeWeight(): number {
+    return this.#activeWeight;
   }
 
   /** Whether the client has anything waiting, and how much. */
@@ -91,23 +99,37 @@ export class FairQueue<W extends Waiter<W>> {
     flow.weight = weight;
   }
 
-  /** Who is served next. */
-  peek(): W | undefined {
-    return this.#active.peek()?.head;
+  /** Who is served next. @param isDeferred of whom it holds, others come first */
+  peek(isDeferred?: (waiter: W) => boolean): W | undefined {
+    const first = this.#active.peek();
+    if (isDeferred === undefined || first?.head === undefined || !isDeferred(first.head)) return first?.head;
+    const { items } = this.#active;
+    let next: Flow<W> | undefined;
+    for (let i = 1; i < items.length && i < LOOKED_AT; i += 1) {
+      const flow = items[i];
+      if (flow === undefined || (next !== undefined && !isBefore(flow, next))) continue;
+      if (flow.head !== undefined && !isDeferred(flow.head)) next = flow;
+    }
+    return (next ?? first).head;
   }
 
-  /** Takes out who is served next, and moves virtual time. */
-  shift(): W | undefined {
-    const flow = this.#active.peek();
-    const waiter = flow?.head;
-    if (flow === undefined || waiter === undefined) return undefined;
-    this.#virtual = flow.tag;
+  /** Takes out one that `peek` has named, and moves virtual time. */
+  take(waiter: W): void {
+    const { flow } = waiter;
+    if (flow === undefined) return;
+    this.#virtual = Math.max(this.#virtual, flow.tag); // that of one that was deferred lies behind
     this.#unlink(flow, waiter);
     if (flow.length > 0) {
       flow.tag += 1 / flow.weight;
       flow.order = this.#tagged++;
       this.#active.update(flow);
     }
+  }
+
+  /** Takes out who is served next. */
+  shift(): W | undefined {
+    const waiter = this.peek();
+    if (waiter !== undefined) this.take(waiter);
     return waiter;
   }
 
@@ -132,4 +154,8 @@ export class FairQueue<W extends Waiter<W>> {
     this.#active.remove(flow);
     this.#activeWeight = this.#size === 0 ? 0 : this.#activeWeight - flow.weight; // no drift from fractions
   }
+}
+
+function isBefore(a: Flow<unknown>, b: Flow<unknown>): boolean {
+  return a.tag === b.tag ? a.order < b.order : a.tag < b.tag;
 }

@@ -68,6 +68,16 @@ export class Gate {
     for (const limit of counted) if (limit.meter.ended()) this.#waiting.pumpWithin(limit, now);
   }
 
+  /** An attempt that has or awaits a connection begins. @param holder its client, or all clients of one address */
+  begin(upstream: string, holder: string): void {
+    this.#store.upstream(upstream).room?.begin(holder);
+  }
+
+  /** An attempt that had begun needs its connection no more. */
+  over(upstream: string, holder: string): void {
+    this.#store.upstream(upstream).room?.end(holder);
+  }
+
   /** A connection to the upstream is free again. Returns whether somebody waited for one. */
   vacated(upstream: string, now: Millis): boolean {
     const { room } = this.#store.upstream(upstream);

@@ -17,6 +17,11 @@ export class Heap<T extends HeapItem> {
     return this.#items.length;
   }
 
+  /** All of them, in no order. */
+  get items(): readonly T[] {
+    return this.#items;
+  }
+
   peek(): T | undefined {
     return this.#items[0];
   }

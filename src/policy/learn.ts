@@ -3,7 +3,7 @@ import type { CutCause, Listen } from './events.ts';
 import type { Limit } from './limit.ts';
 import type { Ticket } from './ticket.ts';
 import type { Hints, Millis, Outcome, Quota } from './types.ts';
-import { isGatewayError } from './types.ts';
+import { isGatewayError, isOurs } from './types.ts';
 
 interface Lesson {
   readonly ticket: Ticket;
@@ -20,10 +20,7 @@ interface Lesson {
 export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
   const { ticket, upstream } = lesson;
   if (outcome.kind === 'error') {
-    // No connection was free in time: our own bound, not the upstream's.
-    const isOurs = outcome.reason === 'timeout' && !outcome.sent;
-    if (outcome.reason === 'aborted' || isOurs || outcome.stale === true) return abandonProbes(ticket);
-    if (outcome.othersWork === true) return abandonProbes(ticket);
+    if (isOurs(outcome) || outcome.stale === true || outcome.othersWork === true) return abandonProbes(ticket);
     return fail(lesson, undefined, now);
   }
   const { status, hints } = outcome;

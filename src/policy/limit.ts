@@ -44,7 +44,7 @@ export class Limit implements HeapItem {
 
   /** Takes out who is served next. */
   serve(next: Ticket): void {
-    this.queue.shift();
+    this.queue.take(next);
     next.waitsAt = undefined;
     this.#tellEmpty(next);
   }

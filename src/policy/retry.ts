@@ -101,6 +101,7 @@ function callForRetry(
       case 'timeout':
         return retryOn.timeout ? 'timeout' : undefined;
       case 'aborted':
+      case 'too_many_files': // more of it would not help
         return undefined;
     }
   }

@@ -14,6 +14,9 @@ export class Room {
   readonly #free: () => number;
   /** Admitted, and not sent yet. */
   #held = 0;
+  /** Attempts under way, by who makes them. */
+  readonly #attempts = new Map<string, number>();
+  #underWay = 0;
   /** Between two places that came free while somebody waited; 0 where that is not known yet. */
   #interval: Millis = 0;
   #vacatedAt: Millis | undefined;
@@ -26,6 +29,30 @@ export class Room {
 
   get isFull(): boolean {
     return this.#free() <= this.#held;
+  }
+
+  /** Somebody of those who wait has to go on waiting. */
+  get isShort(): boolean {
+    return this.#free() - this.#held < this.line.queue.size;
+  }
+
+  /** An attempt of this one begins; it has or awaits a connection. @param holder a client, or those of one address */
+  begin(holder: string): void {
+    this.#attempts.set(holder, (this.#attempts.get(holder) ?? 0) + 1);
+    this.#underWay += 1;
+  }
+
+  /** An attempt of this one needs its connection no more. */
+  end(holder: string): void {
+    const left = (this.#attempts.get(holder) ?? 0) - 1;
+    if (left > 0) this.#attempts.set(holder, left);
+    else this.#attempts.delete(holder);
+    this.#underWay -= 1;
+  }
+
+  /** Whether it has more than this part of all connections. */
+  isBeyond(holder: string, part: number): boolean {
+    return (this.#attempts.get(holder) ?? 0) > part * (this.#underWay + Math.max(0, this.#free()));
   }
 
   /** Who comes now has to wait. */

@@ -1,5 +1,5 @@
 import type { Millis, Outcome, Random } from './types.ts';
-import { isGatewayError } from './types.ts';
+import { isGatewayError, isOurs } from './types.ts';
 
 /** When an endpoint that fails is left out, and for how long. Named as in Istio's outlier detection. */
 export interface OutlierSettings {
@@ -226,6 +226,5 @@ function isTrialDue(
 /** What an outcome says of the endpoint: a 429 or a 500 is an answer; a client that left, or a want of ours, says nothing. */
 export function judgeEndpoint(outcome: Outcome): 'works' | 'fails' | 'nothing' {
   if (outcome.kind === 'response') return isGatewayError(outcome.status) ? 'fails' : 'works';
-  const isOurs = outcome.reason === 'aborted' || (outcome.reason === 'timeout' && !outcome.sent);
-  return isOurs || outcome.stale === true ? 'nothing' : 'fails';
+  return isOurs(outcome) || outcome.stale === true ? 'nothing' : 'fails';
 }

@@ -79,8 +79,16 @@ interface ErrorOutcome {
   readonly stale?: boolean;
 }
 
-/** `aborted`: the client went away. It says nothing about the upstream. */
-export type ErrorReason = 'connect' | 'reset' | 'timeout' | 'aborted';
+/**
+ * `aborted`: the client went away. `too_many_files`: this process had not what it takes to open a connection. Neither says
+ * anything about the upstream.
+ */
+export type ErrorReason = 'connect' | 'reset' | 'timeout' | 'aborted' | 'too_many_files';
+
+/** A failure for want of something of our own or of our client: no connection of ours was free in time, say. */
+export function isOurs({ reason, sent }: ErrorOutcome): boolean {
+  return reason === 'aborted' || reason === 'too_many_files' || (reason === 'timeout' && !sent);
+}
 
 /** Bad gateway, unavailable, gateway timeout: they speak of the upstream's health, where a 500 is an answer. */
 export function isGatewayError(status: number): boolean {

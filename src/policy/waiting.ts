@@ -72,7 +72,7 @@ export class Waiting {
   pump(limit: Limit, now: Millis): void {
     this.advance(limit, now);
     const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - LATENESS) : now;
-    for (let ticket = limit.queue.peek(); ticket !== undefined; ticket = limit.queue.peek()) {
+    for (let ticket = this.#next(limit, now); ticket !== undefined; ticket = this.#next(limit, now)) {
       if (ticket.expiresAt < now || this.#isHeld(ticket, now) || isPoorProbe(ticket, now)) {
         this.#expire(ticket, now);
         continue;
@@ -96,6 +96,19 @@ export class Waiting {
       ticket.settle(ADMITTED, now);
     }
     this.#schedule(limit, now);
+  }
+
+  /** While connections are short, whoever has more than its share of them lets others go first. */
+  #next(limit: Limit, now: Millis): Ticket | undefined {
+    const { queue } = limit;
+    if (queue.size < 2) return queue.peek();
+    const { room, activity } = this.#store.upstream(limit.ref.upstream);
+    if (room === undefined || limit !== room.line || !room.isShort) return queue.peek();
+    const active = Math.max(activity.weight(now, 0), queue.activeWeight);
+    // The keys of one address have together what one of them would have alone.
+    return queue.peek(({ nest, client, classWeight }) =>
+      room.isBeyond(nest ?? client, classWeight / Math.max(classWeight, active)),
+    );
   }
 
   /** A change that no wake foresaw: who waits at a limit nested in this one may wait for it too. */

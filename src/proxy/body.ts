@@ -1,7 +1,8 @@
 import type { Readable } from 'node:stream';
 import type { Bound } from '../policy/bound.ts';
-import type { Millis } from '../policy/types.ts';
 import type { Inbound } from './inbound.ts';
+import type { PatienceOptions } from './patience.ts';
+import { Patience } from './patience.ts';
 import { Upload } from './upload.ts';
 
 /** Bodies kept for a replay, of all requests together. */
@@ -41,16 +42,12 @@ const LEAST_GROWN = 1024;
 
 export type Payload = Buffer | Readable | null;
 
-export interface BodyOptions {
+export interface BodyOptions extends PatienceOptions {
   /** The longest body that is kept; a longer one is streamed, once. */
   readonly limit: number;
   readonly memory: ReplayMemory;
-  /** How long the client may pause. */
-  readonly idle: Millis;
   /** All of it is kept (true), or it has grown too long and will be streamed. Called once. */
   readonly onRead: (replayable: boolean) => void;
-  /** The client paused for too long. */
-  readonly onIdle: () => void;
 }
 
 /**
@@ -60,7 +57,7 @@ export interface BodyOptions {
 export class RequestBody {
   readonly #source: Inbound;
   readonly #options: BodyOptions;
-  /** What has been read: the first piece as it came; from the second on, all in one that grows. */
+  /** What has been read: the first piece as it came, if it is all of its memory; else all in one that grows. */
   #store: Buffer | undefined;
   #length = 0;
   /** Of a body that is too long, what was read before that was known. */
@@ -70,7 +67,7 @@ export class RequestBody {
   #whole: Buffer | null = null;
   #upload: Upload | undefined;
   #state: 'reading' | 'whole' | 'streaming' | 'released' = 'reading';
-  #idleTimer: NodeJS.Timeout | undefined;
+  #patience: Patience | undefined;
 
   constructor(source: Inbound, options: BodyOptions) {
     this.#source = source;
@@ -84,7 +81,8 @@ export class RequestBody {
       this.#options.onRead(false);
       return;
     }
-    this.#watch();
+    this.#patience = new Patience(this.#options);
+    this.#patience.wait();
     this.#source.on('data', this.#onData);
     this.#source.on('end', this.#onEnd);
   }
@@ -92,8 +90,8 @@ export class RequestBody {
   /** What to send: the same bytes at each call while all is kept. */
   payload(): Payload {
     if (this.#state !== 'streaming') return this.#whole;
-    const { idle, onIdle } = this.#options;
-    this.#upload = new Upload(this.#source, this.#begun, this.#giveBack, idle, onIdle);
+    this.#patience ??= new Patience(this.#options);
+    this.#upload = new Upload(this.#source, this.#begun, this.#giveBack, this.#patience);
     return this.#upload;
   }
 
@@ -122,12 +120,12 @@ export class RequestBody {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#idleTimer?.refresh();
+    this.#patience?.receive(chunk.length);
     if (this.#keep(chunk)) return;
     this.#stopReading();
     this.#source.pause();
     if (this.#store !== undefined) this.#begun.push(this.#store.subarray(0, this.#length));
-    this.#begun.push(chunk);
+    this.#begun.push(detach(chunk));
     this.#store = undefined;
     this.#state = 'streaming';
     this.#options.onRead(false);
@@ -137,6 +135,7 @@ export class RequestBody {
     this.#stopReading();
     this.#whole = this.#store?.subarray(0, this.#length) ?? EMPTY;
     this.#store = undefined;
+    this.#patience = undefined; // nothing of it is kept while the request waits
     this.#state = 'whole';
     this.#options.onRead(true);
   };
@@ -149,7 +148,7 @@ export class RequestBody {
     if (this.#store === undefined) {
       if (!memory.take(chunk.length)) return false;
       this.#taken = chunk.length;
-      this.#store = chunk;
+      this.#store = detach(chunk);
     } else {
       if (length > this.#store.length) {
         const size = Math.min(limit, Math.max(length, 2 * this.#store.length, LEAST_GROWN));
@@ -170,13 +169,17 @@ export class RequestBody {
     this.#taken = 0;
   };
 
-  #watch(): void {
-    this.#idleTimer = setTimeout(this.#options.onIdle, this.#options.idle);
-  }
-
   #stopReading(): void {
-    clearTimeout(this.#idleTimer);
+    this.#patience?.rest();
     this.#source.off('data', this.#onData);
     this.#source.off('end', this.#onEnd);
   }
+}
+
+/** A piece may be one byte of a whole TLS record, which lives as long as that byte: what is held is what is counted. */
+function detach(piece: Buffer): Buffer {
+  if (piece.buffer.byteLength === piece.length) return piece;
+  const own = Buffer.allocUnsafeSlow(piece.length);
+  piece.copy(own);
+  return own;
 }

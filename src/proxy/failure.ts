@@ -22,11 +22,16 @@ export const REFUSED_STREAM = 7;
  */
 export function readFailure(error: Error, began: boolean): Failure {
   const cause = codeOf(error);
-  if (!began) return { reason: 'connect', sent: false, cause };
+  if (!began) return { reason: isShortage(cause) ? 'too_many_files' : 'connect', sent: false, cause };
   if (isRefusedStream(error)) return { reason: 'connect', sent: false, cause: 'REFUSED_STREAM' };
   if (isGoAway(error)) return { reason: 'connect', sent: false, cause: 'GOAWAY' };
   const isLate = cause === 'UND_ERR_HEADERS_TIMEOUT' || cause === 'UND_ERR_BODY_TIMEOUT';
   return { reason: isLate ? 'timeout' : 'reset', sent: true, cause, flaw: flawOf(error) };
+}
+
+/** As many files are open as this process, or this machine, may have. */
+function isShortage(code: string | undefined): boolean {
+  return code === 'EMFILE' || code === 'ENFILE';
 }
 
 /** The HTTP client refuses to write such a request: a fault of the request, and no word on the upstream. */

@@ -115,8 +115,12 @@ function open({ headersTimeout, tls, http2, onCertificate }: FrontDoorOptions, r
     noDelay: true,
     keepAlive: true, // a client that has vanished without a word is noticed even while nothing is to be sent
     keepAliveInitialDelay: TCP_KEEP_ALIVE,
-    // Of what is not upgraded the rest is served as if it had not asked; h2c above all, which Node would hand over as well.
-    shouldUpgradeCallback: asksForWebSocket,
+    // What is not upgraded is served as if it had not asked; h2c above all, which Node would hand over as well.
+    shouldUpgradeCallback: (request) => {
+      const isTaken = asksForWebSocket(request);
+      request.isLast = !isTaken;
+      return isTaken;
+    },
   };
   const receive = (request: Http1Inbound, response: ServerResponse): void => receiver.request(request, response);
   if (tls === undefined) return createServer(options, receive);

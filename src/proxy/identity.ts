@@ -40,6 +40,14 @@ export function makeIdentify(keys: readonly ClientKey[], classes: readonly Class
   };
 }
 
+/** The headers that clients are told apart by, in lower case. */
+export function headersOf(keys: readonly ClientKey[]): string[] {
+  return keys.flatMap((key) => {
+    if (key.kind === 'header') return [key.name.toLowerCase()];
+    return key.kind === 'bearer' ? ['authorization'] : [];
+  });
+}
+
 /** A path as it may be told: a segment that tells clients apart is not. */
 export function makePathTeller(keys: readonly ClientKey[]): (path: string) => string {
   const segments = keys.flatMap((key) => (key.kind === 'path' ? [key.segment] : []));

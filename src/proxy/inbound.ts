@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { IncomingMessage } from 'node:http';
+import { IncomingMessage, METHODS } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
+import { MALFORMED } from './refused.ts';
 
 /** A request as it came in, over HTTP/1.1 or HTTP/2. As a stream it is the body: `end` means that all of it has come. */
 export interface Inbound extends Readable {
@@ -37,6 +38,12 @@ export class Http1Inbound extends IncomingMessage implements Inbound {
   verb = '';
   target = '';
   expectsContinue = false;
+  /**
+   * It offered a change of protocol that is not taken. llhttp stops behind such a request, and Node 24.21 drops the rest
+   * of what was read with it (_http_server.js, onParserExecuteCommon): where the next one begins is not known any more,
+   * and nothing that follows on its connection may be taken for a request.
+   */
+  isLast = false;
   /** Told when the rest of its body cannot be read. */
   owner: { onMalformed(problem: Problem): void } | undefined;
 
@@ -95,6 +102,11 @@ export function withoutQuery(target: string): string {
   return query < 0 ? target : target.slice(0, query);
 }
 
+/** Nothing is read of its connection at present: nobody would notice if its client went away. */
+export function isUnread(request: Inbound): boolean {
+  return request instanceof Http1Inbound && request.socket.isPaused();
+}
+
 /** Some of its body is still to come. */
 export function isComing(request: Inbound): boolean {
   return request.hasBody && !request.complete;
@@ -108,6 +120,7 @@ export interface Fault {
 
 /** Why a request is not fit to be forwarded; undefined when it is. An absolute-form target for our own host is rewritten. */
 export function findFault(request: Inbound): Fault | undefined {
+  if (isOtherProtocol(request)) return { problem: MALFORMED, isUnframed: true };
   if (!speaksOurs(request)) return { problem: OTHER_VERSION, isUnframed: true };
   if (request.rawHeaders.length > 2 * MAX_HEADERS) return { problem: TOO_MANY_HEADERS, isUnframed: false };
   const length = Number(request.headers['content-length'] ?? 0);
@@ -123,6 +136,18 @@ export function findFault(request: Inbound): Fault | undefined {
 function speaksOurs(request: Inbound): boolean {
   const { httpVersion } = request;
   return httpVersion === '1.1' || httpVersion === '1.0' || !(request instanceof Http1Inbound);
+}
+
+/** What the parser of HTTP/1.1 knows: over HTTP/2 the same. */
+export const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
+
+/**
+ * llhttp reads RTSP/1.0 and ICE/1.0 too, and tells nobody. RTSP has methods of its own; ICE has SOURCE alone, which
+ * HTTP/1.0 has not. A GET, POST or OPTIONS of RTSP cannot be told from one of HTTP, and is taken for it.
+ */
+function isOtherProtocol(request: Inbound): boolean {
+  if (!(request instanceof Http1Inbound)) return false;
+  return !KNOWN_METHODS.has(request.verb) || (request.verb === 'SOURCE' && request.httpVersion !== '1.1');
 }
 
 const OTHER_VERSION = fault(
@@ -143,18 +168,33 @@ const TOO_MANY_HEADERS = fault(
 /** Beyond it numbers are not exact, and undici 8 would announce another length than the client's. */
 const TOO_LONG = fault(413, 'Content too large', 'No body is as long as this Content-Length says.', 'body_too_large');
 
-function findHostFault({ rawHeaders, headers, httpVersion }: Inbound): string | undefined {
-  let hosts = 0;
+/** One of these names that more than one header has; undefined when there is none. @param names in lower case */
+export function findRepeated({ rawHeaders }: Inbound, names: ReadonlySet<string>): string | undefined {
+  for (const name of names) if (countOf(rawHeaders, name) > 1) return name;
+  return undefined;
+}
+
+function countOf(rawHeaders: readonly string[], name: string): number {
+  let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() === 'host') hosts += 1;
+    const each = rawHeaders[i] ?? '';
+    if (each.length === name.length && each.toLowerCase() === name) count += 1;
   }
+  return count;
+}
+
+function findHostFault({ rawHeaders, headers, httpVersion }: Inbound): string | undefined {
+  const hosts = countOf(rawHeaders, 'host');
   if (hosts > 1) return 'more than one Host';
   if (hosts === 0 && httpVersion !== '1.0') return 'no Host';
   return HOST.test(headers.host ?? '') ? undefined : 'a Host that is none';
 }
 
-/** RFC 3986 §3.2.2, without the comma: that is how two Hosts look when a hop before has joined them. */
-const HOST = /^(?:\[[\w.:~%!$&'()*+;=-]+\]|(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})*)(?::\d{0,5})?$/i;
+/**
+ * RFC 3986 §3.2.2, without the comma: that is how two Hosts look when a hop before has joined them; and names
+ * without encoding: none in use needs it, and routes would not see through it.
+ */
+const HOST = /^(?:\[[\w.:~%!$&'()*+;=-]+\]|[\w.~!$&'()*+;=-]*)(?::\d{0,5})?$/;
 
 function findFramingFault({ headers, httpVersion }: Inbound): string | undefined {
   // To those who read names as CGI does, these are the real ones.

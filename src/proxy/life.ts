@@ -9,6 +9,7 @@ import { factsOf, limitsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
 import { Http1Inbound } from './inbound.ts';
+import type { Late } from './patience.ts';
 import type { Problem } from './problem.ts';
 import { fault, problemOf } from './problem.ts';
 import type { Head } from './reply.ts';
@@ -89,8 +90,10 @@ export class Life implements Effects, Sender {
       limit: route.replayLimit,
       memory: this.#context.replayMemory,
       idle: snapshot.bodyIdle,
+      rate: snapshot.bodyRate,
+      clock: this.#context.clock,
       onRead: (replayable) => this.drive.bodyRead(replayable),
-      onIdle: () => this.#giveUp(fault(408, 'Request body too slow', 'The body paused for too long.', 'body_idle')),
+      onLate: (late) => this.#giveUp(LATE[late]),
     });
     if (request.expectsContinue) response.writeContinue();
     request.expectsContinue = false;
@@ -223,6 +226,11 @@ export class Life implements Effects, Sender {
     this.#context.listen({ type: 'done', record: this.#reply.record(this.#verdict, spent) });
   }
 }
+
+const LATE: Readonly<Record<Late, Problem>> = {
+  idle: fault(408, 'Request body too slow', 'The body paused for too long.', 'body_idle'),
+  slow: fault(408, 'Request body too slow', 'The body came more slowly than it may.', 'body_slow'),
+};
 
 /** ServerResponse.getHeader does not know what writeHead was given as a list (Node 24). */
 function isEventStream(headers: readonly string[]): boolean {

@@ -37,12 +37,17 @@ export class Pipelines {
     this.#of(socket).refuse(problem);
   }
 
-  /** The same for CONNECT, behind which Node 24.21 listens to the socket no more, be answers still written to it or not. */
+  /**
+   * The same for CONNECT, behind which Node 24.21 listens to the socket no more, be answers still written to it or not.
+   * What is to go through the tunnel is let go: a client is seen to leave only where it is read.
+   */
   refuseConnect(socket: Socket, problem: Problem): void {
     const pipeline = this.#of(socket);
     socket.on('error', () => socket.destroy()); // which would otherwise end the process
     socket.on('drain', () => pipeline.onDrain());
+    socket.on('end', () => pipeline.onEnd());
     pipeline.refuse(problem);
+    socket.resume();
   }
 
   #of(socket: Socket): Pipeline {
@@ -75,6 +80,8 @@ class Pipeline {
   readonly #waiting: (readonly [Http1Inbound, ServerResponse, Begin])[] = [];
   #isPaused = false;
   #refusal: Problem | undefined;
+  /** What follows is not known to be a request. */
+  #hasLast = false;
 
   constructor(socket: Socket, refuse: Refuse, queued: Queued) {
     this.#socket = socket;
@@ -86,7 +93,11 @@ class Pipeline {
 
   take(request: Http1Inbound, response: ServerResponse, begin: Begin): void {
     // After a 408 the rest of the headers may come all the same: its client has been told that it was not processed.
-    if (this.#refusal !== undefined || !this.#socket.writable) return;
+    if (this.#refusal !== undefined || this.#hasLast || !this.#socket.writable) return;
+    if (request.isLast) {
+      this.#hasLast = true;
+      response.shouldKeepAlive = false;
+    }
     if (!this.#isBusy()) return this.#begin(request, response, begin);
     this.#waiting.push([request, response, begin]);
     this.#queued.count += 1;
@@ -111,6 +122,11 @@ class Pipeline {
 
   onDrain(): void {
     this.#response?.emit('drain');
+  }
+
+  /** A client that has said all has gone; one that has its last answer is let read it. */
+  onEnd(): void {
+    if (this.#isBusy()) this.#socket.destroy();
   }
 
   #begin(request: Http1Inbound, response: ServerResponse, begin: Begin): void {

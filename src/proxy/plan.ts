@@ -16,6 +16,8 @@ export interface Target {
   readonly scope: Scope;
   /** In lower case; tells credentials apart under scope `credential`. */
   readonly credentialHeader: string;
+  /** In lower case: headers that say who asks. Of two of one name a server may believe either. */
+  readonly identities: ReadonlySet<string>;
   /** In lower case; undefined where it recognises no key. */
   readonly idempotencyHeader: string | undefined;
   /** How long a response body may pause; server-sent events may pause for ever. */
@@ -47,4 +49,6 @@ export interface Snapshot {
   readonly trusts: (address: string) => boolean;
   readonly forwarded: boolean;
   readonly bodyIdle: Millis;
+  /** Bytes a second; 0 for any. */
+  readonly bodyRate: number;
 }

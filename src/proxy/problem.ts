@@ -31,7 +31,7 @@ export function problemOf(verdict: Own, known: Pick<Failure, 'cause' | 'flaw'> =
     case 'fail': {
       const { reason } = verdict;
       const told = flaw === undefined ? { ...failureOf(reason, cause), reason } : FLAWS[flaw];
-      return { status: 502, ...told, retryAfter: undefined, unknown: false };
+      return { status: 502, retryAfter: undefined, ...told, unknown: false };
     }
     case 'unknown': {
       const { detail, ...told } = flaw === undefined ? { ...NO_ANSWER, reason: verdict.reason } : FLAWS[flaw];
@@ -46,7 +46,7 @@ function failureOf(reason: ErrorReason, cause: string | undefined): Told {
   return explained === undefined ? told : { ...told, ...explained, detail: `${explained.detail} Nothing was sent.` };
 }
 
-type Told = Omit<Problem, 'reason' | 'retryAfter' | 'unknown'>;
+type Told = Omit<Problem, 'reason' | 'retryAfter' | 'unknown'> & Partial<Pick<Problem, 'retryAfter'>>;
 
 const UNKNOWN = { status: 504, title: 'Outcome unknown' };
 
@@ -96,6 +96,10 @@ const REFUSALS: Readonly<Record<Extract<Verdict, { kind: 'refuse' }>['why'], Tol
   },
 };
 
+/** How long those who met an overload are told to stay away, spread so that they do not come back at once. */
+const COME_BACK: Millis = 1000;
+const SPREAD: Millis = 3000;
+
 const FAILURES: Readonly<Record<ErrorReason, Told>> = {
   connect: {
     status: 502,
@@ -120,6 +124,13 @@ const FAILURES: Readonly<Record<ErrorReason, Told>> = {
     title: 'Aborted',
     detail: 'The attempt was given up.',
     proxyError: 'proxy_internal_error',
+  },
+  too_many_files: {
+    status: 503,
+    title: 'Too many files open',
+    detail: 'This proxy itself has as many files open as it may. Nothing was sent to the upstream.',
+    proxyError: 'http_request_denied',
+    retryAfter: COME_BACK + SPREAD / 2,
   },
 };
 
@@ -149,10 +160,6 @@ const FLAWS: Readonly<Record<Flaw, Pick<Problem, 'title' | 'detail' | 'reason' |
     proxyError: 'http_protocol_error',
   },
 };
-
-/** How long those who met an overload are told to stay away, spread so that they do not come back at once. */
-const COME_BACK: Millis = 1000;
-const SPREAD: Millis = 3000;
 
 /** A request that is not taken because of what this process can take. Nothing was sent. */
 export function overload(reason: keyof typeof OVERLOADS, random: Random): Problem {

@@ -64,7 +64,7 @@ export function problemOfParser({ code }: NodeJS.ErrnoException): Problem | unde
   }
 }
 
-const MALFORMED = fault(400, 'Bad request', 'This is not HTTP/1.1.', 'malformed');
+export const MALFORMED = fault(400, 'Bad request', 'This is not HTTP/1.1.', 'malformed');
 const HEADERS_TOO_LARGE = fault(
   431,
   'Headers too large',

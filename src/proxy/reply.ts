@@ -49,7 +49,7 @@ export class Reply {
 
   /** Writes the upstream's head. False: it cannot be passed on, and the client has been told so. */
   forward(head: Head, attempts: number, unknown: boolean): boolean {
-    const { response, requestId, xRequestId } = this.#arrival;
+    const { response, upgrade, requestId, xRequestId } = this.#arrival;
     const { via } = this.#context;
     this.#headAt = this.#context.clock.now();
     const headers = responseHeaders(head.headers, {
@@ -60,6 +60,7 @@ export class Reply {
       unknown,
       close: this.#mustClose(),
     });
+    upgrade?.decline();
     if (writeHead(response, head.status, head.reasonPhrase, headers)) return true;
     const kind = isSafeMethod(this.#arrival.request.verb) ? 'fail' : 'unknown';
     this.answer(problemOf({ kind, reason: 'reset', attempts, retryEnd: undefined }, { flaw: 'unwritable' }), attempts);
@@ -166,7 +167,7 @@ function outcomeOf(verdict: Verdict, status: number): RequestOutcome {
     case 'refuse':
       return verdict.why === 'queue_timeout' ? 'queue_timeout' : 'refused';
     case 'fail':
-      return 'upstream_error';
+      return verdict.reason === 'too_many_files' ? 'refused' : 'upstream_error';
     case 'unknown':
       return 'unknown';
     case 'gone':

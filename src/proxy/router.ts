@@ -41,6 +41,7 @@ function hasPrefix(path: string, prefix: string): boolean {
   return prefix.endsWith('/') || path.length === prefix.length || path[prefix.length] === '/';
 }
 
+/** Without its port, which may be empty (RFC 3986 §3.2.3), and the dot of the root: the same host. */
 function bareHost(host: string): string {
-  return host.replace(/:\d+$/, '').toLowerCase();
+  return host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase();
 }

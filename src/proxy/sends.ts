@@ -10,6 +10,7 @@ import type { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
 import type { Failure } from './failure.ts';
 import { informationHeaders } from './headers.ts';
+import { isUnread } from './inbound.ts';
 import type { Head } from './reply.ts';
 import { writeInformation } from './respond.ts';
 import { rewriteTarget } from './router.ts';
@@ -78,6 +79,7 @@ export class Sends implements AttemptOwner {
     this.#timeout = timeout;
     this.#arm(timeout, this.#onTimeout);
     const { authority } = this.#trip.choose(!(payload instanceof Readable), this.#sentAt);
+    this.#context.gate.begin(route.target.name, this.#holder);
     this.#trip.send(
       {
         method: request.verb,
@@ -118,13 +120,13 @@ export class Sends implements AttemptOwner {
   /**
    * Forwards the body to come; the head has been written.
    * @param idle how long it may pause, and how long its client may not read it
-   * @param mayPause its upstream may pause for as long as it likes
+   * @param mayPause its upstream may pause for as long as it likes, while its client would be seen to leave
    */
   forward(idle: Millis, mayPause: boolean): void {
     this.#idle = idle;
     this.#mayPause = mayPause;
     this.#attempt?.forward(this.#arrival.response);
-    if (!mayPause) this.#arm(idle, this.#onIdle);
+    this.#arm(idle, this.#onIdle);
   }
 
   /** The client has all of it, or has gone. */
@@ -172,21 +174,22 @@ export class Sends implements AttemptOwner {
 
   /** What moves is not hung: its time counts from the last byte of the upload, a stream's from its last byte. */
   onProgress(): void {
-    if (this.#mayPause) this.#disarm();
-    else this.#timer?.refresh();
+    this.#timer?.refresh();
   }
 
   onStall(): void {
-    if (this.#mayPause) this.#arm(this.#idle, this.#onIdle);
+    this.#timer?.refresh();
   }
 
   onEnd(broken: boolean): void {
     this.#disarm();
+    this.#mayPause = false;
     this.#sender.onEnd(broken);
     if (!broken) this.#arm(this.#idle, this.#onIdle); // what is left of it is for the client to read
   }
 
   onOver(attempt: Attempt): void {
+    this.#context.gate.over(this.#arrival.route.target.name, this.#holder);
     this.#trip.over(attempt);
   }
 
@@ -200,9 +203,17 @@ export class Sends implements AttemptOwner {
   };
 
   readonly #onIdle = (): void => {
+    const { request, response } = this.#arrival;
+    if (this.#mayPause && !response.writableNeedDrain && !isUnread(request)) return this.#arm(this.#idle, this.#onIdle);
     this.#attempt?.cancel();
     this.onEnd(true);
   };
+
+  /** Whose connection it is: its client's, or of all the keys of its address. */
+  get #holder(): string {
+    const { nest, hash } = this.#arrival.client;
+    return nest ?? hash;
+  }
 
   #headersFor(authority: string): string[] {
     if (this.#headers === undefined || this.#authority !== authority) {

@@ -1,5 +1,4 @@
 import type { Server, ServerResponse } from 'node:http';
-import { METHODS } from 'node:http';
 import type { Socket } from 'node:net';
 import httpProxy from '@fastify/http-proxy';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -17,7 +16,7 @@ import type { FrontDoorOptions } from './front-door.ts';
 import { FrontDoor } from './front-door.ts';
 import { isLoop, isUsableRequestId } from './headers.ts';
 import type { Inbound } from './inbound.ts';
-import { findFault, Http1Inbound, isComing } from './inbound.ts';
+import { findFault, findRepeated, Http1Inbound, isComing, KNOWN_METHODS } from './inbound.ts';
 import { Life } from './life.ts';
 import type { Outbound } from './outbound.ts';
 import { Pipelines } from './pipelines.ts';
@@ -39,9 +38,6 @@ export interface ProxyOptions {
   /** How much of all that this process can take. */
   readonly capacity: Capacity;
 }
-
-/** What the parser of HTTP/1.1 knows: over HTTP/2 the same. */
-const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS);
 
 /** The proxy: a Fastify server whose one route is @fastify/http-proxy's, with our own exchange as its handler. */
 export class Proxy {
@@ -186,6 +182,11 @@ export class Proxy {
     const route = snapshot.router.find(request.verb, request.headers.host, request.path);
     if (route === undefined) {
       return this.#refuse(request, response, fault(404, 'Not found', 'No route leads there.', 'no_route'));
+    }
+    const repeated = findRepeated(request, route.target.identities);
+    if (repeated !== undefined) {
+      const detail = `The request has more than one ${repeated}: whose it is would be a matter of opinion.`;
+      return this.#refuse(request, response, fault(400, 'Bad request', detail, 'bad_request'));
     }
     // `/v1//x` would become `//x`, which many take for the name of a host.
     if (route.rewritePrefix !== undefined && rewriteTarget(request.target, route).startsWith('//')) {

@@ -54,6 +54,11 @@ export class Upgrade {
     this.response.assignSocket(socket);
   }
 
+  /** The answer is another than it asked for: what its client says meanwhile is for nobody, but that it leaves is heard. */
+  decline(): void {
+    this.#socket.resume();
+  }
+
   /** The connection, for both sides to say on it what they like. No `close` of the answer comes any more. */
   release(): Socket {
     const socket = this.#socket;

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
-import type { Millis } from '../policy/types.ts';
 import type { Inbound } from './inbound.ts';
+import type { Patience } from './patience.ts';
 
 /**
  * A body too long to be kept, read from its client as fast as the upstream takes it. It begins when it is first read:
@@ -11,28 +11,25 @@ export class Upload extends Readable {
   /** What had been read before it was known to be too long; taken from as it goes. */
   readonly #begun: Buffer[];
   readonly #onBegun: () => void;
-  readonly #idle: Millis;
-  readonly #onIdle: () => void;
+  readonly #patience: Patience;
   #isAttached = false;
   #isBegun = false;
-  #idleTimer: NodeJS.Timeout | undefined;
 
   /** @param onBegun called when nothing is left of what had been read */
-  constructor(source: Inbound, begun: Buffer[], onBegun: () => void, idle: Millis, onIdle: () => void) {
+  constructor(source: Inbound, begun: Buffer[], onBegun: () => void, patience: Patience) {
     // One piece waits here at most: the others wait in the source, which gathers crumbs.
     super({ highWaterMark: 1 });
     this.#source = source;
     this.#begun = begun;
     this.#onBegun = onBegun;
-    this.#idle = idle;
-    this.#onIdle = onIdle;
+    this.#patience = patience;
     // undici 8 takes its listener off when the response has ended first; the client may break off after that.
     this.on('error', () => undefined);
   }
 
   /** Nothing can be sent on because the client sends nothing: its slowness, not the upstream's. */
   get awaitsClient(): boolean {
-    return this.#idleTimer !== undefined;
+    return this.#patience.isWaiting;
   }
 
   /** Bytes have been taken that nobody keeps. */
@@ -48,12 +45,12 @@ export class Upload extends Readable {
     this.#onBegun();
     if (this.#source.readableEnded) return void this.push(null); // all had come, and was read, before this began
     if (!this.#isAttached) this.#attach();
-    this.#watch();
+    this.#patience.wait();
     this.#source.resume();
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#unwatch();
+    this.#patience.rest();
     // Not paused: if the upstream has answered already, the rest is being let go (`endAnswer`).
     this.#source.off('data', this.#onData);
     this.#source.off('end', this.#onEnd);
@@ -69,27 +66,18 @@ export class Upload extends Readable {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (this.push(chunk)) return this.#watch();
-    this.#unwatch(); // a slow upstream is not the client's fault
+    this.#patience.receive(chunk.length);
+    if (this.push(chunk)) return;
+    this.#patience.rest(); // a slow upstream is not the client's fault
     this.#source.pause();
   };
 
   readonly #onEnd = (): void => {
-    this.#unwatch();
+    this.#patience.rest();
     this.push(null);
   };
 
   readonly #onClose = (): void => {
     if (!this.#source.readableEnded) this.destroy(new Error('the client broke off'));
   };
-
-  #watch(): void {
-    if (this.#idleTimer === undefined) this.#idleTimer = setTimeout(this.#onIdle, this.#idle);
-    else this.#idleTimer.refresh();
-  }
-
-  #unwatch(): void {
-    clearTimeout(this.#idleTimer);
-    this.#idleTimer = undefined;
-  }
 }

@@ -36,15 +36,19 @@ upstreams: {api: {url: "${upstream.url}"}}
   return config;
 }
 
-/** The first line of the log has its addresses. */
+/** One of the first lines of the log has its addresses. */
 async function readAddresses(output: Readable): Promise<Addresses> {
-  let text = '';
-  while (!text.includes('\n')) {
+  for (let text = ''; ; ) {
     const [chunk] = (await once(output, 'data')) as [Buffer];
     text += chunk.toString();
+    const line = text
+      .split('\n')
+      .slice(0, -1)
+      .find((each) => each.includes('"listening"'));
+    if (line === undefined) continue;
+    output.pause();
+    return JSON.parse(line) as Addresses;
   }
-  output.pause();
-  return JSON.parse(text.split('\n')[0] ?? '') as Addresses;
 }
 
 async function metric({ admin }: Addresses, name: string): Promise<number> {

@@ -72,6 +72,10 @@ function target(address: Address) {
     : { host: address.host === '0.0.0.0' ? '127.0.0.1' : address.host, port: address.port };
 }
 
+function connectTo(address: Address): Socket {
+  return address.kind === 'unix' ? connect(address.path) : connect({ host: address.host, port: address.port });
+}
+
 function ask(
   { address }: AdminServer,
   path: string,
@@ -169,6 +173,26 @@ describe('any listener', () => {
     const answer = await ask(await openAdmin(), '/%zz');
     expect(answer.status).toBe(400);
     expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+  });
+
+  test.each([
+    [400, 'NONSENSE\r\n\r\n'],
+    [400, 'GET /livez HTTP/1.1\nHost: localhost\n\n'],
+    [431, `GET /livez HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
+  ])('tells what is not HTTP so, in the form of a problem: %i', async (status, bytes) => {
+    for (const server of [await openAdmin(), await openTelemetry()]) {
+      const socket = connectTo(server.address);
+      socket.write(bytes);
+      let text = '';
+      socket.on('data', (data: Buffer) => {
+        text += data.toString();
+      });
+      await once(socket, 'close');
+      const [head = '', body = ''] = text.split('\r\n\r\n');
+      expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      expect(head).toContain('Content-Type: application/problem+json');
+      expect(JSON.parse(body)).toMatchObject({ type: 'about:blank', status });
+    }
   });
 
   test('tells a failure in the form of a problem', async () => {

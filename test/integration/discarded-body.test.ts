@@ -32,6 +32,16 @@ test('a short answer that is not passed on is read to its end, and its connectio
   expect(upstream.connections()).toBe(1);
 });
 
+test('a long answer that is not passed on is cut, though it comes fast, and the retry has a connection of its own', async () => {
+  const upstream = await startHttpUpstream((n, response) => {
+    if (n === 1) response.writeHead(503).end(Buffer.alloc(1_000_000));
+    else response.end('fine');
+  });
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", ${retry}}}`);
+  expect((await send(gate.url, '/')).body.toString()).toBe('fine');
+  expect(upstream.connections()).toBe(2);
+});
+
 test('an answer that is not passed on and never ends is cut, and the retry goes on', async () => {
   const upstream = await startRawUpstream((socket, _head, connection) => {
     if (connection > 1) return void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine');

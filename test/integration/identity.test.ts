@@ -58,6 +58,29 @@ clients: {key: ["header:x-user", "path:2"]}
     expect(JSON.stringify(gate.log())).not.toContain('acme');
   });
 
+  test('is not said twice: of two headers the upstream may believe the other one', async () => {
+    const upstream = await startUpstream();
+    const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", rateLimit: {credentialHeader: X-Account}}, other: {url: "${upstream.url}"}}
+routes: [{path: /, upstream: api}, {path: /other, upstream: other}]
+clients: {key: ["header:X-Api-Key", bearer, ip]}
+`);
+    const ask = async (name: string, target = '/echo') => {
+      const answer = await send(gate.url, target, { headers: [name, 'decoy', name.toUpperCase(), 'real'] });
+      return answer.status;
+    };
+    for (const name of ['X-Api-Key', 'Authorization', 'X-Account']) {
+      expect([name, await ask(name)]).toEqual([name, 400]);
+    }
+    expect(await ask('X-Other')).toBe(200);
+    expect(await ask('X-Account', '/other')).toBe(200);
+    const refused = await eventually(
+      () => gate.requests().filter(({ reason }) => reason === 'bad_request'),
+      ({ length }) => length === 3,
+    );
+    expect(refused.map(({ client }) => client)).toEqual([undefined, undefined, undefined]);
+  });
+
   test('a header of one name is not mistaken for that of another', async () => {
     const [byKey, byUser] = await clientsOf('key: ["header:x-api-key", "header:x-user"]', [
       { headers: ['X-Api-Key', 'same'] },

@@ -34,6 +34,22 @@ routes:
   expect(await ask('/mixed', { method: 'POST' })).toBe('b /mixed');
 });
 
+test('a host is the same however it is written, and one that is written otherwise is refused', async () => {
+  const [open, closed] = [await startNamed('open'), await startNamed('closed')];
+  const gate = await startTidegate(`
+upstreams: {open: {url: "${open.url}", preserveHost: true}, closed: {url: "${closed.url}", preserveHost: true}}
+routes: [{path: /, upstream: open}, {path: /, host: admin.example, upstream: closed}]
+`);
+  const ask = async (host: string) => send(gate.url, '/', { headers: ['Host', host] });
+  for (const host of ['admin.example', 'ADMIN.example:80', 'admin.example:', 'admin.example.', 'admin.example.:8443']) {
+    expect((await ask(host)).body.toString(), host).toBe('closed /');
+  }
+  expect((await ask('admin.example.org')).body.toString()).toBe('open /');
+  for (const host of ['%61dmin.example', 'admin%2eexample', 'caf%C3%A9']) {
+    expect((await ask(host)).status, host).toBe(400);
+  }
+});
+
 test('where no route leads, nothing is sent: 404', async () => {
   const a = await startNamed('a');
   const gate = await startTidegate(`

@@ -121,6 +121,68 @@ upstreams: {api: {url: "${upstream.url}", timeout: 300ms, perTryTimeout: 300ms}}
   }
 });
 
+describe('an upload that trickles', () => {
+  const trickle = async (rate: string, length: number, burst: number) => {
+    const upstream = await startUpstream();
+    const gate = await startTidegate(
+      `limits: {bodyIdle: 300ms, bodyRate: ${rate}}\nupstreams: {api: {url: "${upstream.url}"}}`,
+    );
+    const client = await openRaw(gate.url);
+    client.write(`POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`);
+    client.write(Buffer.alloc(burst));
+    for (let i = burst; i < length && !client.socket.readableEnded; i += 1) {
+      client.write('x');
+      await pause(15);
+    }
+    return { upstream, gate, client };
+  };
+
+  test.each([
+    ['before it is sent', 100, 0],
+    ['as it is sent, however much came at first', 200_100, 200_000],
+  ])('is answered with 408: %s', async (_, length, burst) => {
+    const { upstream, gate, client } = await trickle('500B/s', length, burst);
+    const answer = await client.ended();
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(answer).toContain('"reason":"body_slow"');
+    await eventually(
+      () => gate.metric(inFlight),
+      (count) => count === 0,
+    );
+    expect(await gate.metric('tidegate_replay_buffer_bytes')).toBe(0);
+    await eventually(
+      () => upstream.stats().answered,
+      ({ gone = 0 }) => gone === (burst === 0 ? 0 : 1),
+    );
+  });
+
+  test('is served where any speed will do', async () => {
+    const { client } = await trickle('0', 100, 0);
+    expect(await client.until('\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
+  test('because the upstream takes no more is no fault of its client', async () => {
+    let taken = 0;
+    const upstream = await listen((request, response) => {
+      request.on('end', () => response.end('taken'));
+      const taking = setInterval(() => {
+        taken += (request.read() as Buffer | null)?.length ?? 0;
+      }, 100);
+      response.on('close', () => clearInterval(taking));
+    });
+    const yaml = `limits: {bodyIdle: 300ms, bodyRate: 100MiB/s}`;
+    const gate = await startTidegate(
+      `${yaml}\nupstreams: {api: {url: "${upstream.url}", timeout: 60s, perTryTimeout: 60s}}`,
+    );
+    const length = 2_000_000;
+    const client = await openRaw(gate.url);
+    client.write(`POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`);
+    client.write(Buffer.alloc(length));
+    await client.until('taken', 30_000);
+    expect(taken).toBe(length);
+  });
+});
+
 test('a client that was not understood and never closes its side is let go', async () => {
   await besiege({}, async ({ gate }) => {
     const { socket } = await openHalf(gate.url);

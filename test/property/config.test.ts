@@ -9,7 +9,16 @@ import { printEffective } from '../../src/config/effective.ts';
 import type { Loaded } from '../../src/config/load.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
-import { readDuration, readRate, readSize, writeDuration, writeRate, writeSize } from '../../src/config/units.ts';
+import {
+  readByteRate,
+  readDuration,
+  readRate,
+  readSize,
+  writeByteRate,
+  writeDuration,
+  writeRate,
+  writeSize,
+} from '../../src/config/units.ts';
 import { readUpstreamUrl } from '../../src/config/upstream-schema.ts';
 import { makePem } from '../support/certificates.ts';
 import { withPresets } from '../support/presets.ts';
@@ -86,6 +95,7 @@ describe('units come back as they went', () => {
     fc.assert(
       fc.property(fc.maxSafeNat(), (bytes) => {
         expect(readSize(writeSize(bytes))).toEqual({ ok: true, value: bytes });
+        expect(readByteRate(writeByteRate(bytes))).toEqual({ ok: true, value: bytes });
       }),
     );
     fc.assert(
@@ -126,12 +136,27 @@ describe('units come back as they went', () => {
   test('a suggestion is something that would be understood', () => {
     const number = fc.oneof(fc.nat(1000).map(String), fc.constantFrom('.5', '1.25', '-1', ''));
     const unit = fc.oneof(
-      fc.constantFrom('', 's', 'sec', 'S', 'Minutes', 'hr', 'MB', 'k', 'kb', 'rps', ' per minute', '/sec', 'd'),
+      fc.constantFrom(
+        '',
+        's',
+        'sec',
+        'S',
+        'Minutes',
+        'hr',
+        'MB',
+        'k',
+        'kb',
+        'rps',
+        ' per minute',
+        '/sec',
+        'MB/sec',
+        'd',
+      ),
       fc.string({ maxLength: 5 }),
     );
     fc.assert(
       fc.property(number, unit, (n, u) => {
-        for (const read of [readDuration, readRate, readSize]) {
+        for (const read of [readDuration, readRate, readSize, readByteRate]) {
           const reading = read(`${n}${u}`);
           if (reading.ok || reading.suggestion === undefined) continue;
           for (const suggestion of reading.suggestion.split(' or ')) {

@@ -7,7 +7,7 @@ import { readClientKey } from '../../src/config/clients-schema.ts';
 import { printEffective } from '../../src/config/effective.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
-import { readDuration, readRate, readSize } from '../../src/config/units.ts';
+import { readByteRate, readDuration, readRate, readSize } from '../../src/config/units.ts';
 import { readUpstreamUrl } from '../../src/config/upstream-schema.ts';
 import { LONGEST } from '../../src/policy/hints/numbers.ts';
 import { MAX_HINT, readHints } from '../../src/policy/hints.ts';
@@ -116,7 +116,7 @@ describe('config', () => {
   test(
     'each value is read, or told what is expected',
     () => {
-      const readers = [readDuration, readRate, readSize, readAddress, readClientKey, readUpstreamUrl];
+      const readers = [readDuration, readRate, readSize, readByteRate, readAddress, readClientKey, readUpstreamUrl];
       const tried = fuzz(CASES, (random) => {
         const { mutate, pick } = makeMutator(random, forms, parts);
         const text = mutate(pick(forms));

@@ -20,12 +20,15 @@ export interface Running {
   readonly log: () => Record<string, unknown>[];
 }
 
-/** Starts `node SCRIPT ARGS…` in the project's folder; killed when the test ends. */
+/** Starts `node SCRIPT ARGS…` in the project's folder, with no more files open than `files`; killed when the test ends. */
 export function startProcess(
   args: readonly string[],
-  { script = 'src/main.ts', env = {} }: { script?: string; env?: NodeJS.ProcessEnv } = {},
+  { script = 'src/main.ts', env = {}, files }: { script?: string; env?: NodeJS.ProcessEnv; files?: number } = {},
 ): Running {
-  const child = spawn(process.execPath, [script, ...args], {
+  const command = [process.execPath, script, ...args];
+  const [program = '', ...rest] =
+    files === undefined ? command : ['sh', '-c', `ulimit -n ${files}; exec "$0" "$@"`, ...command];
+  const child = spawn(program, rest, {
     cwd: ROOT,
     env: { PATH: process.env['PATH'], ...env },
     stdio: 'pipe',

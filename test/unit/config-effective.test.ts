@@ -24,6 +24,7 @@ limits:
   replayMemory: 64MiB
   headers: 10s
   bodyIdle: 30s
+  bodyRate: 500B/s
   connections: 20000
   requests: 20000
   overload:

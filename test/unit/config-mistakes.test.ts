@@ -217,6 +217,9 @@ describe('units', () => {
     expect(told('limits: {replayMemory: 65536}')).toEqual([
       'limits.replayMemory: a size needs a unit (did you mean 64KiB?)',
     ]);
+    expect(told('limits: {bodyRate: 2 kb per second}')).toEqual([
+      'limits.bodyRate: expected a rate such as 500B/s or 1MiB/s (did you mean 2KiB/s?)',
+    ]);
   });
 });
 

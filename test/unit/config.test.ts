@@ -46,6 +46,7 @@ describe('defaults', () => {
         replayMemory: 64 * 1024 * 1024,
         headers: 10_000,
         bodyIdle: 30_000,
+        bodyRate: 500,
         connections: 20_000,
         requests: 20_000,
         overload: { eventLoopDelay: 500, heapUsed: 0.75 },

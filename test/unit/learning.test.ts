@@ -67,6 +67,7 @@ describe('about the health of the upstream', () => {
     ['a fault of one operation', response(500)],
     ['an answer that says no', response(404)],
     ['a client that went away', failure('aborted', true)],
+    ['a process that may open no more files', failure('too_many_files', false)],
   ])('%s does not', (_, outcome) => {
     const world = after(outcome);
     expect(world.limit.meter.phase).toBe('open');
@@ -88,6 +89,7 @@ describe('about the budget', () => {
     [response(503), 0],
     [failure('reset', true), 0],
     [failure('aborted', true), 0],
+    [failure('too_many_files', false), 0],
   ])('%o', (outcome, earned) => {
     const world = new World();
     const { budget } = world.store.upstream('up');

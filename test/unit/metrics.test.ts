@@ -235,7 +235,7 @@ describe('requests', () => {
 describe('attempts', () => {
   test('are counted by number and by status or error', async () => {
     const metrics = metricsOf();
-    const codes = [503, 'connect', 'reset', 'timeout', 'aborted', 599, 100, 42] as const;
+    const codes = [503, 'connect', 'reset', 'timeout', 'aborted', 'too_many_files', 599, 100, 42] as const;
     for (const [index, code] of codes.entries()) {
       tell(metrics, { type: 'attempt', upstream: 'payments', attempt: index + 1, code, took: 5 });
     }
@@ -245,6 +245,7 @@ describe('attempts', () => {
       '{upstream="payments",attempt="3",code="reset"} 1',
       '{upstream="payments",attempt="4+",code="timeout"} 1',
       '{upstream="payments",attempt="4+",code="aborted"} 1',
+      '{upstream="payments",attempt="4+",code="too_many_files"} 1',
       '{upstream="payments",attempt="4+",code="599"} 1',
       '{upstream="payments",attempt="4+",code="100"} 1',
       '{upstream="payments",attempt="4+",code="other"} 1',

@@ -237,6 +237,7 @@ describe('what calls for a retry', () => {
   test('a client that has gone never', () => {
     expect(verdict(failure('aborted', true))).toBe('settled');
     expect(verdict(failure('aborted', false))).toBe('settled');
+    expect(verdict(failure('too_many_files', false))).toBe('settled');
   });
 });
 

@@ -91,6 +91,48 @@ describe('a request beyond the connections', () => {
   });
 });
 
+describe('whoever has more than its share of the connections', () => {
+  /** Of four connections `many` has three; it asked for more first. */
+  const crowded = (): Connected => {
+    const at = full(4, {}, 'many');
+    for (const holder of ['many', 'many', 'many', 'few']) at.gate.begin('up', holder);
+    at.arriveTimes(2, 'many');
+    at.arriveTimes(2, 'few');
+    return at;
+  };
+
+  test('lets others go first', () => {
+    const at = crowded();
+    at.gate.over('up', 'few');
+    expect(serveOne(at)).toBe('few');
+    at.gate.begin('up', 'few');
+    at.gate.over('up', 'many'); // two of four are no more than a half
+    expect(serveOne(at)).toBe('many');
+  });
+
+  test('gets what they leave', () => {
+    const at = full(4, {}, 'many');
+    for (let i = 0; i < 4; i += 1) at.gate.begin('up', 'many');
+    at.arriveTimes(3, 'many');
+    at.gate.over('up', 'many');
+    expect(serveOne(at)).toBe('many');
+    at.gate.begin('up', 'many');
+    at.arrive('few');
+    at.gate.over('up', 'many');
+    expect([serveOne(at), serveOne(at), serveOne(at)]).toEqual(['few', 'many', 'many']);
+  });
+
+  test('is not known where nobody is short of them', () => {
+    const at = new Connected(4, limitedTo(10));
+    for (let i = 0; i < 6; i += 1) at.gate.begin('up', 'many');
+    const [first, waits1] = at.arriveTimes(2, 'many');
+    expect(why(first!)).toBe('admitted');
+    const behind = at.arrive('few');
+    at.pass(100);
+    expect([why(waits1!), why(behind)]).toEqual(['admitted', undefined]);
+  });
+});
+
 describe('a connection', () => {
   test('is kept for who has been admitted, and not sent yet', () => {
     const at = new Connected(2);

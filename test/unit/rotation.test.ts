@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { EndpointChange, OutlierSettings } from '../../src/policy/rotation.ts';
 import { judgeEndpoint, Rotation } from '../../src/policy/rotation.ts';
-import type { Millis } from '../../src/policy/types.ts';
+import type { ErrorReason, Millis } from '../../src/policy/types.ts';
 import { NO_HINTS } from '../../src/policy/types.ts';
 
 const OUTLIERS: OutlierSettings = {
@@ -258,10 +258,13 @@ test('what is held against an endpoint', () => {
     'fails',
     'fails',
   ]);
-  const error = (reason: 'connect' | 'reset' | 'timeout' | 'aborted', sent: boolean, stale = false) =>
+  const error = (reason: ErrorReason, sent: boolean, stale = false) =>
     judgeEndpoint({ kind: 'error', reason, sent, took: 1, stale });
   expect([error('connect', false), error('reset', true), error('timeout', true)]).toEqual(Array(3).fill('fails'));
-  expect([error('timeout', false), error('aborted', true), error('reset', true, true)]).toEqual(
-    Array(3).fill('nothing'),
-  );
+  expect([
+    error('timeout', false),
+    error('aborted', true),
+    error('too_many_files', false),
+    error('reset', true, true),
+  ]).toEqual(Array(4).fill('nothing'));
 });

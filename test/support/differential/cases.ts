@@ -238,11 +238,19 @@ const aCase: fc.Arbitrary<Case> = fc
     answer,
   })
   .map(({ content, ...drawn }): Case => {
-    // HTTP/1.0 knows no chunks, and what has no framing no content.
-    const framing = drawn.version === '1.0' && content.framing === 'chunked' ? 'length' : content.framing;
+    // HTTP/1.0 knows no chunks and no SOURCE, and what has no framing no content.
+    const version = drawn.version === '1.0' && drawn.method !== 'SOURCE' ? '1.0' : '1.1';
+    const framing = version === '1.0' && content.framing === 'chunked' ? 'length' : content.framing;
+    const credential = drawn.fields.findIndex(isCredential);
     return {
       ...drawn,
-      version: drawn.version === '1.0' ? '1.0' : '1.1',
+      version,
+      // Two of it are refused.
+      fields: drawn.fields.filter((each, i) => i === credential || !isCredential(each)),
       content: framing === 'none' ? NO_CONTENT : { ...content, framing },
     };
   });
+
+function isCredential([name]: Field): boolean {
+  return name === 'Authorization';
+}
