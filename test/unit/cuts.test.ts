@@ -81,8 +81,16 @@ describe('a later cut', () => {
 
   test('is small where fewer than three were rejected: they make no share', () => {
     const few = { rate: 80, ceiling: 100, growFor: 3000, grown: 0, cycleAccepted: 2, cycleRejected: 2 };
-    expect(cutAgain(rateState(few))).toEqual({ rate: 76, ceiling: 80, cause: 'small' });
+    expect(cutAgain(rateState(few))).toEqual({ rate: 76, ceiling: 97, cause: 'small' });
     expect(cutAgain(rateState({ ...few, cycleRejected: 3 }))).toEqual({ rate: 56, ceiling: 80, cause: 'heavy' });
+  });
+
+  test('below the ceiling is by chance, where fewer than three were rejected: it gives way by 3 %', () => {
+    const lone = { rate: 80, ceiling: 100, growFor: 3000, cycleAccepted: 50, cycleRejected: 2 };
+    expect(cutAgain(rateState({ ...lone, grown: 2999 })).ceiling).toBe(97);
+    expect(cutAgain(rateState({ ...lone, grown: 3000 })).ceiling).toBe(80);
+    expect(cutAgain(rateState({ ...lone, rate: 98, grown: 2999 })).ceiling).toBe(98);
+    expect(cutAgain(rateState({ ...lone, grown: 2999, cycleRejected: 3 })).ceiling).toBe(80);
   });
 });
 

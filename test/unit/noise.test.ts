@@ -44,8 +44,8 @@ describe('a rate that has sunk little by little', () => {
   });
 
   test('as its probes usually are is no noise, nor is what is louder than 15 %', () => {
-    expect(hearNoise(sunk(100, 40, () => 0.012, 1000))).toBe(false);
-    expect(hearNoise(sunk(100, 40, () => 0.013, 1000))).toBe(true);
+    expect(hearNoise(sunk(100, 40, () => 0.009, 1000))).toBe(false);
+    expect(hearNoise(sunk(100, 40, () => 0.011, 1000))).toBe(true);
     expect(hearNoise(sunk(100, 40, () => 0.2))).toBe(false);
   });
 

@@ -206,7 +206,8 @@ describe('a later 429', () => {
     expect(before).toBeCloseTo(curve(99, 89.1, 3000, 1000), 9);
     expect(trial.reject()).toBe(given.cause);
     expect(trial.rate.rate / before).toBeCloseTo(given.share, 9);
-    expect(trial.rate.ceiling).toBeCloseTo(before, 9);
+    // Two may be chance: then the ceiling of 99 gives way by 3 %.
+    expect(trial.rate.ceiling).toBeCloseTo(given.cause === 'small' ? Math.max(before, 0.97 * 99) : before, 9);
   });
 
   test('begins to count anew: what was answered before the last cut is of another share', () => {

@@ -47,14 +47,21 @@ export function acceptedLately(recent: SendAccount, now: Millis): PerSecond {
 
 /** Fewer rejections since the last cut, out of all that was answered, make no share. */
 const FELT = 3;
+/** How far the ceiling gives way to a rejection below it that may be chance. */
+const GIVES_WAY = 0.03;
 
 /**
- * A later 429: a small step below where it was felt. Where the last cut was not enough, and this is felt before half of
- * K, a deep one: to the share of what was sent since then that was accepted.
+ * A later 429: a small step below where it was felt. Below the ceiling, fewer than three may be chance, and the ceiling
+ * stays nearly where it was. Where the last cut was not enough, and this is felt before half of K, a deep one: to the
+ * share of what was sent since then that was accepted.
  */
-export function cutAgain({ rate, cycleAccepted, cycleRejected, grown, growFor }: RateState): Cut {
+export function cutAgain({ rate, ceiling, cycleAccepted, cycleRejected, grown, growFor }: RateState): Cut {
   const small = (1 - DELTA) * rate;
-  if (cycleRejected < FELT || grown >= growFor / 2) return { rate: small, ceiling: rate, cause: 'small' };
+  if (cycleRejected < FELT) {
+    const left = grown < growFor ? (1 - GIVES_WAY) * ceiling : 0;
+    return { rate: small, ceiling: Math.max(rate, left), cause: 'small' };
+  }
+  if (grown >= growFor / 2) return { rate: small, ceiling: rate, cause: 'small' };
   const share = cycleAccepted / (cycleAccepted + cycleRejected);
   return { rate: clamp(share * rate, DEEPEST_CUT * rate, small), ceiling: rate, cause: 'heavy' };
 }

@@ -4,7 +4,7 @@ import { FAST_GROWTH, feltAfter } from './state.ts';
 
 /** Fewer answers, or rejections, say nothing of a share; more answers than these are forgotten by and by. */
 const FEWEST = 50;
-const FEWEST_REJECTED = 8;
+const FEWEST_REJECTED = 6;
 const MOST = 500;
 /** So many times as many rejections as expected, and so many more, are still chance. */
 const LOUDER = 1.5;
@@ -31,7 +31,7 @@ const APART = 2;
 /** Shares within this factor are alike. */
 const ALIKE = 2;
 /** What probing costs is no noise; and a larger share than this is none, whatever it is like. */
-const QUIETEST = 0.0125;
+const QUIETEST = 0.01;
 const LOUDEST = 0.15;
 /** How much of what is believed of noise outlasts a cut. */
 const BELIEVED = 0.75;

@@ -51,6 +51,9 @@ export const RULE_ABLATIONS: readonly Controller[] = [
       return { ...cut, ceiling: cut.rate };
     },
   }),
+  without('a ceiling that believes each rejection', {
+    cutAgain: (state) => ({ ...RULES.cutAgain(state), ceiling: state.rate }),
+  }),
   without('K of 10 s', { planGrowth: () => 10_000 }),
   without('K blind to losses', { planGrowth: plan(() => ({ usualLoss: 1, lost: 1 })) }),
   without('K blind to guesses', {

@@ -12,11 +12,13 @@ export interface Kind {
   readonly upstream: UpstreamSpec;
   /** Seconds until all but a rare run have found the limit; what is found later says how soon, and not how well. */
   readonly warmup: number;
+  /** Seconds that are counted: enough that chance does little to one run. */
+  readonly seconds: number;
 }
 
-const USUAL = 10;
+const USUAL = { warmup: 10, seconds: 30 } as const;
 /** Of a long window the first blackouts tell, and of places a series of rejections. */
-const SLOWLY_FOUND = 30;
+const SLOWLY_FOUND = { warmup: 30, seconds: 60 } as const;
 
 const SERVICE: Extract<LatencySpec, { readonly kind: 'exponential' }> = { kind: 'exponential', mean: 50 };
 
@@ -52,6 +54,12 @@ export function capacity({ upstream }: Kind): PerSecond {
   return capacityOf(upstream, limitOf(upstream.limit), 0);
 }
 
-function kind(name: string, title: string, limit: ModelSpec, latency = SERVICE, warmup = USUAL): Kind {
-  return { name, title, upstream: { limit, latency }, warmup };
+function kind(
+  name: string,
+  title: string,
+  limit: ModelSpec,
+  latency = SERVICE,
+  times: Pick<Kind, 'warmup' | 'seconds'> = USUAL,
+): Kind {
+  return { name, title, upstream: { limit, latency }, ...times };
 }

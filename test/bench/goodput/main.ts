@@ -109,11 +109,9 @@ function splitAtMarks(file: string): { readonly before: string; readonly after: 
 function caption({ seconds, warmup, seed, date }: Options, versions: Versions): string {
   const against = (['nginx', 'haproxy'] as const).map((name) => `${name} ${versions.get(name) ?? '(not installed)'}`);
   const when = date === undefined ? '' : `${date}. `;
-  return `${when}${seconds} s after a warm-up of ${sayWarmup(warmup)}, seed ${seed}; Node ${process.version}, ${against.join(', ')}; ${processors()}.\n`;
-}
-
-function sayWarmup(warmup: number | undefined): string {
-  return warmup === undefined ? '10 s (30 s for the window of ten seconds and requests in flight)' : `${warmup} s`;
+  const times = `${seconds ?? '30'} s after a warm-up of ${warmup ?? '10'} s`;
+  const slowly = seconds === undefined && warmup === undefined ? ', 60 s after 30 s where a limit is found slowly' : '';
+  return `${when}${times}${slowly}; seed ${seed}; Node ${process.version}, ${against.join(', ')}; ${processors()}.\n`;
 }
 
 function processors(): string {

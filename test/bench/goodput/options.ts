@@ -7,9 +7,8 @@ import { KINDS } from './kinds.ts';
 export interface Options {
   readonly kinds: readonly Kind[];
   readonly contenders: readonly ContenderName[];
-  /** Seconds that are counted. */
-  readonly seconds: number;
-  /** Seconds before those; undefined: as each kind has it. */
+  /** Seconds that are counted, and those before; undefined: as each kind has it. */
+  readonly seconds: number | undefined;
   readonly warmup: number | undefined;
   /** A short run that asks whether everything works, not how well. */
   readonly smoke: boolean;
@@ -23,7 +22,7 @@ export interface Options {
 
 export const USAGE = `npm run bench:goodput -- [options]
 
-  --seconds N       counted time of each run (30)
+  --seconds N       counted time of each run (30; 60 where a limit is found slowly)
   --warmup N        seconds before that, not counted (10; 30 where a limit is found slowly)
   --smoke           a moment of two kinds: does it all work?
   --kinds A,B       of ${KINDS.map(({ name }) => name).join(', ')}
@@ -59,8 +58,8 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
   return {
     kinds: choose('--kinds', values.kinds, KINDS, ({ name }) => name) ?? all,
     contenders: choose('--proxies', values.proxies, CONTENDERS, (name) => name) ?? CONTENDERS,
-    seconds: readNumber('--seconds', values.seconds ?? (smoke ? '1.5' : '30'), 0.1),
-    warmup: readWarmup(values.warmup ?? (smoke ? '0.5' : undefined)),
+    seconds: readGiven('--seconds', values.seconds ?? (smoke ? '1.5' : undefined), 0.1),
+    warmup: readGiven('--warmup', values.warmup ?? (smoke ? '0.5' : undefined), 0),
     seed: Math.floor(readNumber('--seed', values.seed, 0)),
     smoke,
     json,
@@ -69,8 +68,8 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
   };
 }
 
-function readWarmup(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : readNumber('--warmup', text, 0);
+function readGiven(flag: string, text: string | undefined, least: number): number | undefined {
+  return text === undefined ? undefined : readNumber(flag, text, least);
 }
 
 function choose<T>(

@@ -77,7 +77,7 @@ async function runContender(
       clients: METHOD.clients,
       rate: METHOD.overload * capacity(kind),
       warmup: warmupOf(kind, options),
-      span: 1000 * options.seconds,
+      span: spanOf(kind, options),
       deadline: METHOD.deadline,
       seed: options.seed,
     });
@@ -88,9 +88,9 @@ async function runContender(
 }
 
 function simulateKind(kind: Kind, options: Options): ReturnType<typeof simulate> {
-  const { seed, seconds } = options;
+  const { seed } = options;
   const seeds = Array.from({ length: METHOD.simulations }, (_, index) => seed + index);
-  const times = { warmup: warmupOf(kind, options), span: 1000 * seconds };
+  const times = { warmup: warmupOf(kind, options), span: spanOf(kind, options) };
   return simulate({ kind, clients: METHOD.clients, overload: METHOD.overload, ...times }, seeds);
 }
 
@@ -98,6 +98,10 @@ function warmupOf(kind: Kind, options: Options): Millis {
   return 1000 * (options.warmup ?? kind.warmup);
 }
 
-function allowedBy(kind: Kind, { seconds }: Options): number {
-  return capacity(kind) * seconds;
+function spanOf(kind: Kind, options: Options): Millis {
+  return 1000 * (options.seconds ?? kind.seconds);
+}
+
+function allowedBy(kind: Kind, options: Options): number {
+  return (capacity(kind) * spanOf(kind, options)) / 1000;
 }
