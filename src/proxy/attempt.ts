@@ -5,7 +5,7 @@ import type { Payload } from './body.ts';
 import type { Failure } from './failure.ts';
 import { isClose, isUnsendable, readFailure, REFUSED_STREAM } from './failure.ts';
 import { FlawedAnswer, flawOfHead } from './flaw.ts';
-import { trailerFields } from './headers.ts';
+import { besideHead } from './headers.ts';
 import type { Outbound } from './outbound.ts';
 
 /** Of a response that will not be forwarded, this much is read to keep its connection; beyond it a new one is cheaper. */
@@ -177,7 +177,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#end();
     if (state !== 'forwarding' || response === undefined) return;
     const trailers = decode(controller.rawTrailers);
-    if (trailers.length > 0) response.addTrailers(pairs(trailerFields(trailers)));
+    if (trailers.length > 0) response.addTrailers(pairs(besideHead(trailers)));
     this.#owner.onEnd(false);
   }
 

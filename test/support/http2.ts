@@ -76,6 +76,9 @@ export function words(...numbers: readonly number[]): Buffer {
   return bytes;
 }
 
+/** `:status: 200`, of the static table (RFC 7541 appendix A). */
+export const OK = Buffer.from([0x88]);
+
 /** A head as literals that nobody has to remember (RFC 7541 §6.2.2). Names and values are shorter than 127 bytes. */
 export function literals(headers: Readonly<Record<string, string>>): Buffer {
   return Buffer.concat(
