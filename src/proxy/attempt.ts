@@ -188,7 +188,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#end();
     if (state === 'open' && isUnsendable(error)) return this.#owner.onUnsendable(error.message);
     if (state === 'open') this.#owner.onFailure(readFailure(error, sent));
-    if (state === 'forwarding') this.#owner.onEnd(true);
+    if (state !== 'forwarding') return;
+    // It may break in the very turn in which its head came. What is told of as an answer has gone out before it is cut: Node
+    // holds what is written back until this turn is over.
+    if (!this.#bodyBegan) this.#response?.write(NOTHING);
+    setImmediate(() => this.#owner.onEnd(true));
   }
 
   readonly #flushHead = (): void => {
