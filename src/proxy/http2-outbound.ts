@@ -93,8 +93,17 @@ export class Http2Outbound extends EventEmitter implements Outbound {
     this.#ended = true;
     const stream = this.#stream;
     stream.end();
-    if (!stream.endAfterHeaders && !stream.readableEnded) this.#linger = setTimeout(() => stream.close(), LINGER);
+    if (!stream.endAfterHeaders && !stream.readableEnded) this.#linger = setTimeout(this.#closeUpload, LINGER);
   }
+
+  /**
+   * Not before all of the answer has gone: Node 24.21 would put the reset off until then, and never send it if the stream is
+   * destroyed meanwhile. What becomes of that is told in mend-http2.ts.
+   */
+  readonly #closeUpload = (): void => {
+    if (this.#stream.writableFinished) this.#stream.close();
+    else this.#stream.once('finish', this.#closeUpload);
+  };
 
   readonly #onWantTrailers = (): void => {
     if (!this.destroyed) this.#stream.sendTrailers(this.#trailers);

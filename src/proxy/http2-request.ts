@@ -5,6 +5,7 @@
  * buildNgHeaderString).
  *
  * Other things of undici 8.12.4's HTTP/2 that are undone, each where it shows:
+ * - it leaves streams behind that are never reset (client-h2.js:1169, abort): mend-http2.ts
  * - it sends again by itself what was refused (client-h2.js:1610, retryRefusedStream): attempt.ts, onRequestStart
  * - it leaves the code out of an error of a body that was being written (client-h2.js:1874, writeStream): failure.ts
  * - it tells an error of GOAWAY to those alone that were not read (client-h2.js:709, onHttp2SessionGoAway): failure.ts

@@ -1,4 +1,5 @@
 import type { Client } from 'undici';
+import { partOf } from './part-of.ts';
 
 /**
  * What undici 8.12.4's parser (client-h1.js) makes of an answer, set right on each new connection. There is no public hook.
@@ -59,13 +60,6 @@ function mendLength(parser: Parser): void {
     const length = headers[i + 1]?.toString('latin1') ?? '';
     if (length.endsWith(' ')) parser.contentLength = Number(length);
   }
-}
-
-/** What an object of undici keeps under one of its private symbols. */
-function partOf(whole: unknown, name: string): unknown {
-  if (typeof whole !== 'object' || whole === null) return undefined;
-  const key = Object.getOwnPropertySymbols(whole).find(({ description }) => description === name);
-  return key === undefined ? undefined : Reflect.get(whole, key);
 }
 
 function isParser(value: unknown): value is Parser {

@@ -5,6 +5,7 @@ import type { ConnectionOptions, Errand } from './connection.ts';
 import type { Connections } from './endpoints.ts';
 import { isGoAway } from './failure.ts';
 import { fitsHttp2 } from './http2-request.ts';
+import { mendResets } from './mend-http2.ts';
 import { mendParsers } from './mend-parser.ts';
 
 export interface SharedConnectionsOptions extends Pick<ConnectionOptions, 'origin' | 'client' | 'connect' | 'leadsTo'> {
@@ -137,6 +138,7 @@ class SharedConnection {
     };
     this.#client = new Client(origin, { ...client, connect: make });
     mendParsers(this.#client);
+    mendResets(this.#client);
     this.#client.on('connect', onMade);
     this.#client.on('connectionError', onMade);
     this.#client.on('disconnect', (_origin, _targets, error) => {

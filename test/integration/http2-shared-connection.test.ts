@@ -149,7 +149,7 @@ describe('clients that ask and leave', () => {
       },
       { streamResetBurst: BORNE, streamResetRate: 1 },
     );
-    const gate = await start(upstream.url, ', connections: 1', 'mode: observe');
+    const gate = await start(upstream.url, ', connections: 1, timeout: 60s, perTryTimeout: 60s', 'mode: observe');
     const writes: Promise<Received>[] = [];
     for (let left = 0; left < 2 * BORNE; left += AT_ONCE) {
       // One for each batch, so that each connection in its turn has one that stays.

@@ -10,8 +10,9 @@ import { makeCertificates } from '../support/certificates.ts';
 import { FLAG, FRAME, frame, OK, words } from '../support/http2.ts';
 import type { Identity } from '../support/http2-upstream.ts';
 import { answerOk, startFrames, startHttp2 } from '../support/http2-upstream.ts';
+import { pause } from '../support/pause.ts';
 import { openRaw } from '../support/raw.ts';
-import { send, sendAndLeave } from '../support/send.ts';
+import { begin, send, sendAndLeave } from '../support/send.ts';
 import type { Tidegate } from '../support/tidegate.ts';
 import { eventually, startTidegate } from '../support/tidegate.ts';
 
@@ -195,6 +196,31 @@ test('a client that leaves resets its stream, and leaves the connection to the o
   );
   expect((await stays).status).toBe(204);
   expect(upstream.sessions()).toBe(1);
+});
+
+test.each([
+  ['with a length', { 'Content-Length': '200000' }],
+  ['in chunks', { 'Transfer-Encoding': 'chunked' }],
+])('an upload %s whose client leaves is reset, and never looks whole', async (_, framing) => {
+  const upstream = await startFrames(identity, () => undefined);
+  const gate = await start(upstream.url);
+  for (const bytes of [100, 60_000, 100_000]) {
+    const before = upstream.frames.length;
+    const heads = upstream.heads();
+    const leaving = begin(gate.url, '/', { method: 'POST', headers: Object.entries(framing).flat() });
+    leaving.on('error', () => undefined);
+    leaving.write('x'.repeat(70_000 + bytes)); // more than is kept for a retry
+    await eventually(upstream.heads, (count) => count > heads);
+    await pause(100);
+    leaving.destroy();
+    const reset = await eventually(
+      () => upstream.frames.slice(before).find(({ type }) => type === FRAME.reset),
+      (seen) => seen !== undefined,
+    );
+    expect(reset?.payload.equals(words(0))).toBe(false);
+    const data = upstream.frames.slice(before).filter(({ type }) => type === FRAME.data);
+    expect(data.filter(({ flags }) => (flags & FLAG.endStream) !== 0)).toEqual([]);
+  }
 });
 
 test('a body that is reset is cut', async () => {

@@ -57,7 +57,7 @@ export function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
   });
 }
 
-export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, goAway: 7 } as const;
+export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, goAway: 7, windowUpdate: 8 } as const;
 export const FLAG = { endStream: 1, ack: 1, endHeaders: 4 } as const;
 
 /** RFC 9113 §4.1. */
