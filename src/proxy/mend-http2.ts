@@ -29,6 +29,6 @@ function mend(session: ClientHttp2Session): void {
   };
 }
 
-function isSession(value: unknown): value is ClientHttp2Session {
+export function isSession(value: unknown): value is ClientHttp2Session {
   return typeof value === 'object' && value !== null && 'request' in value && typeof value.request === 'function';
 }

@@ -7,6 +7,7 @@ import { isGoAway } from './failure.ts';
 import { fitsHttp2 } from './http2-request.ts';
 import { mendResets } from './mend-http2.ts';
 import { mendParsers } from './mend-parser.ts';
+import { Pulse } from './pulse.ts';
 
 export interface SharedConnectionsOptions extends Pick<ConnectionOptions, 'origin' | 'client' | 'connect' | 'leadsTo'> {
   /** Connections, at most; beside them as many may be at their last requests, and a few where this is little. */
@@ -36,15 +37,17 @@ export class SharedConnections implements Connections {
   readonly #options: SharedConnectionsOptions;
   #all: SharedConnection[] = [];
   readonly #waiting = new Set<Errand>();
+  /** Requests that were broken off in this turn of the event loop. */
+  #broken = 0;
 
   constructor(options: SharedConnectionsOptions) {
     this.#options = options;
   }
 
   send(errand: Errand): void {
-    const connection = this.#find();
+    const connection = this.#broken > 0 ? undefined : this.#find();
     if (connection !== undefined) return connection.send(errand);
-    errand.hadToWait = !this.#all.some(({ isBeingMade }) => isBeingMade);
+    errand.hadToWait = this.#broken === 0 && !this.#all.some(({ isBeingMade }) => isBeingMade);
     this.#waiting.add(errand);
   }
 
@@ -52,16 +55,19 @@ export class SharedConnections implements Connections {
     this.#waiting.delete(errand);
     const connection = this.#all.find((each) => each === errand.shared);
     connection?.release(errand);
-    if (connection?.isAtRest === true && (connection.isWornOut || !this.#leadsOn(connection))) this.#drop(connection);
-    this.#pump();
-    this.#options.onFree();
+    if (errand.attempt.isComplete) {
+      this.#settle();
+      return this.#options.onFree();
+    }
+    // undici 8.12.4 (client.js:491, onError) may be telling this to all requests of a connection, and fails if it is handed
+    // another meanwhile.
+    this.#broken += 1;
+    if (this.#broken === 1) setImmediate(this.#settleBroken);
   }
 
   /** Gives no more requests to connections to addresses that the name has left, and ends those that have none. */
   leaveOld(): void {
-    for (const connection of [...this.#all]) {
-      if (connection.isAtRest && !this.#leadsOn(connection)) this.#drop(connection);
-    }
+    this.#settle();
   }
 
   async destroy(): Promise<void> {
@@ -86,7 +92,22 @@ export class SharedConnections implements Connections {
     return connection;
   }
 
+  readonly #settleBroken = (): void => {
+    const broken = this.#broken;
+    this.#broken = 0;
+    this.#settle();
+    for (let i = 0; i < broken; i += 1) this.#options.onFree();
+  };
+
+  #settle(): void {
+    for (const connection of [...this.#all]) {
+      if (connection.isAtRest && (connection.isWornOut || !this.#leadsOn(connection))) this.#drop(connection);
+    }
+    this.#pump();
+  }
+
   readonly #pump = (): void => {
+    if (this.#broken > 0) return;
     for (const errand of this.#waiting) {
       const connection = this.#find();
       if (connection === undefined) return;
@@ -112,6 +133,7 @@ class SharedConnection {
   address: string | undefined = undefined;
   isBeingMade = false;
   readonly #client: Client;
+  readonly #pulse: Pulse;
   #requests = 0;
   /** Since it was made: all requests, and those that were broken off. */
   #sent = 0;
@@ -139,6 +161,7 @@ class SharedConnection {
     this.#client = new Client(origin, { ...client, connect: make });
     mendParsers(this.#client);
     mendResets(this.#client);
+    this.#pulse = new Pulse(this.#client, () => !this.isAtRest);
     this.#client.on('connect', onMade);
     this.#client.on('connectionError', onMade);
     this.#client.on('disconnect', (_origin, _targets, error) => {
@@ -154,9 +177,9 @@ class SharedConnection {
     return this.#requests === 0;
   }
 
-  /** It has done enough: only where there is no other does it get another request. */
+  /** It has done enough, or may be dead: only where there is no other does it get another request. */
   get isWornOut(): boolean {
-    return this.#resets >= MAX_RESETS || this.#sent >= MAX_REQUESTS;
+    return this.#pulse.isDoubtful || this.#resets >= MAX_RESETS || this.#sent >= MAX_REQUESTS;
   }
 
   send(errand: Errand): void {

@@ -11,6 +11,8 @@ import { FLAG, FRAME, frame, OK, words } from '../support/http2.ts';
 import type { Identity } from '../support/http2-upstream.ts';
 import { answerOk, startFrames, startHttp2 } from '../support/http2-upstream.ts';
 import { pause } from '../support/pause.ts';
+import { startRelay } from '../support/relay.ts';
+import { refusingUrl } from '../support/http-upstream.ts';
 import { openRaw } from '../support/raw.ts';
 import { begin, send, sendAndLeave } from '../support/send.ts';
 import type { Tidegate } from '../support/tidegate.ts';
@@ -235,6 +237,36 @@ test('a body that is reset is cut', async () => {
     () => gate.requests(),
     ([line]) => line?.['cut'] === true,
   );
+});
+
+test('a connection that is dead is found out and left; one that is quiet is not', async () => {
+  const upstream = await startHttp2(identity, (stream, _nth, head) => {
+    if (head[':path'] !== '/stream') return stream.respond({ ':status': 204 }, { endStream: true });
+    stream.respond({ ':status': 200, 'content-type': 'text/event-stream' });
+    stream.write('first');
+  });
+  const relay = await startRelay(upstream.url);
+  onTestFinished(() => relay.close());
+  const beside = await start(upstream.url);
+  const gate = await start(relay.url.replace('http:', 'https:'), ', retry: {attempts: 1}');
+  const [quiet, dead] = await Promise.all([openRaw(beside.url), openRaw(gate.url)]);
+  for (const client of [quiet, dead]) {
+    client.write('GET /stream HTTP/1.1\r\nHost: x\r\n\r\n');
+    await client.until('first');
+  }
+  for (const link of relay.links) for (const way of ['up', 'down'] as const) link.pause(way);
+  await dead.ended(10_000);
+  // Another connection is made, for a write that could not be repeated too.
+  expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
+  expect(relay.taken).toBe(2);
+  expect(quiet.socket.readyState).toBe('open');
+  expect(gate.requests()).toMatchObject([{ status: 200, cut: true }, { status: 204 }]);
+});
+
+test('requests that wait for a connection that cannot be made are told, and do no harm', async () => {
+  const gate = await start((await refusingUrl()).replace('http:', 'https:'), ', retry: {attempts: 1}');
+  const answers = await Promise.all(Array.from({ length: 10 }, () => send(gate.url, '/')));
+  expect(answers.map(({ status }) => status).filter((status) => status !== 502 && status !== 503)).toEqual([]);
 });
 
 test('a body goes no faster than its client reads', async () => {
