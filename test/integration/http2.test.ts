@@ -335,6 +335,22 @@ test('an answer before the end of an upload comes at once, and ends the upload w
   expect(session.closed).toBe(false);
 });
 
+test('an upload that is refused is let go with its refusal, though some of it has come that nobody reads', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  const stream = session.request({ ':method': 'POST', ':path': '//x' }, { endStream: false });
+  const answer = answerOf(stream);
+  stream.write(Buffer.alloc(200_000));
+  expect(await answer).toMatchObject({ status: 400 });
+  expect(stream.rstCode).toBe(0);
+  await eventually(
+    () => gate.requests(),
+    ({ length }) => length === 1,
+  );
+  expect(session.closed).toBe(false);
+});
+
 test('a body goes no faster than its client reads, and does not hold up others', async () => {
   let written = 0;
   const chunk = Buffer.alloc(64 * 1024);
