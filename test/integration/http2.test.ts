@@ -9,7 +9,7 @@ import type { Http2Outbound } from '../../src/proxy/http2-outbound.ts';
 import { Http2Sessions } from '../../src/proxy/http2-sessions.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { answerOf, ask, FLAG, FRAME, frame, literals, openFrames, openHttp2, words } from '../support/http2.ts';
-import { listen, startHttpUpstream } from '../support/http-upstream.ts';
+import { listen, refusingUrl, startHttpUpstream } from '../support/http-upstream.ts';
 import { pause } from '../support/pause.ts';
 import { startRawUpstream } from '../support/raw.ts';
 import { headerOf } from '../support/send.ts';
@@ -336,17 +336,16 @@ test('an answer before the end of an upload comes at once, and ends the upload w
 });
 
 test('an upload that is refused is let go with its refusal, though some of it has come that nobody reads', async () => {
-  const upstream = await startHttpUpstream((_n, response) => response.end());
-  const gate = await start(upstream.url);
+  const gate = await start(await refusingUrl(), ', retry: {attempts: 1, replayLimit: 1KiB}');
   const session = await openHttp2(gate.url, ca);
-  const stream = session.request({ ':method': 'POST', ':path': '//x' }, { endStream: false });
+  const stream = session.request({ ':method': 'POST', ':path': '/' }, { endStream: false });
   const answer = answerOf(stream);
   stream.write(Buffer.alloc(200_000));
-  expect(await answer).toMatchObject({ status: 400 });
+  expect(await answer).toMatchObject({ status: 502 });
   expect(stream.rstCode).toBe(0);
   await eventually(
-    () => gate.requests(),
-    ({ length }) => length === 1,
+    () => gate.metric(inFlight),
+    (count) => count === 0,
   );
   expect(session.closed).toBe(false);
 });
