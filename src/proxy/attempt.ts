@@ -5,7 +5,7 @@ import type { Payload } from './body.ts';
 import type { Failure } from './failure.ts';
 import { isClose, isUnsendable, readFailure, REFUSED_STREAM } from './failure.ts';
 import { FlawedAnswer, flawOfHead } from './flaw.ts';
-import { trailerFields } from './headers.ts';
+import { besideHead } from './headers.ts';
 import type { Outbound } from './outbound.ts';
 
 /** Of a response that will not be forwarded, this much is read to keep its connection; beyond it a new one is cheaper. */
@@ -177,7 +177,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#end();
     if (state !== 'forwarding' || response === undefined) return;
     const trailers = decode(controller.rawTrailers);
-    if (trailers.length > 0) response.addTrailers(pairs(trailerFields(trailers)));
+    if (trailers.length > 0) response.addTrailers(pairs(besideHead(trailers)));
     this.#owner.onEnd(false);
   }
 
@@ -188,7 +188,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
     this.#end();
     if (state === 'open' && isUnsendable(error)) return this.#owner.onUnsendable(error.message);
     if (state === 'open') this.#owner.onFailure(readFailure(error, sent));
-    if (state === 'forwarding') this.#owner.onEnd(true);
+    if (state !== 'forwarding') return;
+    // It may break in the very turn in which its head came. What is told of as an answer has gone out before it is cut: Node
+    // holds what is written back until this turn is over.
+    if (!this.#bodyBegan) this.#response?.write(NOTHING);
+    setImmediate(() => this.#owner.onEnd(true));
   }
 
   readonly #flushHead = (): void => {

@@ -6,6 +6,8 @@ import { mendParsers } from './mend-parser.ts';
 
 /** undici 8.12.4 reads `servername`, which its types do not name. */
 export interface SendOptions extends Dispatcher.DispatchOptions {
+  /** Names and values in turn. */
+  readonly headers: string[];
   /**
    * What is asked for in TLS, whatever the Host header says: undici takes that for it otherwise, so that with
    * `preserveHost` a client would choose whom a certificate has to name, and break the connection for the next one.

@@ -53,6 +53,7 @@ export function requestHeaders(raw: readonly string[], hop: Hop): string[] {
   let protoBefore: string | undefined;
   let hostBefore: string | undefined;
   let inboundHost = hop.host;
+  let takesTrailers = false;
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = raw[i] ?? '';
     const value = raw[i + 1] ?? '';
@@ -68,7 +69,10 @@ export function requestHeaders(raw: readonly string[], hop: Hop): string[] {
       continue;
     }
     if (HOP_BY_HOP.has(lower) || listed?.has(lower) === true) {
-      if (lower === 'te' && /(?:^|,)\s*trailers\s*(?:;|,|$)/i.test(value)) out.push('TE', 'trailers');
+      if (lower === 'te' && !takesTrailers && /(?:^|,)\s*trailers\s*(?:;|,|$)/i.test(value)) {
+        takesTrailers = true; // once: over HTTP/2 it has no other value
+        out.push('TE', 'trailers');
+      }
       continue;
     }
     if (isOfProxies(lower, hop.peerIsTrusted)) continue;
@@ -123,14 +127,17 @@ export function responseHeaders(raw: readonly string[], answered: Answered): str
   return out;
 }
 
-/** The headers of an answer on the way to the final one, as they go to the client. */
-export function informationHeaders(raw: readonly string[]): string[] {
-  return without(raw, HOP_BY_HOP);
-}
-
-/** Response trailers as they go to the client: what frames a message has no business among them (RFC 9110 §6.5.1). */
-export function trailerFields(raw: readonly string[]): string[] {
-  return without(raw, FRAMING);
+/**
+ * Headers of an interim answer, and trailers, as they go to the client. What frames a message has no business there
+ * (RFC 9110 §6.5.1, §15.2), and an upstream none to speak in our name: what we say is said in the final head alone.
+ */
+export function besideHead(raw: readonly string[]): string[] {
+  const listed = listedInConnection(raw);
+  return raw.filter((_, i) => {
+    const name = raw[i - (i % 2)]?.toLowerCase() ?? '';
+    if (FRAMING.has(name) || listed?.has(name) === true) return false;
+    return !name.startsWith('tidegate-') && name !== 'via' && name !== 'proxy-status';
+  });
 }
 
 /**
@@ -151,24 +158,6 @@ export function isUsableRequestId(id: string | undefined): id is string {
 /** Whether a header, in lower case, is meant for this hop alone. */
 export function isListedInConnection(raw: readonly string[], name: string): boolean {
   return listedInConnection(raw)?.has(name) === true;
-}
-
-const FORBIDDEN: ReadonlySet<string> = new Set(['http2-settings']);
-
-/**
- * The headers of a request as HTTP/2 has them: names in lower case. undici 8.12.4 tells names apart by their case, and one
- * that comes twice so, or one that is forbidden (RFC 9113 §8.2.2), ends the connection for everybody (client-h2.js).
- */
-export function http2Headers(raw: readonly string[]): string[] {
-  return without(raw, FORBIDDEN).map((text, i) => (i % 2 === 0 ? text.toLowerCase() : text));
-}
-
-function without(raw: readonly string[], names: ReadonlySet<string>): string[] {
-  const listed = listedInConnection(raw);
-  return raw.filter((_, i) => {
-    const name = raw[i - (i % 2)]?.toLowerCase() ?? '';
-    return !names.has(name) && listed?.has(name) !== true;
-  });
 }
 
 /**

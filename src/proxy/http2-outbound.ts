@@ -6,6 +6,12 @@ import type { Outbound } from './outbound.ts';
 /** How long a client may go on with its upload when it has its answer. */
 const LINGER: Millis = 1000;
 
+/**
+ * Frames that may wait on a connection before no more interim answers are added to them. They have no flow control, as bodies
+ * have (RFC 9113 §5.2), so that one that is not read would keep all that an upstream likes to say.
+ */
+const MOST_WAITING = 32;
+
 /** An answer over HTTP/2: one stream of a connection that others share, so nothing here ends the connection. */
 export class Http2Outbound extends EventEmitter implements Outbound {
   statusCode = 200;
@@ -56,7 +62,7 @@ export class Http2Outbound extends EventEmitter implements Outbound {
   writeInformation(status: number, flat: readonly string[]): boolean {
     if (this.destroyed || this.headersSent) return false;
     this.#stream.additionalHeaders({ ...fieldsOf(flat), ':status': status });
-    return !this.writableNeedDrain;
+    return (this.#stream.session?.state.outboundQueueSize ?? 0) < MOST_WAITING;
   }
 
   /** HTTP/2 has no reason phrase (RFC 9113 §8.3.2). */
@@ -64,6 +70,7 @@ export class Http2Outbound extends EventEmitter implements Outbound {
     if (this.destroyed) return;
     const headers = fieldsOf(flat);
     const bodiless = this.#isHead || status === 204 || status === 205 || status === 304;
+    if (status === 205) delete headers['content-length']; // node:http2 sends no body with it, whatever is written
     // To wait for trailers costs a frame. An upstream that told the length sends none.
     const waitForTrailers = !bodiless && headers['content-length'] === undefined;
     this.#stream.respond({ ...headers, ':status': status }, { waitForTrailers });
@@ -86,8 +93,19 @@ export class Http2Outbound extends EventEmitter implements Outbound {
     this.#ended = true;
     const stream = this.#stream;
     stream.end();
-    if (!stream.endAfterHeaders && !stream.readableEnded) this.#linger = setTimeout(() => stream.close(), LINGER);
+    if (!stream.endAfterHeaders && !stream.readableEnded) this.#linger = setTimeout(this.#closeUpload, LINGER);
   }
+
+  /**
+   * Not before all of the answer has gone: Node 24.21 would put the reset off until then, and never send it if the stream is
+   * destroyed meanwhile. What becomes of that is told in mend-http2.ts. And destroyed it has to be: what of the upload has come
+   * and is not read would keep it.
+   */
+  readonly #closeUpload = (): void => {
+    if (!this.#stream.writableFinished) return void this.#stream.once('finish', this.#closeUpload);
+    this.#stream.close();
+    this.#stream.destroy();
+  };
 
   readonly #onWantTrailers = (): void => {
     if (!this.destroyed) this.#stream.sendTrailers(this.#trailers);
@@ -110,12 +128,12 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
   'te',
 ]);
 
-/** In lower case, as HTTP/2 wants names; of several of a name all values. */
+/** As HTTP/2 wants them: names in lower case, no white space around values (RFC 9113 §8.2.1); of several of a name all values. */
 function fieldsOf(flat: readonly string[]): OutgoingHttpHeaders {
   const fields = new Map<string, string | string[]>();
   for (let i = 0; i + 1 < flat.length; i += 2) {
     const name = (flat[i] ?? '').toLowerCase();
-    const value = flat[i + 1] ?? '';
+    const value = (flat[i + 1] ?? '').replace(/[\t ]+$/, ''); // undici 8 leaves what is behind
     if (OF_CONNECTION.has(name)) continue;
     const before = fields.get(name);
     fields.set(name, before === undefined ? value : [before, value].flat());

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, Http2Server, ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
-import { createServer } from 'node:http2';
+import { constants, createServer } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import { MAX_STREAMS } from '../config/listen-schema.ts';
 import type { Millis } from '../policy/types.ts';
@@ -27,12 +27,16 @@ export class Http2Sessions {
       settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: maxHeaderSize, enablePush: false },
       // What an upstream repeats is passed on as it is, over HTTP/1.1 too.
       strictSingleValueFields: false,
+      // nghttp2 drops a field that may not be and goes on (RFC 9113 §8.2.1 calls the whole malformed). What it can be told to
+      // let through is found here.
+      strictFieldWhitespaceValidation: false,
     });
     this.#server.on('session', (session) => this.#keep(session));
     this.#server.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, _flags, raw: string[]) => {
       const response = new Http2Outbound(stream, headers[':method'] === 'HEAD');
       const { socket } = stream.session ?? {};
       if (socket === undefined) return; // it has gone already
+      if (raw.some(hasOuterSpace)) return stream.close(constants.NGHTTP2_PROTOCOL_ERROR);
       receive(new Http2Inbound(stream, headers, raw, socket), response);
     });
   }
@@ -81,4 +85,12 @@ export class Http2Sessions {
       if (this.#sessions.size === 0) this.#onNone();
     });
   }
+}
+
+function hasOuterSpace(text: string): boolean {
+  return isSpace(text.charCodeAt(0)) || isSpace(text.charCodeAt(text.length - 1));
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x09;
 }

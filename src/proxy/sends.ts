@@ -9,13 +9,16 @@ import { Attempt } from './attempt.ts';
 import type { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
 import type { Failure } from './failure.ts';
-import { informationHeaders } from './headers.ts';
+import { besideHead } from './headers.ts';
 import { isUnread } from './inbound.ts';
 import type { Head } from './reply.ts';
 import { writeInformation } from './respond.ts';
 import { rewriteTarget } from './router.ts';
 import { Trip } from './trip.ts';
 import { WEBSOCKET } from './upgrade.ts';
+
+/** Interim answers of a request, of all its attempts. Who says more says nothing that has to be heard (RFC 9110 §15.2). */
+const MAX_INFORMATION = 32;
 
 /** Who has a request sent. */
 export interface Sender {
@@ -43,8 +46,8 @@ export class Sends implements AttemptOwner {
   #timeout: Millis = 0;
   #held: Head | undefined;
   #failure: Failure | undefined;
-  /** Hints may be left out: none is kept for a client that does not take them. */
-  #passesInformation = true;
+  /** Interim answers that may still be passed on; none is kept for a client that does not take them. */
+  #informationLeft = MAX_INFORMATION;
   #idle: Millis = 0;
   #mayPause = false;
   /** One timer for what is waited for: a head, then the next piece of its body. */
@@ -142,8 +145,9 @@ export class Sends implements AttemptOwner {
   // — AttemptOwner: what becomes of a send —
 
   onInformation(status: number, headers: string[]): void {
-    if (!this.#passesInformation) return;
-    this.#passesInformation = writeInformation(this.#arrival.response, status, informationHeaders(headers));
+    if (this.#informationLeft === 0) return;
+    const takesMore = writeInformation(this.#arrival.response, status, besideHead(headers));
+    this.#informationLeft = takesMore ? this.#informationLeft - 1 : 0;
   }
 
   onHead(status: number, reasonPhrase: string, headers: string[]): void {

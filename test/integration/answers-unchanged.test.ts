@@ -111,6 +111,15 @@ test('trailers that nobody announced pass, but not what frames a message', async
   expect(await client.until('x-sum: 2\r\n\r\n')).toMatch(/\r\n3\r\nabc\r\n0\r\nX-Sum: caf\xe9\r\nx-sum: 2\r\n\r\n$/);
 });
 
+test.each(['2', '  2', '\t2', '2 ', '\t 2   '])('white space around a length is none of it: %j', async (length) => {
+  const { gate } = await startSaying(`HTTP/1.1 200 OK\r\nContent-Length:${length}\r\n\r\nok`);
+  const agent = keepAlive();
+  for (let i = 0; i < 2; i += 1) {
+    expect((await send(gate.url, '/', { agent })).body.toString()).toBe('ok');
+  }
+  expect(gate.requests().map(({ cut }) => cut)).toEqual([undefined, undefined]);
+});
+
 test('latin1 in headers passes although the body is yet to come', async () => {
   const { gate, upstream } = await startSaying('HTTP/1.1 200 OK\r\nX-Name: caf\xe9\r\nContent-Length: 3\r\n\r\n');
   const client = await openRaw(gate.url);

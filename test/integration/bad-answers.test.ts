@@ -74,6 +74,11 @@ describe('what is no head is a 502 to safe requests, and an unknown outcome of o
     ['status 0', 'HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n', 'hold'],
     ['another protocol', 'ICY 200 OK\r\n\r\n'],
     ['another version', 'HTTP/3.0 200 OK\r\n\r\n'],
+    ['a version of another protocol', 'HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok', 'hold'],
+    ['a version of old', 'HTTP/0.9 200 OK\r\nContent-Length: 2\r\n\r\nok', 'hold'],
+    ['an interim answer of another version', 'HTTP/2.0 100 Continue\r\n\r\n', 'hold'],
+    // Legal, but not to llhttp, to which white space behind a length is spaces alone.
+    ['a length with a tab behind it', `${OK}Content-Length: 2\t\r\n\r\nok`],
     ['two lengths', `${OK}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`],
     ['a list of lengths', `${OK}Content-Length: 1, 2\r\n\r\nab`],
     ['a negative length', `${OK}Content-Length: -1\r\n\r\nab`],

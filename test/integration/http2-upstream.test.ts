@@ -1,90 +1,31 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
+import type { ServerHttp2Stream } from 'node:http2';
 import { createSecureServer } from 'node:http2';
 import { createServer as createHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
-import { createServer as createTls } from 'node:tls';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../support/certificates.ts';
-import type { Frame } from '../support/http2.ts';
-import { FLAG, FRAME, frame, PREFACE, readFrames, words } from '../support/http2.ts';
+import { FLAG, FRAME, frame, OK, words } from '../support/http2.ts';
+import type { Identity } from '../support/http2-upstream.ts';
+import { answerOk, startFrames, startHttp2 } from '../support/http2-upstream.ts';
+import { pause } from '../support/pause.ts';
+import { startRelay } from '../support/relay.ts';
+import { refusingUrl } from '../support/http-upstream.ts';
 import { openRaw } from '../support/raw.ts';
-import { send, sendAndLeave } from '../support/send.ts';
+import { begin, send, sendAndLeave } from '../support/send.ts';
 import type { Tidegate } from '../support/tidegate.ts';
 import { eventually, startTidegate } from '../support/tidegate.ts';
 
 const certificates = makeCertificates();
-let identity: { key: string; cert: string };
+let identity: Identity;
 
 beforeAll(() => {
   certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1');
   identity = { key: certificates.read('server.key'), cert: certificates.read('server.crt') };
 });
 afterAll(() => certificates.remove());
-
-interface Http2Upstream {
-  readonly url: string;
-  readonly heads: readonly IncomingHttpHeaders[];
-  readonly sessions: () => number;
-}
-
-/** Closed when the test ends. */
-async function startHttp2(answer: (stream: ServerHttp2Stream, nth: number, head: IncomingHttpHeaders) => void) {
-  const heads: IncomingHttpHeaders[] = [];
-  let sessions = 0;
-  const server = createSecureServer({ ...identity, allowHTTP1: false });
-  server.on('session', (session) => {
-    sessions += 1;
-    onTestFinished(() => session.destroy());
-  });
-  server.on('stream', (stream, head) => {
-    stream.on('error', () => undefined);
-    answer(stream, heads.push(head), head);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close();
-  });
-  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, heads, sessions: () => sessions } satisfies Http2Upstream;
-}
-
-/** One that writes frames itself: this is called for each head, which carries no body. */
-async function startFrames(onHead: (socket: TLSSocket, stream: number, connection: number) => void) {
-  let connections = 0;
-  let heads = 0;
-  const sockets: TLSSocket[] = [];
-  const server = createTls({ ...identity, ALPNProtocols: ['h2'] }, (socket) => {
-    sockets.push(socket);
-    socket.on('error', () => undefined);
-    connections += 1;
-    const connection = connections;
-    socket.write(frame(FRAME.settings, 0, 0));
-    readFrames(socket, PREFACE.length, ({ type, flags, stream }: Frame) => {
-      if (type === FRAME.settings && (flags & FLAG.ack) === 0) socket.write(frame(FRAME.settings, FLAG.ack, 0));
-      if (type !== FRAME.headers) return;
-      heads += 1;
-      onHead(socket, stream, connection);
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, heads: () => heads };
-}
-
-/** `:status: 200`, of the static table (RFC 7541 appendix A). */
-const OK = Buffer.from([0x88]);
-const answerOk = (socket: TLSSocket, stream: number): void => {
-  socket.write(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, stream, OK));
-};
 
 function start(url: string, more = ''): Promise<Tidegate> {
   return startTidegate(
@@ -93,7 +34,7 @@ function start(url: string, more = ''): Promise<Tidegate> {
 }
 
 test('a request and its answer pass, head, body and trailers, and all share a connection', async () => {
-  const upstream = await startHttp2((stream) => {
+  const upstream = await startHttp2(identity, (stream) => {
     const chunks: Buffer[] = [];
     stream.on('data', (chunk: Buffer) => chunks.push(chunk));
     stream.on('end', () => {
@@ -185,7 +126,7 @@ test('an upstream that does not offer it is spoken to in HTTP/1.1, and so is one
 
 test('requests that come at once share the first connection, and the next is made when it is full', async () => {
   const waiting: ServerHttp2Stream[] = [];
-  const upstream = await startHttp2((stream) => waiting.push(stream));
+  const upstream = await startHttp2(identity, (stream) => waiting.push(stream));
   const gate = await start(upstream.url, ', connections: 10');
   const answers = Array.from({ length: 150 }, () => send(gate.url, '/'));
   await eventually(
@@ -229,7 +170,7 @@ test('where the upstream has HTTP/1.1 alone, requests that come at once have a c
 });
 
 test('answers on the way to the final one pass, but for a 100 that nobody asked for', async () => {
-  const upstream = await startHttp2((stream) => {
+  const upstream = await startHttp2(identity, (stream) => {
     stream.additionalHeaders({ ':status': 100 });
     stream.additionalHeaders({ ':status': 103, link: '</style.css>; rel=preload' });
     stream.respond({ ':status': 204 }, { endStream: true });
@@ -243,7 +184,7 @@ test('answers on the way to the final one pass, but for a 100 that nobody asked 
 
 test('a client that leaves resets its stream, and leaves the connection to the others', async () => {
   let closed = 0;
-  const upstream = await startHttp2((stream, _nth, head) => {
+  const upstream = await startHttp2(identity, (stream, _nth, head) => {
     if (head[':path'] === '/stays') setTimeout(() => stream.respond({ ':status': 204 }, { endStream: true }), 200);
     else stream.on('close', () => (closed += 1));
   });
@@ -259,8 +200,33 @@ test('a client that leaves resets its stream, and leaves the connection to the o
   expect(upstream.sessions()).toBe(1);
 });
 
+test.each([
+  ['with a length', { 'Content-Length': '200000' }],
+  ['in chunks', { 'Transfer-Encoding': 'chunked' }],
+])('an upload %s whose client leaves is reset, and never looks whole', async (_, framing) => {
+  const upstream = await startFrames(identity, () => undefined);
+  const gate = await start(upstream.url);
+  for (const bytes of [100, 60_000, 100_000]) {
+    const before = upstream.frames.length;
+    const heads = upstream.heads();
+    const leaving = begin(gate.url, '/', { method: 'POST', headers: Object.entries(framing).flat() });
+    leaving.on('error', () => undefined);
+    leaving.write('x'.repeat(70_000 + bytes)); // more than is kept for a retry
+    await eventually(upstream.heads, (count) => count > heads);
+    await pause(100);
+    leaving.destroy();
+    const reset = await eventually(
+      () => upstream.frames.slice(before).find(({ type }) => type === FRAME.reset),
+      (seen) => seen !== undefined,
+    );
+    expect(reset?.payload.equals(words(0))).toBe(false);
+    const data = upstream.frames.slice(before).filter(({ type }) => type === FRAME.data);
+    expect(data.filter(({ flags }) => (flags & FLAG.endStream) !== 0)).toEqual([]);
+  }
+});
+
 test('a body that is reset is cut', async () => {
-  const upstream = await startHttp2((stream) => {
+  const upstream = await startHttp2(identity, (stream) => {
     stream.respond({ ':status': 200 });
     stream.write('part');
     setTimeout(() => stream.destroy(new Error('broken')), 50);
@@ -273,10 +239,40 @@ test('a body that is reset is cut', async () => {
   );
 });
 
+test('a connection that is dead is found out and left; one that is quiet is not', async () => {
+  const upstream = await startHttp2(identity, (stream, _nth, head) => {
+    if (head[':path'] !== '/stream') return stream.respond({ ':status': 204 }, { endStream: true });
+    stream.respond({ ':status': 200, 'content-type': 'text/event-stream' });
+    stream.write('first');
+  });
+  const relay = await startRelay(upstream.url);
+  onTestFinished(() => relay.close());
+  const beside = await start(upstream.url);
+  const gate = await start(relay.url.replace('http:', 'https:'), ', retry: {attempts: 1}');
+  const [quiet, dead] = await Promise.all([openRaw(beside.url), openRaw(gate.url)]);
+  for (const client of [quiet, dead]) {
+    client.write('GET /stream HTTP/1.1\r\nHost: x\r\n\r\n');
+    await client.until('first');
+  }
+  for (const link of relay.links) for (const way of ['up', 'down'] as const) link.pause(way);
+  await dead.ended(10_000);
+  // Another connection is made, for a write that could not be repeated too.
+  expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
+  expect(relay.taken).toBe(2);
+  expect(quiet.socket.readyState).toBe('open');
+  expect(gate.requests()).toMatchObject([{ status: 200, cut: true }, { status: 204 }]);
+});
+
+test('requests that wait for a connection that cannot be made are told, and do no harm', async () => {
+  const gate = await start((await refusingUrl()).replace('http:', 'https:'), ', retry: {attempts: 1}');
+  const answers = await Promise.all(Array.from({ length: 10 }, () => send(gate.url, '/')));
+  expect(answers.map(({ status }) => status).filter((status) => status !== 502 && status !== 503)).toEqual([]);
+});
+
 test('a body goes no faster than its client reads', async () => {
   const size = 16 * 1024 * 1024;
   let written = 0;
-  const upstream = await startHttp2((stream) => {
+  const upstream = await startHttp2(identity, (stream) => {
     stream.respond({ ':status': 200 });
     const chunk = Buffer.alloc(64 * 1024);
     const write = (): void => {
@@ -308,7 +304,7 @@ test('a body goes no faster than its client reads', async () => {
 });
 
 test('what the upstream refused was not sent: a write without a key is sent again, as a retry of ours', async () => {
-  const upstream = await startFrames((socket, stream, _connection) => {
+  const upstream = await startFrames(identity, (socket, stream, _connection) => {
     if (stream === 1) socket.write(frame(FRAME.reset, 0, stream, words(7)));
     else answerOk(socket, stream);
   });
@@ -321,7 +317,7 @@ test('what the upstream refused was not sent: a write without a key is sent agai
 });
 
 test('one that goes on refusing is not asked more often than is told', async () => {
-  const upstream = await startFrames((socket, stream) => {
+  const upstream = await startFrames(identity, (socket, stream) => {
     socket.write(frame(FRAME.reset, 0, stream, words(7)));
   });
   const gate = await start(upstream.url, ', retry: {attempts: 2, backOff: {strategy: fixed, baseInterval: 10ms}}');
@@ -340,7 +336,7 @@ test('one that goes on refusing is not asked more often than is told', async () 
 test('a body of which some is gone is not sent again, though nothing of it was read', async () => {
   const goAway = frame(FRAME.goAway, 0, 0, words(0, 0));
   for (const refusal of [(stream: number) => frame(FRAME.reset, 0, stream, words(7)), () => goAway]) {
-    const upstream = await startFrames((socket, stream) => {
+    const upstream = await startFrames(identity, (socket, stream) => {
       socket.write(refusal(stream));
     });
     const gate = await start(upstream.url, ', retry: {backOff: {strategy: fixed, baseInterval: 10ms}}');
@@ -352,7 +348,7 @@ test('a body of which some is gone is not sent again, though nothing of it was r
 });
 
 test('an answer before the end of an upload is passed on whole', async () => {
-  const upstream = await startFrames((socket, stream) => {
+  const upstream = await startFrames(identity, (socket, stream) => {
     socket.write(
       Buffer.concat([
         frame(FRAME.headers, FLAG.endHeaders, stream, OK),
@@ -367,7 +363,7 @@ test('an answer before the end of an upload is passed on whole', async () => {
 });
 
 test('what a connection that goes away did not read goes to the next one, whatever it is', async () => {
-  const upstream = await startFrames((socket, stream, connection) => {
+  const upstream = await startFrames(identity, (socket, stream, connection) => {
     if (connection === 1) socket.write(frame(FRAME.goAway, 0, 0, words(0, 0)));
     else answerOk(socket, stream);
   });
@@ -378,7 +374,7 @@ test('what a connection that goes away did not read goes to the next one, whatev
 });
 
 test('where every connection goes away unread, nothing was sent', async () => {
-  const upstream = await startFrames((socket) => {
+  const upstream = await startFrames(identity, (socket) => {
     socket.write(frame(FRAME.goAway, 0, 0, words(0, 0)));
   });
   const gate = await start(upstream.url, ', retry: {attempts: 1}');
@@ -394,7 +390,7 @@ test('where every connection goes away unread, nothing was sent', async () => {
 });
 
 test('what a connection had read before it broke may have happened', async () => {
-  const upstream = await startFrames((socket, stream) => {
+  const upstream = await startFrames(identity, (socket, stream) => {
     socket.write(frame(FRAME.goAway, 0, 0, words(stream, 0)));
     setTimeout(() => socket.destroy(), 50);
   });

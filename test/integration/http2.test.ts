@@ -9,7 +9,7 @@ import type { Http2Outbound } from '../../src/proxy/http2-outbound.ts';
 import { Http2Sessions } from '../../src/proxy/http2-sessions.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { answerOf, ask, FLAG, FRAME, frame, literals, openFrames, openHttp2, words } from '../support/http2.ts';
-import { listen, startHttpUpstream } from '../support/http-upstream.ts';
+import { listen, refusingUrl, startHttpUpstream } from '../support/http-upstream.ts';
 import { pause } from '../support/pause.ts';
 import { startRawUpstream } from '../support/raw.ts';
 import { headerOf } from '../support/send.ts';
@@ -173,6 +173,66 @@ test('answers on the way to the final one pass', async () => {
   expect(interim).toMatchObject([{ ':status': 103, link: '</style.css>; rel=preload' }]);
 });
 
+test('answers on the way do not fill the memory for a client that does not read', async () => {
+  const hints = `HTTP/1.1 103 Early Hints\r\nLink: ${'x'.repeat(30_000)}\r\n\r\n`;
+  const upstream = await startRawUpstream((socket) => {
+    socket.write(`${hints.repeat(34)}HTTP/1.1 204 No Content\r\n\r\n`);
+  });
+  const gate = await start(upstream.url, '', 'mode: observe');
+  const { socket, frames } = await openFrames(gate.url, ca);
+  const get = literals({ ':method': 'GET', ':scheme': 'https', ':path': '/', ':authority': '127.0.0.1' });
+  const streams = 60;
+  socket.pause();
+  const heads = Array.from({ length: streams }, (_, i) =>
+    frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 2 * i + 1, get),
+  );
+  socket.write(Buffer.concat(heads));
+  await eventually(
+    () => upstream.connections.filter((each) => each.received() !== '' && each.socket.writableLength === 0),
+    ({ length }) => length === streams,
+    10_000,
+  );
+  await pause(200);
+  socket.resume();
+  const ends = (): number =>
+    frames.filter(({ flags, type }) => type === FRAME.headers && (flags & FLAG.endStream) !== 0).length;
+  await eventually(ends, (count) => count === streams, 10_000);
+  // What the operating system takes, and what waits on the connection: far from 32 for each.
+  const bytes = frames.reduce((sum, { payload }) => sum + payload.length, 0);
+  expect(bytes).toBeLessThan(20_000_000);
+});
+
+test('what frames a message is left out of answers on the way, and of one that has no body', async () => {
+  const upstream = await startRawUpstream((socket, head) => {
+    const status = head.startsWith('GET /205 ') ? '205 Reset Content' : '200 OK';
+    socket.write(
+      `HTTP/1.1 103 Early Hints\r\nContent-Length: 10\r\nTrailer: x\r\n\r\nHTTP/1.1 ${status}\r\nContent-Length: 2 \r\n\r\nok`,
+    );
+  });
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  expect((await ask(session, '/')).body.toString()).toBe('ok');
+  const reset = await ask(session, '/205');
+  expect({ status: reset.status, body: reset.body.toString() }).toEqual({ status: 205, body: '' });
+  expect(session.closed).toBe(false);
+});
+
+test('white space around a value is malformed, and not dropped with its field', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end('fine'));
+  const gate = await start(upstream.url);
+  for (const value of [' a', 'a ', '\ta', 'a\t', ' ']) {
+    const { socket, frames } = await openFrames(gate.url, ca);
+    const head = { ':method': 'POST', ':scheme': 'https', ':path': '/', ':authority': '127.0.0.1' };
+    const fields = literals({ ...head, 'idempotency-key': value });
+    socket.write(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 1, fields));
+    await eventually(
+      () => frames,
+      (seen) => seen.some(({ type, payload }) => type === FRAME.reset && payload.equals(words(1))),
+    );
+  }
+  expect(upstream.hits).toHaveLength(0);
+});
+
 test('a body that breaks off is reset, and never looks whole', async () => {
   const upstream = await startRawUpstream((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n');
@@ -272,6 +332,21 @@ test('an answer before the end of an upload comes at once, and ends the upload w
   stream.write(Buffer.alloc(8000));
   const { status, body } = await answer;
   expect({ status, body: body.toString(), code: stream.rstCode }).toEqual({ status: 413, body: 'too much', code: 0 });
+  expect(session.closed).toBe(false);
+});
+
+test('an upload that is refused is let go with its refusal, though some of it has come that nobody reads', async () => {
+  const gate = await start(await refusingUrl(), ', retry: {attempts: 1, replayLimit: 1KiB}');
+  const session = await openHttp2(gate.url, ca);
+  const stream = session.request({ ':method': 'POST', ':path': '/' }, { endStream: false });
+  const answer = answerOf(stream);
+  stream.write(Buffer.alloc(200_000));
+  expect(await answer).toMatchObject({ status: 502 });
+  expect(stream.rstCode).toBe(0);
+  await eventually(
+    () => gate.metric(inFlight),
+    (count) => count === 0,
+  );
   expect(session.closed).toBe(false);
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { writeInformation } from '../../src/proxy/respond.ts';
 import { listen } from '../support/http-upstream.ts';
 import { openRaw, sendRaw, startRawUpstream } from '../support/raw.ts';
 import { send } from '../support/send.ts';
@@ -7,6 +8,9 @@ import { eventually, startTidegate } from '../support/tidegate.ts';
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 const HINTS = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nLink: </b.css>; rel=preload\r\n\r\n';
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const FALSE_WORDS =
+  'Tidegate-Outcome: unknown\r\nTIDEGATE-Attempts: 99\r\nVia: 1.1 tidegate-x\r\nProxy-Status: tidegate; error=reset\r\n';
+const FRAMING = 'Content-Length: 10\r\nTrailer: X-Sum\r\n';
 const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
 async function startSaying(answer: string, more = 'retry: {attempts: 1}') {
@@ -132,26 +136,49 @@ describe('other answers on the way', () => {
   });
 
   test('are left out for a client that does not take them', async () => {
-    const hints = `HTTP/1.1 103 Early Hints\r\nLink: ${'x'.repeat(60_000)}\r\n\r\n`;
-    let flooded = false;
-    const upstream = await startRawUpstream((socket) => {
-      let left = 1000;
-      const more = (): void => {
-        for (; left > 0; left -= 1) if (!socket.write(hints)) return void socket.once('drain', more);
-        socket.write(OK);
-        flooded = true;
-      };
-      more();
+    let written = 0;
+    const { url } = await listen((_request, response) => {
+      while (written < 1000 && writeInformation(response, 103, ['Link', 'x'.repeat(60_000)])) written += 1;
+      response.end('ok');
     });
-    const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", timeout: 20s, perTryTimeout: 20s}}`);
-    const client = await openRaw(gate.url);
+    const client = await openRaw(url);
     client.socket.pause();
     client.write(GET);
-    await eventually(() => flooded, Boolean, 10_000);
+    await eventually(
+      () => written,
+      (hints) => hints > 0,
+    );
+    expect(written).toBeLessThan(600);
     client.socket.resume();
-    const answers = await client.until(/ok$/, 10_000);
-    expect(answers.match(/HTTP\/1\.1 103/g)?.length).toBeLessThan(600);
+    await client.until(/ok\r\n0\r\n\r\n$|ok$/);
   });
+
+  test('are no more than thirty-two: an upstream that goes on does not fill the memory', async () => {
+    const { gate } = await startSaying(HINTS.repeat(20) + 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(20) + OK);
+    const client = await openRaw(gate.url);
+    client.write(GET);
+    const answers = (await client.until(/ok$/)).match(/HTTP\/1\.1 \d+/g) ?? [];
+    const count = (status: number): number => answers.filter((each) => each === `HTTP/1.1 ${status}`).length;
+    expect([103, 102, 200].map(count)).toEqual([20, 12, 1]);
+  });
+
+  test('frame nothing, and do not speak in our name', async () => {
+    const { gate } = await startSaying(
+      `HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n${FALSE_WORDS}${FRAMING}\r\n${OK}`,
+    );
+    const client = await openRaw(gate.url);
+    client.write(GET);
+    expect(await client.until(/ok$/)).toMatch(/^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>\r\n\r\nHTTP\/1\.1 200 /);
+  });
+});
+
+test('trailers do not speak in our name', async () => {
+  const { gate } = await startSaying(
+    `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n${FALSE_WORDS}\r\n`,
+  );
+  const client = await openRaw(gate.url);
+  client.write(GET);
+  expect(await client.until('X-Sum: 1\r\n\r\n')).toMatch(/\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n$/);
 });
 
 test.each([

@@ -1,5 +1,5 @@
-import type { Agent } from 'node:http';
-import { request } from 'node:http';
+import type { Agent } from 'node:https';
+import { request } from 'node:https';
 import type { Millis } from '../../src/policy/types.ts';
 
 export interface Ask {
@@ -30,15 +30,15 @@ export type Heard =
   | { readonly kind: 'lost'; readonly why: string };
 
 /** Nothing that is answered at all takes so long. */
-const PATIENCE: Millis = 45_000;
+export const PATIENCE: Millis = 45_000;
 
-/** Asks once, and tells what came of it. */
-export function call(url: string, agent: Agent | false, ask: Ask): Promise<Heard> {
+/** Asks once over HTTP/1.1, and tells what came of it. @param ca vouches for who answers */
+export function call(url: string, { agent, ca }: { agent: Agent | false; ca: string }, ask: Ask): Promise<Heard> {
   const { hostname, port } = new URL(url);
   const { method, path, headers = {}, body, chunked = false } = ask;
   const length = body === undefined || chunked ? {} : { 'content-length': String(body.length) };
   return new Promise((resolve) => {
-    const outgoing = request({ hostname, port, method, path, agent, headers: { ...headers, ...length } });
+    const outgoing = request({ hostname, port, method, path, agent, ca, headers: { ...headers, ...length } });
     let status = 0;
     const settle = (heard: Heard): void => {
       clearTimeout(patience);

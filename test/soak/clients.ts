@@ -1,17 +1,22 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { Agent } from 'node:http';
-import { connect } from 'node:net';
+import { Agent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Millis, Random } from '../../src/policy/types.ts';
 import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { SharedSessions } from '../support/shared-sessions.ts';
 import type { Account } from './account.ts';
 import { BAD_INPUT } from './bad-input.ts';
 import type { Ask, Heard } from './call.ts';
 import { call } from './call.ts';
+import { callHttp2 } from './call-http2.ts';
+import { sendRaw } from './send-raw.ts';
+import { talk } from './talk.ts';
 
 export interface Doors {
-  /** Of the proxy. */
+  /** Of the proxy, by TLS. */
   readonly url: string;
+  /** PEM text: vouches for it. */
+  readonly ca: string;
   /** The same over a line that carries a few bytes at a time. */
   readonly slow: string;
   /** The same over a line that breaks somewhere. */
@@ -19,7 +24,6 @@ export interface Doors {
 }
 
 const UPLOAD = randomBytes(1024 * 1024);
-const BAD_PATIENCE: Millis = 30_000;
 /** A client that is told to wait for longer comes back all the same: who keeps away is no load. */
 const LONGEST_REST: Millis = 1500;
 
@@ -34,14 +38,20 @@ const CROWD = {
   crawl: 4,
   stumble: 3,
   err: 2,
+  talk: 6,
+  share: 30,
 } as const;
+
+/** Clients over HTTP/2 to one connection. */
+const SHARING = 6;
 
 /** All kinds of clients. Each asks, waits for its answer or does not, rests, and asks again, until they are stopped. */
 export class Clients {
   readonly #doors: Doors;
   readonly #account: Account;
   readonly #random: Random;
-  #agent = new Agent({ keepAlive: true });
+  #agent: Agent;
+  readonly #sessions: SharedSessions;
   #running = false;
   #all: Promise<unknown> = Promise.resolve();
   #asked = 0;
@@ -50,13 +60,15 @@ export class Clients {
 
   constructor(doors: Doors, account: Account, seed: number) {
     this.#doors = doors;
+    this.#agent = new Agent({ keepAlive: true, ca: doors.ca });
+    this.#sessions = new SharedSessions(doors.url, doors.ca);
     this.#account = account;
     this.#random = seededRandom(seed);
   }
 
   start(): void {
     this.#running = true;
-    this.#agent = new Agent({ keepAlive: true });
+    this.#agent = new Agent({ keepAlive: true, ca: this.#doors.ca });
     const lives: Promise<void>[] = [];
     for (const [kind, count] of Object.entries(CROWD) as [keyof typeof CROWD, number][]) {
       for (let i = 0; i < count; i += 1) lives.push(this.#live(kind, `${kind}-${i}`));
@@ -69,6 +81,7 @@ export class Clients {
     this.#running = false;
     await this.#all;
     this.#agent.destroy();
+    this.#sessions.close();
   }
 
   async #live(kind: keyof typeof CROWD, name: string): Promise<void> {
@@ -94,7 +107,7 @@ export class Clients {
     const body = UPLOAD.subarray(0, 20_000 + Math.floor(this.#random() * (UPLOAD.length - 20_000)));
     const expecting = this.#random() < 0.3 ? { expect: '100-continue' } : {};
     const chunked = this.#random() < 0.5;
-    const heard = await this.#ask('/feed/upload', { method: 'PUT', name, body, chunked, headers: expecting });
+    const heard = await this.#ask(`${this.#feed()}/upload`, { method: 'PUT', name, body, chunked, headers: expecting });
     if (heard.kind !== 'answered' || heard.status !== 200) return;
     const sha = createHash('sha256').update(body).digest('hex');
     if (heard.body.toString() !== sha) this.#fault(`an upload of ${body.length} bytes arrived as another`);
@@ -103,7 +116,12 @@ export class Clients {
   async download(name: string): Promise<void> {
     const bytes = Math.floor(this.#random() * 1_000_000);
     const reads = this.#random() < 0.5 ? { readsEvery: 20 } : {};
-    const heard = await this.#ask('/feed/download', { method: 'GET', name, query: `?bytes=${bytes}`, ...reads });
+    const heard = await this.#ask(`${this.#feed()}/download`, {
+      method: 'GET',
+      name,
+      query: `?bytes=${bytes}`,
+      ...reads,
+    });
     if (heard.kind !== 'answered' || heard.status !== 200 || heard.header('x-ends') !== '') return;
     if (heard.body.length !== bytes) {
       this.#fault(`${heard.body.length} bytes of ${bytes} were told as a whole answer`);
@@ -113,12 +131,13 @@ export class Clients {
   /** Server-sent events, to their end or until it has heard enough. */
   async listen(name: string): Promise<void> {
     const count = Math.floor(5 + this.#random() * 40);
+    const feed = this.#feed();
     const query = `?count=${count}`;
     if (this.#random() < 0.5) {
       const leavesAfter = this.#random() * 3000;
-      return void (await this.#ask('/feed/leave/events', { method: 'GET', name, query, leavesAfter }));
+      return void (await this.#ask(`${feed}/leave/events`, { method: 'GET', name, query, leavesAfter }));
     }
-    const heard = await this.#ask('/feed/events', { method: 'GET', name, query });
+    const heard = await this.#ask(`${feed}/events`, { method: 'GET', name, query });
     const whole = Array.from({ length: count }, (_, i) => `data: ${i}\n\n`).join('');
     if (heard.kind === 'answered' && heard.status === 200 && heard.body.toString() !== whole) {
       this.#fault('a stream of events was told as whole and is not');
@@ -128,11 +147,12 @@ export class Clients {
   /** Breaks off at any moment. */
   async leave(name: string): Promise<void> {
     const leavesAfter = this.#random() * this.#random() * 500;
+    const feed = this.#feed();
     const u = this.#random();
     if (u < 0.3) return void (await this.#ask('/leave', { method: 'GET', name, leavesAfter }));
     if (u < 0.6) return this.#pay('/v1/charges', name, u < 0.45, u < 0.4 ? 100_000 : 200, leavesAfter);
     if (u < 0.8) {
-      return void (await this.#ask('/feed/leave/upload', {
+      return void (await this.#ask(`${feed}/leave/upload`, {
         method: 'PUT',
         name,
         body: UPLOAD,
@@ -140,7 +160,7 @@ export class Clients {
         leavesAfter,
       }));
     }
-    await this.#ask('/feed/leave/download', { method: 'GET', name, query: '?bytes=900000', leavesAfter });
+    await this.#ask(`${feed}/leave/download`, { method: 'GET', name, query: '?bytes=900000', leavesAfter });
   }
 
   /** Sends and reads a few bytes at a time. */
@@ -148,6 +168,30 @@ export class Clients {
     const body = Buffer.from(`amount=100&currency=eur&metadata[note]=${'slow '.repeat(20)}`);
     const ask = this.#random() < 0.5 ? { method: 'GET' as const } : { method: 'POST' as const, body };
     await this.#ask('/slow', { ...ask, name, door: this.#doors.slow });
+  }
+
+  /** Over HTTP/2, on a connection that others share: whatever others do over HTTP/1.1. */
+  async share(name: string): Promise<void> {
+    const u = this.#random();
+    if (u < 0.6) return this.shop(name);
+    if (u < 0.7) return this.write(name);
+    if (u < 0.8) return this.upload(name);
+    if (u < 0.85) return this.download(name);
+    if (u < 0.9) return this.listen(name);
+    return this.leave(name);
+  }
+
+  /** A WebSocket. */
+  async talk(name: string): Promise<void> {
+    const path = '/secure/talk';
+    this.#account.ask(path);
+    const { heard, isSpoiled } = await talk(this.#doors.url, this.#agent, {
+      path,
+      headers: { 'x-api-key': name },
+      random: this.#random,
+    });
+    this.#account.hear(path, heard);
+    if (isSpoiled) this.#fault('a WebSocket said something else than it was told');
   }
 
   /** Over a line that breaks: what it hears is left to chance. */
@@ -164,7 +208,7 @@ export class Clients {
   /** What is no request, or one that must not pass. */
   async err(): Promise<void> {
     const bytes = BAD_INPUT[Math.floor(this.#random() * BAD_INPUT.length)] ?? '';
-    const answer = await sendRaw(this.#doors.url, bytes);
+    const answer = await sendRaw(this.#doors, bytes);
     if (answer === undefined) this.#fault(`nobody cared for ${JSON.stringify(bytes.slice(0, 60))}`);
     else if (!/^$|^HTTP\/1\.1 (?:4\d\d|508) /.test(answer)) {
       this.#fault(`${JSON.stringify(bytes.slice(0, 60))} was answered with ${JSON.stringify(answer.slice(0, 60))}`);
@@ -190,6 +234,10 @@ export class Clients {
     }
   }
 
+  #feed(): string {
+    return this.#random() < 0.5 ? '/feed' : '/secure';
+  }
+
   #note(intent: string, text: string): void {
     const { id, metadata } = JSON.parse(text) as { id: string; metadata: { intent: string } };
     if (metadata.intent !== intent) this.#fault(`${intent} was answered with the charge of ${metadata.intent}`);
@@ -204,12 +252,11 @@ export class Clients {
 
   async #call(path: string, { name, query = '', door, ...ask }: Request): Promise<Heard> {
     this.#account.ask(path);
-    const headers = { 'x-api-key': name, ...ask.headers };
-    return call(door ?? this.#doors.url, door === undefined ? this.#agent : false, {
-      ...ask,
-      path: `${path}${query}`,
-      headers,
-    });
+    const asked = { ...ask, path: `${path}${query}`, headers: { 'x-api-key': name, ...ask.headers } };
+    const sharing = /^share-(\d+)$/.exec(name)?.[1];
+    if (sharing !== undefined) return callHttp2(this.#sessions.of(Math.floor(Number(sharing) / SHARING)), asked);
+    const { url, ca } = this.#doors;
+    return call(door ?? url, { agent: door === undefined ? this.#agent : false, ca }, asked);
   }
 
   #fault(what: string): void {
@@ -221,24 +268,4 @@ interface Request extends Omit<Ask, 'path'> {
   readonly name: string;
   readonly query?: string;
   readonly door?: string;
-}
-
-/** All that came until the other side closed; undefined when it did not for long. */
-function sendRaw(url: string, bytes: string): Promise<string | undefined> {
-  const { hostname, port } = new URL(url);
-  return new Promise((resolve) => {
-    const socket = connect({ host: hostname, port: Number(port) });
-    const patience = setTimeout(() => {
-      resolve(undefined);
-      socket.destroy();
-    }, BAD_PATIENCE);
-    let text = '';
-    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
-    socket.on('error', () => undefined);
-    socket.on('close', () => {
-      clearTimeout(patience);
-      resolve(text);
-    });
-    socket.write(Buffer.from(bytes, 'latin1'));
-  });
 }

@@ -1,5 +1,6 @@
 // Everything at once, for as long as you like: all kinds of clients, a hidden limit, faults of networks and upstreams, in
-// front of a proxy with the default configuration. Ends with 1 when a request was lost, when something leaked, or when the
+// front of a proxy with the default configuration. Clients come by TLS, over HTTP/1.1 and HTTP/2; one upstream is spoken to by
+// TLS and HTTP/2. Ends with 1 when a request was lost, when something leaked, or when the
 // log has a line of trouble that no fault explains.
 //
 //   npm run soak -- --minutes 10
@@ -10,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Millis } from '../../src/policy/types.ts';
 import type { LogLine } from '../support/probed.ts';
+import { makeCertificates } from '../support/certificates.ts';
 import { startProbed } from '../support/probed.ts';
 import { startRelay } from '../support/relay.ts';
 import { Account } from './account.ts';
@@ -29,17 +31,33 @@ const LONGEST_BEAT: Millis = 5000;
 const SHOWN = 20;
 
 async function soak({ minutes, seed }: Options): Promise<readonly string[]> {
-  const upstream = fork(fileURLToPath(new URL('upstream.ts', import.meta.url)), [String(seed)]);
+  const certificates = makeCertificates();
+  process.once('exit', () => certificates.remove());
+  certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost');
+  const [ca, cert, key] = ['ca.crt', 'server.crt', 'server.key'].map(certificates.path);
+  const upstream = fork(fileURLToPath(new URL('upstream.ts', import.meta.url)), [
+    String(seed),
+    certificates.path('server'),
+  ]);
   process.once('exit', () => upstream.kill('SIGKILL'));
   const [places] = (await once(upstream, 'message')) as [Places];
   const change = (what: Change): void => void upstream.send(what);
-  const relays = [await startRelay(places.pay, { seed }), await startRelay(places.feed, { seed: seed + 1 })];
-  const [pay, feed] = relays.map(({ url }) => url.replace('127.0.0.1', 'localhost'));
+  const relays = [
+    await startRelay(places.pay, { seed }),
+    await startRelay(places.feed, { seed: seed + 1 }),
+    await startRelay(places.secure, { seed: seed + 4 }),
+  ];
+  const [pay, feed, secure] = relays.map(({ url }) => new URL(url).port);
 
   const account = new Account();
   const trouble: LogLine[] = [];
   const gate = await startProbed(
-    `upstreams: {pay: {url: "${pay}"}, feed: {url: "${feed}"}}\nroutes: [{path: /feed, upstream: feed}, {path: /, upstream: pay}]`,
+    `listen: {address: 127.0.0.1:0, tls: {cert: ${cert}, key: ${key}}, http2: true}
+upstreams:
+  pay: {url: "http://localhost:${pay}"}
+  feed: {url: "http://localhost:${feed}"}
+  secure: {url: "https://localhost:${secure}", http2: true, tls: {ca: ${ca}}}
+routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path: /, upstream: pay}]`,
     (line) => {
       if (line['msg'] === 'request') account.log(line);
       if (line['level'] !== 'info') trouble.push(line);
@@ -62,7 +80,7 @@ async function soak({ minutes, seed }: Options): Promise<readonly string[]> {
   broken.spoil((_, random) => ({
     [random() < 0.5 ? 'up' : 'down']: { end: { after: [0, 3500], how: random() < 0.5 ? 'cut' : 'reset' } },
   }));
-  const doors = { url: gate.url, slow: slow.url, broken: broken.url };
+  const doors = { url: gate.url, ca: certificates.read('ca.crt'), slow: slow.url, broken: broken.url };
   const clients = new Clients(doors, account, seed);
   const total = minutes * MINUTE;
   const beat = Math.min(LONGEST_BEAT, total / (3.5 * FAULT_NAMES.length));

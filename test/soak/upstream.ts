@@ -3,9 +3,13 @@
 
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { createServer, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { createSecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PracticeSpec } from '../../src/practice/practice-spec.ts';
@@ -21,12 +25,18 @@ export interface Change {
 export interface Places {
   readonly pay: string;
   readonly feed: string;
+  /** The same by TLS, over HTTP/2 and HTTP/1.1. */
+  readonly secure: string;
 }
+
+type Request = IncomingMessage | Http2ServerRequest;
+type Response = ServerResponse | Http2ServerResponse;
 
 const PIECE = Buffer.alloc(16 * 1024, 'tidegate ');
 const EVENT_EVERY = 100;
 
-const seed = Number(process.argv[2] ?? 1);
+const [seedText = '1', certificate = ''] = process.argv.slice(2);
+const seed = Number(seedText);
 const random = seededRandom(seed);
 let failing = 0;
 
@@ -36,11 +46,23 @@ const practice = await startPractice({
   hints: 'retry-after',
   seed,
 });
-const feed = createServer({ keepAliveTimeout: 0, requestTimeout: 0 }, (request, response) => {
-  serve(request, response).catch(() => response.destroy());
-});
+const feed = createServer({ keepAliveTimeout: 0, requestTimeout: 0 }, answer);
 feed.listen({ host: '127.0.0.1', port: 0, backlog: 4096 });
 await once(feed, 'listening');
+const secure = createSecureServer(
+  { key: readFileSync(`${certificate}.key`), cert: readFileSync(`${certificate}.crt`), allowHTTP1: true },
+  answer,
+);
+// Whoever changes to a WebSocket is said back what he says.
+secure.on('upgrade', (_request: IncomingMessage, socket: Duplex) => {
+  socket.on('error', () => undefined);
+  socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+  socket.pipe(socket);
+});
+secure.on('session', (session) => session.on('error', () => undefined));
+secure.on('sessionError', () => undefined);
+secure.listen({ host: '127.0.0.1', port: 0, backlog: 4096 });
+await once(secure, 'listening');
 
 process.on('message', (change: Change) => {
   if (change.practice !== undefined) practice.configure(change.practice);
@@ -49,13 +71,23 @@ process.on('message', (change: Change) => {
 process.send?.({
   pay: practice.url,
   feed: `http://127.0.0.1:${(feed.address() as AddressInfo).port}`,
+  secure: `https://127.0.0.1:${(secure.address() as AddressInfo).port}`,
 } satisfies Places);
 
-async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+function answer(request: Request, response: Response): void {
+  response.on('error', () => undefined);
+  serve(request, response).catch(() => {
+    if (response instanceof ServerResponse) response.destroy();
+    else response.stream?.destroy(new Error('broken off'));
+  });
+}
+
+async function serve(request: Request, response: Response): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://feed');
   if (random() < failing) {
     request.resume();
-    response.writeHead(random() < 0.5 ? 500 : 503).end('failed');
+    response.statusCode = random() < 0.5 ? 500 : 503;
+    response.end('failed');
     return;
   }
   if (pathname.endsWith('/upload')) return take(request, response);
@@ -64,26 +96,29 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   return give(response, Number(searchParams.get('bytes')));
 }
 
-async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function take(request: Request, response: Response): Promise<void> {
   const hash = createHash('sha256');
   for await (const chunk of request) hash.update(chunk as Buffer);
   response.end(hash.digest('hex'));
 }
 
-async function tell(response: ServerResponse, count: number): Promise<void> {
-  response.writeHead(200, ['Content-Type', 'text/event-stream']);
-  for (let i = 0; i < count && !response.destroyed; i += 1) {
-    response.write(`data: ${i}\n\n`);
+async function tell(response: Response, count: number): Promise<void> {
+  response.setHeader('Content-Type', 'text/event-stream');
+  await pipeline(events(count), response);
+}
+
+async function* events(count: number): AsyncGenerator<string> {
+  for (let i = 0; i < count; i += 1) {
+    yield `data: ${i}\n\n`;
     await sleep(EVENT_EVERY);
   }
-  response.end();
 }
 
 /** With a length, in chunks, or until the connection ends: then nobody can tell a cut that is a clean end of it. */
-async function give(response: ServerResponse, bytes: number): Promise<void> {
-  const framing = Math.floor(random() * 3);
+async function give(response: Response, bytes: number): Promise<void> {
+  const framing = Math.floor(random() * (response instanceof ServerResponse ? 3 : 2));
   if (framing === 0) response.setHeader('Content-Length', bytes);
-  if (framing === 2) {
+  if (framing === 2 && response instanceof ServerResponse) {
     response.removeHeader('Transfer-Encoding');
     response.shouldKeepAlive = false;
     response.setHeader('X-Ends', 'with its connection');

@@ -57,7 +57,7 @@ export function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
   });
 }
 
-export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, goAway: 7 } as const;
+export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, goAway: 7, windowUpdate: 8 } as const;
 export const FLAG = { endStream: 1, ack: 1, endHeaders: 4 } as const;
 
 /** RFC 9113 §4.1. */
@@ -75,6 +75,9 @@ export function words(...numbers: readonly number[]): Buffer {
   for (const [i, number] of numbers.entries()) bytes.writeUInt32BE(number, 4 * i);
   return bytes;
 }
+
+/** `:status: 200`, of the static table (RFC 7541 appendix A). */
+export const OK = Buffer.from([0x88]);
 
 /** A head as literals that nobody has to remember (RFC 7541 §6.2.2). Names and values are shorter than 127 bytes. */
 export function literals(headers: Readonly<Record<string, string>>): Buffer {

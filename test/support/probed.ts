@@ -86,13 +86,14 @@ export class Probed {
 }
 
 /**
- * Starts one from YAML; `listen`, `admin` and a short `drain` are given.
+ * Starts one from YAML; `admin` and a short `drain` are given, and `listen` unless it says that.
  * @param onLine called with each line of its log
  */
 export async function startProbed(yaml: string, onLine: (line: LogLine) => void): Promise<Probed> {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
   const config = join(folder, 'tidegate.yaml');
-  writeFileSync(config, `listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ndrain: {delay: 0, timeout: 1s}\n${yaml}`);
+  const listen = /^listen:/m.test(yaml) ? '' : 'listen: 127.0.0.1:0\n';
+  writeFileSync(config, `${listen}admin: 127.0.0.1:0\ndrain: {delay: 0, timeout: 1s}\n${yaml}`);
   const args = ['--import', './test/support/probe.ts', 'src/main.ts', 'serve', '--config', config];
   const child = spawn(process.execPath, args, {
     cwd: ROOT,

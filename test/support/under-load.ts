@@ -1,6 +1,7 @@
 /** Two hundred clients, a proxy in a process of its own and an upstream that keeps books: what a fault may not harm. */
 import { expect, onTestFinished } from 'vitest';
 import type { Millis } from '../../src/policy/types.ts';
+import { makeCertificates } from './certificates.ts';
 import type { Told } from './crowd.ts';
 import { Crowd } from './crowd.ts';
 import { pause } from './pause.ts';
@@ -49,6 +50,8 @@ export interface Endured {
 export interface EndureOptions {
   /** Of the upstream, in YAML's flow style. */
   readonly settings: string;
+  /** Clients come over HTTP/2. */
+  readonly http2?: boolean;
   /** Of the upstream: the relay's unless given. */
   readonly url?: (parts: Parts) => string;
 }
@@ -60,17 +63,18 @@ export interface EndureOptions {
  */
 export async function endure(
   fault: (run: UnderLoad) => Promise<void>,
-  { settings, url = ({ relay }) => relay.url }: EndureOptions,
+  { settings, http2 = false, url = ({ relay }) => relay.url }: EndureOptions,
 ): Promise<Endured> {
   const till = await startTill();
   const relay = await startRelay(till.url, { seed: SEED });
   onTestFinished(() => relay.close());
   const lines: LogLine[] = [];
   const upstream = `{url: "${url({ till, relay })}", timeout: ${DEADLINE}ms, ${settings}}`;
-  const gate = await startProbed(`upstreams: {pay: ${upstream}}`, (line) => lines.push(line));
+  const shown = http2 ? showCertificate() : undefined;
+  const gate = await startProbed(`${shown?.listen ?? ''}upstreams: {pay: ${upstream}}`, (line) => lines.push(line));
   onTestFinished(() => gate.stop('SIGKILL'));
   const empty = await gate.held();
-  const crowd = new Crowd(gate.url, { clients: CLIENTS, rest: REST, seed: SEED });
+  const crowd = new Crowd(gate.url, { clients: CLIENTS, rest: REST, seed: SEED, http2: shown });
   onTestFinished(() => crowd.stop());
 
   crowd.start();
@@ -102,6 +106,18 @@ export async function endure(
   await till.kill();
   await expectGivenBack(gate, empty, warm);
   return { told: crowd.told.filter(({ at }) => at > began), books, metrics };
+}
+
+/** What the proxy shows to clients, in YAML, and who vouches for that. */
+function showCertificate(): { readonly listen: string; readonly ca: string } {
+  const certificates = makeCertificates();
+  onTestFinished(() => certificates.remove());
+  certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1');
+  const tls = `{cert: ${certificates.path('server.crt')}, key: ${certificates.path('server.key')}}`;
+  return {
+    listen: `listen: {address: 127.0.0.1:0, tls: ${tls}, http2: true}\n`,
+    ca: certificates.read('ca.crt'),
+  };
 }
 
 /** How often the proxy gave each reason for an answer of its own. */

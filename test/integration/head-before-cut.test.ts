@@ -1,0 +1,78 @@
+/** What has been told of as forwarded has gone out, though the connection to the upstream breaks in the very turn. */
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer as createHttps } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { Client } from 'undici';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { AttemptOwner } from '../../src/proxy/attempt.ts';
+import { Attempt } from '../../src/proxy/attempt.ts';
+import { Http1Inbound } from '../../src/proxy/inbound.ts';
+import { breakOff } from '../../src/proxy/respond.ts';
+import { makeCertificates } from '../support/certificates.ts';
+import { startHttp2 } from '../support/http2-upstream.ts';
+
+const certificates = makeCertificates();
+let identity: { key: string; cert: string };
+beforeAll(() => {
+  certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1');
+  identity = { key: certificates.read('server.key'), cert: certificates.read('server.crt') };
+});
+afterAll(() => certificates.remove());
+
+/** Forwards to this origin over HTTP/2, and breaks the connection when the head has come: before or after it is written. */
+async function startBreaking(
+  origin: string,
+  moment: 'before' | 'after',
+): Promise<{ url: string; ends: () => boolean[] }> {
+  const ends: boolean[] = [];
+  const forward = (request: Http1Inbound, response: ServerResponse): void => {
+    const client = new Client(origin, { allowH2: true, connect: { rejectUnauthorized: false } });
+    const breakIt = (): void => void client.destroy(new Error('broken'));
+    const owner: AttemptOwner = {
+      onInformation: () => undefined,
+      onHead: (status) => {
+        if (moment === 'before') breakIt();
+        response.writeHead(status, ['X-Name', 'caf\xe9', 'Content-Length', '5']);
+        attempt.forward(response);
+        if (moment === 'after') breakIt();
+      },
+      onFailure: () => response.destroy(),
+      onUnsendable: () => response.destroy(),
+      countGoAways: () => 0,
+      onProgress: () => undefined,
+      onStall: () => undefined,
+      onEnd: (broken) => {
+        ends.push(broken);
+        breakOff(response, request);
+      },
+      onOver: () => undefined,
+    };
+    const attempt = new Attempt(owner, null);
+    client.dispatch({ method: 'GET', path: '/' }, attempt);
+  };
+  const server = createHttps({ ...identity, IncomingMessage: Http1Inbound }, (request: IncomingMessage, response) => {
+    if (request instanceof Http1Inbound) forward(request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, ends: () => ends };
+}
+
+test.each(['before', 'after'] as const)('a head %s whose writing the connection breaks is there', async (moment) => {
+  const upstream = await startHttp2(identity, (stream) => stream.respond({ ':status': 200, 'content-length': '5' }));
+  const { url, ends } = await startBreaking(upstream.url, moment);
+  const socket = connectTls({ host: '127.0.0.1', port: Number(new URL(url).port), ca: certificates.read('ca.crt') });
+  let received = '';
+  socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')));
+  socket.on('error', () => undefined);
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(socket, 'close');
+  expect(received).toMatch(/^HTTP\/1\.1 200 OK\r\nX-Name: caf\xe9\r\n[^]*\r\n\r\n$/);
+  expect(ends()).toEqual([true]);
+});

@@ -1,0 +1,30 @@
+import type { ClientHttp2Session } from 'node:http2';
+import { connect } from 'node:http2';
+
+/** Connections over HTTP/2 that are shared, and made again when they were lost. */
+export class SharedSessions {
+  readonly #url: string;
+  readonly #ca: string;
+  readonly #sessions = new Map<number, ClientHttp2Session>();
+
+  /** @param ca PEM text that vouches for the URL */
+  constructor(url: string, ca: string) {
+    this.#url = url;
+    this.#ca = ca;
+  }
+
+  /** @param nth which of the connections */
+  of(nth: number): ClientHttp2Session {
+    const kept = this.#sessions.get(nth);
+    if (kept !== undefined && !kept.closed && !kept.destroyed) return kept;
+    const session = connect(this.#url, { ca: this.#ca });
+    session.on('error', () => undefined); // told by its streams
+    this.#sessions.set(nth, session);
+    return session;
+  }
+
+  close(): void {
+    for (const session of this.#sessions.values()) session.destroy();
+    this.#sessions.clear();
+  }
+}
