@@ -24,6 +24,9 @@ function start(url: string, upstream = '', more = ''): Promise<Tidegate> {
   return startTidegate(`${more}\nupstreams: {api: {url: "${url}", http2: true, tls: {ca: ${ca}}${upstream}}}`);
 }
 
+/** A write waits for as long as the test takes. */
+const PATIENT = ', timeout: 60s, perTryTimeout: 60s';
+
 /** Of `GET`s that are answered with the names and values that came; a `POST` waits for `finish`. */
 async function startEcho() {
   const posts: ServerHttp2Stream[] = [];
@@ -86,7 +89,7 @@ describe('whatever a client writes into its head, the write of another on the sa
 
   test('once it is sent', async () => {
     const upstream = await startEcho();
-    const gate = await start(upstream.url);
+    const gate = await start(upstream.url, PATIENT);
     const write = send(gate.url, '/', { method: 'POST', body: 'pay' });
     await eventually(
       () => upstream.posts,
@@ -111,7 +114,7 @@ describe('whatever a client writes into its head, the write of another on the sa
 
   test('a head that would be too large to send, because its Host goes out several times, is a 400', async () => {
     const upstream = await startEcho();
-    const gate = await start(upstream.url, ', preserveHost: true', 'forwarded: true');
+    const gate = await start(upstream.url, `${PATIENT}, preserveHost: true`, 'forwarded: true');
     const write = send(gate.url, '/', { method: 'POST', body: 'pay' });
     await eventually(
       () => upstream.posts,
@@ -149,7 +152,7 @@ describe('clients that ask and leave', () => {
       },
       { streamResetBurst: BORNE, streamResetRate: 1 },
     );
-    const gate = await start(upstream.url, ', connections: 1, timeout: 60s, perTryTimeout: 60s', 'mode: observe');
+    const gate = await start(upstream.url, `${PATIENT}, connections: 1`, 'mode: observe');
     const writes: Promise<Received>[] = [];
     for (let left = 0; left < 2 * BORNE; left += AT_ONCE) {
       // One for each batch, so that each connection in its turn has one that stays.
