@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { writeConfigFile } from '../support/config-file.ts';
 import { listen } from '../support/http-upstream.ts';
 import { startProcess } from '../support/process.ts';
 import { eventually } from '../support/tidegate.ts';
@@ -25,17 +23,11 @@ function open(url: string): Socket {
 if (process.platform === 'linux') {
   test('where no more files may be open, that is said, and the upstream is not blamed', async () => {
     const upstream = await listen((_, response) => void setTimeout(() => response.end('answered'), 300));
-    const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const config = join(folder, 'tidegate.yaml');
-    writeFileSync(
-      config,
-      `
+    const config = writeConfigFile(`
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 upstreams: {api: {url: "${upstream.url}", connections: 100}}
-`,
-    );
+`);
     const { log } = startProcess(['--config', config], { files: FILES });
     const [listening] = await eventually(
       () => log().filter(({ msg }) => msg === 'listening'),

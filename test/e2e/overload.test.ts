@@ -1,7 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { writeConfigFile } from '../support/config-file.ts';
 import { startHttpUpstream } from '../support/http-upstream.ts';
 import { pause } from '../support/pause.ts';
 import { startProcess } from '../support/process.ts';
@@ -11,20 +9,14 @@ import { eventually } from '../support/tidegate.ts';
 /** Starts one, with what else is in its configuration and its environment. */
 async function start(more: string, env: NodeJS.ProcessEnv = {}) {
   const upstream = await startHttpUpstream((_n, response) => response.end('served'));
-  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const config = join(folder, 'tidegate.yaml');
-  writeFileSync(
-    config,
-    `
+  const config = writeConfigFile(`
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 telemetry: 127.0.0.1:0
 drain: {delay: 0}
 upstreams: {api: {url: "${upstream.url}"}}
 ${more}
-`,
-  );
+`);
   const running = startProcess(['--config', config], { env });
   const [listening] = await eventually(
     () => running.log().filter(({ msg }) => msg === 'listening'),

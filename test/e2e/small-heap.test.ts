@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { writeConfigFile } from '../support/config-file.ts';
 import { beginFlood, flood } from '../support/flood.ts';
 import { listen } from '../support/http-upstream.ts';
 import { startProcess } from '../support/process.ts';
@@ -18,12 +16,7 @@ async function start() {
     if (request.url === '/held') return;
     request.on('end', () => response.writeHead(request.url === '/failing' ? 503 : 200).end());
   });
-  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const config = join(folder, 'tidegate.yaml');
-  writeFileSync(
-    config,
-    `
+  const config = writeConfigFile(`
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 log: {level: info}
@@ -40,8 +33,7 @@ upstreams:
     retry: {attempts: 3, backOff: {strategy: fixed, baseInterval: 1s}, budget: {ratio: 10, burst: 100000}}
     rateLimit: {scope: client}
 routes: [{path: /, upstream: shared}, {path: /own, upstream: own}, {path: /held, upstream: held}, {path: /failing, upstream: failing}]
-`,
-  );
+`);
   const { ended, log } = startProcess(['--config', config], {
     env: { NODE_OPTIONS: '--max-old-space-size=256' },
   });

@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
+import { writeConfigFile } from '../support/config-file.ts';
 import { startHttpUpstream } from '../support/http-upstream.ts';
 import { keepAlive, send } from '../support/send.ts';
 import { eventually } from '../support/tidegate.ts';
@@ -20,19 +19,13 @@ interface Addresses {
 
 async function writeConfig(): Promise<string> {
   const upstream = await startHttpUpstream((_n, response) => response.end());
-  const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const config = join(folder, 'tidegate.yaml');
-  writeFileSync(
-    config,
-    `
+  const config = writeConfigFile(`
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 drain: {delay: 0, timeout: 1s}
 log: {buffer: 64KiB}
 upstreams: {api: {url: "${upstream.url}"}}
-`,
-  );
+`);
   return config;
 }
 
