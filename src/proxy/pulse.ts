@@ -5,7 +5,7 @@ import type { Millis } from '../policy/types.ts';
 import { isSession } from './mend-http2.ts';
 import { partOf } from './part-of.ts';
 
-/** What is quiet for so long while it is waited for is asked whether it is still there; and has as long to answer. */
+/** What is quiet for so long while something is due is asked whether it is still there; and has as long to answer. */
 const SILENCE: Millis = 2000;
 
 /**
@@ -62,10 +62,17 @@ export class Pulse {
 
   #hears(): boolean {
     const heard = this.#socket?.bytesRead ?? 0;
-    const isAlive = heard !== this.#heard || !this.#isWaitedFor();
+    const isAlive = heard !== this.#heard || !this.#isAnythingDue();
     this.#heard = heard;
     if (isAlive) this.#asked = false;
     return isAlive;
+  }
+
+  /** An answer; or what cannot be written, be it the end of a request whose client has left: the next would wait behind it. */
+  #isAnythingDue(): boolean {
+    return (
+      this.#isWaitedFor() || (this.#session?.destroyed === false && (this.#session.state.outboundQueueSize ?? 0) > 0)
+    );
   }
 
   readonly #giveUp = (): void => {

@@ -263,6 +263,33 @@ test('a connection that is dead is found out and left; one that is quiet is not'
   expect(gate.requests()).toMatchObject([{ status: 200, cut: true }, { status: 204 }]);
 });
 
+test('a connection that is dead is found out before the next request, when nobody waits for it any more', async () => {
+  const allowed = 2 ** 30; // so that the connection is full before what may be sent
+  const receive = (stream: ServerHttp2Stream): void => {
+    stream.session?.setLocalWindowSize(allowed);
+    stream.resume();
+    stream.once('end', () => stream.respond({ ':status': 204 }, { endStream: true }));
+  };
+  const upstream = await startHttp2(identity, receive, { settings: { initialWindowSize: allowed } });
+  const relay = await startRelay(upstream.url);
+  onTestFinished(() => relay.close());
+  const gate = await start(relay.url.replace('http:', 'https:'), ', retry: {attempts: 1}, perTryTimeout: 1s');
+  expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
+  relay.links[0]?.pause('up');
+  const upload = begin(gate.url, '/', { method: 'PUT', headers: ['Transfer-Encoding', 'chunked'] });
+  upload.on('error', () => undefined);
+  const fill = (): void => {
+    while (upload.write(Buffer.alloc(1024 * 1024)));
+  };
+  upload.on('drain', fill);
+  fill();
+  await eventually(gate.requests, (lines) => lines.length === 2);
+  await pause(3400);
+  expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
+  expect(relay.taken).toBe(2);
+  expect(gate.requests()).toMatchObject([{ status: 204 }, { status: 504 }, { status: 204 }]);
+});
+
 test('requests that wait for a connection that cannot be made are told, and do no harm', async () => {
   const gate = await start((await refusingUrl()).replace('http:', 'https:'), ', retry: {attempts: 1}');
   const answers = await Promise.all(Array.from({ length: 10 }, () => send(gate.url, '/')));

@@ -7,8 +7,17 @@ interface Count {
   readonly heard: Map<string, number>;
   /** Left, so that nobody knows what they would have heard. */
   left: number;
+  /** Told that the proxy itself had too much to do. It writes no line of these: a line for each would add to it. */
+  shed: number;
   /** Lines of the proxy's log. */
   readonly logged: Map<string, number>;
+}
+
+interface Totals {
+  readonly sent: number;
+  readonly left: number;
+  readonly shed: number;
+  readonly heard: ReadonlyMap<string, number>;
 }
 
 /** What clients asked and heard, by path, and what the proxy says of the same paths. */
@@ -31,6 +40,7 @@ export class Account {
     const count = this.#of(path);
     if (heard.kind === 'left') count.left += 1;
     else if (heard.kind === 'lost') this.faults.push(`a request of ${path} was lost: ${heard.why}`);
+    else if (isShed(heard)) count.shed += 1;
     else add(count.heard, `${heard.status}${heard.kind === 'cut' ? ' cut' : ''}`);
   }
 
@@ -43,24 +53,28 @@ export class Account {
   }
 
   /** All answers so far, by status. */
-  totals(): { readonly sent: number; readonly left: number; readonly heard: ReadonlyMap<string, number> } {
+  totals(): Totals {
     let sent = 0;
     let left = 0;
+    let shed = 0;
     const heard = new Map<string, number>();
     for (const count of this.#counts.values()) {
       sent += count.sent;
       left += count.left;
+      shed += count.shed;
       for (const [what, times] of count.heard) add(heard, what, times);
     }
-    return { sent, left, heard };
+    return { sent, left, shed, heard };
   }
 
   /** Where both sides do not agree: exactly where clients stayed, and as far as they can know where they left. */
   *differences(): Generator<string> {
-    for (const [path, { sent, heard, left, logged }] of this.#counts) {
+    for (const [path, { sent, heard, left, shed, logged }] of this.#counts) {
       if (sent === 0) continue; // input that never became a request of a client
       const lines = total(logged);
-      if (lines > sent || lines < sent - left) yield `${path}: ${sent} sent, ${left} left, ${lines} logged`;
+      if (lines > sent - shed || lines < sent - shed - left) {
+        yield `${path}: ${sent} sent, ${left} left, ${shed} shed, ${lines} logged`;
+      }
       for (const what of new Set([...heard.keys(), ...logged.keys()])) {
         const [told, said] = [heard.get(what) ?? 0, logged.get(what) ?? 0];
         const agrees = left === 0 ? told === said : told <= said;
@@ -72,11 +86,15 @@ export class Account {
   #of(path: string): Count {
     let count = this.#counts.get(path);
     if (count === undefined) {
-      count = { sent: 0, heard: new Map(), left: 0, logged: new Map() };
+      count = { sent: 0, heard: new Map(), left: 0, shed: 0, logged: new Map() };
       this.#counts.set(path, count);
     }
     return count;
   }
+}
+
+function isShed(heard: Heard): boolean {
+  return heard.kind === 'answered' && /details="?overloaded\b/.test(heard.header('proxy-status'));
 }
 
 function add(counts: Map<string, number>, what: string, times = 1): void {

@@ -1,6 +1,6 @@
-import type { Agent } from 'node:https';
-import { request } from 'node:https';
+import type { Agent } from 'node:http';
 import type { Millis } from '../../src/policy/types.ts';
+import { requestAt } from './reach.ts';
 
 export interface Ask {
   readonly method: 'GET' | 'POST' | 'PUT';
@@ -32,13 +32,12 @@ export type Heard =
 /** Nothing that is answered at all takes so long. */
 export const PATIENCE: Millis = 45_000;
 
-/** Asks once over HTTP/1.1, and tells what came of it. @param ca vouches for who answers */
+/** Asks once over HTTP/1.1, and tells what came of it. @param ca vouches for who answers by TLS */
 export function call(url: string, { agent, ca }: { agent: Agent | false; ca: string }, ask: Ask): Promise<Heard> {
-  const { hostname, port } = new URL(url);
   const { method, path, headers = {}, body, chunked = false } = ask;
   const length = body === undefined || chunked ? {} : { 'content-length': String(body.length) };
   return new Promise((resolve) => {
-    const outgoing = request({ hostname, port, method, path, agent, ca, headers: { ...headers, ...length } });
+    const outgoing = requestAt(url, { method, path, agent, ca, headers: { ...headers, ...length } });
     let status = 0;
     const settle = (heard: Heard): void => {
       clearTimeout(patience);

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { Agent } from 'node:https';
+import type { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Millis, Random } from '../../src/policy/types.ts';
 import { seededRandom } from '../../src/sim/seeded-random.ts';
@@ -9,13 +9,14 @@ import { BAD_INPUT } from './bad-input.ts';
 import type { Ask, Heard } from './call.ts';
 import { call } from './call.ts';
 import { callHttp2 } from './call-http2.ts';
+import { agentFor } from './reach.ts';
 import { sendRaw } from './send-raw.ts';
 import { talk } from './talk.ts';
 
 export interface Doors {
-  /** Of the proxy, by TLS. */
+  /** Of the proxy. */
   readonly url: string;
-  /** PEM text: vouches for it. */
+  /** PEM text: vouches for it by TLS. */
   readonly ca: string;
   /** The same over a line that carries a few bytes at a time. */
   readonly slow: string;
@@ -51,7 +52,8 @@ export class Clients {
   readonly #account: Account;
   readonly #random: Random;
   #agent: Agent;
-  readonly #sessions: SharedSessions;
+  /** Over HTTP/2: for that, clients come by TLS. */
+  readonly #sessions: SharedSessions | undefined;
   #running = false;
   #all: Promise<unknown> = Promise.resolve();
   #asked = 0;
@@ -60,15 +62,15 @@ export class Clients {
 
   constructor(doors: Doors, account: Account, seed: number) {
     this.#doors = doors;
-    this.#agent = new Agent({ keepAlive: true, ca: doors.ca });
-    this.#sessions = new SharedSessions(doors.url, doors.ca);
+    this.#agent = agentFor(doors.url, doors.ca);
+    if (doors.url.startsWith('https:')) this.#sessions = new SharedSessions(doors.url, doors.ca);
     this.#account = account;
     this.#random = seededRandom(seed);
   }
 
   start(): void {
     this.#running = true;
-    this.#agent = new Agent({ keepAlive: true, ca: this.#doors.ca });
+    this.#agent = agentFor(this.#doors.url, this.#doors.ca);
     const lives: Promise<void>[] = [];
     for (const [kind, count] of Object.entries(CROWD) as [keyof typeof CROWD, number][]) {
       for (let i = 0; i < count; i += 1) lives.push(this.#live(kind, `${kind}-${i}`));
@@ -81,7 +83,7 @@ export class Clients {
     this.#running = false;
     await this.#all;
     this.#agent.destroy();
-    this.#sessions.close();
+    this.#sessions?.close();
   }
 
   async #live(kind: keyof typeof CROWD, name: string): Promise<void> {
@@ -170,7 +172,7 @@ export class Clients {
     await this.#ask('/slow', { ...ask, name, door: this.#doors.slow });
   }
 
-  /** Over HTTP/2, on a connection that others share: whatever others do over HTTP/1.1. */
+  /** Over HTTP/2 where there is TLS, on a connection that others share: whatever others do over HTTP/1.1. */
   async share(name: string): Promise<void> {
     const u = this.#random();
     if (u < 0.6) return this.shop(name);
@@ -210,7 +212,7 @@ export class Clients {
     const bytes = BAD_INPUT[Math.floor(this.#random() * BAD_INPUT.length)] ?? '';
     const answer = await sendRaw(this.#doors, bytes);
     if (answer === undefined) this.#fault(`nobody cared for ${JSON.stringify(bytes.slice(0, 60))}`);
-    else if (!/^$|^HTTP\/1\.1 (?:4\d\d|508) /.test(answer)) {
+    else if (!/^$|^HTTP\/1\.1 (?:4\d\d |508 |503 .*details="overloaded")/s.test(answer)) {
       this.#fault(`${JSON.stringify(bytes.slice(0, 60))} was answered with ${JSON.stringify(answer.slice(0, 60))}`);
     }
   }
@@ -254,7 +256,8 @@ export class Clients {
     this.#account.ask(path);
     const asked = { ...ask, path: `${path}${query}`, headers: { 'x-api-key': name, ...ask.headers } };
     const sharing = /^share-(\d+)$/.exec(name)?.[1];
-    if (sharing !== undefined) return callHttp2(this.#sessions.of(Math.floor(Number(sharing) / SHARING)), asked);
+    const session = sharing && this.#sessions?.of(Math.floor(Number(sharing) / SHARING));
+    if (session) return callHttp2(session, asked);
     const { url, ca } = this.#doors;
     return call(door ?? url, { agent: door === undefined ? this.#agent : false, ca }, asked);
   }

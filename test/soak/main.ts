@@ -1,6 +1,6 @@
 // Everything at once, for as long as you like: all kinds of clients, a hidden limit, faults of networks and upstreams, in
-// front of a proxy with the default configuration. Clients come by TLS, over HTTP/1.1 and HTTP/2; one upstream is spoken to by
-// TLS and HTTP/2. Ends with 1 when a request was lost, when something leaked, or when the
+// front of a proxy with the default configuration. Clients come by TLS, over HTTP/1.1 and HTTP/2 (`--plain`: without both); one
+// upstream is spoken to by TLS and HTTP/2. Ends with 1 when a request was lost, when something leaked, or when the
 // log has a line of trouble that no fault explains.
 //
 //   npm run soak -- --minutes 10
@@ -13,10 +13,11 @@ import type { Millis } from '../../src/policy/types.ts';
 import type { LogLine } from '../support/probed.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { startProbed } from '../support/probed.ts';
+import type { Relay } from '../support/relay.ts';
 import { startRelay } from '../support/relay.ts';
 import { Account } from './account.ts';
 import { Clients } from './clients.ts';
-import { explain } from './expected.ts';
+import { explain, tellBefore } from './expected.ts';
 import { FAULT_NAMES, Faults } from './faults.ts';
 import { checkLedger } from './ledger.ts';
 import type { Options } from './options.ts';
@@ -30,7 +31,7 @@ const LINE_EVERY: Millis = 10_000;
 const LONGEST_BEAT: Millis = 5000;
 const SHOWN = 20;
 
-async function soak({ minutes, seed }: Options): Promise<readonly string[]> {
+async function soak({ minutes, seed, by }: Options): Promise<readonly string[]> {
   const certificates = makeCertificates();
   process.once('exit', () => certificates.remove());
   certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost');
@@ -52,7 +53,7 @@ async function soak({ minutes, seed }: Options): Promise<readonly string[]> {
   const account = new Account();
   const trouble: LogLine[] = [];
   const gate = await startProbed(
-    `listen: {address: 127.0.0.1:0, tls: {cert: ${cert}, key: ${key}}, http2: true}
+    `listen: {address: 127.0.0.1:0${by === 'tls' ? `, tls: {cert: ${cert}, key: ${key}}, http2: true` : ''}}
 upstreams:
   pay: {url: "http://localhost:${pay}"}
   feed: {url: "http://localhost:${feed}"}
@@ -80,7 +81,8 @@ routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path
   broken.spoil((_, random) => ({
     [random() < 0.5 ? 'up' : 'down']: { end: { after: [0, 3500], how: random() < 0.5 ? 'cut' : 'reset' } },
   }));
-  const doors = { url: gate.url, ca: certificates.read('ca.crt'), slow: slow.url, broken: broken.url };
+  const through = (relay: Relay): string => relay.url.replace('http:', new URL(gate.url).protocol);
+  const doors = { url: gate.url, ca: certificates.read('ca.crt'), slow: through(slow), broken: through(broken) };
   const clients = new Clients(doors, account, seed);
   const total = minutes * MINUTE;
   const beat = Math.min(LONGEST_BEAT, total / (3.5 * FAULT_NAMES.length));
@@ -102,7 +104,7 @@ routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path
   };
 
   console.log(
-    `${minutes} min, seed ${seed}; a fault every ${((2 * beat) / 1000).toFixed(1)} s at most; Node ${process.version}`,
+    `${minutes} min, seed ${seed}, clients by ${by.toUpperCase()}; a fault every ${((2 * beat) / 1000).toFixed(1)} s at most; Node ${process.version}`,
   );
   console.log(table.head());
   const started = performance.now();
@@ -123,10 +125,13 @@ routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path
   for (const [why, lines] of Map.groupBy(explained, (each) => each.why)) {
     if (why !== undefined) console.log(`${String(lines.length).padStart(7)} lines of trouble: ${why}`);
   }
-  const { sent, left } = account.totals();
+  const shed = ['event_loop', 'heap']
+    .map((bound) => last.metrics.get(`tidegate_bound_reached_total{bound="${bound}"}`) ?? Number.NaN)
+    .reduce((sum, times) => sum + times, 0);
+  const { sent, left, shed: shedTold } = account.totals();
   const mb = (bytes: number): string => (bytes / 1024 / 1024).toFixed(2);
   console.log(
-    `${sent} requests asked, ${left} of them left; ${account.lines} logged, ${counted} counted; ${ledger.told}`,
+    `${sent} requests asked, ${left} of them left; ${account.lines} logged, ${shed} shed, ${counted} counted; ${ledger.told}`,
   );
   console.log(`${faults.happened.length} faults of ${new Set(faults.happened.map(({ name }) => name)).size} kinds`);
   console.log(
@@ -136,12 +141,17 @@ routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path
   return [
     ...account.faults,
     ...account.differences(),
-    ...(counted === account.lines ? [] : [`${counted} requests were counted, and ${account.lines} logged`]),
+    ...(counted === account.lines + shed
+      ? []
+      : [`${counted} requests were counted, ${account.lines} logged and ${shed} shed`]),
+    ...(shedTold > shed ? [`${shedTold} were told that the proxy has too much to do, and it turned ${shed} away`] : []),
     ...first.faults,
     ...last.faults,
     ...findLeaks(first.held, last.held, total >= 3 * MINUTE ? 'long' : 'short'),
     ...ledger.faults,
-    ...explained.flatMap(({ line, why }) => (why === undefined ? [`unexplained: ${JSON.stringify(line)}`] : [])),
+    ...explained.flatMap(({ line, why }) =>
+      why === undefined ? [`unexplained: ${JSON.stringify(line)}, after ${tellBefore(line, faults.happened)}`] : [],
+    ),
     ...(gate.exitCode === 0 ? [] : [`the proxy ended with ${String(gate.exitCode)}`]),
   ];
 }

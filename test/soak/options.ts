@@ -5,12 +5,15 @@ export interface Options {
   readonly minutes: number;
   /** Of clients and faults. */
   readonly seed: number;
+  /** How clients come: by TLS, and some over HTTP/2; or without both. */
+  readonly by: 'tls' | 'tcp';
 }
 
 export const USAGE = `npm run soak -- [options]
 
   --minutes N   how long, at least 0.5 (10)
   --seed N      of clients and faults (1)
+  --plain       clients come without TLS and HTTP/2
 `;
 
 /** @throws Error that says what is wrong with the arguments */
@@ -20,6 +23,7 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
     options: {
       minutes: { type: 'string', default: '10' },
       seed: { type: 'string', default: '1' },
+      plain: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -28,5 +32,5 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
   if (!(minutes >= 0.5 && minutes <= 10_000)) throw new Error(`--minutes ${values.minutes}: expected 0.5 or more`);
   const seed = Number(values.seed);
   if (!Number.isSafeInteger(seed)) throw new Error(`--seed ${values.seed}: expected a whole number`);
-  return { minutes, seed };
+  return { minutes, seed, by: values.plain ? 'tcp' : 'tls' };
 }

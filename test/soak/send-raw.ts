@@ -1,13 +1,12 @@
-import { connect } from 'node:tls';
 import type { Millis } from '../../src/policy/types.ts';
+import { connectTo } from './reach.ts';
 
 const BAD_PATIENCE: Millis = 30_000;
 
 /** All that came until the other side closed; undefined when it did not for long. */
 export function sendRaw({ url, ca }: { url: string; ca: string }, bytes: string): Promise<string | undefined> {
-  const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
-    const socket = connect({ host: hostname, port: Number(port), ca });
+    const socket = connectTo(url, ca);
     const patience = setTimeout(() => {
       resolve(undefined);
       socket.destroy();

@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream';
-import type { Agent } from 'node:https';
-import { request } from 'node:https';
+import type { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../src/policy/types.ts';
 import type { Heard } from './call.ts';
 import { PATIENCE } from './call.ts';
+import { requestAt } from './reach.ts';
 
 export interface Talk {
   readonly heard: Heard;
@@ -18,7 +18,6 @@ export function talk(
   agent: Agent,
   { path, headers, random }: { path: string; headers: Readonly<Record<string, string>>; random: Random },
 ): Promise<Talk> {
-  const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const settle = (heard: Heard, isSpoiled = false): void => {
       clearTimeout(patience);
@@ -30,7 +29,7 @@ export function talk(
       'sec-websocket-version': '13',
       'sec-websocket-key': 'x',
     };
-    const outgoing = request({ hostname, port, path, agent, headers: { ...headers, ...asked } });
+    const outgoing = requestAt(url, { path, agent, headers: { ...headers, ...asked } });
     const patience = setTimeout(() => {
       settle({ kind: 'lost', why: `no answer within ${PATIENCE} ms` });
       outgoing.destroy();
