@@ -3,7 +3,7 @@ import { IncomingMessage, METHODS } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
-import { MALFORMED } from './refused.ts';
+import { MALFORMED } from './parser-problem.ts';
 
 /** A request as it came in, over HTTP/1.1 or HTTP/2. As a stream it is the body: `end` means that all of it has come. */
 export interface Inbound extends Readable {

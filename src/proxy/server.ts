@@ -7,7 +7,6 @@ import { Agent } from 'undici';
 import type { Address } from '../config/address.ts';
 import { writeAddress } from '../config/address.ts';
 import type { Bound } from '../policy/bound.ts';
-import { formatRetryAfter } from '../policy/hints.ts';
 import type { Millis } from '../policy/types.ts';
 import { addressOf, clientAddress } from './address.ts';
 import type { Capacity } from './capacity.ts';
@@ -16,15 +15,15 @@ import type { FrontDoorOptions } from './front-door.ts';
 import { FrontDoor } from './front-door.ts';
 import { isLoop, isUsableRequestId } from './headers.ts';
 import type { Inbound } from './inbound.ts';
-import { findFault, findRepeated, Http1Inbound, isComing, KNOWN_METHODS } from './inbound.ts';
+import { findFault, findRepeated, Http1Inbound, KNOWN_METHODS } from './inbound.ts';
 import { Life } from './life.ts';
 import type { Outbound } from './outbound.ts';
 import { Pipelines } from './pipelines.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
-import { NO_ROUTE, pathOf, problemOfParser, recordRefused } from './refused.ts';
-import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
+import { Refusals } from './refusals.ts';
+import { problemOfParser } from './parser-problem.ts';
 import { rewriteTarget } from './router.ts';
 import { Upgrade } from './upgrade.ts';
 
@@ -44,8 +43,9 @@ export class Proxy {
   readonly #options: ProxyOptions;
   readonly #context: ProxyContext;
   readonly #lives = new Set<Life>();
-  readonly #pipelines = new Pipelines((socket, problem) => this.#refuseUnread(socket, problem));
+  readonly #pipelines = new Pipelines((socket, problem) => this.#refusals.refuseUnread(socket, problem));
   readonly #app: FastifyInstance;
+  readonly #refusals: Refusals;
   #door: FrontDoor | undefined;
   #requests = 0;
   /** Set once it goes away: nothing goes on for longer. */
@@ -58,6 +58,8 @@ export class Proxy {
       proto: options.frontDoor.tls === undefined ? 'http' : 'https',
       isDraining: () => this.#drainBy !== undefined,
     };
+    const { capacity, snapshot } = options;
+    this.#refusals = new Refusals({ context: this.#context, capacity, snapshot, nextId: () => this.#nextId() });
     this.#app = this.#build();
   }
 
@@ -128,15 +130,15 @@ export class Proxy {
     const { capacity } = this.#options;
     const begin = (request: Http1Inbound, response: ServerResponse): void => {
       request.mask();
-      if (!this.#turnAway(request, response, capacity.shed())) handler(request, response);
+      if (!this.#refusals.turnAway(request, response, capacity.shed())) handler(request, response);
     };
     const overflow = (problem: Problem) => (request: Http1Inbound, response: ServerResponse) => {
       request.mask();
-      this.#refuse(request, response, problem);
+      this.#refusals.refuse(request, response, problem);
     };
     const disappoint = (request: Http1Inbound, response: ServerResponse): void => {
       request.mask();
-      this.#refuseExpectation(request, response);
+      this.#refusals.refuseExpectation(request, response);
     };
     this.#door = new FrontDoor(this.#options.frontDoor, {
       request: (request, response) => {
@@ -155,7 +157,7 @@ export class Proxy {
         request.mask();
         const upgrade = new Upgrade(request, socket, head);
         const { response } = upgrade;
-        if (this.#turnAway(request, response, capacity.refuse(this.#count()) ?? capacity.shed())) return;
+        if (this.#refusals.turnAway(request, response, capacity.refuse(this.#count()) ?? capacity.shed())) return;
         this.#handle(request, response, upgrade);
       },
     });
@@ -164,33 +166,37 @@ export class Proxy {
 
   #receiveStream(request: Inbound, response: Outbound): void {
     const { capacity } = this.#options;
-    if (this.#turnAway(request, response, capacity.refuse(this.#count()) ?? capacity.shed())) return;
+    if (this.#refusals.turnAway(request, response, capacity.refuse(this.#count()) ?? capacity.shed())) return;
     const { expect } = request.headers;
-    if (request.verb === 'CONNECT') return this.#refuse(request, response, NO_TUNNEL);
-    if (expect !== undefined && !request.expectsContinue) return this.#refuseExpectation(request, response);
+    if (request.verb === 'CONNECT') return this.#refusals.refuse(request, response, NO_TUNNEL);
+    if (expect !== undefined && !request.expectsContinue) return this.#refusals.refuseExpectation(request, response);
     if (KNOWN_METHODS.has(request.verb)) return this.#handle(request, response);
-    this.#refuse(request, response, fault(501, 'Not implemented', 'This method is not known here.', 'method'));
+    this.#refusals.refuse(request, response, fault(501, 'Not implemented', 'This method is not known here.', 'method'));
   }
 
   #handle(request: Inbound, response: Outbound, upgrade?: Upgrade): void {
     const found = findFault(request);
-    if (found !== undefined) return this.#refuse(request, response, found.problem, found.isUnframed);
+    if (found !== undefined) return this.#refusals.refuse(request, response, found.problem, found.isUnframed);
     if (isLoop(request.headers.via, this.#context.via)) {
-      return this.#refuse(request, response, fault(508, 'Loop detected', 'This request has been here before.', 'loop'));
+      return this.#refusals.refuse(
+        request,
+        response,
+        fault(508, 'Loop detected', 'This request has been here before.', 'loop'),
+      );
     }
     const snapshot = this.#options.snapshot();
     const route = snapshot.router.find(request.verb, request.headers.host, request.path);
     if (route === undefined) {
-      return this.#refuse(request, response, fault(404, 'Not found', 'No route leads there.', 'no_route'));
+      return this.#refusals.refuse(request, response, fault(404, 'Not found', 'No route leads there.', 'no_route'));
     }
     const repeated = findRepeated(request, route.target.identities);
     if (repeated !== undefined) {
       const detail = `The request has more than one ${repeated}: whose it is would be a matter of opinion.`;
-      return this.#refuse(request, response, fault(400, 'Bad request', detail, 'bad_request'));
+      return this.#refusals.refuse(request, response, fault(400, 'Bad request', detail, 'bad_request'));
     }
     // `/v1//x` would become `//x`, which many take for the name of a host.
     if (route.rewritePrefix !== undefined && rewriteTarget(request.target, route).startsWith('//')) {
-      return this.#refuse(request, response, NAMES_A_HOST);
+      return this.#refusals.refuse(request, response, NAMES_A_HOST);
     }
     const peer = addressOf(request.socket.remoteAddress);
     const client = snapshot.identify(request, clientAddress(request, peer, snapshot.trusts));
@@ -204,45 +210,9 @@ export class Proxy {
     life.start();
   }
 
-  /** Returns whether there is a reason to. */
-  #turnAway(request: Inbound, response: Outbound, problem: Problem | undefined): boolean {
-    if (problem !== undefined) this.#refuse(request, response, problem);
-    return problem !== undefined;
-  }
-
   /** Requests that take memory: those that go on, and those that wait for their turn on their connection. */
   #count(): number {
     return this.#lives.size + this.#pipelines.waiting;
-  }
-
-  #refuseExpectation(request: Inbound, response: Outbound): void {
-    this.#refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
-  }
-
-  /** An answer to what never became an exchange. It is told of all the same. */
-  #refuse(request: Inbound, response: Outbound, problem: Problem, isUnframed = false): void {
-    const { via, clock, listen, random } = this.#context;
-    const since = clock.now();
-    const id = this.#nextId();
-    const retryAfter =
-      problem.retryAfter === undefined ? undefined : Number(formatRetryAfter(problem.retryAfter, random));
-    this.#options.capacity.countLeaving(response);
-    listen({ type: 'arrived', route: NO_ROUTE });
-    response.on('close', () => {
-      const path = pathOf(request, this.#options.snapshot().tellPath);
-      const record = recordRefused(problem, { request, path, id, retryAfter, took: clock.now() - since });
-      listen({ type: 'done', record });
-    });
-    const answer = (): void => {
-      if (response.destroyed) return;
-      const close = this.#drainBy !== undefined || isUnframed || isComing(request);
-      const unread = this.#options.snapshot().bodyIdle;
-      writeProblem(response, problem, { requestId: id, via, retryAfter, attempts: 0, close, unread });
-      endAnswer(response, request);
-    };
-    // A short body has come with the head, and is parsed behind it: then the connection can go on.
-    if (request.hasBody) setImmediate(answer);
-    else answer();
   }
 
   #onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
@@ -250,15 +220,6 @@ export class Proxy {
     // One that connected and said nothing was not asking anything.
     if (problem === undefined || socket.bytesRead === 0) socket.destroy();
     else this.#pipelines.refuse(socket, problem);
-  }
-
-  /** An answer to what never became a request. */
-  #refuseUnread(socket: Socket, problem: Problem): void {
-    const { via, listen } = this.#context;
-    const requestId = this.#nextId();
-    listen({ type: 'arrived', route: NO_ROUTE });
-    listen({ type: 'done', record: recordRefused(problem, { id: requestId, took: 0 }) });
-    writeRawProblem(socket, problem, { requestId, via });
   }
 
   #nextId(): string {
