@@ -20,7 +20,8 @@ export class GateTimer {
     this.#at = at;
     this.#timer = undefined;
     if (at === Number.POSITIVE_INFINITY) return;
-    this.#timer = setTimeout(this.#wake, Math.max(0, Math.ceil(at - this.#clock.now())));
+    // Who waits has a connection, which keeps this process: a timer that nobody waits for any more must not.
+    this.#timer = setTimeout(this.#wake, Math.max(0, Math.ceil(at - this.#clock.now()))).unref();
   }
 
   stop(): void {

@@ -46,12 +46,11 @@ export function openTunnel(client: Duplex, upstream: Duplex, carried: Carried, o
 
 /** Nobody is left to hear it: what it has still to be told is written, and it is closed. */
 function finish(side: Duplex): void {
+  if (side.writableFinished) side.destroy();
   if (side.destroyed) return;
-  const close = (): void => {
-    clearTimeout(timer);
-    side.destroy();
-  };
+  const close = (): void => void side.destroy();
   const timer = setTimeout(close, LINGER);
+  side.once('close', () => clearTimeout(timer));
   side.once('finish', close);
   side.end();
 }

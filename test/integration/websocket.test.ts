@@ -236,6 +236,29 @@ test('a side that has said all may still listen, both ways', async () => {
   );
 });
 
+test('when one that had said all breaks off, the other has nobody to talk to, and is closed', async () => {
+  const upstream = await startRawUpstream((socket) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+  });
+  const gate = await start(upstream.url);
+  const client = await openUpgrade(gate);
+  await client.until('\r\n\r\n');
+  const connection = upstream.connections[0]?.socket;
+  if (connection === undefined) throw new Error('no connection');
+  connection.allowHalfOpen = true;
+  const ended = once(connection, 'end');
+  client.socket.end('last words');
+  await ended;
+  client.socket.resetAndDestroy();
+  const talk = setInterval(() => !connection.destroyed && connection.write('is anybody there?'), 20);
+  onTestFinished(() => clearInterval(talk));
+  await eventually(
+    () => connection.destroyed,
+    (destroyed) => destroyed,
+  );
+  await eventually(gate.requests, ({ length }) => length === 1);
+});
+
 test('a side that reads slowly slows the other down, both ways', async () => {
   let written = 0;
   const chunk = Buffer.alloc(64 * 1024);

@@ -1,0 +1,117 @@
+import type { Socket } from 'node:net';
+import { formatRetryAfter } from '../policy/hints.ts';
+import type { RequestRecord } from '../policy/events.ts';
+import type { Millis } from '../policy/types.ts';
+import type { Capacity } from './capacity.ts';
+import type { ProxyContext } from './context.ts';
+import type { Inbound } from './inbound.ts';
+import { isComing } from './inbound.ts';
+import type { Outbound } from './outbound.ts';
+import type { Snapshot } from './plan.ts';
+import type { Problem } from './problem.ts';
+import { fault } from './problem.ts';
+import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
+
+/** What metrics call the route of a request that has none. */
+const NO_ROUTE = '(none)';
+
+export interface RefusalsOptions {
+  readonly context: ProxyContext;
+  readonly capacity: Capacity;
+  readonly snapshot: () => Snapshot;
+  /** Of requests: unique. */
+  readonly nextId: () => string;
+}
+
+/** Answers to what never becomes an exchange. They are told of all the same. */
+export class Refusals {
+  readonly #options: RefusalsOptions;
+
+  constructor(options: RefusalsOptions) {
+    this.#options = options;
+  }
+
+  /** Returns whether there is a reason to. */
+  turnAway(request: Inbound, response: Outbound, problem: Problem | undefined): boolean {
+    if (problem !== undefined) this.refuse(request, response, problem);
+    return problem !== undefined;
+  }
+
+  refuseExpectation(request: Inbound, response: Outbound): void {
+    this.refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
+  }
+
+  /** @param isUnframed where the request ends is a matter of opinion: nothing behind it is read */
+  refuse(request: Inbound, response: Outbound, problem: Problem, isUnframed = false): void {
+    const { context, capacity, snapshot, nextId } = this.#options;
+    const { via, clock, listen, random, isDraining } = context;
+    const since = clock.now();
+    const id = nextId();
+    const retryAfter =
+      problem.retryAfter === undefined ? undefined : Number(formatRetryAfter(problem.retryAfter, random));
+    capacity.countLeaving(response);
+    listen({ type: 'arrived', route: NO_ROUTE });
+    response.on('close', () => {
+      const path = pathOf(request, snapshot().tellPath);
+      const record = recordRefused(problem, { request, path, id, retryAfter, took: clock.now() - since });
+      listen({ type: 'done', record });
+    });
+    const answer = (): void => {
+      if (response.destroyed) return;
+      const close = isDraining() || isUnframed || isComing(request);
+      const unread = snapshot().bodyIdle;
+      writeProblem(response, problem, { requestId: id, via, retryAfter, attempts: 0, close, unread });
+      endAnswer(response, request);
+    };
+    // A short body has come with the head, and is parsed behind it: then the connection can go on.
+    if (request.hasBody) setImmediate(answer);
+    else answer();
+  }
+
+  /** What never became a request: of it nothing is known but its connection. */
+  refuseUnread(socket: Socket, problem: Problem): void {
+    const { via, listen } = this.#options.context;
+    const requestId = this.#options.nextId();
+    listen({ type: 'arrived', route: NO_ROUTE });
+    listen({ type: 'done', record: recordRefused(problem, { id: requestId, took: 0 }) });
+    writeRawProblem(socket, problem, { requestId, via });
+  }
+}
+
+interface Refused {
+  readonly request?: Inbound;
+  /** As it may be told. */
+  readonly path?: string;
+  readonly id: string;
+  readonly took: Millis;
+  /** In seconds, as it was told. */
+  readonly retryAfter?: number | undefined;
+}
+
+/** What the log gets of a request that never became an exchange. Of one that could not be read nothing is known. */
+function recordRefused(problem: Problem, told: Refused): RequestRecord {
+  const { request, path, id, took, retryAfter } = told;
+  return {
+    id,
+    route: NO_ROUTE,
+    upstream: '',
+    method: request?.verb ?? '',
+    path: path ?? '',
+    client: '',
+    status: problem.status,
+    outcome: 'refused',
+    reason: problem.reason,
+    attempts: 0,
+    queued: 0,
+    slept: 0,
+    toHead: 0,
+    took,
+    retryAfter,
+    cut: false,
+  };
+}
+
+/** Of another origin nothing is kept: it may carry a password. */
+function pathOf(request: Inbound, tell: (path: string) => string): string {
+  return request.target.startsWith('/') ? tell(request.path) : '(absolute)';
+}
