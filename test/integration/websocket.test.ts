@@ -436,6 +436,7 @@ test('over TLS too, beside HTTP/2, and one side may end before the other', async
 upstreams: {api: {url: "${upstream.url}"}}`);
   const { hostname, port } = new URL(gate.url);
   const socket = connectTls({ host: hostname, port: Number(port), ca: read('ca.crt') });
+  socket.on('error', () => undefined);
   socket.allowHalfOpen = true;
   onTestFinished(() => {
     socket.destroy();
@@ -458,6 +459,7 @@ test('a client that leaves before the upgrade is noticed over TLS too', async ()
   let broken = 0;
   const { url, server } = await listen(() => undefined);
   server.on('upgrade', (_request, socket) => {
+    socket.on('error', () => undefined);
     socket.on('close', () => (broken += 1));
     socket.on('end', () => socket.destroy());
     socket.resume();
@@ -468,6 +470,7 @@ test('a client that leaves before the upgrade is noticed over TLS too', async ()
 upstreams: {api: {url: "${url}", timeout: 60s, perTryTimeout: 60s}}`);
   const { hostname, port } = new URL(gate.url);
   const socket = connectTls({ host: hostname, port: Number(port), ca: read('ca.crt') });
+  socket.on('error', () => undefined);
   socket.write(UPGRADE);
   await eventually(
     () => gate.metric(inFlight),
