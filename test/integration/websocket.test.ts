@@ -256,7 +256,8 @@ test('when one that had said all breaks off, the other has nobody to talk to, an
     () => connection.destroyed,
     (destroyed) => destroyed,
   );
-  await eventually(gate.requests, ({ length }) => length === 1);
+  const lines = await eventually(gate.requests, ({ length }) => length === 1);
+  expect(lines).toMatchObject([{ status: 101 }]);
 });
 
 test('a side that reads slowly slows the other down, both ways', async () => {
