@@ -7,9 +7,19 @@ import { Http2Inbound } from './http2-inbound.ts';
 import { Http2Outbound } from './http2-outbound.ts';
 
 /**
+ * Node 24.21 counts what a session takes of memory, and counts wrong where requests are broken off: it does not take back what
+ * was still to be sent of an answer, and takes back more than there was of an upload. Beyond `maxSessionMemory`, and below
+ * nothing, it refuses every new request of that connection (ENHANCE_YOUR_CALM): for good, with nothing in use, and from some
+ * thirty on that were broken off. So one with fewer gets no new requests (GOAWAY), and its client makes another.
+ */
+const MOST_BROKEN = 10;
+/** In MB; what that many leave behind, and a hundred streams with their windows and heads. */
+const SESSION_MEMORY = 100;
+
+/**
  * HTTP/2 towards clients, on connections that others accept. Abuse is bounded by node:http2 (Node 24, nghttp2): a client
  * may reset 1000 streams at once and 33 a second after that (CVE-2023-44487), continue a head in 8 frames
- * (CVE-2024-28182), and have 10 MB of memory; beyond that its connection ends.
+ * (CVE-2024-28182); beyond that its connection ends.
  */
 export class Http2Sessions {
   readonly #server: Http2Server;
@@ -24,6 +34,7 @@ export class Http2Sessions {
   ) {
     this.#idle = idle;
     this.#server = createServer({
+      maxSessionMemory: SESSION_MEMORY,
       settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: maxHeaderSize, enablePush: false },
       // What an upstream repeats is passed on as it is, over HTTP/1.1 too.
       strictSingleValueFields: false,
@@ -69,6 +80,7 @@ export class Http2Sessions {
     if (this.#isDraining) return session.destroy();
     this.#sessions.add(session);
     let streams = 0;
+    let broken = 0;
     const timer = setTimeout(() => {
       if (streams === 0) session.close();
     }, this.#idle);
@@ -76,6 +88,8 @@ export class Http2Sessions {
       streams += 1;
       stream.on('close', () => {
         streams -= 1;
+        if (isBroken(stream)) broken += 1;
+        if (broken === MOST_BROKEN) session.close();
         if (streams === 0) timer.refresh();
       });
     });
@@ -85,6 +99,10 @@ export class Http2Sessions {
       if (this.#sessions.size === 0) this.#onNone();
     });
   }
+}
+
+function isBroken(stream: ServerHttp2Stream): boolean {
+  return stream.rstCode !== constants.NGHTTP2_NO_ERROR || (!stream.endAfterHeaders && !stream.readableEnded);
 }
 
 function hasOuterSpace(text: string): boolean {

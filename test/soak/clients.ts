@@ -198,6 +198,7 @@ export class Clients {
 
   /** Over a line that breaks: what it hears is left to chance. */
   async stumble(name: string): Promise<void> {
+    this.#account.ask('/broken');
     const heard = await this.#call('/broken', {
       method: 'POST',
       name,
@@ -247,17 +248,23 @@ export class Clients {
   }
 
   async #ask(path: string, request: Request): Promise<Heard> {
+    this.#account.ask(path);
     const heard = await this.#call(path, request);
     this.#account.hear(path, heard);
     return heard;
   }
 
-  async #call(path: string, { name, query = '', door, ...ask }: Request): Promise<Heard> {
-    this.#account.ask(path);
+  async #call(path: string, request: Request): Promise<Heard> {
+    const { name, query = '', door, ...ask } = request;
     const asked = { ...ask, path: `${path}${query}`, headers: { 'x-api-key': name, ...ask.headers } };
     const sharing = /^share-(\d+)$/.exec(name)?.[1];
     const session = sharing && this.#sessions?.of(Math.floor(Number(sharing) / SHARING));
-    if (session) return callHttp2(session, asked);
+    if (session) {
+      const heard = await callHttp2(session, asked);
+      // Overtaken by the end of its connection, and not processed: it may be asked for again (RFC 9113 §8.7).
+      const isUnread = heard.kind === 'lost' && heard.why.endsWith('NGHTTP2_REFUSED_STREAM');
+      return isUnread ? this.#call(path, request) : heard;
+    }
     const { url, ca } = this.#doors;
     return call(door ?? url, { agent: door === undefined ? this.#agent : false, ca }, asked);
   }
