@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Payload } from './body.ts';
 import type { Failure } from './failure.ts';
-import { isClose, isUnsendable, readFailure, REFUSED_STREAM } from './failure.ts';
+import { isClose, isUnsendable, readFailure } from './failure.ts';
 import { FlawedAnswer, flawOfHead } from './flaw.ts';
 import { besideHead } from './headers.ts';
 import type { Outbound } from './outbound.ts';
@@ -25,8 +25,6 @@ export interface AttemptOwner {
   onFailure(failure: Failure): void;
   /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */
   onUnsendable(detail: string): void;
-  /** How often its connection has been told so far to take requests to another (GOAWAY of HTTP/2). */
-  countGoAways(): number;
   /** Bytes of the request went out, of the response came in, or its client takes more of it again. */
   onProgress(): void;
   /** The client takes no more of the response for now. */
@@ -57,7 +55,6 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #drained = 0;
   #drainTimer: NodeJS.Timeout | undefined;
   #switched: Duplex | undefined;
-  #goAways = 0;
 
   /** @param payload what is sent as body */
   constructor(owner: AttemptOwner, payload: Payload) {
@@ -120,15 +117,12 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // undici 8.12.4 closes the connection of what is aborted here, and keeps that of what throws.
     if (this.#state === 'over') throw new Error('cancelled');
-    const goAways = this.#owner.countGoAways();
-    if (this.#controller !== undefined && goAways === this.#goAways) {
-      // undici 8.12.4 sends by itself, and at once, what the upstream refused (client-h2.js): a retry is ours to decide on.
-      controller.abort(Object.assign(new Error('refused'), { http2ErrorCode: REFUSED_STREAM }));
-      return;
-    }
-    // It may move a request that was not looked at from a connection that goes away to the next: that is no retry.
-    this.#goAways = goAways;
     this.#controller = controller;
+  }
+
+  /** Nothing of it was read, and another connection gets it: that is no retry. */
+  onUnread(): void {
+    this.#controller = undefined;
   }
 
   onBodySent(): void {
@@ -219,19 +213,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 }
 
-/**
- * Raw headers as undici hands them over: latin1, so that every byte survives. Over HTTP/2 (8.12.4) they are an object,
- * whose types say otherwise.
- */
+/** Raw headers as undici hands them over: latin1, so that every byte survives. Over HTTP/2 they are text already. */
 function decode(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
-  if (Array.isArray(raw)) {
-    return raw.map((item: Buffer | string) => (typeof item === 'string' ? item : item.toString('latin1')));
-  }
-  const flat: string[] = [];
-  for (const [name, values] of Object.entries(raw ?? {})) {
-    for (const value of [values].flat()) if (value !== undefined) flat.push(name, value);
-  }
-  return flat;
+  if (!Array.isArray(raw)) return [];
+  return raw.map((item: Buffer | string) => (typeof item === 'string' ? item : item.toString('latin1')));
 }
 
 function pairs(flat: readonly string[]): [string, string][] {

@@ -22,8 +22,10 @@ export class Errand {
   isOver = false;
   /** Undefined while it waits for one. */
   connection: Connection | undefined = undefined;
-  /** Instead, over HTTP/2: others are under way on it. */
-  shared: { readonly goAways: number } | undefined = undefined;
+  /** Instead, over HTTP/2: it has a stream of a connection that others share. */
+  isPlaced = false;
+  /** A connection that went away had not read it, and it was given to another. */
+  hasMoved = false;
   /** All connections were busy: if it gets none in time, that is no fault of the upstream's. */
   hadToWait = false;
 

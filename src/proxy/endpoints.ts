@@ -11,7 +11,7 @@ import { ConnectionPool } from './connection-pool.ts';
 import type { Lookup } from './name.ts';
 import { Name } from './name.ts';
 import type { PoolOptions } from './pool.ts';
-import { clientOptions, makeConnect } from './pool.ts';
+import { clientOptions, KEEP_ALIVE, makeConnect } from './pool.ts';
 import { SharedConnections } from './shared-connections.ts';
 
 export interface EndpointsOptions {
@@ -160,15 +160,17 @@ function openEndpoint(url: string, index: number, options: EndpointsOptions, onF
   const common = { origin, most: pool.connections, onFree, leadsTo: (at: string) => name?.leadsTo(at) ?? false };
   const upgrades = new ConnectionPool({
     ...common,
-    client: clientOptions(false),
+    client: clientOptions(),
     connect: makeConnect(pool, { name, socketPath, http2: false }),
     clock,
   });
   const connections = pool.http2
     ? new SharedConnections({
         ...common,
-        client: clientOptions(true),
         connect: makeConnect(pool, { name, socketPath, http2: true }),
+        connectTimeout: pool.connectTimeout,
+        idle: KEEP_ALIVE,
+        http1: upgrades,
       })
     : upgrades;
   const all = new Set<Connections>([connections, upgrades]);

@@ -13,8 +13,18 @@ export interface Failure {
   readonly flaw?: Flaw | undefined;
 }
 
-/** RFC 9113 §7: not processed in any way, so it may be sent again whatever it is. */
-export const REFUSED_STREAM = 7;
+/**
+ * The upstream has not looked at a request: it refused its stream (RFC 9113 §7), or went away before (§6.8). So it may be sent
+ * again, whatever it is.
+ */
+export class UnreadError extends Error {
+  readonly code: 'REFUSED_STREAM' | 'GOAWAY';
+
+  constructor(code: UnreadError['code']) {
+    super('the upstream turned the request away unread');
+    this.code = code;
+  }
+}
 
 /**
  * @param began the request was given a connection. Without one nothing was sent, whatever it was that failed: lookup,
@@ -23,8 +33,7 @@ export const REFUSED_STREAM = 7;
 export function readFailure(error: Error, began: boolean): Failure {
   const cause = codeOf(error);
   if (!began) return { reason: isShortage(cause) ? 'too_many_files' : 'connect', sent: false, cause };
-  if (isRefusedStream(error)) return { reason: 'connect', sent: false, cause: 'REFUSED_STREAM' };
-  if (isGoAway(error)) return { reason: 'connect', sent: false, cause: 'GOAWAY' };
+  if (error instanceof UnreadError) return { reason: 'connect', sent: false, cause };
   const isLate = cause === 'UND_ERR_HEADERS_TIMEOUT' || cause === 'UND_ERR_BODY_TIMEOUT';
   return { reason: isLate ? 'timeout' : 'reset', sent: true, cause, flaw: flawOf(error) };
 }
@@ -44,20 +53,6 @@ export function isUnsendable(error: Error): boolean {
 export function isClose(error: Error): boolean {
   const code = codeOf(error);
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'ECONNABORTED' || code === 'EPIPE';
-}
-
-/**
- * Of requests, this error means that the upstream has not processed them: undici 8.12.4 tells it to those alone whose
- * stream is beyond the last one that the frame names (client-h2.js, onHttp2SessionGoAway). Others break with the connection.
- */
-export function isGoAway(error: Error): boolean {
-  return error.message.startsWith('HTTP/2: "GOAWAY" frame received');
-}
-
-/** undici 8.12.4 leaves the number out where a streamed body was being written (client-h2.js, writeStream). */
-function isRefusedStream(error: Error): boolean {
-  if ('http2ErrorCode' in error && error.http2ErrorCode === REFUSED_STREAM) return true;
-  return codeOf(error) === 'ERR_HTTP2_STREAM_ERROR' && error.message.endsWith('NGHTTP2_REFUSED_STREAM');
 }
 
 function codeOf(error: Error): string | undefined {

@@ -39,18 +39,22 @@ const MAX_HEADER_SIZE = 64 * 1024;
 /** Of several addresses, how long each may take before the next is tried: longer than any round trip on earth. */
 const NEXT_ADDRESS: Millis = 500;
 
+/**
+ * How long a connection is kept that nobody uses, unless the upstream says otherwise (`Keep-Alive: timeout=`, of which undici
+ * takes 2 s off): servers that say nothing mostly close after 5 s.
+ */
+export const KEEP_ALIVE: Millis = 4000;
+
 /** Time-outs are the exchange's own: undici's would kill quiet streams after 300 s. */
-export function clientOptions(http2: boolean): Omit<Client.Options, 'connect'> {
+export function clientOptions(): Omit<Client.Options, 'connect'> {
   return {
     pipelining: 1,
-    allowH2: http2,
+    allowH2: false, // ours: see http2-send.ts
     useMilo: false, // whatever UNDICI_USE_MILO says: experimental
     headersTimeout: 0,
     bodyTimeout: 0,
     maxHeaderSize: MAX_HEADER_SIZE,
-    // Unless the upstream says otherwise (`Keep-Alive: timeout=`, of which undici takes 2 s off): servers that say
-    // nothing mostly close after 5 s.
-    keepAliveTimeout: 4000,
+    keepAliveTimeout: KEEP_ALIVE,
   };
 }
 

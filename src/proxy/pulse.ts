@@ -1,12 +1,16 @@
 import type { ClientHttp2Session } from 'node:http2';
-import { Socket } from 'node:net';
-import type { Client } from 'undici';
+import type { Socket } from 'node:net';
 import type { Millis } from '../policy/types.ts';
-import { isSession } from './mend-http2.ts';
-import { partOf } from './part-of.ts';
 
-/** What is quiet for so long while something is due is asked whether it is still there; and has as long to answer. */
+/** What is quiet for so long while something is due is asked whether it is still there. */
 const SILENCE: Millis = 2000;
+/** While it answers and says nothing else, it is asked less and less often: some take many pings for an attack (gRPC). */
+const LONGEST_SILENCE: Millis = 64_000;
+/**
+ * It may take as long to answer as SILENCE, and as long as a slow line, in bytes a millisecond, takes for what had been said
+ * before: an upload of megabytes waits in the buffers of the system, and the question behind it.
+ */
+const SLOW_LINE = 50;
 
 /**
  * Finds out that a connection over HTTP/2 is dead. Node 24.21 may never tell: where a write fails at once, as after a reset,
@@ -14,69 +18,84 @@ const SILENCE: Millis = 2000;
  * (src/node_http2.cc, OnStreamAfterWrite; src/crypto/crypto_tls.cc, EncOut). All that is sent on it then waits for ever.
  */
 export class Pulse {
-  readonly #client: Client;
+  readonly #session: ClientHttp2Session;
+  readonly #socket: Socket;
   readonly #isWaitedFor: () => boolean;
-  #timer: NodeJS.Timeout | undefined;
-  #session: ClientHttp2Session | undefined;
-  #socket: Socket | undefined;
+  readonly #timer: NodeJS.Timeout;
+  /** Bytes that had come, and that had gone, at the last look. */
   #heard = 0;
-  #asked = false;
+  #said = 0;
+  /** Bytes that had gone when something was heard last. */
+  #saidBefore = 0;
+  #quiet: Millis = 0;
+  /** For how long it may be quiet. */
+  #patience: Millis = SILENCE;
+  /** How long ago it was asked; undefined where it has answered. */
+  #asked: Millis | undefined;
 
   /** @param isWaitedFor there are requests on it */
-  constructor(client: Client, isWaitedFor: () => boolean) {
-    this.#client = client;
+  constructor(session: ClientHttp2Session, socket: Socket, isWaitedFor: () => boolean) {
+    this.#session = session;
+    this.#socket = socket;
     this.#isWaitedFor = isWaitedFor;
-    client.on('connect', () => this.#begin());
-    client.on('disconnect', () => this.#end());
+    this.#timer = setInterval(this.#feel, SILENCE).unref();
   }
 
   /** It was asked, and has not answered yet. */
   get isDoubtful(): boolean {
-    return this.#asked;
+    return this.#asked !== undefined;
   }
 
-  #begin(): void {
-    this.#end();
-    const session = partOf(this.#client, 'http2Session');
-    const socket = partOf(this.#client, 'socket');
-    if (!isSession(session) || !(socket instanceof Socket)) return; // HTTP/1.1
-    this.#session = session;
-    this.#socket = socket;
-    this.#timer = setInterval(this.#feel, SILENCE).unref();
+  /** A request is sent on it. */
+  expect(): void {
+    this.#patience = SILENCE;
   }
 
-  #end(): void {
+  end(): void {
     clearInterval(this.#timer);
-    this.#session = undefined;
-    this.#socket = undefined;
-    this.#asked = false;
   }
 
   readonly #feel = (): void => {
-    if (this.#hears()) return;
-    if (this.#asked) return void setImmediate(this.#giveUp); // what has come while we were busy is read before
-    if (this.#session?.destroyed !== false || this.#session.closed) return;
-    this.#asked = true;
-    this.#session.ping(() => undefined);
+    if (this.#isAlive()) return;
+    if (this.#asked === undefined) {
+      this.#quiet += SILENCE;
+      if (this.#quiet >= this.#patience) this.#ask();
+      return;
+    }
+    this.#asked += SILENCE;
+    const unanswered = this.#socket.bytesWritten - this.#saidBefore;
+    // What has come while we were busy is read before.
+    if (this.#asked >= SILENCE + unanswered / SLOW_LINE) setImmediate(this.#giveUp);
   };
 
-  #hears(): boolean {
-    const heard = this.#socket?.bytesRead ?? 0;
-    const isAlive = heard !== this.#heard || !this.#isAnythingDue();
-    this.#heard = heard;
-    if (isAlive) this.#asked = false;
-    return isAlive;
+  #ask(): void {
+    if (this.#session.destroyed || this.#session.closed) return;
+    this.#asked = 0;
+    this.#patience = Math.min(LONGEST_SILENCE, 2 * this.#patience);
+    this.#session.ping(() => undefined);
+  }
+
+  /** It says something, or takes what we say; or nobody cares. */
+  #isAlive(): boolean {
+    const { bytesRead, bytesWritten } = this.#socket;
+    const hears = bytesRead !== this.#heard;
+    const speaks = bytesWritten !== this.#said && this.#asked === undefined;
+    this.#heard = bytesRead;
+    this.#said = bytesWritten;
+    if (hears) this.#saidBefore = bytesWritten;
+    if (!hears && !speaks && this.#isAnythingDue()) return false;
+    if (!speaks || hears) this.#asked = undefined;
+    this.#quiet = 0;
+    return true;
   }
 
   /** An answer; or what cannot be written, be it the end of a request whose client has left: the next would wait behind it. */
   #isAnythingDue(): boolean {
-    return (
-      this.#isWaitedFor() || (this.#session?.destroyed === false && (this.#session.state.outboundQueueSize ?? 0) > 0)
-    );
+    return this.#isWaitedFor() || (!this.#session.destroyed && (this.#session.state.outboundQueueSize ?? 0) > 0);
   }
 
   readonly #giveUp = (): void => {
-    if (this.#hears()) return;
-    this.#socket?.destroy(Object.assign(new Error('no answer to a ping'), { code: 'ETIMEDOUT' }));
+    if (this.#socket.destroyed || this.#isAlive()) return;
+    this.#socket.destroy(Object.assign(new Error('no answer to a ping'), { code: 'ETIMEDOUT' }));
   };
 }

@@ -172,10 +172,6 @@ export class Sends implements AttemptOwner {
     this.#sender.onUnsendable(detail);
   }
 
-  countGoAways(): number {
-    return this.#trip.goAways;
-  }
-
   /** What moves is not hung: its time counts from the last byte of the upload, a stream's from its last byte. */
   onProgress(): void {
     this.#timer?.refresh();

@@ -1,202 +1,151 @@
-import type { buildConnector } from 'undici';
-import { Client, errors } from 'undici';
-import { MAX_STREAMS } from '../config/listen-schema.ts';
-import type { ConnectionOptions, Errand } from './connection.ts';
 import type { Connections } from './endpoints.ts';
-import { isGoAway } from './failure.ts';
-import { fitsHttp2 } from './http2-request.ts';
-import { mendResets } from './mend-http2.ts';
-import { mendParsers } from './mend-parser.ts';
-import { Pulse } from './pulse.ts';
+import type { Errand } from './connection.ts';
+import { UnreadError } from './failure.ts';
+import type { Http2ConnectionOptions, Http2Owner } from './http2-connection.ts';
+import { Http2Connection } from './http2-connection.ts';
+import type { Http2Send } from './http2-send.ts';
+import { Upload } from './upload.ts';
 
-export interface SharedConnectionsOptions extends Pick<ConnectionOptions, 'origin' | 'client' | 'connect' | 'leadsTo'> {
+export interface SharedConnectionsOptions extends Http2ConnectionOptions {
   /** Connections, at most; beside them as many may be at their last requests, and a few where this is little. */
   readonly most: number;
   /** There is room for a request again. */
   readonly onFree: () => void;
+  /** For an endpoint that does not take HTTP/2. */
+  readonly http1: Connections;
 }
-
-/**
- * A client that asks and leaves has its stream reset. Upstreams end a connection with too many of those (CVE-2023-44487: Node
- * 24 after 1000, Go after 400 at once, nginx after 100 at once), whoever else is on it. Before that it gets no more requests.
- */
-const MAX_RESETS = 100;
 
 /** Worn out or not, so many connections are not too many. */
 const FEW = 16;
 
-/** Streams are numbered once, up to 2^31, and then none can be opened any more (RFC 9113 §5.1.1). */
-const MAX_REQUESTS = 1_000_000;
-
 /**
- * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests; the first with room is
- * used, so that those too many become idle and end. While it is not known what the endpoint speaks, requests wait for the
- * first connection; one that turns out to speak HTTP/1.1 carries one at a time, and more are made.
+ * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests, or as many as the other side
+ * takes; the first with room is used, so that those too many become idle and end. One is made at a time, and requests wait
+ * for it. An endpoint that chooses HTTP/1.1 is spoken to in that from then on.
  */
-export class SharedConnections implements Connections {
+export class SharedConnections implements Connections, Http2Owner {
   readonly #options: SharedConnectionsOptions;
-  #all: SharedConnection[] = [];
+  readonly #all = new Set<Http2Connection>();
   readonly #waiting = new Set<Errand>();
-  /** Requests that were broken off in this turn of the event loop. */
-  #broken = 0;
+  /** Requests that are spoken in HTTP/1.1; undefined while that is not known of the endpoint. */
+  #plain: Set<Errand> | undefined;
 
   constructor(options: SharedConnectionsOptions) {
     this.#options = options;
   }
 
-  send(errand: Errand): void {
-    const connection = this.#broken > 0 ? undefined : this.#find();
+  send(errand: Errand, fresh: boolean): void {
+    if (this.#plain !== undefined) return this.#sendPlain(errand, fresh);
+    const connection = this.#find();
     if (connection !== undefined) return connection.send(errand);
-    errand.hadToWait = this.#broken === 0 && !this.#all.some(({ isBeingMade }) => isBeingMade);
+    errand.hadToWait = ![...this.#all].some(({ isBeingMade }) => isBeingMade);
     this.#waiting.add(errand);
   }
 
+  /** Its place is free when its stream is closed; one that has none has none to give back. */
   over(errand: Errand): void {
-    this.#waiting.delete(errand);
-    const connection = this.#all.find((each) => each === errand.shared);
-    connection?.release(errand);
-    if (errand.attempt.isComplete) {
-      this.#settle();
-      return this.#options.onFree();
-    }
-    // undici 8.12.4 (client.js:491, onError) may be telling this to all requests of a connection, and fails if it is handed
-    // another meanwhile.
-    this.#broken += 1;
-    if (this.#broken === 1) setImmediate(this.#settleBroken);
+    if (this.#plain?.delete(errand) === true) return this.#options.http1.over(errand);
+    if (this.#waiting.delete(errand) || !errand.isPlaced) this.#options.onFree();
   }
 
   /** Gives no more requests to connections to addresses that the name has left, and ends those that have none. */
   leaveOld(): void {
-    this.#settle();
+    for (const connection of this.#all) this.#dropIfDone(connection);
+    this.#pump();
   }
 
   async destroy(): Promise<void> {
     this.#waiting.clear();
-    await Promise.all(this.#all.map((connection) => connection.destroy()));
+    for (const connection of this.#all) connection.destroy();
+    await Promise.resolve();
   }
 
-  #find(): SharedConnection | undefined {
-    const fits = (connection: SharedConnection): boolean => connection.hasRoom && this.#leadsOn(connection);
-    const found = this.#all.find((connection) => fits(connection) && !connection.isWornOut);
-    if (found !== undefined) return found;
-    if (this.#all.some(({ isBeingMade }) => isBeingMade)) return undefined;
-    return this.#open() ?? this.#all.findLast(fits); // the least worn out
+  onDeclined(connection: Http2Connection): void {
+    this.#all.delete(connection);
+    this.#plain = new Set();
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const errand of waiting) this.#sendPlain(errand, false);
   }
 
-  #open(): SharedConnection | undefined {
-    const { most } = this.#options;
-    if (this.#all.length >= Math.max(2 * most, FEW)) return undefined;
-    if (this.#all.filter(({ isWornOut }) => !isWornOut).length >= most) return undefined;
-    const connection = new SharedConnection(this.#options, this.#pump);
-    this.#all.push(connection);
-    return connection;
+  /** Who waits for others that are in use waits on: another is not made before somebody asks again. */
+  onError(connection: Http2Connection, error: Error): void {
+    this.#all.delete(connection);
+    if (this.#all.size > 0) return;
+    for (const { attempt } of [...this.#waiting]) attempt.onResponseError(undefined, error);
   }
 
-  readonly #settleBroken = (): void => {
-    const broken = this.#broken;
-    this.#broken = 0;
-    this.#settle();
-    for (let i = 0; i < broken; i += 1) this.#options.onFree();
-  };
+  onRoom(): void {
+    this.#pump();
+  }
 
-  #settle(): void {
-    for (const connection of [...this.#all]) {
-      if (connection.isAtRest && (connection.isWornOut || !this.#leadsOn(connection))) this.#drop(connection);
+  onClosed(connection: Http2Connection, send: Http2Send): void {
+    const { errand } = send;
+    errand.isPlaced = false;
+    this.#dropIfDone(connection);
+    const error = send.takeError();
+    if (error instanceof UnreadError && error.code === 'GOAWAY' && mayMove(errand)) {
+      errand.hasMoved = true;
+      errand.attempt.onUnread();
+      this.send(errand, false);
+    } else if (errand.isOver) {
+      this.#options.onFree();
+    } else if (error !== undefined) {
+      errand.attempt.onResponseError(undefined, error);
     }
     this.#pump();
   }
 
-  readonly #pump = (): void => {
-    if (this.#broken > 0) return;
+  onGone(connection: Http2Connection): void {
+    this.#all.delete(connection);
+    this.#pump();
+  }
+
+  #sendPlain(errand: Errand, fresh: boolean): void {
+    this.#plain?.add(errand);
+    this.#options.http1.send(errand, fresh);
+  }
+
+  #find(): Http2Connection | undefined {
+    let worn: Http2Connection | undefined;
+    for (const connection of this.#all) {
+      if (!connection.hasRoom || !this.#leadsOn(connection)) continue;
+      if (!connection.isWornOut) return connection;
+      worn = connection;
+    }
+    if ([...this.#all].some(({ isBeingMade }) => isBeingMade) || this.#open()) return undefined;
+    return worn; // the least worn out
+  }
+
+  /** Returns whether another is being made. */
+  #open(): boolean {
+    const { most } = this.#options;
+    if (this.#all.size >= Math.max(2 * most, FEW)) return false;
+    const inUse = [...this.#all].filter((connection) => !connection.isWornOut && !connection.isLeaving);
+    if (inUse.length >= most) return false;
+    this.#all.add(new Http2Connection(this.#options, this));
+    return true;
+  }
+
+  #pump(): void {
     for (const errand of this.#waiting) {
       const connection = this.#find();
       if (connection === undefined) return;
       this.#waiting.delete(errand);
       connection.send(errand);
     }
-  };
-
-  #leadsOn({ address }: SharedConnection): boolean {
-    return address === undefined || this.#options.leadsTo(address);
   }
 
-  #drop(connection: SharedConnection): void {
-    this.#all = this.#all.filter((each) => each !== connection);
-    void connection.destroy();
+  #dropIfDone(connection: Http2Connection): void {
+    if (connection.isAtRest && (connection.isWornOut || !this.#leadsOn(connection))) connection.destroy();
+  }
+
+  #leadsOn({ address }: Http2Connection): boolean {
+    return address === undefined || this.#options.leadsTo(address);
   }
 }
 
-/** One of them: made when it is first needed, and again when it was lost. */
-class SharedConnection {
-  goAways = 0;
-  /** Where it leads; undefined while it is not made, and where the name was not asked for it. */
-  address: string | undefined = undefined;
-  isBeingMade = false;
-  readonly #client: Client;
-  readonly #pulse: Pulse;
-  #requests = 0;
-  /** Since it was made: all requests, and those that were broken off. */
-  #sent = 0;
-  #resets = 0;
-  /** What it can carry: one until it is made. */
-  #room = 1;
-
-  constructor({ origin, client, connect, leadsTo }: SharedConnectionsOptions, onMade: () => void) {
-    const make: ReturnType<typeof buildConnector> = (options, done) => {
-      this.isBeingMade = true;
-      // The name to ask for is the connector's own: see `SendOptions.servername`.
-      connect({ ...options, servername: '' }, (...made) => {
-        const [error, socket] = made;
-        this.isBeingMade = false;
-        this.#sent = 0;
-        this.#resets = 0;
-        if (error === null) {
-          this.#room = 'alpnProtocol' in socket && socket.alpnProtocol === 'h2' ? MAX_STREAMS : 1;
-          const { remoteAddress } = socket;
-          this.address = remoteAddress !== undefined && leadsTo(remoteAddress) ? remoteAddress : undefined;
-        }
-        done(...made);
-      });
-    };
-    this.#client = new Client(origin, { ...client, connect: make });
-    mendParsers(this.#client);
-    mendResets(this.#client);
-    this.#pulse = new Pulse(this.#client, () => !this.isAtRest);
-    this.#client.on('connect', onMade);
-    this.#client.on('connectionError', onMade);
-    this.#client.on('disconnect', (_origin, _targets, error) => {
-      if (isGoAway(error)) this.goAways += 1;
-    });
-  }
-
-  get hasRoom(): boolean {
-    return this.#requests < this.#room;
-  }
-
-  get isAtRest(): boolean {
-    return this.#requests === 0;
-  }
-
-  /** It has done enough, or may be dead: only where there is no other does it get another request. */
-  get isWornOut(): boolean {
-    return this.#pulse.isDoubtful || this.#resets >= MAX_RESETS || this.#sent >= MAX_REQUESTS;
-  }
-
-  send(errand: Errand): void {
-    const { options, attempt } = errand;
-    this.#requests += 1;
-    this.#sent += 1;
-    errand.shared = this;
-    if (fitsHttp2(options.path, options.headers)) this.#client.dispatch(options, attempt);
-    else attempt.onResponseError(undefined, new errors.InvalidArgumentError('its headers are too large for HTTP/2'));
-  }
-
-  release({ attempt }: Errand): void {
-    this.#requests -= 1;
-    if (attempt.sent && !attempt.isComplete) this.#resets += 1;
-  }
-
-  destroy(): Promise<void> {
-    return this.#client.destroy();
-  }
+/** It was not read, and can be sent as it was; once. */
+function mayMove({ hasMoved, isOver, options: { body } }: Errand): boolean {
+  return !hasMoved && !isOver && !(body instanceof Upload && body.isBegun);
 }

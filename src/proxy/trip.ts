@@ -61,11 +61,6 @@ export class Trip {
     return this.#errand?.hadToWait === true;
   }
 
-  /** How often the connection of the last send has been told to take requests to another (GOAWAY of HTTP/2). */
-  get goAways(): number {
-    return this.#errand?.shared?.goAways ?? 0;
-  }
-
   /** What the send came to, and in the light of what is known of the endpoints. */
   settle(outcome: Outcome): Outcome {
     this.#isOpen = false;

@@ -1,13 +1,15 @@
 /** What has been told of as forwarded has gone out, though the connection to the upstream breaks in the very turn. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
 import { createServer as createHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { Client } from 'undici';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { AttemptOwner } from '../../src/proxy/attempt.ts';
 import { Attempt } from '../../src/proxy/attempt.ts';
+import { Errand } from '../../src/proxy/connection.ts';
+import { Http2Send } from '../../src/proxy/http2-send.ts';
 import { Http1Inbound } from '../../src/proxy/inbound.ts';
 import { breakOff } from '../../src/proxy/respond.ts';
 import { makeCertificates } from '../support/certificates.ts';
@@ -28,8 +30,9 @@ async function startBreaking(
 ): Promise<{ url: string; ends: () => boolean[] }> {
   const ends: boolean[] = [];
   const forward = (request: Http1Inbound, response: ServerResponse): void => {
-    const client = new Client(origin, { allowH2: true, connect: { rejectUnauthorized: false } });
-    const breakIt = (): void => void client.destroy(new Error('broken'));
+    const session = connectHttp2(origin, { rejectUnauthorized: false });
+    session.on('error', () => undefined);
+    const breakIt = (): void => session.destroy(new Error('broken'));
     const owner: AttemptOwner = {
       onInformation: () => undefined,
       onHead: (status) => {
@@ -40,7 +43,6 @@ async function startBreaking(
       },
       onFailure: () => response.destroy(),
       onUnsendable: () => response.destroy(),
-      countGoAways: () => 0,
       onProgress: () => undefined,
       onStall: () => undefined,
       onEnd: (broken) => {
@@ -50,7 +52,15 @@ async function startBreaking(
       onOver: () => undefined,
     };
     const attempt = new Attempt(owner, null);
-    client.dispatch({ method: 'GET', path: '/' }, attempt);
+    const errand = new Errand(
+      { origin, method: 'GET', path: '/', headers: ['host', 'x'], servername: '', body: null },
+      attempt,
+    );
+    const tell = (send: Http2Send): void => {
+      const error = send.takeError();
+      if (error !== undefined) attempt.onResponseError(send, error);
+    };
+    new Http2Send(errand, { session, lastRead: undefined, error: undefined, onClosed: tell }).begin();
   };
   const server = createHttps({ ...identity, IncomingMessage: Http1Inbound }, (request: IncomingMessage, response) => {
     if (request instanceof Http1Inbound) forward(request, response);

@@ -18,6 +18,8 @@ export interface Identity {
 export interface Http2Upstream {
   readonly url: string;
   readonly heads: readonly IncomingHttpHeaders[];
+  /** The same as they came: names and values in turn. */
+  readonly rawHeads: readonly (readonly string[])[];
   /** Connections so far. */
   readonly sessions: () => number;
   /** Connections that are open. */
@@ -32,6 +34,7 @@ export async function startHttp2(
   options: SecureServerOptions = {},
 ): Promise<Http2Upstream> {
   const heads: IncomingHttpHeaders[] = [];
+  const rawHeads: (readonly string[])[] = [];
   let sessions = 0;
   const live = new Set<ServerHttp2Session>();
   const server = createSecureServer({ ...identity, allowHTTP1: false, ...options });
@@ -42,8 +45,9 @@ export async function startHttp2(
     session.on('close', () => live.delete(session));
     onTestFinished(() => session.destroy());
   });
-  server.on('stream', (stream, head) => {
+  server.on('stream', (stream, head, _flags, raw) => {
     stream.on('error', () => undefined);
+    rawHeads.push(raw);
     answer(stream, heads.push(head), head);
   });
   server.listen(0, '127.0.0.1');
@@ -55,6 +59,7 @@ export async function startHttp2(
   return {
     url,
     heads,
+    rawHeads,
     sessions: () => sessions,
     open: () => live.size,
     widen: (initialWindowSize) => {
