@@ -45,7 +45,7 @@ export async function startHttp2(
     session.on('close', () => live.delete(session));
     onTestFinished(() => session.destroy());
   });
-  server.on('stream', (stream, head, _flags, raw) => {
+  server.on('stream', (stream: ServerHttp2Stream, head: IncomingHttpHeaders, _flags: number, raw: string[]) => {
     stream.on('error', () => undefined);
     rawHeads.push(raw);
     answer(stream, heads.push(head), head);
