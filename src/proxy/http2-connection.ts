@@ -1,4 +1,4 @@
-import type { ClientHttp2Session, ClientSessionOptions } from 'node:http2';
+import type { ClientHttp2Session, ClientSessionOptions, Settings } from 'node:http2';
 import { connect as connectHttp2 } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -154,14 +154,14 @@ export class Http2Connection implements SendCarrier {
       this.error ??= cause;
     });
     // It says first how many streams it takes (RFC 9113 §3.4); more than that would wait within Node, where nothing is told.
-    session.on('remoteSettings', ({ maxConcurrentStreams = MAX_STREAMS }) => {
+    session.on('remoteSettings', ({ maxConcurrentStreams = MAX_STREAMS }: Settings) => {
       this.isBeingMade = false;
       this.#places = Math.min(MAX_STREAMS, maxConcurrentStreams);
       if (this.#sends.size === 0) this.#rest();
       this.#owner.onRoom();
     });
     setTimeout(() => this.isBeingMade && session.destroy(), this.#options.connectTimeout).unref();
-    session.on('goaway', (_code, lastStreamID) => {
+    session.on('goaway', (_code: number, lastStreamID: number) => {
       this.lastRead = Math.min(this.lastRead ?? lastStreamID, lastStreamID);
       if (this.#sends.size === 0) this.#rest();
     });

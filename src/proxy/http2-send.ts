@@ -35,7 +35,8 @@ export class Http2Send implements Dispatcher.DispatchController {
   readonly #carrier: SendCarrier;
   readonly #giveUp = new AbortController();
   #stream: ClientHttp2Stream | undefined;
-  #hasHead = false;
+  /** Something of an answer has come, be it an interim one: the request was read. */
+  #isAnswered = false;
   /** END_STREAM has come. */
   #isWhole = false;
   /** All has been told. */
@@ -93,15 +94,14 @@ export class Http2Send implements Dispatcher.DispatchController {
       if (chunk === null && !stream.closed) this.#isWhole = true;
       return push(chunk, encoding);
     };
-    stream.on('headers', (head, _flags, raw) => this.#onHead(head, raw));
-    stream.once('response', (head, _flags, raw) => {
-      this.#hasHead = true;
+    stream.on('headers', (head, _flags, raw: string[]) => this.#onHead(head, raw));
+    stream.once('response', (head, _flags, raw: string[]) => {
       this.#onHead(head, raw);
       if (this.aborted) return;
       stream.on('data', this.#onData);
       stream.once('end', this.#onEnd);
     });
-    stream.once('trailers', (_trailers, _flags, raw) => {
+    stream.once('trailers', (_trailers, _flags, raw: string[]) => {
       this.rawTrailers = raw;
     });
     stream.on('error', (error) => {
@@ -112,6 +112,7 @@ export class Http2Send implements Dispatcher.DispatchController {
   }
 
   #onHead(head: IncomingHttpHeaders, raw: readonly string[]): void {
+    this.#isAnswered = true;
     if (this.aborted) return;
     this.rawHeaders = raw.filter((_, i) => raw[i - (i % 2)]?.startsWith(':') !== true);
     const { attempt } = this.errand;
@@ -171,7 +172,7 @@ export class Http2Send implements Dispatcher.DispatchController {
     this.#isOver = true;
     const { lastRead, error } = this.#carrier;
     const { id, rstCode = constants.NGHTTP2_NO_ERROR } = this.#stream ?? {};
-    if (this.aborted || this.#hasHead) return this.#error ?? broken(rstCode);
+    if (this.aborted || this.#isAnswered) return this.#error ?? broken(rstCode);
     if (lastRead !== undefined && (id === undefined || id > lastRead)) return new UnreadError('GOAWAY');
     if (rstCode === constants.NGHTTP2_REFUSED_STREAM) return new UnreadError('REFUSED_STREAM');
     return this.#error ?? error ?? broken(rstCode);

@@ -462,7 +462,7 @@ test('a connection on which many broke off is ended before it serves nobody any 
       const closed = new Promise((resolve) => {
         stream.on('close', resolve);
       });
-      stream.on('error', ({ message }) => failures.push(message));
+      stream.on('error', ({ message }: Error) => failures.push(message));
       if (method === 'PUT') stream.write(Buffer.alloc(1_000_000));
       await pause(Math.random() * 40);
       stream.close(constants.NGHTTP2_CANCEL);
