@@ -7,10 +7,11 @@ const SILENCE: Millis = 2000;
 /** While it answers and says nothing else, it is asked less and less often: some take many pings for an attack (gRPC). */
 const LONGEST_SILENCE: Millis = 64_000;
 /**
- * It may take as long to answer as SILENCE, and as long as a slow line, in bytes a millisecond, takes for what had been said
- * before: an upload of megabytes waits in the buffers of the system, and the question behind it.
+ * It may take as long to answer as SILENCE, and as long as a slow line, in bytes a millisecond, takes for what may be on its way
+ * before the question: an upload waits in the buffers of the system, which take some megabytes (tcp(7), tcp_wmem).
  */
 const SLOW_LINE = 50;
+const MOST_ON_ITS_WAY = 4 * 1024 * 1024;
 
 /**
  * Finds out that a connection over HTTP/2 is dead. Node 24.21 may never tell: where a write fails at once, as after a reset,
@@ -25,8 +26,8 @@ export class Pulse {
   /** Bytes that had come, and that had gone, at the last look. */
   #heard = 0;
   #said = 0;
-  /** Bytes that had gone when something was heard last. */
-  #saidBefore = 0;
+  /** Bytes that may be on their way, were the line slow. */
+  #onItsWay = 0;
   #quiet: Millis = 0;
   /** For how long it may be quiet. */
   #patience: Millis = SILENCE;
@@ -63,16 +64,17 @@ export class Pulse {
       return;
     }
     this.#asked += SILENCE;
-    const unanswered = this.#socket.bytesWritten - this.#saidBefore;
     // What has come while we were busy is read before.
-    if (this.#asked >= SILENCE + unanswered / SLOW_LINE) setImmediate(this.#giveUp);
+    if (this.#onItsWay === 0 && this.#asked >= SILENCE) setImmediate(this.#giveUp);
   };
 
   #ask(): void {
     if (this.#session.destroyed || this.#session.closed) return;
     this.#asked = 0;
     this.#patience = Math.min(LONGEST_SILENCE, 2 * this.#patience);
-    this.#session.ping(() => undefined);
+    this.#session.ping(() => {
+      this.#onItsWay = 0; // it came behind all of that
+    });
   }
 
   /** It says something, or takes what we say; or nobody cares. */
@@ -80,9 +82,10 @@ export class Pulse {
     const { bytesRead, bytesWritten } = this.#socket;
     const hears = bytesRead !== this.#heard;
     const speaks = bytesWritten !== this.#said && this.#asked === undefined;
+    const said = this.#onItsWay + bytesWritten - this.#said;
+    this.#onItsWay = Math.min(MOST_ON_ITS_WAY, Math.max(0, said - SLOW_LINE * SILENCE));
     this.#heard = bytesRead;
     this.#said = bytesWritten;
-    if (hears) this.#saidBefore = bytesWritten;
     if (!hears && !speaks && this.#isAnythingDue()) return false;
     if (!speaks || hears) this.#asked = undefined;
     this.#quiet = 0;
