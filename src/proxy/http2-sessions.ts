@@ -9,11 +9,14 @@ import { Http2Outbound } from './http2-outbound.ts';
 /**
  * Node 24.21 counts what a session takes of memory, and counts wrong where requests are broken off: it does not take back what
  * was still to be sent of an answer, and takes back more than there was of an upload. Beyond `maxSessionMemory`, and below
- * nothing, it refuses every new request of that connection (ENHANCE_YOUR_CALM): for good, with nothing in use, and from some
- * thirty on that were broken off. So one with fewer gets no new requests (GOAWAY), and its client makes another.
+ * nothing, it refuses every new request of that connection (ENHANCE_YOUR_CALM), for good: with nothing in use, and mostly
+ * from some thirty on that were reset in the middle of an upload. So a connection with fewer gets no new requests (GOAWAY), and its client
+ * makes another. One in a hundred of those that break off as fast as they can is refused all the same, and not processed.
  */
-const MOST_BROKEN = 10;
-/** In MB; what that many leave behind, and a hundred streams with their windows and heads. */
+/** By clients, and by ourselves, because their answers were cut. */
+const MOST_LEFT = 10;
+const MOST_CUT = 200;
+/** In MB: what that many answers leave behind, and a hundred streams with their windows and heads. */
 const SESSION_MEMORY = 100;
 
 /**
@@ -80,7 +83,7 @@ export class Http2Sessions {
     if (this.#isDraining) return session.destroy();
     this.#sessions.add(session);
     let streams = 0;
-    let broken = 0;
+    let worn = 0;
     const timer = setTimeout(() => {
       if (streams === 0) session.close();
     }, this.#idle);
@@ -88,8 +91,8 @@ export class Http2Sessions {
       streams += 1;
       stream.on('close', () => {
         streams -= 1;
-        if (isBroken(stream)) broken += 1;
-        if (broken === MOST_BROKEN) session.close();
+        worn += wearOf(stream);
+        if (worn >= 1 && !session.closed) session.close();
         if (streams === 0) timer.refresh();
       });
     });
@@ -101,8 +104,11 @@ export class Http2Sessions {
   }
 }
 
-function isBroken(stream: ServerHttp2Stream): boolean {
-  return stream.rstCode !== constants.NGHTTP2_NO_ERROR || (!stream.endAfterHeaders && !stream.readableEnded);
+/** By how much it has worn its connection out, at 1. */
+function wearOf(stream: ServerHttp2Stream): number {
+  if (stream.rstCode === constants.NGHTTP2_INTERNAL_ERROR) return 1 / MOST_CUT;
+  const isWhole = stream.endAfterHeaders || stream.readableEnded;
+  return stream.rstCode === constants.NGHTTP2_NO_ERROR && isWhole ? 0 : 1 / MOST_LEFT;
 }
 
 function hasOuterSpace(text: string): boolean {
