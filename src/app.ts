@@ -180,6 +180,11 @@ async function open(
   permit(listener.address, listener.permissions);
   phase = 'ready';
 
+  const settleWithin = async (time: Millis): Promise<void> => {
+    const by = clock.now() + time;
+    while (proxy.inFlight > 0 && clock.now() < by) await sleep(DRAIN_POLL);
+  };
+
   return {
     url,
     adminUrl: urlOf(admin),
@@ -191,8 +196,14 @@ async function open(
       await sleep(delay);
       const by = clock.now() + config.drain.timeout;
       proxy.drain(by);
-      while (proxy.inFlight > 0 && clock.now() < by) await sleep(DRAIN_POLL);
-      if (proxy.inFlight > 0) logger.warn({ cut: proxy.inFlight }, 'drain timeout: requests in flight are cut');
+      await settleWithin(config.drain.timeout);
+      if (proxy.inFlight > 0) {
+        logger.warn({ cut: proxy.inFlight }, 'drain timeout: requests in flight are cut');
+        // Those are told, with what is known of them, before their connections end.
+        proxy.expire();
+        await closeTargets(targets);
+        await settleWithin(LAST_WORDS);
+      }
       await closeAll();
     },
     close: closeAll,
@@ -200,6 +211,8 @@ async function open(
 }
 
 const DRAIN_POLL: Millis = 20;
+/** For answers of our own to those whom the end of a drain cuts. */
+const LAST_WORDS: Millis = 300;
 
 function addressesOf({ listen, admin, telemetry }: Config): Address[] {
   return [listen.address, ...(admin === false ? [] : [admin.listen]), ...(telemetry === undefined ? [] : [telemetry])];

@@ -144,6 +144,14 @@ export class Drive {
     this.#tell({ kind: 'draining', at: this.#clock.now() });
   }
 
+  /** The proxy goes now: nobody's turn comes any more. */
+  expire(): void {
+    if (this.#phase !== 'queued') return;
+    const now = this.#clock.now();
+    this.#gate.cancel(this.ticket, now);
+    this.#tell({ kind: 'refused', why: 'draining', retryAfter: 1000, at: now });
+  }
+
   /** The forwarded response has ended, was cut, or leaves the number in flight because it goes on for long. */
   ended(): void {
     this.#gate.end(this.ticket, this.#clock.now());

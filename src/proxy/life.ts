@@ -81,6 +81,12 @@ export class Life implements Effects, Sender {
     else if (!this.#sends.isOver) this.#reply.cut(); // the upstream answers what it will never have whole
   }
 
+  /** We go now: who still waits is told. What has been sent ends with its connection. */
+  expire(): void {
+    this.drive.expire();
+    if (this.#sends.count === 0) this.#giveUp(problemOf(DRAINING));
+  }
+
   // — Effects: what the script asks for —
 
   readBody(): void {
@@ -226,6 +232,8 @@ export class Life implements Effects, Sender {
     this.#context.listen({ type: 'done', record: this.#reply.record(this.#verdict, spent) });
   }
 }
+
+const DRAINING = { kind: 'refuse', why: 'draining', retryAfter: 1000, attempts: 0, retryEnd: undefined } as const;
 
 const LATE: Readonly<Record<Late, Problem>> = {
   idle: fault(408, 'Request body too slow', 'The body paused for too long.', 'body_idle'),

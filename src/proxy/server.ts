@@ -92,6 +92,11 @@ export class Proxy {
     this.#door?.drain();
   }
 
+  /** The time of a drain is over: tells who still waits for a turn, or for whom it is waited. */
+  expire(): void {
+    for (const life of [...this.#lives]) life.expire();
+  }
+
   /** Ends what is left, at once; after a drain that left nothing, when the last bytes have gone out. */
   async close(): Promise<void> {
     if (this.#drainBy !== undefined && this.#lives.size === 0) await this.#door?.settle();

@@ -46,22 +46,34 @@ test('it serves on while balancers notice that it is not ready', async () => {
   await expect(fetch(`${gate.adminUrl}/readyz`)).rejects.toThrow();
 });
 
-test('what does not end in time is cut', async () => {
+test('what does not end in time is given up, and its client told what is known of it', async () => {
   const upstream = await listen(() => undefined);
-  const gate = await startTidegate(`drain: {delay: 0, timeout: 300ms}\nupstreams: {api: {url: "${upstream.url}"}}`);
-  const hanging = send(gate.url, '/').then(
-    () => 'answered',
-    () => 'cut',
-  );
+  const gate = await startTidegate(`
+drain: {delay: 0, timeout: 300ms}
+upstreams: {api: {url: "${upstream.url}", connections: 2, queue: {maxWait: 30s}, timeout: 60s, perTryTimeout: 60s}}`);
+  const read = send(gate.url, '/');
+  const write = send(gate.url, '/', { method: 'POST', body: 'pay' });
   await eventually(
     () => gate.metric(inFlight),
-    (count) => count === 1,
+    (count) => count === 2,
+  );
+  const waits = send(gate.url, '/', { method: 'POST', body: 'pay' });
+  const comes = await openRaw(gate.url);
+  comes.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbo');
+  await eventually(
+    () => gate.metric(inFlight),
+    (count) => count === 4,
   );
   const since = performance.now();
   await gate.drain();
-  expect(performance.now() - since).toBeLessThan(1500);
-  expect(await hanging).toBe('cut');
-  expect(gate.log()).toContainEqual(expect.objectContaining({ level: 'warn', cut: 1 }));
+  expect(performance.now() - since).toBeLessThan(2000);
+  expect((await read).status).toBe(502);
+  expect((await write).status).toBe(504);
+  expect((await write).header('tidegate-outcome')).toBe('unknown');
+  expect((await waits).json()).toMatchObject({ status: 503, reason: 'draining' });
+  expect(await comes.ended()).toMatch(/^HTTP\/1\.1 503 /);
+  expect(gate.log()).toContainEqual(expect.objectContaining({ level: 'warn', cut: 4 }));
+  expect(gate.requests().map(({ status }) => status)).toEqual(expect.arrayContaining([502, 503, 503, 504]));
 });
 
 test('a wait for a retry that would outlast it ends at once; none is begun', async () => {

@@ -7,7 +7,8 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { makeCertificates } from '../support/certificates.ts';
-import { FLAG, FRAME, frame, OK, words } from '../support/http2.ts';
+import type { Frame } from '../support/http2.ts';
+import { FLAG, FRAME, frame, literals, OK, words } from '../support/http2.ts';
 import type { Identity } from '../support/http2-upstream.ts';
 import { answerOk, startFrames, startHttp2 } from '../support/http2-upstream.ts';
 import { pause } from '../support/pause.ts';
@@ -389,6 +390,94 @@ test('an answer before the end of an upload is passed on whole', async () => {
   const gate = await start(upstream.url);
   const answer = await send(gate.url, '/', { method: 'POST', body: 'x'.repeat(100_000), chunked: true });
   expect({ status: answer.status, body: answer.body.toString() }).toEqual({ status: 200, body: 'enough' });
+});
+
+test.each([0, 8])('an answer that is reset with code %i before its end is cut, and never looks whole', async (code) => {
+  const upstream = await startFrames(identity, (socket, stream) => {
+    socket.write(
+      Buffer.concat([
+        frame(FRAME.headers, FLAG.endHeaders, stream, OK),
+        frame(FRAME.data, 0, stream, Buffer.from('half')),
+        frame(FRAME.reset, 0, stream, words(code)),
+      ]),
+    );
+  });
+  const gate = await start(upstream.url);
+  await expect(send(gate.url, '/')).rejects.toThrow(/aborted|hang up/);
+  await eventually(
+    () => gate.requests(),
+    ([line]) => line?.['cut'] === true,
+  );
+});
+
+test('what was told of on the way to an answer was read, whatever it is reset with', async () => {
+  const upstream = await startFrames(identity, (socket, stream) => {
+    const early = frame(FRAME.headers, FLAG.endHeaders, stream, literals({ ':status': '103' }));
+    socket.write(Buffer.concat([early, frame(FRAME.reset, 0, stream, words(7))]));
+  });
+  const gate = await start(upstream.url, ', retry: {backOff: {strategy: fixed, baseInterval: 10ms}}');
+  const answer = await send(gate.url, '/', { method: 'POST', body: 'pay' });
+  expect(answer.status).toBe(504);
+  expect(answer.header('tidegate-outcome')).toBe('unknown');
+  expect(upstream.heads()).toBe(1);
+});
+
+test('the body of an answer that comes before the end of an upload is whole, and nothing is left of the upload', async () => {
+  const uploads = 30;
+  const upstream = await startFrames(identity, (socket, stream) => {
+    const head = frame(FRAME.headers, FLAG.endHeaders, stream, OK);
+    socket.write(Buffer.concat([head, frame(FRAME.data, FLAG.endStream, stream, Buffer.from('enough'))]));
+  });
+  const gate = await start(upstream.url);
+  for (let i = 0; i < uploads; i += 1) {
+    const answer = await send(gate.url, '/', { method: 'POST', body: 'x'.repeat(200_000), chunked: true });
+    expect({ status: answer.status, body: answer.body.toString() }).toEqual({ status: 200, body: 'enough' });
+  }
+  const ends = ({ type, flags }: Frame): boolean =>
+    type === FRAME.reset || (type === FRAME.data && (flags & FLAG.endStream) !== 0);
+  await eventually(
+    () => upstream.frames.filter(ends).length,
+    (count) => count === uploads,
+  );
+});
+
+test('no more is sent on a connection than its other side takes', async () => {
+  let open = 0;
+  let most = 0;
+  const hold = (stream: ServerHttp2Stream): void => {
+    open += 1;
+    most = Math.max(most, open);
+    setTimeout(() => {
+      open -= 1;
+      stream.respond({ ':status': 204 }, { endStream: true });
+    }, 100);
+  };
+  const upstream = await startHttp2(identity, hold, { settings: { maxConcurrentStreams: 2 } });
+  const gate = await start(upstream.url, ', connections: 3, perTryTimeout: 3s');
+  const answers = await Promise.all(Array.from({ length: 20 }, () => send(gate.url, '/', { method: 'POST' })));
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 204));
+  expect(upstream.sessions()).toBe(3);
+  expect(most).toBe(6);
+});
+
+test('an upload over a slow line is no sign of death', async () => {
+  const allowed = 2 ** 24;
+  const receive = (stream: ServerHttp2Stream): void => {
+    stream.session?.setLocalWindowSize(allowed);
+    stream.resume();
+    stream.once('end', () => stream.respond({ ':status': 204 }, { endStream: true }));
+  };
+  const upstream = await startHttp2(identity, receive, { settings: { initialWindowSize: allowed } });
+  const relay = await startRelay(upstream.url);
+  onTestFinished(() => relay.close());
+  const gate = await start(
+    relay.url.replace('http:', 'https:'),
+    ', retry: {attempts: 1}, timeout: 60s, perTryTimeout: 60s',
+  );
+  expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
+  relay.spoil({ up: { trickle: { bytes: 4000, every: 40 } } });
+  expect((await send(gate.url, '/', { method: 'PUT', body: Buffer.alloc(800_000) })).status).toBe(204);
+  expect(relay.taken).toBe(1);
 });
 
 test('what a connection that goes away did not read goes to the next one, whatever it is', async () => {
