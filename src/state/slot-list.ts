@@ -2,10 +2,10 @@ const NONE = -1;
 /** In no list. */
 const OUT = -2;
 
-/** A doubly linked list of small numbers, in two typed arrays: the order in which they were pushed. */
+/** A doubly linked list of small numbers, in a typed array: the order in which they were pushed. */
 export class SlotList {
-  #next = new Int32Array(0);
-  #previous = new Int32Array(0);
+  /** By twos: who comes after each slot, and who before. */
+  #links = new Int32Array(0);
   #first = NONE;
   #last = NONE;
 
@@ -14,38 +14,33 @@ export class SlotList {
   }
 
   has(slot: number): boolean {
-    return (this.#next[slot] ?? OUT) !== OUT;
+    return (this.#links[2 * slot] ?? OUT) !== OUT;
   }
 
   /** Makes room for slots below `length`. */
   grow(length: number): void {
-    this.#next = widen(this.#next, length);
-    this.#previous = widen(this.#previous, length);
+    const links = new Int32Array(2 * length).fill(OUT, this.#links.length);
+    links.set(this.#links);
+    this.#links = links;
   }
 
   push(slot: number): void {
     if (this.has(slot)) return;
-    this.#previous[slot] = this.#last;
-    this.#next[slot] = NONE;
+    this.#links[2 * slot] = NONE;
+    this.#links[2 * slot + 1] = this.#last;
     if (this.#last === NONE) this.#first = slot;
-    else this.#next[this.#last] = slot;
+    else this.#links[2 * this.#last] = slot;
     this.#last = slot;
   }
 
   remove(slot: number): void {
-    if (!this.has(slot)) return;
-    const next = this.#next[slot] ?? NONE;
-    const previous = this.#previous[slot] ?? NONE;
+    const next = this.#links[2 * slot] ?? OUT;
+    if (next === OUT) return;
+    const previous = this.#links[2 * slot + 1] ?? NONE;
     if (previous === NONE) this.#first = next;
-    else this.#next[previous] = next;
+    else this.#links[2 * previous] = next;
     if (next === NONE) this.#last = previous;
-    else this.#previous[next] = previous;
-    this.#next[slot] = OUT;
+    else this.#links[2 * next + 1] = previous;
+    this.#links[2 * slot] = OUT;
   }
-}
-
-function widen(from: Int32Array<ArrayBuffer>, length: number): Int32Array<ArrayBuffer> {
-  const to = new Int32Array(length).fill(OUT);
-  to.set(from);
-  return to;
 }
