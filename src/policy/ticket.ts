@@ -16,6 +16,9 @@ export type Admission =
 /** Told once to a ticket that was queued. */
 export type Settle = (admission: Admission, now: Millis) => void;
 
+/** One for all: a decision that nothing limits makes no array. */
+export const NO_LIMITS: readonly Limit[] = [];
+
 export const ADMITTED: Admission = { kind: 'admitted' };
 
 /** A request's standing at the gate, from its arrival to its leave. Its fields belong to the gate. */
@@ -42,7 +45,7 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   bodyInHand = true;
   /** Until it arrives, and after it has left: none. */
   slot: ClientSlot | undefined = undefined;
-  limits: Limit[] = [];
+  limits: readonly Limit[] = NO_LIMITS;
   /** Where it waits; undefined while it does not. */
   waitsAt: Limit | undefined = undefined;
   /** Where it holds a place, while it is admitted and not sent. */
@@ -54,11 +57,11 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   /** Which of all sends of the innermost limit it is, from 1. */
   number = 0;
   /** Limits whose tokens it has taken, while it has not been sent. */
-  admitted: readonly Limit[] = [];
+  admitted: readonly Limit[] = NO_LIMITS;
   /** Limits in which it counts as in flight. */
-  counted: Limit[] = [];
+  counted: readonly Limit[] = NO_LIMITS;
   /** Of these it is the one probe. */
-  probes: Limit[] = [];
+  probes: readonly Limit[] = NO_LIMITS;
   queuedAt: Millis = 0;
   expiresAt: Millis = 0;
   heapIndex = -1;

@@ -1,11 +1,11 @@
 import type { ClientSlot } from '../policy/client.ts';
 import { SlotKeys } from './slot-keys.ts';
+import { SlotList } from './slot-list.ts';
 
-/** Of one record: two lines of the processor's cache. The first is numbers, the second the key. */
+/** Of one record: two lines of the processor's cache. */
 const BYTES = 128;
 const WORDS = BYTES / 4;
 const DOUBLES = BYTES / 8;
-const KEY_AT = 64;
 
 /** Where each number stands among the first seven doubles of a record. */
 const PLACES = {
@@ -17,19 +17,26 @@ const PLACES = {
   heldUntil: 5,
   promisedAt: 6,
 } as const;
-/** In place of an eighth: two words. */
+/** In place of an eighth: a word, and two bytes. */
 const USERS = 14;
-const STILL_REFUSED = 15;
+const STATE = 60;
+const STILL_REFUSED = 61;
+/** The second line: the links of a list, and the key. */
+const LINKS = 16;
+const KEY = 72;
 
 /**
  * What is remembered of each client, side by side in one buffer: a decision looks at all of it, and with a million
  * clients none of it is in a cache. In a column for each number, each would be fetched from memory on its own.
  */
 export class ClientRecords {
-  readonly keys = new SlotKeys(BYTES, KEY_AT);
+  readonly keys = new SlotKeys(BYTES, KEY);
+  /** Of those who may be forgotten, as the owner has it. */
+  readonly list = new SlotList(WORDS, LINKS);
   #doubles = new Float64Array(0);
-  #words = new Uint32Array(0);
-  /** Not among the rest: who counts them goes through all. */
+  #words = new Int32Array(0);
+  #bytes = new Uint8Array(0);
+  /** Once more, close together: for who goes through all. */
   #states = new Uint8Array(0);
 
   /** Slots that there is room for. */
@@ -42,8 +49,10 @@ export class ClientRecords {
     const doubles = new Float64Array(DOUBLES * length);
     doubles.set(this.#doubles);
     this.#doubles = doubles;
-    this.#words = new Uint32Array(doubles.buffer);
-    this.keys.move(new Uint8Array(doubles.buffer));
+    this.#words = new Int32Array(doubles.buffer);
+    this.#bytes = new Uint8Array(doubles.buffer);
+    this.list.grow(length, this.#words);
+    this.keys.move(this.#bytes);
     const states = new Uint8Array(length);
     states.set(this.#states);
     this.#states = states;
@@ -79,18 +88,24 @@ export class ClientRecords {
 
   /** The number of its state. */
   state(slot: ClientSlot): number {
-    return this.#states[slot] ?? 0;
+    return this.#bytes[BYTES * slot + STATE] ?? 0;
   }
 
   setState(slot: ClientSlot, state: number): void {
+    this.#bytes[BYTES * slot + STATE] = state;
     this.#states[slot] = state;
   }
 
+  /** As `state`, for who asks it of one after another. */
+  listedState(slot: ClientSlot): number {
+    return this.#states[slot] ?? 0;
+  }
+
   isStillRefused(slot: ClientSlot): boolean {
-    return this.#words[WORDS * slot + STILL_REFUSED] === 1;
+    return this.#bytes[BYTES * slot + STILL_REFUSED] === 1;
   }
 
   setStillRefused(slot: ClientSlot, is: boolean): void {
-    this.#words[WORDS * slot + STILL_REFUSED] = is ? 1 : 0;
+    this.#bytes[BYTES * slot + STILL_REFUSED] = is ? 1 : 0;
   }
 }

@@ -14,7 +14,6 @@ import type { Millis, PerSecond } from '../policy/types.ts';
 import { ClientRecords } from './client-records.ts';
 import { SlotHeap } from './slot-heap.ts';
 import { SlotIndex } from './slot-index.ts';
-import { SlotList } from './slot-list.ts';
 
 const STATES = ['normal', 'held', 'backoff', 'cooldown', 'restoring'] as const satisfies readonly ClientState[];
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -29,7 +28,8 @@ export class ClientTable implements ClientStore {
   readonly #listen: Listen;
   readonly #records = new ClientRecords();
   readonly #index = new SlotIndex(this.#records.keys);
-  readonly #calm = new SlotList();
+  /** Nobody uses them, and they are normal. */
+  readonly #calm = this.#records.list;
   readonly #troubled = new SlotHeap();
   readonly #counts: Record<ClientState, number> = { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 };
   /** Slots that have been used, of clients and the one that is shared. */
@@ -112,7 +112,7 @@ export class ClientTable implements ClientStore {
     let min = 1;
     let lost = 0;
     for (let slot = 0; slot < Math.min(this.#made, this.#maxTracked); slot += 1) {
-      if (this.#records.state(slot) === 0) continue;
+      if (this.#records.listedState(slot) === 0) continue;
       this.#settle(slot, now);
       const allowance = this.allowance(slot, now);
       min = Math.min(min, allowance);
@@ -200,7 +200,8 @@ export class ClientTable implements ClientStore {
     const { length } = this.#records;
     if (this.#made === length) {
       const room = Math.min(this.#maxTracked + 1, Math.max(64, 2 * length));
-      for (const each of [this.#records, this.#calm, this.#troubled]) each.grow(room);
+      this.#records.grow(room);
+      this.#troubled.grow(room);
     }
     this.#made += 1;
     return this.#made - 1;

@@ -1,7 +1,7 @@
 import type { ClientSlot } from '../policy/client.ts';
 
 /** Bytes for one key: its length, and as many characters at most. */
-const CELL = 64;
+const CELL = 56;
 /** In place of a length: the key is kept as a string. */
 const LONG = 255;
 
@@ -15,7 +15,7 @@ export class SlotKeys {
   readonly #long = new Map<ClientSlot, string>();
   #bytes = new Uint8Array(0);
 
-  /** @param record bytes of one; 64 of them, from `offset` on, are for the key */
+  /** @param record bytes of one; 56 of them, from `offset` on, are for the key */
   constructor(record: number, offset: number) {
     this.#record = record;
     this.#offset = offset;
