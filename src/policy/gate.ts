@@ -185,7 +185,7 @@ export class Gate {
   #enter(ticket: Ticket, upstream: Upstream, now: Millis): ClientSlot {
     if (ticket.slot !== undefined) return ticket.slot; // a retry: no new demand
     const { clients } = this.#store;
-    const slot = clients.enter(ticket.clientKey, now);
+    const slot = clients.enter(ticket.client, now, ticket.upstream);
     const before = clients.previousArrival(slot);
     if (ticket.nest !== undefined) upstream.nests.note(ticket.nest, now, before);
     ticket.slot = slot;

@@ -26,8 +26,6 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   readonly upstream: string;
   /** Hashed identity. */
   readonly client: string;
-  /** What the client is remembered by: its identity, at this upstream. */
-  readonly clientKey: string;
   /** The weight of the client's class, > 0. */
   readonly classWeight: number;
   /** Its part of that: all of it, or divided among those who share its address. */
@@ -69,26 +67,12 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   previous: Ticket | undefined = undefined;
   next: Ticket | undefined = undefined;
 
-  /** @param clientKey as `clientKeyOf` makes it: who has it at hand spares making it anew, and hashing it */
-  constructor(
-    upstream: string,
-    client: string,
-    weight: number,
-    refs: readonly LimitRef[],
-    settle: Settle,
-    clientKey: string = clientKeyOf(upstream, client),
-  ) {
+  constructor(upstream: string, client: string, weight: number, refs: readonly LimitRef[], settle: Settle) {
     this.upstream = upstream;
     this.client = client;
-    this.clientKey = clientKey;
     this.classWeight = weight;
     this.weight = weight;
     this.refs = refs;
     this.settle = settle;
   }
-}
-
-/** What a client is remembered by. */
-export function clientKeyOf(upstream: string, client: string): string {
-  return `${upstream}\0${client}`;
 }

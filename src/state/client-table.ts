@@ -41,8 +41,8 @@ export class ClientTable implements ClientStore {
     this.#listen = listen;
   }
 
-  enter(key: string, now: Millis): ClientSlot {
-    const slot = this.#index.get(key) ?? this.#track(key, now);
+  enter(key: string, now: Millis, upstream?: string): ClientSlot {
+    const slot = this.#index.get(key, upstream) ?? this.#track(key, upstream, now);
     this.#records.set(slot, 'previousAt', this.#records.get(slot, 'arrivedAt'));
     this.#records.set(slot, 'demand', raiseDemand(this.demand(slot, now)));
     this.#records.set(slot, 'arrivedAt', now);
@@ -123,10 +123,10 @@ export class ClientTable implements ClientStore {
   }
 
   /** Finds room for a newcomer. */
-  #track(key: string, now: Millis): ClientSlot {
+  #track(key: string, upstream: string | undefined, now: Millis): ClientSlot {
     const slot = this.#made < this.#maxTracked ? this.#make() : this.#evict(now);
     if (slot === undefined) return this.#share();
-    this.#index.set(key, slot);
+    this.#index.set(slot, key, upstream);
     this.#records.clear(slot);
     this.#counts.normal += 1;
     return slot;

@@ -1,5 +1,5 @@
 import type { ClientSlot } from '../policy/client.ts';
-import { hashKey } from './key-hash.ts';
+import { hashKey, joinKey } from './key-hash.ts';
 import type { SlotKeys } from './slot-keys.ts';
 
 const FIRST_PLACES = 64;
@@ -25,20 +25,21 @@ export class SlotIndex {
     return this.#size;
   }
 
-  get(key: string): ClientSlot | undefined {
-    const hash = hashKey(key);
+  /** @param prefix what stands before the key, and a NUL between. Joining them costs more than all of this. */
+  get(key: string, prefix?: string): ClientSlot | undefined {
+    const hash = hashKey(key, prefix);
     for (let place = hash & this.#mask; ; place = (place + 1) & this.#mask) {
       const slot = this.#slotAt(place);
       if (slot < 0) return undefined;
-      if (this.#places[2 * place] === hash && this.#keys.is(slot, key)) return slot;
+      if (this.#places[2 * place] === hash && this.#keys.is(slot, key, prefix)) return slot;
     }
   }
 
   /** For a key that has no slot, and a slot that has no key. */
-  set(key: string, slot: ClientSlot): void {
+  set(slot: ClientSlot, key: string, prefix?: string): void {
     if (this.#size >= FULL * (this.#mask + 1)) this.#widen();
-    this.#keys.set(slot, key);
-    this.#put(hashKey(key), slot);
+    this.#keys.set(slot, joinKey(key, prefix));
+    this.#put(hashKey(key, prefix), slot);
     this.#size += 1;
   }
 

@@ -1,4 +1,5 @@
 import type { ClientSlot } from '../policy/client.ts';
+import { joinKey } from './key-hash.ts';
 
 /** Bytes for one key: its length, and as many characters at most. */
 const CELL = 56;
@@ -41,14 +42,20 @@ export class SlotKeys {
     return String.fromCharCode(...this.#bytes.subarray(cell + 1, cell + 1 + length));
   }
 
-  /** Whether it is the key of that slot. */
-  is(slot: ClientSlot, key: string): boolean {
+  /** Whether it is the key of that slot: joined to what stands before it, without being joined. */
+  is(slot: ClientSlot, key: string, prefix?: string): boolean {
+    const bytes = this.#bytes;
     const cell = this.#cellOf(slot);
-    const length = this.#bytes[cell];
-    if (length === LONG) return this.#long.get(slot) === key;
-    if (length !== key.length) return false;
-    for (let i = 0; i < length; i += 1) if (this.#bytes[cell + 1 + i] !== key.charCodeAt(i)) return false;
-    return true;
+    const length = bytes[cell];
+    if (length === LONG) return this.#long.get(slot) === joinKey(key, prefix);
+    if (prefix === undefined) return length === key.length && holds(bytes, cell + 1, key);
+    const middle = cell + 1 + prefix.length;
+    return (
+      length === prefix.length + 1 + key.length &&
+      holds(bytes, middle + 1, key) && // first: here keys differ
+      bytes[middle] === 0 &&
+      holds(bytes, cell + 1, prefix)
+    );
   }
 
   #cellOf(slot: ClientSlot): number {
@@ -66,4 +73,9 @@ export class SlotKeys {
     }
     return true;
   }
+}
+
+function holds(bytes: Uint8Array, from: number, text: string): boolean {
+  for (let i = 0; i < text.length; i += 1) if (bytes[from + i] !== text.charCodeAt(i)) return false;
+  return true;
 }

@@ -1,5 +1,5 @@
 import type { Limit } from '../../../src/policy/limit.ts';
-import { clientKeyOf, Ticket } from '../../../src/policy/ticket.ts';
+import { Ticket } from '../../../src/policy/ticket.ts';
 import type { Millis, Random } from '../../../src/policy/types.ts';
 import { Waiting } from '../../../src/policy/waiting.ts';
 import { seededRandom } from '../../../src/sim/seeded-random.ts';
@@ -31,7 +31,7 @@ export class Line {
     const listen = (): void => undefined;
     const upstreams = [settingsFor(RATE, 2 * queued)];
     const store = new MemoryStore({ upstreams, maxTracked: clients, random: this.#random, listen });
-    const enter = (client: number): number => store.clients.enter(clientKeyOf(UPSTREAM, String(client)), this.#now);
+    const enter = (client: number): number => store.clients.enter(String(client), this.#now, UPSTREAM);
     this.#slots = Array.from({ length: clients }, (_, client) => enter(client));
     this.#waiting = new Waiting(store, listen);
     const limit = REFS[0] && store.find(REFS[0]);
