@@ -18,6 +18,7 @@ export type Part =
       readonly law: Law;
       readonly load: Load;
       readonly requests: number;
+      readonly rounds: number;
     }
   | { readonly part: 'pauses'; readonly clients: number; readonly requests: number; readonly times: number }
   | { readonly part: 'queues'; readonly sizes: readonly Size[]; readonly operations: number };
@@ -28,16 +29,13 @@ export type Figures =
   | ({ readonly part: 'pauses' } & Pauses)
   | { readonly part: 'queues'; readonly queues: readonly Queues[] };
 
-/** Decisions are measured so often, for the fastest. */
-const ROUNDS = 5;
-
 export async function measure(part: Part): Promise<Figures> {
   switch (part.part) {
     case 'memory':
       return { part: 'memory', ...measureMemory(part.clients) };
     case 'decisions': {
-      const { law, load, clients, requests } = part;
-      return { part: 'decisions', ...measureDecisions(law, load, clients, requests, ROUNDS) };
+      const { law, load, clients, requests, rounds } = part;
+      return { part: 'decisions', ...measureDecisions(law, load, clients, requests, rounds) };
     }
     case 'pauses':
       return { part: 'pauses', ...(await measurePauses(part.clients, part.requests, part.times)) };
