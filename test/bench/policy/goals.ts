@@ -18,36 +18,34 @@ const POWER = 1 / 2;
 
 /** What is to be met with a million clients. */
 export function judge(all: readonly Figures[]): Judged[] {
-  const judged = all.flatMap((figures): Judged[] => {
-    switch (figures.part) {
-      case 'memory': {
-        const beyond = figures.whole - figures.key;
-        return [
-          {
-            goal: `a client takes at most ${MEMORY} B beyond its key: ${beyond.toFixed(0)} B`,
-            isMet: beyond <= MEMORY,
-          },
-        ];
-      }
-      case 'pauses': {
-        const full = median(figures.full);
-        return [{ goal: `a full collection takes less than ${PAUSE} ms: ${full.toFixed(0)} ms`, isMet: full < PAUSE }];
-      }
-      case 'decisions': {
-        const [least] = figures.decision;
-        if (figures.load === 'overrun') return []; // told, and not judged: what waits costs a wake and a second look
-        const what = `a decision takes at most ${DECISION} µs (${figures.load}, ${figures.law})`;
-        return [{ goal: `${what}: ${least.toFixed(2)} µs`, isMet: least <= DECISION }];
-      }
-      case 'queues':
-        return OPERATIONS.map((name) => {
-          const power = growth(figures.queues, name);
-          const what = `${name} grows with ${sizeOf(figures.queues)} no faster than their cube root`;
-          return { goal: `${what}: as their power ${power.toFixed(2)}`, isMet: power <= POWER };
-        });
+  return all.flatMap(judgeOne);
+}
+
+function judgeOne(figures: Figures): Judged[] {
+  switch (figures.part) {
+    case 'memory': {
+      const beyond = figures.whole - figures.key;
+      const goal = `a client takes at most ${MEMORY} B beyond its key: ${beyond.toFixed(0)} B`;
+      return [{ goal, isMet: beyond <= MEMORY }];
     }
-  });
-  return judged;
+    case 'pauses': {
+      const full = median(figures.full);
+      return [{ goal: `a full collection takes less than ${PAUSE} ms: ${full.toFixed(0)} ms`, isMet: full < PAUSE }];
+    }
+    case 'decisions': {
+      const { load, law, decision } = figures;
+      const [least] = decision;
+      if (load === 'overrun') return []; // told, and not judged: who waits costs a wake and a second look
+      const goal = `a decision takes at most ${DECISION} µs (${load}, ${law}): ${least.toFixed(2)} µs`;
+      return [{ goal, isMet: least <= DECISION }];
+    }
+    case 'queues':
+      return OPERATIONS.map((name) => {
+        const power = growth(figures.queues, name);
+        const what = `${name} grows no faster than the square root of ${sizeOf(figures.queues)}`;
+        return { goal: `${what}: as their power ${power.toFixed(2)}`, isMet: power <= POWER };
+      });
+  }
 }
 
 export function median(sorted: readonly number[]): number {

@@ -43,8 +43,9 @@ if (smoke) {
   const judged = judge(all);
   for (const { goal, isMet } of judged) console.log(`${isMet ? 'met' : 'MISSED'}: ${goal}`);
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(all, undefined, 1)}\n`);
-  if (markdown !== undefined)
+  if (markdown !== undefined) {
     writeSection(markdown, 'many-clients', `\n${[...tables.map(toMarkdown), caption].join('\n')}\n`);
+  }
   if (judged.some(({ isMet }) => !isMet)) process.exitCode = 1;
 }
 if (faults.length > 0) process.exitCode = 1;
