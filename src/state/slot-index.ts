@@ -7,8 +7,8 @@ const FIRST_PLACES = 64;
 const FULL = 3 / 4;
 
 /**
- * Which slot a key has: a hash table in typed arrays, open to the next place (Knuth, TAOCP 6.4,
- * algorithms L and R). A `Map` of a million strings is nothing worse to ask, but for a collector to walk.
+ * Which slot a key has: a hash table in a typed array, open to the next place (Knuth, TAOCP 6.4, algorithms L and R). A
+ * `Map` would hold the keys as strings: a million objects for a collector to visit.
  */
 export class SlotIndex {
   readonly #keys: SlotKeys;
