@@ -53,8 +53,11 @@ export type ClientSlot = number;
 
 /** Who remembers clients. Bounded: where there is no room, the calmest is forgotten. */
 export interface ClientStore {
-  /** Finds or makes the client, notes an arrival, and keeps it from being forgotten until `leave`. */
-  enter(key: string, now: Millis): ClientSlot;
+  /**
+   * Finds or makes the client, notes an arrival, and keeps it from being forgotten until `leave`.
+   * @param key its identity at the upstream; or both joined, the upstream first and a NUL between
+   */
+  enter(key: string, now: Millis, upstream?: string): ClientSlot;
   leave(slot: ClientSlot): void;
   /** When it arrived the time before; −Infinity at first. */
   previousArrival(slot: ClientSlot): Millis;

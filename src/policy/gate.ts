@@ -11,7 +11,7 @@ import type { Retry } from './retry.ts';
 import type { Room } from './room.ts';
 import type { Store, Upstream } from './store.ts';
 import type { Admission, Ticket } from './ticket.ts';
-import { ADMITTED } from './ticket.ts';
+import { ADMITTED, NO_LIMITS } from './ticket.ts';
 import type { Millis, Mode, Outcome, Refusal, RetryEnd } from './types.ts';
 import { Waiting } from './waiting.ts';
 import { weigh } from './weigh.ts';
@@ -58,13 +58,13 @@ export class Gate {
     learn({ ticket, upstream, store: this.#store, listen: this.#listen }, outcome, now);
     for (const limit of ticket.limits) this.#waiting.pump(limit, now);
     for (const limit of ticket.probes) this.#waiting.pumpWithin(limit, now);
-    ticket.probes = [];
+    ticket.probes = NO_LIMITS;
   }
 
   /** The attempt holds no place at the upstream any more: its body has ended, was cut, or goes on for long. */
   end(ticket: Ticket, now: Millis): void {
     const { counted } = ticket;
-    ticket.counted = [];
+    ticket.counted = NO_LIMITS;
     for (const limit of counted) if (limit.meter.ended()) this.#waiting.pumpWithin(limit, now);
   }
 
@@ -185,7 +185,7 @@ export class Gate {
   #enter(ticket: Ticket, upstream: Upstream, now: Millis): ClientSlot {
     if (ticket.slot !== undefined) return ticket.slot; // a retry: no new demand
     const { clients } = this.#store;
-    const slot = clients.enter(ticket.clientKey, now);
+    const slot = clients.enter(ticket.client, now, ticket.upstream);
     const before = clients.previousArrival(slot);
     if (ticket.nest !== undefined) upstream.nests.note(ticket.nest, now, before);
     ticket.slot = slot;
@@ -194,7 +194,9 @@ export class Gate {
     return slot;
   }
 
-  #resolve(refs: readonly LimitRef[]): Limit[] {
+  #resolve(refs: readonly LimitRef[]): readonly Limit[] {
+    const [only] = refs;
+    if (only !== undefined && refs.length === 1) return this.#store.find(only)?.alone ?? NO_LIMITS;
     const limits: Limit[] = [];
     for (const ref of refs) {
       const limit = this.#store.find(ref);

@@ -1,5 +1,6 @@
 import type { Room } from './room.ts';
 import type { Ticket } from './ticket.ts';
+import { NO_LIMITS } from './ticket.ts';
 import type { Millis } from './types.ts';
 
 /**
@@ -8,7 +9,7 @@ import type { Millis } from './types.ts';
  */
 export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
   ticket.admitted = ticket.limits;
-  for (const limit of ticket.limits) if (limit.meter.take(now, due)) ticket.probes.push(limit);
+  for (const limit of ticket.limits) if (limit.meter.take(now, due)) ticket.probes = [...ticket.probes, limit];
 }
 
 /** Takes a place among the connections. */
@@ -20,7 +21,7 @@ export function takeRoom(ticket: Ticket, room: Room): void {
 /** It is sent, or over: what it held while it was only admitted, others may have. */
 export function giveBack(ticket: Ticket): void {
   for (const limit of ticket.admitted) limit.meter.giveBack();
-  ticket.admitted = [];
+  ticket.admitted = NO_LIMITS;
   ticket.room?.giveBack();
   ticket.room = undefined;
 }
@@ -29,5 +30,5 @@ export function giveBack(ticket: Ticket): void {
 export function abandon(ticket: Ticket): void {
   giveBack(ticket);
   for (const limit of ticket.probes) limit.meter.abandonProbe();
-  ticket.probes = [];
+  ticket.probes = NO_LIMITS;
 }

@@ -17,6 +17,8 @@ const OVERRUN_LASTS: Millis = 5000;
 export class Limit implements HeapItem {
   readonly ref: LimitRef;
   readonly meter: Meter;
+  /** This one: what most requests need, and are given without making a list for each. */
+  readonly alone: readonly Limit[] = [this];
   /** Who waits here: those for whom this is the innermost limit. */
   readonly queue = new FairQueue<Ticket>();
   /** Limits nested in this one at which somebody waits; made when first needed, for limits of clients are many. */

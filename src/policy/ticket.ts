@@ -16,6 +16,9 @@ export type Admission =
 /** Told once to a ticket that was queued. */
 export type Settle = (admission: Admission, now: Millis) => void;
 
+/** One for all: a decision that nothing limits makes no array. */
+export const NO_LIMITS: readonly Limit[] = [];
+
 export const ADMITTED: Admission = { kind: 'admitted' };
 
 /** A request's standing at the gate, from its arrival to its leave. Its fields belong to the gate. */
@@ -23,8 +26,6 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   readonly upstream: string;
   /** Hashed identity. */
   readonly client: string;
-  /** What the client is remembered by: its identity, at this upstream. */
-  readonly clientKey: string;
   /** The weight of the client's class, > 0. */
   readonly classWeight: number;
   /** Its part of that: all of it, or divided among those who share its address. */
@@ -42,7 +43,7 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   bodyInHand = true;
   /** Until it arrives, and after it has left: none. */
   slot: ClientSlot | undefined = undefined;
-  limits: Limit[] = [];
+  limits: readonly Limit[] = NO_LIMITS;
   /** Where it waits; undefined while it does not. */
   waitsAt: Limit | undefined = undefined;
   /** Where it holds a place, while it is admitted and not sent. */
@@ -54,11 +55,11 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   /** Which of all sends of the innermost limit it is, from 1. */
   number = 0;
   /** Limits whose tokens it has taken, while it has not been sent. */
-  admitted: readonly Limit[] = [];
+  admitted: readonly Limit[] = NO_LIMITS;
   /** Limits in which it counts as in flight. */
-  counted: Limit[] = [];
+  counted: readonly Limit[] = NO_LIMITS;
   /** Of these it is the one probe. */
-  probes: Limit[] = [];
+  probes: readonly Limit[] = NO_LIMITS;
   queuedAt: Millis = 0;
   expiresAt: Millis = 0;
   heapIndex = -1;
@@ -66,26 +67,12 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   previous: Ticket | undefined = undefined;
   next: Ticket | undefined = undefined;
 
-  /** @param clientKey as `clientKeyOf` makes it: who has it at hand spares making it anew, and hashing it */
-  constructor(
-    upstream: string,
-    client: string,
-    weight: number,
-    refs: readonly LimitRef[],
-    settle: Settle,
-    clientKey: string = clientKeyOf(upstream, client),
-  ) {
+  constructor(upstream: string, client: string, weight: number, refs: readonly LimitRef[], settle: Settle) {
     this.upstream = upstream;
     this.client = client;
-    this.clientKey = clientKey;
     this.classWeight = weight;
     this.weight = weight;
     this.refs = refs;
     this.settle = settle;
   }
-}
-
-/** What a client is remembered by. */
-export function clientKeyOf(upstream: string, client: string): string {
-  return `${upstream}\0${client}`;
 }

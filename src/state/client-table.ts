@@ -11,8 +11,9 @@ import {
 } from '../policy/client.ts';
 import type { ClientState, ClientsView, Listen } from '../policy/events.ts';
 import type { Millis, PerSecond } from '../policy/types.ts';
+import { ClientRecords } from './client-records.ts';
 import { SlotHeap } from './slot-heap.ts';
-import { SlotList } from './slot-list.ts';
+import { SlotIndex } from './slot-index.ts';
 
 const STATES = ['normal', 'held', 'backoff', 'cooldown', 'restoring'] as const satisfies readonly ClientState[];
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -25,21 +26,14 @@ const NEVER = Number.NEGATIVE_INFINITY;
 export class ClientTable implements ClientStore {
   readonly #maxTracked: number;
   readonly #listen: Listen;
-  readonly #slots = new Map<string, ClientSlot>();
-  readonly #keys: string[] = [];
-  readonly #calm = new SlotList();
+  readonly #records = new ClientRecords();
+  readonly #index = new SlotIndex(this.#records.keys);
+  /** Nobody uses them, and they are normal. */
+  readonly #calm = this.#records.list;
   readonly #troubled = new SlotHeap();
   readonly #counts: Record<ClientState, number> = { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 };
-  #arrivedAt = new Float64Array(0);
-  #previousAt = new Float64Array(0);
-  #demand = new Float64Array(0);
-  #cutTo = new Float64Array(0);
-  #refusedAt = new Float64Array(0);
-  #heldUntil = new Float64Array(0);
-  #promisedAt = new Float64Array(0);
-  #stillRefused = new Uint8Array(0);
-  #state = new Uint8Array(0);
-  #users = new Uint32Array(0);
+  /** Slots that have been used, of clients and the one that is shared. */
+  #made = 0;
   #evictions = 0;
 
   constructor(maxTracked: number, listen: Listen) {
@@ -47,33 +41,33 @@ export class ClientTable implements ClientStore {
     this.#listen = listen;
   }
 
-  enter(key: string, now: Millis): ClientSlot {
-    const slot = this.#slots.get(key) ?? this.#track(key, now);
-    this.#previousAt[slot] = at(this.#arrivedAt, slot);
-    this.#demand[slot] = raiseDemand(this.demand(slot, now));
-    this.#arrivedAt[slot] = now;
-    this.#users[slot] = at(this.#users, slot) + 1;
+  enter(key: string, now: Millis, upstream?: string): ClientSlot {
+    const slot = this.#index.get(key, upstream) ?? this.#track(key, upstream, now);
+    this.#records.set(slot, 'previousAt', this.#records.get(slot, 'arrivedAt'));
+    this.#records.set(slot, 'demand', raiseDemand(this.demand(slot, now)));
+    this.#records.set(slot, 'arrivedAt', now);
+    this.#records.setUsers(slot, this.#records.users(slot) + 1);
     this.#unlist(slot);
     this.#settle(slot, now);
     return slot;
   }
 
   leave(slot: ClientSlot): void {
-    this.#users[slot] = at(this.#users, slot) - 1;
-    if (at(this.#users, slot) === 0 && slot !== this.#shared) this.#list(slot);
+    this.#records.setUsers(slot, this.#records.users(slot) - 1);
+    if (this.#records.users(slot) === 0 && slot !== this.#shared) this.#list(slot);
   }
 
   previousArrival(slot: ClientSlot): Millis {
-    return at(this.#previousAt, slot);
+    return this.#records.get(slot, 'previousAt');
   }
 
   demand(slot: ClientSlot, now: Millis): PerSecond {
-    const arrived = at(this.#arrivedAt, slot);
-    return arrived === NEVER ? 0 : decayDemand(at(this.#demand, slot), now - arrived);
+    const arrived = this.#records.get(slot, 'arrivedAt');
+    return arrived === NEVER ? 0 : decayDemand(this.#records.get(slot, 'demand'), now - arrived);
   }
 
   allowance(slot: ClientSlot, now: Millis): number {
-    return restoreAllowance(at(this.#cutTo, slot), at(this.#refusedAt, slot), now);
+    return restoreAllowance(this.#records.get(slot, 'cutTo'), this.#records.get(slot, 'refusedAt'), now);
   }
 
   refused(slot: ClientSlot, share: PerSecond, now: Millis): number | undefined {
@@ -81,62 +75,59 @@ export class ClientTable implements ClientStore {
     if (demand <= FLOOD * share) return undefined;
     const allowance = this.allowance(slot, now);
     const cutTo = cutAllowance(allowance, demand, share);
-    this.#cutTo[slot] = cutTo;
-    this.#refusedAt[slot] = now;
-    this.#stillRefused[slot] = 1;
+    this.#records.set(slot, 'cutTo', cutTo);
+    this.#records.set(slot, 'refusedAt', now);
+    this.#records.setStillRefused(slot, true);
     this.#settle(slot, now);
     return cutTo < allowance ? cutTo : undefined;
   }
 
   admitted(slot: ClientSlot, now: Millis): void {
-    this.#stillRefused[slot] = 0;
+    this.#records.setStillRefused(slot, false);
     this.#settle(slot, now);
   }
 
   heldUntil(slot: ClientSlot): Millis {
-    return at(this.#heldUntil, slot);
+    return this.#records.get(slot, 'heldUntil');
   }
 
   hold(slot: ClientSlot, until: Millis, now: Millis): void {
-    this.#heldUntil[slot] = Math.max(at(this.#heldUntil, slot), until);
+    this.#records.set(slot, 'heldUntil', Math.max(this.#records.get(slot, 'heldUntil'), until));
     this.#settle(slot, now);
   }
 
   promised(slot: ClientSlot): Millis {
-    return at(this.#promisedAt, slot);
+    return this.#records.get(slot, 'promisedAt');
   }
 
   promise(slot: ClientSlot, when: Millis): void {
-    this.#promisedAt[slot] = when;
+    this.#records.set(slot, 'promisedAt', when);
   }
 
   get bound(): Bound {
-    return { name: 'clients', used: this.#slots.size / this.#maxTracked, reached: this.#evictions };
+    return { name: 'clients', used: this.#index.size / this.#maxTracked, reached: this.#evictions };
   }
 
   view(now: Millis): ClientsView {
     let min = 1;
     let lost = 0;
-    for (let slot = 0; slot < Math.min(this.#keys.length, this.#maxTracked); slot += 1) {
-      if (at(this.#state, slot) === 0) continue;
+    for (let slot = 0; slot < Math.min(this.#made, this.#maxTracked); slot += 1) {
+      if (this.#records.listedState(slot) === 0) continue;
       this.#settle(slot, now);
       const allowance = this.allowance(slot, now);
       min = Math.min(min, allowance);
       lost += 1 - allowance;
     }
-    const tracked = this.#slots.size;
+    const tracked = this.#index.size;
     return { tracked, byState: { ...this.#counts }, allowance: { min, mean: tracked === 0 ? 1 : 1 - lost / tracked } };
   }
 
   /** Finds room for a newcomer. */
-  #track(key: string, now: Millis): ClientSlot {
-    const hasRoom = this.#keys.length < this.#maxTracked;
-    const slot = hasRoom ? this.#keys.length : this.#evict(now);
+  #track(key: string, upstream: string | undefined, now: Millis): ClientSlot {
+    const slot = this.#made < this.#maxTracked ? this.#make() : this.#evict(now);
     if (slot === undefined) return this.#share();
-    this.#grow(slot + 1);
-    this.#slots.set(key, slot);
-    this.#keys[slot] = key;
-    this.#clear(slot);
+    this.#index.set(slot, key, upstream);
+    this.#records.clear(slot);
     this.#counts.normal += 1;
     return slot;
   }
@@ -145,14 +136,14 @@ export class ClientTable implements ClientStore {
   #evict(now: Millis): ClientSlot | undefined {
     for (let slot = this.#troubled.first; slot !== undefined; slot = this.#troubled.first) {
       this.#settle(slot, now);
-      if (at(this.#state, slot) !== 0) break;
+      if (this.#records.state(slot) !== 0) break;
     }
     const calm = this.#calm.first;
     const slot = calm ?? this.#troubled.first;
     if (slot === undefined) return undefined;
     this.#unlist(slot);
     this.#counts[this.#stateOf(slot)] -= 1;
-    this.#slots.delete(this.#keys[slot] ?? '');
+    this.#index.delete(slot);
     this.#evictions += 1;
     this.#listen({ type: 'client-evicted', cause: calm === undefined ? 'troubled' : 'calm' });
     return slot;
@@ -164,11 +155,7 @@ export class ClientTable implements ClientStore {
   }
 
   #share(): ClientSlot {
-    if (this.#keys.length === this.#maxTracked) {
-      this.#grow(this.#maxTracked + 1);
-      this.#keys.push('\0(untracked)');
-      this.#clear(this.#shared);
-    }
+    if (this.#made === this.#maxTracked) this.#records.clear(this.#make());
     return this.#shared;
   }
 
@@ -176,28 +163,28 @@ export class ClientTable implements ClientStore {
   #settle(slot: ClientSlot, now: Millis): void {
     const from = this.#stateOf(slot);
     const to =
-      at(this.#heldUntil, slot) > now
+      this.#records.get(slot, 'heldUntil') > now
         ? 'held'
-        : allowanceState(at(this.#refusedAt, slot), at(this.#stillRefused, slot) === 1, now);
+        : allowanceState(this.#records.get(slot, 'refusedAt'), this.#records.isStillRefused(slot), now);
     if (from === to) return;
     const isListed = this.#unlist(slot);
-    this.#state[slot] = STATES.indexOf(to);
+    this.#records.setState(slot, STATES.indexOf(to));
     if (isListed) this.#list(slot);
     if (slot === this.#shared) return;
     this.#counts[from] -= 1;
     this.#counts[to] += 1;
-    const [upstream = '', client = ''] = (this.#keys[slot] ?? '').split('\0');
+    const [upstream = '', client = ''] = this.#records.keys.get(slot).split('\0');
     this.#listen({ type: 'client-state', upstream, client, from, to });
   }
 
   #stateOf(slot: ClientSlot): ClientState {
-    return STATES[at(this.#state, slot)] ?? 'normal';
+    return STATES[this.#records.state(slot)] ?? 'normal';
   }
 
   /** Nobody uses it: it may be forgotten. */
   #list(slot: ClientSlot): void {
-    if (at(this.#state, slot) === 0) this.#calm.push(slot);
-    else this.#troubled.push(slot, calmAt(at(this.#refusedAt, slot), at(this.#heldUntil, slot)));
+    if (this.#records.state(slot) === 0) this.#calm.push(slot);
+    else this.#troubled.push(slot, calmAt(this.#records.get(slot, 'refusedAt'), this.#records.get(slot, 'heldUntil')));
   }
 
   /** Returns whether it was listed. */
@@ -208,45 +195,15 @@ export class ClientTable implements ClientStore {
     return true;
   }
 
-  #clear(slot: ClientSlot): void {
-    for (const column of [this.#arrivedAt, this.#previousAt, this.#refusedAt, this.#heldUntil, this.#promisedAt]) {
-      column[slot] = NEVER;
+  /** One more slot than there has been. */
+  #make(): ClientSlot {
+    const { length } = this.#records;
+    if (this.#made === length) {
+      const room = Math.min(this.#maxTracked + 1, Math.max(64, 2 * length));
+      this.#records.grow(room);
+      this.#troubled.grow(room);
     }
-    this.#demand[slot] = 0;
-    this.#cutTo[slot] = 1;
-    this.#stillRefused[slot] = 0;
-    this.#state[slot] = 0;
-    this.#users[slot] = 0;
+    this.#made += 1;
+    return this.#made - 1;
   }
-
-  #grow(count: number): void {
-    if (count <= this.#state.length) return;
-    const length = Math.min(this.#maxTracked + 1, Math.max(64, 2 * this.#state.length));
-    this.#arrivedAt = grown(this.#arrivedAt, new Float64Array(length));
-    this.#previousAt = grown(this.#previousAt, new Float64Array(length));
-    this.#demand = grown(this.#demand, new Float64Array(length));
-    this.#cutTo = grown(this.#cutTo, new Float64Array(length));
-    this.#refusedAt = grown(this.#refusedAt, new Float64Array(length));
-    this.#heldUntil = grown(this.#heldUntil, new Float64Array(length));
-    this.#promisedAt = grown(this.#promisedAt, new Float64Array(length));
-    this.#stillRefused = grown(this.#stillRefused, new Uint8Array(length));
-    this.#state = grown(this.#state, new Uint8Array(length));
-    this.#users = grown(this.#users, new Uint32Array(length));
-    this.#calm.grow(length);
-    this.#troubled.grow(length);
-  }
-}
-
-interface Column {
-  readonly [slot: number]: number;
-}
-
-/** Slots are always within the columns; the fallback is for the type checker. */
-function at(column: Column, slot: ClientSlot): number {
-  return column[slot] ?? 0;
-}
-
-function grown<C extends { set(from: C): void }>(from: C, to: C): C {
-  to.set(from);
-  return to;
 }

@@ -10,7 +10,7 @@ export interface Sizes {
   readonly clientLimits: number;
 }
 
-/** Bytes on the heap that one takes, rounded up from what was measured on Node 24. */
+/** Bytes that one takes, rounded up from what was measured on Node 24; of a client most is in buffers beside the heap. */
 const EACH: Sizes = { connections: 4096, requests: 7168, clients: 256, clientLimits: 2816 };
 /** The part of the heap that all of a kind may take. What is left is for Node, this program and garbage. */
 const PARTS: Sizes = { connections: 0.15, requests: 0.25, clients: 0.1, clientLimits: 0.15 };

@@ -1,7 +1,6 @@
-import { clientKeyOf } from '../../policy/ticket.ts';
 import type { Millis, Random, RequestFacts } from '../../policy/types.ts';
 import type { ClientGroup } from '../scenario.ts';
-import { rateAt, UPSTREAM } from '../scenario.ts';
+import { rateAt } from '../scenario.ts';
 import { seededRandom } from '../seeded-random.ts';
 import type { Due, World } from './world.ts';
 
@@ -11,7 +10,6 @@ export interface Arriving {
   readonly group: number;
   readonly member: number;
   readonly client: string;
-  readonly clientKey: string;
   readonly weight: number;
   /** Who is to hear of a Retry-After. */
   readonly population: Population;
@@ -29,7 +27,6 @@ export class Population implements Due {
   readonly #notBefore: Float64Array;
   /** Made once for each member: what is made anew has to be hashed anew. */
   readonly #names: (string | undefined)[];
-  readonly #keys: (string | undefined)[];
 
   constructor(world: World, index: number, group: ClientGroup) {
     this.#world = world;
@@ -38,7 +35,6 @@ export class Population implements Due {
     this.#facts = { method: group.method, keyed: group.keyed, expectsContinue: false, priorAttempts: 0 };
     this.#random = seededRandom(1 + index + Math.floor(world.random() * 2 ** 31));
     this.#names = Array.from<string | undefined>({ length: group.count });
-    this.#keys = Array.from<string | undefined>({ length: group.count });
     this.#notBefore = new Float64Array(group.honoursRetryAfter ? group.count : 0);
   }
 
@@ -61,8 +57,7 @@ export class Population implements Due {
     this.#world.observer.onOffer(this.#index, !waits);
     if (waits) return;
     const client = (this.#names[member] ??= `${name}-${member}`);
-    const clientKey = (this.#keys[member] ??= clientKeyOf(UPSTREAM, client));
-    this.#world.arrive({ facts: this.#facts, group: this.#index, member, client, clientKey, weight, population: this });
+    this.#world.arrive({ facts: this.#facts, group: this.#index, member, client, weight, population: this });
   }
 
   #schedule(from: Millis): void {

@@ -35,13 +35,13 @@ export class SimulatedExchange implements Effects, Due {
   #hints: Hints | undefined;
 
   constructor({ world, gate, wake, arriving }: Parts) {
-    const { client, clientKey, weight, facts } = arriving;
+    const { client, weight, facts } = arriving;
     this.#world = world;
     this.#wake = wake;
     this.#arriving = arriving;
     this.#arrivedAt = world.now();
     const settle: Settle = (admission, now) => this.#drive.settle(admission, now);
-    const ticket = new Ticket(UPSTREAM, client, weight, world.limitsOf(client), settle, clientKey);
+    const ticket = new Ticket(UPSTREAM, client, weight, world.limitsOf(client), settle);
     this.#drive = new Drive({
       script: world.script(facts, world.scenario.policy.plan, world.random, this.#arrivedAt),
       gate,

@@ -1,0 +1,45 @@
+import type { Law } from './choices.ts';
+import type { Decisions, Load } from './decisions.ts';
+import { measureDecisions } from './decisions.ts';
+import type { Size } from './line.ts';
+import type { Memory } from './memory.ts';
+import { measureMemory } from './memory.ts';
+import type { Pauses } from './pauses.ts';
+import { measurePauses } from './pauses.ts';
+import type { Queues } from './queues.ts';
+import { measureQueues } from './queues.ts';
+
+/** What is measured in a process of its own, so that nothing of one is in the figures of another. */
+export type Part =
+  | { readonly part: 'memory'; readonly clients: number }
+  | {
+      readonly part: 'decisions';
+      readonly clients: number;
+      readonly law: Law;
+      readonly load: Load;
+      readonly requests: number;
+      readonly rounds: number;
+    }
+  | { readonly part: 'pauses'; readonly clients: number; readonly requests: number; readonly times: number }
+  | { readonly part: 'queues'; readonly sizes: readonly Size[]; readonly operations: number };
+
+export type Figures =
+  | ({ readonly part: 'memory' } & Memory)
+  | ({ readonly part: 'decisions' } & Decisions)
+  | ({ readonly part: 'pauses' } & Pauses)
+  | { readonly part: 'queues'; readonly queues: readonly Queues[] };
+
+export async function measure(part: Part): Promise<Figures> {
+  switch (part.part) {
+    case 'memory':
+      return { part: 'memory', ...measureMemory(part.clients) };
+    case 'decisions': {
+      const { law, load, clients, requests, rounds } = part;
+      return { part: 'decisions', ...measureDecisions(law, load, clients, requests, rounds) };
+    }
+    case 'pauses':
+      return { part: 'pauses', ...(await measurePauses(part.clients, part.requests, part.times)) };
+    case 'queues':
+      return { part: 'queues', queues: part.sizes.map((size) => measureQueues(size, part.operations)) };
+  }
+}

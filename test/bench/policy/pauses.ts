@@ -1,0 +1,83 @@
+import type { PerformanceEntry } from 'node:perf_hooks';
+import { constants, PerformanceObserver } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { chooseClients } from './choices.ts';
+import { Crowd, Names } from './crowd.ts';
+import { collect } from './heap.ts';
+
+export interface Pauses {
+  readonly clients: number;
+  readonly tracked: number;
+  /** ms of each full collection that was asked for, in order of their length. */
+  readonly full: readonly number[];
+  /** The same without any clients. */
+  readonly bare: readonly number[];
+  /** ms of those that came by themselves, while clients came and went on. */
+  readonly own: Readonly<
+    Record<'minor' | 'major' | 'incremental', { readonly count: number; readonly longest: number }>
+  >;
+  /** The longest that one decision took while the table grew, in ms. */
+  readonly growth: number;
+}
+
+const KINDS = {
+  minor: constants.NODE_PERFORMANCE_GC_MINOR,
+  major: constants.NODE_PERFORMANCE_GC_MAJOR,
+  incremental: constants.NODE_PERFORMANCE_GC_INCREMENTAL,
+};
+
+/** For how long the collector stops the program, with that many clients tracked. */
+export async function measurePauses(clients: number, requests: number, times: number): Promise<Pauses> {
+  const names = new Names(clients);
+  const bare = collections(times);
+
+  const seen: { readonly kind: number; readonly duration: number }[] = [];
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) seen.push({ kind: kindOf(entry), duration: entry.duration });
+  });
+  observer.observe({ entryTypes: ['gc'] });
+  const crowd = new Crowd(names, { clients, rate: undefined, gap: 0.02 });
+  let growth = 0;
+  for (let client = 0; client < clients; client += 1) {
+    const ticket = crowd.ticketOf(client);
+    const since = performance.now();
+    crowd.decide(ticket);
+    growth = Math.max(growth, performance.now() - since);
+  }
+  const choices = chooseClients('uniform', clients, 100_000);
+  for (let made = 0; made < requests; made += choices.length) {
+    for (const client of choices) crowd.decide(crowd.ticketOf(client));
+    await sleep(1); // entries are told between turns of the event loop
+  }
+  await sleep(10);
+  observer.disconnect();
+
+  const own = (kind: number): { count: number; longest: number } => {
+    const durations = seen.filter((entry) => entry.kind === kind).map(({ duration }) => duration);
+    return { count: durations.length, longest: Math.max(0, ...durations) };
+  };
+  const { minor, major, incremental } = KINDS;
+  return {
+    clients,
+    full: collections(times),
+    tracked: crowd.tracked,
+    bare,
+    own: { minor: own(minor), major: own(major), incremental: own(incremental) },
+    growth,
+  };
+}
+
+function collections(times: number): number[] {
+  collect(); // what was left over is not counted
+  const durations = Array.from({ length: times }, () => {
+    const since = performance.now();
+    collect();
+    return performance.now() - since;
+  });
+  return durations.toSorted((a, b) => a - b);
+}
+
+function kindOf(entry: PerformanceEntry): number {
+  const detail: unknown = 'detail' in entry ? entry.detail : undefined;
+  return typeof detail === 'object' && detail !== null && 'kind' in detail ? Number(detail.kind) : 0;
+}
