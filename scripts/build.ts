@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { rolldown } from 'rolldown';
 import { builtins } from './build/builtins.ts';
+import { licences } from './build/licences.ts';
 import { leftOut } from './build/left-out.ts';
 import { ascii } from './build/ascii.ts';
 
@@ -18,7 +19,7 @@ const bundle = await rolldown({
   input: { main: join(ROOT, 'src/main.ts'), practice: join(ROOT, 'src/practice/main.ts') },
   platform: 'node',
   tsconfig: false,
-  plugins: [builtins(), leftOut(), ascii()],
+  plugins: [builtins(), leftOut(), ascii(), licences('LICENCES.txt')],
   onLog(level, log) {
     if (level === 'warn') throw new Error(log.message);
   },

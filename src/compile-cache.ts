@@ -3,7 +3,7 @@
  * It is code that will be run, so that nobody else may have a hand in it.
  */
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync } from 'node:fs';
-import { constants, enableCompileCache, flushCompileCache } from 'node:module';
+import { constants, enableCompileCache, flushCompileCache, getCompileCacheDir } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,10 +19,13 @@ export interface CompileCache {
 const OFF = 'off';
 
 /**
- * Modules that are loaded from now on come from the cache. In the folder that `TIDEGATE_CACHE` names, and nowhere else; or in
- * one that came with the program, or in the temporary folder. None where it is `off`, or where no folder will do. Never throws.
+ * Modules that are loaded from now on come from the cache: in the folder that `TIDEGATE_CACHE` names, and nowhere else; or in
+ * one that came with the program, or in the temporary folder. None where it is `off`, or where no folder will do. Node's own
+ * NODE_COMPILE_CACHE and NODE_DISABLE_COMPILE_CACHE come before all that. Never throws.
  */
 export function openCompileCache(env: NodeJS.ProcessEnv): CompileCache {
+  const chosen = getCompileCacheDir();
+  if (chosen !== undefined) return { folder: chosen };
   const named = env['TIDEGATE_CACHE'] || undefined;
   if (named === OFF) return { folder: undefined };
   if (named !== undefined) {
@@ -58,9 +61,8 @@ function open(folder: string): string | { readonly refused: string } {
     const real = realpathSync(folder); // no link is followed that somebody could turn meanwhile
     const stranger = findStranger(real);
     if (stranger !== undefined) return { refused: `${stranger} can be changed by others` };
-    const { ENABLED, ALREADY_ENABLED } = constants.compileCacheStatus;
     const { status, message, directory } = enableCompileCache(real);
-    if (status !== ENABLED && status !== ALREADY_ENABLED) return { refused: message ?? 'Node does without' };
+    if (status !== constants.compileCacheStatus.ENABLED) return { refused: message ?? 'Node does without' };
     return directory ?? real;
   } catch (error) {
     return { refused: error instanceof Error ? error.message : String(error) };
