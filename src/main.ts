@@ -66,8 +66,8 @@ async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise
   const served = await serve(flags, process.env, version);
   if (served.kind === 'failed') return fail(served.message, served.exitCode);
   const { app, config, logger } = served;
-  if (cache.refused !== undefined)
-    logger.warn({ refused: cache.refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
+  const { refused } = cache;
+  if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
   setTimeout(keepCompiled, KEEP_COMPILED).unref();
   const { delay, timeout } = config.drain;
   closeWithGrace({ delay: delay + timeout + GRACE, logger: false }, async ({ signal, err }) => {

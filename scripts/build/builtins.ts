@@ -14,8 +14,7 @@ export function builtins(): Plugin {
     resolveId: {
       filter: { id: /^(node:)?[a-z\d_/]+$/ },
       handler(id, importer, { kind }) {
-        if (!isBuiltin(id) || importer === undefined || importer.startsWith(PREFIX) || kind !== 'import-statement')
-          return;
+        if (!isBuiltin(id) || importer === undefined || kind !== 'import-statement') return;
         return { id: `${PREFIX}${id}`, moduleSideEffects: false };
       },
     },

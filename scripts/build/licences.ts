@@ -26,10 +26,15 @@ export function licences(file: string): Plugin {
 
 /** @throws where a package has neither a text nor a name of a licence */
 function describe(folder: string): string {
-  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Readonly<Record<string, unknown>>;
-  const { name, version, license } = manifest;
+  const manifest: unknown = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const [name, version, license] = ['name', 'version', 'license'].map((key) => field(manifest, key));
   const text = readdirSync(folder).find((entry) => /^licen[cs]e(\.(md|txt))?$/i.test(entry));
-  if (text === undefined && typeof license !== 'string') throw new Error(`${String(name)} has no licence`);
+  if (text === undefined && license === '') throw new Error(`${name} has no licence`);
   const terms = text === undefined ? '' : `\n${readFileSync(join(folder, text), 'utf8').trim()}\n`;
-  return `${String(name)} ${String(version)}: ${String(license)}\n${terms}`;
+  return `${name} ${version}: ${license}\n${terms}`;
+}
+
+function field(manifest: unknown, key: string): string {
+  const value: unknown = manifest instanceof Object ? Reflect.get(manifest, key) : undefined;
+  return typeof value === 'string' ? value : '';
 }

@@ -58,7 +58,6 @@ describe('the files', () => {
   });
 
   test('are ASCII, or would take twice the memory', () => {
-    // oxlint-disable-next-line no-control-regex -- that is what ASCII is
     expect([...code].filter(([, text]) => /[^\0-\x7f]/.test(text)).map(([name]) => name)).toEqual([]);
   });
 

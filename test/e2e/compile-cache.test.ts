@@ -32,7 +32,7 @@ function filesIn(folder: string): string[] {
   );
 }
 
-async function version(env: NodeJS.ProcessEnv): Promise<void> {
+async function expectVersion(env: NodeJS.ProcessEnv): Promise<void> {
   const { code, stdout, stderr } = await run(['version'], env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
@@ -56,7 +56,7 @@ describe('what was compiled is kept', () => {
 
   test('in the temporary folder, for nobody else to read', async () => {
     const folder = makeFolder();
-    await version({ TMPDIR: folder });
+    await expectVersion({ TMPDIR: folder });
     const [name, ...others] = readdirSync(folder);
     expect(name).toMatch(/^tidegate-/);
     expect(others).toEqual([]);
@@ -66,13 +66,13 @@ describe('what was compiled is kept', () => {
 
   test('not where it is off', async () => {
     const folder = makeFolder();
-    await version({ TMPDIR: folder, TIDEGATE_CACHE: 'off' });
+    await expectVersion({ TMPDIR: folder, TIDEGATE_CACHE: 'off' });
     expect(readdirSync(folder)).toEqual([]);
   });
 });
 
 describe('a folder that cannot be made does no harm', () => {
-  test('to a command', () => version({ TIDEGATE_CACHE: '/dev/null/cache' }));
+  test('to a command', () => expectVersion({ TIDEGATE_CACHE: '/dev/null/cache' }));
 
   test('to the proxy, which tells of it', async () => {
     const upstream = await startUpstream();
@@ -84,7 +84,7 @@ describe('a folder that cannot be made does no harm', () => {
     expect((await fetch(String(url))).status).toBe(200);
   });
 
-  test('nor does a temporary folder', () => version({ TMPDIR: '/dev/null' }));
+  test('nor does a temporary folder', () => expectVersion({ TMPDIR: '/dev/null' }));
 });
 
 describe('a folder that others can put code into is not used', () => {
@@ -105,7 +105,7 @@ describe('a folder that others can put code into is not used', () => {
     const folder = join(makeFolder(), 'cache');
     mkdirSync(folder);
     spoil(folder);
-    await version({ TIDEGATE_CACHE: folder });
+    await expectVersion({ TIDEGATE_CACHE: folder });
     expect(filesIn(folder)).toEqual([]);
   });
 
@@ -113,7 +113,7 @@ describe('a folder that others can put code into is not used', () => {
     const folder = makeFolder();
     const own = join(folder, `tidegate-${process.getuid?.()}`);
     makeOpen(own);
-    await version({ TMPDIR: folder });
+    await expectVersion({ TMPDIR: folder });
     expect(readdirSync(own)).toEqual([]);
   });
 });
