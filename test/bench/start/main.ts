@@ -82,11 +82,19 @@ function tabulate(results: Results, { runs, idle, requests, date }: Options): Ta
   return {
     title: 'Time to the first answer, and memory',
     note: `Medians of ${runs} starts in turn (least–most). Memory: resident, 1 MB = 10⁶ bytes. ${date === undefined ? '' : `${date}. `}Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown processor'}; load ${loadavg()[0]?.toFixed(1)} at the end.`,
-    head: ['', 'listening, ms', 'first 200, ms', `idle after ${idle} s, MB`, `after ${requests} requests, MB`],
+    head: [
+      '',
+      'listening, ms',
+      'first 200, ms',
+      'processor by then, ms',
+      `idle after ${idle} s, MB`,
+      `after ${requests} requests, MB`,
+    ],
     rows: [...results].map(([{ name }, starts]) => [
       name,
       of(starts, 'listening', inMs),
       of(starts, 'first', inMs),
+      of(starts, 'processor', inMs),
       of(starts, 'idle', inMb),
       of(starts, 'loaded', inMb),
     ]),

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,6 +11,8 @@ import { freePort } from '../goodput/program.ts';
 export interface Start {
   readonly listening: number;
   readonly first: number;
+  /** Of the processors, by then: it tells less of what else the machine was doing. */
+  readonly processor: number;
   /** Resident memory, after some seconds without anything to do. */
   readonly idle: number;
   readonly loaded: number;
@@ -41,10 +43,13 @@ export async function measureStart(options: StartOptions): Promise<Start> {
   const began = { at: performance.now(), time: Date.now() };
   const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');
+  const kill = (): boolean => child.kill('SIGKILL');
+  process.once('exit', kill); // a benchmark that is broken off leaves nothing behind: program.ts
   try {
     // Its line is written some time later, and says when it was.
     const said = saidListening(child.stdout);
     const first = await untilFirst(child, port, began.at);
+    const processor = processorMs(child);
     const listening = (await said) - began.time;
     await sleep(idle * 1000);
     const idleBytes = residentBytes(child);
@@ -53,9 +58,10 @@ export async function measureStart(options: StartOptions): Promise<Start> {
     child.kill('SIGINT');
     const [code] = (await ended) as [number | null];
     if (code !== 0) throw new Error(`${main} ended with ${code}`);
-    return { listening, first, idle: idleBytes, loaded };
+    return { listening, first, processor, idle: idleBytes, loaded };
   } finally {
-    child.kill('SIGKILL');
+    kill();
+    process.off('exit', kill);
   }
 }
 
@@ -100,6 +106,14 @@ async function send(port: number, requests: number): Promise<void> {
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, sender));
   agent.destroy();
+}
+
+/** Of all its threads, read as soon as they can be: `ps` counts in hundredths of a second. */
+function processorMs({ pid }: ChildProcess): number {
+  const nanoseconds = readdirSync(`/proc/${pid}/task`).map((task) =>
+    Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]),
+  );
+  return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
 function residentBytes({ pid }: ChildProcess): number {
