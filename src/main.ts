@@ -1,32 +1,28 @@
 #!/usr/bin/env node
 /** The command line. The only place that ends the process. */
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
 import closeWithGrace from 'close-with-grace';
 import type { Command } from './cli/arguments.ts';
-import { parseArguments } from './cli/arguments.ts';
-import { listBackoffs, renderBackoff } from './cli/backoff.ts';
-import { check } from './cli/check.ts';
-import { startDemo } from './cli/demo.ts';
-import { helpText } from './cli/help.ts';
-import { listScenarios } from './cli/library.ts';
 import { readFile } from './cli/read-file.ts';
-import { serve } from './cli/serve.ts';
-import { runSimulate } from './cli/simulate.ts';
-import { writeFile } from './cli/write-file.ts';
-import { jsonSchema } from './config/json-schema.ts';
-import { flush } from './observe/log.ts';
+import { keepCompiled, openCompileCache } from './compile-cache.ts';
+import { installed } from './installation.ts';
 import type { Millis } from './policy/types.ts';
 
 /** Beyond the drain's own time: for the last lines of the log, and then it ends in any case. */
 const GRACE: Millis = 2000;
 const ECHO: Millis = 500;
+/** After the first requests, which compile what was not compiled before; soon, as nobody knows how the process will end. */
+const KEEP_COMPILED: Millis = 1000;
 
 // Whoever reads our output may stop: `tidegate schema | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
 
+// Before whatever is to come from it: all that follows is imported where it is needed, and nothing else is.
+const cache = openCompileCache(process.env);
 const version = readVersion();
+const { parseArguments } = await import('./cli/arguments.ts');
 const command = parseArguments(process.argv.slice(2));
 if (command.kind === 'usage-error') fail(`${command.message}; tidegate help lists what there is`, 2);
 await run(command);
@@ -38,30 +34,41 @@ async function run(command: Command): Promise<void> {
     case 'demo':
       return runDemo(command);
     case 'check': {
+      const { check } = await import('./cli/check.ts');
       const { text, exitCode } = check(command.file, { env: process.env, readFile });
       (exitCode === 0 ? process.stdout : process.stderr).write(text);
       process.exitCode = exitCode;
       return;
     }
-    case 'schema':
+    case 'schema': {
+      const { jsonSchema } = await import('./config/json-schema.ts');
       return print(JSON.stringify(jsonSchema(), null, 2));
+    }
     case 'backoff':
       return runBackoff(command);
-    case 'simulate-list':
+    case 'simulate-list': {
+      const { listScenarios } = await import('./cli/library.ts');
       return print(listScenarios({ env: process.env, readFile }).trimEnd());
+    }
     case 'simulate':
       return simulate(command);
-    case 'help':
+    case 'help': {
+      const { helpText } = await import('./cli/help.ts');
       return print(helpText(command.topic).trimEnd());
+    }
     case 'version':
       return print(version);
   }
 }
 
 async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise<void> {
+  const [{ serve }, { flush }] = await Promise.all([import('./cli/serve.ts'), import('./observe/log.ts')]);
   const served = await serve(flags, process.env, version);
   if (served.kind === 'failed') return fail(served.message, served.exitCode);
   const { app, config, logger } = served;
+  const { refused } = cache;
+  if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
+  setTimeout(keepCompiled, KEEP_COMPILED).unref();
   const { delay, timeout } = config.drain;
   closeWithGrace({ delay: delay + timeout + GRACE, logger: false }, async ({ signal, err }) => {
     forgiveEcho();
@@ -78,6 +85,7 @@ async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise
 }
 
 async function runDemo({ flags }: Extract<Command, { kind: 'demo' }>): Promise<void> {
+  const { startDemo } = await import('./cli/demo.ts');
   const demo = await startDemo(flags, version, print);
   if (demo.kind === 'failed') return fail(demo.message, 1);
   closeWithGrace({ delay: 5000, logger: false }, () => {
@@ -101,7 +109,8 @@ function forgiveEcho(): void {
   }, ECHO).unref();
 }
 
-function runBackoff({ names, options, attempts, json }: Extract<Command, { kind: 'backoff' }>): void {
+async function runBackoff({ names, options, attempts, json }: Extract<Command, { kind: 'backoff' }>): Promise<void> {
+  const { listBackoffs, renderBackoff } = await import('./cli/backoff.ts');
   if (names.length === 0) return print(listBackoffs().trimEnd());
   try {
     const view = attempts === undefined ? {} : { attempts };
@@ -116,7 +125,11 @@ function runBackoff({ names, options, attempts, json }: Extract<Command, { kind:
   }
 }
 
-function simulate({ svg, ...options }: Extract<Command, { kind: 'simulate' }>): void {
+async function simulate({ svg, ...options }: Extract<Command, { kind: 'simulate' }>): Promise<void> {
+  const [{ runSimulate }, { writeFile }] = await Promise.all([
+    import('./cli/simulate.ts'),
+    import('./cli/write-file.ts'),
+  ]);
   const { columns } = process.stdout;
   const ran = runSimulate({ ...options, width: columns ?? 80 }, { env: process.env, readFile });
   if (ran.kind === 'failed') return fail(ran.message, ran.exitCode);
@@ -139,6 +152,6 @@ function fail(message: string, exitCode: 1 | 2): never {
 }
 
 function readVersion(): string {
-  const manifest: unknown = JSON.parse(readFile(fileURLToPath(new URL('../package.json', import.meta.url))));
+  const manifest: unknown = JSON.parse(readFileSync(installed('package.json'), 'utf8'));
   return manifest instanceof Object && 'version' in manifest ? String(manifest.version) : 'unknown';
 }

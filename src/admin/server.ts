@@ -2,6 +2,7 @@ import { type FastifyError, type FastifyInstance, type FastifyReply, type Fastif
 import type { Registry } from 'prom-client';
 import type { Address } from '../config/address.ts';
 import type { Bound } from '../policy/bound.ts';
+import { NO_SCHEMAS } from '../no-schemas.ts';
 import { createGuard, type Guard, pathOf } from './guard.ts';
 import { type Readiness, serveHealth } from './health.ts';
 import { sendProblem, writeProblem } from './problem.ts';
@@ -52,6 +53,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<AdminSe
 async function start({ listen, registry, readiness }: TelemetryOptions, guard: Guard): Promise<AdminServer> {
   const app = fastify({
     logger: false,
+    schemaController: NO_SCHEMAS,
     forceCloseConnections: true,
     requestTimeout: REQUEST_TIMEOUT,
     http: { headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: CONNECTIONS_CHECK },

@@ -3,8 +3,9 @@ import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { loadScenario } from '../config/load-scenario.ts';
 import type { Surroundings } from '../config/substitute.ts';
+import { installed } from '../installation.ts';
 
-const FOLDER = new URL('../../config/scenarios/', import.meta.url);
+const FOLDER = installed('config/scenarios/');
 const ENDING = '.yaml';
 
 /** In alphabetical order. */

@@ -1,6 +1,7 @@
 /** The presets that come with the program, found from wherever it is run. */
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { installed } from '../installation.ts';
 import { layBeneath } from './beneath.ts';
 import { isMapping, valueAt } from './issues.ts';
 import type { Mistake, Path } from './mistakes.ts';
@@ -21,8 +22,6 @@ export interface Preset {
   readonly careful: readonly string[];
 }
 
-const FOLDER = new URL('../../config/providers/', import.meta.url);
-
 const Sentences = z.array(z.string()).prefault([]);
 const PresetSchema = z.looseObject({ uncertain: Sentences, careful: Sentences });
 
@@ -38,7 +37,7 @@ export function readPreset(
   provider: Provider,
   readFile: Surroundings['readFile'],
 ): Preset | { readonly problem: string } {
-  const file = fileURLToPath(new URL(`${provider}.yaml`, FOLDER));
+  const file = fileURLToPath(installed(`config/providers/${provider}.yaml`));
   let text: string;
   try {
     text = readFile(file);

@@ -8,6 +8,7 @@ import type { Address } from '../config/address.ts';
 import { writeAddress } from '../config/address.ts';
 import type { Bound } from '../policy/bound.ts';
 import type { Millis } from '../policy/types.ts';
+import { NO_SCHEMAS } from '../no-schemas.ts';
 import { addressOf, clientAddress } from './address.ts';
 import type { Capacity } from './capacity.ts';
 import type { ProxyContext } from './context.ts';
@@ -108,6 +109,7 @@ export class Proxy {
   #build(): FastifyInstance {
     const app = Fastify({
       logger: false,
+      schemaController: NO_SCHEMAS,
       trustProxy: false, // ours: see address.ts
       serverFactory: (handler) => this.#createServer(handler),
       clientErrorHandler: (error, socket) => this.#onClientError(error, socket),

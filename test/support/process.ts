@@ -20,16 +20,23 @@ export interface Running {
   readonly log: () => Record<string, unknown>[];
 }
 
+export interface ProcessOptions {
+  readonly script?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly files?: number;
+  readonly cwd?: string;
+}
+
 /** Starts `node SCRIPT ARGS…` in the project's folder, with no more files open than `files`; killed when the test ends. */
 export function startProcess(
   args: readonly string[],
-  { script = 'src/main.ts', env = {}, files }: { script?: string; env?: NodeJS.ProcessEnv; files?: number } = {},
+  { script = 'src/main.ts', env = {}, files, cwd = ROOT }: ProcessOptions = {},
 ): Running {
   const command = [process.execPath, script, ...args];
   const [program = '', ...rest] =
     files === undefined ? command : ['sh', '-c', `ulimit -n ${files}; exec "$0" "$@"`, ...command];
   const child = spawn(program, rest, {
-    cwd: ROOT,
+    cwd,
     env: { PATH: process.env['PATH'], ...env },
     stdio: 'pipe',
   });

@@ -1,0 +1,43 @@
+// Bundles the program, dependencies included, as ES modules: docs/start.md says why so.
+//
+//   npm run build [-- --out FOLDER]
+
+import { rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { rolldown } from 'rolldown';
+import { builtins } from './build/builtins.ts';
+import { licences } from './build/licences.ts';
+import { leftOut } from './build/left-out.ts';
+import { ascii } from './build/ascii.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const { values } = parseArgs({ options: { out: { type: 'string', default: join(ROOT, 'dist') } } });
+
+const since = performance.now();
+const bundle = await rolldown({
+  input: { main: join(ROOT, 'src/main.ts'), practice: join(ROOT, 'src/practice/main.ts') },
+  platform: 'node',
+  tsconfig: false,
+  plugins: [builtins(), leftOut(), ascii(), licences('LICENCES.txt')],
+  onLog(level, log) {
+    if (level === 'warn') throw new Error(log.message);
+  },
+});
+const folder = resolve(values.out);
+rmSync(folder, { recursive: true, force: true });
+const { output } = await bundle.write({
+  dir: folder,
+  format: 'esm',
+  // All beside each other: src/installation.ts.
+  entryFileNames: '[name].js',
+  chunkFileNames: '[name].js',
+  // Names stay, for the stacks of faults.
+  minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
+});
+await bundle.close();
+
+const size = output.reduce((sum, file) => sum + (file.type === 'chunk' ? Buffer.byteLength(file.code) : 0), 0);
+console.log(
+  `${output.length} files, ${(size / 1024).toFixed(0)} KiB, in ${(performance.now() - since).toFixed(0)} ms: ${folder}`,
+);

@@ -1,0 +1,40 @@
+import type { Plugin } from 'rolldown';
+
+/** What is only loaded when somebody asks for it, and nobody here does: by the ends of paths of files, with the reason. */
+const LEFT_OUT: readonly (readonly [RegExp, string])[] = [
+  [/\/@fastify\/(ajv-compiler|fast-json-stringify-compiler)\/index\.js$/, 'no route has a schema: src/no-schemas.ts'],
+  [/\/light-my-request\/index\.js$/, 'of Fastify: for tests'],
+  [/\/undici\/lib\/milo\/[\w-]+\.js$/, 'an experimental parser: src/proxy/pool.ts has useMilo: false'],
+  [/\/undici\/lib\/web\/(fetch\/(body|formdata)|webidl\/index)\.js$/, 'for bodies that are FormData'],
+];
+
+/**
+ * undici 8.12.4 without what it has besides: fetch, caches, mocks, interceptors. They are loaded with the rest (index.js),
+ * and nobody can tell a bundler that they could as well not be.
+ */
+const UNDICI = `
+  const Dispatcher = require('undici/lib/dispatcher/dispatcher.js');
+  Object.assign(Dispatcher.prototype, require('undici/lib/api/index.js'));
+  exports.Dispatcher = Dispatcher;
+  exports.Client = require('undici/lib/dispatcher/client.js');
+  exports.Pool = require('undici/lib/dispatcher/pool.js');
+  exports.Agent = require('undici/lib/dispatcher/agent.js');
+  exports.errors = require('undici/lib/core/errors.js');
+  exports.buildConnector = require('undici/lib/core/connect.js');
+`;
+
+/** Leaves out of the bundle what is never reached; should it be, the error says so. */
+export function leftOut(): Plugin {
+  return {
+    name: 'left-out',
+    load: {
+      filter: { id: { include: [/\/undici\/index\.js$/, ...LEFT_OUT.map(([path]) => path)] } },
+      handler(id) {
+        if (id.endsWith('/undici/index.js')) return { code: UNDICI, moduleType: 'js' };
+        const reason = LEFT_OUT.find(([path]) => path.test(id))?.[1] ?? '';
+        const message = `${id.replace(/^.*\/node_modules\//, '')} is not part of the bundle (${reason})`;
+        return { code: `throw new Error(${JSON.stringify(message)});`, moduleType: 'js' };
+      },
+    },
+  };
+}

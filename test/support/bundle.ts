@@ -1,0 +1,24 @@
+/** The bundled program where nothing else of the project is: built for the tests of one file. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** Builds it. @returns the folder, which has what the package has; removed when the tests of the file are over */
+export function buildBundle(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-bundle-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const { files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    readonly files: readonly string[];
+  };
+  for (const name of ['package.json', ...files.filter((file) => file !== 'dist')]) {
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+  }
+  const build = ['scripts/build.ts', '--out', join(folder, 'dist')];
+  const { status, stdout, stderr } = spawnSync(process.execPath, build, { cwd: ROOT, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`the build failed: ${stdout}${stderr}`);
+  return folder;
+}
