@@ -30,7 +30,7 @@ upstreams:
     url: "${url}"
     timeout: 3m
     queue: {maxWait: 2m}   # more uploads than connections: on a busy machine the last waits longer than a second
-    retry: {attempts: 3, backOff: {strategy: fixed, baseInterval: 1s}, budget: {ratio: 10, burst: 100000}}
+    retry: {attempts: 3, backOff: {strategy: fixed, baseInterval: 4s}, budget: {ratio: 10, burst: 100000}}
     rateLimit: {scope: client}
 routes: [{path: /, upstream: shared}, {path: /own, upstream: own}, {path: /held, upstream: held}, {path: /failing, upstream: failing}]
 `);
