@@ -39,6 +39,11 @@ export class Http2Send implements Dispatcher.DispatchController {
   #isAnswered = false;
   /** END_STREAM has come. */
   #isWhole = false;
+  /** Bytes of the answer's body that have come, and that were announced. */
+  #received = 0;
+  #length: number | undefined;
+  /** Its client did not take all at once. */
+  #wasHeldUp = false;
   /** All has been told. */
   #isOver = false;
   #error: Error | undefined;
@@ -89,13 +94,17 @@ export class Http2Send implements Dispatcher.DispatchController {
 
   #listen(stream: ClientHttp2Stream): void {
     const push = stream.push.bind(stream);
-    // Node ends a stream that was reset as it ends one that was whole; but then it is closed already.
     stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
-      if (chunk === null && !stream.closed) this.#isWhole = true;
-      return push(chunk, encoding);
+      if (chunk === null) this.#isWhole ||= this.#seemsWhole(stream);
+      else if (Buffer.isBuffer(chunk)) this.#received += chunk.length;
+      const goesOn = push(chunk, encoding);
+      if (!goesOn && chunk !== null) this.#wasHeldUp = true;
+      return goesOn;
     };
     stream.on('headers', (head, _flags, raw: string[]) => this.#onHead(head, raw));
     stream.once('response', (head, _flags, raw: string[]) => {
+      const length = head['content-length'];
+      if (length !== undefined) this.#length = Number(length);
       this.#onHead(head, raw);
       if (this.aborted) return;
       stream.on('data', this.#onData);
@@ -109,6 +118,17 @@ export class Http2Send implements Dispatcher.DispatchController {
     });
     // Whether the connection goes away is told in the same turn, behind the end of its streams.
     stream.once('close', () => process.nextTick(this.#onClose));
+  }
+
+  /**
+   * Node ends a stream that was reset as it ends one that was whole; but then it is closed already. So may one be that was held up
+   * by its client (Node 24.21 does not always tell of its end): by NO_ERROR, and with all that was announced. What has no
+   * length, was held up, and is reset by NO_ERROR in its middle cannot be told from it.
+   */
+  #seemsWhole(stream: ClientHttp2Stream): boolean {
+    if (!stream.closed) return true;
+    if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) return false;
+    return this.#length === undefined ? this.#wasHeldUp : this.#received === this.#length;
   }
 
   #onHead(head: IncomingHttpHeaders, raw: readonly string[]): void {

@@ -55,8 +55,10 @@ export class SharedConnections implements Connections, Http2Owner {
   }
 
   async destroy(): Promise<void> {
+    const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const connection of this.#all) connection.destroy();
+    for (const { attempt } of waiting) attempt.onResponseError(undefined, new Error('all connections are closed'));
     await Promise.resolve();
   }
 
