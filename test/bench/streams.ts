@@ -9,7 +9,7 @@ import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { Framing, Way } from '../support/big-streams.ts';
 import { MIB, peakWhile, startBigUpstream, stream } from '../support/big-streams.ts';
-import { Program } from './goodput/program.ts';
+import { Program } from './program.ts';
 
 const { smoke } = parseArgs({ options: { smoke: { type: 'boolean', default: false } } }).values;
 

@@ -12,7 +12,7 @@ import { capacity } from './kinds.ts';
 import { measure } from './measure.ts';
 import { METHOD } from './method.ts';
 import type { Options } from './options.ts';
-import { Program } from './program.ts';
+import { Program } from '../program.ts';
 import type { Row } from './row.ts';
 import { findFaults, makeRow } from './row.ts';
 import { simulate } from './simulate.ts';

@@ -1,10 +1,11 @@
-import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
+import { openSync, readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PATIENCE = 10_000;
 const LOOK_EVERY = 20;
 
@@ -13,6 +14,8 @@ interface Command {
   readonly args: readonly string[];
   /** Ends it at once, with all its workers. */
   readonly stopSignal: NodeJS.Signals;
+  /** Where what it prints goes, instead of to us: reading it would cost the machine as much as writing it. */
+  readonly output?: string;
 }
 
 const running = new Set<Program>();
@@ -24,7 +27,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 /** A program that runs beside the benchmark, and not longer. */
 export class Program {
   readonly #command: Command;
-  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #child: ChildProcess;
   readonly #ended: Promise<void>;
   /** The beginning of what it prints; the rest is read and dropped. */
   #printed = '';
@@ -33,9 +36,11 @@ export class Program {
   constructor(command: Command) {
     this.#command = command;
     const { PATH } = process.env;
-    this.#child = spawn(command.command, command.args, { cwd: ROOT, env: { PATH }, stdio: 'pipe' });
+    const output = command.output === undefined ? 'pipe' : openSync(command.output, 'w');
+    const stdio = ['ignore', output, output] as const;
+    this.#child = spawn(command.command, command.args, { cwd: ROOT, env: { PATH }, stdio: [...stdio] });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
-      stream.on('data', (chunk: Buffer) => {
+      stream?.on('data', (chunk: Buffer) => {
         if (this.#printed.length < 10_000) this.#printed += chunk.toString();
       });
     }
@@ -54,12 +59,17 @@ export class Program {
 
   /** The first group of the pattern in what it prints. Rejects when it ends before, or takes too long. */
   async printed(pattern: RegExp): Promise<string> {
-    return this.#until(() => Promise.resolve(pattern.exec(this.#printed)?.[1]));
+    return this.#until(() => Promise.resolve(pattern.exec(this.#readPrinted())?.[1]));
   }
 
   /** Resolves when it takes connections. Rejects when it ends before, or takes too long. */
   async listening(port: number): Promise<void> {
     await this.#until(() => takesConnections(port));
+  }
+
+  /** Undefined when it could not be started. */
+  get pid(): number | undefined {
+    return this.#child.pid;
   }
 
   kill(): void {
@@ -71,6 +81,11 @@ export class Program {
     await this.#ended;
   }
 
+  #readPrinted(): string {
+    const { output } = this.#command;
+    return output === undefined ? this.#printed : readFileSync(output, 'utf8').slice(0, 10_000);
+  }
+
   async #until<T>(look: () => Promise<T | undefined>): Promise<T> {
     const until = performance.now() + PATIENCE;
     for (;;) {
@@ -78,7 +93,7 @@ export class Program {
       if (seen !== undefined) return seen;
       if (this.#hasEnded || performance.now() > until) {
         const what = this.#hasEnded ? 'ended' : 'is not ready';
-        throw new Error(`${this.#command.command} ${what}: ${this.#printed.trim() || 'it printed nothing'}`);
+        throw new Error(`${this.#command.command} ${what}: ${this.#readPrinted().trim() || 'it printed nothing'}`);
       }
       await sleep(LOOK_EVERY);
     }

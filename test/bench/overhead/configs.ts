@@ -1,0 +1,75 @@
+/** Tidegate's defaults, but for addresses and the header that tells clients apart. */
+export function tidegateConfig(upstream: string): string {
+  return `listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+upstreams:
+  practice: {url: "${upstream}"}
+clients:
+  key: [header:x-api-key, ip]
+`;
+}
+
+/** One worker, and a log line a request, as Tidegate writes one. */
+export function nginxConfig(port: number, upstream: string, folder: string): string {
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `  ${name}_temp_path ${folder}/${name};`,
+  );
+  return `daemon off;
+worker_processes 1;
+error_log stderr crit;
+pid ${folder}/nginx.pid;
+events { worker_connections 4096; }
+http {
+  access_log ${folder}/access.log;
+${paths.join('\n')}
+  keepalive_requests 100000000;
+  upstream practice {
+    server ${upstream};
+    keepalive 256;
+    keepalive_requests 100000000;
+  }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://practice;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+    }
+  }
+}
+`;
+}
+
+export function haproxyConfig(port: number, upstream: string): string {
+  return `global
+  maxconn 4096
+  nbthread 1
+defaults
+  mode http
+  timeout client 60s
+  timeout connect 5s
+  timeout server 60s
+  http-reuse always
+listen practice
+  bind 127.0.0.1:${port}
+  server upstream ${upstream}
+`;
+}
+
+export function caddyConfig(port: number, upstream: string): string {
+  return JSON.stringify({
+    admin: { disabled: true },
+    logging: { logs: { default: { level: 'ERROR' } } },
+    apps: {
+      http: {
+        servers: {
+          bench: {
+            listen: [`127.0.0.1:${port}`],
+            automatic_https: { disable: true },
+            routes: [{ handle: [{ handler: 'reverse_proxy', upstreams: [{ dial: upstream }] }] }],
+          },
+        },
+      },
+    },
+  });
+}

@@ -1,0 +1,61 @@
+import { parseArgs } from 'node:util';
+import type { ContenderName } from './contenders.ts';
+import { CONTENDERS } from './contenders.ts';
+
+export interface Options {
+  readonly rounds: number;
+  readonly contenders: readonly ContenderName[];
+  /** Milliseconds of each run that count, and those before. */
+  readonly span: number;
+  readonly warmup: number;
+  /** A short run that asks whether everything works, not how fast. */
+  readonly smoke: boolean;
+  readonly json: string | undefined;
+  readonly markdown: string | undefined;
+}
+
+export const USAGE = `npm run bench:overhead -- [options]
+
+  --rounds N        how often each is measured, in turn (5)
+  --seconds N       counted time of each run (3)
+  --proxies A,B     of ${CONTENDERS.join(', ')}
+  --smoke           a moment of each: does it all work?
+  --json FILE       writes every run
+  --markdown FILE   puts the tables between the marks of that file
+`;
+
+/** @throws Error that says what is wrong with the arguments */
+export function parseOptions(args: readonly string[]): Options | 'help' {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      proxies: { type: 'string' },
+      smoke: { type: 'boolean', default: false },
+      json: { type: 'string' },
+      markdown: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return 'help';
+  const { smoke, json, markdown } = values;
+  const names: readonly string[] = values.proxies?.split(',') ?? CONTENDERS;
+  const unknown = names.find((name) => !CONTENDERS.some((contender) => contender === name));
+  if (unknown !== undefined) throw new Error(`--proxies ${unknown}: expected ${CONTENDERS.join(', ')}`);
+  return {
+    rounds: readNumber('--rounds', values.rounds ?? (smoke ? '1' : '5')),
+    contenders: CONTENDERS.filter((name) => names.includes(name)),
+    span: 1000 * readNumber('--seconds', values.seconds ?? (smoke ? '0.3' : '3')),
+    warmup: smoke ? 200 : 1500,
+    smoke,
+    json,
+    markdown,
+  };
+}
+
+function readNumber(flag: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0 && value < 10_000)) throw new Error(`${flag} ${text}: expected a number above 0`);
+  return value;
+}

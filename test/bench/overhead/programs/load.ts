@@ -1,0 +1,142 @@
+// Clients in a process of their own, over plain sockets: what they cost must be little beside what they measure.
+// Started by ../measure.ts with a plan; says when the counted span begins and ends, and then what came of it.
+
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { loadPlan } from '../plan.ts';
+import type { Loaded } from '../plan.ts';
+
+const plan = loadPlan.parse(JSON.parse(process.argv[2] ?? ''));
+const { hostname, port } = new URL(plan.url);
+const HEAD_END = Buffer.from('\r\n\r\n');
+
+const request = Buffer.concat([
+  Buffer.from(
+    [
+      `${plan.method} ${plan.path} HTTP/1.1`,
+      `Host: ${hostname}:${port}`,
+      'Accept: */*',
+      'User-Agent: bench',
+      'X-Api-Key: client-1',
+      ...(plan.upload > 0 ? ['Content-Type: application/json', `Content-Length: ${plan.upload}`] : []),
+      '\r\n',
+    ].join('\r\n'),
+  ),
+  Buffer.alloc(plan.upload, '1'),
+]);
+
+let isCounting = false;
+let isOver = false;
+let answered = 0;
+let failed = 0;
+const took: number[] = [];
+/** Due and not sent, because every connection is busy: when they were due. */
+const due: number[] = [];
+const idle: Connection[] = [];
+
+/** One request at a time. */
+class Connection {
+  readonly #socket: Socket;
+  #sentAt = 0;
+  #isBusy = false;
+  /** The head as far as it has come; undefined while the body comes. */
+  #head: Buffer | undefined = Buffer.alloc(0);
+  #left = 0;
+
+  constructor() {
+    this.#socket = connect(Number(port), hostname, () => this.#next()).setNoDelay(true);
+    this.#socket.on('data', (chunk: Buffer) => this.#read(chunk));
+    this.#socket.on('error', () => undefined);
+    this.#socket.on('close', () => {
+      if (this.#isBusy) failed += 1;
+      if (!isOver) new Connection();
+    });
+  }
+
+  send(dueAt: number): void {
+    this.#sentAt = dueAt;
+    this.#isBusy = true;
+    this.#head = Buffer.alloc(0);
+    this.#socket.write(request);
+  }
+
+  end(): void {
+    this.#isBusy = false;
+    this.#socket.destroy();
+  }
+
+  #next(): void {
+    if (plan.rate === undefined) return this.send(performance.now());
+    const waiting = due.shift();
+    if (waiting === undefined) idle.push(this);
+    else this.send(waiting);
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#head === undefined) {
+      this.#left -= chunk.length;
+    } else {
+      this.#head = this.#head.length === 0 ? chunk : Buffer.concat([this.#head, chunk]);
+      const end = this.#head.indexOf(HEAD_END);
+      if (end < 0) return;
+      const head = this.#head.toString('latin1', 0, end);
+      const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? Number.NaN);
+      if (!head.startsWith('HTTP/1.1 200 ') || length !== plan.download) {
+        if (isCounting) failed += 1;
+        this.#isBusy = false;
+        this.#socket.destroy();
+        return;
+      }
+      this.#left = length - (this.#head.length - end - HEAD_END.length);
+      this.#head = undefined;
+    }
+    if (this.#left > 0) return;
+    this.#isBusy = false;
+    if (isCounting) {
+      answered += 1;
+      took.push(performance.now() - this.#sentAt);
+    }
+    if (!isOver) this.#next();
+  }
+}
+
+const connections = Array.from({ length: plan.connections }, () => new Connection());
+if (plan.rate !== undefined) void pace(plan.rate);
+
+await sleep(plan.warmup);
+process.send?.('begins');
+isCounting = true;
+const begun = performance.now();
+await sleep(plan.span);
+isCounting = false;
+const span = performance.now() - begun;
+process.send?.('ends');
+isOver = true;
+for (const connection of connections) connection.end();
+const sorted = took.toSorted((a, b) => a - b);
+const quantile = (share: number): number => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
+const result: Loaded = {
+  answered,
+  failed,
+  span,
+  p50: quantile(0.5),
+  p99: quantile(0.99),
+  p999: quantile(0.999),
+};
+process.send?.(result, () => process.exit());
+
+/** At absolute times: a late timer sends what is due, and its lateness counts. */
+async function pace(rate: number): Promise<void> {
+  const start = performance.now();
+  for (let n = 0; !isOver; ) {
+    const now = performance.now();
+    for (; start + (1000 * n) / rate <= now; n += 1) {
+      const dueAt = start + (1000 * n) / rate;
+      const connection = idle.shift();
+      if (connection === undefined) due.push(dueAt);
+      else connection.send(dueAt);
+    }
+    await sleep(1);
+  }
+}

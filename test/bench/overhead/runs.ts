@@ -1,0 +1,44 @@
+import type { ContenderName } from './contenders.ts';
+import type { Measured } from './measure.ts';
+
+/** The load at which latency is asked for, as a workload beside the others. */
+export const PACED = 'paced';
+
+/** One measurement. `direct` is no proxy at all. */
+export interface Run extends Measured {
+  readonly contender: ContenderName | 'direct';
+  readonly workload: string;
+  readonly round: number;
+}
+
+export interface Spread {
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+export function spreadOf(values: readonly number[]): Spread | undefined {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = (sorted.length - 1) / 2;
+  const low = sorted[Math.floor(middle)];
+  const high = sorted[Math.ceil(middle)];
+  const min = sorted[0];
+  const max = sorted.at(-1);
+  if (low === undefined || high === undefined || min === undefined || max === undefined) return undefined;
+  return { median: (low + high) / 2, min, max };
+}
+
+/** Of all rounds; undefined where it was not measured. */
+export function figureOf(
+  runs: readonly Run[],
+  contender: Run['contender'],
+  workload: string,
+  figure: (run: Run) => number | undefined,
+): Spread | undefined {
+  const those = runs.filter((run) => run.contender === contender && run.workload === workload);
+  return spreadOf(those.map(figure).filter((value) => value !== undefined));
+}
+
+export const cpu = (run: Run): number | undefined => run.cpu;
+/** Requests a second. */
+export const throughput = (run: Run): number => (1000 * run.answered) / run.span;

@@ -1,0 +1,20 @@
+/** What is asked for. */
+export interface Workload {
+  readonly name: string;
+  readonly title: string;
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly upload: number;
+  readonly download: number;
+}
+
+const KIB = 1024;
+
+export const WORKLOADS: readonly Workload[] = [
+  { name: 'get-1k', title: 'GET 1 KB', method: 'GET', path: '/1k', upload: 0, download: KIB },
+  { name: 'post-1k', title: 'POST 1 KB', method: 'POST', path: '/1k', upload: KIB, download: KIB },
+  { name: 'get-1m', title: 'GET 1 MB', method: 'GET', path: '/1m', upload: 0, download: KIB * KIB },
+];
+
+/** As clients over keep-alive connections. */
+export const CONNECTIONS = 64;
