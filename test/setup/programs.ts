@@ -2,7 +2,7 @@
 // not pass for one that did. As root on Debian or Ubuntu (a container, CI) it installs what is missing; elsewhere it
 // ends with the one line to type.
 //
-//   node test/setup/programs.ts [tests | containers | bench]
+//   node test/setup/programs.ts [tests | containers | bench | overhead]
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,10 +31,16 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },
     { name: 'haproxy', apt: 'haproxy', brew: 'haproxy' },
   ],
+  overhead: [
+    { name: 'nginx', apt: 'nginx', brew: 'nginx' },
+    { name: 'haproxy', apt: 'haproxy', brew: 'haproxy' },
+    { name: 'caddy', apt: 'caddy', brew: 'caddy' },
+    { name: 'taskset', apt: 'util-linux', brew: undefined },
+  ],
 };
 
 /** A benchmark measures without its peers too, and its table says which were not there. */
-const OPTIONAL: ReadonlySet<string> = new Set(['bench']);
+const OPTIONAL: ReadonlySet<string> = new Set(['bench', 'overhead']);
 
 const purpose = process.argv[2] ?? 'tests';
 const wanted = PROGRAMS[purpose];

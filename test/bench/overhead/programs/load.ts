@@ -50,7 +50,7 @@ class Connection {
     this.#socket.on('error', () => undefined);
     this.#socket.on('close', () => {
       if (this.#isBusy) failed += 1;
-      if (!isOver) new Connection();
+      if (!isOver) open();
     });
   }
 
@@ -101,7 +101,8 @@ class Connection {
   }
 }
 
-const connections = Array.from({ length: plan.connections }, () => new Connection());
+const connections = new Set<Connection>();
+for (let i = 0; i < plan.connections; i += 1) open();
 if (plan.rate !== undefined) void pace(plan.rate);
 
 await sleep(plan.warmup);
@@ -126,10 +127,18 @@ const result: Loaded = {
 };
 process.send?.(result, () => process.exit());
 
+function open(): void {
+  connections.add(new Connection());
+}
+
+function isGoingOn(): boolean {
+  return !isOver;
+}
+
 /** At absolute times: a late timer sends what is due, and its lateness counts. */
 async function pace(rate: number): Promise<void> {
   const start = performance.now();
-  for (let n = 0; !isOver; ) {
+  for (let n = 0; isGoingOn(); ) {
     const now = performance.now();
     for (; start + (1000 * n) / rate <= now; n += 1) {
       const dueAt = start + (1000 * n) / rate;
