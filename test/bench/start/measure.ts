@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../goodput/program.ts';
+import { freePort } from '../program.ts';
 
 /** Of one start; milliseconds since the process was made, and bytes. */
 export interface Start {
