@@ -120,7 +120,7 @@ async function open(
   opened.push(() => closeTargets(targets));
   const clientHash = new ClientHash(config.secret ?? randomBytes(32));
   const { hash } = clientHash;
-  const snapshot = compileSnapshot(config, targets, hash);
+  const snapshot = compileSnapshot(config, targets, clientHash);
   const load = new LoadWatch(config.limits.overload, { clock, random, listen });
   opened.push(() => Promise.resolve(load.stop()));
   const sizes = compileSizes(config, logger);

@@ -4,7 +4,7 @@ import type { Plan } from './exchange.ts';
 import { overrideBackOff, overrideRetry } from './config/override.ts';
 import type { Config, RouteConfig } from './config/schema.ts';
 import { originsOf } from './config/upstream-schema.ts';
-import type { Hash } from './proxy/client-hash.ts';
+import type { ClientHash } from './proxy/client-hash.ts';
 import type { EndpointsOptions } from './proxy/endpoints.ts';
 import { Endpoints } from './proxy/endpoints.ts';
 import { makeGlob } from './proxy/glob.ts';
@@ -50,11 +50,15 @@ export function compileTargets(
   );
 }
 
-export function compileSnapshot(config: Config, targets: ReadonlyMap<string, Target>, hash: Hash): Snapshot {
+export function compileSnapshot(
+  config: Config,
+  targets: ReadonlyMap<string, Target>,
+  hashes: Pick<ClientHash, 'of'>,
+): Snapshot {
   const { clients } = config;
   return {
     router: new Router(config.routes.map((route) => compileRoute(route, config, targets))),
-    identify: makeIdentify(clients.key, compileClasses(config), hash),
+    identify: makeIdentify(clients.key, compileClasses(config), hashes),
     tellPath: makePathTeller(clients.key),
     trusts: makeTrusts(clients.trustedProxies, config.listen.address.kind === 'unix'),
     forwarded: config.forwarded,

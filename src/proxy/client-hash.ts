@@ -12,28 +12,48 @@ const LONGEST_KEPT = 256;
 /** Hashes what clients are known by, before anything else learns of it. */
 export class ClientHash {
   readonly #secret: string | Buffer;
-  readonly #kept = new Map<string, string>();
+  readonly #all: Map<string, string>[] = [];
+  #kept = 0;
   #cleared = 0;
 
   constructor(secret: string | Buffer) {
     this.#secret = secret;
   }
 
-  readonly hash: Hash = (text) => {
-    const known = this.#kept.get(text);
-    if (known !== undefined) return known;
-    const digest = createHmac('sha256', this.#secret).update(text).digest();
-    const hash = digest.toString('hex', 0, 8); // a slice of the whole in hex would keep the whole
-    if (text.length > LONGEST_KEPT) return hash;
-    if (this.#kept.size >= KEPT) {
-      this.#kept.clear();
-      this.#cleared += 1;
-    }
-    this.#kept.set(text, hash);
-    return hash;
-  };
+  /**
+   * A hash of one kind of text. What is kept is found by the text as it comes: to put another together for each request would
+   * cost more than to find it.
+   * @param told what is hashed for a text; the same for the same text
+   */
+  of(told: (text: string) => string): Hash {
+    const kept = new Map<string, string>();
+    this.#all.push(kept);
+    return (text) => {
+      const known = kept.get(text);
+      if (known !== undefined) return known;
+      const hash = this.#digest(told(text));
+      if (text.length > LONGEST_KEPT) return hash;
+      if (this.#kept >= KEPT) this.#clear();
+      this.#kept += 1;
+      kept.set(text, hash);
+      return hash;
+    };
+  }
+
+  readonly hash: Hash = this.of((text) => text);
 
   get bound(): Bound {
-    return { name: 'hashes', used: this.#kept.size / KEPT, reached: this.#cleared };
+    return { name: 'hashes', used: this.#kept / KEPT, reached: this.#cleared };
+  }
+
+  #digest(text: string): string {
+    const digest = createHmac('sha256', this.#secret).update(text).digest();
+    return digest.toString('hex', 0, 8); // a slice of the whole in hex would keep the whole
+  }
+
+  #clear(): void {
+    for (const kept of this.#all) kept.clear();
+    this.#kept = 0;
+    this.#cleared += 1;
   }
 }

@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js';
 import type { ClientKey } from '../config/clients-schema.ts';
 import { UNIX_PEER } from '../config/clients-schema.ts';
 import { UNKNOWN } from './address.ts';
-import type { Hash } from './client-hash.ts';
+import type { ClientHash } from './client-hash.ts';
 import type { Glob } from './glob.ts';
 import type { Inbound } from './inbound.ts';
 
@@ -27,17 +27,77 @@ export interface Client {
 /** @param address the client's own, proxies in front left out */
 export type Identify = (request: Inbound, address: string) => Client;
 
-export function makeIdentify(keys: readonly ClientKey[], classes: readonly ClassRule[], hash: Hash): Identify {
+export function makeIdentify(
+  keys: readonly ClientKey[],
+  classes: readonly ClassRule[],
+  hashes: Pick<ClientHash, 'of'>,
+): Identify {
+  const readers = keys.map(makeReader);
+  const byAddress = makeReader({ kind: 'ip' });
+  const hashOf = new Map([...readers, byAddress].map(({ kind }) => [kind, hashes.of((text) => tell(kind, text))]));
+  const hashKey = ({ kind }: Reader, value: string): string => hashOf.get(kind)?.(value) ?? '';
   return (request, address) => {
-    const key = readKey(keys, request, address);
-    const found = classes.find((rule) => matches(rule, request, key.value));
+    let reader = byAddress;
+    let value: string | undefined;
+    for (const each of readers) {
+      value = each.read(request, address);
+      if (value === undefined || value === '') continue;
+      reader = each;
+      break;
+    }
+    value ||= address;
+    const found = classes.length === 0 ? undefined : findClass(classes, request, reader, value);
     return {
-      hash: hash(`${key.kind}\0${key.value}`),
-      nest: key.kind === 'ip' ? undefined : hash(`ip\0${networkOf(address)}`),
+      hash: hashKey(reader, value),
+      nest: reader.kind === 'ip' ? undefined : hashKey(byAddress, address),
       weight: found?.weight ?? 1,
       className: found?.name,
     };
   };
+}
+
+/** One way to tell clients apart. */
+interface Reader {
+  /** Two of a kind are the same. */
+  readonly kind: string;
+  /** What tells this one apart; undefined or empty where the request has nothing of the kind. */
+  readonly read: (request: Inbound, address: string) => string | undefined;
+}
+
+function makeReader(key: ClientKey): Reader {
+  switch (key.kind) {
+    case 'header': {
+      const name = key.name.toLowerCase();
+      return {
+        kind: `header:${name}`,
+        read: ({ headers }) => {
+          const value = headers[name];
+          return typeof value === 'string' ? value : value?.join(',');
+        },
+      };
+    }
+    case 'bearer':
+      return { kind: 'bearer', read: ({ headers }) => headers.authorization };
+    case 'path':
+      return { kind: `path:${key.segment}`, read: ({ path }) => path.split('/')[key.segment] };
+    case 'ip':
+      return { kind: 'ip', read: (_, address) => address };
+  }
+}
+
+/** What is hashed. Addresses of one network are one client. */
+function tell(kind: string, value: string): string {
+  return `${kind}\0${kind === 'ip' ? networkOf(value) : value}`;
+}
+
+function findClass(
+  classes: readonly ClassRule[],
+  request: Inbound,
+  { kind }: Reader,
+  value: string,
+): ClassRule | undefined {
+  const key = kind === 'ip' ? networkOf(value) : value;
+  return classes.find((rule) => matches(rule, request, key));
 }
 
 /** The headers that clients are told apart by, in lower case. */
@@ -93,32 +153,6 @@ function parseBlock(block: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
     return [address.toIPv4Address(), bits - 96];
   }
   return [address, bits];
-}
-
-function readKey(keys: readonly ClientKey[], request: Inbound, address: string): { kind: string; value: string } {
-  for (const key of keys) {
-    switch (key.kind) {
-      case 'header': {
-        const name = key.name.toLowerCase();
-        const value = request.headers[name];
-        if (value !== undefined && value !== '') return { kind: `header:${name}`, value: String(value) };
-        break;
-      }
-      case 'bearer': {
-        const { authorization } = request.headers;
-        if (authorization !== undefined && authorization !== '') return { kind: 'bearer', value: authorization };
-        break;
-      }
-      case 'path': {
-        const value = request.path.split('/')[key.segment];
-        if (value !== undefined && value !== '') return { kind: `path:${key.segment}`, value };
-        break;
-      }
-      case 'ip':
-        return { kind: 'ip', value: networkOf(address) };
-    }
-  }
-  return { kind: 'ip', value: networkOf(address) };
 }
 
 function matches(rule: ClassRule, request: Inbound, key: string): boolean {

@@ -221,9 +221,11 @@ function findTargetFault(request: Inbound): string | undefined {
   }
   const { path } = request;
   if (path.startsWith('//')) return 'a path that starts with two slashes';
-  if (path.includes('\\') || /%5c/i.test(path)) return 'a backslash in the path';
-  if (path.includes('%00')) return 'a null byte in the path';
-  if (DOT_SEGMENT.test(path)) return 'a dot segment in the path';
+  if (path.includes('\\')) return 'a backslash in the path';
+  const isEncoded = path.includes('%');
+  if (isEncoded && /%5c/i.test(path)) return 'a backslash in the path';
+  if (isEncoded && path.includes('%00')) return 'a null byte in the path';
+  if ((isEncoded || path.includes('/.')) && DOT_SEGMENT.test(path)) return 'a dot segment in the path';
   if (request.target.includes('#')) return 'a fragment in the target';
   return undefined;
 }

@@ -242,6 +242,10 @@ const LATE: Readonly<Record<Late, Problem>> = {
 
 /** ServerResponse.getHeader does not know what writeHead was given as a list (Node 24). */
 function isEventStream(headers: readonly string[]): boolean {
-  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-type');
-  return at >= 0 && /^\s*text\/event-stream\s*(?:;|$)/i.test(headers[at + 1] ?? '');
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? '';
+    if (name.length !== 12 || name.toLowerCase() !== 'content-type') continue;
+    return /^\s*text\/event-stream\s*(?:;|$)/i.test(headers[i + 1] ?? '');
+  }
+  return false;
 }

@@ -3,8 +3,10 @@ import type { Route } from './plan.ts';
 /** Finds the route of a request: the longest prefix wins, then one with a host or methods over one without. */
 export class Router {
   readonly #routes: readonly Route[];
+  readonly #asksForHosts: boolean;
 
   constructor(routes: readonly Route[]) {
+    this.#asksForHosts = routes.some(({ host }) => host !== undefined);
     this.#routes = [...routes].toSorted(
       (a, b) =>
         b.path.length - a.path.length ||
@@ -14,7 +16,7 @@ export class Router {
   }
 
   find(method: string, host: string | undefined, path: string): Route | undefined {
-    const name = host === undefined ? undefined : bareHost(host);
+    const name = host === undefined || !this.#asksForHosts ? undefined : bareHost(host);
     for (const route of this.#routes) {
       if (!hasPrefix(path, route.path)) continue;
       if (route.host !== undefined && route.host !== name) continue;

@@ -50,8 +50,13 @@ export class Sends implements AttemptOwner {
   #informationLeft = MAX_INFORMATION;
   #idle: Millis = 0;
   #mayPause = false;
-  /** One timer for what is waited for: a head, then the next piece of its body. */
+  /** What becomes of it when what is waited for, a head, then the next piece of its body, does not come; undefined: nothing is. */
+  #onLate: (() => void) | undefined;
+  #span: Millis = 0;
+  #dueAt: Millis = 0;
+  /** One timer for all of that: it is not set again while it fires soon enough, and looks then what there is to wait for. */
   #timer: NodeJS.Timeout | undefined;
+  #firesAt: Millis = 0;
 
   /** @param isRepeatable whether the request may be sent again whatever a send comes to */
   constructor(context: ProxyContext, arrival: Arrival, sender: Sender, isRepeatable: boolean) {
@@ -135,6 +140,7 @@ export class Sends implements AttemptOwner {
   /** The client has all of it, or has gone. */
   close(): void {
     this.#disarm();
+    clearTimeout(this.#timer);
   }
 
   /** The connection on which the upstream has changed to another protocol, once; undefined when it has not. */
@@ -174,11 +180,11 @@ export class Sends implements AttemptOwner {
 
   /** What moves is not hung: its time counts from the last byte of the upload, a stream's from its last byte. */
   onProgress(): void {
-    this.#timer?.refresh();
+    this.#dueAt = this.#context.clock.now() + this.#span;
   }
 
   onStall(): void {
-    this.#timer?.refresh();
+    this.onProgress();
   }
 
   onEnd(broken: boolean): void {
@@ -227,12 +233,30 @@ export class Sends implements AttemptOwner {
     return this.#context.clock.now() - this.#sentAt;
   }
 
-  #arm(ms: Millis, then: () => void): void {
-    this.#timer = setTimeout(then, Math.ceil(ms));
+  #arm(span: Millis, onLate: () => void): void {
+    const now = this.#context.clock.now();
+    this.#onLate = onLate;
+    this.#span = span;
+    this.#dueAt = now + span;
+    if (this.#timer !== undefined && this.#firesAt <= this.#dueAt) return;
+    clearTimeout(this.#timer);
+    this.#setTimer(span, now);
   }
 
   #disarm(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#onLate = undefined;
   }
+
+  #setTimer(span: Millis, now: Millis): void {
+    this.#firesAt = now + span;
+    this.#timer = setTimeout(this.#onTimer, Math.ceil(span));
+  }
+
+  readonly #onTimer = (): void => {
+    this.#timer = undefined;
+    if (this.#onLate === undefined) return;
+    const now = this.#context.clock.now();
+    if (now < this.#dueAt) this.#setTimer(this.#dueAt - now, now);
+    else this.#onLate();
+  };
 }

@@ -1,0 +1,68 @@
+import type { RequestRecord } from '../policy/events.ts';
+import type { Millis } from '../policy/types.ts';
+
+/**
+ * The log's line of a request, as pino would write it of the same fields, newline included. A logger that takes any object costs
+ * three times as much (docs/performance.md), and what is in here is known: no field of it is a secret.
+ */
+export function writeLine(level: 'info' | 'warn', time: string, record: RequestRecord): string {
+  let line = `{"level":"${level}","time":"${time}","id":${quote(record.id)},"route":${quote(record.route)}`;
+  if (record.upstream !== '') line += `,"upstream":${quote(record.upstream)}`;
+  line += `,"method":${quote(record.method)},"path":${quote(withoutQuery(record.path))}`;
+  if (record.client !== '') line += `,"client":${quote(record.client)}`;
+  line += `,"status":${record.status},"outcome":"${record.outcome}"`;
+  if (record.reason !== undefined) line += `,"reason":${quote(record.reason)}`;
+  if (record.cause !== undefined) line += `,"cause":${quote(record.cause)}`;
+  line += `,"attempts":${record.attempts},"queuedMs":${tenths(record.queued)},"sleptMs":${tenths(record.slept)}`;
+  line += `,"ms":${tenths(record.took)}`;
+  if (record.retryAfter !== undefined) line += `,"retryAfter":${record.retryAfter}`;
+  if (record.cut) line += ',"cut":true';
+  if (record.carried !== undefined) {
+    line += `,"bytesToUpstream":${record.carried.toUpstream},"bytesToClient":${record.carried.toClient}`;
+  }
+  if (record.wouldHave !== undefined) line += `,"wouldHave":"${tellDecision(record.wouldHave)}"`;
+  if (record.wouldRetry !== undefined) line += `,"wouldRetry":${quote(record.wouldRetry)}`;
+  return `${line},"msg":"request"}\n`;
+}
+
+/** `passed`, `queued`, or `refused over_share`. */
+function tellDecision({ decision, why }: NonNullable<RequestRecord['wouldHave']>): string {
+  return why === undefined ? decision : `${decision} ${why}`;
+}
+
+/** The record's path has no query; should one slip in, it stops here: queries carry secrets, and logs are kept. */
+function withoutQuery(path: string): string {
+  const query = path.indexOf('?');
+  return query === -1 ? path : path.slice(0, query);
+}
+
+function tenths(duration: Millis): number {
+  return Math.round(duration * 10) / 10;
+}
+
+const PLAIN = /^[ !#-[\]-~\x7f-\ud7ff]*$/;
+
+function quote(text: string): string {
+  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text);
+}
+
+/** The time as logs have it, made anew only when another second, or another millisecond, has begun. */
+export class IsoTime {
+  #second = Number.NaN;
+  #prefix = '';
+  #last = Number.NaN;
+  #text = '';
+
+  /** @param now epoch milliseconds */
+  at(now: Millis): string {
+    if (now === this.#last) return this.#text;
+    const second = Math.floor(now / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#prefix = new Date(1000 * second).toISOString().slice(0, -4);
+    }
+    this.#last = now;
+    this.#text = `${this.#prefix}${String(now - 1000 * second).padStart(3, '0')}Z`;
+    return this.#text;
+  }
+}

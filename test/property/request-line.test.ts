@@ -1,0 +1,72 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { IsoTime, writeLine } from '../../src/observe/request-line.ts';
+import type { RequestRecord } from '../../src/policy/events.ts';
+
+const text = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom('"', '\\', '\n', '\u2028', '\ud800', 'é'),
+);
+const millis = fc.double({ min: 0, max: 1e9, noNaN: true });
+
+test('a line is JSON, and says what it was told, whatever that is', () => {
+  fc.assert(
+    fc.property(
+      text,
+      text,
+      text,
+      fc.option(text, { nil: undefined }),
+      millis,
+      fc.boolean(),
+      (id, path, route, cause, took, cut) => {
+        const record: RequestRecord = {
+          id,
+          route,
+          upstream: route,
+          method: path,
+          path,
+          client: id,
+          status: 502,
+          outcome: 'upstream_error',
+          reason: cause,
+          cause,
+          attempts: 1,
+          queued: took,
+          slept: 0,
+          toHead: 0,
+          took,
+          retryAfter: undefined,
+          cut,
+        };
+        const line = writeLine('warn', '2026-01-02T03:04:05.678Z', record);
+        expect(line.indexOf('\n')).toBe(line.length - 1);
+        const told = {
+          ...{ level: 'warn', time: '2026-01-02T03:04:05.678Z', id, route, method: path, path: path.split('?')[0] },
+          ...{ upstream: route === '' ? undefined : route, client: id === '' ? undefined : id, reason: cause, cause },
+          ...{
+            status: 502,
+            outcome: 'upstream_error',
+            attempts: 1,
+            sleptMs: 0,
+            cut: cut ? true : undefined,
+            msg: 'request',
+          },
+          ...{ queuedMs: Math.round(took * 10) / 10, ms: Math.round(took * 10) / 10 },
+        };
+        expect(JSON.parse(line)).toEqual(JSON.parse(JSON.stringify(told)));
+      },
+    ),
+  );
+});
+
+test('the time is that of Date', () => {
+  const time = new IsoTime();
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 4e12 })), fc.integer({ min: 0, max: 5 }), (moments, step) => {
+      for (const moment of moments.flatMap((each) => [each, each, each + step])) {
+        expect(time.at(moment)).toBe(new Date(moment).toISOString());
+      }
+    }),
+  );
+});
