@@ -26,6 +26,8 @@ export class ConnectionPool {
   /** The one used last at the end. */
   readonly #idle: Connection[] = [];
   readonly #waiting = new Set<Errand>();
+  /** Whose answers have come in this turn of the event loop. */
+  readonly #settling: Connection[] = [];
   /** Those under way to being made, whose errand has given up: they will serve others. */
   #orphans = 0;
   readonly #idleLimit = new IdleLimit();
@@ -47,13 +49,13 @@ export class ConnectionPool {
     const { connection, attempt } = errand;
     if (connection !== undefined && attempt.isComplete) {
       // Some close right after an answer and do not say so: that is seen within a turn of the event loop.
-      setImmediate(this.#settle, connection);
+      this.#settleSoon(connection);
       connection.served += 1;
       connection.idleSince = this.#options.clock.now();
       return;
     }
     // The request could not be written; or undici is just telling that the connection broke, and must not be handed another.
-    if (connection?.isAtRest === true) return void setImmediate(this.#settle, connection);
+    if (connection?.isAtRest === true) return this.#settleSoon(connection);
     if (connection === undefined) {
       this.#waiting.delete(errand);
     } else {
@@ -125,13 +127,22 @@ export class ConnectionPool {
     if (connection.isOrphan) this.#drop(connection);
   };
 
-  readonly #settle = (connection: Connection): void => {
+  /** All of a turn of the event loop together: one more for each would cost as much as a timer. */
+  #settleSoon(connection: Connection): void {
+    if (this.#settling.push(connection) === 1) setImmediate(this.#settleAll);
+  }
+
+  readonly #settleAll = (): void => {
+    for (const connection of this.#settling.splice(0)) this.#settle(connection);
+  };
+
+  #settle(connection: Connection): void {
     if (connection.isDestroyed) return;
     connection.errand = undefined;
     if (connection.isConnected && this.#leadsOn(connection)) this.#release(connection);
     else this.#drop(connection);
     this.#options.onFree();
-  };
+  }
 
   #release(connection: Connection): void {
     const [next] = this.#waiting;

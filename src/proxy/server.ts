@@ -39,7 +39,7 @@ export interface ProxyOptions {
   readonly capacity: Capacity;
 }
 
-/** The proxy: a Fastify server whose one route is @fastify/http-proxy's, with our own exchange as its handler. */
+/** The proxy: a Fastify server whose one route is @fastify/http-proxy's, with our own exchange in place of its handler. */
 export class Proxy {
   readonly #options: ProxyOptions;
   readonly #context: ProxyContext;
@@ -119,11 +119,12 @@ export class Proxy {
     app.addHook('onClose', async () => unused.close());
     void app.register(httpProxy, {
       upstream: '',
-      replyOptions: { getUpstream: () => 'http://tidegate.invalid' },
+      replyOptions: { getUpstream: () => 'http://tidegate.invalid' }, // nothing gets that far
       undici: unused,
       httpMethods: ['GET'],
       disableRequestLogging: true,
-      handler: (request: FastifyRequest, reply) => {
+      // Before its own handler, which would look at where the mask leads, with three URLs a request.
+      preHandler: (request: FastifyRequest, reply) => {
         reply.hijack();
         // Fastify's types do not know our subclass; the front door makes no other.
         if (!(request.raw instanceof Http1Inbound)) throw new TypeError('a request of another server');
@@ -211,11 +212,15 @@ export class Proxy {
     const given = request.headers['x-request-id'];
     const xRequestId = typeof given === 'string' && isUsableRequestId(given) ? given : requestId;
     const arrival = { request, response, upgrade, route, snapshot, client, peer, requestId, xRequestId };
-    const life = new Life(this.#context, arrival, (ended) => this.#lives.delete(ended));
+    const life = new Life(this.#context, arrival, this.#onLifeOver);
     this.#lives.add(life);
     if (this.#drainBy !== undefined) life.drive.drain(this.#drainBy);
     life.start();
   }
+
+  readonly #onLifeOver = (ended: Life): void => {
+    this.#lives.delete(ended);
+  };
 
   /** Requests that take memory: those that go on, and those that wait for their turn on their connection. */
   #count(): number {

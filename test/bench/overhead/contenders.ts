@@ -48,12 +48,8 @@ export function versionOf(name: ContenderName): string | undefined {
 /** Starts one on a processor of its own, where there are several. */
 export async function stand(name: ContenderName, upstream: string, folder: string): Promise<Standing> {
   switch (name) {
-    case 'tidegate': {
-      const config = write(folder, 'tidegate.yaml', tidegateConfig(upstream));
-      const args = ['src/main.ts', 'serve', '--config', config];
-      const output = join(folder, 'tidegate.log');
-      return startNode(args, /"url":"(http:[^"]+)".*"msg":"listening"/, output);
-    }
+    case 'tidegate':
+      return startTidegate(folder, tidegateConfig(upstream));
     case 'floor':
     case 'http-proxy':
     case 'http-proxy-middleware':
@@ -74,6 +70,12 @@ export async function stand(name: ContenderName, upstream: string, folder: strin
       return startPeer('caddy', ['run', '--config', file], port);
     }
   }
+}
+
+/** @param config as YAML */
+export function startTidegate(folder: string, config: string): Promise<Standing> {
+  const args = ['src/main.ts', 'serve', '--config', write(folder, 'tidegate.yaml', config)];
+  return startNode(args, /"url":"(http:[^"]+)".*"msg":"listening"/, join(folder, 'tidegate.log'));
 }
 
 /** The upstream and the clients share the other processor. */

@@ -88,7 +88,7 @@ function planOf(
   url: string,
   { warmup, span }: Pick<Options, 'warmup' | 'span'>,
 ): LoadPlan {
-  return { url, method, path, upload, download, connections: CONNECTIONS, warmup, span };
+  return { url, method, path, upload, download, connections: CONNECTIONS, clients: 1, warmup, span };
 }
 
 function tell(

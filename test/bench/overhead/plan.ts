@@ -10,6 +10,8 @@ export const loadPlan = z.object({
   /** Bytes that an answer's body has to have. */
   download: z.number().int().min(0),
   connections: z.number().int().min(1),
+  /** Who ask, in turn. */
+  clients: z.number().int().min(1),
   /** Requests a second, evenly spaced; absent: each connection sends as soon as it has been answered. */
   rate: z.number().optional(),
   warmup: z.number(),

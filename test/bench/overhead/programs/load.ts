@@ -11,20 +11,23 @@ const plan = loadPlan.parse(JSON.parse(process.argv[2] ?? ''));
 const { hostname, port } = new URL(plan.url);
 const HEAD_END = Buffer.from('\r\n\r\n');
 
-const request = Buffer.concat([
+const rest = Buffer.concat([
   Buffer.from(
-    [
-      `${plan.method} ${plan.path} HTTP/1.1`,
-      `Host: ${hostname}:${port}`,
-      'Accept: */*',
-      'User-Agent: bench',
-      'X-Api-Key: client-1',
-      ...(plan.upload > 0 ? ['Content-Type: application/json', `Content-Length: ${plan.upload}`] : []),
+    ['', ...(plan.upload > 0 ? ['Content-Type: application/json', `Content-Length: ${plan.upload}`] : []), '\r\n'].join(
       '\r\n',
-    ].join('\r\n'),
+    ),
   ),
   Buffer.alloc(plan.upload, '1'),
 ]);
+const line = `${plan.method} ${plan.path} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAccept: */*\r\nUser-Agent: bench\r\nX-Api-Key: client-`;
+/** One for each client, as far as memory goes. */
+const requests: Buffer[] = [];
+let turn = 0;
+
+function nextRequest(): Buffer {
+  turn = (turn + 1) % plan.clients;
+  return (requests[turn] ??= Buffer.concat([Buffer.from(`${line}${turn}`), rest]));
+}
 
 let isCounting = false;
 let isOver = false;
@@ -58,7 +61,7 @@ class Connection {
     this.#sentAt = dueAt;
     this.#isBusy = true;
     this.#head = Buffer.alloc(0);
-    this.#socket.write(request);
+    this.#socket.write(nextRequest());
   }
 
   end(): void {
