@@ -29,6 +29,8 @@ import { systemLookup } from './proxy/name.ts';
 import type { Target } from './proxy/plan.ts';
 import { openPractice, ownUrls } from './own-practice.ts';
 import { Proxy } from './proxy/server.ts';
+import type { Membership } from './membership.ts';
+import { leaseFrom, supplier, withoutLimits } from './membership.ts';
 import { MemoryStore } from './state/memory.ts';
 import { permit, removeStaleSocket } from './unix-socket.ts';
 
@@ -48,7 +50,7 @@ export interface App {
   close(): Promise<void>;
 }
 
-const clock: Clock = { now: () => performance.now() };
+const ownClock: Clock = { now: () => performance.now() };
 
 export interface AppParts {
   readonly logger: Logger;
@@ -57,6 +59,8 @@ export interface AppParts {
   readonly version: string;
   /** Finds the addresses of upstreams; the system's own unless given. */
   readonly lookup?: Lookup;
+  /** Where this process is one of several. */
+  readonly membership?: Membership;
 }
 
 /** @throws the error of whatever could not be opened: a port in use, a certificate that cannot be read */
@@ -76,12 +80,14 @@ export async function startApp(config: Config, parts: AppParts): Promise<App> {
 
 async function open(
   config: Config,
-  { logger, logOutput, version, lookup = systemLookup }: AppParts,
+  { logger, logOutput, version, lookup = systemLookup, membership }: AppParts,
   opened: (() => Promise<void>)[],
   closeAll: () => Promise<void>,
 ): Promise<App> {
   let phase: 'starting' | 'ready' | 'draining' = 'starting';
-  const practice = await openPractice(config);
+  const clock = membership?.clock ?? ownClock;
+  // What all workers have in common, the primary has.
+  const practice = membership === undefined ? await openPractice(config) : undefined;
   if (practice !== undefined) opened.push(() => practice.close());
 
   const replayMemory = new ReplayMemory(config.limits.replayMemory);
@@ -116,7 +122,13 @@ async function open(
   const onFree = (upstream: string): void => {
     if (gate.vacated(upstream, clock.now())) gateTimer.rearm();
   };
-  const targets = compileTargets(config, ownUrls(config, practice), { lookup, clock, random, listen, onFree });
+  const targets = compileTargets(config, ownUrls(config, practice?.url ?? membership?.practiceUrl), {
+    lookup,
+    clock,
+    random,
+    listen,
+    onFree,
+  });
   opened.push(() => closeTargets(targets));
   const clientHash = new ClientHash(config.secret ?? randomBytes(32));
   const { hash } = clientHash;
@@ -124,18 +136,21 @@ async function open(
   const load = new LoadWatch(config.limits.overload, { clock, random, listen });
   opened.push(() => Promise.resolve(load.stop()));
   const sizes = compileSizes(config, logger);
+  const listenToGate = membership === undefined ? listen : withoutLimits(listen);
   const store = new MemoryStore({
     upstreams: compileUpstreams(config),
     maxTracked: sizes.clients,
     maxLimits: sizes.clientLimits,
     random,
-    listen,
+    listen: listenToGate,
+    ...(membership === undefined ? {} : leaseFrom(membership)),
     // Observed, everything is forwarded at once.
     ...(config.mode === 'enforce' ? { freeConnections: countFree(targets) } : {}),
   });
-  const gate = new Gate(store, listen, config.mode);
+  const gate = new Gate(store, listenToGate, config.mode);
   const gateTimer = new GateTimer(gate, clock);
-  const instance = randomBytes(4).toString('hex');
+  membership?.leaseholder.wire({ store, supply: supplier(gate, gateTimer) }, clock.now());
+  const instance = membership?.instance ?? randomBytes(4).toString('hex');
   const { listen: listener } = config;
   const proxy = new Proxy({
     context: {
@@ -153,16 +168,18 @@ async function open(
       maxConnections: sizes.connections,
       tls: listener.tls,
       http2: listener.http2,
+      ticketKeys: membership?.ticketKeys,
       onCertificate: (problem) => logCertificate(logger, problem),
     },
     snapshot: () => snapshot,
-    instance,
+    instance: membership === undefined ? instance : `${instance}-${membership.worker}`,
     capacity: new Capacity({ requests: sizes.requests, load, random }),
   });
 
-  for (const address of addressesOf(config)) await removeStaleSocket(address);
+  if (membership === undefined) for (const address of addressesOf(config)) await removeStaleSocket(address);
   const readiness = () => ({ phase });
   const { registry } = metrics;
+  membership?.showMetrics(registry);
   const admin =
     config.admin === false
       ? undefined
@@ -177,7 +194,7 @@ async function open(
 
   opened.push(() => proxy.close());
   const url = await proxy.listen(listener.address);
-  permit(listener.address, listener.permissions);
+  if (membership === undefined) permit(listener.address, listener.permissions);
   phase = 'ready';
 
   const settleWithin = async (time: Millis): Promise<void> => {
@@ -214,7 +231,7 @@ const DRAIN_POLL: Millis = 20;
 /** For answers of our own to those whom the end of a drain cuts. */
 const LAST_WORDS: Millis = 300;
 
-function addressesOf({ listen, admin, telemetry }: Config): Address[] {
+export function addressesOf({ listen, admin, telemetry }: Config): Address[] {
   return [listen.address, ...(admin === false ? [] : [admin.listen]), ...(telemetry === undefined ? [] : [telemetry])];
 }
 
@@ -242,12 +259,12 @@ function logCertificate(logger: Logger, problem: Error | undefined): void {
   logger.warn({ problem: problem.message }, told);
 }
 
-function insecureUpstreams(config: Config): ReadonlySet<string> {
+export function insecureUpstreams(config: Config): ReadonlySet<string> {
   const insecure = Object.entries(config.upstreams).filter(([, { tls }]) => tls.insecure);
   return new Set(insecure.map(([name]) => name));
 }
 
-function urlOf(server: AdminServer | undefined): string | undefined {
+export function urlOf(server: AdminServer | undefined): string | undefined {
   if (server === undefined) return undefined;
   const written = writeAddress(server.address);
   return server.address.kind === 'unix' ? written : `http://${written}`;

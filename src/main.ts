@@ -6,6 +6,7 @@ import type { Command } from './cli/arguments.ts';
 import { readFile } from './cli/read-file.ts';
 import { keepCompiled, openCompileCache } from './compile-cache.ts';
 import { installed } from './installation.ts';
+import { WORKER } from './cluster/worker-argument.ts';
 import type { Millis } from './policy/types.ts';
 
 /** Beyond the drain's own time: for the last lines of the log, and then it ends in any case. */
@@ -22,6 +23,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 // Before whatever is to come from it: all that follows is imported where it is needed, and nothing else is.
 const cache = openCompileCache(process.env);
 const version = readVersion();
+if (process.argv[2] === WORKER && process.send !== undefined) await runWorker();
 const { parseArguments } = await import('./cli/arguments.ts');
 const command = parseArguments(process.argv.slice(2));
 if (command.kind === 'usage-error') fail(`${command.message}; tidegate help lists what there is`, 2);
@@ -82,6 +84,28 @@ async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise
     }
     await flush(logger);
   });
+}
+
+/** One of several processes that serve: its primary says when it begins and when it ends. */
+async function runWorker(): Promise<never> {
+  // A terminal, and many who stop services, signal every process of a group: the primary sees to it.
+  const ignore = (): void => undefined;
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, ignore);
+  const { work: startWork } = await import('./cluster/worker.ts');
+  const { flush } = await import('./observe/log.ts');
+  const work = await startWork();
+  if (work === undefined) process.exit(1);
+  const { logger } = work;
+  const fail = async (err: unknown): Promise<void> => {
+    logger.fatal({ err }, 'a fault of this program: this worker ends, because what it knows can no longer be trusted');
+    await flush(logger);
+    process.exit(1);
+  };
+  process.on('uncaughtException', (err) => void fail(err));
+  process.on('unhandledRejection', (err) => void fail(err));
+  await work.end(await work.over);
+  await flush(logger);
+  process.exit(0);
 }
 
 async function runDemo({ flags }: Extract<Command, { kind: 'demo' }>): Promise<void> {

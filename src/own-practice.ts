@@ -15,11 +15,11 @@ function practiceSpec(practice: PracticeConfig | undefined): Parameters<typeof s
   return { limit, latency: { kind: 'constant', mean: latency }, hints, seed };
 }
 
-/** The urls of upstreams that this process plays itself, by name. */
-export function ownUrls(config: Config, practice: Practice | undefined): ReadonlyMap<string, string> {
+/** The urls of upstreams that we play ourselves, by name. @param own where */
+export function ownUrls(config: Config, own: string | undefined): ReadonlyMap<string, string> {
   const urls = new Map<string, string>();
   for (const [name, { url }] of Object.entries(config.upstreams)) {
-    if (url === PRACTICE_URL && practice !== undefined) urls.set(name, practice.url);
+    if (url === PRACTICE_URL && own !== undefined) urls.set(name, own);
   }
   return urls;
 }

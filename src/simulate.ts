@@ -6,6 +6,8 @@ import type { Report } from './sim/report/report.ts';
 import { runScenario } from './sim/run.ts';
 import type { Scenario } from './sim/scenario.ts';
 import { UPSTREAM } from './sim/scenario.ts';
+import type { WorldParts } from './sim/world/world.ts';
+import { leaseAmong } from './simulate-leases.ts';
 import { MemoryStore } from './state/memory.ts';
 import { shareMeters } from './state/shared-meters.ts';
 
@@ -18,15 +20,15 @@ export interface Simulated {
 /** Runs a scenario with the proxy's own exchange, gate and memory. @param seed instead of the scenario's own */
 export function simulate(name: string, config: ScenarioConfig, seed: number = config.seed): Simulated {
   const scenario = compileScenario(name, config);
-  const upstreams = [{ name: UPSTREAM, ...scenario.policy }];
-  const { maxTracked } = config.policy;
-  const meters = scenario.shared ? { makeMeter: shareMeters() } : {};
-  const report = runScenario({
-    scenario,
-    seed,
-    makeStore: (_, random, listen) => new MemoryStore({ upstreams, maxTracked, random, listen, ...meters }),
-  });
+  const report = runScenario({ scenario, seed, ...stores(scenario, seed, config.policy.maxTracked) });
   return { report, goals: judge(report, config.goals, lastChange(scenario)) };
+}
+
+function stores(scenario: Scenario, seed: number, maxTracked: number): Pick<WorldParts, 'makeStore' | 'connect'> {
+  if (scenario.lease !== undefined) return leaseAmong(scenario, seed, { maxTracked, latency: scenario.lease });
+  const upstreams = [{ name: UPSTREAM, ...scenario.policy }];
+  const meters = scenario.shared ? { makeMeter: shareMeters() } : {};
+  return { makeStore: (_, random, listen) => new MemoryStore({ upstreams, maxTracked, random, listen, ...meters }) };
 }
 
 function lastChange({ upstream: { steps = [], outages = [] }, duration }: Scenario): number {

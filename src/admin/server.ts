@@ -1,5 +1,4 @@
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import type { Registry } from 'prom-client';
 import type { Address } from '../config/address.ts';
 import type { Bound } from '../policy/bound.ts';
 import { NO_SCHEMAS } from '../no-schemas.ts';
@@ -7,9 +6,15 @@ import { createGuard, type Guard, pathOf } from './guard.ts';
 import { type Readiness, serveHealth } from './health.ts';
 import { sendProblem, writeProblem } from './problem.ts';
 
+/** What /metrics tells. */
+export interface Exposition {
+  readonly contentType: string;
+  metrics(): Promise<string>;
+}
+
 export interface TelemetryOptions {
   readonly listen: Address;
-  readonly registry: Registry;
+  readonly registry: Exposition;
   readonly readiness: () => Readiness;
 }
 

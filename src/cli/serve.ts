@@ -1,6 +1,8 @@
 import type { Logger } from 'pino';
 import type { App } from '../app.ts';
 import { startApp } from '../app.ts';
+import { countWorkers } from '../cluster/divide.ts';
+import type { startCluster as StartCluster } from '../cluster/primary.ts';
 import { formatMistakes, formatWarnings } from '../config/mistakes.ts';
 import type { Config } from '../config/schema.ts';
 import type { ServeFlags } from '../config/settings.ts';
@@ -24,20 +26,36 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
     return { kind: 'failed', message: formatMistakes(settings.mistakes), exitCode: 1 };
   }
   const { config, warnings, file } = settings;
-  const logOutput = new LogOutput(config.log.buffer);
+  const workers = countWorkers(config);
+  const logOutput = new LogOutput(config.log.buffer, workers > 1);
   const logger = createLogger({ level: config.log.level, destination: logOutput });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   try {
-    const app = await startApp(config, { logger, logOutput, version });
+    const parts = { logger, logOutput, version };
+    const app = workers > 1 ? await startSeveral(config, workers, parts) : await startApp(config, parts);
     const { url, adminUrl, telemetryUrl } = app;
     logger.info(
-      { url, admin: adminUrl, telemetry: telemetryUrl, config: file, mode: config.mode, version },
+      {
+        url,
+        admin: adminUrl,
+        telemetry: telemetryUrl,
+        config: file,
+        mode: config.mode,
+        workers: workers > 1 ? workers : undefined,
+        version,
+      },
       'listening',
     );
     return { kind: 'running', app, config, logger };
   } catch (error) {
     return { kind: 'failed', message: explainStart(error), exitCode: 1 };
   }
+}
+
+/** Most have one process: they need not read what several need. */
+async function startSeveral(...args: Parameters<typeof StartCluster>): Promise<App> {
+  const { startCluster } = await import('../cluster/primary.ts');
+  return startCluster(...args);
 }
 
 /** Why it could not be started, without a stack. */

@@ -21,7 +21,6 @@ export type Loaded =
 
 /** Keys that the language of the configuration has kept a place for, and that do nothing yet. */
 const KEYS = new KnownKeys(jsonSchema, [
-  'workers',
   'state',
   'upstreams.*.limits',
   'upstreams.*.idempotency.jsonField',

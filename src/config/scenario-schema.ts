@@ -127,6 +127,9 @@ export const ScenarioSchema = z.strictObject({
   clients: z.array(Group).min(1).describe('Groups of clients that are alike.'),
   replicas: z.int().min(1).max(1000).prefault(1).describe('Proxies, each with its part of every client’s requests.'),
   shared: z.boolean().prefault(false).describe('Whether the replicas share one rate, at once and at no cost.'),
+  lease: Duration.exactOptional().describe(
+    'The replicas lease from one lender, as workers do from their primary: how far away it is, one way.',
+  ),
   pauses: z.array(z.strictObject({ from, to })).prefault([]).describe('When the machine of the proxies sleeps.'),
   mode: ConfigSchema.shape.mode,
   policy: Policy.prefault({}).describe('What the configuration says of an upstream; its defaults if absent.'),

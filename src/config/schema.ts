@@ -18,6 +18,8 @@ export interface AdminListener {
   readonly permissions: string | undefined;
 }
 
+const Workers = z.union([z.literal('auto'), z.int().min(1).max(256)], 'expected auto, or a whole number from 1 to 256');
+
 /** Any line fits in. */
 const LEAST_LOG_BUFFER = 64 * 1024;
 
@@ -72,6 +74,9 @@ export const ConfigSchema = z.strictObject({
     .enum(['enforce', 'observe'])
     .prefault('enforce')
     .describe('observe: learn, measure and report, but pace, refuse and retry nothing; enforce does it.'),
+  workers: Workers.prefault(1).describe(
+    'Processes that serve, with one limit for all of them: a number, or auto for one on each processor.',
+  ),
   limits: z
     .strictObject({
       replayMemory: Size.prefault('64MiB').describe('Memory for request bodies kept for a retry, in all.'),

@@ -8,6 +8,7 @@ export function describeBounds(look: () => Iterable<Bound>): Family[] {
       name: 'tidegate_bound_used_ratio',
       help: 'What is in use of a bound of this process, as a share of it; at 1 the bound acts. Of several of a kind the fullest.',
       type: 'gauge',
+      across: 'max',
       samples: () => [...gather(look())].map(([bound, { used }]) => ({ labels: { bound }, value: used })),
     },
     {

@@ -23,6 +23,7 @@ export class EndpointSeries {
         name: 'tidegate_endpoint_healthy',
         help: '1 while the endpoint is sent to, 0 while it is left out; of a single endpoint always 1.',
         type: 'gauge',
+        across: 'min',
         samples: () =>
           this.#look().map(({ upstream, endpoint, isHealthy }) => ({
             labels: { upstream, endpoint },

@@ -8,11 +8,19 @@ export interface Sample {
   readonly metricName?: string;
 }
 
+/**
+ * How the samples that several workers have of one series are told as one; `mean` leaves out the primary, which serves
+ * nobody, and `primary` takes only its own.
+ */
+export type Across = 'sum' | 'max' | 'min' | 'mean' | 'primary';
+
 /** A metric whose samples are gathered when somebody scrapes, and cost nothing in between. */
 export interface Family {
   readonly name: string;
   readonly help: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
+  /** The sum when absent. */
+  readonly across?: Across | ((labels: Labels) => Across);
   readonly samples: () => Iterable<Sample>;
 }
 
@@ -21,10 +29,10 @@ export interface Family {
  * (1.6 µs a request for three counters and a histogram, even on bound children).
  */
 export function exposeFamilies(registry: Registry, families: Iterable<Family>): void {
-  for (const { name, help, type, samples } of families) {
+  for (const { name, help, type, across = 'sum', samples } of families) {
     // Of a metric the registry of prom-client 15.1.3 uses its name, which it changes for OpenMetrics, its type and get().
     const metric = Object.assign(new Gauge({ name, help, registers: [registry] }), { name, type });
-    const get = () => Promise.resolve({ name: metric.name, help, type, aggregator: 'sum', values: [...samples()] });
+    const get = () => Promise.resolve({ name: metric.name, help, type, aggregator: across, values: [...samples()] });
     Object.assign(metric, { get });
   }
 }

@@ -26,12 +26,14 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_retry_budget_available_ratio',
       help: 'Retry budget left, as a share of its burst.',
       type: 'gauge',
+      across: 'mean',
       samples: () => [...look().view.budgets].map(([upstream, value]) => ({ labels: { upstream }, value })),
     },
     {
       name: 'tidegate_ratelimit_rate_requests_per_second',
       help: 'Rate in force; +Inf while nothing limits. Of several limits of one scope (one for each client, say) the lowest.',
       type: 'gauge',
+      across: 'primary',
       samples: perUpstream((upstream, { tightest }) =>
         [...tightest].map(([scope, limit]) => ({ labels: { upstream, scope }, value: limit.rate })),
       ),
@@ -40,6 +42,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_ratelimit_ceiling_requests_per_second',
       help: 'Highest rate that restoring heads for, of the limit whose rate is told; +Inf where none is known.',
       type: 'gauge',
+      across: 'primary',
       samples: perUpstream((upstream, { tightest }) =>
         [...tightest].map(([scope, limit]) => ({ labels: { upstream, scope }, value: limit.ceiling })),
       ),
@@ -48,6 +51,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_ratelimit_places',
       help: 'How many requests may be in flight at once, where that turned out to be the limit; absent where it did not.',
       type: 'gauge',
+      across: 'primary',
       samples: perUpstream((upstream, { tightest }) =>
         [...tightest].flatMap(([scope, { places }]) =>
           places === undefined ? [] : [{ labels: { upstream, scope }, value: places }],
@@ -58,6 +62,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_ratelimit_state',
       help: '1 where at least one limit of the upstream is in this state, else 0.',
       type: 'gauge',
+      across: 'primary',
       samples: perUpstream((upstream, { states }) =>
         LIMIT_STATES.map((state) => ({ labels: { upstream, state }, value: states.has(state) ? 1 : 0 })),
       ),
@@ -66,6 +71,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_upstream_blocked_until_timestamp_seconds',
       help: 'Until when nothing but a probe passes, in seconds of the epoch; of several limits the latest; 0 while none is blocked.',
       type: 'gauge',
+      across: 'primary',
       samples: perUpstream((upstream, { blockedUntil }, { origin }) => [
         { labels: { upstream }, value: blockedUntil === undefined ? 0 : (origin + blockedUntil) / 1000 },
       ]),
@@ -74,6 +80,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_upstream_quota_remaining_ratio',
       help: 'What the upstream says is left of its quota; of several limits the least; absent while it says nothing.',
       type: 'gauge',
+      across: 'primary',
       samples: perUpstream((upstream, { quotaLeft }) =>
         quotaLeft === undefined ? [] : [{ labels: { upstream }, value: quotaLeft }],
       ),
@@ -103,6 +110,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_client_allowance_ratio',
       help: 'Allowances of the clients remembered: the least and the mean; 1 where none is held back.',
       type: 'gauge',
+      across: ({ stat }) => (stat === 'min' ? 'min' : 'mean'),
       samples: () => {
         const { min, mean } = look().view.clients.allowance;
         return [

@@ -8,6 +8,8 @@ const STDOUT = 1;
 /** Lines are written in pieces of this size, or after FLUSH_EVERY, whichever is first: a system call costs more than a line. */
 const PIECE = 4096;
 const LARGEST_PIECE = 16 * 1024;
+/** What others write to a pipe never comes within so many bytes (POSIX has at least 512; Linux and macOS these or more). */
+const PIPE_BUF = 4096;
 const FLUSH_EVERY: Millis = 200;
 /** Where nobody reads, it is tried again after this; and when the process ends, for no longer than LAST_WORDS. */
 const RETRY_AFTER: Millis = 50;
@@ -25,6 +27,9 @@ export class LogOutput implements DestinationStream {
   readonly #least: number;
   /** Whole lines, put together into pieces; the last one still grows. */
   readonly #pieces: string[] = [];
+  /** Bytes of the last piece. */
+  #lastBytes = 0;
+  readonly #largest: number;
   #pending = 0;
   #dropped = 0;
   /** What is being written, and how much of it has been. */
@@ -36,9 +41,13 @@ export class LogOutput implements DestinationStream {
   #timer: NodeJS.Timeout | undefined;
   readonly #onFlushed: (() => void)[] = [];
 
-  /** @param limit bytes that may wait */
-  constructor(limit: number) {
+  /**
+   * @param limit bytes that may wait
+   * @param isShared other processes write there too: no piece is larger than what a pipe takes as a whole
+   */
+  constructor(limit: number, isShared = false) {
     this.#limit = limit;
+    this.#largest = isShared ? PIPE_BUF : LARGEST_PIECE;
     const watched = isatty(STDOUT);
     this.#fd = watched ? openTerminal() : STDOUT;
     this.#least = watched ? 0 : PIECE; // who watches wants to see a line when it happens
@@ -58,8 +67,11 @@ export class LogOutput implements DestinationStream {
     this.#pending += bytes;
     const last = this.#pieces.length - 1;
     const piece = this.#pieces[last];
-    if (piece === undefined || piece.length + line.length > LARGEST_PIECE) this.#pieces.push(line);
-    else this.#pieces[last] = piece + line;
+    this.#lastBytes += bytes;
+    if (piece === undefined || this.#lastBytes > this.#largest) {
+      this.#pieces.push(line);
+      this.#lastBytes = bytes;
+    } else this.#pieces[last] = piece + line;
     if (this.#isWriting) return;
     if (this.#pending >= this.#least) this.#writeOn();
     else this.#timer ??= setTimeout(this.#writeOn, FLUSH_EVERY).unref();

@@ -7,6 +7,7 @@ import { ByName } from './by-name.ts';
 import { ClientSeries } from './client-series.ts';
 import { EndpointSeries } from './endpoint-families.ts';
 import { describeCounted } from './event-families.ts';
+import type { Family } from './exposition.ts';
 import { exposeFamilies } from './exposition.ts';
 import { describeGate, type Sight } from './gate-families.ts';
 import { summarizeGate } from './gate-summary.ts';
@@ -36,6 +37,8 @@ export interface MetricsOptions {
   readonly shedShare?: () => number;
   readonly build: { readonly version: string };
   readonly mode: Mode;
+  /** Where several processes serve: how many do, and how many had to be replaced. */
+  readonly workers?: () => { readonly serving: number; readonly restarts: number };
 }
 
 export interface Metrics {
@@ -85,6 +88,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       name: 'tidegate_upstream_tls_insecure',
       help: '1 for an upstream whose certificate is not verified (tls.insecure), else 0.',
       type: 'gauge',
+      across: 'max',
       samples: () =>
         [...options.upstreams].map((upstream) => ({
           labels: { upstream },
@@ -95,6 +99,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       name: 'tidegate_overload_shed_ratio',
       help: 'Share of new requests that are turned away because this process itself cannot keep up.',
       type: 'gauge',
+      across: 'max',
       samples: () => [{ labels: {}, value: options.shedShare?.() ?? 0 }],
     },
     {
@@ -107,18 +112,40 @@ export function createMetrics(options: MetricsOptions): Metrics {
       name: 'tidegate_build_info',
       help: '1, labelled with the version that runs.',
       type: 'gauge',
+      across: 'max',
       samples: () => [{ labels: { version: options.build.version }, value: 1 }],
     },
     {
       name: 'tidegate_mode',
       help: '1 for the mode that runs: in observe mode, decisions, retries, waits and states of clients tell what would have been.',
       type: 'gauge',
+      across: 'max',
       samples: () => MODES.map((mode) => ({ labels: { mode }, value: mode === options.mode ? 1 : 0 })),
     },
   ]);
+  if (options.workers !== undefined) exposeFamilies(registry, describeWorkers(options.workers));
   exposeNodeMetrics(registry);
 
   return { listen: countInto({ routes, upstreams, clients, endpoints, overloads }), registry };
+}
+
+function describeWorkers(look: NonNullable<MetricsOptions['workers']>): Family[] {
+  return [
+    {
+      name: 'tidegate_workers',
+      help: 'Processes that serve.',
+      type: 'gauge',
+      across: 'primary',
+      samples: () => [{ labels: {}, value: look().serving }],
+    },
+    {
+      name: 'tidegate_worker_restarts_total',
+      help: 'Times a process that had ended was replaced.',
+      type: 'counter',
+      across: 'primary',
+      samples: () => [{ labels: {}, value: look().restarts }],
+    },
+  ];
 }
 
 /** The events of every request come first: a switch over strings compares one after the other. */

@@ -50,6 +50,11 @@ export class FairQueue<W extends Waiter<W>> {
     return this.#activeWeight;
   }
 
+  /** Who has something waiting, in no order. */
+  get flows(): readonly Flow<W>[] {
+    return this.#active.items;
+  }
+
   /** Whether the client has anything waiting, and how much. */
   backlog(key: number): number {
     return this.#flows.get(key)?.length ?? 0;

@@ -121,9 +121,8 @@ export class Gate {
     if (retry.charged) this.#store.upstream(ticket.upstream).budget.refund();
   }
 
-  /** Tokens of a lease have come. */
-  supply(limit: Limit, tokens: number, epoch: number, now: Millis): void {
-    limit.meter.supply(tokens, epoch, now);
+  /** Tokens of a lease have come, or word of what the limit is now. */
+  supply(limit: Limit, now: Millis): void {
     this.#waiting.pumpWithin(limit, now);
   }
 

@@ -26,6 +26,11 @@ export class Limit implements HeapItem {
   /** When its queue is worth another look; owned by the gate, like its place among the others. */
   wakeAt: Millis = Number.POSITIVE_INFINITY;
   heapIndex = -1;
+  /**
+   * Of clients that wait for the same limit elsewhere too, which part of their weight counts here; undefined while there
+   * are none.
+   */
+  parts: ReadonlyMap<string, number> | undefined = undefined;
   /** Where we observe: when a request was sent last that would have waited here, or been refused. */
   overrunAt = Number.NEGATIVE_INFINITY;
   /** The state last told to listeners. */

@@ -9,7 +9,8 @@ import type { Millis, PerSecond, Quota, Random } from './types.ts';
 
 /**
  * The tokens of one limit: what a store gives the gate. The memory store answers from its own adaptive rate, at once.
- * A shared store answers from a lease in hand; without one, `delay` is Infinity and tokens come later through `supply`.
+ * One that leases answers from the tokens in hand; without one, `delay` is Infinity, and when tokens have come, the gate
+ * is told by `Gate.supply`.
  */
 export interface Meter {
   readonly phase: LimitState;
@@ -37,8 +38,6 @@ export interface Meter {
   giveBack(): void;
   /** The probe was not sent, or its answer will never be known. */
   abandonProbe(): void;
-  /** Tokens of a lease; for meters that lease. */
-  supply(tokens: number, epoch: number, now: Millis): void;
   remember(accepted: PerSecond, now: Millis): void;
   /** Sent in all. */
   readonly sends: number;
@@ -125,10 +124,6 @@ export class LocalMeter implements Meter {
     this.#rate.abandonProbe();
   }
 
-  supply(): void {
-    // This meter leases nothing.
-  }
-
   remember(accepted: PerSecond, now: Millis): void {
     this.#rate.remember(accepted, now);
   }
@@ -172,6 +167,16 @@ export class LocalMeter implements Meter {
 
   advance(now: Millis, queued: boolean): void {
     this.#rate.advance(now, queued);
+  }
+
+  /** The time of the last token; −Infinity before there was one. */
+  get lastToken(): Millis {
+    return this.#pacer.last;
+  }
+
+  /** Tokens that were taken ahead of time, for later than this, are void: the next follows the last before it. */
+  rewind(now: Millis): void {
+    this.#pacer.rewind(now);
   }
 
   #after(blocked: Millis, now: Millis): Millis {

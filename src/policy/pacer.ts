@@ -24,4 +24,14 @@ export class Pacer {
   take(due: Millis, rate: PerSecond): void {
     this.#last = Math.max(due, this.#last + 1000 / rate);
   }
+
+  /** The theoretical time of the last request; −Infinity before there was one. */
+  get last(): Millis {
+    return this.#last;
+  }
+
+  /** What was to be fetched later than this will not be. */
+  rewind(now: Millis): void {
+    this.#last = Math.min(this.#last, now);
+  }
 }

@@ -28,12 +28,17 @@ export class Room {
   }
 
   get isFull(): boolean {
-    return this.#free() <= this.#held;
+    return this.left <= 0;
+  }
+
+  /** Connections that nobody uses and nobody was promised. */
+  get left(): number {
+    return this.#free() - this.#held;
   }
 
   /** Somebody of those who wait has to go on waiting. */
   get isShort(): boolean {
-    return this.#free() - this.#held < this.line.queue.size;
+    return this.left < this.line.queue.size;
   }
 
   /** An attempt of this one begins; it has or awaits a connection. @param holder a client, or those of one address */

@@ -22,6 +22,8 @@ export interface FrontDoorOptions {
   readonly tls: ListenTls | undefined;
   /** Offer HTTP/2 beside HTTP/1.1. */
   readonly http2: boolean;
+  /** What tickets of sessions are sealed with; of this process's own unless given. */
+  readonly ticketKeys?: Buffer | undefined;
   /** The files of the certificate have changed; with what is wrong with them, when the one before is shown on. */
   readonly onCertificate: (problem?: Error) => void;
 }
@@ -103,7 +105,7 @@ export class FrontDoor {
   }
 }
 
-function open({ headersTimeout, tls, http2, onCertificate }: FrontDoorOptions, receiver: Receiver): Server {
+function open({ headersTimeout, tls, http2, ticketKeys, onCertificate }: FrontDoorOptions, receiver: Receiver): Server {
   const options: ServerOptions<typeof Http1Inbound> = {
     IncomingMessage: Http1Inbound,
     headersTimeout,
@@ -128,6 +130,7 @@ function open({ headersTimeout, tls, http2, onCertificate }: FrontDoorOptions, r
     {
       ...options,
       ...readCertificate(tls),
+      ...(ticketKeys === undefined ? {} : { ticketKeys }),
       handshakeTimeout: headersTimeout,
       ALPNProtocols: http2 ? ['h2', 'http/1.1'] : ['http/1.1'],
     },

@@ -26,6 +26,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
 export class ClientTable implements ClientStore {
   readonly #maxTracked: number;
   readonly #listen: Listen;
+  readonly #onHold: ((key: string, until: Millis) => void) | undefined;
   readonly #records = new ClientRecords();
   readonly #index = new SlotIndex(this.#records.keys);
   /** Nobody uses them, and they are normal. */
@@ -36,9 +37,11 @@ export class ClientTable implements ClientStore {
   #made = 0;
   #evictions = 0;
 
-  constructor(maxTracked: number, listen: Listen) {
+  /** @param onHold told of each client that is to wait from now on, or for longer; but not of those of `holdKey` */
+  constructor(maxTracked: number, listen: Listen, onHold?: (key: string, until: Millis) => void) {
     this.#maxTracked = maxTracked;
     this.#listen = listen;
+    this.#onHold = onHold;
   }
 
   enter(key: string, now: Millis, upstream?: string): ClientSlot {
@@ -92,6 +95,21 @@ export class ClientTable implements ClientStore {
   }
 
   hold(slot: ClientSlot, until: Millis, now: Millis): void {
+    const isNews = until > this.heldUntil(slot) && slot !== this.#shared;
+    if (isNews) this.#onHold?.(this.#records.keys.get(slot), until);
+    this.#extend(slot, until, now);
+  }
+
+  /** As `hold`, of one that need not be here, and has not arrived. @param key what `onHold` was told */
+  holdKey(key: string, until: Millis, now: Millis): void {
+    const known = this.#index.get(key);
+    const slot = known ?? this.#track(key, undefined, now);
+    if (slot === this.#shared) return; // not everybody for whom there is no room
+    this.#extend(slot, until, now);
+    if (known === undefined) this.#list(slot);
+  }
+
+  #extend(slot: ClientSlot, until: Millis, now: Millis): void {
     this.#records.set(slot, 'heldUntil', Math.max(this.#records.get(slot, 'heldUntil'), until));
     this.#settle(slot, now);
   }

@@ -12,7 +12,7 @@ import { LocalMeter } from '../policy/meter.ts';
 import { Nests } from '../policy/nests.ts';
 import { Room } from '../policy/room.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
-import type { Random } from '../policy/types.ts';
+import type { Millis, Random } from '../policy/types.ts';
 import { ClientTable } from './client-table.ts';
 
 export interface UpstreamSettings {
@@ -35,6 +35,14 @@ export interface MemoryOptions {
   readonly freeConnections?: ReadonlyMap<string, () => number>;
   /** One of its own for each limit when absent. */
   readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
+  /** Told of each limit that is made or forgotten, and of each client that is to wait, where others share them. */
+  readonly sharing?: Sharing;
+}
+
+export interface Sharing {
+  adopt(limit: Limit): void;
+  forget(limit: Limit): void;
+  hold(clientKey: string, until: Millis): void;
 }
 
 interface Entry extends Upstream {
@@ -58,7 +66,9 @@ export class MemoryStore implements Store {
   constructor(options: MemoryOptions) {
     this.#options = options;
     this.#maxLimits = options.maxLimits ?? options.maxTracked;
-    this.clients = new ClientTable(options.maxTracked, options.listen);
+    const { sharing } = options;
+    const onHold = sharing === undefined ? undefined : (key: string, until: Millis) => sharing.hold(key, until);
+    this.clients = new ClientTable(options.maxTracked, options.listen, onHold);
     for (const settings of options.upstreams) this.#upstreams.set(settings.name, this.#enter(settings));
   }
 
@@ -87,6 +97,11 @@ export class MemoryStore implements Store {
     this.#own.set(keyOf(ref), limit);
     if (this.#own.size > this.#maxLimits) this.#forgetOne();
     return limit;
+  }
+
+  /** A client was told to wait where it came to another process. */
+  holdClient(clientKey: string, until: Millis, now: Millis): void {
+    this.clients.holdKey(clientKey, until, now);
   }
 
   get bounds(): readonly Bound[] {
@@ -136,7 +151,9 @@ export class MemoryStore implements Store {
 
   #newLimit(ref: LimitRef, settings: UpstreamSettings): Limit {
     const { makeMeter = makeLocalMeter, random } = this.#options;
-    return new Limit(ref, makeMeter(ref, settings.rate, random));
+    const limit = new Limit(ref, makeMeter(ref, settings.rate, random));
+    this.#options.sharing?.adopt(limit);
+    return limit;
   }
 
   #newLine(ref: LimitRef): Limit {
@@ -163,6 +180,8 @@ export class MemoryStore implements Store {
   }
 
   #forget(key: string): void {
+    const limit = this.#own.get(key);
+    if (limit !== undefined) this.#options.sharing?.forget(limit);
     this.#own.delete(key);
     this.#forgotten += 1;
   }

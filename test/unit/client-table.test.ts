@@ -335,3 +335,37 @@ describe('when there is no room', () => {
     expect(trial.evictions).toHaveLength(99_000);
   });
 });
+
+describe('clients that others were told of', () => {
+  test('are held before they come, and when they do', () => {
+    const table = new ClientTable(3, () => undefined);
+    table.holdKey('up\0a', 1000, 0);
+    expect(table.view(0).byState.held).toBe(1);
+    const slot = table.enter('up\0a', 10);
+    expect(table.heldUntil(slot)).toBe(1000);
+    table.holdKey('up\0a', 500, 20); // not for less
+    expect(table.heldUntil(slot)).toBe(1000);
+    table.leave(slot);
+    expect(table.view(2000).byState.held).toBe(0);
+  });
+
+  test('can be forgotten like any other, and do not make the table larger than it may be', () => {
+    const table = new ClientTable(2, () => undefined);
+    for (const name of ['a', 'b', 'c', 'd']) table.holdKey(`up\0${name}`, 1000, 0);
+    expect(table.view(0).tracked).toBe(2);
+  });
+
+  test('only what was learned here is told on', () => {
+    const told: [string, number][] = [];
+    const table = new ClientTable(
+      3,
+      () => undefined,
+      (key, until) => told.push([key, until]),
+    );
+    const slot = table.enter('up\0a', 0);
+    table.hold(slot, 100, 0);
+    table.hold(slot, 50, 0);
+    table.holdKey('up\0b', 100, 0);
+    expect(told).toEqual([['up\0a', 100]]);
+  });
+});

@@ -20,6 +20,7 @@ test('defaults are filled in, in the units that people write', () => {
 admin:
   listen: 127.0.0.1:9901
 mode: enforce
+workers: 1
 limits:
   replayMemory: 64MiB
   headers: 10s

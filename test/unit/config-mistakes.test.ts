@@ -494,8 +494,7 @@ routes: [{upstream: api, ${flow}}]`)
   });
 
   test('keys that are ahead of their time are told as such, and not taken for others', () => {
-    expect(told('workers: 1\nstate: {}\nclients: {classes: {gold: {match: {key: [a]}, maxRate: 5/s}}}')).toEqual([
-      'workers: not supported yet',
+    expect(told('state: {}\nclients: {classes: {gold: {match: {key: [a]}, maxRate: 5/s}}}')).toEqual([
       'state: not supported yet',
       'clients.classes.gold.maxRate: not supported yet',
     ]);

@@ -42,6 +42,7 @@ describe('defaults', () => {
       },
       admin: { listen: { kind: 'tcp', host: '127.0.0.1', port: 9901 }, token: undefined },
       mode: 'enforce',
+      workers: 1,
       limits: {
         replayMemory: 64 * 1024 * 1024,
         headers: 10_000,

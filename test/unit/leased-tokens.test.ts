@@ -79,7 +79,8 @@ function leasing(): { world: World; meter: LeaseMeter; supply: (tokens: number, 
   const meter = new LeaseMeter();
   const world = new World({ meters: { '': meter } });
   const supply = (tokens: number, epoch = 1): void => {
-    world.gate.supply(world.limit, tokens, epoch, world.now);
+    meter.supply(tokens, epoch);
+    world.gate.supply(world.limit, world.now);
     world.rearm();
   };
   return { world, meter, supply };

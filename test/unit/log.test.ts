@@ -1,5 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { logChanges } from '../../src/observe/change-log.ts';
 import { createLogger, flush, type LogLevel } from '../../src/observe/log.ts';
 import { logRequests } from '../../src/observe/request-log.ts';
@@ -235,6 +238,27 @@ describe('standard output', () => {
   test('has every line when the process ends by itself or is told to exit', () => {
     expect(run("logger.info('one');")).toHaveLength(1);
     expect(run("logger.info('one'); process.exit(0);")).toHaveLength(1);
+  });
+
+  test('has whole lines when several processes write them', () => {
+    // Longer in bytes than in characters.
+    const script = `
+      import { LogOutput } from ${output};
+      const out = new LogOutput(1e8, true);
+      for (let n = 0; n < 4000; n += 1) out.write('<' + 'ö'.repeat((n * 37) % 400) + '>\\n');`;
+    const folder = mkdtempSync(join(tmpdir(), 'tidegate-log-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    writeFileSync(join(folder, 'write.mjs'), script);
+    const several = '"$0" write.mjs & "$0" write.mjs & "$0" write.mjs & wait';
+    const slowly = `(${several}) | dd bs=512 status=none`;
+    const written = execFileSync('sh', ['-c', slowly, process.execPath], {
+      cwd: folder,
+      encoding: 'utf8',
+      maxBuffer: 1e8,
+    });
+    const lines = written.trimEnd().split('\n');
+    expect(lines).toHaveLength(12_000);
+    expect(lines.filter((line) => !/^<ö*>$/.test(line))).toEqual([]);
   });
 
   test('has a line soon, however few there are', () => {

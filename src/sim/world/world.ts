@@ -53,6 +53,8 @@ export interface WorldParts {
   /** The memory of a replica. */
   readonly makeStore: (replica: number, random: Random, listen: Listen) => Store;
   readonly observer: Observer;
+  /** Called when the world stands: replicas that know of each other are connected here. */
+  readonly connect?: (world: World) => void;
   readonly listen?: Listen;
   /** The life of a request; `exchange` when absent. */
   readonly script?: typeof exchange;
@@ -76,7 +78,15 @@ export class World implements Clock {
   #pauseBegins = Number.POSITIVE_INFINITY;
   #pauseEnds = Number.NEGATIVE_INFINITY;
 
-  constructor({ scenario, seed, makeStore, observer, listen = () => undefined, script = exchange }: WorldParts) {
+  constructor({
+    scenario,
+    seed,
+    makeStore,
+    observer,
+    connect,
+    listen = () => undefined,
+    script = exchange,
+  }: WorldParts) {
     this.scenario = scenario;
     this.observer = observer;
     this.listen = listen;
@@ -89,6 +99,7 @@ export class World implements Clock {
     const replicas = Array.from({ length: scenario.replicas }, (_, replica) => replica);
     this.gates = replicas.map((replica) => new Gate(makeStore(replica, this.random, listen), listen, mode));
     this.#wakes = this.gates.map((gate) => new GateWake(this, gate));
+    connect?.(this);
   }
 
   now(): Millis {
@@ -104,6 +115,11 @@ export class World implements Clock {
   /** Lets something happen at its time; what is due at the same time happens in the order of these calls. */
   at(time: Millis, due: Due): void {
     this.#queue.push(time, due);
+  }
+
+  /** What a replica's gate has to do next may have changed. */
+  rearm(replica: number): void {
+    this.#wakes[replica]?.rearm();
   }
 
   /** Runs to the end of the scenario. `tick` is called at every multiple of `period`. */

@@ -65,7 +65,6 @@ export class PassingMeter implements Meter {
   }
 
   abandonProbe(): void {}
-  supply(): void {}
   remember(): void {}
   noteQuota(): void {}
 }

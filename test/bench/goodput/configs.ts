@@ -1,7 +1,8 @@
 /** Tidegate's defaults, but for addresses and the header that tells clients apart. */
-export function tidegateConfig(upstream: string): string {
+export function tidegateConfig(upstream: string, workers: number): string {
   return `listen: 127.0.0.1:0
 admin: 127.0.0.1:0
+workers: ${workers}
 upstreams:
   practice:
     url: ${upstream}

@@ -33,11 +33,12 @@ export function versionOf(name: ContenderName): string | undefined {
 /**
  * Starts one, knowing nothing yet, in front of an upstream.
  * @param folder for its files
+ * @param workers of Tidegate
  */
-export async function stand(name: ContenderName, upstream: string, folder: string): Promise<Standing> {
+export async function stand(name: ContenderName, upstream: string, folder: string, workers: number): Promise<Standing> {
   switch (name) {
     case 'tidegate':
-      return startTidegate(upstream, folder);
+      return startTidegate(upstream, folder, workers);
     case 'nginx': {
       const port = await freePort();
       const file = writeConfig(folder, 'nginx.conf', nginxConfig(port, hostOf(upstream), folder));
@@ -54,8 +55,8 @@ export async function stand(name: ContenderName, upstream: string, folder: strin
   }
 }
 
-async function startTidegate(upstream: string, folder: string): Promise<Standing> {
-  const file = writeConfig(folder, 'tidegate.yaml', tidegateConfig(upstream));
+async function startTidegate(upstream: string, folder: string, workers: number): Promise<Standing> {
+  const file = writeConfig(folder, 'tidegate.yaml', tidegateConfig(upstream, workers));
   const args = ['src/main.ts', 'serve', '--config', file];
   // It would drain on SIGTERM, and wait for its balancer first.
   const program = new Program({ command: process.execPath, args, stopSignal: 'SIGKILL' });

@@ -70,12 +70,13 @@ function writeJson(
   absent: readonly ContenderName[],
   results: readonly KindResult[],
 ): void {
-  const { seconds, warmup, seed, date } = options;
+  const { seconds, warmup, seed, workers, date } = options;
   const method = {
     ...METHOD,
     seconds,
     warmup,
     seed,
+    workers,
     date,
     versions: Object.fromEntries(versions),
     absent,
@@ -106,12 +107,12 @@ function splitAtMarks(file: string): { readonly before: string; readonly after: 
   return { before: text.slice(0, begin), after: text.slice(end + END.length) };
 }
 
-function caption({ seconds, warmup, seed, date }: Options, versions: Versions): string {
+function caption({ seconds, warmup, seed, workers, date }: Options, versions: Versions): string {
   const against = (['nginx', 'haproxy'] as const).map((name) => `${name} ${versions.get(name) ?? '(not installed)'}`);
   const when = date === undefined ? '' : `${date}. `;
   const times = `${seconds ?? '30'} s after a warm-up of ${warmup ?? '10'} s`;
   const slowly = seconds === undefined && warmup === undefined ? ', 60 s after 30 s where a limit is found slowly' : '';
-  return `${when}${times}${slowly}; seed ${seed}; Node ${process.version}, ${against.join(', ')}; ${processors()}.\n`;
+  return `${when}${times}${slowly}; seed ${seed}${workers === 1 ? '' : `; ${workers} workers`}; Node ${process.version}, ${against.join(', ')}; ${processors()}.\n`;
 }
 
 function processors(): string {

@@ -13,6 +13,8 @@ export interface Options {
   /** A short run that asks whether everything works, not how well. */
   readonly smoke: boolean;
   readonly seed: number;
+  /** Processes of Tidegate that serve. */
+  readonly workers: number;
   /** Files to write to. */
   readonly json: string | undefined;
   readonly markdown: string | undefined;
@@ -27,6 +29,7 @@ export const USAGE = `npm run bench:goodput -- [options]
   --smoke           a moment of two kinds: does it all work?
   --kinds A,B       of ${KINDS.map(({ name }) => name).join(', ')}
   --proxies A,B     of ${CONTENDERS.join(', ')}
+  --workers N       processes of Tidegate that serve (1)
   --seed N          of arrivals, of the upstream and of the first simulation (1)
   --json FILE       writes everything
   --markdown FILE   puts the tables between the marks of that file
@@ -46,6 +49,7 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
       kinds: { type: 'string' },
       proxies: { type: 'string' },
       seed: { type: 'string', default: '1' },
+      workers: { type: 'string', default: '1' },
       json: { type: 'string' },
       markdown: { type: 'string' },
       date: { type: 'string' },
@@ -60,6 +64,7 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
     contenders: choose('--proxies', values.proxies, CONTENDERS, (name) => name) ?? CONTENDERS,
     seconds: readGiven('--seconds', values.seconds ?? (smoke ? '1.5' : undefined), 0.1),
     warmup: readGiven('--warmup', values.warmup ?? (smoke ? '0.5' : undefined), 0),
+    workers: Math.floor(readNumber('--workers', values.workers, 1)),
     seed: Math.floor(readNumber('--seed', values.seed, 0)),
     smoke,
     json,

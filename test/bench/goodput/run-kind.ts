@@ -69,7 +69,7 @@ async function runContender(
   folder: string,
   options: Options,
 ): Promise<Row> {
-  const { url, stop } = await stand(contender, upstream, folder);
+  const { url, stop } = await stand(contender, upstream, folder, options.workers);
   try {
     const measurement = await measure({
       url,

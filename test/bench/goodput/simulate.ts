@@ -61,7 +61,7 @@ function scenarioOf(run: SimulatedRun, policy: Scenario['policy']): Scenario {
 }
 
 function readConfig(): Config {
-  const loaded = loadConfig(tidegateConfig('http://127.0.0.1'), 'tidegate.yaml', { env: {}, readFile });
+  const loaded = loadConfig(tidegateConfig('http://127.0.0.1', 1), 'tidegate.yaml', { env: {}, readFile });
   if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
   return loaded.config;
 }

@@ -1,0 +1,66 @@
+/** What a primary and its workers say to each other: over the channel between them, never by the environment or arguments. */
+import type { Config } from '../config/schema.ts';
+import type { ProcessMetrics } from '../observe/merged-metrics.ts';
+import type { Report, Tidings } from '../state/leasing/words.ts';
+
+export type ToWorker =
+  /** The first. */
+  | { readonly type: 'start'; readonly start: Start }
+  | { readonly type: 'tidings'; readonly tidings: Tidings }
+  /** Answered by the same number. */
+  | { readonly type: 'metrics'; readonly question: number }
+  /** Takes no more, and ends when all is answered. */
+  | { readonly type: 'drain' }
+  /** Ends at once. */
+  | { readonly type: 'close' };
+
+export type FromWorker =
+  | { readonly type: 'listening'; readonly url: string }
+  /** It could not be started, and ends. */
+  | { readonly type: 'failed'; readonly failure: Failure }
+  | { readonly type: 'report'; readonly report: Report }
+  | { readonly type: 'metrics'; readonly question: number; readonly metrics: readonly ProcessMetrics[] };
+
+/** What a worker has to know. */
+export interface Start {
+  /** Its own part of what is configured for all. */
+  readonly config: Config;
+  readonly worker: number;
+  readonly instance: string;
+  readonly version: string;
+  readonly practiceUrl: string | undefined;
+  readonly ticketKeys: Uint8Array;
+}
+
+/** An error of Node's, as far as a user is told of it. */
+export interface Failure {
+  readonly message: string;
+  readonly code?: string | undefined;
+  readonly syscall?: string | undefined;
+  readonly address?: string | undefined;
+  readonly port?: number | undefined;
+}
+
+/** Both ends run the same program: what has a type is one of these. */
+export function isToWorker(message: unknown): message is ToWorker {
+  return isMessage(message);
+}
+
+export function isFromWorker(message: unknown): message is FromWorker {
+  return isMessage(message);
+}
+
+function isMessage(message: unknown): boolean {
+  return typeof message === 'object' && message !== null && 'type' in message && typeof message.type === 'string';
+}
+
+export function describeFailure(error: unknown): Failure {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const { message, code, syscall, address, port }: Failure = error;
+  return { message, code, syscall, address, port };
+}
+
+/** An error like the one that was described. In a worker, what listen(2) refuses is told as of bind(2). */
+export function errorOf({ message, syscall, ...rest }: Failure): Error {
+  return Object.assign(new Error(message), { ...rest, syscall: syscall === 'bind' ? 'listen' : syscall });
+}

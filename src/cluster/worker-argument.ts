@@ -1,0 +1,2 @@
+/** What a primary starts its workers with: `ps` shows which they are. */
+export const WORKER = 'worker';

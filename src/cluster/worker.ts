@@ -1,0 +1,136 @@
+import cluster from 'node:cluster';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import { startApp } from '../app.ts';
+import { LogOutput } from '../observe/log-output.ts';
+import { createLogger } from '../observe/log.ts';
+import { readMetrics } from '../observe/merged-metrics.ts';
+import type { Millis } from '../policy/types.ts';
+import { Leaseholder } from '../state/leasing/leaseholder.ts';
+import { hostClock } from './host-clock.ts';
+import type { FromWorker, Start, ToWorker } from './messages.ts';
+import { describeFailure, isToWorker } from './messages.ts';
+
+/** What a worker comes to. */
+export interface Work {
+  readonly logger: Logger;
+  /** Resolves when it is to end: told to, or because its primary is gone. */
+  readonly over: Promise<'drain' | 'close'>;
+  end(how: 'drain' | 'close'): Promise<void>;
+}
+
+/**
+ * Serves as one of several workers, as the primary at the other end of the channel says.
+ * @returns undefined when it could not be started: the primary has been told why
+ */
+export async function work(): Promise<Work | undefined> {
+  const calls = new Calls();
+  const start = await calls.start;
+  if (start === undefined) return undefined;
+  const logOutput = new LogOutput(start.config.log.buffer, true);
+  const logger = createLogger({ level: start.config.log.level, destination: logOutput }).child({
+    worker: start.worker,
+  });
+  const leaseholder = new Leaseholder({
+    schedule: scheduler(() => leaseholder.flush(hostClock.now())),
+    send: (report) => tell({ type: 'report', report }),
+  });
+  calls.onTidings = (tidings) => leaseholder.hear(tidings, hostClock.now());
+  try {
+    const app = await startApp(start.config, {
+      logger,
+      logOutput,
+      version: start.version,
+      membership: {
+        worker: start.worker,
+        instance: start.instance,
+        clock: hostClock,
+        leaseholder,
+        practiceUrl: start.practiceUrl,
+        ticketKeys: Buffer.from(start.ticketKeys),
+        showMetrics: (registry) => {
+          calls.onQuestion = (question) => void answer(registry, question);
+        },
+      },
+    });
+    tell({ type: 'listening', url: app.url });
+    return {
+      logger,
+      over: calls.over,
+      // Its balancer, if it has one, has been waited for by the primary.
+      end: (how) => (how === 'drain' ? app.drain(0) : app.close()),
+    };
+  } catch (error) {
+    await tellLast({ type: 'failed', failure: describeFailure(error) });
+    return undefined;
+  }
+}
+
+/** What the primary says. */
+class Calls {
+  readonly start: Promise<Start | undefined>;
+  readonly over: Promise<'drain' | 'close'>;
+  onTidings: (tidings: Extract<ToWorker, { type: 'tidings' }>['tidings']) => void = () => undefined;
+  onQuestion: (question: number) => void = () => undefined;
+
+  constructor() {
+    const started = Promise.withResolvers<Start | undefined>();
+    const over = Promise.withResolvers<'drain' | 'close'>();
+    this.start = started.promise;
+    this.over = over.promise;
+    process.on('message', (message: unknown) => {
+      if (!isToWorker(message)) return;
+      switch (message.type) {
+        case 'start':
+          return started.resolve(message.start);
+        case 'tidings':
+          return this.onTidings(message.tidings);
+        case 'metrics':
+          return this.onQuestion(message.question);
+        case 'drain':
+        case 'close':
+          return over.resolve(message.type);
+      }
+    });
+    // Node 24 ends a worker at once that loses its primary, unless it is on its way out (lib/internal/cluster/child.js).
+    Object.assign(cluster.worker ?? {}, { exitedAfterDisconnect: true });
+    // Nobody would lend anything any more, nor take new connections.
+    process.once('disconnect', () => {
+      started.resolve(undefined);
+      over.resolve('drain');
+    });
+  }
+}
+
+async function answer(registry: Registry, question: number): Promise<void> {
+  tell({ type: 'metrics', question, metrics: await readMetrics(registry) });
+}
+
+/** Where the primary is gone, there is nobody to tell. */
+function tell(message: FromWorker, told?: () => void): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => told?.());
+  else told?.();
+}
+
+function tellLast(message: FromWorker): Promise<void> {
+  return new Promise((resolve) => {
+    tell(message, resolve);
+  });
+}
+
+/** Calls at the end of this turn, or after a few milliseconds, whichever was asked for. */
+function scheduler(call: () => void): (within: Millis) => void {
+  let immediate: NodeJS.Immediate | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const run = (): void => {
+    clearImmediate(immediate);
+    clearTimeout(timer);
+    immediate = undefined;
+    timer = undefined;
+    call();
+  };
+  return (within) => {
+    if (within === 0) immediate ??= setImmediate(run);
+    else if (immediate === undefined) timer ??= setTimeout(run, within).unref();
+  };
+}

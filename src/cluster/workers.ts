@@ -1,0 +1,195 @@
+import cluster from 'node:cluster';
+import type { Worker } from 'node:cluster';
+import type { Logger } from 'pino';
+import type { ProcessMetrics } from '../observe/merged-metrics.ts';
+import type { Millis, Random } from '../policy/types.ts';
+import type { FromWorker, Start, ToWorker } from './messages.ts';
+import { errorOf, isFromWorker } from './messages.ts';
+import { WORKER } from './worker-argument.ts';
+
+export interface WorkersParts {
+  readonly count: number;
+  readonly logger: Logger;
+  readonly random: Random;
+  /** What a new one has to know. @param url where the others listen, once they do */
+  readonly startOf: (worker: number, url: string | undefined) => Start;
+  /** It has been told to start: what it is told next it hears before it serves. */
+  readonly onJoin: (worker: number) => void;
+  readonly onReport: (worker: number, report: Extract<FromWorker, { type: 'report' }>['report']) => void;
+  readonly onListening: () => void;
+  readonly onGone: (worker: number) => void;
+}
+
+/** How long one that has ended is waited for before the next: U(½, 1) of 0.1 s, and twice that after each that did not last. */
+const BASE: Millis = 100;
+const LONGEST: Millis = 10_000;
+const LASTED: Millis = 10_000;
+/** A worker that does not answer in time does not hold up a scrape. */
+const ANSWERED_WITHIN: Millis = 1000;
+const KILLED_AFTER: Millis = 1000;
+
+/** The processes that serve: as many as are wanted, each replaced when it ends. */
+export class Workers {
+  readonly #parts: WorkersParts;
+  readonly #all = new Map<number, Worker>();
+  readonly #listening = new Set<number>();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  /** Of those that ended, how many in a row did not last. */
+  #short = 0;
+  #restarts = 0;
+  #isEnding = false;
+  #url: string | undefined;
+  #started: { readonly resolve: (url: string) => void; readonly reject: (error: Error) => void } | undefined;
+  #question = 0;
+  readonly #questions = new Map<number, (worker: number, metrics: readonly ProcessMetrics[]) => void>();
+
+  constructor(parts: WorkersParts) {
+    this.#parts = parts;
+    cluster.setupPrimary({ args: [WORKER], serialization: 'advanced' });
+  }
+
+  /** Those that serve. */
+  get serving(): number {
+    return this.#listening.size;
+  }
+
+  get areAllServing(): boolean {
+    return this.#listening.size >= this.#parts.count;
+  }
+
+  /** How many have been replaced. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /**
+   * Resolves when all of them listen, with where.
+   * @throws the error that keeps one of them from it
+   */
+  start(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.#started = { resolve, reject };
+      for (let i = 0; i < this.#parts.count; i += 1) this.#fork();
+    });
+  }
+
+  send(to: number, message: ToWorker): void {
+    const worker = this.#all.get(to);
+    if (worker?.isConnected() === true) worker.send(message, () => undefined); // it may end meanwhile
+  }
+
+  /** The metrics of each that tells them in time. */
+  async ask(): Promise<ReadonlyMap<number, readonly ProcessMetrics[]>> {
+    const answers = new Map<number, readonly ProcessMetrics[]>();
+    const asked = [...this.#listening];
+    if (asked.length === 0) return answers;
+    this.#question += 1;
+    const question = this.#question;
+    await new Promise<void>((resolve) => {
+      const late = setTimeout(resolve, ANSWERED_WITHIN);
+      this.#questions.set(question, (worker, metrics) => {
+        answers.set(worker, metrics);
+        if (answers.size < asked.length) return;
+        clearTimeout(late);
+        resolve();
+      });
+      for (const worker of asked) this.send(worker, { type: 'metrics', question });
+    });
+    this.#questions.delete(question);
+    return answers;
+  }
+
+  /** Resolves when all have ended; those that take longer are killed. */
+  async end(how: 'drain' | 'close', within: Millis): Promise<void> {
+    this.#isEnding = true;
+    // A second signal ends the primary at once, and means all of them.
+    process.once('exit', () => this.#kill());
+    for (const timer of this.#timers) clearTimeout(timer);
+    const ended = [...this.#all.values()].map(
+      (worker) =>
+        new Promise<void>((resolve) => {
+          worker.once('exit', () => resolve());
+        }),
+    );
+    for (const worker of this.#all.keys()) this.send(worker, { type: how });
+    const late = setTimeout(() => this.#kill(), within + KILLED_AFTER);
+    await Promise.all(ended);
+    clearTimeout(late);
+  }
+
+  #kill(): void {
+    for (const worker of this.#all.values()) worker.process.kill('SIGKILL');
+  }
+
+  #fork(): void {
+    const worker = cluster.fork();
+    const { id } = worker;
+    const since = performance.now();
+    this.#all.set(id, worker);
+    worker.on('message', (message: unknown) => {
+      if (isFromWorker(message)) this.#hear(id, message);
+    });
+    // What cannot be sent to one that ends is told by its end.
+    worker.on('error', () => undefined);
+    worker.once('exit', (code: number | null, signal: string | null) => this.#replace(id, since, code, signal));
+    // While others listen, the socket is theirs too, and its port found by what was asked for at first.
+    const isAlone = this.#listening.size === 0;
+    this.send(id, { type: 'start', start: this.#parts.startOf(id, isAlone ? this.#url : undefined) });
+    this.#parts.onJoin(id);
+  }
+
+  #hear(id: number, message: FromWorker): void {
+    switch (message.type) {
+      case 'report':
+        return this.#parts.onReport(id, message.report);
+      case 'metrics':
+        return this.#questions.get(message.question)?.(id, message.metrics);
+      case 'listening':
+        this.#listening.add(id);
+        this.#url ??= message.url;
+        this.#parts.logger.info({ worker: id, pid: this.#all.get(id)?.process.pid }, 'a worker serves');
+        this.#parts.onListening();
+        if (this.areAllServing) this.#begun(this.#url);
+        return undefined;
+      case 'failed':
+        if (this.#started !== undefined) this.#failed(errorOf(message.failure));
+        else if (!this.#isEnding) {
+          this.#parts.logger.error({ worker: id, problem: message.failure.message }, 'a worker could not be started');
+        }
+        return undefined;
+    }
+  }
+
+  #begun(url: string): void {
+    this.#started?.resolve(url);
+    this.#started = undefined;
+  }
+
+  #failed(error: Error): void {
+    this.#isEnding = true;
+    this.#started?.reject(error);
+    this.#started = undefined;
+  }
+
+  #replace(id: number, since: Millis, code: number | null, signal: string | null): void {
+    this.#all.delete(id);
+    this.#listening.delete(id);
+    this.#parts.onGone(id);
+    if (this.#isEnding) return;
+    if (this.#started !== undefined) {
+      return this.#failed(new Error(`a worker ended before it served (${signal ?? `exit code ${code}`})`));
+    }
+    this.#short = performance.now() - since < LASTED ? this.#short + 1 : 0;
+    const delay = Math.min(LONGEST, BASE * 2 ** Math.min(this.#short, 16)) * (0.5 + 0.5 * this.#parts.random());
+    this.#parts.logger.error(
+      { worker: id, exitCode: code ?? undefined, signal: signal ?? undefined, replacedInMs: Math.round(delay) },
+      'a worker has ended, and is replaced',
+    );
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      this.#restarts += 1;
+      this.#fork();
+    }, delay);
+    this.#timers.add(timer);
+  }
+}

@@ -1,0 +1,97 @@
+import type { Millis } from '../../policy/types.ts';
+import type { Terms } from './words.ts';
+
+/** A number that no two leaseholders of one lender have, not even one after the other. */
+export type HolderId = number;
+
+/** A request that was sent, as all leaseholders together count. */
+export interface Sending {
+  readonly sentAt: Millis;
+  /** What its leaseholder knew of. */
+  readonly epoch: number;
+  /** Requests in flight when it was sent, itself included. */
+  readonly among: number;
+  /** Which of all sends it is. */
+  readonly number: number;
+}
+
+/** So many sendings are remembered beyond those in flight: of some, no outcome is ever told. */
+const SPARE = 64;
+/** For so long the clients that were told of are believed to wait. */
+const CLIENTS_KEPT: Millis = 200;
+
+/** What one leaseholder has of one limit, and what it wants. */
+export class Account {
+  readonly holder: HolderId;
+  /** Tokens wanted and not lent. */
+  want = 0;
+  /** Of who waits there, above 0. */
+  weight = 1;
+  /** As a flow's in a fair queue. */
+  tag = 0;
+  /** Lent in all. */
+  granted = 0;
+  /** Lent, and neither spent nor given back. */
+  lent = 0;
+  inFlight = 0;
+  /** The epoch that it knows of. */
+  epoch: number;
+  heardAt: Millis;
+  told: Terms | undefined = undefined;
+  /** The parts that it has been told of, in a form to compare. */
+  toldParts = '';
+  /** The times of tokens that are being lent to it. */
+  slots: Millis[] = [];
+  readonly #sendings = new Map<number, Sending>();
+  #clients: readonly string[] = [];
+  #clientsAt = Number.NEGATIVE_INFINITY;
+
+  constructor(holder: HolderId, epoch: number, now: Millis) {
+    this.holder = holder;
+    this.epoch = epoch;
+    this.heardAt = now;
+  }
+
+  /** 0 while nobody waits there. */
+  get activeWeight(): number {
+    return this.want > 0 || this.slots.length > 0 ? this.weight : 0;
+  }
+
+  lend(slot: Millis): void {
+    this.slots.push(slot);
+    this.want -= 1;
+    this.granted += 1;
+    this.lent += 1;
+  }
+
+  noteClients(clients: readonly string[], now: Millis): void {
+    this.#clients = clients;
+    this.#clientsAt = now;
+  }
+
+  /** Those believed to wait there. */
+  clients(now: Millis): readonly string[] {
+    return now - this.#clientsAt < CLIENTS_KEPT ? this.#clients : [];
+  }
+
+  noteSending(serial: number, sending: Sending): void {
+    this.#sendings.set(serial, sending);
+    if (this.#sendings.size <= this.inFlight + SPARE) return;
+    for (const oldest of this.#sendings.keys()) {
+      this.#sendings.delete(oldest);
+      break;
+    }
+  }
+
+  /** Undefined where that is not known any more, or was told of before. */
+  takeSending(serial: number): Sending | undefined {
+    const sending = this.#sendings.get(serial);
+    this.#sendings.delete(serial);
+    return sending;
+  }
+
+  findSending(sentAt: Millis): Sending | undefined {
+    for (const sending of this.#sendings.values()) if (sending.sentAt === sentAt) return sending;
+    return undefined;
+  }
+}

@@ -1,0 +1,157 @@
+import type { Rejection } from '../../policy/rate/rejection.ts';
+import type { Millis, PerSecond, Quota } from '../../policy/types.ts';
+
+const GIVEN_BACK = 0;
+const SENT = 1;
+const ENDED = 2;
+const ACCEPTED = 3;
+const REJECTED = 4;
+const FAILED = 5;
+const QUOTA = 6;
+const STOP = 7;
+const REMEMBER = 8;
+const ABANDON = 9;
+const UNSPENT = 10;
+const EPOCH = 11;
+
+/** How many numbers each takes, its kind included. */
+const LENGTHS: readonly number[] = [1, 3, 1, 4, 7, 5, 7, 2, 3, 1, 2, 2];
+
+/** NaN where something is not known. */
+const UNKNOWN = Number.NaN;
+
+/** What happened at one limit, in order: a list of numbers, so that what limits nothing costs no object a request. */
+export class HappeningLog {
+  #numbers: number[] = [];
+
+  get isEmpty(): boolean {
+    return this.#numbers.length === 0;
+  }
+
+  /** All so far; it begins anew. */
+  take(): readonly number[] {
+    const numbers = this.#numbers;
+    this.#numbers = [];
+    return numbers;
+  }
+
+  givenBack(): void {
+    this.#numbers.push(GIVEN_BACK);
+  }
+
+  sent(serial: number, now: Millis): void {
+    this.#numbers.push(SENT, serial, now);
+  }
+
+  ended(): void {
+    this.#numbers.push(ENDED);
+  }
+
+  accepted(sentAt: Millis, serial: number, now: Millis): void {
+    this.#numbers.push(ACCEPTED, sentAt, serial, now);
+  }
+
+  /** @param rejection `among` is the serial */
+  rejected({ sentAt, among, retryAfter, activeClients, overrun = false }: Rejection, now: Millis): void {
+    this.#numbers.push(REJECTED, sentAt, among, retryAfter ?? UNKNOWN, activeClients, overrun ? 1 : 0, now);
+  }
+
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun: boolean): void {
+    this.#numbers.push(FAILED, sentAt, retryAfter ?? UNKNOWN, overrun ? 1 : 0, now);
+  }
+
+  quota({ remaining, limit, resetIn, window }: Quota, sentAt: Millis, now: Millis): void {
+    this.#numbers.push(QUOTA, remaining, limit ?? UNKNOWN, resetIn ?? UNKNOWN, window ?? UNKNOWN, sentAt, now);
+  }
+
+  stop(until: Millis): void {
+    this.#numbers.push(STOP, until);
+  }
+
+  remember(accepted: PerSecond, now: Millis): void {
+    this.#numbers.push(REMEMBER, accepted, now);
+  }
+
+  abandonProbe(): void {
+    this.#numbers.push(ABANDON);
+  }
+
+  /** What follows was done in the knowledge of this epoch. */
+  epoch(epoch: number): void {
+    this.#numbers.push(EPOCH, epoch);
+  }
+
+  /** A token was not taken. @param slot its time */
+  unspent(slot: Millis): void {
+    this.#numbers.push(UNSPENT, slot);
+  }
+}
+
+/** Who is told again what a log tells: the methods mean what those of a `Meter` do, with serials instead of numbers in flight. */
+export interface Replayed {
+  givenBack(): void;
+  sent(serial: number, now: Millis): void;
+  ended(): void;
+  accepted(sentAt: Millis, serial: number, now: Millis): void;
+  rejected(rejection: Rejection, now: Millis): void;
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun: boolean): void;
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void;
+  stop(until: Millis): void;
+  remember(accepted: PerSecond, now: Millis): void;
+  abandonProbe(): void;
+  unspent(slot: Millis): void;
+  epoch(epoch: number): void;
+}
+
+/** @throws RangeError for what no `HappeningLog` has written */
+export function replay(numbers: readonly number[], to: Replayed): void {
+  const at = (index: number): number => numbers[index] ?? UNKNOWN;
+  const known = (index: number): number | undefined => (Number.isNaN(at(index)) ? undefined : at(index));
+  for (let i = 0; i < numbers.length; i += LENGTHS[at(i)] ?? 1) {
+    switch (numbers[i]) {
+      case GIVEN_BACK:
+        to.givenBack();
+        break;
+      case SENT:
+        to.sent(at(i + 1), at(i + 2));
+        break;
+      case ENDED:
+        to.ended();
+        break;
+      case ACCEPTED:
+        to.accepted(at(i + 1), at(i + 2), at(i + 3));
+        break;
+      case REJECTED: {
+        const retryAfter = known(i + 3);
+        const overrun = at(i + 5) === 1;
+        to.rejected({ sentAt: at(i + 1), among: at(i + 2), retryAfter, activeClients: at(i + 4), overrun }, at(i + 6));
+        break;
+      }
+      case FAILED:
+        to.failed(at(i + 1), at(i + 4), known(i + 2), at(i + 3) === 1);
+        break;
+      case QUOTA: {
+        const quota = { remaining: at(i + 1), limit: known(i + 2), resetIn: known(i + 3), window: known(i + 4) };
+        to.noteQuota(quota, at(i + 5), at(i + 6));
+        break;
+      }
+      case STOP:
+        to.stop(at(i + 1));
+        break;
+      case REMEMBER:
+        to.remember(at(i + 1), at(i + 2));
+        break;
+      case ABANDON:
+        to.abandonProbe();
+        break;
+      case EPOCH:
+        to.epoch(at(i + 1));
+        break;
+      case UNSPENT:
+        to.unspent(at(i + 1));
+        break;
+      default:
+        throw new RangeError(`nothing happens by the number ${numbers[i]}`);
+    }
+  }
+}

@@ -1,0 +1,151 @@
+import type { Limit } from '../../policy/limit.ts';
+import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { RateSettings } from '../../policy/rate/state.ts';
+import type { Store } from '../../policy/store.ts';
+import type { Millis } from '../../policy/types.ts';
+import { LeasedMeter } from './leased-meter.ts';
+import { nameOf, startingTerms } from './terms.ts';
+import type { Demand, Hold, LimitReport, LimitTidings, Report, Tidings } from './words.ts';
+
+/** What is not urgent is told so soon: together, it costs less. */
+const TOLD_WITHIN: Millis = 5;
+/** How often the lender is told which clients wait, and how many of them. */
+const CLIENTS_EVERY: Millis = 50;
+const MOST_CLIENTS = 32;
+/** How often tokens in hand are looked through for those that nobody waits for. */
+const LOOK_AFTER: Millis = 10;
+
+export interface LeaseholderParts {
+  /** Has `flush` called within this time: with 0 when this turn is over. Asked again and again. */
+  readonly schedule: (within: Millis) => void;
+  readonly send: (report: Report) => void;
+}
+
+/** What is wired to the meters when both are there. */
+export interface Held {
+  readonly store: Store & { holdClient(client: string, until: Millis, now: Millis): void };
+  /** Tokens have come, or word of the limit: who waits is to be served. */
+  readonly supply: (limit: Limit, now: Millis) => void;
+}
+
+/** All that one process leases from a lender: gathers what is to be told, and hands on what it is told. */
+export class Leaseholder {
+  readonly #parts: LeaseholderParts;
+  readonly #limits = new Map<string, LeasedMeter>();
+  /** Of which there is something to tell. */
+  readonly #touched = new Set<LeasedMeter>();
+  /** Which have tokens in hand. */
+  readonly #holding = new Set<LeasedMeter>();
+  readonly #clientsToldAt = new Map<LeasedMeter, Millis>();
+  #holds: Hold[] = [];
+  #held: Held | undefined;
+  readonly #early: Tidings[] = [];
+
+  constructor(parts: LeaseholderParts) {
+    this.#parts = parts;
+  }
+
+  /** For the store: the meter of a limit. */
+  makeMeter(_ref: LimitRef, rate: RateSettings): LeasedMeter {
+    return new LeasedMeter(startingTerms(rate), (meter, urgent) => this.#touch(meter, urgent));
+  }
+
+  /** For the store: a limit has been made. */
+  adopt(limit: Limit): void {
+    if (!(limit.meter instanceof LeasedMeter)) return;
+    limit.meter.limit = limit;
+    this.#limits.set(nameOf(limit.ref), limit.meter);
+  }
+
+  /** For the store: a limit has been forgotten. */
+  forget(limit: Limit): void {
+    this.#limits.delete(nameOf(limit.ref));
+    if (!(limit.meter instanceof LeasedMeter)) return;
+    this.#clientsToldAt.delete(limit.meter);
+  }
+
+  /** For the store: a client is to wait, whatever process it comes to. */
+  hold(client: string, until: Millis): void {
+    this.#holds.push({ client, until });
+    this.#parts.schedule(TOLD_WITHIN);
+  }
+
+  /** What came before is heard now. */
+  wire(held: Held, now: Millis): void {
+    this.#held = held;
+    for (const tidings of this.#early.splice(0)) this.hear(tidings, now);
+  }
+
+  /** Tells all that there is to tell. */
+  flush(now: Millis): void {
+    for (const meter of this.#holding) {
+      meter.dropLate(now);
+      if (meter.limit !== undefined) meter.dropSurplus(this.#waiting(meter.limit));
+      if (meter.inHand === 0) this.#holding.delete(meter);
+    }
+    const limits: LimitReport[] = [];
+    for (const meter of this.#touched) {
+      const report = this.#report(meter, now);
+      if (report !== undefined) limits.push(report);
+    }
+    this.#touched.clear();
+    if (this.#holding.size > 0) this.#parts.schedule(LOOK_AFTER);
+    if (limits.length === 0 && this.#holds.length === 0) return;
+    const holds = this.#holds;
+    this.#holds = [];
+    this.#parts.send({ limits, holds });
+  }
+
+  hear(tidings: Tidings, now: Millis): void {
+    const held = this.#held;
+    if (held === undefined) {
+      this.#early.push(tidings);
+      return;
+    }
+    for (const { client, until } of tidings.holds) held.store.holdClient(client, until, now);
+    for (const told of tidings.limits) this.#hearOf(told, held, now);
+  }
+
+  #hearOf(told: LimitTidings, { store, supply }: Held, now: Millis): void {
+    const { ref, terms, parts } = told;
+    const known = this.#limits.get(nameOf(ref)) ?? (terms.isFree ? undefined : store.make(ref).meter);
+    if (!(known instanceof LeasedMeter) || known.limit === undefined) return;
+    known.hear(told);
+    if (parts !== undefined) known.limit.parts = parts.length === 0 ? undefined : new Map(parts);
+    if (known.inHand > 0) this.#holding.add(known);
+    if (this.#holding.size > 0) this.#parts.schedule(LOOK_AFTER);
+    supply(known.limit, now);
+  }
+
+  #touch(meter: LeasedMeter, urgent: boolean): void {
+    if (!urgent && this.#touched.has(meter)) return;
+    this.#touched.add(meter);
+    this.#parts.schedule(urgent ? 0 : TOLD_WITHIN);
+  }
+
+  #report(meter: LeasedMeter, now: Millis): LimitReport | undefined {
+    const { limit } = meter;
+    if (limit === undefined) return undefined;
+    const changed = meter.demand(this.#waiting(limit));
+    const happenings = meter.log.take();
+    if (changed === undefined) return happenings.length === 0 ? undefined : { ref: limit.ref, happenings };
+    return { ref: limit.ref, happenings, demand: { ...changed, ...this.#weigh(meter, limit, now) } };
+  }
+
+  /** Those who could go if they had a token: who waits for a connection has no use for one yet. */
+  #waiting(limit: Limit): number {
+    let waiting = limit.queue.size;
+    for (const inner of limit.queuedWithin ?? []) waiting += inner.queue.size;
+    const room = this.#held?.store.upstream(limit.ref.upstream).room;
+    return room?.line === limit ? Math.min(waiting, Math.max(0, room.left)) : waiting;
+  }
+
+  #weigh(meter: LeasedMeter, { queue }: Limit, now: Millis): Pick<Demand, 'weight' | 'clients'> {
+    const weight = queue.activeWeight;
+    const toldAt = this.#clientsToldAt.get(meter) ?? Number.NEGATIVE_INFINITY;
+    if (now - toldAt < CLIENTS_EVERY) return { weight };
+    this.#clientsToldAt.set(meter, now);
+    const clients = queue.flows.slice(0, MOST_CLIENTS).map(({ head }) => head?.client ?? '');
+    return { weight, clients };
+  }
+}

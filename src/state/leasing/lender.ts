@@ -1,0 +1,181 @@
+import type { LimitView, Listen } from '../../policy/events.ts';
+import { Heap } from '../../policy/heap.ts';
+import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { LocalMeter } from '../../policy/meter.ts';
+import type { Millis } from '../../policy/types.ts';
+import type { HolderId } from './account.ts';
+import type { LendingTerms } from './lending-terms.ts';
+import { LentLimit } from './lent-limit.ts';
+import { nameOf } from './terms.ts';
+import type { Hold, LimitTidings, Report, Tidings } from './words.ts';
+
+export interface LenderParts {
+  readonly terms: LendingTerms;
+  readonly makeMeter: (ref: LimitRef) => LocalMeter;
+  /** Of limits: cuts and changes of state, each once. */
+  readonly listen: Listen;
+  readonly send: (to: HolderId, tidings: Tidings) => void;
+  /** Limits of single clients or credentials that are remembered at most. */
+  readonly maxLimits: number;
+}
+
+/** Limits that are looked at for one to forget. */
+const LOOKS = 32;
+/** Clients that are remembered as told to wait, for leaseholders that come later. */
+const MOST_HOLDS = 10_000;
+
+/**
+ * Keeps the limits that several leaseholders share: learns from what they report, and lends them its tokens, each of
+ * which is good for one request at one time. Pure: it is told the time, and says when it wants to be woken.
+ */
+export class Lender {
+  readonly #parts: LenderParts;
+  readonly #holders = new Set<HolderId>();
+  readonly #limits = new Map<string, LentLimit>();
+  readonly #wakes = new Heap<LentLimit>((a, b) => a.wakeAt < b.wakeAt);
+  readonly #holds = new Map<string, Millis>();
+  #own = 0;
+  #forgotten = 0;
+
+  /** @param shared limits that are there from the start; those of clients are made when they are first felt */
+  constructor(parts: LenderParts, shared: Iterable<LimitRef>) {
+    this.#parts = parts;
+    for (const ref of shared) this.#make(ref);
+  }
+
+  get bound(): { readonly used: number; readonly reached: number } {
+    return { used: this.#own / this.#parts.maxLimits, reached: this.#forgotten };
+  }
+
+  /** A leaseholder is there: it is told how all limits stand. */
+  join(holder: HolderId, now: Millis): void {
+    this.#holders.add(holder);
+    for (const limit of this.#limits.values()) limit.join(holder, now);
+    const holds = [...this.#holds]
+      .map(([client, until]): Hold => ({ client, until }))
+      .filter(({ until }) => until > now);
+    if (holds.length > 0) this.#parts.send(holder, { limits: [], holds });
+    const limiting = [...this.#limits.values()].filter((limit) => !limit.isFree(now));
+    this.#tell(limiting, now);
+  }
+
+  /** It is gone, with all it had. */
+  leave(holder: HolderId, now: Millis): void {
+    this.#holders.delete(holder);
+    for (const limit of this.#limits.values()) {
+      limit.leave(holder);
+      limit.lend(now);
+      this.#plan(limit);
+    }
+    this.#tell(this.#limits.values(), now);
+  }
+
+  hear(holder: HolderId, report: Report, now: Millis): void {
+    if (!this.#holders.has(holder)) return; // its last words, after it was taken for dead
+    this.#passOn(holder, report.holds, now);
+    const touched: LentLimit[] = [];
+    for (const told of report.limits) {
+      const limit = this.#find(told.ref, now);
+      limit.hear(holder, told, now);
+      touched.push(limit);
+    }
+    this.#serve(touched, now);
+  }
+
+  /** When `wake` has something to do; undefined when nobody waits. */
+  nextWake(): Millis | undefined {
+    return this.#wakes.peek()?.wakeAt;
+  }
+
+  wake(now: Millis): void {
+    const due: LentLimit[] = [];
+    for (let limit = this.#wakes.peek(); limit !== undefined && limit.wakeAt <= now; limit = this.#wakes.peek()) {
+      this.#wakes.remove(limit);
+      limit.reclaimSilent(now);
+      due.push(limit);
+    }
+    this.#serve(due, now);
+  }
+
+  /** As they stand; who waits, the leaseholders know. */
+  view(now: Millis): LimitView[] {
+    const views: LimitView[] = [];
+    for (const each of this.#limits.values()) {
+      each.advance(now);
+      views.push(each.limit.view(now));
+    }
+    return views;
+  }
+
+  #serve(limits: readonly LentLimit[], now: Millis): void {
+    for (const limit of limits) {
+      limit.advance(now);
+      limit.lend(now);
+      this.#plan(limit);
+    }
+    this.#tell(limits, now);
+  }
+
+  #plan(limit: LentLimit): void {
+    this.#wakes.remove(limit);
+    if (limit.wakeAt !== Number.POSITIVE_INFINITY) this.#wakes.push(limit);
+  }
+
+  #tell(limits: Iterable<LentLimit>, now: Millis): void {
+    const told = new Map<HolderId, LimitTidings[]>();
+    for (const limit of limits) {
+      for (const [holder, tidings] of limit.tell(now)) {
+        const own = told.get(holder) ?? [];
+        told.set(holder, own);
+        own.push(tidings);
+      }
+    }
+    for (const [holder, own] of told) this.#parts.send(holder, { limits: own, holds: [] });
+  }
+
+  #find(ref: LimitRef, now: Millis): LentLimit {
+    const name = nameOf(ref);
+    const known = this.#limits.get(name);
+    if (known === undefined) return this.#make(ref, now);
+    if (ref.scope !== 'upstream') {
+      this.#limits.delete(name); // least recently used first
+      this.#limits.set(name, known);
+    }
+    return known;
+  }
+
+  #make(ref: LimitRef, now?: Millis): LentLimit {
+    const { makeMeter, terms, listen, maxLimits } = this.#parts;
+    const limit = new LentLimit(ref, makeMeter(ref), terms, listen);
+    this.#limits.set(nameOf(ref), limit);
+    if (now !== undefined) for (const holder of this.#holders) limit.join(holder, now);
+    if (ref.scope !== 'upstream') this.#own += 1;
+    if (this.#own > maxLimits) this.#forgetOne(limit);
+    return limit;
+  }
+
+  /** One that nobody uses; where a look finds none, there is one too many for a while. */
+  #forgetOne(newest: LentLimit): void {
+    let looks = 0;
+    for (const [name, each] of this.#limits) {
+      if (each.limit.ref.scope === 'upstream' || each === newest) continue;
+      if (looks === LOOKS) return;
+      looks += 1;
+      if (!each.isIdle) continue;
+      this.#limits.delete(name);
+      this.#wakes.remove(each);
+      this.#own -= 1;
+      this.#forgotten += 1;
+      return;
+    }
+  }
+
+  #passOn(from: HolderId, holds: readonly Hold[], now: Millis): void {
+    if (holds.length === 0) return;
+    for (const { client, until } of holds) this.#holds.set(client, Math.max(until, this.#holds.get(client) ?? until));
+    for (const [client, until] of this.#holds) {
+      if (until <= now || this.#holds.size > MOST_HOLDS) this.#holds.delete(client);
+    }
+    for (const holder of this.#holders) if (holder !== from) this.#parts.send(holder, { limits: [], holds });
+  }
+}

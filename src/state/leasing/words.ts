@@ -1,0 +1,77 @@
+/**
+ * What a lender and its leaseholders say to each other. Neither knows how it travels: between a primary and its workers,
+ * in a simulation, or to a store that other machines ask as well. Times are of one clock that all of them read.
+ */
+import type { LimitState } from '../../policy/events.ts';
+import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { Millis, PerSecond } from '../../policy/types.ts';
+
+/** From a leaseholder: what happened there since the last report, and what it needs. */
+export interface Report {
+  readonly limits: readonly LimitReport[];
+  readonly holds: readonly Hold[];
+}
+
+export interface LimitReport {
+  readonly ref: LimitRef;
+  /** As `HappeningLog` writes them, in order of their times. */
+  readonly happenings: readonly number[];
+  /** Absent where nothing has changed. */
+  readonly demand?: Demand;
+}
+
+/** Stands until another is told; each token that is lent is one less. */
+export interface Demand {
+  /** Requests that wait, and have no token in hand. */
+  readonly want: number;
+  /** Tokens that have come in all: those on their way are not wanted again. */
+  readonly heard: number;
+  /** Of all clients that wait, as they are weighed there. */
+  readonly weight: number;
+  /** Some of the clients that wait; absent where they were told of a moment ago. */
+  readonly clients?: readonly string[];
+}
+
+/** From the lender. */
+export interface Tidings {
+  readonly limits: readonly LimitTidings[];
+  readonly holds: readonly Hold[];
+}
+
+export interface LimitTidings {
+  readonly ref: LimitRef;
+  readonly terms: Terms;
+  /** Tokens: when each may be used, in order. While blocked there is one at most: the probe. */
+  readonly slots: readonly Millis[];
+  /** As `Limit.parts`, where that has changed. */
+  readonly parts?: readonly (readonly [client: string, part: number])[];
+}
+
+/** A limit as it stands with the lender. */
+export interface Terms {
+  /** Grows with each cut: tokens of an earlier one are void. */
+  readonly epoch: number;
+  readonly phase: LimitState;
+  /** Nothing limits: requests go at once, and are only told of. */
+  readonly isFree: boolean;
+  readonly rate: PerSecond;
+  readonly ceiling: PerSecond;
+  readonly places: number | undefined;
+  readonly blockedUntil: Millis | undefined;
+  /** When the next request may be expected to leave. */
+  readonly expectedAt: Millis;
+  /** The probe of a blocked limit has been lent to somebody else, or sent. */
+  readonly isProbeOut: boolean;
+  readonly quotaLeft: number | undefined;
+  /** The weight of what waits with the other leaseholders. */
+  readonly others: number;
+  /** For how long a token may be used after its time. */
+  readonly validFor: Millis;
+}
+
+/** An upstream told one client to wait. */
+export interface Hold {
+  /** What it is remembered by: upstream and client, with a NUL between. */
+  readonly client: string;
+  readonly until: Millis;
+}

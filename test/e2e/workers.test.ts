@@ -1,0 +1,115 @@
+/** Several processes that serve as one: real ones, over real sockets. */
+import { expect, onTestFinished, test } from 'vitest';
+import { startTraffic } from '../../src/practice/traffic.ts';
+import { pause } from '../support/pause.ts';
+import { eventually, startUpstream } from '../support/tidegate.ts';
+import { isAlive, startWorkers } from '../support/workers.ts';
+
+const PATIENCE = 90_000;
+const CLIENTS = Array.from({ length: 10 }, (_, i) => `client-${i}`);
+const KEYED = 'clients: {key: [header:x-api-key, ip]}';
+
+test(
+  'one rate is one for all of them, and stays so while one is killed and replaced',
+  async () => {
+    const upstream = await startUpstream({ latency: { kind: 'constant', mean: 20 } });
+    const api = `{url: "${upstream.url}", rateLimit: {initialRate: 60/s, maxRate: 60/s}}`;
+    const gate = await startWorkers(`workers: 2\n${KEYED}\nupstreams: {api: ${api}}`);
+    const clients = CLIENTS.map((name) => ({ name, rate: 15 }));
+    const traffic = startTraffic({ target: gate.url, clients });
+    onTestFinished(() => traffic.stop());
+    const admittedIn = async (seconds: number): Promise<number> => {
+      const before = upstream.stats().accepted;
+      const since = performance.now();
+      await pause(1000 * seconds);
+      return (upstream.stats().accepted - before) / ((performance.now() - since) / 1000);
+    };
+    await eventually(
+      () => upstream.stats().accepted,
+      (accepted) => accepted > 30,
+    );
+    const usual = await admittedIn(2);
+    expect(usual).toBeGreaterThan(48);
+    expect(usual).toBeLessThan(63);
+
+    const counted = await gate.sum('tidegate_requests_total');
+    const [victim = 0, other = 0] = gate.pids();
+    process.kill(victim, 'SIGKILL');
+    const meanwhile = await admittedIn(2);
+    expect(meanwhile).toBeLessThan(66);
+    expect(meanwhile).toBeGreaterThan(36); // the other one has all of it
+    await eventually(
+      () => gate.sum('tidegate_workers '),
+      (serving) => serving === 2,
+      30_000,
+    );
+    expect(isAlive(other)).toBe(true);
+    expect(await gate.sum('tidegate_worker_restarts_total')).toBe(1);
+    const after = await admittedIn(2);
+    expect(after).toBeGreaterThan(45);
+    expect(after).toBeLessThan(66);
+    // What its dead worker had counted is not lost, as far as it was told.
+    expect(await gate.sum('tidegate_requests_total')).toBeGreaterThan(counted);
+
+    await traffic.stop();
+    const failed = Object.values(traffic.stats()).reduce((sum, client) => sum + client.failed, 0);
+    expect(failed).toBeLessThan(120); // what waited or was under way at the dead one
+    const of = (outcome: string) =>
+      gate.sum(`tidegate_requests_total{route="/",method="GET",code="200",outcome="${outcome}`);
+    const forwarded = await of('forwarded');
+    expect(forwarded).toBeGreaterThan(0.5 * upstream.stats().accepted);
+    expect(forwarded).toBeLessThanOrEqual(upstream.stats().accepted);
+
+    gate.child.kill('SIGTERM');
+    expect((await gate.ended).code).toBe(0);
+  },
+  PATIENCE,
+);
+
+test(
+  'a hidden limit is learned by all as by one, and its state told once',
+  async () => {
+    const upstream = await startUpstream({
+      limit: { kind: 'token-bucket', rate: 80, burst: 10 },
+      latency: { kind: 'constant', mean: 20 },
+    });
+    // A guess that is too high: found out at once, where from nothing it takes ten seconds.
+    const api = `{url: "${upstream.url}", rateLimit: {initialRate: 95/s}}`;
+    const gate = await startWorkers(`workers: 2\n${KEYED}\nupstreams: {api: ${api}}`);
+    const traffic = startTraffic({ target: gate.url, clients: CLIENTS.map((name) => ({ name, rate: 16 })) });
+    onTestFinished(() => traffic.stop());
+    await eventually(
+      () => upstream.stats().rejected,
+      (rejected) => rejected > 0,
+      20_000,
+    );
+    await pause(1500);
+    const before = upstream.stats();
+    await pause(3000);
+    const after = upstream.stats();
+    expect((after.accepted - before.accepted) / 3).toBeGreaterThan(64);
+    expect(after.rejected - before.rejected).toBeLessThan(0.04 * (after.accepted - before.accepted));
+    await traffic.stop();
+    const told = gate.log().filter(({ msg }) => msg === 'limit changed');
+    expect(told.length).toBeGreaterThan(1);
+    for (const [i, { from }] of told.entries()) if (i > 0) expect(from).toBe(told[i - 1]?.['to']);
+    expect(told.every(({ worker }) => worker === undefined)).toBe(true);
+    expect(await gate.sum('tidegate_ratelimit_state{upstream="api",')).toBe(1);
+    expect(await gate.sum('tidegate_ratelimit_rate_requests_per_second')).toBeLessThan(120);
+    expect(await gate.sum('tidegate_ratelimit_cuts_total')).toBeGreaterThan(0);
+    // Every line is whole, though three processes write them; and all requests are there, by numbers of their own.
+    gate.child.kill('SIGTERM');
+    const { code, stdout } = await gate.ended;
+    expect(code).toBe(0);
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.filter((line) => !line.startsWith('{') || !line.endsWith('}'))).toEqual([]);
+    const requests = lines
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .filter(({ msg }) => msg === 'request');
+    expect(new Set(requests.map(({ id }) => id)).size).toBe(requests.length);
+    expect(new Set(requests.map(({ worker }) => worker)).size).toBe(2);
+    const sent = Object.values(traffic.stats()).reduce((sum, client) => sum + client.sent, 0);
+    expect(requests).toHaveLength(sent);
+  },
+  PATIENCE,
+);

@@ -1,0 +1,130 @@
+/** A lender and its leaseholders, however many, far away and mortal: together they send no more than one would. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { compileScenario } from '../../src/compile-scenario.ts';
+import { World } from '../../src/sim/world/world.ts';
+import { leaseAmong } from '../../src/simulate-leases.ts';
+import { NEARBY } from '../../src/state/leasing/lending-terms.ts';
+import { HappeningLog, replay } from '../../src/state/leasing/happenings.ts';
+import type { Replayed } from '../../src/state/leasing/happenings.ts';
+import { loadLibrary } from '../support/library.ts';
+
+const DURATION = 4000;
+
+test('what they send in any stretch of time is what the rate allows, and what may be late', () => {
+  const runs = fc.record({
+    replicas: fc.integer({ min: 1, max: 6 }),
+    latency: fc.double({ min: 0, max: 4, noNaN: true }),
+    rate: fc.integer({ min: 3, max: 400 }),
+    load: fc.double({ min: 0.3, max: 3, noNaN: true }),
+    clients: fc.integer({ min: 1, max: 12 }),
+    maxWait: fc.integer({ min: 10, max: 1000 }),
+    deathAt: fc.option(fc.integer({ min: 100, max: DURATION }), { nil: undefined }),
+    errors: fc.double({ min: 0, max: 0.2, noNaN: true }),
+    seed: fc.nat(),
+  });
+  fc.assert(
+    fc.property(runs, ({ replicas, latency, rate, load, clients, maxWait, deathAt, errors, seed }) => {
+      const config = loadLibrary('known-limit');
+      const [group] = config.clients;
+      if (group === undefined) throw new Error('nobody asks');
+      const scenario = compileScenario('leases', {
+        ...config,
+        duration: DURATION,
+        warmup: 0,
+        replicas,
+        clients: [{ ...group, count: clients, total: rate * load }],
+        upstream: {
+          ...config.upstream,
+          limit: { kind: 'unlimited' },
+          steps: [],
+          errors: [{ probability: errors, status: 500 }],
+        },
+        policy: {
+          ...config.policy,
+          queue: { ...config.policy.queue, maxWait },
+          rateLimit: { ...config.policy.rateLimit, initialRate: rate, maxRate: rate },
+        },
+      });
+      const deaths = new Map(deathAt === undefined ? [] : [[0, deathAt]]);
+      const at: number[] = [];
+      const observer = {
+        onOffer: () => undefined,
+        onConduct: () => at.push(world.now()),
+        onAnswer: () => undefined,
+      };
+      const world: World = new World({
+        scenario,
+        seed,
+        observer,
+        ...leaseAmong(scenario, seed, { maxTracked: 1000, latency, deaths }),
+      });
+      world.run(DURATION, () => undefined);
+      const late = NEARBY.validFor + latency;
+      let excess = 0;
+      for (const [first, from] of at.entries()) {
+        for (let last = first + 1; last < at.length; last += 1) {
+          const span = (at[last] ?? 0) - from;
+          if (span > 2000) break;
+          excess = Math.max(excess, last - first - (rate * (span + late)) / 1000 - 1);
+        }
+      }
+      expect(excess).toBeLessThan(1e-6); // of rounding
+      if (load > 1.5 && deathAt === undefined && maxWait > 400 && rate > 20) {
+        expect(at.length).toBeGreaterThan((0.9 * (rate * DURATION)) / 1000);
+      }
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test('what is written down is read as it was', () => {
+  const time = fc.double({ min: 0, max: 1e12, noNaN: true });
+  const maybe = fc.option(time, { nil: undefined });
+  const happening = fc.oneof(
+    fc.constant(['givenBack'] as const),
+    fc.tuple(fc.constant('sent' as const), fc.nat(), time),
+    fc.constant(['ended'] as const),
+    fc.tuple(fc.constant('accepted' as const), time, fc.nat(), time),
+    fc.tuple(
+      fc.constant('rejected' as const),
+      fc.record({ sentAt: time, among: fc.nat(), retryAfter: maybe, activeClients: fc.nat(), overrun: fc.boolean() }),
+      time,
+    ),
+    fc.tuple(fc.constant('failed' as const), time, time, maybe, fc.boolean()),
+    fc.tuple(
+      fc.constant('noteQuota' as const),
+      fc.record({ remaining: fc.nat(), limit: maybe, resetIn: maybe, window: maybe }),
+      time,
+      time,
+    ),
+    fc.tuple(fc.constant('stop' as const), time),
+    fc.tuple(fc.constant('remember' as const), time, time),
+    fc.constant(['abandonProbe'] as const),
+    fc.tuple(fc.constant('unspent' as const), time),
+    fc.tuple(fc.constant('epoch' as const), fc.nat()),
+  );
+  fc.assert(
+    fc.property(fc.array(happening), (happenings) => {
+      const log = new HappeningLog();
+      for (const [kind, ...facts] of happenings) {
+        const write: unknown = Reflect.get(log, kind === 'noteQuota' ? 'quota' : kind);
+        if (typeof write === 'function') Reflect.apply(write, log, facts);
+      }
+      const read: unknown[] = [];
+      const reader = new Proxy({} as Replayed, {
+        get:
+          (_, kind) =>
+          (...facts: unknown[]) =>
+            read.push([kind, ...facts]),
+      });
+      replay(log.take(), reader);
+      expect(read).toEqual(happenings);
+      expect(log.isEmpty).toBe(true);
+    }),
+  );
+});
+
+test('what nobody wrote is not read', () => {
+  expect(() => replay([99], {} as Replayed)).toThrow(RangeError);
+});

@@ -1,0 +1,128 @@
+import { expect, test } from 'vitest';
+import type { ProcessMetrics } from '../../src/observe/merged-metrics.ts';
+import { MergedMetrics, readMetrics } from '../../src/observe/merged-metrics.ts';
+import type { MetricsOptions } from '../../src/observe/metrics.ts';
+import { createMetrics } from '../../src/observe/metrics.ts';
+import type { GateView, LimitView } from '../../src/policy/events.ts';
+
+const LIMIT: LimitView = {
+  upstream: 'api',
+  scope: 'upstream',
+  key: '',
+  state: 'restoring',
+  rate: 100,
+  ceiling: 120,
+  places: undefined,
+  blockedUntil: undefined,
+  quotaLeft: undefined,
+  queued: 0,
+  inFlight: 0,
+};
+
+function viewOf(limit: Partial<LimitView>, allowance: number, budget: number | undefined): GateView {
+  return {
+    limits: [{ ...LIMIT, ...limit }],
+    clients: {
+      tracked: 2,
+      byState: { normal: 2, held: 0, backoff: 0, cooldown: 0, restoring: 0 },
+      allowance: { min: allowance, mean: allowance },
+    },
+    budgets: new Map(budget === undefined ? [] : [['api', budget]]),
+  };
+}
+
+function metricsOf(view: GateView, more: Partial<MetricsOptions> = {}): ReturnType<typeof createMetrics> {
+  return createMetrics({
+    routes: ['/'],
+    upstreams: ['api'],
+    view: () => view,
+    now: () => 0,
+    wallClock: () => 0,
+    replayBufferBytes: () => 10,
+    bounds: () => [],
+    build: { version: 'test' },
+    mode: 'enforce',
+    ...more,
+  });
+}
+
+/** A primary and two workers, each with its own figures. */
+function three(): {
+  merged: MergedMetrics;
+  answers: Map<number, readonly ProcessMetrics[]>;
+  count: (worker: 1 | 2) => Promise<void>;
+} {
+  const own = metricsOf(viewOf({}, 1, undefined), {
+    workers: () => ({ serving: 2, restarts: 3 }),
+    replayBufferBytes: () => 0,
+  });
+  const workers = [
+    metricsOf(viewOf({ rate: 50, queued: 3, state: 'open' }, 0.5, 0.2), {
+      bounds: () => [{ name: 'requests', used: 0.2, reached: 1 }],
+    }),
+    metricsOf(viewOf({ rate: 50, queued: 4, state: 'open' }, 0.7, 0.6), {
+      bounds: () => [{ name: 'requests', used: 0.7, reached: 2 }],
+    }),
+  ] as const;
+  const answers = new Map<number, readonly ProcessMetrics[]>();
+  return {
+    merged: new MergedMetrics(own.registry, () => Promise.resolve(answers)),
+    answers,
+    count: async (worker) => {
+      const { listen, registry } = workers[worker - 1]!;
+      listen({ type: 'decision', upstream: 'api', decision: 'passed', why: undefined });
+      // As it crosses from one process to the other.
+      answers.set(worker, structuredClone(await readMetrics(registry)));
+    },
+  };
+}
+
+function read(exposition: string, series: string): number {
+  const line = exposition.split('\n').find((each) => each.startsWith(`${series} `));
+  return line === undefined ? Number.NaN : Number(line.slice(series.length + 1));
+}
+
+const PASSED = 'tidegate_ratelimit_decisions_total{upstream="api",decision="passed"}';
+
+test('each metric is told by its meaning', async () => {
+  const { merged, count } = three();
+  await count(1);
+  await count(2);
+  const told = await merged.metrics();
+  const of = (series: string): number => read(told, series);
+  expect(of(PASSED)).toBe(2);
+  expect(of('tidegate_queue_depth{upstream="api"}')).toBe(7);
+  expect(of('tidegate_clients_tracked')).toBe(6);
+  expect(of('tidegate_replay_buffer_bytes')).toBe(20);
+  expect(of('tidegate_ratelimit_rate_requests_per_second{upstream="api",scope="upstream"}')).toBe(100);
+  expect(of('tidegate_ratelimit_state{upstream="api",state="open"}')).toBe(0);
+  expect(of('tidegate_ratelimit_state{upstream="api",state="restoring"}')).toBe(1);
+  expect(of('tidegate_bound_used_ratio{bound="requests"}')).toBe(0.7);
+  expect(of('tidegate_bound_reached_total{bound="requests"}')).toBe(3);
+  expect(of('tidegate_client_allowance_ratio{stat="min"}')).toBe(0.5);
+  expect(of('tidegate_client_allowance_ratio{stat="mean"}')).toBeCloseTo(0.6, 9);
+  expect(of('tidegate_retry_budget_available_ratio{upstream="api"}')).toBeCloseTo(0.4, 9);
+  expect(of('tidegate_mode{mode="enforce"}')).toBe(1);
+  expect(of('tidegate_build_info{version="test"}')).toBe(1);
+  expect(of('tidegate_workers')).toBe(2);
+  expect(of('tidegate_worker_restarts_total')).toBe(3);
+  expect(told.match(/^process_start_time_seconds /gm)).toHaveLength(1);
+});
+
+test('counters do not fall when a worker is silent, ends, or is replaced; its gauges go with it', async () => {
+  const { merged, count, answers } = three();
+  await count(1);
+  await count(2);
+  await merged.metrics();
+  answers.delete(1); // silent
+  const silent = await merged.metrics();
+  expect([read(silent, PASSED), read(silent, 'tidegate_queue_depth{upstream="api"}')]).toEqual([2, 7]);
+  merged.gone(1);
+  const ended = await merged.metrics();
+  expect([read(ended, PASSED), read(ended, 'tidegate_queue_depth{upstream="api"}')]).toEqual([2, 4]);
+  await count(2);
+  expect(read(await merged.metrics(), PASSED)).toBe(3);
+  merged.gone(2);
+  merged.gone(2); // once is enough
+  expect(read(await merged.metrics(), PASSED)).toBe(3);
+});
