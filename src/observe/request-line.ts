@@ -1,12 +1,21 @@
 import type { RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 
+export interface LineHead {
+  readonly level: 'info' | 'warn';
+  /** In ISO 8601. */
+  readonly time: string;
+  /** What all lines of its logger have, as JSON: `,"worker":2`, or nothing. */
+  readonly bindings: string;
+}
+
 /**
  * The log's line of a request, as pino would write it of the same fields, newline included. A logger that takes any object costs
  * three times as much (docs/performance.md), and what is in here is known: no field of it is a secret.
  */
-export function writeLine(level: 'info' | 'warn', time: string, record: RequestRecord): string {
-  let line = `{"level":"${level}","time":"${time}","id":${quote(record.id)},"route":${quote(record.route)}`;
+export function writeLine(head: LineHead, record: RequestRecord): string {
+  let line = `{"level":"${head.level}","time":"${head.time}"${head.bindings},"id":${quote(record.id)}`;
+  line += `,"route":${quote(record.route)}`;
   if (record.upstream !== '') line += `,"upstream":${quote(record.upstream)}`;
   line += `,"method":${quote(record.method)},"path":${quote(withoutQuery(record.path))}`;
   if (record.client !== '') line += `,"client":${quote(record.client)}`;

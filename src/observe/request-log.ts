@@ -10,13 +10,16 @@ import { IsoTime, writeLine } from './request-line.ts';
 export function logRequests(logger: Logger): Listen {
   const destination = destinationOf(logger);
   const time = new IsoTime();
+  const own = JSON.stringify(logger.bindings()).slice(1, -1);
+  const bindings = own === '' ? '' : `,${own}`;
   return (event) => {
     if (event.type !== 'done') return;
     const { record } = event;
     // Of an overload its begin and its end are told (see change-log.ts): a line for each would add to it.
     if (record.reason === 'overloaded') return;
     const level = isTrouble(record) ? 'warn' : 'info';
-    if (logger.isLevelEnabled(level)) destination.write(writeLine(level, time.at(Date.now()), record));
+    if (logger.isLevelEnabled(level))
+      destination.write(writeLine({ level, time: time.at(Date.now()), bindings }, record));
   };
 }
 

@@ -39,10 +39,18 @@ test('a line is JSON, and says what it was told, whatever that is', () => {
           retryAfter: undefined,
           cut,
         };
-        const line = writeLine('warn', '2026-01-02T03:04:05.678Z', record);
+        const line = writeLine({ level: 'warn', time: '2026-01-02T03:04:05.678Z', bindings: ',"worker":2' }, record);
         expect(line.indexOf('\n')).toBe(line.length - 1);
         const told = {
-          ...{ level: 'warn', time: '2026-01-02T03:04:05.678Z', id, route, method: path, path: path.split('?')[0] },
+          ...{
+            level: 'warn',
+            time: '2026-01-02T03:04:05.678Z',
+            worker: 2,
+            id,
+            route,
+            method: path,
+            path: path.split('?')[0],
+          },
           ...{ upstream: route === '' ? undefined : route, client: id === '' ? undefined : id, reason: cause, cause },
           ...{
             status: 502,
