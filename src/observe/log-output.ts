@@ -1,13 +1,16 @@
-import { constants, openSync, write, writeSync } from 'node:fs';
+import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { DestinationStream } from 'pino';
 import type { Bound } from '../policy/bound.ts';
 import type { Millis } from '../policy/types.ts';
 
 const STDOUT = 1;
-/** Lines are written in pieces of this size, or after FLUSH_EVERY, whichever is first: a system call costs more than a line. */
-const PIECE = 4096;
-const LARGEST_PIECE = 16 * 1024;
+/**
+ * Lines are written in pieces of this size, or after FLUSH_EVERY, whichever is first: to hand one over to Node's pool of threads
+ * costs as much as fifty lines.
+ */
+const PIECE = 32 * 1024;
+const LARGEST_PIECE = 64 * 1024;
 /** What others write to a pipe never comes within so many bytes (POSIX has at least 512; Linux and macOS these or more). */
 const PIPE_BUF = 4096;
 const FLUSH_EVERY: Millis = 200;
@@ -43,14 +46,15 @@ export class LogOutput implements DestinationStream {
 
   /**
    * @param limit bytes that may wait
-   * @param isShared other processes write there too: no piece is larger than what a pipe takes as a whole
+   * @param isShared other processes write there too: no piece is larger than what a pipe takes as a whole. A file takes any.
    */
   constructor(limit: number, isShared = false) {
     this.#limit = limit;
-    this.#largest = isShared ? PIPE_BUF : LARGEST_PIECE;
+    const isTornApart = isShared && !fstatSync(STDOUT).isFile();
+    this.#largest = isTornApart ? PIPE_BUF : LARGEST_PIECE;
     const watched = isatty(STDOUT);
     this.#fd = watched ? openTerminal() : STDOUT;
-    this.#least = watched ? 0 : PIECE; // who watches wants to see a line when it happens
+    this.#least = watched ? 0 : Math.min(PIECE, this.#largest); // who watches wants to see a line when it happens
     process.on('exit', this.#onExit);
   }
 

@@ -92,7 +92,11 @@ export class Http2Sessions {
       stream.on('close', () => {
         streams -= 1;
         worn += wearOf(stream);
-        if (worn >= 1 && !session.closed) session.close();
+        if (worn < 1 || session.closed) return;
+        worn = Number.NEGATIVE_INFINITY;
+        // Not `close`: that ends the connection with its last stream, and clients may still be reading what has come (Node's own
+        // would take it for cut). They end it themselves, or are idle at some time.
+        session.goaway();
         if (streams === 0) timer.refresh();
       });
     });

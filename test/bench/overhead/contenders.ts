@@ -73,8 +73,8 @@ export async function stand(name: ContenderName, upstream: string, folder: strin
 }
 
 /** @param config as YAML */
-export function startTidegate(folder: string, config: string): Promise<Standing> {
-  const args = ['src/main.ts', 'serve', '--config', write(folder, 'tidegate.yaml', config)];
+export function startTidegate(folder: string, config: string, nodeArgs: readonly string[] = []): Promise<Standing> {
+  const args = [...nodeArgs, 'src/main.ts', 'serve', '--config', write(folder, 'tidegate.yaml', config)];
   return startNode(args, /"url":"(http:[^"]+)".*"msg":"listening"/, join(folder, 'tidegate.log'));
 }
 
