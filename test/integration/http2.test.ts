@@ -441,6 +441,7 @@ test('a client that opens streams and resets them is cut off, and nobody else', 
   await eventually(
     () => socket.closed,
     (closed) => closed,
+    15_000,
   );
   const session = await openHttp2(gate.url, ca);
   expect((await ask(session, '/')).body.toString()).toBe('fine');
