@@ -16,8 +16,6 @@ import { Http2Outbound } from './http2-outbound.ts';
 /** By clients, and by ourselves, because their answers were cut. */
 const MOST_LEFT = 10;
 const MOST_CUT = 200;
-/** So long a client has to end such a connection by itself. */
-const FAREWELL: Millis = 5000;
 /** In MB: what that many answers leave behind, and a hundred streams with their windows and heads. */
 const SESSION_MEMORY = 100;
 
@@ -94,10 +92,7 @@ export class Http2Sessions {
       stream.on('close', () => {
         streams -= 1;
         worn += wearOf(stream);
-        if (worn >= 1 && !session.closed) {
-          worn = Number.NEGATIVE_INFINITY;
-          retire(session);
-        }
+        if (worn >= 1 && !session.closed) session.close();
         if (streams === 0) timer.refresh();
       });
     });
@@ -107,15 +102,6 @@ export class Http2Sessions {
       if (this.#sessions.size === 0) this.#onNone();
     });
   }
-}
-
-/**
- * Tells its client to go elsewhere. Not by `close` alone: that ends the connection with its last stream, and its client may still
- * be reading what has come by then (Node's own would take it for cut).
- */
-function retire(session: ServerHttp2Session): void {
-  session.goaway();
-  setTimeout(() => session.close(), FAREWELL).unref();
 }
 
 /** By how much it has worn its connection out, at 1. */
