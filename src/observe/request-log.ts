@@ -18,8 +18,8 @@ export function logRequests(logger: Logger): Listen {
     // Of an overload its begin and its end are told (see change-log.ts): a line for each would add to it.
     if (record.reason === 'overloaded') return;
     const level = isTrouble(record) ? 'warn' : 'info';
-    if (logger.isLevelEnabled(level))
-      destination.write(writeLine({ level, time: time.at(Date.now()), bindings }, record));
+    if (!logger.isLevelEnabled(level)) return;
+    destination.write(writeLine({ level, time: time.at(Date.now()), bindings }, record));
   };
 }
 
