@@ -58,7 +58,7 @@ listen practice
 
 export function caddyConfig(port: number, upstream: string): string {
   return JSON.stringify({
-    admin: { disabled: true },
+    admin: { disabled: true, config: { persist: false } }, // it would leave a file where it is started
     logging: { logs: { default: { level: 'ERROR' } } },
     apps: {
       http: {
