@@ -7,17 +7,16 @@ import { Http2Inbound } from './http2-inbound.ts';
 import { Http2Outbound } from './http2-outbound.ts';
 
 /**
- * Node 24.21 counts what a session takes of memory, and counts wrong where requests are broken off: it does not take back what
- * was still to be sent of an answer, and takes back more than there was of an upload. Beyond `maxSessionMemory`, and below
- * nothing, it refuses every new request of that connection (ENHANCE_YOUR_CALM), for good: with nothing in use, and mostly
- * from some thirty on that were reset in the middle of an upload. So a connection with fewer gets no new requests (GOAWAY), and its client
- * makes another. One in a hundred of those that break off as fast as they can is refused all the same, and not processed.
+ * Node 24.21 counts what a session takes of memory, and counts wrong: it does not take back what was still to be sent of an
+ * answer that broke off, and takes back more than there was where that happened in the middle of an upload. Beyond
+ * `maxSessionMemory`, and below nothing, it refuses every new request of that connection (ENHANCE_YOUR_CALM). So there is no
+ * such bound here: streams, heads, windows and buffers have bounds of their own. And a connection on which so many broke off
+ * between the beginning of an answer and the end of its upload gets no new requests (GOAWAY). Of those that break off so as
+ * fast as they can, one in thirty is refused all the same, and not processed.
  */
-/** By clients, and by ourselves, because their answers were cut. */
-const MOST_LEFT = 10;
-const MOST_CUT = 200;
-/** In MB: what that many answers leave behind, and a hundred streams with their windows and heads. */
-const SESSION_MEMORY = 100;
+const MOST_BROKEN = 2;
+/** In MB, the most that can be said. */
+const SESSION_MEMORY = 2 ** 32 - 1;
 
 /**
  * HTTP/2 towards clients, on connections that others accept. Abuse is bounded by node:http2 (Node 24, nghttp2): a client
@@ -83,7 +82,7 @@ export class Http2Sessions {
     if (this.#isDraining) return session.destroy();
     this.#sessions.add(session);
     let streams = 0;
-    let worn = 0;
+    let broken = 0;
     const timer = setTimeout(() => {
       if (streams === 0) session.close();
     }, this.#idle);
@@ -91,8 +90,8 @@ export class Http2Sessions {
       streams += 1;
       stream.on('close', () => {
         streams -= 1;
-        worn += wearOf(stream);
-        if (worn >= 1 && !session.closed) session.close();
+        if (isHalfDone(stream)) broken += 1;
+        if (broken >= MOST_BROKEN && !session.closed) session.close();
         if (streams === 0) timer.refresh();
       });
     });
@@ -104,11 +103,9 @@ export class Http2Sessions {
   }
 }
 
-/** By how much it has worn its connection out, at 1. */
-function wearOf(stream: ServerHttp2Stream): number {
-  if (stream.rstCode === constants.NGHTTP2_INTERNAL_ERROR) return 1 / MOST_CUT;
-  const isWhole = stream.endAfterHeaders || stream.readableEnded;
-  return stream.rstCode === constants.NGHTTP2_NO_ERROR && isWhole ? 0 : 1 / MOST_LEFT;
+/** It broke off, or was answered before its upload had come. */
+function isHalfDone(stream: ServerHttp2Stream): boolean {
+  return stream.headersSent && !stream.endAfterHeaders && !stream.readableEnded;
 }
 
 function hasOuterSpace(text: string): boolean {
