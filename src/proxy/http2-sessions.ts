@@ -12,7 +12,7 @@ import { Http2Outbound } from './http2-outbound.ts';
  * `maxSessionMemory`, and below nothing, it refuses every new request of that connection (ENHANCE_YOUR_CALM). So there is no
  * such bound here: streams, heads, windows and buffers have bounds of their own. And a connection on which so many broke off
  * between the beginning of an answer and the end of its upload gets no new requests (GOAWAY). Of those that break off so as
- * fast as they can, one in thirty is refused all the same, and not processed.
+ * fast as they can, one in twenty is refused all the same, and not processed.
  */
 const MOST_BROKEN = 2;
 /** In MB, the most that can be said. */
