@@ -12,6 +12,8 @@ const LONGEST_SILENCE: Millis = 64_000;
  */
 const SLOW_LINE = 50;
 const MOST_ON_ITS_WAY = 4 * 1024 * 1024;
+/** Of that, what is no body: heads, which have no flow control. */
+const HEADS = 64 * 1024;
 
 /**
  * Finds out that a connection over HTTP/2 is dead. Node 24.21 may never tell: where a write fails at once, as after a reset,
@@ -28,6 +30,8 @@ export class Pulse {
   #said = 0;
   /** Bytes that may be on their way, were the line slow. */
   #onItsWay = 0;
+  /** The most that the other side has allowed for in advance. */
+  #window = 0;
   #quiet: Millis = 0;
   /** For how long it may be quiet. */
   #patience: Millis = SILENCE;
@@ -83,13 +87,21 @@ export class Pulse {
     const hears = bytesRead !== this.#heard;
     const speaks = bytesWritten !== this.#said && this.#asked === undefined;
     const said = this.#onItsWay + bytesWritten - this.#said;
-    this.#onItsWay = Math.min(MOST_ON_ITS_WAY, Math.max(0, said - SLOW_LINE * SILENCE));
+    this.#onItsWay = Math.min(MOST_ON_ITS_WAY, Math.max(0, said - SLOW_LINE * SILENCE), HEADS + this.#unread());
     this.#heard = bytesRead;
     this.#said = bytesWritten;
     if (!hears && !speaks && this.#isAnythingDue()) return false;
     if (!speaks || hears) this.#asked = undefined;
     this.#quiet = 0;
     return true;
+  }
+
+  /** Bytes of bodies that the other side has not made room for again: no more are on their way (RFC 9113 §5.2). */
+  #unread(): number {
+    if (this.#session.destroyed) return 0;
+    const { remoteWindowSize = 0 } = this.#session.state;
+    this.#window = Math.max(this.#window, remoteWindowSize);
+    return this.#window - remoteWindowSize;
   }
 
   /** An answer; or what cannot be written, be it the end of a request whose client has left: the next would wait behind it. */

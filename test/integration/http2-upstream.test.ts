@@ -266,6 +266,29 @@ test('a connection that is dead is found out and left; one that is quiet is not'
   expect(gate.requests()).toMatchObject([{ status: 200, cut: true }, { status: 204 }]);
 });
 
+test('a connection that is dead is found out as soon, whatever it has carried before', async () => {
+  const upstream = await startHttp2(identity, (stream, _nth, head) => {
+    if (head[':path'] === '/stream') {
+      stream.respond({ ':status': 200, 'content-type': 'text/event-stream' });
+      return void stream.write('first');
+    }
+    stream.resume();
+    stream.once('end', () => stream.respond({ ':status': 204 }, { endStream: true }));
+  });
+  const relay = await startRelay(upstream.url);
+  onTestFinished(() => relay.close());
+  const gate = await start(relay.url.replace('http:', 'https:'), ', retry: {attempts: 1}');
+  const client = await openRaw(gate.url);
+  client.write('GET /stream HTTP/1.1\r\nHost: x\r\n\r\n');
+  await client.until('first');
+  for (let i = 0; i < 4; i += 1) {
+    expect((await send(gate.url, '/', { method: 'PUT', body: Buffer.alloc(1_000_000) })).status).toBe(204);
+  }
+  expect(relay.taken).toBe(1);
+  for (const link of relay.links) for (const way of ['up', 'down'] as const) link.pause(way);
+  await client.ended(10_000);
+});
+
 test('a connection that is dead is found out before the next request, when nobody waits for it any more', async () => {
   const allowed = 2 ** 30; // so that the connection is full before what may be sent
   const receive = (stream: ServerHttp2Stream): void => {
