@@ -114,9 +114,12 @@ async function open(
     build: { version },
     mode: config.mode,
   });
-  const { listen } = fanOut([metrics.listen, logRequests(logger), logChanges(logger)], (err, event) => {
-    logger.error({ err, event: event.type }, 'an event could not be observed');
-  });
+  const { listen } = fanOut(
+    [metrics.listen, logRequests(logger, config.log.successes), logChanges(logger)],
+    (err, event) => {
+      logger.error({ err, event: event.type }, 'an event could not be observed');
+    },
+  );
 
   const random = Math.random;
   const onFree = (upstream: string): void => {

@@ -131,6 +131,12 @@ export const ConfigSchema = z.strictObject({
       buffer: Size.refine((bytes) => bytes >= LEAST_LOG_BUFFER, 'must be at least 64KiB')
         .prefault('16MiB')
         .describe('Lines that wait to be written, in all; while nobody reads them, those beyond it are dropped.'),
+      successes: z
+        .number()
+        .min(0)
+        .max(1)
+        .prefault(1)
+        .describe('The share of requests that went well at once that get a line: 0.01 for one in a hundred.'),
     })
     .prefault({})
     .describe('The log, one line of JSON an event.'),

@@ -38,6 +38,7 @@ forwarded: false
 log:
   level: info
   buffer: 16MiB
+  successes: 1
 clients:
   key: [ip]
   trustedProxies: []
