@@ -22,7 +22,7 @@ import type { Practice } from './practice/server.ts';
 import { ReplayMemory } from './proxy/body.ts';
 import { Capacity } from './proxy/capacity.ts';
 import { ClientHash } from './proxy/client-hash.ts';
-import { GateTimer } from './proxy/gate-timer.ts';
+import { WakeTimer } from './wake-timer.ts';
 import { LoadWatch } from './proxy/load-watch.ts';
 import type { Lookup } from './proxy/name.ts';
 import { systemLookup } from './proxy/name.ts';
@@ -151,7 +151,7 @@ async function open(
     ...(config.mode === 'enforce' ? { freeConnections: countFree(targets) } : {}),
   });
   const gate = new Gate(store, listenToGate, config.mode);
-  const gateTimer = new GateTimer(gate, clock);
+  const gateTimer = new WakeTimer(gate, clock);
   membership?.leaseholder.wire({ store, supply: supplier(gate, gateTimer) }, clock.now());
   const instance = membership?.instance ?? randomBytes(4).toString('hex');
   const { listen: listener } = config;

@@ -2,7 +2,7 @@ import type { Registry } from 'prom-client';
 import type { Listen } from './policy/events.ts';
 import type { Gate } from './policy/gate.ts';
 import type { Clock } from './policy/types.ts';
-import type { GateTimer } from './proxy/gate-timer.ts';
+import type { WakeTimer } from './wake-timer.ts';
 import type { Held, Leaseholder } from './state/leasing/leaseholder.ts';
 import type { MemoryOptions } from './state/memory.ts';
 
@@ -35,7 +35,7 @@ export function leaseFrom({ leaseholder }: Membership): Pick<MemoryOptions, 'mak
   return { makeMeter: (ref, rate) => leaseholder.makeMeter(ref, rate), sharing: leaseholder };
 }
 
-export function supplier(gate: Gate, timer: GateTimer): Held['supply'] {
+export function supplier(gate: Gate, timer: WakeTimer): Held['supply'] {
   return (limit, now) => {
     gate.supply(limit, now);
     timer.rearm();

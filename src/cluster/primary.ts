@@ -18,7 +18,7 @@ import { NEARBY } from '../state/leasing/lending-terms.ts';
 import { permit, removeStaleSocket } from '../unix-socket.ts';
 import { divideConfig } from './divide.ts';
 import { hostClock } from './host-clock.ts';
-import { LenderTimer } from './lender-timer.ts';
+import { WakeTimer } from '../wake-timer.ts';
 import type { Start } from './messages.ts';
 import { Workers } from './workers.ts';
 
@@ -93,7 +93,7 @@ async function open(
     shared.map(({ name }) => ({ upstream: name, scope: 'upstream', key: '' })),
   );
   const view = (): GateView => ({ limits: lender.view(clock.now()), clients: NOBODY, budgets: new Map() });
-  const timer = new LenderTimer(lender, clock);
+  const timer = new WakeTimer(lender, clock);
   opened.push(() => Promise.resolve(timer.stop()));
 
   const secret = config.secret ?? randomBytes(32).toString('hex');

@@ -2,13 +2,13 @@ import type { Listen } from '../policy/events.ts';
 import type { Gate } from '../policy/gate.ts';
 import type { Clock, Random } from '../policy/types.ts';
 import type { ReplayMemory } from './body.ts';
-import type { GateTimer } from './gate-timer.ts';
+import type { WakeTimer } from '../wake-timer.ts';
 import type { Hash } from './client-hash.ts';
 
 /** What all exchanges of this proxy share. */
 export interface ProxyContext {
   readonly gate: Gate;
-  readonly gateTimer: GateTimer;
+  readonly gateTimer: WakeTimer;
   readonly clock: Clock;
   readonly random: Random;
   readonly listen: Listen;

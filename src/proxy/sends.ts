@@ -8,6 +8,7 @@ import type { AttemptOwner } from './attempt.ts';
 import { Attempt } from './attempt.ts';
 import type { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
+import { Deadline } from './deadline.ts';
 import type { Failure } from './failure.ts';
 import { besideHead } from './headers.ts';
 import { isUnread } from './inbound.ts';
@@ -50,13 +51,8 @@ export class Sends implements AttemptOwner {
   #informationLeft = MAX_INFORMATION;
   #idle: Millis = 0;
   #mayPause = false;
-  /** What becomes of it when what is waited for, a head, then the next piece of its body, does not come; undefined: nothing is. */
-  #onLate: (() => void) | undefined;
-  #span: Millis = 0;
-  #dueAt: Millis = 0;
-  /** One timer for all of that: it is not set again while it fires soon enough, and looks then what there is to wait for. */
-  #timer: NodeJS.Timeout | undefined;
-  #firesAt: Millis = 0;
+  /** Of a head, then of the next piece of its body. */
+  readonly #deadline: Deadline;
 
   /** @param isRepeatable whether the request may be sent again whatever a send comes to */
   constructor(context: ProxyContext, arrival: Arrival, sender: Sender, isRepeatable: boolean) {
@@ -64,6 +60,7 @@ export class Sends implements AttemptOwner {
     this.#context = context;
     this.#arrival = arrival;
     this.#sender = sender;
+    this.#deadline = new Deadline(context.clock);
   }
 
   /** How many there were. */
@@ -85,7 +82,7 @@ export class Sends implements AttemptOwner {
     const payload = body?.payload() ?? null;
     this.#attempt = new Attempt(this, payload);
     this.#timeout = timeout;
-    this.#arm(timeout, this.#onTimeout);
+    this.#deadline.arm(timeout, this.#onTimeout);
     const { authority } = this.#trip.choose(!(payload instanceof Readable), this.#sentAt);
     this.#context.gate.begin(route.target.name, this.#holder);
     this.#trip.send(
@@ -102,7 +99,7 @@ export class Sends implements AttemptOwner {
 
   /** Nothing more is wanted of the last one. */
   cancel(): void {
-    this.#disarm();
+    this.#deadline.disarm();
     this.#attempt?.cancel();
     this.#trip.abandon();
   }
@@ -134,13 +131,12 @@ export class Sends implements AttemptOwner {
     this.#idle = idle;
     this.#mayPause = mayPause;
     this.#attempt?.forward(this.#arrival.response);
-    this.#arm(idle, this.#onIdle);
+    this.#deadline.arm(idle, this.#onIdle);
   }
 
   /** The client has all of it, or has gone. */
   close(): void {
-    this.#disarm();
-    clearTimeout(this.#timer);
+    this.#deadline.close();
   }
 
   /** The connection on which the upstream has changed to another protocol, once; undefined when it has not. */
@@ -157,7 +153,7 @@ export class Sends implements AttemptOwner {
   }
 
   onHead(status: number, reasonPhrase: string, headers: string[]): void {
-    this.#disarm();
+    this.#deadline.disarm();
     this.#held = { status, reasonPhrase, headers };
     this.#failure = undefined;
     const hints = readHints(status, headers, Date.now());
@@ -165,7 +161,7 @@ export class Sends implements AttemptOwner {
   }
 
   onFailure(failure: Failure): void {
-    this.#disarm();
+    this.#deadline.disarm();
     this.#failure = failure;
     const { reason, sent } = failure;
     const bodySpent = this.#body?.isSpent === true;
@@ -173,14 +169,14 @@ export class Sends implements AttemptOwner {
   }
 
   onUnsendable(detail: string): void {
-    this.#disarm();
+    this.#deadline.disarm();
     this.#trip.abandon();
     this.#sender.onUnsendable(detail);
   }
 
   /** What moves is not hung: its time counts from the last byte of the upload, a stream's from its last byte. */
   onProgress(): void {
-    this.#dueAt = this.#context.clock.now() + this.#span;
+    this.#deadline.extend();
   }
 
   onStall(): void {
@@ -188,10 +184,10 @@ export class Sends implements AttemptOwner {
   }
 
   onEnd(broken: boolean): void {
-    this.#disarm();
+    this.#deadline.disarm();
     this.#mayPause = false;
     this.#sender.onEnd(broken);
-    if (!broken) this.#arm(this.#idle, this.#onIdle); // what is left of it is for the client to read
+    if (!broken) this.#deadline.arm(this.#idle, this.#onIdle); // what is left of it is for the client to read
   }
 
   onOver(attempt: Attempt): void {
@@ -201,7 +197,7 @@ export class Sends implements AttemptOwner {
 
   readonly #onTimeout = (): void => {
     // What its client owes is no time of the upstream's: the body's own idle limit ends that.
-    if (this.#body?.awaitsClient === true) return this.#arm(this.#timeout, this.#onTimeout);
+    if (this.#body?.awaitsClient === true) return this.#deadline.arm(this.#timeout, this.#onTimeout);
     const sent = this.#attempt?.sent === true;
     this.#attempt?.cancel();
     // Without a connection in time: either none can be made, or all of ours are busy, which says nothing of the upstream.
@@ -210,7 +206,8 @@ export class Sends implements AttemptOwner {
 
   readonly #onIdle = (): void => {
     const { request, response } = this.#arrival;
-    if (this.#mayPause && !response.writableNeedDrain && !isUnread(request)) return this.#arm(this.#idle, this.#onIdle);
+    const mayGoOn = this.#mayPause && !response.writableNeedDrain && !isUnread(request);
+    if (mayGoOn) return this.#deadline.arm(this.#idle, this.#onIdle);
     this.#attempt?.cancel();
     this.onEnd(true);
   };
@@ -232,31 +229,4 @@ export class Sends implements AttemptOwner {
   #took(): Millis {
     return this.#context.clock.now() - this.#sentAt;
   }
-
-  #arm(span: Millis, onLate: () => void): void {
-    const now = this.#context.clock.now();
-    this.#onLate = onLate;
-    this.#span = span;
-    this.#dueAt = now + span;
-    if (this.#timer !== undefined && this.#firesAt <= this.#dueAt) return;
-    clearTimeout(this.#timer);
-    this.#setTimer(span, now);
-  }
-
-  #disarm(): void {
-    this.#onLate = undefined;
-  }
-
-  #setTimer(span: Millis, now: Millis): void {
-    this.#firesAt = now + span;
-    this.#timer = setTimeout(this.#onTimer, Math.ceil(span));
-  }
-
-  readonly #onTimer = (): void => {
-    this.#timer = undefined;
-    if (this.#onLate === undefined) return;
-    const now = this.#context.clock.now();
-    if (now < this.#dueAt) this.#setTimer(this.#dueAt - now, now);
-    else this.#onLate();
-  };
 }
