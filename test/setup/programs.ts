@@ -2,7 +2,7 @@
 // not pass for one that did. As root on Debian or Ubuntu (a container, CI) it installs what is missing; elsewhere it
 // ends with the one line to type.
 //
-//   node test/setup/programs.ts [tests | containers | bench | overhead]
+//   node test/setup/programs.ts [tests | containers | bench | overhead | workers]
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,6 +30,10 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
   bench: [
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },
     { name: 'haproxy', apt: 'haproxy', brew: 'haproxy' },
+  ],
+  workers: [
+    { name: 'nginx', apt: 'nginx', brew: 'nginx' },
+    { name: 'wrk', apt: 'wrk', brew: 'wrk' },
   ],
   overhead: [
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },
