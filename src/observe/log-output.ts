@@ -76,15 +76,19 @@ export class LogOutput implements DestinationStream {
       this.#pieces.push(line);
       this.#lastBytes = bytes;
     } else this.#pieces[last] = piece + line;
-    if (this.#isWriting) return;
-    if (this.#pending >= this.#least) this.#writeOn();
-    else this.#timer ??= setTimeout(this.#writeOn, FLUSH_EVERY).unref();
+    if (!this.#isWriting) this.#writeInTime();
   }
 
   /** Calls back when all lines so far are written, or cannot be; not while nobody reads. */
   flush(done: () => void): void {
     this.#onFlushed.push(done);
     if (!this.#isWriting) this.#writeOn();
+  }
+
+  /** What has gathered meanwhile is not worth it at once either. */
+  #writeInTime(): void {
+    if (this.#pending >= this.#least) this.#writeOn();
+    else this.#timer ??= setTimeout(this.#writeOn, FLUSH_EVERY).unref();
   }
 
   readonly #writeOn = (): void => {
@@ -108,7 +112,9 @@ export class LogOutput implements DestinationStream {
     }
     // A full disk or a closed pipe costs lines, not requests.
     this.#advance(error === null ? written : Number.POSITIVE_INFINITY);
-    this.#writeOn();
+    this.#isWriting = false;
+    if (this.#current !== undefined || this.#pending === 0 || this.#onFlushed.length > 0) this.#writeOn();
+    else this.#writeInTime();
   };
 
   #take(): Buffer | undefined {
