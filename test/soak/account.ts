@@ -24,12 +24,19 @@ interface Totals {
 export class Account {
   readonly #counts = new Map<string, Count>();
   readonly #ids = new Set<string>();
+  readonly #cutIds = new Set<string>();
+  readonly #dropped: { readonly count: Count; readonly status: number; readonly id: string }[] = [];
   readonly faults: string[] = [];
   #lines = 0;
 
   /** Lines of requests so far. */
   get lines(): number {
     return this.#lines;
+  }
+
+  /** Answers that clients dropped as their connections were being ended, though they may have been whole. */
+  get dropped(): number {
+    return this.#dropped.length;
   }
 
   ask(path: string): void {
@@ -40,6 +47,7 @@ export class Account {
     const count = this.#of(path);
     if (heard.kind === 'left') count.left += 1;
     else if (heard.kind === 'lost') this.faults.push(`a request of ${path} was lost: ${heard.why}`);
+    else if (heard.kind === 'dropped') this.#dropped.push({ count, status: heard.status, id: heard.id });
     else if (isShed(heard)) count.shed += 1;
     else add(count.heard, `${heard.status}${heard.kind === 'cut' ? ' cut' : ''}`);
   }
@@ -49,6 +57,7 @@ export class Account {
     const id = String(line['id']);
     if (this.#ids.has(id)) this.faults.push(`${id} was logged twice`);
     this.#ids.add(id);
+    if (line['cut'] === true) this.#cutIds.add(id);
     add(this.#of(String(line['path'])).logged, `${String(line['status'])}${line['cut'] === true ? ' cut' : ''}`);
   }
 
@@ -69,6 +78,11 @@ export class Account {
 
   /** Where both sides do not agree: exactly where clients stayed, and as far as they can know where they left. */
   *differences(): Generator<string> {
+    // What they were, the log says.
+    for (const { count, status, id } of this.#dropped.splice(0)) {
+      if (this.#ids.has(id)) add(count.heard, `${status}${this.#cutIds.has(id) ? ' cut' : ''}`);
+      else yield `${id} was answered with ${status}, and not logged`;
+    }
     for (const [path, { sent, heard, left, shed, logged }] of this.#counts) {
       if (sent === 0) continue; // input that never became a request of a client
       const lines = total(logged);

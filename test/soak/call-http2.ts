@@ -47,7 +47,10 @@ export function callHttp2(session: ClientHttp2Session, ask: Ask): Promise<Heard>
       if (left) return resolve({ kind: 'left' });
       if (head === undefined) return resolve({ kind: 'lost', why });
       const status = Number(head[':status']);
-      if (broken || !ended || stream.rstCode !== 0) return resolve({ kind: 'cut', status });
+      if (broken || !ended || stream.rstCode !== 0) {
+        if (!session.closed) return resolve({ kind: 'cut', status });
+        return resolve({ kind: 'dropped', status, id: String(head['tidegate-request-id']) });
+      }
       const told = head;
       const header = (name: string): string => String(told[name] ?? '');
       resolve({ kind: 'answered', status, header, body: Buffer.concat(chunks) });

@@ -26,6 +26,11 @@ export type Heard =
     }
   /** A head came, and the body did not come to its end. */
   | { readonly kind: 'cut'; readonly status: number }
+  /**
+   * The same, as its connection was being ended (GOAWAY): Node's client then drops what it has and has not handed on yet, also of
+   * an answer that came whole. Which of both it was, only the log knows.
+   */
+  | { readonly kind: 'dropped'; readonly status: number; readonly id: string }
   | { readonly kind: 'left' }
   | { readonly kind: 'lost'; readonly why: string };
 

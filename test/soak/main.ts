@@ -27,6 +27,8 @@ import { Table } from './table.ts';
 import type { Change, Places } from './upstream.ts';
 
 const MINUTE: Millis = 60_000;
+/** Of all requests; 22 of 133 000 in ten minutes. */
+const MOST_DROPPED = 0.001;
 const LINE_EVERY: Millis = 10_000;
 const LONGEST_BEAT: Millis = 5000;
 const SHOWN = 20;
@@ -133,6 +135,8 @@ routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path
   console.log(
     `${sent} requests asked, ${left} of them left; ${account.lines} logged, ${shed} shed, ${counted} counted; ${ledger.told}`,
   );
+  const { dropped } = account;
+  console.log(`${dropped} answers dropped by clients as their HTTP/2 connections were being ended`);
   console.log(`${faults.happened.length} faults of ${new Set(faults.happened.map(({ name }) => name)).size} kinds`);
   console.log(
     `at rest: ${mb(first.held.bytes)} MB and ${first.held.files} files after the first minute, ${mb(last.held.bytes)} MB and ${last.held.files} files at the end`,
@@ -141,6 +145,7 @@ routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path
   return [
     ...account.faults,
     ...account.differences(),
+    ...(dropped > MOST_DROPPED * sent ? [`${dropped} answers were dropped as their connections were being ended`] : []),
     ...(counted === account.lines + shed
       ? []
       : [`${counted} requests were counted, ${account.lines} logged and ${shed} shed`]),
