@@ -91,7 +91,7 @@ test('whatever frames come on a connection', { timeout: FUZZ_TIMEOUT }, async ()
       admin: '127.0.0.1:0',
       limits: { headers: '2s', bodyIdle: '2s' },
       drain: { delay: 0, timeout: '1s' },
-      // Node 24 does not always notice that a client has gone that said so (GOAWAY) and whose answer does not fit its window.
+      // Node 24.21 keeps a connection whose client breaks the protocol right behind its GOAWAY: its streams end by this limit.
       upstreams: { api: { url: upstream.url, streamIdle: '2s', retry: { attempts: 1 } } },
     }),
   );
