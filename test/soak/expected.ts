@@ -43,6 +43,12 @@ const EXPECTED: readonly Expected[] = [
   },
   { because: 'the connection broke before an answer', fits: failedFor('reset'), by: [...BROKEN, 'lost answers'] },
   { because: 'no answer came in time', fits: failedFor('timeout'), by: SLOW },
+  {
+    // Node may not notice that its connection is reset; src/proxy/pulse.ts finds out within 6 s, and perTryTimeout is 5.
+    because: 'no answer came in time, on a connection over HTTP/2 that was reset unseen',
+    fits: (line) => failedFor('timeout')(line) && line['upstream'] === 'secure',
+    by: BROKEN,
+  },
   { because: 'the answer broke off', fits: request(({ cut }) => cut === true), by: BROKEN },
   {
     because: 'a write ended as unknown',
