@@ -112,6 +112,10 @@ export class Http2Connection implements SendCarrier {
     send.begin();
   }
 
+  onWritten(): void {
+    this.#pulse?.noteWindow();
+  }
+
   onClosed(send: Http2Send): void {
     this.#sends.delete(send);
     if (send.wasReset) this.#resets += 1;

@@ -16,6 +16,8 @@ export interface SendCarrier {
   readonly error: Error | undefined;
   /** The stream is closed: its place is free. Told before what came of it, when nothing has been told yet. */
   onClosed(send: Http2Send): void;
+  /** Some of an upload is on its way. */
+  onWritten(): void;
 }
 
 /**
@@ -177,6 +179,7 @@ export class Http2Send implements Dispatcher.DispatchController {
   }
 
   readonly #onWritten = (): void => {
+    this.#carrier.onWritten();
     if (!this.#isOver) this.errand.attempt.onBodySent();
   };
 

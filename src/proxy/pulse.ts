@@ -54,6 +54,15 @@ export class Pulse {
   /** A request is sent on it. */
   expect(): void {
     this.#patience = SILENCE;
+    this.noteWindow();
+  }
+
+  /** To be called often enough to see how large the window is when nothing is on its way. */
+  noteWindow(): number {
+    if (this.#session.destroyed) return this.#window;
+    const { remoteWindowSize = 0 } = this.#session.state;
+    this.#window = Math.max(this.#window, remoteWindowSize);
+    return remoteWindowSize;
   }
 
   end(): void {
@@ -98,10 +107,8 @@ export class Pulse {
 
   /** Bytes of bodies that the other side has not made room for again: no more are on their way (RFC 9113 §5.2). */
   #unread(): number {
-    if (this.#session.destroyed) return 0;
-    const { remoteWindowSize = 0 } = this.#session.state;
-    this.#window = Math.max(this.#window, remoteWindowSize);
-    return this.#window - remoteWindowSize;
+    const now = this.noteWindow();
+    return this.#window - now;
   }
 
   /** An answer; or what cannot be written, be it the end of a request whose client has left: the next would wait behind it. */

@@ -60,7 +60,13 @@ async function startBreaking(
       const error = send.takeError();
       if (error !== undefined) attempt.onResponseError(send, error);
     };
-    new Http2Send(errand, { session, lastRead: undefined, error: undefined, onClosed: tell }).begin();
+    new Http2Send(errand, {
+      session,
+      lastRead: undefined,
+      error: undefined,
+      onClosed: tell,
+      onWritten: () => undefined,
+    }).begin();
   };
   const server = createHttps({ ...identity, IncomingMessage: Http1Inbound }, (request: IncomingMessage, response) => {
     if (request instanceof Http1Inbound) forward(request, response);

@@ -483,25 +483,28 @@ test('no more is sent on a connection than its other side takes', async () => {
   expect(most).toBe(6);
 });
 
-test('an upload over a slow line is no sign of death', async () => {
-  const allowed = 2 ** 24;
-  const receive = (stream: ServerHttp2Stream): void => {
-    stream.session?.setLocalWindowSize(allowed);
-    stream.resume();
-    stream.once('end', () => stream.respond({ ':status': 204 }, { endStream: true }));
-  };
-  const upstream = await startHttp2(identity, receive, { settings: { initialWindowSize: allowed } });
-  const relay = await startRelay(upstream.url);
-  onTestFinished(() => relay.close());
-  const gate = await start(
-    relay.url.replace('http:', 'https:'),
-    ', retry: {attempts: 1}, timeout: 60s, perTryTimeout: 60s',
-  );
-  expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
-  relay.spoil({ up: { trickle: { bytes: 4000, every: 40 } } });
-  expect((await send(gate.url, '/', { method: 'PUT', body: Buffer.alloc(800_000) })).status).toBe(204);
-  expect(relay.taken).toBe(1);
-});
+test.each([true, false])(
+  'an upload over a slow line is no sign of death (on a connection in use: %j)',
+  async (inUse) => {
+    const allowed = 2 ** 24;
+    const receive = (stream: ServerHttp2Stream): void => {
+      stream.session?.setLocalWindowSize(allowed);
+      stream.resume();
+      stream.once('end', () => stream.respond({ ':status': 204 }, { endStream: true }));
+    };
+    const upstream = await startHttp2(identity, receive, { settings: { initialWindowSize: allowed } });
+    const relay = await startRelay(upstream.url);
+    onTestFinished(() => relay.close());
+    const gate = await start(
+      relay.url.replace('http:', 'https:'),
+      ', retry: {attempts: 1}, timeout: 60s, perTryTimeout: 60s',
+    );
+    if (inUse) expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
+    relay.spoil({ up: { trickle: { bytes: 4000, every: 40 } } });
+    expect((await send(gate.url, '/', { method: 'PUT', body: Buffer.alloc(800_000) })).status).toBe(204);
+    expect(relay.taken).toBe(1);
+  },
+);
 
 test('what a connection that goes away did not read goes to the next one, whatever it is', async () => {
   const upstream = await startFrames(identity, (socket, stream, connection) => {
