@@ -48,8 +48,10 @@ export function callHttp2(session: ClientHttp2Session, ask: Ask): Promise<Heard>
       if (head === undefined) return resolve({ kind: 'lost', why });
       const status = Number(head[':status']);
       if (broken || !ended || stream.rstCode !== 0) {
-        if (!session.closed) return resolve({ kind: 'cut', status });
-        return resolve({ kind: 'dropped', status, id: String(head['tidegate-request-id']) });
+        // Nobody reset it, and what had come of it was dropped with its connection: it may have been whole.
+        const isDropped = session.destroyed && !broken && stream.rstCode === 0;
+        if (isDropped) return resolve({ kind: 'dropped', status, id: String(head['tidegate-request-id']) });
+        return resolve({ kind: 'cut', status });
       }
       const told = head;
       const header = (name: string): string => String(told[name] ?? '');
