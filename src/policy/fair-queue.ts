@@ -1,28 +1,37 @@
 import type { HeapItem } from './heap.ts';
 import { Heap } from './heap.ts';
+import type { Linked } from './line.ts';
+import { Line } from './line.ts';
 import type { Millis } from './types.ts';
 
-/** What waits in a queue. The links are the queue's. */
-export interface Waiter<W> {
+/** What waits in a queue. The flow and the links are the queue's. */
+export interface Waiter<W extends Linked<W>> extends Linked<W> {
   flow: Flow<W> | undefined;
-  previous: W | undefined;
-  next: W | undefined;
 }
 
 /** The requests of one client in one queue, first come first served among themselves. */
-export interface Flow<W> extends HeapItem {
+export class Flow<W extends Linked<W>> extends Line<W> implements HeapItem {
   readonly key: number;
   /** Virtual time at which its head will have been served. */
   tag: number;
   /** Which got its tag first: of equal tags that is served first. */
   order: number;
   weight: number;
-  length: number;
   /** Since when something of it has been waiting. */
   readonly since: Millis;
-  head: W | undefined;
-  tail: W | undefined;
+  heapIndex = -1;
+
+  constructor({ key, tag, order, weight, since }: Pick<Flow<W>, 'key' | 'tag' | 'order' | 'weight' | 'since'>) {
+    super();
+    this.key = key;
+    this.tag = tag;
+    this.order = order;
+    this.weight = weight;
+    this.since = since;
+  }
 }
+
+type Tagged = Pick<Flow<never>, 'tag' | 'order'>;
 
 /** So many flows are looked at for one that is not deferred; those served soon stand among the first of the heap. */
 const LOOKED_AT = 1000;
@@ -77,9 +86,7 @@ export class FairQueue<W extends Waiter<W>> {
   push(key: number, weight: number, waiter: W, now: Millis): void {
     let flow = this.#flows.get(key);
     if (flow === undefined) {
-      const tag = this.#virtual + 1 / weight;
-      const order = this.#tagged++;
-      flow = { key, tag, order, weight, length: 0, since: now, heapIndex: -1, head: undefined, tail: undefined };
+      flow = new Flow({ key, tag: this.#virtual + 1 / weight, order: this.#tagged++, weight, since: now });
       this.#flows.set(key, flow);
       this.#active.push(flow);
       this.#activeWeight += weight;
@@ -88,12 +95,7 @@ export class FairQueue<W extends Waiter<W>> {
       flow.weight = weight;
     }
     waiter.flow = flow;
-    waiter.previous = flow.tail;
-    waiter.next = undefined;
-    if (flow.tail === undefined) flow.head = waiter;
-    else flow.tail.next = waiter;
-    flow.tail = waiter;
-    flow.length += 1;
+    flow.push(waiter);
     this.#size += 1;
   }
 
@@ -144,14 +146,8 @@ export class FairQueue<W extends Waiter<W>> {
   }
 
   #unlink(flow: Flow<W>, waiter: W): void {
-    if (waiter.previous === undefined) flow.head = waiter.next;
-    else waiter.previous.next = waiter.next;
-    if (waiter.next === undefined) flow.tail = waiter.previous;
-    else waiter.next.previous = waiter.previous;
+    flow.remove(waiter);
     waiter.flow = undefined;
-    waiter.previous = undefined;
-    waiter.next = undefined;
-    flow.length -= 1;
     this.#size -= 1;
     if (flow.length > 0) return;
     // An idle flow's tag is never ahead of virtual time, so nothing is lost by forgetting it.
@@ -161,6 +157,6 @@ export class FairQueue<W extends Waiter<W>> {
   }
 }
 
-function isBefore(a: Flow<unknown>, b: Flow<unknown>): boolean {
+function isBefore(a: Tagged, b: Tagged): boolean {
   return a.tag === b.tag ? a.order < b.order : a.tag < b.tag;
 }

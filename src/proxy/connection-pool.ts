@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { IdleLimit } from '../policy/idle-limit.ts';
+import { Line } from '../policy/line.ts';
 import type { Clock, Millis } from '../policy/types.ts';
 import type { ConnectionOptions, Errand } from './connection.ts';
 import { Connection } from './connection.ts';
@@ -25,7 +26,7 @@ export class ConnectionPool {
   readonly #all = new Set<Connection>();
   /** The one used last at the end. */
   readonly #idle: Connection[] = [];
-  readonly #waiting = new Set<Errand>();
+  readonly #waiting = new Line<Errand>();
   /** Whose answers have come in this turn of the event loop. */
   readonly #settling: Connection[] = [];
   /** Those under way to being made, whose errand has given up: they will serve others. */
@@ -41,7 +42,7 @@ export class ConnectionPool {
     const connection = (fresh ? undefined : this.#takeIdle()) ?? this.#open();
     if (connection !== undefined) return connection.send(errand);
     errand.hadToWait = this.#orphans === 0;
-    this.#waiting.add(errand);
+    this.#waiting.push(errand);
   }
 
   /** The attempt is over: its connection serves another, or is no more. */
@@ -57,7 +58,7 @@ export class ConnectionPool {
     // The request could not be written; or undici is just telling that the connection broke, and must not be handed another.
     if (connection?.isAtRest === true) return this.#settleSoon(connection);
     if (connection === undefined) {
-      this.#waiting.delete(errand);
+      this.#waiting.remove(errand);
     } else {
       connection.errand = undefined;
       if (connection.isBeingMade && !attempt.sent) this.#orphan(connection, errand);
@@ -145,13 +146,9 @@ export class ConnectionPool {
   }
 
   #release(connection: Connection): void {
-    const [next] = this.#waiting;
-    if (next === undefined) {
-      this.#idle.push(connection);
-      return;
-    }
-    this.#waiting.delete(next);
-    connection.send(next);
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#idle.push(connection);
+    else connection.send(next);
   }
 
   #drop(connection: Connection): void {
@@ -161,10 +158,8 @@ export class ConnectionPool {
     const at = this.#idle.indexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
     void connection.destroy();
-    const [next] = this.#waiting;
-    if (next === undefined) return;
-    this.#waiting.delete(next);
-    this.send(next, false);
+    const next = this.#waiting.shift();
+    if (next !== undefined) this.send(next, false);
   }
 
   #leadsOn({ address }: Connection): boolean {

@@ -1,5 +1,6 @@
 import type { buildConnector, Dispatcher } from 'undici';
 import { Client } from 'undici';
+import type { Linked } from '../policy/line.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Attempt } from './attempt.ts';
 import { mendParsers } from './mend-parser.ts';
@@ -16,7 +17,7 @@ export interface SendOptions extends Dispatcher.DispatchOptions {
 }
 
 /** A request on its way to an endpoint. */
-export class Errand {
+export class Errand implements Linked<Errand> {
   readonly options: SendOptions;
   readonly attempt: Attempt;
   isOver = false;
@@ -24,10 +25,14 @@ export class Errand {
   connection: Connection | undefined = undefined;
   /** Instead, over HTTP/2: it has a stream of a connection that others share. */
   isPlaced = false;
+  /** HTTP/2 was offered, and its endpoint does not take it. */
+  isPlain = false;
   /** A connection that went away had not read it, and it was given to another. */
   hasMoved = false;
   /** All connections were busy: if it gets none in time, that is no fault of the upstream's. */
   hadToWait = false;
+  previous: Errand | undefined = undefined;
+  next: Errand | undefined = undefined;
 
   constructor(options: SendOptions, attempt: Attempt) {
     this.options = options;

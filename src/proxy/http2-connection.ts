@@ -63,7 +63,6 @@ export class Http2Connection implements SendCarrier {
   error: Error | undefined = undefined;
   readonly #options: Http2ConnectionOptions;
   readonly #owner: Http2Owner;
-  readonly #sends = new Set<Http2Send>();
   #session: ClientHttp2Session | undefined;
   #pulse: Pulse | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
@@ -71,6 +70,8 @@ export class Http2Connection implements SendCarrier {
   #resets = 0;
   /** What the other side takes at a time; 0 until it has said so. */
   #places = 0;
+  /** Sends under way. */
+  #sends = 0;
   #isGone = false;
 
   constructor(options: Http2ConnectionOptions, owner: Http2Owner) {
@@ -85,11 +86,11 @@ export class Http2Connection implements SendCarrier {
   }
 
   get hasRoom(): boolean {
-    return !this.isLeaving && this.#sends.size < this.#places;
+    return !this.isLeaving && this.#sends < this.#places;
   }
 
   get isAtRest(): boolean {
-    return !this.isBeingMade && this.#sends.size === 0;
+    return !this.isBeingMade && this.#sends === 0;
   }
 
   /** It ends with the requests that are on it. */
@@ -107,9 +108,8 @@ export class Http2Connection implements SendCarrier {
     this.#sent += 1;
     this.#pulse?.expect();
     errand.isPlaced = true;
-    const send = new Http2Send(errand, this);
-    this.#sends.add(send);
-    send.begin();
+    this.#sends += 1;
+    new Http2Send(errand, this).begin();
   }
 
   onWritten(): void {
@@ -117,9 +117,9 @@ export class Http2Connection implements SendCarrier {
   }
 
   onClosed(send: Http2Send): void {
-    this.#sends.delete(send);
+    this.#sends -= 1;
     if (send.wasReset) this.#resets += 1;
-    if (this.#sends.size === 0) this.#rest();
+    if (this.#sends === 0) this.#rest();
     this.#owner.onClosed(this, send);
   }
 
@@ -158,7 +158,7 @@ export class Http2Connection implements SendCarrier {
     const session = connectHttp2(origin, options);
     session.once('connect', () => session.setLocalWindowSize(CONNECTION_WINDOW));
     this.#session = session;
-    this.#pulse = new Pulse(session, socket, () => this.#sends.size > 0);
+    this.#pulse = new Pulse(session, socket, () => this.#sends > 0);
     socket.on('error', (cause) => {
       this.error ??= cause;
     });
@@ -169,13 +169,13 @@ export class Http2Connection implements SendCarrier {
     session.on('remoteSettings', ({ maxConcurrentStreams = MAX_STREAMS }: Settings) => {
       this.isBeingMade = false;
       this.#places = Math.min(MAX_STREAMS, maxConcurrentStreams);
-      if (this.#sends.size === 0) this.#rest();
+      if (this.#sends === 0) this.#rest();
       this.#owner.onRoom();
     });
     setTimeout(() => this.isBeingMade && session.destroy(), this.#options.connectTimeout).unref();
     session.on('goaway', (_code: number, lastStreamID: number) => {
       this.lastRead = Math.min(this.lastRead ?? lastStreamID, lastStreamID);
-      if (this.#sends.size === 0) this.#rest();
+      if (this.#sends === 0) this.#rest();
     });
     session.on('close', () => {
       if (this.isBeingMade) this.#fail(this.error ?? new Error('closed before its SETTINGS'));

@@ -14,13 +14,15 @@ import type { Problem } from './problem.ts';
 import { fault, problemOf } from './problem.ts';
 import type { Head } from './reply.ts';
 import { Reply } from './reply.ts';
+import type { Listed } from './roster.ts';
 import type { Sender } from './sends.ts';
 import { Sends } from './sends.ts';
 import type { Carried } from './tunnel.ts';
 import { openTunnel } from './tunnel.ts';
 
 /** The proxy’s interpreter of one exchange. What happens, and when, the script and the gate say. */
-export class Life implements Effects, Sender {
+export class Life implements Effects, Sender, Listed {
+  place = -1;
   readonly drive: Drive;
   readonly #context: ProxyContext;
   readonly #arrival: Arrival;

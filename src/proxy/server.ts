@@ -25,6 +25,7 @@ import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
 import { Refusals } from './refusals.ts';
 import { problemOfParser } from './parser-problem.ts';
+import { Roster } from './roster.ts';
 import { rewriteTarget } from './router.ts';
 import { Upgrade } from './upgrade.ts';
 
@@ -43,7 +44,7 @@ export interface ProxyOptions {
 export class Proxy {
   readonly #options: ProxyOptions;
   readonly #context: ProxyContext;
-  readonly #lives = new Set<Life>();
+  readonly #lives = new Roster<Life>();
   readonly #pipelines = new Pipelines((socket, problem) => this.#refusals.refuseUnread(socket, problem));
   readonly #app: FastifyInstance;
   readonly #refusals: Refusals;
@@ -95,7 +96,7 @@ export class Proxy {
 
   /** The time of a drain is over: tells who still waits for a turn, or for whom it is waited. */
   expire(): void {
-    for (const life of [...this.#lives]) life.expire();
+    for (const life of this.#lives) life.expire();
   }
 
   /** Ends what is left, at once; after a drain that left nothing, when the last bytes have gone out. */
@@ -219,7 +220,7 @@ export class Proxy {
   }
 
   readonly #onLifeOver = (ended: Life): void => {
-    this.#lives.delete(ended);
+    this.#lives.remove(ended);
   };
 
   /** Requests that take memory: those that go on, and those that wait for their turn on their connection. */

@@ -1,3 +1,4 @@
+import { Line } from '../policy/line.ts';
 import type { Connections } from './endpoints.ts';
 import type { Errand } from './connection.ts';
 import { UnreadError } from './failure.ts';
@@ -26,26 +27,26 @@ const FEW = 16;
 export class SharedConnections implements Connections, Http2Owner {
   readonly #options: SharedConnectionsOptions;
   readonly #all = new Set<Http2Connection>();
-  readonly #waiting = new Set<Errand>();
-  /** Requests that are spoken in HTTP/1.1; undefined while that is not known of the endpoint. */
-  #plain: Set<Errand> | undefined;
+  readonly #waiting = new Line<Errand>();
+  /** It takes no HTTP/2: its requests are spoken in HTTP/1.1. */
+  #isPlain = false;
 
   constructor(options: SharedConnectionsOptions) {
     this.#options = options;
   }
 
   send(errand: Errand, fresh: boolean): void {
-    if (this.#plain !== undefined) return this.#sendPlain(errand, fresh);
+    if (this.#isPlain) return this.#sendPlain(errand, fresh);
     const connection = this.#find();
     if (connection !== undefined) return connection.send(errand);
     errand.hadToWait = ![...this.#all].some(({ isBeingMade }) => isBeingMade);
-    this.#waiting.add(errand);
+    this.#waiting.push(errand);
   }
 
   /** Its place is free when its stream is closed; one that has none has none to give back. */
   over(errand: Errand): void {
-    if (this.#plain?.delete(errand) === true) return this.#options.http1.over(errand);
-    if (this.#waiting.delete(errand) || !errand.isPlaced) this.#options.onFree();
+    if (errand.isPlain) return this.#options.http1.over(errand);
+    if (this.#waiting.remove(errand) || !errand.isPlaced) this.#options.onFree();
   }
 
   /** Gives no more requests to connections to addresses that the name has left, and ends those that have none. */
@@ -55,8 +56,7 @@ export class SharedConnections implements Connections, Http2Owner {
   }
 
   async destroy(): Promise<void> {
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
+    const waiting = this.#waiting.clear();
     for (const connection of this.#all) connection.destroy();
     for (const { attempt } of waiting) attempt.onResponseError(undefined, new Error('all connections are closed'));
     await Promise.resolve();
@@ -64,17 +64,15 @@ export class SharedConnections implements Connections, Http2Owner {
 
   onDeclined(connection: Http2Connection): void {
     this.#all.delete(connection);
-    this.#plain = new Set();
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const errand of waiting) this.#sendPlain(errand, false);
+    this.#isPlain = true;
+    for (const errand of this.#waiting.clear()) this.#sendPlain(errand, false);
   }
 
   /** Who waits for others that are in use waits on: another is not made before somebody asks again. */
   onError(connection: Http2Connection, error: Error): void {
     this.#all.delete(connection);
     if (this.#all.size > 0) return;
-    for (const { attempt } of [...this.#waiting]) attempt.onResponseError(undefined, error);
+    for (const { attempt } of this.#waiting.clear()) attempt.onResponseError(undefined, error);
   }
 
   onRoom(): void {
@@ -104,7 +102,7 @@ export class SharedConnections implements Connections, Http2Owner {
   }
 
   #sendPlain(errand: Errand, fresh: boolean): void {
-    this.#plain?.add(errand);
+    errand.isPlain = true;
     this.#options.http1.send(errand, fresh);
   }
 
@@ -130,11 +128,11 @@ export class SharedConnections implements Connections, Http2Owner {
   }
 
   #pump(): void {
-    for (const errand of this.#waiting) {
+    while (this.#waiting.length > 0) {
       const connection = this.#find();
       if (connection === undefined) return;
-      this.#waiting.delete(errand);
-      connection.send(errand);
+      const errand = this.#waiting.shift();
+      if (errand !== undefined) connection.send(errand);
     }
   }
 

@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Listed } from '../../src/proxy/roster.ts';
+import { Roster } from '../../src/proxy/roster.ts';
+
+test('a roster has those that came and did not leave, whoever leaves while it is gone through', () => {
+  const step = fc.oneof(
+    fc.record({ comes: fc.constant(true), which: fc.nat(20) }),
+    fc.record({ comes: fc.constant(false), which: fc.nat(20) }),
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 200 }), fc.nat(3), (steps, every) => {
+      const roster = new Roster<Listed>();
+      const items = Array.from({ length: 21 }, () => ({ place: -1 }));
+      const expected = new Set<Listed>();
+      for (const { comes, which } of steps) {
+        const item = items[which];
+        if (item === undefined || (comes && expected.has(item))) continue;
+        if (comes) {
+          expected.add(item);
+          roster.add(item);
+        } else {
+          expected.delete(item);
+          roster.remove(item);
+        }
+        expect(roster.size).toBe(expected.size);
+        expect(new Set(roster)).toEqual(expected);
+      }
+      const seen: Listed[] = [];
+      for (const item of roster) {
+        seen.push(item);
+        if (seen.length % 4 === every) roster.remove(item);
+      }
+      expect(new Set(seen)).toEqual(expected);
+      expect(roster.size).toBe(expected.size - seen.filter((_, i) => (i + 1) % 4 === every).length);
+    }),
+  );
+});
