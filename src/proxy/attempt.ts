@@ -29,8 +29,10 @@ export interface AttemptOwner {
   onProgress(): void;
   /** The client takes no more of the response for now. */
   onStall(): void;
-  /** The forwarded body has been written; `broken` when the upstream cut it short. */
-  onEnd(broken: boolean): void;
+  /** The forwarded body has come to its end. @param rest of it that is still to be written: all, where it came with its head */
+  onEnd(rest: Buffer | undefined): void;
+  /** The upstream cut the forwarded body short. */
+  onBroken(): void;
   /** This attempt holds no connection any more, and wants none. Once; the next may be under way. */
   onOver(attempt: Attempt): void;
 }
@@ -50,7 +52,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #answerBegan = false;
   #isComplete = false;
   #isUnanswered = false;
-  #bodyBegan = false;
+  /** Something has been written. */
+  #isBegun = false;
+  /** The first piece of the body, while more may come in this very turn. */
+  #first: Buffer | undefined;
   #isPaused = false;
   #drained = 0;
   #drainTimer: NodeJS.Timeout | undefined;
@@ -93,8 +98,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
   forward(response: Outbound): void {
     this.#state = 'forwarding';
     this.#response = response;
-    // Node keeps a head until the body begins, which may be far off. Mostly it comes in this very turn: then both are one packet.
-    process.nextTick(this.#flushHead);
+    // Node keeps a head until the body begins, which may be far off. Mostly all of it comes in this very turn: then both are one
+    // write, and one packet.
+    process.nextTick(this.#begin);
   }
 
   /** Drains the body to come, so that the connection serves the retry; a long or slow one is cut instead. */
@@ -158,10 +164,14 @@ export class Attempt implements Dispatcher.DispatchHandler {
       if (this.#drained > WORTH_DRAINING) controller.abort(new Error('discarded'));
       return;
     }
-    if (this.#state !== 'forwarding' || this.#response === undefined) return;
-    this.#bodyBegan = true;
+    if (this.#state !== 'forwarding') return;
     this.#owner.onProgress();
-    if (!this.#response.write(chunk)) this.#pause(controller, this.#response);
+    if (!this.#isBegun && this.#first === undefined) {
+      this.#first = chunk;
+      return;
+    }
+    this.#begin();
+    this.#write(chunk);
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {
@@ -172,7 +182,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (state !== 'forwarding' || response === undefined) return;
     const trailers = decode(controller.rawTrailers);
     if (trailers.length > 0) response.addTrailers(pairs(besideHead(trailers)));
-    this.#owner.onEnd(false);
+    const rest = this.#first;
+    this.#first = undefined;
+    this.#owner.onEnd(rest);
   }
 
   onResponseError(_: unknown, error: Error): void {
@@ -185,13 +197,22 @@ export class Attempt implements Dispatcher.DispatchHandler {
     if (state !== 'forwarding') return;
     // It may break in the very turn in which its head came. What is told of as an answer has gone out before it is cut: Node
     // holds what is written back until this turn is over.
-    if (!this.#bodyBegan) this.#response?.write(NOTHING);
-    setImmediate(() => this.#owner.onEnd(true));
+    if (!this.#isBegun) this.#response?.write(this.#first ?? NOTHING);
+    setImmediate(() => this.#owner.onBroken());
   }
 
-  readonly #flushHead = (): void => {
-    if (this.#state === 'forwarding' && !this.#bodyBegan) this.#response?.write(NOTHING);
+  /** Writes the head, and what is here of the body, unless that was done or all of it has been handed on. */
+  readonly #begin = (): void => {
+    if (this.#isBegun || this.#state !== 'forwarding') return;
+    this.#isBegun = true;
+    const first = this.#first ?? NOTHING;
+    this.#first = undefined;
+    this.#write(first);
   };
+
+  #write(chunk: Buffer): void {
+    if (this.#response?.write(chunk) === false && this.#controller) this.#pause(this.#controller, this.#response);
+  }
 
   #pause(controller: Dispatcher.DispatchController, response: Outbound): void {
     controller.pause();

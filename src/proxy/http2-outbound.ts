@@ -88,11 +88,12 @@ export class Http2Outbound extends EventEmitter implements Outbound {
   }
 
   /** An upload that goes on is cut off after a while, by NO_ERROR: its answer stands (RFC 9113 §8.1). */
-  end(): void {
+  end(rest?: Buffer): void {
     if (this.destroyed) return;
-    this.#ended = true;
     const stream = this.#stream;
-    stream.end();
+    if (this.#ended) stream.end();
+    else stream.end(rest);
+    this.#ended = true;
     if (!stream.endAfterHeaders && !stream.readableEnded) this.#linger = setTimeout(this.#closeUpload, LINGER);
   }
 

@@ -149,10 +149,14 @@ export class Life implements Effects, Sender, Listed {
     this.#giveUp(fault(400, 'Bad request', `The request cannot be passed on: ${detail}.`, 'unsendable'));
   }
 
-  onEnd(broken: boolean): void {
+  onEnd(rest: Buffer | undefined): void {
     this.drive.ended();
-    if (broken) this.#reply.cut();
-    else this.#reply.end();
+    this.#reply.end(rest);
+  }
+
+  onBroken(): void {
+    this.drive.ended();
+    this.#reply.cut();
   }
 
   // — what happens to the client —
@@ -225,7 +229,7 @@ export class Life implements Effects, Sender, Listed {
     if (this.#verdict === undefined || !(this.#closed || this.#detached)) return;
     this.#sends.close();
     this.#body?.release();
-    this.#arrival.response.off('close', this.#onClose);
+    if (!this.#closed) this.#arrival.response.off('close', this.#onClose);
     this.#onOver(this);
     const { queued, slept, wouldHave } = this.drive;
     const { count: attempts, failure } = this.#sends;

@@ -16,7 +16,7 @@ export interface Outbound {
   /** Writes the head too, if it has not gone out. False: wait for `drain`. */
   write(chunk: Buffer | string): boolean;
   addTrailers(trailers: readonly [string, string][]): void;
-  end(): unknown;
+  end(rest?: Buffer): unknown;
   /** Breaks it off, so that the client sees that it is not whole. */
   destroy(): unknown;
   /** `close`: nothing more will be written, because all has been or because the client has gone. */

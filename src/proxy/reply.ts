@@ -98,9 +98,9 @@ export class Reply {
     else endAnswer(response, request);
   }
 
-  /** The forwarded body has come to its end. */
-  end(): void {
-    endAnswer(this.#arrival.response, this.#arrival.request);
+  /** The forwarded body has come to its end. @param rest of it that is still to be written */
+  end(rest: Buffer | undefined): void {
+    endAnswer(this.#arrival.response, this.#arrival.request, rest);
   }
 
   /** The forwarded body broke off: the client must see that. */

@@ -27,8 +27,10 @@ export interface Sender {
   onOutcome(outcome: Outcome): void;
   /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */
   onUnsendable(detail: string): void;
-  /** The forwarded body has been written; `broken` when the upstream cut it short, or paused for too long. */
-  onEnd(broken: boolean): void;
+  /** The forwarded body has come to its end. @param rest of it that is still to be written */
+  onEnd(rest: Buffer | undefined): void;
+  /** The upstream cut the forwarded body short, or paused for too long. */
+  onBroken(): void;
 }
 
 /** The sends of one exchange, one after another: what goes to the upstream, how long it may take, what comes back. */
@@ -183,11 +185,16 @@ export class Sends implements AttemptOwner {
     this.onProgress();
   }
 
-  onEnd(broken: boolean): void {
+  onEnd(rest: Buffer | undefined): void {
+    this.#mayPause = false;
+    this.#sender.onEnd(rest);
+    this.#deadline.arm(this.#idle, this.#onIdle); // what is left of it is for the client to read
+  }
+
+  onBroken(): void {
     this.#deadline.disarm();
     this.#mayPause = false;
-    this.#sender.onEnd(broken);
-    if (!broken) this.#deadline.arm(this.#idle, this.#onIdle); // what is left of it is for the client to read
+    this.#sender.onBroken();
   }
 
   onOver(attempt: Attempt): void {
@@ -209,7 +216,7 @@ export class Sends implements AttemptOwner {
     const mayGoOn = this.#mayPause && !response.writableNeedDrain && !isUnread(request);
     if (mayGoOn) return this.#deadline.arm(this.#idle, this.#onIdle);
     this.#attempt?.cancel();
-    this.onEnd(true);
+    this.onBroken();
   };
 
   /** Whose connection it is: its client's, or of all the keys of its address. */

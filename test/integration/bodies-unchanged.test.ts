@@ -39,6 +39,8 @@ describe('a body arrives as it was sent, and so does the answer', () => {
     ['every byte there is', 'application/octet-stream', Buffer.from(Uint8Array.from({ length: 256 }, (_, i) => i))],
     ['nothing', 'text/plain', Buffer.alloc(0)],
     ['a type that is no type', 'no/type/at all; charset', randomBytes(100)],
+    ['the most that is joined to its head', 'application/octet-stream', randomBytes(16 * 1024)],
+    ['a byte more than is joined to its head', 'application/octet-stream', randomBytes(16 * 1024 + 1)],
     ['exactly what is kept for a retry', 'application/octet-stream', randomBytes(64 * 1024)],
     ['a byte more than is kept for a retry', 'application/octet-stream', randomBytes(64 * 1024 + 1)],
   ])('%s', async (_, type, body) => {

@@ -27,8 +27,8 @@ afterAll(() => certificates.remove());
 async function startBreaking(
   origin: string,
   moment: 'before' | 'after',
-): Promise<{ url: string; ends: () => boolean[] }> {
-  const ends: boolean[] = [];
+): Promise<{ url: string; ends: () => string[] }> {
+  const ends: string[] = [];
   const forward = (request: Http1Inbound, response: ServerResponse): void => {
     const session = connectHttp2(origin, { rejectUnauthorized: false });
     session.on('error', () => undefined);
@@ -45,8 +45,9 @@ async function startBreaking(
       onUnsendable: () => response.destroy(),
       onProgress: () => undefined,
       onStall: () => undefined,
-      onEnd: (broken) => {
-        ends.push(broken);
+      onEnd: () => ends.push('whole'),
+      onBroken: () => {
+        ends.push('broken');
         breakOff(response, request);
       },
       onOver: () => undefined,
@@ -90,5 +91,5 @@ test.each(['before', 'after'] as const)('a head %s whose writing the connection 
   socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   await once(socket, 'close');
   expect(received).toMatch(/^HTTP\/1\.1 200 OK\r\nX-Name: caf\xe9\r\n[^]*\r\n\r\n$/);
-  expect(ends()).toEqual([true]);
+  expect(ends()).toEqual(['broken']);
 });

@@ -4,7 +4,8 @@
  */
 import dns from 'node:dns';
 import { readdirSync } from 'node:fs';
-import { setFlagsFromString } from 'node:v8';
+import { PerformanceObserver } from 'node:perf_hooks';
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { heldBytes } from './heap.ts';
 
 // V8 drops the bytecode of what has not run for half a minute, 6 MB after a start: that must not hide a leak.
@@ -12,6 +13,7 @@ setFlagsFromString('--no-flush-bytecode');
 
 export type Question =
   | { readonly ask: 'held' }
+  | { readonly ask: 'aged' }
   /** `error`: the code that every lookup fails with; undefined: all names but addresses are 127.0.0.1. */
   | { readonly ask: 'lookups'; readonly error?: string };
 
@@ -26,6 +28,7 @@ export interface Held {
 
 process.on('message', (question: Question) => {
   if (question.ask === 'held') return process.send?.(held());
+  if (question.ask === 'aged') return process.send?.(aged);
   decideLookups(question.error);
   return process.send?.('done');
 });
@@ -41,6 +44,19 @@ function held(): Held {
   // One of them is the folder itself, open while it is read.
   const files = readdirSync('/dev/fd').length - 1;
   return { bytes, rss: process.memoryUsage.rss(), handles, files };
+}
+
+/** Bytes that have outlived scavenges so far, be they of use or not: how much more each collection left there than the one before. */
+let aged = 0;
+let old = oldBytes();
+new PerformanceObserver(() => {
+  const now = oldBytes();
+  aged += Math.max(0, now - old);
+  old = now;
+}).observe({ entryTypes: ['gc'] });
+
+function oldBytes(): number {
+  return getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')?.space_used_size ?? Number.NaN;
 }
 
 const NOWHERE = 'getaddrinfo';

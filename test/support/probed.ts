@@ -43,6 +43,11 @@ export class Probed {
     return (await this.#ask({ ask: 'held' })) as Held;
   }
 
+  /** Bytes of what was not collected while it was young, in all. */
+  async aged(): Promise<number> {
+    return (await this.#ask({ ask: 'aged' })) as number;
+  }
+
   /** From now on names are 127.0.0.1; or, with a code, no name is found. */
   async lookups(error?: string): Promise<void> {
     await this.#ask(error === undefined ? { ask: 'lookups' } : { ask: 'lookups', error });
