@@ -1,5 +1,5 @@
-import { createHmac } from 'node:crypto';
 import type { Bound } from '../policy/bound.ts';
+import { Hmac } from './hmac.ts';
 
 /** A keyed hash of 64 bits in hex: enough to tell clients apart, and nothing to guess a key by. */
 export type Hash = (text: string) => string;
@@ -11,13 +11,13 @@ const LONGEST_KEPT = 256;
 
 /** Hashes what clients are known by, before anything else learns of it. */
 export class ClientHash {
-  readonly #secret: string | Buffer;
+  readonly #hmac: Hmac;
   readonly #all: Map<string, string>[] = [];
   #kept = 0;
   #cleared = 0;
 
   constructor(secret: string | Buffer) {
-    this.#secret = secret;
+    this.#hmac = new Hmac(secret);
   }
 
   /**
@@ -47,8 +47,7 @@ export class ClientHash {
   }
 
   #digest(text: string): string {
-    const digest = createHmac('sha256', this.#secret).update(text).digest();
-    return digest.toString('hex', 0, 8); // a slice of the whole in hex would keep the whole
+    return this.#hmac.digest(text).toString('hex', 0, 8); // a slice of the whole in hex would keep the whole
   }
 
   #clear(): void {
