@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findProgram } from '../../setup/find-program.ts';
+import { BUILT, ensureBuilt } from '../build.ts';
 import { freePort, Program } from '../program.ts';
 import { caddyConfig, haproxyConfig, nginxConfig, tidegateConfig } from './configs.ts';
 
@@ -72,9 +73,10 @@ export async function stand(name: ContenderName, upstream: string, folder: strin
   }
 }
 
-/** @param config as YAML */
-export function startTidegate(folder: string, config: string, nodeArgs: readonly string[] = []): Promise<Standing> {
-  const args = [...nodeArgs, 'src/main.ts', 'serve', '--config', write(folder, 'tidegate.yaml', config)];
+/** @param config as YAML @param program with what Node gets before it; as it is built, unless something else is said */
+export function startTidegate(folder: string, config: string, program?: readonly string[]): Promise<Standing> {
+  if (program === undefined) ensureBuilt();
+  const args = [...(program ?? [BUILT]), 'serve', '--config', write(folder, 'tidegate.yaml', config)];
   return startNode(args, /"url":"(http:[^"]+)".*"msg":"listening"/, join(folder, 'tidegate.log'));
 }
 

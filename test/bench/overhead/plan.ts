@@ -12,7 +12,9 @@ export const loadPlan = z.object({
   connections: z.number().int().min(1),
   /** Who ask, in turn. */
   clients: z.number().int().min(1),
-  /** Requests a second, evenly spaced; absent: each connection sends as soon as it has been answered. */
+  /** Requests under way at a time, where no rate is told; absent: one on each connection. */
+  inFlight: z.number().int().min(1).optional(),
+  /** Requests a second, evenly spaced; absent: another is sent as soon as one has been answered. */
   rate: z.number().optional(),
   warmup: z.number(),
   span: z.number(),

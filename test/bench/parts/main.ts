@@ -39,7 +39,7 @@ async function profile(workload: Workload, times: typeof LONG, folder: string): 
   profiler.search = String(new URLSearchParams({ file, after: String(times.after), length: String(times.length) }));
   try {
     const config = tidegateConfig(await upstream.printed(/listening on (http:\S+)/));
-    const { url, pid, stop } = await startTidegate(folder, config, ['--import', profiler.href]);
+    const { url, pid, stop } = await startTidegate(folder, config, ['--import', profiler.href, 'src/main.ts']);
     try {
       const { method, path, upload, download } = workload;
       const { warmup, span } = times;

@@ -27,6 +27,11 @@ const USAGE = `npm run bench:scale -- [options]
   --markdown FILE   puts the table between the marks of that file
 `;
 
+/** At most, and in turn over all connections: what more of them cost is asked, not what a queue does. */
+const IN_FLIGHT = 64;
+/** Milliseconds until V8 has compiled what is hot: its threads share the one processor. */
+const COMPILED = 8000;
+
 interface Options {
   readonly rounds: number;
   readonly span: number;
@@ -61,7 +66,7 @@ function readOptions(args: readonly string[]): Options | 'help' {
   const seconds = Number(values.seconds ?? (smoke ? 0.3 : 3));
   if (!(rounds >= 1 && rounds <= 1000)) throw new Error(`--rounds ${values.rounds}: expected a number from 1`);
   if (!(seconds > 0 && seconds <= 1000)) throw new Error(`--seconds ${values.seconds}: expected a number above 0`);
-  return { rounds, span: 1000 * seconds, warmup: smoke ? 300 : 2000, smoke, json, markdown };
+  return { rounds, span: 1000 * seconds, warmup: smoke ? 300 : COMPILED, smoke, json, markdown };
 }
 
 async function run(options: Options): Promise<void> {
@@ -97,7 +102,8 @@ async function measureCase(
   const config = `${tidegateConfig(upstream)}routes:\n${others.join('')}  - {path: /, upstream: practice}\n`;
   const { url, pid, stop } = await startTidegate(folder, config);
   try {
-    const plan = { url, method: 'GET', path: '/1k', upload: 0, download: 1024, connections, clients, span } as const;
+    const what = { method: 'GET', path: '/1k', upload: 0, download: 1024 } as const;
+    const plan = { ...what, url, connections, clients, inFlight: IN_FLIGHT, span };
     // As many connections as that take their time to be made.
     const {
       cpu = Number.NaN,

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { writeSection } from '../control/section.ts';
 import type { Table } from '../control/table.ts';
 import { toMarkdown, toText } from '../control/table.ts';
-import { ensureBuilt } from './build.ts';
+import { ensureBuilt } from '../build.ts';
 import type { Start, StartOptions } from './measure.ts';
 import { measureStart } from './measure.ts';
 import type { Options } from './options.ts';
@@ -33,7 +33,7 @@ type Kind = (typeof KINDS)[number];
 type Results = ReadonlyMap<Kind, readonly Start[]>;
 
 async function run(options: Options): Promise<void> {
-  ensureBuilt(ROOT);
+  ensureBuilt();
   const upstream = createServer((_, response) => response.end('ok\n'));
   await new Promise<void>((resolve) => {
     upstream.listen(0, '127.0.0.1', resolve);

@@ -9,6 +9,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { findProgram } from '../../setup/find-program.ts';
+import { BUILT, ensureBuilt } from '../build.ts';
 import { writeSection } from '../control/section.ts';
 import type { Table } from '../control/table.ts';
 import { toMarkdown, toText } from '../control/table.ts';
@@ -87,7 +88,7 @@ function startTidegate(workers: number, origin: string, folder: string): Program
   writeFileSync(file, `${tidegateConfig(origin)}workers: ${workers}\ndrain: {delay: 0, timeout: 1s}\n`);
   return new Program({
     command: process.execPath,
-    args: ['src/main.ts', 'serve', '--config', file],
+    args: [BUILT, 'serve', '--config', file],
     stopSignal: 'SIGTERM',
     output: join(folder, `${workers}.log`),
   });
@@ -104,6 +105,7 @@ function load(wrk: string, url: string, seconds: number): Run {
 }
 
 async function run(options: Options): Promise<void> {
+  ensureBuilt();
   const [nginx, wrk] = [findProgram('nginx'), findProgram('wrk')];
   if (nginx === undefined || wrk === undefined) throw new Error('needs nginx and wrk: apt-get install nginx wrk');
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-workers-'));

@@ -33,8 +33,15 @@ class PassThrough implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#response.write(chunk)) return;
+    // Who is not told that its client has gone would keep its connection to the upstream for ever.
+    const abort = (): void => controller.abort(new Error('the client has gone'));
+    if (this.#response.destroyed) return abort();
     controller.pause();
-    this.#response.once('drain', () => controller.resume());
+    this.#response.once('close', abort);
+    this.#response.once('drain', () => {
+      this.#response.off('close', abort);
+      controller.resume();
+    });
   }
 
   onResponseEnd(): void {

@@ -37,6 +37,8 @@ const took: number[] = [];
 /** Due and not sent, because every connection is busy: when they were due. */
 const due: number[] = [];
 const idle: Connection[] = [];
+/** Requests under way. */
+let asking = 0;
 
 /** One request at a time. */
 class Connection {
@@ -53,6 +55,9 @@ class Connection {
     this.#socket.on('error', () => undefined);
     this.#socket.on('close', () => {
       if (this.#isBusy) failed += 1;
+      this.#settle();
+      const at = idle.indexOf(this);
+      if (at >= 0) idle.splice(at, 1);
       if (!isOver) open();
     });
   }
@@ -60,20 +65,31 @@ class Connection {
   send(dueAt: number): void {
     this.#sentAt = dueAt;
     this.#isBusy = true;
+    asking += 1;
     this.#head = Buffer.alloc(0);
     this.#socket.write(nextRequest());
   }
 
   end(): void {
-    this.#isBusy = false;
+    this.#settle();
     this.#socket.destroy();
   }
 
   #next(): void {
-    if (plan.rate === undefined) return this.send(performance.now());
-    const waiting = due.shift();
-    if (waiting === undefined) idle.push(this);
-    else this.send(waiting);
+    if (plan.rate !== undefined) {
+      const waiting = due.shift();
+      if (waiting === undefined) idle.push(this);
+      else this.send(waiting);
+      return;
+    }
+    idle.push(this);
+    askNext();
+  }
+
+  /** It has been answered, or never will be. */
+  #settle(): void {
+    if (this.#isBusy) asking -= 1;
+    this.#isBusy = false;
   }
 
   #read(chunk: Buffer): void {
@@ -87,7 +103,7 @@ class Connection {
       const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? Number.NaN);
       if (!head.startsWith('HTTP/1.1 200 ') || length !== plan.download) {
         if (isCounting) failed += 1;
-        this.#isBusy = false;
+        this.#settle();
         this.#socket.destroy();
         return;
       }
@@ -95,7 +111,7 @@ class Connection {
       this.#head = undefined;
     }
     if (this.#left > 0) return;
-    this.#isBusy = false;
+    this.#settle();
     if (isCounting) {
       answered += 1;
       took.push(performance.now() - this.#sentAt);
@@ -129,6 +145,15 @@ const result: Loaded = {
   p999: quantile(0.999),
 };
 process.send?.(result, () => process.exit());
+
+/** Whoever has been idle for longest. */
+function askNext(): void {
+  while (asking < (plan.inFlight ?? plan.connections)) {
+    const next = idle.shift();
+    if (next === undefined) return;
+    next.send(performance.now());
+  }
+}
 
 function open(): void {
   connections.add(new Connection());

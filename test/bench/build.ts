@@ -2,14 +2,18 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
+const ROOT = join(import.meta.dirname, '../..');
+
 /** What a build is made of. */
 const SOURCES = ['src', 'scripts', 'package.json', 'package-lock.json'];
 
-/** Builds `dist` where it is not there, or older than what it is made of. @throws Error when that fails */
-export function ensureBuilt(root: string): void {
-  const main = join(root, 'dist/main.js');
-  if (existsSync(main) && SOURCES.every((name) => newest(join(root, name)) <= statSync(main).mtimeMs)) return;
-  const { status } = spawnSync(process.execPath, ['scripts/build.ts'], { cwd: root, stdio: 'inherit' });
+/** What users run. */
+export const BUILT = join(ROOT, 'dist/main.js');
+
+/** Builds it where it is not there, or older than what it is made of. @throws Error when that fails */
+export function ensureBuilt(): void {
+  if (existsSync(BUILT) && SOURCES.every((name) => newest(join(ROOT, name)) <= statSync(BUILT).mtimeMs)) return;
+  const { status } = spawnSync(process.execPath, ['scripts/build.ts'], { cwd: ROOT, stdio: 'inherit' });
   if (status !== 0) throw new Error('the build failed');
 }
 
