@@ -1,3 +1,5 @@
+import { nginxFrame } from '../nginx-frame.ts';
+
 /** Tidegate's defaults, but for addresses and the header that tells clients apart. */
 export function tidegateConfig(upstream: string, workers: number): string {
   return `listen: 127.0.0.1:0
@@ -18,19 +20,10 @@ clients:
  * times; with `max_fails` at its default of 1 it would turn away all for ten seconds after four refusals.
  */
 export function nginxConfig(port: number, upstream: string, folder: string): string {
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `  ${name}_temp_path ${folder}/${name};`,
-  );
-  return `daemon off;
-worker_processes 1;
-error_log stderr crit;
-pid ${folder}/nginx.pid;
-events { worker_connections 4096; }
-http {
-  access_log off;
-${paths.join('\n')}
-  keepalive_requests 1000000;
-  upstream practice {
+  return nginxFrame(
+    folder,
+    'off',
+    `  upstream practice {
 ${`    server ${upstream} max_fails=0;\n`.repeat(4)}    keepalive 256;
     keepalive_requests 1000000;
   }
@@ -47,8 +40,8 @@ ${`    server ${upstream} max_fails=0;\n`.repeat(4)}    keepalive 256;
       proxy_next_upstream_timeout 10s;
     }
   }
-}
-`;
+`,
+  );
 }
 
 /**

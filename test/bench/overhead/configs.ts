@@ -1,3 +1,5 @@
+import { nginxFrame } from '../nginx-frame.ts';
+
 /** Tidegate's defaults, but for addresses and the header that tells clients apart. */
 export function tidegateConfig(upstream: string): string {
   return `listen: 127.0.0.1:0
@@ -11,19 +13,10 @@ clients:
 
 /** One worker, and a log line a request, as Tidegate writes one. */
 export function nginxConfig(port: number, upstream: string, folder: string): string {
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `  ${name}_temp_path ${folder}/${name};`,
-  );
-  return `daemon off;
-worker_processes 1;
-error_log stderr crit;
-pid ${folder}/nginx.pid;
-events { worker_connections 4096; }
-http {
-  access_log ${folder}/access.log;
-${paths.join('\n')}
-  keepalive_requests 100000000;
-  upstream practice {
+  return nginxFrame(
+    folder,
+    `${folder}/access.log`,
+    `  upstream practice {
     server ${upstream};
     keepalive 256;
     keepalive_requests 100000000;
@@ -36,8 +29,8 @@ ${paths.join('\n')}
       proxy_set_header Connection "";
     }
   }
-}
-`;
+`,
+  );
 }
 
 export function haproxyConfig(port: number, upstream: string): string {

@@ -16,6 +16,7 @@ import { toMarkdown, toText } from '../control/table.ts';
 import { tidegateConfig } from '../overhead/configs.ts';
 import type { Spread } from '../overhead/runs.ts';
 import { spreadOf } from '../overhead/runs.ts';
+import { nginxFrame } from '../nginx-frame.ts';
 import { freePort, Program } from '../program.ts';
 
 const USAGE = `npm run bench:workers -- [options]
@@ -65,22 +66,15 @@ function readOptions(args: readonly string[]): Options | 'help' {
 }
 
 function originConfig(port: number, folder: string): string {
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-  return `daemon off;
-worker_processes 1;
-error_log stderr crit;
-pid ${folder}/nginx.pid;
-events { worker_connections 4096; }
-http {
-  access_log off;
-${paths.map((name) => `  ${name}_temp_path ${folder}/${name};`).join('\n')}
-  keepalive_requests 100000000;
-  server {
+  return nginxFrame(
+    folder,
+    'off',
+    `  server {
     listen 127.0.0.1:${port};
     location / { return 200 "${'x'.repeat(BODY)}"; }
   }
-}
-`;
+`,
+  );
 }
 
 function startTidegate(workers: number, origin: string, folder: string): Program {
