@@ -2,13 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
-import type { AdminServer } from './admin/server.ts';
-import { startAdmin, startTelemetry } from './admin/server.ts';
 import { compileUpstreams } from './compile-policy.ts';
 import { compileSizes } from './compile-sizes.ts';
 import { compileSnapshot, compileTargets, nameOf } from './compile.ts';
 import type { Address } from './config/address.ts';
-import { writeAddress } from './config/address.ts';
 import type { Config } from './config/schema.ts';
 import { logChanges } from './observe/change-log.ts';
 import { fanOut } from './observe/events.ts';
@@ -27,6 +24,7 @@ import { LoadWatch } from './proxy/load-watch.ts';
 import type { Lookup } from './proxy/name.ts';
 import { systemLookup } from './proxy/name.ts';
 import type { Target } from './proxy/plan.ts';
+import { NOT_OPEN, openToOperators } from './operators.ts';
 import { openPractice, ownUrls } from './own-practice.ts';
 import { Proxy } from './proxy/server.ts';
 import type { Membership } from './membership.ts';
@@ -85,6 +83,7 @@ async function open(
   closeAll: () => Promise<void>,
 ): Promise<App> {
   let phase: 'starting' | 'ready' | 'draining' = 'starting';
+  let operators = NOT_OPEN;
   const clock = membership?.clock ?? ownClock;
   // What all workers have in common, the primary has.
   const practice = membership === undefined ? await openPractice(config) : undefined;
@@ -105,7 +104,7 @@ async function open(
       ...store.bounds,
       ...load.bounds,
       ...[...targets.values()].map(({ endpoints }) => endpoints.bound),
-      ...[admin, telemetry].flatMap((server) => server?.bound ?? []),
+      ...operators.bounds,
       ...(logOutput === undefined ? [] : [logOutput.bound]),
       replayMemory.bound,
       clientHash.bound,
@@ -183,17 +182,7 @@ async function open(
   const readiness = () => ({ phase });
   const { registry } = metrics;
   membership?.showMetrics(registry);
-  const admin =
-    config.admin === false
-      ? undefined
-      : await startAdmin({ listen: config.admin.listen, token: config.admin.token, registry, readiness });
-  if (admin !== undefined) opened.push(() => admin.close());
-  if (config.admin !== false) permit(config.admin.listen, config.admin.permissions);
-  const telemetry =
-    config.telemetry === undefined
-      ? undefined
-      : await startTelemetry({ listen: config.telemetry, registry, readiness });
-  if (telemetry !== undefined) opened.push(() => telemetry.close());
+  operators = await openToOperators(config, { registry, readiness }, opened);
 
   opened.push(() => proxy.close());
   const url = await proxy.listen(listener.address);
@@ -207,8 +196,8 @@ async function open(
 
   return {
     url,
-    adminUrl: urlOf(admin),
-    telemetryUrl: urlOf(telemetry),
+    adminUrl: operators.adminUrl,
+    telemetryUrl: operators.telemetryUrl,
     practice,
     view: () => gate.view(clock.now()),
     drain: async (delay = config.drain.delay) => {
@@ -265,12 +254,6 @@ function logCertificate(logger: Logger, problem: Error | undefined): void {
 export function insecureUpstreams(config: Config): ReadonlySet<string> {
   const insecure = Object.entries(config.upstreams).filter(([, { tls }]) => tls.insecure);
   return new Set(insecure.map(([name]) => name));
-}
-
-export function urlOf(server: AdminServer | undefined): string | undefined {
-  if (server === undefined) return undefined;
-  const written = writeAddress(server.address);
-  return server.address.kind === 'unix' ? written : `http://${written}`;
 }
 
 function sleep(ms: Millis): Promise<void> {

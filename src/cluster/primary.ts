@@ -1,8 +1,7 @@
 /** The primary of several workers: keeps what they share, and serves nobody but operators. */
 import { randomBytes } from 'node:crypto';
-import { startAdmin, startTelemetry } from '../admin/server.ts';
 import type { App, AppParts } from '../app.ts';
-import { addressesOf, insecureUpstreams, urlOf } from '../app.ts';
+import { addressesOf, insecureUpstreams } from '../app.ts';
 import { compileUpstreams } from '../compile-policy.ts';
 import { nameOf } from '../compile.ts';
 import type { Config } from '../config/schema.ts';
@@ -10,6 +9,7 @@ import { logChanges } from '../observe/change-log.ts';
 import { fanOut } from '../observe/events.ts';
 import { MergedMetrics } from '../observe/merged-metrics.ts';
 import { createMetrics } from '../observe/metrics.ts';
+import { NOT_OPEN, openToOperators } from '../operators.ts';
 import { openPractice } from '../own-practice.ts';
 import type { ClientsView, GateView } from '../policy/events.ts';
 import { LocalMeter } from '../policy/meter.ts';
@@ -50,6 +50,7 @@ async function open(
   closeAll: () => Promise<void>,
 ): Promise<App> {
   let isDraining = false;
+  let operators = NOT_OPEN;
   const clock = hostClock;
   const random = Math.random;
   const practice = await openPractice(config);
@@ -65,7 +66,7 @@ async function open(
     replayBufferBytes: () => 0,
     bounds: () => [
       { name: 'client_limits', ...lender.bound },
-      ...[admin, telemetry].flatMap((server) => server?.bound ?? []),
+      ...operators.bounds,
       ...(logOutput === undefined ? [] : [logOutput.bound]),
     ],
     build: { version },
@@ -125,25 +126,15 @@ async function open(
 
   for (const address of addressesOf(config)) await removeStaleSocket(address);
   const readiness = () => ({ phase: isDraining ? 'draining' : workers.areAllServing ? 'ready' : 'starting' }) as const;
-  const admin =
-    config.admin === false
-      ? undefined
-      : await startAdmin({ listen: config.admin.listen, token: config.admin.token, registry: merged, readiness });
-  if (admin !== undefined) opened.push(() => admin.close());
-  if (config.admin !== false) permit(config.admin.listen, config.admin.permissions);
-  const telemetry =
-    config.telemetry === undefined
-      ? undefined
-      : await startTelemetry({ listen: config.telemetry, registry: merged, readiness });
-  if (telemetry !== undefined) opened.push(() => telemetry.close());
+  operators = await openToOperators(config, { registry: merged, readiness }, opened);
 
   opened.push(() => workers.end('close', 0));
   const url = await workers.start();
 
   return {
     url,
-    adminUrl: urlOf(admin),
-    telemetryUrl: urlOf(telemetry),
+    adminUrl: operators.adminUrl,
+    telemetryUrl: operators.telemetryUrl,
     practice,
     view,
     drain: async (delay = config.drain.delay) => {
