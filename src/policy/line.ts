@@ -6,7 +6,7 @@ export interface Linked<T> {
 
 /**
  * First come, first served, and any may leave. Who has left points to nobody: one that has grown old would keep all that came
- * after it from the collector, as an array that is shifted and a `Set` (see `Roster`) do.
+ * after it from the collector, as a `Set` does (see `Roster`).
  */
 export class Line<T extends Linked<T>> {
   head: T | undefined = undefined;
