@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { flood } from '../support/flood.ts';
 import { listen } from '../support/http-upstream.ts';
 import { startProbed } from '../support/probed.ts';
@@ -13,6 +13,7 @@ test('requests that are over are collected while they are young, also after a fu
     response.writeHead(200).end('x'.repeat(1024));
   });
   const gate = await startProbed(`log: {successes: 0}\nupstreams: {api: {url: "${url}"}}\n`, () => undefined);
+  onTestFinished(() => gate.stop('SIGKILL'));
   const ask = () => flood(gate.url, { connections: 64, requests: REQUESTS, ahead: 1, request: () => REQUEST });
   for (let i = 0; i < 2; i += 1) await ask();
   // What is young now ages at once: from then on it must not keep what comes after it.
@@ -20,5 +21,4 @@ test('requests that are over are collected while they are young, also after a fu
   const before = await gate.aged();
   expect(await ask()).toEqual({ answered: { 200: REQUESTS }, cut: 0 });
   expect((await gate.aged()) - before).toBeLessThan(REQUESTS * MOST_KEPT);
-  await gate.stop();
 }, 30_000);
