@@ -22,8 +22,8 @@ export interface Told {
 const LINGER: Millis = 3000;
 
 /**
- * Of a body up to this size Node 24 makes one string with its head, where it gets a string: to write that costs 10 µs less than
- * to write both (docs/performance.md). Latin1 keeps every byte.
+ * Of a body up to this size Node 24 makes one string with its head, where it gets a string: to write that costs some 10 µs less
+ * than to write both (docs/performance.md). Latin1 keeps every byte.
  */
 const JOINED = 16 * 1024;
 

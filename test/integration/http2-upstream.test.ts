@@ -289,8 +289,8 @@ test('a connection that is dead is found out as soon, whatever it has carried be
   await client.ended(10_000);
 });
 
-test('a connection that is dead is found out before the next request, when nobody waits for it any more', async () => {
-  const allowed = 2 ** 30; // so that the connection is full before what may be sent
+/** In front of an upstream that takes so many bytes of uploads ahead, over a line that can be spoiled. */
+async function startTakingUploads(allowed: number, settings: string) {
   const receive = (stream: ServerHttp2Stream): void => {
     stream.session?.setLocalWindowSize(allowed);
     stream.resume();
@@ -299,7 +299,13 @@ test('a connection that is dead is found out before the next request, when nobod
   const upstream = await startHttp2(identity, receive, { settings: { initialWindowSize: allowed } });
   const relay = await startRelay(upstream.url);
   onTestFinished(() => relay.close());
-  const gate = await start(relay.url.replace('http:', 'https:'), ', retry: {attempts: 1}, perTryTimeout: 1s');
+  const gate = await start(relay.url.replace('http:', 'https:'), `, retry: {attempts: 1}, ${settings}`);
+  return { gate, relay };
+}
+
+test('a connection that is dead is found out before the next request, when nobody waits for it any more', async () => {
+  // So that the connection is full before what may be sent.
+  const { gate, relay } = await startTakingUploads(2 ** 30, 'perTryTimeout: 1s');
   expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
   relay.links[0]?.pause('up');
   const upload = begin(gate.url, '/', { method: 'PUT', headers: ['Transfer-Encoding', 'chunked'] });
@@ -486,19 +492,7 @@ test('no more is sent on a connection than its other side takes', async () => {
 test.each([true, false])(
   'an upload over a slow line is no sign of death (on a connection in use: %j)',
   async (inUse) => {
-    const allowed = 2 ** 24;
-    const receive = (stream: ServerHttp2Stream): void => {
-      stream.session?.setLocalWindowSize(allowed);
-      stream.resume();
-      stream.once('end', () => stream.respond({ ':status': 204 }, { endStream: true }));
-    };
-    const upstream = await startHttp2(identity, receive, { settings: { initialWindowSize: allowed } });
-    const relay = await startRelay(upstream.url);
-    onTestFinished(() => relay.close());
-    const gate = await start(
-      relay.url.replace('http:', 'https:'),
-      ', retry: {attempts: 1}, timeout: 60s, perTryTimeout: 60s',
-    );
+    const { gate, relay } = await startTakingUploads(2 ** 24, 'timeout: 60s, perTryTimeout: 60s');
     if (inUse) expect((await send(gate.url, '/', { method: 'POST', body: 'pay' })).status).toBe(204);
     relay.spoil({ up: { trickle: { bytes: 4000, every: 40 } } });
     expect((await send(gate.url, '/', { method: 'PUT', body: Buffer.alloc(800_000) })).status).toBe(204);
