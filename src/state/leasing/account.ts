@@ -1,19 +1,9 @@
 import type { Millis } from '../../policy/types.ts';
+import type { Reporter, Sending } from './kept-limit.ts';
 import type { Terms } from './words.ts';
 
 /** A number that no two leaseholders of one lender have, not even one after the other. */
 export type HolderId = number;
-
-/** A request that was sent, as all leaseholders together count. */
-export interface Sending {
-  readonly sentAt: Millis;
-  /** What its leaseholder knew of. */
-  readonly epoch: number;
-  /** Requests in flight when it was sent, itself included. */
-  readonly among: number;
-  /** Which of all sends it is. */
-  readonly number: number;
-}
 
 /** So many sendings are remembered beyond those in flight: of some, no outcome is ever told. */
 const SPARE = 64;
@@ -21,7 +11,7 @@ const SPARE = 64;
 const CLIENTS_KEPT: Millis = 200;
 
 /** What one leaseholder has of one limit, and what it wants. */
-export class Account {
+export class Account implements Reporter<HolderId> {
   readonly holder: HolderId;
   /** Tokens wanted and not lent. */
   want = 0;
@@ -83,7 +73,6 @@ export class Account {
     }
   }
 
-  /** Undefined where that is not known any more, or was told of before. */
   takeSending(serial: number): Sending | undefined {
     const sending = this.#sendings.get(serial);
     this.#sendings.delete(serial);
