@@ -169,6 +169,16 @@ export class LocalMeter implements Meter {
     this.#rate.advance(now, queued);
   }
 
+  /** Goes on at a known rate, > 0 and finite, where its own history is lost. */
+  resume(rate: PerSecond, ceiling: PerSecond, now: Millis): void {
+    this.#rate.resume({ rate, ceiling }, now);
+  }
+
+  /** So many more, or fewer, are in flight than it was told of. */
+  recount(by: number): void {
+    this.#rate.recount(by);
+  }
+
   /** The time of the last token; −Infinity before there was one. */
   get lastToken(): Millis {
     return this.#pacer.last;

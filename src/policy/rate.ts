@@ -121,6 +121,17 @@ export class AdaptiveRate {
     this.#sends.preload(now, accepted);
   }
 
+  /** Goes on as one that is known of, whose own history is lost: at its rate at once, and above it as after a cut. */
+  resume(known: Pick<Cut, 'rate' | 'ceiling'>, now: Millis): void {
+    this.#settle(known, now);
+    this.#state.phase = 'cooldown';
+  }
+
+  /** As of `InFlight`. */
+  recount(by: number): void {
+    this.#inFlight.recount(by);
+  }
+
   /** Returns how many are in flight, this one included. */
   sent(now: Millis): number {
     this.#sends.sent(now);

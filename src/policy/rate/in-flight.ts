@@ -53,6 +53,11 @@ export class InFlight {
     return this.isLimited && !this.isFull;
   }
 
+  /** So many more, or fewer, are in flight than was told: somebody else knows. */
+  recount(by: number): void {
+    this.#count = Math.max(0, this.#count + by);
+  }
+
   /** @param among what `sent` returned; 0 where that is not known */
   accepted(among: number): void {
     if (among > 0) this.#watch.accepted(among);

@@ -17,6 +17,9 @@ const EPOCH = 11;
 /** How many numbers each takes, its kind included. */
 const LENGTHS: readonly number[] = [1, 3, 1, 4, 7, 5, 7, 2, 3, 1, 2, 2];
 
+/** Which of them are times. */
+const TIMES: readonly (readonly number[])[] = [[], [2], [], [1, 3], [1, 6], [1, 4], [5, 6], [1], [2], [], [1], []];
+
 /** NaN where something is not known. */
 const UNKNOWN = Number.NaN;
 
@@ -101,6 +104,15 @@ export interface Replayed {
   abandonProbe(): void;
   unspent(slot: Millis): void;
   epoch(epoch: number): void;
+}
+
+/** The same, by a clock that is ahead by so much. */
+export function shiftTimes(numbers: readonly number[], by: Millis): readonly number[] {
+  const shifted = [...numbers];
+  for (let i = 0; i < numbers.length; i += LENGTHS[numbers[i] ?? 0] ?? 1) {
+    for (const place of TIMES[numbers[i] ?? 0] ?? []) shifted[i + place] = (numbers[i + place] ?? 0) + by;
+  }
+  return shifted;
 }
 
 /** @throws RangeError for what no `HappeningLog` has written */

@@ -1,0 +1,48 @@
+import type { Millis } from '../../policy/types.ts';
+import type { Reporter, Sending } from '../leasing/kept-limit.ts';
+import type { Counted } from './census.ts';
+
+/** What the pool knows of one who calls: a few numbers, however much it sends. */
+export class PoolAccount implements Reporter<string>, Counted {
+  readonly holder: string;
+  lent = 0;
+  inFlight = 0;
+  /** The epoch that it knows of, and since when: who calls says so each time. */
+  epoch = 0;
+  knownSince: Millis = Number.NEGATIVE_INFINITY;
+  /** As a flow's in a fair queue: how much it has had for its weight. */
+  tag = 0;
+  span = 0;
+  counted = 0;
+
+  constructor(holder: string) {
+    this.holder = holder;
+  }
+
+  /** Its serials are numbers in flight: there is nothing to remember of a send. */
+  noteSending(): void {}
+
+  takeSending(serial: number, sentAt: Millis): Sending {
+    const epoch = sentAt >= this.knownSince ? this.epoch : this.epoch - 1;
+    return { sentAt, epoch, among: serial, number: undefined };
+  }
+
+  findSending(sentAt: Millis): Sending {
+    return this.takeSending(0, sentAt);
+  }
+
+  /** All that is kept of it between calls. */
+  write(): readonly number[] {
+    return [this.lent, this.inFlight, this.tag, this.span, this.counted];
+  }
+
+  static read(holder: string, numbers: readonly number[]): PoolAccount {
+    const account = new PoolAccount(holder);
+    account.lent = numbers[0] ?? 0;
+    account.inFlight = numbers[1] ?? 0;
+    account.tag = numbers[2] ?? 0;
+    account.span = numbers[3] ?? 0;
+    account.counted = numbers[4] ?? 0;
+    return account;
+  }
+}

@@ -1,0 +1,177 @@
+import type { LocalMeter } from '../../policy/meter.ts';
+import type { Millis, PerSecond } from '../../policy/types.ts';
+import { shiftTimes } from '../leasing/happenings.ts';
+import { KeptLimit } from '../leasing/kept-limit.ts';
+import { termsOf } from '../leasing/terms.ts';
+import { Census } from './census.ts';
+import { PoolAccount } from './pool-account.ts';
+import type { Shelf } from './shelf.ts';
+import type { Answer, Call, PoolTerms } from './words.ts';
+
+/** Tokens are lent for so long ahead, and may be used for so long after their time. */
+const HORIZON: Millis = 100;
+const VALID_FOR: Millis = 100;
+/** With very many who call, for longer: calls cost more than what is lent ahead of time. */
+const HORIZON_EACH: Millis = 1;
+const LONGEST_HORIZON: Millis = 1000;
+/** How long an answer takes, as a rule. */
+const NOTICE: Millis = 2;
+/** Who has something of a limit and is not heard of for so long is gone. */
+const SILENCE: Millis = 3000;
+const MOST_SILENT = 4;
+/** A rate without bound counts as this. */
+const FASTEST: PerSecond = 1e6;
+/** Spans of the census, in horizons: who waits calls at least once in each. */
+const SPAN = 3;
+/** Tokens of which it may be told that they were not spent: at a low rate each is worth seconds. */
+const REMEMBERED = 4;
+/** A clock that is off by more was set. */
+const CLOCK_SET: Millis = 1000;
+/** A token that nobody took whose turn it is goes to whoever asks. */
+const LEFT_FOR: Millis = 25;
+/** With places in flight, this much more than a share may be had of them for a while: it comes back when it ends. */
+const PLACES_AHEAD = 4;
+/** Who waits for the end of what others have in flight looks again so soon. */
+const LOOK_AGAIN: Millis = 10;
+const LONGEST_LOOK: Millis = 250;
+
+/**
+ * One limit of a pool. Who calls tells what happened, and takes as many tokens as are its turn: the pool calls nobody, and
+ * looks at no other account but those of a few that are gone, so that a call costs the same however many call.
+ *
+ * Whose turn it is goes by virtual time (start-time fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996): a token moves the
+ * limit's on by 1 ÷ the weight of all who wait, and that of who took it by 1 ÷ its own. Nobody is further ahead than its
+ * share of one horizon.
+ */
+export class PooledLimit {
+  readonly #kept: KeptLimit<string>;
+  readonly #census = new Census();
+  #virtual = 0;
+  /** The time of the last call, and what a clock that was set back is behind. */
+  #last = Number.NEGATIVE_INFINITY;
+  #shift = 0;
+
+  constructor(meter: LocalMeter) {
+    this.#kept = new KeptLimit(meter, NOTICE, REMEMBERED);
+  }
+
+  /** The pool's time never goes back. @param time the store's own, which may be set */
+  now(time: Millis): Millis {
+    if (time + this.#shift < this.#last - CLOCK_SET) this.#shift = this.#last - time;
+    this.#last = Math.max(time + this.#shift, this.#last);
+    return this.#last;
+  }
+
+  /** @param now as `now` gave it @param isNew nothing was kept of this limit */
+  serve(call: Call, shelf: Shelf, now: Millis, isNew: boolean): Answer {
+    const before = this.#terms(undefined, 0, 0, now);
+    this.#buryGone(shelf, now);
+    const account = PoolAccount.read(call.holder, shelf.readAccount(call.holder) ?? []);
+    account.epoch = call.known.epoch;
+    account.knownSince = call.known.since;
+    this.#goOn(call, now, isNew);
+    const isWanted = call.want > 0 || this.#census.weight > 0;
+    this.#kept.advance(now, isWanted);
+    const behind = now - call.now;
+    const happenings = Math.abs(behind) > CLOCK_SET ? shiftTimes(call.happenings, behind) : call.happenings;
+    const cuts = this.#kept.hear(happenings, account, now);
+    this.#recount(account, call);
+    this.#kept.advance(now, isWanted);
+
+    const holders = Math.max(1, shelf.countAccounts());
+    const horizon = Math.min(LONGEST_HORIZON, Math.max(HORIZON, HORIZON_EACH * holders));
+    const weight = call.weight > 0 ? call.weight : 1;
+    this.#census.note(account, call.want > 0 ? weight : 0, now, SPAN * horizon);
+    const slots: Millis[] = [];
+    const againAt = this.#isFree(now) ? Number.POSITIVE_INFINITY : this.#lend(account, call, slots, { now, horizon });
+    // Who has all it wants waits for nothing: the others' turns come as fast as there are of them.
+    if (slots.length >= call.want) this.#census.note(account, 0, now, SPAN * horizon);
+    const waitsWith: number[] = [];
+    for (const client of call.clients) waitsWith.push(shelf.noteWaiting(client, call.holder, now));
+    shelf.keepAccount(call.holder, account.write(), now);
+    const others = Math.max(0, this.#census.weight - account.counted);
+    const terms = this.#terms(call.holder, others, holders, now);
+    return { now, terms, slots, againAt, waitsWith, cuts, isNews: isNews(before, terms) };
+  }
+
+  #terms(holder: string | undefined, others: number, holders: number, now: Millis): PoolTerms {
+    const { meter, epoch } = this.#kept;
+    return {
+      ...termsOf(meter, epoch, VALID_FOR, now),
+      isProbeOut: this.#kept.isProbeOut(holder),
+      others,
+      inFlight: meter.inFlight,
+      sends: meter.sends,
+      holders,
+    };
+  }
+
+  /** Goes on from what the caller knows, where that is more. */
+  #goOn({ known }: Call, now: Millis, isNew: boolean): void {
+    const { meter } = this.#kept;
+    if (isNew && known.epoch > 0 && known.rate > 0 && known.rate < Number.POSITIVE_INFINITY) {
+      meter.resume(known.rate, Math.max(known.rate, Math.min(known.ceiling, Number.MAX_VALUE)), now);
+    }
+    if (known.epoch > this.#kept.epoch) this.#kept.turnEpoch(now, known.epoch + 1);
+  }
+
+  /** Answers and calls get lost: what the caller has in hand and in flight, it knows best. */
+  #recount(account: PoolAccount, { lent, inFlight }: Call): void {
+    const { meter } = this.#kept;
+    for (; account.lent > lent; account.lent -= 1) meter.giveBack();
+    if (inFlight !== account.inFlight) meter.recount(inFlight - account.inFlight);
+    account.inFlight = inFlight;
+  }
+
+  /** Lends what is the caller's turn. Returns when to ask again. */
+  #lend(
+    account: PoolAccount,
+    call: Call,
+    slots: Millis[],
+    { now, horizon }: { readonly now: Millis; readonly horizon: Millis },
+  ): Millis {
+    const { meter } = this.#kept;
+    const weight = account.counted;
+    const rate = Math.min(meter.rate(now), FASTEST);
+    const until = now + horizon + call.roundTrip;
+    const all = Math.max(weight, this.#census.weight);
+    const ahead =
+      meter.places === undefined ? (rate * (until - now)) / 1000 / all : PLACES_AHEAD / weight + meter.places / all;
+    account.tag = Math.max(account.tag, this.#virtual - ahead);
+    for (let wanted = call.want; wanted > 0; wanted -= 1) {
+      const delay = meter.delay(now);
+      const slot = now + delay;
+      if (meter.phase === 'blocked' && delay > 0) return Math.min(slot, now + LONGEST_LOOK);
+      if (delay === Number.POSITIVE_INFINITY) return now + Math.min(LONGEST_LOOK, (LOOK_AGAIN * horizon) / HORIZON);
+      if (slot > until) return slot - horizon / 2;
+      const early = account.tag - ahead - this.#virtual;
+      if (early > 0) {
+        const leftAt = Math.max(meter.lastToken + 1000 / rate, now - horizon);
+        if (now - leftAt < LEFT_FOR) return now + Math.min(horizon / 2, Math.max(1, (1000 * early * all) / rate));
+        this.#virtual = account.tag;
+      }
+      this.#kept.take(account.holder, slot, now);
+      slots.push(slot);
+      account.lent += 1;
+      account.tag += 1 / weight;
+      this.#virtual += 1 / all;
+    }
+    return Number.POSITIVE_INFINITY;
+  }
+
+  #isFree(now: Millis): boolean {
+    return termsOf(this.#kept.meter, this.#kept.epoch, VALID_FOR, now).isFree;
+  }
+
+  #buryGone(shelf: Shelf, now: Millis): void {
+    for (const holder of shelf.silentSince(now - SILENCE, MOST_SILENT)) {
+      this.#kept.bury(PoolAccount.read(holder, shelf.readAccount(holder) ?? []));
+      shelf.dropAccount(holder);
+    }
+  }
+}
+
+/** Whether those who have asked for nothing have to hear of it. */
+function isNews(before: PoolTerms, { epoch, phase, isFree, places }: PoolTerms): boolean {
+  return before.epoch !== epoch || before.phase !== phase || before.isFree !== isFree || before.places !== places;
+}
