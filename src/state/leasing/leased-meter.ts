@@ -6,6 +6,9 @@ import type { Millis, PerSecond, Quota } from '../../policy/types.ts';
 import { HappeningLog } from './happenings.ts';
 import type { LimitTidings, Terms } from './words.ts';
 
+/** Below this rate a token is worth so long that the lender is to have it back at once. */
+const DEAR_BELOW: PerSecond = 50;
+
 /**
  * The tokens of a limit that somebody else keeps. It knows how the limit stood when it last heard of it, has the tokens
  * that were lent to it, and writes down what happens for the lender to learn from.
@@ -24,6 +27,8 @@ export class LeasedMeter implements Meter {
   #asked = 0;
   /** Taken while nothing limited: not lent, and not to be given back. */
   #untold = 0;
+  /** Tokens taken by what is on its way. */
+  #taken = 0;
   #serial = 0;
   #inFlight = 0;
 
@@ -86,6 +91,7 @@ export class LeasedMeter implements Meter {
       this.#untold += 1;
       return false;
     }
+    this.#taken += 1;
     if (this.#terms.phase !== 'blocked') return false;
     this.#terms = { ...this.#terms, isProbeOut: true };
     return true;
@@ -93,7 +99,10 @@ export class LeasedMeter implements Meter {
 
   giveBack(): void {
     if (this.#untold > 0) this.#untold -= 1;
-    else this.log.givenBack();
+    else {
+      this.#taken = Math.max(0, this.#taken - 1);
+      this.log.givenBack();
+    }
     this.#touch(this, false);
   }
 
@@ -171,12 +180,27 @@ export class LeasedMeter implements Meter {
     return this.#slots.length;
   }
 
+  /** The time of the last of them; undefined where there is none. */
+  get lastSlot(): Millis | undefined {
+    return this.#slots.at(-1);
+  }
+
+  /** Tokens that were lent, and are neither spent nor given back. */
+  get outstanding(): number {
+    return this.#slots.length + this.#taken;
+  }
+
   /** What to tell the lender of what is wanted; undefined where it knows. @param waiting those who could go if they had a token */
   demand(waiting: number): { readonly want: number; readonly heard: number } | undefined {
-    const want = this.#terms.isFree ? 0 : Math.max(0, waiting - this.#slots.length);
-    if (want === this.#asked) return undefined;
-    this.#asked = want;
-    return { want, heard: this.#heard };
+    const asked = this.#asked;
+    const want = this.ask(waiting);
+    return want === asked ? undefined : { want, heard: this.#heard };
+  }
+
+  /** As `demand`, of a lender that is told each time. */
+  ask(waiting: number): number {
+    this.#asked = this.#terms.isFree ? 0 : Math.max(0, waiting - this.#slots.length);
+    return this.#asked;
   }
 
   /** Tokens, and how the limit stands. What comes late, of an earlier epoch, is given back. */
@@ -208,7 +232,8 @@ export class LeasedMeter implements Meter {
   #letGo(slots: readonly Millis[]): void {
     if (slots.length === 0) return;
     for (const slot of slots.toReversed()) this.log.unspent(slot);
-    if (this.#terms.phase === 'blocked') this.log.abandonProbe();
-    this.#touch(this, true);
+    const isBlocked = this.#terms.phase === 'blocked';
+    if (isBlocked) this.log.abandonProbe();
+    this.#touch(this, isBlocked || this.#terms.rate < DEAR_BELOW);
   }
 }

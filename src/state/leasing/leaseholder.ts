@@ -5,6 +5,7 @@ import type { Store } from '../../policy/store.ts';
 import type { Millis } from '../../policy/types.ts';
 import { LeasedMeter } from './leased-meter.ts';
 import { nameOf, startingTerms } from './terms.ts';
+import { countWaiting } from './waiting.ts';
 import type { Demand, Hold, LimitReport, LimitTidings, Report, Tidings } from './words.ts';
 
 /** What is not urgent is told so soon: together, it costs less. */
@@ -80,7 +81,7 @@ export class Leaseholder {
   flush(now: Millis): void {
     for (const meter of this.#holding) {
       meter.dropLate(now);
-      if (meter.limit !== undefined) meter.dropSurplus(this.#waiting(meter.limit));
+      if (meter.limit !== undefined) meter.dropSurplus(countWaiting(meter.limit, this.#held?.store));
       if (meter.inHand === 0) this.#holding.delete(meter);
     }
     const limits: LimitReport[] = [];
@@ -126,18 +127,10 @@ export class Leaseholder {
   #report(meter: LeasedMeter, now: Millis): LimitReport | undefined {
     const { limit } = meter;
     if (limit === undefined) return undefined;
-    const changed = meter.demand(this.#waiting(limit));
+    const changed = meter.demand(countWaiting(limit, this.#held?.store));
     const happenings = meter.log.take();
     if (changed === undefined) return happenings.length === 0 ? undefined : { ref: limit.ref, happenings };
     return { ref: limit.ref, happenings, demand: { ...changed, ...this.#weigh(meter, limit, now) } };
-  }
-
-  /** Those who could go if they had a token: who waits for a connection has no use for one yet. */
-  #waiting(limit: Limit): number {
-    let waiting = limit.queue.size;
-    for (const inner of limit.queuedWithin ?? []) waiting += inner.queue.size;
-    const room = this.#held?.store.upstream(limit.ref.upstream).room;
-    return room?.line === limit ? Math.min(waiting, Math.max(0, room.left)) : waiting;
   }
 
   #weigh(meter: LeasedMeter, { queue }: Limit, now: Millis): Pick<Demand, 'weight' | 'clients'> {

@@ -11,9 +11,10 @@ import type { Answer, Call, PoolTerms } from './words.ts';
 /** Tokens are lent for so long ahead, and may be used for so long after their time. */
 const HORIZON: Millis = 100;
 const VALID_FOR: Millis = 100;
-/** With very many who call, for longer: calls cost more than what is lent ahead of time. */
-const HORIZON_EACH: Millis = 1;
-const LONGEST_HORIZON: Millis = 1000;
+/** For so much longer, in horizons, to who is behind: it need not wait for what others have ahead of time. */
+const BEHIND = 2;
+/** Who cannot have more yet asks again after half a horizon; and with very many, so that all together ask a thousand times a second. */
+const ASK_EACH: Millis = 1;
 /** How long an answer takes, as a rule. */
 const NOTICE: Millis = 2;
 /** Who has something of a limit and is not heard of for so long is gone. */
@@ -21,14 +22,14 @@ const SILENCE: Millis = 3000;
 const MOST_SILENT = 4;
 /** A rate without bound counts as this. */
 const FASTEST: PerSecond = 1e6;
-/** Spans of the census, in horizons: who waits calls at least once in each. */
+/** Spans of the census, in horizons or pauses: who waits calls at least once in each. */
 const SPAN = 3;
 /** Tokens of which it may be told that they were not spent: at a low rate each is worth seconds. */
 const REMEMBERED = 4;
 /** A clock that is off by more was set. */
 const CLOCK_SET: Millis = 1000;
-/** A token that nobody took whose turn it is goes to whoever asks. */
-const LEFT_FOR: Millis = 25;
+/** Tokens that are due so soon, in horizons, and are left by those whose turn it is, go to whoever asks. */
+const SPARE = 0.5;
 /** With places in flight, this much more than a share may be had of them for a while: it comes back when it ends. */
 const PLACES_AHEAD = 4;
 /** Who waits for the end of what others have in flight looks again so soon. */
@@ -67,25 +68,27 @@ export class PooledLimit {
     const before = this.#terms(undefined, 0, 0, now);
     this.#buryGone(shelf, now);
     const account = PoolAccount.read(call.holder, shelf.readAccount(call.holder) ?? []);
+    // Of a clock that was set between two calls, all times are moved; and the first time, when the caller knows no better.
+    const behind = Math.abs(now - call.now) > CLOCK_SET ? now - call.now : 0;
     account.epoch = call.known.epoch;
-    account.knownSince = call.known.since;
+    account.knownSince = call.known.since + behind;
     this.#goOn(call, now, isNew);
     const isWanted = call.want > 0 || this.#census.weight > 0;
     this.#kept.advance(now, isWanted);
-    const behind = now - call.now;
-    const happenings = Math.abs(behind) > CLOCK_SET ? shiftTimes(call.happenings, behind) : call.happenings;
+    const happenings = behind === 0 ? call.happenings : shiftTimes(call.happenings, behind);
     const cuts = this.#kept.hear(happenings, account, now);
     this.#recount(account, call);
     this.#kept.advance(now, isWanted);
 
     const holders = Math.max(1, shelf.countAccounts());
-    const horizon = Math.min(LONGEST_HORIZON, Math.max(HORIZON, HORIZON_EACH * holders));
+    const pause = Math.max(HORIZON / 2, ASK_EACH * holders);
     const weight = call.weight > 0 ? call.weight : 1;
-    this.#census.note(account, call.want > 0 ? weight : 0, now, SPAN * horizon);
+    const span = SPAN * Math.max(HORIZON, pause);
+    this.#census.note(account, call.want > 0 ? weight : 0, now, span);
     const slots: Millis[] = [];
-    const againAt = this.#isFree(now) ? Number.POSITIVE_INFINITY : this.#lend(account, call, slots, { now, horizon });
+    const againAt = this.#isFree(now) ? Number.POSITIVE_INFINITY : this.#lend(account, call, slots, { now, pause });
     // Who has all it wants waits for nothing: the others' turns come as fast as there are of them.
-    if (slots.length >= call.want) this.#census.note(account, 0, now, SPAN * horizon);
+    if (slots.length >= call.want) this.#census.note(account, 0, now, span);
     const waitsWith: number[] = [];
     for (const client of call.clients) waitsWith.push(shelf.noteWaiting(client, call.holder, now));
     shelf.keepAccount(call.holder, account.write(), now);
@@ -128,28 +131,25 @@ export class PooledLimit {
     account: PoolAccount,
     call: Call,
     slots: Millis[],
-    { now, horizon }: { readonly now: Millis; readonly horizon: Millis },
+    { now, pause }: { readonly now: Millis; readonly pause: Millis },
   ): Millis {
     const { meter } = this.#kept;
     const weight = account.counted;
     const rate = Math.min(meter.rate(now), FASTEST);
-    const until = now + horizon + call.roundTrip;
+    const horizon = HORIZON + call.roundTrip;
     const all = Math.max(weight, this.#census.weight);
     const ahead =
-      meter.places === undefined ? (rate * (until - now)) / 1000 / all : PLACES_AHEAD / weight + meter.places / all;
+      meter.places === undefined ? (rate * horizon) / 1000 / all : PLACES_AHEAD / weight + meter.places / all;
     account.tag = Math.max(account.tag, this.#virtual - ahead);
     for (let wanted = call.want; wanted > 0; wanted -= 1) {
       const delay = meter.delay(now);
-      const slot = now + delay;
-      if (meter.phase === 'blocked' && delay > 0) return Math.min(slot, now + LONGEST_LOOK);
-      if (delay === Number.POSITIVE_INFINITY) return now + Math.min(LONGEST_LOOK, (LOOK_AGAIN * horizon) / HORIZON);
-      if (slot > until) return slot - horizon / 2;
+      if (meter.phase === 'blocked' && delay > 0) return now + Math.min(delay, LONGEST_LOOK);
+      if (delay === Number.POSITIVE_INFINITY) return now + Math.min(LONGEST_LOOK, (LOOK_AGAIN * pause) / HORIZON);
       const early = account.tag - ahead - this.#virtual;
-      if (early > 0) {
-        const leftAt = Math.max(meter.lastToken + 1000 / rate, now - horizon);
-        if (now - leftAt < LEFT_FOR) return now + Math.min(horizon / 2, Math.max(1, (1000 * early * all) / rate));
-        this.#virtual = account.tag;
-      }
+      const until = (account.tag <= this.#virtual ? BEHIND : early > 0 ? SPARE : 1) * horizon;
+      if (delay > until) return now + Math.max(pause, (1000 * early * all) / rate, delay - until);
+      if (early > 0) this.#virtual += early;
+      const slot = now + delay;
       this.#kept.take(account.holder, slot, now);
       slots.push(slot);
       account.lent += 1;

@@ -1,0 +1,37 @@
+import type { Millis } from '../../policy/types.ts';
+
+/** A clock that is off by more was set. */
+const CLOCK_SET: Millis = 1000;
+/** The quickest answer tells the most, for as long as clocks do not drift. */
+const BELIEVED_FOR: Millis = 10_000;
+/** What a call takes is known by what the last few took: an eighth each, as RFC 6298 has it. */
+const SMOOTHED = 8;
+
+/** What time it is in the pool, as far as its answers tell: halfway between asking and hearing (Cristian, 1989). */
+export class PoolClock {
+  #offset: Millis = 0;
+  #quickest: Millis = Number.POSITIVE_INFINITY;
+  #learnedAt: Millis = Number.NEGATIVE_INFINITY;
+  #roundTrip: Millis = 0;
+
+  note(askedAt: Millis, heardAt: Millis, poolNow: Millis): void {
+    const roundTrip = heardAt - askedAt;
+    this.#roundTrip += (roundTrip - this.#roundTrip) / (this.#learnedAt === Number.NEGATIVE_INFINITY ? 1 : SMOOTHED);
+    const offset = poolNow - (askedAt + heardAt) / 2;
+    const isSet = Math.abs(offset - this.#offset) > CLOCK_SET;
+    if (!isSet && roundTrip > this.#quickest && heardAt - this.#learnedAt < BELIEVED_FOR) return;
+    this.#offset = offset;
+    this.#quickest = roundTrip;
+    this.#learnedAt = heardAt;
+  }
+
+  /** The pool's time is ahead of ours by so much. */
+  get offset(): Millis {
+    return this.#offset;
+  }
+
+  /** How long a call takes, smoothed. */
+  get roundTrip(): Millis {
+    return this.#roundTrip;
+  }
+}

@@ -1,0 +1,127 @@
+import { Heap } from '../../policy/heap.ts';
+import type { Limit } from '../../policy/limit.ts';
+import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { RateSettings } from '../../policy/rate/state.ts';
+import type { Clock, Millis, Random } from '../../policy/types.ts';
+import type { Held } from '../leasing/leaseholder.ts';
+import { countWaiting } from '../leasing/waiting.ts';
+import { nameOf } from '../leasing/terms.ts';
+import type { Hold } from '../leasing/words.ts';
+import { Borrower } from './borrower.ts';
+import type { PooledMeter } from './pooled-meter.ts';
+import type { Call, PoolTerms } from './words.ts';
+
+export interface PoolMemberParts {
+  /** No two processes are called the same, not even one after the other. */
+  readonly holder: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Asks the pool; to be answered by the borrower's `hear` or `miss`. */
+  readonly call: (borrower: Borrower, call: Call) => void;
+  /** Tells the others of a client that is to wait. */
+  readonly hold: (hold: Hold) => void;
+  /** `nextWake` is earlier than before. */
+  readonly rearm: () => void;
+  /** The pool has gone away, or has come back. */
+  readonly onAway: (isAway: boolean) => void;
+}
+
+/** All that one process borrows of a pool. Pure but for its clock: it says when it wants to be woken. */
+export class PoolMember {
+  readonly #parts: PoolMemberParts;
+  readonly #borrowers = new Map<string, Borrower>();
+  /** Those that have no meter of a limit yet, by it. */
+  readonly #made = new WeakMap<PooledMeter, Borrower>();
+  readonly #wakes = new Heap<Borrower>((a, b) => a.wakeAt < b.wakeAt);
+  readonly #alone = new Set<Borrower>();
+  #held: Held | undefined;
+
+  constructor(parts: PoolMemberParts) {
+    this.#parts = parts;
+  }
+
+  /** For the store: the meter of a limit. */
+  makeMeter(ref: LimitRef, settings: RateSettings): PooledMeter {
+    const { holder, clock, random, call } = this.#parts;
+    const borrower = new Borrower(ref, settings, {
+      holder,
+      clock,
+      random,
+      call,
+      schedule: (each) => this.#schedule(each),
+      countWaiting: (limit) => countWaiting(limit, this.#held?.store),
+      supply: (limit, now) => this.#held?.supply(limit, now),
+      onAlone: (each, isAlone) => this.#noteAlone(each, isAlone),
+    });
+    this.#made.set(borrower.meter, borrower);
+    return borrower.meter;
+  }
+
+  /** For the store: a limit has been made. */
+  adopt(limit: Limit): void {
+    const borrower = this.#made.get(limit.meter as PooledMeter);
+    if (borrower === undefined) return;
+    this.#borrowers.set(nameOf(limit.ref), borrower);
+    borrower.adopt(limit);
+    // Where others wait in vain, it need not.
+    if (this.#alone.size > 0) borrower.goAlone(this.#parts.clock.now());
+  }
+
+  /** For the store: a limit has been forgotten. */
+  forget(limit: Limit): void {
+    const name = nameOf(limit.ref);
+    const borrower = this.#borrowers.get(name);
+    if (borrower === undefined) return;
+    this.#borrowers.delete(name);
+    this.#wakes.remove(borrower);
+    this.#noteAlone(borrower, false);
+  }
+
+  /** For the store: a client is to wait, whatever process it comes to. */
+  hold(client: string, until: Millis): void {
+    this.#parts.hold({ client, until });
+  }
+
+  wire(held: Held): void {
+    this.#held = held;
+  }
+
+  /** A limit has changed, as others have felt. */
+  hearNews(name: string, terms: PoolTerms, now: Millis): void {
+    this.#borrowers.get(name)?.hearNews(terms, now);
+  }
+
+  /** A client was told to wait where it came to another process. */
+  hearHold({ client, until }: Hold, now: Millis): void {
+    this.#held?.store.holdClient(client, until, now);
+  }
+
+  nextWake(): Millis | undefined {
+    return this.#wakes.peek()?.wakeAt;
+  }
+
+  wake(now: Millis): void {
+    for (let next = this.#wakes.peek(); next !== undefined && next.wakeAt <= now; next = this.#wakes.peek()) {
+      this.#wakes.remove(next);
+      next.wake(now);
+    }
+  }
+
+  #schedule(borrower: Borrower): void {
+    this.#wakes.remove(borrower);
+    this.#wakes.push(borrower);
+    if (this.#wakes.peek() === borrower) this.#parts.rearm();
+  }
+
+  #noteAlone(borrower: Borrower, isAlone: boolean): void {
+    const wasAway = this.#alone.size > 0;
+    if (isAlone) this.#alone.add(borrower);
+    else {
+      this.#alone.delete(borrower);
+      // Those that nobody uses do not ask: they would be found alone for ever.
+      for (const each of this.#alone) if (each.wakeAt === Number.POSITIVE_INFINITY) this.#alone.delete(each);
+    }
+    const isAway = this.#alone.size > 0;
+    if (isAway !== wasAway) this.#parts.onAway(isAway);
+  }
+}

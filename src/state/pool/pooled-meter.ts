@@ -1,0 +1,258 @@
+import type { CutCause, LimitState } from '../../policy/events.ts';
+import type { Limit } from '../../policy/limit.ts';
+import type { Meter } from '../../policy/meter.ts';
+import { LocalMeter } from '../../policy/meter.ts';
+import { Pacer } from '../../policy/pacer.ts';
+import type { Rejection } from '../../policy/rate/rejection.ts';
+import type { RateSettings } from '../../policy/rate/state.ts';
+import type { Millis, PerSecond, Quota, Random } from '../../policy/types.ts';
+import { LeasedMeter } from '../leasing/leased-meter.ts';
+import { startingTerms } from '../leasing/terms.ts';
+import type { Known, PoolTerms } from './words.ts';
+
+/** The tokens of a limit that is kept in a pool; and of one of our own, with our share of its rate, while the pool is away. */
+export class PooledMeter implements Meter {
+  readonly #settings: RateSettings;
+  readonly #random: Random;
+  readonly #leased: LeasedMeter;
+  /** Of tokens that are used late: those in hand are not to follow each other faster than all of them may. */
+  readonly #pacer = new Pacer();
+  #terms: PoolTerms;
+  #knownSince: Millis = Number.NEGATIVE_INFINITY;
+  #alone: { readonly meter: LocalMeter; readonly share: number; readonly since: Millis } | undefined;
+  /** Taken of a meter of our own, and still on their way. */
+  #takenAlone = 0;
+  #sends = 0;
+  /** Those of ours that were counted when the pool was last heard. */
+  #inFlightThen = 0;
+  #sendsThen = 0;
+
+  /** @param touch there is something to tell, at once or in a while */
+  constructor(settings: RateSettings, random: Random, touch: (urgent: boolean) => void) {
+    this.#settings = settings;
+    this.#random = random;
+    // Until the pool was heard, nobody knows what others do: nothing goes for free.
+    const terms = { ...startingTerms(settings), isFree: false };
+    this.#terms = { ...terms, inFlight: 0, sends: 0, holders: 1 };
+    this.#leased = new LeasedMeter(terms, (_, urgent) => touch(urgent));
+  }
+
+  get #meter(): Meter {
+    return this.#alone?.meter ?? this.#leased;
+  }
+
+  set limit(limit: Limit) {
+    this.#leased.limit = limit;
+  }
+
+  get phase(): LimitState {
+    return this.#meter.phase;
+  }
+
+  get ceiling(): PerSecond {
+    return this.#meter.ceiling;
+  }
+
+  get places(): number | undefined {
+    return this.#meter.places;
+  }
+
+  get blockedUntil(): Millis | undefined {
+    return this.#meter.blockedUntil;
+  }
+
+  get quotaLeft(): number | undefined {
+    return this.#meter.quotaLeft;
+  }
+
+  rate(now: Millis): PerSecond {
+    return this.#meter.rate(now);
+  }
+
+  delay(now: Millis): Millis {
+    if (this.#alone !== undefined) return this.#alone.meter.delay(now);
+    const delay = this.#leased.delay(now);
+    return this.#isPaced ? Math.max(delay, this.#pacer.delay(now, this.#terms.rate)) : delay;
+  }
+
+  expected(now: Millis): Millis {
+    return this.#meter.expected(now);
+  }
+
+  overdue(now: Millis): Millis {
+    return this.#meter.overdue(now);
+  }
+
+  take(now: Millis, due: Millis): boolean {
+    if (this.#alone !== undefined) {
+      this.#takenAlone += 1;
+      return this.#alone.meter.take(now, due);
+    }
+    if (this.#isPaced) this.#pacer.take(due, this.#terms.rate);
+    return this.#leased.take();
+  }
+
+  giveBack(): void {
+    if (this.#takenAlone === 0) return this.#leased.giveBack();
+    this.#takenAlone -= 1;
+    this.#alone?.meter.giveBack();
+  }
+
+  abandonProbe(): void {
+    this.#meter.abandonProbe();
+  }
+
+  remember(accepted: PerSecond, now: Millis): void {
+    this.#leased.remember(accepted, now);
+    this.#alone?.meter.remember(accepted, now);
+  }
+
+  /** By all, as far as is known here. */
+  get sends(): number {
+    return this.#alone?.meter.sends ?? this.#terms.sends + this.#sends - this.#sendsThen;
+  }
+
+  get inFlight(): number {
+    return this.#leased.inFlight;
+  }
+
+  get ownSends(): number {
+    return this.#sends;
+  }
+
+  /** Returns how many are in flight from all, as far as is known here. */
+  sent(now: Millis): number {
+    this.#sends += 1;
+    this.#leased.sent(now);
+    if (this.#alone !== undefined) return this.#alone.meter.sent(now);
+    return Math.max(0, this.#terms.inFlight - this.#inFlightThen) + this.#leased.inFlight;
+  }
+
+  ended(): boolean {
+    this.#leased.ended();
+    return this.#alone?.meter.ended() ?? false;
+  }
+
+  accepted(sentAt: Millis, among: number, now: Millis): void {
+    this.#leased.accepted(sentAt, among, now);
+    this.#alone?.meter.accepted(sentAt, this.#ownAmong(sentAt, among), now);
+  }
+
+  /** Whether that cuts the rate, the pool decides and tells; alone, we do. */
+  rejected(rejection: Rejection, now: Millis): CutCause | undefined {
+    this.#leased.rejected(rejection, now);
+    const among = this.#ownAmong(rejection.sentAt, rejection.among);
+    return this.#alone?.meter.rejected({ ...rejection, among }, now);
+  }
+
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined {
+    this.#leased.failed(sentAt, now, retryAfter, overrun);
+    return this.#alone?.meter.failed(sentAt, now, retryAfter, overrun);
+  }
+
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void {
+    this.#leased.noteQuota(quota, sentAt, now);
+    this.#alone?.meter.noteQuota(quota, sentAt, now);
+  }
+
+  stop(until: Millis): void {
+    this.#leased.stop(until);
+    this.#alone?.meter.stop(until);
+  }
+
+  advance(now: Millis, queued: boolean): void {
+    this.#alone?.meter.advance(now, queued);
+  }
+
+  get isAlone(): boolean {
+    return this.#alone !== undefined;
+  }
+
+  /** Tokens in hand. */
+  get inHand(): number {
+    return this.#leased.inHand;
+  }
+
+  /** When the last token in hand may be used. */
+  get lastSlot(): Millis | undefined {
+    return this.#leased.lastSlot;
+  }
+
+  /** What is to be told next. It is told once. @param waiting those who could use a token now, or will before long */
+  tell(waiting: number, now: Millis): Told {
+    this.#leased.dropLate(now);
+    this.#inFlightThen = this.#leased.inFlight;
+    this.#sendsThen = this.#sends;
+    return {
+      want: this.#leased.ask(waiting),
+      happenings: this.#leased.log.take(),
+      lent: this.#leased.outstanding,
+      inFlight: this.#leased.inFlight,
+      known: this.#known(now),
+    };
+  }
+
+  /** The pool has answered: all times are ours. */
+  hear(terms: PoolTerms, slots: readonly Millis[], now: Millis): void {
+    if (terms.epoch !== this.#terms.epoch) this.#knownSince = now;
+    this.#alone = undefined;
+    this.#terms = terms;
+    this.#leased.hear({ terms, slots });
+  }
+
+  /** As `hear`, of a limit that has changed: unless that is known. */
+  hearNews(terms: PoolTerms, now: Millis): boolean {
+    if (this.#alone !== undefined || terms.epoch < this.#terms.epoch) return false;
+    const { inFlight, sends, holders, others } = this.#terms; // news is for all: it does not say what is whose
+    this.hear({ ...terms, inFlight, sends, holders, others }, [], now);
+    return true;
+  }
+
+  /** The pool is away: goes on with our share of what it allowed. Tokens in hand are void. */
+  goAlone(now: Millis): void {
+    this.#leased.log.take();
+    if (this.#alone !== undefined) return;
+    const { rate, blockedUntil } = this.#terms;
+    const share = this.#share();
+    const settings = this.#settings;
+    const initialRate = rate === Number.POSITIVE_INFINITY ? settings.initialRate : rate * share;
+    const meter = new LocalMeter({ ...settings, initialRate, maxRate: settings.maxRate * share }, this.#random);
+    if (blockedUntil !== undefined && blockedUntil > now) meter.stop(blockedUntil);
+    meter.recount(this.#leased.inFlight);
+    this.#takenAlone = 0;
+    this.#alone = { meter, share, since: now };
+  }
+
+  get #isPaced(): boolean {
+    const { isFree, phase, places } = this.#terms;
+    return !isFree && places === undefined && phase !== 'blocked';
+  }
+
+  /** Of the rate, by the weight of those who wait here, or by heads where nobody does. */
+  #share(): number {
+    const { rate, holders } = this.#terms;
+    const own = this.#leased.limit?.queue.activeWeight ?? 0;
+    if (own === 0 || rate === Number.POSITIVE_INFINITY) return 1 / holders;
+    return this.#leased.rate() / rate;
+  }
+
+  #known(now: Millis): Known {
+    const { epoch, rate, ceiling } = this.#terms;
+    if (this.#alone === undefined) return { epoch, since: this.#knownSince, rate, ceiling };
+    const { meter, share } = this.#alone;
+    return { epoch, since: this.#knownSince, rate: meter.rate(now) / share, ceiling: meter.ceiling / share };
+  }
+
+  /** What was sent before counts others too. */
+  #ownAmong(sentAt: Millis, among: number): number {
+    return this.#alone !== undefined && sentAt >= this.#alone.since ? among : 0;
+  }
+}
+
+export interface Told {
+  readonly want: number;
+  readonly happenings: readonly number[];
+  readonly lent: number;
+  readonly inFlight: number;
+  readonly known: Known;
+}
