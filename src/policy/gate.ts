@@ -65,7 +65,7 @@ export class Gate {
   end(ticket: Ticket, now: Millis): void {
     const { counted } = ticket;
     ticket.counted = NO_LIMITS;
-    for (const limit of counted) if (limit.meter.ended()) this.#waiting.pumpWithin(limit, now);
+    for (const limit of counted) if (limit.meter.ended(now)) this.#waiting.pumpWithin(limit, now);
   }
 
   /** An attempt that has or awaits a connection begins. @param holder its client, or all clients of one address */

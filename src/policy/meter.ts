@@ -46,7 +46,7 @@ export interface Meter {
   /** Returns how many are in flight, this one included. */
   sent(now: Millis): number;
   /** One is in flight no longer. Returns whether that lets another pass. */
-  ended(): boolean;
+  ended(now: Millis): boolean;
   /** @param among what `sent` returned for it; 0 where that is not known */
   accepted(sentAt: Millis, among: number, now: Millis): void;
   rejected(rejection: Rejection, now: Millis): CutCause | undefined;
@@ -172,6 +172,11 @@ export class LocalMeter implements Meter {
   /** Goes on at a known rate, > 0 and finite, where its own history is lost. */
   resume(rate: PerSecond, ceiling: PerSecond, now: Millis): void {
     this.#rate.resume({ rate, ceiling }, now);
+  }
+
+  /** As of `AdaptiveRate`. */
+  learnAmong(among: number, isRejected: boolean, now: Millis): boolean {
+    return this.#rate.learnAmong(among, isRejected, now);
   }
 
   /** So many more, or fewer, are in flight than it was told of. */

@@ -127,6 +127,19 @@ export class AdaptiveRate {
     this.#state.phase = 'cooldown';
   }
 
+  /**
+   * Among how many an accepted one was sent, or one whose rejection cut the rate, where that was found out later. Returns
+   * whether their number is what is limited, and was not known to be.
+   */
+  learnAmong(among: number, isRejected: boolean, now: Millis): boolean {
+    if (!isRejected) this.#inFlight.learn(among);
+    if (!isRejected || this.#inFlight.isLimited || this.#blockades.isStanding) return false;
+    if (!this.#inFlight.feel(among, now)) return false;
+    const rate = this.#sends.recent.acceptedRate(now, 1000);
+    this.#settle({ rate, ceiling: rate }, now);
+    return true;
+  }
+
   /** As of `InFlight`. */
   recount(by: number): void {
     this.#inFlight.recount(by);

@@ -84,7 +84,7 @@ test('what is written down is read as it was', () => {
   const happening = fc.oneof(
     fc.constant(['givenBack'] as const),
     fc.tuple(fc.constant('sent' as const), fc.nat(), time),
-    fc.constant(['ended'] as const),
+    fc.tuple(fc.constant('ended' as const), time),
     fc.tuple(fc.constant('accepted' as const), time, fc.nat(), time),
     fc.tuple(
       fc.constant('rejected' as const),

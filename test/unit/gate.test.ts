@@ -156,7 +156,7 @@ describe('places in flight', () => {
     expect(standings.map(({ ticket }) => ticket.among)).toEqual([1, 2, 3]);
     const { meter } = world.limit;
     expect([meter.inFlight, meter.places]).toEqual([3, undefined]);
-    expect([meter.ended(), meter.inFlight]).toEqual([false, 2]); // nobody can be waiting for it
+    expect([meter.ended(0), meter.inFlight]).toEqual([false, 2]); // nobody can be waiting for it
     expect(meter.sent(0)).toBe(3);
   });
 

@@ -28,7 +28,7 @@ describe('limits of single clients', () => {
     a.meter.sent(0);
     for (const key of ['b', 'c', 'd']) store.make(of(key));
     expect(keysOf(store)).toEqual(['a', 'd']);
-    a.meter.ended();
+    a.meter.ended(0);
     for (const key of ['e', 'f']) store.make(of(key));
     expect(keysOf(store)).toEqual(['e', 'f']);
   });

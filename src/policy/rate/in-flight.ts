@@ -64,6 +64,11 @@ export class InFlight {
     this.#places?.accepted();
   }
 
+  /** Among so many an accepted one was sent: as of `accepted`, found out later. */
+  learn(among: number): void {
+    this.#watch.accepted(among);
+  }
+
   rejected(now: Millis): void {
     this.#places?.rejected(now);
   }

@@ -79,6 +79,9 @@ export class Account implements Reporter<HolderId> {
     return sending;
   }
 
+  /** When it was, nobody asks here: what is in flight is told of at once. */
+  noteEnd(): void {}
+
   findSending(sentAt: Millis): Sending | undefined {
     for (const sending of this.#sendings.values()) if (sending.sentAt === sentAt) return sending;
     return undefined;

@@ -15,10 +15,10 @@ const UNSPENT = 10;
 const EPOCH = 11;
 
 /** How many numbers each takes, its kind included. */
-const LENGTHS: readonly number[] = [1, 3, 1, 4, 7, 5, 7, 2, 3, 1, 2, 2];
+const LENGTHS: readonly number[] = [1, 3, 2, 4, 7, 5, 7, 2, 3, 1, 2, 2];
 
 /** Which of them are times. */
-const TIMES: readonly (readonly number[])[] = [[], [2], [], [1, 3], [1, 6], [1, 4], [5, 6], [1], [2], [], [1], []];
+const TIMES: readonly (readonly number[])[] = [[], [2], [1], [1, 3], [1, 6], [1, 4], [5, 6], [1], [2], [], [1], []];
 
 /** NaN where something is not known. */
 const UNKNOWN = Number.NaN;
@@ -46,8 +46,8 @@ export class HappeningLog {
     this.#numbers.push(SENT, serial, now);
   }
 
-  ended(): void {
-    this.#numbers.push(ENDED);
+  ended(now: Millis): void {
+    this.#numbers.push(ENDED, now);
   }
 
   accepted(sentAt: Millis, serial: number, now: Millis): void {
@@ -94,7 +94,7 @@ export class HappeningLog {
 export interface Replayed {
   givenBack(): void;
   sent(serial: number, now: Millis): void;
-  ended(): void;
+  ended(now: Millis): void;
   accepted(sentAt: Millis, serial: number, now: Millis): void;
   rejected(rejection: Rejection, now: Millis): void;
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun: boolean): void;
@@ -128,7 +128,7 @@ export function replay(numbers: readonly number[], to: Replayed): void {
         to.sent(at(i + 1), at(i + 2));
         break;
       case ENDED:
-        to.ended();
+        to.ended(at(i + 1));
         break;
       case ACCEPTED:
         to.accepted(at(i + 1), at(i + 2), at(i + 3));

@@ -28,6 +28,7 @@ export interface Reporter<Holder> {
   /** Undefined where that is not known any more, or was told of before. */
   takeSending(serial: number, sentAt: Millis): Sending | undefined;
   findSending(sentAt: Millis): Sending | undefined;
+  noteEnd(at: Millis): void;
 }
 
 /** The rate was cut. */
@@ -35,6 +36,8 @@ export interface CutTold {
   readonly cause: CutCause;
   readonly from: PerSecond;
   readonly to: PerSecond;
+  /** When what told of it was sent. */
+  readonly sentAt: Millis;
 }
 
 /** Older than what the accounts of sends have room for: a leaseholder that stood still tells of it as if it were a second ago. */
@@ -133,9 +136,14 @@ export class KeptLimit<Holder> {
     this.meter.abandonProbe();
   }
 
-  #noteCut(cuts: CutTold[], cause: CutCause | undefined, from: PerSecond, now: Millis): void {
+  #noteCut(
+    cuts: CutTold[],
+    cause: CutCause | undefined,
+    [from, sentAt]: readonly [PerSecond, Millis],
+    now: Millis,
+  ): void {
     if (cause === undefined) return;
-    cuts.push({ cause, from, to: this.meter.rate(now) });
+    cuts.push({ cause, from, to: this.meter.rate(now), sentAt });
     this.turnEpoch(now);
   }
 
@@ -176,9 +184,10 @@ export class KeptLimit<Holder> {
         reporter.noteSending(serial, { sentAt: at, epoch: reporter.epoch, among, number: meter.sends });
         if (isProber()) this.#isProbeSent = true;
       },
-      ended: () => {
+      ended: (at) => {
         if (reporter.inFlight === 0) return;
         reporter.inFlight -= 1;
+        reporter.noteEnd(within(at));
         meter.ended();
       },
       accepted: (sentAt, serial, at) => {
@@ -190,13 +199,14 @@ export class KeptLimit<Holder> {
         const sending = reporter.takeSending(rejection.among, rejection.sentAt);
         const sentAt = this.#leftAt(rejection.sentAt, sending);
         const cause = meter.rejected({ ...rejection, sentAt, among: sending?.among ?? 0 }, within(at));
-        this.#noteCut(cuts, cause, from, now);
+        this.#noteCut(cuts, cause, [from, rejection.sentAt], now);
         if (isProber() && this.#isProbeSent) this.#prober = undefined;
       },
       failed: (sentAt, at, retryAfter, overrun) => {
         const from = meter.rate(now);
         const leftAt = this.#leftAt(sentAt, reporter.findSending(sentAt));
-        this.#noteCut(cuts, meter.failed(leftAt, within(at), retryAfter, overrun), from, now);
+        const cause = meter.failed(leftAt, within(at), retryAfter, overrun);
+        this.#noteCut(cuts, cause, [from, sentAt], now);
         if (isProber() && this.#isProbeSent) this.#prober = undefined;
       },
       noteQuota: (quota: Quota, sentAt, at) => {

@@ -135,9 +135,9 @@ export class LeasedMeter implements Meter {
   }
 
   /** Who may go instead, the lender says. */
-  ended(): boolean {
+  ended(now: Millis): boolean {
     this.#inFlight -= 1;
-    this.log.ended();
+    this.log.ended(now);
     this.#touch(this, this.#terms.places !== undefined);
     return false;
   }

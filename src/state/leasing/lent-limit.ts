@@ -60,7 +60,9 @@ export class LentLimit implements HeapItem {
     account.heardAt = now;
     this.advance(now);
     const { upstream, scope } = this.limit.ref;
-    for (const cut of this.#kept.hear(happenings, account, now)) this.#listen({ type: 'cut', upstream, scope, ...cut });
+    for (const { cause, from, to } of this.#kept.hear(happenings, account, now)) {
+      this.#listen({ type: 'cut', upstream, scope, cause, from, to });
+    }
     if (demand !== undefined) this.#borrowers.note(demand, account, now);
   }
 

@@ -14,21 +14,32 @@ export class PoolAccount implements Reporter<string>, Counted {
   tag = 0;
   span = 0;
   counted = 0;
+  /** Of this call: when requests were sent, and ended; and when those were sent that were answered. */
+  readonly sentAt: Millis[] = [];
+  readonly endedAt: Millis[] = [];
+  readonly answered: Millis[] = [];
 
   constructor(holder: string) {
     this.holder = holder;
   }
 
-  /** Its serials are numbers in flight: there is nothing to remember of a send. */
-  noteSending(): void {}
+  noteSending(_serial: number, { sentAt }: Sending): void {
+    this.sentAt.push(sentAt);
+  }
 
-  takeSending(serial: number, sentAt: Millis): Sending {
-    const epoch = sentAt >= this.knownSince ? this.epoch : this.epoch - 1;
-    return { sentAt, epoch, among: serial, number: undefined };
+  noteEnd(at: Millis): void {
+    this.endedAt.push(at);
+  }
+
+  /** Among how many it was sent is found out when all have told what they sent then. */
+  takeSending(_serial: number, sentAt: Millis): Sending {
+    this.answered.push(sentAt);
+    return this.findSending(sentAt);
   }
 
   findSending(sentAt: Millis): Sending {
-    return this.takeSending(0, sentAt);
+    const epoch = sentAt >= this.knownSince ? this.epoch : this.epoch - 1;
+    return { sentAt, epoch, among: 0, number: undefined };
   }
 
   /** All that is kept of it between calls. */

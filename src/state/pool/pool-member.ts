@@ -1,6 +1,7 @@
 import { Heap } from '../../policy/heap.ts';
 import type { Limit } from '../../policy/limit.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { Meter } from '../../policy/meter.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
 import type { Clock, Millis, Random } from '../../policy/types.ts';
 import type { Held } from '../leasing/leaseholder.ts';
@@ -31,7 +32,7 @@ export class PoolMember {
   readonly #parts: PoolMemberParts;
   readonly #borrowers = new Map<string, Borrower>();
   /** Those that have no meter of a limit yet, by it. */
-  readonly #made = new WeakMap<PooledMeter, Borrower>();
+  readonly #made = new WeakMap<Meter, Borrower>();
   readonly #wakes = new Heap<Borrower>((a, b) => a.wakeAt < b.wakeAt);
   readonly #alone = new Set<Borrower>();
   #held: Held | undefined;
@@ -59,7 +60,7 @@ export class PoolMember {
 
   /** For the store: a limit has been made. */
   adopt(limit: Limit): void {
-    const borrower = this.#made.get(limit.meter as PooledMeter);
+    const borrower = this.#made.get(limit.meter);
     if (borrower === undefined) return;
     this.#borrowers.set(nameOf(limit.ref), borrower);
     borrower.adopt(limit);

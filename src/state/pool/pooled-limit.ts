@@ -1,9 +1,11 @@
 import type { LocalMeter } from '../../policy/meter.ts';
 import type { Millis, PerSecond } from '../../policy/types.ts';
 import { shiftTimes } from '../leasing/happenings.ts';
+import type { CutTold } from '../leasing/kept-limit.ts';
 import { KeptLimit } from '../leasing/kept-limit.ts';
 import { termsOf } from '../leasing/terms.ts';
 import { Census } from './census.ts';
+import { InFlightHistory } from './in-flight-history.ts';
 import { PoolAccount } from './pool-account.ts';
 import type { Shelf } from './shelf.ts';
 import type { Answer, Call, PoolTerms } from './words.ts';
@@ -30,8 +32,13 @@ const REMEMBERED = 4;
 const CLOCK_SET: Millis = 1000;
 /** Tokens that are due so soon, in horizons, and are left by those whose turn it is, go to whoever asks. */
 const SPARE = 0.5;
+/** By then all have told what they have sent. */
+const ALL_TOLD: Millis = 120;
+/** Of more accepted ones at a time it is not asked. */
+const MOST_UNJUDGED = 64;
 /** With places in flight, this much more than a share may be had of them for a while: it comes back when it ends. */
 const PLACES_AHEAD = 4;
+const SPARED_FOR: Millis = 7;
 /** Who waits for the end of what others have in flight looks again so soon. */
 const LOOK_AGAIN: Millis = 10;
 const LONGEST_LOOK: Millis = 250;
@@ -47,7 +54,12 @@ const LONGEST_LOOK: Millis = 250;
 export class PooledLimit {
   readonly #kept: KeptLimit<string>;
   readonly #census = new Census();
+  readonly #history = new InFlightHistory();
+  /** Of which it is not known yet among how many they were sent. */
+  readonly #unjudged: Unjudged[] = [];
   #virtual = 0;
+  /** Since when a place in flight has been left for somebody else; undefined where none is. */
+  #sparedAt: Millis | undefined;
   /** The time of the last call, and what a clock that was set back is behind. */
   #last = Number.NEGATIVE_INFINITY;
   #shift = 0;
@@ -77,7 +89,8 @@ export class PooledLimit {
     this.#kept.advance(now, isWanted);
     const happenings = behind === 0 ? call.happenings : shiftTimes(call.happenings, behind);
     const cuts = this.#kept.hear(happenings, account, now);
-    this.#recount(account, call);
+    this.#recount(account, call, now);
+    this.#learnAmong(account, cuts, now);
     this.#kept.advance(now, isWanted);
 
     const holders = Math.max(1, shelf.countAccounts());
@@ -119,11 +132,35 @@ export class PooledLimit {
   }
 
   /** Answers and calls get lost: what the caller has in hand and in flight, it knows best. */
-  #recount(account: PoolAccount, { lent, inFlight }: Call): void {
+  #recount(account: PoolAccount, { lent, inFlight }: Call, now: Millis): void {
     const { meter } = this.#kept;
     for (; account.lent > lent; account.lent -= 1) meter.giveBack();
-    if (inFlight !== account.inFlight) meter.recount(inFlight - account.inFlight);
+    if (inFlight !== account.inFlight) {
+      meter.recount(inFlight - account.inFlight);
+      this.#history.note(now, inFlight - account.inFlight);
+    }
     account.inFlight = inFlight;
+  }
+
+  /** Whether it is their number that is limited shows when it is known how many there were. */
+  #learnAmong({ sentAt, endedAt, answered }: PoolAccount, cuts: readonly CutTold[], now: Millis): void {
+    for (const at of sentAt) this.#history.note(Math.min(at, now), 1);
+    for (const at of endedAt) this.#history.note(Math.min(at, now), -1);
+    for (const at of answered) {
+      if (this.#unjudged.length < MOST_UNJUDGED) this.#unjudged.push({ sentAt: at, isRejected: false });
+    }
+    for (const cut of cuts) if (cut.cause !== 'errors') this.#unjudged.push({ sentAt: cut.sentAt, isRejected: true });
+    let kept = 0;
+    for (const each of this.#unjudged) {
+      if (each.sentAt > now - ALL_TOLD) {
+        this.#unjudged[kept] = each;
+        kept += 1;
+        continue;
+      }
+      const among = this.#history.at(each.sentAt, this.#kept.meter.inFlight);
+      if (among !== undefined && this.#kept.meter.learnAmong(among, each.isRejected, now)) this.#kept.turnEpoch(now);
+    }
+    this.#unjudged.length = kept;
   }
 
   /** Lends what is the caller's turn. Returns when to ask again. */
@@ -144,9 +181,10 @@ export class PooledLimit {
     for (let wanted = call.want; wanted > 0; wanted -= 1) {
       const delay = meter.delay(now);
       if (meter.phase === 'blocked' && delay > 0) return now + Math.min(delay, LONGEST_LOOK);
-      if (delay === Number.POSITIVE_INFINITY) return now + Math.min(LONGEST_LOOK, (LOOK_AGAIN * pause) / HORIZON);
+      if (delay === Number.POSITIVE_INFINITY) return now + this.#lookAgain(pause);
       const early = account.tag - ahead - this.#virtual;
       const until = (account.tag <= this.#virtual ? BEHIND : early > 0 ? SPARE : 1) * horizon;
+      if (early > 0 && meter.places !== undefined && this.#isSpared(now)) return now + this.#lookAgain(pause);
       if (delay > until) return now + Math.max(pause, (1000 * early * all) / rate, delay - until);
       if (early > 0) this.#virtual += early;
       const slot = now + delay;
@@ -155,8 +193,19 @@ export class PooledLimit {
       account.lent += 1;
       account.tag += 1 / weight;
       this.#virtual += 1 / all;
+      this.#sparedAt = undefined;
     }
     return Number.POSITIVE_INFINITY;
+  }
+
+  /** A place in flight that is free is left for whose turn it is, for long enough that they look. */
+  #isSpared(now: Millis): boolean {
+    this.#sparedAt ??= now;
+    return now - this.#sparedAt < SPARED_FOR;
+  }
+
+  #lookAgain(pause: Millis): Millis {
+    return Math.min(LONGEST_LOOK, (LOOK_AGAIN * pause) / HORIZON);
   }
 
   #isFree(now: Millis): boolean {
@@ -169,6 +218,11 @@ export class PooledLimit {
       shelf.dropAccount(holder);
     }
   }
+}
+
+interface Unjudged {
+  readonly sentAt: Millis;
+  readonly isRejected: boolean;
 }
 
 /** Whether those who have asked for nothing have to hear of it. */

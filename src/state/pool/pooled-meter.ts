@@ -128,8 +128,8 @@ export class PooledMeter implements Meter {
     return Math.max(0, this.#terms.inFlight - this.#inFlightThen) + this.#leased.inFlight;
   }
 
-  ended(): boolean {
-    this.#leased.ended();
+  ended(now: Millis): boolean {
+    this.#leased.ended(now);
     return this.#alone?.meter.ended() ?? false;
   }
 
