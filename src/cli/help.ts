@@ -30,6 +30,8 @@ const TOPICS: Readonly<Record<CommandName, string>> = {
   --client-key LIST    what tells clients apart, tried in order: header:NAME, bearer, ip, path:N
   --log-level LEVEL    trace, debug, info, warn, error, fatal or silent
 
+TIDEGATE_REDIS_URL has replicas share what they know through Redis: state.url of the file, with store: redis.
+
 Flags come before variables, variables before the file.
 SIGTERM drains; a second one ends at once.
 `,

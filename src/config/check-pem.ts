@@ -18,11 +18,12 @@ interface Written {
 }
 
 /** Certificates and keys are PEM, or name a file that is; and they fit each other. Messages never repeat what stands there. */
-export function* checkPem({ listen, upstreams }: Draft, readFile: Surroundings['readFile']): Generator<Checked> {
+export function* checkPem({ listen, upstreams, state }: Draft, readFile: Surroundings['readFile']): Generator<Checked> {
   if (listen?.tls !== undefined) yield* checkTls(['listen', 'tls'], listen.tls, readFile);
   for (const [name, { tls }] of upstreams) {
     if (tls !== undefined) yield* checkTls(['upstreams', name, 'tls'], tls, readFile);
   }
+  if (state.tls !== undefined) yield* checkTls(['state', 'tls'], state.tls, readFile);
 }
 
 function* checkTls(path: Path, tls: Written, readFile: Surroundings['readFile']): Generator<Checked> {

@@ -3,7 +3,9 @@ import { isLoopback, writeAddress } from './address.ts';
 import type { Checked, Written } from './checked.ts';
 import { mistake, warning } from './checked.ts';
 import { checkEndpoints } from './check-endpoints.ts';
+import { checkPair } from './check-pair.ts';
 import { checkRetries } from './check-retries.ts';
+import { checkState } from './check-state.ts';
 import { UNIX_PEER } from './clients-schema.ts';
 import type { Draft, DraftRoute, DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
@@ -22,6 +24,7 @@ export function* crossCheck(draft: Draft, written: Written): Generator<Checked> 
   yield* checkRoutes(draft);
   yield* checkRetries(draft);
   yield* checkPractice(draft);
+  yield* checkState(draft.state, written);
 }
 
 function* checkAddresses({ listen, admin, telemetry }: Draft, written: Written): Generator<Checked> {
@@ -86,9 +89,7 @@ function* checkUpstream(name: string, upstream: DraftUpstream, written: Written)
   if (tls?.insecure) {
     yield warning([...path, 'tls', 'insecure'], 'anybody can play this upstream and read what is sent');
   }
-  if ((tls?.cert === undefined) !== (tls?.key === undefined)) {
-    yield mistake([...path, 'tls', tls?.cert === undefined ? 'key' : 'cert'], 'cert and key need each other');
-  }
+  yield* checkPair([...path, 'tls'], tls);
   yield* checkPacing(path, upstream, written);
 }
 

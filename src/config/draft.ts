@@ -3,6 +3,7 @@ import { isMapping, valueAt } from './issues.ts';
 import { isProvider } from './providers.ts';
 import type { Config, RetryConfig, RouteConfig, UpstreamConfig } from './schema.ts';
 import { ConfigSchema } from './schema.ts';
+import { redisShape } from './state-schema.ts';
 
 /** The sound parts of a configuration that may be unsound elsewhere, so that one mistake does not hide another. */
 export interface Draft {
@@ -20,9 +21,17 @@ export interface Draft {
   readonly classes: Config['clients']['classes'] | undefined;
   /** Whether there is one, sound or not. */
   readonly practice: boolean;
+  readonly state: DraftState;
 }
 
 type Parts<T, K extends keyof T> = { readonly [P in K]: T[P] | undefined };
+
+type RedisConfig = Extract<Config['state'], { readonly store: 'redis' }>;
+
+export interface DraftState
+  extends Parts<RedisConfig, 'url' | 'username' | 'password' | 'sentinelUsername' | 'sentinelPassword' | 'tls'> {
+  readonly store: Config['state']['store'] | undefined;
+}
 
 export interface DraftUpstream
   extends Parts<
@@ -64,6 +73,20 @@ export function draft(root: object): Draft {
     classNames: Object.keys(valueAt(root, ['clients', 'classes']) ?? {}),
     classes: sound(shape.clients.unwrap().shape.classes, valueAt(root, ['clients', 'classes'])),
     practice: valueAt(root, ['practice']) !== undefined,
+    state: draftState(valueAt(root, ['state'])),
+  };
+}
+
+function draftState(written: unknown): DraftState {
+  const store = valueAt(written, ['store']);
+  return {
+    store: store === 'memory' || store === 'redis' ? store : undefined,
+    url: sound(redisShape.url, valueAt(written, ['url'])),
+    username: sound(redisShape.username, valueAt(written, ['username'])),
+    password: sound(redisShape.password, valueAt(written, ['password'])),
+    sentinelUsername: sound(redisShape.sentinelUsername, valueAt(written, ['sentinelUsername'])),
+    sentinelPassword: sound(redisShape.sentinelPassword, valueAt(written, ['sentinelPassword'])),
+    tls: sound(redisShape.tls, valueAt(written, ['tls'])),
   };
 }
 

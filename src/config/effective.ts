@@ -4,6 +4,7 @@ import type { BackOffOptions } from '../policy/backoff.ts';
 import { makeBackOff } from '../policy/backoff.ts';
 import type { Path } from './mistakes.ts';
 import { pathKey } from './places.ts';
+import { maskPassword } from './redis-address.ts';
 import type { Config, UpstreamConfig } from './schema.ts';
 import { ConfigSchema } from './schema.ts';
 
@@ -39,6 +40,7 @@ function completeBackOffs(config: Config): Config {
 
 function conceal(value: unknown, path: Path, substituted: ReadonlyMap<string, string>): unknown {
   const written = substituted.get(pathKey(path));
+  if (typeof value === 'string' && path[0] === 'state' && path[1] === 'url') return maskPassword(written ?? value);
   if (written !== undefined) return written;
   if (typeof value === 'string') return isSecret(path, value) ? MASK : value;
   if (Array.isArray(value)) return value.map((item, i) => conceal(item, [...path, i], substituted));
@@ -53,6 +55,7 @@ function isSecret(path: Path, value: string): boolean {
   const key = String(path.at(-1) ?? '');
   if (path.length === 1 && key === 'secret') return true;
   if (path[0] === 'admin' && key === 'token') return true;
+  if (path[0] === 'state' && /password$/i.test(key)) return true;
   if (path.at(-2) === 'tls') return key === 'passphrase' || value.includes('PRIVATE KEY');
   if (path[0] !== 'clients' || path[3] !== 'match') return false;
   return path[4] === 'key' || /auth|key|token|secret|cookie|signature/i.test(key);

@@ -3,13 +3,13 @@ import { valueAt } from './issues.ts';
 
 /** A setting that a flag or a variable gives, over what the file says. */
 export interface Given {
-  readonly setting: 'upstream' | 'listen' | 'admin' | 'clientKey' | 'logLevel';
+  readonly setting: 'upstream' | 'listen' | 'admin' | 'clientKey' | 'logLevel' | 'redisUrl';
   /** The flag or variable, as mistakes name it: `--listen`, `TIDEGATE_LISTEN`. */
   readonly source: string;
   readonly text: string;
 }
 
-type Laid = { readonly path: Path } | { readonly refused: string };
+type Laid = { readonly paths: readonly Path[] } | { readonly refused: string };
 
 /** The upstream of `--upstream` where no file names one. */
 const DEFAULT_UPSTREAM = 'default';
@@ -36,6 +36,12 @@ export function lay(root: object, { setting, text }: Given): Laid {
       const admin = valueAt(root, ['admin']);
       return put(root, typeof admin === 'object' && admin !== null ? ['admin', 'listen'] : ['admin'], text);
     }
+    case 'redisUrl': {
+      // What else the file says of it is kept.
+      const store = put(root, ['state', 'store'], 'redis');
+      const url = put(root, ['state', 'url'], text);
+      return { paths: [...store.paths, ...url.paths] };
+    }
     case 'upstream': {
       const names = Object.keys(valueAt(root, ['upstreams']) ?? {});
       if (names.length > 1) return { refused: `the file has ${names.length} upstreams: change the url of one there` };
@@ -48,14 +54,14 @@ export function lay(root: object, { setting, text }: Given): Laid {
 }
 
 /** Where the file has something else than a mapping on the way, that stays: it is a mistake of its own. */
-function put(root: object, path: Path, value: unknown): Laid {
+function put(root: object, path: Path, value: unknown): { readonly paths: readonly Path[] } {
   let at = root;
   for (const step of path.slice(0, -1)) {
     const next = valueAt(at, [step]) ?? {};
-    if (typeof next !== 'object') return { path };
+    if (typeof next !== 'object') return { paths: [path] };
     Reflect.set(at, step, next);
     at = next;
   }
   Reflect.set(at, path.at(-1) ?? '', value);
-  return { path };
+  return { paths: [path] };
 }

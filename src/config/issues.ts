@@ -37,6 +37,8 @@ function translate(issue: Issue, path: Path, context: Context): Finding[] {
 function describeKey(path: Path, key: string, keys: KnownKeys): Finding {
   const here = [...path, key];
   if (keys.isNotYet(here)) return { path: here, at: 'key', message: 'not supported yet' };
+  const other = keys.goesWith(path, key);
+  if (other !== undefined) return { path: here, at: 'key', message: `only with ${other}` };
   return { path: here, at: 'key', message: 'unknown key', suggestion: keys.suggest(path, key) };
 }
 

@@ -24,6 +24,18 @@ export class KnownKeys {
     );
   }
 
+  /** What a key goes with that is known here, but not beside what stands here: `kind: gcra or bucket`. */
+  goesWith(path: Path, key: string): string | undefined {
+    const marks = this.#schemasAt(path)
+      .filter((schema) => key in properties(schema))
+      .flatMap((schema) => Object.entries(properties(schema)))
+      .flatMap(([name, value]) =>
+        isSchema(value) && 'const' in value ? [[name, String(value['const'])] as const] : [],
+      );
+    const [name] = marks[0] ?? [];
+    return name === undefined ? undefined : `${name}: ${marks.map(([, value]) => value).join(' or ')}`;
+  }
+
   /** What an unknown key may have been meant to be: a key beside it, or the same one further down, such as `retry.attempts`. */
   suggest(path: Path, key: string): string | undefined {
     const here = this.#schemasAt(path);

@@ -21,7 +21,6 @@ export type Loaded =
 
 /** Keys that the language of the configuration has kept a place for, and that do nothing yet. */
 const KEYS = new KnownKeys(jsonSchema, [
-  'state',
   'upstreams.*.limits',
   'upstreams.*.idempotency.jsonField',
   'upstreams.*.idempotency.ttl',
@@ -65,8 +64,10 @@ function layOver({ root, places, substituted }: Drafted, setting: Given): Mistak
     const nowhere = { line: undefined, column: undefined, path: '', suggestion: undefined };
     return [{ ...nowhere, file: setting.source, message: laid.refused }];
   }
-  places.give(laid.path, setting.source);
-  for (const key of [...substituted.keys()]) if (startsWith(key, laid.path)) substituted.delete(key);
+  for (const path of laid.paths) {
+    places.give(path, setting.source);
+    for (const key of [...substituted.keys()]) if (startsWith(key, path)) substituted.delete(key);
+  }
   return [];
 }
 

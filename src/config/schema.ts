@@ -7,6 +7,7 @@ import { Listen, Permissions } from './listen-schema.ts';
 import { Name } from './names.ts';
 import { Practice } from './practice-schema.ts';
 import { Route } from './route-schema.ts';
+import { State } from './state-schema.ts';
 import { ByteRate, Duration, PositiveDuration, Size } from './units.ts';
 import { Upstream } from './upstream-schema.ts';
 
@@ -146,6 +147,9 @@ export const ConfigSchema = z.strictObject({
     .array(Route)
     .prefault([])
     .describe('Which requests go where; with one upstream and no routes, all go to it.'),
+  state: State.prefault({ store: 'memory' }).describe(
+    'Where what limits have learned is kept: in the memory of this process, or in Redis for all replicas.',
+  ),
   practice: Practice.optional().describe(
     'The upstream that this process plays itself, where an upstream has url: practice.',
   ),
@@ -164,6 +168,7 @@ export type RetryOverride = NonNullable<RouteConfig['retry']>;
 export type BackOffConfig = RetryConfig['backOff'];
 export type ClassConfig = Config['clients']['classes'][string];
 export type BackOffOverride = NonNullable<ClassConfig['backOff']>;
+export type StateConfig = Config['state'];
 export type PracticeConfig = NonNullable<Config['practice']>;
 
 type Immutable<T> = T extends readonly (infer Item)[]

@@ -24,8 +24,8 @@ export type Settings =
   | { readonly kind: 'nothing' };
 
 /**
- * What the process is to do: flags over `TIDEGATE_CONFIG`, `TIDEGATE_UPSTREAM`, `TIDEGATE_LISTEN` and `TIDEGATE_ADMIN`,
- * over the file, over defaults. An empty variable counts as absent. Call it again to reload. Never throws.
+ * What the process is to do: flags over `TIDEGATE_CONFIG`, `TIDEGATE_UPSTREAM`, `TIDEGATE_LISTEN`, `TIDEGATE_ADMIN` and
+ * `TIDEGATE_REDIS_URL`, over the file, over defaults. An empty variable counts as absent. Call it again to reload. Never throws.
  */
 export function resolveSettings(flags: ServeFlags, surroundings: Surroundings): Settings {
   const { env, readFile } = surroundings;
@@ -34,6 +34,7 @@ export function resolveSettings(flags: ServeFlags, surroundings: Surroundings): 
     give('listen', ['--listen', flags.listen], ['TIDEGATE_LISTEN', env['TIDEGATE_LISTEN']]),
     give('admin', ['--admin', flags.admin], ['TIDEGATE_ADMIN', env['TIDEGATE_ADMIN']]),
     give('upstream', ['--upstream', flags.upstream], ['TIDEGATE_UPSTREAM', env['TIDEGATE_UPSTREAM']]),
+    give('redisUrl', ['TIDEGATE_REDIS_URL', env['TIDEGATE_REDIS_URL'] || undefined]),
     give('clientKey', ['--client-key', flags.clientKey]),
     give('logLevel', ['--log-level', flags.logLevel]),
   ].flat();

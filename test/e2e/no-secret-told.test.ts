@@ -180,6 +180,7 @@ secret: hush
 admin: {listen: "0.0.0.0:1", token: hush}
 upstreams: {api: {url: "https://hush-user:hush-password@api.example.com", tls: {key: "-----BEGIN PRIVATE KEY-----\\nhush\\n"}}}
 clients: {classes: {a: {match: {header: {x-api-key: hush}}, weight: -1}}}
+state: {store: redis, url: "redis://:hush@a/x", password: [hush], prefix: "a b"}
 `,
   });
   writeFileSync(path('elsewhere.yaml'), `upstreams: {api: {url: "\${file:${path('secret')}}"}}\nlisten: "\${TOKEN}"\n`);
@@ -196,6 +197,8 @@ clients: {classes: {a: {match: {header: {x-api-key: hush}}, weight: -1}}}
       TIDEGATE_ADMIN: 'hush',
       TIDEGATE_LISTEN: 'hush',
     }),
+    run(['--upstream', 'http://a'], { TIDEGATE_REDIS_URL: 'rediz://hush-user:hush/@a' }),
+    run(['--upstream', 'http://a'], { TIDEGATE_REDIS_URL: 'redis://hush@a/hush' }),
   ]);
   expect(all.map(({ code }) => code)).toEqual(all.map(() => 1));
   expectSilence(all.map(({ stdout, stderr }, i) => ({ where: `mistake ${i}`, text: stdout + stderr })));

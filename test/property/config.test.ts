@@ -24,9 +24,12 @@ import { makePem } from '../support/certificates.ts';
 import { withPresets } from '../support/presets.ts';
 
 const REFERENCE = ['$', '{X}'].join('');
-const SOUND = ['config/tidegate.yaml', 'config/examples/gateway.yaml', 'config/examples/stripe-sidecar.yaml'].map(
-  (file) => readFileSync(join(import.meta.dirname, '../..', file), 'utf8'),
-);
+const SOUND = [
+  'config/tidegate.yaml',
+  'config/examples/gateway.yaml',
+  'config/examples/replicas.yaml',
+  'config/examples/stripe-sidecar.yaml',
+].map((file) => readFileSync(join(import.meta.dirname, '../..', file), 'utf8'));
 
 const PEM = makePem();
 

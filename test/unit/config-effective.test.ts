@@ -92,6 +92,8 @@ upstreams:
 routes:
   - path: /
     upstream: api
+state:
+  store: memory
 `,
   );
 });
@@ -120,6 +122,7 @@ clients:
   trustedProxies: [10.0.0.0/8, fd00::1]
   classes: {c: {match: {header: {x-tier: gold*}}, weight: 2.5, backOff: {maxInterval: 100ms}}}
 practice: {limit: {kind: sliding-window, limit: 5, window: 10s}, latency: 0, hints: ratelimit}
+state: {store: redis, url: "valkeys+sentinel://a,[::1]:7/main/3", timeout: 50ms, tls: {ca: ca.pem}, username: u, password: p}
 `);
   const again = load(printEffective(config));
   const { backOff } = again.upstreams['a']!.retry;
@@ -133,6 +136,6 @@ practice: {limit: {kind: sliding-window, limit: 5, window: 10s}, latency: 0, hin
         { ...upstream, retry: { ...upstream.retry, backOff: config.upstreams[name]!.retry.backOff } },
       ]),
     ),
-  }).toEqual(config);
+  }).toEqual({ ...config, state: { ...config.state, password: '***' } });
   expect(printEffective(again)).toBe(printEffective(config));
 });

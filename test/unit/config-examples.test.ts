@@ -17,6 +17,7 @@ const FILES = [
   'config/practice.yaml',
   'config/examples/stripe-sidecar.yaml',
   'config/examples/gateway.yaml',
+  'config/examples/replicas.yaml',
   'docker/tidegate/tidegate.yaml',
 ];
 const PEM = makePem();

@@ -489,13 +489,12 @@ routes: [{upstream: api, ${flow}}]`)
     expect(told('practice: {limit: {rate: 1/s}}')).toEqual(['practice.limit.kind: missing']);
     expect(told('practice: {limit: {kind: gcra, limit: 5}}')).toEqual([
       'practice.limit.rate: missing',
-      'practice.limit.limit: unknown key',
+      'practice.limit.limit: only with kind: fixed-window or sliding-window or sliding-window-counting or concurrency',
     ]);
   });
 
   test('keys that are ahead of their time are told as such, and not taken for others', () => {
-    expect(told('state: {}\nclients: {classes: {gold: {match: {key: [a]}, maxRate: 5/s}}}')).toEqual([
-      'state: not supported yet',
+    expect(told('clients: {classes: {gold: {match: {key: [a]}, maxRate: 5/s}}}')).toEqual([
       'clients.classes.gold.maxRate: not supported yet',
     ]);
     expect(toldOfUpstream('limits: [], idempotency: {jsonField: a, ttl: 24h, generate: true}')).toEqual([

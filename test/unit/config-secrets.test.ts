@@ -35,6 +35,9 @@ const PLACES = [
   'clients: {key: [@], trustedProxies: [@], maxTracked: @}',
   'clients: {classes: {c: {match: {header: {x-a: @}, key: [@]}, weight: @}}}',
   'practice: {limit: {kind: @}}',
+  'state: {store: redis, url: @, prefix: @, timeout: @, password: @, sentinelPassword: @, username: @, tls: {ca: @}}',
+  'state: {store: redis, url: "redis://:@@a"}',
+  'state: {store: @, url: "redis://a"}',
   'practice: {limit: {kind: gcra, rate: @}, hints: @}',
 ];
 const UPSTREAM_PLACES = [

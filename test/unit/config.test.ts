@@ -91,6 +91,7 @@ describe('defaults', () => {
         },
       },
       routes: [{ path: '/', upstream: 'api' }],
+      state: { store: 'memory' },
     });
   });
 
