@@ -2,17 +2,22 @@
 // not pass for one that did. As root on Debian or Ubuntu (a container, CI) it installs what is missing; elsewhere it
 // ends with the one line to type.
 //
-//   node test/setup/programs.ts [tests | containers | bench | overhead | workers]
+//   node test/setup/programs.ts [tests | replicas | containers | bench | overhead | workers]
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { findFaketime } from './find-faketime.ts';
 import { findProgram } from './find-program.ts';
 
 interface Program {
   readonly name: string;
   readonly apt: string;
   readonly brew: string | undefined;
+  /** Where it is installed; undefined: a program of this name. */
+  readonly find?: () => string | undefined;
 }
+
+const REDIS: Program = { name: 'redis-server', apt: 'redis-server', brew: 'redis' };
 
 const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
   tests: [
@@ -20,7 +25,10 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'curl', apt: 'curl', brew: 'curl' },
     { name: 'openssl', apt: 'openssl', brew: 'openssl' },
     { name: 'script', apt: 'bsdutils', brew: undefined },
+    REDIS,
+    { name: 'libfaketime', apt: 'libfaketime', brew: 'libfaketime', find: findFaketime },
   ],
+  replicas: [REDIS],
   containers: [
     { name: 'buildah', apt: 'buildah', brew: undefined },
     { name: 'mmdebstrap', apt: 'mmdebstrap debian-archive-keyring', brew: undefined },
@@ -64,8 +72,8 @@ if (missing.length > 0) {
   if (!isOptional) process.exitCode = 1;
 }
 
-function isInstalled({ name }: Program): boolean {
-  return findProgram(name) !== undefined;
+function isInstalled({ name, find = () => findProgram(name) }: Program): boolean {
+  return find() !== undefined;
 }
 
 function isDebian(): boolean {
