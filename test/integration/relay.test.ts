@@ -201,3 +201,28 @@ test('refuses, swallows and takes connections, on one port', async () => {
   client.socket.write('me too');
   expect(await text(target, 6)).toBe('me too');
 });
+
+test('parts the network and joins it again: what was sent meanwhile arrives late, in its order', async () => {
+  const { relay, pair } = await start();
+  const { client, target } = await pair();
+  await relay.partition();
+  const newcomer = reach(relay);
+  onTestFinished(() => void newcomer.destroy());
+  client.socket.write('up');
+  target.socket.write('down');
+  client.socket.write(' and on');
+  await pause(50);
+  expect([client.text, target.text, client.over, target.over, newcomer.connecting]).toEqual([
+    '',
+    '',
+    undefined,
+    undefined,
+    true,
+  ]);
+  await relay.rejoin();
+  expect(await text(target, 9)).toBe('up and on');
+  expect(await text(client, 4)).toBe('down');
+  const another = await pair();
+  another.client.socket.write('hello');
+  expect(await text(another.target, 5)).toBe('hello');
+});

@@ -56,6 +56,10 @@ export class Relay {
     return `http://127.0.0.1:${this.#port}`;
   }
 
+  get port(): number {
+    return this.#port;
+  }
+
   /** Connections that live, oldest first. */
   get links(): readonly Link[] {
     return [...this.#links];
@@ -104,6 +108,18 @@ export class Relay {
     this.#release ??= await swallow(this.#port);
   }
 
+  /** The network breaks: nobody new is heard, and on connections that live nothing passes either way, while nothing ends. */
+  async partition(): Promise<void> {
+    this.#each((link, way) => link.pause(way));
+    await this.swallow();
+  }
+
+  /** And is there again: what was sent meanwhile arrives late, as TCP has it. */
+  async rejoin(): Promise<void> {
+    await this.accept();
+    this.#each((link, way) => link.resume(way));
+  }
+
   /** Ends every connection that lives. */
   break(how: 'cut' | 'reset'): void {
     for (const link of this.links) link.break(how);
@@ -113,6 +129,10 @@ export class Relay {
     await this.refuse();
     await this.#release?.();
     this.break('reset');
+  }
+
+  #each(act: (link: Link, way: Way) => void): void {
+    for (const link of this.#links) for (const way of ['up', 'down'] as const) act(link, way);
   }
 
   #take(client: Socket): void {
