@@ -2,7 +2,7 @@
 //
 //   npm run build [-- --out FOLDER]
 
-import { rmSync } from 'node:fs';
+import { cpSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { rolldown } from 'rolldown';
@@ -36,6 +36,8 @@ const { output } = await bundle.write({
   minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
 });
 await bundle.close();
+// Beside the chunk that reads them: src/state/redis/scripts.ts.
+cpSync(join(ROOT, 'src/state/redis/scripts'), join(folder, 'scripts'), { recursive: true });
 
 const size = output.reduce((sum, file) => sum + (file.type === 'chunk' ? Buffer.byteLength(file.code) : 0), 0);
 console.log(

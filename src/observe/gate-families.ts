@@ -1,10 +1,9 @@
-import type { GateView, LimitState } from '../policy/events.ts';
+import type { GateView } from '../policy/events.ts';
+import { LIMIT_STATES } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import { CLIENT_STATES } from './client-series.ts';
 import type { Family, Sample } from './exposition.ts';
 import type { UpstreamSummary } from './gate-summary.ts';
-
-const LIMIT_STATES: readonly LimitState[] = ['open', 'backoff', 'cooldown', 'restoring', 'blocked'];
 
 /** The gate as one scrape sees it. */
 export interface Sight {

@@ -5,7 +5,8 @@
 import type { OverloadCause } from './shedding.ts';
 import type { ErrorReason, Millis, PerSecond, Refusal, RetryEnd, RetryReason } from './types.ts';
 
-export type LimitState = 'open' | 'backoff' | 'cooldown' | 'restoring' | 'blocked';
+export type LimitState = (typeof LIMIT_STATES)[number];
+export const LIMIT_STATES = ['open', 'backoff', 'cooldown', 'restoring', 'blocked'] as const;
 export type ClientState = 'normal' | 'held' | 'backoff' | 'cooldown' | 'restoring';
 export type Scope = 'upstream' | 'client' | 'credential';
 

@@ -108,7 +108,7 @@ export interface Replayed {
 
 /** The same, by a clock that is ahead by so much. */
 export function shiftTimes(numbers: readonly number[], by: Millis): readonly number[] {
-  const shifted = [...numbers];
+  const shifted = numbers.slice();
   for (let i = 0; i < numbers.length; i += LENGTHS[numbers[i] ?? 0] ?? 1) {
     for (const place of TIMES[numbers[i] ?? 0] ?? []) shifted[i + place] = (numbers[i + place] ?? 0) + by;
   }

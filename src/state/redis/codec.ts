@@ -1,0 +1,125 @@
+/**
+ * Calls, answers and news as the scripts read and write them: little-endian doubles, NaN for what is undefined. The
+ * places of the numbers are those of scripts/lua/host.lua.
+ */
+import { CUT_CAUSES, LIMIT_STATES } from '../../policy/events.ts';
+import type { RateSettings } from '../../policy/rate/state.ts';
+import type { CutTold } from '../leasing/kept-limit.ts';
+import type { Answer, Call, PoolTerms } from '../pool/words.ts';
+
+const DOUBLE = 8;
+const CALL_NUMBERS = 11;
+const TERMS_NUMBERS = 15;
+const ANSWER_NUMBERS = TERMS_NUMBERS + 6;
+const CUT_NUMBERS = 3;
+
+/** All of a call but its strings, which are arguments of their own. */
+export function packCall(call: Call): Buffer {
+  const { known, happenings } = call;
+  const packed = Buffer.allocUnsafe(DOUBLE * (CALL_NUMBERS + happenings.length));
+  const view = viewOf(packed);
+  view.setFloat64(0, call.now, true);
+  view.setFloat64(DOUBLE, call.lent, true);
+  view.setFloat64(2 * DOUBLE, call.inFlight, true);
+  view.setFloat64(3 * DOUBLE, call.want, true);
+  view.setFloat64(4 * DOUBLE, call.weight, true);
+  view.setFloat64(5 * DOUBLE, call.roundTrip, true);
+  view.setFloat64(6 * DOUBLE, known.epoch, true);
+  view.setFloat64(7 * DOUBLE, known.since, true);
+  view.setFloat64(8 * DOUBLE, known.rate, true);
+  view.setFloat64(9 * DOUBLE, known.ceiling, true);
+  view.setFloat64(10 * DOUBLE, call.chance, true);
+  let at = DOUBLE * CALL_NUMBERS;
+  for (const number of happenings) {
+    view.setFloat64(at, number, true);
+    at += DOUBLE;
+  }
+  return packed;
+}
+
+export function packSettings({ initialRate, maxRate, minRate, cooldown }: RateSettings): Buffer {
+  const packed = Buffer.allocUnsafe(4 * DOUBLE);
+  const view = viewOf(packed);
+  view.setFloat64(0, initialRate ?? Number.NaN, true);
+  view.setFloat64(DOUBLE, maxRate, true);
+  view.setFloat64(2 * DOUBLE, minRate, true);
+  view.setFloat64(3 * DOUBLE, cooldown, true);
+  return packed;
+}
+
+/** @throws RangeError for what no script of this version has written */
+export function readAnswer(packed: Buffer): Answer {
+  const numbers = viewOf(packed);
+  const at = (place: number): number => numbers.getFloat64(DOUBLE * place, true);
+  const list = (from: number, count: number): number[] => {
+    const read: number[] = [];
+    for (let i = 0; i < count; i += 1) read.push(at(from + i));
+    return read;
+  };
+  const slots = at(TERMS_NUMBERS + 3);
+  const waits = at(TERMS_NUMBERS + 4);
+  const cuts: CutTold[] = [];
+  for (let i = 0; i < at(TERMS_NUMBERS + 5); i += 1) {
+    const from = ANSWER_NUMBERS + slots + waits + CUT_NUMBERS * i;
+    cuts.push({ cause: pick(CUT_CAUSES, at(from)), from: at(from + 1), to: at(from + 2) });
+  }
+  return {
+    now: at(TERMS_NUMBERS),
+    terms: readTerms(numbers, 0),
+    slots: list(ANSWER_NUMBERS, slots),
+    againAt: at(TERMS_NUMBERS + 1),
+    waitsWith: list(ANSWER_NUMBERS + slots, waits),
+    cuts,
+    isNews: at(TERMS_NUMBERS + 2) === 1,
+  };
+}
+
+/** News as it was published: of a limit, by the name that whoever made the news gave it. */
+export interface News {
+  readonly name: string;
+  readonly terms: PoolTerms;
+}
+
+/** @returns undefined for what is no news, or none of this version: anybody may publish */
+export function readNews(message: Buffer): News | undefined {
+  const from = message.length - DOUBLE * TERMS_NUMBERS;
+  if (from < 1 || message[from - 1] !== 0) return undefined;
+  try {
+    return { name: message.toString('utf8', 0, from - 1), terms: readTerms(viewOf(message), from) };
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+function readTerms(numbers: DataView, from: number): PoolTerms {
+  const at = (place: number): number => numbers.getFloat64(from + DOUBLE * place, true);
+  const known = (place: number): number | undefined => (Number.isNaN(at(place)) ? undefined : at(place));
+  return {
+    epoch: at(0),
+    phase: pick(LIMIT_STATES, at(1)),
+    isFree: at(2) === 1,
+    rate: at(3),
+    ceiling: at(4),
+    places: known(5),
+    blockedUntil: known(6),
+    expectedAt: at(7),
+    isProbeOut: at(8) === 1,
+    quotaLeft: known(9),
+    others: at(10),
+    validFor: at(11),
+    inFlight: at(12),
+    sends: at(13),
+    holders: at(14),
+  };
+}
+
+function pick<const Word extends string>(words: readonly Word[], index: number): Word {
+  const word = words[index];
+  if (word === undefined) throw new RangeError(`no word by the number ${index}: ${words.join(', ')}`);
+  return word;
+}
+
+function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
+}
