@@ -51,7 +51,7 @@ export interface Answer {
   /** With how many each of the clients waits that were told of, the caller included. */
   readonly waitsWith: readonly number[];
   /** What has cut the rate of what was told in this call. */
-  readonly cuts: readonly CutTold[];
+  readonly cuts: readonly Pick<CutTold, 'cause' | 'from' | 'to'>[];
   /** Those who have asked for nothing are to hear of these terms too. */
   readonly isNews: boolean;
 }

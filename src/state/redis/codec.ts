@@ -4,7 +4,6 @@
  */
 import { CUT_CAUSES, LIMIT_STATES } from '../../policy/events.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
-import type { CutTold } from '../leasing/kept-limit.ts';
 import type { Answer, Call, PoolTerms } from '../pool/words.ts';
 
 const DOUBLE = 8;
@@ -58,7 +57,7 @@ export function readAnswer(packed: Buffer): Answer {
   };
   const slots = at(TERMS_NUMBERS + 3);
   const waits = at(TERMS_NUMBERS + 4);
-  const cuts: CutTold[] = [];
+  const cuts: Answer['cuts'][number][] = [];
   for (let i = 0; i < at(TERMS_NUMBERS + 5); i += 1) {
     const from = ANSWER_NUMBERS + slots + waits + CUT_NUMBERS * i;
     cuts.push({ cause: pick(CUT_CAUSES, at(from)), from: at(from + 1), to: at(from + 2) });
