@@ -112,6 +112,7 @@ async function open(
     shedShare: () => load.shedding.share,
     build: { version },
     mode: config.mode,
+    store: config.state.store === 'memory' ? undefined : config.state.store,
   });
   const { listen } = fanOut(
     [metrics.listen, logRequests(logger, config.log.successes), logChanges(logger)],

@@ -71,6 +71,7 @@ async function open(
     ],
     build: { version },
     mode: config.mode,
+    store: config.state.store === 'memory' ? undefined : config.state.store,
     workers: () => workers,
   });
   const { listen } = fanOut([metrics.listen, logChanges(logger)], (err, event) => {

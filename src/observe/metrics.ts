@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client';
 import type { Bound } from '../policy/bound.ts';
 import type { EndpointView, GateView, Listen } from '../policy/events.ts';
+import type { SharedStore } from '../policy/store-events.ts';
 import type { Millis, Mode } from '../policy/types.ts';
 import { describeBounds } from './bound-families.ts';
 import { ByName } from './by-name.ts';
@@ -14,6 +15,7 @@ import { summarizeGate } from './gate-summary.ts';
 import { exposeNodeMetrics } from './node-metrics.ts';
 import { RouteSeries } from './route-series.ts';
 import type { Series } from './series.ts';
+import { StoreSeries } from './store-families.ts';
 import { UpstreamSeries } from './upstream-series.ts';
 
 export interface MetricsOptions {
@@ -37,6 +39,8 @@ export interface MetricsOptions {
   readonly shedShare?: () => number;
   readonly build: { readonly version: string };
   readonly mode: Mode;
+  /** What replicas share their limits through; undefined: they do not. */
+  readonly store?: SharedStore | undefined;
   /** Where several processes serve: how many do, and how many had to be replaced. */
   readonly workers?: () => { readonly serving: number; readonly restarts: number };
 }
@@ -54,6 +58,7 @@ interface Counters {
   readonly clients: ClientSeries;
   readonly endpoints: EndpointSeries;
   readonly overloads: Series;
+  readonly store: StoreSeries | undefined;
 }
 
 const MODES: readonly Mode[] = ['enforce', 'observe'];
@@ -65,6 +70,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const clients = new ClientSeries();
   const endpoints = new EndpointSeries(options.endpoints ?? (() => []));
   const overloads: Series = { labels: {}, value: 0 };
+  const store = options.store === undefined ? undefined : new StoreSeries(options.store);
 
   const look = oncePerTurn((): Sight => {
     const view = options.view();
@@ -78,6 +84,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...describeGate(look),
     ...describeBounds(options.bounds ?? (() => [])),
     ...endpoints.families(),
+    ...(store?.families() ?? []),
     {
       name: 'tidegate_replay_buffer_bytes',
       help: 'Request bodies held for a possible retry.',
@@ -126,7 +133,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   if (options.workers !== undefined) exposeFamilies(registry, describeWorkers(options.workers));
   exposeNodeMetrics(registry);
 
-  return { listen: countInto({ routes, upstreams, clients, endpoints, overloads }), registry };
+  return { listen: countInto({ routes, upstreams, clients, endpoints, overloads, store }), registry };
 }
 
 function describeWorkers(look: NonNullable<MetricsOptions['workers']>): Family[] {
@@ -149,7 +156,7 @@ function describeWorkers(look: NonNullable<MetricsOptions['workers']>): Family[]
 }
 
 /** The events of every request come first: a switch over strings compares one after the other. */
-function countInto({ routes, upstreams, clients, endpoints, overloads }: Counters): Listen {
+function countInto({ routes, upstreams, clients, endpoints, overloads, store }: Counters): Listen {
   return (event) => {
     switch (event.type) {
       case 'arrived':
@@ -196,6 +203,10 @@ function countInto({ routes, upstreams, clients, endpoints, overloads }: Counter
         break;
       case 'overload':
         if (event.began) overloads.value += 1;
+        break;
+      case 'store-request':
+      case 'store-degraded':
+        store?.count(event);
         break;
       case 'endpoint-returned':
       case 'limit-state':

@@ -3,6 +3,7 @@
  * Names of routes and upstreams are the configured ones; a client is told by its hashed identity, never by its key.
  */
 import type { OverloadCause } from './shedding.ts';
+import type { StoreEvent } from './store-events.ts';
 import type { ErrorReason, Millis, PerSecond, Refusal, RetryEnd, RetryReason } from './types.ts';
 
 export type LimitState = (typeof LIMIT_STATES)[number];
@@ -110,7 +111,8 @@ export type TideEvent =
       readonly heapUsed: number;
       readonly shed: number;
     }
-  | { readonly type: 'done'; readonly record: RequestRecord };
+  | { readonly type: 'done'; readonly record: RequestRecord }
+  | StoreEvent;
 
 /** The story of one request, in a line. */
 export interface RequestRecord {

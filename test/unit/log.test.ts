@@ -146,6 +146,24 @@ describe('changes', () => {
   });
 });
 
+test('a store that does not answer is told of once, and once when it does again', () => {
+  const { logger, lines } = openLog();
+  const listen = logChanges(logger);
+  const change = (isDegraded: boolean, cause?: string): void =>
+    listen({ type: 'store-degraded', store: 'redis', isDegraded, cause });
+  change(false);
+  change(true, 'ECONNREFUSED');
+  change(true, 'timeout');
+  change(false);
+  change(true, 'timeout');
+  const down = 'the store does not answer: limits are kept by this process alone';
+  expect(lines()).toEqual([
+    { level: 'warn', store: 'redis', cause: 'ECONNREFUSED', msg: down },
+    { level: 'info', store: 'redis', msg: 'the store answers: limits are shared again' },
+    { level: 'warn', store: 'redis', cause: 'timeout', msg: down },
+  ]);
+});
+
 describe('secrets', () => {
   /** What a line of these fields holds; the secret is always the same. */
   function logged(fields: object): string {

@@ -54,14 +54,17 @@ function three(): {
 } {
   const own = metricsOf(viewOf({}, 1, undefined), {
     workers: () => ({ serving: 2, restarts: 3 }),
+    store: 'redis',
     replayBufferBytes: () => 0,
   });
   const workers = [
     metricsOf(viewOf({ rate: 50, queued: 3, state: 'open' }, 0.5, 0.2), {
       bounds: () => [{ name: 'requests', used: 0.2, reached: 1 }],
+      store: 'redis',
     }),
     metricsOf(viewOf({ rate: 50, queued: 4, state: 'open' }, 0.7, 0.6), {
       bounds: () => [{ name: 'requests', used: 0.7, reached: 2 }],
+      store: 'redis',
     }),
   ] as const;
   const answers = new Map<number, readonly ProcessMetrics[]>();
@@ -71,6 +74,8 @@ function three(): {
     count: async (worker) => {
       const { listen, registry } = workers[worker - 1]!;
       listen({ type: 'decision', upstream: 'api', decision: 'passed', why: undefined });
+      listen({ type: 'store-request', store: 'redis', op: 'lease', result: 'ok', duration: 3 });
+      listen({ type: 'store-degraded', store: 'redis', isDegraded: true });
       // As it crosses from one process to the other.
       answers.set(worker, structuredClone(await readMetrics(registry)));
     },
@@ -104,6 +109,9 @@ test('each metric is told by its meaning', async () => {
   expect(of('tidegate_retry_budget_available_ratio{upstream="api"}')).toBeCloseTo(0.4, 9);
   expect(of('tidegate_mode{mode="enforce"}')).toBe(1);
   expect(of('tidegate_build_info{version="test"}')).toBe(1);
+  expect(of('tidegate_store_degraded{store="redis"}')).toBe(1);
+  expect(of('tidegate_store_requests_total{store="redis",op="lease",result="ok"}')).toBe(2);
+  expect(of('tidegate_store_duration_seconds_sum{store="redis",op="lease",result="ok"}')).toBeCloseTo(0.006, 9);
   expect(of('tidegate_workers')).toBe(2);
   expect(of('tidegate_worker_restarts_total')).toBe(3);
   expect(told.match(/^process_start_time_seconds /gm)).toHaveLength(1);

@@ -10,6 +10,7 @@ import type {
   RequestRecord,
   TideEvent,
 } from '../../src/policy/events.ts';
+import type { StoreResult } from '../../src/policy/store-events.ts';
 
 const NO_CLIENTS: ClientsView = {
   tracked: 0,
@@ -23,7 +24,7 @@ const ENDPOINTS: readonly EndpointView[] = [
   { upstream: 'payments', endpoint: 'b:443', isHealthy: false },
 ];
 
-function metricsOf(view: Partial<GateView> = {}): Metrics {
+function metricsOf(view: Partial<GateView> = {}, store: 'redis' | 'memory' = 'redis'): Metrics {
   return createMetrics({
     routes: ['/'],
     upstreams: ['payments'],
@@ -40,6 +41,7 @@ function metricsOf(view: Partial<GateView> = {}): Metrics {
     shedShare: () => 0.125,
     build: { version: '1.2.3' },
     mode: 'enforce',
+    store: store === 'memory' ? undefined : store,
   });
 }
 
@@ -112,6 +114,8 @@ const EVERYTHING: readonly TideEvent[] = [
   { type: 'retry-end', upstream: 'payments', outcome: 'success' },
   { type: 'cut', upstream: 'payments', scope: 'upstream', cause: 'first', from: Infinity, to: 40 },
   { type: 'limit-state', upstream: 'payments', scope: 'upstream', from: 'open', to: 'backoff' },
+  { type: 'store-request', store: 'redis', op: 'lease', result: 'ok', duration: 0.2 },
+  { type: 'store-degraded', store: 'redis', isDegraded: true, cause: 'ECONNREFUSED' },
   { type: 'client-cut', upstream: 'payments', client: 'c0ffee', allowance: 0.5 },
   { type: 'client-state', upstream: 'payments', client: 'c0ffee', from: 'normal', to: 'backoff' },
   { type: 'client-evicted', cause: 'calm' },
@@ -474,6 +478,49 @@ describe('endpoints', () => {
       '{upstream="payments",endpoint="b:443"} 0',
     ]);
     expect(await samples(metrics, 'endpoint_ejections_total')).toEqual(['{upstream="payments",endpoint="b:443"} 2']);
+  });
+});
+
+describe('the store that replicas share', () => {
+  test('is told of by what it was asked, and how that ended', async () => {
+    const metrics = metricsOf();
+    expect(await samples(metrics, 'store_requests_total', 'with zeros')).toHaveLength(9);
+    expect(await samples(metrics, 'store_degraded', 'with zeros')).toEqual(['{store="redis"} 0']);
+    const asked = (result: StoreResult, duration: number): TideEvent => ({
+      type: 'store-request',
+      store: 'redis',
+      op: 'report',
+      result,
+      duration,
+    });
+    tell(metrics, asked('ok', 0.1), asked('ok', 0.2), asked('error', 4), asked('timeout', 240), asked('timeout', 300));
+    expect(await samples(metrics, 'store_requests_total')).toEqual([
+      '{store="redis",op="report",result="ok"} 2',
+      '{store="redis",op="report",result="error"} 1',
+      '{store="redis",op="report",result="timeout"} 2',
+    ]);
+    const buckets = (await samples(metrics, 'store_duration_seconds_bucket', 'with zeros')).filter((line) =>
+      line.includes('op="report"'),
+    );
+    expect(buckets.filter((line) => line.includes('"ok"')).slice(0, 2)).toEqual([
+      '{store="redis",op="report",result="ok",le="0.0001"} 1',
+      '{store="redis",op="report",result="ok",le="0.00025"} 2',
+    ]);
+    expect(buckets.filter((line) => line.includes('"timeout"')).slice(-3)).toEqual([
+      '{store="redis",op="report",result="timeout",le="0.175"} 0',
+      '{store="redis",op="report",result="timeout",le="0.25"} 1',
+      '{store="redis",op="report",result="timeout",le="+Inf"} 2',
+    ]);
+    tell(metrics, { type: 'store-degraded', store: 'redis', isDegraded: true });
+    expect(await samples(metrics, 'store_degraded')).toEqual(['{store="redis"} 1']);
+    tell(metrics, { type: 'store-degraded', store: 'redis', isDegraded: false });
+    expect(await samples(metrics, 'store_degraded', 'with zeros')).toEqual(['{store="redis"} 0']);
+  });
+
+  test('is not told of where there is none', async () => {
+    const metrics = metricsOf({}, 'memory');
+    tell(metrics, ...EVERYTHING);
+    expect(await metrics.registry.metrics()).not.toContain('tidegate_store');
   });
 });
 
