@@ -28,8 +28,11 @@ import { NOT_OPEN, openToOperators } from './operators.ts';
 import { openPractice, ownUrls } from './own-practice.ts';
 import { Proxy } from './proxy/server.ts';
 import type { Membership } from './membership.ts';
-import { leaseFrom, supplier, withoutLimits } from './membership.ts';
+import { supplier, withoutLimits } from './membership.ts';
+import type { SharedLimits } from './shared-limits.ts';
+import { shareAmongWorkers } from './shared-limits.ts';
 import { MemoryStore } from './state/memory.ts';
+import type { ReplicaParts } from './replicas.ts';
 import { permit, removeStaleSocket } from './unix-socket.ts';
 
 /** A running Tidegate. */
@@ -139,20 +142,23 @@ async function open(
   const load = new LoadWatch(config.limits.overload, { clock, random, listen });
   opened.push(() => Promise.resolve(load.stop()));
   const sizes = compileSizes(config, logger);
-  const listenToGate = membership === undefined ? listen : withoutLimits(listen);
+  const shared = await shareLimits(config, { membership, clock, random, listen });
+  if (shared !== undefined) opened.push(() => Promise.resolve(shared.close()));
+  // Of limits that the primary keeps, the primary tells.
+  const listenToGate = membership === undefined || config.state.store === 'redis' ? listen : withoutLimits(listen);
   const store = new MemoryStore({
     upstreams: compileUpstreams(config),
     maxTracked: sizes.clients,
     maxLimits: sizes.clientLimits,
     random,
     listen: listenToGate,
-    ...(membership === undefined ? {} : leaseFrom(membership)),
+    ...shared?.options,
     // Observed, everything is forwarded at once.
     ...(config.mode === 'enforce' ? { freeConnections: countFree(targets) } : {}),
   });
   const gate = new Gate(store, listenToGate, config.mode);
   const gateTimer = new WakeTimer(gate, clock);
-  membership?.leaseholder.wire({ store, supply: supplier(gate, gateTimer) }, clock.now());
+  shared?.wire({ store, supply: supplier(gate, gateTimer) });
   const instance = membership?.instance ?? randomBytes(4).toString('hex');
   const { listen: listener } = config;
   const proxy = new Proxy({
@@ -218,6 +224,16 @@ async function open(
     },
     close: closeAll,
   };
+}
+
+/** Most share their limits with nobody: they need not read what Redis needs. */
+async function shareLimits(
+  { state }: Config,
+  { membership, ...parts }: ReplicaParts & { readonly membership: Membership | undefined },
+): Promise<SharedLimits | undefined> {
+  if (state.store === 'memory') return membership && shareAmongWorkers(membership, parts.clock);
+  const { shareByRedis } = await import('./replicas.ts');
+  return shareByRedis(state, parts);
 }
 
 const DRAIN_POLL: Millis = 20;

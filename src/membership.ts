@@ -4,7 +4,6 @@ import type { Gate } from './policy/gate.ts';
 import type { Clock } from './policy/types.ts';
 import type { WakeTimer } from './wake-timer.ts';
 import type { Held, Leaseholder } from './state/leasing/leaseholder.ts';
-import type { MemoryOptions } from './state/memory.ts';
 
 /** What a process has of its primary, where it is one of several workers. */
 export interface Membership {
@@ -29,10 +28,6 @@ export function withoutLimits(listen: Listen): Listen {
   return (event) => {
     if (event.type !== 'limit-state' && event.type !== 'cut') listen(event);
   };
-}
-
-export function leaseFrom({ leaseholder }: Membership): Pick<MemoryOptions, 'makeMeter' | 'sharing'> {
-  return { makeMeter: (ref, rate) => leaseholder.makeMeter(ref, rate), sharing: leaseholder };
 }
 
 export function supplier(gate: Gate, timer: WakeTimer): Held['supply'] {

@@ -115,6 +115,7 @@ export function poolAmong(
             if (other !== replica) later(2 * latency, () => !isCut(other) && each.hearHold(hold, now()));
           }
         },
+        onCut: ({ upstream, scope }, { cause, from, to }) => listen({ type: 'cut', upstream, scope, cause, from, to }),
         rearm,
         onAway: (isAlone) => tally.alone.push({ replica, at: now(), isAlone }),
       });

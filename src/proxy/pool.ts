@@ -1,25 +1,15 @@
 import type { buildConnector as Connectors, Client } from 'undici';
 import { buildConnector } from 'undici';
 import type { Millis } from '../policy/types.ts';
+import type { ClientTls } from './client-tls.ts';
+import { readClientTls } from './client-tls.ts';
 import type { Name } from './name.ts';
-import { readPem } from './pem.ts';
-
-export interface TlsOptions {
-  /** PEM text, or the path of a PEM file. */
-  readonly ca?: string | undefined;
-  readonly cert?: string | undefined;
-  readonly key?: string | undefined;
-  readonly passphrase?: string | undefined;
-  readonly serverName?: string | undefined;
-  readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
-  readonly insecure: boolean;
-}
 
 export interface PoolOptions {
   /** To each endpoint, at most. */
   readonly connections: number;
   readonly connectTimeout: Millis;
-  readonly tls: TlsOptions;
+  readonly tls: ClientTls;
   /** Offer HTTP/2, by ALPN. */
   readonly http2: boolean;
 }
@@ -71,17 +61,11 @@ export function makeConnect(
     allowH2: http2,
     preferH2: http2,
     timeout: connectTimeout,
-    minVersion: tls.minVersion,
-    rejectUnauthorized: !tls.insecure,
+    ...readClientTls(tls),
     ...(name === undefined
       ? {}
       : { lookup: name.lookup, autoSelectFamily: true, autoSelectFamilyAttemptTimeout: NEXT_ADDRESS }),
-    ...given('socketPath', socketPath),
-    ...given('ca', pem(tls.ca)),
-    ...given('cert', pem(tls.cert)),
-    ...given('key', pem(tls.key)),
-    ...given('passphrase', tls.passphrase),
-    ...given('servername', tls.serverName),
+    ...(socketPath === undefined ? {} : { socketPath }),
   });
   return tellResets(connect);
 }
@@ -99,15 +83,4 @@ function tellResets(connect: Connectors.connector): Connectors.connector {
       done(...result);
     });
   };
-}
-
-/** @throws an Error of node:fs that names the path, when a file cannot be read */
-function pem(value: string | undefined): string | undefined {
-  return value === undefined ? undefined : readPem(value);
-}
-
-function given<K extends string>(key: K, value: string | undefined): Partial<Record<K, string>> {
-  const out: Partial<Record<K, string>> = {};
-  if (value !== undefined) out[key] = value;
-  return out;
 }

@@ -38,6 +38,8 @@ export interface BorrowerParts {
   readonly countWaiting: (limit: Limit) => number;
   /** Tokens have come, or word of the limit: who waits is to be served. */
   readonly supply: (limit: Limit, now: Millis) => void;
+  /** What was told here has cut the rate. */
+  readonly onCut: (ref: LimitRef, cut: Answer['cuts'][number]) => void;
   readonly onAlone: (borrower: Borrower, isAlone: boolean) => void;
 }
 
@@ -121,6 +123,7 @@ export class Borrower implements HeapItem {
     const slots = answer.slots.map((slot) => slot - offset);
     this.meter.hear(ourTerms(answer.terms, offset), slots, now);
     if (clients.length > 0) limit.parts = partsOf(clients, answer.waitsWith);
+    for (const cut of answer.cuts) this.#parts.onCut(this.ref, cut);
     if (this.#misses > 0) {
       this.#misses = 0;
       this.#parts.onAlone(this, false);

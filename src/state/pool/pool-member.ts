@@ -10,7 +10,7 @@ import { nameOf } from '../leasing/terms.ts';
 import type { Hold } from '../leasing/words.ts';
 import { Borrower } from './borrower.ts';
 import type { PooledMeter } from './pooled-meter.ts';
-import type { Call, PoolTerms } from './words.ts';
+import type { Answer, Call, PoolTerms } from './words.ts';
 
 export interface PoolMemberParts {
   /** No two processes are called the same, not even one after the other. */
@@ -21,6 +21,8 @@ export interface PoolMemberParts {
   readonly call: (borrower: Borrower, call: Call) => void;
   /** Tells the others of a client that is to wait. */
   readonly hold: (hold: Hold) => void;
+  /** What was told here has cut the rate of a limit: nobody else says so. */
+  readonly onCut: (ref: LimitRef, cut: Answer['cuts'][number]) => void;
   /** `nextWake` is earlier than before. */
   readonly rearm: () => void;
   /** The pool has gone away, or has come back. */
@@ -43,12 +45,13 @@ export class PoolMember {
 
   /** For the store: the meter of a limit. */
   makeMeter(ref: LimitRef, settings: RateSettings): PooledMeter {
-    const { holder, clock, random, call } = this.#parts;
+    const { holder, clock, random, call, onCut } = this.#parts;
     const borrower = new Borrower(ref, settings, {
       holder,
       clock,
       random,
       call,
+      onCut,
       schedule: (each) => this.#schedule(each),
       countWaiting: (limit) => countWaiting(limit, this.#held?.store),
       supply: (limit, now) => this.#held?.supply(limit, now),

@@ -1,0 +1,96 @@
+import type { Clock, Millis } from '../../policy/types.ts';
+import type { Hold } from '../leasing/words.ts';
+import type { RedisClient } from './connect.ts';
+
+export interface HoldsParts {
+  readonly prefix: string;
+  readonly clock: Clock;
+  readonly wallClock: () => number;
+  readonly onRequest: (op: 'hold', result: 'ok' | 'error', took: Millis) => void;
+  readonly onHold: (hold: Hold) => void;
+  readonly onProblem: (error: unknown) => void;
+}
+
+/** Told together. */
+const WITHIN: Millis = 10;
+/** Remembered for processes that come later: the longest. */
+const MOST = 10_000;
+const KEPT_FOR: Millis = 86_400_000;
+
+/**
+ * Clients that are to wait, whichever process they come to: published to those that are there, and kept for those that
+ * come. Processes have no clock in common but the wall's, which is good enough for what is told in seconds.
+ */
+export class Holds {
+  readonly channel: string;
+  readonly #key: string;
+  readonly #client: RedisClient;
+  readonly #parts: HoldsParts;
+  #untold: Hold[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(client: RedisClient, parts: HoldsParts) {
+    this.#client = client;
+    this.#parts = parts;
+    this.channel = `${parts.prefix}:holds`;
+    this.#key = `${parts.prefix}:{holds}`;
+  }
+
+  tell(hold: Hold): void {
+    this.#untold.push(hold);
+    this.#timer ??= setTimeout(() => void this.#flush(), WITHIN).unref();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+
+  /** As another process has published. */
+  hear(message: string): void {
+    const now = this.#parts.clock.now();
+    for (const line of message.split('\n')) {
+      const [wait, client] = split(line);
+      if (client !== undefined && wait > 0) this.#parts.onHold({ client, until: now + wait });
+    }
+  }
+
+  /** What others had told before this one came. */
+  async learn(): Promise<void> {
+    const wall = this.#parts.wallClock();
+    const now = this.#parts.clock.now();
+    const kept = await this.#client.zrangebyscore(this.#key, wall, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST);
+    for (let i = 0; i + 1 < kept.length; i += 2) {
+      this.#parts.onHold({ client: kept[i] ?? '', until: now + Number(kept[i + 1]) - wall });
+    }
+  }
+
+  async #flush(): Promise<void> {
+    this.#timer = undefined;
+    const { clock, wallClock, onRequest, onProblem } = this.#parts;
+    const holds = this.#untold;
+    this.#untold = [];
+    const askedAt = clock.now();
+    const wall = wallClock();
+    const waits = holds.map(({ client, until }) => [Math.ceil(until - askedAt), client] as const);
+    const scores = waits.flatMap(([wait, client]) => [wall + wait, client]);
+    const key = this.#key;
+    try {
+      const pipeline = this.#client.pipeline();
+      pipeline.publish(this.channel, waits.map(([wait, client]) => `${wait} ${client}`).join('\n'));
+      pipeline.zremrangebyscore(key, '-inf', wall);
+      pipeline.zadd(key, 'GT', ...scores);
+      pipeline.zremrangebyrank(key, 0, -MOST - 1);
+      pipeline.pexpire(key, KEPT_FOR);
+      for (const [error] of (await pipeline.exec()) ?? []) if (error !== null) throw error;
+      onRequest('hold', 'ok', clock.now() - askedAt);
+    } catch (error) {
+      onProblem(error);
+      onRequest('hold', 'error', clock.now() - askedAt);
+    }
+  }
+}
+
+function split(line: string): readonly [Millis, string | undefined] {
+  const at = line.indexOf(' ');
+  return at < 0 ? [0, undefined] : [Number(line.slice(0, at)), line.slice(at + 1)];
+}

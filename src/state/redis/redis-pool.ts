@@ -1,0 +1,192 @@
+import { setImmediate } from 'node:timers';
+import type { StoreOp, StoreResult } from '../../policy/store-events.ts';
+import type { Clock, Millis, Random } from '../../policy/types.ts';
+import { nameOf } from '../leasing/terms.ts';
+import type { Hold } from '../leasing/words.ts';
+import type { Borrower } from '../pool/borrower.ts';
+import type { Call, PoolTerms } from '../pool/words.ts';
+import { packCall, packSettings, readAnswer, readNews } from './codec.ts';
+import type { RedisClient, RedisPlace } from './connect.ts';
+import { makeClient } from './connect.ts';
+import { Holds } from './holds.ts';
+import { readScripts } from './scripts.ts';
+
+export interface RedisPoolParts {
+  readonly place: RedisPlace;
+  /** Of all keys and channels. */
+  readonly prefix: string;
+  /** How long an answer may take. */
+  readonly timeout: Millis;
+  readonly clock: Clock;
+  readonly wallClock: () => number;
+  readonly random: Random;
+  readonly onRequest: (op: StoreOp, result: StoreResult, took: Millis) => void;
+  /** A limit has changed, as another process has felt. @param name as `nameOf` has it */
+  readonly onNews: (name: string, terms: PoolTerms) => void;
+  /** A client is to wait, as another process was told. */
+  readonly onHold: (hold: Hold) => void;
+}
+
+/** For so long nothing has come though it was asked: the connection may be one to nobody. */
+const SILENT_FOR: Millis = 2000;
+
+/** What is written at each call about one limit. */
+interface Address {
+  readonly keys: readonly string[];
+  readonly settings: Buffer;
+  readonly name: string;
+}
+
+type Run = (args: readonly (string | Buffer)[]) => Promise<Buffer>;
+
+/** The pool in Redis: asks its scripts, and hears what other processes have felt. */
+export class RedisPool {
+  readonly #parts: RedisPoolParts;
+  readonly #client: RedisClient;
+  readonly #ears: RedisClient;
+  readonly #lease: Run;
+  readonly #report: Run;
+  readonly #holds: Holds;
+  readonly #addresses = new WeakMap<Borrower, Address>();
+  readonly #channel: string;
+  #heardAt: Millis;
+  #problem = 'it has not been reached yet';
+  #isClosed = false;
+
+  constructor(parts: RedisPoolParts) {
+    const { place, random, prefix, clock } = parts;
+    this.#parts = parts;
+    this.#channel = `${prefix}:news`;
+    this.#heardAt = clock.now();
+    this.#client = makeClient(place, random);
+    this.#ears = makeClient(place, random);
+    const { lease, report } = readScripts();
+    this.#lease = defineScript(this.#client, 'tidegateLease', lease);
+    this.#report = defineScript(this.#client, 'tidegateReport', report);
+    this.#holds = new Holds(this.#client, { ...parts, onProblem: (error) => this.#note(error) });
+    for (const client of [this.#client, this.#ears]) client.on('error', (error: Error) => this.#note(error));
+    this.#ears.on('ready', () => void this.#listen());
+    this.#ears.on('messageBuffer', (channel: Buffer, message: Buffer) => this.#hear(channel.toString(), message));
+  }
+
+  /** What it last said, or was said of it, that is wrong. */
+  get problem(): string {
+    return this.#problem;
+  }
+
+  /** Connects, and goes on trying. Resolves when it is there, or after so long. */
+  async open(within: Millis): Promise<void> {
+    for (const client of [this.#client, this.#ears]) client.connect().catch((error: Error) => this.#note(error));
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, within);
+      this.#client.once('ready', () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#holds.close();
+    for (const client of [this.#client, this.#ears]) client.disconnect();
+  }
+
+  /** Answers the borrower by its `hear` or `miss`, and not before this has returned. */
+  call(borrower: Borrower, call: Call): void {
+    const { clock, timeout, onRequest } = this.#parts;
+    const askedAt = clock.now();
+    const op = call.want > 0 || call.clients.length > 0 ? 'lease' : 'report';
+    let isOver = false;
+    const end = (result: StoreResult, tell: (now: Millis) => void): void => {
+      if (isOver || this.#isClosed) return;
+      isOver = true;
+      clearTimeout(timer);
+      const now = clock.now();
+      onRequest(op, result, now - askedAt);
+      tell(now);
+    };
+    const timer = setTimeout(() => {
+      this.#noteSilence(timeout);
+      end('timeout', (now) => borrower.miss(now));
+    }, timeout).unref();
+    const fail = (error: unknown): void => {
+      this.#note(error);
+      end('error', (now) => borrower.miss(now));
+    };
+    if (this.#client.status !== 'ready') {
+      setImmediate(() => end('error', (now) => borrower.miss(now)));
+      return;
+    }
+    const { keys, settings, name } = this.#addressOf(borrower);
+    const args = [...keys, packCall(call), call.holder, settings, this.#channel, name, ...call.clients];
+    (op === 'lease' ? this.#lease : this.#report)(args)
+      .then((packed) => {
+        const answer = readAnswer(packed);
+        this.#heardAt = clock.now();
+        end('ok', (now) => borrower.hear(answer, now));
+      })
+      .catch(fail);
+  }
+
+  /** Tells all the others. */
+  hold(hold: Hold): void {
+    this.#holds.tell(hold);
+  }
+
+  #addressOf(borrower: Borrower): Address {
+    const known = this.#addresses.get(borrower);
+    if (known !== undefined) return known;
+    const { upstream, scope, key } = borrower.ref;
+    const base = `${this.#parts.prefix}:{${upstream}/${scope}${key === '' ? '' : `/${key}`}}`;
+    const address: Address = {
+      keys: ['limit', 'accounts', 'heard', 'waiting-0', 'waiting-1'].map((part) => `${base}:${part}`),
+      settings: packSettings(borrower.settings),
+      name: nameOf(borrower.ref),
+    };
+    this.#addresses.set(borrower, address);
+    return address;
+  }
+
+  async #listen(): Promise<void> {
+    try {
+      await this.#ears.subscribe(this.#channel, this.#holds.channel);
+      await this.#holds.learn();
+    } catch (error) {
+      this.#note(error);
+    }
+  }
+
+  #hear(channel: string, message: Buffer): void {
+    if (channel === this.#holds.channel) return this.#holds.hear(message.toString());
+    const news = readNews(message);
+    if (news !== undefined) this.#parts.onNews(news.name, news.terms);
+  }
+
+  #note(error: unknown): void {
+    const { message } = error instanceof Error ? error : new Error(String(error));
+    // That it cannot be written to is known; why, was said before.
+    if (!message.startsWith("Stream isn't writeable")) this.#problem = message;
+  }
+
+  /** What has died without a word is found by making a new connection. */
+  #noteSilence(timeout: Millis): void {
+    const now = this.#parts.clock.now();
+    this.#problem = `no answer within ${timeout} ms`;
+    if (this.#isClosed || now - this.#heardAt < SILENT_FOR) return;
+    this.#heardAt = now;
+    for (const client of [this.#client, this.#ears]) if (client.status === 'ready') client.disconnect(true);
+  }
+}
+
+/** Loaded when first run, and again where Redis has forgotten it. */
+function defineScript(client: RedisClient, name: string, lua: string): Run {
+  client.defineCommand(name, { numberOfKeys: 5, lua });
+  const command: unknown = Reflect.get(client, `${name}Buffer`);
+  if (typeof command !== 'function') throw new TypeError(`ioredis has made no command ${name}`);
+  return async (args) => {
+    const reply: unknown = await Reflect.apply(command, client, args);
+    if (!Buffer.isBuffer(reply)) throw new TypeError('a script answered something else than a string');
+    return reply;
+  };
+}
