@@ -165,13 +165,18 @@ export class LocalMeter implements Meter {
     this.#quota.stop(until);
   }
 
-  advance(now: Millis, queued: boolean): void {
-    this.#rate.advance(now, queued);
+  advance(now: Millis, queued: boolean, late?: Millis): void {
+    this.#rate.advance(now, queued, late);
   }
 
   /** Goes on at a known rate, > 0 and finite, where its own history is lost. */
   resume(rate: PerSecond, ceiling: PerSecond, now: Millis): void {
     this.#rate.resume({ rate, ceiling }, now);
+  }
+
+  /** As of `AdaptiveRate`. */
+  reviseFirst(): void {
+    this.#rate.reviseFirst();
   }
 
   /** As of `AdaptiveRate`. */

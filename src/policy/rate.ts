@@ -3,7 +3,7 @@ import { SendAccounts } from './rate/accounts.ts';
 import type { Blockade } from './rate/block.ts';
 import { Blockades, SEEN_OVER } from './rate/blockades.ts';
 import type { Cut } from './rate/cut.ts';
-import { acceptedLately, noteFelt, noteRejection, settleCut } from './rate/cut.ts';
+import { acceptedLately, noteFelt, noteRejection, reviseFirst, settleCut } from './rate/cut.ts';
 import { hasten, isCalm } from './rate/grow.ts';
 import { InFlight } from './rate/in-flight.ts';
 import { goOnMeasuring, measure } from './rate/measure.ts';
@@ -140,6 +140,11 @@ export class AdaptiveRate {
     return true;
   }
 
+  /** More is known now of what had been accepted before the first cut. */
+  reviseFirst(): void {
+    if (!this.#inFlight.isLimited) reviseFirst(this.#state, this.#settings, this.#sends.recent);
+  }
+
   /** As of `InFlight`. */
   recount(by: number): void {
     this.#inFlight.recount(by);
@@ -211,8 +216,11 @@ export class AdaptiveRate {
     return 'errors';
   }
 
-  /** Moves on with time. `queued`: whether requests wait for this limit. */
-  advance(now: Millis, queued: boolean): void {
+  /**
+   * Moves on with time. `queued`: whether requests wait for this limit. `late`: how long it takes until what was sent is
+   * told of; up to 200 ms, which is what the account of sends has room for.
+   */
+  advance(now: Millis, queued: boolean, late: Millis = 0): void {
     const state = this.#state;
     const since = state.phase === 'cooldown' ? Math.max(this.#advancedAt, state.holdUntil) : this.#advancedAt;
     const elapsed = clamp(now - since, 0, LONGEST_STEP);
@@ -222,7 +230,10 @@ export class AdaptiveRate {
     const isLearned = this.#settings.initialRate === undefined;
     if (this.#blockades.isOver(now)) this.#open();
     else if (this.#inFlight.isLimited && queued) this.#growPlaces(now);
-    else if (!this.#inFlight.isLimited && !this.#rules.isApplicationLimited(state, this.#sends.recent, now, queued)) {
+    else if (
+      !this.#inFlight.isLimited &&
+      !this.#rules.isApplicationLimited(state, this.#sends.recent, now - late, queued)
+    ) {
       this.#grow(elapsed);
     } else if (isLearned && isCalm(state, now)) this.#open();
   }

@@ -40,6 +40,20 @@ export function cutFirst({ rate }: RateState, recent: SendAccount, now: Millis):
   return { rate: 0.9 * ceiling, ceiling, cause: 'first' };
 }
 
+/**
+ * As `cutFirst`, of the cut that was made: some of what had been accepted by then was told of since. Never
+ * lower.
+ */
+export function reviseFirst(state: RateState, settings: RateSettings, recent: SendAccount): void {
+  const isJustCut = state.phase === 'backoff' || state.phase === 'cooldown';
+  if (!isJustCut || state.found !== 'first') return;
+  const { rate, ceiling } = cutFirst({ ...state, rate: settings.maxRate }, recent, state.cutAt);
+  if (rate <= state.rate) return;
+  state.rate = rate;
+  state.rateAtCut = rate;
+  state.ceiling = ceiling;
+}
+
 /** Accepted a second over the last one, or since requests began to come, if that is less. */
 export function acceptedLately(recent: SendAccount, now: Millis): PerSecond {
   return recent.acceptedRate(now, clamp(recent.busyFor(now, 1000), SHORTEST_SPAN, 1000));

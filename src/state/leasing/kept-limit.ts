@@ -86,10 +86,10 @@ export class KeptLimit<Holder> {
     return cuts;
   }
 
-  /** Moves the limit on with time. @param isWanted somebody waits for a token */
-  advance(now: Millis, isWanted: boolean): void {
+  /** Moves the limit on with time. @param isWanted somebody waits for a token @param late as of `AdaptiveRate.advance` */
+  advance(now: Millis, isWanted: boolean, late?: Millis): void {
     // Who has a token for later waits as well.
-    this.meter.advance(now, isWanted || this.#lentUntil > now + this.#notice);
+    this.meter.advance(now, isWanted || this.#lentUntil > now + this.#notice, late);
   }
 
   /** Takes the token of this time for a leaseholder. */

@@ -6,6 +6,9 @@ import type { Millis, PerSecond, Quota } from '../../policy/types.ts';
 import { HappeningLog } from './happenings.ts';
 import type { LimitTidings, Terms } from './words.ts';
 
+/** When the lender is to hear of something: at once, in a moment, or whenever it is told anything. */
+export type Urgency = 'now' | 'soon' | 'with-the-next';
+
 /** Below this rate a token is worth so long that the lender is to have it back at once. */
 const DEAR_BELOW: PerSecond = 50;
 
@@ -17,7 +20,7 @@ export class LeasedMeter implements Meter {
   readonly log = new HappeningLog();
   /** Whose meter it is, once that has been made: what waits there is what is asked for. */
   limit: Limit | undefined;
-  readonly #touch: (meter: LeasedMeter, urgent: boolean) => void;
+  readonly #touch: (meter: LeasedMeter, urgency: Urgency) => void;
   #terms: Terms;
   /** Tokens in hand: when each may be used, in order. */
   readonly #slots: Millis[] = [];
@@ -32,8 +35,8 @@ export class LeasedMeter implements Meter {
   #serial = 0;
   #inFlight = 0;
 
-  /** @param touch there is something to report, at once or in a moment */
-  constructor(terms: Terms, touch: (meter: LeasedMeter, urgent: boolean) => void) {
+  /** @param touch there is something to report */
+  constructor(terms: Terms, touch: (meter: LeasedMeter, urgency: Urgency) => void) {
     this.#terms = terms;
     this.#touch = touch;
   }
@@ -71,7 +74,7 @@ export class LeasedMeter implements Meter {
     this.dropLate(now);
     const first = this.#slots[0];
     if (first !== undefined) return Math.max(0, first - now);
-    this.#touch(this, this.#asked <= 0);
+    this.#touch(this, this.#asked <= 0 ? 'now' : 'with-the-next');
     return Number.POSITIVE_INFINITY;
   }
 
@@ -103,17 +106,17 @@ export class LeasedMeter implements Meter {
       this.#taken = Math.max(0, this.#taken - 1);
       this.log.givenBack();
     }
-    this.#touch(this, false);
+    this.#touch(this, 'soon');
   }
 
   abandonProbe(): void {
     this.log.abandonProbe();
-    this.#touch(this, true);
+    this.#touch(this, 'now');
   }
 
   remember(accepted: PerSecond, now: Millis): void {
     this.log.remember(accepted, now);
-    this.#touch(this, false);
+    this.#touch(this, 'soon');
   }
 
   /** Not counted here: the lender knows what all have sent, and takes it off a quota itself. */
@@ -130,7 +133,7 @@ export class LeasedMeter implements Meter {
     this.#serial += 1;
     this.#inFlight += 1;
     this.log.sent(this.#serial, now);
-    this.#touch(this, false);
+    this.#touch(this, 'soon');
     return this.#serial;
   }
 
@@ -138,34 +141,34 @@ export class LeasedMeter implements Meter {
   ended(now: Millis): boolean {
     this.#inFlight -= 1;
     this.log.ended(now);
-    this.#touch(this, this.#terms.places !== undefined);
+    this.#touch(this, this.#terms.places === undefined ? 'soon' : 'now');
     return false;
   }
 
   accepted(sentAt: Millis, serial: number, now: Millis): void {
     this.log.accepted(sentAt, serial, now);
-    this.#touch(this, this.#terms.phase === 'blocked' || this.#terms.phase === 'backoff');
+    this.#touch(this, this.#terms.phase === 'blocked' || this.#terms.phase === 'backoff' ? 'now' : 'soon');
   }
 
   /** Whether that cuts the rate, the lender decides and tells. */
   rejected(rejection: Rejection, now: Millis): undefined {
     this.log.rejected(rejection, now);
-    this.#touch(this, true);
+    this.#touch(this, 'now');
   }
 
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun = false): undefined {
     this.log.failed(sentAt, now, retryAfter, overrun);
-    this.#touch(this, true);
+    this.#touch(this, 'now');
   }
 
   noteQuota(quota: Quota, sentAt: Millis, now: Millis): void {
     this.log.quota(quota, sentAt, now);
-    this.#touch(this, quota.remaining === 0);
+    this.#touch(this, quota.remaining === 0 ? 'now' : 'soon');
   }
 
   stop(until: Millis): void {
     this.log.stop(until);
-    this.#touch(this, true);
+    this.#touch(this, 'now');
   }
 
   /** The lender moves its limits on. */
@@ -234,6 +237,6 @@ export class LeasedMeter implements Meter {
     for (const slot of slots.toReversed()) this.log.unspent(slot);
     const isBlocked = this.#terms.phase === 'blocked';
     if (isBlocked) this.log.abandonProbe();
-    this.#touch(this, isBlocked || this.#terms.rate < DEAR_BELOW);
+    this.#touch(this, isBlocked || this.#terms.rate < DEAR_BELOW ? 'now' : 'soon');
   }
 }

@@ -3,6 +3,7 @@ import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
 import type { Store } from '../../policy/store.ts';
 import type { Millis } from '../../policy/types.ts';
+import type { Urgency } from './leased-meter.ts';
 import { LeasedMeter } from './leased-meter.ts';
 import { nameOf, startingTerms } from './terms.ts';
 import { countWaiting } from './waiting.ts';
@@ -48,7 +49,7 @@ export class Leaseholder {
 
   /** For the store: the meter of a limit. */
   makeMeter(_ref: LimitRef, rate: RateSettings): LeasedMeter {
-    return new LeasedMeter(startingTerms(rate), (meter, urgent) => this.#touch(meter, urgent));
+    return new LeasedMeter(startingTerms(rate), (meter, urgency) => this.#touch(meter, urgency));
   }
 
   /** For the store: a limit has been made. */
@@ -118,10 +119,10 @@ export class Leaseholder {
     supply(known.limit, now);
   }
 
-  #touch(meter: LeasedMeter, urgent: boolean): void {
-    if (!urgent && this.#touched.has(meter)) return;
+  #touch(meter: LeasedMeter, urgency: Urgency): void {
+    if (urgency !== 'now' && this.#touched.has(meter)) return;
     this.#touched.add(meter);
-    this.#parts.schedule(urgent ? 0 : TOLD_WITHIN);
+    this.#parts.schedule(urgency === 'now' ? 0 : TOLD_WITHIN);
   }
 
   #report(meter: LeasedMeter, now: Millis): LimitReport | undefined {

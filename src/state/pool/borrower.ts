@@ -3,6 +3,7 @@ import type { Limit } from '../../policy/limit.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
 import type { Clock, Millis, PerSecond, Random } from '../../policy/types.ts';
+import type { Urgency } from '../leasing/leased-meter.ts';
 import { shiftTimes } from '../leasing/happenings.ts';
 import { PoolClock } from './pool-clock.ts';
 import { PooledMeter } from './pooled-meter.ts';
@@ -10,6 +11,7 @@ import type { Answer, Call, PoolTerms } from './words.ts';
 
 /** What is not urgent is told so soon: together, it costs less. */
 const TOLD_WITHIN: Millis = 100;
+const TOLD_EACH: Millis = 0.2;
 /** Even what is urgent is told no more often. */
 const CALL_GAP: Millis = 2;
 /** More tokens are asked for so long before the last in hand is due, and so many as will be needed in the time after. */
@@ -19,12 +21,17 @@ const NEEDED_FOR: Millis = 100;
 const HEARTBEAT: Millis = 1000;
 /** What is needed is known by what was needed lately. */
 const SMOOTHED_OVER: Millis = 300;
+const COUNTED_OVER: Millis = 40;
+/** Who has so much more weight waiting than it told asks anew. */
+const GAINED = 1.5;
 /** Which clients wait is told so often, and of so many. */
 const CLIENTS_EVERY: Millis = 200;
 const MOST_CLIENTS = 32;
 /** Alone, the pool is tried again after so long, and twice that each time, with jitter. */
 const FIRST_PROBE: Millis = 250;
 const LONGEST_PROBE: Millis = 2000;
+
+const NOBODY: readonly string[] = [];
 
 export interface BorrowerParts {
   readonly holder: string;
@@ -60,9 +67,17 @@ export class Borrower implements HeapItem {
   /** Of the call under way. */
   #clients: readonly string[] | undefined;
   #clientsToldAt: Millis = Number.NEGATIVE_INFINITY;
-  #isTouched = false;
-  #isUrgent = false;
+  /** There is something to tell, and at the latest by then; Infinity while there is not. */
+  #tellBy: Millis = Number.POSITIVE_INFINITY;
+  /** Something has happened since the last call. */
+  #isToBeTold = false;
+  /** More tokens may be needed then. */
+  #askAt: Millis = Number.POSITIVE_INFINITY;
+  /** Told or not, it is not forgotten that it was used. */
+  #isUsed = false;
+  #toldWeight = 0;
   #needed: PerSecond = 0;
+  #countedAt: Millis = Number.NEGATIVE_INFINITY;
   #sendsThen = 0;
   #misses = 0;
 
@@ -70,7 +85,7 @@ export class Borrower implements HeapItem {
     this.ref = ref;
     this.settings = settings;
     this.#parts = parts;
-    this.meter = new PooledMeter(settings, parts.random, (urgent) => this.#touch(urgent));
+    this.meter = new PooledMeter(settings, parts.random, (urgency) => this.#touch(urgency));
   }
 
   get limit(): Limit | undefined {
@@ -81,34 +96,41 @@ export class Borrower implements HeapItem {
   adopt(limit: Limit): void {
     this.#limit = limit;
     this.meter.limit = limit;
-    this.#touch(true);
+    this.#touch('now');
   }
 
   /** Calls, if there is something to call about. */
   wake(now: Millis): void {
-    this.wakeAt = Number.POSITIVE_INFINITY;
-    if (this.#clients !== undefined || this.#limit === undefined) return;
     const limit = this.#limit;
-    this.#isTouched = false;
-    this.#isUrgent = false;
-    this.#estimateNeed(now);
-    const needed = this.meter.isAlone ? 0 : Math.floor((this.#needed * NEEDED_FOR) / 1000);
-    const { want, happenings, lent, inFlight, known } = this.meter.tell(this.#parts.countWaiting(limit) + needed, now);
+    if (this.#clients !== undefined || limit === undefined) return;
+    const needed = this.meter.isAlone ? 0 : this.#parts.countWaiting(limit) + this.#expectNeed(now);
+    if (now < this.#tellBy && !this.meter.isShortOf(needed)) {
+      this.#askAt = this.meter.inHand > 0 ? now + LEAD : Number.POSITIVE_INFINITY;
+      this.#arm();
+      return;
+    }
+    const { want, happenings, lent, inFlight, known } = this.meter.tell(needed, now);
     const { offset, roundTrip } = this.#clock;
-    this.#clients = this.#someWhoWait(limit, now);
+    this.#toldWeight = limit.queue.activeWeight;
+    const clients = want > 0 ? this.#someWhoWait(limit, now) : NOBODY;
+    this.#tellBy = Number.POSITIVE_INFINITY;
+    this.#askAt = Number.POSITIVE_INFINITY;
+    this.#isToBeTold = false;
+    this.#clients = clients;
     this.#calledAt = now;
+    this.#arm();
     this.#parts.call(this, {
       holder: this.#parts.holder,
       now: now + offset,
       happenings: shiftTimes(happenings, offset),
       lent,
       inFlight,
-      want: this.meter.isAlone ? 0 : want,
+      want,
       weight: limit.queue.activeWeight,
       roundTrip,
       known: { ...known, since: known.since + offset },
       chance: this.#parts.random(),
-      clients: this.#clients,
+      clients,
     });
   }
 
@@ -145,16 +167,15 @@ export class Borrower implements HeapItem {
     const wasAlone = this.#misses > 0;
     this.#misses += 1;
     this.meter.goAlone(now);
-    const isWorthAsking = this.#isTouched || limit.ref.scope === 'upstream' || limit.queue.size > 0;
-    if (wasAlone && !isWorthAsking) {
-      // Nobody has used it since: who does next will ask.
-      this.wakeAt = Number.POSITIVE_INFINITY;
-      this.#parts.schedule(this);
-      return;
-    }
+    const isWorthAsking = this.#isUsed || limit.ref.scope === 'upstream' || limit.queue.size > 0;
+    this.#isUsed = false;
+    const pause = Math.min(LONGEST_PROBE, FIRST_PROBE * 2 ** (this.#misses - 1));
+    // Where nobody has used it since: who does next will ask.
+    this.#tellBy =
+      wasAlone && !isWorthAsking ? Number.POSITIVE_INFINITY : now + pause * (0.5 + 0.5 * this.#parts.random());
+    this.#askAt = Number.POSITIVE_INFINITY;
+    this.#arm();
     if (!wasAlone) this.#parts.onAlone(this, true);
-    const longest = Math.min(LONGEST_PROBE, FIRST_PROBE * 2 ** (this.#misses - 1));
-    this.#wakeBy(now + longest * (0.5 + 0.5 * this.#parts.random()));
     this.#parts.supply(limit, now);
   }
 
@@ -164,42 +185,63 @@ export class Borrower implements HeapItem {
     this.#parts.supply(this.#limit, now);
   }
 
-  #touch(urgent: boolean): void {
-    if (this.#isTouched && (this.#isUrgent || !urgent)) return;
-    this.#isTouched = true;
-    this.#isUrgent ||= urgent;
-    if (this.#clients !== undefined || (this.meter.isAlone && this.wakeAt < Number.POSITIVE_INFINITY)) return;
+  #touch(urgency: Urgency): void {
+    this.#isUsed = true;
+    // The pool has said when to ask again: to those who waited then.
+    if (urgency === 'with-the-next' && !this.#hasGained()) return;
+    if (urgency === 'soon' && this.#isToBeTold) return;
+    this.#isToBeTold = true;
+    if (this.meter.isAlone && this.#tellBy < Number.POSITIVE_INFINITY) return;
     const now = this.#parts.clock.now();
-    this.#wakeBy(urgent ? Math.max(now, this.#calledAt + CALL_GAP) : now + TOLD_WITHIN);
+    const by = urgency === 'soon' ? now + this.#tellWithin : Math.max(now, this.#calledAt + CALL_GAP);
+    if (by >= this.#tellBy) return;
+    this.#tellBy = by;
+    this.#arm();
+  }
+
+  /** Others wait here now, whose turn it may be. */
+  #hasGained(): boolean {
+    return (this.#limit?.queue.activeWeight ?? 0) > GAINED * this.#toldWeight;
   }
 
   /** After an answer: when to call next. */
   #plan(againAt: Millis, now: Millis): void {
     const { meter } = this;
-    if (this.#isTouched) this.#wakeBy(this.#isUrgent ? this.#calledAt + CALL_GAP : now + TOLD_WITHIN);
-    if (againAt < Number.POSITIVE_INFINITY) this.#wakeBy(Math.max(againAt, this.#calledAt + CALL_GAP));
+    const gone = this.#calledAt + CALL_GAP;
+    if (meter.inFlight > 0 || meter.inHand > 0) this.#tellBy = Math.min(this.#tellBy, now + HEARTBEAT);
     const { lastSlot } = meter;
-    if (lastSlot !== undefined) this.#wakeBy(Math.max(lastSlot - LEAD, now + LEAD));
-    if (meter.inFlight > 0 || meter.inHand > 0) this.#wakeBy(now + HEARTBEAT);
+    const refillAt = lastSlot === undefined ? Number.POSITIVE_INFINITY : Math.max(lastSlot - LEAD, now + LEAD);
+    this.#askAt = Math.max(gone, Math.min(againAt, refillAt));
+    this.#tellBy = Math.max(gone, this.#tellBy);
+    this.#arm();
   }
 
-  #wakeBy(at: Millis): void {
-    if (at >= this.wakeAt) return;
+  /** With very many who share a limit, each tells of less at a time: calls cost more than what is told late. */
+  get #tellWithin(): Millis {
+    return Math.max(TOLD_WITHIN, this.meter.holders * TOLD_EACH);
+  }
+
+  #arm(): void {
+    const at = this.#clients === undefined ? Math.min(this.#tellBy, this.#askAt) : Number.POSITIVE_INFINITY;
+    if (at === this.wakeAt) return;
     this.wakeAt = at;
     this.#parts.schedule(this);
   }
 
-  #estimateNeed(now: Millis): void {
-    const elapsed = now - this.#calledAt;
-    const sent = this.meter.ownSends - this.#sendsThen;
-    this.#sendsThen = this.meter.ownSends;
-    if (elapsed <= 0) return;
-    const weight = -Math.expm1(-elapsed / SMOOTHED_OVER);
-    this.#needed += ((1000 * sent) / elapsed - this.#needed) * weight;
+  /** How many tokens will be needed before long, as it was lately; none where they come one by one. */
+  #expectNeed(now: Millis): number {
+    const elapsed = now - this.#countedAt;
+    if (elapsed >= COUNTED_OVER) {
+      const sent = this.meter.ownSends - this.#sendsThen;
+      this.#sendsThen = this.meter.ownSends;
+      this.#countedAt = now;
+      this.#needed += ((1000 * sent) / elapsed - this.#needed) * -Math.expm1(-elapsed / SMOOTHED_OVER);
+    }
+    return Math.floor((this.#needed * NEEDED_FOR) / 1000);
   }
 
   #someWhoWait({ queue }: Limit, now: Millis): readonly string[] {
-    if (now - this.#clientsToldAt < CLIENTS_EVERY || this.meter.isAlone) return [];
+    if (now - this.#clientsToldAt < CLIENTS_EVERY) return NOBODY;
     this.#clientsToldAt = now;
     return queue.flows.slice(0, MOST_CLIENTS).map(({ head }) => head?.client ?? '');
   }

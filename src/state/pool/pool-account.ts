@@ -12,6 +12,8 @@ export class PoolAccount implements Reporter<string>, Counted {
   knownSince: Millis = Number.NEGATIVE_INFINITY;
   /** As a flow's in a fair queue: how much it has had for its weight. */
   tag = 0;
+  /** Of who waited there when it last had a token. */
+  weight = 1;
   span = 0;
   counted = 0;
   /** Of this call: when requests were sent, and ended; and when those were sent that were answered. */
@@ -44,7 +46,7 @@ export class PoolAccount implements Reporter<string>, Counted {
 
   /** All that is kept of it between calls. */
   write(): readonly number[] {
-    return [this.lent, this.inFlight, this.tag, this.span, this.counted];
+    return [this.lent, this.inFlight, this.tag, this.weight, this.span, this.counted];
   }
 
   static read(holder: string, numbers: readonly number[]): PoolAccount {
@@ -52,8 +54,9 @@ export class PoolAccount implements Reporter<string>, Counted {
     account.lent = numbers[0] ?? 0;
     account.inFlight = numbers[1] ?? 0;
     account.tag = numbers[2] ?? 0;
-    account.span = numbers[3] ?? 0;
-    account.counted = numbers[4] ?? 0;
+    account.weight = numbers[3] ?? 1;
+    account.span = numbers[4] ?? 0;
+    account.counted = numbers[5] ?? 0;
     return account;
   }
 }

@@ -32,8 +32,12 @@ const REMEMBERED = 4;
 const CLOCK_SET: Millis = 1000;
 /** Tokens that are due so soon, in horizons, and are left by those whose turn it is, go to whoever asks. */
 const SPARE = 0.5;
-/** By then all have told what they have sent. */
-const ALL_TOLD: Millis = 120;
+/** What has been sent is told so late; where they are very many, later. */
+const TOLD_LATE: Millis = 100;
+const TOLD_LATE_EACH: Millis = 0.2;
+const LATEST_TOLD: Millis = 200;
+/** By then all have told. */
+const ALL_TOLD = 1.2;
 /** Of more accepted ones at a time it is not asked. */
 const MOST_UNJUDGED = 64;
 /** With places in flight, this much more than a share may be had of them for a while: it comes back when it ends. */
@@ -58,6 +62,7 @@ export class PooledLimit {
   /** Of which it is not known yet among how many they were sent. */
   readonly #unjudged: Unjudged[] = [];
   #virtual = 0;
+  #firstCutAt = Number.NEGATIVE_INFINITY;
   /** Since when a place in flight has been left for somebody else; undefined where none is. */
   #sparedAt: Millis | undefined;
   /** The time of the last call, and what a clock that was set back is behind. */
@@ -77,29 +82,34 @@ export class PooledLimit {
 
   /** @param now as `now` gave it @param isNew nothing was kept of this limit */
   serve(call: Call, shelf: Shelf, now: Millis, isNew: boolean): Answer {
+    const { meter } = this.#kept;
     const before = this.#terms(undefined, 0, 0, now);
     this.#buryGone(shelf, now);
     const account = PoolAccount.read(call.holder, shelf.readAccount(call.holder) ?? []);
+    const holders = Math.max(1, shelf.countAccounts());
+    const late = Math.min(LATEST_TOLD, Math.max(TOLD_LATE, TOLD_LATE_EACH * holders));
     // Of a clock that was set between two calls, all times are moved; and the first time, when the caller knows no better.
     const behind = Math.abs(now - call.now) > CLOCK_SET ? now - call.now : 0;
     account.epoch = call.known.epoch;
     account.knownSince = call.known.since + behind;
     this.#goOn(call, now, isNew);
     const isWanted = call.want > 0 || this.#census.weight > 0;
-    this.#kept.advance(now, isWanted);
+    this.#kept.advance(now, isWanted, late);
     const happenings = behind === 0 ? call.happenings : shiftTimes(call.happenings, behind);
     const cuts = this.#kept.hear(happenings, account, now);
     this.#recount(account, call, now);
-    this.#learnAmong(account, cuts, now);
-    this.#kept.advance(now, isWanted);
+    if (cuts.some(({ cause }) => cause === 'first')) this.#firstCutAt = now;
+    if (now - this.#firstCutAt < ALL_TOLD * late) meter.reviseFirst();
+    this.#learnAmong(account, cuts, { now, late });
+    this.#kept.advance(now, isWanted, late);
 
-    const holders = Math.max(1, shelf.countAccounts());
     const pause = Math.max(HORIZON / 2, ASK_EACH * holders);
     const weight = call.weight > 0 ? call.weight : 1;
     const span = SPAN * Math.max(HORIZON, pause);
     this.#census.note(account, call.want > 0 ? weight : 0, now, span);
     const slots: Millis[] = [];
-    const againAt = this.#isFree(now) ? Number.POSITIVE_INFINITY : this.#lend(account, call, slots, { now, pause });
+    const isLent = call.want > 0 && !this.#isFree(now);
+    const againAt = isLent ? this.#lend(account, call, slots, { now, pause }) : Number.POSITIVE_INFINITY;
     // Who has all it wants waits for nothing: the others' turns come as fast as there are of them.
     if (slots.length >= call.want) this.#census.note(account, 0, now, span);
     const waitsWith: number[] = [];
@@ -143,7 +153,11 @@ export class PooledLimit {
   }
 
   /** Whether it is their number that is limited shows when it is known how many there were. */
-  #learnAmong({ sentAt, endedAt, answered }: PoolAccount, cuts: readonly CutTold[], now: Millis): void {
+  #learnAmong(
+    { sentAt, endedAt, answered }: PoolAccount,
+    cuts: readonly CutTold[],
+    { now, late }: { readonly now: Millis; readonly late: Millis },
+  ): void {
     for (const at of sentAt) this.#history.note(Math.min(at, now), 1);
     for (const at of endedAt) this.#history.note(Math.min(at, now), -1);
     for (const at of answered) {
@@ -152,7 +166,7 @@ export class PooledLimit {
     for (const cut of cuts) if (cut.cause !== 'errors') this.#unjudged.push({ sentAt: cut.sentAt, isRejected: true });
     let kept = 0;
     for (const each of this.#unjudged) {
-      if (each.sentAt > now - ALL_TOLD) {
+      if (each.sentAt > now - ALL_TOLD * late) {
         this.#unjudged[kept] = each;
         kept += 1;
         continue;
@@ -177,7 +191,11 @@ export class PooledLimit {
     const all = Math.max(weight, this.#census.weight);
     const ahead =
       meter.places === undefined ? (rate * horizon) / 1000 / all : PLACES_AHEAD / weight + meter.places / all;
-    account.tag = Math.max(account.tag, this.#virtual - ahead);
+    // What is left of its turn takes as much less as it has more weight: others wait there now.
+    const isAhead = account.tag > this.#virtual;
+    if (isAhead) account.tag = this.#virtual + ((account.tag - this.#virtual) * account.weight) / weight;
+    else account.tag = Math.max(account.tag, this.#virtual - ahead);
+    account.weight = weight;
     for (let wanted = call.want; wanted > 0; wanted -= 1) {
       const delay = meter.delay(now);
       if (meter.phase === 'blocked' && delay > 0) return now + Math.min(delay, LONGEST_LOOK);
@@ -185,7 +203,8 @@ export class PooledLimit {
       const early = account.tag - ahead - this.#virtual;
       const until = (account.tag <= this.#virtual ? BEHIND : early > 0 ? SPARE : 1) * horizon;
       if (early > 0 && meter.places !== undefined && this.#isSpared(now)) return now + this.#lookAgain(pause);
-      if (delay > until) return now + Math.max(pause, (1000 * early * all) / rate, delay - until);
+      if (delay > until)
+        return now + Math.max(pause, Math.min(LONGEST_LOOK, (1000 * early * all) / rate), delay - until);
       if (early > 0) this.#virtual += early;
       const slot = now + delay;
       this.#kept.take(account.holder, slot, now);

@@ -6,6 +6,7 @@ import { Pacer } from '../../policy/pacer.ts';
 import type { Rejection } from '../../policy/rate/rejection.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
 import type { Millis, PerSecond, Quota, Random } from '../../policy/types.ts';
+import type { Urgency } from '../leasing/leased-meter.ts';
 import { LeasedMeter } from '../leasing/leased-meter.ts';
 import { startingTerms } from '../leasing/terms.ts';
 import type { Known, PoolTerms } from './words.ts';
@@ -27,14 +28,14 @@ export class PooledMeter implements Meter {
   #inFlightThen = 0;
   #sendsThen = 0;
 
-  /** @param touch there is something to tell, at once or in a while */
-  constructor(settings: RateSettings, random: Random, touch: (urgent: boolean) => void) {
+  /** @param touch there is something to tell */
+  constructor(settings: RateSettings, random: Random, touch: (urgency: Urgency) => void) {
     this.#settings = settings;
     this.#random = random;
     // Until the pool was heard, nobody knows what others do: nothing goes for free.
     const terms = { ...startingTerms(settings), isFree: false };
     this.#terms = { ...terms, inFlight: 0, sends: 0, holders: 1 };
-    this.#leased = new LeasedMeter(terms, (_, urgent) => touch(urgent));
+    this.#leased = new LeasedMeter(terms, (_, urgency) => touch(urgency));
   }
 
   get #meter(): Meter {
@@ -173,6 +174,16 @@ export class PooledMeter implements Meter {
     return this.#leased.inHand;
   }
 
+  /** Whether more tokens are wanted than are in hand. Where they are not, who comes next has to ask. */
+  isShortOf(needed: number): boolean {
+    return this.#alone === undefined && this.#leased.ask(needed) > 0;
+  }
+
+  /** How many share the limit, as far as is known. */
+  get holders(): number {
+    return this.#terms.holders;
+  }
+
   /** When the last token in hand may be used. */
   get lastSlot(): Millis | undefined {
     return this.#leased.lastSlot;
@@ -184,7 +195,7 @@ export class PooledMeter implements Meter {
     this.#inFlightThen = this.#leased.inFlight;
     this.#sendsThen = this.#sends;
     return {
-      want: this.#leased.ask(waiting),
+      want: this.#leased.ask(this.#alone === undefined ? waiting : 0),
       happenings: this.#leased.log.take(),
       lent: this.#leased.outstanding,
       inFlight: this.#leased.inFlight,
@@ -211,6 +222,7 @@ export class PooledMeter implements Meter {
   /** The pool is away: goes on with our share of what it allowed. Tokens in hand are void. */
   goAlone(now: Millis): void {
     this.#leased.log.take();
+    this.#leased.ask(0);
     if (this.#alone !== undefined) return;
     const { rate, blockedUntil } = this.#terms;
     const share = this.#share();

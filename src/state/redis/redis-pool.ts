@@ -76,7 +76,7 @@ export class RedisPool {
 
   /** Connects, and goes on trying. Resolves when it is there, or after so long. */
   async open(within: Millis): Promise<void> {
-    for (const client of [this.#client, this.#ears]) client.connect().catch((error: Error) => this.#note(error));
+    for (const client of [this.#client, this.#ears]) client.connect().catch((error: unknown) => this.#note(error));
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, within);
       this.#client.once('ready', () => {
