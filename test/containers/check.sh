@@ -47,6 +47,22 @@ npm_options() {
   [[ ! -r $user ]] || echo "--volume=$user:/root/.npmrc:ro"
 }
 
+# Whether Redis, started like this, never forgets a key to make room, and writes nothing to a disk.
+check_redis() {
+  local at="$work/redis.sock" told
+  "$@" --port 0 --unixsocket "$at" --dir "$work" >"$work/redis.log" &
+  local pid=$!
+  for ((tries = 0; tries < 100; tries += 1)); do
+    redis-cli -s "$at" ping >/dev/null 2>&1 && break
+    sleep 0.1
+  done
+  told=$(redis-cli -s "$at" config get 'maxmemory*' | paste -sd ' '; redis-cli -s "$at" config get save | paste -sd '|')
+  kill "$pid"
+  wait "$pid" || true
+  [[ $told == *'maxmemory-policy noeviction'* && $told == *'maxmemory 67108864'* && $told == *'save|' ]] ||
+    { echo "Redis of the compose file is set otherwise: $told"; cat "$work/redis.log"; return 1; } >&2
+}
+
 echo '-- base image'
 mapfile -t bases < <(sed -nE 's/^FROM ([^ ]+).*/\1/p' Dockerfile | sort -u)
 ((${#bases[@]} == 1)) || { echo "the Dockerfile names several bases: ${bases[*]}" >&2; exit 1; }
@@ -69,8 +85,10 @@ done
 storage run "$container" -- node /tmp/check/in-container.ts
 
 echo '-- compose'
-docker-compose --file docker/compose.yaml config >"$work/compose.yaml"
-node "$here/compose.ts" "$work/compose.yaml"
+docker-compose --file docker/compose.yaml --profile replicas config >"$work/compose.yaml"
+node "$here/compose.ts" "$work/compose.yaml" >"$work/redis"
+mapfile -t redis <"$work/redis"
+check_redis "${redis[@]}"
 promtool check config docker/prometheus/prometheus.yml
 node "$here/dashboards.ts" docker/grafana/dashboards >"$work/queries.json"
 promtool check rules "$work/queries.json"

@@ -46,6 +46,8 @@ const env = {
   TIDEGATE_UPSTREAM: `http://${practice}`,
   TIDEGATE_LISTEN: `127.0.0.1:${await freePort()}`,
   TIDEGATE_ADMIN: `127.0.0.1:${await freePort()}`,
+  // Nobody is there: it goes on alone.
+  TIDEGATE_REDIS_URL: `redis://127.0.0.1:${await freePort()}`,
 };
 assert.notEqual(await exitCode(start(health, env)), 0, 'not healthy before it runs');
 const tidegate = start(config.Entrypoint, env);

@@ -33,6 +33,7 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'buildah', apt: 'buildah', brew: undefined },
     { name: 'mmdebstrap', apt: 'mmdebstrap debian-archive-keyring', brew: undefined },
     { name: 'docker-compose', apt: 'docker-compose', brew: 'docker-compose' },
+    REDIS,
     { name: 'promtool', apt: 'prometheus', brew: 'prometheus' },
   ],
   bench: [
