@@ -48,7 +48,7 @@ const EXPECTED =
   'a URL such as redis://host:6379, rediss:// for TLS, redis+sentinel://host:26379/mymaster or redis+cluster://host:6379';
 const FORM = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/(?:([^/?#]*)@)?([^@/?#]*)((?:\/[^@?#]*)?)$/;
 const NODE = /^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?::(\d{1,5}))?$/;
-/** As Sentinel has it: sentinel.c, sentinelCommand, "Make sure the master name". */
+/** "The valid charset is A-z 0-9 and the three characters .-_" (sentinel.conf of Redis). */
 const MASTER = /^[A-Za-z0-9._-]+$/;
 const DATABASE = /^\d{1,5}$/;
 
