@@ -12,8 +12,8 @@ const GIVEN = {
 };
 /** Of what class it is where its type says less. */
 const MADE_OF = { 'InFlight.watch': 'PlacesEvidence' };
-/** Long, and rarely looked at: taken apart when somebody does. */
-const LAZY = ['Float32Array'];
+/** Long, and rarely looked at: taken apart when somebody does, by an index (not by `of`, nor asking how long it is). */
+const LAZY = ['SendAccount.counts', 'Changes.sums'];
 const LISTS = ['Float32Array', 'Uint16Array'];
 /** Two of a class are one thing each; of any other there is one, or two owners would share it and drift apart. */
 const OWNED_TWICE = ['SendAccount', 'Changes'];
@@ -79,7 +79,7 @@ export function writeKeeper(ts, { checker, nameOf, classNamed }, rootClass) {
     };
     const keepField = (type, value, place) => {
       const name = type.symbol?.name;
-      if (LAZY.includes(name)) return `unpackLater(${add(`packAgain(${value})`)})`;
+      if (LAZY.includes(place)) return `unpackLater(${add(`packAgain(${value})`)})`;
       if (isScalar(ts, type) || LISTS.includes(name)) return add(value);
       if (checker.isArrayType(type)) {
         const [element] = checker.getTypeArguments(type);

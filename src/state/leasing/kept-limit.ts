@@ -149,9 +149,9 @@ export class KeptLimit<Holder> {
 
   /** Who had not heard of the last cut sent as if before it, however late that was. */
   #leftAt(sentAt: Millis, sending: Sending | undefined): Millis {
-    return sending === undefined || sending.epoch >= this.#epoch
-      ? sentAt
-      : Math.min(sentAt, this.#epochAt - JUST_BEFORE);
+    const knew = sending === undefined || sending.epoch >= this.#epoch;
+    // Where nothing was cut yet there is no before.
+    return knew || !Number.isFinite(this.#epochAt) ? sentAt : Math.min(sentAt, this.#epochAt - JUST_BEFORE);
   }
 
   #replay(happenings: readonly number[], reporter: Reporter<Holder>, now: Millis): CutTold[] {

@@ -1,0 +1,93 @@
+/** The scripts on a Redis of the test's own, told what time it is. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import type { RateSettings } from '../../src/policy/rate/state.ts';
+import type { Answer, Call } from '../../src/state/pool/words.ts';
+import { packCall, packSettings, readAnswer } from '../../src/state/redis/codec.ts';
+import type { Scripts } from '../../src/state/redis/scripts.ts';
+import { readScripts } from '../../src/state/redis/scripts.ts';
+
+/** A call as a pool takes it. */
+export interface Told {
+  readonly settings: RateSettings;
+  readonly call: Call;
+  /** Microseconds, as Redis tells its time. */
+  readonly time: number;
+}
+
+/** What a script takes Redis' time in microseconds to be, in milliseconds. */
+export function millis(time: number): number {
+  return 1000 * Math.floor(time / 1e6) + (time % 1e6) / 1000;
+}
+
+export interface ScriptPool {
+  readonly redis: Redis;
+  /** The keys of a limit, in their order. */
+  readonly keys: (limit: string) => readonly string[];
+  /** Calls about one limit, one after the other. @throws what a script throws */
+  readonly play: (limit: string, calls: readonly Told[]) => Promise<Answer[]>;
+  readonly stop: () => Promise<void>;
+}
+
+export async function startScriptPool(): Promise<ScriptPool> {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-redis-'));
+  const path = join(folder, 'socket');
+  const settings = { port: '0', unixsocket: path, save: '', appendonly: 'no', dir: folder };
+  const server = spawn(
+    'redis-server',
+    Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
+    {
+      stdio: 'ignore',
+    },
+  );
+  const redis = new Redis({ path, retryStrategy: () => 20, maxRetriesPerRequest: null });
+  redis.on('error', () => undefined); // until it listens
+  await redis.ping();
+  const told = toldTheTime(readScripts());
+  const loaded = {
+    lease: String(await redis.script('LOAD', told.lease)),
+    report: String(await redis.script('LOAD', told.report)),
+  };
+  const keys = (limit: string): string[] => [1, 2, 3, 4, 5].map((key) => `{${limit}}${key}`);
+  return {
+    redis,
+    keys,
+    play: async (limit, calls) => {
+      const pipeline = redis.pipeline();
+      for (const { settings: given, call, time } of calls) {
+        const script = call.want > 0 || call.clients.length > 0 ? loaded.lease : loaded.report;
+        const clock = [Math.floor(time / 1e6), time % 1e6];
+        const args = [packCall(call), call.holder, packSettings(given), '', '', ...call.clients];
+        pipeline.callBuffer('EVALSHA', script, 7, ...keys(limit), ...clock, ...args);
+      }
+      const replies = (await pipeline.exec()) ?? [];
+      return replies.map(([error, reply]) => {
+        if (error !== null) throw error;
+        return readAnswer(reply instanceof Buffer ? reply : Buffer.from(String(reply)));
+      });
+    },
+    stop: async () => {
+      redis.disconnect();
+      server.kill();
+      if (server.exitCode === null) await once(server, 'exit');
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** The time is two more keys; and what is kept does not expire while a test stands still. */
+function toldTheTime({ lease, report }: Scripts): Scripts {
+  const change = (script: string): string =>
+    replaceOnce(replaceOnce(script, /redis\.call\('TIME'\)/g, '{KEYS[6], KEYS[7]}'), /\b3 \* WAITS_FOR\b/g, '3600000');
+  return { lease: change(lease), report: replaceOnce(report, /redis\.call\('TIME'\)/g, '{KEYS[6], KEYS[7]}') };
+}
+
+function replaceOnce(text: string, pattern: RegExp, by: string): string {
+  const found = text.match(pattern)?.length;
+  if (found !== 1) throw new Error(`${String(pattern)} is in the script ${found ?? 0} times`);
+  return text.replace(pattern, by);
+}
