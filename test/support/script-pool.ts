@@ -67,7 +67,8 @@ export async function startScriptPool(): Promise<ScriptPool> {
       const replies = (await pipeline.exec()) ?? [];
       return replies.map(([error, reply]) => {
         if (error !== null) throw error;
-        return readAnswer(reply instanceof Buffer ? reply : Buffer.from(String(reply)));
+        if (!(reply instanceof Buffer)) throw new TypeError('a script answers with a string');
+        return readAnswer(reply);
       });
     },
     stop: async () => {
