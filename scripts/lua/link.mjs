@@ -4,9 +4,12 @@
 //   constants           stand where they are used: Lua allows 200 locals a function, and 60 of an outer one
 //   #private names      p_private: TypeScriptToLua knows none
 //   get x()             a method, and so where it is used: accessors are looked up by name at each use
+//   a.x(), Math.max(…)  what they come to, where that is short: inline.mjs
 //   Float32Array …      a plain list; what is stored is rounded as there
 //   { ...a, b: undefined }  unset: an assignment of nil leaves out what it is assigned to
 //   throw new …Error(m) error(m): classes of errors would be defined at each call
+
+import { meaningOf, printer } from './print.mjs';
 
 /**
  * @param ts TypeScript's own API, of a version that has one
@@ -31,7 +34,7 @@ export function link(ts, { entries, roots, folder }) {
   const declared = declarationsOf(ts, checker, files);
   const wanted = reach(ts, checker, declared, roots);
   const constants = constantsOf(ts, checker, declared, wanted);
-  const names = nameAll(declared, wanted);
+  const names = nameAll(ts, declared, wanted);
   const print = printer(ts, checker, { declared, constants, names });
 
   const parts = [PRELUDE];
@@ -61,9 +64,6 @@ declare function float32(this: void, value: number): number;
 declare function uint16(this: void, value: number): number;
 declare function unset<Of>(this: void, of: Of, key: string): Of;
 `;
-
-/** Typed arrays: what rounds a value that is stored. */
-const ROUNDED = { Float32Array: 'float32', Uint16Array: 'uint16' };
 
 export function failOn(ts, diagnostics) {
   if (diagnostics.length === 0) return;
@@ -101,15 +101,6 @@ function declarationsOf(ts, checker, files) {
     }
   }
   return declared;
-}
-
-/** What a name stands for, imported or not. */
-function meaningOf(ts, checker, node) {
-  const isShorthand = ts.isShorthandPropertyAssignment(node.parent) && node.parent.name === node;
-  const symbol = isShorthand
-    ? checker.getShorthandAssignmentValueSymbol(node.parent)
-    : checker.getSymbolAtLocation(node);
-  return symbol && symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
 }
 
 function reach(ts, checker, declared, roots) {
@@ -154,9 +145,17 @@ function constantsOf(ts, checker, declared, wanted) {
   return constants;
 }
 
-function nameAll(declared, wanted) {
+/** No two alike, and none like what is local anywhere: what one function returns may be written into another. */
+function nameAll(ts, declared, wanted) {
   const names = new Map();
   const taken = new Set();
+  const visit = (node) => {
+    const isLocal = ts.isVariableDeclaration(node) || ts.isParameter(node) || ts.isBindingElement(node);
+    if (isLocal && ts.isIdentifier(node.name) && !isTop(node)) taken.add(node.name.text);
+    ts.forEachChild(node, visit);
+  };
+  const isTop = (node) => [...declared.values()].some(({ declaration }) => declaration === node);
+  for (const symbol of wanted) visit(declared.get(symbol).statement);
   for (const symbol of declared.keys()) {
     if (!wanted.has(symbol)) continue;
     let name = symbol.name;
@@ -165,101 +164,4 @@ function nameAll(declared, wanted) {
     names.set(symbol, name);
   }
   return names;
-}
-
-function printer(ts, checker, { declared, constants, names }) {
-  const isAccessor = (symbol) => symbol?.declarations?.some((declaration) => ts.isGetAccessor(declaration)) ?? false;
-  const isLib = (symbol) => !declared.has(symbol);
-
-  const rewrite = (node) => {
-    switch (node.kind) {
-      case ts.SyntaxKind.ExportKeyword:
-      case ts.SyntaxKind.HeritageClause:
-        return '';
-      case ts.SyntaxKind.SetAccessor:
-        throw new Error(`not translated: ${node.getText()}`);
-      case ts.SyntaxKind.GetAccessor:
-        return print(node).replace(/^get /, '');
-      case ts.SyntaxKind.PrivateIdentifier:
-        return `p_${node.text.slice(1)}`;
-      case ts.SyntaxKind.ShorthandPropertyAssignment: {
-        const value = printName(node.name);
-        return value === node.name.text ? undefined : `${node.name.text}: ${value}`;
-      }
-      case ts.SyntaxKind.Identifier:
-        return printName(node);
-      case ts.SyntaxKind.PropertyAccessExpression:
-        return isAccessor(checker.getSymbolAtLocation(node.name)) ? `${print(node)}()` : undefined;
-      case ts.SyntaxKind.VariableDeclaration:
-        return ts.isObjectBindingPattern(node.name) ? printParts(node) : undefined;
-      case ts.SyntaxKind.TypeReference:
-        return ROUNDED[node.typeName.getText()] ? 'number[]' : undefined;
-      case ts.SyntaxKind.NewExpression:
-        return ROUNDED[node.expression.getText()] ? `zeros(${node.arguments.map(render).join()})` : undefined;
-      case ts.SyntaxKind.BinaryExpression:
-        return printStore(node);
-      case ts.SyntaxKind.ObjectLiteralExpression:
-        return printSpread(node);
-      case ts.SyntaxKind.ThrowStatement:
-        return `error(${node.expression.arguments.map(render).join()});`;
-      default:
-        return undefined;
-    }
-  };
-
-  const printName = (node) => {
-    const symbol = meaningOf(ts, checker, node);
-    return constants.get(symbol) ?? names.get(symbol) ?? node.text;
-  };
-
-  /** `const { a, b } = c` where one is an accessor. */
-  const printParts = (node) => {
-    const type = checker.getTypeAtLocation(node.initializer);
-    const parts = node.name.elements.map(({ propertyName, name, initializer }) => {
-      const key = (propertyName ?? name).getText();
-      return { key, name: name.getText(), initializer, accessor: isAccessor(checker.getPropertyOfType(type, key)) };
-    });
-    if (!parts.some(({ accessor }) => accessor)) return undefined;
-    if (parts.some(({ initializer }) => initializer)) throw new Error(`not translated: ${node.getText()}`);
-    const from = render(node.initializer);
-    if (from.includes('(')) throw new Error(`would be called more than once: ${node.getText()}`);
-    return parts.map(({ key, name, accessor }) => `${name} = ${from}.${key}${accessor ? '()' : ''}`).join(', ');
-  };
-
-  /** In `{ ...a, b: undefined }`, nothing would be set. */
-  const printSpread = (node) => {
-    const spread = node.properties.findIndex((property) => ts.isSpreadAssignment(property));
-    if (spread < 0) return undefined;
-    let printed = print(node);
-    for (const { name, initializer } of node.properties.slice(spread + 1)) {
-      const type = checker.getTypeAtLocation(name);
-      if (checker.getNonNullableType(type) === type) continue;
-      if (initializer?.getText() !== 'undefined') throw new Error(`may be undefined: ${node.getText()}`);
-      printed = `unset(${printed}, '${name.getText()}')`;
-    }
-    return printed;
-  };
-
-  const printStore = (node) => {
-    if (node.operatorToken.kind !== ts.SyntaxKind.EqualsToken) return undefined;
-    if (!ts.isElementAccessExpression(node.left)) return undefined;
-    const type = checker.getNonNullableType(checker.getTypeAtLocation(node.left.expression)).symbol;
-    const round = type && isLib(type) ? ROUNDED[type.name] : undefined;
-    return round && `${render(node.left)} = ${round}(${render(node.right)})`;
-  };
-
-  const print = (node) => {
-    const text = node.getSourceFile().text;
-    let printed = '';
-    let at = node.getStart();
-    ts.forEachChild(node, (child) => {
-      if (child.end === child.pos) return; // an empty list
-      printed += text.slice(at, child.getStart()) + render(child);
-      at = child.end;
-    });
-    return printed + text.slice(at, node.end);
-  };
-
-  const render = (node) => rewrite(node) ?? print(node);
-  return render;
 }

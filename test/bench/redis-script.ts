@@ -15,6 +15,7 @@ import { millis, startScriptPool } from '../support/script-pool.ts';
 const GOAL = { call: 250, request: 5, state: 2560 };
 const HOLDERS = 20;
 const PASSED = 5000;
+const STRETCHES = 10;
 const LEARNED: RateSettings = {
   initialRate: undefined,
   maxRate: Number.POSITIVE_INFINITY,
@@ -29,11 +30,15 @@ async function measure(on: ScriptPool, told: number): Promise<{ readonly cost: n
   const limit = `told-${told}`;
   const script = new Script();
   await script.play(on, limit, 400, told);
-  const before = await spent(on);
-  await script.play(on, limit, calls, told);
-  const after = await spent(on);
+  // The least of some stretches: others on the machine can only make it more.
+  let cost = Number.POSITIVE_INFINITY;
+  for (let left = STRETCHES; left > 0; left -= 1) {
+    const before = await spent(on);
+    await script.play(on, limit, calls / STRETCHES, told);
+    cost = Math.min(cost, (STRETCHES * ((await spent(on)) - before)) / calls);
+  }
   const [state = ''] = on.keys(limit);
-  return { cost: (after - before) / calls, state: await on.redis.strlen(state) };
+  return { cost, state: await on.redis.strlen(state) };
 }
 
 /** Calls by turns, of which each tells of as many requests, one in two hundred rejected, and asks for as many tokens. */
