@@ -4,12 +4,18 @@
  *
  *     npm run bench:script [-- --calls 2000]
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { Redis } from 'ioredis';
 import type { RateSettings } from '../../src/policy/rate/state.ts';
 import { HappeningLog } from '../../src/state/leasing/happenings.ts';
 import type { Answer, Call } from '../../src/state/pool/words.ts';
 import type { ScriptPool, Told } from '../support/script-pool.ts';
-import { millis, startScriptPool } from '../support/script-pool.ts';
+import { millis, openScriptPool } from '../support/script-pool.ts';
 
 /** Microseconds a call that tells of nothing, and for each request told of. */
 const GOAL = { call: 250, request: 5, state: 2560 };
@@ -98,8 +104,14 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-const pool = await startScriptPool();
+const folder = mkdtempSync(join(tmpdir(), 'tidegate-redis-'));
+const path = join(folder, 'socket');
+const given = ['--port', '0', '--unixsocket', path, '--save', '', '--appendonly', 'no', '--dir', folder];
+const server = spawn('redis-server', given, { stdio: 'ignore' });
+const redis = new Redis({ path, retryStrategy: () => 20, maxRetriesPerRequest: null });
+redis.on('error', () => undefined); // until it listens
 try {
+  const pool = await openScriptPool(redis);
   // A limit that has been felt: what nothing limits costs less.
   const rows: { readonly told: number; readonly cost: number; readonly state: number }[] = [];
   for (const told of [0, 1, 10, 50, 100]) rows.push({ told, ...(await measure(pool, told)) });
@@ -112,5 +124,8 @@ try {
     `${request.toFixed(1)} µs a request (goals: ${GOAL.call} µs a call, ${GOAL.request} µs a request, ${GOAL.state} bytes)`,
   );
 } finally {
-  await pool.stop();
+  redis.disconnect();
+  server.kill();
+  await once(server, 'exit');
+  rmSync(folder, { recursive: true });
 }

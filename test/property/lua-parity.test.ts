@@ -1,20 +1,21 @@
 /** What Redis runs answers as what a simulation runs: the one is translated from the other. */
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { compileScenario } from '../../src/compile-scenario.ts';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import type { RateSettings } from '../../src/policy/rate/state.ts';
+import { runScenario } from '../../src/sim/run.ts';
+import { poolAmong } from '../../src/simulate-pool.ts';
 import { HappeningLog } from '../../src/state/leasing/happenings.ts';
 import { MemoryPool } from '../../src/state/pool/memory-pool.ts';
 import type { Answer, Call, Known } from '../../src/state/pool/words.ts';
-import type { ScriptPool, Told } from '../support/script-pool.ts';
-import { millis, startScriptPool } from '../support/script-pool.ts';
+import { loadLibrary } from '../support/library.ts';
+import { startRedis } from '../support/redis-server.ts';
+import type { Told } from '../support/script-pool.ts';
+import { millis, openScriptPool } from '../support/script-pool.ts';
 
-let pool: ScriptPool;
-beforeAll(async () => {
-  pool = await startScriptPool();
-});
-afterAll(() => pool.stop());
-
+/** Microseconds. */
+const EPOCH = 1_700_000_000_000_000;
 const REF: LimitRef = { upstream: 'till', scope: 'upstream', key: '' };
 /** No more than are buried at a time: of those who were heard in the same microsecond, any may be first. */
 const HOLDERS = ['a', 'b', 'c', 'd'];
@@ -79,7 +80,6 @@ class Holder {
     const { log } = this;
     const at = now - ago / 100;
     const sentAt = at - 200 * part;
-    const slot = this.slots[Math.floor(part * this.slots.length)] ?? now;
     if (kind < 8) {
       if (this.lent > 0) log.givenBack();
       this.lent = Math.max(0, this.lent - 1);
@@ -103,22 +103,22 @@ class Holder {
     } else if (kind < 22) {
       log.failed(sentAt, at, part < 0.5 ? 1000 * part : undefined, part > 0.9);
       this.#end(at);
-    } else if (kind === 22) {
-      const limit = part < 0.8 ? 100 : undefined;
-      const remaining = Math.floor(60 * part);
-      log.quota(
-        { remaining, limit, resetIn: part < 0.9 ? 1000 * Math.ceil(9 * part) : undefined, window: 10_000 },
-        sentAt,
-        at,
-      );
-    } else if (kind === 23)
-      log.quota({ remaining: 0, limit: undefined, resetIn: undefined, window: undefined }, sentAt, at);
+    } else this.#hearOf(kind, part, { sentAt, at, now });
+  }
+
+  /** What comes up once in a while. */
+  #hearOf(kind: number, part: number, { sentAt, at, now }: Readonly<Record<'sentAt' | 'at' | 'now', number>>): void {
+    const { log } = this;
+    const quota = { remaining: Math.floor(60 * part), limit: part < 0.8 ? 100 : undefined, window: 10_000 };
+    const nothing = { remaining: 0, limit: undefined, resetIn: undefined, window: undefined };
+    if (kind === 22) log.quota({ ...quota, resetIn: part < 0.9 ? 1000 * Math.ceil(9 * part) : undefined }, sentAt, at);
+    else if (kind === 23) log.quota(nothing, sentAt, at);
     else if (kind === 24) log.stop(now + 2000 * part);
     else if (kind === 25) log.remember(77 * part, at);
     else if (kind === 26) log.abandonProbe();
     else if (kind === 27) log.epoch(Math.floor(4 * part));
     else if (kind === 28) log.ended(at);
-    else log.unspent(slot);
+    else log.unspent(this.slots[Math.floor(part * this.slots.length)] ?? now);
   }
 
   #end(at: number): void {
@@ -141,7 +141,7 @@ function play(given: RateSettings, steps: readonly Step[]): { readonly calls: To
   const holders = HOLDERS.map(() => new Holder());
   const calls: Told[] = [];
   const answers: Answer[] = [];
-  let time = 1_700_000_000_000_000;
+  let time = EPOCH;
   for (const { holder: index, passed, seen: all, offBy, skew, known, isLost, ...rest } of steps) {
     const holder = holders[index];
     if (holder === undefined) throw new Error(`there is no holder ${index}`);
@@ -159,10 +159,15 @@ function play(given: RateSettings, steps: readonly Step[]): { readonly calls: To
     };
     const answer = memory.call(REF, given, call, millis(time));
     calls.push({ settings: given, call, time });
-    answers.push({ ...answer, cuts: answer.cuts.map(({ cause, from, to }) => ({ cause, from, to })) });
+    answers.push(asTold(answer));
     if (isLost > 0) holder.hear(answer);
   }
   return { calls, answers };
+}
+
+/** As it travels: of cuts, without what nobody asks for. */
+function asTold(answer: Answer): Answer {
+  return { ...answer, cuts: answer.cuts.map(({ cause, from, to }) => ({ cause, from, to })) };
 }
 
 function knownTo({ known }: Holder, what: Step['known']): Known {
@@ -171,6 +176,7 @@ function knownTo({ known }: Holder, what: Step['known']): Known {
 }
 
 test('the same calls are answered the same', async () => {
+  const pool = await openScriptPool((await startRedis()).client());
   let runs = 0;
   const sequences = fc.tuple(settings, fc.array(step, { minLength: 1, maxLength: 60, size: 'max' }));
   await fc.assert(
@@ -182,3 +188,49 @@ test('the same calls are answered the same', async () => {
     { numRuns: 300 },
   );
 });
+
+/** Calls of replicas in a world with an upstream, and what the pool in memory answers. */
+function record(name: string, duration: number): { readonly calls: Told[]; readonly answers: Answer[] } {
+  const scenario = compileScenario(name, { ...loadLibrary(name), warmup: 0, replicas: 3, duration });
+  const calls: Told[] = [];
+  const answers: Answer[] = [];
+  const clock = (now: number): number => millis(Math.round(EPOCH + 1000 * now));
+  const parts = poolAmong(scenario, { maxTracked: 1000, latency: 0.5, clock });
+  const { pool } = parts;
+  const answer = pool.call.bind(pool);
+  pool.call = (ref, given, call, time) => {
+    const told = answer(ref, given, call, time);
+    calls.push({ settings: given, call, time: Math.round(1000 * time) });
+    answers.push(asTold(told));
+    return told;
+  };
+  runScenario({ scenario, seed: 1, ...parts });
+  return { calls, answers };
+}
+
+/** Of each run, what has to have come up in it. */
+const RUNS: readonly { readonly name: string; readonly duration: number; readonly seen: readonly string[] }[] = [
+  { name: 'token-bucket', duration: 40_000, seen: ['first', 'small', 'backoff', 'cooldown', 'restoring', 'waits'] },
+  { name: 'step-down', duration: 100_000, seen: ['heavy'] },
+  { name: 'fixed-window', duration: 40_000, seen: ['blocked', 'probe'] },
+  { name: 'concurrency', duration: 90_000, seen: ['places', 'limited places'] },
+  { name: 'outage', duration: 90_000, seen: ['errors', 'probe', 'open'] },
+  { name: 'minute-window-hints', duration: 60_000, seen: ['quota'] },
+];
+
+test.each(RUNS)('replicas at an upstream are answered the same: $name', async ({ name, duration, seen }) => {
+  const pool = await openScriptPool((await startRedis()).client());
+  const { calls, answers } = record(name, duration);
+  expect(calls.length).toBeGreaterThan(1000);
+  expect([...new Set(answers.flatMap(marksOf))]).toEqual(expect.arrayContaining([...seen]));
+  expect(await pool.play(name, calls)).toEqual(answers);
+});
+
+function marksOf({ terms, cuts, waitsWith }: Answer): string[] {
+  const marks: string[] = [terms.phase, ...cuts.map(({ cause }) => cause)];
+  if (terms.places !== undefined) marks.push('limited places');
+  if (terms.isProbeOut) marks.push('probe');
+  if (terms.quotaLeft !== undefined) marks.push('quota');
+  if (waitsWith.some((count) => count > 1)) marks.push('waits');
+  return marks;
+}

@@ -1,10 +1,5 @@
-/** The scripts on a Redis of the test's own, told what time it is. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { Redis } from 'ioredis';
+/** The scripts on a real Redis, told what time it is. */
+import type { Redis } from 'ioredis';
 import type { RateSettings } from '../../src/policy/rate/state.ts';
 import type { Answer, Call } from '../../src/state/pool/words.ts';
 import { packCall, packSettings, readAnswer } from '../../src/state/redis/codec.ts';
@@ -19,6 +14,9 @@ export interface Told {
   readonly time: number;
 }
 
+/** Where news is published. */
+export const NEWS = 'news';
+
 /** What a script takes Redis' time in microseconds to be, in milliseconds. */
 export function millis(time: number): number {
   return 1000 * Math.floor(time / 1e6) + (time % 1e6) / 1000;
@@ -30,23 +28,9 @@ export interface ScriptPool {
   readonly keys: (limit: string) => readonly string[];
   /** Calls about one limit, one after the other. @throws what a script throws */
   readonly play: (limit: string, calls: readonly Told[]) => Promise<Answer[]>;
-  readonly stop: () => Promise<void>;
 }
 
-export async function startScriptPool(): Promise<ScriptPool> {
-  const folder = mkdtempSync(join(tmpdir(), 'tidegate-redis-'));
-  const path = join(folder, 'socket');
-  const settings = { port: '0', unixsocket: path, save: '', appendonly: 'no', dir: folder };
-  const server = spawn(
-    'redis-server',
-    Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
-    {
-      stdio: 'ignore',
-    },
-  );
-  const redis = new Redis({ path, retryStrategy: () => 20, maxRetriesPerRequest: null });
-  redis.on('error', () => undefined); // until it listens
-  await redis.ping();
+export async function openScriptPool(redis: Redis): Promise<ScriptPool> {
   const told = toldTheTime(readScripts());
   const loaded = {
     lease: String(await redis.script('LOAD', told.lease)),
@@ -58,10 +42,10 @@ export async function startScriptPool(): Promise<ScriptPool> {
     keys,
     play: async (limit, calls) => {
       const pipeline = redis.pipeline();
-      for (const { settings: given, call, time } of calls) {
+      for (const { settings, call, time } of calls) {
         const script = call.want > 0 || call.clients.length > 0 ? loaded.lease : loaded.report;
         const clock = [Math.floor(time / 1e6), time % 1e6];
-        const args = [packCall(call), call.holder, packSettings(given), '', '', ...call.clients];
+        const args = [packCall(call), call.holder, packSettings(settings), NEWS, limit, ...call.clients];
         pipeline.callBuffer('EVALSHA', script, 7, ...keys(limit), ...clock, ...args);
       }
       const replies = (await pipeline.exec()) ?? [];
@@ -70,12 +54,6 @@ export async function startScriptPool(): Promise<ScriptPool> {
         if (!(reply instanceof Buffer)) throw new TypeError('a script answers with a string');
         return readAnswer(reply);
       });
-    },
-    stop: async () => {
-      redis.disconnect();
-      server.kill();
-      if (server.exitCode === null) await once(server, 'exit');
-      rmSync(folder, { recursive: true });
     },
   };
 }
