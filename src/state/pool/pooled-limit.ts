@@ -203,8 +203,10 @@ export class PooledLimit {
       const early = account.tag - ahead - this.#virtual;
       const until = (account.tag <= this.#virtual ? BEHIND : early > 0 ? SPARE : 1) * horizon;
       if (early > 0 && meter.places !== undefined && this.#isSpared(now)) return now + this.#lookAgain(pause);
-      if (delay > until)
-        return now + Math.max(pause, Math.min(LONGEST_LOOK, (1000 * early * all) / rate), delay - until);
+      if (delay > until) {
+        const turnIn = Math.min(LONGEST_LOOK, (1000 * early * all) / rate);
+        return now + Math.max(pause, turnIn, delay - until);
+      }
       if (early > 0) this.#virtual += early;
       const slot = now + delay;
       this.#kept.take(account.holder, slot, now);
