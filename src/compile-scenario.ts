@@ -5,7 +5,7 @@ import type { ClientGroup, Scenario } from './sim/scenario.ts';
 import { UPSTREAM } from './sim/scenario.ts';
 
 export function compileScenario(name: string, config: ScenarioConfig): Scenario {
-  const { duration, warmup, upstream, network, clients, replicas, shared, lease, pauses, mode, policy } = config;
+  const { duration, warmup, upstream, network, clients, replicas, shared, lease, pool, pauses, mode, policy } = config;
   const { scope, rate, queue, budget } = compileUpstream(UPSTREAM, policy);
   return {
     name,
@@ -17,6 +17,7 @@ export function compileScenario(name: string, config: ScenarioConfig): Scenario 
     replicas,
     shared,
     lease,
+    pool,
     pauses,
     policy: { scope, rate, queue, budget, plan: compilePlan(policy.retry, policy, mode) },
   };

@@ -7,6 +7,7 @@ import { runScenario } from './sim/run.ts';
 import type { Scenario } from './sim/scenario.ts';
 import { UPSTREAM } from './sim/scenario.ts';
 import type { WorldParts } from './sim/world/world.ts';
+import { poolAmong } from './simulate-pool.ts';
 import { leaseAmong } from './simulate-leases.ts';
 import { MemoryStore } from './state/memory.ts';
 import { shareMeters } from './state/shared-meters.ts';
@@ -26,6 +27,7 @@ export function simulate(name: string, config: ScenarioConfig, seed: number = co
 
 function stores(scenario: Scenario, seed: number, maxTracked: number): Pick<WorldParts, 'makeStore' | 'connect'> {
   if (scenario.lease !== undefined) return leaseAmong(scenario, seed, { maxTracked, latency: scenario.lease });
+  if (scenario.pool !== undefined) return poolAmong(scenario, { maxTracked, latency: scenario.pool });
   const upstreams = [{ name: UPSTREAM, ...scenario.policy }];
   const meters = scenario.shared ? { makeMeter: shareMeters() } : {};
   return { makeStore: (_, random, listen) => new MemoryStore({ upstreams, maxTracked, random, listen, ...meters }) };

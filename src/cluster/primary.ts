@@ -79,7 +79,9 @@ async function open(
   });
 
   const upstreams = new Map(compileUpstreams(config).map((upstream) => [upstream.name, upstream] as const));
-  const shared = [...upstreams.values()].filter(({ scope }) => scope === 'upstream');
+  // Kept by nobody here, where they are kept in a store.
+  const isKeeper = config.state.store === 'memory';
+  const shared = [...upstreams.values()].filter(({ scope }) => isKeeper && scope === 'upstream');
   const lender = new Lender(
     {
       terms: NEARBY,

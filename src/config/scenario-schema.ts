@@ -130,6 +130,9 @@ export const ScenarioSchema = z.strictObject({
   lease: Duration.exactOptional().describe(
     'The replicas lease from one lender, as workers do from their primary: how far away it is, one way.',
   ),
+  pool: Duration.exactOptional().describe(
+    'The replicas keep their limits in a pool, as they do in Redis: how far away it is, one way.',
+  ),
   pauses: z.array(z.strictObject({ from, to })).prefault([]).describe('When the machine of the proxies sleeps.'),
   mode: ConfigSchema.shape.mode,
   policy: Policy.prefault({}).describe('What the configuration says of an upstream; its defaults if absent.'),

@@ -2,7 +2,7 @@ import type { GateView } from '../policy/events.ts';
 import { LIMIT_STATES } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import { CLIENT_STATES } from './client-series.ts';
-import type { Family, Sample } from './exposition.ts';
+import type { Across, Family, Sample } from './exposition.ts';
 import type { UpstreamSummary } from './gate-summary.ts';
 
 /** The gate as one scrape sees it. */
@@ -13,8 +13,11 @@ export interface Sight {
   readonly origin: Millis;
 }
 
-/** The metrics read off the gate when somebody scrapes. `look` returns the same sight for all of one scrape. */
-export function describeGate(look: () => Sight): Family[] {
+/**
+ * The metrics read off the gate when somebody scrapes. `look` returns the same sight for all of one scrape.
+ * @param limits whose word on limits counts, of several workers: the primary's where it keeps them
+ */
+export function describeGate(look: () => Sight, limits: Across): Family[] {
   const perUpstream = (samples: (upstream: string, summary: UpstreamSummary, sight: Sight) => Sample[]) => () => {
     const sight = look();
     return [...sight.upstreams].flatMap(([upstream, summary]) => samples(upstream, summary, sight));
@@ -32,7 +35,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_ratelimit_rate_requests_per_second',
       help: 'Rate in force; +Inf while nothing limits. Of several limits of one scope (one for each client, say) the lowest.',
       type: 'gauge',
-      across: 'primary',
+      across: limits,
       samples: perUpstream((upstream, { tightest }) =>
         [...tightest].map(([scope, limit]) => ({ labels: { upstream, scope }, value: limit.rate })),
       ),
@@ -41,7 +44,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_ratelimit_ceiling_requests_per_second',
       help: 'Highest rate that restoring heads for, of the limit whose rate is told; +Inf where none is known.',
       type: 'gauge',
-      across: 'primary',
+      across: limits,
       samples: perUpstream((upstream, { tightest }) =>
         [...tightest].map(([scope, limit]) => ({ labels: { upstream, scope }, value: limit.ceiling })),
       ),
@@ -50,7 +53,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_ratelimit_places',
       help: 'How many requests may be in flight at once, where that turned out to be the limit; absent where it did not.',
       type: 'gauge',
-      across: 'primary',
+      across: limits,
       samples: perUpstream((upstream, { tightest }) =>
         [...tightest].flatMap(([scope, { places }]) =>
           places === undefined ? [] : [{ labels: { upstream, scope }, value: places }],
@@ -61,7 +64,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_ratelimit_state',
       help: '1 where at least one limit of the upstream is in this state, else 0.',
       type: 'gauge',
-      across: 'primary',
+      across: limits,
       samples: perUpstream((upstream, { states }) =>
         LIMIT_STATES.map((state) => ({ labels: { upstream, state }, value: states.has(state) ? 1 : 0 })),
       ),
@@ -70,7 +73,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_upstream_blocked_until_timestamp_seconds',
       help: 'Until when nothing but a probe passes, in seconds of the epoch; of several limits the latest; 0 while none is blocked.',
       type: 'gauge',
-      across: 'primary',
+      across: limits,
       samples: perUpstream((upstream, { blockedUntil }, { origin }) => [
         { labels: { upstream }, value: blockedUntil === undefined ? 0 : (origin + blockedUntil) / 1000 },
       ]),
@@ -79,7 +82,7 @@ export function describeGate(look: () => Sight): Family[] {
       name: 'tidegate_upstream_quota_remaining_ratio',
       help: 'What the upstream says is left of its quota; of several limits the least; absent while it says nothing.',
       type: 'gauge',
-      across: 'primary',
+      across: limits,
       samples: perUpstream((upstream, { quotaLeft }) =>
         quotaLeft === undefined ? [] : [{ labels: { upstream }, value: quotaLeft }],
       ),

@@ -81,7 +81,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   exposeFamilies(registry, [
     ...describeCounted({ routes, upstreams, clients }),
-    ...describeGate(look),
+    // In a store that they share, each worker knows how a limit stands.
+    ...describeGate(look, store === undefined ? 'primary' : 'max'),
     ...describeBounds(options.bounds ?? (() => [])),
     ...endpoints.families(),
     ...(store?.families() ?? []),

@@ -89,7 +89,7 @@ export class Limit implements HeapItem {
     return {
       ...this.ref,
       state: blocked ? 'blocked' : meter.phase,
-      rate: meter.rate(now),
+      rate: meter.wholeRate?.(now) ?? meter.rate(now),
       ceiling: meter.ceiling,
       places: meter.places,
       blockedUntil: blocked ? meter.blockedUntil : undefined,

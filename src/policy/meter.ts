@@ -20,6 +20,8 @@ export interface Meter {
   readonly blockedUntil: Millis | undefined;
   readonly quotaLeft: number | undefined;
   rate(now: Millis): PerSecond;
+  /** As `rate`, of the limit itself, where others have a part of it. */
+  wholeRate?(now: Millis): PerSecond;
   /**
    * How long until a token may be taken: 0 now; Infinity when it has been asked for, or when the end of another request
    * is waited for. Takes nothing.

@@ -23,6 +23,8 @@ export interface Scenario {
   readonly replicas: number;
   /** Whether they share their limits; queues, budgets and what they know of clients stay their own. */
   readonly shared: boolean;
+  /** They keep their limits in a pool, which is so far away, one way; undefined where they do not. */
+  readonly pool?: Millis | undefined;
   /** They lease from one lender, which is so far away, one way; undefined where they do not. */
   readonly lease?: Millis | undefined;
   /** When the machine of the proxies sleeps: in order, none within another. */

@@ -46,25 +46,26 @@ function metricsOf(view: GateView, more: Partial<MetricsOptions> = {}): ReturnTy
   });
 }
 
-/** A primary and two workers, each with its own figures. */
-function three(): {
+/** A primary and two workers, each with its own figures. @param store which they share, instead of the primary's limits */
+function three(store?: 'redis'): {
   merged: MergedMetrics;
   answers: Map<number, readonly ProcessMetrics[]>;
   count: (worker: 1 | 2) => Promise<void>;
 } {
-  const own = metricsOf(viewOf({}, 1, undefined), {
+  const view = viewOf({}, 1, undefined);
+  const own = metricsOf(store === undefined ? view : { ...view, limits: [] }, {
     workers: () => ({ serving: 2, restarts: 3 }),
-    store: 'redis',
+    store,
     replayBufferBytes: () => 0,
   });
   const workers = [
     metricsOf(viewOf({ rate: 50, queued: 3, state: 'open' }, 0.5, 0.2), {
       bounds: () => [{ name: 'requests', used: 0.2, reached: 1 }],
-      store: 'redis',
+      store,
     }),
     metricsOf(viewOf({ rate: 50, queued: 4, state: 'open' }, 0.7, 0.6), {
       bounds: () => [{ name: 'requests', used: 0.7, reached: 2 }],
-      store: 'redis',
+      store,
     }),
   ] as const;
   const answers = new Map<number, readonly ProcessMetrics[]>();
@@ -109,12 +110,23 @@ test('each metric is told by its meaning', async () => {
   expect(of('tidegate_retry_budget_available_ratio{upstream="api"}')).toBeCloseTo(0.4, 9);
   expect(of('tidegate_mode{mode="enforce"}')).toBe(1);
   expect(of('tidegate_build_info{version="test"}')).toBe(1);
-  expect(of('tidegate_store_degraded{store="redis"}')).toBe(1);
-  expect(of('tidegate_store_requests_total{store="redis",op="lease",result="ok"}')).toBe(2);
-  expect(of('tidegate_store_duration_seconds_sum{store="redis",op="lease",result="ok"}')).toBeCloseTo(0.006, 9);
   expect(of('tidegate_workers')).toBe(2);
   expect(of('tidegate_worker_restarts_total')).toBe(3);
   expect(told.match(/^process_start_time_seconds /gm)).toHaveLength(1);
+});
+
+test('of limits in a store that they share, each worker knows; it is away if one of them misses it', async () => {
+  const { merged, count } = three('redis');
+  await count(1);
+  await count(2);
+  const told = await merged.metrics();
+  const of = (series: string): number => read(told, series);
+  expect(of('tidegate_store_degraded{store="redis"}')).toBe(1);
+  expect(of('tidegate_store_requests_total{store="redis",op="lease",result="ok"}')).toBe(2);
+  expect(of('tidegate_store_duration_seconds_sum{store="redis",op="lease",result="ok"}')).toBeCloseTo(0.006, 9);
+  expect(of('tidegate_ratelimit_rate_requests_per_second{upstream="api",scope="upstream"}')).toBe(50);
+  expect(of('tidegate_ratelimit_state{upstream="api",state="open"}')).toBe(1);
+  expect(of('tidegate_ratelimit_state{upstream="api",state="restoring"}')).toBe(0);
 });
 
 test('counters do not fall when a worker is silent, ends, or is replaced; its gauges go with it', async () => {

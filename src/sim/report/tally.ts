@@ -17,6 +17,8 @@ export class Tally implements Observer {
   readonly #all = new Latencies();
   readonly #series: Sample[] = [];
   readonly #rate = new Spread();
+  /** Each replica says the same of it. */
+  readonly #isOneLimit: boolean;
   readonly #counts = noCounts();
   /** Since the last sample, warm-up and all. */
   #recent = noCounts();
@@ -27,6 +29,7 @@ export class Tally implements Observer {
 
   constructor(scenario: Scenario, now: () => Millis) {
     this.#scenario = scenario;
+    this.#isOneLimit = scenario.shared || scenario.lease !== undefined || scenario.pool !== undefined;
     this.#now = now;
     this.#groups = scenario.clients.map((group) => new GroupTally(group));
     this.#served = scenario.clients.map(() => 0);
@@ -71,7 +74,7 @@ export class Tally implements Observer {
     let queued = 0;
     for (const [replica, { limits }] of views.entries()) {
       for (const limit of limits) {
-        if (replica === 0 || !this.#scenario.shared) rate += limit.rate;
+        if (replica === 0 || !this.#isOneLimit) rate += limit.rate;
         queued += limit.queued;
       }
     }

@@ -69,6 +69,10 @@ export class LeasedMeter implements Meter {
     return others === 0 ? rate : (rate * (own || 1)) / ((own || 1) + others);
   }
 
+  wholeRate(): PerSecond {
+    return this.#terms.rate;
+  }
+
   delay(now: Millis): Millis {
     if (this.#terms.isFree) return 0;
     this.dropLate(now);

@@ -70,6 +70,12 @@ export class PooledMeter implements Meter {
     return this.#meter.rate(now);
   }
 
+  /** Alone, what we have is a part. */
+  wholeRate(now: Millis): PerSecond {
+    if (this.#alone === undefined) return this.#leased.wholeRate();
+    return this.#alone.meter.rate(now) / this.#alone.share;
+  }
+
   delay(now: Millis): Millis {
     if (this.#alone !== undefined) return this.#alone.meter.delay(now);
     const delay = this.#leased.delay(now);

@@ -58,7 +58,8 @@ function gap(): Millis {
 async function send(dueAt: Millis, client: string): Promise<void> {
   let status = 0;
   try {
-    const answer = await request(plan.url + PATH, { dispatcher, headers: { 'x-api-key': client } });
+    const url = plan.urls.length === 1 ? plan.urls[0] : plan.urls[Math.floor(random() * plan.urls.length)];
+    const answer = await request(`${url}${PATH}`, { dispatcher, headers: { 'x-api-key': client } });
     await answer.body.dump();
     status = answer.statusCode;
   } catch {

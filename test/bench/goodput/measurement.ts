@@ -2,8 +2,8 @@ import { z } from 'zod';
 
 /** What the clients are to do. Times in milliseconds. */
 export const loadPlan = z.object({
-  /** Where requests go. */
-  url: z.string(),
+  /** Where requests go: each to one of them, by chance. */
+  urls: z.array(z.string()).min(1),
   /** The practice upstream: reset at the start, asked what it counted. */
   upstream: z.string(),
   clients: z.int().positive(),

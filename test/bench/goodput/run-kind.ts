@@ -72,7 +72,7 @@ async function runContender(
   const { url, stop } = await stand(contender, upstream, folder, options.workers);
   try {
     const measurement = await measure({
-      url,
+      urls: [url],
       upstream,
       clients: METHOD.clients,
       rate: METHOD.overload * capacity(kind),
