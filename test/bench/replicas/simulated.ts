@@ -1,0 +1,36 @@
+import { compileScenario } from '../../../src/compile-scenario.ts';
+import { runScenario } from '../../../src/sim/run.ts';
+import { poolAmong } from '../../../src/simulate-pool.ts';
+import { loadLibrary } from '../../support/library.ts';
+
+export interface SimulatedPool {
+  readonly count: number;
+  readonly limit: number;
+  readonly goodput: number;
+  readonly waste: number;
+  /** A second, from all replicas. */
+  readonly calls: number;
+  readonly news: number;
+}
+
+/** One way, in milliseconds: what a call takes within one network. */
+const LATENCY = 0.3;
+
+/** So many replicas that share so much a second, with the code that runs in Redis; the first third is not counted. */
+export function simulatePool(count: number, limit: number, seconds: number): SimulatedPool {
+  const library = loadLibrary('replicas-100-pool');
+  const [group] = library.clients;
+  if (group === undefined) throw new Error('nobody asks');
+  const duration = 1000 * seconds;
+  const scenario = compileScenario('replicas', {
+    ...library,
+    duration,
+    warmup: duration / 3,
+    replicas: count,
+    clients: [{ ...group, count: Math.max(10, count), total: 2 * limit }],
+    upstream: { ...library.upstream, limit: { kind: 'token-bucket', rate: limit, burst: Math.ceil(limit / 10) } },
+  });
+  const { pool: _, tally, ...parts } = poolAmong(scenario, { maxTracked: 10_000, latency: LATENCY });
+  const { goodput, waste } = runScenario({ scenario, seed: 1, ...parts });
+  return { count, limit, goodput, waste, calls: tally.calls / seconds, news: tally.news / seconds };
+}
