@@ -33,6 +33,7 @@ import type { SharedLimits } from './shared-limits.ts';
 import { shareAmongWorkers } from './shared-limits.ts';
 import { MemoryStore } from './state/memory.ts';
 import type { ReplicaParts } from './replicas.ts';
+import { secretOf } from './secret.ts';
 import { permit, removeStaleSocket } from './unix-socket.ts';
 
 /** A running Tidegate. */
@@ -136,7 +137,7 @@ async function open(
     onFree,
   });
   opened.push(() => closeTargets(targets));
-  const clientHash = new ClientHash(config.secret ?? randomBytes(32));
+  const clientHash = new ClientHash(secretOf(config));
   const { hash } = clientHash;
   const snapshot = compileSnapshot(config, targets, clientHash);
   const load = new LoadWatch(config.limits.overload, { clock, random, listen });

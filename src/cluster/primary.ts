@@ -15,6 +15,7 @@ import type { ClientsView, GateView } from '../policy/events.ts';
 import { LocalMeter } from '../policy/meter.ts';
 import { Lender } from '../state/leasing/lender.ts';
 import { NEARBY } from '../state/leasing/lending-terms.ts';
+import { secretOf } from '../secret.ts';
 import { permit, removeStaleSocket } from '../unix-socket.ts';
 import { divideConfig } from './divide.ts';
 import { hostClock } from './host-clock.ts';
@@ -100,7 +101,7 @@ async function open(
   const timer = new WakeTimer(lender, clock);
   opened.push(() => Promise.resolve(timer.stop()));
 
-  const secret = config.secret ?? randomBytes(32).toString('hex');
+  const secret = secretOf(config);
   const own: Config = { ...divideConfig(config, count), admin: false, telemetry: undefined, secret };
   const common = {
     instance: randomBytes(4).toString('hex'),

@@ -9,6 +9,11 @@ export function* checkState(state: DraftState, written: Written): Generator<Chec
   if (state.store !== 'redis') return;
   const { url, tls } = state;
   yield* checkCredentials(state);
+  if (url !== undefined && url.password === undefined && state.password === undefined && !written(['secret'])) {
+    const message =
+      'no password, and no secret: what keys the hashes of clients can be guessed; set secret, the same for all replicas';
+    yield warning(['state'], message, 'key');
+  }
   yield* checkSentinel(state);
   if (url?.tls === false && written(['state', 'tls'])) {
     const message = 'the url is not encrypted, and this has no effect: TLS needs another scheme';

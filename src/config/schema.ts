@@ -120,7 +120,7 @@ export const ConfigSchema = z.strictObject({
     .prefault({})
     .describe('How the process goes away on SIGTERM.'),
   secret: Secret.optional().describe(
-    'Keys the hashes of clients, at least 16 characters; random for each process if absent.',
+    'Keys the hashes of clients, at least 16 characters. If absent: random for each process, or, with state.store redis, made of its prefix and password.',
   ),
   forwarded: z.boolean().prefault(false).describe('Write Forwarded (RFC 7239) beside X-Forwarded-For.'),
   log: z

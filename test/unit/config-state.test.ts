@@ -248,12 +248,19 @@ describe('where state is kept', () => {
         'state.tls: the url is not encrypted, and this has no effect: TLS needs another scheme (did you mean url: rediss+cluster://…?)',
       ]);
     }
-    expect(warnings('{store: redis, url: rediss://a, tls: {insecure: true}}')).toEqual([
+    expect(warnings('{store: redis, url: "rediss://:pass@a", tls: {insecure: true}}')).toEqual([
       'warning: state.tls.insecure: anybody can play this Redis, and read what is sent to it',
     ]);
     expect(mistakes('{store: redis, url: rediss://a, tls: {ca: absent}}')).toEqual([
       'state.tls.ca: not a PEM file: there is no -----BEGIN in it',
     ]);
+  });
+
+  test('with what keys the hashes of clients known to all replicas, and to nobody else', () => {
+    expect(warnings('{store: redis, url: redis://a}')).toEqual([
+      'warning: state: no password, and no secret: what keys the hashes of clients can be guessed; set secret, the same for all replicas',
+    ]);
+    expect(warnings('{store: redis, url: redis://a, password: secret}')).toEqual([]);
   });
 
   test('is the same to an editor', () => {
