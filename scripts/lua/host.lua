@@ -105,9 +105,8 @@ function shelf.countAccounts() return accounts end
 
 --@ waiting
 
-local call = unpackDoubles(ARGV[1], 1)
-local happenings = {}
-for i = 12, #call do happenings[i - 11] = call[i] end
+local call = {struct.unpack('<ddddddddddd', ARGV[1])}
+local happenings = unpackDoubles(ARGV[1], 89)
 local given = unpackDoubles(ARGV[3], 1)
 settings = {initialRate = given[1] == given[1] and given[1] or nil, maxRate = given[2], minRate = given[3], cooldown = given[4]}
 chance = call[11]
