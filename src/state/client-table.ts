@@ -11,12 +11,15 @@ import {
 } from '../policy/client.ts';
 import type { ClientState, ClientsView, Listen } from '../policy/events.ts';
 import type { Millis, PerSecond } from '../policy/types.ts';
+import type { Hold } from './leasing/words.ts';
 import { ClientRecords } from './client-records.ts';
 import { SlotHeap } from './slot-heap.ts';
 import { SlotIndex } from './slot-index.ts';
 
 const STATES = ['normal', 'held', 'backoff', 'cooldown', 'restoring'] as const satisfies readonly ClientState[];
 const NEVER = Number.NEGATIVE_INFINITY;
+/** Others are told of an allowance that has fallen to so much of what it was: small steps they will see themselves. */
+const TOLD_BELOW = 0.9;
 
 /**
  * What is remembered of clients, in typed arrays: a million of them cost neither objects nor long collections.
@@ -26,7 +29,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
 export class ClientTable implements ClientStore {
   readonly #maxTracked: number;
   readonly #listen: Listen;
-  readonly #onHold: ((key: string, until: Millis) => void) | undefined;
+  readonly #onHold: ((hold: Hold) => void) | undefined;
   readonly #records = new ClientRecords();
   readonly #index = new SlotIndex(this.#records.keys);
   /** Nobody uses them, and they are normal. */
@@ -37,8 +40,8 @@ export class ClientTable implements ClientStore {
   #made = 0;
   #evictions = 0;
 
-  /** @param onHold told of each client that is to wait from now on, or for longer; but not of those of `holdKey` */
-  constructor(maxTracked: number, listen: Listen, onHold?: (key: string, until: Millis) => void) {
+  /** @param onHold told of each client that is to wait from now on, or for longer, or is allowed less; not of what `heed` was told */
+  constructor(maxTracked: number, listen: Listen, onHold?: (hold: Hold) => void) {
     this.#maxTracked = maxTracked;
     this.#listen = listen;
     this.#onHold = onHold;
@@ -78,10 +81,10 @@ export class ClientTable implements ClientStore {
     if (demand <= FLOOD * share) return undefined;
     const allowance = this.allowance(slot, now);
     const cutTo = cutAllowance(allowance, demand, share);
-    this.#records.set(slot, 'cutTo', cutTo);
-    this.#records.set(slot, 'refusedAt', now);
-    this.#records.setStillRefused(slot, true);
-    this.#settle(slot, now);
+    this.#cut(slot, cutTo, now);
+    if (cutTo < TOLD_BELOW * allowance && slot !== this.#shared) {
+      this.#onHold?.({ client: this.#records.keys.get(slot), until: NEVER, allowance: cutTo });
+    }
     return cutTo < allowance ? cutTo : undefined;
   }
 
@@ -96,17 +99,25 @@ export class ClientTable implements ClientStore {
 
   hold(slot: ClientSlot, until: Millis, now: Millis): void {
     const isNews = until > this.heldUntil(slot) && slot !== this.#shared;
-    if (isNews) this.#onHold?.(this.#records.keys.get(slot), until);
+    if (isNews) this.#onHold?.({ client: this.#records.keys.get(slot), until });
     this.#extend(slot, until, now);
   }
 
-  /** As `hold`, of one that need not be here, and has not arrived. @param key what `onHold` was told */
-  holdKey(key: string, until: Millis, now: Millis): void {
-    const known = this.#index.get(key);
-    const slot = known ?? this.#track(key, undefined, now);
+  /** What another table's `onHold` was told, of a client that need not be here, and has not arrived. */
+  heed({ client, until, allowance }: Hold, now: Millis): void {
+    const known = this.#index.get(client);
+    const slot = known ?? this.#track(client, undefined, now);
     if (slot === this.#shared) return; // not everybody for whom there is no room
+    if (allowance !== undefined) this.#cut(slot, Math.min(allowance, this.allowance(slot, now)), now);
     this.#extend(slot, until, now);
     if (known === undefined) this.#list(slot);
+  }
+
+  #cut(slot: ClientSlot, cutTo: number, now: Millis): void {
+    this.#records.set(slot, 'cutTo', cutTo);
+    this.#records.set(slot, 'refusedAt', now);
+    this.#records.setStillRefused(slot, true);
+    this.#settle(slot, now);
   }
 
   #extend(slot: ClientSlot, until: Millis, now: Millis): void {

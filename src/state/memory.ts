@@ -13,6 +13,7 @@ import { Nests } from '../policy/nests.ts';
 import { Room } from '../policy/room.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
 import type { Millis, Random } from '../policy/types.ts';
+import type { Hold } from './leasing/words.ts';
 import { ClientTable } from './client-table.ts';
 
 export interface UpstreamSettings {
@@ -42,7 +43,7 @@ export interface MemoryOptions {
 export interface Sharing {
   adopt(limit: Limit): void;
   forget(limit: Limit): void;
-  hold(clientKey: string, until: Millis): void;
+  hold(hold: Hold): void;
 }
 
 interface Entry extends Upstream {
@@ -67,7 +68,7 @@ export class MemoryStore implements Store {
     this.#options = options;
     this.#maxLimits = options.maxLimits ?? options.maxTracked;
     const { sharing } = options;
-    const onHold = sharing === undefined ? undefined : (key: string, until: Millis) => sharing.hold(key, until);
+    const onHold = sharing === undefined ? undefined : (hold: Hold) => sharing.hold(hold);
     this.clients = new ClientTable(options.maxTracked, options.listen, onHold);
     for (const settings of options.upstreams) this.#upstreams.set(settings.name, this.#enter(settings));
   }
@@ -99,9 +100,9 @@ export class MemoryStore implements Store {
     return limit;
   }
 
-  /** A client was told to wait where it came to another process. */
-  holdClient(clientKey: string, until: Millis, now: Millis): void {
-    this.clients.holdKey(clientKey, until, now);
+  /** A client was told to wait, or was allowed less, where it came to another process. */
+  heed(hold: Hold, now: Millis): void {
+    this.clients.heed(hold, now);
   }
 
   get bounds(): readonly Bound[] {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ClientSlot } from '../../src/policy/client.ts';
 import type { TideEvent } from '../../src/policy/events.ts';
 import type { Millis } from '../../src/policy/types.ts';
+import type { Hold } from '../../src/state/leasing/words.ts';
 import { ClientTable } from '../../src/state/client-table.ts';
 
 class Trial {
@@ -339,11 +340,11 @@ describe('when there is no room', () => {
 describe('clients that others were told of', () => {
   test('are held before they come, and when they do', () => {
     const table = new ClientTable(3, () => undefined);
-    table.holdKey('up\0a', 1000, 0);
+    table.heed({ client: 'up\0a', until: 1000 }, 0);
     expect(table.view(0).byState.held).toBe(1);
     const slot = table.enter('up\0a', 10);
     expect(table.heldUntil(slot)).toBe(1000);
-    table.holdKey('up\0a', 500, 20); // not for less
+    table.heed({ client: 'up\0a', until: 500 }, 20); // not for less
     expect(table.heldUntil(slot)).toBe(1000);
     table.leave(slot);
     expect(table.view(2000).byState.held).toBe(0);
@@ -351,21 +352,43 @@ describe('clients that others were told of', () => {
 
   test('can be forgotten like any other, and do not make the table larger than it may be', () => {
     const table = new ClientTable(2, () => undefined);
-    for (const name of ['a', 'b', 'c', 'd']) table.holdKey(`up\0${name}`, 1000, 0);
+    for (const name of ['a', 'b', 'c', 'd']) table.heed({ client: `up\0${name}`, until: 1000 }, 0);
     expect(table.view(0).tracked).toBe(2);
   });
 
+  test('are allowed less here too, and no more than they were', () => {
+    const told: Hold[] = [];
+    const here = new ClientTable(
+      3,
+      () => undefined,
+      (hold) => told.push(hold),
+    );
+    const there = new ClientTable(3, () => undefined);
+    const slot = here.enter('up\0a', 0);
+    for (let i = 0; i < 100; i += 1) here.enter('up\0a', 0);
+    expect(here.refused(slot, 1, 0)).toBeLessThan(0.1);
+    expect(here.refused(slot, 1, 0)).toBeUndefined();
+    expect(told).toEqual([{ client: 'up\0a', until: Number.NEGATIVE_INFINITY, allowance: here.allowance(slot, 0) }]);
+    for (const hold of told) there.heed(hold, 0);
+    const known = there.enter('up\0a', 0);
+    expect(there.allowance(known, 0)).toBe(here.allowance(slot, 0));
+    expect(there.heldUntil(known)).toBe(Number.NEGATIVE_INFINITY);
+    there.heed({ client: 'up\0a', until: Number.NEGATIVE_INFINITY, allowance: 0.5 }, 0);
+    expect(there.allowance(known, 0)).toBe(here.allowance(slot, 0));
+    expect(there.allowance(known, 40_000)).toBe(1);
+  });
+
   test('only what was learned here is told on', () => {
-    const told: [string, number][] = [];
+    const told: Hold[] = [];
     const table = new ClientTable(
       3,
       () => undefined,
-      (key, until) => told.push([key, until]),
+      (hold) => told.push(hold),
     );
     const slot = table.enter('up\0a', 0);
     table.hold(slot, 100, 0);
     table.hold(slot, 50, 0);
-    table.holdKey('up\0b', 100, 0);
-    expect(told).toEqual([['up\0a', 100]]);
+    table.heed({ client: 'up\0b', until: 100 }, 0);
+    expect(told).toEqual([{ client: 'up\0a', until: 100 }]);
   });
 });

@@ -25,7 +25,7 @@ export interface LeaseholderParts {
 
 /** What is wired to the meters when both are there. */
 export interface Held {
-  readonly store: Store & { holdClient(client: string, until: Millis, now: Millis): void };
+  readonly store: Store & { heed(hold: Hold, now: Millis): void };
   /** Tokens have come, or word of the limit: who waits is to be served. */
   readonly supply: (limit: Limit, now: Millis) => void;
 }
@@ -66,9 +66,9 @@ export class Leaseholder {
     this.#clientsToldAt.delete(limit.meter);
   }
 
-  /** For the store: a client is to wait, whatever process it comes to. */
-  hold(client: string, until: Millis): void {
-    this.#holds.push({ client, until });
+  /** For the store: a client is to wait, or is allowed less, whatever process it comes to. */
+  hold(hold: Hold): void {
+    this.#holds.push(hold);
     this.#parts.schedule(TOLD_WITHIN);
   }
 
@@ -104,7 +104,7 @@ export class Leaseholder {
       this.#early.push(tidings);
       return;
     }
-    for (const { client, until } of tidings.holds) held.store.holdClient(client, until, now);
+    for (const hold of tidings.holds) held.store.heed(hold, now);
     for (const told of tidings.limits) this.#hearOf(told, held, now);
   }
 

@@ -172,7 +172,10 @@ export class Lender {
 
   #passOn(from: HolderId, holds: readonly Hold[], now: Millis): void {
     if (holds.length === 0) return;
-    for (const { client, until } of holds) this.#holds.set(client, Math.max(until, this.#holds.get(client) ?? until));
+    // An allowance comes back by itself: who joins later learns it from the client.
+    for (const { client, until } of holds) {
+      if (until > now) this.#holds.set(client, Math.max(until, this.#holds.get(client) ?? until));
+    }
     for (const [client, until] of this.#holds) {
       if (until <= now || this.#holds.size > MOST_HOLDS) this.#holds.delete(client);
     }

@@ -69,9 +69,12 @@ export interface Terms {
   readonly validFor: Millis;
 }
 
-/** An upstream told one client to wait. */
+/** An upstream told one client to wait, or one asks for far more than its share. */
 export interface Hold {
   /** What it is remembered by: upstream and client, with a NUL between. */
   readonly client: string;
+  /** −Infinity where it need not wait. */
   readonly until: Millis;
+  /** What its allowance has fallen to; absent where it has not. */
+  readonly allowance?: number;
 }

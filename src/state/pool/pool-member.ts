@@ -81,9 +81,9 @@ export class PoolMember {
     this.#noteAlone(borrower, false);
   }
 
-  /** For the store: a client is to wait, whatever process it comes to. */
-  hold(client: string, until: Millis): void {
-    this.#parts.hold({ client, until });
+  /** For the store: a client is to wait, or is allowed less, whatever process it comes to. */
+  hold(hold: Hold): void {
+    this.#parts.hold(hold);
   }
 
   wire(held: Held): void {
@@ -95,9 +95,9 @@ export class PoolMember {
     this.#borrowers.get(name)?.hearNews(terms, now);
   }
 
-  /** A client was told to wait where it came to another process. */
-  hearHold({ client, until }: Hold, now: Millis): void {
-    this.#held?.store.holdClient(client, until, now);
+  /** A client was told to wait, or was allowed less, where it came to another process. */
+  hearHold(hold: Hold, now: Millis): void {
+    this.#held?.store.heed(hold, now);
   }
 
   nextWake(): Millis | undefined {

@@ -85,8 +85,9 @@ export class PooledLimit {
     const { meter } = this.#kept;
     const before = this.#terms(undefined, 0, 0, now);
     this.#buryGone(shelf, now);
-    const account = PoolAccount.read(call.holder, shelf.readAccount(call.holder) ?? []);
-    const holders = Math.max(1, shelf.countAccounts());
+    const kept = shelf.readAccount(call.holder);
+    const account = PoolAccount.read(call.holder, kept ?? []);
+    const holders = shelf.countAccounts() + (kept === undefined ? 1 : 0);
     const late = Math.min(LATEST_TOLD, Math.max(TOLD_LATE, TOLD_LATE_EACH * holders));
     // Of a clock that was set between two calls, all times are moved; and the first time, when the caller knows no better.
     const behind = Math.abs(now - call.now) > CLOCK_SET ? now - call.now : 0;

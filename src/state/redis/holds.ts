@@ -49,8 +49,8 @@ export class Holds {
   hear(message: string): void {
     const now = this.#parts.clock.now();
     for (const line of message.split('\n')) {
-      const [wait, client] = split(line);
-      if (client !== undefined && wait > 0) this.#parts.onHold({ client, until: now + wait });
+      const hold = readLine(line, now);
+      if (hold !== undefined) this.#parts.onHold(hold);
     }
   }
 
@@ -71,16 +71,19 @@ export class Holds {
     this.#untold = [];
     const askedAt = clock.now();
     const wall = wallClock();
-    const waits = holds.map(({ client, until }) => [Math.ceil(until - askedAt), client] as const);
-    const scores = waits.flatMap(([wait, client]) => [wall + wait, client]);
+    const scores = holds
+      .filter(({ until }) => until > askedAt)
+      .flatMap(({ client, until }) => [wall + Math.ceil(until - askedAt), client]);
     const key = this.#key;
     try {
       const pipeline = this.#client.pipeline();
-      pipeline.publish(this.channel, waits.map(([wait, client]) => `${wait} ${client}`).join('\n'));
-      pipeline.zremrangebyscore(key, '-inf', wall);
-      pipeline.zadd(key, 'GT', ...scores);
-      pipeline.zremrangebyrank(key, 0, -MOST - 1);
-      pipeline.pexpire(key, KEPT_FOR);
+      pipeline.publish(this.channel, holds.map((hold) => writeLine(hold, askedAt)).join('\n'));
+      if (scores.length > 0) {
+        pipeline.zremrangebyscore(key, '-inf', wall);
+        pipeline.zadd(key, 'GT', ...scores);
+        pipeline.zremrangebyrank(key, 0, -MOST - 1);
+        pipeline.pexpire(key, KEPT_FOR);
+      }
       for (const [error] of (await pipeline.exec()) ?? []) if (error !== null) throw error;
       onRequest('hold', 'ok', clock.now() - askedAt);
     } catch (error) {
@@ -90,7 +93,17 @@ export class Holds {
   }
 }
 
-function split(line: string): readonly [Millis, string | undefined] {
-  const at = line.indexOf(' ');
-  return at < 0 ? [0, undefined] : [Number(line.slice(0, at)), line.slice(at + 1)];
+/** For how long it is to wait, in milliseconds, what it is allowed, and who: `1500 1 up\0client`. */
+function writeLine({ client, until, allowance }: Hold, now: Millis): string {
+  return `${Math.max(0, Math.ceil(until - now))} ${allowance ?? 1} ${client}`;
+}
+
+const LINE = /^(\d+) ([\d.e-]+) (.+)$/;
+
+/** @returns undefined for what none of us has written: anybody may publish */
+function readLine(line: string, now: Millis): Hold | undefined {
+  const [, wait, allowance, client] = LINE.exec(line) ?? [];
+  if (client === undefined) return undefined;
+  const hold = { client, until: wait === '0' ? Number.NEGATIVE_INFINITY : now + Number(wait) };
+  return Number(allowance) < 1 ? { ...hold, allowance: Number(allowance) } : hold;
 }
