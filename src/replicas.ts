@@ -47,6 +47,7 @@ export async function shareByRedis(state: RedisState, { clock, random, listen }:
     onRequest: (op, result, duration) => listen({ type: 'store-request', store: 'redis', op, result, duration }),
     onNews: (name, terms) => member.hearNews(name, terms, clock.now()),
     onHold: (hold) => member.hearHold(hold, clock.now()),
+    onSign: () => member.hearSign(clock.now()),
   });
   const timer = new WakeTimer(member, clock);
   let immediate: NodeJS.Immediate | undefined;

@@ -31,6 +31,9 @@ const MOST_CLIENTS = 32;
 const FIRST_PROBE: Millis = 250;
 const LONGEST_PROBE: Millis = 2000;
 
+/** Where there is a sign of it, within so long. */
+const TRIED_WITHIN: Millis = 50;
+
 const NOBODY: readonly string[] = [];
 
 export interface BorrowerParts {
@@ -177,6 +180,13 @@ export class Borrower implements HeapItem {
     this.#arm();
     if (!wasAlone) this.#parts.onAlone(this, true);
     this.#parts.supply(limit, now);
+  }
+
+  /** The pool may be there again: others are alone too until they know, and what was a share is not one when one has all. */
+  tryAgain(now: Millis): void {
+    if (!this.meter.isAlone || this.#clients !== undefined || this.#tellBy === Number.POSITIVE_INFINITY) return;
+    this.#tellBy = Math.min(this.#tellBy, now + TRIED_WITHIN * this.#parts.random());
+    this.#arm();
   }
 
   /** Of a limit that has changed, as others have felt. */

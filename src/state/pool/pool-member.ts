@@ -12,6 +12,9 @@ import { Borrower } from './borrower.ts';
 import type { PooledMeter } from './pooled-meter.ts';
 import type { Answer, Call, PoolTerms } from './words.ts';
 
+/** A sign that the pool is back counts so often. */
+const SIGNS_APART: Millis = 1000;
+
 export interface PoolMemberParts {
   /** No two processes are called the same, not even one after the other. */
   readonly holder: string;
@@ -38,6 +41,7 @@ export class PoolMember {
   readonly #wakes = new Heap<Borrower>((a, b) => a.wakeAt < b.wakeAt);
   readonly #alone = new Set<Borrower>();
   #held: Held | undefined;
+  #signAt: Millis = Number.NEGATIVE_INFINITY;
 
   constructor(parts: PoolMemberParts) {
     this.#parts = parts;
@@ -98,6 +102,14 @@ export class PoolMember {
   /** A client was told to wait, or was allowed less, where it came to another process. */
   hearHold(hold: Hold, now: Millis): void {
     this.#held?.store.heed(hold, now);
+  }
+
+  /** The pool may be there again. */
+  hearSign(now: Millis): void {
+    // Answers that all come late are no reason to ask more often than the probes do.
+    if (now - this.#signAt < SIGNS_APART) return;
+    this.#signAt = now;
+    for (const borrower of this.#alone) borrower.tryAgain(now);
   }
 
   nextWake(): Millis | undefined {

@@ -22,7 +22,8 @@ export type RedisClient = Redis | Cluster;
 /** How long a connection may take to be made. */
 const CONNECT_TIMEOUT: Millis = 1000;
 const FIRST_WAIT: Millis = 50;
-const LONGEST_WAIT: Millis = 2000;
+/** Replicas that find it at different times have more than their shares together until the last has. */
+const LONGEST_WAIT: Millis = 1000;
 
 /** A connection that is made again whenever it is lost; what is asked meanwhile fails at once. Not begun. */
 export function makeClient(place: RedisPlace, random: Random): RedisClient {

@@ -25,10 +25,15 @@ export interface RedisPoolParts {
   readonly onNews: (name: string, terms: PoolTerms) => void;
   /** A client is to wait, as another process was told. */
   readonly onHold: (hold: Hold) => void;
+  /** It may answer again: a connection was made, or an answer came after its time. */
+  readonly onSign: () => void;
 }
 
 /** For so long nothing has come though it was asked: the connection may be one to nobody. */
 const SILENT_FOR: Millis = 2000;
+
+/** How ioredis 6 says that a connection was closed, with advice on its own options. */
+const ABOUT_IOREDIS = /^(?:Stream isn't writeable|Reached the max retries per request|Connection is closed)/;
 
 /** What is written at each call about one limit. */
 interface Address {
@@ -65,6 +70,11 @@ export class RedisPool {
     this.#report = defineScript(this.#client, 'tidegateReport', report);
     this.#holds = new Holds(this.#client, { ...parts, onProblem: (error) => this.#note(error) });
     for (const client of [this.#client, this.#ears]) client.on('error', (error: Error) => this.#note(error));
+    this.#client.on('ready', () => {
+      // If it is lost without a word, that is what there is to say.
+      this.#problem = 'the connection was closed';
+      parts.onSign();
+    });
     this.#ears.on('ready', () => void this.#listen());
     this.#ears.on('messageBuffer', (channel: Buffer, message: Buffer) => this.#hear(channel.toString(), message));
   }
@@ -124,6 +134,7 @@ export class RedisPool {
       .then((packed) => {
         const answer = readAnswer(packed);
         this.#heardAt = clock.now();
+        if (isOver && !this.#isClosed) this.#parts.onSign();
         end('ok', (now) => borrower.hear(answer, now));
       })
       .catch(fail);
@@ -165,8 +176,8 @@ export class RedisPool {
 
   #note(error: unknown): void {
     const { message } = error instanceof Error ? error : new Error(String(error));
-    // That it cannot be written to is known; why, was said before.
-    if (!message.startsWith("Stream isn't writeable")) this.#problem = message;
+    // That there is no connection is known; why, was said before.
+    if (!ABOUT_IOREDIS.test(message)) this.#problem = message;
   }
 
   /** What has died without a word is found by making a new connection. */
