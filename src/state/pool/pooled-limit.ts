@@ -93,7 +93,7 @@ export class PooledLimit {
     const behind = Math.abs(now - call.now) > CLOCK_SET ? now - call.now : 0;
     account.epoch = call.known.epoch;
     account.knownSince = call.known.since + behind;
-    this.#goOn(call, now, isNew);
+    this.#goOn(call, now, isNew, kept === undefined);
     const isWanted = call.want > 0 || this.#census.weight > 0;
     this.#kept.advance(now, isWanted, late);
     const happenings = behind === 0 ? call.happenings : shiftTimes(call.happenings, behind);
@@ -134,10 +134,14 @@ export class PooledLimit {
   }
 
   /** Goes on from what the caller knows, where that is more. */
-  #goOn({ known }: Call, now: Millis, isNew: boolean): void {
+  #goOn({ known }: Call, now: Millis, isNew: boolean, isNewcomer: boolean): void {
     const { meter } = this.#kept;
-    if (isNew && known.epoch > 0 && known.rate > 0 && known.rate < Number.POSITIVE_INFINITY) {
-      meter.resume(known.rate, Math.max(known.rate, Math.min(known.ceiling, Number.MAX_VALUE)), now);
+    // A newcomer that learned alone, and never heard of the others, had its own rate beside theirs.
+    const isBeside = isNewcomer && known.since === Number.NEGATIVE_INFINITY && meter.phase !== 'blocked';
+    const base = isNew ? 0 : isBeside ? meter.rate(now) : Number.POSITIVE_INFINITY;
+    const rate = base + known.rate;
+    if (known.epoch > 0 && known.rate > 0 && rate < Number.POSITIVE_INFINITY) {
+      meter.resume(rate, Math.max(rate, Math.min(isNew ? known.ceiling : meter.ceiling, Number.MAX_VALUE)), now);
     }
     if (known.epoch > this.#kept.epoch) this.#kept.turnEpoch(now, known.epoch + 1);
   }

@@ -11,6 +11,9 @@ import { LeasedMeter } from '../leasing/leased-meter.ts';
 import { startingTerms } from '../leasing/terms.ts';
 import type { Known, PoolTerms } from './words.ts';
 
+/** Others go on alone for so long after the pool has come back: until they are connected again. */
+const AWAITED_FOR: Millis = 1500;
+
 /** The tokens of a limit that is kept in a pool; and of one of our own, with our share of its rate, while the pool is away. */
 export class PooledMeter implements Meter {
   readonly #settings: RateSettings;
@@ -20,7 +23,9 @@ export class PooledMeter implements Meter {
   readonly #pacer = new Pacer();
   #terms: PoolTerms;
   #knownSince: Millis = Number.NEGATIVE_INFINITY;
-  #alone: { readonly meter: LocalMeter; readonly share: number; readonly since: Millis } | undefined;
+  #alone: Alone | undefined;
+  /** Those with whom it was shared before the pool went away, as many as they were. */
+  #awaited: { readonly holders: number; readonly share: number; readonly until: Millis } | undefined;
   /** Taken of a meter of our own, and still on their way. */
   #takenAlone = 0;
   #sends = 0;
@@ -67,7 +72,7 @@ export class PooledMeter implements Meter {
   }
 
   rate(now: Millis): PerSecond {
-    return this.#meter.rate(now);
+    return this.#meter.rate(now) * this.#part(now);
   }
 
   /** Alone, what we have is a part. */
@@ -79,7 +84,7 @@ export class PooledMeter implements Meter {
   delay(now: Millis): Millis {
     if (this.#alone !== undefined) return this.#alone.meter.delay(now);
     const delay = this.#leased.delay(now);
-    return this.#isPaced ? Math.max(delay, this.#pacer.delay(now, this.#terms.rate)) : delay;
+    return this.#isPaced ? Math.max(delay, this.#pacer.delay(now, this.#terms.rate * this.#part(now))) : delay;
   }
 
   expected(now: Millis): Millis {
@@ -95,7 +100,7 @@ export class PooledMeter implements Meter {
       this.#takenAlone += 1;
       return this.#alone.meter.take(now, due);
     }
-    if (this.#isPaced) this.#pacer.take(due, this.#terms.rate);
+    if (this.#isPaced) this.#pacer.take(due, this.#terms.rate * this.#part(now));
     return this.#leased.take();
   }
 
@@ -149,7 +154,9 @@ export class PooledMeter implements Meter {
   rejected(rejection: Rejection, now: Millis): CutCause | undefined {
     this.#leased.rejected(rejection, now);
     const among = this.#ownAmong(rejection.sentAt, rejection.among);
-    return this.#alone?.meter.rejected({ ...rejection, among }, now);
+    const cause = this.#alone?.meter.rejected({ ...rejection, among }, now);
+    if (this.#alone !== undefined && cause !== undefined) this.#alone.isCut = true;
+    return cause;
   }
 
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined {
@@ -198,6 +205,7 @@ export class PooledMeter implements Meter {
   /** What is to be told next. It is told once. @param waiting those who could use a token now, or will before long */
   tell(waiting: number, now: Millis): Told {
     this.#leased.dropLate(now);
+    if (this.#alone !== undefined) this.#dropLearned(this.#alone.meter, now);
     this.#inFlightThen = this.#leased.inFlight;
     this.#sendsThen = this.#sends;
     return {
@@ -212,6 +220,9 @@ export class PooledMeter implements Meter {
   /** The pool has answered: all times are ours. */
   hear(terms: PoolTerms, slots: readonly Millis[], now: Millis): void {
     if (terms.epoch !== this.#terms.epoch) this.#knownSince = now;
+    if (this.#alone !== undefined) {
+      this.#awaited = { holders: this.#terms.holders, share: this.#alone.share, until: now + AWAITED_FOR };
+    }
     this.#alone = undefined;
     this.#terms = terms;
     this.#leased.hear({ terms, slots });
@@ -238,12 +249,21 @@ export class PooledMeter implements Meter {
     if (blockedUntil !== undefined && blockedUntil > now) meter.stop(blockedUntil);
     meter.recount(this.#leased.inFlight);
     this.#takenAlone = 0;
-    this.#alone = { meter, share, since: now };
+    this.#alone = { meter, share, since: now, isCut: false };
   }
 
   get #isPaced(): boolean {
     const { isFree, phase, places } = this.#terms;
     return !isFree && places === undefined && phase !== 'blocked';
+  }
+
+  /** Of what the pool lends: of one that has come back, no more than our share until the others have found it too. */
+  #part(now: Millis): number {
+    const awaited = this.#awaited;
+    if (awaited === undefined) return 1;
+    if (this.#alone === undefined && now < awaited.until && this.#terms.holders < awaited.holders) return awaited.share;
+    this.#awaited = undefined;
+    return 1;
   }
 
   /** Of the rate, by the weight of those who wait here, or by heads where nobody does. */
@@ -256,15 +276,31 @@ export class PooledMeter implements Meter {
 
   #known(now: Millis): Known {
     const { epoch, rate, ceiling } = this.#terms;
-    if (this.#alone === undefined) return { epoch, since: this.#knownSince, rate, ceiling };
-    const { meter, share } = this.#alone;
-    return { epoch, since: this.#knownSince, rate: meter.rate(now) / share, ceiling: meter.ceiling / share };
+    const since = this.#knownSince;
+    if (this.#alone === undefined) return { epoch, since, rate, ceiling };
+    const { meter, share, isCut } = this.#alone;
+    // What was learned without ever having heard the pool is worth telling too.
+    const learned = isCut ? Math.max(1, epoch) : epoch;
+    return { epoch: learned, since, rate: meter.rate(now) / share, ceiling: meter.ceiling / share };
+  }
+
+  /** What happened while alone is in the rate that we tell: told again, it would count twice. How long to wait is not. */
+  #dropLearned({ blockedUntil }: LocalMeter, now: Millis): void {
+    this.#leased.log.take();
+    if (blockedUntil !== undefined && blockedUntil > now) this.#leased.stop(blockedUntil);
   }
 
   /** What was sent before counts others too. */
   #ownAmong(sentAt: Millis, among: number): number {
     return this.#alone !== undefined && sentAt >= this.#alone.since ? among : 0;
   }
+}
+
+interface Alone {
+  readonly meter: LocalMeter;
+  readonly share: number;
+  readonly since: Millis;
+  isCut: boolean;
 }
 
 export interface Told {
