@@ -1,0 +1,170 @@
+/**
+ * Several Tidegates that share limits through Redis, with twice the load that their upstream lets pass; and what may not
+ * be harmed by whatever befalls that Redis.
+ *
+ *     const run = await startReplicas(['redis://127.0.0.1:6379', relayed]);
+ *     const figures = await run.during(() => redis.restart());
+ *     run.expectUnharmed(figures);
+ */
+import { expect, onTestFinished } from 'vitest';
+import type { Practice } from '../../src/practice/server.ts';
+import type { Traffic } from '../../src/practice/traffic.ts';
+import { startTraffic } from '../../src/practice/traffic.ts';
+import type { ModelSpec } from '../../src/sim/models.ts';
+import { pause } from './pause.ts';
+import type { Tidegate } from './tidegate.ts';
+import { eventually, startTidegate, startUpstream } from './tidegate.ts';
+
+/** Of the upstream, a second; nobody tells it. */
+export const LIMIT = 100;
+/** What they are told to begin with. Who forgot what was learned would begin there again, and waste. */
+const GUESS = 2 * LIMIT;
+const CLIENTS_EACH = 5;
+const SETTLED_AFTER = 1000;
+/** Goodput and waste count until so long after the fault. */
+const AFTERWARDS = 1500;
+const DEGRADED = 'tidegate_store_degraded{store="redis"}';
+const LOST = 'the store does not answer: limits are kept by this process alone';
+const BACK = 'the store answers: limits are shared again';
+const OUTCOMES: ReadonlySet<string> = new Set(['forwarded', 'recovered', 'refused', 'queue_timeout']);
+/** On a machine that has other work, until something has been told. */
+const PATIENCE = 15_000;
+
+export interface ReplicasOptions {
+  /** Settings of all of them under `state`, in YAML's flow style: `timeout: 100ms`. */
+  readonly state?: string;
+  readonly limit?: ModelSpec;
+  /** Of the upstream, in YAML's flow style. */
+  readonly rateLimit?: string;
+  /** Requests a second of each client. */
+  readonly rate?: number;
+}
+
+/** From the beginning of a fault until a little after its end. */
+export interface Figures {
+  /** Accepted by the upstream ÷ what its limit let pass. */
+  readonly goodput: number;
+  /** Refused by the upstream ÷ accepted. */
+  readonly waste: number;
+}
+
+export class Replicas {
+  readonly gates: readonly Tidegate[];
+  readonly upstream: Practice;
+  readonly traffic: readonly Traffic[];
+
+  constructor(gates: readonly Tidegate[], upstream: Practice, traffic: readonly Traffic[]) {
+    this.gates = gates;
+    this.upstream = upstream;
+    this.traffic = traffic;
+  }
+
+  /** @param fault resolves when it is over */
+  async during(fault: () => unknown): Promise<Figures> {
+    const before = this.upstream.stats();
+    const since = performance.now();
+    await fault();
+    await pause(AFTERWARDS);
+    const after = this.upstream.stats();
+    const accepted = after.accepted - before.accepted;
+    return {
+      goodput: accepted / ((LIMIT * (performance.now() - since)) / 1000),
+      waste: (after.rejected - before.rejected) / accepted,
+    };
+  }
+
+  /** Resolves when those, or all, have said that they go on alone. */
+  async degraded(gates = this.gates): Promise<void> {
+    for (const gate of gates) {
+      await eventually(
+        () => gate.metric(DEGRADED),
+        (value) => value === 1,
+        PATIENCE,
+      );
+      await eventually(
+        () => linesOf(gate, LOST),
+        ({ length }) => length > 0,
+        PATIENCE,
+      );
+    }
+  }
+
+  /** Resolves when all of them share again. */
+  async rejoined(): Promise<void> {
+    for (const gate of this.gates)
+      await eventually(
+        () => gate.metric(DEGRADED),
+        (value) => value === 0,
+        PATIENCE,
+      );
+  }
+
+  /** Each of those has told once that Redis was gone, and once that it was back; the others never. */
+  expectToldOnce(gates = this.gates, times = 1): void {
+    for (const gate of this.gates) {
+      const expected = gates.includes(gate) ? times : 0;
+      expect(linesOf(gate, LOST).map(({ level }) => level)).toEqual(Array.from({ length: expected }, () => 'warn'));
+      expect(linesOf(gate, BACK).map(({ level }) => level)).toEqual(Array.from({ length: expected }, () => 'info'));
+    }
+  }
+
+  /** No request has failed, and the upstream's limit was used and kept. */
+  expectUnharmed({ goodput, waste }: Figures): void {
+    for (const each of this.traffic) {
+      expect(Object.values(each.stats()).filter(({ failed }) => failed > 0)).toEqual([]);
+    }
+    for (const gate of this.gates) {
+      // Beyond the limit they are turned away; that is no failure.
+      expect(gate.requests().filter(({ outcome }) => !OUTCOMES.has(String(outcome)))).toEqual([]);
+      expect(gate.log().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
+    }
+    expect(goodput).toBeGreaterThanOrEqual(0.85);
+    expect(waste).toBeLessThanOrEqual(0.05);
+  }
+}
+
+/**
+ * Resolves when the limit is known and all of them share it, or at once where there is nothing to share it by.
+ * @param urls where each finds Redis
+ */
+export async function startReplicas(
+  urls: readonly string[],
+  {
+    state = '',
+    limit = { kind: 'token-bucket', rate: LIMIT, burst: 10 },
+    rateLimit = `initialRate: ${GUESS}/s`,
+    rate = (2 * LIMIT) / CLIENTS_EACH / urls.length,
+  }: ReplicasOptions = {},
+): Promise<Replicas> {
+  const upstream = await startUpstream({ limit, latency: { kind: 'constant', mean: 10 } });
+  const gates = await Promise.all(urls.map((url) => startReplica(url, upstream, { state, rateLimit })));
+  const traffic = gates.map(({ url }, gate) => {
+    const clients = Array.from({ length: CLIENTS_EACH }, (_, i) => ({ name: `client-${gate}-${i}`, rate }));
+    return startTraffic({ target: url, clients, seed: gate + 1 });
+  });
+  onTestFinished(async () => void (await Promise.all(traffic.map((each) => each.stop(0)))));
+  await eventually(
+    () => upstream.stats().rejected,
+    (rejected) => rejected > 0,
+    PATIENCE,
+  );
+  await pause(SETTLED_AFTER);
+  return new Replicas(gates, upstream, traffic);
+}
+
+/** One more of them, to which nobody comes. */
+export function startReplica(
+  url: string,
+  { url: upstream }: Pick<Practice, 'url'>,
+  { state = '', rateLimit = '' }: ReplicasOptions = {},
+): Promise<Tidegate> {
+  return startTidegate(
+    `clients: {key: [header:x-api-key, ip]}\n` +
+      `state: {store: redis, url: "${url}"${state === '' ? '' : `, ${state}`}}\n` +
+      `upstreams: {api: {url: "${upstream}", rateLimit: {${rateLimit}}}}\n`,
+  );
+}
+
+function linesOf(gate: Tidegate, message: string): Record<string, unknown>[] {
+  return gate.log().filter(({ msg }) => msg === message);
+}
