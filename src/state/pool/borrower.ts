@@ -219,11 +219,17 @@ export class Borrower implements HeapItem {
     const { meter } = this;
     const gone = this.#calledAt + CALL_GAP;
     if (meter.inFlight > 0 || meter.inHand > 0) this.#tellBy = Math.min(this.#tellBy, now + HEARTBEAT);
-    const { lastSlot } = meter;
-    const refillAt = lastSlot === undefined ? Number.POSITIVE_INFINITY : Math.max(lastSlot - LEAD, now + LEAD);
-    this.#askAt = Math.max(gone, Math.min(againAt, refillAt));
+    this.#askAt = Math.max(gone, Math.min(againAt, this.#refillAt(now)));
     this.#tellBy = Math.max(gone, this.#tellBy);
     this.#arm();
+  }
+
+  /** Before the last token in hand is due, and all of them will have been used, as it was lately; Infinity where there is none. */
+  #refillAt(now: Millis): Millis {
+    const { lastSlot, inHand } = this.meter;
+    if (lastSlot === undefined) return Number.POSITIVE_INFINITY;
+    const usedUpAt = now + Math.min(NEEDED_FOR, (1000 * inHand) / this.#needed);
+    return Math.max(now + LEAD, lastSlot - LEAD, usedUpAt - LEAD / 2);
   }
 
   /** With very many who share a limit, each tells of less at a time: calls cost more than what is told late. */

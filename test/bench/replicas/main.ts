@@ -12,6 +12,8 @@ import type { Table } from '../goodput/tables.ts';
 import { toText } from '../goodput/tables.ts';
 import type { Kind } from '../goodput/kinds.ts';
 import { KINDS } from '../goodput/kinds.ts';
+import type { NodeCost } from './node-cost.ts';
+import { measureNodeCost } from './node-cost.ts';
 import { startProgram } from './redis.ts';
 import type { Measured } from './run.ts';
 import { runReplicas } from './run.ts';
@@ -48,14 +50,16 @@ try {
       for (const shared of [true, false]) await measureOne(kind, count, shared);
     }
   }
+  console.log(`\n${toText(socketsTable())}`);
+  const cost = await nodeCost();
+  console.log(costLine(cost));
+  const simulated = smoke ? [simulatePool(2, 100, 5)] : [8, 100, 1000].map((count) => simulatePool(count, 1000, 120));
+  console.log(toText(simulatedTable(simulated)));
+  const text = `${JSON.stringify({ times, measured, cost, simulated }, undefined, 2)}\n`;
+  if (values.json !== undefined) writeFileSync(values.json, text);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
-console.log(`\n${toText(socketsTable())}`);
-const simulated = smoke ? [simulatePool(2, 100, 5)] : [8, 100, 1000].map((count) => simulatePool(count, 1000, 120));
-console.log(toText(simulatedTable(simulated)));
-const { json } = values;
-if (json !== undefined) writeFileSync(json, `${JSON.stringify({ times, measured, simulated }, undefined, 2)}\n`);
 judge();
 
 async function measureOne(kind: Kind, count: number, shared: boolean): Promise<void> {
@@ -69,6 +73,20 @@ async function measureOne(kind: Kind, count: number, shared: boolean): Promise<v
   } finally {
     await redis?.stop();
   }
+}
+
+async function nodeCost(): Promise<NodeCost> {
+  const redis = await startProgram(folder);
+  try {
+    return await measureNodeCost(redis, smoke ? 1 : 8, smoke ? 1 : 5);
+  } finally {
+    await redis.stop();
+  }
+}
+
+function costLine({ memory, redis, served }: NodeCost): string {
+  const added = `${(redis - memory).toFixed(1)} µs of processor time a request at 1000 requests a second of one replica`;
+  return `Sharing adds ${added}: ${memory.toFixed(1)} without, ${redis.toFixed(1)} with; ${(100 * served).toFixed(1)} % served.\n`;
 }
 
 function socketsTable(): Table {
