@@ -49,17 +49,19 @@ export function makeClient(place: RedisPlace, random: Random): RedisClient {
   switch (kind) {
     case 'single': {
       const [node] = nodes;
-      return new Redis({ ...options, ...node });
+      return readyInTime(new Redis({ ...options, ...node }));
     }
     case 'sentinel':
-      return new Redis({
-        ...options,
-        sentinels: [...nodes],
-        name: name ?? '',
-        sentinelRetryStrategy: retryStrategy,
-        ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
-        ...given({ sentinelUsername: place.sentinelUsername, sentinelPassword: place.sentinelPassword }),
-      });
+      return readyInTime(
+        new Redis({
+          ...options,
+          sentinels: [...nodes],
+          name: name ?? '',
+          sentinelRetryStrategy: retryStrategy,
+          ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+          ...given({ sentinelUsername: place.sentinelUsername, sentinelPassword: place.sentinelPassword }),
+        }),
+      );
     case 'cluster': {
       return new Cluster([...nodes], {
         lazyConnect: true,
@@ -69,6 +71,17 @@ export function makeClient(place: RedisPlace, random: Random): RedisClient {
       });
     }
   }
+}
+
+/** ioredis 6 bounds how long a connection takes, and waits for ever for the first answer on it. */
+function readyInTime(client: Redis): Redis {
+  let timer: NodeJS.Timeout | undefined;
+  client.on('connect', () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => client.disconnect(true), CONNECT_TIMEOUT).unref();
+  });
+  for (const end of ['ready', 'close']) client.on(end, () => clearTimeout(timer));
+  return client;
 }
 
 /** Full jitter would come back at once now and then: half of it is fixed. */

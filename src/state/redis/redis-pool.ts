@@ -8,6 +8,7 @@ import type { Call, PoolTerms } from '../pool/words.ts';
 import { packCall, packSettings, readAnswer, readNews } from './codec.ts';
 import type { RedisClient, RedisPlace } from './connect.ts';
 import { makeClient } from './connect.ts';
+import { Echo } from './echo.ts';
 import { Holds } from './holds.ts';
 import { readScripts } from './scripts.ts';
 
@@ -52,6 +53,7 @@ export class RedisPool {
   readonly #lease: Run;
   readonly #report: Run;
   readonly #holds: Holds;
+  readonly #echo: Echo;
   readonly #addresses = new WeakMap<Borrower, Address>();
   readonly #channel: string;
   #heardAt: Millis;
@@ -69,11 +71,13 @@ export class RedisPool {
     this.#lease = defineScript(this.#client, 'tidegateLease', lease);
     this.#report = defineScript(this.#client, 'tidegateReport', report);
     this.#holds = new Holds(this.#client, { ...parts, onProblem: (error) => this.#note(error) });
+    this.#echo = new Echo(this.#client, this.#ears, parts);
     for (const client of [this.#client, this.#ears]) client.on('error', (error: Error) => this.#note(error));
     this.#client.on('ready', () => {
       // If it is lost without a word, that is what there is to say.
       this.#problem = 'the connection was closed';
       parts.onSign();
+      void this.#learnHolds();
     });
     this.#ears.on('ready', () => void this.#listen());
     this.#ears.on('messageBuffer', (channel: Buffer, message: Buffer) => this.#hear(channel.toString(), message));
@@ -87,6 +91,7 @@ export class RedisPool {
   /** Connects, and goes on trying. Resolves when it is there, or after so long. */
   async open(within: Millis): Promise<void> {
     for (const client of [this.#client, this.#ears]) client.connect().catch((error: unknown) => this.#note(error));
+    this.#echo.open();
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, within);
       this.#client.once('ready', () => {
@@ -99,6 +104,7 @@ export class RedisPool {
   close(): void {
     this.#isClosed = true;
     this.#holds.close();
+    this.#echo.close();
     for (const client of [this.#client, this.#ears]) client.disconnect();
   }
 
@@ -161,7 +167,17 @@ export class RedisPool {
 
   async #listen(): Promise<void> {
     try {
-      await this.#ears.subscribe(this.#channel, this.#holds.channel);
+      await this.#ears.subscribe(this.#channel, this.#holds.channel, this.#echo.channel);
+      await this.#learnHolds();
+    } catch (error) {
+      this.#note(error);
+    }
+  }
+
+  /** Both when we begin to listen and when we can ask: either may be the later. */
+  async #learnHolds(): Promise<void> {
+    if (this.#client.status !== 'ready') return;
+    try {
       await this.#holds.learn();
     } catch (error) {
       this.#note(error);
@@ -169,6 +185,7 @@ export class RedisPool {
   }
 
   #hear(channel: string, message: Buffer): void {
+    if (channel === this.#echo.channel) return this.#echo.hear();
     if (channel === this.#holds.channel) return this.#holds.hear(message.toString());
     const news = readNews(message);
     if (news !== undefined) this.#parts.onNews(news.name, news.terms);

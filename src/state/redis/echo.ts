@@ -1,0 +1,56 @@
+import type { Millis, Random } from '../../policy/types.ts';
+import type { RedisClient } from './connect.ts';
+
+const EVERY: Millis = 1000;
+/** So many in a row: after a stall of this process, a single one may just not have been read yet. */
+const UNHEARD = 2;
+
+/**
+ * Whether what is published is still heard. Who only listens does not notice that its connection is one to nobody: that
+ * is found out by saying something to oneself, and another connection is made.
+ */
+export class Echo {
+  readonly channel: string;
+  readonly #client: RedisClient;
+  readonly #ears: RedisClient;
+  #unheard = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(client: RedisClient, ears: RedisClient, { prefix, random }: { prefix: string; random: Random }) {
+    this.#client = client;
+    this.#ears = ears;
+    this.channel = `${prefix}:echo:${random().toString(36).slice(2)}`;
+  }
+
+  open(): void {
+    this.#timer = setInterval(() => void this.#ask(), EVERY).unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** What was said is heard. */
+  hear(): void {
+    this.#unheard = 0;
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#client.status !== 'ready' || this.#ears.status !== 'ready') {
+      this.#unheard = 0;
+    } else if (this.#unheard >= UNHEARD) {
+      this.#unheard = 0;
+      this.#ears.disconnect(true);
+    } else if (await this.#say()) this.#unheard += 1;
+  }
+
+  /** Returns whether Redis has taken it; why not, whoever asks it for tokens is told. */
+  async #say(): Promise<boolean> {
+    try {
+      await this.#client.publish(this.channel, '');
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
