@@ -20,7 +20,7 @@ export const LIMIT = 100;
 /** What they are told to begin with. Who forgot what was learned would begin there again, and waste. */
 const GUESS = 2 * LIMIT;
 const CLIENTS_EACH = 5;
-const SETTLED_AFTER = 1000;
+const SETTLED_AFTER = 1500;
 /** Goodput and waste count until so long after the fault. */
 const AFTERWARDS = 1500;
 const DEGRADED = 'tidegate_store_degraded{store="redis"}';
@@ -97,6 +97,16 @@ export class Replicas {
         (value) => value === 0,
         PATIENCE,
       );
+  }
+
+  /** What all of them together may send, as far as each knows. */
+  rate(): number {
+    return this.gates.reduce((sum, gate) => sum + (gate.view().limits[0]?.rate ?? 0), 0);
+  }
+
+  /** When each told first that Redis was gone, in milliseconds since 1970. */
+  toldAt(): number[] {
+    return this.gates.flatMap((gate) => linesOf(gate, LOST).slice(0, 1)).map(({ time }) => Date.parse(String(time)));
   }
 
   /** Each of those has told once that Redis was gone, and once that it was back; the others never. */
