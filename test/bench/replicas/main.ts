@@ -85,8 +85,9 @@ async function nodeCost(): Promise<NodeCost> {
 }
 
 function costLine({ memory, redis, served }: NodeCost): string {
-  const added = `${(redis - memory).toFixed(1)} µs of processor time a request at 1000 requests a second of one replica`;
-  return `Sharing adds ${added}: ${memory.toFixed(1)} without, ${redis.toFixed(1)} with; ${(100 * served).toFixed(1)} % served.\n`;
+  const added = `${(redis.user - memory.user).toFixed(1)} µs of processor time a request (${(redis.all - memory.all).toFixed(1)} with the kernel's)`;
+  const figures = `${memory.user.toFixed(1)} (${memory.all.toFixed(1)}) without, ${redis.user.toFixed(1)} (${redis.all.toFixed(1)}) with`;
+  return `Sharing adds ${added} at 1000 requests a second of one replica: ${figures}; ${(100 * served).toFixed(1)} % served.\n`;
 }
 
 function socketsTable(): Table {

@@ -25,16 +25,22 @@ const WARMUP: Millis = 1000;
 const PATIENCE: Millis = 10_000;
 const ACCEPTED: Outcome = { kind: 'response', status: 200, hints: NO_HINTS, took: SERVICE };
 
-/** Processor time of this process in microseconds a request: decisions, the timers that drive them, and calls. */
+/** Processor time of this process in microseconds a request, the kernel's aside and with it. */
+export interface Cost {
+  readonly user: number;
+  readonly all: number;
+}
+
+/** Decisions, the timers that drive them, and calls. */
 export interface NodeCost {
-  readonly memory: number;
-  readonly redis: number;
+  readonly memory: Cost;
+  readonly redis: Cost;
   /** Of those offered while Redis was used, the share that was served. */
   readonly served: number;
 }
 
 interface Driven {
-  readonly cost: number;
+  readonly cost: Cost;
   readonly served: number;
 }
 
@@ -47,8 +53,8 @@ export async function measureNodeCost(redis: BenchRedis, seconds: number, rounds
     shared.push(await drive(stateOf(redis.url, `cost-${round}`), 1000 * seconds));
   }
   return {
-    memory: median(memory.map(({ cost }) => cost)),
-    redis: median(shared.map(({ cost }) => cost)),
+    memory: medians(memory),
+    redis: medians(shared),
     served: Math.min(...shared.map(({ served }) => served)),
   };
 }
@@ -105,7 +111,7 @@ async function drive(state: RedisState | undefined, span: Millis): Promise<Drive
   const { user, system } = process.cpuUsage(before);
   timer.stop();
   shared?.close();
-  return { cost: (user + system) / offered, served: served / offered };
+  return { cost: { user: user / offered, all: (user + system) / offered }, served: served / offered };
 }
 
 function stateOf(url: string, prefix: string): RedisState {
@@ -115,6 +121,10 @@ function stateOf(url: string, prefix: string): RedisState {
   const { state } = loaded.config;
   if (state.store !== 'redis') throw new Error('the configuration names a Redis');
   return state;
+}
+
+function medians(runs: readonly Driven[]): Cost {
+  return { user: median(runs.map(({ cost }) => cost.user)), all: median(runs.map(({ cost }) => cost.all)) };
 }
 
 function median(values: readonly number[]): number {
