@@ -34,6 +34,7 @@ export async function shareByRedis(state: RedisState, { clock, random, listen }:
     rearm: () => rearm(),
     onAway: (isDegraded) => {
       const cause = isDegraded ? pool.problem : undefined;
+      if (!isDegraded) pool.tellBack();
       listen({ type: 'store-degraded', store: 'redis', isDegraded, cause });
     },
   });

@@ -107,7 +107,7 @@ export class PoolMember {
   /** The pool may be there again. */
   hearSign(now: Millis): void {
     // Answers that all come late are no reason to ask more often than the probes do.
-    if (now - this.#signAt < SIGNS_APART) return;
+    if (this.#alone.size === 0 || now - this.#signAt < SIGNS_APART) return;
     this.#signAt = now;
     for (const borrower of this.#alone) borrower.tryAgain(now);
   }

@@ -63,12 +63,13 @@ export function makeClient(place: RedisPlace, random: Random): RedisClient {
         }),
       );
     case 'cluster': {
-      return new Cluster([...nodes], {
+      const cluster = new Cluster([...nodes], {
         lazyConnect: true,
         enableOfflineQueue: false,
         clusterRetryStrategy: retryStrategy,
         redisOptions: { ...credentials, connectTimeout: CONNECT_TIMEOUT },
       });
+      return revived(cluster);
     }
   }
 }
@@ -82,6 +83,22 @@ function readyInTime(client: Redis): Redis {
   });
   for (const end of ['ready', 'close']) client.on(end, () => clearTimeout(timer));
   return client;
+}
+
+/**
+ * ioredis 6.0: a Cluster that loses its last node while it connects stays `close` for ever, for its handler of that was
+ * bound once and is spent. What is closed by us goes on to `end` or stays `disconnecting`.
+ */
+function revived(cluster: Cluster): Cluster {
+  let timer: NodeJS.Timeout | undefined;
+  cluster.on('close', () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      // What goes wrong with it, it emits as an error too.
+      if (cluster.status === 'close') cluster.connect().catch(() => undefined);
+    }, LONGEST_WAIT).unref();
+  });
+  return cluster;
 }
 
 /** Full jitter would come back at once now and then: half of it is fixed. */

@@ -26,7 +26,7 @@ export interface RedisPoolParts {
   readonly onNews: (name: string, terms: PoolTerms) => void;
   /** A client is to wait, as another process was told. */
   readonly onHold: (hold: Hold) => void;
-  /** It may answer again: a connection was made, or an answer came after its time. */
+  /** It may answer again: a connection was made, an answer came after its time, or another process has had one. */
   readonly onSign: () => void;
 }
 
@@ -35,6 +35,9 @@ const SILENT_FOR: Millis = 2000;
 
 /** How ioredis 6 says that a connection was closed, with advice on its own options. */
 const ABOUT_IOREDIS = /^(?:Stream isn't writeable|Reached the max retries per request|Connection is closed)/;
+
+/** Where in a script it was refused, as Redis says after why. */
+const WHERE = /\.? script: [0-9a-f]{40}, on @user_script:\d+\.$/;
 
 /** What is written at each call about one limit. */
 interface Address {
@@ -56,6 +59,7 @@ export class RedisPool {
   readonly #echo: Echo;
   readonly #addresses = new WeakMap<Borrower, Address>();
   readonly #channel: string;
+  readonly #backChannel: string;
   #heardAt: Millis;
   #problem = 'it has not been reached yet';
   #isClosed = false;
@@ -64,6 +68,7 @@ export class RedisPool {
     const { place, random, prefix, clock } = parts;
     this.#parts = parts;
     this.#channel = `${prefix}:news`;
+    this.#backChannel = `${prefix}:back`;
     this.#heardAt = clock.now();
     this.#client = makeClient(place, random);
     this.#ears = makeClient(place, random);
@@ -146,6 +151,11 @@ export class RedisPool {
       .catch(fail);
   }
 
+  /** Tells the others, who may still be alone, that it answers again. */
+  tellBack(): void {
+    this.#client.publish(this.#backChannel, '').catch((error: unknown) => this.#note(error));
+  }
+
   /** Tells all the others. */
   hold(hold: Hold): void {
     this.#holds.tell(hold);
@@ -167,7 +177,7 @@ export class RedisPool {
 
   async #listen(): Promise<void> {
     try {
-      await this.#ears.subscribe(this.#channel, this.#holds.channel, this.#echo.channel);
+      await this.#ears.subscribe(this.#channel, this.#holds.channel, this.#backChannel, this.#echo.channel);
       await this.#learnHolds();
     } catch (error) {
       this.#note(error);
@@ -185,6 +195,7 @@ export class RedisPool {
   }
 
   #hear(channel: string, message: Buffer): void {
+    if (channel === this.#backChannel) return this.#parts.onSign();
     if (channel === this.#echo.channel) return this.#echo.hear();
     if (channel === this.#holds.channel) return this.#holds.hear(message.toString());
     const news = readNews(message);
@@ -194,7 +205,7 @@ export class RedisPool {
   #note(error: unknown): void {
     const { message } = error instanceof Error ? error : new Error(String(error));
     // That there is no connection is known; why, was said before.
-    if (!ABOUT_IOREDIS.test(message)) this.#problem = message;
+    if (!ABOUT_IOREDIS.test(message)) this.#problem = message.replace(WHERE, '');
   }
 
   /** What has died without a word is found by making a new connection. */
