@@ -7,7 +7,7 @@ import type { RedisServer } from '../support/redis-server.ts';
 import { startRedis } from '../support/redis-server.ts';
 import type { Link, Relay } from '../support/relay.ts';
 import { startRelay } from '../support/relay.ts';
-import { startReplica, startReplicas } from '../support/replicas.ts';
+import { expectToldOnce, expectUnharmed, startReplica, startReplicas } from '../support/replicas.ts';
 import type { Tidegate } from '../support/tidegate.ts';
 import { eventually, startUpstream } from '../support/tidegate.ts';
 
@@ -39,7 +39,7 @@ test('60 ms away, and then any time from 20 to 90 ms: they share on', async () =
       await pause(50);
     }
   });
-  run.expectUnharmed(figures);
+  expectUnharmed(run, figures);
 });
 
 test.each([
@@ -64,8 +64,8 @@ test.each([
     await heal(relay);
     await run.rejoined();
   });
-  run.expectToldOnce(cutOff);
-  run.expectUnharmed(figures);
+  expectToldOnce(run, cutOff);
+  expectUnharmed(run, figures);
 });
 
 /** One replica behind this network, with somebody who asks all the time: where nothing is asked, nothing is missed. */
@@ -77,7 +77,7 @@ async function startAsked(relay: Relay): Promise<Tidegate> {
   return gate;
 }
 
-async function shared(gate: Tidegate): Promise<void> {
+async function expectShared(gate: Tidegate): Promise<void> {
   const answered = (): Promise<number> =>
     gate.metric('tidegate_store_requests_total{store="redis",op="report",result="ok"}');
   const before = await answered();
@@ -92,7 +92,7 @@ test('connections that are dead without a word are replaced, and then the one th
   const redis = await startRedis();
   const relay = await startNetwork(redis.url);
   const gate = await startAsked(relay);
-  await heard(redis);
+  await expectHeard(redis);
   const dead = relay.links;
   expect(dead).toHaveLength(2);
   stop(dead);
@@ -101,8 +101,8 @@ test('connections that are dead without a word are replaced, and then the one th
     (taken) => taken >= 4,
     PATIENCE,
   );
-  await shared(gate);
-  await heard(redis, 2); // Redis does not know yet that one of them is dead
+  await expectShared(gate);
+  await expectHeard(redis, 2); // Redis does not know yet that one of them is dead
 
   const alive = relay.links.filter((link) => !dead.includes(link)).map((link) => ({ link, up: link.passed('up') }));
   await pause(500);
@@ -115,14 +115,14 @@ test('connections that are dead without a word are replaced, and then the one th
     (now) => now > taken,
     PATIENCE,
   );
-  await heard(redis, 3);
+  await expectHeard(redis, 3);
 });
 
 test('a connection on which the first answer does not come is given up', async () => {
   const redis = await startRedis();
   const relay = await startNetwork(redis.url);
   const gate = await startAsked(relay);
-  await heard(redis);
+  await expectHeard(redis);
   relay.spoil({ down: { end: { after: 0, how: 'stall' } } }, 'new');
   relay.break('reset');
   await eventually(
@@ -131,12 +131,12 @@ test('a connection on which the first answer does not come is given up', async (
     PATIENCE,
   );
   relay.spoil({}, 'new');
-  await shared(gate);
-  await heard(redis);
+  await expectShared(gate);
+  await expectHeard(redis);
 });
 
 /** Resolves when so many connections listen there. */
-async function heard(redis: RedisServer, count = 1): Promise<void> {
+async function expectHeard(redis: RedisServer, count = 1): Promise<void> {
   const client = redis.client();
   await eventually(
     async () => Number((await client.pubsub('NUMSUB', 'tidegate:holds'))[1]),

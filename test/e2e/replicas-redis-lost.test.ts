@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { pause } from '../support/pause.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { startRedis } from '../support/redis-server.ts';
-import { startReplicas } from '../support/replicas.ts';
+import { expectToldOnce, expectUnharmed, startReplicas } from '../support/replicas.ts';
 
 test('killed, and back empty after seconds: they go on alone at their shares, and from there together', async () => {
   const redis = await startRedis();
@@ -19,8 +19,8 @@ test('killed, and back empty after seconds: they go on alone at their shares, an
     await redis.restart();
     await run.rejoined();
   });
-  run.expectToldOnce();
-  run.expectUnharmed(figures);
+  expectToldOnce(run);
+  expectUnharmed(run, figures);
 });
 
 test('restarted, empty: the limit goes on from what they knew of it', async () => {
@@ -31,7 +31,7 @@ test('restarted, empty: the limit goes on from what they knew of it', async () =
     await pause(500);
     await run.rejoined();
   });
-  run.expectUnharmed(figures);
+  expectUnharmed(run, figures);
 });
 
 test('it stands still for seconds', async () => {
@@ -45,8 +45,8 @@ test('it stands still for seconds', async () => {
   });
   // A quarter of a second on a machine that has nothing else to do.
   for (const at of run.toldAt()) expect(at - began).toBeLessThan(1000);
-  run.expectToldOnce();
-  run.expectUnharmed(figures);
+  expectToldOnce(run);
+  expectUnharmed(run, figures);
 });
 
 test('not there at the start: it is used once it is', async () => {
@@ -58,20 +58,20 @@ test('not there at the start: it is used once it is', async () => {
     await redis.restart();
     await run.rejoined();
   });
-  run.expectToldOnce();
-  run.expectUnharmed(figures);
+  expectToldOnce(run);
+  expectUnharmed(run, figures);
 });
 
 test('its scripts are forgotten, its clock is set back and ahead by an hour: nobody goes on alone', async () => {
   await Promise.all([
-    untroubledBy(async (redis) => {
+    expectUntroubledBy(async (redis) => {
       for (let i = 0; i < 12; i += 1) {
         await redis.client().script('FLUSH');
         await pause(200);
       }
     }),
     ...[-3_600_000, 3_600_000].map((shift) =>
-      untroubledBy(async (redis) => {
+      expectUntroubledBy(async (redis) => {
         redis.shiftClock(shift);
         await pause(2500);
         redis.shiftClock(0);
@@ -80,10 +80,10 @@ test('its scripts are forgotten, its clock is set back and ahead by an hour: nob
   ]);
 });
 
-async function untroubledBy(fault: (redis: RedisServer) => Promise<void>): Promise<void> {
+async function expectUntroubledBy(fault: (redis: RedisServer) => Promise<void>): Promise<void> {
   const redis = await startRedis({ clock: true });
   const run = await startReplicas([redis.url, redis.url]);
   const figures = await run.during(() => fault(redis));
-  run.expectToldOnce([]);
-  run.expectUnharmed(figures);
+  expectToldOnce(run, []);
+  expectUnharmed(run, figures);
 }

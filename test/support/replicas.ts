@@ -108,29 +108,6 @@ export class Replicas {
   toldAt(): number[] {
     return this.gates.flatMap((gate) => linesOf(gate, LOST).slice(0, 1)).map(({ time }) => Date.parse(String(time)));
   }
-
-  /** Each of those has told once that Redis was gone, and once that it was back; the others never. */
-  expectToldOnce(gates = this.gates, times = 1): void {
-    for (const gate of this.gates) {
-      const expected = gates.includes(gate) ? times : 0;
-      expect(linesOf(gate, LOST).map(({ level }) => level)).toEqual(Array.from({ length: expected }, () => 'warn'));
-      expect(linesOf(gate, BACK).map(({ level }) => level)).toEqual(Array.from({ length: expected }, () => 'info'));
-    }
-  }
-
-  /** No request has failed, and the upstream's limit was used and kept. */
-  expectUnharmed({ goodput, waste }: Figures): void {
-    for (const each of this.traffic) {
-      expect(Object.values(each.stats()).filter(({ failed }) => failed > 0)).toEqual([]);
-    }
-    for (const gate of this.gates) {
-      // Beyond the limit they are turned away; that is no failure.
-      expect(gate.requests().filter(({ outcome }) => !OUTCOMES.has(String(outcome)))).toEqual([]);
-      expect(gate.log().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
-    }
-    expect(goodput).toBeGreaterThanOrEqual(0.85);
-    expect(waste).toBeLessThanOrEqual(0.05);
-  }
 }
 
 /**
@@ -173,6 +150,29 @@ export function startReplica(
       `state: {store: redis, url: "${url}"${state === '' ? '' : `, ${state}`}}\n` +
       `upstreams: {api: {url: "${upstream}", rateLimit: {${rateLimit}}}}\n`,
   );
+}
+
+/** Each of those has told once that Redis was gone, and once that it was back; the others never. */
+export function expectToldOnce(run: Replicas, gates = run.gates): void {
+  for (const gate of run.gates) {
+    const expected = gates.includes(gate) ? 1 : 0;
+    expect(linesOf(gate, LOST).map(({ level }) => level)).toEqual(Array.from({ length: expected }, () => 'warn'));
+    expect(linesOf(gate, BACK).map(({ level }) => level)).toEqual(Array.from({ length: expected }, () => 'info'));
+  }
+}
+
+/** No request has failed, and the upstream's limit was used and kept. */
+export function expectUnharmed(run: Replicas, { goodput, waste }: Figures): void {
+  for (const each of run.traffic) {
+    expect(Object.values(each.stats()).filter(({ failed }) => failed > 0)).toEqual([]);
+  }
+  for (const gate of run.gates) {
+    // Beyond the limit they are turned away; that is no failure.
+    expect(gate.requests().filter(({ outcome }) => !OUTCOMES.has(String(outcome)))).toEqual([]);
+    expect(gate.log().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
+  }
+  expect(goodput).toBeGreaterThanOrEqual(0.85);
+  expect(waste).toBeLessThanOrEqual(0.05);
 }
 
 function linesOf(gate: Tidegate, message: string): Record<string, unknown>[] {
