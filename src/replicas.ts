@@ -48,6 +48,7 @@ export async function shareByRedis(state: RedisState, { clock, random, listen }:
     onRequest: (op, result, duration) => listen({ type: 'store-request', store: 'redis', op, result, duration }),
     onNews: (name, terms) => member.hearNews(name, terms, clock.now()),
     onHold: (hold) => member.hearHold(hold, clock.now()),
+    onDeaf: (cause) => listen({ type: 'store-deaf', store: 'redis', isDeaf: cause !== undefined, cause }),
     onSign: () => member.hearSign(clock.now()),
   });
   const timer = new WakeTimer(member, clock);

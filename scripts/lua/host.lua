@@ -159,7 +159,8 @@ local told = {
   terms.places or UNKNOWN_NUMBER, terms.blockedUntil or UNKNOWN_NUMBER, terms.expectedAt, terms.isProbeOut and 1 or 0,
   terms.quotaLeft or UNKNOWN_NUMBER, terms.others, terms.validFor, terms.inFlight, terms.sends, terms.holders,
 }
-if answer.isNews and ARGV[4] ~= '' then redis.call('PUBLISH', ARGV[4], ARGV[5] .. '\0' .. packDoubles(told)) end
+-- Who may not publish is served all the same: all is written by now, and others learn of it when they call.
+if answer.isNews and ARGV[4] ~= '' then redis.pcall('PUBLISH', ARGV[4], ARGV[5] .. '\0' .. packDoubles(told)) end
 
 local size = #told
 local function tell(number)

@@ -3,11 +3,12 @@ import type { Listen, TideEvent } from '../policy/events.ts';
 
 /**
  * Writes a line for what changes and is rare: the state of an upstream's limit (`warn` when it is blocked, else `info`), an
- * endpoint that is left out or back, a store that does not answer or does again, an overload of this process at its begin and at its end; at `debug` a limit's cuts, and
+ * endpoint that is left out or back, a store that does not answer or lets nothing be heard, or does again, an overload of this process at its begin and at its end; at `debug` a limit's cuts, and
  * states and cuts of single clients and credentials, of which there may be thousands.
  */
 export function logChanges(logger: Logger): Listen {
   let isDegraded = false;
+  let isDeaf = false;
   return (event) => {
     if (event.type === 'limit-state') {
       const { upstream, scope, from, to } = event;
@@ -31,6 +32,9 @@ export function logChanges(logger: Logger): Listen {
     } else if (event.type === 'store-degraded') {
       if (event.isDegraded !== isDegraded) logStore(logger, event);
       isDegraded = event.isDegraded;
+    } else if (event.type === 'store-deaf') {
+      if (event.isDeaf !== isDeaf) logDeaf(logger, event);
+      isDeaf = event.isDeaf;
     } else if (event.type === 'overload') {
       logOverload(logger, event);
     }
@@ -40,6 +44,11 @@ export function logChanges(logger: Logger): Listen {
 function logStore(logger: Logger, { store, isDegraded, cause }: Extract<TideEvent, { type: 'store-degraded' }>): void {
   if (isDegraded) logger.warn({ store, cause }, 'the store does not answer: limits are kept by this process alone');
   else logger.info({ store }, 'the store answers: limits are shared again');
+}
+
+function logDeaf(logger: Logger, { store, isDeaf, cause }: Extract<TideEvent, { type: 'store-deaf' }>): void {
+  if (isDeaf) logger.warn({ store, cause }, 'the store lets us hear or tell nothing: cuts and holds are known late');
+  else logger.info({ store }, 'the store lets us hear and tell again');
 }
 
 function logOverload(logger: Logger, event: Extract<TideEvent, { type: 'overload' }>): void {

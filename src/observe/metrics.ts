@@ -211,6 +211,7 @@ function countInto({ routes, upstreams, clients, endpoints, overloads, store }: 
         break;
       case 'endpoint-returned':
       case 'limit-state':
+      case 'store-deaf':
         // States are gauges: read when somebody scrapes.
         break;
       default:

@@ -27,7 +27,7 @@ export class StoreSeries {
     this.#degraded = { labels: { store }, value: 0 };
   }
 
-  count(event: StoreEvent): void {
+  count(event: Exclude<StoreEvent, { type: 'store-deaf' }>): void {
     if (event.type === 'store-degraded') {
       this.#degraded.value = event.isDegraded ? 1 : 0;
       return;

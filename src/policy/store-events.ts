@@ -25,4 +25,11 @@ export type StoreEvent =
       readonly store: SharedStore;
       readonly isDegraded: boolean;
       readonly cause?: string | undefined;
+    }
+  /** What others have felt is heard no more, for Redis forbids it, or is again; it is learned with the next answer. */
+  | {
+      readonly type: 'store-deaf';
+      readonly store: SharedStore;
+      readonly isDeaf: boolean;
+      readonly cause?: string | undefined;
     };

@@ -8,7 +8,7 @@ import type { Call, PoolTerms } from '../pool/words.ts';
 import { packCall, packSettings, readAnswer, readNews } from './codec.ts';
 import type { RedisClient, RedisPlace } from './connect.ts';
 import { makeClient } from './connect.ts';
-import { Echo } from './echo.ts';
+import { Echo, isForbidden } from './echo.ts';
 import { Holds } from './holds.ts';
 import { readScripts } from './scripts.ts';
 
@@ -26,6 +26,8 @@ export interface RedisPoolParts {
   readonly onNews: (name: string, terms: PoolTerms) => void;
   /** A client is to wait, as another process was told. */
   readonly onHold: (hold: Hold) => void;
+  /** Others cannot be heard or told, for Redis forbids it; undefined: they can. */
+  readonly onDeaf: (cause: string | undefined) => void;
   /** It may answer again: a connection was made, an answer came after its time, or another process has had one. */
   readonly onSign: () => void;
 }
@@ -181,6 +183,7 @@ export class RedisPool {
       await this.#learnHolds();
     } catch (error) {
       this.#note(error);
+      if (isForbidden(error)) this.#parts.onDeaf(error.message);
     }
   }
 
