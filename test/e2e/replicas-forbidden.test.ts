@@ -1,7 +1,7 @@
 /** A Redis whose access list lets replicas keep limits, and not tell each other: as it is for a new user of Redis 7. */
 import { expect, test } from 'vitest';
 import { startRedis } from '../support/redis-server.ts';
-import { startReplicas } from '../support/replicas.ts';
+import { expectToldOnce, expectUnharmed, startReplicas } from '../support/replicas.ts';
 import { pause } from '../support/pause.ts';
 import { eventually } from '../support/tidegate.ts';
 
@@ -18,8 +18,8 @@ test.each([
   await allow('on', '>word', ...rules);
   const url = redis.url.replace('//', '//gate:word@');
   const run = await startReplicas([url, url]);
-  run.expectUnharmed(await run.during(() => pause(1500)));
-  run.expectToldOnce([]);
+  expectUnharmed(run, await run.during(() => pause(1500)));
+  expectToldOnce(run, []);
   const told = (message: string): number[] =>
     run.gates.map((gate) => gate.log().filter(({ msg }) => msg === message).length);
   await eventually(

@@ -4,6 +4,7 @@ import type { RedisClient } from './connect.ts';
 
 export interface HoldsParts {
   readonly prefix: string;
+  readonly channel: string;
   readonly clock: Clock;
   readonly wallClock: () => number;
   readonly onRequest: (op: 'hold', result: 'ok' | 'error', took: Millis) => void;
@@ -32,7 +33,7 @@ export class Holds {
   constructor(client: RedisClient, parts: HoldsParts) {
     this.#client = client;
     this.#parts = parts;
-    this.channel = `${parts.prefix}:holds`;
+    this.channel = parts.channel;
     this.#key = `${parts.prefix}:{holds}`;
   }
 

@@ -69,15 +69,16 @@ export class RedisPool {
   constructor(parts: RedisPoolParts) {
     const { place, random, prefix, clock } = parts;
     this.#parts = parts;
-    this.#channel = `${prefix}:news`;
-    this.#backChannel = `${prefix}:back`;
+    this.#channel = channelOf('news', prefix, place.db);
+    this.#backChannel = channelOf('back', prefix, place.db);
     this.#heardAt = clock.now();
     this.#client = makeClient(place, random);
     this.#ears = makeClient(place, random);
     const { lease, report } = readScripts();
     this.#lease = defineScript(this.#client, 'tidegateLease', lease);
     this.#report = defineScript(this.#client, 'tidegateReport', report);
-    this.#holds = new Holds(this.#client, { ...parts, onProblem: (error) => this.#note(error) });
+    const channel = channelOf('holds', prefix, place.db);
+    this.#holds = new Holds(this.#client, { ...parts, channel, onProblem: (error) => this.#note(error) });
     this.#echo = new Echo(this.#client, this.#ears, parts);
     for (const client of [this.#client, this.#ears]) client.on('error', (error: Error) => this.#note(error));
     this.#client.on('ready', () => {
@@ -219,6 +220,11 @@ export class RedisPool {
     this.#heardAt = now;
     for (const client of [this.#client, this.#ears]) if (client.status === 'ready') client.disconnect(true);
   }
+}
+
+/** Keys are of one database, but what is published is heard in all of them. */
+function channelOf(name: 'news' | 'back' | 'holds', prefix: string, db: number): string {
+  return `${prefix}:${name}${db === 0 ? '' : `:${db}`}`;
 }
 
 /** Loaded when first run, and again where Redis has forgotten it. */

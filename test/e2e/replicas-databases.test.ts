@@ -1,0 +1,36 @@
+/** Databases of one Redis have nothing in common: staging must not say how fast production sends. */
+import { expect, test } from 'vitest';
+import { startTraffic } from '../../src/practice/traffic.ts';
+import { pause } from '../support/pause.ts';
+import { startRedis } from '../support/redis-server.ts';
+import { startReplica } from '../support/replicas.ts';
+import { eventually, startUpstream } from '../support/tidegate.ts';
+
+test('a limit of another database is another limit, whatever they are called', async () => {
+  const redis = await startRedis();
+  const upstream = await startUpstream({ limit: { kind: 'token-bucket', rate: 10, burst: 1 } });
+  const [there, here] = await Promise.all([5, 0].map((db) => startReplica(`${redis.url}/${db}`, upstream)));
+  if (there === undefined || here === undefined) throw new Error('two were started');
+  const heard = redis.client();
+  const published: string[] = [];
+  await heard.psubscribe('tidegate:*');
+  heard.on('pmessage', (_, channel: string) => {
+    if (!channel.includes(':echo:')) published.push(channel);
+  });
+  // Requests are told, so that it has heard of its limit.
+  const { status } = await fetch(here.url, { headers: { 'x-api-key': 'a' } });
+  expect(status).toBe(200);
+  const traffic = startTraffic({ target: there.url, clients: [{ name: 'b', rate: 60 }], seed: 1 });
+  await eventually(
+    () => there.view().limits[0]?.state,
+    (state) => state !== 'open',
+  );
+  await eventually(
+    () => published.length,
+    (count) => count > 2,
+  );
+  await pause(100);
+  await traffic.stop(0);
+  expect(published.filter((channel) => !channel.endsWith(':5'))).toEqual([]);
+  expect(here.view().limits[0]).toMatchObject({ state: 'open' });
+});
