@@ -10,15 +10,16 @@ import { expect, onTestFinished } from 'vitest';
 import type { Practice } from '../../src/practice/server.ts';
 import type { Traffic } from '../../src/practice/traffic.ts';
 import { startTraffic } from '../../src/practice/traffic.ts';
-import type { ModelSpec } from '../../src/sim/models.ts';
 import { pause } from './pause.ts';
 import type { Tidegate } from './tidegate.ts';
 import { eventually, startTidegate, startUpstream } from './tidegate.ts';
 
 /** Of the upstream, a second; nobody tells it. */
 export const LIMIT = 100;
+export const HIDDEN = { kind: 'token-bucket', rate: LIMIT, burst: 10 } as const;
 /** What they are told to begin with. Who forgot what was learned would begin there again, and waste. */
 const GUESS = 2 * LIMIT;
+export const CLIENT_KEY = 'clients: {key: [header:x-api-key, ip]}\n';
 const CLIENTS_EACH = 5;
 const SETTLED_AFTER = 1500;
 /** Goodput and waste count until so long after the fault. */
@@ -33,7 +34,8 @@ const PATIENCE = 15_000;
 export interface ReplicasOptions {
   /** Settings of all of them under `state`, in YAML's flow style: `timeout: 100ms`. */
   readonly state?: string;
-  readonly limit?: ModelSpec;
+  /** One of its own, with `LIMIT`, unless given. */
+  readonly upstream?: Practice;
   /** Of the upstream, in YAML's flow style. */
   readonly rateLimit?: string;
   /** Requests a second of each client. */
@@ -91,12 +93,13 @@ export class Replicas {
 
   /** Resolves when all of them share again. */
   async rejoined(): Promise<void> {
-    for (const gate of this.gates)
+    for (const gate of this.gates) {
       await eventually(
         () => gate.metric(DEGRADED),
         (value) => value === 0,
         PATIENCE,
       );
+    }
   }
 
   /** What all of them together may send, as far as each knows. */
@@ -118,12 +121,12 @@ export async function startReplicas(
   urls: readonly string[],
   {
     state = '',
-    limit = { kind: 'token-bucket', rate: LIMIT, burst: 10 },
+    upstream: given,
     rateLimit = `initialRate: ${GUESS}/s`,
     rate = (2 * LIMIT) / CLIENTS_EACH / urls.length,
   }: ReplicasOptions = {},
 ): Promise<Replicas> {
-  const upstream = await startUpstream({ limit, latency: { kind: 'constant', mean: 10 } });
+  const upstream = given ?? (await startUpstream({ limit: HIDDEN, latency: { kind: 'constant', mean: 10 } }));
   const gates = await Promise.all(urls.map((url) => startReplica(url, upstream, { state, rateLimit })));
   const traffic = gates.map(({ url }, gate) => {
     const clients = Array.from({ length: CLIENTS_EACH }, (_, i) => ({ name: `client-${gate}-${i}`, rate }));
@@ -146,9 +149,7 @@ export function startReplica(
   { state = '', rateLimit = '' }: ReplicasOptions = {},
 ): Promise<Tidegate> {
   return startTidegate(
-    `clients: {key: [header:x-api-key, ip]}\n` +
-      `state: {store: redis, url: "${url}"${state === '' ? '' : `, ${state}`}}\n` +
-      `upstreams: {api: {url: "${upstream}", rateLimit: {${rateLimit}}}}\n`,
+    `${CLIENT_KEY}${stateAt(url, state)}upstreams: {api: {url: "${upstream}", rateLimit: {${rateLimit}}}}\n`,
   );
 }
 
@@ -173,6 +174,11 @@ export function expectUnharmed(run: Replicas, { goodput, waste }: Figures): void
   }
   expect(goodput).toBeGreaterThanOrEqual(0.85);
   expect(waste).toBeLessThanOrEqual(0.05);
+}
+
+/** In YAML. @param more other settings, in its flow style */
+export function stateAt(url: string, more = ''): string {
+  return `state: {store: redis, url: "${url}"${more === '' ? '' : `, ${more}`}}\n`;
 }
 
 function linesOf(gate: Tidegate, message: string): Record<string, unknown>[] {

@@ -1,0 +1,192 @@
+/** Replicas that share limits through Redis are as one: to clients, to the upstream, and when one of them dies or ends. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import type { PracticeOptions } from '../../src/practice/server.ts';
+import { startTraffic } from '../../src/practice/traffic.ts';
+import { pause } from '../support/pause.ts';
+import { startRedis } from '../support/redis-server.ts';
+import type { Replicas } from '../support/replicas.ts';
+import {
+  CLIENT_KEY,
+  expectUnharmed,
+  HIDDEN,
+  LIMIT,
+  startReplica,
+  startReplicas,
+  stateAt,
+} from '../support/replicas.ts';
+import { send } from '../support/send.ts';
+import { eventually, startUpstream } from '../support/tidegate.ts';
+import { startWorkers } from '../support/workers.ts';
+
+const PATIENCE = 90_000;
+
+test(
+  'one is killed with tokens in hand: the others have them',
+  async () => {
+    const { run, kill } = await startWithVictim();
+    const figures = await run.during(async () => {
+      await kill();
+      await pause(1000);
+    });
+    expectUnharmed(run, figures);
+  },
+  PATIENCE,
+);
+
+test(
+  'one is killed with requests in flight, where their number is limited: its places come back',
+  async () => {
+    const limit = { kind: 'concurrency', limit: LIMIT / 5 } as const;
+    const { run, kill } = await startWithVictim({ limit, latency: { kind: 'constant', mean: 200 } });
+    const before = await run.during(() => pause(1500));
+    await kill();
+    const after = await run.during(() => pause(1500));
+    // A third of them was there.
+    expect(after.goodput).toBeGreaterThan(0.85 * before.goodput);
+    expect(after.waste).toBeLessThan(0.05);
+  },
+  PATIENCE,
+);
+
+/** Two that share with a third, which is a process of its own. */
+async function startWithVictim(
+  options?: Partial<PracticeOptions>,
+): Promise<{ readonly run: Replicas; readonly kill: () => Promise<void> }> {
+  const redis = await startRedis();
+  const upstream = await startUpstream(options ?? { limit: HIDDEN, latency: { kind: 'constant', mean: 10 } });
+  const api = `{url: "${upstream.url}", rateLimit: {initialRate: ${2 * LIMIT}/s}}`;
+  const victim = await startWorkers(`${CLIENT_KEY}${stateAt(redis.url)}upstreams: {api: ${api}}\n`);
+  const clients = Array.from({ length: 5 }, (_, i) => ({ name: `victim-${i}`, rate: LIMIT / 5 }));
+  const traffic = startTraffic({ target: victim.url, clients, seed: 9 });
+  onTestFinished(() => traffic.stop(0));
+  const run = await startReplicas([redis.url, redis.url], { upstream });
+  const counted = (): Promise<number> => redis.client().zcard('tidegate:{api/upstream}:heard');
+  expect(await counted()).toBe(3);
+  const kill = async (): Promise<void> => {
+    victim.child.kill('SIGKILL');
+    await victim.ended;
+    await eventually(counted, (count) => count === 2, PATIENCE);
+  };
+  return { run, kill };
+}
+
+test('a client that one of them was told to hold is held by all, also by one that starts later', async () => {
+  const redis = await startRedis();
+  const upstream = await startUpstream({ latency: { kind: 'constant', mean: 1 } });
+  const [one, other] = await Promise.all([startReplica(redis.url, upstream), startReplica(redis.url, upstream)]);
+  const headers = ['x-api-key', 'hasty'];
+  const held = await send(one.url, '/', { headers: [...headers, 'x-practice-script', '429; retry-after=30'] });
+  expect(held.status).toBe(429);
+  const since = performance.now();
+  await eventually(
+    () => other.view().clients.byState.held,
+    (count) => count === 1,
+  );
+  // Two tenths of a second on a machine that has nothing else to do.
+  expect(performance.now() - since).toBeLessThan(1000);
+  const { received } = upstream.stats();
+  for (const gate of [other, await startReplica(redis.url, upstream)]) {
+    await eventually(
+      () => gate.view().clients.byState.held,
+      (count) => count === 1,
+    );
+    const answer = await send(gate.url, '/', { headers });
+    expect(answer.status).toBe(429);
+    expect(Number(answer.header('retry-after'))).toBeGreaterThan(20);
+    expect((await send(gate.url, '/', { headers: ['x-api-key', 'patient'] })).status).toBe(200);
+  }
+  expect(upstream.stats().received).toBe(received + 2);
+});
+
+test('a client that comes to two of them has one share, not two', async () => {
+  const redis = await startRedis();
+  const upstream = await startUpstream({ latency: { kind: 'constant', mean: 5 } });
+  const rateLimit = 'initialRate: 180/s, maxRate: 180/s';
+  const gates = await Promise.all(['one', 'other'].map(() => startReplica(redis.url, upstream, { rateLimit })));
+  for (const [i, gate] of gates.entries()) {
+    const names = ['both', ...['a', 'b', 'c', 'd'].map((name) => `${name}-${i}`)];
+    const traffic = startTraffic({ target: gate.url, clients: names.map((name) => ({ name, rate: 50 })), seed: i + 1 });
+    onTestFinished(() => traffic.stop(0));
+  }
+  await pause(1000);
+  const before = upstream.stats().byClient;
+  await pause(6000);
+  const served = Object.entries(upstream.stats().byClient).map(
+    ([name, { accepted }]) => [name, accepted - (before[name]?.accepted ?? 0)] as const,
+  );
+  const shares = new Map(served);
+  const all = [...shares.values()].reduce((sum, count) => sum + count, 0);
+  expect(shares.size).toBe(9);
+  expect(all / 6 / 180).toBeGreaterThan(0.85);
+  expect((9 * (shares.get('both') ?? 0)) / all).toBeGreaterThan(0.9);
+  expect((9 * (shares.get('both') ?? 0)) / all).toBeLessThan(1.1);
+});
+
+test.each(['answers', 'is gone', 'stands still', 'was never there'] as const)(
+  'one that ends closes its connections and leaves nothing behind, while Redis %s',
+  async (how) => {
+    const redis = await startRedis();
+    if (how === 'was never there') await redis.kill();
+    const upstream = await startUpstream({ latency: { kind: 'constant', mean: 300 } });
+    const api = `{url: "${upstream.url}", rateLimit: {initialRate: 100/s}}`;
+    const gate = await startWorkers(`${CLIENT_KEY}${stateAt(redis.url)}upstreams: {api: ${api}}\n`);
+    const last = send(gate.url, '/');
+    await eventually(
+      () => upstream.stats().inFlight,
+      (count) => count === 1,
+    );
+    if (how === 'is gone') await redis.kill();
+    if (how === 'stands still') redis.freeze();
+    gate.child.kill('SIGTERM');
+    expect((await last).status).toBe(200);
+    const { code, stderr } = await gate.ended;
+    expect(code).toBe(0);
+    expect(stderr).toBe('');
+    if (how !== 'answers') return;
+    const others = (await redis.client().call('CLIENT', 'LIST')) as string;
+    expect(others.split('\n').filter((line) => line !== '' && !line.includes('cmd=client'))).toEqual([]);
+  },
+  PATIENCE,
+);
+
+test.each(['answers', 'stands still', 'is not there'] as const)(
+  'what is closed keeps no process alive, while Redis %s',
+  async (how) => {
+    const redis = await startRedis();
+    if (how === 'stands still') redis.freeze();
+    if (how === 'is not there') await redis.kill();
+    const script = `
+      import { readFile } from './src/cli/read-file.ts';
+      import { loadConfig } from './src/config/load.ts';
+      import { shareByRedis } from './src/replicas.ts';
+      const { config } = loadConfig(${JSON.stringify(`upstreams: {api: {url: "http://127.0.0.1:1"}}\n${stateAt(redis.url)}`)}, 'x', { env: {}, readFile });
+      const shared = await shareByRedis(config.state, { clock: performance, random: Math.random, listen: () => undefined });
+      shared.close();`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: 'inherit' });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    expect(await once(child, 'close')).toEqual([0, null]);
+  },
+  PATIENCE,
+);
+
+test('garbage for an answer is no answer', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', () => socket.write('\u0000\u0001 no Redis speaks so\r\n'.repeat(20)));
+  });
+  server.listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const run = await startReplicas([`redis://127.0.0.1:${port}`, `redis://127.0.0.1:${port}`]);
+  await run.degraded();
+  for (const gate of run.gates) {
+    expect(gate.log().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
+    expect(gate.requests().some(({ outcome }) => outcome === 'forwarded')).toBe(true);
+    expect(gate.requests().filter(({ status }) => ![200, 429, 503].includes(Number(status)))).toEqual([]);
+  }
+});
