@@ -96,7 +96,7 @@ export class MemoryStore implements Store {
   make(ref: LimitRef): Limit {
     const limit = this.#newLimit(ref, this.#entry(ref.upstream).settings);
     this.#own.set(keyOf(ref), limit);
-    if (this.#own.size > this.#maxLimits) this.#forgetOne();
+    if (this.#own.size > this.#maxLimits) this.#forgetOne(limit);
     return limit;
   }
 
@@ -164,13 +164,15 @@ export class MemoryStore implements Store {
   /**
    * The least recently used that nobody uses: an open one if there is one near, for it remembers nothing. Those in use are
    * as many as there are requests, and put behind; where a look finds nothing else, there is one too many for a while.
+   * @param newest open still, and about to learn why it was made
    */
-  #forgetOne(): void {
+  #forgetOne(newest: Limit): void {
     let oldest: string | undefined;
     let looks = 0;
     for (const [key, limit] of this.#own) {
       if (this.#own.size <= this.#maxLimits || looks === LOOKS) break;
       looks += 1;
+      if (limit === newest) continue;
       if (limit.queue.size > 0 || limit.meter.inFlight > 0) {
         this.#own.delete(key);
         this.#own.set(key, limit);
