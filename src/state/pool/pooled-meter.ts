@@ -24,8 +24,8 @@ export class PooledMeter implements Meter {
   #terms: PoolTerms;
   #knownSince: Millis = Number.NEGATIVE_INFINITY;
   #alone: Alone | undefined;
-  /** Those with whom it was shared before the pool went away, as many as they were. */
-  #awaited: { readonly holders: number; readonly share: number; readonly until: Millis } | undefined;
+  /** Our share when the pool went away: the others may have theirs still, and not know that it is back. */
+  #awaited: { readonly share: number; readonly until: Millis } | undefined;
   /** Taken of a meter of our own, and still on their way. */
   #takenAlone = 0;
   #sends = 0;
@@ -221,7 +221,7 @@ export class PooledMeter implements Meter {
   hear(terms: PoolTerms, slots: readonly Millis[], now: Millis): void {
     if (terms.epoch !== this.#terms.epoch) this.#knownSince = now;
     if (this.#alone !== undefined) {
-      this.#awaited = { holders: this.#terms.holders, share: this.#alone.share, until: now + AWAITED_FOR };
+      this.#awaited = { share: this.#alone.share, until: now + AWAITED_FOR };
     }
     this.#alone = undefined;
     this.#terms = terms;
@@ -261,7 +261,7 @@ export class PooledMeter implements Meter {
   #part(now: Millis): number {
     const awaited = this.#awaited;
     if (awaited === undefined) return 1;
-    if (this.#alone === undefined && now < awaited.until && this.#terms.holders < awaited.holders) return awaited.share;
+    if (this.#alone === undefined && now < awaited.until && this.#terms.others === 0) return awaited.share;
     this.#awaited = undefined;
     return 1;
   }
