@@ -102,6 +102,11 @@ export class Borrower implements HeapItem {
     this.#touch('now');
   }
 
+  /** The limit is forgotten: whatever still comes for it, nobody calls again. */
+  release(): void {
+    this.#limit = undefined;
+  }
+
   /** Calls, if there is something to call about. */
   wake(now: Millis): void {
     const limit = this.#limit;

@@ -81,6 +81,7 @@ export class PoolMember {
     const borrower = this.#borrowers.get(name);
     if (borrower === undefined) return;
     this.#borrowers.delete(name);
+    borrower.release();
     this.#wakes.remove(borrower);
     this.#noteAlone(borrower, false);
   }

@@ -217,15 +217,16 @@ export class PooledMeter implements Meter {
     };
   }
 
-  /** The pool has answered: all times are ours. */
+  /** The pool has answered: all times are ours. News may have come first, which tells of later. */
   hear(terms: PoolTerms, slots: readonly Millis[], now: Millis): void {
-    if (terms.epoch !== this.#terms.epoch) this.#knownSince = now;
     if (this.#alone !== undefined) {
       this.#awaited = { share: this.#alone.share, until: now + AWAITED_FOR };
     }
     this.#alone = undefined;
-    this.#terms = terms;
     this.#leased.hear({ terms, slots });
+    if (terms.epoch < this.#terms.epoch) return;
+    if (terms.epoch > this.#terms.epoch) this.#knownSince = now;
+    this.#terms = terms;
   }
 
   /** As `hear`, of a limit that has changed: unless that is known. */
