@@ -33,6 +33,13 @@ describe('limits of single clients', () => {
     expect(keysOf(store)).toEqual(['e', 'f']);
   });
 
+  test('where all others are in use, the one that is made is not the one that is forgotten', () => {
+    const store = storeOf(2);
+    for (const key of ['a', 'b', 'c', 'd']) store.make(of(key)).meter.sent(0);
+    store.make(of('e'));
+    expect(keysOf(store)).toContain('e');
+  });
+
   test('in use are as many as there are requests, and the search for another does not take longer for that', () => {
     const busy = 5000;
     const store = storeOf(busy);
