@@ -1,10 +1,12 @@
 /** What a process does with answers and news of a pool that come when something else has come first. */
 import { expect, test } from 'vitest';
+import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
 import type { Borrower } from '../../src/state/pool/borrower.ts';
 import { PoolMember } from '../../src/state/pool/pool-member.ts';
 import { PooledMeter } from '../../src/state/pool/pooled-meter.ts';
 import type { Answer, Call, PoolTerms } from '../../src/state/pool/words.ts';
+import { upstreamSettings } from '../support/policy.ts';
 
 const RATE = { initialRate: 10, maxRate: 10, minRate: 0.1, cooldown: 1000 };
 
@@ -42,47 +44,101 @@ function answer(told: Partial<Answer> = {}): Answer {
   };
 }
 
+interface Process {
+  now: number;
+  readonly store: MemoryStore;
+  readonly calls: { readonly borrower: Borrower; readonly call: Call }[];
+  /** Whether the pool was said to be away, each time that it was. */
+  readonly away: boolean[];
+  readonly supplied: string[];
+  /** Lets time go by. */
+  readonly until: (time: number) => void;
+}
+
+/** A process with limits of clients, as many as may be. @param isAway calls are not answered by then */
+function startProcess(maxLimits: number, isAway?: (now: number) => boolean): Process {
+  const calls: Process['calls'] = [];
+  const away: boolean[] = [];
+  const supplied: string[] = [];
+  const member = new PoolMember({
+    holder: 'a',
+    clock: { now: () => process.now },
+    random: () => 0.5,
+    call: (borrower, call) => void calls.push({ borrower, call }),
+    hold: () => undefined,
+    onCut: () => undefined,
+    rearm: () => undefined,
+    onAway: (each) => void away.push(each),
+  });
+  const store = new MemoryStore({
+    upstreams: [upstreamSettings({ scope: 'client', rate: RATE })],
+    maxTracked: 10,
+    maxLimits,
+    random: () => 0.5,
+    listen: () => undefined,
+    makeMeter: (ref, rate) => member.makeMeter(ref, rate),
+    sharing: member,
+  });
+  member.wire({ store, supply: (limit) => void supplied.push(limit.ref.key) });
+  const until = (time: number): void => {
+    for (; process.now < time; process.now += 10) {
+      const before = calls.length;
+      member.wake(process.now);
+      if (isAway === undefined) continue;
+      for (const { borrower } of calls.slice(before)) {
+        if (isAway(process.now)) borrower.miss(process.now);
+        else borrower.hear(answer({ now: process.now }), process.now);
+      }
+    }
+  };
+  const process: Process = { now: 0, store, calls, away, supplied, until };
+  return process;
+}
+
+const of = (key: string): LimitRef => ({ upstream: 'up', scope: 'client', key });
+
 test.each(['answered', 'not answered'])(
   'a limit that is forgotten while a call is under way, and %s, calls no more',
   (how) => {
-    let now = 0;
-    const calls: { borrower: Borrower; call: Call }[] = [];
-    const away: boolean[] = [];
-    const member = new PoolMember({
-      holder: 'a',
-      clock: { now: () => now },
-      random: () => 0.5,
-      call: (borrower, call) => void calls.push({ borrower, call }),
-      hold: () => undefined,
-      onCut: () => undefined,
-      rearm: () => undefined,
-      onAway: (isAway) => void away.push(isAway),
-    });
-    const queue = { maxWait: 1000, maxDepth: 10 };
-    const store = new MemoryStore({
-      upstreams: [{ name: 'api', scope: 'client', rate: RATE, queue, budget: { ratio: 0.2, burst: 10 } }],
-      maxTracked: 10,
-      maxLimits: 1,
-      random: () => 0.5,
-      listen: () => undefined,
-      makeMeter: (ref, rate) => member.makeMeter(ref, rate),
-      sharing: member,
-    });
-    const supplied: string[] = [];
-    member.wire({ store, supply: (limit) => void supplied.push(limit.ref.key) });
-    store.make({ upstream: 'api', scope: 'client', key: 'one' });
-    member.wake(now);
-    store.make({ upstream: 'api', scope: 'client', key: 'two' });
-    expect(calls.map(({ borrower }) => borrower.ref.key)).toEqual(['one']);
-    now = 10;
-    if (how === 'answered') calls[0]?.borrower.hear(answer({ now, slots: [20, 30] }), now);
-    else calls[0]?.borrower.miss(now);
-    for (; now < 5000; now += 10) member.wake(now);
-    expect(calls.map(({ borrower }) => borrower.ref.key)).toEqual(['one', 'two']);
-    expect(supplied).toEqual([]);
-    expect(away).toEqual([]);
+    const process = startProcess(1);
+    const { store, calls } = process;
+    const called = (): string[] => calls.map(({ borrower }) => borrower.ref.key);
+    store.make(of('one'));
+    process.until(10);
+    store.make(of('two'));
+    expect(called()).toEqual(['one']);
+    if (how === 'answered') calls[0]?.borrower.hear(answer({ now: 10, slots: [20, 30] }), 10);
+    else calls[0]?.borrower.miss(10);
+    process.until(5000);
+    expect(called()).toEqual(['one', 'two']);
+    expect(process.supplied).toEqual([]);
+    expect(process.away).toEqual([]);
   },
 );
+
+test('that the pool is back is found though nobody uses any limit, and by one of them', () => {
+  const process = startProcess(100, (now) => now < 30_000);
+  for (let i = 0; i < 100; i += 1) process.store.make(of(`${i}`));
+  process.until(20_000);
+  const before = process.calls.length;
+  process.until(30_000);
+  expect(process.away).toEqual([true]);
+  expect(process.calls.length - before).toBeGreaterThanOrEqual(5);
+  expect(process.calls.length - before).toBeLessThanOrEqual(10);
+  process.until(33_000);
+  expect(process.away).toEqual([true, false]);
+});
+
+test('that a limit is forgotten does not say that the pool is back', () => {
+  const process = startProcess(2, (now) => now < 60_000);
+  for (let i = 0; i < 5; i += 1) {
+    process.store.make(of(`${i}`));
+    process.until(process.now + 10_000);
+  }
+  expect(process.away).toEqual([true]);
+  process.until(63_000);
+  expect(process.away).toEqual([true, false]);
+});
 
 test('an answer that news has overtaken tells nothing of how the limit stands', () => {
   const meter = new PooledMeter(

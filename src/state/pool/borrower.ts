@@ -51,6 +51,8 @@ export interface BorrowerParts {
   /** What was told here has cut the rate. */
   readonly onCut: (ref: LimitRef, cut: Answer['cuts'][number]) => void;
   readonly onAlone: (borrower: Borrower, isAlone: boolean) => void;
+  /** It is the one that goes on trying, used or not: else nobody would find that the pool is back. */
+  readonly isScout: (borrower: Borrower) => boolean;
 }
 
 /**
@@ -175,7 +177,8 @@ export class Borrower implements HeapItem {
     const wasAlone = this.#misses > 0;
     this.#misses += 1;
     this.meter.goAlone(now);
-    const isWorthAsking = this.#isUsed || limit.ref.scope === 'upstream' || limit.queue.size > 0;
+    const isWorthAsking =
+      this.#isUsed || limit.ref.scope === 'upstream' || limit.queue.size > 0 || this.#parts.isScout(this);
     this.#isUsed = false;
     const pause = Math.min(LONGEST_PROBE, FIRST_PROBE * 2 ** (this.#misses - 1));
     // Where nobody has used it since: who does next will ask.
@@ -191,6 +194,13 @@ export class Borrower implements HeapItem {
   tryAgain(now: Millis): void {
     if (!this.meter.isAlone || this.#clients !== undefined || this.#tellBy === Number.POSITIVE_INFINITY) return;
     this.#tellBy = Math.min(this.#tellBy, now + TRIED_WITHIN * this.#parts.random());
+    this.#arm();
+  }
+
+  /** It is to find out from now on whether the pool is back. */
+  scout(now: Millis): void {
+    if (this.#clients !== undefined || this.#tellBy < Number.POSITIVE_INFINITY) return;
+    this.#tellBy = now + FIRST_PROBE * this.#parts.random();
     this.#arm();
   }
 

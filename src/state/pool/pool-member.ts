@@ -60,6 +60,7 @@ export class PoolMember {
       countWaiting: (limit) => countWaiting(limit, this.#held?.store),
       supply: (limit, now) => this.#held?.supply(limit, now),
       onAlone: (each, isAlone) => this.#noteAlone(each, isAlone),
+      isScout: (each) => each === this.#scout,
     });
     this.#made.set(borrower.meter, borrower);
     return borrower.meter;
@@ -83,7 +84,10 @@ export class PoolMember {
     this.#borrowers.delete(name);
     borrower.release();
     this.#wakes.remove(borrower);
-    this.#noteAlone(borrower, false);
+    if (!this.#alone.delete(borrower)) return;
+    // That it is forgotten does not say that the pool is back.
+    if (this.#scout === undefined) this.#parts.onAway(false);
+    else this.#scout.scout(this.#parts.clock.now());
   }
 
   /** For the store: a client is to wait, or is allowed less, whatever process it comes to. */
@@ -124,6 +128,11 @@ export class PoolMember {
     }
   }
 
+  /** The one that has been alone for longest. */
+  get #scout(): Borrower | undefined {
+    return this.#alone.values().next().value;
+  }
+
   #schedule(borrower: Borrower): void {
     this.#wakes.remove(borrower);
     this.#wakes.push(borrower);
@@ -135,7 +144,7 @@ export class PoolMember {
     if (isAlone) this.#alone.add(borrower);
     else {
       this.#alone.delete(borrower);
-      // Those that nobody uses do not ask: they would be found alone for ever.
+      // Those that nobody uses do not ask, but for one: they would be found alone for ever.
       for (const each of this.#alone) if (each.wakeAt === Number.POSITIVE_INFINITY) this.#alone.delete(each);
     }
     const isAway = this.#alone.size > 0;
