@@ -59,7 +59,7 @@ export async function openScriptPool(redis: Redis): Promise<ScriptPool> {
 }
 
 /** The time is two more keys; and what is kept does not expire while a test stands still. */
-function toldTheTime({ lease, report }: Scripts): Scripts {
+function toldTheTime({ lease, report }: Scripts): Pick<Scripts, 'lease' | 'report'> {
   const change = (script: string): string =>
     replaceOnce(replaceOnce(script, /redis\.call\('TIME'\)/g, '{KEYS[6], KEYS[7]}'), /\b3 \* WAITS_FOR\b/g, '3600000');
   return { lease: change(lease), report: replaceOnce(report, /redis\.call\('TIME'\)/g, '{KEYS[6], KEYS[7]}') };

@@ -62,6 +62,7 @@ export class RedisPool {
   readonly #addresses = new WeakMap<Borrower, Address>();
   readonly #channel: string;
   readonly #backChannel: string;
+  readonly #layout: string;
   #heardAt: Millis;
   #problem = 'it has not been reached yet';
   #isClosed = false;
@@ -69,12 +70,13 @@ export class RedisPool {
   constructor(parts: RedisPoolParts) {
     const { place, random, prefix, clock } = parts;
     this.#parts = parts;
-    this.#channel = channelOf('news', prefix, place.db);
     this.#backChannel = channelOf('back', prefix, place.db);
     this.#heardAt = clock.now();
     this.#client = makeClient(place, random);
     this.#ears = makeClient(place, random);
-    const { lease, report } = readScripts();
+    const { lease, report, layout } = readScripts();
+    this.#layout = layout;
+    this.#channel = `${channelOf('news', prefix, place.db)}:${layout}`;
     this.#lease = defineScript(this.#client, 'tidegateLease', lease);
     this.#report = defineScript(this.#client, 'tidegateReport', report);
     const channel = channelOf('holds', prefix, place.db);
@@ -168,7 +170,8 @@ export class RedisPool {
     const known = this.#addresses.get(borrower);
     if (known !== undefined) return known;
     const { upstream, scope, key } = borrower.ref;
-    const base = `${this.#parts.prefix}:{${upstream}/${scope}${key === '' ? '' : `/${key}`}}`;
+    // In another layout it is another limit: each would drop what the other keeps, and lend all of it anew.
+    const base = `${this.#parts.prefix}:{${upstream}/${scope}${key === '' ? '' : `/${key}`}}:${this.#layout}`;
     const address: Address = {
       keys: ['limit', 'accounts', 'heard', 'waiting-0', 'waiting-1'].map((part) => `${base}:${part}`),
       settings: packSettings(borrower.settings),

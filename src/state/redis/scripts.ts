@@ -6,13 +6,18 @@ export interface Scripts {
   readonly lease: string;
   /** The same for a call that wants no token and tells of no client. */
   readonly report: string;
+  /** What names the form in which they keep a limit: those of another version may keep it in another. */
+  readonly layout: string;
 }
 
 /** @throws the file system's error where they do not lie beside this file, as they do in dist/ too */
 export function readScripts(): Scripts {
-  return { lease: read('lease'), report: read('report') };
+  const lease = read('lease');
+  const [, layout] = /^local VERSION = '([0-9a-f]+)'$/m.exec(lease) ?? [];
+  if (layout === undefined) throw new Error('the scripts do not say how they keep a limit: npm run lua');
+  return { lease, report: read('report'), layout };
 }
 
-function read(name: keyof Scripts): string {
+function read(name: 'lease' | 'report'): string {
   return readFileSync(new URL(`./scripts/${name}.lua`, import.meta.url), 'utf8');
 }
