@@ -132,9 +132,13 @@ export class RedisPool {
       onRequest(op, result, now - askedAt);
       tell(now);
     };
+    // After a stall of this process the answer may have come, and not have been read: that is done first.
     const timer = setTimeout(() => {
-      this.#noteSilence(timeout);
-      end('timeout', (now) => borrower.miss(now));
+      setImmediate(() => {
+        if (isOver) return;
+        this.#noteSilence(timeout);
+        end('timeout', (now) => borrower.miss(now));
+      });
     }, timeout).unref();
     const fail = (error: unknown): void => {
       this.#note(error);
