@@ -28,12 +28,14 @@ function urlOf({ port }: Relay): string {
 test('60 ms away, and then any time from 20 to 90 ms: they share on', async () => {
   const redis = await startRedis();
   const relay = await startNetwork(redis.url);
+  relay.spoil({ up: { delay: 60 }, down: { delay: 60 } });
   const run = await startReplicas([urlOf(relay), urlOf(relay)]);
+  // The farther away, the more it costs to find the limit: that is not what is asked here.
+  await pause(1000);
   const random = seededRandom(1);
   const delay = (): number => 20 + 70 * random();
   const figures = await run.during(async () => {
-    relay.spoil({ up: { delay: 60 }, down: { delay: 60 } });
-    await pause(2500);
+    await pause(1500);
     for (let i = 0; i < 50; i += 1) {
       relay.spoil({ up: { delay: delay() }, down: { delay: delay() } });
       await pause(50);
@@ -42,17 +44,26 @@ test('60 ms away, and then any time from 20 to 90 ms: they share on', async () =
   expectUnharmed(run, figures);
 });
 
-test.each([
-  ['without a word', (relay: Relay) => relay.partition(), (relay: Relay) => relay.rejoin()],
-  [
-    'by a reset, and refused',
-    async (relay: Relay) => {
-      await relay.refuse();
-      relay.break('reset');
-    },
-    (relay: Relay) => relay.accept(),
-  ],
-])('one is cut off %s, and comes back: it alone goes on alone', async (_how, cut, heal) => {
+test('one is cut off, without a word or by a reset, and comes back: it alone goes on alone', async () => {
+  await Promise.all([
+    expectUnharmedByCut(
+      (relay) => relay.partition(),
+      (relay) => relay.rejoin(),
+    ),
+    expectUnharmedByCut(
+      async (relay) => {
+        await relay.refuse();
+        relay.break('reset');
+      },
+      (relay) => relay.accept(),
+    ),
+  ]);
+});
+
+async function expectUnharmedByCut(
+  cut: (relay: Relay) => Promise<void>,
+  heal: (relay: Relay) => Promise<void>,
+): Promise<void> {
   const redis = await startRedis();
   const relay = await startNetwork(redis.url);
   const run = await startReplicas([urlOf(relay), redis.url]);
@@ -60,13 +71,13 @@ test.each([
   const figures = await run.during(async () => {
     await cut(relay);
     await run.degraded(cutOff);
-    await pause(2000);
+    await pause(2500);
     await heal(relay);
     await run.rejoined();
   });
   expectToldOnce(run, cutOff);
   expectUnharmed(run, figures);
-});
+}
 
 /** One replica behind this network, with somebody who asks all the time: where nothing is asked, nothing is missed. */
 async function startAsked(relay: Relay): Promise<Tidegate> {

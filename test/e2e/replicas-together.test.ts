@@ -125,52 +125,61 @@ test('a client that comes to two of them has one share, not two', async () => {
   expect((9 * (shares.get('both') ?? 0)) / all).toBeLessThan(1.1);
 });
 
-test.each(['answers', 'is gone', 'stands still', 'was never there'] as const)(
-  'one that ends closes its connections and leaves nothing behind, while Redis %s',
-  async (how) => {
-    const redis = await startRedis();
-    if (how === 'was never there') await redis.kill();
-    const upstream = await startUpstream({ latency: { kind: 'constant', mean: 300 } });
-    const api = `{url: "${upstream.url}", rateLimit: {initialRate: 100/s}}`;
-    const gate = await startWorkers(`${CLIENT_KEY}${stateAt(redis.url)}upstreams: {api: ${api}}\n`);
-    const last = send(gate.url, '/');
-    await eventually(
-      () => upstream.stats().inFlight,
-      (count) => count === 1,
-    );
-    if (how === 'is gone') await redis.kill();
-    if (how === 'stands still') redis.freeze();
-    gate.child.kill('SIGTERM');
-    expect((await last).status).toBe(200);
-    const { code, stderr } = await gate.ended;
-    expect(code).toBe(0);
-    expect(stderr).toBe('');
-    if (how !== 'answers') return;
-    const others = (await redis.client().call('CLIENT', 'LIST')) as string;
-    expect(others.split('\n').filter((line) => line !== '' && !line.includes('cmd=client'))).toEqual([]);
+test(
+  'one that ends gives its last answers, and closes its connections, however Redis is',
+  async () => {
+    const ways = ['answers', 'is gone', 'stands still', 'was never there'] as const;
+    await Promise.all(ways.map(expectGoodEnd));
   },
   PATIENCE,
 );
 
-test.each(['answers', 'stands still', 'is not there'] as const)(
-  'what is closed keeps no process alive, while Redis %s',
-  async (how) => {
-    const redis = await startRedis();
-    if (how === 'stands still') redis.freeze();
-    if (how === 'is not there') await redis.kill();
-    const script = `
+async function expectGoodEnd(how: 'answers' | 'is gone' | 'stands still' | 'was never there'): Promise<void> {
+  const redis = await startRedis();
+  if (how === 'was never there') await redis.kill();
+  const upstream = await startUpstream({ latency: { kind: 'constant', mean: 300 } });
+  const api = `{url: "${upstream.url}", rateLimit: {initialRate: 100/s}}`;
+  const gate = await startWorkers(`${CLIENT_KEY}${stateAt(redis.url)}upstreams: {api: ${api}}\n`);
+  const last = send(gate.url, '/');
+  await eventually(
+    () => upstream.stats().inFlight,
+    (count) => count === 1,
+  );
+  if (how === 'is gone') await redis.kill();
+  if (how === 'stands still') redis.freeze();
+  gate.child.kill('SIGTERM');
+  expect((await last).status).toBe(200);
+  const { code, stderr } = await gate.ended;
+  expect(code).toBe(0);
+  expect(stderr).toBe('');
+  if (how !== 'answers') return;
+  const others = (await redis.client().call('CLIENT', 'LIST')) as string;
+  expect(others.split('\n').filter((line) => line !== '' && !line.includes('cmd=client'))).toEqual([]);
+}
+
+test(
+  'what is closed keeps no process alive, however Redis is',
+  async () => {
+    await Promise.all((['answers', 'stands still', 'is not there'] as const).map(expectNothingAlive));
+  },
+  PATIENCE,
+);
+
+async function expectNothingAlive(how: 'answers' | 'stands still' | 'is not there'): Promise<void> {
+  const redis = await startRedis();
+  if (how === 'stands still') redis.freeze();
+  if (how === 'is not there') await redis.kill();
+  const script = `
       import { readFile } from './src/cli/read-file.ts';
       import { loadConfig } from './src/config/load.ts';
       import { shareByRedis } from './src/replicas.ts';
       const { config } = loadConfig(${JSON.stringify(`upstreams: {api: {url: "http://127.0.0.1:1"}}\n${stateAt(redis.url)}`)}, 'x', { env: {}, readFile });
       const shared = await shareByRedis(config.state, { clock: performance, random: Math.random, listen: () => undefined });
       shared.close();`;
-    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: 'inherit' });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    expect(await once(child, 'close')).toEqual([0, null]);
-  },
-  PATIENCE,
-);
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: 'inherit' });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  expect(await once(child, 'close')).toEqual([0, null]);
+}
 
 test('garbage for an answer is no answer', async () => {
   const server = createServer((socket) => {
