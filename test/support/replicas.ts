@@ -29,7 +29,7 @@ const DEGRADED = 'tidegate_store_degraded{store="redis"}';
 const LOST = 'the store does not answer: limits are kept by this process alone';
 const BACK = 'the store answers: limits are shared again';
 const OUTCOMES: ReadonlySet<string> = new Set(['forwarded', 'recovered', 'refused', 'queue_timeout']);
-const STALL_NS = 80e6;
+const STALL_NS = 50e6;
 /** On a machine that has other work, until something has been told. */
 const PATIENCE = 15_000;
 
