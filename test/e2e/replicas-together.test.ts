@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import type { PracticeOptions } from '../../src/practice/server.ts';
 import { startTraffic } from '../../src/practice/traffic.ts';
+import { readScripts } from '../../src/state/redis/scripts.ts';
 import { pause } from '../support/pause.ts';
 import { startRedis } from '../support/redis-server.ts';
 import type { Replicas } from '../support/replicas.ts';
@@ -63,7 +64,8 @@ async function startWithVictim(
   const traffic = startTraffic({ target: victim.url, clients, seed: 9 });
   onTestFinished(() => traffic.stop(0));
   const run = await startReplicas([redis.url, redis.url], { upstream });
-  const counted = (): Promise<number> => redis.client().zcard('tidegate:{api/upstream}:heard');
+  const heard = `tidegate:{api/upstream}:${readScripts().layout}:heard`;
+  const counted = (): Promise<number> => redis.client().zcard(heard);
   expect(await counted()).toBe(3);
   const kill = async (): Promise<void> => {
     victim.child.kill('SIGKILL');
