@@ -28,8 +28,10 @@ const header = [
   `-- SHA-256 of what went in: ${fingerprint(from)}`,
   ...from.map((path) => `-- from ${path}`),
 ].join('\n');
-// Where only the behaviour has changed, what is kept can be read all the same.
-const version = createHash('sha256').update(keeper).digest('hex').slice(0, 16);
+// Where only the behaviour has changed, what is kept can be read all the same. Of accounts and of who waits, all of what
+// writes them counts: a change of the one is rare, and to misread the other is worse than to begin anew.
+const kept = [keeper, readFileSync(join(ROOT, 'src/state/pool/pool-account.ts'), 'utf8'), part('waiting.lua')];
+const version = createHash('sha256').update(kept.join('\0')).digest('hex').slice(0, 16);
 mkdirSync(TO, { recursive: true });
 write('lease', part('waiting.lua'));
 write('report', 'local clients = {}');

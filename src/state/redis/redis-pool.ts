@@ -150,14 +150,14 @@ export class RedisPool {
     }
     const { keys, settings, name } = this.#addressOf(borrower);
     const args = [...keys, packCall(call), call.holder, settings, this.#channel, name, ...call.clients];
-    (op === 'lease' ? this.#lease : this.#report)(args)
-      .then((packed) => {
-        const answer = readAnswer(packed);
+    // What fails once an answer is read is a fault of ours: it must not pass for one of Redis.
+    void (op === 'lease' ? this.#lease : this.#report)(args)
+      .then(readAnswer)
+      .then((answer) => {
         this.#heardAt = clock.now();
         if (isOver && !this.#isClosed) this.#parts.onSign();
         end('ok', (now) => borrower.hear(answer, now));
-      })
-      .catch(fail);
+      }, fail);
   }
 
   /** Tells the others, who may still be alone, that it answers again. */
