@@ -66,12 +66,13 @@ async function expectUnharmedByCut(
 ): Promise<void> {
   const redis = await startRedis();
   const relay = await startNetwork(redis.url);
-  const run = await startReplicas([urlOf(relay), redis.url]);
+  // Who is cut off goes on with its share, and the others have all of the rate, for they cannot know: the limit is felt anew.
+  const run = await startReplicas([urlOf(relay), redis.url, redis.url]);
   const cutOff = run.gates.slice(0, 1);
   const figures = await run.during(async () => {
     await cut(relay);
     await run.degraded(cutOff);
-    await pause(2500);
+    await pause(3500);
     await heal(relay);
     await run.rejoined();
   });
