@@ -153,3 +153,19 @@ test('an answer that news has overtaken tells nothing of how the limit stands', 
   expect(meter.rate(12)).toBe(4);
   expect(meter.tell(0, 12).known).toEqual({ epoch: 3, since: 10, rate: 4, ceiling: 5 });
 });
+
+// Seen: a client was told to come back in 57 years, for the pool counts from 1970.
+test('news that comes before the first answer is not believed: its times are no times of ours yet', () => {
+  const process = startProcess(10);
+  const limit = process.store.make(of('one'));
+  process.until(10);
+  const [first] = process.calls;
+  const pool = 1.8e12;
+  first?.borrower.hearNews(terms({ epoch: 2, phase: 'backoff', expectedAt: pool + 100 }), 10);
+  expect([limit.meter.phase, limit.meter.expected(10)]).toEqual(['restoring', 0]);
+  first?.borrower.hear(answer({ now: pool + 10, terms: terms({ epoch: 2, expectedAt: pool + 60 }) }), 10);
+  first?.borrower.hearNews(terms({ epoch: 3, phase: 'backoff', expectedAt: pool + 110 }), 20);
+  expect(limit.meter.phase).toBe('backoff');
+  expect(limit.meter.expected(20)).toBeGreaterThan(50);
+  expect(limit.meter.expected(20)).toBeLessThan(150);
+});

@@ -206,7 +206,9 @@ export class Borrower implements HeapItem {
 
   /** Of a limit that has changed, as others have felt. */
   hearNews(terms: PoolTerms, now: Millis): void {
-    if (this.#limit === undefined || !this.meter.hearNews(ourTerms(terms, this.#clock.offset), now)) return;
+    // Before the first answer its times are no times of ours: a client would be told to wait for decades.
+    if (this.#limit === undefined || !this.#clock.isKnown) return;
+    if (!this.meter.hearNews(ourTerms(terms, this.#clock.offset), now)) return;
     this.#parts.supply(this.#limit, now);
   }
 

@@ -25,6 +25,11 @@ export class PoolClock {
     this.#learnedAt = heardAt;
   }
 
+  /** Whether an answer has told it: before, times of the pool mean nothing here. */
+  get isKnown(): boolean {
+    return this.#learnedAt !== Number.NEGATIVE_INFINITY;
+  }
+
   /** The pool's time is ahead of ours by so much. */
   get offset(): Millis {
     return this.#offset;
