@@ -30,8 +30,8 @@ const LOST = 'the store does not answer: limits are kept by this process alone';
 const BACK = 'the store answers: limits are shared again';
 const OUTCOMES: ReadonlySet<string> = new Set(['forwarded', 'recovered', 'refused', 'queue_timeout']);
 const STALL_NS = 50e6;
-/** The goal is 0.05, and what is usual is below it; single runs beside other work have come to 0.067. */
-const WASTED_AT_MOST = 0.08;
+/** The goal. */
+const WASTED_AT_MOST = 0.05;
 /** On a machine that has other work, until something has been told. */
 const PATIENCE = 15_000;
 
@@ -181,7 +181,7 @@ export function expectToldOnce(run: Replicas, gates = run.gates): void {
 }
 
 /** No request has failed, and the upstream's limit was used and kept. */
-export function expectUnharmed(run: Replicas, { goodput, waste }: Figures): void {
+export function expectUnharmed(run: Replicas, { goodput, waste }: Figures, wastedAtMost = WASTED_AT_MOST): void {
   for (const each of run.traffic) {
     expect(Object.values(each.stats()).filter(({ failed }) => failed > 0)).toEqual([]);
   }
@@ -192,7 +192,7 @@ export function expectUnharmed(run: Replicas, { goodput, waste }: Figures): void
   }
   // Tokens whose time goes by while this machine does something else are lost.
   expect(goodput).toBeGreaterThanOrEqual(run.isStalled ? 0.2 : 0.85);
-  expect(waste).toBeLessThanOrEqual(run.isStalled ? 0.25 : WASTED_AT_MOST);
+  expect(waste).toBeLessThanOrEqual(run.isStalled ? 0.25 : wastedAtMost);
 }
 
 /** In YAML. @param more other settings, in its flow style */
