@@ -46,7 +46,7 @@ export async function shareByRedis(state: RedisState, { clock, random, listen }:
     wallClock: () => Date.now(),
     random,
     onRequest: (op, result, duration) => listen({ type: 'store-request', store: 'redis', op, result, duration }),
-    onNews: (name, terms) => member.hearNews(name, terms, clock.now()),
+    onNews: (news) => member.hearNews(news, clock.now()),
     onHold: (hold) => member.hearHold(hold, clock.now()),
     onDeaf: (cause) => listen({ type: 'store-deaf', store: 'redis', isDeaf: cause !== undefined, cause }),
     onSign: () => member.hearSign(clock.now()),

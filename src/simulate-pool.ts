@@ -74,7 +74,7 @@ export function poolAmong(
           if (other !== replica) {
             later(latency, () => {
               if (isCut(other)) return;
-              member.hearNews(nameOf(borrower.ref), answer.terms, now());
+              member.hearNews({ name: nameOf(borrower.ref), terms: answer.terms, now: answer.now }, now());
               world?.rearm(other);
             });
           }

@@ -159,15 +159,14 @@ local told = {
   terms.places or UNKNOWN_NUMBER, terms.blockedUntil or UNKNOWN_NUMBER, terms.expectedAt, terms.isProbeOut and 1 or 0,
   terms.quotaLeft or UNKNOWN_NUMBER, terms.others, terms.validFor, terms.inFlight, terms.sends, terms.holders,
 }
--- Who may not publish is served all the same: all is written by now, and others learn of it when they call.
-if answer.isNews and ARGV[4] ~= '' then redis.pcall('PUBLISH', ARGV[4], ARGV[5] .. '\0' .. packDoubles(told)) end
-
 local size = #told
 local function tell(number)
   size = size + 1
   told[size] = number
 end
 tell(answer.now)
+-- Who may not publish is served all the same: all is written by now, and others learn of it when they call.
+if answer.isNews and ARGV[4] ~= '' then redis.pcall('PUBLISH', ARGV[4], ARGV[5] .. '\0' .. packDoubles(told)) end
 tell(answer.againAt)
 tell(answer.isNews and 1 or 0)
 tell(#answer.slots)

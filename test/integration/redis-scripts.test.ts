@@ -178,13 +178,13 @@ test('news is published once, with the name it was given and the terms that the 
   const [calm, cut] = await pool.play(LIMIT, [told(0), told(1, { happenings: rejectedAt(1) })]);
   expect([calm?.isNews, cut?.isNews]).toEqual([false, true]);
   const message: unknown = (await heard).at(1);
-  expect(message instanceof Buffer && readNews(message)).toEqual({ name: LIMIT, terms: cut?.terms });
+  expect(message instanceof Buffer && readNews(message)).toEqual({ name: LIMIT, terms: cut?.terms, now: cut?.now });
 });
 
 test('what is no news is not taken for it', () => {
   expect(readNews(Buffer.alloc(0))).toBeUndefined();
   expect(readNews(Buffer.from('anything that somebody may publish there'))).toBeUndefined();
-  expect(readNews(Buffer.alloc(122, 255))).toBeUndefined();
+  expect(readNews(Buffer.alloc(130, 255))).toBeUndefined();
 });
 
 test('in a cluster they find all of a limit on one node', async () => {

@@ -5,7 +5,7 @@ import { MemoryStore } from '../../src/state/memory.ts';
 import type { Borrower } from '../../src/state/pool/borrower.ts';
 import { PoolMember } from '../../src/state/pool/pool-member.ts';
 import { PooledMeter } from '../../src/state/pool/pooled-meter.ts';
-import type { Answer, Call, PoolTerms } from '../../src/state/pool/words.ts';
+import type { Answer, Call, News, PoolTerms } from '../../src/state/pool/words.ts';
 import { upstreamSettings } from '../support/policy.ts';
 
 const RATE = { initialRate: 10, maxRate: 10, minRate: 0.1, cooldown: 1000 };
@@ -42,6 +42,10 @@ function answer(told: Partial<Answer> = {}): Answer {
     isNews: false,
     ...told,
   };
+}
+
+function news(now: number, told: Partial<PoolTerms>): News {
+  return { name: 'a limit', terms: terms(told), now };
 }
 
 interface Process {
@@ -161,11 +165,22 @@ test('news that comes before the first answer is not believed: its times are no 
   process.until(10);
   const [first] = process.calls;
   const pool = 1.8e12;
-  first?.borrower.hearNews(terms({ epoch: 2, phase: 'backoff', expectedAt: pool + 100 }), 10);
+  first?.borrower.hearNews(news(pool + 10, { epoch: 2, phase: 'backoff', expectedAt: pool + 100 }), 10);
   expect([limit.meter.phase, limit.meter.expected(10)]).toEqual(['restoring', 0]);
   first?.borrower.hear(answer({ now: pool + 10, terms: terms({ epoch: 2, expectedAt: pool + 60 }) }), 10);
-  first?.borrower.hearNews(terms({ epoch: 3, phase: 'backoff', expectedAt: pool + 110 }), 20);
+  first?.borrower.hearNews(news(pool + 20, { epoch: 3, phase: 'backoff', expectedAt: pool + 110 }), 20);
   expect(limit.meter.phase).toBe('backoff');
   expect(limit.meter.expected(20)).toBeGreaterThan(50);
   expect(limit.meter.expected(20)).toBeLessThan(150);
+});
+
+test('news of a pool whose clock was set since it answered is read by the clock as it is now', () => {
+  const process = startProcess(10);
+  const limit = process.store.make(of('one'));
+  process.until(10);
+  const [first] = process.calls;
+  const hour = 3_600_000;
+  first?.borrower.hear(answer({ now: 10, terms: terms({ epoch: 2, expectedAt: 60 }) }), 10);
+  first?.borrower.hearNews(news(hour + 20, { epoch: 3, phase: 'blocked', blockedUntil: hour + 2020 }), 20);
+  expect(limit.meter.blockedUntil).toBe(2020);
 });

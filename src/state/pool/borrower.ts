@@ -2,12 +2,13 @@ import type { HeapItem } from '../../policy/heap.ts';
 import type { Limit } from '../../policy/limit.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
-import type { Clock, Millis, PerSecond, Random } from '../../policy/types.ts';
+import type { Clock, Millis, Random } from '../../policy/types.ts';
 import type { Urgency } from '../leasing/leased-meter.ts';
 import { shiftTimes } from '../leasing/happenings.ts';
-import { PoolClock } from './pool-clock.ts';
+import { Need } from './need.ts';
+import { atOurTime, PoolClock } from './pool-clock.ts';
 import { PooledMeter } from './pooled-meter.ts';
-import type { Answer, Call, PoolTerms } from './words.ts';
+import type { Answer, Call, News } from './words.ts';
 
 /** What is not urgent is told so soon: together, it costs less. */
 const TOLD_WITHIN: Millis = 100;
@@ -19,9 +20,6 @@ const LEAD: Millis = 50;
 const NEEDED_FOR: Millis = 100;
 /** Who holds anything is heard at least so often. */
 const HEARTBEAT: Millis = 1000;
-/** What is needed is known by what was needed lately. */
-const SMOOTHED_OVER: Millis = 300;
-const COUNTED_OVER: Millis = 40;
 /** Who has so much more weight waiting than it told asks anew. */
 const GAINED = 1.5;
 /** Which clients wait is told so often, and of so many. */
@@ -30,7 +28,6 @@ const MOST_CLIENTS = 32;
 /** Alone, the pool is tried again after so long, and twice that each time, with jitter. */
 const FIRST_PROBE: Millis = 250;
 const LONGEST_PROBE: Millis = 2000;
-
 /** Where there is a sign of it, within so long. */
 const TRIED_WITHIN: Millis = 50;
 
@@ -67,6 +64,7 @@ export class Borrower implements HeapItem {
   heapIndex = -1;
   readonly #parts: BorrowerParts;
   readonly #clock = new PoolClock();
+  readonly #need = new Need();
   #limit: Limit | undefined;
   #calledAt: Millis = Number.NEGATIVE_INFINITY;
   /** Of the call under way. */
@@ -81,9 +79,6 @@ export class Borrower implements HeapItem {
   /** Told or not, it is not forgotten that it was used. */
   #isUsed = false;
   #toldWeight = 0;
-  #needed: PerSecond = 0;
-  #countedAt: Millis = Number.NEGATIVE_INFINITY;
-  #sendsThen = 0;
   #misses = 0;
 
   constructor(ref: LimitRef, settings: RateSettings, parts: BorrowerParts) {
@@ -113,7 +108,9 @@ export class Borrower implements HeapItem {
   wake(now: Millis): void {
     const limit = this.#limit;
     if (this.#clients !== undefined || limit === undefined) return;
-    const needed = this.meter.isAlone ? 0 : this.#parts.countWaiting(limit) + this.#expectNeed(now);
+    const needed = this.meter.isAlone
+      ? 0
+      : this.#parts.countWaiting(limit) + this.#need.within(NEEDED_FOR, this.meter.ownSends, now);
     if (now < this.#tellBy && !this.meter.isShortOf(needed)) {
       this.#askAt = this.meter.inHand > 0 ? now + LEAD : Number.POSITIVE_INFINITY;
       this.#arm();
@@ -153,7 +150,7 @@ export class Borrower implements HeapItem {
     this.#clock.note(this.#calledAt, now, answer.now);
     const { offset } = this.#clock;
     const slots = answer.slots.map((slot) => slot - offset);
-    this.meter.hear(ourTerms(answer.terms, offset), slots, now);
+    this.meter.hear(atOurTime(answer.terms, offset), slots, now);
     if (clients.length > 0) limit.parts = partsOf(clients, answer.waitsWith);
     for (const cut of answer.cuts) this.#parts.onCut(this.ref, cut);
     if (this.#misses > 0) {
@@ -205,10 +202,10 @@ export class Borrower implements HeapItem {
   }
 
   /** Of a limit that has changed, as others have felt. */
-  hearNews(terms: PoolTerms, now: Millis): void {
+  hearNews({ terms, now: toldAt }: News, now: Millis): void {
     // Before the first answer its times are no times of ours: a client would be told to wait for decades.
     if (this.#limit === undefined || !this.#clock.isKnown) return;
-    if (!this.meter.hearNews(ourTerms(terms, this.#clock.offset), now)) return;
+    if (!this.meter.hearNews(atOurTime(terms, this.#clock.offsetBy(toldAt, now)), now)) return;
     this.#parts.supply(this.#limit, now);
   }
 
@@ -245,7 +242,7 @@ export class Borrower implements HeapItem {
   #refillAt(now: Millis): Millis {
     const { lastSlot, inHand } = this.meter;
     if (lastSlot === undefined) return Number.POSITIVE_INFINITY;
-    const usedUpAt = now + Math.min(NEEDED_FOR, (1000 * inHand) / this.#needed);
+    const usedUpAt = now + Math.min(NEEDED_FOR, (1000 * inHand) / this.#need.rate);
     return Math.max(now + LEAD, lastSlot - LEAD, usedUpAt - LEAD / 2);
   }
 
@@ -261,32 +258,11 @@ export class Borrower implements HeapItem {
     this.#parts.schedule(this);
   }
 
-  /** How many tokens will be needed before long, as it was lately; none where they come one by one. */
-  #expectNeed(now: Millis): number {
-    const elapsed = now - this.#countedAt;
-    if (elapsed >= COUNTED_OVER) {
-      const sent = this.meter.ownSends - this.#sendsThen;
-      this.#sendsThen = this.meter.ownSends;
-      this.#countedAt = now;
-      this.#needed += ((1000 * sent) / elapsed - this.#needed) * -Math.expm1(-elapsed / SMOOTHED_OVER);
-    }
-    return Math.floor((this.#needed * NEEDED_FOR) / 1000);
-  }
-
   #someWhoWait({ queue }: Limit, now: Millis): readonly string[] {
     if (now - this.#clientsToldAt < CLIENTS_EVERY) return NOBODY;
     this.#clientsToldAt = now;
     return queue.flows.slice(0, MOST_CLIENTS).map(({ head }) => head?.client ?? '');
   }
-}
-
-function ourTerms(terms: PoolTerms, offset: Millis): PoolTerms {
-  const { blockedUntil, expectedAt } = terms;
-  return {
-    ...terms,
-    expectedAt: expectedAt - offset,
-    blockedUntil: blockedUntil === undefined ? undefined : blockedUntil - offset,
-  };
 }
 
 /** A client that waits in several places has one share, and a part of it in each. */

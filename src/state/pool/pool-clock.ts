@@ -1,4 +1,5 @@
 import type { Millis } from '../../policy/types.ts';
+import type { PoolTerms } from './words.ts';
 
 /** A clock that is off by more was set. */
 const CLOCK_SET: Millis = 1000;
@@ -35,8 +36,24 @@ export class PoolClock {
     return this.#offset;
   }
 
+  /** As `offset`, by what was told without being asked for: it does not say how long it was under way, but that the clock was set. */
+  offsetBy(toldAt: Millis, heardAt: Millis): Millis {
+    const offset = toldAt - heardAt;
+    return Math.abs(offset - this.#offset) > CLOCK_SET ? offset : this.#offset;
+  }
+
   /** How long a call takes, smoothed. */
   get roundTrip(): Millis {
     return this.#roundTrip;
   }
+}
+
+/** Terms of the pool, whose time is ahead of ours by so much. */
+export function atOurTime(terms: PoolTerms, offset: Millis): PoolTerms {
+  const { blockedUntil, expectedAt } = terms;
+  return {
+    ...terms,
+    expectedAt: expectedAt - offset,
+    blockedUntil: blockedUntil === undefined ? undefined : blockedUntil - offset,
+  };
 }

@@ -10,7 +10,7 @@ import { nameOf } from '../leasing/terms.ts';
 import type { Hold } from '../leasing/words.ts';
 import { Borrower } from './borrower.ts';
 import type { PooledMeter } from './pooled-meter.ts';
-import type { Answer, Call, PoolTerms } from './words.ts';
+import type { Answer, Call, News } from './words.ts';
 
 /** A sign that the pool is back counts so often. */
 const SIGNS_APART: Millis = 1000;
@@ -100,8 +100,8 @@ export class PoolMember {
   }
 
   /** A limit has changed, as others have felt. */
-  hearNews(name: string, terms: PoolTerms, now: Millis): void {
-    this.#borrowers.get(name)?.hearNews(terms, now);
+  hearNews(news: News, now: Millis): void {
+    this.#borrowers.get(news.name)?.hearNews(news, now);
   }
 
   /** A client was told to wait, or was allowed less, where it came to another process. */

@@ -1,7 +1,6 @@
 import type { CutCause, LimitState } from '../../policy/events.ts';
 import type { Limit } from '../../policy/limit.ts';
-import type { Meter } from '../../policy/meter.ts';
-import { LocalMeter } from '../../policy/meter.ts';
+import type { LocalMeter, Meter } from '../../policy/meter.ts';
 import { Pacer } from '../../policy/pacer.ts';
 import type { Rejection } from '../../policy/rate/rejection.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
@@ -9,6 +8,7 @@ import type { Millis, PerSecond, Quota, Random } from '../../policy/types.ts';
 import type { Urgency } from '../leasing/leased-meter.ts';
 import { LeasedMeter } from '../leasing/leased-meter.ts';
 import { startingTerms } from '../leasing/terms.ts';
+import { Alone } from './alone.ts';
 import type { Known, PoolTerms } from './words.ts';
 
 /** Others go on alone for so long after the pool has come back: until they are connected again. */
@@ -77,8 +77,7 @@ export class PooledMeter implements Meter {
 
   /** Alone, what we have is a part. */
   wholeRate(now: Millis): PerSecond {
-    if (this.#alone === undefined) return this.#leased.wholeRate();
-    return this.#alone.meter.rate(now) / this.#alone.share;
+    return this.#alone?.wholeRate(now) ?? this.#leased.wholeRate();
   }
 
   delay(now: Millis): Millis {
@@ -147,16 +146,13 @@ export class PooledMeter implements Meter {
 
   accepted(sentAt: Millis, among: number, now: Millis): void {
     this.#leased.accepted(sentAt, among, now);
-    this.#alone?.meter.accepted(sentAt, this.#ownAmong(sentAt, among), now);
+    this.#alone?.accepted(sentAt, among, now);
   }
 
   /** Whether that cuts the rate, the pool decides and tells; alone, we do. */
   rejected(rejection: Rejection, now: Millis): CutCause | undefined {
     this.#leased.rejected(rejection, now);
-    const among = this.#ownAmong(rejection.sentAt, rejection.among);
-    const cause = this.#alone?.meter.rejected({ ...rejection, among }, now);
-    if (this.#alone !== undefined && cause !== undefined) this.#alone.isCut = true;
-    return cause;
+    return this.#alone?.rejected(rejection, now);
   }
 
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined {
@@ -242,15 +238,9 @@ export class PooledMeter implements Meter {
     this.#leased.log.take();
     this.#leased.ask(0);
     if (this.#alone !== undefined) return;
-    const { rate, blockedUntil } = this.#terms;
-    const share = this.#share();
-    const settings = this.#settings;
-    const initialRate = rate === Number.POSITIVE_INFINITY ? settings.initialRate : rate * share;
-    const meter = new LocalMeter({ ...settings, initialRate, maxRate: settings.maxRate * share }, this.#random);
-    if (blockedUntil !== undefined && blockedUntil > now) meter.stop(blockedUntil);
-    meter.recount(this.#leased.inFlight);
     this.#takenAlone = 0;
-    this.#alone = { meter, share, since: now, isCut: false };
+    this.#alone = new Alone(this.#terms, this.#share(), this.#settings, this.#random, now);
+    this.#alone.meter.recount(this.#leased.inFlight);
   }
 
   get #isPaced(): boolean {
@@ -279,10 +269,7 @@ export class PooledMeter implements Meter {
     const { epoch, rate, ceiling } = this.#terms;
     const since = this.#knownSince;
     if (this.#alone === undefined) return { epoch, since, rate, ceiling };
-    const { meter, share, isCut } = this.#alone;
-    // What was learned without ever having heard the pool is worth telling too.
-    const learned = isCut ? Math.max(1, epoch) : epoch;
-    return { epoch: learned, since, rate: meter.rate(now) / share, ceiling: meter.ceiling / share };
+    return { ...this.#alone.learned(epoch, now), since };
   }
 
   /** What happened while alone is in the rate that we tell: told again, it would count twice. How long to wait is not. */
@@ -290,18 +277,6 @@ export class PooledMeter implements Meter {
     this.#leased.log.take();
     if (blockedUntil !== undefined && blockedUntil > now) this.#leased.stop(blockedUntil);
   }
-
-  /** What was sent before counts others too. */
-  #ownAmong(sentAt: Millis, among: number): number {
-    return this.#alone !== undefined && sentAt >= this.#alone.since ? among : 0;
-  }
-}
-
-interface Alone {
-  readonly meter: LocalMeter;
-  readonly share: number;
-  readonly since: Millis;
-  isCut: boolean;
 }
 
 export interface Told {

@@ -83,3 +83,12 @@ export interface PoolTerms {
   /** Who has been heard lately, the caller included. */
   readonly holders: number;
 }
+
+/** Of a limit that has changed: for all who share it. */
+export interface News {
+  /** As `nameOf` has it. */
+  readonly name: string;
+  readonly terms: PoolTerms;
+  /** When it was made. */
+  readonly now: Millis;
+}

@@ -4,12 +4,14 @@
  */
 import { CUT_CAUSES, LIMIT_STATES } from '../../policy/events.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
-import type { Answer, Call, PoolTerms } from '../pool/words.ts';
+import type { Answer, Call, News, PoolTerms } from '../pool/words.ts';
 
 const DOUBLE = 8;
 const CALL_NUMBERS = 11;
 const TERMS_NUMBERS = 15;
-const ANSWER_NUMBERS = TERMS_NUMBERS + 6;
+/** Terms and when. */
+const NEWS_NUMBERS = TERMS_NUMBERS + 1;
+const ANSWER_NUMBERS = NEWS_NUMBERS + 5;
 const CUT_NUMBERS = 3;
 
 /** All of a call but its strings, which are arguments of their own. */
@@ -73,18 +75,17 @@ export function readAnswer(packed: Buffer): Answer {
   };
 }
 
-/** News as it was published: of a limit, by the name that whoever made the news gave it. */
-export interface News {
-  readonly name: string;
-  readonly terms: PoolTerms;
-}
-
 /** @returns undefined for what is no news, or none of this version: anybody may publish */
 export function readNews(message: Buffer): News | undefined {
-  const from = message.length - DOUBLE * TERMS_NUMBERS;
+  const from = message.length - DOUBLE * NEWS_NUMBERS;
   if (from < 1 || message[from - 1] !== 0) return undefined;
+  const view = viewOf(message);
   try {
-    return { name: message.toString('utf8', 0, from - 1), terms: readTerms(viewOf(message), from) };
+    return {
+      name: message.toString('utf8', 0, from - 1),
+      terms: readTerms(view, from),
+      now: view.getFloat64(from + DOUBLE * TERMS_NUMBERS, true),
+    };
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;

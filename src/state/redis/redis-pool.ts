@@ -4,7 +4,7 @@ import type { Clock, Millis, Random } from '../../policy/types.ts';
 import { nameOf } from '../leasing/terms.ts';
 import type { Hold } from '../leasing/words.ts';
 import type { Borrower } from '../pool/borrower.ts';
-import type { Call, PoolTerms } from '../pool/words.ts';
+import type { Call, News } from '../pool/words.ts';
 import { packCall, packSettings, readAnswer, readNews } from './codec.ts';
 import type { RedisClient, RedisPlace } from './connect.ts';
 import { makeClient } from './connect.ts';
@@ -22,8 +22,8 @@ export interface RedisPoolParts {
   readonly wallClock: () => number;
   readonly random: Random;
   readonly onRequest: (op: StoreOp, result: StoreResult, took: Millis) => void;
-  /** A limit has changed, as another process has felt. @param name as `nameOf` has it */
-  readonly onNews: (name: string, terms: PoolTerms) => void;
+  /** A limit has changed, as another process has felt. */
+  readonly onNews: (news: News) => void;
   /** A client is to wait, as another process was told. */
   readonly onHold: (hold: Hold) => void;
   /** Others cannot be heard or told, for Redis forbids it; undefined: they can. */
@@ -48,6 +48,9 @@ interface Address {
   readonly name: string;
 }
 
+/** Who asks, and is answered. */
+export type Caller = Pick<Borrower, 'ref' | 'settings' | 'hear' | 'miss'>;
+
 type Run = (args: readonly (string | Buffer)[]) => Promise<Buffer>;
 
 /** The pool in Redis: asks its scripts, and hears what other processes have felt. */
@@ -59,7 +62,7 @@ export class RedisPool {
   readonly #report: Run;
   readonly #holds: Holds;
   readonly #echo: Echo;
-  readonly #addresses = new WeakMap<Borrower, Address>();
+  readonly #addresses = new WeakMap<Caller, Address>();
   readonly #channel: string;
   readonly #backChannel: string;
   readonly #layout: string;
@@ -119,7 +122,7 @@ export class RedisPool {
   }
 
   /** Answers the borrower by its `hear` or `miss`, and not before this has returned. */
-  call(borrower: Borrower, call: Call): void {
+  call(borrower: Caller, call: Call): void {
     const { clock, timeout, onRequest } = this.#parts;
     const askedAt = clock.now();
     const op = call.want > 0 || call.clients.length > 0 ? 'lease' : 'report';
@@ -170,7 +173,7 @@ export class RedisPool {
     this.#holds.tell(hold);
   }
 
-  #addressOf(borrower: Borrower): Address {
+  #addressOf(borrower: Caller): Address {
     const known = this.#addresses.get(borrower);
     if (known !== undefined) return known;
     const { upstream, scope, key } = borrower.ref;
@@ -210,7 +213,7 @@ export class RedisPool {
     if (channel === this.#echo.channel) return this.#echo.hear();
     if (channel === this.#holds.channel) return this.#holds.hear(message.toString());
     const news = readNews(message);
-    if (news !== undefined) this.#parts.onNews(news.name, news.terms);
+    if (news !== undefined) this.#parts.onNews(news);
   }
 
   #note(error: unknown): void {

@@ -78,16 +78,16 @@ async function measureOne(kind: Kind, count: number, shared: boolean): Promise<v
 async function nodeCost(): Promise<NodeCost> {
   const redis = await startProgram(folder);
   try {
-    return await measureNodeCost(redis, smoke ? 1 : 8, smoke ? 1 : 5);
+    return await measureNodeCost(redis, smoke ? 200 : 20_000, smoke ? 5 : 200);
   } finally {
     await redis.stop();
   }
 }
 
-function costLine({ memory, redis, served }: NodeCost): string {
-  const added = `${(redis.user - memory.user).toFixed(1)} µs of processor time a request (${(redis.all - memory.all).toFixed(1)} with the kernel's)`;
-  const figures = `${memory.user.toFixed(1)} (${memory.all.toFixed(1)}) without, ${redis.user.toFixed(1)} (${redis.all.toFixed(1)}) with`;
-  return `Sharing adds ${added} at 1000 requests a second of one replica: ${figures}; ${(100 * served).toFixed(1)} % served.\n`;
+function costLine({ shared, own, call, callsPerRequest }: NodeCost): string {
+  const added = shared - own + call * callsPerRequest;
+  const parts = `${(shared - own).toFixed(2)} of logic, and ${call.toFixed(0)} a call, of which there are ${callsPerRequest.toFixed(4)} a request`;
+  return `Sharing adds ${added.toFixed(1)} µs of processor time a request at 1000 requests a second of one replica: ${parts}.\n`;
 }
 
 function socketsTable(): Table {

@@ -1,0 +1,54 @@
+import type { CutCause } from '../../policy/events.ts';
+import { LocalMeter } from '../../policy/meter.ts';
+import type { Rejection } from '../../policy/rate/rejection.ts';
+import type { RateSettings } from '../../policy/rate/state.ts';
+import type { Millis, PerSecond, Random } from '../../policy/types.ts';
+import type { Known, PoolTerms } from './words.ts';
+
+/** A limit while its pool is away: a meter of our own, that begins with our share of what the pool allowed, and learns. */
+export class Alone {
+  readonly meter: LocalMeter;
+  /** In (0, 1]: of the whole. */
+  readonly share: number;
+  readonly #since: Millis;
+  #isCut = false;
+
+  constructor({ rate, blockedUntil }: PoolTerms, share: number, settings: RateSettings, random: Random, now: Millis) {
+    const initialRate = rate === Number.POSITIVE_INFINITY ? settings.initialRate : rate * share;
+    this.meter = new LocalMeter({ ...settings, initialRate, maxRate: settings.maxRate * share }, random);
+    if (blockedUntil !== undefined && blockedUntil > now) this.meter.stop(blockedUntil);
+    this.share = share;
+    this.#since = now;
+  }
+
+  /** What all may send, if the others fare alike. */
+  wholeRate(now: Millis): PerSecond {
+    return this.meter.rate(now) / this.share;
+  }
+
+  accepted(sentAt: Millis, among: number, now: Millis): void {
+    this.meter.accepted(sentAt, this.#ownAmong(sentAt, among), now);
+  }
+
+  rejected(rejection: Rejection, now: Millis): CutCause | undefined {
+    const among = this.#ownAmong(rejection.sentAt, rejection.among);
+    const cause = this.meter.rejected({ ...rejection, among }, now);
+    if (cause !== undefined) this.#isCut = true;
+    return cause;
+  }
+
+  /** What to tell a pool that is back. @param epoch the last that was heard of; 0 for none */
+  learned(epoch: number, now: Millis): Pick<Known, 'epoch' | 'rate' | 'ceiling'> {
+    return {
+      // What was learned without ever having heard the pool is worth telling too.
+      epoch: this.#isCut ? Math.max(1, epoch) : epoch,
+      rate: this.wholeRate(now),
+      ceiling: this.meter.ceiling / this.share,
+    };
+  }
+
+  /** What was sent before counts others too. */
+  #ownAmong(sentAt: Millis, among: number): number {
+    return sentAt >= this.#since ? among : 0;
+  }
+}
