@@ -1,13 +1,30 @@
 import { defineConfig } from 'vitest/config';
 
+const EXCLUDED = ['test/bench/**'];
+/** What they see is how fast several processes answer each other: they have the machine for themselves, after all others. */
+const ALONE = ['test/e2e/replicas-*.test.ts'];
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/bench/**'],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'together',
+          include: ['test/**/*.test.ts'],
+          exclude: [...EXCLUDED, ...ALONE],
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'alone', include: ALONE, exclude: EXCLUDED, maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
+    ],
     // Each file in a process of its own: sockets, timers and signal handlers of one never reach another.
     pool: 'forks',
     isolate: true,
-    maxWorkers: 2,
     retry: 0,
     // Minutes of virtual time are seconds on a quiet machine, and half a minute on one with other work.
     testTimeout: 60_000,

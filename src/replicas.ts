@@ -49,7 +49,7 @@ export async function shareByRedis(state: RedisState, { clock, random, listen }:
     onNews: (news) => member.hearNews(news, clock.now()),
     onHold: (hold) => member.hearHold(hold, clock.now()),
     onDeaf: (cause) => listen({ type: 'store-deaf', store: 'redis', isDeaf: cause !== undefined, cause }),
-    onSign: () => member.hearSign(clock.now()),
+    onSign: (sign) => member.hearSign(sign, clock.now()),
   });
   const timer = new WakeTimer(member, clock);
   let immediate: NodeJS.Immediate | undefined;

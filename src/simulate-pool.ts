@@ -31,7 +31,7 @@ export interface PoolTally {
   readonly alone: { readonly replica: number; readonly at: Millis; readonly isAlone: boolean }[];
 }
 
-const TIMEOUT: Millis = 200;
+const TIMEOUT: Millis = 150;
 
 export function poolAmong(
   scenario: Scenario,

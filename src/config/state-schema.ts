@@ -39,7 +39,7 @@ const Redis = z.strictObject({
     (ms) => ms >= TIMEOUT.least && ms <= TIMEOUT.most,
     `must be from ${TIMEOUT.least}ms to ${TIMEOUT.most}ms`,
   )
-    .prefault('200ms')
+    .prefault('150ms')
     .describe('How long an answer may take, from 10ms to 240ms; then this process goes on alone.'),
   username: Username.describe('Whom Redis knows us as, if the url does not say it; its default user if absent.'),
   password: Password.describe('The password of that user, as it is: nothing in it has to be URL-encoded.'),

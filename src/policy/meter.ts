@@ -171,6 +171,11 @@ export class LocalMeter implements Meter {
     this.#rate.advance(now, queued, late);
   }
 
+  /** As of `AdaptiveRate`. */
+  pass(now: Millis): void {
+    this.#rate.pass(now);
+  }
+
   /** Goes on at a known rate, > 0 and finite, where its own history is lost. */
   resume(rate: PerSecond, ceiling: PerSecond, now: Millis): void {
     this.#rate.resume({ rate, ceiling }, now);

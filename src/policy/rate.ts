@@ -238,6 +238,11 @@ export class AdaptiveRate {
     } else if (isLearned && isCalm(state, now)) this.#open();
   }
 
+  /** Time has passed of which nothing is known: no reason to grow. */
+  pass(now: Millis): void {
+    this.#advancedAt = now;
+  }
+
   #grow(elapsed: Millis): void {
     const state = this.#state;
     state.grown += elapsed;

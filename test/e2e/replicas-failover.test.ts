@@ -4,13 +4,14 @@ import { pause } from '../support/pause.ts';
 import { startCluster } from '../support/redis-cluster.ts';
 import { startSentinel } from '../support/redis-sentinel.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { AGAIN_IF_STALLED } from '../support/stalls.ts';
 import { expectToldOnce, expectUnharmed, startReplicas } from '../support/replicas.ts';
 import { eventually } from '../support/tidegate.ts';
 
 /** A Sentinel does nothing for half a minute after its machine stalled for 2 s. */
 const PATIENCE = 90_000;
 
-test('the server becomes a replica, which may only be read, and master again', async () => {
+test('the server becomes a replica, which may only be read, and master again', AGAIN_IF_STALLED, async () => {
   const [redis, master] = await Promise.all([startRedis(), startRedis()]);
   const run = await startReplicas([redis.url, redis.url]);
   const client = redis.client();
@@ -25,28 +26,24 @@ test('the server becomes a replica, which may only be read, and master again', a
   expectUnharmed(run, figures);
 });
 
-test(
-  'Sentinel makes another the master',
-  async () => {
-    const sentinel = await startSentinel({ password: 'secret' });
-    const run = await startReplicas([sentinel.url, sentinel.url]);
-    expectToldOnce(run, []);
-    const figures = await run.during(async () => {
-      await sentinel.master.kill();
-      await run.degraded();
-      await eventually(sentinel.masterPort, (port) => port === sentinel.replica.port, PATIENCE);
-      await run.rejoined();
-    });
-    expectToldOnce(run);
-    // Beyond the goal of 0.05: two that find the new master at different times came to 0.064 once.
-    expectUnharmed(run, figures, 0.08);
-    expect(await sentinel.replica.client().dbsize()).toBeGreaterThan(0);
-  },
-  PATIENCE,
-);
+test('Sentinel makes another the master', AGAIN_IF_STALLED, async () => {
+  const sentinel = await startSentinel({ password: 'secret' });
+  const run = await startReplicas([sentinel.url, sentinel.url]);
+  expectToldOnce(run, []);
+  const figures = await run.during(async () => {
+    await sentinel.master.kill();
+    await run.degraded();
+    await eventually(sentinel.masterPort, (port) => port === sentinel.replica.port, PATIENCE);
+    await run.rejoined();
+  });
+  expectToldOnce(run);
+  expectUnharmed(run, figures);
+  expect(await sentinel.replica.client().dbsize()).toBeGreaterThan(0);
+});
 
 test(
   'a cluster: shared by it, and gone on with alone while the master of the shard is away',
+  AGAIN_IF_STALLED,
   async () => {
     const cluster = await startCluster();
     const run = await startReplicas([cluster.url, cluster.url]);
@@ -62,5 +59,4 @@ test(
     });
     expectUnharmed(run, figures);
   },
-  PATIENCE,
 );

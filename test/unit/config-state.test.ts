@@ -179,7 +179,7 @@ describe('where state is kept', () => {
       store: 'redis',
       url: { kind: 'single', tls: false, ...NOBODY, nodes: [{ host: 'a', port: 6379 }], db: 0 },
       prefix: 'tidegate',
-      timeout: 200,
+      timeout: 150,
       tls: { minVersion: 'TLSv1.2', insecure: false },
     });
     expect(
@@ -286,7 +286,7 @@ describe('where state is kept', () => {
       store: 'redis',
       url: 'redis://u:***@a:6379/3',
       prefix: 'tidegate',
-      timeout: '200ms',
+      timeout: '150ms',
       tls,
     });
     expect(

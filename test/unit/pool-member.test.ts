@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
 import type { Borrower } from '../../src/state/pool/borrower.ts';
+import type { PoolSign } from '../../src/state/pool/pool-member.ts';
 import { PoolMember } from '../../src/state/pool/pool-member.ts';
 import { PooledMeter } from '../../src/state/pool/pooled-meter.ts';
 import type { Answer, Call, News, PoolTerms } from '../../src/state/pool/words.ts';
@@ -55,19 +56,20 @@ interface Process {
   /** Whether the pool was said to be away, each time that it was. */
   readonly away: boolean[];
   readonly supplied: string[];
+  readonly hearSign: (sign: PoolSign) => void;
   /** Lets time go by. */
   readonly until: (time: number) => void;
 }
 
 /** A process with limits of clients, as many as may be. @param isAway calls are not answered by then */
-function startProcess(maxLimits: number, isAway?: (now: number) => boolean): Process {
+function startProcess(maxLimits: number, isAway?: (now: number) => boolean, chance = 0.5): Process {
   const calls: Process['calls'] = [];
   const away: boolean[] = [];
   const supplied: string[] = [];
   const member = new PoolMember({
     holder: 'a',
     clock: { now: () => process.now },
-    random: () => 0.5,
+    random: () => chance,
     call: (borrower, call) => void calls.push({ borrower, call }),
     hold: () => undefined,
     onCut: () => undefined,
@@ -95,7 +97,8 @@ function startProcess(maxLimits: number, isAway?: (now: number) => boolean): Pro
       }
     }
   };
-  const process: Process = { now: 0, store, calls, away, supplied, until };
+  const hearSign = (sign: PoolSign): void => member.hearSign(sign, process.now);
+  const process: Process = { now: 0, store, calls, away, supplied, hearSign, until };
   return process;
 }
 
@@ -119,6 +122,38 @@ test.each(['answered', 'not answered'])(
     expect(process.away).toEqual([]);
   },
 );
+
+test.each([
+  [0, [130, 250, 500, 1000, 1000]],
+  [0.999, [250, 500, 1000, 2000, 2000]],
+])(
+  'a pool that is away is tried again later and later, and not by all at the same time: by chance %d',
+  (chance, pauses) => {
+    const process = startProcess(1, () => true, chance);
+    process.store.make(of('one'));
+    const at: number[] = [];
+    for (let calls = 0; at.length < 6; process.until(process.now + 10)) {
+      if (process.calls.length > calls) at.push(process.now);
+      calls = process.calls.length;
+    }
+    expect(at.slice(1).map((time, i) => time - (at[i] ?? 0))).toEqual(pauses);
+  },
+);
+
+test('a pool that can be reached is asked at once, though another process has told of it a moment ago', () => {
+  const process = startProcess(1, (now) => now < 4100);
+  process.store.make(of('one'));
+  process.until(4000);
+  process.hearSign('told');
+  process.until(4060);
+  const { length } = process.calls;
+  process.hearSign('told'); // it comes too often to be believed each time
+  process.until(4110);
+  expect(process.calls).toHaveLength(length);
+  process.hearSign('connected');
+  process.until(4200);
+  expect(process.away).toEqual([true, false]);
+});
 
 test('that the pool is back is found though nobody uses any limit, and by one of them', () => {
   const process = startProcess(100, (now) => now < 30_000);

@@ -37,7 +37,7 @@ describe('the clock of a pool', () => {
 });
 
 describe('a census', () => {
-  const account = (): { span: number; counted: number } => ({ span: 0, counted: 0 });
+  const account = (): { span: number; counted: number; before: number } => ({ span: 0, counted: 0, before: 0 });
 
   test('counts each once, as it said last', () => {
     const census = new Census();
@@ -48,6 +48,19 @@ describe('a census', () => {
     expect(census.weight).toBe(4);
     census.note(b, 0, 30, 100);
     expect(census.weight).toBe(1);
+  });
+
+  test('takes nobody for one of the others who weighed more a while ago', () => {
+    const census = new Census();
+    const [a, b] = [account(), account()];
+    census.note(a, 5, 0, 100);
+    census.note(a, 2, 110, 100);
+    expect(census.othersThan(a)).toBe(0);
+    census.note(b, 3, 120, 100);
+    expect(census.othersThan(a)).toBe(3);
+    expect(census.othersThan(b)).toBe(5);
+    census.note(a, 1, 230, 100);
+    expect(census.othersThan(a)).toBe(3); // b may still come
   });
 
   test('leaves out who is not heard any more', () => {

@@ -73,10 +73,14 @@ test('one that dies takes nothing with it: the rest use the limit, and do not ex
   expect(countBetween(report, 'wasted', [45_000, 70_000])).toBeLessThan(30);
 });
 
+// Half of them, if it held them still. How soon the rest are found again is chance: over 24 seeds 0.89, of one 0.69 to 0.97.
 test('a dead one holds no places in flight', () => {
-  const { report } = run('concurrency', { replicas: 2 }, { deaths: new Map([[0, 45_000]]) });
-  const accepted = (from: number, to: number): number => countBetween(report, 'accepted', [from, to]) / (to - from);
-  expect(accepted(52_000, 70_000)).toBeGreaterThan(0.85 * accepted(30_000, 45_000));
+  const parts = [1, 2, 3, 4].map((seed) => {
+    const { report } = run('concurrency', { replicas: 2 }, { seed, deaths: new Map([[0, 45_000]]) });
+    const accepted = (from: number, to: number): number => countBetween(report, 'accepted', [from, to]) / (to - from);
+    return accepted(52_000, 70_000) / accepted(30_000, 45_000);
+  });
+  expect(parts.reduce((sum, part) => sum + part, 0) / parts.length).toBeGreaterThan(0.8);
 });
 
 describe('while the pool is away', () => {
@@ -134,13 +138,17 @@ function quality(report: Report, [from, to]: readonly [Millis, Millis]): { goodp
 function run(
   name: string,
   changes: Partial<ScenarioConfig>,
-  { forgetAt, ...options }: Partial<PoolOptions> & { readonly forgetAt?: Millis } = {},
+  {
+    forgetAt,
+    seed = 1,
+    ...options
+  }: Partial<PoolOptions> & { readonly forgetAt?: Millis; readonly seed?: number } = {},
 ): { readonly report: Report; readonly tally: PoolTally } {
   const scenario = compileScenario(name, { ...loadLibrary(name), ...SPAN, ...changes });
   const { pool, tally, makeStore, connect } = poolAmong(scenario, { maxTracked: 1000, latency: NEAR, ...options });
   const report = runScenario({
     scenario,
-    seed: 1,
+    seed,
     makeStore,
     connect: (world) => {
       connect?.(world);

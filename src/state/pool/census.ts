@@ -4,8 +4,9 @@ import type { Millis } from '../../policy/types.ts';
 export interface Counted {
   /** The span in which it was, by its number. */
   span: number;
-  /** What it counted for. */
+  /** What it counted for, in that span and in the one before. */
   counted: number;
+  before: number;
 }
 
 /**
@@ -26,10 +27,18 @@ export class Census {
       this.#span += 1;
       this.#endsAt = now + length;
     }
-    if (account.span !== this.#span) account.counted = 0;
+    if (account.span !== this.#span) {
+      account.before = account.span === this.#span - 1 ? account.counted : 0;
+      account.counted = 0;
+    }
     this.#current += weight - account.counted;
     account.span = this.#span;
     account.counted = weight;
+  }
+
+  /** Of all who wait but this one, which has been noted in this span. */
+  othersThan({ counted, before }: Counted): number {
+    return Math.max(0, this.#previous - before, this.#current - counted);
   }
 
   /** Of all who wait, and never less than who was noted last. */

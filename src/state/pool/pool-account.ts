@@ -16,6 +16,7 @@ export class PoolAccount implements Reporter<string>, Counted {
   weight = 1;
   span = 0;
   counted = 0;
+  before = 0;
   /** Of this call: when requests were sent, and ended; and when those were sent that were answered. */
   readonly sentAt: Millis[] = [];
   readonly endedAt: Millis[] = [];
@@ -46,7 +47,7 @@ export class PoolAccount implements Reporter<string>, Counted {
 
   /** All that is kept of it between calls. */
   write(): readonly number[] {
-    return [this.lent, this.inFlight, this.tag, this.weight, this.span, this.counted];
+    return [this.lent, this.inFlight, this.tag, this.weight, this.span, this.counted, this.before];
   }
 
   static read(holder: string, numbers: readonly number[]): PoolAccount {
@@ -57,6 +58,7 @@ export class PoolAccount implements Reporter<string>, Counted {
     account.weight = numbers[3] ?? 1;
     account.span = numbers[4] ?? 0;
     account.counted = numbers[5] ?? 0;
+    account.before = numbers[6] ?? 0;
     return account;
   }
 }

@@ -15,6 +15,9 @@ import type { Answer, Call, News } from './words.ts';
 /** A sign that the pool is back counts so often. */
 const SIGNS_APART: Millis = 1000;
 
+/** Of a pool that was away: it can be reached; an answer came after its time; another process has had one. */
+export type PoolSign = 'connected' | 'late' | 'told';
+
 export interface PoolMemberParts {
   /** No two processes are called the same, not even one after the other. */
   readonly holder: string;
@@ -110,10 +113,13 @@ export class PoolMember {
   }
 
   /** The pool may be there again. */
-  hearSign(now: Millis): void {
-    // Answers that all come late are no reason to ask more often than the probes do.
-    if (this.#alone.size === 0 || now - this.#signAt < SIGNS_APART) return;
-    this.#signAt = now;
+  hearSign(sign: PoolSign, now: Millis): void {
+    if (this.#alone.size === 0) return;
+    // Answers that all come late are no reason to ask more often than the probes do; nor are others that come and go.
+    if (sign !== 'connected') {
+      if (now - this.#signAt < SIGNS_APART) return;
+      this.#signAt = now;
+    }
     for (const borrower of this.#alone) borrower.tryAgain(now);
   }
 

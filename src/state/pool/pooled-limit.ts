@@ -28,6 +28,8 @@ const FASTEST: PerSecond = 1e6;
 const SPAN = 3;
 /** Tokens of which it may be told that they were not spent: at a low rate each is worth seconds. */
 const REMEMBERED = 4;
+/** Who sends or waits calls more often: while nobody did, either nothing was sent, or by replicas that go on alone. */
+const UNSEEN: Millis = 500;
 /** A clock that is off by more was set. */
 const CLOCK_SET: Millis = 1000;
 /** Tokens that are due so soon, in horizons, and are left by those whose turn it is, go to whoever asks. */
@@ -76,8 +78,10 @@ export class PooledLimit {
   /** The pool's time never goes back. @param time the store's own, which may be set */
   now(time: Millis): Millis {
     if (time + this.#shift < this.#last - CLOCK_SET) this.#shift = this.#last - time;
-    this.#last = Math.max(time + this.#shift, this.#last);
-    return this.#last;
+    const now = Math.max(time + this.#shift, this.#last);
+    if (now - this.#last > UNSEEN) this.#kept.meter.pass(now);
+    this.#last = now;
+    return now;
   }
 
   /** @param now as `now` gave it @param isNew nothing was kept of this limit */
@@ -116,7 +120,7 @@ export class PooledLimit {
     const waitsWith: number[] = [];
     for (const client of call.clients) waitsWith.push(shelf.noteWaiting(client, call.holder, now));
     shelf.keepAccount(call.holder, account.write(), now);
-    const others = Math.max(0, this.#census.weight - account.counted);
+    const others = this.#census.othersThan(account);
     const terms = this.#terms(call.holder, others, holders, now);
     return { now, terms, slots, againAt, waitsWith, cuts, isNews: isNews(before, terms) };
   }

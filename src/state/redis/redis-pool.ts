@@ -4,6 +4,7 @@ import type { Clock, Millis, Random } from '../../policy/types.ts';
 import { nameOf } from '../leasing/terms.ts';
 import type { Hold } from '../leasing/words.ts';
 import type { Borrower } from '../pool/borrower.ts';
+import type { PoolSign } from '../pool/pool-member.ts';
 import type { Call, News } from '../pool/words.ts';
 import { packCall, packSettings, readAnswer, readNews } from './codec.ts';
 import type { RedisClient, RedisPlace } from './connect.ts';
@@ -28,8 +29,8 @@ export interface RedisPoolParts {
   readonly onHold: (hold: Hold) => void;
   /** Others cannot be heard or told, for Redis forbids it; undefined: they can. */
   readonly onDeaf: (cause: string | undefined) => void;
-  /** It may answer again: a connection was made, an answer came after its time, or another process has had one. */
-  readonly onSign: () => void;
+  /** It may answer again. */
+  readonly onSign: (sign: PoolSign) => void;
 }
 
 /** For so long nothing has come though it was asked: the connection may be one to nobody. */
@@ -89,7 +90,7 @@ export class RedisPool {
     this.#client.on('ready', () => {
       // If it is lost without a word, that is what there is to say.
       this.#problem = 'the connection was closed';
-      parts.onSign();
+      parts.onSign('connected');
       void this.#learnHolds();
     });
     this.#ears.on('ready', () => void this.#listen());
@@ -158,7 +159,7 @@ export class RedisPool {
       .then(readAnswer)
       .then((answer) => {
         this.#heardAt = clock.now();
-        if (isOver && !this.#isClosed) this.#parts.onSign();
+        if (isOver && !this.#isClosed) this.#parts.onSign('late');
         end('ok', (now) => borrower.hear(answer, now));
       }, fail);
   }
@@ -209,7 +210,7 @@ export class RedisPool {
   }
 
   #hear(channel: string, message: Buffer): void {
-    if (channel === this.#backChannel) return this.#parts.onSign();
+    if (channel === this.#backChannel) return this.#parts.onSign('told');
     if (channel === this.#echo.channel) return this.#echo.hear();
     if (channel === this.#holds.channel) return this.#holds.hear(message.toString());
     const news = readNews(message);

@@ -1,0 +1,43 @@
+/** A limit in the pool, by what it answers to calls. */
+import { expect, test } from 'vitest';
+import { HappeningLog } from '../../src/state/leasing/happenings.ts';
+import { MemoryPool } from '../../src/state/pool/memory-pool.ts';
+import type { Answer } from '../../src/state/pool/words.ts';
+
+const SETTINGS = { initialRate: 100, maxRate: 1000, minRate: 0.1, cooldown: 1000 };
+const REF = { upstream: 'up', scope: 'upstream', key: '' } as const;
+
+/** One replica that sends as many as it may and tells of it ten times a second. @returns what it heard, by when */
+function startReplica(pool: MemoryPool): (from: number, until: number) => Answer {
+  let serial = 0;
+  let slots: readonly number[] = [];
+  let epoch = 0;
+  return (from, until) => {
+    for (let now = from; ; now += 100) {
+      const log = new HappeningLog();
+      for (const slot of slots) {
+        serial += 1;
+        log.givenBack();
+        log.sent(serial, slot);
+        log.accepted(slot, serial, now);
+        log.ended(now);
+      }
+      const known = { epoch, since: 0, rate: 100, ceiling: 100 };
+      const counts = { lent: 0, inFlight: 0, want: 30, weight: 1, roundTrip: 1 };
+      const call = { holder: 'a', now, happenings: log.take(), ...counts, known, chance: 0.5, clients: [] };
+      const answer = pool.call(REF, SETTINGS, call, now);
+      slots = answer.slots;
+      epoch = answer.terms.epoch;
+      if (now + 100 > until) return answer;
+    }
+  };
+}
+
+// Seen: after two seconds of a Redis that nobody reached, it lent 144 a second of a limit of 100.
+test('what is known of a limit does not grow while nobody asks: it is not known what was sent then', () => {
+  const send = startReplica(new MemoryPool());
+  const before = send(0, 5000).terms.rate;
+  const after = send(9000, 9000).terms.rate;
+  expect(send(9100, 12_000).terms.rate).toBeGreaterThan(after);
+  expect(after).toBe(before);
+});
