@@ -98,6 +98,7 @@ async function open(
     routes: config.routes.map(nameOf),
     upstreams: Object.keys(config.upstreams),
     insecure: insecureUpstreams(config),
+    clientNames: Object.keys(config.clients.names),
     endpoints: () => viewEndpoints(targets),
     view: () => gate.view(clock.now()),
     now: () => clock.now(),

@@ -8,7 +8,7 @@ import type { ClientHash } from './proxy/client-hash.ts';
 import type { EndpointsOptions } from './proxy/endpoints.ts';
 import { Endpoints } from './proxy/endpoints.ts';
 import { makeGlob } from './proxy/glob.ts';
-import type { ClassRule } from './proxy/identity.ts';
+import type { ClassRule, NameRule } from './proxy/identity.ts';
 import { headersOf, makeIdentify, makePathTeller, makeTrusts } from './proxy/identity.ts';
 import type { Route, Snapshot, Target } from './proxy/plan.ts';
 import { Router } from './proxy/router.ts';
@@ -58,7 +58,7 @@ export function compileSnapshot(
   const { clients } = config;
   return {
     router: new Router(config.routes.map((route) => compileRoute(route, config, targets))),
-    identify: makeIdentify(clients.key, compileClasses(config), hashes),
+    identify: makeIdentify(clients.key, { classes: compileClasses(config), names: compileNames(config) }, hashes),
     tellPath: makePathTeller(clients.key),
     trusts: makeTrusts(clients.trustedProxies, config.listen.address.kind === 'unix'),
     forwarded: config.forwarded,
@@ -112,4 +112,8 @@ function compileClasses(config: Config): ClassRule[] {
     ),
     keys: (match.key ?? []).map(makeGlob),
   }));
+}
+
+function compileNames({ clients }: Config): NameRule[] {
+  return Object.entries(clients.names).map(([name, keys]) => ({ name, keys: keys.map(makeGlob) }));
 }

@@ -42,6 +42,7 @@ export class Drive {
   readonly #effects: Effects;
   readonly #clock: Clock;
   readonly #listen: Listen;
+  readonly #request: string | undefined;
   #phase: Phase = 'new';
   #phaseSince: Millis = 0;
   #attempt = 0;
@@ -60,6 +61,8 @@ export class Drive {
     readonly effects: Effects;
     readonly clock: Clock;
     readonly listen: Listen;
+    /** The id of the request, for its attempts to be told by. */
+    readonly request?: string;
   }) {
     this.#script = parts.script;
     this.#gate = parts.gate;
@@ -67,6 +70,7 @@ export class Drive {
     this.#effects = parts.effects;
     this.#clock = parts.clock;
     this.#listen = parts.listen;
+    this.#request = parts.request;
   }
 
   get isDone(): boolean {
@@ -98,7 +102,8 @@ export class Drive {
     this.#holdsResponse = outcome.kind === 'response';
     const code = outcome.kind === 'response' ? outcome.status : outcome.reason;
     const { upstream } = this.ticket;
-    this.#listen({ type: 'attempt', upstream, attempt: this.#attempt, code, took: outcome.took });
+    const { took } = outcome;
+    this.#listen({ type: 'attempt', upstream, attempt: this.#attempt, code, took, request: this.#request });
     this.#gate.head(this.ticket, outcome, now);
     if (!this.#holdsResponse) this.#gate.end(this.ticket, now);
     this.#tell({ kind: 'sent', outcome, at: now });

@@ -2,14 +2,16 @@ import { type FastifyError, type FastifyInstance, type FastifyReply, type Fastif
 import type { Address } from '../config/address.ts';
 import type { Bound } from '../policy/bound.ts';
 import { NO_SCHEMAS } from '../no-schemas.ts';
+import type { Format } from '../observe/write-metrics.ts';
+import { CONTENT_TYPES } from '../observe/write-metrics.ts';
+import { chooseFormat } from './choose-format.ts';
 import { createGuard, type Guard, pathOf } from './guard.ts';
 import { type Readiness, serveHealth } from './health.ts';
 import { sendProblem, writeProblem } from './problem.ts';
 
 /** What /metrics tells. */
 export interface Exposition {
-  readonly contentType: string;
-  metrics(): Promise<string>;
+  metrics(format: Format): Promise<string>;
 }
 
 export interface TelemetryOptions {
@@ -83,9 +85,10 @@ async function start({ listen, registry, readiness }: TelemetryOptions, guard: G
   );
 
   serveHealth(app, readiness);
-  app.get('/metrics', async (_request, reply) => {
-    const exposition = await registry.metrics();
-    return reply.type(registry.contentType).send(exposition);
+  app.get('/metrics', async (request, reply) => {
+    const format = chooseFormat(request.headers.accept);
+    const exposition = await registry.metrics(format);
+    return reply.type(CONTENT_TYPES[format]).header('vary', 'Accept').send(exposition);
   });
 
   let connections = 0;

@@ -61,6 +61,7 @@ async function open(
     routes: config.routes.map(nameOf),
     upstreams: Object.keys(config.upstreams),
     insecure: insecureUpstreams(config),
+    clientNames: Object.keys(config.clients.names),
     view: () => view(),
     now: () => clock.now(),
     wallClock: () => Date.now(),

@@ -55,6 +55,9 @@ const Match = z
   })
   .meta({ minProperties: 1 });
 
+/** A metric that tells clients apart has to stay small, whoever comes. */
+const MOST_NAMES = 100;
+
 const Class = z.strictObject({
   match: Match.describe('Which requests are of this class; the first class that matches has them.'),
   weight: z
@@ -90,6 +93,16 @@ export const Clients = z.strictObject({
     .record(Name, Class)
     .prefault({})
     .describe('Classes of requests by name: who goes first when the rate is limited.'),
+  names: z
+    .record(Name, z.array(z.string().min(1)).min(1))
+    .refine(
+      (names) => Object.keys(names).length <= MOST_NAMES,
+      `at most ${MOST_NAMES} names: each is seven series of a metric`,
+    )
+    .prefault({})
+    .describe(
+      'Clients that metrics tell by name, each with the keys that are its own; * stands for anything, the first name that matches has it.',
+    ),
 });
 
 /** One of the comma list of `--client-key`, or an item of `clients.key`. */

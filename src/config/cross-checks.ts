@@ -20,6 +20,7 @@ export function* crossCheck(draft: Draft, written: Written): Generator<Checked> 
   yield* checkNumbers(draft);
   yield* checkNames(['upstreams'], draft.upstreamNames ?? []);
   yield* checkNames(['clients', 'classes'], draft.classNames);
+  yield* checkNames(['clients', 'names'], draft.clientNames);
   for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, written);
   yield* checkRoutes(draft);
   yield* checkRetries(draft);

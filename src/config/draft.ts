@@ -18,6 +18,7 @@ export interface Draft {
   readonly replayMemory: Config['limits']['replayMemory'] | undefined;
   readonly trustedProxies: Config['clients']['trustedProxies'] | undefined;
   readonly classNames: readonly string[];
+  readonly clientNames: readonly string[];
   readonly classes: Config['clients']['classes'] | undefined;
   /** Whether there is one, sound or not. */
   readonly practice: boolean;
@@ -71,6 +72,7 @@ export function draft(root: object): Draft {
     replayMemory: sound(shape.limits.unwrap().shape.replayMemory, valueAt(root, ['limits', 'replayMemory'])),
     trustedProxies: sound(shape.clients.unwrap().shape.trustedProxies, valueAt(root, ['clients', 'trustedProxies'])),
     classNames: Object.keys(valueAt(root, ['clients', 'classes']) ?? {}),
+    clientNames: Object.keys(valueAt(root, ['clients', 'names']) ?? {}),
     classes: sound(shape.clients.unwrap().shape.classes, valueAt(root, ['clients', 'classes'])),
     practice: valueAt(root, ['practice']) !== undefined,
     state: draftState(valueAt(root, ['state'])),

@@ -57,6 +57,7 @@ function isSecret(path: Path, value: string): boolean {
   if (path[0] === 'admin' && key === 'token') return true;
   if (path[0] === 'state' && /password$/i.test(key)) return true;
   if (path.at(-2) === 'tls') return key === 'passphrase' || value.includes('PRIVATE KEY');
+  if (path[0] === 'clients' && path[1] === 'names') return true;
   if (path[0] !== 'clients' || path[3] !== 'match') return false;
   return path[4] === 'key' || /auth|key|token|secret|cookie|signature/i.test(key);
 }

@@ -1,4 +1,5 @@
-import type { ClientState, TideEvent } from '../policy/events.ts';
+import type { ClientState, RequestOutcome, TideEvent } from '../policy/events.ts';
+import { ByName } from './by-name.ts';
 import { CounterSet, type Series } from './series.ts';
 
 type EvictionCause = Extract<TideEvent, { type: 'client-evicted' }>['cause'];
@@ -6,7 +7,9 @@ type EvictionCause = Extract<TideEvent, { type: 'client-evicted' }>['cause'];
 export const CLIENT_STATES: readonly ClientState[] = ['normal', 'held', 'backoff', 'cooldown', 'restoring'];
 const EVICTION_CAUSES: readonly EvictionCause[] = ['calm', 'troubled'];
 
-/** What is counted of all clients together: one client is never a label. */
+const FROM_THE_START: readonly RequestOutcome[] = ['forwarded', 'refused'];
+
+/** What is counted of all clients together: one client is never a label, but for those that the configuration names. */
 export class ClientSeries {
   readonly cuts: Series = { labels: {}, value: 0 };
   readonly evictions = new CounterSet<EvictionCause>((cause) => ({ cause }), EVICTION_CAUSES);
@@ -14,6 +17,23 @@ export class ClientSeries {
     from: CLIENT_STATES[Math.floor(key / CLIENT_STATES.length)] ?? 'other',
     to: CLIENT_STATES[key % CLIENT_STATES.length] ?? 'other',
   }));
+
+  readonly #named: ByName<CounterSet<RequestOutcome>>;
+
+  /** @param named clients that have series from the start */
+  constructor(named: Iterable<string>) {
+    const counters = (client: string) =>
+      new CounterSet<RequestOutcome>((outcome) => ({ client, outcome }), FROM_THE_START);
+    this.#named = new ByName(counters, named);
+  }
+
+  done(client: string, outcome: RequestOutcome): void {
+    this.#named.get(client).count(outcome);
+  }
+
+  ofNamed(): Iterable<Series> {
+    return this.#named.gather((counters) => counters.values());
+  }
 
   cut(): void {
     this.cuts.value += 1;

@@ -1,5 +1,5 @@
 import type { Millis } from '../policy/types.ts';
-import type { Sample } from './exposition.ts';
+import type { Exemplar, Sample } from './exposition.ts';
 import type { Labels } from './series.ts';
 
 /**
@@ -24,6 +24,13 @@ export class Buckets {
 
 const REQUESTS = new Buckets(OF_REQUESTS);
 
+export interface DurationsOptions {
+  /** Those of requests unless given. */
+  readonly buckets?: Buckets;
+  /** Milliseconds of the epoch, for exemplars; none are kept unless given. */
+  readonly wallClock?: () => Millis;
+}
+
 /** A histogram of durations: told in milliseconds, exported in seconds. */
 export class Durations {
   readonly #labels: Labels;
@@ -31,21 +38,42 @@ export class Durations {
   /** Not cumulative; the last one has no upper bound. */
   readonly #counts: Float64Array;
   #sum: Millis = 0;
+  /** Of each bucket, a request that fell into it. */
+  readonly #exemplars: (Exemplar | undefined)[];
+  /** 1 where that one has been told, and the next to come takes its place: at most one a bucket is made between two scrapes. */
+  readonly #isTold: Uint8Array;
+  readonly #wallClock: (() => Millis) | undefined;
 
-  constructor(labels: Labels, buckets: Buckets = REQUESTS) {
+  constructor(labels: Labels, { buckets = REQUESTS, wallClock }: DurationsOptions = {}) {
     this.#labels = labels;
     this.#buckets = buckets;
     this.#counts = new Float64Array(buckets.bounds.length + 1);
+    this.#exemplars = Array.from(this.#counts, () => undefined);
+    this.#isTold = new Uint8Array(this.#counts.length).fill(1);
+    this.#wallClock = wallClock;
   }
 
-  /** @param took ≥ 0 and finite. */
-  observe(took: Millis): void {
+  /**
+   * @param took ≥ 0 and finite
+   * @param requestId where an exemplar may be made of it
+   * @param traceId of the trace that it is a part of, if it is of one
+   */
+  observe(took: Millis, requestId?: string, traceId?: string): void {
     const { bounds } = this.#buckets;
     let bucket = 0;
     // Linear: most durations end in the first half of 15 bounds, where a binary search is no faster.
     while (bucket < bounds.length && took > (bounds[bucket] ?? 0)) bucket += 1;
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
     this.#sum += took;
+    if (requestId !== undefined && this.#isTold[bucket] === 1) this.#keep(bucket, took, requestId, traceId);
+  }
+
+  #keep(bucket: number, took: Millis, requestId: string, traceId: string | undefined): void {
+    if (this.#wallClock === undefined) return;
+    this.#isTold[bucket] = 0;
+    const timestamp = this.#wallClock() / 1000;
+    const labelSet = { request_id: requestId, ...(traceId === undefined ? {} : { trace_id: traceId }) };
+    this.#exemplars[bucket] = { labelSet, value: took / 1000, timestamp };
   }
 
   /** The samples of the exposition format: cumulative buckets, sum and count of the metric `name`. */
@@ -54,8 +82,11 @@ export class Durations {
     let count = 0;
     for (const [index, le] of this.#buckets.inSeconds.entries()) {
       count += this.#counts[index] ?? 0;
-      samples.push({ metricName: `${name}_bucket`, labels: { ...this.#labels, le }, value: count });
+      const bucket = { metricName: `${name}_bucket`, labels: { ...this.#labels, le }, value: count };
+      const exemplar = this.#exemplars[index];
+      samples.push(exemplar === undefined ? bucket : { ...bucket, exemplar });
     }
+    this.#isTold.fill(1);
     samples.push({ metricName: `${name}_sum`, labels: this.#labels, value: this.#sum / 1000 });
     samples.push({ metricName: `${name}_count`, labels: this.#labels, value: count });
     return samples;

@@ -94,6 +94,12 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
       (name) => upstreams.gather((upstream) => upstream.queueWait.samples(name)),
     ),
     {
+      name: 'tidegate_client_requests_total',
+      help: 'Requests that ended, of clients that the configuration names (clients.names); none are told of others.',
+      type: 'counter',
+      samples: () => clients.ofNamed(),
+    },
+    {
       name: 'tidegate_client_cuts_total',
       help: "Times a client's allowance was cut.",
       type: 'counter',

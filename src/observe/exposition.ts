@@ -1,4 +1,4 @@
-import { Gauge, type Registry } from 'prom-client';
+import { Gauge, type Registry, type RegistryContentType } from 'prom-client';
 import type { Labels } from './series.ts';
 
 export interface Sample {
@@ -6,6 +6,15 @@ export interface Sample {
   readonly value: number;
   /** Where it is not the metric's own: the parts of a histogram. */
   readonly metricName?: string;
+  /** Of a bucket of a histogram; told in OpenMetrics only. */
+  readonly exemplar?: Exemplar;
+}
+
+/** A request that a bucket counts, to look for in the log. As prom-client has it: in seconds, `timestamp` since the epoch. */
+export interface Exemplar {
+  readonly labelSet: Labels;
+  readonly value: number;
+  readonly timestamp: number;
 }
 
 /**
@@ -28,11 +37,11 @@ export interface Family {
  * Shows families in a prom-client registry without prom-client's own counters, which hash their labels at every call
  * (1.6 µs a request for three counters and a histogram, even on bound children).
  */
-export function exposeFamilies(registry: Registry, families: Iterable<Family>): void {
+export function exposeFamilies(registry: Registry<RegistryContentType>, families: Iterable<Family>): void {
   for (const { name, help, type, across = 'sum', samples } of families) {
     // Of a metric the registry of prom-client 15.1.3 uses its name, which it changes for OpenMetrics, its type and get().
-    const metric = Object.assign(new Gauge({ name, help, registers: [registry] }), { name, type });
+    const metric = Object.assign(new Gauge({ name, help, registers: [] }), { name, type });
     const get = () => Promise.resolve({ name: metric.name, help, type, aggregator: across, values: [...samples()] });
-    Object.assign(metric, { get });
+    registry.registerMetric(Object.assign(metric, { get }));
   }
 }

@@ -1,7 +1,8 @@
-import { Registry } from 'prom-client';
-import type { Across, Family, Sample } from './exposition.ts';
-import { exposeFamilies } from './exposition.ts';
+import type { Registry } from 'prom-client';
+import type { Across, Exemplar, Family, Sample } from './exposition.ts';
 import type { Labels } from './series.ts';
+import type { Format } from './write-metrics.ts';
+import { writeMetrics } from './write-metrics.ts';
 
 /** A metric of one process, as it crosses to another. */
 export interface ProcessMetrics {
@@ -23,7 +24,6 @@ export async function readMetrics(registry: Registry): Promise<ProcessMetrics[]>
  * What a worker counted between the last scrape and its death is lost.
  */
 export class MergedMetrics {
-  readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
   readonly #own: Registry;
   readonly #ask: () => Promise<ReadonlyMap<number, readonly ProcessMetrics[]>>;
   /** What each worker said last: told again of one that does not answer. */
@@ -48,8 +48,7 @@ export class MergedMetrics {
     this.#past = merge([this.#past, counted], () => 'sum');
   }
 
-  /** In Prometheus' text format. */
-  async metrics(): Promise<string> {
+  async metrics(format: Format = 'prometheus'): Promise<string> {
     const [own, answers] = await Promise.all([readAll(this.#own), this.#ask()]);
     // One may end while another is waited for.
     for (const [worker, metrics] of answers) if (!this.#gone.has(worker)) this.#last.set(worker, metrics);
@@ -59,12 +58,7 @@ export class MergedMetrics {
       return typeof how === 'function' ? how(labels) : how;
     };
     const merged = merge([own.map(({ metric }) => metric), this.#past, ...this.#last.values()], howOf);
-    const registry = new Registry();
-    exposeFamilies(
-      registry,
-      merged.map(({ samples, ...family }) => ({ ...family, samples: () => samples })),
-    );
-    return registry.metrics();
+    return writeMetrics(merged, format);
   }
 }
 
@@ -72,6 +66,8 @@ interface Cell {
   readonly sample: Sample;
   value: number;
   count: number;
+  /** The newest. */
+  exemplar: Exemplar | undefined;
 }
 
 /** @param sources the primary's first */
@@ -89,7 +85,9 @@ function merge(
   }
   return [...byName.values()].map(({ metric, cells }) => ({
     ...metric,
-    samples: [...cells.values()].map(({ sample, value }) => ({ ...sample, value })),
+    samples: [...cells.values()].map(({ sample, value, exemplar }) =>
+      exemplar === undefined ? { ...sample, value } : { ...sample, value, exemplar },
+    ),
   }));
 }
 
@@ -97,9 +95,13 @@ function add(cells: Map<string, Cell>, sample: Sample, how: Across, isPrimary: b
   if (how === 'primary' && !isPrimary) return;
   const key = `${sample.metricName ?? ''}\0${JSON.stringify(Object.entries(sample.labels))}`;
   const cell = cells.get(key);
-  const { value } = sample;
-  if (cell === undefined) cells.set(key, { sample, value, count: how === 'mean' && isPrimary ? 0 : 1 });
-  else if (how === 'max') cell.value = Math.max(cell.value, value);
+  const { value, exemplar } = sample;
+  if (cell === undefined) {
+    cells.set(key, { sample, value, count: how === 'mean' && isPrimary ? 0 : 1, exemplar });
+    return;
+  }
+  if (exemplar !== undefined && !(exemplar.timestamp < (cell.exemplar?.timestamp ?? 0))) cell.exemplar = exemplar;
+  if (how === 'max') cell.value = Math.max(cell.value, value);
   else if (how === 'min') cell.value = Math.min(cell.value, value);
   else if (how === 'mean') {
     cell.count += 1;
@@ -131,9 +133,13 @@ async function readAll(registry: Registry): Promise<{ readonly metric: ProcessMe
       name,
       help,
       type,
-      samples: values.map(({ labels, value, metricName }) =>
-        metricName === undefined ? { labels, value } : { labels, value, metricName },
-      ),
+      samples: values.map(({ labels, value, metricName, exemplar }) => ({
+        labels,
+        value,
+        ...(metricName === undefined ? {} : { metricName }),
+        // prom-client's own say null where they have none.
+        ...(exemplar ? { exemplar } : {}),
+      })),
     },
     across: typeof aggregator === 'string' ? (WORDS[aggregator] ?? 'sum') : aggregator,
   }));

@@ -1,4 +1,3 @@
-import { Registry } from 'prom-client';
 import type { Bound } from '../policy/bound.ts';
 import type { EndpointView, GateView, Listen } from '../policy/events.ts';
 import type { SharedStore } from '../policy/store-events.ts';
@@ -12,6 +11,7 @@ import type { Family } from './exposition.ts';
 import { exposeFamilies } from './exposition.ts';
 import { describeGate, type Sight } from './gate-families.ts';
 import { summarizeGate } from './gate-summary.ts';
+import { MetricsRegistry } from './metrics-registry.ts';
 import { exposeNodeMetrics } from './node-metrics.ts';
 import { RouteSeries } from './route-series.ts';
 import type { Series } from './series.ts';
@@ -24,6 +24,8 @@ export interface MetricsOptions {
   readonly upstreams: Iterable<string>;
   /** Those of them whose certificate nobody verifies; none unless given. */
   readonly insecure?: ReadonlySet<string>;
+  /** Clients that are told apart; none unless given. */
+  readonly clientNames?: Iterable<string>;
   /** Called once a scrape. */
   readonly view: () => GateView;
   /** None when absent. */
@@ -49,7 +51,7 @@ export interface Metrics {
   /** Counts an event, in some ten nanoseconds and without allocating. */
   readonly listen: Listen;
   /** All metrics of Tidegate and those of Node. */
-  readonly registry: Registry;
+  readonly registry: MetricsRegistry;
 }
 
 interface Counters {
@@ -65,9 +67,9 @@ const MODES: readonly Mode[] = ['enforce', 'observe'];
 
 /** Counts what happens and shows it to Prometheus. The number of series is bounded by the configuration, whatever clients and upstreams send. */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const routes = new ByName((name) => new RouteSeries(name), options.routes);
-  const upstreams = new ByName((name) => new UpstreamSeries(name), options.upstreams);
-  const clients = new ClientSeries();
+  const routes = new ByName((name) => new RouteSeries(name, options.wallClock), options.routes);
+  const upstreams = new ByName((name) => new UpstreamSeries(name, options.wallClock), options.upstreams);
+  const clients = new ClientSeries(options.clientNames ?? []);
   const endpoints = new EndpointSeries(options.endpoints ?? (() => []));
   const overloads: Series = { labels: {}, value: 0 };
   const store = options.store === undefined ? undefined : new StoreSeries(options.store);
@@ -78,7 +80,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     return { view, upstreams: summarizeGate(view, upstreams.names()), origin };
   });
 
-  const registry = new Registry();
+  const registry = new MetricsRegistry();
   exposeFamilies(registry, [
     ...describeCounted({ routes, upstreams, clients }),
     // In a store that they share, each worker knows how a limit stands.
@@ -167,10 +169,11 @@ function countInto({ routes, upstreams, clients, endpoints, overloads, store }: 
         upstreams.get(event.upstream).decisions.count(event.decision);
         break;
       case 'attempt':
-        upstreams.get(event.upstream).attempted(event.attempt, event.code, event.took);
+        upstreams.get(event.upstream).attempted(event);
         break;
       case 'done':
         routes.get(event.record.route).done(event.record);
+        if (event.record.clientName !== undefined) clients.done(event.record.clientName, event.record.outcome);
         break;
       case 'dequeued':
         upstreams.get(event.upstream).queueWait.observe(event.waited);

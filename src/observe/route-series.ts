@@ -1,4 +1,5 @@
 import type { RequestOutcome, RequestRecord } from '../policy/events.ts';
+import type { Millis } from '../policy/types.ts';
 import { CODE_CLASSES, classOf, statusOrOther } from './codes.ts';
 import { Durations } from './durations.ts';
 import type { Sample } from './exposition.ts';
@@ -25,11 +26,14 @@ export class RouteSeries {
   readonly toUpstream: Series;
   readonly toClient: Series;
   readonly #route: string;
+  readonly #wallClock: () => Millis;
   readonly #requests: CounterSet<number>;
   readonly #durations: (Durations | undefined)[] = [];
 
-  constructor(route: string) {
+  /** @param wallClock milliseconds of the epoch */
+  constructor(route: string, wallClock: () => Millis) {
     this.#route = route;
+    this.#wallClock = wallClock;
     this.inFlight = { labels: { route }, value: 0 };
     this.upgraded = { labels: { route }, value: 0 };
     this.toUpstream = { labels: { route, direction: 'to_upstream' }, value: 0 };
@@ -55,10 +59,11 @@ export class RouteSeries {
     const codeClass = classOf(record.status);
     let durations = this.#durations[codeClass];
     if (durations === undefined) {
-      durations = new Durations({ route: this.#route, code_class: CODE_CLASSES[codeClass] ?? 'other' });
+      const labels = { route: this.#route, code_class: CODE_CLASSES[codeClass] ?? 'other' };
+      durations = new Durations(labels, { wallClock: this.#wallClock });
       this.#durations[codeClass] = durations;
     }
-    durations.observe(record.took);
+    durations.observe(record.took, record.id, record.traceId);
   }
 
   #ended({ toUpstream, toClient }: NonNullable<RequestRecord['carried']>): void {

@@ -20,7 +20,7 @@ export class StoreSeries {
   constructor(store: SharedStore) {
     const of = (op: StoreOp, result: StoreResult): Asked => {
       const labels = { store, op, result };
-      return { requests: { labels, value: 0 }, durations: new Durations(labels, BUCKETS) };
+      return { requests: { labels, value: 0 }, durations: new Durations(labels, { buckets: BUCKETS }) };
     };
     const ofOp = (op: StoreOp) => ({ ok: of(op, 'ok'), error: of(op, 'error'), timeout: of(op, 'timeout') });
     this.#asked = { lease: ofOp('lease'), report: ofOp('report'), hold: ofOp('hold') };

@@ -41,9 +41,12 @@ export class UpstreamSeries {
   readonly #backoffs: ReadonlyMap<DelaySource, Durations>;
   readonly #attemptDurations: (Durations | undefined)[] = [];
   readonly #upstream: string;
+  readonly #wallClock: () => Millis;
 
-  constructor(upstream: string) {
+  /** @param wallClock milliseconds of the epoch */
+  constructor(upstream: string, wallClock: () => Millis) {
     this.#upstream = upstream;
+    this.#wallClock = wallClock;
     this.attempts = new CounterSet((key) => ({
       upstream,
       attempt: ATTEMPTS[key % ATTEMPTS.length] ?? '4+',
@@ -61,16 +64,16 @@ export class UpstreamSeries {
     ]);
   }
 
-  /** @param attempt ≥ 1. */
-  attempted(attempt: number, code: number | ErrorReason, took: Millis): void {
+  attempted({ attempt, code, took, request }: Extract<TideEvent, { type: 'attempt' }>): void {
     this.attempts.count(codeKey(code) * ATTEMPTS.length + Math.min(attempt, ATTEMPTS.length) - 1);
     const codeClass = typeof code === 'number' ? classOf(code) : ERROR_CLASS;
     let durations = this.#attemptDurations[codeClass];
     if (durations === undefined) {
-      durations = new Durations({ upstream: this.#upstream, code_class: CODE_CLASSES[codeClass] ?? 'error' });
+      const labels = { upstream: this.#upstream, code_class: CODE_CLASSES[codeClass] ?? 'error' };
+      durations = new Durations(labels, { wallClock: this.#wallClock });
       this.#attemptDurations[codeClass] = durations;
     }
-    durations.observe(took);
+    durations.observe(took, request);
   }
 
   throttledFor(reason: string): void {

@@ -41,13 +41,17 @@ export type TideEvent =
   | ({ readonly type: 'decision'; readonly upstream: string } & Decision)
   /** A queued request left the queue, admitted or not, after `waited`. */
   | { readonly type: 'dequeued'; readonly upstream: string; readonly waited: Millis; readonly admitted: boolean }
-  /** One attempt's head, or its failure. `code` is the status, or the reason of the error. `attempt` counts from 1. */
+  /**
+   * One attempt's head, or its failure. `code` is the status, or the reason of the error. `attempt` counts from 1. `request`
+   * is the id of the request, where it has one.
+   */
   | {
       readonly type: 'attempt';
       readonly upstream: string;
       readonly attempt: number;
       readonly code: number | ErrorReason;
       readonly took: Millis;
+      readonly request?: string | undefined;
     }
   /** The upstream said 429 (or what its preset calls throttled). `reason` is the upstream's word, or `unspecified`. */
   | { readonly type: 'throttled'; readonly upstream: string; readonly reason: string }
@@ -124,6 +128,8 @@ export interface RequestRecord {
   readonly path: string;
   /** Hashed identity of the client. */
   readonly client: string;
+  /** Of a client that the configuration names. */
+  readonly clientName?: string | undefined;
   /** What the client was told; 0 when it had gone before a head. */
   readonly status: number;
   readonly outcome: RequestOutcome;
@@ -148,6 +154,8 @@ export interface RequestRecord {
   readonly wouldHave?: Decision | undefined;
   /** Only where we observe: why its answer would have been retried; undefined when it would not have been. */
   readonly wouldRetry?: RetryReason | undefined;
+  /** Of the trace that it is a part of (W3C Trace Context), in hex; absent where it is of none. */
+  readonly traceId?: string | undefined;
 }
 
 export type Listen = (event: TideEvent) => void;

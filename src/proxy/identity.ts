@@ -15,6 +15,13 @@ export interface ClassRule {
   readonly keys: readonly Glob[];
 }
 
+/** A client that metrics tell by name. */
+export interface NameRule {
+  readonly name: string;
+  /** Patterns of its key, one of which must match. */
+  readonly keys: readonly Glob[];
+}
+
 export interface Client {
   /** A keyed hash: what logs, metrics and stores may know. */
   readonly hash: string;
@@ -22,16 +29,24 @@ export interface Client {
   readonly nest: string | undefined;
   readonly weight: number;
   readonly className: string | undefined;
+  /** What metrics call it; undefined for most. */
+  readonly name: string | undefined;
 }
 
 /** @param address the client's own, proxies in front left out */
 export type Identify = (request: Inbound, address: string) => Client;
 
+export interface ClientRules {
+  readonly classes: readonly ClassRule[];
+  readonly names: readonly NameRule[];
+}
+
 export function makeIdentify(
   keys: readonly ClientKey[],
-  classes: readonly ClassRule[],
+  { classes, names }: ClientRules,
   hashes: Pick<ClientHash, 'of'>,
 ): Identify {
+  const hasRules = classes.length > 0 || names.length > 0;
   const readers = keys.map(makeReader);
   const byAddress = makeReader({ kind: 'ip' });
   const hashOf = new Map([...readers, byAddress].map(({ kind }) => [kind, hashes.of((text) => tell(kind, text))]));
@@ -46,12 +61,14 @@ export function makeIdentify(
       break;
     }
     value ||= address;
-    const found = classes.length === 0 ? undefined : findClass(classes, request, reader, value);
+    const key = hasRules && reader.kind === 'ip' ? networkOf(value) : value;
+    const found = classes.length === 0 ? undefined : classes.find((rule) => matches(rule, request, key));
     return {
       hash: hashKey(reader, value),
       nest: reader.kind === 'ip' ? undefined : hashKey(byAddress, address),
       weight: found?.weight ?? 1,
       className: found?.name,
+      name: names.length === 0 ? undefined : nameOf(names, key),
     };
   };
 }
@@ -90,14 +107,8 @@ function tell(kind: string, value: string): string {
   return `${kind}\0${kind === 'ip' ? networkOf(value) : value}`;
 }
 
-function findClass(
-  classes: readonly ClassRule[],
-  request: Inbound,
-  { kind }: Reader,
-  value: string,
-): ClassRule | undefined {
-  const key = kind === 'ip' ? networkOf(value) : value;
-  return classes.find((rule) => matches(rule, request, key));
+function nameOf(names: readonly NameRule[], key: string): string | undefined {
+  return names.find(({ keys }) => keys.some((pattern) => pattern(key)))?.name;
 }
 
 /** The headers that clients are told apart by, in lower case. */

@@ -66,6 +66,7 @@ export class Life implements Effects, Sender, Listed {
       effects: this,
       clock: context.clock,
       listen: context.listen,
+      request: arrival.requestId,
     });
   }
 

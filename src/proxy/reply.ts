@@ -120,6 +120,7 @@ export class Reply {
       method: request.verb,
       path: snapshot.tellPath(request.path),
       client: client.hash,
+      clientName: client.name,
       status: this.#headAt === undefined ? 0 : response.statusCode,
       outcome: this.#outcome(verdict),
       reason: this.#reason(verdict),

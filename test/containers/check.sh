@@ -90,5 +90,6 @@ node "$here/compose.ts" "$work/compose.yaml" >"$work/redis"
 mapfile -t redis <"$work/redis"
 check_redis "${redis[@]}"
 promtool check config docker/prometheus/prometheus.yml
+promtool test rules docker/prometheus/tests/*.yml
 node "$here/dashboards.ts" docker/grafana/dashboards >"$work/queries.json"
 promtool check rules "$work/queries.json"

@@ -11,6 +11,27 @@ async function clientsOf(clients: string, requests: { target?: string; headers?:
   return lines.map(({ client }) => String(client));
 }
 
+describe('what metrics call a client', () => {
+  test('is its name in the configuration, by its key or its address; of all others nothing is told', async () => {
+    const upstream = await startUpstream();
+    const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}"}}
+clients: {key: ["header:x-api-key", ip], names: {shop: [shop-*, mart], both: [shop-1], here: ["127.0.0.*"]}}
+`);
+    for (const key of ['shop-1', 'shop-2', 'mart', 'marten', 'stranger-key']) {
+      await send(gate.url, '/', { headers: ['X-Api-Key', key] });
+    }
+    await send(gate.url, '/');
+    await eventually(gate.requests, ({ length }) => length === 6);
+    const text = await (await fetch(`${gate.adminUrl}/metrics`)).text();
+    expect(text.match(/^tidegate_client_requests_total.* [1-9]\d*$/gm)).toEqual([
+      'tidegate_client_requests_total{client="shop",outcome="forwarded"} 3',
+      'tidegate_client_requests_total{client="here",outcome="forwarded"} 1',
+    ]);
+    for (const key of ['shop-1', 'mart', 'stranger-key']) expect(text).not.toContain(key);
+  });
+});
+
 describe('who a client is', () => {
   test('says the first header that is there', async () => {
     const [a, again, b, byBearer, byAddress, empty] = await clientsOf('key: ["header:X-Api-Key", bearer, ip]', [

@@ -21,6 +21,7 @@ const REDIS: Program = { name: 'redis-server', apt: 'redis-server', brew: 'redis
 
 const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
   tests: [
+    { name: 'prometheus', apt: 'prometheus', brew: 'prometheus' },
     { name: 'promtool', apt: 'prometheus', brew: 'prometheus' },
     { name: 'curl', apt: 'curl', brew: 'curl' },
     { name: 'openssl', apt: 'openssl', brew: 'openssl' },

@@ -44,6 +44,7 @@ clients:
   trustedProxies: []
   maxTracked: 100000
   classes: {}
+  names: {}
 upstreams:
   api:
     url: https://api.example.com

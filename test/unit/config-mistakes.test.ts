@@ -455,6 +455,18 @@ describe('what is of the wrong kind', () => {
     ]);
   });
 
+  test('names of clients', () => {
+    expect(told('clients: {names: {shop: [], "a b": [x], office: x}}')).toEqual([
+      'clients.names.shop: must not be empty',
+      'clients.names["a b"]: a name starts with a letter, and has at most 64 letters, digits, ".", "_" and "-"',
+      'clients.names.office: expected a list, got text',
+    ]);
+    const many = Array.from({ length: 101 }, (_, i) => `c${i}: [k${i}]`).join(', ');
+    expect(told(`clients: {names: {${many}}}`)).toEqual([
+      'clients.names: at most 100 names: each is seven series of a metric',
+    ]);
+  });
+
   test('classes', () => {
     expect(told('clients: {classes: {c: {match: {}}, d: {match: {header: {x-a: 1, "a b": x}}}, "e f": {}}}')).toEqual([
       'clients.classes.c.match: header or key is needed: this would match everything',

@@ -34,6 +34,7 @@ const PLACES = [
   'routes: [@]',
   'clients: {key: [@], trustedProxies: [@], maxTracked: @}',
   'clients: {classes: {c: {match: {header: {x-a: @}, key: [@]}, weight: @}}}',
+  'clients: {names: {shop: [@]}}',
   'practice: {limit: {kind: @}}',
   'state: {store: redis, url: @, prefix: @, timeout: @, password: @, sentinelPassword: @, username: @, tls: {ca: @}}',
   'state: {store: redis, url: "redis://:@@a"}',
@@ -112,7 +113,9 @@ describe('a secret that stands in the file', () => {
 listen: {address: localhost:2, tls: ${tls}}
 admin: {listen: localhost:1, token: ${SECRET}}
 upstreams: {api: {url: https://a, tls: ${tls}}}
-clients: {classes: {c: {match: {header: {x-api-key: ${SECRET}, authorization: "Bearer ${SECRET}", x-tier: gold}, key: [${SECRET}, "${SECRET}-*"]}}}}
+clients:
+  classes: {c: {match: {header: {x-api-key: ${SECRET}, authorization: "Bearer ${SECRET}", x-tier: gold}, key: [${SECRET}, "${SECRET}-*"]}}}
+  names: {shop: ["${SECRET}-*"]}
 `);
     expect(text).not.toContain(SECRET);
     for (const line of PEM.split('\n')) if (line !== '') expect(text).not.toContain(line);
@@ -125,6 +128,7 @@ clients: {classes: {c: {match: {header: {x-api-key: ${SECRET}, authorization: "B
         classes: {
           c: { match: { header: { 'x-api-key': '***', authorization: '***', 'x-tier': 'gold' }, key: ['***', '***'] } },
         },
+        names: { shop: ['***'] },
       },
     });
   });

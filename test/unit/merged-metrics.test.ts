@@ -129,6 +129,23 @@ test('of limits in a store that they share, each worker knows; it is away if one
   expect(of('tidegate_ratelimit_state{upstream="api",state="restoring"}')).toBe(0);
 });
 
+test('of a bucket the newest exemplar is told', async () => {
+  const answers = new Map<number, readonly ProcessMetrics[]>();
+  const merged = new MergedMetrics(metricsOf(viewOf({}, 1, undefined)).registry, () => Promise.resolve(answers));
+  for (const [worker, wallClock, request] of [
+    [1, 7000, 'older'],
+    [2, 9000, 'newest'],
+    [3, 8000, 'old'],
+  ] as const) {
+    const { listen, registry } = metricsOf(viewOf({}, 1, undefined), { wallClock: () => wallClock });
+    listen({ type: 'attempt', upstream: 'api', attempt: 1, code: 200, took: 3, request });
+    answers.set(worker, structuredClone(await readMetrics(registry)));
+  }
+  const bucket = 'tidegate_upstream_attempt_duration_seconds_bucket{upstream="api",code_class="2xx",le="0.005"}';
+  expect(await merged.metrics('openmetrics')).toContain(`\n${bucket} 3 # {request_id="newest"} 0.003 9\n`);
+  expect(await merged.metrics()).toContain(`\n${bucket} 3\n`);
+});
+
 test('counters do not fall when a worker is silent, ends, or is replaced; its gauges go with it', async () => {
   const { merged, count, answers } = three();
   await count(1);

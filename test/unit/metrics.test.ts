@@ -39,6 +39,7 @@ function metricsOf(view: Partial<GateView> = {}, store: 'redis' | 'memory' = 're
       { name: 'heap', used: 0.1, reached: 0 },
     ],
     shedShare: () => 0.125,
+    clientNames: ['shop'],
     build: { version: '1.2.3' },
     mode: 'enforce',
     store: store === 'memory' ? undefined : store,
@@ -95,6 +96,14 @@ async function samples({ registry }: Metrics, name: string, zeros: 'with zeros' 
   return lines
     .map((line) => line.slice(`tidegate_${name}`.length))
     .filter((line) => zeros === 'with zeros' || !line.endsWith(' 0'));
+}
+
+/** The exemplars of a histogram in OpenMetrics: what is told behind the `#`. */
+async function exemplars({ registry }: Metrics, name: string): Promise<string[]> {
+  const lines = (await registry.metrics('openmetrics')).split('\n');
+  return lines
+    .filter((line) => line.startsWith(`tidegate_${name}_bucket{`))
+    .flatMap((line) => line.split(' # ').slice(1));
 }
 
 function tell(metrics: Metrics, ...events: readonly TideEvent[]): void {
@@ -440,6 +449,16 @@ describe('clients', () => {
     ]);
   });
 
+  test('are told apart where the configuration names them, and there alone', async () => {
+    const metrics = metricsOf();
+    tell(metrics, done(), done({ clientName: 'shop' }), done({ clientName: 'shop', outcome: 'queue_timeout' }));
+    expect(await samples(metrics, 'client_requests_total', 'with zeros')).toEqual([
+      '{client="shop",outcome="forwarded"} 1',
+      '{client="shop",outcome="refused"} 0',
+      '{client="shop",outcome="queue_timeout"} 1',
+    ]);
+  });
+
   test('are read off the gate', async () => {
     const metrics = metricsOf({
       clients: {
@@ -612,6 +631,54 @@ describe('a scrape', () => {
     const lines = await samples(metrics, 'requests_in_flight');
     expect(lines).toHaveLength(1001);
     expect(lines).toContain('{route="other"} 1001');
+  });
+});
+
+describe('OpenMetrics', () => {
+  test('tells of each bucket one request that it counts, another one after each scrape', async () => {
+    const metrics = metricsOf();
+    tell(metrics, done({ id: 'a', took: 30 }), done({ id: 'b', took: 40 }), done({ id: 'c', took: 3000 }));
+    const told = ['{request_id="a"} 0.03 1700000000', '{request_id="c"} 3 1700000000'];
+    expect(await exemplars(metrics, 'request_duration_seconds')).toEqual(told);
+    expect(await exemplars(metrics, 'request_duration_seconds')).toEqual(told);
+    tell(metrics, done({ id: 'd', took: 45 }));
+    expect(await exemplars(metrics, 'request_duration_seconds')).toEqual([
+      '{request_id="d"} 0.045 1700000000',
+      '{request_id="c"} 3 1700000000',
+    ]);
+  });
+
+  test('tells the trace of a request that is part of one', async () => {
+    const metrics = metricsOf();
+    const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+    tell(metrics, done({ id: 'a', took: 30, traceId }));
+    expect(await exemplars(metrics, 'request_duration_seconds')).toEqual([
+      `{request_id="a",trace_id="${traceId}"} 0.03 1700000000`,
+    ]);
+  });
+
+  test('tells of attempts which request they were made for', async () => {
+    const metrics = metricsOf();
+    tell(metrics, { type: 'attempt', upstream: 'payments', attempt: 2, code: 503, took: 7, request: 'r7' });
+    tell(metrics, { type: 'attempt', upstream: 'payments', attempt: 1, code: 503, took: 70 });
+    expect(await exemplars(metrics, 'upstream_attempt_duration_seconds')).toEqual([
+      '{request_id="r7"} 0.007 1700000000',
+    ]);
+  });
+
+  test('has the same series as the text format, and leaves that as it was', async () => {
+    const metrics = metricsOf({ limits: [limitOf({})] });
+    tell(metrics, ...EVERYTHING);
+    const seriesOf = (text: string): string[] =>
+      Array.from(text.matchAll(/^(tidegate_[^ ]+) /gm), ([, series]) => series ?? '');
+    const before = await metrics.registry.metrics();
+    const open = await metrics.registry.metrics('openmetrics');
+    expect(seriesOf(open)).toEqual(seriesOf(before));
+    expect(open).toMatch(/^# TYPE tidegate_requests counter$/m);
+    expect(open).toMatch(/^tidegate_requests_total\{/m);
+    expect(open).toMatch(/\n# EOF\n$/);
+    expect(seriesOf(await metrics.registry.metrics())).toEqual(seriesOf(before));
+    expect(before).not.toContain('request_id');
   });
 });
 

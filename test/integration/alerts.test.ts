@@ -1,0 +1,73 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { startRedis } from '../support/redis-server.ts';
+import { startTidegate } from '../support/tidegate.ts';
+
+const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const RULES = at('docker/prometheus/tidegate.rules.yml');
+const TESTS = at('docker/prometheus/tests');
+/** Told where a configuration can be read again. */
+const OF_RELOADS = 'tidegate_config_last_reload_successful';
+
+const { groups } = z
+  .object({
+    groups: z.array(
+      z.object({
+        rules: z.array(
+          z.strictObject({
+            alert: z.string().regex(/^Tidegate[A-Z]/),
+            expr: z.string(),
+            for: z.string().optional(),
+            labels: z.strictObject({ severity: z.enum(['info', 'warning', 'critical']) }),
+            annotations: z.strictObject({ summary: z.string(), description: z.string(), runbook: z.string() }),
+          }),
+        ),
+      }),
+    ),
+  })
+  .parse(parse(readFileSync(RULES, 'utf8')));
+const alerts = groups.flatMap(({ rules }) => rules);
+
+function promtool(...args: readonly string[]): { status: number | null; said: string } {
+  const { status, stdout, stderr } = spawnSync('promtool', args, { encoding: 'utf8' });
+  return { status, said: stdout + stderr };
+}
+
+test('Prometheus can read the rules, and the configuration that loads them', () => {
+  expect(promtool('check', 'rules', RULES)).toMatchObject({ status: 0 });
+  const config = promtool('check', 'config', at('docker/prometheus/prometheus.yml'));
+  expect(config).toMatchObject({ status: 0 });
+  expect(config.said).toContain('tidegate.rules.yml');
+});
+
+test('each alert fires on what it is for, and not on what is near', () => {
+  const files = readdirSync(TESTS).map((name) => `${TESTS}/${name}`);
+  expect(promtool('test', 'rules', ...files)).toMatchObject({ status: 0 });
+  const expected = files.map((file) => readFileSync(file, 'utf8')).join('');
+  for (const { alert } of alerts) expect(expected).toContain(`{alertname="${alert}", `);
+});
+
+test('each alert leads to a runbook of its own', () => {
+  const headings = Array.from(readFileSync(at('docs/runbooks.md'), 'utf8').matchAll(/^## (.+)$/gm), ([, heading]) =>
+    (heading ?? '').toLowerCase().replaceAll(' ', '-'),
+  );
+  const links = alerts.map(({ annotations }) => annotations.runbook);
+  expect(links.toSorted()).toEqual(headings.map((anchor) => `docs/runbooks.md#${anchor}`).toSorted());
+});
+
+test('no alert waits for a metric that nobody tells', async () => {
+  const redis = await startRedis();
+  const gate = await startTidegate(`
+upstreams: {api: {url: "http://127.0.0.1:1"}}
+state: {store: redis, url: "${redis.url}"}
+`);
+  const exposition = await (await fetch(`${gate.adminUrl}/metrics`)).text();
+  const told = new Set(Array.from(exposition.matchAll(/^# TYPE (\w+)/gm), ([, name]) => name));
+  const used = alerts.flatMap(({ expr }) => expr.match(/\b(?:tidegate|nodejs)_\w+/g) ?? []);
+  expect(used.length).toBeGreaterThanOrEqual(alerts.length);
+  expect(used.filter((name) => !told.has(name.replace(/_bucket$/, '')) && name !== OF_RELOADS)).toEqual([]);
+});
