@@ -43,7 +43,6 @@ export async function shareByRedis(state: RedisState, { clock, random, listen }:
     prefix: state.prefix,
     timeout: state.timeout,
     clock,
-    wallClock: () => Date.now(),
     random,
     onRequest: (op, result, duration) => listen({ type: 'store-request', store: 'redis', op, result, duration }),
     onNews: (news) => member.hearNews(news, clock.now()),

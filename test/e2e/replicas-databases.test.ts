@@ -39,3 +39,20 @@ test('a limit of another database is another limit, whatever they are called', a
   expect(await redis.client({ db: 5 }).keys('*:limit')).toEqual([`tidegate:{api/upstream}:${layout}:limit`]);
   expect(here.view().limits[0]).toMatchObject({ state: 'open' });
 });
+
+// Seen: all of its keys were in database 0, where another deployment had its own, and nobody was told.
+test('a database that Redis does not have is none, and said so; database 0 is left alone', async () => {
+  const redis = await startRedis();
+  const upstream = await startUpstream();
+  const gate = await startReplica(`${redis.url}/99`, upstream);
+  await eventually(
+    () => gate.metric('tidegate_store_degraded{store="redis"}'),
+    (value) => value === 1,
+  );
+  expect((await fetch(gate.url, { headers: { 'x-api-key': 'a' } })).status).toBe(200);
+  await eventually(
+    () => gate.log().filter(({ cause }) => cause === 'ERR DB index is out of range'),
+    ({ length }) => length === 1,
+  );
+  expect(await redis.client().dbsize()).toBe(0);
+});

@@ -155,6 +155,23 @@ test('a pool that can be reached is asked at once, though another process has to
   expect(process.away).toEqual([true, false]);
 });
 
+// Seen: it had been dropped from those that are alone when another had found the pool, and was not counted again.
+test('that the pool is away is told again by a limit that nobody had used since it was away before', () => {
+  let isAway = true;
+  const process = startProcess(2, () => isAway);
+  const [one, other] = [process.store.make(of('one')), process.store.make(of('other'))];
+  process.until(3000);
+  isAway = false;
+  one.meter.sent(process.now);
+  one.meter.ended(process.now);
+  process.until(12_000);
+  expect(process.away).toEqual([true, false]);
+  isAway = true;
+  other.meter.sent(process.now);
+  process.until(13_000);
+  expect(process.away).toEqual([true, false, true]);
+});
+
 test('that the pool is back is found though nobody uses any limit, and by one of them', () => {
   const process = startProcess(100, (now) => now < 30_000);
   for (let i = 0; i < 100; i += 1) process.store.make(of(`${i}`));

@@ -45,3 +45,18 @@ test('what is known of a limit does not grow while nobody asks: it is not known 
   expect(after.rate).toBe(restoring.rate);
   expect(send(9100, 10_000).terms.rate).toBeGreaterThan(after.rate);
 });
+
+test('who is not heard of for three seconds has nothing in flight any more, and is not counted', () => {
+  const pool = new MemoryPool();
+  const send = (holder: string, sends: number, now: number): Answer => {
+    const log = new HappeningLog();
+    for (let serial = 1; serial <= sends; serial += 1) log.sent(serial, now);
+    const known = { epoch: 0, since: 0, rate: 100, ceiling: 100 };
+    const counts = { lent: 0, inFlight: sends, want: 0, weight: 0, roundTrip: 1 };
+    const call = { holder, now, happenings: log.take(), ...counts, known, chance: 0.5, clients: [] };
+    return pool.call(REF, SETTINGS, call, now);
+  };
+  send('a', 5, 0);
+  expect(send('b', 0, 2900).terms).toMatchObject({ inFlight: 5, holders: 2 });
+  expect(send('b', 0, 3100).terms).toMatchObject({ inFlight: 0, holders: 1 });
+});

@@ -28,9 +28,6 @@ const MOST_CLIENTS = 32;
 /** Alone, the pool is tried again after so long, and twice that each time, with jitter. */
 const FIRST_PROBE: Millis = 250;
 const LONGEST_PROBE: Millis = 2000;
-/** Where there is a sign of it, within so long. */
-const TRIED_WITHIN: Millis = 50;
-
 const NOBODY: readonly string[] = [];
 
 export interface BorrowerParts {
@@ -183,14 +180,14 @@ export class Borrower implements HeapItem {
       wasAlone && !isWorthAsking ? Number.POSITIVE_INFINITY : now + pause * (0.5 + 0.5 * this.#parts.random());
     this.#askAt = Number.POSITIVE_INFINITY;
     this.#arm();
-    if (!wasAlone) this.#parts.onAlone(this, true);
+    this.#parts.onAlone(this, true);
     this.#parts.supply(limit, now);
   }
 
   /** The pool may be there again: others are alone too until they know, and what was a share is not one when one has all. */
-  tryAgain(now: Millis): void {
+  tryAgain(now: Millis, within: Millis): void {
     if (!this.meter.isAlone || this.#clients !== undefined || this.#tellBy === Number.POSITIVE_INFINITY) return;
-    this.#tellBy = Math.min(this.#tellBy, now + TRIED_WITHIN * this.#parts.random());
+    this.#tellBy = Math.min(this.#tellBy, now + within * this.#parts.random());
     this.#arm();
   }
 

@@ -15,6 +15,10 @@ import type { Answer, Call, News } from './words.ts';
 /** A sign that the pool is back counts so often. */
 const SIGNS_APART: Millis = 1000;
 
+/** Where there is a sign that it is back, it is tried within so long; with very many limits, in more than the pool takes for them. */
+const TRIED_WITHIN: Millis = 50;
+const TRIED_EACH: Millis = 1;
+
 /** Of a pool that was away: it can be reached; an answer came after its time; another process has had one. */
 export type PoolSign = 'connected' | 'late' | 'told';
 
@@ -120,7 +124,8 @@ export class PoolMember {
       if (now - this.#signAt < SIGNS_APART) return;
       this.#signAt = now;
     }
-    for (const borrower of this.#alone) borrower.tryAgain(now);
+    const within = Math.max(TRIED_WITHIN, TRIED_EACH * this.#alone.size);
+    for (const borrower of this.#alone) borrower.tryAgain(now, within);
   }
 
   nextWake(): Millis | undefined {

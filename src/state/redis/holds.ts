@@ -6,7 +6,6 @@ export interface HoldsParts {
   readonly prefix: string;
   readonly channel: string;
   readonly clock: Clock;
-  readonly wallClock: () => number;
   readonly onRequest: (op: 'hold', result: 'ok' | 'error', took: Millis) => void;
   readonly onHold: (hold: Hold) => void;
   readonly onProblem: (error: unknown) => void;
@@ -20,7 +19,7 @@ const KEPT_FOR: Millis = 86_400_000;
 
 /**
  * Clients that are to wait, whichever process they come to: published to those that are there, and kept for those that
- * come. Processes have no clock in common but the wall's, which is good enough for what is told in seconds.
+ * come, by Redis' clock: processes have no other in common.
  */
 export class Holds {
   readonly channel: string;
@@ -57,40 +56,49 @@ export class Holds {
 
   /** What others had told before this one came. */
   async learn(): Promise<void> {
-    const wall = this.#parts.wallClock();
+    const time = await this.#time();
+    const kept = await this.#client.zrangebyscore(this.#key, time, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST);
     const now = this.#parts.clock.now();
-    const kept = await this.#client.zrangebyscore(this.#key, wall, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST);
     for (let i = 0; i + 1 < kept.length; i += 2) {
-      this.#parts.onHold({ client: kept[i] ?? '', until: now + Number(kept[i + 1]) - wall });
+      this.#parts.onHold({ client: kept[i] ?? '', until: now + Number(kept[i + 1]) - time });
     }
   }
 
   async #flush(): Promise<void> {
     this.#timer = undefined;
-    const { clock, wallClock, onRequest, onProblem } = this.#parts;
+    const { clock, onRequest, onProblem } = this.#parts;
     const holds = this.#untold;
     this.#untold = [];
     const askedAt = clock.now();
-    const wall = wallClock();
-    const scores = holds
-      .filter(({ until }) => until > askedAt)
-      .flatMap(({ client, until }) => [wall + Math.ceil(until - askedAt), client]);
-    const key = this.#key;
     try {
-      const pipeline = this.#client.pipeline();
-      pipeline.publish(this.channel, holds.map((hold) => writeLine(hold, askedAt)).join('\n'));
-      if (scores.length > 0) {
-        pipeline.zremrangebyscore(key, '-inf', wall);
-        pipeline.zadd(key, 'GT', ...scores);
-        pipeline.zremrangebyrank(key, 0, -MOST - 1);
-        pipeline.pexpire(key, KEPT_FOR);
-      }
-      for (const [error] of (await pipeline.exec()) ?? []) if (error !== null) throw error;
+      await this.#client.publish(this.channel, holds.map((hold) => writeLine(hold, askedAt)).join('\n'));
+      await this.#keep(holds.filter(({ until }) => until > askedAt));
       onRequest('hold', 'ok', clock.now() - askedAt);
     } catch (error) {
       onProblem(error);
       onRequest('hold', 'error', clock.now() - askedAt);
     }
+  }
+
+  /** For those that come. */
+  async #keep(holds: readonly Hold[]): Promise<void> {
+    if (holds.length === 0) return;
+    const time = await this.#time();
+    const now = this.#parts.clock.now();
+    const key = this.#key;
+    const pipeline = this.#client
+      .pipeline()
+      .zremrangebyscore(key, '-inf', time)
+      .zadd(key, 'GT', ...holds.flatMap(({ client, until }) => [time + Math.ceil(until - now), client]))
+      .zremrangebyrank(key, 0, -MOST - 1)
+      .pexpire(key, KEPT_FOR);
+    for (const [error] of (await pipeline.exec()) ?? []) if (error !== null) throw error;
+  }
+
+  /** Redis', in milliseconds since 1970. */
+  async #time(): Promise<Millis> {
+    const [seconds, micros] = await this.#client.time();
+    return 1000 * Number(seconds) + Math.floor(Number(micros) / 1000);
   }
 }
 

@@ -20,7 +20,6 @@ export interface RedisPoolParts {
   /** How long an answer may take. */
   readonly timeout: Millis;
   readonly clock: Clock;
-  readonly wallClock: () => number;
   readonly random: Random;
   readonly onRequest: (op: StoreOp, result: StoreResult, took: Millis) => void;
   /** A limit has changed, as another process has felt. */
@@ -70,6 +69,9 @@ export class RedisPool {
   #heardAt: Millis;
   #problem = 'it has not been reached yet';
   #isClosed = false;
+  /** There is a connection, and it is one to our database. */
+  #isThere = false;
+  #onThere = (): void => undefined;
 
   constructor(parts: RedisPoolParts) {
     const { place, random, prefix, clock } = parts;
@@ -87,11 +89,9 @@ export class RedisPool {
     this.#holds = new Holds(this.#client, { ...parts, channel, onProblem: (error) => this.#note(error) });
     this.#echo = new Echo(this.#client, this.#ears, parts);
     for (const client of [this.#client, this.#ears]) client.on('error', (error: Error) => this.#note(error));
-    this.#client.on('ready', () => {
-      // If it is lost without a word, that is what there is to say.
-      this.#problem = 'the connection was closed';
-      parts.onSign('connected');
-      void this.#learnHolds();
+    this.#client.on('ready', () => void this.#enter());
+    this.#client.on('close', () => {
+      this.#isThere = false;
     });
     this.#ears.on('ready', () => void this.#listen());
     this.#ears.on('messageBuffer', (channel: Buffer, message: Buffer) => this.#hear(channel.toString(), message));
@@ -108,10 +108,10 @@ export class RedisPool {
     this.#echo.open();
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, within);
-      this.#client.once('ready', () => {
+      this.#onThere = () => {
         clearTimeout(timer);
         resolve();
-      });
+      };
     });
   }
 
@@ -120,6 +120,22 @@ export class RedisPool {
     this.#holds.close();
     this.#echo.close();
     for (const client of [this.#client, this.#ears]) client.disconnect();
+  }
+
+  /** ioredis 6 asks for a database once, and takes another for it where that is refused: what is meant for one would be in the other. */
+  async #enter(): Promise<void> {
+    const { db } = this.#parts.place;
+    try {
+      if (db !== 0) await this.#client.select(db);
+    } catch (error) {
+      return this.#note(error);
+    }
+    // If it is lost without a word, that is what there is to say.
+    this.#problem = 'the connection was closed';
+    this.#isThere = true;
+    this.#onThere();
+    this.#parts.onSign('connected');
+    await this.#learnHolds();
   }
 
   /** Answers the borrower by its `hear` or `miss`, and not before this has returned. */
@@ -148,7 +164,7 @@ export class RedisPool {
       this.#note(error);
       end('error', (now) => borrower.miss(now));
     };
-    if (this.#client.status !== 'ready') {
+    if (!this.#isThere) {
       setImmediate(() => end('error', (now) => borrower.miss(now)));
       return;
     }
@@ -171,7 +187,7 @@ export class RedisPool {
 
   /** Tells all the others. */
   hold(hold: Hold): void {
-    this.#holds.tell(hold);
+    if (this.#isThere) this.#holds.tell(hold);
   }
 
   #addressOf(borrower: Caller): Address {
@@ -201,7 +217,7 @@ export class RedisPool {
 
   /** Both when we begin to listen and when we can ask: either may be the later. */
   async #learnHolds(): Promise<void> {
-    if (this.#client.status !== 'ready') return;
+    if (!this.#isThere) return;
     try {
       await this.#holds.learn();
     } catch (error) {

@@ -176,7 +176,6 @@ async function measureCall({ url }: BenchRedis, call: Call, count: number): Prom
     prefix: 'cost',
     timeout: PATIENCE,
     clock: performance,
-    wallClock: Date.now,
     random: Math.random,
     onRequest: () => undefined,
     onNews: () => undefined,
