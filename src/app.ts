@@ -1,6 +1,7 @@
 /** Puts the parts together, and takes them apart again. The one file that knows every folder. */
 import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { compileUpstreams } from './compile-policy.ts';
 import { compileSizes } from './compile-sizes.ts';
@@ -12,6 +13,7 @@ import { fanOut } from './observe/events.ts';
 import type { LogOutput } from './observe/log-output.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { logRequests } from './observe/request-log.ts';
+import type { Stories } from './observe/story/stories.ts';
 import type { EndpointView, GateView } from './policy/events.ts';
 import { Gate } from './policy/gate.ts';
 import type { Clock, Millis } from './policy/types.ts';
@@ -35,6 +37,7 @@ import { MemoryStore } from './state/memory.ts';
 import type { ReplicaParts } from './replicas.ts';
 import { secretOf } from './secret.ts';
 import { permit, removeStaleSocket } from './unix-socket.ts';
+import { startWatching } from './watching.ts';
 
 /** A running Tidegate. */
 export interface App {
@@ -46,6 +49,8 @@ export interface App {
   readonly practice: Practice | undefined;
   /** Limits, clients and budgets as they stand. */
   view(): GateView;
+  /** Of requests; where several processes serve, each worker has its own. */
+  readonly stories?: Stories;
   /** Says not ready, serves on for `delay` (`drain.delay` unless given), takes no more, and ends when all is answered or `drain.timeout` is over. */
   drain(delay?: Millis): Promise<void>;
   /** Ends at once. */
@@ -112,6 +117,7 @@ async function open(
       ...operators.bounds,
       ...(logOutput === undefined ? [] : [logOutput.bound]),
       replayMemory.bound,
+      stories.bound,
       clientHash.bound,
     ],
     shedShare: () => load.shedding.share,
@@ -162,6 +168,8 @@ async function open(
   const gateTimer = new WakeTimer(gate, clock);
   shared?.wire({ store, supply: supplier(gate, gateTimer) });
   const instance = membership?.instance ?? randomBytes(4).toString('hex');
+  const ownInstance = membership === undefined ? instance : `${instance}-${membership.worker}`;
+  const { stories, watcher } = await startWatching({ logger, version, instance: ownInstance }, opened);
   const { listen: listener } = config;
   const proxy = new Proxy({
     context: {
@@ -170,6 +178,7 @@ async function open(
       clock,
       random,
       listen,
+      watcher,
       replayMemory,
       hash,
       via: `1.1 tidegate-${instance}`,
@@ -183,7 +192,7 @@ async function open(
       onCertificate: (problem) => logCertificate(logger, problem),
     },
     snapshot: () => snapshot,
-    instance: membership === undefined ? instance : `${instance}-${membership.worker}`,
+    instance: ownInstance,
     capacity: new Capacity({ requests: sizes.requests, load, random }),
   });
 
@@ -191,7 +200,8 @@ async function open(
   const readiness = () => ({ phase });
   const { registry } = metrics;
   membership?.showMetrics(registry);
-  operators = await openToOperators(config, { registry, readiness }, opened);
+  const find = (id: string) => Promise.resolve(stories.find(id));
+  operators = await openToOperators(config, { registry, readiness, find }, opened);
 
   opened.push(() => proxy.close());
   const url = await proxy.listen(listener.address);
@@ -209,6 +219,7 @@ async function open(
     telemetryUrl: operators.telemetryUrl,
     practice,
     view: () => gate.view(clock.now()),
+    stories,
     drain: async (delay = config.drain.delay) => {
       phase = 'draining';
       await sleep(delay);
@@ -273,10 +284,4 @@ function logCertificate(logger: Logger, problem: Error | undefined): void {
 export function insecureUpstreams(config: Config): ReadonlySet<string> {
   const insecure = Object.entries(config.upstreams).filter(([, { tls }]) => tls.insecure);
   return new Set(insecure.map(([name]) => name));
-}
-
-function sleep(ms: Millis): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 }

@@ -7,8 +7,11 @@ import type { Answer, Script, Step } from './exchange.ts';
 import type { Decision, Listen } from './policy/events.ts';
 import type { Gate } from './policy/gate.ts';
 import type { Retry } from './policy/retry.ts';
+import { tellDecision, tellDequeued } from './policy/tell-decision.ts';
 import type { Admission, Ticket } from './policy/ticket.ts';
+import { ADMITTED } from './policy/ticket.ts';
 import type { Clock, Millis, Outcome, Verdict } from './policy/types.ts';
+import type { Watcher } from './policy/watch.ts';
 
 /** What an interpreter does for an exchange. Each call but the last is answered by the method of `Drive` it names. */
 export interface Effects {
@@ -30,19 +33,22 @@ export interface Effects {
 
 type Phase = 'new' | 'body' | 'queued' | 'sending' | 'asleep' | 'done';
 
-export class Drive {
+export class Drive<E extends Effects = Effects> {
   readonly ticket: Ticket;
   /** Time spent in queues and asleep, for the log. */
   queued: Millis = 0;
   slept: Millis = 0;
   /** Only where we observe: what would have been decided. */
   wouldHave: Decision | undefined;
+  /** What the last attempt came to. */
+  outcome: Outcome | undefined;
   readonly #script: Script;
   readonly #gate: Gate;
-  readonly #effects: Effects;
+  readonly #effects: E;
   readonly #clock: Clock;
   readonly #listen: Listen;
   readonly #request: string | undefined;
+  readonly #watcher: Watcher<E> | undefined;
   #phase: Phase = 'new';
   #phaseSince: Millis = 0;
   #attempt = 0;
@@ -58,11 +64,13 @@ export class Drive {
     readonly script: Script;
     readonly gate: Gate;
     readonly ticket: Ticket;
-    readonly effects: Effects;
+    readonly effects: E;
     readonly clock: Clock;
     readonly listen: Listen;
     /** The id of the request, for its attempts to be told by. */
     readonly request?: string;
+    /** Told of each step. */
+    readonly watcher?: Watcher<E> | undefined;
   }) {
     this.#script = parts.script;
     this.#gate = parts.gate;
@@ -71,6 +79,7 @@ export class Drive {
     this.#clock = parts.clock;
     this.#listen = parts.listen;
     this.#request = parts.request;
+    this.#watcher = parts.watcher;
   }
 
   get isDone(): boolean {
@@ -78,6 +87,7 @@ export class Drive {
   }
 
   start(): void {
+    this.#watcher?.began(this.#effects);
     this.#follow(this.#script.next());
   }
 
@@ -91,7 +101,9 @@ export class Drive {
   settle(admission: Admission, now: Millis): void {
     if (this.#phase === 'done') return this.#gate.leave(this.ticket);
     if (this.#phase !== 'queued') return;
-    this.queued += now - this.#phaseSince;
+    const waited = now - this.#phaseSince;
+    this.queued += waited;
+    this.#watcher?.noted(this.#effects, tellDequeued(this.#gate, this.ticket, admission, waited, now));
     this.#tell({ ...admission, at: now });
   }
 
@@ -99,6 +111,7 @@ export class Drive {
   settled(outcome: Outcome): void {
     if (this.#phase !== 'sending') return;
     const now = this.#clock.now();
+    this.outcome = outcome;
     this.#holdsResponse = outcome.kind === 'response';
     const code = outcome.kind === 'response' ? outcome.status : outcome.reason;
     const { upstream } = this.ticket;
@@ -106,6 +119,7 @@ export class Drive {
     this.#listen({ type: 'attempt', upstream, attempt: this.#attempt, code, took, request: this.#request });
     this.#gate.head(this.ticket, outcome, now);
     if (!this.#holdsResponse) this.#gate.end(this.ticket, now);
+    this.#watcher?.settled(this.#effects, this.#attempt, outcome, now);
     this.#tell({ kind: 'sent', outcome, at: now });
   }
 
@@ -114,13 +128,17 @@ export class Drive {
     const now = this.#clock.now();
     // Timers count whole milliseconds and may fire within the last one; "not before" is meant exactly.
     if (now < this.#sleepUntil) return this.#effects.sleep(this.#sleepUntil - now);
-    this.slept += now - this.#phaseSince;
+    const slept = now - this.#phaseSince;
+    this.slept += slept;
+    this.#watcher?.noted(this.#effects, { what: 'waited', at: now, slept });
     this.#tell({ kind: 'waited', at: now });
   }
 
   /** The client went away, or its request cannot be read to the end. */
   gone(): void {
     const now = this.#clock.now();
+    const during = DURING[this.#phase];
+    if (during !== undefined) this.#watcher?.noted(this.#effects, { what: 'gone', at: now, during });
     switch (this.#phase) {
       case 'body':
       case 'queued':
@@ -146,7 +164,9 @@ export class Drive {
     this.#drainBy = by;
     if (this.#phase !== 'asleep' || this.#sleepUntil <= by) return;
     this.#effects.cancelSleep();
-    this.#tell({ kind: 'draining', at: this.#clock.now() });
+    const now = this.#clock.now();
+    this.#watcher?.noted(this.#effects, { what: 'draining', at: now });
+    this.#tell({ kind: 'draining', at: now });
   }
 
   /** The proxy goes now: nobody's turn comes any more. */
@@ -154,6 +174,7 @@ export class Drive {
     if (this.#phase !== 'queued') return;
     const now = this.#clock.now();
     this.#gate.cancel(this.ticket, now);
+    this.#watcher?.noted(this.#effects, { what: 'draining', at: now });
     this.#tell({ kind: 'refused', why: 'draining', retryAfter: 1000, at: now });
   }
 
@@ -191,6 +212,10 @@ export class Drive {
     const admission = this.#gate.arrive(this.ticket, deadline, now);
     this.#effects.rearm();
     if (admission?.kind === 'admitted') this.wouldHave = admission.wouldHave;
+    if (this.#watcher !== undefined && admission !== ADMITTED) {
+      const step = tellDecision(this.#gate, this.ticket, admission, now);
+      if (step !== undefined) this.#watcher.noted(this.#effects, step);
+    }
     if (admission !== undefined) this.#tell({ ...admission, at: now });
   }
 
@@ -199,16 +224,21 @@ export class Drive {
     this.#attempt = attempt;
     this.#reserved = undefined;
     this.#gate.sent(this.ticket, now);
+    this.#watcher?.sending(this.#effects, attempt);
     this.#effects.send(attempt, timeout);
   }
 
   #reserve(retry: Retry, deadline: Millis): void {
     const now = this.#clock.now();
     const why = now + retry.delay > this.#drainBy ? 'deadline' : this.#gate.reserve(this.ticket, retry, deadline, now);
-    if (why !== undefined) return this.#tell({ kind: 'denied', why, at: now });
+    if (why !== undefined) {
+      this.#watcher?.noted(this.#effects, { what: 'denied', at: now, why });
+      return this.#tell({ kind: 'denied', why, at: now });
+    }
     this.#reserved = retry;
     const { reason, delay, source } = retry;
     this.#listen({ type: 'retry', upstream: this.ticket.upstream, reason, delay, source });
+    this.#watcher?.noted(this.#effects, { what: 'retry', at: now, retry, attempt: this.#attempt });
     this.#tell({ kind: 'reserved', at: now });
   }
 
@@ -247,3 +277,13 @@ export class Drive {
     return this.#phaseSince;
   }
 }
+
+/** Where its client may leave it. */
+const DURING = {
+  new: undefined,
+  body: 'body',
+  queued: 'queue',
+  sending: 'attempt',
+  asleep: 'wait',
+  done: undefined,
+} as const satisfies Readonly<Record<Phase, string | undefined>>;

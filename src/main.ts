@@ -46,6 +46,8 @@ async function run(command: Command): Promise<void> {
       const { jsonSchema } = await import('./config/json-schema.ts');
       return print(JSON.stringify(jsonSchema(), null, 2));
     }
+    case 'explain':
+      return runExplain(command);
     case 'backoff':
       return runBackoff(command);
     case 'simulate-list': {
@@ -147,6 +149,20 @@ async function runBackoff({ names, options, attempts, json }: Extract<Command, {
     if (!(error instanceof RangeError)) throw error;
     fail(error.message, 2);
   }
+}
+
+async function runExplain({ id, admin, token, json }: Extract<Command, { kind: 'explain' }>): Promise<void> {
+  const { explainRequest } = await import('./cli/explain.ts');
+  const { TIDEGATE_ADMIN, TIDEGATE_ADMIN_TOKEN } = process.env;
+  const explained = await explainRequest({
+    id,
+    admin: admin ?? TIDEGATE_ADMIN,
+    token: token ?? TIDEGATE_ADMIN_TOKEN,
+    json,
+    width: process.stdout.columns ?? 80,
+  });
+  if (explained.kind === 'failed') return fail(explained.message, explained.exitCode);
+  process.stdout.write(explained.text);
 }
 
 async function simulate({ svg, ...options }: Extract<Command, { kind: 'simulate' }>): Promise<void> {

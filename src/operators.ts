@@ -1,5 +1,5 @@
 /** What is open to operators beside the proxy: the admin port, and the telemetry port. */
-import type { AdminServer, TelemetryOptions } from './admin/server.ts';
+import type { AdminOptions, AdminServer } from './admin/server.ts';
 import { startAdmin, startTelemetry } from './admin/server.ts';
 import { writeAddress } from './config/address.ts';
 import type { Config } from './config/schema.ts';
@@ -21,7 +21,7 @@ export const NOT_OPEN: Operators = { adminUrl: undefined, telemetryUrl: undefine
  */
 export async function openToOperators(
   { admin, telemetry }: Pick<Config, 'admin' | 'telemetry'>,
-  shown: Omit<TelemetryOptions, 'listen'>,
+  shown: Omit<AdminOptions, 'listen' | 'token'>,
   opened: (() => Promise<void>)[],
 ): Promise<Operators> {
   const servers: AdminServer[] = [];

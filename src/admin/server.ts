@@ -5,6 +5,8 @@ import { NO_SCHEMAS } from '../no-schemas.ts';
 import type { Format } from '../observe/write-metrics.ts';
 import { CONTENT_TYPES } from '../observe/write-metrics.ts';
 import { chooseFormat } from './choose-format.ts';
+import type { FindExplanation } from './explain.ts';
+import { serveExplain } from './explain.ts';
 import { createGuard, type Guard, pathOf } from './guard.ts';
 import { type Readiness, serveHealth } from './health.ts';
 import { sendProblem, writeProblem } from './problem.ts';
@@ -23,6 +25,8 @@ export interface TelemetryOptions {
 export interface AdminOptions extends TelemetryOptions {
   /** Needed to listen anywhere but on a loopback address or a Unix socket. */
   readonly token?: string | undefined;
+  /** Stories of requests; absent where nobody keeps any. */
+  readonly find?: FindExplanation;
 }
 
 export interface AdminServer {
@@ -42,7 +46,7 @@ const MAX_CONNECTIONS = 128;
 const CONNECTIONS_CHECK = 1000;
 
 /**
- * For operators: /livez, /readyz and /metrics, for those whom `createGuard` lets in.
+ * For operators: /livez, /readyz, /metrics and /explain, for those whom `createGuard` lets in.
  * Rejects with the error of listening (EADDRINUSE, EACCES …), or when the address needs a token and has none.
  */
 export async function startAdmin({ token, ...options }: AdminOptions): Promise<AdminServer> {
@@ -54,10 +58,14 @@ export async function startAdmin({ token, ...options }: AdminOptions): Promise<A
  * Rejects with the error of listening.
  */
 export async function startTelemetry(options: TelemetryOptions): Promise<AdminServer> {
-  return start(options, () => undefined);
+  const { listen, registry, readiness } = options;
+  return start({ listen, registry, readiness }, () => undefined);
 }
 
-async function start({ listen, registry, readiness }: TelemetryOptions, guard: Guard): Promise<AdminServer> {
+async function start(
+  { listen, registry, readiness, find }: Omit<AdminOptions, 'token'>,
+  guard: Guard,
+): Promise<AdminServer> {
   const app = fastify({
     logger: false,
     schemaController: NO_SCHEMAS,
@@ -90,6 +98,8 @@ async function start({ listen, registry, readiness }: TelemetryOptions, guard: G
     const exposition = await registry.metrics(format);
     return reply.type(CONTENT_TYPES[format]).header('vary', 'Accept').send(exposition);
   });
+
+  if (find !== undefined) serveExplain(app, find);
 
   let connections = 0;
   let dropped = 0;

@@ -14,6 +14,13 @@ export type Command =
   | { readonly kind: 'check'; readonly file: string }
   | { readonly kind: 'schema' }
   | {
+      readonly kind: 'explain';
+      readonly id: string;
+      readonly admin: string | undefined;
+      readonly token: string | undefined;
+      readonly json: boolean;
+    }
+  | {
       readonly kind: 'backoff';
       /** Empty: list them. */
       readonly names: readonly StrategyName[];
@@ -49,6 +56,7 @@ const OPTIONS: Readonly<Record<CommandName, Options>> = {
   serve: { config: TEXT, upstream: TEXT, listen: TEXT, admin: TEXT, 'client-key': TEXT, 'log-level': TEXT },
   check: {},
   schema: {},
+  explain: { admin: TEXT, token: TEXT, json: SWITCH },
   backoff: { base: TEXT, multiplier: TEXT, max: TEXT, jitter: TEXT, attempts: TEXT, json: SWITCH },
   simulate: { list: SWITCH, seed: TEXT, json: SWITCH, svg: TEXT, check: SWITCH },
   demo: { listen: TEXT, admin: TEXT },
@@ -100,6 +108,10 @@ function interpret(name: CommandName, typed: Typed): Command | UsageError {
     case 'check':
       if (operand === undefined) return usageError('check needs a FILE');
       return surplus.length > 0 ? usageError('check takes one FILE') : { kind: 'check', file: operand };
+    case 'explain':
+      if (operand === undefined) return usageError('explain needs an ID: the Tidegate-Request-Id of an answer');
+      if (surplus.length > 0) return usageError('explain takes one ID');
+      return { kind: 'explain', id: operand, admin, token: value('token'), json: typed.has('json') };
     case 'backoff':
       return interpretBackoff(typed);
     case 'simulate':

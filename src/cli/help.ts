@@ -1,7 +1,17 @@
 /** What `tidegate help` prints. */
 export type CommandName = (typeof COMMAND_NAMES)[number];
 
-export const COMMAND_NAMES = ['serve', 'check', 'schema', 'backoff', 'simulate', 'demo', 'help', 'version'] as const;
+export const COMMAND_NAMES = [
+  'serve',
+  'check',
+  'schema',
+  'explain',
+  'backoff',
+  'simulate',
+  'demo',
+  'help',
+  'version',
+] as const;
 
 const OVERVIEW = `Tidegate: an HTTP reverse proxy that learns an upstream's limit, paces and shares it,
 and retries only what is safe to retry.
@@ -11,6 +21,7 @@ usage: tidegate [COMMAND] [OPTIONS]
   serve            serve clients, as a file or --upstream says; the default
   check FILE       say what is wrong with a configuration, or print what it comes to
   schema           the JSON Schema of the configuration, for editors
+  explain ID       why a request ended as it did: the id is its answer's Tidegate-Request-Id
   backoff NAME     what a backoff strategy will do; without a name, all of them
   simulate NAME    a scenario in virtual time, with the proxy's own policy
   demo             a practice upstream, the proxy and traffic, in one process
@@ -45,6 +56,16 @@ Secrets are not printed.
 
 Prints the JSON Schema of the configuration. An editor with the YAML language server takes it from a first line
   # yaml-language-server: $schema=tidegate.schema.json
+`,
+  explain: `usage: tidegate explain ID [--admin URL] [--token TOKEN] [--json]
+
+  --admin URL      the admin port of the proxy: http://host:port, host:port or unix:/path;
+                   127.0.0.1:9901 unless given (TIDEGATE_ADMIN)
+  --token TOKEN    its token, where it has one; TIDEGATE_ADMIN_TOKEN keeps it out of the list of processes
+  --json           the explanation as one JSON object
+
+Tells what was decided of a request, with the numbers behind it, what each attempt came to, and why it waited.
+The id is in its answer (Tidegate-Request-Id) and in its line of the log. docs/explain.md says which stories are kept.
 `,
   backoff: `usage: tidegate backoff [NAME...] [OPTIONS]
 

@@ -26,6 +26,8 @@ export function writeLine(head: LineHead, record: RequestRecord): string {
   line += `,"ms":${tenths(record.took)}`;
   if (record.retryAfter !== undefined) line += `,"retryAfter":${record.retryAfter}`;
   if (record.cut) line += ',"cut":true';
+  // As OpenTelemetry names it in logs that are not its own.
+  if (record.traceId !== undefined) line += `,"trace_id":"${record.traceId}"`;
   if (record.carried !== undefined) {
     line += `,"bytesToUpstream":${record.carried.toUpstream},"bytesToClient":${record.carried.toClient}`;
   }

@@ -22,6 +22,7 @@ export const BOUND_NAMES = [
   'hashes',
   'admin_connections',
   'log_buffer',
+  'stories',
   'event_loop',
   'heap',
 ] as const;

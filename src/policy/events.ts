@@ -118,9 +118,11 @@ export type TideEvent =
   | { readonly type: 'done'; readonly record: RequestRecord }
   | StoreEvent;
 
-/** The story of one request, in a line. */
+/** What became of one request. */
 export interface RequestRecord {
   readonly id: string;
+  /** When its head had been read, by the clock that exchanges run by. */
+  readonly at: Millis;
   readonly route: string;
   readonly upstream: string;
   readonly method: string;
@@ -154,6 +156,10 @@ export interface RequestRecord {
   readonly wouldHave?: Decision | undefined;
   /** Only where we observe: why its answer would have been retried; undefined when it would not have been. */
   readonly wouldRetry?: RetryReason | undefined;
+  /** For people, where the answer is our own: why it is what it is. */
+  readonly detail?: string | undefined;
+  /** How the wish to retry ended, where there was one. */
+  readonly retryEnd?: RetryEnd | undefined;
   /** Of the trace that it is a part of (W3C Trace Context), in hex; absent where it is of none. */
   readonly traceId?: string | undefined;
 }

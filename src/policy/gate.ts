@@ -1,6 +1,8 @@
 import { blockedBy, estimateWait, isPoorProbe, patienceOf, PROMISE, waitingPlace } from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import type { GateView, LimitView, Listen } from './events.ts';
+import type { Grounds } from './grounds.ts';
+import { groundsOf } from './grounds.ts';
 import { abandon, giveBack, takeTokens } from './holdings.ts';
 import { learn } from './learn.ts';
 import type { Limit } from './limit.ts';
@@ -135,6 +137,11 @@ export class Gate {
     this.#waiting.wake(now);
   }
 
+  /** Why it was just queued or turned away, in numbers. */
+  grounds(ticket: Ticket, now: Millis): Grounds {
+    return groundsOf(this.#store, ticket, now);
+  }
+
   view(now: Millis): GateView {
     const limits: LimitView[] = [];
     for (const limit of this.#store.limits()) {
@@ -153,7 +160,11 @@ export class Gate {
     ticket.limits = this.#resolve(ticket.refs);
 
     const held = clients.heldUntil(slot) - now;
-    if (held > 0) return this.#refuse(ticket, slot, 'held', held, now);
+    if (held > 0) {
+      ticket.estimate = held;
+      ticket.patience = undefined;
+      return this.#refuse(ticket, slot, 'held', held, now);
+    }
 
     for (const each of ticket.limits) this.#waiting.advance(each, now);
     const poorProbe = isPoorProbe(ticket, now);
@@ -162,12 +173,15 @@ export class Gate {
     if (!poorProbe && limit === undefined) return this.#admit(ticket, room, now);
 
     const wait = estimateWait(ticket, room, weigh(this.#store, ticket, now), now);
+    ticket.estimate = wait;
+    ticket.patience = undefined;
     if (limit === undefined || poorProbe) {
       return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
     }
     const keepsPromise = Math.abs(now - clients.promised(slot)) <= PROMISE;
     const patience = patienceOf(limit, slot, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
-    if (wait > Math.min(patience, deadline - now)) {
+    ticket.patience = Math.min(patience, deadline - now);
+    if (wait > ticket.patience) {
       return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'over_share', wait, now);
     }
     if (upstream.queued >= upstream.queue.maxDepth) {

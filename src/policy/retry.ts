@@ -151,7 +151,7 @@ function isBodySpent(outcome: Outcome): boolean {
 }
 
 /** What the upstream asks for, undefined when it asks for nothing. An empty quota asks to wait for its reset. */
-function hintedDelay(hints: Hints): Millis | undefined {
+export function hintedDelay(hints: Hints): Millis | undefined {
   if (hints.retryAfter !== undefined && hints.retryAfter > 0) return hints.retryAfter;
   if (hints.quota?.remaining === 0 && hints.quota.resetIn !== undefined && hints.quota.resetIn > 0) {
     return hints.quota.resetIn;

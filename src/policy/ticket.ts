@@ -62,6 +62,9 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   probes: readonly Limit[] = NO_LIMITS;
   queuedAt: Millis = 0;
   expiresAt: Millis = 0;
+  /** How long it was reckoned to wait, and how long it may; undefined while nobody had to reckon. */
+  estimate: Millis | undefined = undefined;
+  patience: Millis | undefined = undefined;
   heapIndex = -1;
   flow: Flow<Ticket> | undefined = undefined;
   previous: Ticket | undefined = undefined;

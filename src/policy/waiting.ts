@@ -150,6 +150,7 @@ export class Waiting {
     const { room } = this.#store.upstream(ticket.upstream);
     const held = this.#store.clients.heldUntil(slot) - now;
     const wait = Math.max(held, estimateWait(ticket, room, weigh(this.#store, ticket, now), now));
+    ticket.estimate = wait;
     const why = held > 0 ? 'held' : (blockedBy(ticket.limits, now) ?? 'queue_timeout');
     const retryAfter = tellWhen({ store: this.#store, listen: this.#listen }, { ticket, slot, why, wait }, now);
     ticket.settle({ kind: 'refused', why, retryAfter }, now);

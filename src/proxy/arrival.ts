@@ -1,6 +1,7 @@
 import type { Plan } from '../exchange.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import type { RequestFacts } from '../policy/types.ts';
+import type { Description } from '../policy/watch.ts';
 import type { ProxyContext } from './context.ts';
 import { isListedInConnection, requestHeaders } from './headers.ts';
 import type { Hash } from './client-hash.ts';
@@ -8,6 +9,7 @@ import { http2Headers } from './http2-request.ts';
 import type { Client } from './identity.ts';
 import type { Inbound } from './inbound.ts';
 import type { Outbound } from './outbound.ts';
+import { traceparentOf } from './trace-context.ts';
 import type { Route, Snapshot } from './plan.ts';
 import type { Upgrade } from './upgrade.ts';
 
@@ -36,6 +38,27 @@ export function factsOf(arrival: Arrival): RequestFacts {
     keyed: idempotencyHeader !== undefined && isKeyed(request, idempotencyHeader),
     expectsContinue: request.expectsContinue,
     priorAttempts: priorAttempts(arrival),
+  };
+}
+
+/** What those who watch it are told of it. */
+export function describeArrival(arrival: Arrival, scheme: 'http' | 'https'): Description {
+  const { request, route, client, snapshot, requestId } = arrival;
+  const { tracestate } = request.headers;
+  return {
+    id: requestId,
+    method: request.verb,
+    path: snapshot.tellPath(request.path),
+    route: route.name,
+    routePath: route.path,
+    upstream: route.target.name,
+    client: client.hash,
+    identifiedBy: client.identifiedBy,
+    scheme,
+    version: request.httpVersion,
+    traceparent: traceparentOf(request),
+    tracestate: typeof tracestate === 'string' ? tracestate : tracestate?.join(','),
+    retryPolicy: planOf(arrival).retry,
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Listen } from '../policy/events.ts';
 import type { Gate } from '../policy/gate.ts';
 import type { Clock, Random } from '../policy/types.ts';
+import type { Watcher } from '../policy/watch.ts';
 import type { ReplayMemory } from './body.ts';
 import type { WakeTimer } from '../wake-timer.ts';
 import type { Hash } from './client-hash.ts';
@@ -12,6 +13,8 @@ export interface ProxyContext {
   readonly clock: Clock;
   readonly random: Random;
   readonly listen: Listen;
+  /** Told of each step of each exchange. */
+  readonly watcher?: Watcher | undefined;
   readonly replayMemory: ReplayMemory;
   readonly hash: Hash;
   /** How this instance calls itself in Via: `1.1 tidegate-<instance>`. */

@@ -25,6 +25,8 @@ export interface NameRule {
 export interface Client {
   /** A keyed hash: what logs, metrics and stores may know. */
   readonly hash: string;
+  /** What it was told apart by: `header:x-api-key`, `bearer`, `path:2`, `ip`. */
+  readonly identifiedBy: string;
   /** The hash of its address, where its key is one that nobody has verified. */
   readonly nest: string | undefined;
   readonly weight: number;
@@ -65,6 +67,7 @@ export function makeIdentify(
     const found = classes.length === 0 ? undefined : classes.find((rule) => matches(rule, request, key));
     return {
       hash: hashKey(reader, value),
+      identifiedBy: reader.kind,
       nest: reader.kind === 'ip' ? undefined : hashKey(byAddress, address),
       weight: found?.weight ?? 1,
       className: found?.name,

@@ -4,8 +4,9 @@ import { exchange } from '../exchange.ts';
 import { Ticket } from '../policy/ticket.ts';
 import type { Millis, Outcome, RequestFacts, Verdict } from '../policy/types.ts';
 import { isIdempotentMethod } from '../policy/types.ts';
+import type { Description, LastAttempt, Step, Trace, Watched } from '../policy/watch.ts';
 import type { Arrival } from './arrival.ts';
-import { factsOf, limitsOf, planOf } from './arrival.ts';
+import { describeArrival, factsOf, limitsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
 import { Http1Inbound } from './inbound.ts';
@@ -17,13 +18,16 @@ import { Reply } from './reply.ts';
 import type { Listed } from './roster.ts';
 import type { Sender } from './sends.ts';
 import { Sends } from './sends.ts';
+import { traceIdOf, traceparentOf } from './trace-context.ts';
 import type { Carried } from './tunnel.ts';
 import { openTunnel } from './tunnel.ts';
 
 /** The proxy’s interpreter of one exchange. What happens, and when, the script and the gate say. */
-export class Life implements Effects, Sender, Listed {
+export class Life implements Effects, Sender, Watched, Listed {
   place = -1;
-  readonly drive: Drive;
+  steps: Step[] | undefined;
+  trace: Trace | undefined;
+  readonly drive: Drive<Life>;
   readonly #context: ProxyContext;
   readonly #arrival: Arrival;
   readonly #reply: Reply;
@@ -59,7 +63,7 @@ export class Life implements Effects, Sender, Listed {
       (admission, now) => this.drive.settle(admission, now),
     );
     ticket.nest = client.nest;
-    this.drive = new Drive({
+    this.drive = new Drive<Life>({
       script: exchange(this.#facts, planOf(arrival), context.random, this.#since),
       gate: context.gate,
       ticket,
@@ -67,6 +71,7 @@ export class Life implements Effects, Sender, Listed {
       clock: context.clock,
       listen: context.listen,
       request: arrival.requestId,
+      watcher: context.watcher,
     });
   }
 
@@ -88,6 +93,18 @@ export class Life implements Effects, Sender, Listed {
   expire(): void {
     this.drive.expire();
     if (this.#sends.count === 0) this.#giveUp(problemOf(DRAINING));
+  }
+
+  // — Watched: what can be told of it —
+
+  describe(): Description {
+    return describeArrival(this.#arrival, this.#context.proto);
+  }
+
+  lastAttempt(): LastAttempt {
+    const { endpoint, failure } = this.#sends;
+    const { outcome } = this.drive;
+    return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause };
   }
 
   // — Effects: what the script asks for —
@@ -235,8 +252,11 @@ export class Life implements Effects, Sender, Listed {
     const { queued, slept, wouldHave } = this.drive;
     const { count: attempts, failure } = this.#sends;
     const carried = this.#carried;
-    const spent = { since: this.#since, attempts, queued, slept, wouldHave, carried, cause: failure?.cause };
-    this.#context.listen({ type: 'done', record: this.#reply.record(this.#verdict, spent) });
+    const traceId = this.trace?.traceId ?? traceIdOf(traceparentOf(this.#arrival.request));
+    const spent = { since: this.#since, attempts, queued, slept, wouldHave, carried, cause: failure?.cause, traceId };
+    const record = this.#reply.record(this.#verdict, spent);
+    this.#context.listen({ type: 'done', record });
+    this.#context.watcher?.over(this, record);
   }
 }
 

@@ -11,6 +11,7 @@ import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
 import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
+import { traceIdOf, traceparentOf } from './trace-context.ts';
 
 /** What metrics call the route of a request that has none. */
 const NO_ROUTE = '(none)';
@@ -44,7 +45,7 @@ export class Refusals {
   /** @param isUnframed where the request ends is a matter of opinion: nothing behind it is read */
   refuse(request: Inbound, response: Outbound, problem: Problem, isUnframed = false): void {
     const { context, capacity, snapshot, nextId } = this.#options;
-    const { via, clock, listen, random, isDraining } = context;
+    const { via, clock, listen, watcher, random, isDraining } = context;
     const since = clock.now();
     const id = nextId();
     const retryAfter =
@@ -53,8 +54,10 @@ export class Refusals {
     listen({ type: 'arrived', route: NO_ROUTE });
     response.on('close', () => {
       const path = pathOf(request, snapshot().tellPath);
-      const record = recordRefused(problem, { request, path, id, retryAfter, took: clock.now() - since });
+      const took = clock.now() - since;
+      const record = recordRefused(problem, { request, path, id, at: since, retryAfter, took });
       listen({ type: 'done', record });
+      watcher?.refused(record, traceparentOf(request));
     });
     const answer = (): void => {
       if (response.destroyed) return;
@@ -70,10 +73,12 @@ export class Refusals {
 
   /** What never became a request: of it nothing is known but its connection. */
   refuseUnread(socket: Socket, problem: Problem): void {
-    const { via, listen } = this.#options.context;
+    const { via, clock, listen, watcher } = this.#options.context;
     const requestId = this.#options.nextId();
+    const record = recordRefused(problem, { id: requestId, at: clock.now(), took: 0 });
     listen({ type: 'arrived', route: NO_ROUTE });
-    listen({ type: 'done', record: recordRefused(problem, { id: requestId, took: 0 }) });
+    listen({ type: 'done', record });
+    watcher?.refused(record, undefined);
     writeRawProblem(socket, problem, { requestId, via });
   }
 }
@@ -83,6 +88,7 @@ interface Refused {
   /** As it may be told. */
   readonly path?: string;
   readonly id: string;
+  readonly at: Millis;
   readonly took: Millis;
   /** In seconds, as it was told. */
   readonly retryAfter?: number | undefined;
@@ -90,9 +96,10 @@ interface Refused {
 
 /** What the log gets of a request that never became an exchange. Of one that could not be read nothing is known. */
 function recordRefused(problem: Problem, told: Refused): RequestRecord {
-  const { request, path, id, took, retryAfter } = told;
+  const { request, path, id, at, took, retryAfter } = told;
   return {
     id,
+    at,
     route: NO_ROUTE,
     upstream: '',
     method: request?.verb ?? '',
@@ -108,6 +115,8 @@ function recordRefused(problem: Problem, told: Refused): RequestRecord {
     took,
     retryAfter,
     cut: false,
+    detail: problem.detail,
+    traceId: request === undefined ? undefined : traceIdOf(traceparentOf(request)),
   };
 }
 

@@ -31,6 +31,7 @@ export interface Spent {
   readonly carried: Carried | undefined;
   /** Of the last attempt's failure, if it failed. */
   readonly cause: string | undefined;
+  readonly traceId: string | undefined;
 }
 
 /** What the client gets, and what can be told of it afterwards. */
@@ -115,6 +116,7 @@ export class Reply {
     const now = this.#context.clock.now();
     return {
       id: requestId,
+      at: spent.since,
       route: route.name,
       upstream: route.target.name,
       method: request.verb,
@@ -135,6 +137,9 @@ export class Reply {
       cause: spent.cause,
       wouldHave: spent.wouldHave,
       wouldRetry: verdict.wouldRetry,
+      detail: this.#problem?.detail,
+      retryEnd: verdict.retryEnd,
+      traceId: spent.traceId,
     };
   }
 

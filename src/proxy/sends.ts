@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { readHints } from '../policy/hints.ts';
 import type { Millis, Outcome } from '../policy/types.ts';
+import type { Trace } from '../policy/watch.ts';
 import type { Arrival } from './arrival.ts';
 import { outboundHeaders } from './arrival.ts';
 import type { AttemptOwner } from './attempt.ts';
@@ -9,12 +10,14 @@ import { Attempt } from './attempt.ts';
 import type { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
 import { Deadline } from './deadline.ts';
+import type { Endpoint } from './endpoints.ts';
 import type { Failure } from './failure.ts';
 import { besideHead } from './headers.ts';
 import { isUnread } from './inbound.ts';
 import type { Head } from './reply.ts';
 import { writeInformation } from './respond.ts';
 import { rewriteTarget } from './router.ts';
+import { withTrace } from './trace-context.ts';
 import { Trip } from './trip.ts';
 import { WEBSOCKET } from './upgrade.ts';
 
@@ -23,6 +26,8 @@ const MAX_INFORMATION = 32;
 
 /** Who has a request sent. */
 export interface Sender {
+  /** The trace that it is a part of, where we trace. */
+  readonly trace: Trace | undefined;
   /** What the send came to: a head, which is in hand until it is forwarded or discarded, or a failure. */
   onOutcome(outcome: Outcome): void;
   /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */
@@ -75,6 +80,11 @@ export class Sends implements AttemptOwner {
     return this.#failure;
   }
 
+  /** Where the last one goes; undefined before the first. */
+  get endpoint(): Endpoint | undefined {
+    return this.#count === 0 ? undefined : this.#trip.endpoint;
+  }
+
   /** @param body undefined when the request has none */
   begin(timeout: Millis, body: RequestBody | undefined): void {
     const { request, route, upgrade } = this.#arrival;
@@ -91,7 +101,7 @@ export class Sends implements AttemptOwner {
       {
         method: request.verb,
         path: rewriteTarget(request.target, route),
-        headers: this.#headersFor(authority),
+        headers: this.#traced(this.#headersFor(authority)),
         body: payload,
         upgrade: upgrade === undefined ? null : WEBSOCKET,
       },
@@ -231,6 +241,12 @@ export class Sends implements AttemptOwner {
       this.#authority = authority;
     }
     return this.#headers;
+  }
+
+  /** Each attempt is a part of the trace of its own. */
+  #traced(headers: string[]): string[] {
+    const { trace } = this.#sender;
+    return trace === undefined ? headers : withTrace(headers, trace.outgoing);
   }
 
   #took(): Millis {

@@ -56,6 +56,11 @@ export class Trip {
     this.#endpoints.send(this.#endpoint, this.#errand, this.#wasStale, this.#sentAt);
   }
 
+  /** Where the last one goes; the first of all before there was one. */
+  get endpoint(): Endpoint {
+    return this.#endpoint;
+  }
+
   /** All connections were busy when it was to be sent. */
   get hadToWait(): boolean {
     return this.#errand?.hadToWait === true;

@@ -22,6 +22,7 @@ test('a line is JSON, and says what it was told, whatever that is', () => {
       (id, path, route, cause, took, cut) => {
         const record: RequestRecord = {
           id,
+          at: 0,
           route,
           upstream: route,
           method: path,

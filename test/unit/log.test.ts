@@ -16,6 +16,7 @@ function openLog(level: LogLevel = 'info') {
 
 const RECORD: RequestRecord = {
   id: '01HX',
+  at: 0,
   route: '/v1',
   upstream: 'payments',
   method: 'POST',

@@ -66,6 +66,7 @@ function limitOf(fields: Partial<LimitView>): LimitView {
 function recordOf(fields: Partial<RequestRecord> = {}): RequestRecord {
   return {
     id: 'r1',
+    at: 0,
     route: '/',
     upstream: 'payments',
     method: 'GET',

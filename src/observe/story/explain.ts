@@ -1,0 +1,200 @@
+import type { RequestOutcome } from '../../policy/events.ts';
+import type { Millis, Outcome } from '../../policy/types.ts';
+import type { Step } from '../../policy/watch.ts';
+import type { Story } from './story.ts';
+import { numbersOfAttempt, RETRY_ENDS, tellAnswered, tellRetry } from './tell-attempt.ts';
+import { numbersOf, secondsOrNull, tellDecided, tellDequeued } from './tell-decision.ts';
+import { tellVerdict } from './verdict.ts';
+import { tellDuration, toSeconds } from './words.ts';
+
+/** Why a request ended as it did: everything that was decided of it, in order. */
+export interface Explanation {
+  readonly id: string;
+  /** ISO 8601: when it arrived. */
+  readonly at: string;
+  readonly client: {
+    /** Hashed identity. */
+    readonly key: string;
+    /** What that was told apart by; null where it was refused before. */
+    readonly identifiedBy: string | null;
+  };
+  readonly route: string;
+  readonly upstream: string;
+  readonly method: string;
+  readonly path: string;
+  readonly outcome: RequestOutcome;
+  /** 0: its client had gone before it was told anything. */
+  readonly status: number;
+  /** Of the trace that it is a part of; null where it is of none. */
+  readonly traceId: string | null;
+  readonly verdict: string;
+  readonly steps: readonly ExplainedStep[];
+}
+
+export interface ExplainedStep {
+  /** Seconds since it arrived. */
+  readonly at: number;
+  readonly what:
+    | 'arrived'
+    | 'decided'
+    | 'queued'
+    | 'sent'
+    | 'answered'
+    | 'retry'
+    | 'waited'
+    | 'gone'
+    | 'draining'
+    | 'verdict';
+  /** For people. */
+  readonly text: string;
+  /** The numbers in it. */
+  readonly [number: string]: unknown;
+}
+
+/** What is kept of most requests is what was out of the ordinary: the rest follows from it, and is told here too. */
+export function explain(story: Story): Explanation {
+  const { record, arrivedAt, identifiedBy } = story;
+  const verdict = tellVerdict(story);
+  return {
+    id: record.id,
+    at: new Date(arrivedAt).toISOString(),
+    client: { key: record.client, identifiedBy: identifiedBy ?? null },
+    route: record.route,
+    upstream: record.upstream,
+    method: record.method,
+    path: record.path,
+    outcome: record.outcome,
+    status: record.status,
+    traceId: record.traceId ?? null,
+    verdict,
+    steps: [
+      arrivedStep(story),
+      ...new Course(story).tell(),
+      {
+        at: toSeconds(record.took),
+        what: 'verdict',
+        text: verdict,
+        status: record.status,
+        headSeconds: toSeconds(record.toHead),
+        queuedSeconds: toSeconds(record.queued),
+        waitedSeconds: toSeconds(record.slept),
+        retryAfterSeconds: record.retryAfter ?? null,
+      },
+    ],
+  };
+}
+
+function arrivedStep({ record, identifiedBy }: Story): ExplainedStep {
+  const whose = identifiedBy === undefined ? '' : ` from client ${record.client}, told apart by ${identifiedBy}`;
+  const where = record.upstream === '' ? 'no route' : `route ${record.route} to ${record.upstream}`;
+  const what = record.method === '' ? 'what could not be read' : `${record.method} ${record.path}`;
+  return { at: 0, what: 'arrived', text: `${what} arrived${whose}; ${where}` };
+}
+
+/** Goes through what was kept, and remembers what the next step follows from. */
+class Course {
+  readonly #story: Story;
+  readonly #told: ExplainedStep[] = [];
+  /** Somebody has said that it may be sent. */
+  #isAdmitted = false;
+  #answer: Outcome | undefined;
+  #attempts = 0;
+  /** Of the back-off. */
+  #memory = 0;
+
+  constructor(story: Story) {
+    this.#story = story;
+  }
+
+  tell(): ExplainedStep[] {
+    const { record, last, steps = [] } = this.#story;
+    for (const step of steps) this.#tellStep(step);
+    // What ended well was not kept as a step, and what came beyond all that is kept neither.
+    if (last?.outcome !== undefined && this.#attempts < record.attempts) {
+      const { outcome, endpoint, cause } = last;
+      const at = record.at + record.toHead;
+      if (steps.length > 0) this.#tellOmitted(at - outcome.took);
+      this.#tellStep({ what: 'answered', at, attempt: record.attempts, outcome, endpoint, cause });
+    }
+    // A sending is found out from its answer: a client may have gone between.
+    return this.#told.toSorted((a, b) => a.at - b.at);
+  }
+
+  #tellStep(step: Step): void {
+    switch (step.what) {
+      case 'decided': {
+        this.#isAdmitted = step.isObserved;
+        const numbers = { decision: step.decision, reason: step.why ?? null, observed: step.isObserved };
+        const back = { retryAfterSeconds: secondsOrNull(step.retryAfter) };
+        return this.#add(step.at, 'decided', tellDecided(step), { ...numbers, ...back, ...numbersOf(step.grounds) });
+      }
+      case 'dequeued': {
+        this.#isAdmitted = step.why === undefined;
+        const numbers = step.grounds === undefined ? {} : numbersOf(step.grounds);
+        const waitedSeconds = toSeconds(step.waited);
+        const back = { retryAfterSeconds: secondsOrNull(step.retryAfter) };
+        return this.#add(step.at, 'queued', tellDequeued(step), {
+          waitedSeconds,
+          reason: step.why ?? null,
+          ...back,
+          ...numbers,
+        });
+      }
+      case 'answered':
+        return this.#tellAttempt(step);
+      case 'retry': {
+        const { retryPolicy } = this.#story;
+        const { reason } = step.retry;
+        const { text, numbers } =
+          retryPolicy === undefined
+            ? { text: reason, numbers: {} }
+            : tellRetry(step, retryPolicy, this.#answer, this.#memory);
+        this.#memory = step.retry.memory;
+        return this.#add(step.at, 'retry', text, numbers);
+      }
+      case 'denied':
+        if (step.why === 'success') return undefined;
+        return this.#add(step.at, 'retry', `not to be sent again: ${RETRY_ENDS[step.why]}`, { denied: step.why });
+      case 'waited':
+        this.#isAdmitted = false; // it asks again
+        return this.#add(step.at, 'waited', `waited ${tellDuration(step.slept)}`, {
+          waitedSeconds: toSeconds(step.slept),
+        });
+      case 'gone':
+        return this.#add(step.at, 'gone', tellGone(this.#story), { during: step.during });
+      case 'draining':
+        return this.#add(step.at, 'draining', 'this proxy goes away before the wait would end', {});
+    }
+  }
+
+  #tellAttempt({ at, attempt, outcome, endpoint, cause }: Extract<Step, { readonly what: 'answered' }>): void {
+    const sentAt = Math.max(this.#story.record.at, at - outcome.took);
+    if (!this.#isAdmitted) this.#add(sentAt, 'decided', 'passed: admitted at once', { decision: 'passed' });
+    const where = endpoint === undefined ? '' : ` to ${endpoint}`;
+    this.#add(sentAt, 'sent', `attempt ${attempt} sent${where}`, { attempt, endpoint: endpoint ?? null });
+    this.#add(
+      at,
+      'answered',
+      tellAnswered({ attempt, outcome, cause }),
+      numbersOfAttempt({ attempt, outcome, endpoint, cause }),
+    );
+    this.#answer = outcome;
+    this.#attempts = attempt;
+    this.#isAdmitted = false;
+  }
+
+  #tellOmitted(at: Millis): void {
+    if (this.#attempts + 1 >= this.#story.record.attempts) return;
+    this.#add(at, 'waited', 'more happened than is kept of one request', {});
+    this.#isAdmitted = true;
+  }
+
+  #add(at: Millis, what: ExplainedStep['what'], text: string, numbers: Readonly<Record<string, unknown>>): void {
+    this.#told.push({ at: toSeconds(at - this.#story.record.at), what, text, ...numbers });
+  }
+}
+
+/** Of one that cannot be read to its end the client is still there, and is told so. */
+function tellGone({ record }: Story): string {
+  return record.outcome === 'client_gone' ? 'the client went away' : 'the request was given up';
+}

@@ -1,0 +1,24 @@
+import type { RequestRecord } from '../../policy/events.ts';
+import type { Outcome } from '../../policy/types.ts';
+import type { Step } from '../../policy/watch.ts';
+
+/**
+ * Whether the story of a request is worth keeping for its own sake: whatever is anything but admitted at once, sent once,
+ * and answered whole with a status below 400. All others are sampled. So are those that were shed because this process is
+ * overloaded: there are as many of them as of anything, and one story is like the other.
+ * @param steps what happened to it out of the ordinary
+ */
+export function isTroubled(record: RequestRecord, steps: readonly Step[] | undefined): boolean {
+  if (record.reason === 'overloaded' || record.reason === 'too_many_requests') return false;
+  return steps !== undefined || record.outcome !== 'forwarded' || !isBelow400(record.status) || record.cut;
+}
+
+/** An answer that nothing has to be told of, while nothing else has happened. */
+export function isOrdinary(outcome: Outcome): boolean {
+  return outcome.kind === 'response' && isBelow400(outcome.status);
+}
+
+/** 0 is none: its client had gone before a head. */
+function isBelow400(status: number): boolean {
+  return status > 0 && status < 400;
+}

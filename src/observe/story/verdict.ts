@@ -1,0 +1,78 @@
+import type { Step } from '../../policy/watch.ts';
+import type { Story } from './story.ts';
+import { RETRY_ENDS } from './tell-attempt.ts';
+import { becauseOf } from './tell-decision.ts';
+import { count } from './words.ts';
+
+/** How it ended for its client, in words. */
+export function tellVerdict({ record, steps = [] }: Story): string {
+  const { outcome, status, attempts, reason, detail, wouldHave, wouldRetry } = record;
+  const parts: string[] = [];
+  switch (outcome) {
+    case 'forwarded':
+      parts.push(status === 0 ? 'forwarded' : `forwarded: the upstream’s ${status}`);
+      break;
+    case 'recovered':
+      parts.push(`recovered: the upstream’s ${status}, at attempt ${attempts}`);
+      break;
+    case 'refused':
+    case 'queue_timeout':
+      parts.push(`refused with ${status} (${reason})${detail === undefined ? '' : `: ${bare(detail)}`}`);
+      break;
+    case 'upstream_error':
+      parts.push(`failed, told as ${status} (${reason})${detail === undefined ? '' : `: ${bare(detail)}`}`);
+      break;
+    case 'unknown':
+      parts.push(
+        `unknown, told as ${status}: it may have taken effect${detail === undefined ? '' : `. ${bare(detail)}`}`,
+      );
+      break;
+    case 'client_gone':
+      parts.push(`the client went away${whileWhat(steps)}`);
+      break;
+  }
+  parts.push(...tellNotRetried(record), ...tellBack(record, steps));
+  if (record.cut) parts.push('the body was cut short');
+  if (wouldHave !== undefined && wouldHave.decision !== 'passed') {
+    parts.push(
+      `observed: it would have been ${wouldHave.decision}${wouldHave.why === undefined ? '' : ` (${wouldHave.why})`}`,
+    );
+  }
+  if (wouldRetry !== undefined) parts.push(`observed: it would have been sent again (${wouldRetry})`);
+  return parts.join('; ');
+}
+
+function tellNotRetried({ retryEnd, attempts, outcome }: Story['record']): string[] {
+  if (retryEnd === undefined || retryEnd === 'success' || outcome === 'client_gone') return [];
+  const after = attempts > 1 ? ` after ${count(attempts, 'attempt', 'attempts')}` : '';
+  return [`not sent again${after}: ${RETRY_ENDS[retryEnd]}`];
+}
+
+function tellBack({ retryAfter }: Story['record'], steps: readonly Step[]): string[] {
+  if (retryAfter === undefined) return [];
+  const decided = steps.findLast(
+    (step) => (step.what === 'decided' || step.what === 'dequeued') && step.why !== undefined,
+  );
+  const because =
+    (decided?.what === 'decided' || decided?.what === 'dequeued') && decided.grounds !== undefined
+      ? becauseOf(decided.why, decided.grounds)
+      : undefined;
+  return [`told to come back in ${retryAfter} s${because === undefined ? '' : `, because ${because}`}`];
+}
+
+const WHILES = {
+  body: 'its body was read',
+  queue: 'it waited for its turn',
+  attempt: 'the upstream was awaited',
+  wait: 'it waited to be sent again',
+} as const;
+
+function whileWhat(steps: readonly Step[]): string {
+  const gone = steps.findLast((step) => step.what === 'gone');
+  return gone?.what === 'gone' ? ` while ${WHILES[gone.during]}` : '';
+}
+
+/** Without the full stop. */
+function bare(detail: string): string {
+  return detail.replace(/\.$/, '');
+}

@@ -1,0 +1,46 @@
+import { shareOf } from './admission.ts';
+import type { LimitView } from './events.ts';
+import type { Store } from './store.ts';
+import type { Ticket } from './ticket.ts';
+import type { Millis, PerSecond } from './types.ts';
+
+/** The numbers behind a decision, as they stand when it has just been made. */
+export interface Grounds {
+  /** The innermost limit it stands under; undefined while that has never been felt. */
+  readonly limit: LimitView | undefined;
+  /** It waits, or would have to, for a connection and not for a token. */
+  readonly forRoom: boolean;
+  /** How long it was reckoned that it would wait, and how long it may; undefined where nobody had to reckon. */
+  readonly estimate: Millis | undefined;
+  readonly patience: Millis | undefined;
+  /** What its client asks for, and its share of the limit by weight; undefined where nothing is shared. */
+  readonly demand: PerSecond;
+  readonly share: PerSecond | undefined;
+  /** In (0, 1]: what its client's weight is scaled by. */
+  readonly allowance: number;
+  /** Requests of its client that wait there, itself included where it does. */
+  readonly backlog: number;
+  /** For how long the upstream asked this client to stay away; 0 when it did not. */
+  readonly heldFor: Millis;
+}
+
+/** For those who ask why: costs something, and is asked for only where somebody did not simply pass. */
+export function groundsOf(store: Store, ticket: Ticket, now: Millis): Grounds {
+  const { clients } = store;
+  const { slot } = ticket;
+  const { activity, room } = store.upstream(ticket.upstream);
+  const limit = ticket.limits.at(-1);
+  const place = ticket.waitsAt ?? limit ?? room?.line;
+  const rate = limit?.meter.rate(now) ?? Number.POSITIVE_INFINITY;
+  return {
+    limit: limit?.view(now),
+    forRoom: place !== undefined && place === room?.line && (place !== limit || limit.meter.delay(now) === 0),
+    estimate: ticket.estimate,
+    patience: ticket.patience,
+    demand: slot === undefined ? 0 : clients.demand(slot, now),
+    share: limit === undefined || !Number.isFinite(rate) ? undefined : shareOf(ticket, limit, rate, activity, now),
+    allowance: slot === undefined ? 1 : clients.allowance(slot, now),
+    backlog: slot === undefined || place === undefined ? 0 : place.queue.backlog(slot),
+    heldFor: slot === undefined ? 0 : Math.max(0, clients.heldUntil(slot) - now),
+  };
+}

@@ -1,0 +1,252 @@
+import { describe, expect, test } from 'vitest';
+import type { Explanation } from '../../src/observe/story/explain.ts';
+import { renderExplanation } from '../../src/observe/story/render-explanation.ts';
+import { Ring } from '../../src/observe/story/ring.ts';
+import { MOST_STEPS, MOST_STORIES, Stories } from '../../src/observe/story/stories.ts';
+import { isTroubled } from '../../src/observe/story/troubled.ts';
+import type { LimitView, RequestRecord } from '../../src/policy/events.ts';
+import type { Grounds } from '../../src/policy/grounds.ts';
+import { NO_HINTS } from '../../src/policy/types.ts';
+import type { Watched } from '../../src/policy/watch.ts';
+import { heldBytes } from '../support/heap.ts';
+import { requestFacts, response, retryPolicy } from '../support/policy.ts';
+
+function recordOf(fields: Partial<RequestRecord> = {}): RequestRecord {
+  return {
+    ...{ id: 'i-1', at: 0, route: '/', upstream: 'up', method: requestFacts().method, path: '/v1/things' },
+    ...{ client: '0123456789abcdef', status: 200, outcome: 'forwarded', reason: undefined, attempts: 1 },
+    ...{ queued: 0, slept: 0, toHead: 5, took: 10, retryAfter: undefined, cut: false },
+    ...fields,
+  };
+}
+
+function watchedOf(record: RequestRecord): Watched {
+  return {
+    describe: () => ({
+      ...{
+        id: record.id,
+        method: record.method,
+        path: record.path,
+        route: record.route,
+        routePath: '/',
+        upstream: 'up',
+      },
+      ...{ client: record.client, identifiedBy: 'ip', scheme: 'http', version: '1.1' },
+      ...{ traceparent: undefined, tracestate: undefined, retryPolicy: retryPolicy() },
+    }),
+    lastAttempt: () => ({ endpoint: 'a:1', origin: 'http://a:1', outcome: response(record.status), cause: undefined }),
+    steps: undefined,
+    trace: undefined,
+  };
+}
+
+const GROUNDS: Grounds = {
+  ...{ limit: undefined, forRoom: false, estimate: 400, patience: 1000, demand: 1.5, share: 2.5, allowance: 1 },
+  ...{ backlog: 1, heldFor: 0 },
+};
+
+function keep(stories: Stories, fields: Partial<RequestRecord>): void {
+  const record = recordOf(fields);
+  stories.over(watchedOf(record), record);
+}
+
+describe('what is kept', () => {
+  test('of troubled requests the newest, of others a sample that covers time', () => {
+    const stories = new Stories({ wallClock: () => 1_700_000_000_000 });
+    // A thousand ordinary requests a second for ten minutes, and one in a thousand that is not.
+    for (let i = 0; i < 600_000; i += 1) {
+      const status = i % 1000 === 999 ? 503 : 200;
+      keep(stories, { id: `i-${i}`, at: i, status });
+    }
+    const all = stories.recent({ limit: 1_000_000 }).requests;
+    const troubled = all.filter(({ status }) => status === 503);
+    const others = all.filter(({ status }) => status === 200);
+    expect(troubled).toHaveLength(600);
+    expect(others).toHaveLength(MOST_STORIES.sampled);
+    const times = others.map(({ id }) => Number(id.slice(2)));
+    const span = Math.max(...times) - Math.min(...times);
+    expect(span).toBeGreaterThan(300_000);
+  });
+
+  test('of a quiet proxy everything', () => {
+    const stories = new Stories({ wallClock: () => 0 });
+    for (let i = 0; i < 100; i += 1) keep(stories, { id: `i-${i}`, at: 10_000 + i });
+    expect(stories.recent({ limit: 1000 }).requests).toHaveLength(100);
+  });
+
+  test('is bounded in number and in bytes, and the oldest goes first', () => {
+    const few = new Ring<{ readonly size: number }>(3, 1000);
+    const items = [1, 2, 3, 4, 5].map((size) => ({ size }));
+    for (const item of items) few.add(item);
+    expect([...few]).toEqual([5, 4, 3].map((size) => ({ size })));
+    expect([few.size, few.bytes, few.forgotten, few.fullness]).toEqual([3, 12, 2, 1]);
+
+    const small = new Ring<{ readonly size: number }>(100, 10);
+    for (const size of [4, 4, 4, 11]) small.add({ size });
+    expect([small.size, small.bytes, small.forgotten]).toEqual([2, 8, 1]);
+  });
+
+  test('takes no more memory than it says', () => {
+    const stories = new Stories({ wallClock: () => 0 });
+    const path = `/${'long'.repeat(100)}`;
+    const before = heldBytes();
+    for (let i = 0; i < 40_000; i += 1) {
+      const record = recordOf({ id: `instance-${i}`, at: i + 0.5, status: 503, path: `${path}${i}`, took: i + 0.25 });
+      const watched = watchedOf(record);
+      const step = {
+        what: 'decided',
+        decision: 'queued',
+        why: undefined,
+        retryAfter: undefined,
+        isObserved: false,
+      } as const;
+      const limit: LimitView = {
+        ...{ upstream: 'up', scope: 'upstream', key: '', state: 'restoring', rate: i + 0.3, ceiling: i + 0.4 },
+        ...{ places: undefined, blockedUntil: undefined, quotaLeft: 1 / (i + 2), queued: 1, inFlight: 2 },
+      };
+      const grounds = { ...GROUNDS, limit, demand: i + 0.1, estimate: i + 0.7, share: i + 0.9, allowance: 1 / (i + 3) };
+      stories.noted(watched, { ...step, at: i + 0.5, grounds });
+      stories.settled(watched, 1, { kind: 'response', status: 503, hints: { ...NO_HINTS }, took: i + 0.5 }, i + 1.5);
+      stories.over(watched, record);
+    }
+    const held = heldBytes() - before;
+    expect(stories.bound).toMatchObject({ name: 'stories' });
+    expect(stories.bound.used).toBeGreaterThan(0.99);
+    expect(stories.bound.reached).toBeGreaterThan(0);
+    expect(held).toBeLessThan(1.1 * stories.bytes);
+    expect(stories.bytes).toBeLessThan(24 * 1024 * 1024);
+  });
+
+  test('of one request is no more than so many steps, and its end', () => {
+    const stories = new Stories({ wallClock: () => 0 });
+    const record = recordOf({ attempts: 200, status: 200, outcome: 'recovered', toHead: 2000, took: 2001 });
+    const watched = watchedOf(record);
+    for (let attempt = 1; attempt <= 199; attempt += 1) stories.settled(watched, attempt, response(503), 10 * attempt);
+    expect(watched.steps).toHaveLength(MOST_STEPS);
+    stories.over(watched, record);
+    const texts = stories.find('i-1')?.steps.map(({ text }) => text) ?? [];
+    expect(texts).toContain('more happened than is kept of one request');
+    expect(texts.findLast((text) => text.startsWith('attempt'))).toMatch(/^attempt 200 was answered with 200/);
+  });
+
+  test('does not keep the query with the path that was cut from it', () => {
+    const stories = new Stories({ wallClock: () => 0 });
+    const before = heldBytes();
+    for (let i = 0; i < 500; i += 1) {
+      const target = Buffer.from(`/charges/of/somebody?${String(i).repeat(30_000)}`).toString();
+      keep(stories, { path: target.slice(0, target.indexOf('?')), status: 404 });
+    }
+    expect(heldBytes() - before).toBeLessThan(2 * 1024 * 1024);
+    expect(stories.bytes).toBeGreaterThan(0);
+  });
+
+  test('of an ordinary request is nothing, while it goes on', () => {
+    const stories = new Stories({ wallClock: () => 0 });
+    const watched = watchedOf(recordOf());
+    stories.settled(watched, 1, response(200), 5);
+    expect(watched.steps).toBeUndefined();
+    stories.settled(watched, 1, response(503), 6);
+    stories.settled(watched, 2, response(200), 7);
+    expect(watched.steps).toHaveLength(2);
+  });
+
+  test('of a path is its beginning', () => {
+    const stories = new Stories({ wallClock: () => 0 });
+    keep(stories, { path: `/${'x'.repeat(30_000)}`, status: 404 });
+    expect(stories.find('i-1')?.path.length).toBeLessThan(600);
+  });
+});
+
+test.each([
+  ['went well', {}, false],
+  ['was answered with an error', { status: 404 }, true],
+  ['was recovered', { outcome: 'recovered', attempts: 2 }, true],
+  ['was refused', { outcome: 'refused', status: 429 }, true],
+  ['was cut', { cut: true }, true],
+  ['was left before its head', { status: 0 }, true],
+  ['was shed for an overload of our own', { outcome: 'refused', status: 503, reason: 'overloaded' }, false],
+] as const)('whether a request that %s is troubled', (_, fields, expected) => {
+  expect(isTroubled(recordOf(fields), undefined)).toBe(expected);
+});
+
+test('one that waited is troubled, however it ended', () => {
+  const waited = [{ what: 'waited', at: 1, slept: 1 }] as const;
+  expect(isTroubled(recordOf(), waited)).toBe(true);
+});
+
+describe('a list of requests', () => {
+  const stories = new Stories({ wallClock: () => Date.UTC(2026, 0, 1) });
+  for (let i = 1; i <= 9; i += 1) {
+    keep(stories, {
+      id: `i-${i}`,
+      client: i % 3 === 0 ? 'c' : 'd',
+      status: i % 2 === 0 ? 503 : 200,
+      upstream: `up${i % 2}`,
+    });
+  }
+  const ids = (query: Parameters<Stories['recent']>[0]) => stories.recent(query).requests.map(({ id }) => id);
+
+  test('is newest first, whatever ring they are in', () => {
+    expect(ids({})).toEqual(['i-9', 'i-8', 'i-7', 'i-6', 'i-5', 'i-4', 'i-3', 'i-2', 'i-1']);
+    expect(stories.recent().next).toBeNull();
+    expect(stories.recent({ limit: 1 }).requests[0]).toEqual({
+      ...{ id: 'i-9', at: '2025-12-31T23:59:59.990Z', route: '/', upstream: 'up1', client: 'c', method: 'GET' },
+      ...{ path: '/v1/things', status: 200, outcome: 'forwarded', reason: null, attempts: 1, tookSeconds: 0.01 },
+    });
+  });
+
+  test('goes on where the page before ended', () => {
+    const first = stories.recent({ limit: 4 });
+    expect(first.requests.map(({ id }) => id)).toEqual(['i-9', 'i-8', 'i-7', 'i-6']);
+    const second = stories.recent({ limit: 5, cursor: first.next ?? '' });
+    expect(second.requests.map(({ id }) => id)).toEqual(['i-5', 'i-4', 'i-3', 'i-2', 'i-1']);
+    expect(second.next).toBeNull();
+  });
+
+  test('is of one client, one upstream or one outcome', () => {
+    expect(ids({ client: 'c' })).toEqual(['i-9', 'i-6', 'i-3']);
+    expect(ids({ upstream: 'up0', limit: 2 })).toEqual(['i-8', 'i-6']);
+    expect(ids({ outcome: 'refused' })).toEqual([]);
+  });
+});
+
+describe('as text', () => {
+  const explanation: Explanation = {
+    ...{
+      id: 'i-1',
+      at: '2026-01-01T00:00:00.000Z',
+      client: { key: 'c', identifiedBy: 'ip' },
+      route: '/',
+      upstream: 'up',
+    },
+    ...{ method: 'GET', path: '/things', outcome: 'refused', status: 429, traceId: null, verdict: 'refused' },
+    steps: [
+      { at: 0, what: 'arrived', text: 'GET /things arrived' },
+      { at: 12.5, what: 'decided', text: `refused: ${'because of this and that '.repeat(6)}` },
+    ],
+  };
+
+  test('times are below each other, and lines no wider than the terminal', () => {
+    const lines = renderExplanation(explanation, 60).split('\n');
+    expect(lines).toContain(' 0.000 s  arrived   GET /things arrived');
+    expect(lines).toContain('12.500 s  decided   refused: because of this and that');
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(60);
+    const narrow = renderExplanation(explanation, 10).split('\n');
+    expect(Math.max(...narrow.map(({ length }) => length))).toBeLessThanOrEqual(60);
+  });
+
+  test('a number stays with its unit', () => {
+    const step = { at: 0, what: 'waited', text: 'it waited as long as it may, which is not more than 1 s' } as const;
+    const lines = renderExplanation({ ...explanation, steps: [step] }, 71).split('\n');
+    expect(lines.slice(-3, -1).map((line) => line.trim())).toEqual([
+      '0.000 s  waited    it waited as long as it may, which is not more than',
+      '1 s',
+    ]);
+  });
+
+  test('nothing in it commands a terminal', () => {
+    const text = renderExplanation({ ...explanation, path: '/\u001b[2J\u009b2J' }, 80);
+    // oxlint-disable-next-line no-control-regex -- they are what is looked for
+    expect(text).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
+  });
+});
