@@ -7,15 +7,15 @@ import { fitDescriptors } from './state/fit-descriptors.ts';
 import type { Sizes } from './state/fit-heap.ts';
 import { fitHeap, SIZES } from './state/fit-heap.ts';
 
+/** Limits of single clients that may be remembered, where others are configured than at the start. */
+export function compileClientLimits(config: Config): number {
+  return fitHeap(wantedBy(config), heapLimit()).clientLimits;
+}
+
 /** What of the configuration the heap and the files that may be open have room for; told where that is less. */
-export function compileSizes({ limits, clients, upstreams }: Config, logger: Logger): Sizes {
-  const own = Object.values(upstreams).some(({ rateLimit }) => rateLimit.scope !== 'upstream');
-  const wanted = {
-    connections: limits.connections,
-    requests: limits.requests,
-    clients: clients.maxTracked,
-    clientLimits: own ? clients.maxTracked : 1,
-  };
+export function compileSizes(config: Config, logger: Logger): Sizes {
+  const { upstreams } = config;
+  const wanted = wantedBy(config);
   const heap = heapLimit();
   const sizes = fitHeap(wanted, heap);
   const isLess = SIZES.some((kind) => sizes[kind] < wanted[kind]);
@@ -30,4 +30,14 @@ export function compileSizes({ limits, clients, upstreams }: Config, logger: Log
     logger.info({ openFiles, connections }, 'fewer files may be open than are configured as connections');
   }
   return { ...sizes, connections };
+}
+
+function wantedBy({ limits, clients, upstreams }: Config): Sizes {
+  const own = Object.values(upstreams).some(({ rateLimit }) => rateLimit.scope !== 'upstream');
+  return {
+    connections: limits.connections,
+    requests: limits.requests,
+    clients: clients.maxTracked,
+    clientLimits: own ? clients.maxTracked : 1,
+  };
 }

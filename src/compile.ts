@@ -2,6 +2,7 @@
 import { compilePlan } from './compile-policy.ts';
 import type { Plan } from './exchange.ts';
 import { overrideBackOff, overrideRetry } from './config/override.ts';
+import { nameOf } from './config/route-name.ts';
 import type { Config, RouteConfig } from './config/schema.ts';
 import { originsOf } from './config/upstream-schema.ts';
 import type { ClientHash } from './proxy/client-hash.ts';
@@ -13,30 +14,35 @@ import { headersOf, makeIdentify, makePathTeller, makeTrusts } from './proxy/ide
 import type { Route, Snapshot, Target } from './proxy/plan.ts';
 import { Router } from './proxy/router.ts';
 
+export type TargetParts = Pick<EndpointsOptions, 'lookup' | 'clock' | 'random' | 'listen' | 'onFree'>;
+
 /**
  * @param urls of upstreams that this process plays itself, by name
+ * @param before whose connections are kept where they would be made just so again; none at a start
  * @throws an Error of node:fs, when a certificate cannot be read
  */
 export function compileTargets(
   config: Config,
   urls: ReadonlyMap<string, string>,
-  parts: Pick<EndpointsOptions, 'lookup' | 'clock' | 'random' | 'listen' | 'onFree'>,
+  parts: TargetParts,
+  before: ReadonlyMap<string, Target> = new Map(),
 ): ReadonlyMap<string, Target> {
   return new Map(
     Object.entries(config.upstreams).map(([name, upstream]) => {
       const own = urls.get(name);
       const { connections, connectTimeout, tls, http2, preserveHost, streamIdle, rateLimit, idempotency } = upstream;
-      const endpoints = new Endpoints({
+      const options: EndpointsOptions = {
         ...parts,
         upstream: name,
         urls: own === undefined ? originsOf(upstream) : [own],
         pool: { connections, connectTimeout, tls, http2 },
         outliers: upstream.outlierDetection,
         refresh: upstream.dnsRefresh,
-      });
+      };
+      const known = before.get(name)?.endpoints;
       const target: Target = {
         name,
-        endpoints,
+        endpoints: known?.isAs(options) === true ? known : new Endpoints(options),
         http2,
         preserveHost,
         scope: rateLimit.scope,
@@ -65,12 +71,6 @@ export function compileSnapshot(
     bodyIdle: config.limits.bodyIdle,
     bodyRate: config.limits.bodyRate,
   };
-}
-
-/** As metrics and logs call it: its host and path, and its methods where two routes differ by nothing else. */
-export function nameOf(route: RouteConfig): string {
-  const place = `${route.host ?? ''}${route.path}`;
-  return route.methods === undefined ? place : `${route.methods.join(',')} ${place}`;
 }
 
 function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<string, Target>): Route {
@@ -116,4 +116,10 @@ function compileClasses(config: Config): ClassRule[] {
 
 function compileNames({ clients }: Config): NameRule[] {
   return Object.entries(clients.names).map(([name, keys]) => ({ name, keys: keys.map(makeGlob) }));
+}
+
+/** Upstreams whose certificate nobody verifies. */
+export function insecureUpstreams(config: Config): ReadonlySet<string> {
+  const insecure = Object.entries(config.upstreams).filter(([, { tls }]) => tls.insecure);
+  return new Set(insecure.map(([name]) => name));
 }

@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 /** The command line. The only place that ends the process. */
 import { readFileSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import type { Options } from 'close-with-grace';
 import closeWithGrace from 'close-with-grace';
 import type { Command } from './cli/arguments.ts';
 import { readFile } from './cli/read-file.ts';
@@ -42,6 +44,13 @@ async function run(command: Command): Promise<void> {
       process.exitCode = exitCode;
       return;
     }
+    case 'diff': {
+      const { diff } = await import('./cli/diff.ts');
+      const { text, exitCode } = diff(command.before, command.after, command.json, { env: process.env, readFile });
+      (exitCode === 2 ? process.stderr : process.stdout).write(text);
+      process.exitCode = exitCode;
+      return;
+    }
     case 'schema': {
       const { jsonSchema } = await import('./config/json-schema.ts');
       return print(JSON.stringify(jsonSchema(), null, 2));
@@ -69,22 +78,46 @@ async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise
   const [{ serve }, { flush }] = await Promise.all([import('./cli/serve.ts'), import('./observe/log.ts')]);
   const served = await serve(flags, process.env, version);
   if (served.kind === 'failed') return fail(served.message, served.exitCode);
-  const { app, config, logger } = served;
+  const { app, config, logger, watch } = served;
   const { refused } = cache;
   if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
   setTimeout(keepCompiled, KEEP_COMPILED).unref();
   const { delay, timeout } = config.drain;
-  closeWithGrace({ delay: delay + timeout + GRACE, logger: false }, async ({ signal, err }) => {
+  let isEnding = false;
+  const hungUp = followHangUps(async () => {
+    if (isEnding) return;
+    await app.reload();
+    watch.follow();
+  });
+  const grace: Options = { delay: delay + timeout + GRACE, logger: false, skip: ['SIGHUP'] };
+  const { close } = closeWithGrace(grace, async ({ signal = 'SIGHUP', err }) => {
+    isEnding = true;
     forgiveEcho();
+    watch.close();
     if (err === undefined) {
       logger.info({ signal }, 'draining');
       // Nobody routes to a terminal: there is no balancer to wait for.
-      await app.drain(signal === 'SIGINT' ? 0 : delay);
+      await app.drain(signal === 'SIGINT' || signal === 'SIGHUP' ? 0 : delay);
       logger.info('stopped');
     } else {
       logger.fatal({ err }, 'a fault of this program: it ends, because what it knows can no longer be trusted');
     }
     await flush(logger);
+  });
+  void hungUp.then(close);
+}
+
+/**
+ * SIGHUP has two meanings: to a service, to read its configuration again; and that the terminal has gone it was started from.
+ * Resolves with the second.
+ */
+function followHangUps(reload: () => Promise<void>): Promise<void> {
+  const hasTerminal = isatty(0);
+  return new Promise((resolve) => {
+    process.on('SIGHUP', () => {
+      if (hasTerminal && !isatty(0)) resolve();
+      else void reload();
+    });
   });
 }
 

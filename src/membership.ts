@@ -19,6 +19,8 @@ export interface Membership {
   readonly practiceUrl: string | undefined;
   /** A session that TLS began with one of them may go on with another. */
   readonly ticketKeys: Buffer;
+  /** Nothing is left here of what was configured before the last reload. */
+  readonly onSettled: () => void;
   /** They are told by the primary, with those of the others. */
   readonly showMetrics: (registry: Registry) => void;
 }

@@ -1,5 +1,7 @@
+import type { Config } from './config/schema.ts';
 import type { Membership } from './membership.ts';
 import type { Clock } from './policy/types.ts';
+import type { ReplicaParts } from './replicas.ts';
 import type { Held } from './state/leasing/leaseholder.ts';
 import type { MemoryOptions } from './state/memory.ts';
 
@@ -10,6 +12,16 @@ export interface SharedLimits {
   /** The store and its gate are there. */
   wire(held: Held): void;
   close(): void;
+}
+
+/** Most share their limits with nobody, and get undefined: they need not read what Redis needs. */
+export async function shareLimits(
+  { state }: Pick<Config, 'state'>,
+  { membership, ...parts }: ReplicaParts & { readonly membership: Membership | undefined },
+): Promise<SharedLimits | undefined> {
+  if (state.store === 'memory') return membership && shareAmongWorkers(membership, parts.clock);
+  const { shareByRedis } = await import('./replicas.ts');
+  return shareByRedis(state, parts);
 }
 
 /** Lent by the primary of several workers. */

@@ -1,6 +1,7 @@
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { Address } from './config/address.ts';
+import type { Config } from './config/schema.ts';
 
 /**
  * A process that was killed leaves its Unix socket behind, and the next one could not listen. A socket that nobody
@@ -30,4 +31,9 @@ function isRefused(path: string): Promise<boolean> {
 /** @param permissions of the socket's file, in octal; undefined leaves them as they are */
 export function permit(address: Address, permissions: string | undefined): void {
   if (address.kind === 'unix' && permissions !== undefined) chmodSync(address.path, Number.parseInt(permissions, 8));
+}
+
+/** All that a configuration listens at. */
+export function addressesOf({ listen, admin, telemetry }: Pick<Config, 'listen' | 'admin' | 'telemetry'>): Address[] {
+  return [listen.address, ...(admin === false ? [] : [admin.listen]), ...(telemetry === undefined ? [] : [telemetry])];
 }

@@ -12,6 +12,7 @@ import { COMMAND_NAMES } from './help.ts';
 export type Command =
   | { readonly kind: 'serve'; readonly flags: ServeFlags }
   | { readonly kind: 'check'; readonly file: string }
+  | { readonly kind: 'diff'; readonly before: string; readonly after: string; readonly json: boolean }
   | { readonly kind: 'schema' }
   | {
       readonly kind: 'explain';
@@ -55,6 +56,7 @@ const COMMON: Options = { help: { ...SWITCH, short: 'h' }, version: SWITCH };
 const OPTIONS: Readonly<Record<CommandName, Options>> = {
   serve: { config: TEXT, upstream: TEXT, listen: TEXT, admin: TEXT, 'client-key': TEXT, 'log-level': TEXT },
   check: {},
+  diff: { json: SWITCH },
   schema: {},
   explain: { admin: TEXT, token: TEXT, json: SWITCH },
   backoff: { base: TEXT, multiplier: TEXT, max: TEXT, jitter: TEXT, attempts: TEXT, json: SWITCH },
@@ -112,6 +114,12 @@ function interpret(name: CommandName, typed: Typed): Command | UsageError {
       if (operand === undefined) return usageError('explain needs an ID: the Tidegate-Request-Id of an answer');
       if (surplus.length > 0) return usageError('explain takes one ID');
       return { kind: 'explain', id: operand, admin, token: value('token'), json: typed.has('json') };
+    case 'diff': {
+      const [after, ...more] = surplus;
+      if (operand === undefined || after === undefined) return usageError('diff needs two files: OLD NEW');
+      if (more.length > 0) return usageError('diff takes two files: OLD NEW');
+      return { kind: 'diff', before: operand, after, json: typed.has('json') };
+    }
     case 'backoff':
       return interpretBackoff(typed);
     case 'simulate':

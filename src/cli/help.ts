@@ -6,6 +6,8 @@ export const COMMAND_NAMES = [
   'check',
   'schema',
   'explain',
+  'diff',
+  'schema',
   'backoff',
   'simulate',
   'demo',
@@ -20,6 +22,7 @@ usage: tidegate [COMMAND] [OPTIONS]
 
   serve            serve clients, as a file or --upstream says; the default
   check FILE       say what is wrong with a configuration, or print what it comes to
+  diff OLD NEW     what a reload would change, what it would not, and what becomes of what was learned
   schema           the JSON Schema of the configuration, for editors
   explain ID       why a request ended as it did: the id is its answer's Tidegate-Request-Id
   backoff NAME     what a backoff strategy will do; without a name, all of them
@@ -44,13 +47,21 @@ const TOPICS: Readonly<Record<CommandName, string>> = {
 TIDEGATE_REDIS_URL has replicas share what they know through Redis: state.url of the file, with store: redis.
 
 Flags come before variables, variables before the file.
-SIGTERM drains; a second one ends at once.
+SIGTERM drains; a second one ends at once. SIGHUP reads the configuration again, and so does a change of its file.
 `,
   check: `usage: tidegate check FILE
 
 Prints the configuration in effect, its worst cases and its warnings, and exits with 0;
 or everything that is wrong with it, each with its place, and exits with 1.
 Secrets are not printed.
+`,
+  diff: `usage: tidegate diff OLD NEW [--json]
+
+  --json        the changes as one JSON object
+
+Tells what differs between two configurations in effect: routes, upstreams, each setting from old to new, what needs
+a restart, and what becomes of what was learned. Exits with 0 when they come to the same, 1 when they differ, and
+2 when one of them cannot be read or is not sound. Secrets are not printed.
 `,
   schema: `usage: tidegate schema
 

@@ -4,15 +4,24 @@ import { startApp } from '../app.ts';
 import { countWorkers } from '../cluster/divide.ts';
 import type { startCluster as StartCluster } from '../cluster/primary.ts';
 import { formatMistakes, formatWarnings } from '../config/mistakes.ts';
+import { ConfigSource } from '../config/config-source.ts';
 import type { Config } from '../config/schema.ts';
 import type { ServeFlags } from '../config/settings.ts';
-import { resolveSettings } from '../config/settings.ts';
 import { LogOutput } from '../observe/log-output.ts';
 import { createLogger } from '../observe/log.ts';
 import { readFile } from './read-file.ts';
+import type { FileWatch } from './watch-files.ts';
+import { watchFiles } from './watch-files.ts';
 
 export type Served =
-  | { readonly kind: 'running'; readonly app: App; readonly config: Config; readonly logger: Logger }
+  | {
+      readonly kind: 'running';
+      readonly app: App;
+      readonly config: Config;
+      readonly logger: Logger;
+      /** Of the files that the configuration comes from: reads it again when they change. */
+      readonly watch: FileWatch;
+    }
   /** Nothing runs; what to say, and the exit code: 1 for what can be mended, 2 for a command that makes no sense. */
   | { readonly kind: 'failed'; readonly message: string; readonly exitCode: 1 | 2 };
 
@@ -20,18 +29,19 @@ const NOTHING = `nothing to serve: name a config (--config FILE, TIDEGATE_CONFIG
 
 /** Starts the proxy, or says in one line or a few why not. */
 export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: string): Promise<Served> {
-  const settings = resolveSettings(flags, { env, readFile });
+  const source = new ConfigSource(flags, { env, readFile });
+  const settings = source.read();
   if (settings.kind === 'nothing') return { kind: 'failed', message: NOTHING, exitCode: 2 };
   if (settings.kind === 'mistakes') {
     return { kind: 'failed', message: formatMistakes(settings.mistakes), exitCode: 1 };
   }
-  const { config, warnings, file } = settings;
+  const { config, warnings, file, substituted } = settings;
   const workers = countWorkers(config);
   const logOutput = new LogOutput(config.log.buffer, workers > 1);
   const logger = createLogger({ level: config.log.level, destination: logOutput });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   try {
-    const parts = { logger, logOutput, version };
+    const parts = { logger, logOutput, version, source, substituted };
     const app = workers > 1 ? await startSeveral(config, workers, parts) : await startApp(config, parts);
     const { url, adminUrl, telemetryUrl } = app;
     logger.info(
@@ -46,7 +56,11 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
       },
       'listening',
     );
-    return { kind: 'running', app, config, logger };
+    const watch = watchFiles(
+      () => source.files,
+      () => app.reload(),
+    );
+    return { kind: 'running', app, config, logger, watch };
   } catch (error) {
     return { kind: 'failed', message: explainStart(error), exitCode: 1 };
   }

@@ -9,6 +9,8 @@ export type ToWorker =
   | { readonly type: 'tidings'; readonly tidings: Tidings }
   /** Answered by the same number. */
   | { readonly type: 'metrics'; readonly question: number }
+  /** Another configuration: its own part of it. Answered by the same number. */
+  | { readonly type: 'reload'; readonly generation: number; readonly config: Config }
   /** Takes no more, and ends when all is answered. */
   | { readonly type: 'drain' }
   /** Ends at once. */
@@ -18,6 +20,10 @@ export type FromWorker =
   | { readonly type: 'listening'; readonly url: string }
   /** It could not be started, and ends. */
   | { readonly type: 'failed'; readonly failure: Failure }
+  /** The configuration of this number is in effect; or is not, and why. */
+  | { readonly type: 'reloaded'; readonly generation: number; readonly problem: string | undefined }
+  /** And of what was configured before, nothing is left. */
+  | { readonly type: 'settled'; readonly generation: number }
   | { readonly type: 'report'; readonly report: Report }
   | { readonly type: 'metrics'; readonly question: number; readonly metrics: readonly ProcessMetrics[] };
 

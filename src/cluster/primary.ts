@@ -1,9 +1,8 @@
 /** The primary of several workers: keeps what they share, and serves nobody but operators. */
 import { randomBytes } from 'node:crypto';
 import type { App, AppParts } from '../app.ts';
-import { addressesOf, insecureUpstreams } from '../app.ts';
-import { compileUpstreams } from '../compile-policy.ts';
-import { nameOf } from '../compile.ts';
+import { insecureUpstreams } from '../compile.ts';
+import { nameOf } from '../config/route-name.ts';
 import type { Config } from '../config/schema.ts';
 import { logChanges } from '../observe/change-log.ts';
 import { fanOut } from '../observe/events.ts';
@@ -11,14 +10,16 @@ import { MergedMetrics } from '../observe/merged-metrics.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { NOT_OPEN, openToOperators } from '../operators.ts';
 import { openPractice } from '../own-practice.ts';
+import { controlsOf, Reloads } from '../reloads.ts';
 import type { ClientsView, GateView } from '../policy/events.ts';
-import { LocalMeter } from '../policy/meter.ts';
 import { Lender } from '../state/leasing/lender.ts';
 import { NEARBY } from '../state/leasing/lending-terms.ts';
 import { secretOf } from '../secret.ts';
-import { permit, removeStaleSocket } from '../unix-socket.ts';
+import { keepState } from '../kept-state.ts';
+import { addressesOf, permit, removeStaleSocket } from '../unix-socket.ts';
 import { divideConfig } from './divide.ts';
 import { hostClock } from './host-clock.ts';
+import { LentSettings } from './lent-settings.ts';
 import { WakeTimer } from '../wake-timer.ts';
 import type { Start } from './messages.ts';
 import { Workers } from './workers.ts';
@@ -44,9 +45,9 @@ export async function startCluster(config: Config, count: number, parts: AppPart
 }
 
 async function open(
-  config: Config,
+  first: Config,
   count: number,
-  { logger, logOutput, version }: AppParts,
+  { logger, logOutput, version, source, substituted = new Map() }: AppParts,
   opened: (() => Promise<void>)[],
   closeAll: () => Promise<void>,
 ): Promise<App> {
@@ -54,14 +55,20 @@ async function open(
   let operators = NOT_OPEN;
   const clock = hostClock;
   const random = Math.random;
-  const practice = await openPractice(config);
+  /** In effect. */
+  let config = first;
+  const practice = await openPractice(first);
   if (practice !== undefined) opened.push(() => practice.close());
 
   const metrics = createMetrics({
-    routes: config.routes.map(nameOf),
-    upstreams: Object.keys(config.upstreams),
-    insecure: insecureUpstreams(config),
-    clientNames: Object.keys(config.clients.names),
+    routes: first.routes.map(nameOf),
+    get upstreams() {
+      return Object.keys(config.upstreams);
+    },
+    get insecure() {
+      return insecureUpstreams(config);
+    },
+    clientNames: Object.keys(first.clients.names),
     view: () => view(),
     now: () => clock.now(),
     wallClock: () => Date.now(),
@@ -72,38 +79,48 @@ async function open(
       ...(logOutput === undefined ? [] : [logOutput.bound]),
     ],
     build: { version },
-    mode: config.mode,
-    store: config.state.store === 'memory' ? undefined : config.state.store,
+    get mode() {
+      return config.mode;
+    },
+    config: () => reloads.reading,
+    store: first.state.store === 'memory' ? undefined : first.state.store,
     workers: () => workers,
   });
   const { listen } = fanOut([metrics.listen, logChanges(logger)], (err, event) => {
     logger.error({ err, event: event.type }, 'an event could not be observed');
   });
 
-  const upstreams = new Map(compileUpstreams(config).map((upstream) => [upstream.name, upstream] as const));
   // Kept by nobody here, where they are kept in a store.
-  const isKeeper = config.state.store === 'memory';
-  const shared = [...upstreams.values()].filter(({ scope }) => isKeeper && scope === 'upstream');
+  const settings = new LentSettings(first, first.state.store === 'memory');
   const lender = new Lender(
     {
       terms: NEARBY,
-      makeMeter: ({ upstream }) => {
-        const settings = upstreams.get(upstream);
-        if (settings === undefined) throw new Error(`no upstream is named '${upstream}'`);
-        return new LocalMeter(settings.rate, random);
-      },
+      makeMeter: (ref) => settings.makeMeter(ref, random),
       listen,
       send: (to, tidings) => workers.send(to, { type: 'tidings', tidings }),
-      maxLimits: config.clients.maxTracked,
+      maxLimits: first.clients.maxTracked,
     },
-    shared.map(({ name }) => ({ upstream: name, scope: 'upstream', key: '' })),
+    settings.shared(),
   );
   const view = (): GateView => ({ limits: lender.view(clock.now()), clients: NOBODY, budgets: new Map() });
   const timer = new WakeTimer(lender, clock);
   opened.push(() => Promise.resolve(timer.stop()));
 
-  const secret = secretOf(config);
-  const own: Config = { ...divideConfig(config, count), admin: false, telemetry: undefined, secret };
+  const secret = secretOf(first);
+  const kept = await keepState(first, secret, logger, {
+    clock,
+    limits: () => lender.view(clock.now()),
+    holds: (most) => lender.holds(most, clock.now()),
+    restore: (learned) =>
+      lender.restore({ ...learned, limits: learned.limits.filter(({ ref }) => settings.isKept(ref)) }, clock.now()),
+    upstreams: () => config.upstreams,
+  });
+  opened.push(() => kept.stop());
+  const ownOf = (whole: Config): Config => {
+    const state = whole.state.store === 'memory' ? { ...whole.state, file: undefined } : whole.state;
+    return { ...divideConfig(whole, count), admin: false, telemetry: undefined, secret, state };
+  };
+  let own = ownOf(first);
   const common = {
     instance: randomBytes(4).toString('hex'),
     version,
@@ -120,8 +137,12 @@ async function open(
       lender.hear(worker, report, clock.now());
       timer.rearm();
     },
-    onListening: () => permit(config.listen.address, config.listen.permissions),
+    onListening: () => permit(first.listen.address, first.listen.permissions),
+    onSettled: (worker, generation) => {
+      if (generation === workers.generation) noteSettled(worker);
+    },
     onGone: (worker) => {
+      noteSettled(worker);
       lender.leave(worker, clock.now());
       timer.rearm();
       merged.gone(worker);
@@ -129,9 +150,39 @@ async function open(
   });
   const merged = new MergedMetrics(metrics.registry, () => workers.ask());
 
-  for (const address of addressesOf(config)) await removeStaleSocket(address);
+  /** Workers that may still have requests of the configuration before. */
+  const unsettled = new Set<number>();
+  const noteSettled = (worker: number): void => {
+    if (!unsettled.delete(worker) || unsettled.size > 0) return;
+    settings.forgetOthers();
+    lender.retain(settings.isKept);
+  };
+  const reloads = new Reloads(
+    { config: first, substituted },
+    {
+      source,
+      logger,
+      listen,
+      wallClock: () => Date.now(),
+      apply: async (next) => {
+        if (next.log.level !== config.log.level) logger.level = next.log.level;
+        config = next;
+        own = ownOf(next);
+        settings.change(next);
+        lender.review([], clock.now());
+        for (const worker of workers.all) unsettled.add(worker);
+        const problems = await workers.reload(own);
+        // What is new is told of when all of them know it.
+        lender.review(settings.shared(), clock.now());
+        timer.rearm();
+        for (const problem of problems) logger.error({ problem }, 'a worker is replaced: it cannot go on with this');
+      },
+    },
+  );
+
+  for (const address of addressesOf(first)) await removeStaleSocket(address);
   const readiness = () => ({ phase: isDraining ? 'draining' : workers.areAllServing ? 'ready' : 'starting' }) as const;
-  operators = await openToOperators(config, { registry: merged, readiness }, opened);
+  operators = await openToOperators(first, { registry: merged, readiness }, opened);
 
   opened.push(() => workers.end('close', 0));
   const url = await workers.start();
@@ -142,12 +193,13 @@ async function open(
     telemetryUrl: operators.telemetryUrl,
     practice,
     view,
-    drain: async (delay = config.drain.delay) => {
+    ...controlsOf(reloads),
+    drain: async (delay = first.drain.delay) => {
       isDraining = true;
       await new Promise((resolve) => {
         setTimeout(resolve, delay);
       });
-      await workers.end('drain', config.drain.timeout);
+      await workers.end('drain', first.drain.timeout);
       await closeAll();
     },
     close: closeAll,

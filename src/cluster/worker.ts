@@ -36,6 +36,7 @@ export async function work(): Promise<Work | undefined> {
     send: (report) => tell({ type: 'report', report }),
   });
   calls.onTidings = (tidings) => leaseholder.hear(tidings, hostClock.now());
+  let generation = 0;
   try {
     const app = await startApp(start.config, {
       logger,
@@ -48,12 +49,21 @@ export async function work(): Promise<Work | undefined> {
         leaseholder,
         practiceUrl: start.practiceUrl,
         ticketKeys: Buffer.from(start.ticketKeys),
+        onSettled: () => tell({ type: 'settled', generation }),
         showMetrics: (registry) => {
           calls.onQuestion = (question) => void answer(registry, question);
         },
       },
     });
     tell({ type: 'listening', url: app.url });
+    calls.followReloads(async (next) => {
+      generation = next.generation;
+      // It listens where it was told to at first.
+      const config = { ...next.config, listen: start.config.listen };
+      const result = await app.apply({ config, substituted: new Map() });
+      const problem = result.kind === 'refused' ? result.problem : undefined;
+      tell({ type: 'reloaded', generation: next.generation, problem });
+    });
     return {
       logger,
       over: calls.over,
@@ -72,6 +82,9 @@ class Calls {
   readonly over: Promise<'drain' | 'close'>;
   onTidings: (tidings: Extract<ToWorker, { type: 'tidings' }>['tidings']) => void = () => undefined;
   onQuestion: (question: number) => void = () => undefined;
+  #onReload: ((reload: Reload) => Promise<void>) | undefined;
+  /** What came before it could be followed; each takes the place of the one before. */
+  #early: Reload | undefined;
 
   constructor() {
     const started = Promise.withResolvers<Start | undefined>();
@@ -87,6 +100,10 @@ class Calls {
           return this.onTidings(message.tidings);
         case 'metrics':
           return this.onQuestion(message.question);
+        case 'reload':
+          if (this.#onReload === undefined) this.#early = message;
+          else void this.#onReload(message);
+          return undefined;
         case 'drain':
         case 'close':
           return over.resolve(message.type);
@@ -100,7 +117,16 @@ class Calls {
       over.resolve('drain');
     });
   }
+
+  /** From now on, beginning with what came before. */
+  followReloads(follow: (reload: Reload) => Promise<void>): void {
+    this.#onReload = follow;
+    if (this.#early !== undefined) void follow(this.#early);
+    this.#early = undefined;
+  }
 }
+
+type Reload = Extract<ToWorker, { type: 'reload' }>;
 
 async function answer(registry: Registry, question: number): Promise<void> {
   tell({ type: 'metrics', question, metrics: await readMetrics(registry) });

@@ -1,6 +1,7 @@
 import cluster from 'node:cluster';
 import type { Worker } from 'node:cluster';
 import type { Logger } from 'pino';
+import type { Config } from '../config/schema.ts';
 import type { ProcessMetrics } from '../observe/merged-metrics.ts';
 import type { Millis, Random } from '../policy/types.ts';
 import type { FromWorker, Start, ToWorker } from './messages.ts';
@@ -17,6 +18,8 @@ export interface WorkersParts {
   readonly onJoin: (worker: number) => void;
   readonly onReport: (worker: number, report: Extract<FromWorker, { type: 'report' }>['report']) => void;
   readonly onListening: () => void;
+  /** Of what was configured before this, nothing is left there. */
+  readonly onSettled: (worker: number, generation: number) => void;
   readonly onGone: (worker: number) => void;
 }
 
@@ -26,6 +29,8 @@ const LONGEST: Millis = 10_000;
 const LASTED: Millis = 10_000;
 /** A worker that does not answer in time does not hold up a scrape. */
 const ANSWERED_WITHIN: Millis = 1000;
+/** What one says of a reload later than this, it says to itself. */
+const RELOADED_WITHIN: Millis = 5000;
 const KILLED_AFTER: Millis = 1000;
 
 /** The processes that serve: as many as are wanted, each replaced when it ends. */
@@ -41,6 +46,10 @@ export class Workers {
   #url: string | undefined;
   #started: { readonly resolve: (url: string) => void; readonly reject: (error: Error) => void } | undefined;
   #question = 0;
+  #generation = 0;
+  #reloading:
+    | { readonly generation: number; readonly heard: (worker: number, problem: string | undefined) => void }
+    | undefined;
   readonly #questions = new Map<number, (worker: number, metrics: readonly ProcessMetrics[]) => void>();
 
   constructor(parts: WorkersParts) {
@@ -78,6 +87,11 @@ export class Workers {
     if (worker?.isConnected() === true) worker.send(message, () => undefined); // it may end meanwhile
   }
 
+  /** Of the last reload; 0 before there was one. */
+  get generation(): number {
+    return this.#generation;
+  }
+
   /** The metrics of each that tells them in time. */
   async ask(): Promise<ReadonlyMap<number, readonly ProcessMetrics[]>> {
     const answers = new Map<number, readonly ProcessMetrics[]>();
@@ -97,6 +111,39 @@ export class Workers {
     });
     this.#questions.delete(question);
     return answers;
+  }
+
+  /** All there are, whether or not they serve yet. */
+  get all(): Iterable<number> {
+    return this.#all.keys();
+  }
+
+  /**
+   * Has each of them go on with another configuration. One that cannot is replaced when it has ended what it has.
+   * Returns what kept any of them from it.
+   */
+  async reload(config: Config): Promise<readonly string[]> {
+    this.#generation += 1;
+    const generation = this.#generation;
+    const problems: string[] = [];
+    // One that is still being started has what it is told heard before it serves, and answers later.
+    const asked = new Set(this.#listening);
+    const all = Promise.withResolvers<undefined>();
+    const heard = (worker: number, problem: string | undefined): void => {
+      if (problem !== undefined) {
+        problems.push(`worker ${worker}: ${problem}`);
+        this.send(worker, { type: 'drain' });
+      }
+      asked.delete(worker);
+      if (asked.size === 0) all.resolve(undefined);
+    };
+    this.#reloading = { generation, heard };
+    for (const worker of this.#all.keys()) this.send(worker, { type: 'reload', generation, config });
+    if (asked.size === 0) all.resolve(undefined);
+    const late = setTimeout(all.resolve, RELOADED_WITHIN, undefined);
+    await all.promise;
+    clearTimeout(late);
+    return problems;
   }
 
   /** Resolves when all have ended; those that take longer are killed. */
@@ -144,6 +191,11 @@ export class Workers {
         return this.#parts.onReport(id, message.report);
       case 'metrics':
         return this.#questions.get(message.question)?.(id, message.metrics);
+      case 'reloaded':
+        if (message.generation === this.#reloading?.generation) this.#reloading.heard(id, message.problem);
+        return undefined;
+      case 'settled':
+        return this.#parts.onSettled(id, message.generation);
       case 'listening':
         this.#listening.add(id);
         this.#url ??= message.url;
@@ -174,6 +226,7 @@ export class Workers {
   #replace(id: number, since: Millis, code: number | null, signal: string | null): void {
     this.#all.delete(id);
     this.#listening.delete(id);
+    this.#reloading?.heard(id, undefined);
     this.#parts.onGone(id);
     if (this.#isEnding) return;
     if (this.#started !== undefined) {

@@ -19,13 +19,18 @@ const schema: z.ZodType<Config> = ConfigSchema;
  * @param substituted as `loadConfig` returns it
  */
 export function printEffective(config: Config, substituted: ReadonlyMap<string, string> = new Map()): string {
-  const document = new Document(conceal(z.encode(schema, completeBackOffs(config)), [], substituted));
+  const document = new Document(conceal(encodeEffective(config), [], substituted));
   visit(document, {
     Seq(_, list) {
       list.flow = list.items.every((item) => isScalar(item));
     },
   });
   return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+/** As people write it, secrets and all. */
+export function encodeEffective(config: Config): unknown {
+  return z.encode(schema, completeBackOffs(config));
 }
 
 /** With the options that each upstream's backoff has in effect. */
@@ -38,7 +43,8 @@ function completeBackOffs(config: Config): Config {
   return { ...config, upstreams: Object.fromEntries(upstreams) };
 }
 
-function conceal(value: unknown, path: Path, substituted: ReadonlyMap<string, string>): unknown {
+/** The same with masks: a secret that stands in the file itself is `***`, what came from elsewhere is as it was written. */
+export function conceal(value: unknown, path: Path, substituted: ReadonlyMap<string, string>): unknown {
   const written = substituted.get(pathKey(path));
   if (typeof value === 'string' && path[0] === 'state' && path[1] === 'url') return maskPassword(written ?? value);
   if (written !== undefined) return written;

@@ -27,6 +27,11 @@ const Password = z.string().min(1).optional();
 
 const Memory = z.strictObject({
   store: z.literal('memory').describe('In the memory of this process: replicas know nothing of each other.'),
+  file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Where it is written down, every 10 s and at the end, for the next process to go on from.'),
 });
 
 const Redis = z.strictObject({

@@ -3,7 +3,7 @@ import type { Listen, TideEvent } from '../policy/events.ts';
 
 /**
  * Writes a line for what changes and is rare: the state of an upstream's limit (`warn` when it is blocked, else `info`), an
- * endpoint that is left out or back, a store that does not answer or lets nothing be heard, or does again, an overload of this process at its begin and at its end; at `debug` a limit's cuts, and
+ * endpoint that is left out or back, a configuration that was read again, a store that does not answer or lets nothing be heard, or does again, an overload of this process at its begin and at its end; at `debug` a limit's cuts, and
  * states and cuts of single clients and credentials, of which there may be thousands.
  */
 export function logChanges(logger: Logger): Listen {
@@ -35,6 +35,8 @@ export function logChanges(logger: Logger): Listen {
     } else if (event.type === 'store-deaf') {
       if (event.isDeaf !== isDeaf) logDeaf(logger, event);
       isDeaf = event.isDeaf;
+    } else if (event.type === 'reload') {
+      logReload(logger, event);
     } else if (event.type === 'overload') {
       logOverload(logger, event);
     }
@@ -49,6 +51,11 @@ function logStore(logger: Logger, { store, isDegraded, cause }: Extract<TideEven
 function logDeaf(logger: Logger, { store, isDeaf, cause }: Extract<TideEvent, { type: 'store-deaf' }>): void {
   if (isDeaf) logger.warn({ store, cause }, 'the store lets us hear or tell nothing: cuts and holds are known late');
   else logger.info({ store }, 'the store lets us hear and tell again');
+}
+
+function logReload(logger: Logger, { ok, problem, changed }: Extract<TideEvent, { type: 'reload' }>): void {
+  if (ok) logger.info({ changed }, 'configuration reloaded');
+  else logger.error({ problem }, 'configuration not reloaded: the one before goes on');
 }
 
 function logOverload(logger: Logger, event: Extract<TideEvent, { type: 'overload' }>): void {

@@ -5,6 +5,8 @@ import type { Millis, Mode } from '../policy/types.ts';
 import { describeBounds } from './bound-families.ts';
 import { ByName } from './by-name.ts';
 import { ClientSeries } from './client-series.ts';
+import type { ConfigReading } from './config-families.ts';
+import { describeConfig } from './config-families.ts';
 import { EndpointSeries } from './endpoint-families.ts';
 import { describeCounted } from './event-families.ts';
 import type { Family } from './exposition.ts';
@@ -43,6 +45,8 @@ export interface MetricsOptions {
   readonly mode: Mode;
   /** What replicas share their limits through; undefined: they do not. */
   readonly store?: SharedStore | undefined;
+  /** How the last reading of the configuration ended, and when one ended well; no such metrics when absent. */
+  readonly config?: () => ConfigReading;
   /** Where several processes serve: how many do, and how many had to be replaced. */
   readonly workers?: () => { readonly serving: number; readonly restarts: number };
 }
@@ -133,6 +137,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       samples: () => MODES.map((mode) => ({ labels: { mode }, value: mode === options.mode ? 1 : 0 })),
     },
   ]);
+  if (options.config !== undefined) exposeFamilies(registry, describeConfig(options.config));
   if (options.workers !== undefined) exposeFamilies(registry, describeWorkers(options.workers));
   exposeNodeMetrics(registry);
 
@@ -213,6 +218,7 @@ function countInto({ routes, upstreams, clients, endpoints, overloads, store }: 
         store?.count(event);
         break;
       case 'endpoint-returned':
+      case 'reload':
       case 'limit-state':
       case 'store-deaf':
         // States are gauges: read when somebody scrapes.

@@ -6,9 +6,9 @@ import { IsoTime, writeLine } from './request-line.ts';
 /**
  * Writes one line a request, when it has ended: `info`, or `warn` where the upstream failed it, where a write may have
  * happened, or where the body was cut short. A refusal is `info`: to refuse is what we are asked to do.
- * @param successes the share of requests that went well at once that get one, evenly: 0 to 1. All others always do
+ * @param share of requests that went well at once that get one, evenly: 0 to 1, as it is now. All others always do
  */
-export function logRequests(logger: Logger, successes: number): Listen {
+export function logRequests(logger: Logger, share: () => number): Listen {
   const destination = destinationOf(logger);
   const time = new IsoTime();
   const own = JSON.stringify(logger.bindings()).slice(1, -1);
@@ -19,6 +19,7 @@ export function logRequests(logger: Logger, successes: number): Listen {
     const { record } = event;
     // Of an overload its begin and its end are told (see change-log.ts): a line for each would add to it.
     if (record.reason === 'overloaded') return;
+    const successes = share();
     if (successes < 1 && isSuccess(record)) {
       due += successes;
       if (due < 1) return;

@@ -11,12 +11,18 @@ export interface BudgetSettings {
  * retry budgets, without their time window: `burst` bounds what an idle hour can save up.)
  */
 export class RetryBudget {
-  readonly #settings: BudgetSettings;
+  #settings: BudgetSettings;
   #balance: number;
 
   constructor(settings: BudgetSettings) {
     this.#settings = settings;
     this.#balance = settings.burst;
+  }
+
+  /** From now on it holds no more than this. What has been earned stays. */
+  adjust(settings: BudgetSettings): void {
+    this.#settings = settings;
+    this.#balance = Math.min(this.#balance, settings.burst);
   }
 
   earn(): void {

@@ -115,6 +115,14 @@ export type TideEvent =
       readonly heapUsed: number;
       readonly shed: number;
     }
+  /** The configuration was read again: it is in effect, or `problem` says in lines why the one before goes on. */
+  | {
+      readonly type: 'reload';
+      readonly ok: boolean;
+      readonly problem?: string | undefined;
+      /** Paths of settings, such as `upstreams.payments.timeout`; never what they hold. */
+      readonly changed?: readonly string[];
+    }
   | { readonly type: 'done'; readonly record: RequestRecord }
   | StoreEvent;
 

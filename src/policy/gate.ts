@@ -27,20 +27,21 @@ import { weigh } from './weigh.ts';
 export class Gate {
   readonly #store: Store;
   readonly #listen: Listen;
-  readonly #mode: Mode;
+  /** May change: each arrival is decided in the mode of its time. */
+  mode: Mode;
   readonly #waiting: Waiting;
 
   constructor(store: Store, listen: Listen, mode: Mode = 'enforce') {
     this.#store = store;
     this.#listen = listen;
-    this.#mode = mode;
+    this.mode = mode;
     this.#waiting = new Waiting(store, listen);
   }
 
   /** Asks for admission. Undefined: the ticket waits, and will be settled. */
   arrive(ticket: Ticket, deadline: Millis, now: Millis): Admission | undefined {
     const admission = this.#decide(ticket, deadline, now);
-    return this.#mode === 'enforce' ? admission : letPass(ticket, admission, now);
+    return this.mode === 'enforce' ? admission : letPass(ticket, admission, now);
   }
 
   /** An attempt leaves for the upstream. */
@@ -126,6 +127,13 @@ export class Gate {
   /** Tokens of a lease have come, or word of what the limit is now. */
   supply(limit: Limit, now: Millis): void {
     this.#waiting.pumpWithin(limit, now);
+  }
+
+  /** Settings have changed: who waits is looked at anew, by limits and connections as they are now. */
+  review(now: Millis): void {
+    const waitedAt = [...this.#store.limits()].filter(({ queue }) => queue.size > 0);
+    for (const limit of waitedAt) this.#waiting.pumpWithin(limit, now);
+    for (const { room } of this.#store.upstreams()) if (room !== undefined) this.#waiting.pump(room.line, now);
   }
 
   /** When `wake` has something to do; undefined when nobody waits. */

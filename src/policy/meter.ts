@@ -59,6 +59,8 @@ export interface Meter {
   /** Nothing leaves before this. */
   stop(until: Millis): void;
   advance(now: Millis, queued: boolean): void;
+  /** As of `LocalMeter`, where the limit is kept here. */
+  resume?(rate: PerSecond, ceiling: PerSecond, now: Millis, places?: number): void;
 }
 
 /** A meter of our own: the adaptive rate, bounded by the quota the upstream tells, spaced by the pacer. */
@@ -176,9 +178,9 @@ export class LocalMeter implements Meter {
     this.#rate.pass(now);
   }
 
-  /** Goes on at a known rate, > 0 and finite, where its own history is lost. */
-  resume(rate: PerSecond, ceiling: PerSecond, now: Millis): void {
-    this.#rate.resume({ rate, ceiling }, now);
+  /** Goes on at a known rate, > 0 and finite, where its own history is lost. @param places as of `AdaptiveRate` */
+  resume(rate: PerSecond, ceiling: PerSecond, now: Millis, places?: number): void {
+    this.#rate.resume({ rate, ceiling }, now, places);
   }
 
   /** As of `AdaptiveRate`. */

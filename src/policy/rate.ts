@@ -13,7 +13,7 @@ import { learnOf } from './rate/reopen.ts';
 import type { Rules } from './rate/rules.ts';
 import { RULES } from './rate/rules.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
-import { clamp, FAST_GROWTH, forgetLimit, makeRateState, smoothRtt } from './rate/state.ts';
+import { clamp, FAST_GROWTH, forgetLimit, keepWithin, makeRateState, smoothRtt } from './rate/state.ts';
 import type { Millis, PerSecond, Random } from './types.ts';
 
 /** A longer gap says that we slept (a closed laptop, a paused container), not that the upstream was calm. */
@@ -121,10 +121,14 @@ export class AdaptiveRate {
     this.#sends.preload(now, accepted);
   }
 
-  /** Goes on as one that is known of, whose own history is lost: at its rate at once, and above it as after a cut. */
-  resume(known: Pick<Cut, 'rate' | 'ceiling'>, now: Millis): void {
+  /**
+   * Goes on as one that is known of, whose own history is lost: at its rate at once, and above it as after a cut.
+   * @param places how many may be in flight, where that was found to be the limit
+   */
+  resume(known: Pick<Cut, 'rate' | 'ceiling'>, now: Millis, places?: number): void {
     this.#settle(known, now);
     this.#state.phase = 'cooldown';
+    if (places !== undefined) this.#inFlight.resume(places, now);
   }
 
   /**
@@ -222,6 +226,7 @@ export class AdaptiveRate {
    */
   advance(now: Millis, queued: boolean, late: Millis = 0): void {
     const state = this.#state;
+    keepWithin(state, this.#settings);
     const since = state.phase === 'cooldown' ? Math.max(this.#advancedAt, state.holdUntil) : this.#advancedAt;
     const elapsed = clamp(now - since, 0, LONGEST_STEP);
     this.#advancedAt = now;

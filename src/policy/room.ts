@@ -10,7 +10,7 @@ const SMOOTHING = 1 / 8;
  */
 export class Room {
   /** Who waits for room. Under scope upstream it is the limit itself; else no limit of any request. */
-  readonly line: Limit;
+  line: Limit;
   readonly #free: () => number;
   /** Admitted, and not sent yet. */
   #held = 0;

@@ -10,12 +10,13 @@ import type { Room } from './room.ts';
 /** What the gate keeps for one upstream. */
 export interface Upstream {
   readonly name: string;
-  readonly queue: QueueSettings;
+  /** As it is now. */
+  queue: QueueSettings;
   readonly budget: RetryBudget;
   readonly activity: Activity;
   readonly nests: Nests;
   /** Its connections; absent where they are not bounded here. */
-  readonly room?: Room;
+  readonly room?: Room | undefined;
   /** Requests that wait, at all of its limits and for room together. */
   queued: number;
   /** Requests that were refused because as many waited as may. */

@@ -40,6 +40,11 @@ export class ClientHash {
     };
   }
 
+  /** What `of` has made so far is used no more: what was kept for it goes. */
+  forget(): void {
+    for (const kept of this.#all.splice(1)) this.#kept -= kept.size;
+  }
+
   readonly hash: Hash = this.of((text) => text);
 
   get bound(): Bound {

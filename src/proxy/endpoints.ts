@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import { MAX_STREAMS } from '../config/listen-schema.ts';
 import { socketOf } from '../config/upstream-schema.ts';
@@ -6,6 +7,7 @@ import type { Listen } from '../policy/events.ts';
 import type { OutlierSettings } from '../policy/rotation.ts';
 import { judgeEndpoint, Rotation } from '../policy/rotation.ts';
 import type { Clock, Millis, Outcome, Random } from '../policy/types.ts';
+import { readClientTls } from './client-tls.ts';
 import type { Errand } from './connection.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import type { Lookup } from './name.ts';
@@ -65,11 +67,13 @@ export class Endpoints {
   readonly #clock: Clock;
   /** Requests for which no connection was free. */
   #waited = 0;
+  readonly #made: string;
 
   /** @throws an Error of node:fs, when a certificate cannot be read */
   constructor(options: EndpointsOptions) {
     const { upstream, urls, pool, outliers, clock, random, listen } = options;
     this.#clock = clock;
+    this.#made = digest(options);
     this.all = urls.map((url, index) =>
       openEndpoint(url, index, options, () => {
         this.#rotation.end(index);
@@ -82,6 +86,19 @@ export class Endpoints {
       if (change.kind === 'ejected') listen({ type: 'endpoint-ejected', upstream, endpoint, time: change.time });
       else listen({ type: 'endpoint-returned', upstream, endpoint, cause: change.cause });
     });
+  }
+
+  /**
+   * Whether others made so would be the same, down to what their certificates' files hold.
+   * @throws an Error of node:fs, when one cannot be read
+   */
+  isAs(options: EndpointsOptions): boolean {
+    return this.#made === digest(options);
+  }
+
+  /** Nothing is on its way. */
+  get isAtRest(): boolean {
+    return this.#rotation.fullness === 0;
   }
 
   at(index: number): Endpoint {
@@ -141,6 +158,13 @@ export class Endpoints {
     const all = new Set(this.all.flatMap(({ connections, upgrades }) => [connections, upgrades]));
     await Promise.all([...all].map((connections) => connections.destroy()));
   }
+}
+
+/** A digest, so that keys are not kept for longer than they are needed. */
+function digest({ urls, pool, outliers, refresh }: EndpointsOptions): string {
+  const { connections, connectTimeout, http2, tls } = pool;
+  const told = [urls, connections, connectTimeout, http2, readClientTls(tls), outliers, refresh];
+  return createHash('sha256').update(JSON.stringify(told)).digest('base64');
 }
 
 function connectionsFor({ connections, upgrades }: Endpoint, { options }: Errand): Connections {

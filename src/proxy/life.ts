@@ -9,6 +9,7 @@ import type { Arrival } from './arrival.ts';
 import { describeArrival, factsOf, limitsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
 import type { ProxyContext } from './context.ts';
+import type { Endpoints } from './endpoints.ts';
 import { Http1Inbound } from './inbound.ts';
 import type { Late } from './patience.ts';
 import type { Problem } from './problem.ts';
@@ -73,6 +74,11 @@ export class Life implements Effects, Sender, Watched, Listed {
       request: arrival.requestId,
       watcher: context.watcher,
     });
+  }
+
+  /** Whether it is sent, or may yet be, to these. */
+  goesTo(endpoints: Endpoints): boolean {
+    return this.#arrival.route.target.endpoints === endpoints;
   }
 
   start(): void {

@@ -12,6 +12,7 @@ import { NO_SCHEMAS } from '../no-schemas.ts';
 import { addressOf, clientAddress } from './address.ts';
 import type { Capacity } from './capacity.ts';
 import type { ProxyContext } from './context.ts';
+import type { Endpoints } from './endpoints.ts';
 import type { FrontDoorOptions } from './front-door.ts';
 import { FrontDoor } from './front-door.ts';
 import { isLoop, isUsableRequestId } from './headers.ts';
@@ -67,6 +68,12 @@ export class Proxy {
 
   get inFlight(): number {
     return this.#lives.size;
+  }
+
+  /** Whether a request in flight goes there. Looks at all of them: for what happens seldom. */
+  isUsing(endpoints: Endpoints): boolean {
+    for (const life of this.#lives) if (life.goesTo(endpoints)) return true;
+    return false;
   }
 
   get bounds(): readonly Bound[] {

@@ -17,6 +17,7 @@ import { SlotHeap } from './slot-heap.ts';
 import { SlotIndex } from './slot-index.ts';
 
 const STATES = ['normal', 'held', 'backoff', 'cooldown', 'restoring'] as const satisfies readonly ClientState[];
+const HELD = STATES.indexOf('held');
 const NEVER = Number.NEGATIVE_INFINITY;
 /** Others are told of an allowance that has fallen to so much of what it was: small steps they will see themselves. */
 const TOLD_BELOW = 0.9;
@@ -123,6 +124,17 @@ export class ClientTable implements ClientStore {
   #extend(slot: ClientSlot, until: Millis, now: Millis): void {
     this.#records.set(slot, 'heldUntil', Math.max(this.#records.get(slot, 'heldUntil'), until));
     this.#settle(slot, now);
+  }
+
+  /** Those who are to wait, `most` at most. */
+  holds(most: number, now: Millis): Hold[] {
+    const holds: Hold[] = [];
+    for (let slot = 0; slot < Math.min(this.#made, this.#maxTracked) && holds.length < most; slot += 1) {
+      const until = this.heldUntil(slot);
+      if (this.#records.listedState(slot) !== HELD || until <= now) continue;
+      holds.push({ client: this.#records.keys.get(slot), until });
+    }
+    return holds;
   }
 
   promised(slot: ClientSlot): Millis {

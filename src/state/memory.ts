@@ -1,28 +1,19 @@
-import { Activity } from '../policy/activity.ts';
-import type { QueueSettings } from '../policy/admission.ts';
-import type { BudgetSettings } from '../policy/budget.ts';
-import { RetryBudget } from '../policy/budget.ts';
 import type { Bound } from '../policy/bound.ts';
-import type { Listen, Scope } from '../policy/events.ts';
+import type { LimitView, Listen } from '../policy/events.ts';
 import type { Store, Upstream } from '../policy/store.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import { Limit } from '../policy/limit.ts';
 import type { Meter } from '../policy/meter.ts';
 import { LocalMeter } from '../policy/meter.ts';
-import { Nests } from '../policy/nests.ts';
-import { Room } from '../policy/room.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
 import type { Millis, Random } from '../policy/types.ts';
 import type { Hold } from './leasing/words.ts';
 import { ClientTable } from './client-table.ts';
+import type { UpstreamSettings } from './kept-upstream.ts';
+import { isUsed, KeptUpstream } from './kept-upstream.ts';
+import type { Learned } from './learned.ts';
 
-export interface UpstreamSettings {
-  readonly name: string;
-  readonly scope: Scope;
-  readonly rate: RateSettings;
-  readonly queue: QueueSettings;
-  readonly budget: BudgetSettings;
-}
+export type { UpstreamSettings } from './kept-upstream.ts';
 
 export interface MemoryOptions {
   readonly upstreams: readonly UpstreamSettings[];
@@ -33,7 +24,7 @@ export interface MemoryOptions {
   readonly random: Random;
   readonly listen: Listen;
   /** How many connections to an upstream nobody uses, by its name; not bounded here when absent. */
-  readonly freeConnections?: ReadonlyMap<string, () => number>;
+  readonly freeConnections?: Pick<ReadonlyMap<string, () => number>, 'get'>;
   /** One of its own for each limit when absent. */
   readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
   /** Told of each limit that is made or forgotten, and of each client that is to wait, where others share them. */
@@ -46,11 +37,6 @@ export interface Sharing {
   hold(hold: Hold): void;
 }
 
-interface Entry extends Upstream {
-  readonly settings: UpstreamSettings;
-  readonly shared: Limit | undefined;
-}
-
 /** Limits that are looked at for one to forget: a newcomer costs no more, however many are in use. */
 const LOOKS = 32;
 
@@ -58,10 +44,10 @@ const LOOKS = 32;
 export class MemoryStore implements Store {
   readonly clients: ClientTable;
   readonly #options: MemoryOptions;
-  readonly #upstreams = new Map<string, Entry>();
+  readonly #upstreams = new Map<string, KeptUpstream>();
   /** Limits of scope client and credential, least recently used first. */
   readonly #own = new Map<string, Limit>();
-  readonly #maxLimits: number;
+  #maxLimits: number;
   #forgotten = 0;
 
   constructor(options: MemoryOptions) {
@@ -77,6 +63,10 @@ export class MemoryStore implements Store {
     return this.#entry(name);
   }
 
+  has(upstream: string): boolean {
+    return this.#upstreams.has(upstream);
+  }
+
   upstreams(): Iterable<Upstream> {
     return this.#upstreams.values();
   }
@@ -87,14 +77,14 @@ export class MemoryStore implements Store {
     const key = keyOf(ref);
     const limit = this.#own.get(key);
     // A limit that is known beforehand needs no first rejection.
-    if (limit === undefined) return isKnown(entry.settings.rate) ? this.make(ref) : undefined;
+    if (limit === undefined) return entry.isKnown ? this.make(ref) : undefined;
     this.#own.delete(key);
     this.#own.set(key, limit);
     return limit;
   }
 
   make(ref: LimitRef): Limit {
-    const limit = this.#newLimit(ref, this.#entry(ref.upstream).settings);
+    const limit = this.#newLimit(ref, this.#entry(ref.upstream).rate);
     this.#own.set(keyOf(ref), limit);
     if (this.#own.size > this.#maxLimits) this.#forgetOne(limit);
     return limit;
@@ -117,6 +107,10 @@ export class MemoryStore implements Store {
     ];
   }
 
+  *views(now: Millis): Iterable<LimitView> {
+    for (const limit of this.limits()) yield limit.view(now);
+  }
+
   *limits(): Iterable<Limit> {
     for (const { shared, room } of this.#upstreams.values()) {
       if (shared !== undefined) yield shared;
@@ -125,34 +119,71 @@ export class MemoryStore implements Store {
     yield* this.#own.values();
   }
 
-  #entry(name: string): Entry {
+  /**
+   * What is configured from now on. An upstream that is not named any more goes on until it is removed.
+   * @param maxLimits as of the options
+   */
+  configure(upstreams: readonly UpstreamSettings[], maxLimits: number): void {
+    this.#maxLimits = maxLimits;
+    for (const settings of upstreams) {
+      const known = this.#upstreams.get(settings.name);
+      if (known === undefined) this.#upstreams.set(settings.name, this.#enter(settings));
+      else known.adjust(settings);
+    }
+  }
+
+  /** Nobody asks for this upstream any more: all that was kept of it goes, but for its clients, who are forgotten in time. */
+  remove(name: string): void {
+    const shared = this.#upstreams.get(name)?.shared;
+    if (shared !== undefined) this.#options.sharing?.forget(shared);
+    for (const [key, { ref }] of this.#own) if (ref.upstream === name) this.#forget(key);
+    this.#upstreams.delete(name);
+  }
+
+  /** Lets go of limits that no request stands under any more, because the scope has changed. Returns whether none is left. */
+  sweep(): boolean {
+    let left = 0;
+    for (const upstream of this.#upstreams.values()) {
+      const former = upstream.letGo();
+      if (former !== undefined) this.#options.sharing?.forget(former);
+      else if (upstream.scope !== 'upstream' && upstream.shared !== undefined) left += 1;
+    }
+    for (const [key, limit] of this.#own) {
+      if (this.#upstreams.get(limit.ref.upstream)?.scope === limit.ref.scope) continue;
+      if (isUsed(limit)) left += 1;
+      else this.#forget(key);
+    }
+    return left === 0;
+  }
+
+  /** Goes on from what another process had learned. Of what is not configured, or is kept elsewhere, nothing is taken. */
+  restore({ limits, holds }: Learned, now: Millis): void {
+    for (const { ref, rate, ceiling, places, blockedUntil } of limits) {
+      if (this.#upstreams.get(ref.upstream)?.scope !== ref.scope) continue;
+      const { meter } = this.find(ref) ?? this.make(ref);
+      if (rate !== undefined) meter.resume?.(rate, ceiling ?? rate, now, places);
+      if (blockedUntil !== undefined) meter.stop(blockedUntil);
+    }
+    for (const hold of holds) if (this.#upstreams.has(upstreamOf(hold))) this.heed(hold, now);
+  }
+
+  #entry(name: string): KeptUpstream {
     const entry = this.#upstreams.get(name);
     if (entry === undefined) throw new Error(`no upstream is named '${name}'`);
     return entry;
   }
 
-  #enter(settings: UpstreamSettings): Entry {
-    const { name, queue, scope } = settings;
-    const ref: LimitRef = { upstream: name, scope: 'upstream', key: '' };
-    const shared = scope === 'upstream' ? this.#newLimit(ref, settings) : undefined;
-    const free = this.#options.freeConnections?.get(name);
-    return {
-      name,
-      queue,
-      settings,
-      shared,
-      budget: new RetryBudget(settings.budget),
-      activity: new Activity(),
-      nests: new Nests(),
-      ...(free === undefined ? {} : { room: new Room(shared ?? this.#newLine(ref), free) }),
-      queued: 0,
-      overflows: 0,
-    };
+  #enter(settings: UpstreamSettings): KeptUpstream {
+    return new KeptUpstream(settings, {
+      makeLimit: (ref, rate) => this.#newLimit(ref, rate),
+      makeLine: (ref) => this.#newLine(ref),
+      free: this.#options.freeConnections?.get(settings.name),
+    });
   }
 
-  #newLimit(ref: LimitRef, settings: UpstreamSettings): Limit {
+  #newLimit(ref: LimitRef, rate: RateSettings): Limit {
     const { makeMeter = makeLocalMeter, random } = this.#options;
-    const limit = new Limit(ref, makeMeter(ref, settings.rate, random));
+    const limit = new Limit(ref, makeMeter(ref, rate, random));
     this.#options.sharing?.adopt(limit);
     return limit;
   }
@@ -173,7 +204,7 @@ export class MemoryStore implements Store {
       if (this.#own.size <= this.#maxLimits || looks === LOOKS) break;
       looks += 1;
       if (limit === newest) continue;
-      if (limit.queue.size > 0 || limit.meter.inFlight > 0) {
+      if (isUsed(limit)) {
         this.#own.delete(key);
         this.#own.set(key, limit);
       } else if (limit.meter.phase === 'open') this.#forget(key);
@@ -202,10 +233,10 @@ function makeLocalMeter(_ref: LimitRef, rate: RateSettings, random: Random): Met
   return new LocalMeter(rate, random);
 }
 
-function isKnown(rate: RateSettings): boolean {
-  return rate.initialRate !== undefined || Number.isFinite(rate.maxRate);
-}
-
 function keyOf({ upstream, scope, key }: LimitRef): string {
   return `${upstream}\0${scope}\0${key}`;
+}
+
+function upstreamOf({ client }: Hold): string {
+  return client.slice(0, client.indexOf('\0'));
 }

@@ -18,11 +18,44 @@ describe('what makes no sense ends with 2 and one line', () => {
     [['--upstraem', 'http://127.0.0.1:1'], 'tidegate: unknown option --upstraem (did you mean --upstream?)'],
     [['backoff', 'fulljitter'], "tidegate: no strategy is called 'fulljitter' (did you mean full-jitter?)"],
     [['check'], 'tidegate: check needs a FILE'],
+    [['diff', 'one.yaml'], 'tidegate: diff needs two files: OLD NEW'],
   ])('%j', async (args, line) => {
     const { code, stdout, stderr } = await run(args);
     expect(stderr.startsWith(line), stderr).toBe(true);
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+});
+
+describe('diff', () => {
+  const write = (name: string, more: string): string =>
+    temporaryFile(name, `upstreams: {api: {url: "https://a.example"}}\n${more}`);
+
+  test('ends with 0 and says nothing where both come to the same', async () => {
+    const [one, two] = [write('a.yaml', ''), write('b.yaml', '# the same\nmode: enforce\n')];
+    expect(await run(['diff', one, two])).toEqual({ code: 0, stdout: '', stderr: '' });
+  });
+
+  test('ends with 1 and tells what would change, what would not, and no secret', async () => {
+    const one = write('a.yaml', 'workers: 1\nadmin: {listen: "127.0.0.1:1", token: "hush-hush-hush-hush"}');
+    const two = write('b.yaml', 'workers: 2\nroutes: [{path: /v1, upstream: api, timeout: 3s}]');
+    const { code, stdout } = await run(['diff', one, two]);
+    expect(code).toBe(1);
+    expect(stdout).toContain('Needs a restart: a reload of this file is refused as a whole.\n');
+    expect(stdout).toContain('  workers: 1 → 2\n');
+    expect(stdout).toContain('  /v1 is added: {path: /v1, upstream: api, timeout: 3s}\n');
+    expect(stdout).toContain('  / is removed; it was {path: /, upstream: api}\n');
+    expect(stdout).not.toContain('hush');
+    const json = await run(['diff', one, two, '--json']);
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.stdout)).toMatchObject({ same: false, needsRestart: true });
+    expect(json.stdout).not.toContain('hush');
+  });
+
+  test('ends with 2 where one of them is not sound, and says where', async () => {
+    const { code, stdout, stderr } = await run(['diff', write('a.yaml', ''), temporaryFile('b.yaml', 'listne: 1\n')]);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('b.yaml:1:1 listne: unknown key (did you mean listen?)');
   });
 });
 

@@ -327,6 +327,8 @@ const PROCESS = [
   'build_info{version="test"} == 1',
   'mode{mode="enforce"} == 1',
   'mode{mode="observe"} == 0',
+  'config_last_reload_successful == 1',
+  'config_last_reload_success_timestamp_seconds > 1.7e9',
   'upstream_tls_insecure{upstream="careless"} == 1',
   'upstream_tls_insecure{upstream="api"} == 0',
   'endpoint_healthy{upstream="api"} == 0',

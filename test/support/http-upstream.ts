@@ -23,6 +23,8 @@ export interface HttpUpstream {
   readonly hits: readonly Hit[];
   /** Connections taken so far. */
   readonly connections: () => number;
+  /** Those of them that are open. */
+  readonly openConnections: () => number;
 }
 
 /** Answers the n-th request (from 1), once its body has come. */
@@ -31,7 +33,7 @@ export type Answerer = (n: number, response: ServerResponse, hit: Hit, request: 
 /** Closed, with all its connections, when the test ends. */
 export async function startHttpUpstream(answer: Answerer): Promise<HttpUpstream> {
   const hits: Hit[] = [];
-  const { url, connections } = await listen((request, response) => {
+  const { url, connections, openConnections } = await listen((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('error', () => undefined);
@@ -43,17 +45,22 @@ export async function startHttpUpstream(answer: Answerer): Promise<HttpUpstream>
       answer(hits.length, response, hit, request);
     });
   });
-  return { url, hits, connections };
+  return { url, hits, connections, openConnections };
 }
 
 /** One that is told of a request at its head. */
 export async function listen(
   listener: (...args: Parameters<RequestListener>) => void | Promise<void>,
-): Promise<{ url: string; server: Server; connections: () => number }> {
+): Promise<{ url: string; server: Server; connections: () => number; openConnections: () => number }> {
   const server = createServer({ keepAliveTimeout: 0 }, (request, response) => void listener(request, response));
   let connections = 0;
-  server.on('connection', () => {
+  let openConnections = 0;
+  server.on('connection', (socket) => {
     connections += 1;
+    openConnections += 1;
+    socket.once('close', () => {
+      openConnections -= 1;
+    });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -63,7 +70,12 @@ export async function listen(
     server.closeAllConnections();
     await closed;
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, connections: () => connections };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    server,
+    connections: () => connections,
+    openConnections: () => openConnections,
+  };
 }
 
 export function sha256(bytes: Buffer | string): string {

@@ -4,13 +4,17 @@ import { onTestFinished } from 'vitest';
 import type { App, AppParts } from '../../src/app.ts';
 import { startApp } from '../../src/app.ts';
 import { readFile } from '../../src/cli/read-file.ts';
+import type { Effective } from '../../src/config/changes.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
 import { createLogger } from '../../src/observe/log.ts';
 import type { Practice, PracticeOptions } from '../../src/practice/server.ts';
 import { startPractice } from '../../src/practice/server.ts';
+import type { ReloadResult } from '../../src/reloads.ts';
 
 export interface Tidegate extends App {
+  /** Goes on with another configuration, completed as the first. */
+  readonly rewrite: (yaml: string) => Promise<ReloadResult>;
   /** The log so far, a parsed object a line. */
   readonly log: () => Record<string, unknown>[];
   /** Lines of requests. */
@@ -24,9 +28,13 @@ export interface Tidegate extends App {
  * @param yaml what else the configuration says
  */
 export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'> = {}): Promise<Tidegate> {
-  const text = `${given('listen: 127.0.0.1:0', yaml)}${given('admin: 127.0.0.1:0', yaml)}${given('drain: {delay: 0, timeout: 1s}', yaml)}${yaml}`;
-  const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile });
-  if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+  const load = (written: string): Effective => {
+    const text = complete(written);
+    const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile });
+    if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+    return loaded;
+  };
+  const { config, substituted } = load(yaml);
   const lines: string[] = [];
   const destination = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -35,11 +43,12 @@ export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'
     },
   });
   const logger = createLogger({ level: 'debug', destination });
-  const app = await startApp(loaded.config, { logger, version: 'test', ...parts });
+  const app = await startApp(config, { logger, version: 'test', substituted, ...parts });
   onTestFinished(() => app.close());
   const log = (): Record<string, unknown>[] => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   return {
     ...app,
+    rewrite: (next) => app.apply(load(next)),
     log,
     requests: () => log().filter(({ msg }) => msg === 'request'),
     metric: async (series) => {
@@ -48,6 +57,10 @@ export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'
       return line === undefined ? 0 : Number(line.slice(series.length + 1));
     },
   };
+}
+
+function complete(yaml: string): string {
+  return `${given('listen: 127.0.0.1:0', yaml)}${given('admin: 127.0.0.1:0', yaml)}${given('drain: {delay: 0, timeout: 1s}', yaml)}${yaml}`;
 }
 
 function given(line: string, yaml: string): string {

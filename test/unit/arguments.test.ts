@@ -76,6 +76,15 @@ describe('simulate', () => {
   });
 });
 
+describe('diff', () => {
+  test('takes two files, the one in effect first', () => {
+    expect(typed('diff a.yaml b.yaml')).toEqual({ kind: 'diff', before: 'a.yaml', after: 'b.yaml', json: false });
+    expect(typed('diff a.yaml b.yaml --json')).toMatchObject({ json: true });
+    expect(refusal('diff a.yaml')).toBe('diff needs two files: OLD NEW');
+    expect(refusal('diff a b c')).toBe('diff takes two files: OLD NEW');
+  });
+});
+
 describe('check', () => {
   test('takes one file', () => {
     expect(typed('check a.yaml')).toEqual({ kind: 'check', file: 'a.yaml' });

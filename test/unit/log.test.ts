@@ -41,7 +41,7 @@ function done(fields: Partial<RequestRecord> = {}): TideEvent {
 describe('a request', () => {
   test('is one line', () => {
     const { logger, lines } = openLog();
-    const listen = logRequests(logger, 1);
+    const listen = logRequests(logger, () => 1);
     listen({ type: 'arrived', route: '/v1' });
     listen(done());
     expect(lines()).toEqual([
@@ -66,7 +66,7 @@ describe('a request', () => {
 
   test('that was refused says why and until when', () => {
     const { logger, lines } = openLog();
-    logRequests(logger, 1)(done({ outcome: 'refused', reason: 'over_share', status: 429, retryAfter: 3 }));
+    logRequests(logger, () => 1)(done({ outcome: 'refused', reason: 'over_share', status: 429, retryAfter: 3 }));
     expect(lines()).toMatchObject([
       { level: 'info', status: 429, outcome: 'refused', reason: 'over_share', retryAfter: 3 },
     ]);
@@ -82,13 +82,13 @@ describe('a request', () => {
     [{ outcome: 'forwarded', cut: true }, 'warn'],
   ] as const)('with %j is a line of level %s', (fields, level) => {
     const { logger, lines } = openLog();
-    logRequests(logger, 1)(done(fields));
+    logRequests(logger, () => 1)(done(fields));
     expect(lines()).toMatchObject([{ level }]);
   });
 
   test('that went well at once is told of as often as is asked for, and any other always', () => {
     const { logger, lines } = openLog();
-    const listen = logRequests(logger, 0.25);
+    const listen = logRequests(logger, () => 0.25);
     for (let i = 0; i < 100; i += 1) listen(done({ outcome: 'forwarded', attempts: 1, id: `${i}` }));
     expect(lines()).toHaveLength(25);
     const others = [
@@ -104,13 +104,13 @@ describe('a request', () => {
 
   test('that went well is not told of, where nobody wants to know', () => {
     const { logger, lines } = openLog();
-    logRequests(logger, 0)(done({ outcome: 'forwarded', attempts: 1 }));
+    logRequests(logger, () => 0)(done({ outcome: 'forwarded', attempts: 1 }));
     expect(lines()).toEqual([]);
   });
 
   test('is told without a query, even if its record has one', () => {
     const { logger, written } = openLog();
-    logRequests(logger, 1)(done({ path: '/v1/charges?key=sk_live_1' }));
+    logRequests(logger, () => 1)(done({ path: '/v1/charges?key=sk_live_1' }));
     expect(written.join()).toContain('"path":"/v1/charges"');
     expect(written.join()).not.toContain('sk_live_1');
   });

@@ -86,6 +86,11 @@ export class InFlight {
     return true;
   }
 
+  /** Their number was the limit where it was known before. */
+  resume(places: number, now: Millis): void {
+    this.#places = new Places(places, now);
+  }
+
   /** Something else must be limited: what was believed is to be shown anew. */
   doubt(): void {
     this.release();

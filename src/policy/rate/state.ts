@@ -123,6 +123,26 @@ export function clamp(value: number, low: number, high: number): number {
   return Math.min(high, Math.max(low, value));
 }
 
+/**
+ * Settings may have changed since the last look: bounds hold at once, and a limit that is known now and was never felt is
+ * used from the next request on. What was learned within them stays.
+ */
+export function keepWithin(state: RateState, settings: RateSettings): void {
+  const { initialRate, minRate, maxRate } = settings;
+  if (state.phase !== 'open') {
+    if (state.rate > maxRate) state.rate = maxRate;
+    else if (state.rate < minRate) state.rate = minRate;
+    if (state.ceiling > maxRate) state.ceiling = maxRate;
+  } else if (initialRate !== undefined) {
+    const { smoothedRtt, refusalRtt, noise } = state;
+    Object.assign(state, makeRateState(settings), { smoothedRtt, refusalRtt, noise });
+  } else if (state.rate !== maxRate) {
+    state.rate = maxRate;
+    state.ceiling = maxRate;
+    state.rateAtCut = maxRate;
+  }
+}
+
 /** The limit counts as gone: nothing of it is remembered, but what is known of the way there. */
 export function forgetLimit(state: RateState, settings: RateSettings): void {
   const { smoothedRtt, refusalRtt, noise } = state;

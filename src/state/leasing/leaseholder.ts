@@ -25,7 +25,7 @@ export interface LeaseholderParts {
 
 /** What is wired to the meters when both are there. */
 export interface Held {
-  readonly store: Store & { heed(hold: Hold, now: Millis): void };
+  readonly store: Store & { heed(hold: Hold, now: Millis): void; has(upstream: string): boolean };
   /** Tokens have come, or word of the limit: who waits is to be served. */
   readonly supply: (limit: Limit, now: Millis) => void;
 }
@@ -110,6 +110,8 @@ export class Leaseholder {
 
   #hearOf(told: LimitTidings, { store, supply }: Held, now: Millis): void {
     const { ref, terms, parts } = told;
+    // The lender may know of an upstream sooner than we do, or longer: what it says is said again when we ask.
+    if (!store.has(ref.upstream)) return;
     const known = this.#limits.get(nameOf(ref)) ?? (terms.isFree ? undefined : store.make(ref).meter);
     if (!(known instanceof LeasedMeter) || known.limit === undefined) return;
     known.hear(told);

@@ -3,6 +3,7 @@ import { Heap } from '../../policy/heap.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { LocalMeter } from '../../policy/meter.ts';
 import type { Millis } from '../../policy/types.ts';
+import type { Learned } from '../learned.ts';
 import type { HolderId } from './account.ts';
 import type { LendingTerms } from './lending-terms.ts';
 import { LentLimit } from './lent-limit.ts';
@@ -11,7 +12,8 @@ import type { Hold, LimitTidings, Report, Tidings } from './words.ts';
 
 export interface LenderParts {
   readonly terms: LendingTerms;
-  readonly makeMeter: (ref: LimitRef) => LocalMeter;
+  /** Undefined where nothing is known of it any more. */
+  readonly makeMeter: (ref: LimitRef) => LocalMeter | undefined;
   /** Of limits: cuts and changes of state, each once. */
   readonly listen: Listen;
   readonly send: (to: HolderId, tidings: Tidings) => void;
@@ -76,6 +78,7 @@ export class Lender {
     const touched: LentLimit[] = [];
     for (const told of report.limits) {
       const limit = this.#find(told.ref, now);
+      if (limit === undefined) continue;
       limit.hear(holder, told, now);
       touched.push(limit);
     }
@@ -107,6 +110,38 @@ export class Lender {
     return views;
   }
 
+  /** Limits that are to be there from now on, as those of the start; and all as they stand by settings that have changed. */
+  review(shared: Iterable<LimitRef>, now: Millis): void {
+    for (const ref of shared) this.#find(ref, now);
+    this.#serve([...this.#limits.values()], now);
+  }
+
+  /** Nobody asks for the others any more. */
+  retain(isKept: (ref: LimitRef) => boolean): void {
+    for (const [name, each] of this.#limits) {
+      if (isKept(each.limit.ref)) continue;
+      this.#limits.delete(name);
+      this.#wakes.remove(each);
+      if (each.limit.ref.scope !== 'upstream') this.#own -= 1;
+    }
+  }
+
+  /** Clients that are to wait, `most` at most. */
+  holds(most: number, now: Millis): Hold[] {
+    const waiting = [...this.#holds].filter(([, until]) => until > now);
+    return waiting.slice(0, most).map(([client, until]) => ({ client, until }));
+  }
+
+  /** Goes on from what another process had learned, before anybody has joined. */
+  restore({ limits, holds }: Learned, now: Millis): void {
+    for (const { ref, rate, ceiling, places, blockedUntil } of limits) {
+      const meter = this.#find(ref, now)?.meter;
+      if (rate !== undefined) meter?.resume(rate, ceiling ?? rate, now, places);
+      if (blockedUntil !== undefined) meter?.stop(blockedUntil);
+    }
+    for (const { client, until } of holds) this.#holds.set(client, until);
+  }
+
   #serve(limits: readonly LentLimit[], now: Millis): void {
     for (const limit of limits) {
       limit.advance(now);
@@ -133,7 +168,7 @@ export class Lender {
     for (const [holder, own] of told) this.#parts.send(holder, { limits: own, holds: [] });
   }
 
-  #find(ref: LimitRef, now: Millis): LentLimit {
+  #find(ref: LimitRef, now: Millis): LentLimit | undefined {
     const name = nameOf(ref);
     const known = this.#limits.get(name);
     if (known === undefined) return this.#make(ref, now);
@@ -144,9 +179,11 @@ export class Lender {
     return known;
   }
 
-  #make(ref: LimitRef, now?: Millis): LentLimit {
+  #make(ref: LimitRef, now?: Millis): LentLimit | undefined {
     const { makeMeter, terms, listen, maxLimits } = this.#parts;
-    const limit = new LentLimit(ref, makeMeter(ref), terms, listen);
+    const meter = makeMeter(ref);
+    if (meter === undefined) return undefined;
+    const limit = new LentLimit(ref, meter, terms, listen);
     this.#limits.set(nameOf(ref), limit);
     if (now !== undefined) for (const holder of this.#holders) limit.join(holder, now);
     if (ref.scope !== 'upstream') this.#own += 1;

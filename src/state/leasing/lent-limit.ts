@@ -33,6 +33,10 @@ export class LentLimit implements HeapItem {
     this.#listen = listen;
   }
 
+  get meter(): LocalMeter {
+    return this.#kept.meter;
+  }
+
   /** Nobody has anything of it, and there is nothing to remember. */
   get isIdle(): boolean {
     return this.#kept.meter.inFlight === 0 && this.#borrowers.want === 0;

@@ -3,6 +3,7 @@ import { LocalMeter } from '../../policy/meter.ts';
 import type { Rejection } from '../../policy/rate/rejection.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
 import type { Millis, PerSecond, Random } from '../../policy/types.ts';
+import { partOfSettings } from './part-settings.ts';
 import type { Known, PoolTerms } from './words.ts';
 
 /** A limit while its pool is away: a meter of our own, that begins with our share of what the pool allowed, and learns. */
@@ -15,7 +16,7 @@ export class Alone {
 
   constructor({ rate, blockedUntil }: PoolTerms, share: number, settings: RateSettings, random: Random, now: Millis) {
     const initialRate = rate === Number.POSITIVE_INFINITY ? settings.initialRate : rate * share;
-    this.meter = new LocalMeter({ ...settings, initialRate, maxRate: settings.maxRate * share }, random);
+    this.meter = new LocalMeter(partOfSettings(settings, share, initialRate), random);
     if (blockedUntil !== undefined && blockedUntil > now) this.meter.stop(blockedUntil);
     this.share = share;
     this.#since = now;

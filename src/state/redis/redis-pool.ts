@@ -44,7 +44,6 @@ const WHERE = /\.? script: [0-9a-f]{40}, on @user_script:\d+\.$/;
 /** What is written at each call about one limit. */
 interface Address {
   readonly keys: readonly string[];
-  readonly settings: Buffer;
   readonly name: string;
 }
 
@@ -168,7 +167,8 @@ export class RedisPool {
       setImmediate(() => end('error', (now) => borrower.miss(now)));
       return;
     }
-    const { keys, settings, name } = this.#addressOf(borrower);
+    const { keys, name } = this.#addressOf(borrower);
+    const settings = packSettings(borrower.settings); // which a reload changes
     const args = [...keys, packCall(call), call.holder, settings, this.#channel, name, ...call.clients];
     // What fails once an answer is read is a fault of ours: it must not pass for one of Redis.
     void (op === 'lease' ? this.#lease : this.#report)(args)
@@ -198,7 +198,6 @@ export class RedisPool {
     const base = `${this.#parts.prefix}:{${upstream}/${scope}${key === '' ? '' : `/${key}`}}:${this.#layout}`;
     const address: Address = {
       keys: ['limit', 'accounts', 'heard', 'waiting-0', 'waiting-1'].map((part) => `${base}:${part}`),
-      settings: packSettings(borrower.settings),
       name: nameOf(borrower.ref),
     };
     this.#addresses.set(borrower, address);

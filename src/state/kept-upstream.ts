@@ -1,0 +1,115 @@
+import { Activity } from '../policy/activity.ts';
+import type { QueueSettings } from '../policy/admission.ts';
+import type { BudgetSettings } from '../policy/budget.ts';
+import { RetryBudget } from '../policy/budget.ts';
+import type { Scope } from '../policy/events.ts';
+import type { LimitRef } from '../policy/limit-ref.ts';
+import type { Limit } from '../policy/limit.ts';
+import { Nests } from '../policy/nests.ts';
+import type { RateSettings } from '../policy/rate/state.ts';
+import { Room } from '../policy/room.ts';
+import type { Upstream } from '../policy/store.ts';
+
+export interface UpstreamSettings {
+  readonly name: string;
+  readonly scope: Scope;
+  readonly rate: RateSettings;
+  readonly queue: QueueSettings;
+  readonly budget: BudgetSettings;
+}
+
+/** Settings of meters that read them anew each time: what is changed here holds for all of them at once. */
+export type LiveRate = { -readonly [Key in keyof RateSettings]: RateSettings[Key] };
+
+export interface KeptUpstreamParts {
+  readonly makeLimit: (ref: LimitRef, rate: RateSettings) => Limit;
+  /** A queue for room alone. */
+  readonly makeLine: (ref: LimitRef) => Limit;
+  /** How many connections nobody uses; not bounded here where absent. */
+  readonly free: (() => number) | undefined;
+}
+
+/** One upstream in a store. Its settings may change; what has been counted and learned stays. */
+export class KeptUpstream implements Upstream {
+  readonly name: string;
+  queue: QueueSettings;
+  readonly budget: RetryBudget;
+  readonly activity = new Activity();
+  readonly nests = new Nests();
+  readonly rate: LiveRate;
+  readonly room: Room | undefined;
+  queued = 0;
+  overflows = 0;
+  #scope: Scope;
+  /** The limit that all of its requests stand under; undefined where each client or credential has its own. */
+  #shared: Limit | undefined;
+  /** That of before, where the scope has changed: who waits there is served to the end. */
+  #former: Limit | undefined;
+  readonly #parts: KeptUpstreamParts;
+  readonly #ref: LimitRef;
+
+  constructor({ name, scope, rate, queue, budget }: UpstreamSettings, parts: KeptUpstreamParts) {
+    this.name = name;
+    this.queue = queue;
+    this.budget = new RetryBudget(budget);
+    this.rate = { ...rate };
+    this.#scope = scope;
+    this.#parts = parts;
+    this.#ref = { upstream: name, scope: 'upstream', key: '' };
+    if (scope === 'upstream') this.#shared = parts.makeLimit(this.#ref, this.rate);
+    this.room = parts.free === undefined ? undefined : new Room(this.#line(), parts.free);
+  }
+
+  get scope(): Scope {
+    return this.#scope;
+  }
+
+  /** Of all its requests, those that were there before the scope changed included. */
+  get shared(): Limit | undefined {
+    return this.#shared ?? this.#former;
+  }
+
+  /** Whether there is a limit to begin with, and no first rejection is waited for. */
+  get isKnown(): boolean {
+    return this.rate.initialRate !== undefined || Number.isFinite(this.rate.maxRate);
+  }
+
+  adjust({ scope, rate, queue, budget }: UpstreamSettings): void {
+    this.queue = queue;
+    this.budget.adjust(budget);
+    Object.assign(this.rate, rate);
+    const wasShared = this.#shared;
+    this.#scope = scope;
+    if (scope === 'upstream' && wasShared === undefined) {
+      this.#shared = this.#former ?? this.#parts.makeLimit(this.#ref, this.rate);
+      this.#former = undefined;
+    } else if (scope !== 'upstream' && wasShared !== undefined) {
+      this.#shared = undefined;
+      this.#former = wasShared;
+    }
+  }
+
+  /** Lets go of the limit of another scope, if nobody uses it any more. Returns it then. */
+  letGo(): Limit | undefined {
+    const former = this.#former;
+    if (this.room !== undefined && this.room.line.queue.size === 0) this.#moveLine(this.room);
+    if (former === undefined || isUsed(former)) return undefined;
+    this.#former = undefined;
+    return former;
+  }
+
+  /** Where the scope is another than that of those who wait for room. */
+  #moveLine(room: Room): void {
+    const isOwn = this.#shared === undefined && room.line !== this.#former;
+    if (room.line !== this.#shared && !isOwn) room.line = this.#line();
+  }
+
+  #line(): Limit {
+    return this.#shared ?? this.#parts.makeLine(this.#ref);
+  }
+}
+
+/** Somebody waits there, or is on the way because of it. */
+export function isUsed({ queue, meter }: Limit): boolean {
+  return queue.size > 0 || meter.inFlight > 0;
+}

@@ -1,0 +1,47 @@
+import type { LimitView } from '../policy/events.ts';
+import type { LimitRef } from '../policy/limit-ref.ts';
+import type { Millis, PerSecond } from '../policy/types.ts';
+import type { Hold } from './leasing/words.ts';
+
+/** What was learned and is worth keeping when the process ends. Times are of its monotonic clock. */
+export interface Learned {
+  readonly limits: readonly LearnedLimit[];
+  readonly holds: readonly Hold[];
+}
+
+export interface LearnedLimit {
+  readonly ref: LimitRef;
+  /** Undefined where no limit was felt, or what was felt is too old: it is only blocked. */
+  readonly rate: PerSecond | undefined;
+  readonly ceiling: PerSecond | undefined;
+  readonly places: number | undefined;
+  readonly blockedUntil: Millis | undefined;
+}
+
+/**
+ * Those that are felt or blocked, `most` at most: an open limit remembers nothing.
+ * @param initialRateOf what an upstream's limit was said to be: one that has not moved from there was not felt
+ */
+export function learnedOf(
+  views: Iterable<LimitView>,
+  initialRateOf: (upstream: string) => PerSecond | undefined,
+  most: number,
+  now: Millis,
+): LearnedLimit[] {
+  const learned: LearnedLimit[] = [];
+  for (const { upstream, scope, key, state, rate, ceiling, places, blockedUntil } of views) {
+    if (learned.length === most) break;
+    const isAsConfigured = rate === ceiling && rate === initialRateOf(upstream);
+    const isFelt = state !== 'open' && Number.isFinite(rate) && rate > 0 && !isAsConfigured;
+    const isBlocked = blockedUntil !== undefined && blockedUntil > now;
+    if (!isFelt && !isBlocked) continue;
+    learned.push({
+      ref: { upstream, scope, key },
+      rate: isFelt ? rate : undefined,
+      ceiling: isFelt && Number.isFinite(ceiling) ? Math.max(rate, ceiling) : undefined,
+      places: isFelt ? places : undefined,
+      blockedUntil: isBlocked ? blockedUntil : undefined,
+    });
+  }
+  return learned;
+}

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import type { Learned } from '../../src/state/learned.ts';
+import type { StateContext } from '../../src/state-text.ts';
+import { RATES_LAST, readState, writeState } from '../../src/state-text.ts';
+
+const WALL = Date.parse('2026-03-01T12:00:00.000Z');
+const written: StateContext = {
+  wallClock: WALL,
+  now: 5000,
+  hashedBy: 'abc',
+  origins: new Map([['api', ['https://api.example']]]),
+};
+const limit = {
+  ref: { upstream: 'api', scope: 'upstream', key: '' },
+  rate: 84,
+  ceiling: 120,
+  places: 7,
+  blockedUntil: 65_000,
+} as const;
+const ofClient = { ...limit, ref: { upstream: 'api', scope: 'client', key: 'c1' }, blockedUntil: undefined } as const;
+const learned: Learned = { limits: [limit, ofClient], holds: [{ client: 'api\0c1', until: 35_000 }] };
+const text = writeState(learned, written);
+
+/** As the next process reads it, whose monotonic clock began anew. @param later milliseconds by the wall */
+function readLater(later: number, context: Partial<StateContext> = {}, from = text) {
+  return readState(from, { ...written, wallClock: WALL + later, now: 100, ...context });
+}
+
+function known(read: ReturnType<typeof readLater>): Learned {
+  if (read.kind === 'ignored') throw new Error(read.why);
+  return read.learned;
+}
+
+describe('what was learned', () => {
+  test('comes back with its times on the clock of the process that reads it', () => {
+    const read = readLater(10_000);
+    expect(read).toMatchObject({ kind: 'learned', leftOut: [] });
+    expect(known(read)).toEqual({
+      limits: [{ ...limit, blockedUntil: 100 + 50_000 }, ofClient],
+      holds: [{ client: 'api\0c1', until: 100 + 20_000 }],
+    });
+  });
+
+  test('holds and blocks end at their time, by the wall', () => {
+    const { limits, holds } = known(readLater(61_000));
+    expect(limits[0]?.blockedUntil).toBeUndefined();
+    expect(holds).toEqual([]);
+  });
+
+  test('rates are too old after an hour, but what is blocked is blocked', () => {
+    const long = writeState({ limits: [{ ...limit, blockedUntil: 5000 + 2 * RATES_LAST }], holds: [] }, written);
+    const read = readLater(RATES_LAST + 1, {}, long);
+    expect(read).toMatchObject({ leftOut: ['rates: they are too old'] });
+    expect(known(read).limits).toEqual([
+      { ...limit, rate: undefined, ceiling: undefined, places: undefined, blockedUntil: 100 + RATES_LAST - 1 },
+    ]);
+  });
+
+  test('is of an upstream at one of the places where it was; elsewhere it is another', () => {
+    const elsewhere = readLater(0, { origins: new Map([['api', ['https://other.example']]]) });
+    expect(elsewhere).toMatchObject({ leftOut: ['api: it is elsewhere now'] });
+    expect(known(elsewhere)).toEqual({ limits: [], holds: [] });
+    const more = readLater(0, { origins: new Map([['api', ['https://b.example', 'https://api.example']]]) });
+    expect(known(more).limits).toHaveLength(2);
+    expect(readLater(0, { origins: new Map() })).toMatchObject({ leftOut: ['api: no upstream has this name'] });
+  });
+
+  test('of clients nothing is known where they are called by another secret, nor written where that is made up', () => {
+    const other = readLater(0, { hashedBy: 'xyz' });
+    expect(other).toMatchObject({ leftOut: ['clients: the secret is another'] });
+    expect(known(other)).toMatchObject({ limits: [{ ref: limit.ref }], holds: [] });
+    const madeUp = writeState(learned, { ...written, hashedBy: undefined });
+    expect(madeUp).not.toContain('c1');
+    expect(known(readLater(0, { hashedBy: undefined }, madeUp)).limits).toHaveLength(1);
+  });
+});
+
+describe('a state that cannot be used is ignored, and says why', () => {
+  test.each([
+    ['empty', '', 'it is broken'],
+    ['cut off', text.slice(0, 100), 'it is broken'],
+    ['of other bytes', '\0\0\0', 'it is broken'],
+    ['a list', '[]', 'it is broken'],
+    ['with a rate below zero', text.replace('"rate":84', '"rate":-84'), 'it is broken'],
+    ['with a rate that is text', text.replace('"rate":84', '"rate":"84"'), 'it is broken'],
+    [
+      'of another version',
+      text.replace('"version":1', '"version":2'),
+      'it is of another version of Tidegate than this',
+    ],
+  ])('%s', (_, broken, why) => {
+    expect(readLater(0, {}, broken)).toEqual({ kind: 'ignored', why });
+  });
+
+  test('written later than now', () => {
+    expect(readLater(-120_000)).toEqual({
+      kind: 'ignored',
+      why: 'it was written later than now: a clock has been set',
+    });
+  });
+});
