@@ -430,6 +430,20 @@ test('of several workers as of one', async () => {
   expect(await prometheus.unmet('workers', WORKERS)).toEqual([]);
 });
 
+const RELOADED = ['config_last_reload_successful == 1', 'config_last_reload_success_timestamp_seconds > 1.7e9'];
+const NOT_RELOADED = ['config_last_reload_successful == 0'];
+
+test('a configuration that is taken, and one that is refused', async () => {
+  const { url } = await startUpstream();
+  const upstreams = `upstreams: {api: {url: "${url}"}}\n`;
+  const gate = await startTidegate(upstreams);
+  prometheus.watch('reloads', gate.adminUrl);
+  expect((await gate.rewrite(`${upstreams}workers: 2\n`)).kind).toBe('refused');
+  expect(await prometheus.unmet('reloads', NOT_RELOADED)).toEqual([]);
+  expect((await gate.rewrite(`${upstreams}log: {level: warn}\n`)).kind).toBe('applied');
+  expect(await prometheus.unmet('reloads', RELOADED)).toEqual([]);
+});
+
 const table = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
 
 test('every metric that is told is asked for here, and is in the table of docs/metrics.md', async () => {
@@ -447,7 +461,7 @@ test('every metric that is told is asked for here, and is in the table of docs/m
     Array.from(text.matchAll(/^# TYPE tidegate_(\w+) (\w+)$/gm), ([, name = '', type = '']) => [name, type]),
   );
 
-  const said = [REQUESTS, ATTEMPTS, LIMITS, LEARNED, GREEDY, CLIENTS, PROCESS, STORE, WORKERS].flat();
+  const said = [REQUESTS, ATTEMPTS, LIMITS, LEARNED, GREEDY, CLIENTS, PROCESS, STORE, WORKERS, RELOADED].flat();
   const unsaid = [...told.keys()].filter(
     (name) => !said.some((each) => new RegExp(`^${name}(_count|_sum|_bucket)?[ {]`).test(each)),
   );
