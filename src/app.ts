@@ -206,7 +206,8 @@ async function open(
   const readiness = () => ({ phase });
   const { registry } = metrics;
   membership?.showMetrics(registry);
-  operators = await openToOperators(first, { registry, readiness }, opened);
+  const find = (id: string) => Promise.resolve(stories.find(id));
+  operators = await openToOperators(first, { registry, readiness, find }, opened);
 
   opened.push(() => proxy.close());
   const url = await proxy.listen(listener.address);
