@@ -1,7 +1,6 @@
 /** Puts the parts together, and takes them apart again. The one file that knows every folder. */
 import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
-import type { Logger } from 'pino';
 import { compileUpstreams } from './compile-policy.ts';
 import { compileClientLimits, compileSizes } from './compile-sizes.ts';
 import { insecureUpstreams } from './compile.ts';
@@ -16,13 +15,19 @@ import { Gate } from './policy/gate.ts';
 import type { Clock } from './policy/types.ts';
 import { ReplayMemory } from './proxy/body.ts';
 import { Capacity } from './proxy/capacity.ts';
+import { logCertificate } from './log-certificate.ts';
 import { ClientHash } from './proxy/client-hash.ts';
 import { WakeTimer } from './wake-timer.ts';
 import { LoadWatch } from './proxy/load-watch.ts';
 import { systemLookup } from './proxy/name.ts';
+import type { Opened } from './opening.ts';
+import { openWhole } from './opening.ts';
 import { NOT_OPEN, openToOperators } from './operators.ts';
 import { openPractice } from './own-practice.ts';
 import { Proxy } from './proxy/server.ts';
+import { OwnStation } from './operations/own-station.ts';
+import { OwnStations } from './operations/own-stations.ts';
+import { areEqual, makeOperations } from './own-operations.ts';
 import { supplier, withoutLimits } from './membership.ts';
 import { controlsOf, Reloads } from './reloads.ts';
 import type { App, AppParts } from './running.ts';
@@ -39,25 +44,23 @@ export type { App, AppParts } from './running.ts';
 const ownClock: Clock = { now: () => performance.now() };
 
 /** @throws the error of whatever could not be opened: a port in use, a certificate that cannot be read */
-export async function startApp(config: Config, parts: AppParts): Promise<App> {
-  // In parts that opened, when a later one fails.
-  const opened: (() => Promise<void>)[] = [];
-  const closeAll = async (): Promise<void> => {
-    for (const close of opened.splice(0).toReversed()) await close();
-  };
-  try {
-    return await open(config, parts, opened, closeAll);
-  } catch (error) {
-    await closeAll();
-    throw error;
-  }
+export function startApp(config: Config, parts: AppParts): Promise<App> {
+  return openWhole((opened) => open(config, parts, opened));
 }
 
 async function open(
   first: Config,
-  { logger, logOutput, version, source, substituted = new Map(), lookup = systemLookup, membership }: AppParts,
-  opened: (() => Promise<void>)[],
-  closeAll: () => Promise<void>,
+  {
+    logger,
+    logOutput,
+    version,
+    source,
+    substituted = new Map(),
+    lookup = systemLookup,
+    membership,
+    requestDrain,
+  }: AppParts,
+  opened: Opened,
 ): Promise<App> {
   let phase: 'starting' | 'ready' | 'draining' = 'starting';
   let operators = NOT_OPEN;
@@ -104,7 +107,12 @@ async function open(
     ...(membership === undefined ? { config: () => reloads.reading } : {}),
   });
   const { listen } = fanOut(
-    [metrics.listen, logRequests(logger, () => config.log.successes), logChanges(logger)],
+    [
+      metrics.listen,
+      logRequests(logger, () => config.log.successes),
+      logChanges(logger),
+      (event) => station.listen(event),
+    ],
     (err, event) => {
       logger.error({ err, event: event.type }, 'an event could not be observed');
     },
@@ -138,7 +146,19 @@ async function open(
   });
   const gate = new Gate(store, listenToGate, first.mode);
   const gateTimer = new WakeTimer(gate, clock);
-  shared?.wire({ store, supply: supplier(gate, gateTimer) });
+  const supply = supplier(gate, gateTimer);
+  const station = new OwnStation({
+    gate,
+    store,
+    clock,
+    wallClock: () => Date.now(),
+    counts: metrics.counts,
+    endpoints: () => runtime.views(),
+    supply,
+    explain: (id) => stories.find(id),
+    areEqual: () => areEqual(config),
+  });
+  shared?.wire({ store, supply });
   const kept = await keepState(first, secret, logger, {
     clock,
     limits: () => store.views(clock.now()),
@@ -205,9 +225,26 @@ async function open(
   if (membership === undefined) for (const address of addressesOf(first)) await removeStaleSocket(address);
   const readiness = () => ({ phase });
   const { registry } = metrics;
-  membership?.showMetrics(registry);
-  const find = (id: string) => Promise.resolve(stories.find(id));
-  operators = await openToOperators(first, { registry, readiness, find }, opened);
+  membership?.show(registry, station);
+  for (const order of membership?.orders ?? []) station.steer(order);
+  const drain = async (delay = first.drain.delay): Promise<void> => {
+    phase = 'draining';
+    await pause(delay);
+    const cut = await drainProxy(proxy, { timeout: first.drain.timeout, clock, cut: () => runtime.close() });
+    if (cut > 0) logger.warn({ cut }, 'drain timeout: requests in flight are cut');
+    await opened.close();
+  };
+  const operations = makeOperations({
+    stations: new OwnStations(station),
+    clock,
+    phase: () => phase,
+    workers: 1,
+    version,
+    reloads,
+    listen,
+    drain: requestDrain ?? (() => void drain()),
+  });
+  operators = await openToOperators(first, { registry, readiness, operations }, opened);
 
   opened.push(() => proxy.close());
   const url = await proxy.listen(listener.address);
@@ -222,19 +259,7 @@ async function open(
     view: () => gate.view(clock.now()),
     stories,
     ...controlsOf(reloads),
-    drain: async (delay = first.drain.delay) => {
-      phase = 'draining';
-      await pause(delay);
-      const cut = await drainProxy(proxy, { timeout: first.drain.timeout, clock, cut: () => runtime.close() });
-      if (cut > 0) logger.warn({ cut }, 'drain timeout: requests in flight are cut');
-      await closeAll();
-    },
-    close: closeAll,
+    drain,
+    close: opened.close,
   };
-}
-
-function logCertificate(logger: Logger, problem: Error | undefined): void {
-  if (problem === undefined) return logger.info('another certificate is shown to clients: its files have changed');
-  const told = 'the certificate has changed and cannot be used: the one before is shown on';
-  logger.warn({ problem: problem.message }, told);
 }

@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 import type { Listen } from './policy/events.ts';
 import type { Gate } from './policy/gate.ts';
 import type { Clock } from './policy/types.ts';
+import type { Station, UpstreamOrder } from './operations/station.ts';
 import type { WakeTimer } from './wake-timer.ts';
 import type { Held, Leaseholder } from './state/leasing/leaseholder.ts';
 
@@ -21,8 +22,10 @@ export interface Membership {
   readonly ticketKeys: Buffer;
   /** Nothing is left here of what was configured before the last reload. */
   readonly onSettled: () => void;
-  /** They are told by the primary, with those of the others. */
-  readonly showMetrics: (registry: Registry) => void;
+  /** What operators have said before this one began. */
+  readonly orders: readonly UpstreamOrder[];
+  /** What the primary tells, with that of the others. */
+  readonly show: (registry: Registry, station: Station) => void;
 }
 
 /** Cuts and states of limits are told by the primary, once. */

@@ -1,4 +1,5 @@
 /** What is open to operators beside the proxy: the admin port, and the telemetry port. */
+import type { Opened } from './opening.ts';
 import type { AdminOptions, AdminServer } from './admin/server.ts';
 import { startAdmin, startTelemetry } from './admin/server.ts';
 import { writeAddress } from './config/address.ts';
@@ -21,8 +22,8 @@ export const NOT_OPEN: Operators = { adminUrl: undefined, telemetryUrl: undefine
  */
 export async function openToOperators(
   { admin, telemetry }: Pick<Config, 'admin' | 'telemetry'>,
-  shown: Omit<AdminOptions, 'listen' | 'token'>,
-  opened: (() => Promise<void>)[],
+  { operations, ...shown }: Omit<AdminOptions, 'listen' | 'token'>,
+  opened: Pick<Opened, 'push'>,
 ): Promise<Operators> {
   const servers: AdminServer[] = [];
   const keep = (server: AdminServer): string => {
@@ -33,7 +34,7 @@ export async function openToOperators(
   };
   let adminUrl: string | undefined;
   if (admin !== false) {
-    adminUrl = keep(await startAdmin({ ...shown, listen: admin.listen, token: admin.token }));
+    adminUrl = keep(await startAdmin({ ...shown, listen: admin.listen, token: admin.token, operations }));
     permit(admin.listen, admin.permissions);
   }
   const telemetryUrl =

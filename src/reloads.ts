@@ -68,6 +68,11 @@ export class Reloads {
     this.#readAt = this.#loadedAt;
   }
 
+  /** In effect. */
+  get current(): Effective {
+    return this.#current;
+  }
+
   get last(): LastReload | undefined {
     return this.#last;
   }

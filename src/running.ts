@@ -38,6 +38,8 @@ export interface AppParts {
   readonly substituted?: ReadonlyMap<string, string>;
   /** Finds the addresses of upstreams; the system's own unless given. */
   readonly lookup?: Lookup;
+  /** Has this process drained, and ended; it only drains when absent. */
+  readonly requestDrain?: () => void;
   /** Where this process is one of several. */
   readonly membership?: Membership;
 }

@@ -8,7 +8,7 @@ import type { MemoryOptions } from './state/memory.ts';
 /** Limits that other processes have a share in, and how they are borrowed here. */
 export interface SharedLimits {
   /** For the store. */
-  readonly options: Pick<MemoryOptions, 'makeMeter' | 'sharing'>;
+  readonly options: Pick<MemoryOptions, 'makeMeter' | 'sharing' | 'isPinnedElsewhere'>;
   /** The store and its gate are there. */
   wire(held: Held): void;
   close(): void;
@@ -27,7 +27,11 @@ export async function shareLimits(
 /** Lent by the primary of several workers. */
 export function shareAmongWorkers({ leaseholder }: Membership, clock: Clock): SharedLimits {
   return {
-    options: { makeMeter: (ref, rate) => leaseholder.makeMeter(ref, rate), sharing: leaseholder },
+    options: {
+      makeMeter: (ref, rate) => leaseholder.makeMeter(ref, rate),
+      sharing: leaseholder,
+      isPinnedElsewhere: true,
+    },
     wire: (held) => leaseholder.wire(held, clock.now()),
     close: () => undefined,
   };

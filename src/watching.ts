@@ -1,4 +1,5 @@
 /** Who watches exchanges: explanations always, traces where they are asked for. */
+import type { Opened } from './opening.ts';
 import { Stories, MOST_BYTES } from './observe/story/stories.ts';
 import { readTraceSettings } from './observe/tracing/settings.ts';
 import type { Tracing, TracingOptions } from './observe/tracing/start.ts';
@@ -15,7 +16,7 @@ export interface Watching {
 const STORIES_PART = 1 / 32;
 
 /** @param opened gets what sends the last spans */
-export async function startWatching(options: TracingOptions, opened: (() => Promise<void>)[]): Promise<Watching> {
+export async function startWatching(options: TracingOptions, opened: Pick<Opened, 'push'>): Promise<Watching> {
   const maxBytes = Math.min(MOST_BYTES, STORIES_PART * heapLimit());
   const stories = new Stories({ wallClock: () => Date.now(), maxBytes });
   const tracing = await traceExchanges(options);

@@ -51,6 +51,36 @@ export function createGuard(listen: Address, token: string | undefined): Guard {
   };
 }
 
+/**
+ * Who may change anything: whoever has the token, from anywhere but a page of another origin; on a Unix socket, everyone
+ * whom its file lets in. Nobody else, on a loopback address neither: other users of the machine, and its browsers, are there.
+ */
+export function createWriteGuard(listen: Address, token: string | undefined): Guard {
+  const holdsToken = token === undefined ? undefined : createTokenCheck(token);
+  return (request, reply) => {
+    const { host, origin, 'sec-fetch-site': site } = request.headers;
+    if (origin !== undefined && !isSame(origin, host)) {
+      return sendProblem(reply, 403, 'Forbidden', 'Pages of other origins have no business here.');
+    }
+    if (site !== undefined && site !== 'same-origin' && site !== 'none') {
+      return sendProblem(reply, 403, 'Forbidden', 'Pages of other sites have no business here.');
+    }
+    if (listen.kind === 'unix' || holdsToken?.(request) === true) return undefined;
+    if (holdsToken === undefined) return sendProblem(reply, 403, 'Forbidden', NO_TOKEN);
+    reply.header('www-authenticate', 'Bearer realm="tidegate"');
+    return sendProblem(reply, 401, 'Unauthorized', 'Send the admin token as Authorization: Bearer.');
+  };
+}
+
+const NO_TOKEN =
+  'Nothing can be changed without a token. Set admin.token in the configuration, to 16 characters or more: admin: {listen: "127.0.0.1:9901", token: …}.';
+
+/** As `isOwn`, of one that may have come through a proxy that speaks TLS. */
+function isSame(origin: string, host: string | undefined): boolean {
+  const from = origin.toLowerCase().replace(/^https?:\/\//, '');
+  return host !== undefined && from === host.toLowerCase() && from !== origin.toLowerCase();
+}
+
 /** Whether a page comes from here. Sandboxed pages and files say `null`. */
 function isOwn(origin: string, host: string | undefined): boolean {
   return host !== undefined && origin.toLowerCase() === `http://${host.toLowerCase()}`;

@@ -4,12 +4,18 @@ import type { FastifyReply } from 'fastify';
 
 const TYPE = 'application/problem+json';
 
-/** Answers in RFC 9457's form. */
-export function sendProblem(reply: FastifyReply, status: number, title: string, detail: string): FastifyReply {
+/** Answers in RFC 9457's form. @param more members of the problem */
+export function sendProblem(
+  reply: FastifyReply,
+  status: number,
+  title: string,
+  detail: string,
+  more: Readonly<Record<string, unknown>> = {},
+): FastifyReply {
   return reply
     .code(status)
     .type(TYPE)
-    .send(bodyOf(status, title, detail));
+    .send(bodyOf(status, title, detail, more));
 }
 
 /** As `sendProblem`, where the parser gave up and there is no request to reply to. Ends the connection. */
@@ -34,6 +40,6 @@ const UNREADABLE: Readonly<Record<string, readonly [number, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not come in time.'],
 };
 
-function bodyOf(status: number, title: string, detail: string): string {
-  return JSON.stringify({ type: 'about:blank', title, status, detail });
+function bodyOf(status: number, title: string, detail: string, more: Readonly<Record<string, unknown>> = {}): string {
+  return JSON.stringify({ type: 'about:blank', title, status, detail, ...more });
 }

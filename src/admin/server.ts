@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Address } from '../config/address.ts';
 import type { Bound } from '../policy/bound.ts';
@@ -5,11 +6,13 @@ import { NO_SCHEMAS } from '../no-schemas.ts';
 import type { Format } from '../observe/write-metrics.ts';
 import { CONTENT_TYPES } from '../observe/write-metrics.ts';
 import { chooseFormat } from './choose-format.ts';
-import type { FindExplanation } from './explain.ts';
 import { serveExplain } from './explain.ts';
-import { createGuard, type Guard, pathOf } from './guard.ts';
+import { createGuard, createWriteGuard, type Guard, pathOf } from './guard.ts';
 import { type Readiness, serveHealth } from './health.ts';
+import { matchRoute } from './api/routes.ts';
+import type { Operations } from './api/operations.ts';
 import { sendProblem, writeProblem } from './problem.ts';
+import { refuseUnrouted, serveApi } from './serve-api.ts';
 
 /** What /metrics tells. */
 export interface Exposition {
@@ -25,8 +28,8 @@ export interface TelemetryOptions {
 export interface AdminOptions extends TelemetryOptions {
   /** Needed to listen anywhere but on a loopback address or a Unix socket. */
   readonly token?: string | undefined;
-  /** Stories of requests; absent where nobody keeps any. */
-  readonly find?: FindExplanation;
+  /** What the API tells of; no API when absent. */
+  readonly operations?: Operations | undefined;
 }
 
 export interface AdminServer {
@@ -46,11 +49,15 @@ const MAX_CONNECTIONS = 128;
 const CONNECTIONS_CHECK = 1000;
 
 /**
- * For operators: /livez, /readyz, /metrics and /explain, for those whom `createGuard` lets in.
+ * For operators: /livez, /readyz, /metrics and the API, for those whom `createGuard` lets in.
  * Rejects with the error of listening (EADDRINUSE, EACCES …), or when the address needs a token and has none.
  */
-export async function startAdmin({ token, ...options }: AdminOptions): Promise<AdminServer> {
-  return start(options, createGuard(options.listen, token));
+export async function startAdmin({ token, operations, ...options }: AdminOptions): Promise<AdminServer> {
+  return start(options, createGuard(options.listen, token), (app) => {
+    if (operations === undefined) return;
+    serveApi(app, operations, createWriteGuard(options.listen, token));
+    serveExplain(app, (id) => operations.explain(id));
+  });
 }
 
 /**
@@ -63,8 +70,9 @@ export async function startTelemetry(options: TelemetryOptions): Promise<AdminSe
 }
 
 async function start(
-  { listen, registry, readiness, find }: Omit<AdminOptions, 'token'>,
+  { listen, registry, readiness }: TelemetryOptions,
   guard: Guard,
+  serveMore: (app: FastifyInstance) => void = () => undefined,
 ): Promise<AdminServer> {
   const app = fastify({
     logger: false,
@@ -85,11 +93,14 @@ async function start(
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
       'cross-origin-resource-policy': 'same-origin',
+      // Nor is an answer a page that does anything, or that another may frame.
+      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+      'referrer-policy': 'no-referrer',
     });
     return guard(request, reply) ?? (request.is404 ? answerUnrouted(app, request, reply) : undefined);
   });
   app.setErrorHandler<FastifyError>((error, _request, reply) =>
-    sendProblem(reply, error.statusCode ?? 500, 'Error', error.message),
+    sendProblem(reply, error.statusCode ?? 500, STATUS_CODES[error.statusCode ?? 500] ?? 'Error', error.message),
   );
 
   serveHealth(app, readiness);
@@ -99,7 +110,7 @@ async function start(
     return reply.type(CONTENT_TYPES[format]).header('vary', 'Accept').send(exposition);
   });
 
-  if (find !== undefined) serveExplain(app, find);
+  serveMore(app);
 
   let connections = 0;
   let dropped = 0;
@@ -125,7 +136,12 @@ async function start(
 
 /** Before a body is read: whatever it is, nobody asked for it. */
 function answerUnrouted(app: FastifyInstance, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  if (!app.hasRoute({ method: 'GET', url: pathOf(request) })) {
+  const path = pathOf(request);
+  if (/^\/(?:api\/|drain$)/.test(path) && app.hasRoute({ method: 'GET', url: '/api/*' })) {
+    const refused = refuseUnrouted(reply, matchRoute(request.method, path));
+    if (refused !== undefined) return refused;
+  }
+  if (!app.hasRoute({ method: 'GET', url: path })) {
     return sendProblem(reply, 404, 'Not Found', 'There is nothing here.');
   }
   reply.header('allow', 'GET, HEAD');

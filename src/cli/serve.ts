@@ -41,7 +41,8 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
   const logger = createLogger({ level: config.log.level, destination: logOutput });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   try {
-    const parts = { logger, logOutput, version, source, substituted };
+    const requestDrain = (): void => void process.kill(process.pid, 'SIGTERM');
+    const parts = { logger, logOutput, version, source, substituted, requestDrain };
     const app = workers > 1 ? await startSeveral(config, workers, parts) : await startApp(config, parts);
     const { url, adminUrl, telemetryUrl } = app;
     logger.info(

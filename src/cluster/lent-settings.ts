@@ -49,6 +49,10 @@ export class LentSettings {
     );
   }
 
+  scopeOf(upstream: string): Scope | undefined {
+    return this.#upstreams.get(upstream)?.scope;
+  }
+
   /** Whether requests stand under it by what is configured. */
   readonly isKept = ({ upstream, scope }: LimitRef): boolean => this.#upstreams.get(upstream)?.scope === scope;
 

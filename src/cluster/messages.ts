@@ -1,16 +1,16 @@
 /** What a primary and its workers say to each other: over the channel between them, never by the environment or arguments. */
 import type { Config } from '../config/schema.ts';
 import type { ProcessMetrics } from '../observe/merged-metrics.ts';
+import type { Dialogue, UpstreamOrder } from '../operations/station.ts';
 import type { Report, Tidings } from '../state/leasing/words.ts';
 
 export type ToWorker =
   /** The first. */
   | { readonly type: 'start'; readonly start: Start }
   | { readonly type: 'tidings'; readonly tidings: Tidings }
-  /** Answered by the same number. */
-  | { readonly type: 'metrics'; readonly question: number }
   /** Another configuration: its own part of it. Answered by the same number. */
   | { readonly type: 'reload'; readonly generation: number; readonly config: Config }
+  | Question<QuestionName>
   /** Takes no more, and ends when all is answered. */
   | { readonly type: 'drain' }
   /** Ends at once. */
@@ -25,7 +25,33 @@ export type FromWorker =
   /** And of what was configured before, nothing is left. */
   | { readonly type: 'settled'; readonly generation: number }
   | { readonly type: 'report'; readonly report: Report }
-  | { readonly type: 'metrics'; readonly question: number; readonly metrics: readonly ProcessMetrics[] };
+  | Answer<QuestionName>;
+
+/** What a worker is asked, and told to do. */
+export interface WorkerDialogue extends Dialogue {
+  readonly metrics: { readonly asks: null; readonly tells: readonly ProcessMetrics[] };
+}
+
+export type QuestionName = keyof WorkerDialogue;
+
+export interface Question<K extends QuestionName> {
+  readonly type: 'question';
+  /** Its answer has the same. */
+  readonly number: number;
+  readonly name: K;
+  readonly asks: WorkerDialogue[K]['asks'];
+}
+
+export interface Answer<K extends QuestionName> {
+  readonly type: 'answer';
+  readonly number: number;
+  readonly name: K;
+  readonly tells: WorkerDialogue[K]['tells'];
+}
+
+export function isAnswerTo<K extends QuestionName>(name: K, answer: Answer<QuestionName>): answer is Answer<K> {
+  return answer.name === name;
+}
 
 /** What a worker has to know. */
 export interface Start {
@@ -36,6 +62,8 @@ export interface Start {
   readonly version: string;
   readonly practiceUrl: string | undefined;
   readonly ticketKeys: Uint8Array;
+  /** What operators have said so far. */
+  readonly orders: readonly UpstreamOrder[];
 }
 
 /** An error of Node's, as far as a user is told of it. */

@@ -8,10 +8,13 @@ import { logChanges } from '../observe/change-log.ts';
 import { fanOut } from '../observe/events.ts';
 import { MergedMetrics } from '../observe/merged-metrics.ts';
 import { createMetrics } from '../observe/metrics.ts';
+import type { Opened } from '../opening.ts';
+import { openWhole } from '../opening.ts';
 import { NOT_OPEN, openToOperators } from '../operators.ts';
+import { makeOperations } from '../own-operations.ts';
 import { openPractice } from '../own-practice.ts';
 import { controlsOf, Reloads } from '../reloads.ts';
-import type { ClientsView, GateView } from '../policy/events.ts';
+import type { GateView } from '../policy/events.ts';
 import { Lender } from '../state/leasing/lender.ts';
 import { NEARBY } from '../state/leasing/lending-terms.ts';
 import { secretOf } from '../secret.ts';
@@ -22,6 +25,7 @@ import { hostClock } from './host-clock.ts';
 import { LentSettings } from './lent-settings.ts';
 import { WakeTimer } from '../wake-timer.ts';
 import type { Start } from './messages.ts';
+import { ClusterStations, NOBODY, PrimaryStation } from './primary-station.ts';
 import { Workers } from './workers.ts';
 
 /** A key of each kind that TLS needs: node:tls, `ticketKeys`. */
@@ -31,25 +35,15 @@ const TICKET_KEYS = 48;
  * As `startApp`, in so many processes of which each is a whole proxy but for its limits.
  * @throws the error of whatever could not be opened, here or by a worker
  */
-export async function startCluster(config: Config, count: number, parts: AppParts): Promise<App> {
-  const opened: (() => Promise<void>)[] = [];
-  const closeAll = async (): Promise<void> => {
-    for (const close of opened.splice(0).toReversed()) await close();
-  };
-  try {
-    return await open(config, count, parts, opened, closeAll);
-  } catch (error) {
-    await closeAll();
-    throw error;
-  }
+export function startCluster(config: Config, count: number, parts: AppParts): Promise<App> {
+  return openWhole((opened) => open(config, count, parts, opened));
 }
 
 async function open(
   first: Config,
   count: number,
-  { logger, logOutput, version, source, substituted = new Map() }: AppParts,
-  opened: (() => Promise<void>)[],
-  closeAll: () => Promise<void>,
+  { logger, logOutput, version, source, substituted = new Map(), requestDrain }: AppParts,
+  opened: Opened,
 ): Promise<App> {
   let isDraining = false;
   let operators = NOT_OPEN;
@@ -86,7 +80,7 @@ async function open(
     store: first.state.store === 'memory' ? undefined : first.state.store,
     workers: () => workers,
   });
-  const { listen } = fanOut([metrics.listen, logChanges(logger)], (err, event) => {
+  const { listen } = fanOut([metrics.listen, logChanges(logger), (event) => station.listen(event)], (err, event) => {
     logger.error({ err, event: event.type }, 'an event could not be observed');
   });
 
@@ -131,7 +125,12 @@ async function open(
     count,
     logger,
     random,
-    startOf: (worker, url): Start => ({ ...common, worker, config: url === undefined ? own : listenAt(own, url) }),
+    startOf: (worker, url): Start => ({
+      ...common,
+      worker,
+      config: url === undefined ? own : listenAt(own, url),
+      orders: lender.orders(clock.now()),
+    }),
     onJoin: (worker) => lender.join(worker, clock.now()),
     onReport: (worker, report) => {
       lender.hear(worker, report, clock.now());
@@ -146,9 +145,17 @@ async function open(
       lender.leave(worker, clock.now());
       timer.rearm();
       merged.gone(worker);
+      operations.gone(worker);
     },
   });
-  const merged = new MergedMetrics(metrics.registry, () => workers.ask());
+  const merged = new MergedMetrics(metrics.registry, () => workers.ask('metrics', () => null));
+  const station = new PrimaryStation({
+    lender,
+    clock,
+    wallClock: () => Date.now(),
+    scopeOf: (upstream) => settings.scopeOf(upstream),
+    rearm: () => timer.rearm(),
+  });
 
   /** Workers that may still have requests of the configuration before. */
   const unsettled = new Set<number>();
@@ -182,10 +189,29 @@ async function open(
 
   for (const address of addressesOf(first)) await removeStaleSocket(address);
   const readiness = () => ({ phase: isDraining ? 'draining' : workers.areAllServing ? 'ready' : 'starting' }) as const;
-  operators = await openToOperators(first, { registry: merged, readiness }, opened);
+  const operations = makeOperations({
+    stations: new ClusterStations(station, workers),
+    clock,
+    phase: () => readiness().phase,
+    workers: count,
+    version,
+    reloads,
+    listen,
+    drain: requestDrain ?? (() => void drain()),
+  });
+  operators = await openToOperators(first, { registry: merged, readiness, operations }, opened);
 
   opened.push(() => workers.end('close', 0));
   const url = await workers.start();
+
+  const drain = async (delay = first.drain.delay): Promise<void> => {
+    isDraining = true;
+    await new Promise((resolve) => {
+      setTimeout(resolve, delay);
+    });
+    await workers.end('drain', first.drain.timeout);
+    await opened.close();
+  };
 
   return {
     url,
@@ -194,24 +220,10 @@ async function open(
     practice,
     view,
     ...controlsOf(reloads),
-    drain: async (delay = first.drain.delay) => {
-      isDraining = true;
-      await new Promise((resolve) => {
-        setTimeout(resolve, delay);
-      });
-      await workers.end('drain', first.drain.timeout);
-      await closeAll();
-    },
-    close: closeAll,
+    drain,
+    close: opened.close,
   };
 }
-
-/** The primary has no clients of its own. */
-const NOBODY: ClientsView = {
-  tracked: 0,
-  byState: { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 },
-  allowance: { min: 1, mean: 1 },
-};
 
 /** Where the others listened, when none of them is left: a port that was given to them stays theirs. */
 function listenAt(config: Config, url: string): Config {

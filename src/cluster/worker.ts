@@ -5,10 +5,11 @@ import { startApp } from '../app.ts';
 import { LogOutput } from '../observe/log-output.ts';
 import { createLogger } from '../observe/log.ts';
 import { readMetrics } from '../observe/merged-metrics.ts';
+import type { Station } from '../operations/station.ts';
 import type { Millis } from '../policy/types.ts';
 import { Leaseholder } from '../state/leasing/leaseholder.ts';
 import { hostClock } from './host-clock.ts';
-import type { FromWorker, Start, ToWorker } from './messages.ts';
+import type { FromWorker, Question, QuestionName, Start, ToWorker, WorkerDialogue } from './messages.ts';
 import { describeFailure, isToWorker } from './messages.ts';
 
 /** What a worker comes to. */
@@ -50,8 +51,9 @@ export async function work(): Promise<Work | undefined> {
         practiceUrl: start.practiceUrl,
         ticketKeys: Buffer.from(start.ticketKeys),
         onSettled: () => tell({ type: 'settled', generation }),
-        showMetrics: (registry) => {
-          calls.onQuestion = (question) => void answer(registry, question);
+        orders: start.orders,
+        show: (registry, station) => {
+          calls.onQuestion = (question) => void answer(answerers(registry, station), question);
         },
       },
     });
@@ -81,7 +83,7 @@ class Calls {
   readonly start: Promise<Start | undefined>;
   readonly over: Promise<'drain' | 'close'>;
   onTidings: (tidings: Extract<ToWorker, { type: 'tidings' }>['tidings']) => void = () => undefined;
-  onQuestion: (question: number) => void = () => undefined;
+  onQuestion: (question: Question<QuestionName>) => void = () => undefined;
   #onReload: ((reload: Reload) => Promise<void>) | undefined;
   /** What came before it could be followed; each takes the place of the one before. */
   #early: Reload | undefined;
@@ -98,12 +100,12 @@ class Calls {
           return started.resolve(message.start);
         case 'tidings':
           return this.onTidings(message.tidings);
-        case 'metrics':
-          return this.onQuestion(message.question);
         case 'reload':
           if (this.#onReload === undefined) this.#early = message;
           else void this.#onReload(message);
           return undefined;
+        case 'question':
+          return this.onQuestion(message);
         case 'drain':
         case 'close':
           return over.resolve(message.type);
@@ -128,8 +130,27 @@ class Calls {
 
 type Reload = Extract<ToWorker, { type: 'reload' }>;
 
-async function answer(registry: Registry, question: number): Promise<void> {
-  tell({ type: 'metrics', question, metrics: await readMetrics(registry) });
+type Answerers = {
+  readonly [K in QuestionName]: (
+    asks: WorkerDialogue[K]['asks'],
+  ) => WorkerDialogue[K]['tells'] | Promise<WorkerDialogue[K]['tells']>;
+};
+
+function answerers(registry: Registry, station: Station): Answerers {
+  return {
+    metrics: () => readMetrics(registry),
+    look: (asks) => station.look(asks),
+    clients: (asks) => station.clients(asks),
+    requests: (asks) => station.requests(asks),
+    moments: (asks) => station.moments(asks),
+    explain: (asks) => station.explain(asks),
+    steer: (asks) => station.steer(asks),
+    reset: (asks) => station.reset(asks),
+  };
+}
+
+async function answer<K extends QuestionName>(by: Answerers, { number, name, asks }: Question<K>): Promise<void> {
+  tell({ type: 'answer', number, name, tells: await by[name](asks) });
 }
 
 /** Where the primary is gone, there is nobody to tell. */

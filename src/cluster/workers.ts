@@ -2,10 +2,9 @@ import cluster from 'node:cluster';
 import type { Worker } from 'node:cluster';
 import type { Logger } from 'pino';
 import type { Config } from '../config/schema.ts';
-import type { ProcessMetrics } from '../observe/merged-metrics.ts';
 import type { Millis, Random } from '../policy/types.ts';
-import type { FromWorker, Start, ToWorker } from './messages.ts';
-import { errorOf, isFromWorker } from './messages.ts';
+import type { Answer, FromWorker, QuestionName, Start, ToWorker, WorkerDialogue } from './messages.ts';
+import { errorOf, isAnswerTo, isFromWorker } from './messages.ts';
 import { WORKER } from './worker-argument.ts';
 
 export interface WorkersParts {
@@ -50,7 +49,7 @@ export class Workers {
   #reloading:
     | { readonly generation: number; readonly heard: (worker: number, problem: string | undefined) => void }
     | undefined;
-  readonly #questions = new Map<number, (worker: number, metrics: readonly ProcessMetrics[]) => void>();
+  readonly #questions = new Map<number, (worker: number, answer: Answer<QuestionName>) => void>();
 
   constructor(parts: WorkersParts) {
     this.#parts = parts;
@@ -92,24 +91,28 @@ export class Workers {
     return this.#generation;
   }
 
-  /** The metrics of each that tells them in time. */
-  async ask(): Promise<ReadonlyMap<number, readonly ProcessMetrics[]>> {
-    const answers = new Map<number, readonly ProcessMetrics[]>();
+  /** Asks each that serves, and returns what those tell that answer in time. */
+  async ask<K extends QuestionName>(
+    name: K,
+    asks: (worker: number) => WorkerDialogue[K]['asks'],
+  ): Promise<ReadonlyMap<number, WorkerDialogue[K]['tells']>> {
+    const answers = new Map<number, WorkerDialogue[K]['tells']>();
     const asked = [...this.#listening];
     if (asked.length === 0) return answers;
     this.#question += 1;
-    const question = this.#question;
+    const number = this.#question;
     await new Promise<void>((resolve) => {
       const late = setTimeout(resolve, ANSWERED_WITHIN);
-      this.#questions.set(question, (worker, metrics) => {
-        answers.set(worker, metrics);
+      this.#questions.set(number, (worker, answer) => {
+        if (!isAnswerTo(name, answer)) return;
+        answers.set(worker, answer.tells);
         if (answers.size < asked.length) return;
         clearTimeout(late);
         resolve();
       });
-      for (const worker of asked) this.send(worker, { type: 'metrics', question });
+      for (const worker of asked) this.send(worker, { type: 'question', number, name, asks: asks(worker) });
     });
-    this.#questions.delete(question);
+    this.#questions.delete(number);
     return answers;
   }
 
@@ -189,13 +192,13 @@ export class Workers {
     switch (message.type) {
       case 'report':
         return this.#parts.onReport(id, message.report);
-      case 'metrics':
-        return this.#questions.get(message.question)?.(id, message.metrics);
       case 'reloaded':
         if (message.generation === this.#reloading?.generation) this.#reloading.heard(id, message.problem);
         return undefined;
       case 'settled':
         return this.#parts.onSettled(id, message.generation);
+      case 'answer':
+        return this.#questions.get(message.number)?.(id, message);
       case 'listening':
         this.#listening.add(id);
         this.#url ??= message.url;

@@ -19,7 +19,7 @@ const schema: z.ZodType<Config> = ConfigSchema;
  * @param substituted as `loadConfig` returns it
  */
 export function printEffective(config: Config, substituted: ReadonlyMap<string, string> = new Map()): string {
-  const document = new Document(conceal(encodeEffective(config), [], substituted));
+  const document = new Document(describeEffective(config, substituted));
   visit(document, {
     Seq(_, list) {
       list.flow = list.items.every((item) => isScalar(item));
@@ -31,6 +31,15 @@ export function printEffective(config: Config, substituted: ReadonlyMap<string, 
 /** As people write it, secrets and all. */
 export function encodeEffective(config: Config): unknown {
   return z.encode(schema, completeBackOffs(config));
+}
+
+/** As `printEffective`, as data. */
+export function describeEffective(
+  config: Config,
+  substituted: ReadonlyMap<string, string> = new Map(),
+): Readonly<Record<string, unknown>> {
+  const written = conceal(encodeEffective(config), [], substituted);
+  return Object.fromEntries(Object.entries(written ?? {}));
 }
 
 /** With the options that each upstream's backoff has in effect. */

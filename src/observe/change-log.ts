@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import type { Listen, TideEvent } from '../policy/events.ts';
+import type { Listen, OperatorEvent, TideEvent } from '../policy/events.ts';
 
 /**
  * Writes a line for what changes and is rare: the state of an upstream's limit (`warn` when it is blocked, else `info`), an
- * endpoint that is left out or back, a configuration that was read again, a store that does not answer or lets nothing be heard, or does again, an overload of this process at its begin and at its end; at `debug` a limit's cuts, and
+ * endpoint that is left out or back, a configuration that was read again, a store that does not answer or lets nothing be heard, or does again, an overload of this process at its begin and at its end, what operators say; at `debug` a limit's cuts, and
  * states and cuts of single clients and credentials, of which there may be thousands.
  */
 export function logChanges(logger: Logger): Listen {
@@ -39,6 +39,8 @@ export function logChanges(logger: Logger): Listen {
       logReload(logger, event);
     } else if (event.type === 'overload') {
       logOverload(logger, event);
+    } else if (event.type === 'operator') {
+      logOperator(logger, event);
     }
   };
 }
@@ -63,6 +65,17 @@ function logOverload(logger: Logger, event: Extract<TideEvent, { type: 'overload
   const facts = { cause, eventLoopDelayMs: Math.round(delay), heapUsed: Math.round(100 * heapUsed) / 100 };
   if (began) logger.warn(facts, 'overloaded: this process cannot keep up, and turns requests away with 503');
   else logger.warn({ ...facts, shed }, 'overload over');
+}
+
+function logOperator(logger: Logger, event: OperatorEvent): void {
+  const { action, by } = event;
+  const facts = {
+    upstream: 'upstream' in event ? event.upstream : undefined,
+    client: 'client' in event ? event.client : undefined,
+    rate: 'rate' in event ? event.rate : undefined,
+    forMs: 'time' in event ? event.time : undefined,
+  };
+  logger.info({ action, by, ...facts }, 'told by an operator');
 }
 
 function levelOf({ scope, to }: Extract<TideEvent, { type: 'limit-state' }>): 'debug' | 'info' | 'warn' {

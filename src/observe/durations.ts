@@ -22,7 +22,8 @@ export class Buckets {
   }
 }
 
-const REQUESTS = new Buckets(OF_REQUESTS);
+/** Of requests and attempts. */
+export const REQUEST_BUCKETS = new Buckets(OF_REQUESTS);
 
 export interface DurationsOptions {
   /** Those of requests unless given. */
@@ -44,7 +45,7 @@ export class Durations {
   readonly #isTold: Uint8Array;
   readonly #wallClock: (() => Millis) | undefined;
 
-  constructor(labels: Labels, { buckets = REQUESTS, wallClock }: DurationsOptions = {}) {
+  constructor(labels: Labels, { buckets = REQUEST_BUCKETS, wallClock }: DurationsOptions = {}) {
     this.#labels = labels;
     this.#buckets = buckets;
     this.#counts = new Float64Array(buckets.bounds.length + 1);
@@ -74,6 +75,11 @@ export class Durations {
     const timestamp = this.#wallClock() / 1000;
     const labelSet = { request_id: requestId, ...(traceId === undefined ? {} : { trace_id: traceId }) };
     this.#exemplars[bucket] = { labelSet, value: took / 1000, timestamp };
+  }
+
+  /** How many fell into each bucket so far: a reading that goes on changing. */
+  get counts(): ArrayLike<number> {
+    return this.#counts;
   }
 
   /** The samples of the exposition format: cumulative buckets, sum and count of the metric `name`. */

@@ -4,6 +4,8 @@ import type { SharedStore } from '../policy/store-events.ts';
 import type { Millis, Mode } from '../policy/types.ts';
 import { describeBounds } from './bound-families.ts';
 import { ByName } from './by-name.ts';
+import type { Counts } from './counts.ts';
+import { addCounts } from './counts.ts';
 import { ClientSeries } from './client-series.ts';
 import type { ConfigReading } from './config-families.ts';
 import { describeConfig } from './config-families.ts';
@@ -56,6 +58,8 @@ export interface Metrics {
   readonly listen: Listen;
   /** All metrics of Tidegate and those of Node. */
   readonly registry: MetricsRegistry;
+  /** What rates are made of. Costs nothing until it is asked for. */
+  readonly counts: () => Counts;
 }
 
 interface Counters {
@@ -141,7 +145,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
   if (options.workers !== undefined) exposeFamilies(registry, describeWorkers(options.workers));
   exposeNodeMetrics(registry);
 
-  return { listen: countInto({ routes, upstreams, clients, endpoints, overloads, store }), registry };
+  const counts = (): Counts => {
+    const ofRoutes = addCounts(routes.gather((route) => [route.counts()]));
+    const ofUpstreams = [...upstreams.names()].map((name) => [name, upstreams.get(name).counts()] as const);
+    return { ...ofRoutes, upstreams: new Map(ofUpstreams) };
+  };
+  return { listen: countInto({ routes, upstreams, clients, endpoints, overloads, store }), registry, counts };
 }
 
 function describeWorkers(look: NonNullable<MetricsOptions['workers']>): Family[] {
@@ -221,6 +230,7 @@ function countInto({ routes, upstreams, clients, endpoints, overloads, store }: 
       case 'reload':
       case 'limit-state':
       case 'store-deaf':
+      case 'operator':
         // States are gauges: read when somebody scrapes.
         break;
       default:

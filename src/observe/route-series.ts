@@ -1,6 +1,8 @@
 import type { RequestOutcome, RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import { CODE_CLASSES, classOf, statusOrOther } from './codes.ts';
+import type { Counts } from './counts.ts';
+import { addTo, NO_COUNTS } from './counts.ts';
 import { Durations } from './durations.ts';
 import type { Sample } from './exposition.ts';
 import { CounterSet, type Series } from './series.ts';
@@ -74,6 +76,18 @@ export class RouteSeries {
 
   requests(): Iterable<Series> {
     return this.#requests.values();
+  }
+
+  /** What rates are made of: of attempts, the upstreams know. */
+  counts(): Counts {
+    const outcomes = { ...NO_COUNTS.outcomes };
+    for (const { labels, value } of this.#requests.values()) {
+      const outcome = OUTCOMES.find((each) => each === labels['outcome']);
+      if (outcome !== undefined) outcomes[outcome] += value;
+    }
+    const durations: number[] = [];
+    for (const each of this.#durations) if (each !== undefined) addTo(durations, each.counts);
+    return { outcomes, durations, inFlight: this.inFlight.value, upstreams: NO_COUNTS.upstreams };
   }
 
   durationSamples(name: string): Sample[] {

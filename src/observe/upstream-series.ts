@@ -1,7 +1,10 @@
 import type { CutCause, TideEvent } from '../policy/events.ts';
 import { CUT_CAUSES } from '../policy/events.ts';
 import type { ErrorReason, Millis, RetryEnd, RetryReason } from '../policy/types.ts';
+import { isGatewayError } from '../policy/types.ts';
 import { CODE_CLASSES, classOf, statusOrOther } from './codes.ts';
+import type { UpstreamCounts } from './counts.ts';
+import { addTo } from './counts.ts';
 import { Durations } from './durations.ts';
 import type { Sample } from './exposition.ts';
 import { CounterSet } from './series.ts';
@@ -86,6 +89,21 @@ export class UpstreamSeries {
     this.#backoffs.get(source)?.observe(delay);
   }
 
+  /** What rates are made of. */
+  counts(): UpstreamCounts {
+    let sent = 0;
+    let answered = 0;
+    for (const { labels, value } of this.attempts.values()) {
+      sent += value;
+      const status = Number(labels['code']); // of an error: NaN
+      if (status > 0 && !isGatewayError(status)) answered += value;
+    }
+    const throttled = sumOf(this.throttled);
+    const durations: number[] = [];
+    for (const each of this.#attemptDurations) if (each !== undefined) addTo(durations, each.counts);
+    return { sent, accepted: Math.max(0, answered - throttled), throttled, retries: sumOf(this.retries), durations };
+  }
+
   attemptDurationSamples(name: string): Sample[] {
     return this.#attemptDurations.flatMap((durations) => durations?.samples(name) ?? []);
   }
@@ -93,6 +111,12 @@ export class UpstreamSeries {
   backoffSamples(name: string): Sample[] {
     return [...this.#backoffs.values()].flatMap((durations) => durations.samples(name));
   }
+}
+
+function sumOf(counters: Pick<CounterSet<string>, 'values'>): number {
+  let sum = 0;
+  for (const { value } of counters.values()) sum += value;
+  return sum;
 }
 
 /** A status as itself; the errors below 100, where no status is; 0 for a status out of range. */

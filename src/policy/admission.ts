@@ -82,5 +82,5 @@ export function isPoorProbe({ bodyInHand, limits }: Ticket, now: Millis): boolea
 export function blockedBy(limits: readonly Limit[], now: Millis): Refusal | undefined {
   const limit = limits.find((each) => each.isBlocked(now));
   if (limit === undefined) return undefined;
-  return limit.ref.scope === 'upstream' ? 'blocked' : 'held';
+  return limit.ref.scope === 'upstream' || limit.isStopped ? 'blocked' : 'held';
 }

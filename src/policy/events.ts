@@ -124,7 +124,18 @@ export type TideEvent =
       readonly changed?: readonly string[];
     }
   | { readonly type: 'done'; readonly record: RequestRecord }
+  | OperatorEvent
   | StoreEvent;
+
+/** Somebody has told us what to do. `by`: from where. */
+export type OperatorEvent = { readonly type: 'operator'; readonly by: string } & (
+  | { readonly action: 'pin'; readonly upstream: string; readonly rate: PerSecond }
+  | { readonly action: 'unpin' | 'unblock'; readonly upstream: string }
+  /** For `time`, or until it is unblocked. */
+  | { readonly action: 'block'; readonly upstream: string; readonly time: Millis | undefined }
+  | { readonly action: 'reset'; readonly client: string }
+  | { readonly action: 'drain' }
+);
 
 /** What became of one request. */
 export interface RequestRecord {
@@ -192,6 +203,15 @@ export interface LimitView {
   readonly quotaLeft: number | undefined;
   readonly queued: number;
   readonly inFlight: number;
+  /** When growth begins again, while it is in cooldown; undefined where that is not known. */
+  readonly cooldownUntil?: Millis | undefined;
+  /** Blocked, and probes find out when that is over: `blockedUntil` is when the next may leave. */
+  readonly isProbed?: boolean | undefined;
+  /** What an operator holds the rate at: then `rate` is that, and `learned` what it would be. */
+  readonly pinned?: PerSecond | undefined;
+  readonly learned?: PerSecond | undefined;
+  /** An operator lets nothing pass: `blockedUntil` is undefined where that has no end. */
+  readonly isStopped?: boolean | undefined;
 }
 
 /** An endpoint of an upstream. */

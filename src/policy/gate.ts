@@ -150,12 +150,17 @@ export class Gate {
     return groundsOf(this.#store, ticket, now);
   }
 
-  view(now: Millis): GateView {
-    const limits: LimitView[] = [];
+  /** All limits, as they stand now: there may be one for each of 100 000 clients, and nothing is made for it. */
+  *limits(now: Millis): Iterable<Limit> {
     for (const limit of this.#store.limits()) {
       this.#waiting.advance(limit, now);
-      limits.push(limit.view(now));
+      yield limit;
     }
+  }
+
+  view(now: Millis): GateView {
+    const limits: LimitView[] = [];
+    for (const limit of this.limits(now)) limits.push(limit.view(now));
     const budgets = new Map<string, number>();
     for (const { name, budget } of this.#store.upstreams()) budgets.set(name, budget.left);
     return { limits, clients: this.#store.clients.view(now), budgets };

@@ -4,6 +4,9 @@ import { FairQueue } from './fair-queue.ts';
 import type { HeapItem } from './heap.ts';
 import type { LimitRef } from './limit-ref.ts';
 import type { Meter } from './meter.ts';
+import { SteeredMeter } from './steered-meter.ts';
+import type { Steering } from './steering.ts';
+import { isSteered } from './steering.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from './types.ts';
 
@@ -16,7 +19,10 @@ const OVERRUN_LASTS: Millis = 5000;
 /** One limit: its tokens, who waits for them, and when those who were refused may come back. */
 export class Limit implements HeapItem {
   readonly ref: LimitRef;
-  readonly meter: Meter;
+  /** Its own, or that in the hands of an operator. */
+  meter: Meter;
+  /** The one it was made with, which learns. */
+  readonly own: Meter;
   /** This one: what most requests need, and are given without making a list for each. */
   readonly alone: readonly Limit[] = [this];
   /** Who waits here: those for whom this is the innermost limit. */
@@ -33,6 +39,8 @@ export class Limit implements HeapItem {
   parts: ReadonlyMap<string, number> | undefined = undefined;
   /** Where we observe: when a request was sent last that would have waited here, or been refused. */
   overrunAt = Number.NEGATIVE_INFINITY;
+  /** An operator has chosen its rate, and who lends its tokens keeps to that. */
+  isPinnedElsewhere = false;
   /** The state last told to listeners. */
   told: LimitState;
   #slot: Millis = Number.NEGATIVE_INFINITY;
@@ -40,7 +48,17 @@ export class Limit implements HeapItem {
   constructor(ref: LimitRef, meter: Meter) {
     this.ref = ref;
     this.meter = meter;
+    this.own = meter;
     this.told = meter.phase;
+  }
+
+  /** From now on it is held to this. */
+  steer(steering: Steering, now: Millis): void {
+    if (!(this.meter instanceof SteeredMeter)) {
+      if (!isSteered(steering, now)) return;
+      this.meter = new SteeredMeter(this.own);
+    }
+    if (this.meter instanceof SteeredMeter) this.meter.steer(steering, now);
   }
 
   enqueue(ticket: Ticket, slot: ClientSlot, weight: number, now: Millis): void {
@@ -73,14 +91,19 @@ export class Limit implements HeapItem {
     return this.#slot;
   }
 
-  /** Whether what left then may have met a limit overrun by more than would have been sent. Never, unless we observe. */
+  /** Whether what left then may have met a limit overrun by more than would have been sent. Never, unless we observe, or were told to. */
   isOverrun(sentAt: Millis): boolean {
-    return sentAt - this.overrunAt < OVERRUN_LASTS;
+    return this.isPinnedElsewhere || sentAt - this.overrunAt < OVERRUN_LASTS;
   }
 
   /** Nothing passes but a probe, or nothing at all. */
   isBlocked(now: Millis): boolean {
     return this.meter.phase === 'blocked' || (this.meter.blockedUntil ?? now) > now;
+  }
+
+  /** By an operator. */
+  get isStopped(): boolean {
+    return this.meter instanceof SteeredMeter && this.meter.isStopped;
   }
 
   view(now: Millis): LimitView {
@@ -96,6 +119,11 @@ export class Limit implements HeapItem {
       quotaLeft: meter.quotaLeft,
       queued: this.queue.size,
       inFlight: meter.inFlight,
+      cooldownUntil: meter.cooldownUntil,
+      isProbed: meter.phase === 'blocked' ? true : undefined,
+      ...(meter instanceof SteeredMeter
+        ? { pinned: meter.pinned, learned: meter.learned(now), isStopped: meter.isStopped }
+        : {}),
     };
   }
 

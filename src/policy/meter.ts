@@ -19,6 +19,8 @@ export interface Meter {
   readonly places: number | undefined;
   readonly blockedUntil: Millis | undefined;
   readonly quotaLeft: number | undefined;
+  /** When growth begins again, while it is held back after a cut; absent where that is not known. */
+  readonly cooldownUntil?: Millis | undefined;
   rate(now: Millis): PerSecond;
   /** As `rate`, of the limit itself, where others have a part of it. */
   wholeRate?(now: Millis): PerSecond;
@@ -58,9 +60,12 @@ export interface Meter {
   noteQuota(quota: Quota, sentAt: Millis, now: Millis): void;
   /** Nothing leaves before this. */
   stop(until: Millis): void;
-  advance(now: Millis, queued: boolean): void;
   /** As of `LocalMeter`, where the limit is kept here. */
   resume?(rate: PerSecond, ceiling: PerSecond, now: Millis, places?: number): void;
+  /** What was to be waited for is waited for no longer: the next request may leave, and be the probe. Absent where others keep the limit. */
+  probeNow?(now: Millis): void;
+  /** @param late as of `AdaptiveRate.advance` */
+  advance(now: Millis, queued: boolean, late?: Millis): void;
 }
 
 /** A meter of our own: the adaptive rate, bounded by the quota the upstream tells, spaced by the pacer. */
@@ -96,6 +101,10 @@ export class LocalMeter implements Meter {
 
   get quotaLeft(): number | undefined {
     return this.#quota.left;
+  }
+
+  get cooldownUntil(): Millis | undefined {
+    return this.#rate.cooldownUntil;
   }
 
   rate(now: Millis): PerSecond {
@@ -167,6 +176,11 @@ export class LocalMeter implements Meter {
 
   stop(until: Millis): void {
     this.#quota.stop(until);
+  }
+
+  probeNow(now: Millis): void {
+    this.#quota.release();
+    this.#rate.probeNow(now);
   }
 
   advance(now: Millis, queued: boolean, late?: Millis): void {

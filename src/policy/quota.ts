@@ -39,6 +39,12 @@ export class QuotaPace {
     this.#askedUntil = Math.max(this.#askedUntil, until);
   }
 
+  /** No stop holds any longer. */
+  release(): void {
+    this.#askedUntil = Number.NEGATIVE_INFINITY;
+    this.#spentUntil = Number.NEGATIVE_INFINITY;
+  }
+
   /** How long until the stop ends; 0 when there is none. */
   delay(now: Millis): Millis {
     return Math.max(0, this.stopUntil - now);

@@ -75,6 +75,11 @@ export class AdaptiveRate {
     return this.#state.ceiling;
   }
 
+  /** Until when it does not grow, while it is in cooldown. */
+  get cooldownUntil(): Millis | undefined {
+    return this.#state.phase === 'cooldown' ? this.#state.holdUntil : undefined;
+  }
+
   /** Until when nothing but a probe passes. */
   get blockedUntil(): Millis | undefined {
     return this.#blockades.probeAt;
@@ -114,6 +119,11 @@ export class AdaptiveRate {
   /** The probe was not sent, or its answer will never be known: another may go. */
   abandonProbe(): void {
     this.#blockades.abandonProbe();
+  }
+
+  /** The next probe may leave at once. */
+  probeNow(now: Millis): void {
+    this.#blockades.probeNow(now);
   }
 
   /** What a limit that is made at its first rejection has to know of the time before: requests accepted a second. */

@@ -60,6 +60,11 @@ export class Room {
     return (this.#attempts.get(holder) ?? 0) > part * (this.#underWay + Math.max(0, this.#free()));
   }
 
+  /** Attempts that have or await a connection. */
+  get underWay(): number {
+    return this.#underWay;
+  }
+
   /** Who comes now has to wait. */
   get isAwaited(): boolean {
     return this.line.queue.size > 0 || this.isFull;

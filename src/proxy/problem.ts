@@ -85,7 +85,7 @@ const REFUSALS: Readonly<Record<Extract<Verdict, { kind: 'refuse' }>['why'], Tol
   blocked: {
     status: 503,
     title: 'Upstream unavailable',
-    detail: 'The upstream lets nothing through at present. It is probed, and requests go on when it answers.',
+    detail: 'Nothing passes to the upstream at present: it lets nothing through, or its operator has blocked it here.',
     proxyError: 'destination_unavailable',
   },
   draining: {

@@ -137,6 +137,19 @@ export class ClientTable implements ClientStore {
     return holds;
   }
 
+  /** It begins anew: whatever it was told, or its allowance had fallen to, is forgotten. Returns whether it is known. */
+  forgive(upstream: string, client: string, now: Millis): boolean {
+    const slot = this.#index.get(client, upstream);
+    if (slot === undefined) return false;
+    const isListed = this.#unlist(slot); // by when it would have been calm
+    for (const name of ['refusedAt', 'heldUntil', 'promisedAt'] as const) this.#records.set(slot, name, NEVER);
+    this.#records.set(slot, 'cutTo', 1);
+    this.#records.setStillRefused(slot, false);
+    this.#settle(slot, now);
+    if (isListed) this.#list(slot);
+    return true;
+  }
+
   promised(slot: ClientSlot): Millis {
     return this.#records.get(slot, 'promisedAt');
   }
@@ -152,8 +165,8 @@ export class ClientTable implements ClientStore {
   view(now: Millis): ClientsView {
     let min = 1;
     let lost = 0;
-    for (let slot = 0; slot < Math.min(this.#made, this.#maxTracked); slot += 1) {
-      if (this.#records.listedState(slot) === 0) continue;
+    for (let slot = 0; slot < this.slots; slot += 1) {
+      if (this.wasNormal(slot)) continue;
       this.#settle(slot, now);
       const allowance = this.allowance(slot, now);
       min = Math.min(min, allowance);
@@ -161,6 +174,41 @@ export class ClientTable implements ClientStore {
     }
     const tracked = this.#index.size;
     return { tracked, byState: { ...this.#counts }, allowance: { min, mean: tracked === 0 ? 1 : 1 - lost / tracked } };
+  }
+
+  /** Slots in use: all below it are of clients. For who goes through them; between two turns, clients may change places. */
+  get slots(): number {
+    return Math.min(this.#made, this.#maxTracked);
+  }
+
+  get tracked(): number {
+    return this.#index.size;
+  }
+
+  /** Whether it was normal when it was looked at last: told without touching what is remembered of it. */
+  wasNormal(slot: ClientSlot): boolean {
+    return this.#records.listedState(slot) === 0;
+  }
+
+  stateAt(slot: ClientSlot, now: Millis): ClientState {
+    this.#settle(slot, now);
+    return this.#stateOf(slot);
+  }
+
+  /** The upstream and the client. */
+  nameOf(slot: ClientSlot): readonly [upstream: string, client: string] {
+    const [upstream = '', client = ''] = this.#records.keys.get(slot).split('\0');
+    return [upstream, client];
+  }
+
+  /** When it arrived last. */
+  arrivedAt(slot: ClientSlot): Millis {
+    return this.#records.get(slot, 'arrivedAt');
+  }
+
+  /** When it is normal again, if nothing happens to it until then. */
+  calmAt(slot: ClientSlot): Millis {
+    return calmAt(this.#records.get(slot, 'refusedAt'), this.#records.get(slot, 'heldUntil'));
   }
 
   /** Finds room for a newcomer. */
@@ -214,7 +262,7 @@ export class ClientTable implements ClientStore {
     if (slot === this.#shared) return;
     this.#counts[from] -= 1;
     this.#counts[to] += 1;
-    const [upstream = '', client = ''] = this.#records.keys.get(slot).split('\0');
+    const [upstream, client] = this.nameOf(slot);
     this.#listen({ type: 'client-state', upstream, client, from, to });
   }
 

@@ -8,6 +8,8 @@ import type { Limit } from '../policy/limit.ts';
 import { Nests } from '../policy/nests.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
 import { Room } from '../policy/room.ts';
+import type { Steering } from '../policy/steering.ts';
+import { isSteered, UNSTEERED } from '../policy/steering.ts';
 import type { Upstream } from '../policy/store.ts';
 
 export interface UpstreamSettings {
@@ -38,6 +40,8 @@ export class KeptUpstream implements Upstream {
   readonly nests = new Nests();
   readonly rate: LiveRate;
   readonly room: Room | undefined;
+  /** What an operator wants: it outlasts limits, of which there may be none yet. */
+  steering: Steering = UNSTEERED;
   queued = 0;
   overflows = 0;
   #scope: Scope;
@@ -69,9 +73,10 @@ export class KeptUpstream implements Upstream {
     return this.#shared ?? this.#former;
   }
 
-  /** Whether there is a limit to begin with, and no first rejection is waited for. */
+  /** Whether there is a limit to begin with, by configuration or an operator's word, and no first rejection is waited for. */
   get isKnown(): boolean {
-    return this.rate.initialRate !== undefined || Number.isFinite(this.rate.maxRate);
+    const { initialRate, maxRate } = this.rate;
+    return initialRate !== undefined || Number.isFinite(maxRate) || isSteered(this.steering, Number.NEGATIVE_INFINITY);
   }
 
   adjust({ scope, rate, queue, budget }: UpstreamSettings): void {

@@ -1,10 +1,12 @@
 import type { Bound } from '../policy/bound.ts';
-import type { LimitView, Listen } from '../policy/events.ts';
+import type { LimitView, Listen, Scope } from '../policy/events.ts';
 import type { Store, Upstream } from '../policy/store.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import { Limit } from '../policy/limit.ts';
 import type { Meter } from '../policy/meter.ts';
 import { LocalMeter } from '../policy/meter.ts';
+import type { Order, Steering } from '../policy/steering.ts';
+import { obey } from '../policy/steering.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
 import type { Millis, Random } from '../policy/types.ts';
 import type { Hold } from './leasing/words.ts';
@@ -29,6 +31,8 @@ export interface MemoryOptions {
   readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
   /** Told of each limit that is made or forgotten, and of each client that is to wait, where others share them. */
   readonly sharing?: Sharing;
+  /** Rates that an operator has chosen are kept to by who lends the tokens. */
+  readonly isPinnedElsewhere?: boolean;
 }
 
 export interface Sharing {
@@ -36,6 +40,8 @@ export interface Sharing {
   forget(limit: Limit): void;
   hold(hold: Hold): void;
 }
+
+const NEVER = Number.NEGATIVE_INFINITY;
 
 /** Limits that are looked at for one to forget: a newcomer costs no more, however many are in use. */
 const LOOKS = 32;
@@ -84,7 +90,9 @@ export class MemoryStore implements Store {
   }
 
   make(ref: LimitRef): Limit {
-    const limit = this.#newLimit(ref, this.#entry(ref.upstream).rate);
+    const { rate, steering } = this.#entry(ref.upstream);
+    const limit = this.#newLimit(ref, rate);
+    this.#hold(limit, steering, NEVER);
     this.#own.set(keyOf(ref), limit);
     if (this.#own.size > this.#maxLimits) this.#forgetOne(limit);
     return limit;
@@ -93,6 +101,31 @@ export class MemoryStore implements Store {
   /** A client was told to wait, or was allowed less, where it came to another process. */
   heed(hold: Hold, now: Millis): void {
     this.clients.heed(hold, now);
+  }
+
+  /** An operator's word on all limits of an upstream. Returns them: who waits there may go, or has to wait on. */
+  steer(upstream: string, order: Order, now: Millis): readonly Limit[] {
+    const entry = this.#entry(upstream);
+    entry.steering = obey(entry.steering, order);
+    const limits = entry.shared === undefined ? [] : [entry.shared];
+    for (const limit of this.#own.values()) if (limit.ref.upstream === upstream) limits.push(limit);
+    for (const limit of limits) {
+      this.#hold(limit, entry.steering, now);
+      if (order.do === 'unblock') limit.meter.probeNow?.(now);
+    }
+    return limits;
+  }
+
+  /** Undefined where no upstream is named so. */
+  scopeOf(upstream: string): Scope | undefined {
+    return this.#upstreams.get(upstream)?.scope;
+  }
+
+  /** The limit that a client stands under, if that is known. Of credentials it is not. */
+  limitOf(upstream: string, client: string): Limit | undefined {
+    const entry = this.#upstreams.get(upstream);
+    if (entry?.scope !== 'client') return entry?.shared;
+    return this.#own.get(keyOf({ upstream, scope: 'client', key: client }));
   }
 
   get bounds(): readonly Bound[] {
@@ -128,7 +161,10 @@ export class MemoryStore implements Store {
     for (const settings of upstreams) {
       const known = this.#upstreams.get(settings.name);
       if (known === undefined) this.#upstreams.set(settings.name, this.#enter(settings));
-      else known.adjust(settings);
+      else {
+        known.adjust(settings);
+        if (known.shared !== undefined) this.#hold(known.shared, known.steering, NEVER);
+      }
     }
   }
 
@@ -186,6 +222,13 @@ export class MemoryStore implements Store {
     const limit = new Limit(ref, makeMeter(ref, rate, random));
     this.#options.sharing?.adopt(limit);
     return limit;
+  }
+
+  /** To a rate that was chosen for all, who lends the tokens of all. */
+  #hold(limit: Limit, steering: Steering, now: Millis): void {
+    if (this.#options.isPinnedElsewhere !== true) return limit.steer(steering, now);
+    limit.isPinnedElsewhere = steering.pinned !== undefined;
+    limit.steer({ ...steering, pinned: undefined }, now);
   }
 
   #newLine(ref: LimitRef): Limit {

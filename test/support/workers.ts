@@ -17,14 +17,15 @@ export interface Workers extends Running {
 }
 
 /**
- * `admin` and a short `drain` are given, and `listen` unless it says that.
+ * `listen`, `admin` and a short `drain` are given unless it says them.
  * @param yaml what else the configuration says, `workers` among it
  * @param env of the process, beside PATH
  */
 export async function startWorkers(yaml: string, env: NodeJS.ProcessEnv = {}): Promise<Workers> {
   const listen = /^listen:/m.test(yaml) ? '' : 'listen: 127.0.0.1:0\n';
   const drain = /^drain:/m.test(yaml) ? '' : 'drain: {delay: 0, timeout: 5s}\n';
-  const config = writeConfigFile(`${listen}admin: 127.0.0.1:0\n${drain}${yaml}`);
+  const admin = /^admin:/m.test(yaml) ? '' : 'admin: 127.0.0.1:0\n';
+  const config = writeConfigFile(`${listen}${admin}${drain}${yaml}`);
   const running = startProcess(['serve', '--config', config], { env });
   let complaint = '';
   running.child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));

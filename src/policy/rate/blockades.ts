@@ -76,6 +76,13 @@ export class Blockades {
     if (this.#standing !== undefined) this.#standing.probeSentAt = undefined;
   }
 
+  /** The next probe is due, whatever was to be waited for. */
+  probeNow(now: Millis): void {
+    if (this.#standing === undefined) return;
+    this.#standing.probeAt = Math.min(this.#standing.probeAt, now);
+    this.#standing.probeSentAt = undefined;
+  }
+
   /** An answer to what had left before the blockade tells nothing new, nor, where we observe, to what passed it by. */
   failProbe(sentAt: Millis, now: Millis, retryAfter: Millis | undefined): void {
     const block = this.#standing;

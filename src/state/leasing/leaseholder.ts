@@ -54,16 +54,16 @@ export class Leaseholder {
 
   /** For the store: a limit has been made. */
   adopt(limit: Limit): void {
-    if (!(limit.meter instanceof LeasedMeter)) return;
-    limit.meter.limit = limit;
-    this.#limits.set(nameOf(limit.ref), limit.meter);
+    if (!(limit.own instanceof LeasedMeter)) return;
+    limit.own.limit = limit;
+    this.#limits.set(nameOf(limit.ref), limit.own);
   }
 
   /** For the store: a limit has been forgotten. */
   forget(limit: Limit): void {
     this.#limits.delete(nameOf(limit.ref));
-    if (!(limit.meter instanceof LeasedMeter)) return;
-    this.#clientsToldAt.delete(limit.meter);
+    if (!(limit.own instanceof LeasedMeter)) return;
+    this.#clientsToldAt.delete(limit.own);
   }
 
   /** For the store: a client is to wait, or is allowed less, whatever process it comes to. */
@@ -112,7 +112,7 @@ export class Leaseholder {
     const { ref, terms, parts } = told;
     // The lender may know of an upstream sooner than we do, or longer: what it says is said again when we ask.
     if (!store.has(ref.upstream)) return;
-    const known = this.#limits.get(nameOf(ref)) ?? (terms.isFree ? undefined : store.make(ref).meter);
+    const known = this.#limits.get(nameOf(ref)) ?? (terms.isFree ? undefined : store.make(ref).own);
     if (!(known instanceof LeasedMeter) || known.limit === undefined) return;
     known.hear(told);
     if (parts !== undefined) known.limit.parts = parts.length === 0 ? undefined : new Map(parts);

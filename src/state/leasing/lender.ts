@@ -1,7 +1,10 @@
 import type { LimitView, Listen } from '../../policy/events.ts';
 import { Heap } from '../../policy/heap.ts';
+import type { Limit } from '../../policy/limit.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { LocalMeter } from '../../policy/meter.ts';
+import type { Order, Steering } from '../../policy/steering.ts';
+import { obey, UNSTEERED } from '../../policy/steering.ts';
 import type { Millis } from '../../policy/types.ts';
 import type { Learned } from '../learned.ts';
 import type { HolderId } from './account.ts';
@@ -36,6 +39,8 @@ export class Lender {
   readonly #limits = new Map<string, LentLimit>();
   readonly #wakes = new Heap<LentLimit>((a, b) => a.wakeAt < b.wakeAt);
   readonly #holds = new Map<string, Millis>();
+  /** What an operator wants, by upstream. */
+  readonly #steering = new Map<string, Steering>();
   #own = 0;
   #forgotten = 0;
 
@@ -85,6 +90,23 @@ export class Lender {
     this.#serve(touched, now);
   }
 
+  /** An operator's word on all limits of an upstream, and on those that will be made. */
+  steer(upstream: string, order: Order, now: Millis): void {
+    const steering = obey(this.#steering.get(upstream) ?? UNSTEERED, order);
+    this.#steering.set(upstream, steering);
+    const touched = [...this.#limits.values()].filter(({ limit }) => limit.ref.upstream === upstream);
+    for (const limit of touched) {
+      limit.steer(steering, now);
+      if (order.do === 'unblock') limit.probeNow(now);
+    }
+    this.#serve(touched, now);
+  }
+
+  /** A client begins anew, with whomever. */
+  forgive(client: string): void {
+    for (const held of this.#holds.keys()) if (held.endsWith(`\0${client}`)) this.#holds.delete(held);
+  }
+
   /** When `wake` has something to do; undefined when nobody waits. */
   nextWake(): Millis | undefined {
     return this.#wakes.peek()?.wakeAt;
@@ -103,11 +125,23 @@ export class Lender {
   /** As they stand; who waits, the leaseholders know. */
   view(now: Millis): LimitView[] {
     const views: LimitView[] = [];
+    for (const limit of this.limits(now)) views.push(limit.view(now));
+    return views;
+  }
+
+  *limits(now: Millis): Iterable<Limit> {
     for (const each of this.#limits.values()) {
       each.advance(now);
-      views.push(each.limit.view(now));
+      yield each.limit;
     }
-    return views;
+  }
+
+  /** As orders for who comes later: what operators want of the limits. */
+  orders(now: Millis): readonly { readonly upstream: string; readonly order: Order }[] {
+    return [...this.#steering].flatMap(([upstream, { pinned, blockedUntil }]) => [
+      ...(pinned === undefined ? [] : [{ upstream, order: { do: 'pin', rate: pinned } as const }]),
+      ...(blockedUntil <= now ? [] : [{ upstream, order: { do: 'block', until: blockedUntil } as const }]),
+    ]);
   }
 
   /** Limits that are to be there from now on, as those of the start; and all as they stand by settings that have changed. */
@@ -185,6 +219,8 @@ export class Lender {
     if (meter === undefined) return undefined;
     const limit = new LentLimit(ref, meter, terms, listen);
     this.#limits.set(nameOf(ref), limit);
+    const steering = this.#steering.get(ref.upstream);
+    if (steering !== undefined && now !== undefined) limit.steer(steering, now);
     if (now !== undefined) for (const holder of this.#holders) limit.join(holder, now);
     if (ref.scope !== 'upstream') this.#own += 1;
     if (this.#own > maxLimits) this.#forgetOne(limit);

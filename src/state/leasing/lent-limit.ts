@@ -3,12 +3,15 @@ import type { HeapItem } from '../../policy/heap.ts';
 import { Limit } from '../../policy/limit.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { LocalMeter } from '../../policy/meter.ts';
+import { SteeredMeter } from '../../policy/steered-meter.ts';
+import type { Steering } from '../../policy/steering.ts';
 import type { Millis } from '../../policy/types.ts';
 import type { Account, HolderId } from './account.ts';
 import { Borrowers } from './borrowers.ts';
 import { KeptLimit } from './kept-limit.ts';
 import type { LendingTerms } from './lending-terms.ts';
 import { partsAmong } from './parts.ts';
+import type { CommonTerms } from './terms.ts';
 import { isNews, termsOf } from './terms.ts';
 import type { LimitReport, LimitTidings, Terms } from './words.ts';
 
@@ -19,6 +22,8 @@ const REMEMBERED = 256;
 export class LentLimit implements HeapItem {
   readonly limit: Limit;
   readonly #kept: KeptLimit<HolderId>;
+  /** Its meter in the hands of an operator, where there is an order: what is lent goes by this, what is learned by its own. */
+  readonly #hand: SteeredMeter;
   readonly #terms: LendingTerms;
   readonly #listen: Listen;
   readonly #borrowers = new Borrowers();
@@ -27,7 +32,8 @@ export class LentLimit implements HeapItem {
   heapIndex = -1;
 
   constructor(ref: LimitRef, meter: LocalMeter, terms: LendingTerms, listen: Listen) {
-    this.limit = new Limit(ref, meter);
+    this.#hand = new SteeredMeter(meter);
+    this.limit = new Limit(ref, this.#hand);
     this.#kept = new KeptLimit(meter, terms.notice, REMEMBERED);
     this.#terms = terms;
     this.#listen = listen;
@@ -44,7 +50,19 @@ export class LentLimit implements HeapItem {
 
   /** Whether nothing limits: whoever has not heard of it takes it so. */
   isFree(now: Millis): boolean {
-    return termsOf(this.#kept.meter, this.#kept.epoch, this.#terms.validFor, now).isFree;
+    return this.#common(now).isFree;
+  }
+
+  /** From now on it is held to what an operator wants; tokens that were lent are void. */
+  steer(steering: Steering, now: Millis): void {
+    this.#kept.turnEpoch(now);
+    this.#hand.steer(steering, now);
+  }
+
+  /** Whatever was to be waited for is waited for no longer. */
+  probeNow(now: Millis): void {
+    this.#kept.turnEpoch(now);
+    this.#hand.probeNow(now);
   }
 
   join(holder: HolderId, now: Millis): void {
@@ -65,14 +83,16 @@ export class LentLimit implements HeapItem {
     this.advance(now);
     const { upstream, scope } = this.limit.ref;
     for (const { cause, from, to } of this.#kept.hear(happenings, account, now)) {
-      this.#listen({ type: 'cut', upstream, scope, cause, from, to });
+      // Pinned, no cut is in force.
+      if (this.#hand.pinned === undefined) this.#listen({ type: 'cut', upstream, scope, cause, from, to });
     }
     if (demand !== undefined) this.#borrowers.note(demand, account, now);
   }
 
   /** Moves the limit on with time, and tells what has become of it. */
   advance(now: Millis): void {
-    this.#kept.advance(now, this.#borrowers.want > 0);
+    this.#hand.lift(now);
+    this.#kept.advance(now, this.#borrowers.want > 0 && !this.#hand.isHoldingBack(now));
     const { limit } = this;
     const to = limit.meter.phase;
     if (limit.told === to) return;
@@ -85,7 +105,7 @@ export class LentLimit implements HeapItem {
   /** Lends what there is to lend. */
   lend(now: Millis): void {
     const { lead, horizon } = this.#terms;
-    const { meter } = this.#kept;
+    const meter = this.#hand;
     let until = now + lead;
     this.wakeAt = Number.POSITIVE_INFINITY;
     if (this.isFree(now)) return; // all go without
@@ -98,6 +118,7 @@ export class LentLimit implements HeapItem {
       }
       const slot = now + delay;
       this.#kept.take(next.holder, slot, now);
+      meter.space(slot);
       until = now + horizon; // in one go what is due until then
       this.#borrowers.serve(next, slot);
     }
@@ -105,7 +126,7 @@ export class LentLimit implements HeapItem {
 
   /** What each leaseholder is to hear: those that borrow, and all when something has changed. */
   *tell(now: Millis): Generator<readonly [HolderId, LimitTidings]> {
-    const common = termsOf(this.#kept.meter, this.#kept.epoch, this.#terms.validFor, now);
+    const common = this.#common(now);
     if (common.isFree) for (const account of this.#borrowers) account.want = 0;
     const parts = partsAmong(this.#borrowers, now);
     const weight = this.#borrowers.activeWeight;
@@ -130,6 +151,15 @@ export class LentLimit implements HeapItem {
     for (const account of this.#borrowers) {
       if (account.lent > 0 && now - account.heardAt >= this.#terms.silence) this.#kept.reclaim(account);
     }
+  }
+
+  #common(now: Millis): CommonTerms {
+    const hand = this.#hand;
+    const learned = termsOf(this.#kept.meter, this.#kept.epoch, this.#terms.validFor, now);
+    if (hand.pinned === undefined && !hand.isStopped) return learned;
+    const { phase, places, blockedUntil } = hand;
+    const expectedAt = now + hand.expected(now);
+    return { ...learned, phase, places, blockedUntil, expectedAt, rate: hand.rate(now), isFree: false };
   }
 
   #account(holder: HolderId, now: Millis): Account {

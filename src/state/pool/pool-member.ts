@@ -75,7 +75,7 @@ export class PoolMember {
 
   /** For the store: a limit has been made. */
   adopt(limit: Limit): void {
-    const borrower = this.#made.get(limit.meter);
+    const borrower = this.#made.get(limit.own);
     if (borrower === undefined) return;
     this.#borrowers.set(nameOf(limit.ref), borrower);
     borrower.adopt(limit);

@@ -1,0 +1,106 @@
+import { NO_COUNTS } from '../observe/counts.ts';
+import { Timeline } from '../observe/timeline.ts';
+import type { ClientsView, Scope } from '../policy/events.ts';
+import type { Clock, Millis } from '../policy/types.ts';
+import type { Lender } from '../state/leasing/lender.ts';
+import type {
+  AnswerOf,
+  Answers,
+  QuestionTo,
+  RequestsFound,
+  Station,
+  StationName,
+  Stations,
+} from '../operations/station.ts';
+import { surveyLimits } from '../operations/survey.ts';
+import type { Workers } from './workers.ts';
+
+export interface PrimaryStationParts {
+  readonly lender: Lender;
+  readonly clock: Clock;
+  /** Milliseconds of the epoch. */
+  readonly wallClock: () => Millis;
+  readonly scopeOf: (upstream: string) => Scope | undefined;
+  /** Something may be due at the lender. */
+  readonly rearm: () => void;
+}
+
+/** The primary has no clients of its own. */
+export const NOBODY: ClientsView = {
+  tracked: 0,
+  byState: { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 },
+  allowance: { min: 1, mean: 1 },
+};
+const NO_REQUESTS: RequestsFound = { ended: 0, requests: [] };
+
+/** The station of a primary: it knows the limits that it lends, and serves nobody. */
+export class PrimaryStation implements Station {
+  readonly #parts: PrimaryStationParts;
+  readonly #timeline: Timeline;
+
+  constructor(parts: PrimaryStationParts) {
+    this.#parts = parts;
+    this.#timeline = new Timeline(parts.wallClock);
+  }
+
+  get listen(): Timeline['listen'] {
+    return this.#timeline.listen;
+  }
+
+  look(): AnswerOf<'look'> {
+    const { lender, clock, scopeOf } = this.#parts;
+    const now = clock.now();
+    const upstreams = [...surveyLimits(lender.limits(now), now, scopeOf)].map(([name, { limits, nearest }]) => {
+      return { name, scope: scopeOf(name) ?? 'upstream', limits, nearest: nearest?.view(now), ...SERVES_NOBODY };
+    });
+    return { counts: NO_COUNTS, upstreams, endpoints: [], clients: NOBODY, troubled: [], isDegraded: false };
+  }
+
+  clients(): AnswerOf<'clients'> {
+    return { tracked: 0, matching: 0, clients: [] };
+  }
+
+  requests(): AnswerOf<'requests'> {
+    return NO_REQUESTS;
+  }
+
+  moments({ since }: QuestionTo<'moments'>): AnswerOf<'moments'> {
+    return this.#timeline.since(since);
+  }
+
+  explain(): undefined {
+    return undefined;
+  }
+
+  steer({ upstream, order }: QuestionTo<'steer'>): null {
+    const { lender, clock, rearm } = this.#parts;
+    lender.steer(upstream, order, clock.now());
+    rearm();
+    return null;
+  }
+
+  reset({ client }: QuestionTo<'reset'>): readonly string[] {
+    this.#parts.lender.forgive(client);
+    return [];
+  }
+}
+
+const SERVES_NOBODY = { queued: 0, inFlight: 0, budget: 1 } as const;
+
+/** That of the primary, and those of its workers by their numbers. */
+export class ClusterStations implements Stations {
+  readonly #own: Station;
+  readonly #workers: Workers;
+
+  constructor(own: Station, workers: Workers) {
+    this.#own = own;
+    this.#workers = workers;
+  }
+
+  async ask<K extends StationName>(name: K, question: (station: number) => QuestionTo<K>): Promise<Answers<K>> {
+    // The primary first: what it decides, workers hear of by the same channel.
+    const own = await this.#own[name](question(0));
+    const answers = await this.#workers.ask(name, question);
+    return new Map([[0, own], ...answers]);
+  }
+}

@@ -1,0 +1,209 @@
+import type { CutCause, LimitState } from './events.ts';
+import type { Meter } from './meter.ts';
+import { Pacer } from './pacer.ts';
+import type { Rejection } from './rate/rejection.ts';
+import type { Steering } from './steering.ts';
+import { UNSTEERED } from './steering.ts';
+import type { Millis, PerSecond, Quota } from './types.ts';
+
+/** Who is turned away while a block has no known end is told to come back and see after so long. */
+const COME_AND_SEE: Millis = 30_000;
+
+/**
+ * A meter in the hands of an operator. Pinned, it spaces requests by the rate it was given; blocked, it lets nothing pass,
+ * and sends no probes. The meter beneath learns on: it shows what it would do, and does it once it is let go. A limit
+ * has one from the first order on; what is taken of the one is not given back to the other.
+ */
+export class SteeredMeter implements Meter {
+  readonly own: Meter;
+  readonly #pacer = new Pacer();
+  #steering: Steering = UNSTEERED;
+  /** The block holds: its time is over when it is moved on next. */
+  #isStopped = false;
+  /** Until when the upstream asked for a stop: that is kept to, whatever rate was chosen. */
+  #askedUntil = Number.NEGATIVE_INFINITY;
+  /** Of our own tokens, those that are on their way. */
+  #taken = 0;
+
+  constructor(own: Meter) {
+    this.own = own;
+  }
+
+  steer(steering: Steering, now: Millis): void {
+    this.#steering = steering;
+    this.#pacer.rewind(now);
+    this.#isStopped = steering.blockedUntil !== Number.NEGATIVE_INFINITY;
+  }
+
+  get pinned(): PerSecond | undefined {
+    return this.#steering.pinned;
+  }
+
+  /** By an operator. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Pinned, it is not blocked by what it has learned: requests pass. */
+  get phase(): LimitState {
+    if (this.#isStopped) return 'blocked';
+    const { phase } = this.own;
+    return phase === 'blocked' && this.pinned !== undefined ? 'backoff' : phase;
+  }
+
+  get ceiling(): PerSecond {
+    return this.own.ceiling;
+  }
+
+  get places(): number | undefined {
+    return this.pinned === undefined ? this.own.places : undefined;
+  }
+
+  get blockedUntil(): Millis | undefined {
+    if (this.#isStopped) return finite(this.#steering.blockedUntil);
+    return this.pinned === undefined ? this.own.blockedUntil : finite(this.#askedUntil);
+  }
+
+  get quotaLeft(): number | undefined {
+    return this.own.quotaLeft;
+  }
+
+  get cooldownUntil(): Millis | undefined {
+    return this.pinned === undefined ? this.own.cooldownUntil : undefined;
+  }
+
+  rate(now: Millis): PerSecond {
+    return this.pinned ?? this.own.rate(now);
+  }
+
+  wholeRate(now: Millis): PerSecond {
+    return this.pinned ?? this.learned(now);
+  }
+
+  /** What the rate would be. */
+  learned(now: Millis): PerSecond {
+    return this.own.wholeRate?.(now) ?? this.own.rate(now);
+  }
+
+  delay(now: Millis): Millis {
+    if (this.#isStopped) return Math.max(0, this.#steering.blockedUntil - now);
+    const { pinned } = this;
+    return pinned === undefined ? this.own.delay(now) : this.#paced(pinned, now);
+  }
+
+  expected(now: Millis): Millis {
+    if (this.#isStopped) return Math.max(0, this.#end(now));
+    const { pinned } = this;
+    return pinned === undefined ? this.own.expected(now) : this.#paced(pinned, now);
+  }
+
+  overdue(now: Millis): Millis {
+    return this.#isStopped || this.pinned !== undefined ? 0 : this.own.overdue(now);
+  }
+
+  take(now: Millis, due: Millis): boolean {
+    const { pinned } = this;
+    if (pinned === undefined) return this.own.take(now, due);
+    this.#taken += 1;
+    this.#pacer.take(due, pinned);
+    return false;
+  }
+
+  giveBack(): void {
+    if (this.#taken === 0) this.own.giveBack();
+    else this.#taken -= 1;
+  }
+
+  abandonProbe(): void {
+    this.own.abandonProbe();
+  }
+
+  /** The upstream is asked at once whether it lets something through. */
+  probeNow(now: Millis): void {
+    this.#askedUntil = Number.NEGATIVE_INFINITY;
+    this.own.probeNow?.(now);
+  }
+
+  remember(accepted: PerSecond, now: Millis): void {
+    this.own.remember(accepted, now);
+  }
+
+  get sends(): number {
+    return this.own.sends;
+  }
+
+  get inFlight(): number {
+    return this.own.inFlight;
+  }
+
+  sent(now: Millis): number {
+    return this.own.sent(now);
+  }
+
+  ended(now: Millis): boolean {
+    return this.own.ended(now);
+  }
+
+  accepted(sentAt: Millis, among: number, now: Millis): void {
+    this.own.accepted(sentAt, among, now);
+  }
+
+  /** Pinned, no cut is in force, and none is told of. What was sent beyond the rate learned says nothing against it. */
+  rejected(rejection: Rejection, now: Millis): CutCause | undefined {
+    const { pinned } = this;
+    if (pinned === undefined) return this.own.rejected(rejection, now);
+    const overrun = rejection.overrun === true || pinned > this.own.rate(now);
+    this.own.rejected({ ...rejection, overrun }, now);
+    return undefined;
+  }
+
+  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined {
+    const { pinned } = this;
+    if (pinned === undefined) return this.own.failed(sentAt, now, retryAfter, overrun);
+    this.own.failed(sentAt, now, retryAfter, overrun === true || pinned > this.own.rate(now));
+    return undefined;
+  }
+
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void {
+    this.own.noteQuota(quota, sentAt, now);
+  }
+
+  stop(until: Millis): void {
+    this.#askedUntil = Math.max(this.#askedUntil, until);
+    this.own.stop(until);
+  }
+
+  /** Who waits because of an operator is no sign that more is wanted than has been learned. */
+  advance(now: Millis, queued: boolean, late?: Millis): void {
+    this.lift(now);
+    this.own.advance(now, queued && !this.isHoldingBack(now), late);
+  }
+
+  /** Ends a block whose time is over. */
+  lift(now: Millis): void {
+    if (this.#steering.blockedUntil <= now) this.#isStopped = false;
+  }
+
+  /** An operator lets less pass than has been learned. */
+  isHoldingBack(now: Millis): boolean {
+    return this.#isStopped || (this.pinned !== undefined && this.pinned < this.own.rate(now));
+  }
+
+  /** Pinned, the next follows this one; for who takes tokens of the meter beneath all the same. */
+  space(due: Millis): void {
+    if (this.pinned !== undefined) this.#pacer.take(due, this.pinned);
+  }
+
+  #paced(rate: PerSecond, now: Millis): Millis {
+    return Math.max(0, this.#askedUntil - now, this.#pacer.delay(now, rate));
+  }
+
+  #end(now: Millis): Millis {
+    const { blockedUntil } = this.#steering;
+    return blockedUntil === Number.POSITIVE_INFINITY ? COME_AND_SEE : blockedUntil - now;
+  }
+}
+
+function finite(at: Millis): Millis | undefined {
+  return Number.isFinite(at) ? at : undefined;
+}

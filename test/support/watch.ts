@@ -1,0 +1,41 @@
+/** Somebody who watches /api/events. */
+import type { ClientRequest } from 'node:http';
+import { onTestFinished } from 'vitest';
+import { begin } from './send.ts';
+
+export interface Viewer {
+  /** The data of events of this name so far. */
+  of(name: string): readonly unknown[];
+  /** Whole events as they came. */
+  raw(): readonly string[];
+  status(): number | undefined;
+  close(): void;
+}
+
+export function watch(adminUrl: string, headers: readonly string[] = []): Viewer {
+  let text = '';
+  let status: number | undefined;
+  const sent: ClientRequest = begin(adminUrl, '/api/events', { headers }, (incoming) => {
+    status = incoming.statusCode;
+    incoming.setEncoding('utf8');
+    incoming.on('data', (chunk: string) => (text += chunk));
+    incoming.on('error', () => undefined);
+  });
+  sent.on('error', () => undefined);
+  sent.end();
+  onTestFinished(() => void sent.destroy());
+  const events = (): string[] =>
+    text
+      .split('\n\n')
+      .slice(0, -1)
+      .filter((each) => each.startsWith('id:'));
+  return {
+    raw: events,
+    of: (name) =>
+      events()
+        .filter((each) => each.includes(`\nevent: ${name}\n`))
+        .map((each) => JSON.parse(/\ndata: (.*)$/.exec(each)?.[1] ?? 'null') as unknown),
+    status: () => status,
+    close: () => void sent.destroy(),
+  };
+}
