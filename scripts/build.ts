@@ -19,7 +19,7 @@ const bundle = await rolldown({
   input: { main: join(ROOT, 'src/main.ts'), practice: join(ROOT, 'src/practice/main.ts') },
   platform: 'node',
   tsconfig: false,
-  plugins: [builtins(), leftOut(), ascii(), licences('LICENCES.txt')],
+  plugins: [builtins(), leftOut(), ascii(), licences('LICENCES.txt', [join(ROOT, 'node_modules/uplot')])],
   onLog(level, log) {
     if (level === 'warn') throw new Error(log.message);
   },
@@ -38,6 +38,14 @@ const { output } = await bundle.write({
 await bundle.close();
 // Beside the chunk that reads them: src/state/redis/scripts.ts.
 cpSync(join(ROOT, 'src/state/redis/scripts'), join(folder, 'scripts'), { recursive: true });
+// As they are, for a browser: src/admin/serve-page.ts.
+cpSync(join(ROOT, 'src/admin/page'), join(folder, 'page'), {
+  recursive: true,
+  filter: (path) => !/\.(ts|json)$/.test(path),
+});
+const uplot = join(ROOT, 'node_modules/uplot/dist');
+cpSync(join(uplot, 'uPlot.esm.js'), join(folder, 'page/uplot.js'));
+cpSync(join(uplot, 'uPlot.min.css'), join(folder, 'page/uplot.css'));
 
 const size = output.reduce((sum, file) => sum + (file.type === 'chunk' ? Buffer.byteLength(file.code) : 0), 0);
 console.log(

@@ -2,12 +2,15 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Plugin } from 'rolldown';
 
-/** Beside the bundle, the licences of those whose work is in it: most ask for no more than that, and for no less. */
-export function licences(file: string): Plugin {
+/**
+ * Beside the bundle, the licences of those whose work is in it: most ask for no more than that, and for no less.
+ * @param copied folders of packages that come with it without being part of it
+ */
+export function licences(file: string, copied: readonly string[]): Plugin {
   return {
     name: 'licences',
     generateBundle(_, bundle) {
-      const folders = new Set<string>();
+      const folders = new Set<string>(copied);
       for (const chunk of Object.values(bundle)) {
         if (chunk.type !== 'chunk') continue;
         for (const id of chunk.moduleIds) {

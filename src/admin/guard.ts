@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Address, isLoopback } from '../config/address.ts';
 import { sendProblem } from './problem.ts';
+import { isPage } from './serve-page.ts';
 
 /** Undefined when the request may pass; else it has been answered. */
 export type Guard = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | undefined;
@@ -15,7 +16,7 @@ const OPEN_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz']);
  *   127.0.0.1 under a name of its own (DNS rebinding), but cannot make it send another Host; and whose Origin, if they
  *   have one, is that Host: a page of another origin may make a browser send requests there, and browsers say whose;
  * - on a Unix socket, everyone: the file's permissions decide;
- * - elsewhere, /livez and /readyz only.
+ * - elsewhere, /livez and /readyz only, and the page, which asks for the token to show anything.
  *
  * @throws Error when the address is not a loopback one and there is no token.
  */
@@ -45,7 +46,8 @@ export function createGuard(listen: Address, token: string | undefined): Guard {
     throw new Error(`the admin port needs a token to listen on ${listen.host}, which is not a loopback address`);
   }
   return (request, reply) => {
-    if (OPEN_PATHS.has(pathOf(request)) || holdsToken(request)) return undefined;
+    const path = pathOf(request);
+    if (OPEN_PATHS.has(path) || isPage(path) || holdsToken(request)) return undefined;
     reply.header('www-authenticate', 'Bearer realm="tidegate"');
     return sendProblem(reply, 401, 'Unauthorized', 'Send the admin token as Authorization: Bearer.');
   };

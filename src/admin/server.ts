@@ -13,6 +13,7 @@ import { matchRoute } from './api/routes.ts';
 import type { Operations } from './api/operations.ts';
 import { sendProblem, writeProblem } from './problem.ts';
 import { refuseUnrouted, serveApi } from './serve-api.ts';
+import { servePage } from './serve-page.ts';
 
 /** What /metrics tells. */
 export interface Exposition {
@@ -49,7 +50,7 @@ const MAX_CONNECTIONS = 128;
 const CONNECTIONS_CHECK = 1000;
 
 /**
- * For operators: /livez, /readyz, /metrics and the API, for those whom `createGuard` lets in.
+ * For operators: /livez, /readyz, /metrics, the API and its page, for those whom `createGuard` lets in.
  * Rejects with the error of listening (EADDRINUSE, EACCES …), or when the address needs a token and has none.
  */
 export async function startAdmin({ token, operations, ...options }: AdminOptions): Promise<AdminServer> {
@@ -57,6 +58,7 @@ export async function startAdmin({ token, operations, ...options }: AdminOptions
     if (operations === undefined) return;
     serveApi(app, operations, createWriteGuard(options.listen, token));
     serveExplain(app, (id) => operations.explain(id));
+    servePage(app);
   });
 }
 

@@ -46,7 +46,7 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
   if (practice === undefined) throw new Error('the demo plays its own upstream');
   const traffic = startTraffic({ target: app.url, clients: CLIENTS });
 
-  print(`Tidegate ${version} on ${app.url}, metrics on ${app.adminUrl ?? '(off)'}/metrics`);
+  print(`Tidegate ${version} on ${app.url}, live page on ${app.adminUrl ?? '(off)'}`);
   print(`A practice upstream takes ${LIMIT} requests a second and says so to nobody. Three clients ask for 100.`);
   print('');
   print(HEADING);

@@ -26,6 +26,7 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'curl', apt: 'curl', brew: 'curl' },
     { name: 'openssl', apt: 'openssl', brew: 'openssl' },
     { name: 'script', apt: 'bsdutils', brew: undefined },
+    { name: 'chromium', apt: 'chromium', brew: 'chromium' },
     REDIS,
     { name: 'libfaketime', apt: 'libfaketime', brew: 'libfaketime', find: findFaketime },
   ],

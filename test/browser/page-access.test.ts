@@ -1,0 +1,265 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { useBrowser } from '../support/browser.ts';
+import { findFaint } from './contrast.ts';
+import { clientOf, statusOf, upstreamOf } from '../support/status.ts';
+import type { Tidegate } from '../support/tidegate.ts';
+import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+import { tellPage } from '../support/tell-page.ts';
+
+const open = useBrowser();
+const TOKEN = 'open sesame open';
+
+async function start(): Promise<Tidegate> {
+  const upstream = await startUpstream();
+  const tidegate = await startTidegate(`
+admin: {listen: 127.0.0.1:0, token: ${TOKEN}}
+upstreams: {payments: {url: "${upstream.url}"}}
+`);
+  for (let n = 0; n < 3; n += 1) await fetch(tidegate.url);
+  return tidegate;
+}
+
+/** One of everything that can be shown. */
+async function tellEverything(): Promise<string> {
+  const at = new Date().toISOString();
+  const until = new Date(Date.now() + 60_000).toISOString();
+  const states = ['held', 'backoff', 'cooldown', 'restoring', 'normal'] as const;
+  const outcomes = [
+    'forwarded',
+    'recovered',
+    'refused',
+    'queue_timeout',
+    'upstream_error',
+    'unknown',
+    'client_gone',
+  ] as const;
+  const status = statusOf({
+    at,
+    phase: 'draining',
+    store: { kind: 'redis', degraded: true },
+    config: { loadedAt: at, lastReload: { at, ok: false, problem: 'line 3: a mistake' } },
+    mode: 'observe',
+    upstreams: [
+      ...(['open', 'backoff', 'cooldown', 'restoring'] as const).map((state) =>
+        upstreamOf({ name: state, state, rate: 9 }),
+      ),
+      upstreamOf({ name: 'blocked', state: 'blocked', blockedBy: 'operator', until, untilWhat: 'blocked until' }),
+      upstreamOf({ name: 'pinned', pinned: 5, scope: 'client', endpoints: [{ endpoint: 'a:1', healthy: false }] }),
+    ],
+    requests: {
+      ...statusOf().requests,
+      outcomes: {
+        forwarded: 1,
+        recovered: 1,
+        refused: 1,
+        queue_timeout: 1,
+        upstream_error: 1,
+        unknown: 1,
+        client_gone: 1,
+      },
+    },
+  });
+  const rows = states.map((state) =>
+    clientOf({ key: `key-${state}`, state, heldUntil: until, nextSlot: until, calmAt: until }),
+  );
+  const requests = outcomes.map((outcome, index) => ({
+    id: `id-${index}`,
+    at,
+    route: '/',
+    upstream: 'open',
+    client: 'key-held',
+    method: 'GET',
+    path: '/v1/charges/of/a/very/long/path/that/does/not/fit/anywhere/at/all/on/a/telephone',
+    status: 200,
+    outcome,
+    reason: null,
+    attempts: 1,
+    tookSeconds: 0.1,
+  }));
+  const kinds = ['cut', 'blocked', 'unblocked', 'reload', 'pin', 'drain'];
+  const { url } = await tellPage([
+    ['status', { status, clients: { total: 5, rows } }],
+    ['requests', { requests, more: 3 }],
+    ...kinds.map((kind) => ['timeline', { id: kind, at, kind, upstream: 'open', text: 'what it was' }] as const),
+  ]);
+  return url;
+}
+
+async function settle(page: Page): Promise<void> {
+  await page.locator('#requests tbody tr').first().waitFor();
+  await page.locator('#timeline li').first().waitFor();
+}
+
+describe('with a keyboard alone', () => {
+  test('a rate is pinned, from the top of the page to where one was', async () => {
+    const tidegate = await start();
+    const { page } = await open(String(tidegate.adminUrl));
+    await page.locator('.upstream').waitFor();
+    const focused = (): Promise<string> => page.evaluate(() => document.activeElement?.textContent?.trim() ?? '');
+    const press = (...keys: readonly string[]) =>
+      keys.reduce((done, key) => done.then(() => page.keyboard.press(key)), Promise.resolve());
+    await press('Tab');
+    expect(await focused()).toBe('Skip to the upstreams');
+    await press('Enter', 'Tab');
+    expect(await focused()).toBe('Pin a rate…');
+    await press('Enter');
+    await page.keyboard.type('50/s'); // over what was suggested
+    await press('Enter');
+    await page.getByLabel('Token', { exact: true }).waitFor();
+    await page.keyboard.type(TOKEN);
+    await press('Enter');
+    await page.getByRole('dialog').first().waitFor({ state: 'hidden' });
+    await eventually(
+      () => page.locator('#toast').textContent(),
+      (text) => text?.startsWith('The rate of payments is pinned at 50/s.') === true,
+    );
+    expect(await focused()).toMatch(/^Pin (a|another) rate…$/);
+    expect(await page.locator('#changes').textContent()).toContain('The rate of payments is pinned at 50/s.');
+  });
+
+  test('everything that can be pressed is reached, in the order it is read, and shows where one is', async () => {
+    const tidegate = await start();
+    const { page } = await open(String(tidegate.adminUrl));
+    await page.locator('#requests tbody tr').first().waitFor();
+    await page.locator('#requests [data-pause]').click();
+    await page.evaluate(() => document.querySelector('h1')?.scrollIntoView());
+    const order: number[] = [];
+    const wanted = await page.evaluate(() => {
+      const all = Array.from(document.querySelectorAll('button, input, select, a')).filter(
+        (each) => each.checkVisibility() && !each.closest('dialog') && !each.matches(':disabled'),
+      );
+      for (const [index, each] of all.entries()) each.setAttribute('data-index', String(index));
+      (document.activeElement as HTMLElement).blur();
+      return all.length;
+    });
+    await page.locator('h1').click();
+    for (let n = 0; n < wanted * 2 && order.length < wanted; n += 1) {
+      await page.keyboard.press('Tab');
+      const at = await page.evaluate(() => {
+        const { activeElement } = document;
+        const index = activeElement?.getAttribute('data-index');
+        if (activeElement === null || index === null || index === undefined) return undefined;
+        return { index: Number(index), outline: getComputedStyle(activeElement).outlineStyle };
+      });
+      if (at === undefined) continue;
+      expect(at.outline).not.toBe('none');
+      order.push(at.index);
+    }
+    // The skip link comes first of all, and is behind us where we began.
+    expect(order.length).toBeGreaterThanOrEqual(wanted - 1);
+    expect(order.slice(0, wanted - 1)).toEqual(order.slice(0, wanted - 1).toSorted((a, b) => a - b));
+  });
+});
+
+describe('for a screen reader', () => {
+  test('everything has a name and a role, ids are of one, and headings follow each other', async () => {
+    const { page } = await open(await tellEverything());
+    await settle(page);
+    const session = await page.context().newCDPSession(page);
+    const { nodes } = (await session.send('Accessibility.getFullAXTree')) as {
+      nodes: readonly { ignored: boolean; role?: { value: string }; name?: { value: string } }[];
+    };
+    const named = new Set([
+      'button',
+      'link',
+      'textbox',
+      'searchbox',
+      'combobox',
+      'image',
+      'img',
+      'table',
+      'main',
+      'region',
+      'article',
+    ]);
+    const nameless = nodes.filter(
+      ({ ignored, role, name }) => !ignored && named.has(role?.value ?? '') && !name?.value && role?.value !== 'main',
+    );
+    expect(nameless.map(({ role }) => role?.value)).toEqual([]);
+    const roles = new Set(nodes.map(({ role }) => role?.value));
+    for (const role of ['banner', 'main', 'region', 'table', 'status', 'heading', 'row', 'rowheader', 'columnheader']) {
+      expect(roles).toContain(role);
+    }
+    const found = await page.evaluate(() => {
+      const ids = Array.from(document.querySelectorAll('[id]'), ({ id }) => id);
+      return {
+        twice: ids.filter((id, index) => ids.indexOf(id) !== index),
+        dangling: Array.from(document.querySelectorAll('[aria-labelledby], [aria-describedby]')).flatMap((each) =>
+          ['aria-labelledby', 'aria-describedby']
+            .flatMap((name) => each.getAttribute(name)?.split(' ') ?? [])
+            .filter((id) => document.getElementById(id) === null),
+        ),
+        levels: Array.from(document.querySelectorAll('h1, h2, h3'))
+          .filter((each) => each.checkVisibility() && !each.closest('dialog'))
+          .map(({ tagName }) => Number(tagName.slice(1))),
+        language: document.documentElement.lang,
+      };
+    });
+    expect(found).toMatchObject({ twice: [], dangling: [], language: 'en' });
+    expect(found.levels[0]).toBe(1);
+    const jumps = found.levels.filter((level, index) => level - (found.levels[index - 1] ?? 0) > 1);
+    expect(jumps).toEqual([]);
+  });
+});
+
+describe('to be seen', () => {
+  test.each(['dark', 'light'] as const)(
+    'every text stands out from its ground by 4.5 to 1 or more: %s',
+    async (colorScheme) => {
+      const { page } = await open(await tellEverything(), { colorScheme, reducedMotion: 'reduce' });
+      await settle(page);
+      expect(await findFaint(page)).toEqual([]);
+      // `open` has a dialog of each kind shown, one after another.
+      await page.getByRole('button', { name: 'Block…' }).first().click();
+      expect(await findFaint(page, 'dialog[open]')).toEqual([]);
+    },
+  );
+
+  test('a chosen theme outlives the page, and the system no longer matters', async () => {
+    const { page } = await open(await tellEverything(), { colorScheme: 'dark' });
+    const ground = (): Promise<string> =>
+      page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    const dark = await ground();
+    await page.getByRole('button', { name: 'Theme: system' }).click();
+    await page.getByRole('button', { name: 'Theme: dark' }).click();
+    await page.getByRole('button', { name: 'Theme: light' }).waitFor();
+    const light = await ground();
+    expect(light).not.toBe(dark);
+    await page.reload();
+    expect(await ground()).toBe(light);
+    await page.getByRole('button', { name: 'Theme: light' }).waitFor();
+  });
+
+  test('it needs no sideways scrolling on a telephone, nor at any width from there on', async () => {
+    const { page } = await open(await tellEverything(), { viewport: { width: 360, height: 740 } });
+    await settle(page);
+    for (const width of [360, 390, 480, 620, 621, 768, 900, 901, 1000, 1280]) {
+      await page.setViewportSize({ width, height: 740 });
+      const beyond = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      expect({ width, beyond }).toEqual({ width, beyond: 0 });
+    }
+  });
+
+  test('what can be pressed on a telephone is large enough for a finger', async () => {
+    const { page } = await open(await tellEverything(), { viewport: { width: 360, height: 740 }, hasTouch: true });
+    await settle(page);
+    const small = await page.evaluate(() =>
+      Array.from(document.querySelectorAll('button, input, select'))
+        .filter((each) => each.checkVisibility() && !each.closest('dialog') && each.getBoundingClientRect().height < 24)
+        .map((each) => each.textContent),
+    );
+    expect(small).toEqual([]);
+  });
+
+  test('nothing moves for those who asked for that', async () => {
+    const { page } = await open(await tellEverything(), { reducedMotion: 'reduce' });
+    await settle(page);
+    const moving = await page.evaluate(() => document.getAnimations().length);
+    const transitions = await page
+      .locator('.measure > span')
+      .first()
+      .evaluate((each) => getComputedStyle(each).transitionDuration);
+    expect({ moving, transitions }).toEqual({ moving: 0, transitions: '0s' });
+  });
+});

@@ -1,0 +1,164 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Status } from '../../src/admin/page/types.ts';
+import { writeCount, writePart, writeRate } from '../../src/admin/page/words.js';
+import { startTraffic } from '../../src/practice/traffic.ts';
+import { useBrowser } from '../support/browser.ts';
+import type { Tidegate } from '../support/tidegate.ts';
+import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+
+const open = useBrowser();
+const PATIENCE = 20_000;
+
+async function startBusy(): Promise<{ readonly tidegate: Tidegate; readonly stop: () => Promise<void> }> {
+  const upstream = await startUpstream({ limit: { kind: 'token-bucket', rate: 40, burst: 5 } });
+  const tidegate = await startTidegate(`
+clients: {key: [header:x-api-key]}
+upstreams: {payments: {url: "${upstream.url}"}}
+`);
+  const clients = [
+    { name: 'shop', rate: 25, honoursRetryAfter: true },
+    { name: 'batch', rate: 60 },
+  ];
+  const traffic = startTraffic({ target: tidegate.url, clients });
+  let stopped: Promise<void> | undefined;
+  const stop = (): Promise<void> => (stopped ??= traffic.stop());
+  onTestFinished(stop);
+  return { tidegate, stop };
+}
+
+async function ask(tidegate: Tidegate): Promise<Status> {
+  return (await (await fetch(`${tidegate.adminUrl}/api/status`)).json()) as Status;
+}
+
+function texts(page: Page, selector: string): Promise<string[]> {
+  return page.locator(selector).allTextContents();
+}
+
+describe('the page', () => {
+  test('shows what the API tells, while a limit is being learned and when it is quiet again', async () => {
+    const { tidegate, stop } = await startBusy();
+    const { page, wrongs } = await open(String(tidegate.adminUrl));
+    await page.waitForSelector('.upstream');
+    const headline = page.locator('.upstream [data-headline]');
+    await eventually(
+      () => headline.textContent(),
+      (text) => /(cut to|allowed) \d+(\.\d)?\/s.*sending [1-9]\d*(\.\d)?\/s/i.test(text ?? ''),
+      PATIENCE,
+    );
+    await eventually(
+      async () => (await texts(page, '#requests [data-outcome]')).join(' '),
+      (outcomes) => outcomes.includes('refused') && outcomes.includes('forwarded'),
+      PATIENCE,
+    );
+    await stop();
+    const seen = await eventually(
+      async () => {
+        const { requests, upstreams, clients } = await ask(tidegate);
+        const [upstream] = upstreams;
+        if (upstream === undefined) throw new Error('it has an upstream');
+        const told = {
+          phase: 'ready',
+          requests: writeRate(requests.perSecond),
+          forwarded: `${writeCount(requests.outcomes.forwarded)} forwarded`,
+          state: upstream.state,
+          allowed: writeRate(upstream.rate),
+          sent: writeRate(upstream.sentPerSecond),
+          waiting: writeCount(upstream.queued),
+          inFlight: writeCount(upstream.inFlight),
+          budget: writePart(upstream.budgetLeft),
+          endpoint: upstream.endpoints[0]?.endpoint,
+          clients: `all ${writeCount(clients.tracked)}`,
+        };
+        const text = (selector: string): Promise<string | null> => page.locator(selector).first().textContent();
+        const shown: typeof told = {
+          phase: String(await text('#phase [data-text]')),
+          requests: String(await text('[data-total=perSecond]')),
+          forwarded: String(await text('#outcomes li')),
+          state: (await text('.upstream [data-state]')) as typeof told.state,
+          allowed: String(await text('[data-series=rate] [data-value]')).replace('none', 'no limit'),
+          sent: String(await text('[data-series=sent] [data-value]')),
+          waiting: String(await text('[data-figure=queued]')),
+          inFlight: String(await text('[data-figure=inFlight]')).replace(/ of .*/, ''),
+          budget: String(await text('[data-figure=budget]')),
+          endpoint: String(await text('[data-endpoints] li')),
+          clients: String(await text('#clients [data-states] button')),
+        };
+        return { told, shown };
+      },
+      ({ told, shown }) => told.sent === '0/s' && JSON.stringify(told) === JSON.stringify(shown),
+      PATIENCE,
+    );
+    expect(seen.shown).toEqual(seen.told);
+    expect(wrongs).toEqual([]);
+  });
+
+  test('draws the rates, in colours that follow the theme', async () => {
+    const { tidegate } = await startBusy();
+    const { page, wrongs } = await open(String(tidegate.adminUrl), { colorScheme: 'dark' });
+    const inks = (): Promise<string[]> =>
+      page.evaluate(() => {
+        const canvas = document.querySelector('canvas');
+        const data = canvas?.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+        const found = new Map<string, number>();
+        for (let at = 0; at < data.length; at += 4) {
+          if (data[at + 3] !== 255) continue;
+          const colour = `${data[at]}, ${data[at + 1]}, ${data[at + 2]}`;
+          found.set(colour, (found.get(colour) ?? 0) + 1);
+        }
+        return Array.from(found.keys());
+      });
+    const accent = (): Promise<string> =>
+      page
+        .locator('[data-series=rate] .swatch')
+        .evaluate((swatch) => getComputedStyle(swatch).color.replace(/^rgb\((.*)\)$/, '$1'));
+    const dark = await accent();
+    await eventually(inks, (colours) => colours.includes(dark), PATIENCE);
+    await page.emulateMedia({ colorScheme: 'light' });
+    const light = await accent();
+    expect(light).not.toBe(dark);
+    await eventually(inks, (colours) => colours.includes(light) && !colours.includes(dark), PATIENCE);
+    expect(wrongs).toEqual([]);
+  });
+
+  test('tells what happened, and explains a request', async () => {
+    const { tidegate } = await startBusy();
+    const { page, wrongs } = await open(String(tidegate.adminUrl));
+    await eventually(
+      () => texts(page, '#timeline .kind'),
+      (kinds) => kinds.includes('cut'),
+      PATIENCE,
+    );
+    await page.selectOption('#requests [data-outcome]', 'refused');
+    const refused = page.locator('#requests tbody tr', { hasText: 'refused' });
+    await refused.first().waitFor({ timeout: PATIENCE });
+    await page.locator('#requests [data-pause]').click();
+    await refused.first().locator('[data-open]').click();
+    const dialog = page.getByRole('dialog', { name: /^GET / });
+    await dialog.waitFor();
+    expect(await dialog.locator('[data-verdict]').textContent()).toMatch(/refused/i);
+    expect(await dialog.locator('[data-steps] li').count()).toBeGreaterThan(1);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    expect(wrongs).toEqual([]);
+  });
+
+  test('finds a client by its key and by its state', async () => {
+    const { tidegate } = await startBusy();
+    const { page } = await open(String(tidegate.adminUrl));
+    const keys = (): Promise<string[]> => texts(page, '#clients [data-open]');
+    const [key = ''] = await eventually(keys, (seen) => seen.length === 2, PATIENCE);
+    await page.getByRole('searchbox').fill(key.slice(0, 6));
+    await eventually(keys, (seen) => seen.length === 1 && seen[0] === key, PATIENCE);
+    await page.getByRole('searchbox').fill('no such key');
+    await page.getByText('No client matches.').waitFor();
+    await page.getByRole('searchbox').fill('');
+    await page.getByRole('button', { name: /^held \d/ }).click();
+    const states = await eventually(
+      () => texts(page, '#clients tbody [data-state]'),
+      (seen) => seen.every((state) => state.startsWith('held')),
+      PATIENCE,
+    );
+    expect(states.length).toBeLessThanOrEqual(2);
+  });
+});

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest';
+import { useBrowser } from '../support/browser.ts';
+import { clientOf, statusOf, upstreamOf } from '../support/status.ts';
+import type { Told } from '../support/tell-page.ts';
+import { tellPage } from '../support/tell-page.ts';
+import { eventually } from '../support/tidegate.ts';
+
+const open = useBrowser();
+const PATIENCE = 10_000;
+
+/** So many seconds from now. */
+function after(seconds: number): string {
+  return new Date(Date.now() + seconds * 1000).toISOString();
+}
+
+function told(status: Parameters<typeof statusOf>[0]): Told {
+  return ['status', { status: statusOf({ at: after(0), ...status }), clients: { total: 0, rows: [] } }];
+}
+
+describe('the page says', () => {
+  test('when the upstream blocks, until when, and counts down between two figures', async () => {
+    const blocked = upstreamOf({
+      state: 'blocked',
+      blockedBy: 'upstream',
+      until: after(30),
+      untilWhat: 'next probe',
+      rate: 84,
+      queued: 7,
+    });
+    const { page } = await open((await tellPage([told({ upstreams: [blocked] })])).url);
+    const headline = (): Promise<string | null> =>
+      page.locator('.upstream [data-headline]').textContent({ timeout: PATIENCE });
+    const first = String(await headline());
+    expect(first).toMatch(/^Blocked by the upstream; next probe in \d\d s; 7 waiting$/);
+    await eventually(headline, (text) => text !== first, PATIENCE);
+    expect(await page.locator('#changes').textContent()).toContain('payments: blocked by the upstream');
+  });
+
+  test('in a line for each, how it stands with several upstreams', async () => {
+    const upstreams = [upstreamOf({ rate: 84, sentPerSecond: 80 }), upstreamOf({ name: 'ledger', state: 'blocked' })];
+    const { page } = await open((await tellPage([told({ upstreams })])).url);
+    await page.locator('#short li').first().waitFor();
+    expect(await page.locator('#short li').allTextContents()).toEqual([
+      'payments allowed 84/s, sending 80/s, all well',
+      'ledger blocked by the upstream; probing now',
+    ]);
+    expect(await page.title()).toBe('■ ledger blocked – Tidegate');
+    await page.getByRole('link', { name: 'ledger' }).click();
+    expect(await page.evaluate(() => location.hash)).toBe('#upstream-ledger');
+  });
+
+  test('that the store is gone, a reload has failed, and that it drains', async () => {
+    const lastReload = {
+      at: after(-9),
+      ok: false,
+      problem: 'tidegate.yaml:3:1 retyr: unknown key (did you mean retry?)',
+    };
+    const status = told({
+      phase: 'draining',
+      store: { kind: 'redis', degraded: true },
+      config: { loadedAt: after(-99), lastReload },
+    });
+    const { page } = await open((await tellPage([status])).url);
+    await page.locator('#notices li').first().waitFor();
+    const notices = (await page.locator('#notices li').allTextContents()).join('\n');
+    expect(notices).toMatch(/^Draining/);
+    expect(notices).toContain('The store (redis) does not answer');
+    expect(notices).toContain('did you mean retry?');
+    expect(await page.getByRole('button', { name: 'Drain…' }).isDisabled()).toBe(true);
+  });
+
+  test('for how long a client is held, and keeps rows where they are while somebody points at them', async () => {
+    const rows = ['aaaa', 'bbbb', 'cccc'].map((key) => clientOf({ key, state: 'held', heldUntil: after(40) }));
+    const frame = (keys: readonly string[]): Told => [
+      'status',
+      {
+        status: statusOf({ at: after(0) }),
+        clients: { total: 3, rows: keys.map((key) => rows.find((row) => row.key === key)) },
+      },
+    ];
+    const { url, tell } = await tellPage([frame(['aaaa', 'bbbb', 'cccc'])]);
+    const { page } = await open(url);
+    const keys = (): Promise<string[]> => page.locator('#clients [data-open]').allTextContents();
+    await eventually(keys, (seen) => seen.join() === 'aaaa,bbbb,cccc', PATIENCE);
+    expect(await page.locator('#clients [data-state]').first().textContent()).toMatch(/^held, [34]\d s$/);
+    await page.locator('#clients tbody tr').nth(1).hover();
+    tell(frame(['cccc', 'bbbb']));
+    const gone = page.locator('#clients tr[data-gone]');
+    await eventually(
+      () => gone.count(),
+      (count) => count === 1,
+      PATIENCE,
+    );
+    expect(await keys()).toEqual(['aaaa', 'bbbb', 'cccc']);
+    await page.locator('h1').hover();
+    await eventually(keys, (seen) => seen.join() === 'cccc,bbbb', PATIENCE);
+  });
+});
+
+test('nothing is drawn while nobody can see it', async () => {
+  const { page } = await open((await tellPage([told({})])).url);
+  await page.locator('.upstream').waitFor();
+  const frames = (): Promise<number> =>
+    page.evaluate(async () => {
+      let asked = 0;
+      const { requestAnimationFrame: ask } = window;
+      window.requestAnimationFrame = (callback) => {
+        asked += 1;
+        return ask(callback);
+      };
+      await new Promise((resolve) => {
+        setTimeout(resolve, 1300);
+      });
+      window.requestAnimationFrame = ask;
+      return asked;
+    });
+  expect(await frames()).toBeGreaterThan(0);
+  await page.evaluate(() => Object.defineProperty(document, 'hidden', { value: true, configurable: true }));
+  expect(await frames()).toBe(0);
+});
