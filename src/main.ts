@@ -14,6 +14,8 @@ import type { Millis } from './policy/types.ts';
 /** Beyond the drain's own time: for the last lines of the log, and then it ends in any case. */
 const GRACE: Millis = 2000;
 const ECHO: Millis = 500;
+/** As config/schema has it. */
+const DEFAULT_ADMIN = '127.0.0.1:9901';
 /** After the first requests, which compile what was not compiled before; soon, as nobody knows how the process will end. */
 const KEEP_COMPILED: Millis = 1000;
 
@@ -59,6 +61,8 @@ async function run(command: Command): Promise<void> {
       return runExplain(command);
     case 'backoff':
       return runBackoff(command);
+    case 'top':
+      return runTop(command);
     case 'simulate-list': {
       const { listScenarios } = await import('./cli/library.ts');
       return print(listScenarios({ env: process.env, readFile }).trimEnd());
@@ -213,6 +217,23 @@ async function simulate({ svg, ...options }: Extract<Command, { kind: 'simulate'
   process.stdout.write(ran.text);
   process.stderr.write(ran.remarks);
   process.exitCode = ran.exitCode;
+}
+
+async function runTop({ admin, token, once }: Extract<Command, { kind: 'top' }>): Promise<void> {
+  const [{ top }, { readAdminUrl }] = await Promise.all([import('./cli/top/top.ts'), import('./cli/top/admin-url.ts')]);
+  const { env, stdout: output, stdin: input } = process;
+  const address = readAdminUrl(admin ?? (env['TIDEGATE_ADMIN'] || DEFAULT_ADMIN));
+  if (!address.ok) return fail(address.message, 2);
+  const ended = await top({
+    url: address.url,
+    token: token ?? (env['TIDEGATE_ADMIN_TOKEN'] || undefined),
+    once,
+    colour: !env['NO_COLOR'],
+    output,
+    input,
+    random: Math.random,
+  });
+  if (ended.kind === 'failed') fail(ended.message, 1);
 }
 
 function print(text: string): void {

@@ -42,6 +42,13 @@ export type Command =
       readonly check: boolean;
     }
   | { readonly kind: 'demo'; readonly flags: Pick<ServeFlags, 'listen' | 'admin'> }
+  | {
+      readonly kind: 'top';
+      /** Of the admin port, and its token; undefined when not told. */
+      readonly admin: string | undefined;
+      readonly token: string | undefined;
+      readonly once: boolean;
+    }
   | { readonly kind: 'help'; readonly topic: CommandName | undefined }
   | { readonly kind: 'version' };
 
@@ -62,6 +69,7 @@ const OPTIONS: Readonly<Record<CommandName, Options>> = {
   backoff: { base: TEXT, multiplier: TEXT, max: TEXT, jitter: TEXT, attempts: TEXT, json: SWITCH },
   simulate: { list: SWITCH, seed: TEXT, json: SWITCH, svg: TEXT, check: SWITCH },
   demo: { listen: TEXT, admin: TEXT },
+  top: { admin: TEXT, token: TEXT, once: SWITCH },
   help: {},
   version: {},
 };
@@ -128,6 +136,9 @@ function interpret(name: CommandName, typed: Typed): Command | UsageError {
       const topic = COMMAND_NAMES.find((command) => command === operand);
       return operand !== undefined && topic === undefined ? unknownCommand(operand) : { kind: 'help', topic };
     }
+    case 'top':
+      if (operand !== undefined) return usageError(`top takes no '${operand}'`, `--admin ${operand}`);
+      return { kind: 'top', admin, token: value('token'), once: typed.has('once') };
     case 'demo':
     case 'schema':
     case 'version':

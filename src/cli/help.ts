@@ -11,6 +11,7 @@ export const COMMAND_NAMES = [
   'backoff',
   'simulate',
   'demo',
+  'top',
   'help',
   'version',
 ] as const;
@@ -28,6 +29,7 @@ usage: tidegate [COMMAND] [OPTIONS]
   backoff NAME     what a backoff strategy will do; without a name, all of them
   simulate NAME    a scenario in virtual time, with the proxy's own policy
   demo             a practice upstream, the proxy and traffic, in one process
+  top              what a running Tidegate does, live in the terminal
   help [COMMAND]   this, or more about a command
   version          the version
 
@@ -104,6 +106,14 @@ Equal files and seeds give equal reports. What a scenario can say is in docs/sim
   demo: `usage: tidegate demo [--listen ADDRESS] [--admin ADDRESS]
 
 Starts a practice upstream, the proxy in front of it, and traffic.
+`,
+  top: `usage: tidegate top [--admin URL] [--token TOKEN] [--once]
+
+  --admin URL      its admin port: http://127.0.0.1:9901 unless given (TIDEGATE_ADMIN)
+  --token TOKEN    where that port asks for it (TIDEGATE_ADMIN_TOKEN, which others on the machine cannot see)
+  --once           prints what there is, and ends; so it does where the output is no terminal
+
+Shows upstreams, clients by trouble and what happened. q or Ctrl-C leaves; NO_COLOR is kept to.
 `,
   help: `usage: tidegate help [COMMAND]
 `,

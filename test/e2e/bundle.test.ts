@@ -64,7 +64,7 @@ describe('the files', () => {
   test('of other commands are not loaded by serve', () => {
     const loaded = new Set(['main.js', 'arguments.js', 'serve.js']);
     for (const name of loaded) for (const from of imported(name)) loaded.add(from.slice('./'.length));
-    for (const other of ['check.js', 'demo.js', 'simulate.js']) {
+    for (const other of ['check.js', 'demo.js', 'simulate.js', 'top.js']) {
       expect(code.has(other)).toBe(true);
       expect(loaded).not.toContain(other);
     }
@@ -72,7 +72,10 @@ describe('the files', () => {
 
   test('come with the licences of what is in them', () => {
     const licences = readFileSync(join(dist, 'LICENCES.txt'), 'utf8');
-    for (const name of ['fastify', 'undici', 'pino', 'zod']) expect(licences).toMatch(new RegExp(`^${name} \\d`, 'm'));
+    const missing = ['fastify', 'undici', 'pino', 'zod', 'uplot'].filter(
+      (name) => !new RegExp(`^${name} \\d`, 'm').test(licences),
+    );
+    expect(missing).toEqual([]);
   });
 });
 
@@ -91,6 +94,20 @@ describe('serve', () => {
     running.child.kill('SIGINT');
     const { code, stderr } = await running.ended;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
+  test('has the whole of its page', async () => {
+    const { admin } = await listening(start(['--upstream', 'http://127.0.0.1:1', ...ANY_PORT]));
+    const wanted = ['/'];
+    for (const path of wanted) {
+      const answer = await fetch(`${admin}${path}`);
+      expect({ path, status: answer.status }).toEqual({ path, status: 200 });
+      const text = await answer.text();
+      const named = text.matchAll(/(?:from '\.|href="\/page|src="\/page)(\/[\w-]+\.(?:js|css|svg))['"]/g);
+      for (const [, name] of named) if (!wanted.includes(`/page${name}`)) wanted.push(`/page${name}`);
+    }
+    expect(wanted).toContain('/page/uplot.js');
+    expect(wanted.length).toBeGreaterThan(20);
   });
 
   test('speaks HTTP/2 with clients and with upstreams', async () => {
