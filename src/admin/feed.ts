@@ -3,7 +3,6 @@ import type { Frame, Operations, Watch } from './api/operations.ts';
 
 /** So many may watch. */
 const MOST_VIEWERS = 32;
-/** Milliseconds from one frame to the next; every other has the status. */
 const EVERY = 500;
 /** Frames between two comments, which keep what lies between from taking a connection for dead. */
 const COMMENT_EVERY = 30;
@@ -16,15 +15,18 @@ const MOST_SKIPPED = 30;
  * and nobody who reads slowly holds up the others.
  */
 export class Feed {
-  readonly #operations: Operations;
+  readonly #operations: Pick<Operations, 'watch'>;
+  readonly #every: number;
   readonly #viewers = new Map<ServerResponse, { skipped: number }>();
   #isRunning = false;
   #id = 0;
   /** The last status, for who comes between two. */
   #status: Buffer | undefined;
 
-  constructor(operations: Operations) {
+  /** @param every milliseconds from one frame to the next; every other has the status */
+  constructor(operations: Pick<Operations, 'watch'>, every: number = EVERY) {
     this.#operations = operations;
+    this.#every = every;
   }
 
   get isFull(): boolean {
@@ -53,7 +55,7 @@ export class Feed {
       const since = performance.now();
       await this.#tellFrame(watch);
       if (frames % COMMENT_EVERY === 0) this.#broadcast(Buffer.from(': still here\n\n'));
-      await sleep(EVERY - (performance.now() - since));
+      await sleep(this.#every - (performance.now() - since));
     }
     this.#status = undefined;
     this.#isRunning = false;

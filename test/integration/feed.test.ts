@@ -1,136 +1,93 @@
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+/** Who watches slowly: real sockets, and frames that are larger and more frequent than they are. */
+import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import type { FeedState } from '../../src/admin/page/feed.js';
-import { Feed } from '../../src/admin/page/feed.js';
+import { connect } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Frame } from '../../src/admin/api/operations.ts';
+import { Feed } from '../../src/admin/feed.ts';
 import { eventually } from '../support/tidegate.ts';
 
-interface Server {
-  readonly url: string;
-  readonly heads: IncomingHttpHeaders[];
-  answer: (response: ServerResponse) => void;
-}
-
-async function serve(answer: Server['answer']): Promise<Server> {
-  const heads: IncomingHttpHeaders[] = [];
-  const http = createServer((request, response) => {
-    heads.push(request.headers);
-    server.answer(response);
-  });
-  await new Promise<void>((resolve) => {
-    http.listen(0, '127.0.0.1', resolve);
-  });
+async function open(frame: () => Promise<Frame>) {
+  const feed = new Feed({ watch: () => ({ frame }) }, 5);
+  const server = createServer((_request, response) => feed.open(response, {})).listen(0, '127.0.0.1');
   onTestFinished(() => {
-    http.closeAllConnections();
-    http.close();
+    server.closeAllConnections();
+    server.close();
   });
-  const { port } = http.address() as AddressInfo;
-  const server: Server = { url: `http://127.0.0.1:${port}/api/events`, heads, answer };
-  return server;
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const join = () => {
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => undefined);
+    socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    return socket;
+  };
+  return { server, join };
 }
 
-function follow(url: string, token?: () => string | undefined) {
-  const events: (readonly [string, unknown])[] = [];
-  const states: FeedState[] = [];
-  const feed = new Feed({
-    url,
-    token: token ?? (() => undefined),
-    onEvent: (name, data) => events.push([name, data]),
-    onState: (state) => states.push(state),
-    random: () => 0,
+test('one that does not read is let go, with no more kept for it than a bound, and the others miss nothing', async () => {
+  let frames = 0;
+  const text = 'x'.repeat(200_000);
+  const { server, join } = await open(() => {
+    frames += 1;
+    return Promise.resolve({ moments: [{ id: String(frames), at: '', kind: 'cut', upstream: null, text }] });
   });
-  onTestFinished(() => feed.close());
-  return { feed, events, states, kinds: () => states.map(({ kind }) => kind) };
-}
+  let heard = 0;
+  join().on('data', (chunk: Buffer) => (heard += chunk.length));
+  join().pause();
+  const connections = (): Promise<number> =>
+    new Promise((resolve) => void server.getConnections((_error, count) => resolve(count)));
+  await eventually(connections, (count) => count === 2);
+  await eventually(connections, (count) => count === 1, 20_000);
+  const [before, made] = [heard, frames];
+  await eventually(
+    () => frames,
+    (count) => count > made + 20,
+  );
+  expect(heard - before).toBeGreaterThan(10 * text.length);
+}, 30_000);
 
-function open(response: ServerResponse): void {
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
-  response.write('event: status\ndata: {"a":1}\n\n');
-}
-
-describe('a feed', () => {
-  test('tells what comes, as it comes', async () => {
-    const server = await serve(open);
-    const { events, kinds } = follow(server.url);
-    await eventually(
-      () => events.length,
-      (count) => count === 1,
-    );
-    expect(events).toEqual([['status', { a: 1 }]]);
-    expect(kinds()).toEqual(['connecting', 'live']);
+test('nothing is asked for when nobody watches, and again when somebody does', async () => {
+  let frames = 0;
+  const { join } = await open(() => {
+    frames += 1;
+    return Promise.resolve({ moments: [] });
   });
+  expect(frames).toBe(0);
+  const viewer = join();
+  await eventually(
+    () => frames,
+    (count) => count > 3,
+  );
+  viewer.destroy();
+  let last = -1;
+  await eventually(async () => {
+    const isStill = last === frames;
+    last = frames;
+    await new Promise((resolve) => void setTimeout(resolve, 100));
+    return isStill && last === frames;
+  }, Boolean);
+  join();
+  await eventually(
+    () => frames,
+    (count) => count > last + 3,
+  );
+});
 
-  test('comes back when the connection is lost, and waits longer each time it is not let in', async () => {
-    const server = await serve((response) => {
-      open(response);
-      setTimeout(() => response.destroy(), 20);
-    });
-    const { events, states } = follow(server.url);
-    await eventually(
-      () => events.length,
-      (count) => count >= 3,
-    );
-    const waits = (): number[] => states.flatMap((state) => (state.kind === 'lost' ? [state.retryIn] : []));
-    expect(new Set(waits())).toEqual(new Set([50]));
-    server.answer = (response) => void response.writeHead(503).end();
-    const before = waits().length;
-    await eventually(waits, (seen) => seen.length >= before + 4);
-    expect(waits().slice(-2)).toEqual(
-      waits()
-        .slice(-2)
-        .toSorted((a, b) => a - b),
-    );
-    expect(waits().at(-1)).toBeGreaterThan(100);
+test('a frame that fails is left out, and the next is told', async () => {
+  let frames = 0;
+  const { join } = await open(() => {
+    frames += 1;
+    if (frames % 2 === 1) return Promise.reject(new Error('no idea'));
+    return Promise.resolve({ moments: [{ id: String(frames), at: '', kind: 'cut', upstream: null, text: 'well' }] });
   });
-
-  test('keeps to the Retry-After of a server that has too many viewers', async () => {
-    const server = await serve(
-      (response) => void response.writeHead(503, { 'retry-after': '30' }).end('{"detail":"Full."}'),
-    );
-    const { states } = follow(server.url);
-    const lost = await eventually(
-      () => states.at(-1),
-      (state) => state?.kind === 'lost',
-    );
-    expect(lost).toEqual({ kind: 'lost', why: 'Full.', retryIn: 30_000 });
-  });
-
-  test('does not insist where it is not let in, and sends the token once it has one', async () => {
-    const held: { token?: string } = {};
-    const server = await serve((response) => void response.writeHead(401).end('{"detail":"Send the token."}'));
-    const { feed, states, events } = follow(server.url, () => held.token);
-    await eventually(
-      () => states.at(-1),
-      (state) => state?.kind === 'denied',
-    );
-    expect(states.at(-1)).toEqual({ kind: 'denied', status: 401, why: 'Send the token.' });
-    await new Promise((resolve) => {
-      setTimeout(resolve, 300);
-    });
-    expect(server.heads).toHaveLength(1);
-    held.token = 'open sesame';
-    server.answer = open;
-    feed.restart();
-    await eventually(
-      () => events.length,
-      (count) => count === 1,
-    );
-    expect(server.heads.at(-1)?.authorization).toBe('Bearer open sesame');
-  });
-
-  test('is over once it is closed', async () => {
-    const server = await serve(open);
-    const { feed, events, states } = follow(server.url);
-    await eventually(
-      () => events.length,
-      (count) => count === 1,
-    );
-    feed.close();
-    await new Promise((resolve) => {
-      setTimeout(resolve, 300);
-    });
-    expect(server.heads).toHaveLength(1);
-    expect(states.at(-1)).toEqual({ kind: 'live' });
-  });
+  let text = '';
+  join().on('data', (chunk: Buffer) => (text += chunk.toString()));
+  await eventually(
+    () => text.split('event: timeline').length,
+    (count) => count > 3,
+  );
+  expect(text).not.toContain('no idea');
 });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openAdminApi, TOKEN } from '../support/admin-api.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { send } from '../support/send.ts';
 import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
 
@@ -304,4 +305,27 @@ test('the telemetry port has none of it', async () => {
     const headers = ['Authorization', `Bearer ${TOKEN}`];
     expect((await send(proxy.telemetryUrl ?? '', target, { method: 'POST', headers })).status).toBe(404);
   }
+});
+
+test('where replicas share a limit through Redis, a pin is of this process, and says so', async () => {
+  const redis = await startRedis();
+  const upstream = await startUpstream();
+  const proxy = await startTidegate(
+    `${ADMIN}state: {store: redis, url: "${redis.url}"}\nupstreams: {till: {url: "${upstream.url}", queue: {maxWait: 3s}}}\n`,
+  );
+  const api = await openAdminApi(proxy.adminUrl ?? '');
+  const answer = (await api.post('/api/upstreams/till/pin?rate=20/s')).json();
+  expect(answer).toMatchObject({ rate: 20, pinned: 20 });
+  expect(answer['notes']).toContainEqual(expect.stringContaining('This process only'));
+  const since = performance.now();
+  const answers = await Promise.all(
+    Array.from({ length: 15 }, (_, i) => send(proxy.url, '/', { headers: ['x-key', `k${i}`] })),
+  );
+  expect(performance.now() - since).toBeGreaterThan(650);
+  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 15 }, () => 200));
+  await api.post('/api/upstreams/till/block');
+  expect((await send(proxy.url, '/')).status).toBe(503);
+  await api.post('/api/upstreams/till/unblock');
+  await api.post('/api/upstreams/till/unpin');
+  expect((await send(proxy.url, '/')).status).toBe(200);
 });

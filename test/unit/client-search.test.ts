@@ -59,6 +59,15 @@ test('a state, a part of the key and an upstream are what is asked for', () => {
   expect(new ClientSearch(table, { limit: 1 }, 1020).run().matching).toBe(300);
 });
 
+test('one whose hold has just ended is told once, among the normal', () => {
+  const table = new ClientTable(10, () => undefined);
+  for (const key of ['a', 'b', 'c']) table.leave(table.enter(key, 1000, 'till'));
+  table.hold(1, 1010, 1000);
+  expect(table.wasNormal(1)).toBe(false);
+  const { found } = new ClientSearch(table, { limit: 10 }, 1020).run();
+  expect(found.map(({ slot }) => slot).toSorted((a, b) => a - b)).toEqual([0, 1, 2]);
+});
+
 test('in steps it finds the same as at once', () => {
   const table = fill(300);
   const atOnce = new ClientSearch(table, { limit: 40 }, 1020).run();

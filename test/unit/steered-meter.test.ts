@@ -40,6 +40,15 @@ function countIn(meter: SteeredMeter, from: number, reject: (n: number) => boole
   return count;
 }
 
+class CountingMeter extends LocalMeter {
+  given = 0;
+
+  override giveBack(): void {
+    this.given += 1;
+    super.giveBack();
+  }
+}
+
 describe('orders', () => {
   test('a pin and a block are independent of each other', () => {
     const both = obey(obey(UNSTEERED, { do: 'pin', rate: 5 }), { do: 'block', until: 100 });
@@ -91,16 +100,30 @@ describe('a pinned meter', () => {
     expect(meter.delay(5000)).toBe(0);
   });
 
-  test('gives nothing back that it had not taken', () => {
-    const { meter, own, order } = steered();
-    meter.take(0, 0); // of its own, before
-    order({ do: 'pin', rate: 10 });
+  test('far above the limit, learns where that is: what it was told to send beyond it does not count', () => {
+    const { meter, own } = steered({ do: 'pin', rate: 100 });
+    const phases = new Set<string>();
+    for (let second = 1; second < 30; second += 1) {
+      countIn(meter, 1000 * second, (n) => {
+        if (second > 5) phases.add(own.phase);
+        return n % 5 !== 4;
+      });
+    }
+    expect([...phases]).not.toContain('blocked'); // though most are rejected in a row
+    expect(meter.learned(30_000)).toBeGreaterThan(10);
+    expect(meter.learned(30_000)).toBeLessThan(40);
+  });
+
+  test('gives back to each what was taken of it', () => {
+    const own = new CountingMeter(SETTINGS, () => 0.5);
+    const meter = new SteeredMeter(own);
+    meter.take(0, 0);
+    meter.steer({ pinned: 10, blockedUntil: Number.NEGATIVE_INFINITY }, 0);
     meter.take(1, 1);
     meter.giveBack();
+    expect(own.given).toBe(0);
     meter.giveBack();
-    order({ do: 'unpin' });
-    expect(own.inFlight).toBe(0);
-    expect(meter.delay(2)).toBe(own.delay(2));
+    expect(own.given).toBe(1);
   });
 });
 

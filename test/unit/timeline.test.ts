@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { Timeline } from '../../src/observe/timeline.ts';
+import type { TideEvent } from '../../src/policy/events.ts';
+
+function begin() {
+  let now = 0;
+  const timeline = new Timeline(() => now);
+  const at = (time: number, event: TideEvent): void => {
+    now = time;
+    timeline.listen(event);
+  };
+  const texts = (): string[] => timeline.since(0).map(({ text }) => text);
+  return { timeline, at, texts };
+}
+
+const cut = (from: number, to: number, upstream = 'till'): TideEvent => {
+  return { type: 'cut', upstream, scope: 'upstream', cause: 'small', from, to };
+};
+
+test('cuts in a row are one moment, which goes on and pushes nothing out', () => {
+  const { timeline, at, texts } = begin();
+  at(0, { type: 'endpoint-ejected', upstream: 'till', endpoint: 'a:443', time: 5000 });
+  for (let i = 0; i < 2000; i += 1) at(10 + i, cut(120 - i / 100, 119 - i / 100));
+  expect(texts()).toEqual(['a:443 left out for 5 s', 'rate cut 2000 times from 120/s to 99/s (small)']);
+  const [, moment] = timeline.since(0);
+  expect(moment).toMatchObject({ at: 2009, number: 2, order: 2001 });
+  // Who has heard of it hears of it again when it has changed, by the same number.
+  at(3000, cut(99, 98));
+  expect(timeline.since(2001)).toMatchObject([{ number: 2, kind: 'cut' }]);
+});
+
+test('a cut a minute later is another, as is that of another upstream', () => {
+  const { at, texts } = begin();
+  at(0, cut(Number.POSITIVE_INFINITY, 84));
+  at(1000, cut(50, 45, 'ledger'));
+  at(70_000, cut(84, 80));
+  expect(texts()).toEqual([
+    'rate cut to 84/s (small)',
+    'rate cut from 50/s to 45/s (small)',
+    'rate cut from 84/s to 80/s (small)',
+  ]);
+});
+
+test('five hundred moments are remembered', () => {
+  const { timeline, at } = begin();
+  for (let i = 0; i < 700; i += 1) {
+    at(i, { type: 'endpoint-returned', upstream: 'till', endpoint: `${i}`, cause: 'trial' });
+  }
+  expect(timeline.since(0)).toHaveLength(500);
+  expect(timeline.since(0)[0]?.text).toContain('200 is sent to again');
+});
+
+test('states of single clients are none of it, nor is a block told twice', () => {
+  const { at, texts } = begin();
+  at(0, { type: 'limit-state', upstream: 'till', scope: 'client', from: 'open', to: 'backoff' });
+  at(1, { type: 'operator', by: '10.0.0.1', action: 'block', upstream: 'till', time: 5000 });
+  at(2, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' });
+  at(3, { type: 'operator', by: '10.0.0.1', action: 'unblock', upstream: 'till' });
+  at(4, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'blocked', to: 'open' });
+  at(5, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' });
+  expect(texts()).toEqual([
+    'blocked for 5 s, by 10.0.0.1',
+    'unblocked, by 10.0.0.1',
+    'blocked: nothing passes but a probe at a time',
+  ]);
+});
