@@ -85,6 +85,8 @@ export class Timeline {
         return void this.#note('overload', undefined, overloadText(event));
       case 'store-degraded':
         return void this.#note('store', undefined, `${event.store} ${event.isDegraded ? AWAY : 'answers again'}`);
+      case 'reload':
+        return void this.#note('reload', undefined, reloadText(event));
       case 'operator': {
         if (event.action === 'block') this.#stopped.set(event.upstream, 'stopped');
         else if (event.action === 'unblock' && this.#stopped.has(event.upstream)) {
@@ -155,6 +157,15 @@ export class Timeline {
 }
 
 const AWAY = 'does not answer: limits are kept by this process alone';
+
+/** Of settings that changed at once, so many are named. */
+const MOST_NAMED = 5;
+
+function reloadText({ ok, problem, changed = [] }: Extract<TideEvent, { type: 'reload' }>): string {
+  if (!ok) return `configuration not reloaded: ${problem?.split('\n', 1)[0] ?? 'it is not sound'}`;
+  const more = changed.length - MOST_NAMED;
+  return `configuration reloaded: ${changed.slice(0, MOST_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
 
 function overloadText({ began, cause, shed }: Extract<TideEvent, { type: 'overload' }>): string {
   return began ? `overloaded (${cause}): new requests are turned away` : `overload over: ${shed} turned away`;

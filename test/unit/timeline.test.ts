@@ -64,3 +64,13 @@ test('states of single clients are none of it, nor is a block told twice', () =>
     'blocked: nothing passes but a probe at a time',
   ]);
 });
+
+test('a configuration that was taken says what has changed, and one that was refused its first mistake', () => {
+  const { at, texts } = begin();
+  at(0, { type: 'reload', ok: true, changed: ['a', 'b', 'c', 'd', 'e', 'f', 'g'] });
+  at(1, { type: 'reload', ok: false, problem: 'tidegate.yaml:2:3 upstreams: missing\nanother' });
+  expect(texts()).toEqual([
+    'configuration reloaded: a, b, c, d, e and 2 more',
+    'configuration not reloaded: tidegate.yaml:2:3 upstreams: missing',
+  ]);
+});

@@ -25,7 +25,7 @@ export interface Events {
 export interface Explanation {
   readonly id: string;
   readonly at: string;
-  readonly client: { readonly key: string; readonly identifiedBy: string };
+  readonly client: { readonly key: string; readonly identifiedBy: string | null };
   readonly route: string;
   readonly upstream: string;
   readonly method: string;
