@@ -11,7 +11,7 @@ import { sendProblem } from './problem.ts';
 const BODY_LIMIT = 256 * 1024;
 
 /**
- * The admin API: whatever is asked below /api, and /drain.
+ * The admin API: whatever is asked below /api and /explain, and /drain.
  * @param guardWrites asked before anything is changed
  */
 export function serveApi(app: FastifyInstance, operations: Operations, guardWrites: Guard): void {
@@ -31,6 +31,7 @@ export function serveApi(app: FastifyInstance, operations: Operations, guardWrit
     const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
       answer({ operations, feed }, request, reply);
     scope.all('/api/*', { bodyLimit: BODY_LIMIT }, handler);
+    scope.all('/explain/*', handler);
     scope.all('/drain', handler);
     done();
   });

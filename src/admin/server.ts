@@ -6,7 +6,6 @@ import { NO_SCHEMAS } from '../no-schemas.ts';
 import type { Format } from '../observe/write-metrics.ts';
 import { CONTENT_TYPES } from '../observe/write-metrics.ts';
 import { chooseFormat } from './choose-format.ts';
-import { serveExplain } from './explain.ts';
 import { createGuard, createWriteGuard, type Guard, pathOf } from './guard.ts';
 import { type Readiness, serveHealth } from './health.ts';
 import { matchRoute } from './api/routes.ts';
@@ -57,7 +56,6 @@ export async function startAdmin({ token, operations, ...options }: AdminOptions
   return start(options, createGuard(options.listen, token), (app) => {
     if (operations === undefined) return;
     serveApi(app, operations, createWriteGuard(options.listen, token));
-    serveExplain(app, (id) => operations.explain(id));
     servePage(app);
   });
 }

@@ -43,6 +43,7 @@ test(
     }
     expect(new Set(ids).size).toBe(60);
     expect(new Set(ids.map((id) => id.split('-')[1])).size).toBe(2); // of both workers
+    for (const id of ids.slice(0, 10)) expect((await api.get(`/explain/${id}`)).json()).toMatchObject({ id });
     const status = (await api.get('/api/status')).json() as { requests: { outcomes: Row }; workers: number };
     expect(status).toMatchObject({ workers: 2, phase: 'ready', requests: { outcomes: { forwarded: 60 } } });
     // A client that came to both is told once.

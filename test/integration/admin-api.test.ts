@@ -35,6 +35,7 @@ test('its document is OpenAPI, and names every route', async () => {
       "/api/upstreams/{name}/unblock",
       "/api/upstreams/{name}/unpin",
       "/drain",
+      "/explain/{id}",
     ]
   `);
 });
@@ -114,6 +115,14 @@ test('requests are told newest first, and by what is asked of them', async () =>
   expect(rest.next).toBeNull();
   expect(new Set([...first.requests, ...rest.requests].map(({ id }) => id)).size).toBe(8);
   expect((await api.get('/api/requests?outcome=refused')).json()).toMatchObject({ requests: [] });
+});
+
+test('a request is explained, as its schema says', async () => {
+  const { api, ask } = await start();
+  const id = (await ask('a')).header('tidegate-request-id') ?? '';
+  expect((await api.get(`/explain/${id}`)).json()).toMatchObject({ id, outcome: 'forwarded', path: '/charges' });
+  expect((await api.get('/explain/none-1')).status).toBe(404);
+  expect((await api.get(`/explain/${id}?verbose`)).status).toBe(400);
 });
 
 test('the configuration is told without its secrets', async () => {

@@ -1,6 +1,7 @@
 /** What the routes of the API answer. Loaded at the first question: schemas take time to make, and most starts want none. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Command, Done, Operations } from './operations.ts';
+import { sendExplanation } from '../send-explanation.ts';
 import { sendProblem } from '../problem.ts';
 import { BlockQuery, PinQuery } from './actions.ts';
 import { describeApi } from './openapi.ts';
@@ -45,6 +46,10 @@ export async function answerApi(operations: Operations, question: Question): Pro
       return given(reply, parseQuery(QUERIES.config, query), () => reply.send(operations.config()));
     case 'openapi':
       return given(reply, parseQuery(QUERIES.openapi, query), () => reply.send(describeApi()));
+    case 'explain':
+      return given(reply, parseQuery(QUERIES.explain, query), async () => {
+        return sendExplanation(request, reply, await operations.explain(params['id'] ?? ''));
+      });
     case 'drain':
       return given(reply, parseQuery(QUERIES.drain, query), () => reply.send(operations.drain(whereOf(request))));
     case 'validate':

@@ -25,6 +25,10 @@ const TOLD: Readonly<Record<RouteName, Told>> = {
   },
   config: { summary: 'The configuration in effect, secrets masked', answer: 'EffectiveConfig' },
   openapi: { summary: 'This document' },
+  explain: {
+    summary: 'Why a request ended as it did, by the Tidegate-Request-Id of its answer; as text where that is asked for',
+    answer: 'Explanation',
+  },
   pin: { summary: 'Hold the rate of an upstream, whatever is learned', answer: 'SteeredUpstream' },
   unpin: { summary: 'Go by what is learned again', answer: 'SteeredUpstream' },
   block: { summary: 'Let nothing pass to an upstream', answer: 'SteeredUpstream' },

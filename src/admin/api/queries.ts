@@ -40,6 +40,7 @@ export const QUERIES = {
   events: None,
   config: None,
   openapi: None,
+  explain: None,
   pin: PinQuery,
   unpin: None,
   block: BlockQuery,

@@ -11,6 +11,7 @@ export const ROUTES = [
   { method: 'GET', path: '/api/events', name: 'events' },
   { method: 'GET', path: '/api/config', name: 'config' },
   { method: 'GET', path: '/api/openapi.json', name: 'openapi' },
+  { method: 'GET', path: '/explain/{id}', name: 'explain' },
   { method: 'POST', path: '/api/upstreams/{name}/pin', name: 'pin' },
   { method: 'POST', path: '/api/upstreams/{name}/unpin', name: 'unpin' },
   { method: 'POST', path: '/api/upstreams/{name}/block', name: 'block' },

@@ -153,6 +153,34 @@ export const RequestsFrame = z
   .object({ requests: z.array(RequestRow).max(20), more: Count.describe('That ended besides these.') })
   .register(ApiSchemas, { id: 'RequestsFrame' });
 
+export const Explanation = z
+  .object({
+    id: z.string(),
+    at: Time,
+    client: z.object({
+      key: z.string(),
+      identifiedBy: z.string().nullable().describe('null where it was refused before anybody asked who it is'),
+    }),
+    route: z.string(),
+    upstream: z.string(),
+    method: z.string(),
+    path: z.string(),
+    outcome: Outcome,
+    status: z.int().describe('0 where the client had gone before it was told anything'),
+    traceId: z.string().nullable(),
+    verdict: z.string(),
+    steps: z.array(
+      z
+        .looseObject({
+          at: z.number().min(0).describe('Seconds since it arrived.'),
+          what: z.string(),
+          text: z.string().describe('For people.'),
+        })
+        .describe('What happened, with the numbers behind it.'),
+    ),
+  })
+  .register(ApiSchemas, { id: 'Explanation' });
+
 export const Problem = z
   .object({
     type: z.string(),
@@ -177,3 +205,4 @@ export type RequestsPage = z.output<typeof RequestsPage>;
 export type TimelineEvent = z.output<typeof TimelineEvent>;
 export type StatusFrame = z.output<typeof StatusFrame>;
 export type RequestsFrame = z.output<typeof RequestsFrame>;
+export type Explanation = z.output<typeof Explanation>;

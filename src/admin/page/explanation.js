@@ -45,7 +45,7 @@ export class ExplanationSheet {
     showFacts(this.#facts, [
       ['id', this.#wanted],
       ['arrived', writeClock(at)],
-      ['client', `${client.key} (by ${client.identifiedBy})`],
+      ['client', client.identifiedBy === null ? client.key : `${client.key} (by ${client.identifiedBy})`],
       ['route', route],
       ['upstream', upstream],
       ['outcome', outcome],

@@ -9,7 +9,7 @@ import type {
   UpstreamStatus,
 } from '../api/schemas.ts';
 
-export type { ClientsPage, RequestsPage, TimelinePage } from '../api/schemas.ts';
+export type { ClientsPage, Explanation, RequestsPage, TimelinePage } from '../api/schemas.ts';
 export type { ClientRow, RequestRow, Status, TimelineEvent, UpstreamStatus };
 
 export type ClientState = ClientRow['state'];
@@ -20,18 +20,4 @@ export interface Events {
   readonly status: StatusFrame;
   readonly timeline: TimelineEvent;
   readonly requests: RequestsFrame;
-}
-
-export interface Explanation {
-  readonly id: string;
-  readonly at: string;
-  readonly client: { readonly key: string; readonly identifiedBy: string | null };
-  readonly route: string;
-  readonly upstream: string;
-  readonly method: string;
-  readonly path: string;
-  readonly outcome: string;
-  readonly status: number;
-  readonly verdict: string;
-  readonly steps: readonly { readonly at: number; readonly what: string; readonly text: string }[];
 }
