@@ -1,3 +1,4 @@
+import { MOST_BYTES } from '../observe/story/stories.ts';
 import { MAX_STREAMS } from '../config/listen-schema.ts';
 import { overrideBackOff, overrideRetry } from '../config/override.ts';
 import type { ClassConfig, Config, RetryConfig, RouteConfig, UpstreamConfig } from '../config/schema.ts';
@@ -14,7 +15,7 @@ import { describeEndpoints } from './describe-endpoints.ts';
  * waits (its connection, headers and account, without a body), 160 to 170 B for a client (300 B where the
  * upstream's name is longer than 38 characters), 4.1 KiB for a limit of its own.
  */
-export const KEPT = { request: 12 * 1024, client: 256, limit: 4608 } as const;
+export const KEPT = { request: 13 * 1024, client: 256, limit: 4608 } as const;
 
 /** What a client often waits at most, whatever we do. */
 const USUAL_PATIENCE: Millis = 5000;
@@ -207,6 +208,7 @@ function describeMemory(config: Config): string[] {
       what: `${clients.maxTracked} clients, about ${about(KEPT.client)} each`,
       bytes: clients.maxTracked * KEPT.client,
     },
+    { what: 'stories of requests, for explanations', bytes: MOST_BYTES },
     ...(own
       ? [
           {

@@ -38,10 +38,11 @@ routes:
     "#     answer: begins within 3s of the upload's end: timeout cuts 1s in the queue, 1s more for who comes back when told to, 3s at the upstream",
     '#     refused: told to come back within 41s, or when the upstream asks for, if that is later',
     '#     a client that waits 5s: has an answer in time',
-    '#   memory: up to 206MiB, beside what Node itself takes and what is being sent',
+    '#   memory: up to 240MiB, beside what Node itself takes and what is being sent',
     '#     64MiB: request bodies kept for retries',
-    '#     118MiB: 10000 requests that wait in queues, about 12KiB each',
+    '#     127MiB: 10000 requests that wait in queues, about 13KiB each',
     '#     25MiB: 100000 clients, about 256B each',
+    '#     24MiB: stories of requests, for explanations',
     '#',
     '# tidegate.yaml:2:62 warning: upstreams.api.retry.unkeyedWrites: a write without an idempotency key may take effect twice',
   ]);
@@ -163,7 +164,7 @@ describe('the worst cases', () => {
     expect(told('rateLimit: {scope: client}')).toContain(
       '440MiB: 100000 limits of single clients or credentials, about 4608B each',
     );
-    expect(find(told('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 12KiB each');
+    expect(find(told('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 13KiB each');
   });
 
   test('a connection over HTTP/2 carries a hundred requests', () => {
@@ -177,7 +178,7 @@ describe('the worst cases', () => {
 
   test('no more requests wait than there may be at a time, over however few connections', () => {
     expect(told('retry: {}', 'limits: {requests: 300}')).toContain(
-      '3600KiB: 300 requests that wait in queues, about 12KiB each',
+      '3900KiB: 300 requests that wait in queues, about 13KiB each',
     );
   });
 
@@ -189,7 +190,7 @@ describe('the worst cases', () => {
     expect(find(lines, 'sends')).toBe('sends: 1 a request');
     expect(find(lines, 'answer')).toBe("answer: begins within 5s of the upload's end (5s at the upstream)");
     expect(find(lines, 'refused')).toBeUndefined();
-    expect(lines).toContain('118MiB: 10000 requests that would wait in queues, about 12KiB each');
+    expect(lines).toContain('127MiB: 10000 requests that would wait in queues, about 13KiB each');
   });
 });
 
