@@ -86,6 +86,7 @@ async function open(
     now: () => clock.now(),
     wallClock: () => Date.now(),
     replayBufferBytes: () => replayMemory.used,
+    storyBytes: () => stories.bytes,
     bounds: () => [
       ...proxy.bounds,
       ...store.bounds,

@@ -39,6 +39,8 @@ export interface MetricsOptions {
   /** Milliseconds of the epoch. */
   readonly wallClock: () => Millis;
   readonly replayBufferBytes: () => number;
+  /** What the stories of requests take, about; 0 where none are kept. */
+  readonly storyBytes?: () => number;
   /** Called twice a scrape; none when absent. */
   readonly bounds?: () => Iterable<Bound>;
   /** Of new requests, which this process turns away because it is overloaded itself. */
@@ -101,6 +103,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
       help: 'Request bodies held for a possible retry.',
       type: 'gauge',
       samples: () => [{ labels: {}, value: options.replayBufferBytes() }],
+    },
+    {
+      name: 'tidegate_story_bytes',
+      help: 'Memory that stories of requests take, which explanations are made of; about.',
+      type: 'gauge',
+      samples: () => [{ labels: {}, value: options.storyBytes?.() ?? 0 }],
     },
     {
       name: 'tidegate_upstream_tls_insecure',

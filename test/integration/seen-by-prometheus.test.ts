@@ -63,6 +63,7 @@ const REQUESTS = [
   'request_duration_seconds_sum{code_class="other"} > 0.04',
   'requests_in_flight{route="/"} == 2',
   'replay_buffer_bytes == 1000',
+  'story_bytes > 1000',
 ];
 
 test('requests, by how they ended', async () => {

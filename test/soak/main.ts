@@ -152,7 +152,7 @@ routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path
     ...(shedTold > shed ? [`${shedTold} were told that the proxy has too much to do, and it turned ${shed} away`] : []),
     ...first.faults,
     ...last.faults,
-    ...findLeaks(first.held, last.held, total >= 3 * MINUTE ? 'long' : 'short'),
+    ...findLeaks(first, last, total >= 3 * MINUTE ? 'long' : 'short'),
     ...ledger.faults,
     ...explained.flatMap(({ line, why }) =>
       why === undefined ? [`unexplained: ${JSON.stringify(line)}, after ${tellBefore(line, faults.happened)}`] : [],
