@@ -162,7 +162,7 @@ async function open(
   shared?.wire({ store, supply });
   const kept = await keepState(first, secret, logger, {
     clock,
-    limits: () => store.views(clock.now()),
+    limits: () => store.learned(clock.now()),
     holds: (most) => store.clients.holds(most, clock.now()),
     restore: (learned) => store.restore(learned, clock.now()),
     upstreams: () => config.upstreams,

@@ -28,6 +28,7 @@ export function makeOperations(parts: OwnOperationsParts): StationOperations {
       const { loadedAt: configLoadedAt, last: lastReload } = reloads;
       return { mode, store: state.store, version, workers, startedAt, configLoadedAt, lastReload, phase: phase() };
     },
+    maxRateOf: (upstream) => reloads.current.config.upstreams[upstream]?.rateLimit.maxRate,
     config: () => describeEffective(reloads.current.config, reloads.current.substituted),
     listen,
     drain,

@@ -70,6 +70,16 @@ export function describeGate(look: () => Sight, limits: Across): Family[] {
       ),
     },
     {
+      name: 'tidegate_ratelimit_steered',
+      help: '1 while an operator holds a limit of the upstream at a rate (pinned), or lets nothing pass there (blocked), else 0.',
+      type: 'gauge',
+      across: limits,
+      samples: perUpstream((upstream, { isPinned, isStopped }) => [
+        { labels: { upstream, how: 'pinned' }, value: isPinned ? 1 : 0 },
+        { labels: { upstream, how: 'blocked' }, value: isStopped ? 1 : 0 },
+      ]),
+    },
+    {
       name: 'tidegate_upstream_blocked_until_timestamp_seconds',
       help: 'Until when nothing but a probe passes, in seconds of the epoch; of several limits the latest; 0 while none is blocked.',
       type: 'gauge',

@@ -4,6 +4,9 @@ import type { Millis } from '../policy/types.ts';
 /** What the limits of one upstream come to, of whatever scope and however many. */
 export interface UpstreamSummary {
   queued: number;
+  /** An operator holds at least one limit at a rate; lets nothing pass. */
+  isPinned: boolean;
+  isStopped: boolean;
   /** States that at least one limit is in. */
   readonly states: Set<LimitState>;
   /** The latest; undefined when none is blocked. */
@@ -30,11 +33,21 @@ export function summarizeGate(view: GateView, upstreams: Iterable<string>): Read
 }
 
 function emptySummary(): UpstreamSummary {
-  return { queued: 0, states: new Set(), blockedUntil: undefined, quotaLeft: undefined, tightest: new Map() };
+  return {
+    queued: 0,
+    isPinned: false,
+    isStopped: false,
+    states: new Set(),
+    blockedUntil: undefined,
+    quotaLeft: undefined,
+    tightest: new Map(),
+  };
 }
 
 function include(summary: UpstreamSummary, limit: LimitView): void {
   summary.queued += limit.queued;
+  summary.isPinned ||= limit.pinned !== undefined;
+  summary.isStopped ||= limit.isStopped === true;
   summary.states.add(limit.state);
   if (limit.blockedUntil !== undefined) {
     summary.blockedUntil = Math.max(summary.blockedUntil ?? limit.blockedUntil, limit.blockedUntil);

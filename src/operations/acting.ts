@@ -4,7 +4,7 @@ import type { Command, Done } from '../admin/api/operations.ts';
 import { suggest } from '../config/suggest.ts';
 import type { Listen, OperatorEvent } from '../policy/events.ts';
 import type { Order } from '../policy/steering.ts';
-import type { Clock, Millis } from '../policy/types.ts';
+import type { Clock, Millis, PerSecond } from '../policy/types.ts';
 import { noteSteering } from './notes.ts';
 import type { Stations } from './station.ts';
 import type { Facts } from './station-operations.ts';
@@ -13,6 +13,8 @@ export interface ActingParts {
   readonly stations: Stations;
   readonly clock: Clock;
   readonly facts: () => Facts;
+  /** As configured; undefined where nothing is. */
+  readonly maxRateOf: (upstream: string) => PerSecond | undefined;
   readonly listen: Listen;
   readonly drain: () => void;
   /** As they stand. */
@@ -27,17 +29,19 @@ const PREFIX = 6;
 /** What operators say is done by all stations, and told of once. */
 export class Acting {
   readonly #parts: ActingParts;
+  #isDraining = false;
 
   constructor(parts: ActingParts) {
     this.#parts = parts;
   }
 
   async steer(upstream: string, command: Command, by: string): Promise<Done<SteeredUpstream>> {
-    const { stations, clock, facts, listen, upstreams } = this.#parts;
+    const { stations, clock, facts, listen, upstreams, maxRateOf } = this.#parts;
     const names = (await upstreams()).map(({ name }) => name);
     if (!names.includes(upstream)) return { kind: 'unknown', nearest: suggest(upstream, names) };
     const { mode, store, workers } = facts();
-    if (mode === 'observe') return { kind: 'refused', why: OBSERVING };
+    const isLettingGo = command.do === 'unpin' || command.do === 'unblock';
+    if (mode === 'observe' && !isLettingGo) return { kind: 'refused', why: OBSERVING };
     listen({ type: 'operator', by, ...tell(upstream, command) });
     const order = orderOf(command, clock.now());
     // What they share through Redis, nobody here lends to all of them.
@@ -47,7 +51,10 @@ export class Acting {
     });
     const row = (await upstreams()).find(({ name }) => name === upstream);
     if (row === undefined) return { kind: 'unknown', nearest: undefined }; // a reload has taken it away meanwhile
-    return { kind: 'done', row: { ...row, notes: noteSteering(row, command, facts()) } };
+    return {
+      kind: 'done',
+      row: { ...row, notes: noteSteering(row, command, { ...facts(), maxRate: maxRateOf(upstream) }) },
+    };
   }
 
   async reset(client: string, by: string): Promise<Done<ResetClient>> {
@@ -67,8 +74,12 @@ export class Acting {
 
   drain(by: string): Draining {
     const { listen, drain } = this.#parts;
-    listen({ type: 'operator', by, action: 'drain' });
-    drain();
+    // As a signal, a second one would mean at once.
+    if (!this.#isDraining) {
+      this.#isDraining = true;
+      listen({ type: 'operator', by, action: 'drain' });
+      drain();
+    }
     return { phase: 'draining', notes: ['As on SIGTERM: soon no more is taken, and it ends when all is answered.'] };
   }
 }

@@ -8,9 +8,12 @@ import type { Facts } from './station-operations.ts';
 export function noteSteering(
   row: UpstreamStatus,
   command: Command,
-  { store, workers }: Pick<Facts, 'store' | 'workers'>,
+  { store, workers, maxRate }: Pick<Facts, 'store' | 'workers'> & { readonly maxRate: PerSecond | undefined },
 ): SteeredUpstream['notes'] {
   const notes = notesOf(row, command);
+  if (command.do === 'pin' && maxRate !== undefined && command.rate > maxRate) {
+    notes.push(`That is more than maxRate (${write(maxRate)}): it is held at this all the same.`);
+  }
   if (store === 'redis') {
     const whose =
       workers > 1 ? `The ${workers} processes of this machine only, each with its part` : 'This process only';

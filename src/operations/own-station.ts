@@ -12,7 +12,7 @@ import type { Clock, Millis } from '../policy/types.ts';
 import type { ClientQuery, Rank } from '../state/client-search.ts';
 import { ClientSearch } from '../state/client-search.ts';
 import type { MemoryStore } from '../state/memory.ts';
-import { NOTHING_FELT, surveyLimits } from './survey.ts';
+import { NOTHING_FELT, steeredView, surveyLimits } from './survey.ts';
 import type {
   ClientLook,
   ClientsFound,
@@ -128,7 +128,16 @@ export class OwnStation implements Station {
       const scope = store.scopeOf(name) ?? 'upstream';
       // Where limits are of clients, those that have none are under way too.
       const underWay = (scope === 'upstream' ? undefined : room?.underWay) ?? inFlight;
-      return { name, scope, limits, nearest: nearest?.view(now), queued, inFlight: underWay, budget: budget.left };
+      const asSteered = steeredView({ upstream: name, scope, key: '' }, store.steeringOf(name), now);
+      return {
+        name,
+        scope,
+        limits,
+        nearest: nearest?.view(now) ?? asSteered,
+        queued,
+        inFlight: underWay,
+        budget: budget.left,
+      };
     });
   }
 

@@ -4,7 +4,7 @@ import type { ClientsPage, RequestsPage, Status, StatusFrame, TimelineEvent } fr
 import type { Draining, ResetClient, SteeredUpstream } from '../admin/api/actions.ts';
 import type { Command, Done, Operations, Validation, Watch } from '../admin/api/operations.ts';
 import type { Listen } from '../policy/events.ts';
-import type { Clock, Millis, Mode } from '../policy/types.ts';
+import type { Clock, Millis, Mode, PerSecond } from '../policy/types.ts';
 import type { Rank } from '../state/client-search.ts';
 import { isBefore as isWorse } from '../state/client-search.ts';
 import { Acting } from './acting.ts';
@@ -22,6 +22,8 @@ export interface StationOperationsParts {
   /** Milliseconds of the epoch. */
   readonly wallClock: () => Millis;
   readonly facts: () => Facts;
+  /** As configured; undefined where nothing is. */
+  readonly maxRateOf: (upstream: string) => PerSecond | undefined;
   readonly config: () => Readonly<Record<string, unknown>>;
   /** Told of what operators say. */
   readonly listen: Listen;

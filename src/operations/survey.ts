@@ -1,5 +1,8 @@
 import type { LimitState, LimitView, Scope } from '../policy/events.ts';
 import type { Limit } from '../policy/limit.ts';
+import type { LimitRef } from '../policy/limit-ref.ts';
+import type { Steering } from '../policy/steering.ts';
+import { isSteered } from '../policy/steering.ts';
 import type { Millis } from '../policy/types.ts';
 
 /** What the limits of one upstream come to. */
@@ -49,4 +52,25 @@ function troubleOf(limit: Limit, now: Millis): number {
 export function isNearerView(one: LimitView, other: LimitView): boolean {
   const [a, b] = [TROUBLE.indexOf(one.state), TROUBLE.indexOf(other.state)];
   return a === b ? one.rate < other.rate : a > b;
+}
+
+/** How a limit would look that nobody has come to yet, by what an operator wants of it; undefined where nobody wants anything. */
+export function steeredView(ref: LimitRef, steering: Steering, now: Millis): LimitView | undefined {
+  if (!isSteered(steering, now)) return undefined;
+  const { pinned, blockedUntil } = steering;
+  const isStopped = blockedUntil > now;
+  return {
+    ...ref,
+    state: isStopped ? 'blocked' : 'open',
+    rate: pinned ?? Number.POSITIVE_INFINITY,
+    ceiling: Number.POSITIVE_INFINITY,
+    places: undefined,
+    blockedUntil: isStopped && Number.isFinite(blockedUntil) ? blockedUntil : undefined,
+    quotaLeft: undefined,
+    queued: 0,
+    inFlight: 0,
+    pinned,
+    learned: Number.POSITIVE_INFINITY,
+    isStopped,
+  };
 }

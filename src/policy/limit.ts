@@ -98,7 +98,7 @@ export class Limit implements HeapItem {
 
   /** Nothing passes but a probe, or nothing at all. */
   isBlocked(now: Millis): boolean {
-    return this.meter.phase === 'blocked' || (this.meter.blockedUntil ?? now) > now;
+    return isBlocked(this.meter, now);
   }
 
   /** By an operator. */
@@ -106,9 +106,9 @@ export class Limit implements HeapItem {
     return this.meter instanceof SteeredMeter && this.meter.isStopped;
   }
 
-  view(now: Millis): LimitView {
-    const { meter } = this;
-    const blocked = this.isBlocked(now);
+  /** @param meter `own`: what has been learned, whatever an operator wants */
+  view(now: Millis, meter: Meter = this.meter): LimitView {
+    const blocked = isBlocked(meter, now);
     return {
       ...this.ref,
       state: blocked ? 'blocked' : meter.phase,
@@ -131,4 +131,8 @@ export class Limit implements HeapItem {
     if (this.queue.size > 0) return;
     for (const outer of last.limits) outer.queuedWithin?.delete(this);
   }
+}
+
+function isBlocked({ phase, blockedUntil }: Meter, now: Millis): boolean {
+  return phase === 'blocked' || (blockedUntil ?? now) > now;
 }

@@ -116,6 +116,11 @@ export class MemoryStore implements Store {
     return limits;
   }
 
+  /** What an operator wants of the limits of an upstream. */
+  steeringOf(upstream: string): Steering {
+    return this.#entry(upstream).steering;
+  }
+
   /** Undefined where no upstream is named so. */
   scopeOf(upstream: string): Scope | undefined {
     return this.#upstreams.get(upstream)?.scope;
@@ -140,8 +145,9 @@ export class MemoryStore implements Store {
     ];
   }
 
-  *views(now: Millis): Iterable<LimitView> {
-    for (const limit of this.limits()) yield limit.view(now);
+  /** What has been learned of limits: not what operators want of them. */
+  *learned(now: Millis): Iterable<LimitView> {
+    for (const limit of this.limits()) yield limit.view(now, limit.own);
   }
 
   *limits(): Iterable<Limit> {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
+import { openAdminApi, TOKEN } from '../support/admin-api.ts';
 import { startHttpUpstream } from '../support/http-upstream.ts';
 import { startReloadable } from '../support/reloadable.ts';
 import { send } from '../support/send.ts';
@@ -143,6 +144,33 @@ test(
       const { n, again } = JSON.parse(readFileSync(file, 'utf8')) as { n: number; again: number };
       expect(again).toBe(n);
     }
+  },
+  PATIENCE,
+);
+
+// Seen: a pin of 500/s was, to the next process, a limit that had been felt at 500/s.
+test(
+  'what an operator has ordered is not learned, and ends with the process',
+  async () => {
+    const upstream = await startLimited();
+    const file = join(folder(), 'state.json');
+    const given = `listen: 127.0.0.1:0\nadmin: {listen: "127.0.0.1:0", token: ${TOKEN}}\ndrain: {delay: 0, timeout: 5s}\n`;
+    const yaml = `state: {store: memory, file: ${file}}\nupstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}`;
+    const first = await startReloadable(yaml, { given });
+    await reachLimit(first.url);
+    const felt = await eventually(
+      () => first.metric(RATE),
+      (rate) => rate !== undefined && Number.isFinite(rate),
+    );
+    const api = await openAdminApi(first.adminUrl);
+    await api.post('/api/upstreams/api/pin?rate=500/s');
+    await api.post('/api/upstreams/api/block?for=10m');
+    first.child.kill('SIGTERM');
+    expect((await first.ended).code).toBe(0);
+    const second = await startReloadable(yaml, { given });
+    expect(await second.metric(RATE)).toBeLessThan(1.5 * (felt ?? 0));
+    const status = (await (await openAdminApi(second.adminUrl)).get('/api/status')).json();
+    expect(status).toMatchObject({ upstreams: [{ pinned: null, blockedBy: null }] });
   },
   PATIENCE,
 );

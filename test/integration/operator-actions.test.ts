@@ -113,6 +113,45 @@ test('in observe mode there is nothing to steer', async () => {
   expect(answer.json()['detail']).toMatch(/observe mode/);
 });
 
+test('what was ordered can be let go of in observe mode, which a reload may have brought', async () => {
+  const { api, proxy, upstream } = await start();
+  await api.post('/api/upstreams/till/block');
+  const yaml = `${ADMIN}mode: observe\nupstreams: {till: {url: "${upstream.url}"}}\n`;
+  expect((await proxy.rewrite(yaml)).kind).toBe('applied');
+  expect((await api.post('/api/upstreams/till/pin?rate=1/s')).status).toBe(409);
+  expect((await api.post('/api/upstreams/till/unblock')).json()).toMatchObject({ blockedBy: null, state: 'open' });
+});
+
+test('an order is in force, and told, before any client has come, and where each has a limit of its own', async () => {
+  const { api, ask, proxy } = await start({}, ', rateLimit: {scope: client}');
+  expect((await api.post('/api/upstreams/till/pin?rate=7/s')).json()).toMatchObject({ pinned: 7, rate: 7 });
+  const blocked = (await api.post('/api/upstreams/till/block?for=5m')).json();
+  expect(blocked).toMatchObject({ state: 'blocked', blockedBy: 'operator', pinned: 7 });
+  expect((await ask()).status).toBe(503);
+  expect(await proxy.metric('tidegate_ratelimit_steered{upstream="till",how="pinned"}')).toBe(1);
+  expect(await proxy.metric('tidegate_ratelimit_steered{upstream="till",how="blocked"}')).toBe(1);
+  await api.post('/api/upstreams/till/unblock');
+  expect((await api.post('/api/upstreams/till/unpin')).json()).toMatchObject({ state: 'open', pinned: null });
+  expect(await proxy.metric('tidegate_ratelimit_steered{upstream="till",how="blocked"}')).toBe(0);
+});
+
+test('an order outlives a reload, also of the scope', async () => {
+  const { api, proxy, upstream } = await start();
+  await api.post('/api/upstreams/till/pin?rate=3/s');
+  const scoped = (scope: string) =>
+    proxy.rewrite(`${ADMIN}upstreams: {till: {url: "${upstream.url}", rateLimit: {scope: ${scope}}}}\n`);
+  for (const scope of ['client', 'upstream']) {
+    expect((await scoped(scope)).kind).toBe('applied');
+    expect((await api.get('/api/status')).json()).toMatchObject({ upstreams: [{ scope, pinned: 3, rate: 3 }] });
+  }
+});
+
+test('a pin beyond the configured rate says so', async () => {
+  const { api } = await start({}, ', rateLimit: {maxRate: 5/s}');
+  const { notes } = (await api.post('/api/upstreams/till/pin?rate=10/s')).json();
+  expect(notes).toContainEqual(expect.stringContaining('more than maxRate (5/s)'));
+});
+
 test('a client whose allowance was cut begins anew', async () => {
   const { api, proxy } = await start({}, ', rateLimit: {initialRate: 5/s}, queue: {maxWait: 100ms}');
   const calm = () => send(proxy.url, '/', { headers: ['x-key', 'calm'] });
