@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 const EXCLUDED = ['test/bench/**'];
-/** What they see is how fast several processes answer each other: they have the machine for themselves, after all others. */
+/** What they see is how fast several processes answer each other: they come after all others, which take all of the processors. */
 const ALONE = ['test/e2e/replicas-*.test.ts'];
 
 export default defineConfig({
@@ -19,7 +19,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'alone', include: ALONE, exclude: EXCLUDED, maxWorkers: 1, sequence: { groupOrder: 1 } },
+        test: { name: 'alone', include: ALONE, exclude: EXCLUDED, maxWorkers: 2, sequence: { groupOrder: 1 } },
       },
     ],
     // Each file in a process of its own: sockets, timers and signal handlers of one never reach another.
