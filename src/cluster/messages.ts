@@ -8,8 +8,8 @@ export type ToWorker =
   /** The first. */
   | { readonly type: 'start'; readonly start: Start }
   | { readonly type: 'tidings'; readonly tidings: Tidings }
-  /** Another configuration: its own part of it. Answered by the same number. */
-  | { readonly type: 'reload'; readonly generation: number; readonly config: Config }
+  /** Another configuration. Answered by the same number. */
+  | Reload
   | Question<QuestionName>
   /** Takes no more, and ends when all is answered. */
   | { readonly type: 'drain' }
@@ -25,7 +25,18 @@ export type FromWorker =
   /** And of what was configured before, nothing is left. */
   | { readonly type: 'settled'; readonly generation: number }
   | { readonly type: 'report'; readonly report: Report }
-  | Answer<QuestionName>;
+  | Answer<QuestionName>
+  /** The question of this number could not be answered. */
+  | { readonly type: 'unanswered'; readonly number: number };
+
+export interface Reload {
+  readonly type: 'reload';
+  readonly generation: number;
+  /** Its own part of what is configured for all. */
+  readonly config: Config;
+  /** What operators have said so far: some of it may be of upstreams that it hears of only now. */
+  readonly orders: readonly UpstreamOrder[];
+}
 
 /** What a worker is asked, and told to do. */
 export interface WorkerDialogue extends Dialogue {
@@ -33,6 +44,11 @@ export interface WorkerDialogue extends Dialogue {
 }
 
 export type QuestionName = keyof WorkerDialogue;
+
+/** Whether it is less a question than something to do. */
+export function isOrder(name: QuestionName): boolean {
+  return name === 'steer' || name === 'reset';
+}
 
 export interface Question<K extends QuestionName> {
   readonly type: 'question';

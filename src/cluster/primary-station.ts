@@ -73,7 +73,8 @@ export class PrimaryStation implements Station {
   }
 
   steer({ upstream, order }: QuestionTo<'steer'>): null {
-    const { lender, clock, rearm } = this.#parts;
+    const { lender, clock, scopeOf, rearm } = this.#parts;
+    if (scopeOf(upstream) === undefined) return null; // forgotten meanwhile
     lender.steer(upstream, order, clock.now());
     rearm();
     return null;

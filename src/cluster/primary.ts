@@ -160,9 +160,12 @@ async function open(
   /** Workers that may still have requests of the configuration before. */
   const unsettled = new Set<number>();
   const noteSettled = (worker: number): void => {
-    if (!unsettled.delete(worker) || unsettled.size > 0) return;
+    if (unsettled.delete(worker)) forgetRemoved();
+  };
+  const forgetRemoved = (): void => {
+    if (unsettled.size > 0) return;
     settings.forgetOthers();
-    lender.retain(settings.isKept);
+    lender.retain(settings.isKept, (upstream) => settings.scopeOf(upstream) !== undefined);
   };
   const reloads = new Reloads(
     { config: first, substituted },
@@ -178,7 +181,8 @@ async function open(
         settings.change(next);
         lender.review([], clock.now());
         for (const worker of workers.all) unsettled.add(worker);
-        const problems = await workers.reload(own);
+        forgetRemoved(); // at once where no worker is left
+        const problems = await workers.reload({ config: own, orders: lender.orders(clock.now()) });
         // What is new is told of when all of them know it.
         lender.review(settings.shared(), clock.now());
         timer.rearm();

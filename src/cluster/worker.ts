@@ -4,13 +4,15 @@ import type { Registry } from 'prom-client';
 import { startApp } from '../app.ts';
 import { LogOutput } from '../observe/log-output.ts';
 import { createLogger } from '../observe/log.ts';
-import { readMetrics } from '../observe/merged-metrics.ts';
 import type { Station } from '../operations/station.ts';
 import type { Millis } from '../policy/types.ts';
 import { Leaseholder } from '../state/leasing/leaseholder.ts';
+import type { Tidings } from '../state/leasing/words.ts';
+import { answer, answerersOf } from './answerers.ts';
+import { Backlog } from './backlog.ts';
 import { hostClock } from './host-clock.ts';
-import type { FromWorker, Question, QuestionName, Start, ToWorker, WorkerDialogue } from './messages.ts';
-import { describeFailure, isToWorker } from './messages.ts';
+import type { FromWorker, Question, QuestionName, Reload, Start } from './messages.ts';
+import { describeFailure, isOrder, isToWorker } from './messages.ts';
 
 /** What a worker comes to. */
 export interface Work {
@@ -36,8 +38,9 @@ export async function work(): Promise<Work | undefined> {
     schedule: scheduler(() => leaseholder.flush(hostClock.now())),
     send: (report) => tell({ type: 'report', report }),
   });
-  calls.onTidings = (tidings) => leaseholder.hear(tidings, hostClock.now());
+  calls.tidings.follow((tidings) => leaseholder.hear(tidings, hostClock.now()));
   let generation = 0;
+  const shown = Promise.withResolvers<{ readonly registry: Registry; readonly station: Station }>();
   try {
     const app = await startApp(start.config, {
       logger,
@@ -52,19 +55,29 @@ export async function work(): Promise<Work | undefined> {
         ticketKeys: Buffer.from(start.ticketKeys),
         onSettled: () => tell({ type: 'settled', generation }),
         orders: start.orders,
-        show: (registry, station) => {
-          calls.onQuestion = (question) => void answer(answerers(registry, station), question);
-        },
+        show: (registry, station) => shown.resolve({ registry, station }),
       },
     });
     tell({ type: 'listening', url: app.url });
-    calls.followReloads(async (next) => {
+    const { registry, station } = await shown.promise;
+    const reload = async (next: Reload): Promise<void> => {
       generation = next.generation;
       // It listens where it was told to at first.
       const config = { ...next.config, listen: start.config.listen };
       const result = await app.apply({ config, substituted: new Map() });
+      for (const order of next.orders) await station.steer(order);
       const problem = result.kind === 'refused' ? result.problem : undefined;
       tell({ type: 'reloaded', generation: next.generation, problem });
+    };
+    let reloading = Promise.resolve();
+    calls.reloads.follow((each) => {
+      reloading = reloading.then(() => reload(each));
+    });
+    const answerers = answerersOf(registry, station);
+    calls.questions.follow((question) => {
+      // What was asked after a reload may be of an upstream that came with it.
+      const ready = isOrder(question.name) ? reloading : Promise.resolve();
+      void ready.then(async () => tell(await answer(answerers, question, logger)));
     });
     return {
       logger,
@@ -82,11 +95,9 @@ export async function work(): Promise<Work | undefined> {
 class Calls {
   readonly start: Promise<Start | undefined>;
   readonly over: Promise<'drain' | 'close'>;
-  onTidings: (tidings: Extract<ToWorker, { type: 'tidings' }>['tidings']) => void = () => undefined;
-  onQuestion: (question: Question<QuestionName>) => void = () => undefined;
-  #onReload: ((reload: Reload) => Promise<void>) | undefined;
-  /** What came before it could be followed; each takes the place of the one before. */
-  #early: Reload | undefined;
+  readonly tidings = new Backlog<Tidings>();
+  readonly reloads = new Backlog<Reload>();
+  readonly questions = new Backlog<Question<QuestionName>>();
 
   constructor() {
     const started = Promise.withResolvers<Start | undefined>();
@@ -99,13 +110,11 @@ class Calls {
         case 'start':
           return started.resolve(message.start);
         case 'tidings':
-          return this.onTidings(message.tidings);
+          return this.tidings.add(message.tidings);
         case 'reload':
-          if (this.#onReload === undefined) this.#early = message;
-          else void this.#onReload(message);
-          return undefined;
+          return this.reloads.add(message);
         case 'question':
-          return this.onQuestion(message);
+          return this.questions.add(message);
         case 'drain':
         case 'close':
           return over.resolve(message.type);
@@ -119,38 +128,6 @@ class Calls {
       over.resolve('drain');
     });
   }
-
-  /** From now on, beginning with what came before. */
-  followReloads(follow: (reload: Reload) => Promise<void>): void {
-    this.#onReload = follow;
-    if (this.#early !== undefined) void follow(this.#early);
-    this.#early = undefined;
-  }
-}
-
-type Reload = Extract<ToWorker, { type: 'reload' }>;
-
-type Answerers = {
-  readonly [K in QuestionName]: (
-    asks: WorkerDialogue[K]['asks'],
-  ) => WorkerDialogue[K]['tells'] | Promise<WorkerDialogue[K]['tells']>;
-};
-
-function answerers(registry: Registry, station: Station): Answerers {
-  return {
-    metrics: () => readMetrics(registry),
-    look: (asks) => station.look(asks),
-    clients: (asks) => station.clients(asks),
-    requests: (asks) => station.requests(asks),
-    moments: (asks) => station.moments(asks),
-    explain: (asks) => station.explain(asks),
-    steer: (asks) => station.steer(asks),
-    reset: (asks) => station.reset(asks),
-  };
-}
-
-async function answer<K extends QuestionName>(by: Answerers, { number, name, asks }: Question<K>): Promise<void> {
-  tell({ type: 'answer', number, name, tells: await by[name](asks) });
 }
 
 /** Where the primary is gone, there is nobody to tell. */

@@ -1,10 +1,10 @@
 import cluster from 'node:cluster';
 import type { Worker } from 'node:cluster';
 import type { Logger } from 'pino';
-import type { Config } from '../config/schema.ts';
 import type { Millis, Random } from '../policy/types.ts';
-import type { Answer, FromWorker, QuestionName, Start, ToWorker, WorkerDialogue } from './messages.ts';
-import { errorOf, isAnswerTo, isFromWorker } from './messages.ts';
+import type { FromWorker, QuestionName, Reload, Start, ToWorker, WorkerDialogue } from './messages.ts';
+import { errorOf, isFromWorker, isOrder } from './messages.ts';
+import { Questions } from './questions.ts';
 import { WORKER } from './worker-argument.ts';
 
 export interface WorkersParts {
@@ -26,8 +26,6 @@ export interface WorkersParts {
 const BASE: Millis = 100;
 const LONGEST: Millis = 10_000;
 const LASTED: Millis = 10_000;
-/** A worker that does not answer in time does not hold up a scrape. */
-const ANSWERED_WITHIN: Millis = 1000;
 /** What one says of a reload later than this, it says to itself. */
 const RELOADED_WITHIN: Millis = 5000;
 const KILLED_AFTER: Millis = 1000;
@@ -44,12 +42,11 @@ export class Workers {
   #isEnding = false;
   #url: string | undefined;
   #started: { readonly resolve: (url: string) => void; readonly reject: (error: Error) => void } | undefined;
-  #question = 0;
   #generation = 0;
   #reloading:
     | { readonly generation: number; readonly heard: (worker: number, problem: string | undefined) => void }
     | undefined;
-  readonly #questions = new Map<number, (worker: number, answer: Answer<QuestionName>) => void>();
+  readonly #questions = new Questions((worker, question) => this.send(worker, question));
 
   constructor(parts: WorkersParts) {
     this.#parts = parts;
@@ -92,28 +89,16 @@ export class Workers {
   }
 
   /** Asks each that serves, and returns what those tell that answer in time. */
-  async ask<K extends QuestionName>(
+  ask<K extends QuestionName>(
     name: K,
     asks: (worker: number) => WorkerDialogue[K]['asks'],
   ): Promise<ReadonlyMap<number, WorkerDialogue[K]['tells']>> {
-    const answers = new Map<number, WorkerDialogue[K]['tells']>();
-    const asked = [...this.#listening];
-    if (asked.length === 0) return answers;
-    this.#question += 1;
-    const number = this.#question;
-    await new Promise<void>((resolve) => {
-      const late = setTimeout(resolve, ANSWERED_WITHIN);
-      this.#questions.set(number, (worker, answer) => {
-        if (!isAnswerTo(name, answer)) return;
-        answers.set(worker, answer.tells);
-        if (answers.size < asked.length) return;
-        clearTimeout(late);
-        resolve();
-      });
-      for (const worker of asked) this.send(worker, { type: 'question', number, name, asks: asks(worker) });
-    });
-    this.#questions.delete(number);
-    return answers;
+    // Those that are still being started are not waited for; what they are told to do they do before they serve.
+    if (isOrder(name)) {
+      const others = [...this.#all.keys()].filter((worker) => !this.#listening.has(worker));
+      void this.#questions.ask(others, name, asks);
+    }
+    return this.#questions.ask(this.#listening, name, asks);
   }
 
   /** All there are, whether or not they serve yet. */
@@ -125,7 +110,7 @@ export class Workers {
    * Has each of them go on with another configuration. One that cannot is replaced when it has ended what it has.
    * Returns what kept any of them from it.
    */
-  async reload(config: Config): Promise<readonly string[]> {
+  async reload(next: Pick<Reload, 'config' | 'orders'>): Promise<readonly string[]> {
     this.#generation += 1;
     const generation = this.#generation;
     const problems: string[] = [];
@@ -141,7 +126,7 @@ export class Workers {
       if (asked.size === 0) all.resolve(undefined);
     };
     this.#reloading = { generation, heard };
-    for (const worker of this.#all.keys()) this.send(worker, { type: 'reload', generation, config });
+    for (const worker of this.#all.keys()) this.send(worker, { type: 'reload', generation, ...next });
     if (asked.size === 0) all.resolve(undefined);
     const late = setTimeout(all.resolve, RELOADED_WITHIN, undefined);
     await all.promise;
@@ -198,7 +183,9 @@ export class Workers {
       case 'settled':
         return this.#parts.onSettled(id, message.generation);
       case 'answer':
-        return this.#questions.get(message.number)?.(id, message);
+        return this.#questions.hear(id, message);
+      case 'unanswered':
+        return this.#questions.unanswered(id, message.number);
       case 'listening':
         this.#listening.add(id);
         this.#url ??= message.url;
@@ -230,6 +217,7 @@ export class Workers {
     this.#all.delete(id);
     this.#listening.delete(id);
     this.#reloading?.heard(id, undefined);
+    this.#questions.gone(id);
     this.#parts.onGone(id);
     if (this.#isEnding) return;
     if (this.#started !== undefined) {

@@ -98,8 +98,10 @@ export class OwnStation implements Station {
     return this.#parts.explain?.(id);
   }
 
+  /** Of several processes, one may have lost an upstream already that another still has, or not have heard of it yet. */
   steer({ upstream, order }: QuestionTo<'steer'>): null {
     const { store, clock, supply } = this.#parts;
+    if (!store.has(upstream)) return null;
     const now = clock.now();
     for (const limit of store.steer(upstream, order, now)) supply(limit, now);
     return null;

@@ -150,8 +150,12 @@ export class Lender {
     this.#serve([...this.#limits.values()], now);
   }
 
-  /** Nobody asks for the others any more. */
-  retain(isKept: (ref: LimitRef) => boolean): void {
+  /**
+   * Nobody asks for the others any more.
+   * @param isKnown of upstreams: of others, what an operator wanted is forgotten too
+   */
+  retain(isKept: (ref: LimitRef) => boolean, isKnown: (upstream: string) => boolean): void {
+    for (const upstream of this.#steering.keys()) if (!isKnown(upstream)) this.#steering.delete(upstream);
     for (const [name, each] of this.#limits) {
       if (isKept(each.limit.ref)) continue;
       this.#limits.delete(name);
