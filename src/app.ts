@@ -125,7 +125,6 @@ async function open(
   };
   const secret = secretOf(first);
   const clientHash = new ClientHash(secret);
-  const { hash } = clientHash;
   const practiceUrl = practice?.url ?? membership?.practiceUrl;
   const runtime: Runtime = new Runtime(first, { clientHash, practiceUrl, lookup, clock, random, listen, onFree });
   opened.push(() => runtime.close());
@@ -181,7 +180,7 @@ async function open(
       listen,
       watcher,
       replayMemory,
-      hash,
+      hash: clientHash.hash,
       via: `1.1 tidegate-${instance}`,
     },
     frontDoor: {
@@ -209,6 +208,8 @@ async function open(
       logger,
       listen: membership === undefined ? listen : () => undefined,
       wallClock: () => Date.now(),
+      // A primary waits to hear that nothing is left of what was before, also where its workers' part is the same.
+      onUnchanged: () => runtime.review(),
       apply: (next) => {
         const built = runtime.build(next);
         if (next.log.level !== config.log.level) logger.level = next.log.level;

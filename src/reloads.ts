@@ -47,6 +47,8 @@ export interface ReloadsParts {
   readonly wallClock: () => number;
   /** Puts it in effect, whole or not at all. @throws what keeps it from that */
   readonly apply: (config: Config) => void | Promise<void>;
+  /** It says what the one in effect says. */
+  readonly onUnchanged?: () => void;
 }
 
 /** Reads the configuration again, one reading at a time, and has it put in effect where it is sound and has changed. */
@@ -120,7 +122,7 @@ export class Reloads {
   }
 
   async #take(effective: Effective): Promise<ReloadResult> {
-    const { logger, listen, wallClock, apply } = this.#parts;
+    const { logger, listen, wallClock, apply, onUnchanged } = this.#parts;
     const { compareConfigs } = await import('./config/changes.ts'); // most never need it
     const changes = compareConfigs(this.#current, effective);
     const stuck = changes.filter(({ needsRestart }) => needsRestart);
@@ -131,6 +133,7 @@ export class Reloads {
     if (changed.length === 0) {
       logger.debug('configuration read again: it says the same');
       this.#note(wallClock(), undefined);
+      onUnchanged?.();
       return { kind: 'unchanged' };
     }
     await apply(effective.config);

@@ -81,6 +81,11 @@ export class Runtime {
     for (const [name, { endpoints }] of targets) {
       if (built.targets.get(name)?.endpoints !== endpoints) this.#leaving.set(endpoints, name);
     }
+    this.review();
+  }
+
+  /** Looks, before long, whether anything is left of what was configured before. */
+  review(): void {
     clearTimeout(this.#timer);
     this.#lookSoon();
   }

@@ -103,7 +103,7 @@ async function open(
   const secret = secretOf(first);
   const kept = await keepState(first, secret, logger, {
     clock,
-    limits: () => lender.view(clock.now()),
+    limits: () => lender.learned(clock.now()),
     holds: (most) => lender.holds(most, clock.now()),
     restore: (learned) =>
       lender.restore({ ...learned, limits: learned.limits.filter(({ ref }) => settings.isKept(ref)) }, clock.now()),

@@ -149,13 +149,13 @@ test(
 );
 
 // Seen: a pin of 500/s was, to the next process, a limit that had been felt at 500/s.
-test(
-  'what an operator has ordered is not learned, and ends with the process',
-  async () => {
+test.each([1, 2])(
+  'what an operator has ordered is not learned, and ends with the process, with %d worker(s)',
+  async (workers) => {
     const upstream = await startLimited();
     const file = join(folder(), 'state.json');
     const given = `listen: 127.0.0.1:0\nadmin: {listen: "127.0.0.1:0", token: ${TOKEN}}\ndrain: {delay: 0, timeout: 5s}\n`;
-    const yaml = `state: {store: memory, file: ${file}}\nupstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}`;
+    const yaml = `workers: ${workers}\nstate: {store: memory, file: ${file}}\nupstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}`;
     const first = await startReloadable(yaml, { given });
     await reachLimit(first.url);
     const felt = await eventually(

@@ -129,6 +129,14 @@ export class Lender {
     return views;
   }
 
+  /** What has been learned of them: not what operators want. */
+  *learned(now: Millis): Iterable<LimitView> {
+    for (const each of this.#limits.values()) {
+      each.advance(now);
+      yield each.limit.view(now, each.meter);
+    }
+  }
+
   *limits(now: Millis): Iterable<Limit> {
     for (const each of this.#limits.values()) {
       each.advance(now);
