@@ -1,30 +1,63 @@
 import type { RequestOutcome, RequestRecord, TideEvent } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
+import { newestFirst } from './story/newest-first.ts';
+import { detach } from './story/story.ts';
+import { isTroubled } from './story/troubled.ts';
 
 /** What is asked of the requests that have ended lately. */
 export interface RequestQuery {
   readonly outcome?: RequestOutcome | undefined;
   readonly client?: string | undefined;
   readonly upstream?: string | undefined;
-  /** Those that ended before the one of this id. */
-  readonly after?: string | undefined;
+  /** Those that ended before the one of this number, whether or not that is remembered still. */
+  readonly before?: number | undefined;
   readonly limit: number;
 }
 
 /** A request that has ended. */
 export interface EndedRequest {
+  /** Of all that have ended in this process, from 1. */
+  readonly number: number;
   /** Milliseconds of the epoch, of its arrival. */
   readonly at: Millis;
   readonly record: RequestRecord;
 }
 
-/** So many are remembered. */
-const MOST = 500;
+/** So many are remembered: of troubled requests, and of the others. */
+export const MOST_REQUESTS = { troubled: 2000, others: 500 } as const;
 
-/** The requests that have ended last. Of each it keeps what was made for the log anyway. */
+class Newest {
+  readonly #most: number;
+  readonly #ring: EndedRequest[] = [];
+  #count = 0;
+
+  /** @param most ≥ 1 */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  add(ended: EndedRequest): void {
+    this.#ring[this.#count % this.#most] = ended;
+    this.#count += 1;
+  }
+
+  /** Newest first. */
+  *[Symbol.iterator](): IterableIterator<EndedRequest> {
+    for (let back = 1; back <= this.#ring.length; back += 1) {
+      const ended = this.#ring[(this.#count - back) % this.#most];
+      if (ended !== undefined) yield ended;
+    }
+  }
+}
+
+/**
+ * The requests that have ended last, and of those that ended in trouble more: they do not drown in what went well. Of most
+ * it keeps what was made for the log anyway.
+ */
 export class RecentRequests {
   readonly #now: () => Millis;
-  readonly #ring: EndedRequest[] = [];
+  readonly #troubled = new Newest(MOST_REQUESTS.troubled);
+  readonly #others = new Newest(MOST_REQUESTS.others);
   #count = 0;
 
   /** @param now milliseconds of the epoch */
@@ -35,8 +68,11 @@ export class RecentRequests {
   readonly listen = (event: TideEvent): void => {
     if (event.type !== 'done') return;
     const { record } = event;
-    this.#ring[this.#count % MOST] = { at: this.#now() - record.took, record };
     this.#count += 1;
+    const [number, at] = [this.#count, this.#now() - record.took];
+    if (!isTroubled(record, undefined)) return this.#others.add({ number, at, record });
+    // There are many of these, and a flood of them may have the longest paths there are.
+    this.#troubled.add({ number, at, record: { ...record, path: detach(record.path) } });
   };
 
   /** How many have ended in all. */
@@ -45,17 +81,12 @@ export class RecentRequests {
   }
 
   /** Newest first. */
-  recent({ outcome, client, upstream, after, limit }: RequestQuery): readonly EndedRequest[] {
+  recent({ outcome, client, upstream, before, limit }: RequestQuery): readonly EndedRequest[] {
     const found: EndedRequest[] = [];
-    let isAfter = after === undefined;
-    for (let i = this.#count - 1; i >= 0 && i >= this.#count - MOST && found.length < limit; i -= 1) {
-      const ended = this.#ring[i % MOST];
-      if (ended === undefined) break;
-      const { record } = ended;
-      if (!isAfter) {
-        isAfter = record.id === after;
-        continue;
-      }
+    for (const ended of newestFirst(this.#troubled, this.#others)) {
+      if (found.length === limit) break;
+      const { number, record } = ended;
+      if (before !== undefined && number >= before) continue;
       if (outcome !== undefined && record.outcome !== outcome) continue;
       if (client !== undefined && record.client !== client) continue;
       if (upstream !== undefined && record.upstream !== upstream) continue;

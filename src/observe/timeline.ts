@@ -86,6 +86,7 @@ export class Timeline {
       case 'store-degraded':
         return void this.#note('store', undefined, `${event.store} ${event.isDegraded ? AWAY : 'answers again'}`);
       case 'reload':
+        this.#forgetGone(event.changed);
         return void this.#note('reload', undefined, reloadText(event));
       case 'operator': {
         if (event.action === 'block') this.#stopped.set(event.upstream, 'stopped');
@@ -100,6 +101,14 @@ export class Timeline {
         return undefined;
     }
   };
+
+  /** With an upstream that was taken away its block is gone; one that is added by that name may be blocked for another reason. */
+  #forgetGone(changed: readonly string[] = []): void {
+    for (const upstream of this.#stopped.keys()) {
+      const paths = [`upstreams.${upstream}`, `upstreams[${JSON.stringify(upstream)}]`];
+      if (paths.some((path) => changed.includes(path))) this.#stopped.delete(upstream);
+    }
+  }
 
   #noteCut({ upstream, scope, cause, from, to }: Extract<TideEvent, { type: 'cut' }>): void {
     this.#repeat('cut', upstream, `cut\0${upstream}\0${scope}`, from, (times, first) => {

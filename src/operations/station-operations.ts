@@ -103,15 +103,15 @@ export class StationOperations implements Operations {
   }
 
   async requests({ cursor, limit, ...wanted }: RequestsQuery): Promise<RequestsPage | undefined> {
-    const from = cursor === undefined ? { read: NOTHING_SEEN } : readCursor(cursor, isText);
+    const from = cursor === undefined ? { read: NOTHING_SEEN } : readCursor(cursor, isNumber);
     if (from === undefined) return undefined;
     const answers = await this.#parts.stations.ask('requests', (station) => {
-      return { ...wanted, limit, after: from.read.get(station) };
+      return { ...wanted, limit, before: from.read.get(station) };
     });
     const pages = new Map([...answers].map(([station, { requests }]) => [station, requests]));
     const page = mergePages(pages, (a, b) => endOf(a) > endOf(b), limit);
     const reached = new Map(from.read);
-    for (const [station, { record }] of page.read) reached.set(station, record.id);
+    for (const [station, { number }] of page.read) reached.set(station, number);
     return {
       requests: page.rows.map(describeRequest),
       next: page.isAll ? null : writeCursor({ at: 0, read: reached }),
@@ -226,7 +226,7 @@ export class StationOperations implements Operations {
 }
 
 const NOTHING_READ: ReadonlyMap<number, Rank> = new Map();
-const NOTHING_SEEN: ReadonlyMap<number, string> = new Map();
+const NOTHING_SEEN: ReadonlyMap<number, number> = new Map();
 
 /** A client that several processes know, as one. */
 function unite(rows: readonly ClientLook[]): ClientLook[] {
@@ -239,8 +239,8 @@ function unite(rows: readonly ClientLook[]): ClientLook[] {
   return [...united.values()];
 }
 
-function isText(value: unknown): value is string {
-  return typeof value === 'string';
+function isNumber(value: unknown): value is number {
+  return typeof value === 'number';
 }
 
 function isRank(value: unknown): value is Rank {

@@ -1,5 +1,6 @@
-import { shareOf } from './admission.ts';
+import { delayOf, shareOf } from './admission.ts';
 import type { LimitView } from './events.ts';
+import type { Room } from './room.ts';
 import type { Store } from './store.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond } from './types.ts';
@@ -8,6 +9,8 @@ import type { Millis, PerSecond } from './types.ts';
 export interface Grounds {
   /** The innermost limit it stands under; undefined while that has never been felt. */
   readonly limit: LimitView | undefined;
+  /** What an operator holds that limit at, here or where its tokens come from; undefined where none does. */
+  readonly pinned: PerSecond | undefined;
   /** It waits, or would have to, for a connection and not for a token. */
   readonly forRoom: boolean;
   /** How long it was reckoned that it would wait, and how long it may; undefined where nobody had to reckon. */
@@ -32,9 +35,11 @@ export function groundsOf(store: Store, ticket: Ticket, now: Millis): Grounds {
   const limit = ticket.limits.at(-1);
   const place = ticket.waitsAt ?? limit ?? room?.line;
   const rate = limit?.meter.rate(now) ?? Number.POSITIVE_INFINITY;
+  const view = limit?.view(now);
   return {
-    limit: limit?.view(now),
-    forRoom: place !== undefined && place === room?.line && (place !== limit || limit.meter.delay(now) === 0),
+    limit: view,
+    pinned: view?.pinned ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
+    forRoom: room !== undefined && isForRoom(ticket, room, now),
     estimate: ticket.estimate,
     patience: ticket.patience,
     demand: slot === undefined ? 0 : clients.demand(slot, now),
@@ -43,4 +48,17 @@ export function groundsOf(store: Store, ticket: Ticket, now: Millis): Grounds {
     backlog: slot === undefined || place === undefined ? 0 : place.queue.backlog(slot),
     heldFor: slot === undefined ? 0 : Math.max(0, clients.heldUntil(slot) - now),
   };
+}
+
+/** Of what it needs, a connection alone is lacking: its tokens it has, or could take now. */
+function isForRoom({ waitsAt, limits }: Ticket, room: Room, now: Millis): boolean {
+  const limit = limits.at(-1);
+  // In a line that is no limit of its own, it has paid.
+  if (waitsAt === room.line && waitsAt !== limit) return true;
+  if (waitsAt !== undefined && waitsAt !== room.line) return false;
+  // While others wait for tokens, one may be due: it is theirs.
+  if (limit !== undefined && limit !== room.line && limit.queue.size > 0) return false;
+  // Under a limit that all share, those who lack a token stand in the same line: not while connections are free.
+  const lacks = limit === room.line ? room.isFull : room.isAwaited;
+  return lacks && delayOf(limits, now) === 0;
 }

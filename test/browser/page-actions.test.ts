@@ -136,10 +136,15 @@ describe('an operator', () => {
     const tidegate = await start();
     const { page, wrongs } = await open(String(tidegate.adminUrl));
     await page.getByRole('button', { name: 'Token…' }).click();
+    const asked: number[] = [];
+    page.on('response', (response) => {
+      if (response.url().endsWith('/api/config/validate')) asked.push(response.status());
+    });
     await giveToken(page, 'open barley open');
     await page.getByText('That is not the token').waitFor();
     await giveToken(page);
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    expect(asked).toEqual([401, 422]); // let in, and looked at
     const kept = (): Promise<string[]> =>
       page.evaluate(() => [sessionStorage, localStorage].flatMap((store) => Object.values(store) as string[]));
     expect(await kept()).toEqual([TOKEN]);

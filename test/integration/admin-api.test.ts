@@ -135,7 +135,8 @@ test('the configuration is told without its secrets', async () => {
 test.each([
   ['/api/clients?stat=held', 400, /unknown parameter 'stat' \(did you mean state\?\)/],
   ['/api/clients?state=hold', 400, /state: /],
-  ['/api/clients?limit=0', 400, /limit: /],
+  ['/api/clients?limit=0', 400, /limit: expected 1 to 500/],
+  ['/api/requests?limit=1001', 400, /limit: expected 1 to 500/],
   ['/api/clients?limit=1&limit=2', 400, /limit: /],
   ['/api/clients?cursor=nonsense', 400, /cursor: /],
   ['/api/requests?cursor=WzBd.', 200, /requests/],

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openAdminApi, TOKEN } from '../support/admin-api.ts';
+import { explained, stepOf } from '../support/explained.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { send } from '../support/send.ts';
 import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
@@ -102,6 +103,42 @@ test('who waits at a block is let through when it is lifted', async () => {
   await api.post('/api/upstreams/till/unblock');
   expect((await waiting).status).toBe(200);
   expect(performance.now() - since).toBeLessThan(2500);
+});
+
+test('the story of who is turned away says that an operator has blocked the upstream, and until when', async () => {
+  const { proxy, api, ask } = await start();
+  await api.post('/api/upstreams/till/block?for=90s');
+  const [till] = (await api.get('/api/status')).json()['upstreams'] as { until: string }[];
+  const ended = await explained(proxy, (await ask()).header('tidegate-request-id'));
+  const decided = stepOf(ended, 'decided');
+  expect(decided).toMatchObject({ reason: 'blocked', state: 'blocked', blockedBy: 'operator' });
+  const until = /an operator has blocked it until ([-\dT:.]+Z)/.exec(String(decided['text']))?.[1] ?? '';
+  expect(Math.abs(Date.parse(until) - Date.parse(till?.until ?? ''))).toBeLessThan(1000);
+  expect(ended.verdict).toContain('because an operator has blocked it until');
+  await api.post('/api/upstreams/till/block');
+  const endless = await explained(proxy, (await ask()).header('tidegate-request-id'));
+  expect(stepOf(endless, 'decided')['text']).toContain(': an operator has blocked it until it is unblocked, ');
+  for (const story of [ended, endless]) expect(stepOf(story, 'decided')['text']).not.toMatch(/probe|the limit/);
+});
+
+test('the story of who waits at a block says whose it is', async () => {
+  const { proxy, api, ask } = await start({}, ', queue: {maxWait: 5s}');
+  await api.post('/api/upstreams/till/block?for=300ms');
+  const story = await explained(proxy, (await ask()).header('tidegate-request-id'));
+  expect(stepOf(story, 'decided')['text']).toMatch(/^queued: an operator has blocked it until \d/);
+});
+
+test('stories say that a rate is pinned by an operator, and not that connections are short', async () => {
+  const { proxy, api, flood } = await start({}, ', queue: {maxWait: 300ms}');
+  await api.post('/api/upstreams/till/pin?rate=20/s');
+  const answers = await flood(40);
+  const told = await Promise.all(answers.map((answer) => explained(proxy, answer.header('tidegate-request-id'))));
+  const decided = told.map((story) => stepOf(story, 'decided')).filter(({ decision }) => decision !== 'passed');
+  expect(decided.length).toBeGreaterThan(20);
+  for (const { text, pinnedPerSecond } of decided) {
+    expect(text).toContain('the limit is pinned at 20/s by an operator');
+    expect(pinnedPerSecond).toBe(20);
+  }
 });
 
 test('in observe mode there is nothing to steer', async () => {

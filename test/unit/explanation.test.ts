@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Explanation } from '../../src/observe/story/explain.ts';
 import { Stories } from '../../src/observe/story/stories.ts';
 import { makeBackOff } from '../../src/policy/backoff.ts';
-import type { RequestRecord } from '../../src/policy/events.ts';
+import type { LimitView, RequestRecord } from '../../src/policy/events.ts';
 import type { Hints, Outcome, RetryPolicy } from '../../src/policy/types.ts';
 import type { Step, Watched } from '../../src/policy/watch.ts';
 import { failure, response, retryPolicy } from '../support/policy.ts';
@@ -102,6 +102,32 @@ test.each<[Partial<Hints>, string]>([
   [{ lock: true }, 'it is about one object, not about the rate'],
 ])('the hint %j is told', (hints, text) => {
   expect(textsOf(explain([answered(1, response(429, hints), 1500)]), 'answered')[0]).toContain(`; ${text}`);
+});
+
+test.each<[string, Partial<LimitView>, string]>([
+  ['by its upstream', { isProbed: true }, 'the upstream lets nothing through at present but a probe'],
+  [
+    'by the word of its upstream, which a pin does not outdo',
+    { pinned: 20, blockedUntil: 11_000 },
+    'the upstream asked that nothing be sent until 2026-01-01T00:00:09.000Z',
+  ],
+  [
+    'by an operator, who has pinned it too',
+    { pinned: 20, isStopped: true, blockedUntil: 11_000 },
+    'an operator has blocked it until 2026-01-01T00:00:09.000Z',
+  ],
+])('a request that is blocked %s is told so', (_, fields, text) => {
+  const limit: LimitView = {
+    ...{ upstream: 'up', scope: 'upstream', key: '', state: 'blocked', rate: 20, ceiling: 20, places: undefined },
+    ...{ blockedUntil: undefined, quotaLeft: undefined, queued: 0, inFlight: 0, ...fields },
+  };
+  const grounds = {
+    ...{ limit, pinned: limit.pinned, forRoom: false, estimate: 10_000, patience: 100, demand: 1, share: 1 },
+    ...{ allowance: 1, backlog: 0, heldFor: 0 },
+  };
+  const decided = { what: 'decided', at: 1000, decision: 'refused', why: 'blocked', isObserved: false } as const;
+  const story = explain([{ ...decided, retryAfter: 10_000, grounds }]);
+  expect(textsOf(story, 'decided')[0]).toContain(`refused (blocked): ${text}, `);
 });
 
 test('what is not kept as a step follows from what is: the passing, the sending, the last answer', () => {

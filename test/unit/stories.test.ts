@@ -41,7 +41,16 @@ function watchedOf(record: RequestRecord): Watched {
 }
 
 const GROUNDS: Grounds = {
-  ...{ limit: undefined, forRoom: false, estimate: 400, patience: 1000, demand: 1.5, share: 2.5, allowance: 1 },
+  ...{
+    limit: undefined,
+    pinned: undefined,
+    forRoom: false,
+    estimate: 400,
+    patience: 1000,
+    demand: 1.5,
+    share: 2.5,
+    allowance: 1,
+  },
   ...{ backlog: 1, heldFor: 0 },
 };
 

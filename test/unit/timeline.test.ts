@@ -65,6 +65,30 @@ test('states of single clients are none of it, nor is a block told twice', () =>
   ]);
 });
 
+test.each([
+  ['till', 'upstreams.till'],
+  ['till.v2', 'upstreams["till.v2"]'],
+])(
+  'a block of %s by the upstream is told though an operator had blocked one of its name that a reload took away',
+  (upstream, path) => {
+    const { at, texts } = begin();
+    at(0, { type: 'operator', by: '10.0.0.1', action: 'block', upstream, time: undefined });
+    at(1, { type: 'limit-state', upstream, scope: 'upstream', from: 'open', to: 'blocked' });
+    at(2, { type: 'reload', ok: true, changed: [path] });
+    at(3, { type: 'reload', ok: true, changed: [path] });
+    at(4, { type: 'limit-state', upstream, scope: 'upstream', from: 'open', to: 'blocked' });
+    expect(texts().at(-1)).toBe('blocked: nothing passes but a probe at a time');
+  },
+);
+
+test('an operator’s block outlasts a reload that changes something else, and is told once', () => {
+  const { at, texts } = begin();
+  at(0, { type: 'operator', by: '10.0.0.1', action: 'block', upstream: 'till', time: undefined });
+  at(1, { type: 'reload', ok: true, changed: ['upstreams.till.timeout', 'upstreams.tills'] });
+  at(2, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' });
+  expect(texts().filter((text) => text.startsWith('blocked'))).toEqual(['blocked until it is unblocked, by 10.0.0.1']);
+});
+
 test('a configuration that was taken says what has changed, and one that was refused its first mistake', () => {
   const { at, texts } = begin();
   at(0, { type: 'reload', ok: true, changed: ['a', 'b', 'c', 'd', 'e', 'f', 'g'] });

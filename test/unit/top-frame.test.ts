@@ -39,6 +39,7 @@ describe('a frame', () => {
     expect(text).toContain('● payments: allowed 84/s and rising, sending 80/s, all well');
     expect(text).toContain('■ ledger: blocked by the upstream; probing now; 12 waiting');
     expect(text).toMatch(/^payments +● restoring +84\/s +80\/s/m);
+    expect(text).toMatch(/^ledger +■ blocked +0\/s /m);
     expect(text).toMatch(/^aaaa +■ held +12 s +25 %/m);
     expect(text).toContain('20 of 300, by trouble');
     expect(text).toContain('payments: rate cut from 120/s to 0/s');

@@ -8,8 +8,15 @@ import { ClientState, Outcome } from './schemas.ts';
 const MOST_ROWS = 500;
 const MOST_MOMENTS = 500;
 
-const limitOf = (most: number, usual: number): z.ZodDefault<z.ZodCoercedNumber> =>
-  z.coerce.number('expected a number').int('expected a whole number').min(1).max(most).default(usual);
+function limitOf(most: number, usual: number): z.ZodDefault<z.ZodCoercedNumber> {
+  const range = `expected 1 to ${most}`;
+  return z.coerce
+    .number('expected a number')
+    .int('expected a whole number')
+    .min(1, range)
+    .max(most, range)
+    .default(usual);
+}
 const Cursor = z.string().max(2000).optional().describe('`next` of the page before.');
 const Part = z.string().min(1).max(200).optional();
 

@@ -65,7 +65,10 @@ async function send(method, path, token, body) {
   try {
     const response = await fetch(path, {
       method,
-      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/yaml' }),
+      },
       cache: 'no-store',
       ...(body === undefined ? {} : { body }),
     });

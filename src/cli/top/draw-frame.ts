@@ -120,7 +120,7 @@ function upstreamColumns(paint: Paint, now: number): readonly Column<UpstreamSta
       align: 'left',
       paint: (upstream, text) => paint.mood(moodOfState(upstream), text),
     },
-    { title: 'allowed', text: ({ pinned, rate }) => writeRate(pinned ?? rate) },
+    { title: 'allowed', text: ({ state, pinned, rate }) => writeRate(state === 'blocked' ? 0 : (pinned ?? rate)) },
     { title: 'sent', text: ({ sentPerSecond }) => writeRate(sentPerSecond) },
     { title: 'refused by it', text: ({ throttledPerSecond }) => writeRate(throttledPerSecond) },
     { title: 'waiting', text: ({ queued }) => writeCount(queued) },

@@ -2,6 +2,7 @@ import type { RequestOutcome } from '../../policy/events.ts';
 import type { Millis, Outcome } from '../../policy/types.ts';
 import type { Step } from '../../policy/watch.ts';
 import type { Story } from './story.ts';
+import { originOf } from './story.ts';
 import { numbersOfAttempt, RETRY_ENDS, tellAnswered, tellRetry } from './tell-attempt.ts';
 import { numbersOf, secondsOrNull, tellDecided, tellDequeued } from './tell-decision.ts';
 import { tellVerdict } from './verdict.ts';
@@ -126,14 +127,18 @@ class Course {
         this.#isAdmitted = step.isObserved;
         const numbers = { decision: step.decision, reason: step.why ?? null, observed: step.isObserved };
         const back = { retryAfterSeconds: secondsOrNull(step.retryAfter) };
-        return this.#add(step.at, 'decided', tellDecided(step), { ...numbers, ...back, ...numbersOf(step.grounds) });
+        return this.#add(step.at, 'decided', tellDecided(step, originOf(this.#story)), {
+          ...numbers,
+          ...back,
+          ...numbersOf(step.grounds),
+        });
       }
       case 'dequeued': {
         this.#isAdmitted = step.why === undefined;
         const numbers = step.grounds === undefined ? {} : numbersOf(step.grounds);
         const waitedSeconds = toSeconds(step.waited);
         const back = { retryAfterSeconds: secondsOrNull(step.retryAfter) };
-        return this.#add(step.at, 'queued', tellDequeued(step), {
+        return this.#add(step.at, 'queued', tellDequeued(step, originOf(this.#story)), {
           waitedSeconds,
           reason: step.why ?? null,
           ...back,

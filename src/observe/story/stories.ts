@@ -4,6 +4,7 @@ import type { Millis, Outcome } from '../../policy/types.ts';
 import type { Step, Watched, Watcher } from '../../policy/watch.ts';
 import type { Explanation } from './explain.ts';
 import { explain } from './explain.ts';
+import { newestFirst } from './newest-first.ts';
 import { Ring } from './ring.ts';
 import type { Story } from './story.ts';
 import { keepStory } from './story.ts';
@@ -180,18 +181,4 @@ export function rowOf(record: RequestRecord, arrivedAt: Millis): RequestRow {
     attempts,
     tookSeconds: Math.round(took) / 1000,
   };
-}
-
-function* newestFirst(a: Iterable<Story>, b: Iterable<Story>): IterableIterator<Story> {
-  const [ofA, ofB] = [a[Symbol.iterator](), b[Symbol.iterator]()];
-  let [nextA, nextB] = [ofA.next(), ofB.next()];
-  while (nextA.done !== true || nextB.done !== true) {
-    if (nextA.done !== true && (nextB.done === true || nextA.value.number > nextB.value.number)) {
-      yield nextA.value;
-      nextA = ofA.next();
-    } else if (nextB.done !== true) {
-      yield nextB.value;
-      nextB = ofB.next();
-    }
-  }
 }

@@ -17,6 +17,11 @@ export interface Story extends Weighed {
   readonly steps: readonly Step[] | undefined;
 }
 
+/** Milliseconds of the epoch at the origin of the clock that its exchange ran by. */
+export function originOf({ arrivedAt, record }: Pick<Story, 'arrivedAt' | 'record'>): Millis {
+  return arrivedAt - record.at;
+}
+
 /** A longer path is cut: requests may have one of 32 KiB. */
 const LONGEST_PATH = 512;
 
@@ -46,7 +51,7 @@ export function keepStory(
 }
 
 /** V8 keeps the whole of a text as long as a part of it: here it would be the query, with all that is in it. */
-function detach(path: string): string {
+export function detach(path: string): string {
   const cut = path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path;
   return Buffer.from(cut).toString();
 }

@@ -1,34 +1,40 @@
 /** What the gate decided, and the numbers that it had for it. */
+import type { LimitView } from '../../policy/events.ts';
 import type { Grounds } from '../../policy/grounds.ts';
-import type { Millis, Refusal } from '../../policy/types.ts';
+import type { Millis, PerSecond, Refusal } from '../../policy/types.ts';
 import type { Step } from '../../policy/watch.ts';
 import { count, orNull, tellDuration, tellRate, toSeconds } from './words.ts';
 
 type Decided = Extract<Step, { readonly what: 'decided' }>;
 type Dequeued = Extract<Step, { readonly what: 'dequeued' }>;
 
-/** `queued: …`, `refused (over_share): …`. */
-export function tellDecided({ decision, why, retryAfter, isObserved, grounds }: Decided): string {
+/**
+ * `queued: …`, `refused (over_share): …`.
+ * @param origin milliseconds of the epoch at the origin of the clock that exchanges run by
+ */
+export function tellDecided({ decision, why, retryAfter, isObserved, grounds }: Decided, origin: Millis): string {
   const would = isObserved ? ' (observed: it was sent all the same)' : '';
   if (decision === 'queued') {
     const { estimate, patience } = grounds;
     const turn = estimate === undefined ? '' : `; its turn is reckoned in ${tellDuration(estimate)}`;
     const may = patience === undefined ? '' : `, and it may wait ${tellDuration(patience)}`;
-    return `queued${would}: ${sentence([...placeOf(grounds), ...clientOf(grounds)])}${turn}${may}`;
+    return `queued${would}: ${sentence([...placeOf(grounds, origin), ...clientOf(grounds)])}${turn}${may}`;
   }
-  return `refused (${why})${would}: ${tellRefused(why, grounds)}${tellBack(retryAfter)}`;
+  return `refused (${why})${would}: ${tellRefused(why, grounds, origin)}${tellBack(retryAfter)}`;
 }
 
-export function tellDequeued({ waited, why, retryAfter, grounds }: Dequeued): string {
+/** @param origin as above */
+export function tellDequeued({ waited, why, retryAfter, grounds }: Dequeued, origin: Millis): string {
   if (why === undefined) return `its turn came after ${tellDuration(waited)} in the queue`;
-  const reason = grounds === undefined ? '' : `: ${tellRefused(why, grounds)}`;
+  const reason = grounds === undefined ? '' : `: ${tellRefused(why, grounds, origin)}`;
   return `refused (${why}) after ${tellDuration(waited)} in the queue${reason}${tellBack(retryAfter)}`;
 }
 
-/** Why it was not let go, in half a sentence. */
+/** Why it was not let go, in half a sentence. @param origin as above */
 export function becauseOf(
   why: Refusal | undefined,
   { estimate, patience, heldFor, limit }: Grounds,
+  origin: Millis,
 ): string | undefined {
   switch (why) {
     case 'over_share':
@@ -39,7 +45,7 @@ export function becauseOf(
     case 'held':
       return `the upstream asked this client to stay away for ${tellDuration(heldFor > 0 ? heldFor : (estimate ?? 0))}`;
     case 'blocked':
-      return 'the upstream lets nothing through at present but a probe';
+      return tellBlocked(limit, origin);
     case 'queue_full':
       return limit === undefined
         ? 'as many wait as may'
@@ -56,6 +62,8 @@ export function numbersOf(grounds: Grounds): Record<string, unknown> {
   const { limit, estimate, patience } = grounds;
   return {
     state: limit?.state ?? null,
+    blockedBy: limit?.state !== 'blocked' ? null : limit.isStopped === true ? 'operator' : 'upstream',
+    pinnedPerSecond: orNull(grounds.pinned),
     ratePerSecond: orNull(limit?.rate),
     ceilingPerSecond: orNull(limit?.ceiling),
     places: limit?.places ?? null,
@@ -76,23 +84,38 @@ export function secondsOrNull(ms: Millis | undefined): number | null {
   return ms === undefined || !Number.isFinite(ms) ? null : toSeconds(ms);
 }
 
-function tellRefused(why: Refusal | undefined, grounds: Grounds): string {
-  const because = becauseOf(why, grounds);
+function tellRefused(why: Refusal | undefined, grounds: Grounds, origin: Millis): string {
+  const because = becauseOf(why, grounds, origin);
   if (why === 'held') return because ?? '';
-  return sentence([...(because === undefined ? [] : [because]), ...placeOf(grounds), ...clientOf(grounds)]);
+  const place = placeOf(grounds, origin).filter((part) => part !== because);
+  return sentence([...(because === undefined ? [] : [because]), ...place, ...clientOf(grounds)]);
 }
 
-function placeOf({ limit, forRoom }: Grounds): string[] {
+/** An operator's block has an end or none; the upstream's is found out by probes, but for what it asked for while pinned. */
+function tellBlocked(limit: LimitView | undefined, origin: Millis): string {
+  const { isStopped, isProbed, pinned, blockedUntil } = limit ?? {};
+  const until = blockedUntil === undefined ? undefined : new Date(origin + blockedUntil).toISOString();
+  if (isStopped === true) return `an operator has blocked it until ${until ?? 'it is unblocked'}`;
+  if (pinned !== undefined && isProbed !== true && until !== undefined) {
+    return `the upstream asked that nothing be sent until ${until}`;
+  }
+  return 'the upstream lets nothing through at present but a probe';
+}
+
+function placeOf({ limit, pinned, forRoom }: Grounds, origin: Millis): string[] {
   if (forRoom) return ['all connections to the upstream are in use'];
   if (limit === undefined) return [];
-  const { rate, state, queued, inFlight, places, quotaLeft } = limit;
-  const parts = [
-    Number.isFinite(rate) ? `the limit lets ${tellRate(rate)} go (${state})` : `no rate is known (${state})`,
-  ];
+  const { queued, inFlight, places, quotaLeft } = limit;
+  const parts = [limit.isStopped === true ? tellBlocked(limit, origin) : tellPace(limit, pinned)];
   if (places !== undefined) parts.push(`${inFlight} of ${places} places are taken`);
   if (quotaLeft !== undefined) parts.push(`${Math.round(100 * quotaLeft)} % of the quota is left`);
   if (queued > 0) parts.push(count(queued, 'request waits', 'requests wait'));
   return parts;
+}
+
+function tellPace({ rate, state }: LimitView, pinned: PerSecond | undefined): string {
+  if (pinned !== undefined) return `the limit is pinned at ${tellRate(pinned)} by an operator`;
+  return Number.isFinite(rate) ? `the limit lets ${tellRate(rate)} go (${state})` : `no rate is known (${state})`;
 }
 
 function clientOf({ demand, share, allowance, backlog }: Grounds): string[] {

@@ -1,11 +1,13 @@
 import type { Step } from '../../policy/watch.ts';
 import type { Story } from './story.ts';
+import { originOf } from './story.ts';
 import { RETRY_ENDS } from './tell-attempt.ts';
 import { becauseOf } from './tell-decision.ts';
 import { count } from './words.ts';
 
 /** How it ended for its client, in words. */
-export function tellVerdict({ record, steps = [] }: Story): string {
+export function tellVerdict(story: Story): string {
+  const { record, steps = [] } = story;
   const { outcome, status, attempts, reason, detail, wouldHave, wouldRetry } = record;
   const parts: string[] = [];
   switch (outcome) {
@@ -31,7 +33,7 @@ export function tellVerdict({ record, steps = [] }: Story): string {
       parts.push(`the client went away${whileWhat(steps)}`);
       break;
   }
-  parts.push(...tellNotRetried(record), ...tellBack(record, steps));
+  parts.push(...tellNotRetried(record), ...tellBack(story));
   if (record.cut) parts.push('the body was cut short');
   if (wouldHave !== undefined && wouldHave.decision !== 'passed') {
     parts.push(
@@ -48,14 +50,16 @@ function tellNotRetried({ retryEnd, attempts, outcome }: Story['record']): strin
   return [`not sent again${after}: ${RETRY_ENDS[retryEnd]}`];
 }
 
-function tellBack({ retryAfter }: Story['record'], steps: readonly Step[]): string[] {
+function tellBack(story: Story): string[] {
+  const { record, steps = [] } = story;
+  const { retryAfter } = record;
   if (retryAfter === undefined) return [];
   const decided = steps.findLast(
     (step) => (step.what === 'decided' || step.what === 'dequeued') && step.why !== undefined,
   );
   const because =
     (decided?.what === 'decided' || decided?.what === 'dequeued') && decided.grounds !== undefined
-      ? becauseOf(decided.why, decided.grounds)
+      ? becauseOf(decided.why, decided.grounds, originOf(story))
       : undefined;
   return [`told to come back in ${retryAfter} s${because === undefined ? '' : `, because ${because}`}`];
 }

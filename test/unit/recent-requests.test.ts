@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { MOST_REQUESTS, RecentRequests } from '../../src/observe/recent-requests.ts';
+import type { RequestRecord } from '../../src/policy/events.ts';
+
+function begin() {
+  let now = 0;
+  const requests = new RecentRequests(() => now);
+  const end = (fields: Partial<RequestRecord> = {}): void => {
+    now += 1;
+    const record: RequestRecord = {
+      ...{ id: `i-${now}`, at: now, route: '/', upstream: 'up', method: 'GET', path: '/', client: 'c', status: 200 },
+      ...{ outcome: 'forwarded', reason: undefined, attempts: 1, queued: 0, slept: 0, toHead: 0, took: 0 },
+      ...{ retryAfter: undefined, cut: false, ...fields },
+    };
+    requests.listen({ type: 'done', record });
+  };
+  const refuse = (): void => end({ status: 429, outcome: 'refused', reason: 'over_share', attempts: 0 });
+  return { requests, end, refuse };
+}
+
+test('what ended in trouble does not drown in what went well, and all are told newest first', () => {
+  const { requests, end, refuse } = begin();
+  refuse();
+  for (let i = 0; i < 3000; i += 1) end();
+  refuse();
+  const all = requests.recent({ limit: 10_000 });
+  expect(all).toHaveLength(MOST_REQUESTS.others + 2);
+  expect([all[0]?.number, all[1]?.number, all.at(-1)?.number]).toEqual([3002, 3001, 1]);
+  expect(requests.recent({ outcome: 'refused', limit: 10 }).map(({ number }) => number)).toEqual([3002, 1]);
+  expect(requests.count).toBe(3002);
+});
+
+test('of either no more are remembered than may be', () => {
+  const { requests, end, refuse } = begin();
+  for (let i = 0; i < 5000; i += 1) {
+    end();
+    refuse();
+  }
+  const all = requests.recent({ limit: 10_000 });
+  const refused = all.filter(({ record }) => record.outcome === 'refused');
+  expect([refused.length, all.length - refused.length]).toEqual([MOST_REQUESTS.troubled, MOST_REQUESTS.others]);
+});
+
+test('a page goes on where the one before ended, though what that ended with is forgotten', () => {
+  const { requests, end, refuse } = begin();
+  for (let i = 0; i < 3; i += 1) refuse();
+  for (let i = 0; i < 10; i += 1) end();
+  const last = requests.recent({ limit: 5 }).at(-1);
+  expect(last?.number).toBe(9);
+  for (let i = 0; i < 1000; i += 1) end();
+  expect(requests.recent({ before: last?.number, limit: 5 }).map(({ number }) => number)).toEqual([3, 2, 1]);
+});
+
+test('the path of one in trouble is cut where it is long', () => {
+  const { requests, end } = begin();
+  end({ status: 404, path: `/${'x'.repeat(30_000)}` });
+  expect(requests.recent({ limit: 1 })[0]?.record.path.length).toBeLessThan(1000);
+});
