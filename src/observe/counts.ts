@@ -46,7 +46,7 @@ export function addCounts(all: Iterable<Counts>): Counts {
   const upstreams = new Map<string, UpstreamCounts>();
   let inFlight = 0;
   for (const counts of all) {
-    for (const outcome of OUTCOMES) outcomes[outcome] += counts.outcomes[outcome];
+    for (const outcome of REQUEST_OUTCOMES) outcomes[outcome] += counts.outcomes[outcome];
     addTo(durations, counts.durations);
     inFlight += counts.inFlight;
     for (const [name, each] of counts.upstreams) upstreams.set(name, combine(upstreams.get(name), each));
@@ -80,7 +80,8 @@ export function quantile(q: number, before: readonly number[], after: readonly n
   return bounds.at(-1);
 }
 
-const OUTCOMES: readonly RequestOutcome[] = [
+/** How a request may end, in the order in which it is counted. */
+export const REQUEST_OUTCOMES = [
   'forwarded',
   'recovered',
   'refused',
@@ -88,7 +89,7 @@ const OUTCOMES: readonly RequestOutcome[] = [
   'upstream_error',
   'unknown',
   'client_gone',
-];
+] as const satisfies readonly RequestOutcome[];
 
 function combine(a: UpstreamCounts | undefined, b: UpstreamCounts): UpstreamCounts {
   if (a === undefined) return b;

@@ -1,8 +1,8 @@
-import type { RequestOutcome, RequestRecord } from '../policy/events.ts';
+import type { RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import { CODE_CLASSES, classOf, statusOrOther } from './codes.ts';
 import type { Counts } from './counts.ts';
-import { addTo, NO_COUNTS } from './counts.ts';
+import { addTo, NO_COUNTS, REQUEST_OUTCOMES } from './counts.ts';
 import { Durations } from './durations.ts';
 import type { Sample } from './exposition.ts';
 import { CounterSet, type Series } from './series.ts';
@@ -10,15 +10,6 @@ import { CounterSet, type Series } from './series.ts';
 /** Methods with a label value of their own; the rest is `other`, so that a client cannot make series by inventing methods. */
 const METHODS = ['other', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 const METHOD_INDEX: ReadonlyMap<string, number> = new Map(METHODS.map((method, index) => [method, index]));
-const OUTCOMES: readonly RequestOutcome[] = [
-  'forwarded',
-  'recovered',
-  'refused',
-  'queue_timeout',
-  'upstream_error',
-  'unknown',
-  'client_gone',
-];
 
 /** What is counted of one route. */
 export class RouteSeries {
@@ -82,7 +73,7 @@ export class RouteSeries {
   counts(): Counts {
     const outcomes = { ...NO_COUNTS.outcomes };
     for (const { labels, value } of this.#requests.values()) {
-      const outcome = OUTCOMES.find((each) => each === labels['outcome']);
+      const outcome = REQUEST_OUTCOMES.find((each) => each === labels['outcome']);
       if (outcome !== undefined) outcomes[outcome] += value;
     }
     const durations: number[] = [];
@@ -98,13 +89,16 @@ export class RouteSeries {
 /** Method, status and outcome as one small integer: a key that needs no string to be built. */
 function pack({ method, status, outcome }: RequestRecord): number {
   const told = classOf(status) === 0 ? 0 : status;
-  return (told * METHODS.length + (METHOD_INDEX.get(method) ?? 0)) * OUTCOMES.length + OUTCOMES.indexOf(outcome);
+  return (
+    (told * METHODS.length + (METHOD_INDEX.get(method) ?? 0)) * REQUEST_OUTCOMES.length +
+    REQUEST_OUTCOMES.indexOf(outcome)
+  );
 }
 
 function unpack(key: number): { method: string; status: number; outcome: string } {
-  const rest = Math.floor(key / OUTCOMES.length);
+  const rest = Math.floor(key / REQUEST_OUTCOMES.length);
   return {
-    outcome: OUTCOMES[key % OUTCOMES.length] ?? 'other',
+    outcome: REQUEST_OUTCOMES[key % REQUEST_OUTCOMES.length] ?? 'other',
     method: METHODS[rest % METHODS.length] ?? 'other',
     status: Math.floor(rest / METHODS.length),
   };

@@ -1,5 +1,6 @@
 /** What the admin API says, as schemas: the types of the program and the OpenAPI document are made of them. */
 import { z } from 'zod';
+import { REQUEST_OUTCOMES } from '../../observe/counts.ts';
 import { TIMELINE_KINDS } from '../../observe/timeline.ts';
 
 /** Those that have a name in the OpenAPI document. */
@@ -13,15 +14,7 @@ const Count = z.int().min(0);
 const ClientKey = z.string().describe('Hashed identity of the client.');
 
 export const ClientState = z.enum(['normal', 'held', 'backoff', 'cooldown', 'restoring']);
-export const Outcome = z.enum([
-  'forwarded',
-  'recovered',
-  'refused',
-  'queue_timeout',
-  'upstream_error',
-  'unknown',
-  'client_gone',
-]);
+export const Outcome = z.enum(REQUEST_OUTCOMES);
 
 export const UpstreamStatus = z
   .object({
