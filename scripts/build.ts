@@ -1,6 +1,6 @@
 // Bundles the program, dependencies included, as ES modules: docs/start.md says why so.
 //
-//   npm run build [-- --out FOLDER]
+//   npm run build [-- --out FOLDER] [-- --types]     the types, for programs that import it, take some seconds more
 
 import { cpSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -12,11 +12,21 @@ import { leftOut } from './build/left-out.ts';
 import { ascii } from './build/ascii.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const { values } = parseArgs({ options: { out: { type: 'string', default: join(ROOT, 'dist') } } });
+/** What programs import. */
+const LIBRARIES: ReadonlySet<string> = new Set(['index', 'policy']);
+const { values } = parseArgs({
+  options: { out: { type: 'string', default: join(ROOT, 'dist') }, types: { type: 'boolean', default: false } },
+});
 
 const since = performance.now();
 const bundle = await rolldown({
-  input: { main: join(ROOT, 'src/main.ts'), practice: join(ROOT, 'src/practice/main.ts') },
+  input: {
+    // main.js, beside it, asks for the Node that this needs first.
+    program: join(ROOT, 'src/main.ts'),
+    practice: join(ROOT, 'src/practice/main.ts'),
+    index: join(ROOT, 'src/library/index.ts'),
+    policy: join(ROOT, 'src/library/policy.ts'),
+  },
   platform: 'node',
   tsconfig: false,
   plugins: [builtins(), leftOut(), ascii(), licences('LICENCES.txt', [join(ROOT, 'node_modules/uplot')])],
@@ -29,6 +39,8 @@ rmSync(folder, { recursive: true, force: true });
 const { output } = await bundle.write({
   dir: folder,
   format: 'esm',
+  // Modules that are imported are run in turn, so that this one comes before all that could fail.
+  banner: ({ isEntry, name }) => (isEntry && LIBRARIES.has(name) ? "import './check-node.js';" : ''),
   // All beside each other: src/installation.ts.
   entryFileNames: '[name].js',
   chunkFileNames: '[name].js',
@@ -36,6 +48,7 @@ const { output } = await bundle.write({
   minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
 });
 await bundle.close();
+cpSync(join(ROOT, 'scripts/build/entrance'), folder, { recursive: true });
 // Beside the chunk that reads them: src/state/redis/scripts.ts.
 cpSync(join(ROOT, 'src/state/redis/scripts'), join(folder, 'scripts'), { recursive: true });
 // As they are, for a browser: src/admin/serve-page.ts.
@@ -46,6 +59,11 @@ cpSync(join(ROOT, 'src/admin/page'), join(folder, 'page'), {
 const uplot = join(ROOT, 'node_modules/uplot/dist');
 cpSync(join(uplot, 'uPlot.esm.js'), join(folder, 'page/uplot.js'));
 cpSync(join(uplot, 'uPlot.min.css'), join(folder, 'page/uplot.css'));
+if (values.types) {
+  // Only here: it needs the compiler.
+  const { writeDeclarations } = await import('./build/declarations.ts');
+  console.log(`${writeDeclarations(folder)} files of types`);
+}
 
 const size = output.reduce((sum, file) => sum + (file.type === 'chunk' ? Buffer.byteLength(file.code) : 0), 0);
 console.log(

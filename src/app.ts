@@ -1,45 +1,43 @@
 /** Puts the parts together, and takes them apart again. The one file that knows every folder. */
 import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
-import { compileUpstreams } from './compile-policy.ts';
-import { compileClientLimits, compileSizes } from './compile-sizes.ts';
-import { insecureUpstreams } from './compile.ts';
+import { compileUpstreams } from './compile/policy.ts';
+import { compileClientLimits, compileSizes } from './compile/sizes.ts';
+import { insecureUpstreams } from './compile/snapshot.ts';
 import { nameOf } from './config/route-name.ts';
 import type { Config } from './config/schema.ts';
 import { logChanges } from './observe/change-log.ts';
 import { fanOut } from './observe/events.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { logRequests } from './observe/request-log.ts';
-import { drainProxy, pause } from './drain.ts';
+import { drainProxy, pause } from './running/drain.ts';
 import { Gate } from './policy/gate.ts';
 import type { Clock } from './policy/types.ts';
 import { ReplayMemory } from './proxy/body.ts';
 import { Capacity } from './proxy/capacity.ts';
-import { logCertificate } from './log-certificate.ts';
 import { ClientHash } from './proxy/client-hash.ts';
-import { WakeTimer } from './wake-timer.ts';
+import { WakeTimer } from './driving/wake-timer.ts';
 import { LoadWatch } from './proxy/load-watch.ts';
 import { systemLookup } from './proxy/name.ts';
-import type { Opened } from './opening.ts';
-import { openWhole } from './opening.ts';
-import { NOT_OPEN, openToOperators } from './operators.ts';
-import { openPractice } from './own-practice.ts';
+import type { Opened } from './running/opening.ts';
+import { openWhole } from './running/opening.ts';
+import type { Operators } from './running/operators.ts';
+import { openPractice } from './running/own-practice.ts';
 import { Proxy } from './proxy/server.ts';
 import { OwnStation } from './operations/own-station.ts';
 import { OwnStations } from './operations/own-stations.ts';
-import { areEqual, makeOperations } from './own-operations.ts';
-import { supplier, withoutLimits } from './membership.ts';
-import { controlsOf, Reloads } from './reloads.ts';
-import type { App, AppParts } from './running.ts';
-import { Runtime } from './runtime.ts';
-import { shareLimits } from './shared-limits.ts';
+import { areEqual, makeOperations } from './running/own-operations.ts';
+import { supplier, withoutLimits } from './running/membership.ts';
+import { controlsOf, Reloads } from './running/reloads.ts';
+import type { App, AppParts } from './running/running.ts';
+import { Runtime } from './running/runtime.ts';
+import { shareLimits } from './running/shared-limits.ts';
 import { MemoryStore } from './state/memory.ts';
-import { keepState } from './kept-state.ts';
-import { secretOf } from './secret.ts';
-import { addressesOf, permit, removeStaleSocket } from './unix-socket.ts';
-import { startWatching } from './watching.ts';
+import { keepState } from './running/kept-state.ts';
+import { secretOf } from './running/secret.ts';
+import { startWatching } from './running/watching.ts';
 
-export type { App, AppParts } from './running.ts';
+export type { App, AppParts } from './running/running.ts';
 
 const ownClock: Clock = { now: () => performance.now() };
 
@@ -58,12 +56,14 @@ async function open(
     substituted = new Map(),
     lookup = systemLookup,
     membership,
+    mount,
     requestDrain,
   }: AppParts,
   opened: Opened,
 ): Promise<App> {
   let phase: 'starting' | 'ready' | 'draining' = 'starting';
-  let operators = NOT_OPEN;
+  /** Who asks for metrics may come before all is open. */
+  let operators: Operators | undefined;
   /** In effect. */
   let config = first;
   const clock = membership?.clock ?? ownClock;
@@ -92,7 +92,7 @@ async function open(
       ...store.bounds,
       ...load.bounds,
       ...runtime.bounds(),
-      ...operators.bounds,
+      ...(operators?.bounds ?? []),
       ...(logOutput === undefined ? [] : [logOutput.bound]),
       replayMemory.bound,
       stories.bound,
@@ -170,7 +170,6 @@ async function open(
   const instance = membership?.instance ?? randomBytes(4).toString('hex');
   const ownInstance = membership === undefined ? instance : `${instance}-${membership.worker}`;
   const { stories, watcher } = await startWatching({ logger, version, instance: ownInstance }, opened);
-  const { listen: listener } = first;
   const proxy = new Proxy({
     context: {
       gate,
@@ -182,14 +181,7 @@ async function open(
       replayMemory,
       hash: clientHash.hash,
       via: `1.1 tidegate-${instance}`,
-    },
-    frontDoor: {
-      headersTimeout: first.limits.headers,
-      maxConnections: sizes.connections,
-      tls: listener.tls,
-      http2: listener.http2,
-      ticketKeys: membership?.ticketKeys,
-      onCertificate: (problem) => logCertificate(logger, problem),
+      proto: mount?.proto ?? (first.listen.tls === undefined ? 'http' : 'https'),
     },
     snapshot: () => runtime.snapshot,
     instance: ownInstance,
@@ -224,7 +216,6 @@ async function open(
     },
   );
 
-  if (membership === undefined) for (const address of addressesOf(first)) await removeStaleSocket(address);
   const readiness = () => ({ phase });
   const { registry } = metrics;
   membership?.show(registry, station);
@@ -246,18 +237,25 @@ async function open(
     listen,
     drain: requestDrain ?? (() => void drain()),
   });
-  operators = await openToOperators(first, { registry, readiness, operations }, opened);
-
-  opened.push(() => proxy.close());
-  const url = await proxy.listen(listener.address);
-  if (membership === undefined) permit(listener.address, listener.permissions);
+  let url = '';
+  if (mount === undefined) {
+    // Whoever mounts us has a server and operators of its own, and need not read what ours need.
+    const { openOwnListeners } = await import('./running/own-listeners.ts');
+    const shown = { registry, readiness, operations };
+    const parts = { proxy, maxConnections: sizes.connections, membership, shown, logger };
+    ({ operators, url } = await openOwnListeners(first, parts, opened));
+  } else {
+    opened.push(() => proxy.close());
+    await proxy.open(mount.entrance);
+  }
   phase = 'ready';
 
   return {
     url,
-    adminUrl: operators.adminUrl,
-    telemetryUrl: operators.telemetryUrl,
+    adminUrl: operators?.adminUrl,
+    telemetryUrl: operators?.telemetryUrl,
     practice,
+    registry,
     view: () => gate.view(clock.now()),
     stories,
     ...controlsOf(reloads),

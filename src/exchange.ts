@@ -2,110 +2,34 @@
  * The life of a request, as one pure script. Two interpreters run it: the proxy over sockets, the simulator in virtual
  * time. It asks for things with `yield` and is told what came of them; what is limited and counted, the gate decides.
  *
- *     body ─► admit ─► send ─► settled? ──yes──► forward
- *              ▲  │              │ no
- *         wait │  └─► refuse     ▼
- *              └──────────── reserve ──no──► forward what is in hand, or say plainly what is known
+ *     body ─► claim ─► admit ─► send ─► settled? ──yes──► forward
+ *                │      ▲  │              │ no
+ *                │ wait │  └─► refuse     ▼
+ *                ▼      └──────────── reserve ──no──► forward what is in hand, or say plainly what is known
+ *              refuse
  *
- * With `Expect: 100-continue` the body is read after admission, so that a refusal costs no upload. In observe mode
- * everything is admitted, and a retry that could be reserved is told instead of made.
+ * Only a write with an idempotency key has anything to claim: the key, which one request at a time goes with. With
+ * `Expect: 100-continue` the body is read after admission, so that a refusal costs no upload. In observe mode everything is
+ * admitted, nothing is claimed, and a retry that could be reserved is told instead of made.
  */
-import type { Retry } from './policy/retry.ts';
-import { chooseRetry, mayHaveHappened } from './policy/retry.ts';
-import type { Decision } from './policy/events.ts';
-import type {
-  Millis,
-  Mode,
-  Outcome,
-  Random,
-  Refusal,
-  RequestFacts,
-  RetryEnd,
-  RetryPolicy,
-  Verdict,
-} from './policy/types.ts';
-
-export type Step =
-  /** Read the request's body, as far as it can be kept for a replay. */
-  | { readonly do: 'body' }
-  /** Ask the gate for a token of every limit this request stands under. */
-  | { readonly do: 'admit'; readonly deadline: Millis }
-  | { readonly do: 'send'; readonly attempt: number; readonly timeout: Millis }
-  /** May this retry be begun? Answered at once, while the response is still in hand. */
-  | { readonly do: 'reserve'; readonly retry: Retry; readonly deadline: Millis }
-  /** Let go of what is in hand, and sleep. */
-  | { readonly do: 'wait'; readonly ms: Millis };
-
-/** Answers carry the time at which they came: the script has no clock. */
-export type Answer = BodyRead | Admitted | Refused | Sent | Reserved | Denied | Waited | Gone | Draining;
-
-export interface BodyRead {
-  readonly kind: 'body';
-  readonly replayable: boolean;
-  readonly at: Millis;
-}
-export interface Admitted {
-  readonly kind: 'admitted';
-  readonly at: Millis;
-  /** Only where we observe: what would have been decided. */
-  readonly wouldHave?: Decision;
-}
-export interface Refused {
-  readonly kind: 'refused';
-  readonly why: Refusal;
-  readonly retryAfter: Millis;
-  readonly at: Millis;
-}
-export interface Sent {
-  readonly kind: 'sent';
-  readonly outcome: Outcome;
-  readonly at: Millis;
-}
-export interface Reserved {
-  readonly kind: 'reserved';
-  readonly at: Millis;
-}
-export interface Denied {
-  readonly kind: 'denied';
-  readonly why: RetryEnd;
-  readonly at: Millis;
-}
-export interface Waited {
-  readonly kind: 'waited';
-  readonly at: Millis;
-}
-/** The client went away. */
-export interface Gone {
-  readonly kind: 'gone';
-  readonly at: Millis;
-}
-/** The proxy goes away before this wait would end. */
-export interface Draining {
-  readonly kind: 'draining';
-  readonly at: Millis;
-}
-
-export type Script = Generator<Step, Verdict, Answer>;
-
-/** What the config says of a route. Immutable: an exchange keeps its plan to the end, whatever is reloaded meanwhile. */
-export interface Plan {
-  readonly retry: RetryPolicy;
-  /** Until the response head: queueing, attempts and waits together; not the client's upload. */
-  readonly timeout: Millis;
-  readonly perTryTimeout: Millis;
-  /** `enforce` when absent. */
-  readonly mode?: Mode;
-}
+import { chooseRetry, mayHaveHappened, restsOnKey } from './policy/retry.ts';
+import type { Millis, Outcome, Random, RequestFacts, RetryEnd, Verdict } from './policy/types.ts';
+import { isSafe, isThrottled } from './policy/types.ts';
+import type { BodyRead, Plan, Refused, Script, Unclaimed } from './script.ts';
+import { expect } from './script.ts';
 
 /** @param arrived when the request's head had been read */
-export function* exchange(request: RequestFacts, plan: Plan, random: Random, arrived: Millis): Script {
+export function* exchange(arriving: RequestFacts, plan: Plan, random: Random, arrived: Millis): Script {
+  let request = arriving;
   let attempts = 0;
   let memory = 0;
-  /** An attempt of this write may have taken effect: from here on nothing is told as if it had not. */
+  /** This write may have taken effect, here or in an exchange before: from here on nothing is told as if it had not. */
   let mayBeDone = false;
   let retryEnd: RetryEnd | undefined;
   /** A retry has been begun. */
   let retrying = false;
+  /** When its key was first sent, in this exchange or in one before. */
+  let keySentAt: Millis | undefined;
 
   let body: BodyRead | undefined;
   let deadline = arrived + plan.timeout;
@@ -114,10 +38,20 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
     if (read.kind === 'gone') return gone();
     body = expect('body', read);
     deadline = read.at + plan.timeout;
+    if (body.keyed === true) request = { ...request, keyed: true };
+  }
+
+  if (plan.claims === true && request.keyed && !isSafe(request)) {
+    const claim = yield { do: 'claim', deadline };
+    if (claim.kind === 'gone') return gone();
+    if (claim.kind === 'refused') return refused(claim);
+    if (claim.kind === 'unclaimed') return unclaimed(claim);
+    keySentAt = expect('claimed', claim).sentAt;
+    mayBeDone = keySentAt !== undefined;
   }
 
   for (;;) {
-    const admission = yield { do: 'admit', deadline };
+    const admission = yield { do: 'admit', deadline: Math.min(deadline, keyGoodUntil()) };
     if (admission.kind === 'gone') return gone();
     if (admission.kind === 'refused') return refused(admission);
 
@@ -133,12 +67,14 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
 
     attempts += 1;
     const timeout = Math.max(1, Math.min(plan.perTryTimeout, deadline - sendAt));
-    const { outcome } = expect('sent', yield { do: 'send', attempt: attempts, timeout });
+    const { outcome, at } = expect('sent', yield { do: 'send', attempt: attempts, timeout });
     if (outcome.kind === 'error' && outcome.reason === 'aborted') return gone();
+    if (outcome.kind === 'response' || outcome.sent) keySentAt ??= sendAt;
 
     if (wouldHave?.decision === 'refused') return settle(outcome); // no answer would have come to be retried
 
-    const soFar = { attempts, replayable: body.replayable, mayBeDone, memory };
+    const keyAge = keySentAt === undefined ? undefined : at - keySentAt;
+    const soFar = { attempts, replayable: body.replayable, mayBeDone, memory, keyAge };
     const choice = chooseRetry(request, plan.retry, outcome, soFar, random);
     if (choice.kind === 'settled') {
       if (retrying && isAnswer(outcome)) retryEnd = 'success';
@@ -150,7 +86,7 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
     }
 
     const { retry } = choice;
-    const reservation = yield { do: 'reserve', retry, deadline };
+    const reservation = yield { do: 'reserve', retry, deadline: Math.min(deadline, keyGoodUntil()) };
     if (reservation.kind === 'denied') {
       retryEnd = reservation.why;
       return settle(outcome);
@@ -175,7 +111,7 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
     }
     // These say "not processed", and speak of their own attempt only; 409 says that the one before is at work.
     const { status } = outcome;
-    if (mayBeDone && (TURNED_AWAY.has(status) || (status === 409 && request.keyed))) {
+    if (mayBeDone && (isTurnedAway(outcome) || (status === 409 && request.keyed))) {
       return { kind: 'unknown', reason: 'throttled', attempts, retryEnd };
     }
     return { kind: 'forward', unknown: unknown && status >= 500, attempts, retryEnd };
@@ -187,25 +123,34 @@ export function* exchange(request: RequestFacts, plan: Plan, random: Random, arr
     return { kind: 'refuse', why, retryAfter, attempts, retryEnd };
   }
 
+  function unclaimed({ why, isAnswered }: Unclaimed): Verdict {
+    if (why === 'key_in_use') return { kind: 'refuse', why, retryAfter: KEY_IN_USE_FOR, attempts, retryEnd };
+    if (isAnswered !== true) return { kind: 'unknown', reason: why, attempts, retryEnd };
+    return { kind: 'refuse', why, retryAfter: undefined, attempts, retryEnd };
+  }
+
+  /** What is sent after this is another write to the upstream. */
+  function keyGoodUntil(): Millis {
+    if (keySentAt === undefined || request.keyTtl === undefined) return Number.POSITIVE_INFINITY;
+    return restsOnKey(request, plan.retry) ? keySentAt + request.keyTtl : Number.POSITIVE_INFINITY;
+  }
+
   function gone(): Verdict {
     return { kind: 'gone', attempts, retryEnd: retrying ? 'client_gone' : undefined };
   }
 }
 
+/** When to ask again for what another request is at work on: as soon as can be told. */
+const KEY_IN_USE_FOR: Millis = 1000;
+
 /** Request timeout, too early, too many requests, unavailable. */
 const TURNED_AWAY: ReadonlySet<number> = new Set([408, 425, 429, 503]);
 
+function isTurnedAway({ status, hints }: Extract<Outcome, { kind: 'response' }>): boolean {
+  return TURNED_AWAY.has(status) || isThrottled(status, hints);
+}
+
 /** The upstream's considered word, good or bad; a failure that nobody wished to retry is none. */
 function isAnswer(outcome: Outcome): boolean {
-  return outcome.kind === 'response' && !TURNED_AWAY.has(outcome.status) && outcome.status < 500;
-}
-
-/** An interpreter that answers a step with what does not fit it is at fault, and must not be believed. */
-function expect<K extends Answer['kind']>(kind: K, answer: Answer): Extract<Answer, { readonly kind: K }> {
-  if (!isKind(kind, answer)) throw new Error(`the exchange expected '${kind}' and was told '${answer.kind}'`);
-  return answer;
-}
-
-function isKind<K extends Answer['kind']>(kind: K, answer: Answer): answer is Extract<Answer, { readonly kind: K }> {
-  return answer.kind === kind;
+  return outcome.kind === 'response' && !isTurnedAway(outcome) && outcome.status < 500;
 }

@@ -1,15 +1,14 @@
 #!/usr/bin/env node
 /** The command line. The only place that ends the process. */
-import { readFileSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Options } from 'close-with-grace';
 import closeWithGrace from 'close-with-grace';
 import type { Command } from './cli/arguments.ts';
 import { readFile } from './cli/read-file.ts';
 import { keepCompiled, openCompileCache } from './compile-cache.ts';
-import { installed } from './installation.ts';
 import { WORKER } from './cluster/worker-argument.ts';
 import type { Millis } from './policy/types.ts';
+import { readVersion } from './version.ts';
 
 /** Beyond the drain's own time: for the last lines of the log, and then it ends in any case. */
 const GRACE: Millis = 2000;
@@ -61,6 +60,8 @@ async function run(command: Command): Promise<void> {
       return runExplain(command);
     case 'backoff':
       return runBackoff(command);
+    case 'lab':
+      return runLab(command);
     case 'top':
       return runTop(command);
     case 'simulate-list': {
@@ -172,20 +173,42 @@ function forgiveEcho(): void {
   }, ECHO).unref();
 }
 
-async function runBackoff({ names, options, attempts, json }: Extract<Command, { kind: 'backoff' }>): Promise<void> {
-  const { listBackoffs, renderBackoff } = await import('./cli/backoff.ts');
-  if (names.length === 0) return print(listBackoffs().trimEnd());
-  try {
-    const view = attempts === undefined ? {} : { attempts };
-    const reports = names.map((strategy) => renderBackoff({ strategy, ...options }, view));
-    const [first] = reports;
-    if (!json) return print(reports.map(({ text }) => text.trimEnd()).join('\n\n'));
-    const byName = Object.fromEntries(names.map((name, index) => [name, reports[index]?.json]));
-    print(JSON.stringify(reports.length === 1 ? first?.json : byName));
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    fail(error.message, 2);
-  }
+async function runBackoff(command: Extract<Command, { kind: 'backoff' }>): Promise<void> {
+  const { runBackoff: run } = await import('./cli/run-backoff.ts');
+  const told = run(command, process.stdout.columns ?? 80);
+  if (told.kind === 'failed') return fail(told.message, 2);
+  process.stdout.write(told.text);
+  process.stderr.write(told.remarks);
+  await draw(command.svg, told.draw);
+}
+
+async function runLab(command: Extract<Command, { kind: 'lab' }>): Promise<void> {
+  const stop = new AbortController();
+  // A second one ends it as ever, but for the echo of the first.
+  process.once('SIGINT', () => {
+    stop.abort();
+    forgiveEcho();
+  });
+  const { runLab: run } = await import('./cli/lab/run-lab.ts');
+  const { stderr } = process;
+  const terminal = stderr.isTTY
+    ? { write: (text: string) => void stderr.write(text), columns: stderr.columns || 80 }
+    : undefined;
+  const ran = await run(command, { signal: stop.signal, terminal, surroundings: { env: process.env, readFile } });
+  if (ran.kind === 'failed') return fail(ran.message, ran.exitCode);
+  // First what has taken long to come to: a file that cannot be written ends it all.
+  process.stdout.write(ran.text);
+  process.stderr.write(ran.remarks);
+  process.exitCode = ran.exitCode;
+  await draw(command.svg, ran.draw);
+}
+
+/** Into the file of `--svg`, where there is one. */
+async function draw(file: string | undefined, make: (() => string) | undefined): Promise<void> {
+  if (file === undefined || make === undefined) return;
+  const { writeFile } = await import('./cli/write-file.ts');
+  const refusal = writeFile(file, make());
+  if (refusal !== undefined) fail(refusal, 1);
 }
 
 async function runExplain({ id, admin, token, json }: Extract<Command, { kind: 'explain' }>): Promise<void> {
@@ -203,17 +226,11 @@ async function runExplain({ id, admin, token, json }: Extract<Command, { kind: '
 }
 
 async function simulate({ svg, ...options }: Extract<Command, { kind: 'simulate' }>): Promise<void> {
-  const [{ runSimulate }, { writeFile }] = await Promise.all([
-    import('./cli/simulate.ts'),
-    import('./cli/write-file.ts'),
-  ]);
+  const { runSimulate } = await import('./cli/simulate.ts');
   const { columns } = process.stdout;
   const ran = runSimulate({ ...options, width: columns ?? 80 }, { env: process.env, readFile });
   if (ran.kind === 'failed') return fail(ran.message, ran.exitCode);
-  if (svg !== undefined) {
-    const refusal = writeFile(svg, ran.draw());
-    if (refusal !== undefined) return fail(refusal, 1);
-  }
+  await draw(svg, ran.draw);
   process.stdout.write(ran.text);
   process.stderr.write(ran.remarks);
   process.exitCode = ran.exitCode;
@@ -243,9 +260,4 @@ function print(text: string): void {
 function fail(message: string, exitCode: 1 | 2): never {
   process.stderr.write(message.includes('\n') ? `${message}\n` : `tidegate: ${message}\n`);
   process.exit(exitCode);
-}
-
-function readVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(installed('package.json'), 'utf8'));
-  return manifest instanceof Object && 'version' in manifest ? String(manifest.version) : 'unknown';
 }

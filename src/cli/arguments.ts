@@ -1,12 +1,13 @@
-import type { ParseArgsConfig } from 'node:util';
-import { parseArgs } from 'node:util';
 import type { ServeFlags } from '../config/settings.ts';
 import { suggest } from '../config/suggest.ts';
-import { readDuration } from '../config/units.ts';
-import type { BackOffOptions, StrategyName } from '../policy/backoff.ts';
-import { isStrategyName, strategyNames } from '../policy/backoff.ts';
+import type { BackoffCommand } from './backoff-arguments.ts';
+import { BACKOFF_OPTIONS, interpretBackoff } from './backoff-arguments.ts';
 import type { CommandName } from './help.ts';
 import { COMMAND_NAMES } from './help.ts';
+import type { LabCommand } from './lab/arguments.ts';
+import { parseLab } from './lab/arguments.ts';
+import type { Options, Typed, UsageError } from './typed.ts';
+import { readSeed, readTyped, SWITCH, TEXT, usageError } from './typed.ts';
 
 /** What was asked for. */
 export type Command =
@@ -21,15 +22,8 @@ export type Command =
       readonly token: string | undefined;
       readonly json: boolean;
     }
-  | {
-      readonly kind: 'backoff';
-      /** Empty: list them. */
-      readonly names: readonly StrategyName[];
-      readonly options: BackOffOptions;
-      /** Delays to show, 1 to 1000; undefined when not told. */
-      readonly attempts: number | undefined;
-      readonly json: boolean;
-    }
+  | BackoffCommand
+  | LabCommand
   | { readonly kind: 'simulate-list' }
   | {
       readonly kind: 'simulate';
@@ -52,21 +46,14 @@ export type Command =
   | { readonly kind: 'help'; readonly topic: CommandName | undefined }
   | { readonly kind: 'version' };
 
-/** The message is one line, for whoever typed it. */
-export type UsageError = { readonly kind: 'usage-error'; readonly message: string };
-
-type Options = NonNullable<ParseArgsConfig['options']>;
-const TEXT = { type: 'string' } as const;
-const SWITCH = { type: 'boolean' } as const;
-
 const COMMON: Options = { help: { ...SWITCH, short: 'h' }, version: SWITCH };
-const OPTIONS: Readonly<Record<CommandName, Options>> = {
+const OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, Options>> = {
   serve: { config: TEXT, upstream: TEXT, listen: TEXT, admin: TEXT, 'client-key': TEXT, 'log-level': TEXT },
   check: {},
   diff: { json: SWITCH },
   schema: {},
   explain: { admin: TEXT, token: TEXT, json: SWITCH },
-  backoff: { base: TEXT, multiplier: TEXT, max: TEXT, jitter: TEXT, attempts: TEXT, json: SWITCH },
+  backoff: BACKOFF_OPTIONS,
   simulate: { list: SWITCH, seed: TEXT, json: SWITCH, svg: TEXT, check: SWITCH },
   demo: { listen: TEXT, admin: TEXT },
   top: { admin: TEXT, token: TEXT, once: SWITCH },
@@ -74,19 +61,13 @@ const OPTIONS: Readonly<Record<CommandName, Options>> = {
   version: {},
 };
 
-/** What was typed and is understood: values of options by name, and the rest. */
-interface Typed {
-  readonly value: (name: string) => string | undefined;
-  readonly has: (name: string) => boolean;
-  readonly rest: readonly string[];
-}
-
 /** @param argv without the program: `process.argv.slice(2)` */
 export function parseArguments(argv: readonly string[]): Command | UsageError {
   const [first = '', ...others] = argv;
   const implied = first === '' || first.startsWith('-');
   const name = implied ? 'serve' : COMMAND_NAMES.find((command) => command === first);
   if (name === undefined) return unknownCommand(first);
+  if (name === 'lab') return parseLab(others); // each study has options of its own
   const typed = readTyped(implied ? argv : others, { ...COMMON, ...OPTIONS[name] });
   if ('kind' in typed) return typed;
   if (typed.has('help')) return { kind: 'help', topic: implied ? undefined : name };
@@ -94,7 +75,7 @@ export function parseArguments(argv: readonly string[]): Command | UsageError {
   return interpret(name, typed);
 }
 
-function interpret(name: CommandName, typed: Typed): Command | UsageError {
+function interpret(name: keyof typeof OPTIONS, typed: Typed): Command | UsageError {
   const { value, rest } = typed;
   const [operand, ...surplus] = rest;
   const listen = value('listen');
@@ -147,97 +128,26 @@ function interpret(name: CommandName, typed: Typed): Command | UsageError {
   }
 }
 
-function interpretBackoff({ value, has, rest }: Typed): Command | UsageError {
-  const names: StrategyName[] = [];
-  for (const name of rest) {
-    if (!isStrategyName(name)) return usageError(`no strategy is called '${name}'`, suggest(name, strategyNames));
-    names.push(name);
-  }
-  const options: { -readonly [K in keyof BackOffOptions]: BackOffOptions[K] } = {};
-  for (const [flag, option] of [
-    ['base', 'baseInterval'],
-    ['max', 'maxInterval'],
-  ] as const) {
-    const text = value(flag);
-    if (text === undefined) continue;
-    const reading = readDuration(text);
-    if (!reading.ok) return usageError(`--${flag}: ${reading.message}`, reading.suggestion);
-    options[option] = reading.value;
-  }
-  const multiplier = value('multiplier');
-  if (multiplier !== undefined) {
-    if (!(isNumber(multiplier) && Number(multiplier) >= 1)) return usageError('--multiplier: expected a number from 1');
-    options.multiplier = Number(multiplier);
-  }
-  const jitter = value('jitter');
-  if (jitter !== undefined) {
-    const reading = readDuration(jitter);
-    const part = isNumber(jitter) && Number(jitter) <= 1;
-    if (!part && !reading.ok) return usageError('--jitter: expected a part from 0 to 1, or a duration such as 100ms');
-    if (part) options.jitter = Number(jitter);
-    else if (reading.ok) options.jitterInterval = reading.value;
-  }
-  const attempts = value('attempts');
-  if (attempts !== undefined && !(/^\d{1,4}$/.test(attempts) && Number(attempts) >= 1 && Number(attempts) <= 1000)) {
-    return usageError('--attempts: expected a whole number from 1 to 1000');
-  }
-  return {
-    kind: 'backoff',
-    names,
-    options,
-    attempts: attempts === undefined ? undefined : Number(attempts),
-    json: has('json'),
-  };
-}
-
-function interpretSimulate({ value, has, rest }: Typed): Command | UsageError {
+function interpretSimulate(typed: Typed): Command | UsageError {
+  const { value, has, rest } = typed;
   const [scenario, ...surplus] = rest;
   if (has('list')) {
     return scenario === undefined ? { kind: 'simulate-list' } : usageError(`simulate --list takes no '${scenario}'`);
   }
   if (scenario === undefined) return usageError('simulate needs a FILE or a NAME; --list tells the names');
   if (surplus.length > 0) return usageError('simulate takes one FILE or NAME');
-  const seed = value('seed');
-  if (seed !== undefined && !(/^\d{1,16}$/.test(seed) && Number.isSafeInteger(Number(seed)))) {
-    return usageError('--seed: expected a whole number from 0');
-  }
+  const seed = readSeed(typed);
+  if (typeof seed === 'object') return seed;
   const svg = value('svg');
   if (svg === '') return usageError('--svg needs a FILE');
   return {
     kind: 'simulate',
     scenario,
-    seed: seed === undefined ? undefined : Number(seed),
+    seed,
     json: has('json'),
     svg,
     check: has('check'),
   };
-}
-
-/** Not strict: the messages of `parseArgs` are of several sentences, and know no suggestions. */
-function readTyped(args: readonly string[], options: Options): Typed | UsageError {
-  const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
-  const values = new Map<string, string | undefined>();
-  const rest: string[] = [];
-  for (const token of tokens) {
-    if (token.kind === 'positional') rest.push(token.value);
-    if (token.kind !== 'option') continue;
-    const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
-    if (option === undefined) {
-      const near = suggest(token.name, Object.keys(options));
-      return usageError(`unknown option ${token.rawName}`, near === undefined ? undefined : `--${near}`);
-    }
-    if (values.has(token.name)) return usageError(`${token.rawName} is given twice`);
-    if (option.type === 'boolean' && token.value !== undefined) return usageError(`${token.rawName} takes no value`);
-    // The next option is not this one's value, unless it is joined by "=".
-    if (
-      option.type === 'string' &&
-      (token.value === undefined || (token.value.startsWith('-') && !token.inlineValue))
-    ) {
-      return usageError(`${token.rawName} needs a value`);
-    }
-    values.set(token.name, token.value);
-  }
-  return { value: (name) => values.get(name), has: (name) => values.has(name), rest };
 }
 
 function unknownCommand(word: string): UsageError {
@@ -249,15 +159,4 @@ function unknownCommand(word: string): UsageError {
 
 function looksLikeFile(word: string): boolean {
   return /[./]/.test(word) && !word.includes('://');
-}
-
-function isNumber(text: string): boolean {
-  return /^\d+(?:\.\d+)?$/.test(text);
-}
-
-function usageError(message: string, suggestion?: string): UsageError {
-  return {
-    kind: 'usage-error',
-    message: suggestion === undefined ? message : `${message} (did you mean ${suggestion}?)`,
-  };
 }

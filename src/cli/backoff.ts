@@ -2,6 +2,7 @@
 import type { BackOffOptions, BackOffSpec, BackOffStrategy, Band } from '../policy/backoff.ts';
 import { makeBackOff, strategies, strategyNames } from '../policy/backoff.ts';
 import type { Millis } from '../policy/types.ts';
+import { formatDelay } from './format-delay.ts';
 
 export interface BackoffView {
   /** Rows to show, ≥ 1; undefined: ten, or all there are of a strategy that gives up. */
@@ -23,7 +24,7 @@ export interface BackoffReport {
 }
 
 const ROWS = 10;
-const PLOT_WIDTH = 40;
+export const PLOT_WIDTH = 40;
 
 /** Shows a strategy. @throws BackOffOptionError naming an impossible option. */
 export function renderBackoff(
@@ -31,20 +32,21 @@ export function renderBackoff(
   { attempts, plotWidth = PLOT_WIDTH }: BackoffView = {},
 ): BackoffReport {
   const strategy = makeBackOff(spec);
-  const { summary, formula, source } = strategies[spec.strategy];
-  const rows = listRows(strategy, attempts ?? (Number.isFinite(strategy.retries) ? strategy.retries : ROWS));
-  const total = sumBands(rows);
+  const { summary, formula, expectation, source } = strategies[spec.strategy];
+  const rows = listRows(strategy, attempts);
+  const total = sumBands(strategy, rows);
   const scale = Math.max(...rows.map((row) => row.max));
   const lines = [
     `${strategy.name}: ${summary}`,
     '',
     `  delay    ${formula}`,
     '           n counts retries from 0, u is uniform on [0, 1)',
+    ...(expectation === undefined ? [] : [`  mean     ${expectation}`]),
     `  source   ${source}`,
     `  options  ${describeOptions(strategy.options)}`,
     '',
     tableLine('after attempt', 'min', 'mean', 'max'),
-    ...rows.map((row) => `${bandLine(String(row.attempt), row)}  ${plot(row, scale, plotWidth)}`.trimEnd()),
+    ...rows.map((row) => `${bandLine(String(row.attempt), row)}  ${plotBand(row, scale, plotWidth)}`.trimEnd()),
     bandLine('in all', total),
     '',
     '  █ waited always   ░ as chance has it   ┃ mean',
@@ -59,9 +61,10 @@ export function listBackoffs(): string {
   return strategyNames.map((name) => `  ${name.padEnd(width)}  ${strategies[name].summary}\n`).join('');
 }
 
-function listRows(strategy: BackOffStrategy, count: number): BackoffRow[] {
+/** @param count undefined: ten, or all there are of a strategy that gives up */
+export function listRows(strategy: BackOffStrategy, count: number | undefined): BackoffRow[] {
   const rows: BackoffRow[] = [];
-  for (let n = 0; n < count; n += 1) {
+  for (let n = 0; n < (count ?? (strategy.retries === Infinity ? ROWS : strategy.retries)); n += 1) {
     const band = strategy.band(n);
     if (band === undefined) break;
     rows.push({ attempt: n + 1, min: tidy(band.min), mean: tidy(band.mean), max: tidy(band.max) });
@@ -74,22 +77,30 @@ function tidy(delay: Millis): Millis {
   return Number(delay.toFixed(6));
 }
 
-/** Expectations add up whether or not the delays depend on each other; the ends are bounds. */
-function sumBands(bands: readonly Band[]): Band {
+/**
+ * What is waited in all. Expectations add up whether or not the delays depend on each other; ends do unless the strategy
+ * says otherwise.
+ * @param bands of its first delays
+ */
+export function sumBands(strategy: BackOffStrategy, bands: readonly Band[]): Band {
   const sum = { min: 0, mean: 0, max: 0 };
   for (const { min, mean, max } of bands) {
     sum.min += min;
     sum.mean += mean;
     sum.max += max;
   }
-  return sum;
+  return { ...sum, ...strategy.sumRange(bands.length) };
 }
 
 function describeEnd(strategy: BackOffStrategy): string {
   if (strategy.retries === Infinity) return "Never gives up: the route's attempts or timeout end it.";
-  const { min, mean, max } = sumBands(listRows(strategy, strategy.retries));
-  const waited = min === max ? formatDelay(mean) : `${formatDelay(mean)} on average, at most ${formatDelay(max)}`;
-  return `Gives up after attempt ${strategy.retries + 1}, having waited ${waited}.`;
+  return `Gives up after attempt ${strategy.retries + 1}, having waited ${tellSum(strategy)}.`;
+}
+
+/** What a strategy that gives up has waited by then. */
+export function tellSum(strategy: BackOffStrategy): string {
+  const { min, mean, max } = sumBands(strategy, listRows(strategy, strategy.retries));
+  return min === max ? formatDelay(mean) : `${formatDelay(mean)} on average, at most ${formatDelay(max)}`;
 }
 
 const DURATIONS: ReadonlySet<string> = new Set(['baseInterval', 'maxInterval', 'jitterInterval', 'slot']);
@@ -108,23 +119,11 @@ function bandLine(label: string, { min, mean, max }: Band): string {
 }
 
 function tableLine(label: string, ...cells: readonly string[]): string {
-  return `  ${label.padStart(13)}${cells.map((cell) => cell.padStart(10)).join('')}`;
-}
-
-/** Four digits in the unit that suits. */
-function formatDelay(delay: Millis): string {
-  if (delay === 0) return '0';
-  if (delay < 1) return `${fourDigits(delay * 1000)}µs`;
-  if (delay < 1000) return `${fourDigits(delay)}ms`;
-  return `${fourDigits(delay / 1000)}s`;
-}
-
-function fourDigits(value: number): string {
-  return String(value < 1000 ? Number(value.toPrecision(4)) : Math.round(value));
+  return `  ${label.padStart(13)}${cells.map((cell) => ` ${cell}`.padStart(10)).join('')}`;
 }
 
 /** The band as a bar: `scale` fills the width. A delay too short for a column still leaves a trace. */
-function plot({ min, mean, max }: Band, scale: Millis, width: number): string {
+export function plotBand({ min, mean, max }: Band, scale: Millis, width: number): string {
   if (max === 0) return '';
   const columns = (delay: Millis): number => Math.round((delay / scale) * width);
   const bar = '█'.repeat(columns(min)) + '░'.repeat(columns(max) - columns(min));

@@ -3,7 +3,8 @@ import { loadConfig } from '../config/load.ts';
 import { formatMistakes, formatWarnings } from '../config/mistakes.ts';
 import { unreadable } from '../config/settings.ts';
 import type { Surroundings } from '../config/substitute.ts';
-import { describeProviders } from './describe-providers.ts';
+import { describeLimits } from './describe-limits.ts';
+import { describeProviders, findDoubts, markDoubts } from './describe-providers.ts';
 import { listWorstCases } from './worst-cases.ts';
 
 export interface CheckReport {
@@ -12,7 +13,7 @@ export interface CheckReport {
   readonly exitCode: 0 | 1;
 }
 
-/** `tidegate check FILE`: every mistake; or the configuration in effect, its worst cases, what its presets leave open, its warnings. */
+/** `tidegate check FILE`: every mistake; or the configuration in effect, its worst cases, limits that are nested, what its presets leave open, its warnings. */
 export function check(file: string, surroundings: Surroundings): CheckReport {
   let text: string;
   try {
@@ -22,11 +23,14 @@ export function check(file: string, surroundings: Surroundings): CheckReport {
   }
   const loaded = loadConfig(text, file, surroundings);
   if (loaded.kind === 'mistakes') return { text: `${formatMistakes(loaded.mistakes)}\n`, exitCode: 1 };
-  const { config, warnings, substituted } = loaded;
+  const { config, warnings, substituted, isWritten } = loaded;
   const remarks = ['', 'Worst cases:', ...listWorstCases(config).map((line) => `  ${line}`)];
-  const providers = describeProviders(config, surroundings.readFile);
+  const limits = describeLimits(config);
+  if (limits.length > 0) remarks.push('', 'Limits:', ...limits.map((line) => `  ${line}`));
+  const doubts = findDoubts(config, surroundings.readFile, isWritten);
+  const providers = describeProviders(config, surroundings.readFile, doubts);
   if (providers.length > 0) remarks.push('', 'Providers:', ...providers.map((line) => `  ${line}`));
   if (warnings.length > 0) remarks.push('', ...formatWarnings(warnings).split('\n'));
   const comments = remarks.map((line) => `# ${line}`.trimEnd());
-  return { text: `${printEffective(config, substituted)}${comments.join('\n')}\n`, exitCode: 0 };
+  return { text: `${printEffective(config, substituted, markDoubts(doubts))}${comments.join('\n')}\n`, exitCode: 0 };
 }

@@ -9,6 +9,7 @@ export const COMMAND_NAMES = [
   'diff',
   'schema',
   'backoff',
+  'lab',
   'simulate',
   'demo',
   'top',
@@ -26,7 +27,8 @@ usage: tidegate [COMMAND] [OPTIONS]
   diff OLD NEW     what a reload would change, what it would not, and what becomes of what was learned
   schema           the JSON Schema of the configuration, for editors
   explain ID       why a request ended as it did: the id is its answer's Tidegate-Request-Id
-  backoff NAME     what a backoff strategy will do; without a name, all of them
+  backoff NAME     what a backoff strategy will do, or several side by side; without a name, all of them
+  lab STUDY        experiments on backoff: contention, aloha, ethernet, thundering-herd, fit
   simulate NAME    a scenario in virtual time, with the proxy's own policy
   demo             a practice upstream, the proxy and traffic, in one process
   top              what a running Tidegate does, live in the terminal
@@ -86,10 +88,35 @@ The id is in its answer (Tidegate-Request-Id) and in its line of the log. docs/e
   --multiplier N          how much longer each delay is than the one before
   --max DURATION          the longest delay
   --jitter N | DURATION   a part from 0 to 1, or the most that additive-jitter adds
+  --exponent N            the power of polynomial
+  --table N,N,…           slots to choose from, retry after retry
+  --slot DURATION         the length of a slot, of ethernet and table
   --attempts N            how many delays to show
-  --json                  rows as JSON, in milliseconds
+  --json                  rows as JSON, in milliseconds; of several names, by name
+  --svg FILE              draws them
 
-What is left out is the strategy's own default. Without a name, lists the strategies.
+What is left out is the strategy's own default. Several names are compared side by side. Without a name, lists the
+strategies. What each is good for is in docs/backoff.md.
+`,
+  lab: `usage: tidegate lab contention [STRATEGY...] [--n N,N,…] [--trials N]
+       tidegate lab aloha [--slots N]
+       tidegate lab aloha --n USERS --load LOAD --k K
+       tidegate lab aloha [STRATEGY...] --n USERS --load LOAD [--table N,N,…] [--slots N]
+       tidegate lab ethernet [--n N,N,…] [--frame BYTES] [--load PART] [--seconds N]
+       tidegate lab thundering-herd [STRATEGY...] [--n N] [--limit RATE] [--burst N] [--trials N]
+       tidegate lab fit LOG [SCENARIO...] [--limit RATE] [--burst N]
+
+  --seed N      another run of the same: a whole number from 0; 1 unless given
+  --json        one object
+  --svg FILE    draws it
+
+contention: clients write to one row, by strategy: calls and time. aloha: what comes through of what is sent at random;
+with --k, Lam's Markov chain of a slotted channel; with --n and --load, the same channel simulated with strategies, whose
+delays of 1ms are a slot. ethernet: stations on a segment with truncated binary backoff. thundering-herd: refused
+clients come back, by what their refusals say and by strategy. fit: plays the traffic of a log (ours, or CSV with time,
+client, status, and perhaps method, path and ms; sorted by time) through policies, that of each SCENARIO too.
+Strategies take --base, --max and what else tidegate backoff takes. Equal seeds give equal figures. Ctrl-C shows what
+there is by then. More in docs/backoff.md.
 `,
   simulate: `usage: tidegate simulate FILE|NAME [OPTIONS]
        tidegate simulate --list

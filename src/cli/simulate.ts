@@ -5,7 +5,7 @@ import { unreadable } from '../config/settings.ts';
 import type { Surroundings } from '../config/substitute.ts';
 import { suggest } from '../config/suggest.ts';
 import { drawReport } from '../sim/report/draw-report.ts';
-import { simulate } from '../simulate.ts';
+import { simulate } from '../simulate/simulate.ts';
 import { scenarioFile, scenarioNames } from './library.ts';
 import { renderReport } from './render-report.ts';
 

@@ -1,27 +1,17 @@
-import { MOST_BYTES } from '../observe/story/stories.ts';
-import { MAX_STREAMS } from '../config/listen-schema.ts';
 import { overrideBackOff, overrideRetry } from '../config/override.ts';
 import type { ClassConfig, Config, RetryConfig, RouteConfig, UpstreamConfig } from '../config/schema.ts';
-import { writeDuration, writeSize } from '../config/units.ts';
+import { writeDuration } from '../config/units.ts';
 import { makeBackOff } from '../policy/backoff.ts';
 import { PROMISE } from '../policy/admission.ts';
 import { LONGEST_PROMISE } from '../policy/limit.ts';
 import type { Millis } from '../policy/types.ts';
 import { isIdempotentMethod } from '../policy/types.ts';
 import { describeEndpoints } from './describe-endpoints.ts';
-
-/**
- * Bytes that one of them keeps in memory, rounded up from what was measured on Node 24: 8 to 11 KiB for a request that
- * waits (its connection, headers and account, without a body), 160 to 170 B for a client (300 B where the
- * upstream's name is longer than 38 characters), 4.1 KiB for a limit of its own.
- */
-export const KEPT = { request: 13 * 1024, client: 256, limit: 4608 } as const;
+import { describeMemory } from './describe-memory.ts';
 
 /** What a client often waits at most, whatever we do. */
 const USUAL_PATIENCE: Millis = 5000;
 const MANY_SENDS = 10;
-const MUCH_MEMORY = 1024 ** 3;
-
 /** What a configuration may come to when all goes badly, in lines that are read at three in the morning. */
 export function listWorstCases(config: Config): string[] {
   const routes = config.routes.flatMap((route) => {
@@ -62,21 +52,38 @@ interface Worst {
 }
 
 function describeRoute(config: Config, route: RouteConfig, upstream: UpstreamConfig): string[] {
-  const worst = reckon(config, route, upstream);
+  const worst = route.check === 'only' ? undefined : reckon(config, route, upstream);
   const name = `${route.methods === undefined ? '' : `${route.methods.join(',')} `}${route.host ?? ''}${route.path}`;
   // Who is refused would have had to wait for longer than maxWait, by its own turn; its slot is that much later.
   const told = upstream.queue.maxWait + 1000 / upstream.rateLimit.minRate + LONGEST_PROMISE;
   const refusal = `refused: told to come back within ${seconds(told)}, or when the upstream asks for, if that is later`;
+  const lines =
+    worst === undefined ? tellChecks(config, route, upstream, refusal) : tellRequests(config, route, worst, refusal);
+  return [`${name} → ${route.upstream}`, ...lines.map((line) => `  ${line}`)];
+}
+
+function tellRequests(config: Config, route: RouteConfig, worst: Worst, refusal: string): string[] {
   return [
-    `${name} → ${route.upstream}`,
-    ...[
-      tellSends(worst),
-      tellHold(worst),
-      ...(worst.observes ? [] : [refusal]),
-      ...tellPatience(worst),
-      ...warn(config, worst),
-    ].map((line) => `  ${line}`),
+    tellSends(worst),
+    tellHold(worst),
+    ...tellPolls(route, worst),
+    ...(worst.observes ? [] : [refusal]),
+    ...tellPatience(worst),
+    ...warn(config, worst),
   ];
+}
+
+/** Nothing is sent there: who asks is told, and a drain lets those pass who wait. */
+function tellChecks(
+  { mode }: Config,
+  route: RouteConfig,
+  { queue, timeout }: UpstreamConfig,
+  refusal: string,
+): string[] {
+  if (mode === 'observe') return ['checks alone: answered at once'];
+  if (queue.maxWait === 0) return ['checks alone: answered at once', refusal];
+  const longest = Math.min(route.timeout ?? timeout, queue.maxWait + PROMISE);
+  return [`checks alone: answered within ${seconds(longest)}, for which whoever asks has to wait`, refusal];
 }
 
 function reckon(config: Config, route: RouteConfig, upstream: UpstreamConfig): Worst {
@@ -97,7 +104,7 @@ function reckon(config: Config, route: RouteConfig, upstream: UpstreamConfig): W
   return {
     observes,
     writes,
-    keys: upstream.idempotency.header !== false,
+    keys: upstream.idempotency.header !== false || upstream.idempotency.jsonField !== undefined,
     retry,
     attempts,
     timeout,
@@ -141,6 +148,16 @@ function tellHold({ attempts, perTry, queue, promised, waits, asked, all, hold }
   ].join(', ');
   const begins = `answer: begins within ${seconds(hold)} of the upload's end`;
   return all <= hold ? `${begins} (${parts})` : `${begins}: timeout cuts ${parts}`;
+}
+
+/** Each poll is a request of its own; the last one begins before the wait is over. */
+function tellPolls({ poll, methods }: RouteConfig, { observes, hold }: Worst): string[] {
+  const isPolled = methods?.some((method) => method === 'GET' || method === 'HEAD') ?? true;
+  if (poll === undefined || observes || !isPolled) return [];
+  const { maxPolls, maxWait, maxWaiting } = poll;
+  return [
+    `polls: where a client waits (Prefer: wait), up to ${maxPolls} times as many sends, and an answer within ${seconds(maxWait + hold)}; ${maxWaiting} such clients at a time`,
+  ];
 }
 
 /** What becomes of a client that gives up after five seconds. */
@@ -190,46 +207,6 @@ function* warn({ drain }: Config, { observes, attempts, hold, timeout, perTry, r
   }
 }
 
-function describeMemory(config: Config): string[] {
-  const { limits, clients, upstreams, mode, listen } = config;
-  const own = Object.values(upstreams).some(({ rateLimit }) => rateLimit.scope !== 'upstream');
-  const waiting = Math.min(
-    limits.requests,
-    limits.connections * (listen.http2 ? MAX_STREAMS : 1),
-    Object.values(upstreams).reduce((sum, { queue }) => sum + (queue.maxWait === 0 ? 0 : queue.maxDepth), 0),
-  );
-  const parts = [
-    { what: 'request bodies kept for retries', bytes: limits.replayMemory },
-    {
-      what: `${waiting} requests that ${mode === 'observe' ? 'would wait' : 'wait'} in queues, about ${about(KEPT.request)} each`,
-      bytes: waiting * KEPT.request,
-    },
-    {
-      what: `${clients.maxTracked} clients, about ${about(KEPT.client)} each`,
-      bytes: clients.maxTracked * KEPT.client,
-    },
-    { what: 'stories of requests, for explanations', bytes: MOST_BYTES },
-    ...(own
-      ? [
-          {
-            what: `${clients.maxTracked} limits of single clients or credentials, about ${about(KEPT.limit)} each`,
-            bytes: clients.maxTracked * KEPT.limit,
-          },
-        ]
-      : []),
-  ];
-  const total = parts.reduce((sum, { bytes }) => sum + bytes, 0);
-  return [
-    `memory: up to ${about(total)}, beside what Node itself takes and what is being sent`,
-    ...parts.map(({ what, bytes }) => `  ${about(bytes)}: ${what}`),
-    ...(total > MUCH_MEMORY
-      ? [
-          '  warning: that is more than 1GiB: lower limits.replayMemory, clients.maxTracked or queue.maxDepth, or provide it',
-        ]
-      : []),
-  ];
-}
-
 function isStatus(condition: RetryConfig['retryOn'][number]): boolean {
   return typeof condition === 'number' || condition === '5xx' || condition === 'gateway-error';
 }
@@ -251,12 +228,4 @@ function seconds(millis: Millis): string {
 
 function percent(ratio: number): string {
   return `${Number((100 * ratio).toFixed(1))} %`;
-}
-
-/** Whole units where it is many of them. */
-function about(bytes: number): string {
-  for (const unit of [1024 ** 3, 1024 ** 2, 1024]) {
-    if (bytes >= 10 * unit) return writeSize(Math.ceil(bytes / unit) * unit);
-  }
-  return writeSize(bytes);
 }

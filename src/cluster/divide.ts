@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import type { Config, UpstreamConfig } from '../config/schema.ts';
+import type { Config, RouteConfig, UpstreamConfig } from '../config/schema.ts';
 
 /** How many processes serve. */
 export function countWorkers({ workers }: Config): number {
@@ -19,8 +19,13 @@ export function divideConfig(config: Config, workers: number): Config {
       retry: { ...retry, budget: { ...retry.budget, burst: part(retry.budget.burst) } },
     };
   };
+  const divideRoute = (route: RouteConfig): RouteConfig => {
+    const { poll } = route;
+    return poll === undefined ? route : { ...route, poll: { ...poll, maxWaiting: part(poll.maxWaiting) } };
+  };
   return {
     ...config,
+    routes: config.routes.map(divideRoute),
     limits: {
       ...limits,
       connections: part(limits.connections),

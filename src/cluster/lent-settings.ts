@@ -1,19 +1,27 @@
-import { compileUpstreams } from '../compile-policy.ts';
+import { compileUpstreams } from '../compile/policy.ts';
 import type { Config } from '../config/schema.ts';
 import type { Scope } from '../policy/events.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import { LocalMeter } from '../policy/meter.ts';
 import type { Random } from '../policy/types.ts';
 import type { LiveRate } from '../state/kept-upstream.ts';
+import type { NestedSettings } from '../state/nested-limits.ts';
 
 interface Lent {
   scope: Scope;
+  isKeyed: boolean;
   readonly rate: LiveRate;
+}
+
+interface LentUpstream {
+  /** Its own limit, and the nested ones by their names. */
+  readonly own: Lent;
+  readonly nested: Map<string, Lent>;
 }
 
 /** What is configured of the limits that a primary keeps. Its meters read it anew each time. */
 export class LentSettings {
-  readonly #upstreams = new Map<string, Lent>();
+  readonly #upstreams = new Map<string, LentUpstream>();
   readonly #isKeeper: boolean;
   #configured: ReadonlySet<string> = new Set();
 
@@ -27,13 +35,11 @@ export class LentSettings {
   change(config: Config): void {
     const upstreams = compileUpstreams(config);
     this.#configured = new Set(upstreams.map(({ name }) => name));
-    for (const { name, scope, rate } of upstreams) {
-      const known = this.#upstreams.get(name);
-      if (known === undefined) this.#upstreams.set(name, { scope, rate: { ...rate } });
-      else {
-        known.scope = scope;
-        Object.assign(known.rate, rate);
-      }
+    for (const { name, scope, rate, nested = [] } of upstreams) {
+      const before = this.#upstreams.get(name);
+      const own = adjust(before?.own, { scope, isKeyed: scope !== 'upstream', rate });
+      const inner = nested.map((each) => [each.name, adjust(before?.nested.get(each.name), each)] as const);
+      this.#upstreams.set(name, { own, nested: new Map(inner) });
     }
   }
 
@@ -44,21 +50,40 @@ export class LentSettings {
   /** Limits that are there whether or not they have been felt. */
   shared(): LimitRef[] {
     if (!this.#isKeeper) return [];
-    return [...this.#upstreams].flatMap(([upstream, { scope }]) =>
-      scope === 'upstream' ? [{ upstream, scope, key: '' }] : [],
+    return [...this.#upstreams].flatMap(([upstream, { own, nested }]) =>
+      [['', own] as const, ...nested].flatMap(([name, { scope, isKeyed }]) =>
+        scope === 'upstream' && !isKeyed ? [{ upstream, nested: name, scope, key: '' }] : [],
+      ),
     );
   }
 
   scopeOf(upstream: string): Scope | undefined {
-    return this.#upstreams.get(upstream)?.scope;
+    return this.#upstreams.get(upstream)?.own.scope;
+  }
+
+  /** As of `MemoryStore`. */
+  *nestedAt(upstream: string): Iterable<readonly [name: string, scope: Scope]> {
+    for (const [name, { scope }] of this.#upstreams.get(upstream)?.nested ?? []) yield [name, scope];
   }
 
   /** Whether requests stand under it by what is configured. */
-  readonly isKept = ({ upstream, scope }: LimitRef): boolean => this.#upstreams.get(upstream)?.scope === scope;
+  readonly isKept = (ref: LimitRef): boolean => this.#find(ref)?.scope === ref.scope;
 
-  /** Undefined where its upstream has been forgotten. */
-  makeMeter({ upstream }: LimitRef, random: Random): LocalMeter | undefined {
-    const lent = this.#upstreams.get(upstream);
+  /** Undefined where its upstream has been forgotten, or its name is not configured any more. */
+  makeMeter(ref: LimitRef, random: Random): LocalMeter | undefined {
+    const lent = this.#find(ref);
     return lent === undefined ? undefined : new LocalMeter(lent.rate, random);
   }
+
+  #find({ upstream, nested }: LimitRef): Lent | undefined {
+    const found = this.#upstreams.get(upstream);
+    return nested === '' ? found?.own : found?.nested.get(nested);
+  }
+}
+
+/** Meters hold on to the rate that they were made with. */
+function adjust(before: Lent | undefined, { scope, isKeyed, rate }: Omit<NestedSettings, 'name'>): Lent {
+  if (before === undefined) return { scope, isKeyed, rate: { ...rate } };
+  Object.assign(before.rate, rate);
+  return { scope, isKeyed, rate: before.rate };
 }

@@ -12,7 +12,7 @@ import type {
   StationName,
   Stations,
 } from '../operations/station.ts';
-import { surveyLimits } from '../operations/survey.ts';
+import { lookAtNested, NOTHING_FELT, surveyLimits } from '../operations/survey.ts';
 import type { Workers } from './workers.ts';
 
 export interface PrimaryStationParts {
@@ -21,6 +21,7 @@ export interface PrimaryStationParts {
   /** Milliseconds of the epoch. */
   readonly wallClock: () => Millis;
   readonly scopeOf: (upstream: string) => Scope | undefined;
+  readonly nestedAt: (upstream: string) => Iterable<readonly [name: string, scope: Scope]>;
   /** Something may be due at the lender. */
   readonly rearm: () => void;
 }
@@ -48,10 +49,19 @@ export class PrimaryStation implements Station {
   }
 
   look(): AnswerOf<'look'> {
-    const { lender, clock, scopeOf } = this.#parts;
+    const { lender, clock, scopeOf, nestedAt } = this.#parts;
     const now = clock.now();
-    const upstreams = [...surveyLimits(lender.limits(now), now, scopeOf)].map(([name, { limits, nearest }]) => {
-      return { name, scope: scopeOf(name) ?? 'upstream', limits, nearest: nearest?.view(now), ...SERVES_NOBODY };
+    const upstreams = [...surveyLimits(lender.limits(now), now, scopeOf)].map(([name, survey]) => {
+      const { limits, nearest } = survey.get('') ?? NOTHING_FELT;
+      return {
+        name,
+        scope: scopeOf(name) ?? 'upstream',
+        limits,
+        nearest: nearest?.view(now),
+        // Who waits and what is under way, the workers tell.
+        nested: lookAtNested(survey, nestedAt(name), now).map((each) => ({ ...each, queued: 0, inFlight: 0 })),
+        ...SERVES_NOBODY,
+      };
     });
     return { counts: NO_COUNTS, upstreams, endpoints: [], clients: NOBODY, troubled: [], isDegraded: false };
   }

@@ -1,29 +1,29 @@
 /** The primary of several workers: keeps what they share, and serves nobody but operators. */
 import { randomBytes } from 'node:crypto';
 import type { App, AppParts } from '../app.ts';
-import { insecureUpstreams } from '../compile.ts';
+import { insecureUpstreams } from '../compile/snapshot.ts';
 import { nameOf } from '../config/route-name.ts';
 import type { Config } from '../config/schema.ts';
 import { logChanges } from '../observe/change-log.ts';
 import { fanOut } from '../observe/events.ts';
 import { MergedMetrics } from '../observe/merged-metrics.ts';
 import { createMetrics } from '../observe/metrics.ts';
-import type { Opened } from '../opening.ts';
-import { openWhole } from '../opening.ts';
-import { NOT_OPEN, openToOperators } from '../operators.ts';
-import { makeOperations } from '../own-operations.ts';
-import { openPractice } from '../own-practice.ts';
-import { controlsOf, Reloads } from '../reloads.ts';
+import type { Opened } from '../running/opening.ts';
+import { openWhole } from '../running/opening.ts';
+import { NOT_OPEN, openToOperators } from '../running/operators.ts';
+import { makeOperations } from '../running/own-operations.ts';
+import { openPractice } from '../running/own-practice.ts';
+import { controlsOf, Reloads } from '../running/reloads.ts';
 import type { GateView } from '../policy/events.ts';
 import { Lender } from '../state/leasing/lender.ts';
 import { NEARBY } from '../state/leasing/lending-terms.ts';
-import { secretOf } from '../secret.ts';
-import { keepState } from '../kept-state.ts';
-import { addressesOf, permit, removeStaleSocket } from '../unix-socket.ts';
+import { secretOf } from '../running/secret.ts';
+import { keepState } from '../running/kept-state.ts';
+import { addressesOf, permit, removeStaleSocket } from '../running/unix-socket.ts';
 import { divideConfig } from './divide.ts';
 import { hostClock } from './host-clock.ts';
 import { LentSettings } from './lent-settings.ts';
-import { WakeTimer } from '../wake-timer.ts';
+import { WakeTimer } from '../driving/wake-timer.ts';
 import type { Start } from './messages.ts';
 import { ClusterStations, NOBODY, PrimaryStation } from './primary-station.ts';
 import { Workers } from './workers.ts';
@@ -154,6 +154,7 @@ async function open(
     clock,
     wallClock: () => Date.now(),
     scopeOf: (upstream) => settings.scopeOf(upstream),
+    nestedAt: (upstream) => settings.nestedAt(upstream),
     rearm: () => timer.rearm(),
   });
 

@@ -8,6 +8,7 @@ import { readRate } from './units.ts';
  * out of the preset is what cannot stand beside what is written:
  * - its `url`, where `url` or `urls` is written;
  * - its `initialRate`, where that is beyond the `minRate` or `maxRate` written;
+ * - its `header` of the idempotency key, where only a `jsonField` is written: that is where the key stands;
  * - a backoff of another strategy than the one written, to which its options would mean something else (override.ts).
  * @param written sound or not; changed in place
  * @param preset changed in place
@@ -40,6 +41,8 @@ function* findMisfits(written: object, preset: object): Generator<Path> {
   if (rate < (rateAt(written, 'minRate') ?? 0) || rate > (rateAt(written, 'maxRate') ?? Infinity)) {
     yield ['rateLimit', 'initialRate'];
   }
+
+  if (valueAt(written, ['idempotency', 'jsonField']) !== undefined) yield ['idempotency', 'header'];
 
   const base = strategyAt(preset, BACK_OFF) ?? USUAL;
   const other = strategyAt(written, BACK_OFF) ?? base;

@@ -68,7 +68,13 @@ function* checkCertificate(path: Path, text: string): Generator<Checked, boolean
   return true;
 }
 
-/** Node 24 tells a passphrase that is missing as one that is wrong. */
+/** PKCS #8 (RFC 7468, section 11), and what OpenSSL wrote before it (RFC 1421, section 4.6.1.1). */
+const ENCRYPTED = /-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED/m;
+
+/**
+ * Node 24 tells a passphrase that is missing as one that is wrong. A wrong one is found out by the padding of what comes of
+ * it, which is right in one case of 256: then it is told as no key at all.
+ */
 function findMisfit(pair: { cert: string; key: string; passphrase?: string }): string | undefined {
   try {
     createSecureContext(pair);
@@ -76,7 +82,8 @@ function findMisfit(pair: { cert: string; key: string; passphrase?: string }): s
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined;
     if (code === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH') return 'does not belong to the certificate';
-    if (code !== 'ERR_OSSL_BAD_DECRYPT') return 'there is no private key in it that can be read';
+    const isEncrypted = code === 'ERR_OSSL_BAD_DECRYPT' || ENCRYPTED.test(pair.key);
+    if (!isEncrypted) return 'there is no private key in it that can be read';
     return pair.passphrase === undefined ? 'is encrypted: it needs its passphrase' : 'the passphrase does not open it';
   }
 }

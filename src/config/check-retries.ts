@@ -65,7 +65,7 @@ function* checkClasses({ classes = {}, upstreams }: Draft): Generator<Checked> {
 }
 
 /** @param told the part of `spec` that is written at `path` */
-function* checkBackOff(path: Path, spec: BackOffConfig, told: BackOffOverride): Generator<Checked> {
+export function* checkBackOff(path: Path, spec: BackOffConfig, told: BackOffOverride): Generator<Checked> {
   const problem = findProblem(path, spec, told);
   if (problem !== undefined) yield problem;
   const read = strategies[spec.strategy].defaults;

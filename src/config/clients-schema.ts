@@ -2,6 +2,7 @@ import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { BackOffOverride } from './back-off-schema.ts';
 import { HeaderName, Name } from './names.ts';
+import { Rate } from './units.ts';
 import { suggest } from './suggest.ts';
 import type { Reading } from './written.ts';
 import { misread, written } from './written.ts';
@@ -66,6 +67,9 @@ const Class = z.strictObject({
     .max(1000)
     .prefault(1)
     .describe('Its clients’ share of a limited rate, beside the 1 of others.'),
+  maxRate: Rate.optional().describe(
+    'Never send faster than this for all its clients together, at each upstream; others may use what they leave.',
+  ),
   backOff: BackOffOverride.optional().describe('Delays before its retries; what is left out is as in the upstream.'),
 });
 

@@ -2,16 +2,21 @@
 import { isLoopback, writeAddress } from './address.ts';
 import type { Checked, Written } from './checked.ts';
 import { mistake, warning } from './checked.ts';
+import { checkCheck } from './check-check.ts';
 import { checkEndpoints } from './check-endpoints.ts';
+import { checkIdempotency } from './check-idempotency.ts';
+import { checkLimits } from './check-limits.ts';
+import { checkRates } from './check-rates.ts';
 import { checkPair } from './check-pair.ts';
+import { checkPolls } from './check-poll.ts';
 import { checkRetries } from './check-retries.ts';
 import { checkState } from './check-state.ts';
+import { checkThrottle } from './check-throttle.ts';
 import { UNIX_PEER } from './clients-schema.ts';
 import type { Draft, DraftRoute, DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
 import { NAME } from './names.ts';
 import { suggest } from './suggest.ts';
-import { writeRate } from './units.ts';
 import { originsOf, PRACTICE_URL } from './upstream-schema.ts';
 
 export function* crossCheck(draft: Draft, written: Written): Generator<Checked> {
@@ -23,7 +28,9 @@ export function* crossCheck(draft: Draft, written: Written): Generator<Checked> 
   yield* checkNames(['clients', 'names'], draft.clientNames);
   for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, written);
   yield* checkRoutes(draft);
+  yield* checkCheck(draft, written);
   yield* checkRetries(draft);
+  yield* checkPolls(draft);
   yield* checkPractice(draft);
   yield* checkState(draft.state, written);
 }
@@ -91,17 +98,20 @@ function* checkUpstream(name: string, upstream: DraftUpstream, written: Written)
     yield warning([...path, 'tls', 'insecure'], 'anybody can play this upstream and read what is sent');
   }
   yield* checkPair([...path, 'tls'], tls);
+  yield* checkIdempotency(path, upstream, written);
   yield* checkPacing(path, upstream, written);
+  yield* checkThrottle([...path, 'throttle'], upstream, written);
 }
 
-/** The rate, the queue and the times of an upstream fit together. */
+/** The rates, the queue and the times of an upstream fit together. */
 export function* checkPacing(
   path: Path,
-  upstream: Pick<DraftUpstream, 'rateLimit' | 'queue' | 'timeout' | 'perTryTimeout'>,
+  upstream: Pick<DraftUpstream, 'rateLimit' | 'limits' | 'queue' | 'timeout' | 'perTryTimeout'>,
   written: Written,
 ): Generator<Checked> {
   const { queue, timeout, perTryTimeout } = upstream;
-  yield* checkRates([...path, 'rateLimit'], upstream, written);
+  yield* checkRates([...path, 'rateLimit'], upstream.rateLimit, written);
+  yield* checkLimits(path, upstream, written);
   if (timeout === undefined) return;
   if (queue !== undefined && queue.maxWait >= timeout && written([...path, 'queue', 'maxWait'])) {
     yield warning([...path, 'queue', 'maxWait'], 'not shorter than timeout: a request may wait until no time is left');
@@ -112,19 +122,6 @@ export function* checkPacing(
 }
 
 const LATE_TRY = 'longer than timeout, which ends the attempt first';
-
-function* checkRates(
-  path: Path,
-  { rateLimit }: Pick<DraftUpstream, 'rateLimit'>,
-  written: Written,
-): Generator<Checked> {
-  if (rateLimit === undefined) return;
-  const { initialRate, minRate, maxRate = Infinity } = rateLimit;
-  const least = written([...path, 'minRate']) ? 'minRate' : `minRate (${writeRate(minRate)} unless written)`;
-  if (minRate > maxRate) yield mistake([...path, 'maxRate'], `below ${least}`);
-  if (initialRate !== undefined && initialRate > maxRate) yield mistake([...path, 'initialRate'], 'above maxRate');
-  if (initialRate !== undefined && initialRate < minRate) yield mistake([...path, 'initialRate'], `below ${least}`);
-}
 
 function* checkRoutes({ upstreamNames, upstreams, routes = [] }: Draft): Generator<Checked> {
   const seen = new Map<string, number>();

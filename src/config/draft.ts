@@ -17,6 +17,8 @@ export interface Draft {
   readonly telemetry: Config['telemetry'];
   readonly replayMemory: Config['limits']['replayMemory'] | undefined;
   readonly trustedProxies: Config['clients']['trustedProxies'] | undefined;
+  /** Undefined where there is none, or it is not sound. */
+  readonly check: Config['check'];
   readonly classNames: readonly string[];
   readonly clientNames: readonly string[];
   readonly classes: Config['clients']['classes'] | undefined;
@@ -37,14 +39,26 @@ export interface DraftState
 export interface DraftUpstream
   extends Parts<
     UpstreamConfig,
-    'url' | 'urls' | 'outlierDetection' | 'tls' | 'http2' | 'timeout' | 'perTryTimeout' | 'rateLimit' | 'queue'
+    | 'url'
+    | 'urls'
+    | 'outlierDetection'
+    | 'tls'
+    | 'http2'
+    | 'timeout'
+    | 'perTryTimeout'
+    | 'rateLimit'
+    | 'limits'
+    | 'queue'
+    | 'throttle'
+    | 'idempotency'
   > {
   /** What it says of where it can be reached, sound or not; undefined where it is no mapping, or its provider is unknown. */
   readonly reached: readonly ('url' | 'urls')[] | undefined;
-  readonly retry: Parts<RetryConfig, 'backOff' | 'backOffFor' | 'unkeyedWrites' | 'replayLimit'>;
+  readonly retry: Parts<RetryConfig, 'retryOn' | 'backOff' | 'backOffFor' | 'unkeyedWrites' | 'replayLimit'>;
 }
 
-export interface DraftRoute extends Parts<RouteConfig, 'upstream' | 'timeout' | 'perTryTimeout' | 'retry'> {
+export interface DraftRoute
+  extends Parts<RouteConfig, 'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll'> {
   /** What requests it takes; undefined where that is not sound. */
   readonly takes: Pick<RouteConfig, 'path' | 'host' | 'methods'> | undefined;
 }
@@ -71,6 +85,7 @@ export function draft(root: object): Draft {
     telemetry: sound(shape.telemetry, valueAt(root, ['telemetry'])),
     replayMemory: sound(shape.limits.unwrap().shape.replayMemory, valueAt(root, ['limits', 'replayMemory'])),
     trustedProxies: sound(shape.clients.unwrap().shape.trustedProxies, valueAt(root, ['clients', 'trustedProxies'])),
+    check: sound(shape.check, valueAt(root, ['check'])),
     classNames: Object.keys(valueAt(root, ['clients', 'classes']) ?? {}),
     clientNames: Object.keys(valueAt(root, ['clients', 'names']) ?? {}),
     classes: sound(shape.clients.unwrap().shape.classes, valueAt(root, ['clients', 'classes'])),
@@ -104,8 +119,12 @@ export function draftUpstream(written: unknown): DraftUpstream {
     timeout: sound(upstreamShape.timeout, valueAt(written, ['timeout'])),
     perTryTimeout: sound(upstreamShape.perTryTimeout, valueAt(written, ['perTryTimeout'])),
     rateLimit: sound(upstreamShape.rateLimit, valueAt(written, ['rateLimit'])),
+    limits: sound(upstreamShape.limits, valueAt(written, ['limits'])),
     queue: sound(upstreamShape.queue, valueAt(written, ['queue'])),
+    throttle: sound(upstreamShape.throttle, valueAt(written, ['throttle'])),
+    idempotency: sound(upstreamShape.idempotency, valueAt(written, ['idempotency'])),
     retry: {
+      retryOn: sound(retryShape.retryOn, valueAt(written, ['retry', 'retryOn'])),
       backOff: sound(retryShape.backOff, valueAt(written, ['retry', 'backOff'])),
       backOffFor: sound(retryShape.backOffFor, valueAt(written, ['retry', 'backOffFor'])),
       unkeyedWrites: sound(retryShape.unkeyedWrites, valueAt(written, ['retry', 'unkeyedWrites'])),
@@ -123,10 +142,12 @@ function isReached(written: unknown): written is object {
 function draftRoute(written: unknown): DraftRoute {
   return {
     takes: sound(Takes, written),
+    check: sound(Route.shape.check, valueAt(written, ['check'])),
     upstream: sound(Route.shape.upstream, valueAt(written, ['upstream'])),
     timeout: sound(Route.shape.timeout, valueAt(written, ['timeout'])),
     perTryTimeout: sound(Route.shape.perTryTimeout, valueAt(written, ['perTryTimeout'])),
     retry: sound(Route.shape.retry, valueAt(written, ['retry'])),
+    poll: sound(Route.shape.poll, valueAt(written, ['poll'])),
   };
 }
 

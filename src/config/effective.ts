@@ -1,4 +1,4 @@
-import { Document, isScalar, visit } from 'yaml';
+import { Document, isCollection, isNode, isScalar, visit } from 'yaml';
 import { z } from 'zod';
 import type { BackOffOptions } from '../policy/backoff.ts';
 import { makeBackOff } from '../policy/backoff.ts';
@@ -17,14 +17,25 @@ const schema: z.ZodType<Config> = ConfigSchema;
  * The configuration in effect as YAML, defaults filled in, units as people write them. What came from a variable or a
  * file is printed as it was written, `${NAME}`; a secret that stands in the file itself, as `***`.
  * @param substituted as `loadConfig` returns it
+ * @param remarks on settings, in a word or two: a comment behind each
  */
-export function printEffective(config: Config, substituted: ReadonlyMap<string, string> = new Map()): string {
+export function printEffective(
+  config: Config,
+  substituted: ReadonlyMap<string, string> = new Map(),
+  remarks: readonly { readonly path: Path; readonly text: string }[] = [],
+): string {
   const document = new Document(describeEffective(config, substituted));
   visit(document, {
     Seq(_, list) {
       list.flow = list.items.every((item) => isScalar(item));
     },
   });
+  for (const { path, text } of remarks) {
+    const node = document.getIn(path, true);
+    if (!isNode(node)) continue;
+    if (isCollection(node) && node.flow !== true) node.commentBefore = ` ${text}`;
+    else node.comment = ` ${text}`;
+  }
   return document.toString({ lineWidth: 0, flowCollectionPadding: false });
 }
 
@@ -69,7 +80,7 @@ export function conceal(value: unknown, path: Path, substituted: ReadonlyMap<str
 function isSecret(path: Path, value: string): boolean {
   const key = String(path.at(-1) ?? '');
   if (path.length === 1 && key === 'secret') return true;
-  if (path[0] === 'admin' && key === 'token') return true;
+  if (key === 'token' && (path[0] === 'admin' || path[0] === 'check')) return true;
   if (path[0] === 'state' && /password$/i.test(key)) return true;
   if (path.at(-2) === 'tls') return key === 'passphrase' || value.includes('PRIVATE KEY');
   if (path[0] === 'clients' && path[1] === 'names') return true;

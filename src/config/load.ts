@@ -1,5 +1,5 @@
 import { checkPem } from './check-pem.ts';
-import type { Checked } from './checked.ts';
+import type { Checked, Written } from './checked.ts';
 import { crossCheck } from './cross-checks.ts';
 import { draft } from './draft.ts';
 import type { Given } from './given.ts';
@@ -20,29 +20,25 @@ export type Loaded =
   | Extract<Document<Config>, { readonly kind: 'mistakes' }>;
 
 /** Keys that the language of the configuration has kept a place for, and that do nothing yet. */
-const KEYS = new KnownKeys(jsonSchema, [
-  'upstreams.*.limits',
-  'upstreams.*.idempotency.jsonField',
-  'upstreams.*.idempotency.ttl',
-  'upstreams.*.idempotency.generate',
-  'routes.*.poll',
-  'routes.*.check',
-  'clients.classes.*.maxRate',
-]);
+const KEYS = new KnownKeys(jsonSchema, []);
 
 /**
  * Reads a configuration, as `readDocument`.
  * @param given settings of flags and variables, over those of the text
+ * @param alsoCheck what else has to hold where it is used
  */
 export function loadConfig(
   text: string,
   file: string,
   surroundings: Surroundings,
   given: readonly Given[] = [],
+  alsoCheck: (written: Written) => Iterable<Checked> = () => [],
 ): Loaded {
   function* check(root: object, places: Drafted['places']): Generator<Checked> {
     const parts = draft(root);
-    yield* crossCheck(parts, (path) => places.has(path));
+    const written: Written = (path) => places.has(path);
+    yield* crossCheck(parts, written);
+    yield* alsoCheck(written);
     yield* checkPem(parts, surroundings.readFile);
   }
   const language = { schema: ConfigSchema, keys: KEYS, check };

@@ -19,5 +19,7 @@ export function overrideRetry(base: RetryConfig, override: RetryOverride | undef
     replayLimit: override.replayLimit ?? base.replayLimit,
     unkeyedWrites: override.unkeyedWrites ?? base.unkeyedWrites,
     onClientGone: override.onClientGone ?? base.onClientGone,
+    safePaths: override.safePaths ?? base.safePaths,
+    neverPaths: override.neverPaths ?? base.neverPaths,
   };
 }

@@ -16,14 +16,24 @@ import { readTree } from './tree.ts';
 export interface Preset {
   /** As `upstreams.NAME` says it. */
   readonly settings: object;
-  /** What of it may not be so, in sentences. */
-  readonly uncertain: readonly string[];
+  /** What of it may not be so. */
+  readonly uncertain: readonly Doubt[];
   /** What a user has to see to, because no setting can, in sentences. */
   readonly careful: readonly string[];
 }
 
-const Sentences = z.array(z.string()).prefault([]);
-const PresetSchema = z.looseObject({ uncertain: Sentences, careful: Sentences });
+/** A setting that may not be so, or whose absence says that nothing is known. */
+export interface Doubt {
+  /** As `upstreams.NAME` has it: `rateLimit.initialRate`; of a list, by the name of its item, `limits.endpoint.initialRate`. */
+  readonly about: string;
+  /** In a sentence. */
+  readonly because: string;
+}
+
+const PresetSchema = z.looseObject({
+  uncertain: z.record(z.string(), z.string()).prefault({}),
+  careful: z.array(z.string()).prefault([]),
+});
 
 /** Nothing in a preset stands for anything else. */
 const NOWHERE: Surroundings = {
@@ -48,7 +58,8 @@ export function readPreset(
   const parsed = PresetSchema.safeParse(value);
   if (mistakes.length > 0 || !parsed.success) return { problem: `its preset ${file} is broken` };
   const { uncertain, careful, ...settings } = parsed.data;
-  return { settings, uncertain, careful };
+  const doubts = Object.entries(uncertain).map(([about, because]) => ({ about, because }));
+  return { settings, uncertain: doubts, careful };
 }
 
 /**

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Checked } from './checked.ts';
 import { toFindings, valueAt } from './issues.ts';
 import type { KnownKeys } from './known-keys.ts';
-import type { Finding, Mistake } from './mistakes.ts';
+import type { Finding, Mistake, Path } from './mistakes.ts';
 import { comparePlaces } from './mistakes.ts';
 import type { Places } from './places.ts';
 import { pathKey } from './places.ts';
@@ -33,6 +33,8 @@ export type Document<T> =
       readonly warnings: readonly Mistake[];
       /** Values that came from variables and files, as they were written: by `pathKey`. What to print instead of them. */
       readonly substituted: ReadonlyMap<string, string>;
+      /** Whether this was written, in the file or by a flag or variable; false for defaults and presets. */
+      readonly isWritten: (path: Path) => boolean;
     }
   | { readonly kind: 'mistakes'; readonly mistakes: readonly Mistake[] };
 
@@ -73,7 +75,13 @@ export function readDocument<S extends z.ZodType>(
   if (!parsed.success || mistakes.length > 0) {
     return { kind: 'mistakes', mistakes: mistakes.toSorted(comparePlaces) };
   }
-  return { kind: 'ok', value: parsed.data, warnings: locate(checked).toSorted(comparePlaces), substituted };
+  return {
+    kind: 'ok',
+    value: parsed.data,
+    warnings: locate(checked).toSorted(comparePlaces),
+    substituted,
+    isWritten: (path) => places.has(path),
+  };
 }
 
 /** A substituted value is text; where a number, true or false is wanted, it is read as one. */

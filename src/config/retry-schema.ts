@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import { BackOff, BackOffOverride } from './back-off-schema.ts';
+import { Method } from './names.ts';
+import { oneOrMany } from './one-or-many.ts';
+import { PathPattern } from './path-pattern.ts';
 import { suggest } from './suggest.ts';
 import { Duration, Size } from './units.ts';
 import type { Reading } from './written.ts';
@@ -41,6 +44,15 @@ const BackOffFor = z.strictObject({
   lock: BackOffOverride.optional().describe('After a refusal about one object, such as a lock timeout.'),
 });
 
+/** Requests by their path as the upstream sees it: a pattern, or one with methods. */
+const PathRule = z.union([
+  PathPattern,
+  z.strictObject({
+    path: oneOrMany(PathPattern).describe('A path: * is one segment, ** at the end the rest.'),
+    method: oneOrMany(Method).optional().describe('Only with these methods.'),
+  }),
+]);
+
 const fields = {
   retryOn: z
     .array(Condition)
@@ -58,6 +70,12 @@ const fields = {
   onClientGone: z
     .enum(['cancel', 'finish'])
     .describe('Whether a write with an idempotency key is finished when its client has gone.'),
+  safePaths: z
+    .array(PathRule)
+    .describe('Requests that only read, whatever their method; POST unless a rule names others.'),
+  neverPaths: z
+    .array(PathRule)
+    .describe('Requests that are never sent twice, whatever their key; of any method unless a rule names some.'),
 };
 
 export const Retry = z.strictObject({
@@ -81,6 +99,8 @@ export const Retry = z.strictObject({
   replayLimit: fields.replayLimit.prefault('64KiB'),
   unkeyedWrites: fields.unkeyedWrites.prefault('never'),
   onClientGone: fields.onClientGone.prefault('cancel'),
+  safePaths: fields.safePaths.prefault([]),
+  neverPaths: fields.neverPaths.prefault([]),
 });
 
 /** Of a route, laid over its upstream's: see override.ts. The budget is the upstream's own. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Method } from './names.ts';
+import { Poll } from './poll-schema.ts';
 import { RetryOverride } from './retry-schema.ts';
 import { PositiveDuration } from './units.ts';
 import type { Reading } from './written.ts';
@@ -7,7 +8,7 @@ import { misread, written } from './written.ts';
 
 const prefix = { type: 'string', pattern: String.raw`^/[^?#\s*\\]*$` };
 
-const PathPrefix = written<string>({
+export const PathPrefix = written<string>({
   expected: 'a path such as /v1',
   forms: [prefix],
   read: readPathPrefix,
@@ -30,7 +31,12 @@ export const Route = z.strictObject({
   rewritePrefix: PathPrefix.optional().describe('What takes the place of path.'),
   timeout: PositiveDuration.optional().describe('Instead of the upstream’s timeout.'),
   perTryTimeout: PositiveDuration.optional().describe('Instead of the upstream’s perTryTimeout.'),
+  check: z
+    .enum(['also', 'only', 'never'])
+    .optional()
+    .describe('Whether it answers checks: also, as well as requests, if absent; only, and no requests; or never.'),
   retry: RetryOverride.optional().describe('Instead of the upstream’s retry, key by key.'),
+  poll: Poll.optional().describe('Ask again, for clients that wait, for what is not ready yet; {} for the defaults.'),
 });
 
 function readPathPrefix(input: string | number): Reading<string> {

@@ -5,6 +5,7 @@ import { OUTAGE_KINDS } from '../sim/upstream.ts';
 import { Clients } from './clients-schema.ts';
 import { Goals } from './goals-schema.ts';
 import { Limit } from './limit-schema.ts';
+import { EACH, LimitMatch, LimitName } from './limits-schema.ts';
 import { Method, Name } from './names.ts';
 import { ConfigSchema } from './schema.ts';
 import { Duration, PositiveDuration, Rate, readRate, writeRate } from './units.ts';
@@ -56,6 +57,19 @@ const UpstreamModel = z.strictObject({
   latency: Latency.prefault('0s').describe('How long the work of a request takes: a duration, or {kind, mean}.'),
   refusalLatency: Latency.prefault('0s').describe('How long a refusal takes.'),
   hints: z.enum(HINT_STYLES).prefault('none').describe('What it says of its limit.'),
+  limits: z
+    .array(
+      z.strictObject({
+        name: LimitName.describe('What a refusal for it is told to be about, where it gives a reason.'),
+        match: LimitMatch.prefault({}).describe('Which requests stand under it; all if absent.'),
+        each: z.array(z.enum(EACH)).prefault([]).describe('What else has a limit of its own for each value: method.'),
+        limit: Limit.describe('The limit it enforces.'),
+        reason: z.string().min(1).max(64).exactOptional().describe('What a refusal for it gives as its reason.'),
+      }),
+    )
+    .prefault([])
+    .describe('Limits of some requests beneath limit: a request has to pass all that it stands under.'),
+  reason: z.string().min(1).max(64).exactOptional().describe('What a refusal for limit itself gives as its reason.'),
   steps: z
     .array(z.strictObject({ at, limit: StepLimit.describe('A rate for a bucket; a number for what counts.') }))
     .prefault([])
@@ -107,12 +121,24 @@ const Group = z.strictObject({
     .describe('Changes of what they want to send.'),
   honoursRetryAfter: z.boolean().prefault(false).describe('Whether they wait when they are told to.'),
   method: Method.prefault('GET').describe('The method of their requests.'),
+  path: z
+    .string()
+    .regex(/^\/[^?#\s]*$/, 'expected a path such as /v1/charges')
+    .prefault('/')
+    .describe('The path of their requests.'),
   keyed: z.boolean().prefault(false).describe('Whether their requests carry an idempotency key.'),
 });
 
 const Policy = z.strictObject({
-  ...Upstream.pick({ provider: true, retry: true, rateLimit: true, queue: true, timeout: true, perTryTimeout: true })
-    .shape,
+  ...Upstream.pick({
+    provider: true,
+    retry: true,
+    rateLimit: true,
+    limits: true,
+    queue: true,
+    timeout: true,
+    perTryTimeout: true,
+  }).shape,
   maxTracked: Clients.shape.maxTracked,
 });
 
@@ -141,3 +167,6 @@ export const ScenarioSchema = z.strictObject({
 
 /** A scenario as read: durations in milliseconds, rates a second, defaults filled in. */
 export type ScenarioConfig = z.output<typeof ScenarioSchema>;
+
+/** A scenario as written. */
+export type ScenarioInput = z.input<typeof ScenarioSchema>;

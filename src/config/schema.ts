@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { Address } from './address.ts';
 import { ListenAddress } from './address.ts';
+import { Check } from './check-schema.ts';
 import { Clients } from './clients-schema.ts';
 import { Listen, Permissions } from './listen-schema.ts';
 import { Name } from './names.ts';
@@ -147,6 +148,9 @@ export const ConfigSchema = z.strictObject({
     .array(Route)
     .prefault([])
     .describe('Which requests go where; with one upstream and no routes, all go to it.'),
+  check: Check.optional().describe(
+    'Answers an ingress that asks whether a request may pass, and sends it itself (docs/ingress.md).',
+  ),
   state: State.prefault({ store: 'memory' }).describe(
     'Where what limits have learned is kept: in the memory of this process, or in Redis for all replicas.',
   ),
@@ -163,12 +167,15 @@ export type ConfigInput = z.input<typeof ConfigSchema>;
 
 export type UpstreamConfig = Config['upstreams'][string];
 export type RouteConfig = Config['routes'][number];
+export type PollConfig = NonNullable<RouteConfig['poll']>;
 export type RetryConfig = UpstreamConfig['retry'];
 export type RetryOverride = NonNullable<RouteConfig['retry']>;
+export type ThrottleConfig = NonNullable<UpstreamConfig['throttle']>;
 export type BackOffConfig = RetryConfig['backOff'];
 export type ClassConfig = Config['clients']['classes'][string];
 export type BackOffOverride = NonNullable<ClassConfig['backOff']>;
 export type StateConfig = Config['state'];
+export type CheckConfig = NonNullable<Config['check']>;
 export type PracticeConfig = NonNullable<Config['practice']>;
 
 type Immutable<T> = T extends readonly (infer Item)[]

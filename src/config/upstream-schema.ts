@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import { readSocket } from './address.ts';
 import { DnsRefresh, OutlierDetection } from './endpoints-schema.ts';
+import { Idempotency } from './idempotency-schema.ts';
+import { NestedLimits } from './limits-schema.ts';
 import { HeaderName } from './names.ts';
 import { PROVIDERS } from './providers.ts';
 import { Retry } from './retry-schema.ts';
+import { Throttle } from './throttle-schema.ts';
 import { UpstreamTls } from './tls-schema.ts';
 import { Duration, PositiveDuration, Rate } from './units.ts';
 import type { Reading } from './written.ts';
@@ -120,16 +123,12 @@ export const Upstream = z
     rateLimit: RateLimit.prefault({}).describe(
       'The limit of the upstream, as far as it is known; the rest is learned.',
     ),
+    limits: NestedLimits,
+    throttle: Throttle.optional().describe(
+      'How the upstream says that it is too much for it, where that is not a plain 429 (docs/providers.md).',
+    ),
     queue: Queue.prefault({}).describe('Requests that wait for their turn under a limited rate.'),
-    idempotency: z
-      .strictObject({
-        header: z
-          .union([z.literal(false), HeaderName], 'expected the name of a header, or false')
-          .prefault('Idempotency-Key')
-          .describe('The request header with the idempotency key; false where it knows none.'),
-      })
-      .prefault({})
-      .describe('How the upstream recognises a write it has seen before.'),
+    idempotency: Idempotency.prefault({}).describe('How the upstream recognises a write it has seen before.'),
   })
   // For editors: one of the two; some providers have a url.
   .meta({

@@ -1,17 +1,12 @@
 import { z } from 'zod';
+import type { Reading } from './reading.ts';
 
 // zod 4.6.7 compiles a validator for each kind of object (schemas.ts, $ZodObjectJIT), which takes twice as long as validating
 // the one configuration there is: 9 ms of a start. It is told here because every schema of an object comes after this file.
 z.config({ jitless: true });
 
-/** What a human wrote, understood or not. The message never repeats what was written: that may be a secret. A suggestion may. */
-export type Reading<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly message: string; readonly suggestion: string | undefined };
-
-export function misread(message: string, suggestion?: string): Reading<never> {
-  return { ok: false, message, suggestion };
-}
+export type { Reading } from './reading.ts';
+export { misread } from './reading.ts';
 
 export interface Notation<T> {
   /** Completes "expected …": what it is, with examples. */

@@ -4,15 +4,15 @@ import type { Listen, OperatorEvent, TideEvent } from '../policy/events.ts';
 /**
  * Writes a line for what changes and is rare: the state of an upstream's limit (`warn` when it is blocked, else `info`), an
  * endpoint that is left out or back, a configuration that was read again, a store that does not answer or lets nothing be heard, or does again, an overload of this process at its begin and at its end, what operators say; at `debug` a limit's cuts, and
- * states and cuts of single clients and credentials, of which there may be thousands.
+ * states of nested limits, and states and cuts of single clients and credentials, of which there may be thousands.
  */
 export function logChanges(logger: Logger): Listen {
   let isDegraded = false;
   let isDeaf = false;
   return (event) => {
     if (event.type === 'limit-state') {
-      const { upstream, scope, from, to } = event;
-      logger[levelOf(event)]({ upstream, scope, from, to }, 'limit changed');
+      const { upstream, limit, scope, from, to } = event;
+      logger[levelOf(event)]({ upstream, limit, scope, from, to }, 'limit changed');
     } else if (event.type === 'endpoint-ejected') {
       const { upstream, endpoint, time } = event;
       logger.warn({ upstream, endpoint, forMs: Math.round(time) }, 'endpoint left out');
@@ -20,9 +20,9 @@ export function logChanges(logger: Logger): Listen {
       const { upstream, endpoint, cause } = event;
       logger.info({ upstream, endpoint, cause }, 'endpoint back');
     } else if (event.type === 'cut') {
-      const { upstream, scope, cause, from, to } = event;
+      const { upstream, limit, scope, cause, from, to } = event;
       // JSON has no Infinity: the rate of a limit that was open is left out.
-      logger.debug({ upstream, scope, cause, from: Number.isFinite(from) ? from : undefined, to }, 'rate cut');
+      logger.debug({ upstream, limit, scope, cause, from: Number.isFinite(from) ? from : undefined, to }, 'rate cut');
     } else if (event.type === 'client-state') {
       const { upstream, client, from, to } = event;
       logger.debug({ upstream, client, from, to }, 'client changed');
@@ -78,7 +78,8 @@ function logOperator(logger: Logger, event: OperatorEvent): void {
   logger.info({ action, by, ...facts }, 'told by an operator');
 }
 
-function levelOf({ scope, to }: Extract<TideEvent, { type: 'limit-state' }>): 'debug' | 'info' | 'warn' {
+function levelOf({ limit, scope, to }: Extract<TideEvent, { type: 'limit-state' }>): 'debug' | 'info' | 'warn' {
   if (scope !== 'upstream') return 'debug';
-  return to === 'blocked' ? 'warn' : 'info';
+  if (to === 'blocked') return 'warn';
+  return limit === undefined ? 'info' : 'debug';
 }

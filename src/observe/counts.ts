@@ -26,6 +26,7 @@ export const NO_COUNTS: Counts = {
   outcomes: {
     forwarded: 0,
     recovered: 0,
+    checked: 0,
     refused: 0,
     queue_timeout: 0,
     upstream_error: 0,
@@ -84,6 +85,7 @@ export function quantile(q: number, before: readonly number[], after: readonly n
 export const REQUEST_OUTCOMES = [
   'forwarded',
   'recovered',
+  'checked',
   'refused',
   'queue_timeout',
   'upstream_error',

@@ -26,7 +26,7 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
     ),
     {
       name: 'tidegate_requests_in_flight',
-      help: 'Requests that have arrived and not ended: queued, at the upstream, asleep before a retry, or being answered.',
+      help: 'Requests that have arrived and not ended: queued, at the upstream, asleep before a retry or a poll, or being answered.',
       type: 'gauge',
       samples: () => routes.gather((route) => [route.inFlight]),
     },
@@ -44,7 +44,7 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
     },
     {
       name: 'tidegate_upstream_attempts_total',
-      help: 'Sends to the upstream, by their number within the request and by status or error: connect, reset, timeout, aborted (the client went away).',
+      help: 'Sends to the upstream, by their number within the request, or its poll, and by status or error: connect, reset, timeout, aborted (the client went away).',
       type: 'counter',
       samples: () => upstreams.gather((upstream) => upstream.attempts.values()),
     },
@@ -53,6 +53,12 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
       "From sending to the response head, or to the error (code_class 'error').",
       (name) => upstreams.gather((upstream) => upstream.attemptDurationSamples(name)),
     ),
+    {
+      name: 'tidegate_upstream_reports_total',
+      help: 'Answers of the upstream to requests that were checked here and sent by others, as these have reported them, by status.',
+      type: 'counter',
+      samples: () => upstreams.gather((upstream) => upstream.reports.values()),
+    },
     {
       name: 'tidegate_upstream_throttled_total',
       help: "Answers that throttled us, by the reason the upstream gives; 'unspecified' where it gives none, 'other' for all reasons after the first 32.",
@@ -70,6 +76,12 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
       help: 'Requests that wished to be retried, by how that ended.',
       type: 'counter',
       samples: () => upstreams.gather((upstream) => upstream.retryEnds.values()),
+    },
+    {
+      name: 'tidegate_idempotency_keys_total',
+      help: 'What became of idempotency keys: minted here, awaited (another request with it was under way), key_in_use and key_expired (refused with 409).',
+      type: 'counter',
+      samples: () => upstreams.gather((upstream) => upstream.keys.values()),
     },
     histogram(
       'tidegate_retry_backoff_seconds',

@@ -3,12 +3,12 @@ import { LIMIT_STATES } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import { CLIENT_STATES } from './client-series.ts';
 import type { Across, Family, Sample } from './exposition.ts';
-import type { UpstreamSummary } from './gate-summary.ts';
+import type { LimitSummary } from './gate-summary.ts';
 
 /** The gate as one scrape sees it. */
 export interface Sight {
   readonly view: GateView;
-  readonly upstreams: ReadonlyMap<string, UpstreamSummary>;
+  readonly limits: readonly LimitSummary[];
   /** Milliseconds of the epoch at the origin of the monotonic clock. */
   readonly origin: Millis;
 }
@@ -18,9 +18,9 @@ export interface Sight {
  * @param limits whose word on limits counts, of several workers: the primary's where it keeps them
  */
 export function describeGate(look: () => Sight, limits: Across): Family[] {
-  const perUpstream = (samples: (upstream: string, summary: UpstreamSummary, sight: Sight) => Sample[]) => () => {
+  const perLimit = (samples: (summary: LimitSummary, sight: Sight) => Sample[]) => () => {
     const sight = look();
-    return [...sight.upstreams].flatMap(([upstream, summary]) => samples(upstream, summary, sight));
+    return sight.limits.flatMap((summary) => samples(summary, sight));
   };
 
   return [
@@ -33,11 +33,11 @@ export function describeGate(look: () => Sight, limits: Across): Family[] {
     },
     {
       name: 'tidegate_ratelimit_rate_requests_per_second',
-      help: 'Rate in force; +Inf while nothing limits. Of several limits of one scope (one for each client, say) the lowest.',
+      help: 'Rate in force; +Inf while nothing limits. Of several limits of one scope (one for each client, say) the lowest; limit: the name of a nested one.',
       type: 'gauge',
       across: limits,
-      samples: perUpstream((upstream, { tightest }) =>
-        [...tightest].map(([scope, limit]) => ({ labels: { upstream, scope }, value: limit.rate })),
+      samples: perLimit(({ labels, tightest }) =>
+        [...tightest].map(([scope, limit]) => ({ labels: { ...labels, scope }, value: limit.rate })),
       ),
     },
     {
@@ -45,8 +45,8 @@ export function describeGate(look: () => Sight, limits: Across): Family[] {
       help: 'Highest rate that restoring heads for, of the limit whose rate is told; +Inf where none is known.',
       type: 'gauge',
       across: limits,
-      samples: perUpstream((upstream, { tightest }) =>
-        [...tightest].map(([scope, limit]) => ({ labels: { upstream, scope }, value: limit.ceiling })),
+      samples: perLimit(({ labels, tightest }) =>
+        [...tightest].map(([scope, limit]) => ({ labels: { ...labels, scope }, value: limit.ceiling })),
       ),
     },
     {
@@ -54,19 +54,19 @@ export function describeGate(look: () => Sight, limits: Across): Family[] {
       help: 'How many requests may be in flight at once, where that turned out to be the limit; absent where it did not.',
       type: 'gauge',
       across: limits,
-      samples: perUpstream((upstream, { tightest }) =>
+      samples: perLimit(({ labels, tightest }) =>
         [...tightest].flatMap(([scope, { places }]) =>
-          places === undefined ? [] : [{ labels: { upstream, scope }, value: places }],
+          places === undefined ? [] : [{ labels: { ...labels, scope }, value: places }],
         ),
       ),
     },
     {
       name: 'tidegate_ratelimit_state',
-      help: '1 where at least one limit of the upstream is in this state, else 0.',
+      help: '1 where at least one limit of the upstream, or of this nested name, is in this state, else 0.',
       type: 'gauge',
       across: limits,
-      samples: perUpstream((upstream, { states }) =>
-        LIMIT_STATES.map((state) => ({ labels: { upstream, state }, value: states.has(state) ? 1 : 0 })),
+      samples: perLimit(({ labels, states }) =>
+        LIMIT_STATES.map((state) => ({ labels: { ...labels, state }, value: states.has(state) ? 1 : 0 })),
       ),
     },
     {
@@ -74,18 +74,22 @@ export function describeGate(look: () => Sight, limits: Across): Family[] {
       help: '1 while an operator holds a limit of the upstream at a rate (pinned), or lets nothing pass there (blocked), else 0.',
       type: 'gauge',
       across: limits,
-      samples: perUpstream((upstream, { isPinned, isStopped }) => [
-        { labels: { upstream, how: 'pinned' }, value: isPinned ? 1 : 0 },
-        { labels: { upstream, how: 'blocked' }, value: isStopped ? 1 : 0 },
-      ]),
+      samples: perLimit(({ labels, isPinned, isStopped }) =>
+        labels.limit !== undefined
+          ? []
+          : [
+              { labels: { ...labels, how: 'pinned' }, value: isPinned ? 1 : 0 },
+              { labels: { ...labels, how: 'blocked' }, value: isStopped ? 1 : 0 },
+            ],
+      ),
     },
     {
       name: 'tidegate_upstream_blocked_until_timestamp_seconds',
       help: 'Until when nothing but a probe passes, in seconds of the epoch; of several limits the latest; 0 while none is blocked.',
       type: 'gauge',
       across: limits,
-      samples: perUpstream((upstream, { blockedUntil }, { origin }) => [
-        { labels: { upstream }, value: blockedUntil === undefined ? 0 : (origin + blockedUntil) / 1000 },
+      samples: perLimit(({ labels, blockedUntil }, { origin }) => [
+        { labels, value: blockedUntil === undefined ? 0 : (origin + blockedUntil) / 1000 },
       ]),
     },
     {
@@ -93,15 +97,13 @@ export function describeGate(look: () => Sight, limits: Across): Family[] {
       help: 'What the upstream says is left of its quota; of several limits the least; absent while it says nothing.',
       type: 'gauge',
       across: limits,
-      samples: perUpstream((upstream, { quotaLeft }) =>
-        quotaLeft === undefined ? [] : [{ labels: { upstream }, value: quotaLeft }],
-      ),
+      samples: perLimit(({ labels, quotaLeft }) => (quotaLeft === undefined ? [] : [{ labels, value: quotaLeft }])),
     },
     {
       name: 'tidegate_queue_depth',
       help: 'Requests waiting for their turn; in observe mode they have been sent, and would be waiting.',
       type: 'gauge',
-      samples: perUpstream((upstream, { queued }) => [{ labels: { upstream }, value: queued }]),
+      samples: perLimit(({ labels, queued }) => (labels.limit === undefined ? [{ labels, value: queued }] : [])),
     },
     {
       name: 'tidegate_clients_tracked',

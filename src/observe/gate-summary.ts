@@ -1,8 +1,10 @@
 import type { GateView, LimitState, LimitView, Scope } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 
-/** What the limits of one upstream come to, of whatever scope and however many. */
-export interface UpstreamSummary {
+/** What an upstream's own limits come to, or the nested ones of one name, of whatever scope and however many. */
+export interface LimitSummary {
+  readonly labels: { readonly upstream: string; readonly limit?: string };
+  /** Of an upstream's own: at all of its limits. */
   queued: number;
   /** An operator holds at least one limit at a rate; lets nothing pass. */
   isPinned: boolean;
@@ -18,22 +20,28 @@ export interface UpstreamSummary {
 }
 
 /** One pass over the limits, as there may be one for each of 100 000 clients. `upstreams` are in the result even without a limit. */
-export function summarizeGate(view: GateView, upstreams: Iterable<string>): ReadonlyMap<string, UpstreamSummary> {
-  const summaries = new Map<string, UpstreamSummary>();
-  for (const upstream of upstreams) summaries.set(upstream, emptySummary());
+export function summarizeGate(view: GateView, upstreams: Iterable<string>): readonly LimitSummary[] {
+  const summaries = new Map<string, LimitSummary>();
+  const summaryOf = (upstream: string, nested: string): LimitSummary => {
+    const key = nested === '' ? upstream : `${upstream}\0${nested}`;
+    const known = summaries.get(key);
+    if (known !== undefined) return known;
+    // To Prometheus no label and an empty one are the same.
+    const made = emptySummary(nested === '' ? { upstream } : { upstream, limit: nested });
+    summaries.set(key, made);
+    return made;
+  };
+  for (const upstream of upstreams) summaryOf(upstream, '');
   for (const limit of view.limits) {
-    let summary = summaries.get(limit.upstream);
-    if (summary === undefined) {
-      summary = emptySummary();
-      summaries.set(limit.upstream, summary);
-    }
-    include(summary, limit);
+    include(summaryOf(limit.upstream, limit.nested), limit);
+    if (limit.nested !== '') summaryOf(limit.upstream, '').queued += limit.queued;
   }
-  return summaries;
+  return [...summaries.values()];
 }
 
-function emptySummary(): UpstreamSummary {
+function emptySummary(labels: LimitSummary['labels']): LimitSummary {
   return {
+    labels,
     queued: 0,
     isPinned: false,
     isStopped: false,
@@ -44,7 +52,7 @@ function emptySummary(): UpstreamSummary {
   };
 }
 
-function include(summary: UpstreamSummary, limit: LimitView): void {
+function include(summary: LimitSummary, limit: LimitView): void {
   summary.queued += limit.queued;
   summary.isPinned ||= limit.pinned !== undefined;
   summary.isStopped ||= limit.isStopped === true;

@@ -9,8 +9,8 @@ const STDOUT = 1;
  * Lines are written in pieces of this size, or after FLUSH_EVERY, whichever is first: to hand one over to Node's pool of threads
  * costs as much as fifty lines.
  */
-const PIECE = 32 * 1024;
-const LARGEST_PIECE = 64 * 1024;
+const PIECE = 64 * 1024;
+const LARGEST_PIECE = 128 * 1024;
 /** What others write to a pipe never comes within so many bytes (POSIX has at least 512; Linux and macOS these or more). */
 const PIPE_BUF = 4096;
 const FLUSH_EVERY: Millis = 200;

@@ -18,6 +18,7 @@ import { summarizeGate } from './gate-summary.ts';
 import { MetricsRegistry } from './metrics-registry.ts';
 import { exposeNodeMetrics } from './node-metrics.ts';
 import { RouteSeries } from './route-series.ts';
+import { describePolls, PollSeries } from './poll-series.ts';
 import type { Series } from './series.ts';
 import { StoreSeries } from './store-families.ts';
 import { UpstreamSeries } from './upstream-series.ts';
@@ -70,6 +71,7 @@ interface Counters {
   readonly clients: ClientSeries;
   readonly endpoints: EndpointSeries;
   readonly overloads: Series;
+  readonly polls: ByName<PollSeries>;
   readonly store: StoreSeries | undefined;
 }
 
@@ -82,12 +84,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const clients = new ClientSeries(options.clientNames ?? []);
   const endpoints = new EndpointSeries(options.endpoints ?? (() => []));
   const overloads: Series = { labels: {}, value: 0 };
+  const polls = new ByName((name) => new PollSeries(name), []);
   const store = options.store === undefined ? undefined : new StoreSeries(options.store);
 
   const look = oncePerTurn((): Sight => {
     const view = options.view();
     const origin = options.wallClock() - options.now();
-    return { view, upstreams: summarizeGate(view, upstreams.names()), origin };
+    return { view, limits: summarizeGate(view, upstreams.names()), origin };
   });
 
   const registry = new MetricsRegistry();
@@ -97,6 +100,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...describeGate(look, store === undefined ? 'primary' : 'max'),
     ...describeBounds(options.bounds ?? (() => [])),
     ...endpoints.families(),
+    ...describePolls(polls),
     ...(store?.families() ?? []),
     {
       name: 'tidegate_replay_buffer_bytes',
@@ -158,7 +162,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     const ofUpstreams = [...upstreams.names()].map((name) => [name, upstreams.get(name).counts()] as const);
     return { ...ofRoutes, upstreams: new Map(ofUpstreams) };
   };
-  return { listen: countInto({ routes, upstreams, clients, endpoints, overloads, store }), registry, counts };
+  return { listen: countInto({ routes, upstreams, clients, endpoints, overloads, polls, store }), registry, counts };
 }
 
 function describeWorkers(look: NonNullable<MetricsOptions['workers']>): Family[] {
@@ -181,7 +185,7 @@ function describeWorkers(look: NonNullable<MetricsOptions['workers']>): Family[]
 }
 
 /** The events of every request come first: a switch over strings compares one after the other. */
-function countInto({ routes, upstreams, clients, endpoints, overloads, store }: Counters): Listen {
+function countInto({ routes, upstreams, clients, endpoints, overloads, polls, store }: Counters): Listen {
   return (event) => {
     switch (event.type) {
       case 'arrived':
@@ -200,6 +204,9 @@ function countInto({ routes, upstreams, clients, endpoints, overloads, store }: 
       case 'dequeued':
         upstreams.get(event.upstream).queueWait.observe(event.waited);
         break;
+      case 'reported':
+        upstreams.get(event.upstream).reports.count(event.status);
+        break;
       case 'throttled':
         upstreams.get(event.upstream).throttledFor(event.reason);
         break;
@@ -209,8 +216,11 @@ function countInto({ routes, upstreams, clients, endpoints, overloads, store }: 
       case 'retry-end':
         upstreams.get(event.upstream).retryEnds.count(event.outcome);
         break;
+      case 'key':
+        upstreams.get(event.upstream).keys.count(event.event);
+        break;
       case 'cut':
-        upstreams.get(event.upstream).cuts.count(event.cause);
+        upstreams.get(event.upstream).cut(event.cause, event.limit);
         break;
       case 'client-cut':
         clients.cut();
@@ -229,6 +239,15 @@ function countInto({ routes, upstreams, clients, endpoints, overloads, store }: 
         break;
       case 'overload':
         if (event.began) overloads.value += 1;
+        break;
+      case 'poll':
+        polls.get(event.route).polls.count(event.outcome);
+        break;
+      case 'poll-wait':
+        polls.get(event.route).changed(event.waited);
+        break;
+      case 'poll-slowed':
+        polls.get(event.route).slowed.value += 1;
         break;
       case 'store-request':
       case 'store-degraded':

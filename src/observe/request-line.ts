@@ -22,10 +22,12 @@ export function writeLine(head: LineHead, record: RequestRecord): string {
   line += `,"status":${record.status},"outcome":"${record.outcome}"`;
   if (record.reason !== undefined) line += `,"reason":${quote(record.reason)}`;
   if (record.cause !== undefined) line += `,"cause":${quote(record.cause)}`;
+  if (record.polls !== undefined) line += `,"polls":${record.polls}`;
   line += `,"attempts":${record.attempts},"queuedMs":${tenths(record.queued)},"sleptMs":${tenths(record.slept)}`;
   line += `,"ms":${tenths(record.took)}`;
   if (record.retryAfter !== undefined) line += `,"retryAfter":${record.retryAfter}`;
   if (record.cut) line += ',"cut":true';
+  if (record.mintedKey !== undefined) line += `,"mintedKey":"${record.mintedKey}"`;
   // As OpenTelemetry names it in logs that are not its own.
   if (record.traceId !== undefined) line += `,"trace_id":"${record.traceId}"`;
   if (record.carried !== undefined) {

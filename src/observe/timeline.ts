@@ -110,9 +110,11 @@ export class Timeline {
     }
   }
 
-  #noteCut({ upstream, scope, cause, from, to }: Extract<TideEvent, { type: 'cut' }>): void {
-    this.#repeat('cut', upstream, `cut\0${upstream}\0${scope}`, from, (times, first) => {
-      const whose = scope === 'upstream' ? 'rate' : `rates of a ${scope}`;
+  #noteCut({ upstream, limit, scope, cause, from, to }: Extract<TideEvent, { type: 'cut' }>): void {
+    this.#repeat('cut', upstream, `cut\0${upstream}\0${scope}\0${limit ?? ''}`, from, (times, first) => {
+      const at = limit === undefined ? '' : ` at ${limit}`;
+      const whose =
+        scope === 'upstream' ? `rate${limit === undefined ? '' : ` of ${limit}`}` : `rates of a ${scope}${at}`;
       if (times > 1 && scope !== 'upstream') return `${whose} cut ${times} times, last to ${rate(to)} (${cause})`;
       const often = times > 1 ? ` ${times} times` : '';
       const before = Number.isFinite(first) ? `from ${rate(first)} to` : 'to';
@@ -121,8 +123,14 @@ export class Timeline {
   }
 
   /** Of limits of single clients there may be thousands. */
-  #noteState({ upstream, scope, from, to }: Extract<TideEvent, { type: 'limit-state' }>): void {
+  #noteState({ upstream, limit, scope, from, to }: Extract<TideEvent, { type: 'limit-state' }>): void {
     if (scope !== 'upstream') return;
+    if (limit !== undefined) {
+      const kind = to === 'blocked' ? 'blocked' : from === 'blocked' ? 'unblocked' : 'state';
+      return this.#repeat(kind, upstream, `${kind}\0${upstream}\0${limit}`, 0, (times) =>
+        times > 1 ? `${limit}: ${from} → ${to} (${times} changes in a row)` : `${limit}: ${from} → ${to}`,
+      );
+    }
     if (to === 'blocked' && this.#stopped.has(upstream)) return undefined; // as was said
     if (from === 'blocked') {
       const stopped = this.#stopped.get(upstream);

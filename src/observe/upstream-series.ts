@@ -1,5 +1,5 @@
-import type { CutCause, TideEvent } from '../policy/events.ts';
-import { CUT_CAUSES } from '../policy/events.ts';
+import type { CutCause, KeyEvent, TideEvent } from '../policy/events.ts';
+import { CUT_CAUSES, KEY_EVENTS } from '../policy/events.ts';
 import type { ErrorReason, Millis, RetryEnd, RetryReason } from '../policy/types.ts';
 import { isGatewayError } from '../policy/types.ts';
 import { CODE_CLASSES, classOf, statusOrOther } from './codes.ts';
@@ -22,6 +22,7 @@ const RETRY_ENDS: readonly RetryEnd[] = [
   'budget_exhausted',
   'deadline',
   'not_idempotent',
+  'key_expired',
   'body_too_large',
   'retry_after_too_long',
   'upstream_veto',
@@ -36,10 +37,13 @@ const ERROR_CLASS = CODE_CLASSES.length;
 export class UpstreamSeries {
   readonly attempts: CounterSet<number>;
   readonly throttled: CounterSet<string>;
+  readonly reports: CounterSet<number>;
   readonly retries: CounterSet<RetryReason>;
   readonly retryEnds: CounterSet<RetryEnd>;
   readonly decisions: CounterSet<Decision>;
-  readonly cuts: CounterSet<CutCause>;
+  /** By cause, a nested limit's by its name as well. */
+  readonly cuts: CounterSet<string>;
+  readonly keys: CounterSet<KeyEvent>;
   readonly queueWait: Durations;
   readonly #backoffs: ReadonlyMap<DelaySource, Durations>;
   readonly #attemptDurations: (Durations | undefined)[] = [];
@@ -56,10 +60,15 @@ export class UpstreamSeries {
       code: codeLabel(Math.floor(key / ATTEMPTS.length)),
     }));
     this.throttled = new CounterSet((reason) => ({ upstream, reason }));
+    this.reports = new CounterSet((status) => ({ upstream, code: statusOrOther(status) }));
     this.retries = new CounterSet((reason) => ({ upstream, reason }), RETRY_REASONS);
     this.retryEnds = new CounterSet((outcome) => ({ upstream, outcome }), RETRY_ENDS);
     this.decisions = new CounterSet((decision) => ({ upstream, decision }), DECISIONS);
-    this.cuts = new CounterSet((cause) => ({ upstream, cause }), CUT_CAUSES);
+    this.cuts = new CounterSet<string>((key) => {
+      const [cause = '', limit] = key.split(' ');
+      return limit === undefined ? { upstream, cause } : { upstream, limit, cause };
+    }, CUT_CAUSES);
+    this.keys = new CounterSet((event) => ({ upstream, event }), KEY_EVENTS);
     this.queueWait = new Durations({ upstream });
     this.#backoffs = new Map([
       ['backoff', new Durations({ upstream, source: 'backoff' })],
@@ -82,6 +91,10 @@ export class UpstreamSeries {
   throttledFor(reason: string): void {
     const known = this.throttled.has(reason) || this.throttled.size < MAX_THROTTLE_REASONS;
     this.throttled.count(known ? reason : 'other');
+  }
+
+  cut(cause: CutCause, limit: string | undefined): void {
+    this.cuts.count(limit === undefined ? cause : `${cause} ${limit}`);
   }
 
   retried(reason: RetryReason, source: DelaySource, delay: Millis): void {

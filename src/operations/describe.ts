@@ -1,5 +1,12 @@
 /** What stations tell, in the words of the admin API. */
-import type { ClientRow, RequestRow, Status, TimelineEvent, UpstreamStatus } from '../admin/api/schemas.ts';
+import type {
+  ClientRow,
+  NestedLimitStatus,
+  RequestRow,
+  Status,
+  TimelineEvent,
+  UpstreamStatus,
+} from '../admin/api/schemas.ts';
 import { NOTHING_SENT, quantile } from '../observe/counts.ts';
 import type { EndedRequest } from '../observe/recent-requests.ts';
 import type { Moment } from '../observe/timeline.ts';
@@ -7,7 +14,7 @@ import type { EndpointView, LimitView } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Span } from './pace.ts';
 import { perSecond, round } from './pace.ts';
-import type { ClientLook, UpstreamLook } from './station.ts';
+import type { ClientLook, NestedLook, UpstreamLook } from './station.ts';
 
 /** When it is, by both clocks. */
 export interface Moments {
@@ -22,7 +29,7 @@ export function describeUpstream(
   endpoints: readonly EndpointView[],
   moments: Moments,
 ): UpstreamStatus {
-  const { name, scope, nearest, limits, queued, inFlight, budget } = look;
+  const { name, scope, nearest, limits, queued, inFlight, budget, nested } = look;
   const after = span.after.upstreams.get(name) ?? NOTHING_SENT;
   const before = span.before.upstreams.get(name) ?? NOTHING_SENT;
   const long = span.longBefore.upstreams.get(name) ?? NOTHING_SENT;
@@ -48,9 +55,30 @@ export function describeUpstream(
     budgetLeft: round(budget),
     p50Seconds: seconds(quantile(0.5, long.durations, after.durations)),
     p99Seconds: seconds(quantile(0.99, long.durations, after.durations)),
+    nestedLimits: nested.map((each) => describeNested(each, moments)),
     endpoints: endpoints
       .filter(({ upstream }) => upstream === name)
       .map(({ endpoint, isHealthy }) => ({ endpoint, healthy: isHealthy })),
+  };
+}
+
+function describeNested(
+  { name, scope, nearest, limits, queued, inFlight }: NestedLook,
+  moments: Moments,
+): NestedLimitStatus {
+  return {
+    name,
+    scope,
+    which: scope === 'upstream' ? (nearest?.key ?? '') : '',
+    state: nearest?.state ?? 'open',
+    ...describeEnd(nearest, moments),
+    rate: bounded(nearest?.rate),
+    ceiling: bounded(nearest?.ceiling),
+    places: nearest?.places ?? null,
+    quotaLeft: nearest?.quotaLeft === undefined ? null : round(nearest.quotaLeft),
+    limits,
+    queued,
+    inFlight,
   };
 }
 

@@ -3,7 +3,7 @@ import type { Counts } from '../observe/counts.ts';
 import { addCounts } from '../observe/counts.ts';
 import type { ClientsView, EndpointView } from '../policy/events.ts';
 import { isNearerView } from './survey.ts';
-import type { ClientLook, Look, UpstreamLook } from './station.ts';
+import type { ClientLook, Look, NestedLook, UpstreamLook } from './station.ts';
 
 /** Counters never fall, though processes end and others begin. */
 export class CountsOfAll {
@@ -38,6 +38,25 @@ export function mergeUpstreams(looks: ReadonlyMap<number, Look>): UpstreamLook[]
 }
 
 function combine(a: UpstreamLook, b: UpstreamLook, isKeeper: boolean): UpstreamLook {
+  return {
+    ...combineLimits(a, b, isKeeper),
+    budget: Math.min(a.budget, b.budget),
+    nested: combineNested(a, b, isKeeper),
+  };
+}
+
+/** In the order of the one that is told of first; one that a reload brings, not all may know yet. */
+function combineNested(a: UpstreamLook, b: UpstreamLook, isKeeper: boolean): readonly NestedLook[] {
+  const others = new Map(b.nested.map((each) => [each.name, each]));
+  const combined = a.nested.map((each) => {
+    const other = others.get(each.name);
+    others.delete(each.name);
+    return other === undefined ? each : combineLimits(each, other, isKeeper);
+  });
+  return [...combined, ...others.values()];
+}
+
+function combineLimits(a: NestedLook, b: NestedLook, isKeeper: boolean): NestedLook {
   const isNearer = a.nearest === undefined || (b.nearest !== undefined && isNearerView(b.nearest, a.nearest));
   return {
     name: a.name,
@@ -46,7 +65,6 @@ function combine(a: UpstreamLook, b: UpstreamLook, isKeeper: boolean): UpstreamL
     nearest: (isKeeper || isNearer) && b.nearest !== undefined ? b.nearest : a.nearest,
     queued: a.queued + b.queued,
     inFlight: a.inFlight + b.inFlight,
-    budget: Math.min(a.budget, b.budget),
   };
 }
 

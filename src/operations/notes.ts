@@ -24,7 +24,7 @@ export function noteSteering(
   return notes;
 }
 
-function notesOf({ scope, learnedRate }: UpstreamStatus, command: Command): string[] {
+function notesOf({ scope, learnedRate, nestedLimits }: UpstreamStatus, command: Command): string[] {
   switch (command.do) {
     case 'pin':
       return [
@@ -32,6 +32,7 @@ function notesOf({ scope, learnedRate }: UpstreamStatus, command: Command): stri
         learnedRate === null
           ? 'No limit has been felt so far.'
           : `What has been learned is ${write(learnedRate)}; it is learned on, and holds again after unpin.`,
+        ...(nestedLimits.length === 0 ? [] : [NESTED_GO_ON]),
         ...(scope === 'upstream' ? [] : [`Each limit of a single ${scope} is held at this.`]),
       ];
     case 'unpin':
@@ -51,4 +52,5 @@ function write(rate: PerSecond): string {
   return `${Number(rate.toPrecision(3))}/s`;
 }
 
+const NESTED_GO_ON = 'Limits nested in it go on as they are: a request has to pass those too.';
 const PROBED_BY_REDIS = 'Where the upstream itself blocks, that is kept in Redis, and ends by its probes.';

@@ -12,7 +12,7 @@ import type { Clock, Millis } from '../policy/types.ts';
 import type { ClientQuery, Rank } from '../state/client-search.ts';
 import { ClientSearch } from '../state/client-search.ts';
 import type { MemoryStore } from '../state/memory.ts';
-import { NOTHING_FELT, steeredView, surveyLimits } from './survey.ts';
+import { lookAtNested, NOTHING_FELT, steeredView, surveyLimits } from './survey.ts';
 import type {
   ClientLook,
   ClientsFound,
@@ -114,6 +114,7 @@ export class OwnStation implements Station {
     for (const { name } of store.upstreams()) {
       if (!store.clients.forgive(name, client, now)) continue;
       known.push(name);
+      for (const { ref, holds } of store.limits()) if (ref.upstream === name) holds?.forgive(client);
       const limit = store.limitOf(name, client);
       if (limit === undefined || limit.ref.scope !== 'client') continue;
       limit.meter.probeNow?.(now);
@@ -126,11 +127,12 @@ export class OwnStation implements Station {
     const { gate, store } = this.#parts;
     const surveys = surveyLimits(gate.limits(now), now, (upstream) => store.scopeOf(upstream));
     return [...store.upstreams()].map(({ name, queued, budget, room }): UpstreamLook => {
-      const { limits, nearest, inFlight } = surveys.get(name) ?? NOTHING_FELT;
+      const survey = surveys.get(name);
+      const { limits, nearest, inFlight } = survey?.get('') ?? NOTHING_FELT;
       const scope = store.scopeOf(name) ?? 'upstream';
       // Where limits are of clients, those that have none are under way too.
       const underWay = (scope === 'upstream' ? undefined : room?.underWay) ?? inFlight;
-      const asSteered = steeredView({ upstream: name, scope, key: '' }, store.steeringOf(name), now);
+      const asSteered = steeredView({ upstream: name, nested: '', scope, key: '' }, store.steeringOf(name), now);
       return {
         name,
         scope,
@@ -139,6 +141,7 @@ export class OwnStation implements Station {
         queued,
         inFlight: underWay,
         budget: budget.left,
+        nested: lookAtNested(survey, store.nestedAt(name), now),
       };
     });
   }

@@ -66,6 +66,18 @@ export interface UpstreamLook {
   readonly inFlight: number;
   /** Retry budget left as a share of its burst. */
   readonly budget: number;
+  /** In the order in which requests stand under them. */
+  readonly nested: readonly NestedLook[];
+}
+
+/** The nested limits of one name, or that of a class of clients. */
+export interface NestedLook {
+  readonly name: string;
+  readonly scope: Scope;
+  readonly limits: number;
+  readonly nearest: LimitView | undefined;
+  readonly queued: number;
+  readonly inFlight: number;
 }
 
 export interface ClientLook {

@@ -4,39 +4,69 @@ import type { LimitRef } from '../policy/limit-ref.ts';
 import type { Steering } from '../policy/steering.ts';
 import { isSteered } from '../policy/steering.ts';
 import type { Millis } from '../policy/types.ts';
+import type { NestedLook } from './station.ts';
 
-/** What the limits of one upstream come to. */
+/** What an upstream's own limits come to, or the nested ones of one name. */
 export interface Survey {
   readonly limits: number;
   readonly inFlight: number;
+  readonly queued: number;
   /** The one nearest to trouble. */
   readonly nearest: Limit | undefined;
 }
 
-export const NOTHING_FELT: Survey = { limits: 0, inFlight: 0, nearest: undefined };
+export const NOTHING_FELT: Survey = { limits: 0, inFlight: 0, queued: 0, nearest: undefined };
 
 const TROUBLE: readonly LimitState[] = ['open', 'restoring', 'cooldown', 'backoff', 'blocked'];
 
-/** By upstream, in one pass: there may be one for each client. @param scopeOf what is no limit of this scope is a line for room */
+/**
+ * By upstream and name, in one pass: there may be one for each client.
+ * @param scopeOf of an upstream's own limits: what is of another is a line for room
+ */
 export function surveyLimits(
   limits: Iterable<Limit>,
   now: Millis,
   scopeOf: (upstream: string) => Scope | undefined,
-): ReadonlyMap<string, Survey> {
-  const surveys = new Map<string, { limits: number; inFlight: number; nearest: Limit }>();
+): Surveys {
+  const surveys = new Map<string, Map<string, Growing>>();
   for (const limit of limits) {
-    const { upstream, scope } = limit.ref;
-    if (scope !== scopeOf(upstream)) continue;
-    const survey = surveys.get(upstream);
+    const { upstream, nested, scope } = limit.ref;
+    if (nested === '' && scope !== scopeOf(upstream)) continue;
+    const ofUpstream = surveys.get(upstream) ?? new Map<string, Growing>();
+    surveys.set(upstream, ofUpstream);
+    const survey = ofUpstream.get(nested);
     if (survey === undefined) {
-      surveys.set(upstream, { limits: 1, inFlight: limit.meter.inFlight, nearest: limit });
+      ofUpstream.set(nested, { limits: 1, inFlight: limit.meter.inFlight, queued: limit.queue.size, nearest: limit });
       continue;
     }
     survey.limits += 1;
+    survey.queued += limit.queue.size;
     survey.inFlight += limit.meter.inFlight;
     if (isNearer(limit, survey.nearest, now)) survey.nearest = limit;
   }
   return surveys;
+}
+
+interface Growing {
+  limits: number;
+  inFlight: number;
+  queued: number;
+  nearest: Limit;
+}
+
+/** By upstream, and by the name of a nested limit; that of its own is empty. */
+export type Surveys = ReadonlyMap<string, ReadonlyMap<string, Survey>>;
+
+/** @param names of the nested limits that are configured, felt or not, each with its scope */
+export function lookAtNested(
+  surveys: ReadonlyMap<string, Survey> | undefined,
+  names: Iterable<readonly [name: string, scope: Scope]>,
+  now: Millis,
+): NestedLook[] {
+  return [...names].map(([name, scope]) => {
+    const { nearest, limits, queued, inFlight } = surveys?.get(name) ?? NOTHING_FELT;
+    return { name, scope, limits, nearest: nearest?.view(now), queued, inFlight };
+  });
 }
 
 function isNearer(one: Limit, other: Limit, now: Millis): boolean {

@@ -1,6 +1,8 @@
 import type { Activity } from './activity.ts';
+import type { ClientSlot, ClientStore } from './client.ts';
 import type { Limit } from './limit.ts';
 import type { Room } from './room.ts';
+import type { Upstream } from './store.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond, Refusal } from './types.ts';
 
@@ -16,6 +18,16 @@ const STANDING: Millis = 1000;
 const STANDING_SHARE = 0.3;
 /** A client that comes back when it was told to is queued while its turn is at most this far ahead. */
 export const PROMISE: Millis = 1000;
+/** It is told whole seconds, rounded up or down: so much earlier it may come, and so much later. */
+const ROUNDED: Millis = 1000;
+/** The answer's way, its own timer and its request's way, beside that. */
+const UNDER_WAY: Millis = 1000;
+
+/** Whether who was told to come back at this time, and comes now, comes as told. */
+export function isAsTold(promised: Millis, now: Millis): boolean {
+  const late = now - promised;
+  return late >= -ROUNDED && late <= ROUNDED + UNDER_WAY;
+}
 
 /** How long until every limit lets one request go; 0 when all do now. Infinity while a store is being asked. */
 export function delayOf(limits: readonly Limit[], now: Millis): Millis {
@@ -27,8 +39,37 @@ export function delayOf(limits: readonly Limit[], now: Millis): Millis {
 /** Where a request arriving now has to wait: for a token, or for room; undefined where it need not. */
 export function waitingPlace({ limits }: Ticket, room: Room | undefined, now: Millis): Limit | undefined {
   const limit = limits.at(-1);
-  if (limit !== undefined && (limit.queue.size > 0 || delayOf(limits, now) > 0)) return limit;
+  if (limit !== undefined && (limit.queue.size > 0 || delayOf(limits, now) > 0 || isAwaited(limits, now))) return limit;
   return room?.isAwaited === true ? room.line : undefined;
+}
+
+/** Others who stand under one of these limits, and another than all of them, have waited for what is there now. */
+function isAwaited(limits: readonly Limit[], now: Millis): boolean {
+  const innermost = limits.at(-1);
+  for (const limit of limits) {
+    const { queuedWithin, queue } = limit;
+    if (limit !== innermost && isReady(limit, queue.peek(), now)) return true;
+    if (queuedWithin === undefined || queuedWithin.size === 0) continue;
+    for (const inner of queuedWithin) if (isReady(inner, inner.queue.peek(), now)) return true;
+  }
+  return false;
+}
+
+/** Whether who waits at the limit for tokens could have them now. Who waits for room alone has them. */
+export function isReady(limit: Limit, ticket: Ticket | undefined, now: Millis): ticket is Ticket {
+  return ticket !== undefined && ticket.limits.at(-1) === limit && delayOf(ticket.limits, now) === 0;
+}
+
+/** Until when its client is to stay away, from the upstream or from a limit that it stands under; in the past or −Infinity where it is not. */
+export function heldUntil(clients: ClientStore, { limits, client }: Ticket, slot: ClientSlot): Millis {
+  let until = clients.heldUntil(slot);
+  for (const { holds } of limits) if (holds !== undefined) until = Math.max(until, holds.until(client));
+  return until;
+}
+
+/** The connections that it needs one of; undefined where it needs none, or where they are not bounded here. */
+export function roomOf({ isSentElsewhere }: Ticket, { room }: Pick<Upstream, 'room'>): Room | undefined {
+  return isSentElsewhere ? undefined : room;
 }
 
 /**
@@ -36,9 +77,12 @@ export function waitingPlace({ limits }: Ticket, room: Room | undefined, now: Mi
  * it, at the client's share of the rate; or its turns until there is room. `weight` is scaled by the allowance already.
  */
 export function estimateWait(ticket: Ticket, room: Room | undefined, weight: number, now: Millis): Millis {
-  const turns = turnsAhead(ticket.limits.at(-1), ticket.slot, weight);
+  const innermost = ticket.limits.at(-1);
+  const own = turnsAhead(innermost, ticket.slot, weight);
   let wait = room?.isAwaited === true ? (1000 * (turnsAhead(room.line, ticket.slot, weight) + 1)) / room.rate : 0;
-  for (const { meter } of ticket.limits) {
+  for (const limit of ticket.limits) {
+    const { meter } = limit;
+    const turns = limit === innermost ? own : Math.max(own, turnsAmong(limit, ticket.slot, weight, now));
     wait = Math.max(wait, meter.expected(now) + (turns === 0 ? 0 : (1000 * turns) / meter.rate(now)));
   }
   return wait;
@@ -57,6 +101,34 @@ function turnsAhead(limit: Limit | undefined, slot: number | undefined, weight: 
   if (limit === undefined || limit.queue.size === 0 || slot === undefined) return 0;
   return Math.min((limit.queue.backlog(slot) + 1) / limit.queue.share(slot, weight) - 1, limit.queue.size);
 }
+
+/** As `turnsAhead`, at an outer limit: among all who lack nothing but its token, in whatever line. */
+function turnsAmong(outer: Limit, slot: ClientSlot | undefined, weight: number, now: Millis): number {
+  const expected = outer.meter.expected(now);
+  if (expected === 0 || slot === undefined || outer.queuedWithin === undefined) return 0;
+  let waiting = 0;
+  let others = 0;
+  let own = 0;
+  const seen = new Set<ClientSlot>();
+  for (const line of [outer, ...outer.queuedWithin]) {
+    if (line !== outer && line.meter.expected(now) > expected) continue;
+    waiting += line.queue.size;
+    own += line.queue.backlog(slot);
+    if (seen.size >= LOOKED_AT) {
+      others += line.queue.activeWeight;
+      continue;
+    }
+    for (const flow of line.queue.flows) {
+      if (flow.key === slot || seen.has(flow.key)) continue;
+      others += flow.weight;
+      if (seen.size < LOOKED_AT) seen.add(flow.key);
+    }
+  }
+  return Math.min(((own + 1) * (others + weight)) / weight - 1, waiting);
+}
+
+/** So many clients that wait in several lines are counted once; of more, some count twice. */
+const LOOKED_AT = 1000;
 
 /** φ: the client's share of the rate among all who are active, by weight. One's own limit is shared with nobody. */
 export function shareOf(

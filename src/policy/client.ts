@@ -58,6 +58,8 @@ export interface ClientStore {
    * @param key its identity at the upstream; or both joined, the upstream first and a NUL between
    */
   enter(key: string, now: Millis, upstream?: string): ClientSlot;
+  /** As `enter`, of a client that is spoken of and has not arrived. */
+  visit(key: string, now: Millis, upstream?: string): ClientSlot;
   leave(slot: ClientSlot): void;
   /** When it arrived the time before; −Infinity at first. */
   previousArrival(slot: ClientSlot): Millis;

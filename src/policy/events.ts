@@ -4,7 +4,7 @@
  */
 import type { OverloadCause } from './shedding.ts';
 import type { StoreEvent } from './store-events.ts';
-import type { ErrorReason, Millis, PerSecond, Refusal, RetryEnd, RetryReason } from './types.ts';
+import type { ErrorReason, KeyRefusal, Millis, PerSecond, Refusal, RetryEnd, RetryReason } from './types.ts';
 
 export type LimitState = (typeof LIMIT_STATES)[number];
 export const LIMIT_STATES = ['open', 'backoff', 'cooldown', 'restoring', 'blocked'] as const;
@@ -19,11 +19,17 @@ export const CUT_CAUSES = ['first', 'small', 'heavy', 'places', 'blocked', 'erro
 export type RequestOutcome =
   | 'forwarded'
   | 'recovered'
+  /** Whoever asked about it was told that it may pass, and sends it. */
+  | 'checked'
   | 'refused'
   | 'queue_timeout'
   | 'upstream_error'
   | 'unknown'
   | 'client_gone';
+
+/** What a poll came to: the `outcome` label of `tidegate_polls_total`. */
+export type PollOutcome = (typeof POLL_OUTCOMES)[number];
+export const POLL_OUTCOMES = ['not_ready', 'ready', 'failed', 'refused', 'client_gone'] as const;
 
 /** The gate's answer to an arrival: at once, after a queue, or no, and why. */
 export interface Decision {
@@ -31,6 +37,14 @@ export interface Decision {
   /** Of a refusal. */
   readonly why: Refusal | undefined;
 }
+
+/** What becomes of idempotency keys: the `event` label of `tidegate_idempotency_keys_total`. */
+export type KeyEvent = (typeof KEY_EVENTS)[number];
+export const KEY_EVENTS = ['minted', 'awaited', 'key_in_use', 'key_expired'] as const satisfies readonly (
+  | KeyRefusal
+  | 'minted'
+  | 'awaited'
+)[];
 
 export type TideEvent =
   /** A request came in and was routed. Its `done` follows, always. */
@@ -53,6 +67,8 @@ export type TideEvent =
       readonly took: Millis;
       readonly request?: string | undefined;
     }
+  /** What came of a request that was checked here and sent by somebody else, in the word of who sent it. */
+  | { readonly type: 'reported'; readonly upstream: string; readonly status: number }
   /** The upstream said 429 (or what its preset calls throttled). `reason` is the upstream's word, or `unspecified`. */
   | { readonly type: 'throttled'; readonly upstream: string; readonly reason: string }
   /** A retry was begun: it sleeps `delay`, because of `reason`, by our back-off or by the upstream's hint. */
@@ -63,12 +79,22 @@ export type TideEvent =
       readonly delay: Millis;
       readonly source: 'backoff' | 'hint';
     }
+  /** What a poll came to that we made for a client that waits: the second and later of a request. */
+  | { readonly type: 'poll'; readonly route: string; readonly outcome: PollOutcome }
+  /** A client is waited for from now on; or no more, `waited` after it had come. */
+  | { readonly type: 'poll-wait'; readonly route: string; readonly waited: Millis | undefined }
+  /** A client that asks again and again was told when to come back. */
+  | { readonly type: 'poll-slowed'; readonly route: string }
+  /** An idempotency key was minted, or was not simply free: it was waited for, in use, or is expired. */
+  | { readonly type: 'key'; readonly upstream: string; readonly event: KeyEvent }
   /** The wish to retry ended; at most once a request. */
   | { readonly type: 'retry-end'; readonly upstream: string; readonly outcome: RetryEnd }
   /** A limit's rate was cut. */
   | {
       readonly type: 'cut';
       readonly upstream: string;
+      /** The name of a nested one; absent for the upstream's own. */
+      readonly limit?: string;
       readonly scope: Scope;
       readonly cause: CutCause;
       readonly from: PerSecond;
@@ -77,6 +103,7 @@ export type TideEvent =
   | {
       readonly type: 'limit-state';
       readonly upstream: string;
+      readonly limit?: string;
       readonly scope: Scope;
       readonly from: LimitState;
       readonly to: LimitState;
@@ -157,7 +184,9 @@ export interface RequestRecord {
   /** In a word, why it ended so: a Refusal, an ErrorReason, a RetryEnd; undefined when all went well. */
   readonly reason: string | undefined;
   readonly attempts: number;
-  /** Time spent in the queue, and asleep before retries. */
+  /** How often it was asked for because it was not ready, the first time included; absent where it was asked for once. */
+  readonly polls?: number | undefined;
+  /** Time spent in the queue, and asleep before retries and polls. */
   readonly queued: Millis;
   readonly slept: Millis;
   /** Arrival to the response head, and to the end of the response. */
@@ -167,7 +196,7 @@ export interface RequestRecord {
   readonly retryAfter: number | undefined;
   /** The body was cut short after its head had gone out. */
   readonly cut: boolean;
-  /** Why its last attempt failed, in the word of the operating system or of OpenSSL; undefined when it did not. */
+  /** Why its last attempt failed, in the word of the operating system or of OpenSSL, or who it was that was not trusted. */
   readonly cause?: string | undefined;
   /** Bytes after the protocol was changed; absent where it was not. */
   readonly carried?: { readonly toUpstream: number; readonly toClient: number } | undefined;
@@ -179,6 +208,8 @@ export interface RequestRecord {
   readonly detail?: string | undefined;
   /** How the wish to retry ended, where there was one. */
   readonly retryEnd?: RetryEnd | undefined;
+  /** The idempotency key that it was given here; absent where its client has one of its own, or it has none. */
+  readonly mintedKey?: string | undefined;
   /** Of the trace that it is a part of (W3C Trace Context), in hex; absent where it is of none. */
   readonly traceId?: string | undefined;
 }
@@ -188,8 +219,10 @@ export type Listen = (event: TideEvent) => void;
 /** What a limit looks like from outside, for metrics, the page and `explain`. */
 export interface LimitView {
   readonly upstream: string;
+  /** Empty for the upstream's own; else the name of a nested one. */
+  readonly nested: string;
   readonly scope: Scope;
-  /** Empty for scope upstream; else the hashed client or credential. */
+  /** As of `LimitRef`. */
   readonly key: string;
   readonly state: LimitState;
   /** Infinity while open and unlimited. */

@@ -34,7 +34,7 @@ export class Flow<W extends Linked<W>> extends Line<W> implements HeapItem {
 type Tagged = Pick<Flow<never>, 'tag' | 'order'>;
 
 /** So many flows are looked at for one that is not deferred; those served soon stand among the first of the heap. */
-const LOOKED_AT = 1000;
+export const LOOKED_AT = 1000;
 
 /**
  * Weighted fair queueing, self-clocked: the smallest finish tag is served next, and virtual time is the tag of what was

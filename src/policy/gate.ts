@@ -1,10 +1,21 @@
-import { blockedBy, estimateWait, isPoorProbe, patienceOf, PROMISE, waitingPlace } from './admission.ts';
+import {
+  blockedBy,
+  estimateWait,
+  heldUntil,
+  isAsTold,
+  isPoorProbe,
+  patienceOf,
+  PROMISE,
+  roomOf,
+  waitingPlace,
+} from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import type { GateView, LimitView, Listen } from './events.ts';
 import type { Grounds } from './grounds.ts';
 import { groundsOf } from './grounds.ts';
 import { abandon, giveBack, takeTokens } from './holdings.ts';
 import { learn } from './learn.ts';
+import { noteGranted, noteReported, presume } from './hearsay.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { letPass } from './observe.ts';
@@ -23,6 +34,7 @@ import { weigh } from './weigh.ts';
  * their time, and answers at once or, for a queued ticket, by `ticket.settle`. The proxy and the simulator run the same.
  *
  *     arrive ─► admitted │ refused │ queued … settle        sent ─► head ─► end        leave
+ *                                                           granted ……… report
  */
 export class Gate {
   readonly #store: Store;
@@ -49,10 +61,31 @@ export class Gate {
     ticket.sentAt = now;
     giveBack(ticket);
     ticket.counted = ticket.limits;
-    for (const { meter } of ticket.limits) {
-      ticket.among = meter.sent(now);
+    for (const { meter, isOurs } of ticket.limits) {
+      const among = meter.sent(now);
+      if (isOurs) continue;
+      ticket.among = among;
       ticket.number = meter.sends;
     }
+  }
+
+  /** An admitted one that whoever asked for it sends: for us it is over. */
+  granted(ticket: Ticket, now: Millis): void {
+    this.sent(ticket, now);
+    noteGranted(ticket.limits, now);
+    ticket.probes = NO_LIMITS;
+    this.end(ticket, now);
+  }
+
+  /** What has become of a request that was granted, in the word of who sent it, at `sentAt`. The ticket was never used. */
+  report(ticket: Ticket, outcome: Outcome, sentAt: Millis, now: Millis): void {
+    ticket.slot = this.#store.clients.visit(ticket.client, now, ticket.upstream);
+    ticket.limits = this.#resolve(ticket.refs);
+    ticket.sentAt = sentAt;
+    for (const limit of ticket.limits) this.#waiting.advance(limit, now);
+    noteReported(ticket.limits, outcome, sentAt, now);
+    this.head(ticket, outcome, now);
+    this.leave(ticket);
   }
 
   /** The head of its response, or its failure. Everything that can be learned is learned here. */
@@ -106,13 +139,18 @@ export class Gate {
     ticket.slot = undefined;
   }
 
-  /** Whether a retry may be begun, or why not. Takes its budget token if so: retries asleep count. */
-  reserve(ticket: Ticket, retry: Retry, deadline: Millis, now: Millis): RetryEnd | undefined {
+  /** Whether a retry, or a poll, may be begun, or why not. Takes its budget token if so: retries asleep count. */
+  reserve(
+    ticket: Ticket,
+    retry: Pick<Retry, 'delay' | 'charged'>,
+    deadline: Millis,
+    now: Millis,
+  ): RetryEnd | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
     const { clients } = this.#store;
     ticket.limits = this.#resolve(ticket.refs);
     const slot = ticket.slot;
-    if (slot === undefined || clients.heldUntil(slot) > now + retry.delay) return 'deadline';
+    if (slot === undefined || heldUntil(clients, ticket, slot) > now + retry.delay) return 'deadline';
     const queued = estimateWait(ticket, upstream.room, weigh(this.#store, ticket, now), now) - retry.delay;
     if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
     if (retry.charged && !upstream.budget.spend()) return 'budget_exhausted';
@@ -172,7 +210,7 @@ export class Gate {
     const slot = this.#enter(ticket, upstream, now);
     ticket.limits = this.#resolve(ticket.refs);
 
-    const held = clients.heldUntil(slot) - now;
+    const held = heldUntil(clients, ticket, slot) - now;
     if (held > 0) {
       ticket.estimate = held;
       ticket.patience = undefined;
@@ -180,8 +218,9 @@ export class Gate {
     }
 
     for (const each of ticket.limits) this.#waiting.advance(each, now);
+    if (ticket.isSentElsewhere) presume(ticket.limits, now);
     const poorProbe = isPoorProbe(ticket, now);
-    const { room } = upstream;
+    const room = roomOf(ticket, upstream);
     const limit = waitingPlace(ticket, room, now);
     if (!poorProbe && limit === undefined) return this.#admit(ticket, room, now);
 
@@ -191,7 +230,7 @@ export class Gate {
     if (limit === undefined || poorProbe) {
       return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
     }
-    const keepsPromise = Math.abs(now - clients.promised(slot)) <= PROMISE;
+    const keepsPromise = isAsTold(clients.promised(slot), now);
     const patience = patienceOf(limit, slot, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
     ticket.patience = Math.min(patience, deadline - now);
     if (wait > ticket.patience) {

@@ -1,5 +1,6 @@
-import { delayOf, shareOf } from './admission.ts';
+import { delayOf, heldUntil, shareOf } from './admission.ts';
 import type { LimitView } from './events.ts';
+import type { Limit } from './limit.ts';
 import type { Room } from './room.ts';
 import type { Store } from './store.ts';
 import type { Ticket } from './ticket.ts';
@@ -7,7 +8,7 @@ import type { Millis, PerSecond } from './types.ts';
 
 /** The numbers behind a decision, as they stand when it has just been made. */
 export interface Grounds {
-  /** The innermost limit it stands under; undefined while that has never been felt. */
+  /** Of those it stands under, the limit that makes it wait for longest, else the innermost; undefined while none has been felt. */
   readonly limit: LimitView | undefined;
   /** What an operator holds that limit at, here or where its tokens come from; undefined where none does. */
   readonly pinned: PerSecond | undefined;
@@ -32,8 +33,8 @@ export function groundsOf(store: Store, ticket: Ticket, now: Millis): Grounds {
   const { clients } = store;
   const { slot } = ticket;
   const { activity, room } = store.upstream(ticket.upstream);
-  const limit = ticket.limits.at(-1);
-  const place = ticket.waitsAt ?? limit ?? room?.line;
+  const limit = tightestOf(ticket.limits, now);
+  const place = ticket.waitsAt ?? ticket.limits.at(-1) ?? room?.line;
   const rate = limit?.meter.rate(now) ?? Number.POSITIVE_INFINITY;
   const view = limit?.view(now);
   return {
@@ -43,11 +44,33 @@ export function groundsOf(store: Store, ticket: Ticket, now: Millis): Grounds {
     estimate: ticket.estimate,
     patience: ticket.patience,
     demand: slot === undefined ? 0 : clients.demand(slot, now),
-    share: limit === undefined || !Number.isFinite(rate) ? undefined : shareOf(ticket, limit, rate, activity, now),
+    share:
+      limit === undefined || !Number.isFinite(rate)
+        ? undefined
+        : isShared(limit)
+          ? shareOf(ticket, limit, rate, activity, now)
+          : undefined,
     allowance: slot === undefined ? 1 : clients.allowance(slot, now),
     backlog: slot === undefined || place === undefined ? 0 : place.queue.backlog(slot),
-    heldFor: slot === undefined ? 0 : Math.max(0, clients.heldUntil(slot) - now),
+    heldFor: slot === undefined ? 0 : Math.max(0, heldUntil(clients, ticket, slot) - now),
   };
+}
+
+function tightestOf(limits: readonly Limit[], now: Millis): Limit | undefined {
+  let tightest = limits.at(-1);
+  let longest = tightest?.meter.expected(now) ?? 0;
+  for (const limit of limits) {
+    const expected = limit.meter.expected(now);
+    if (expected <= longest) continue;
+    tightest = limit;
+    longest = expected;
+  }
+  return tightest;
+}
+
+/** Who asks for how much of a nested limit that several share, nobody knows. */
+function isShared({ ref }: Limit): boolean {
+  return ref.nested === '' || ref.scope !== 'upstream';
 }
 
 /** Of what it needs, a connection alone is lacking: its tokens it has, or could take now. */

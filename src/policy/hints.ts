@@ -134,8 +134,7 @@ function readFrom(start: number, status: number, headers: readonly string[], wal
 function conclude(reading: Reading): Hints {
   const { retryAfter, verdict } = reading;
   const reason = reading.reason ?? (reading.envoy ? 'envoy' : undefined);
-  // Stripe's word for a limit on one object, say the updates of one PaymentIntent.
-  const lock = reading.reason?.toLowerCase() === 'resource-specific';
+  const lock = reading.reason !== undefined && isLock(reading.reason);
   const spent = reading.status === 429 && retryAfter === undefined && !lock;
 
   let quota = reading.rateLimit === '' ? undefined : readRateLimit(reading.rateLimit, reading.policies);
@@ -151,6 +150,11 @@ function conclude(reading: Reading): Hints {
     reason,
     lock,
   };
+}
+
+/** Whether a reason is Stripe's word for a limit on one object, say the updates of one PaymentIntent. */
+export function isLock(reason: string): boolean {
+  return reason.toLowerCase() === 'resource-specific';
 }
 
 function noteRetryAfter(reading: Reading, delay: Millis | undefined): void {
@@ -177,7 +181,8 @@ function readShouldRetry(reading: Reading, value: string): void {
   else if (word === 'true') reading.verdict ??= 'retry';
 }
 
-function readDate(headers: readonly string[], wallClock: Millis): Millis {
+/** When the answer says that it was made, in epoch ms; `wallClock` where it does not say. */
+export function readDate(headers: readonly string[], wallClock: Millis): Millis {
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? '';
     if (name.length !== 4 || name.toLowerCase() !== 'date') continue;

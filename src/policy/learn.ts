@@ -1,9 +1,11 @@
 import type { Store, Upstream } from './store.ts';
 import type { CutCause, Listen } from './events.ts';
 import type { Limit } from './limit.ts';
+import type { LimitRef } from './limit-ref.ts';
+import { isOfClass, nameNested } from './limit-ref.ts';
 import type { Ticket } from './ticket.ts';
 import type { Hints, Millis, Outcome, Quota } from './types.ts';
-import { isGatewayError, isOurs } from './types.ts';
+import { isGatewayError, isOurs, isThrottled } from './types.ts';
 
 interface Lesson {
   readonly ticket: Ticket;
@@ -13,34 +15,39 @@ interface Lesson {
 }
 
 /**
- * What one outcome teaches: a 429 is about a rate, 502 to 504 and broken connections are about the upstream's health,
+ * What one outcome teaches: a 429 (or what its preset calls throttled) is about a rate, 502 to 504 and broken connections are about the upstream's health,
  * everything else is an answer. A 500 is an answer too: a fault of one operation says nothing of capacity. An object
  * lock says nothing of either, and neither does a client that went away, nor one endpoint while others work.
  */
 export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
   const { ticket, upstream } = lesson;
+  ticket.blamed = undefined;
   if (outcome.kind === 'error') {
     if (isOurs(outcome) || outcome.stale === true || outcome.othersWork === true) return abandonProbes(ticket);
     return fail(lesson, undefined, now);
   }
   const { status, hints } = outcome;
-  if (hints.quota !== undefined) hearQuota(ticket, hints.quota, now);
-  if (status === 429 && !hints.lock) return reject(lesson, hints, now);
+  if (hints.quota !== undefined) hearQuota(lesson, hints.quota, hints.limit, now);
+  if (isThrottled(status, hints)) return reject(lesson, hints, now);
   if (isGatewayError(status)) {
     return outcome.othersWork === true ? abandonProbes(ticket) : fail(lesson, hints.retryAfter, now);
   }
-  const innermost = ticket.limits.at(-1);
+  const innermost = innermostOf(ticket);
   for (const limit of ticket.limits) limit.meter.accepted(ticket.sentAt, limit === innermost ? ticket.among : 0, now);
   if (status < 500) upstream.budget.earn();
 }
 
-/** A quota is about the innermost limit. */
-function hearQuota({ limits, sentAt, number }: Ticket, quota: Quota, now: Millis): void {
-  const limit = limits.at(-1);
+/** A quota is about the limit that the answer names, else about the innermost. */
+function hearQuota({ ticket, upstream }: Lesson, quota: Quota, named: Hints['limit'], now: Millis): void {
+  const { sentAt, number } = ticket;
+  const ref = accused(ticket, named, upstream);
+  const limit = ref === undefined ? undefined : standingUnder(ticket, ref);
   if (limit === undefined) return;
   const { meter } = limit;
   if (!limit.isOverrun(sentAt)) {
-    const uncounted = meter.sends - number; // what was sent after it
+    // What was sent after it; of an outer limit nobody has counted.
+    const isCounted = limit === innermostOf(ticket);
+    const uncounted = isCounted ? meter.sends - number : 0;
     const left = Math.max(0, quota.remaining - uncounted);
     return meter.noteQuota(left === quota.remaining ? quota : { ...quota, remaining: left }, sentAt, now);
   }
@@ -48,17 +55,37 @@ function hearQuota({ limits, sentAt, number }: Ticket, quota: Quota, now: Millis
   meter.noteQuota(quota.remaining === 0 ? { ...quota, resetIn: undefined } : quota, sentAt, now);
 }
 
-/** A 429 goes to the innermost limit; one that was never felt before is made now, with what the client sent as its past. */
+/**
+ * Which limit an answer is about: the one it names, or the innermost of those; else the innermost of all. Undefined where
+ * it names what the upstream has and this request does not stand under: the configuration does not know all of its
+ * requests, and no other limit is to suffer for it.
+ */
+function accused({ refs }: Ticket, named: Hints['limit'], upstream: Upstream): LimitRef | undefined {
+  if (named !== undefined) {
+    const names = (typeof named === 'string' ? [named] : named).filter((nested) => !isOfClass({ nested }));
+    const ref = refs.findLast(({ nested }) => names.includes(nested));
+    if (ref !== undefined || names.some((name) => upstream.has?.(name) === true)) return ref;
+  }
+  return refs.findLast((ref) => !isOfClass(ref));
+}
+
+/**
+ * A 429 goes to the limit it is about; to the others it is an answer. One that was never felt before is made now, with what
+ * the client sent as its past.
+ */
 function reject(lesson: Lesson, hints: Hints, now: Millis): void {
   const { ticket, upstream, store, listen } = lesson;
   listen({ type: 'throttled', upstream: ticket.upstream, reason: hints.reason ?? 'unspecified' });
   const { slot } = ticket;
-  const limit = ticket.limits.at(-1) ?? firstFelt(lesson, now);
+  const ref = accused(ticket, hints.limit, upstream);
+  const limit = ref === undefined ? undefined : (standingUnder(ticket, ref) ?? firstFelt(lesson, ref, now));
+  for (const other of ticket.limits) if (other !== limit) other.meter.accepted(ticket.sentAt, 0, now);
   if (limit === undefined || slot === undefined) return;
 
+  ticket.blamed = limit;
   const rejection = {
     sentAt: ticket.sentAt,
-    among: ticket.among,
+    among: limit === innermostOf(ticket) ? ticket.among : 0,
     retryAfter: hints.retryAfter,
     activeClients: limit.ref.scope === 'upstream' ? upstream.activity.clients(now) : 1,
     overrun: limit.isOverrun(ticket.sentAt),
@@ -66,18 +93,27 @@ function reject(lesson: Lesson, hints: Hints, now: Millis): void {
   const from = limit.meter.rate(now);
   const cause = limit.meter.rejected(rejection, now);
   if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
-  for (const outer of ticket.limits) if (outer !== limit) outer.meter.accepted(ticket.sentAt, 0, now);
 
   if (hints.retryAfter === undefined || hints.retryAfter === 0 || rejection.overrun) return;
   const until = now + hints.retryAfter;
   // Under a shared limit it is meant for who asked; others are told by their own answers. A limit of one's own stops.
-  if (limit.ref.scope === 'upstream') store.clients.hold(slot, until, now);
-  else limit.meter.stop(until);
+  if (limit.ref.scope !== 'upstream') limit.meter.stop(until);
+  else if (limit.ref.nested === '') store.clients.hold(slot, until, now);
+  else limit.hold(ticket.client, until, now); // what does not stand under it may go on
 }
 
-function firstFelt({ ticket, store }: Lesson, now: Millis): Limit | undefined {
-  const ref = ticket.refs.at(-1);
-  if (ref === undefined || ticket.slot === undefined) return undefined;
+/** Of the upstream's own: that of which it was counted how many were in flight. */
+function innermostOf({ limits }: Ticket): Limit | undefined {
+  const last = limits.at(-1);
+  return last?.isOurs === true ? limits.findLast((limit) => !limit.isOurs) : last;
+}
+
+function standingUnder({ limits }: Ticket, { nested }: LimitRef): Limit | undefined {
+  return limits.find(({ ref }) => ref.nested === nested);
+}
+
+function firstFelt({ ticket, store }: Lesson, ref: LimitRef, now: Millis): Limit | undefined {
+  if (ticket.slot === undefined) return undefined;
   const made = store.find(ref); // by another's rejection, while this request was out
   if (made !== undefined) return made;
   const limit = store.make(ref);
@@ -88,6 +124,7 @@ function firstFelt({ ticket, store }: Lesson, now: Millis): Limit | undefined {
 function fail(lesson: Lesson, retryAfter: Millis | undefined, now: Millis): void {
   const { ticket } = lesson;
   for (const limit of ticket.limits) {
+    if (limit.isOurs) continue;
     const from = limit.meter.rate(now);
     const cause = limit.meter.failed(ticket.sentAt, now, retryAfter, limit.isOverrun(ticket.sentAt));
     if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
@@ -100,5 +137,13 @@ function abandonProbes(ticket: Ticket): void {
 
 function tellCut({ ticket, listen }: Lesson, limit: Limit, cause: CutCause, from: number, now: Millis): void {
   const { scope } = limit.ref;
-  listen({ type: 'cut', upstream: ticket.upstream, scope, cause, from, to: limit.meter.rate(now) });
+  listen({
+    type: 'cut',
+    upstream: ticket.upstream,
+    ...nameNested(limit.ref),
+    scope,
+    cause,
+    from,
+    to: limit.meter.rate(now),
+  });
 }

@@ -1,13 +1,17 @@
 import type { ClientSlot } from './client.ts';
 import type { LimitState, LimitView } from './events.ts';
 import { FairQueue } from './fair-queue.ts';
+import type { Hearsay } from './hearsay.ts';
 import type { HeapItem } from './heap.ts';
+import { LimitHolds } from './limit-holds.ts';
 import type { LimitRef } from './limit-ref.ts';
+import { isOfClass } from './limit-ref.ts';
 import type { Meter } from './meter.ts';
 import { SteeredMeter } from './steered-meter.ts';
 import type { Steering } from './steering.ts';
 import { isSteered } from './steering.ts';
 import type { Ticket } from './ticket.ts';
+import { Turns } from './turns.ts';
 import type { Millis, PerSecond } from './types.ts';
 
 /** The furthest ahead that a client is told to come back for a rate we have learned; what the upstream asks may be longer. */
@@ -19,6 +23,8 @@ const OVERRUN_LASTS: Millis = 5000;
 /** One limit: its tokens, who waits for them, and when those who were refused may come back. */
 export class Limit implements HeapItem {
   readonly ref: LimitRef;
+  /** Of us, and not of the upstream: nothing is held against it. */
+  readonly isOurs: boolean;
   /** Its own, or that in the hands of an operator. */
   meter: Meter;
   /** The one it was made with, which learns. */
@@ -29,6 +35,14 @@ export class Limit implements HeapItem {
   readonly queue = new FairQueue<Ticket>();
   /** Limits nested in this one at which somebody waits; made when first needed, for limits of clients are many. */
   queuedWithin: Set<Limit> | undefined = undefined;
+  /** Those in whose `queuedWithin` it is. */
+  #outers: Set<Limit> | undefined = undefined;
+  /** Not all who wait here stand under the same limits: who cannot go yet lets others go first. */
+  isMixed = false;
+  /** Clients that are to stay away from this limit; made when first needed. */
+  holds: LimitHolds | undefined = undefined;
+  /** Whose turn it is, of those who wait for this limit in several lines; made when first needed. */
+  #turns: Turns | undefined = undefined;
   /** When its queue is worth another look; owned by the gate, like its place among the others. */
   wakeAt: Millis = Number.POSITIVE_INFINITY;
   heapIndex = -1;
@@ -39,17 +53,22 @@ export class Limit implements HeapItem {
   parts: ReadonlyMap<string, number> | undefined = undefined;
   /** Where we observe: when a request was sent last that would have waited here, or been refused. */
   overrunAt = Number.NEGATIVE_INFINITY;
+  /** Of what others send, once it was let pass; made when there is such. */
+  hearsay: Hearsay | undefined = undefined;
   /** An operator has chosen its rate, and who lends its tokens keeps to that. */
   isPinnedElsewhere = false;
   /** The state last told to listeners. */
   told: LimitState;
   #slot: Millis = Number.NEGATIVE_INFINITY;
+  readonly #ceilingAtFirst: PerSecond;
 
   constructor(ref: LimitRef, meter: Meter) {
     this.ref = ref;
+    this.isOurs = isOfClass(ref);
     this.meter = meter;
     this.own = meter;
     this.told = meter.phase;
+    this.#ceilingAtFirst = meter.ceiling;
   }
 
   /** From now on it is held to this. */
@@ -62,23 +81,29 @@ export class Limit implements HeapItem {
   }
 
   enqueue(ticket: Ticket, slot: ClientSlot, weight: number, now: Millis): void {
+    const first = this.queue.peek();
+    if (first !== undefined && !areSame(first.limits, ticket.limits)) this.isMixed = true;
     this.queue.push(slot, weight, ticket, now);
     ticket.waitsAt = this;
-    for (const outer of ticket.limits) if (outer !== this) (outer.queuedWithin ??= new Set()).add(this);
+    for (const outer of ticket.limits) {
+      if (outer === this) continue;
+      (outer.queuedWithin ??= new Set()).add(this);
+      (this.#outers ??= new Set()).add(outer);
+    }
   }
 
   /** Takes out who is served next. */
   serve(next: Ticket): void {
     this.queue.take(next);
     next.waitsAt = undefined;
-    this.#tellEmpty(next);
+    this.#tellEmpty();
   }
 
   /** Takes out one that will not be served. */
   dequeue(ticket: Ticket): void {
     this.queue.remove(ticket);
     ticket.waitsAt = undefined;
-    this.#tellEmpty(ticket);
+    this.#tellEmpty();
   }
 
   /**
@@ -96,9 +121,32 @@ export class Limit implements HeapItem {
     return this.isPinnedElsewhere || sentAt - this.overrunAt < OVERRUN_LASTS;
   }
 
+  get turns(): Turns {
+    return (this.#turns ??= new Turns());
+  }
+
+  /** The weight of all who wait for it, here or at limits nested in it. */
+  get waitingWeight(): number {
+    let weight = this.queue.activeWeight;
+    for (const inner of this.queuedWithin ?? []) weight += inner.queue.activeWeight;
+    return weight;
+  }
+
+  /** The upstream told this client to come back no earlier. */
+  hold(client: string, until: Millis, now: Millis): void {
+    this.holds ??= new LimitHolds();
+    this.holds.hold(client, until, now);
+  }
+
   /** Nothing passes but a probe, or nothing at all. */
   isBlocked(now: Millis): boolean {
     return isBlocked(this.meter, now);
+  }
+
+  /** Whether an answer has taught it anything that would be lost with it. */
+  get hasLearned(): boolean {
+    const { phase, ceiling } = this.own;
+    return phase !== 'open' && (phase !== 'restoring' || ceiling !== this.#ceilingAtFirst);
   }
 
   /** By an operator. */
@@ -127,10 +175,17 @@ export class Limit implements HeapItem {
     };
   }
 
-  #tellEmpty(last: Ticket): void {
+  #tellEmpty(): void {
     if (this.queue.size > 0) return;
-    for (const outer of last.limits) outer.queuedWithin?.delete(this);
+    this.isMixed = false;
+    if (this.#outers === undefined) return;
+    for (const outer of this.#outers) outer.queuedWithin?.delete(this);
+    this.#outers.clear();
   }
+}
+
+function areSame(some: readonly Limit[], others: readonly Limit[]): boolean {
+  return some === others || (some.length === others.length && some.every((limit, i) => limit === others[i]));
 }
 
 function isBlocked({ phase, blockedUntil }: Meter, now: Millis): boolean {

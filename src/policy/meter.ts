@@ -47,6 +47,8 @@ export interface Meter {
   readonly sends: number;
   /** Sent and not ended. */
   readonly inFlight: number;
+  /** Tokens in hand, of one that leases; absent where it makes them, and undefined where nothing limits. */
+  readonly tokens?: number | undefined;
   /** Returns how many are in flight, this one included. */
   sent(now: Millis): number;
   /** One is in flight no longer. Returns whether that lets another pass. */

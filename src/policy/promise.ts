@@ -32,8 +32,12 @@ export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: T
   const { activity, room } = store.upstream(upstream);
   const limit = ticket.limits.at(-1) ?? room?.line;
   if (limit === undefined) return 1000 * Math.ceil(wait / 1000);
-  const rate = Math.min(limit.meter.rate(now), room?.rate ?? Number.POSITIVE_INFINITY);
-  const share = shareOf(ticket, limit, rate, activity, now);
+  // Of a nested limit nobody knows who asks for how much: a flood is one against what all have together.
+  const outermost = ticket.limits[0] ?? limit;
+  const whole = Math.min(outermost.meter.rate(now), room?.rate ?? Number.POSITIVE_INFINITY);
+  const share = shareOf(ticket, outermost, whole, activity, now);
+  let rate = whole;
+  for (const { meter } of ticket.limits) rate = Math.min(rate, meter.rate(now));
   const demand = clients.demand(slot, now);
   // What all do is no flood, however small a part the weights give to one.
   const fair = Math.max(share, activity.demandOfOthers(demand, now));

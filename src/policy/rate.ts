@@ -13,7 +13,8 @@ import { learnOf } from './rate/reopen.ts';
 import type { Rules } from './rate/rules.ts';
 import { RULES } from './rate/rules.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
-import { clamp, FAST_GROWTH, forgetLimit, keepWithin, makeRateState, smoothRtt } from './rate/state.ts';
+import { beginAnew, clamp, FAST_GROWTH, forgetLimit, keepWithin, makeRateState, smoothRtt } from './rate/state.ts';
+import { Told } from './rate/told.ts';
 import type { Millis, PerSecond, Random } from './types.ts';
 
 /** A longer gap says that we slept (a closed laptop, a paused container), not that the upstream was calm. */
@@ -39,6 +40,7 @@ export class AdaptiveRate {
   readonly #inFlight: InFlight;
   #advancedAt = Number.NEGATIVE_INFINITY;
   #acceptedAt = Number.NEGATIVE_INFINITY;
+  readonly #told = new Told();
 
   constructor(settings: RateSettings, random: Random, rules: Rules = RULES) {
     this.#settings = settings;
@@ -185,6 +187,7 @@ export class AdaptiveRate {
       state.latelyAccepted += 1;
     }
     this.#acceptedAt = now;
+    this.#told.accepted(state.grown);
     this.#blockades.hear(false, now);
     this.#inFlight.accepted(among);
     if (this.#blockades.isStanding) {
@@ -249,7 +252,8 @@ export class AdaptiveRate {
       !this.#inFlight.isLimited &&
       !this.#rules.isApplicationLimited(state, this.#sends.recent, now - late, queued)
     ) {
-      this.#grow(elapsed);
+      if (this.#told.isForgotten(elapsed)) beginAnew(state, this.#settings);
+      else if (!this.#told.isSilent(state)) this.#grow(elapsed);
     } else if (isLearned && isCalm(state, now)) this.#open();
   }
 
@@ -289,6 +293,7 @@ export class AdaptiveRate {
 
   #settle(cut: Pick<Cut, 'rate' | 'ceiling'>, now: Millis): void {
     doubtNoise(this.#state);
+    this.#told.cut();
     settleCut(this.#state, this.#settings, cut, now);
     this.#state.growFor = this.#rules.planGrowth(this.#state);
   }

@@ -1,5 +1,5 @@
 import type { Hints, Millis, Outcome, Random, RequestFacts, RetryEnd, RetryPolicy, RetryReason } from './types.ts';
-import { isIdempotentMethod, isSafeMethod } from './types.ts';
+import { isGatewayError, isIdempotentMethod, isSafe, isThrottled } from './types.ts';
 
 /** A retry worth making, if the gate and the deadline allow it. */
 export interface Retry {
@@ -27,13 +27,16 @@ export interface RetrySoFar {
   /** An earlier attempt of this write may have taken effect, or may still be at work. */
   readonly mayBeDone: boolean;
   readonly memory: number;
+  /** Since its key was first sent; absent while it has not been, and where nobody counts. */
+  readonly keyAge?: Millis | undefined;
 }
 
 const SETTLED: RetryChoice = { kind: 'settled' };
 
 /**
  * Whether this outcome may be retried for this request, and after how long. All conditions stand here, in the order in
- * which they are told: what calls for it, the upstream's veto, safety, the body, the number of attempts, the hint.
+ * which they are told: what calls for it, the upstream's veto, safety, the body, the number of attempts, the hint, the
+ * lifetime of its key.
  */
 export function chooseRetry(
   request: RequestFacts,
@@ -59,11 +62,19 @@ export function chooseRetry(
   if (step === undefined) return stop('attempts_exhausted');
   const hinted = hints === undefined ? undefined : hintedDelay(hints);
   if (hinted !== undefined && hinted > policy.maxRetryAfter) return stop('retry_after_too_long');
+  const delay = hinted === undefined ? step.delay : hinted + random() * Math.min(hinted / 10, 1000);
+  if (
+    restsOnKey(request, policy) &&
+    soFar.keyAge !== undefined &&
+    soFar.keyAge + delay > (request.keyTtl ?? Infinity)
+  ) {
+    return stop('key_expired');
+  }
   return {
     kind: 'retry',
     retry: {
       reason,
-      delay: hinted === undefined ? step.delay : hinted + random() * Math.min(hinted / 10, 1000),
+      delay,
       source: hinted === undefined ? 'backoff' : 'hint',
       charged: reason !== 'status_429',
       memory: step.memory,
@@ -78,10 +89,12 @@ const NOT_DONE: ReadonlySet<number> = new Set([501, 503, 505]);
  * Whether a write may have taken effect although this outcome says nothing good. Every other 5xx leaves it open, the
  * unregistered ones of proxies on the way too (520, 524), and so does a connection that broke after bytes had gone out
  * (RFC 9110 §9.2.2).
+ * What was refused for its rate was not done, whatever the status.
  */
 export function mayHaveHappened(request: RequestFacts, outcome: Outcome): boolean {
-  if (isSafeMethod(request.method)) return false;
+  if (isSafe(request)) return false;
   if (outcome.kind === 'error') return outcome.sent;
+  if (isThrottled(outcome.status, outcome.hints)) return false;
   return outcome.status >= 500 && !NOT_DONE.has(outcome.status);
 }
 
@@ -106,12 +119,16 @@ function callForRetry(
     }
   }
   const { status, hints } = outcome;
-  if (status < 400) return undefined;
-  const isListed = retryOn.statuses.has(status) || hints.verdict === 'retry';
+  const throttled = isThrottled(status, hints);
+  if (!throttled && (status < 400 || hints.throttled === false)) return undefined;
+  const isListed = retryOn.statuses.has(throttled ? 429 : status) || hints.verdict === 'retry';
   // A key that is in progress after an attempt without an answer is that attempt at work: its answer is what is wanted.
   if (isLock(request, outcome)) return isListed || retryOn.lock || soFar.mayBeDone ? 'lock' : undefined;
   if (!isListed) return undefined;
-  return status === 429 ? 'status_429' : 'status_5xx';
+  if (throttled) return 'status_429';
+  return policy.replaysErrors === true && hints.verdict !== 'retry' && isStored(request, status)
+    ? undefined
+    : 'status_5xx';
 }
 
 /** Another request holds the object, or the same key is in progress: worth asking again, and no sign of a limit. */
@@ -119,18 +136,31 @@ function isLock(request: RequestFacts, outcome: Outcome & { kind: 'response' }):
   return outcome.hints.lock || (outcome.status === 409 && request.keyed);
 }
 
-/** The safety table: what may be sent twice. A refused connection sent nothing, so it is safe for every method. */
+/** The safety table: what may be sent twice. A refused connection sent nothing, so it is safe for every request. */
 function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: Outcome): boolean {
   if (!wasSent(outcome)) return true;
-  if (request.keyed || isIdempotentMethod(request.method)) return true;
+  if (request.nature === 'never') return false;
+  if (request.nature === 'safe' || isIdempotentMethod(request.method)) return true;
+  const isAnew = policy.replaysErrors === false && outcome.kind === 'response' && isStored(request, outcome.status);
+  if (request.keyed && !isAnew) return true;
   switch (policy.unkeyedWrites) {
     case 'never':
       return false;
     case 'on429':
-      return outcome.kind === 'response' && outcome.status === 429 && !outcome.hints.lock;
+      return outcome.kind === 'response' && isThrottled(outcome.status, outcome.hints);
     case 'always':
       return true;
   }
+}
+
+/** A failure that an upstream stores with a key where it stores failures: its own, not of who stands in front of it. */
+function isStored(request: RequestFacts, status: number): boolean {
+  return request.keyed && !isSafe(request) && status >= 500 && !NOT_DONE.has(status) && !isGatewayError(status);
+}
+
+/** Only its key makes this write safe to repeat: it is, for as long as the upstream remembers the key. */
+export function restsOnKey({ keyed, method, nature }: RequestFacts, { unkeyedWrites }: RetryPolicy): boolean {
+  return keyed && nature !== 'safe' && !isIdempotentMethod(method) && unkeyedWrites !== 'always';
 }
 
 /**

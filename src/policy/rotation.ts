@@ -1,5 +1,5 @@
 import type { Millis, Outcome, Random } from './types.ts';
-import { isGatewayError, isOurs } from './types.ts';
+import { isGatewayError, isOurs, isThrottled } from './types.ts';
 
 /** When an endpoint that fails is left out, and for how long. Named as in Istio's outlier detection. */
 export interface OutlierSettings {
@@ -223,8 +223,10 @@ function isTrialDue(
   return !isOnTrial && now >= trialAt + (isRepeatable ? 0 : CHOOSY);
 }
 
-/** What an outcome says of the endpoint: a 429 or a 500 is an answer; a client that left, or a want of ours, says nothing. */
+/** What an outcome says of the endpoint: a refusal for its rate or a 500 is an answer; a client that left, or a want of ours, says nothing. */
 export function judgeEndpoint(outcome: Outcome): 'works' | 'fails' | 'nothing' {
-  if (outcome.kind === 'response') return isGatewayError(outcome.status) ? 'fails' : 'works';
+  if (outcome.kind === 'response') {
+    return isGatewayError(outcome.status) && !isThrottled(outcome.status, outcome.hints) ? 'fails' : 'works';
+  }
   return isOurs(outcome) || outcome.stale === true ? 'nothing' : 'fails';
 }

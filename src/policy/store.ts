@@ -17,6 +17,8 @@ export interface Upstream {
   readonly nests: Nests;
   /** Its connections; absent where they are not bounded here. */
   readonly room?: Room | undefined;
+  /** Whether one of its limits is called so, `LimitRef.nested`; where absent, it has its own alone. */
+  has?(nested: string): boolean;
   /** Requests that wait, at all of its limits and for room together. */
   queued: number;
   /** Requests that were refused because as many waited as may. */

@@ -41,6 +41,8 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
    * probe: its client could keep everybody waiting.
    */
   bodyInHand = true;
+  /** Whoever asks for it sends it: it takes no connection of ours, and its answer is not seen here. */
+  isSentElsewhere = false;
   /** Until it arrives, and after it has left: none. */
   slot: ClientSlot | undefined = undefined;
   limits: readonly Limit[] = NO_LIMITS;
@@ -50,9 +52,9 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   room: Room | undefined = undefined;
   /** When the attempt under way was sent. */
   sentAt: Millis = Number.NEGATIVE_INFINITY;
-  /** Requests in flight at the innermost limit when it was sent, itself included; 0 where nobody counted. */
+  /** Requests in flight at the innermost limit of the upstream's when it was sent, itself included; 0 where nobody counted. */
   among = 0;
-  /** Which of all sends of the innermost limit it is, from 1. */
+  /** Which of all sends of that limit it is, from 1. */
   number = 0;
   /** Limits whose tokens it has taken, while it has not been sent. */
   admitted: readonly Limit[] = NO_LIMITS;
@@ -60,6 +62,8 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   counted: readonly Limit[] = NO_LIMITS;
   /** Of these it is the one probe. */
   probes: readonly Limit[] = NO_LIMITS;
+  /** The limit that its last attempt was refused for; undefined where it was not, or nobody knows for which. */
+  blamed: Limit | undefined = undefined;
   queuedAt: Millis = 0;
   expiresAt: Millis = 0;
   /** How long it was reckoned to wait, and how long it may; undefined while nobody had to reckon. */

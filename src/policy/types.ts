@@ -29,6 +29,16 @@ export interface Hints {
   readonly reason: string | undefined;
   /** True when the refusal is about one object, not about the rate (Stripe's lock_timeout): never cuts a rate. */
   readonly lock: boolean;
+  /**
+   * Whether it is a refusal for its rate, where the upstream's configuration says so whatever the status: GitHub's 403,
+   * Shopify's 200; or a 429 that is none. Absent: a 429 is one, and nothing else is.
+   */
+  readonly throttled?: boolean;
+  /**
+   * Which limit the refusal is about: the name of a nested one, or '' for the upstream's own; of several, the innermost that the
+   * request stands under. Absent: the innermost of all.
+   */
+  readonly limit?: string | readonly string[];
 }
 
 export interface Quota {
@@ -90,6 +100,11 @@ export function isOurs({ reason, sent }: ErrorOutcome): boolean {
   return reason === 'aborted' || reason === 'too_many_files' || (reason === 'timeout' && !sent);
 }
 
+/** Refused for its rate: nothing was done, and the limit is felt. A lock is no such refusal. */
+export function isThrottled(status: number, hints: Hints): boolean {
+  return !hints.lock && (hints.throttled ?? status === 429);
+}
+
 /** Bad gateway, unavailable, gateway timeout: they speak of the upstream's health, where a 500 is an answer. */
 export function isGatewayError(status: number): boolean {
   return status === 502 || status === 503 || status === 504;
@@ -105,6 +120,7 @@ export type RetryEnd =
   | 'budget_exhausted'
   | 'deadline'
   | 'not_idempotent'
+  | 'key_expired'
   | 'body_too_large'
   | 'retry_after_too_long'
   | 'upstream_veto'
@@ -124,6 +140,11 @@ export interface RetryPolicy {
   readonly unkeyedWrites: 'never' | 'on429' | 'always';
   /** Whether a keyed write whose client has gone is finished, so that the key's result exists when the client asks again. */
   readonly onClientGone: 'cancel' | 'finish';
+  /**
+   * What a keyed write that has failed at the upstream itself comes to when it is sent again: the same answer, told from
+   * memory (true), or the write anew (false). Undefined where that is not known.
+   */
+  readonly replaysErrors?: boolean | undefined;
 }
 
 export interface RetryOn {
@@ -157,11 +178,20 @@ export interface RequestFacts {
   readonly method: string;
   /** Carries an idempotency key the upstream honours. */
   readonly keyed: boolean;
+  /** How long the upstream remembers a key of such a request; absent where that is not known. */
+  readonly keyTtl?: Millis | undefined;
   /** `Expect: 100-continue`: admitted before its body is read. */
   readonly expectsContinue: boolean;
   /** Sends another proxy in front has already made (0 when unknown): its retries are not multiplied. */
   readonly priorAttempts: number;
+  /** How long its client would wait for what is not ready yet, ≥ 0 (`Prefer: wait`, RFC 7240). Absent where nothing is polled. */
+  readonly wait?: Millis;
+  /** What the configuration says of its path: a POST that only reads, or what is never sent twice. Absent: as its method has it. */
+  readonly nature?: Nature | undefined;
 }
+
+/** `safe`: no effect is asked for, whatever the method. `never`: not to be repeated, whatever its key. */
+export type Nature = 'safe' | 'never';
 
 /** RFC 9110 §9.2.1: no effect is asked for, so an unknown outcome harms nobody. */
 export function isSafeMethod(method: string): boolean {
@@ -171,6 +201,16 @@ export function isSafeMethod(method: string): boolean {
 /** RFC 9110 §9.2.2: twice is as good as once. */
 export function isIdempotentMethod(method: string): boolean {
   return isSafeMethod(method) || method === 'PUT' || method === 'DELETE';
+}
+
+/** No effect is asked for: by its method, or by what is known of its path. */
+export function isSafe({ method, nature }: Pick<RequestFacts, 'method' | 'nature'>): boolean {
+  return nature === 'safe' || isSafeMethod(method);
+}
+
+/** May be sent again whatever became of an attempt. @param keyed it has an idempotency key, wherever that stands */
+export function isRepeatable({ method, nature }: Pick<RequestFacts, 'method' | 'nature'>, keyed: boolean): boolean {
+  return nature !== 'never' && (nature === 'safe' || keyed || isIdempotentMethod(method));
 }
 
 /**
@@ -194,20 +234,33 @@ export type Refusal =
   /** The proxy is going away. */
   | 'draining';
 
+/** Why a write is not sent because of its idempotency key. */
+export type KeyRefusal =
+  /** Another request with it is under way. */
+  | 'key_in_use'
+  /** It was sent longer ago than the upstream remembers keys: sent again it may take effect a second time. */
+  | 'key_expired';
+
 /** What the client gets. `attempts` counts sends; `retryEnd` is how the wish to retry ended, where there was one. */
 export type Verdict = {
   readonly attempts: number;
   readonly retryEnd: RetryEnd | undefined;
   /** Only where we observe: this outcome would have been retried, for this reason. */
   readonly wouldRetry?: RetryReason | undefined;
+  /** How often it was asked for because it was not ready, the first time included. Undefined where it was asked for once. */
+  readonly polls?: number | undefined;
+  /** What is forwarded says that it is not ready although it was waited for. */
+  readonly notReady?: boolean | undefined;
 } & (
   | Forward
   /** Our own answer: nothing of this request can have taken effect. */
-  | { readonly kind: 'refuse'; readonly why: Refusal; readonly retryAfter: Millis }
+  | { readonly kind: 'refuse'; readonly why: Refusal | 'key_in_use'; readonly retryAfter: Millis }
+  /** The same: a write with its key was answered longer ago than the upstream remembers keys. To ask again is no use. */
+  | { readonly kind: 'refuse'; readonly why: 'key_expired'; readonly retryAfter: undefined }
   /** Our own 502 or 504: the upstream could not be reached, or gave no answer to a request that asks for no effect. */
   | { readonly kind: 'fail'; readonly reason: ErrorReason }
-  /** Our own 504: a write may have happened, so it is never told as "not processed". */
-  | { readonly kind: 'unknown'; readonly reason: ErrorReason | Refusal | 'throttled' }
+  /** Our own 504 (of an expired key, 409): a write may have happened, so it is never told as "not processed". */
+  | { readonly kind: 'unknown'; readonly reason: ErrorReason | Refusal | 'throttled' | 'key_expired' }
   /** Nobody is there to be told. */
   | { readonly kind: 'gone' }
 );

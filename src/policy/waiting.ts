@@ -1,9 +1,11 @@
-import { blockedBy, delayOf, estimateWait, isPoorProbe } from './admission.ts';
+import { blockedBy, delayOf, estimateWait, heldUntil, isPoorProbe, isReady, roomOf } from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import type { Listen } from './events.ts';
+import { LOOKED_AT } from './fair-queue.ts';
 import { Heap } from './heap.ts';
 import { abandon, takeRoom, takeTokens } from './holdings.ts';
 import type { Limit } from './limit.ts';
+import { nameNested } from './limit-ref.ts';
 import { LATENESS } from './pacer.ts';
 import { tellWhen } from './promise.ts';
 import type { Room } from './room.ts';
@@ -73,41 +75,84 @@ export class Waiting {
     this.advance(limit, now);
     const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - LATENESS) : now;
     for (let ticket = this.#next(limit, now); ticket !== undefined; ticket = this.#next(limit, now)) {
-      if (ticket.expiresAt < now || this.#isHeld(ticket, now) || isPoorProbe(ticket, now)) {
+      if (this.#isOver(ticket, now)) {
         this.#expire(ticket, now);
         continue;
       }
       // Who waits for room alone has its tokens.
       const isPaid = limit !== ticket.limits.at(-1);
       if (!isPaid && delayOf(ticket.limits, now) > 0) break;
-      const { room } = this.#store.upstream(ticket.upstream);
-      const isFull = room?.isFull === true;
-      if (isFull && limit === room.line) break;
-      const weight = weigh(this.#store, ticket, now);
-      limit.queue.reweigh(ticket, weight);
-      limit.serve(ticket);
-      if (!isPaid) takeTokens(ticket, due, now);
-      if (isFull && ticket.slot !== undefined) {
-        room.line.enqueue(ticket, ticket.slot, weight, now);
-        continue;
+      const upstream = this.#store.upstream(ticket.upstream);
+      const room = roomOf(ticket, upstream);
+      if (limit === room?.line && room.isFull) break;
+      const rival = isPaid ? undefined : this.#rival(ticket, limit, upstream.room, now);
+      if (rival?.waitsAt === undefined) this.#serve(ticket, limit, room, due, now);
+      else if (this.#isOver(rival, now)) this.#expire(rival, now);
+      else {
+        const line = rival.waitsAt;
+        this.#serve(rival, line, roomOf(rival, upstream), due, now);
+        this.#schedule(line, now);
       }
-      this.letGo(ticket, room, now);
-      this.#forget(ticket, true, now);
-      ticket.settle(ADMITTED, now);
     }
     this.#schedule(limit, now);
   }
 
-  /** While connections are short, whoever has more than its share of them lets others go first. */
+  /** What it lacked it has, or takes now; without room, it goes on to wait for that. */
+  #serve(ticket: Ticket, limit: Limit, room: Room | undefined, due: Millis, now: Millis): void {
+    const isPaid = limit !== ticket.limits.at(-1);
+    const weight = weigh(this.#store, ticket, now);
+    limit.queue.reweigh(ticket, weight);
+    limit.serve(ticket);
+    if (!isPaid) {
+      const arbiter = ticket.slot === undefined ? undefined : arbiterOf(ticket.limits, now);
+      if (arbiter?.queuedWithin !== undefined && ticket.slot !== undefined) arbiter.turns.served(ticket.slot, weight);
+      takeTokens(ticket, due, now);
+    }
+    if (room?.isFull === true && ticket.slot !== undefined) return room.line.enqueue(ticket, ticket.slot, weight, now);
+    this.letGo(ticket, room, now);
+    this.#forget(ticket, true, now);
+    ticket.settle(ADMITTED, now);
+  }
+
+  /** Who waits in another line, could go as well, and has had less of what both need. */
+  #rival(ticket: Ticket, limit: Limit, room: Room | undefined, now: Millis): Ticket | undefined {
+    if (ticket.limits.length === 1 && limit.queuedWithin === undefined) return undefined;
+    const arbiter = arbiterOf(ticket.limits, now);
+    if (arbiter?.queuedWithin === undefined) return undefined;
+    let first = ticket;
+    let least = this.#turnOf(ticket, arbiter, now);
+    for (const line of [arbiter, ...arbiter.queuedWithin]) {
+      if (line === limit || (line === room?.line && room.isFull)) continue;
+      const next = this.#next(line, now);
+      if (!isReady(line, next, now)) continue;
+      const turn = this.#turnOf(next, arbiter, now);
+      if (turn > least || (turn === least && next.queuedAt >= first.queuedAt)) continue;
+      first = next;
+      least = turn;
+    }
+    return first === ticket ? undefined : first;
+  }
+
+  #turnOf(ticket: Ticket, { turns }: Limit, now: Millis): number {
+    return ticket.slot === undefined ? 0 : turns.finish(ticket.slot, weigh(this.#store, ticket, now));
+  }
+
+  /**
+   * While connections are short, whoever has more than its share of them lets others go first; and so does who lacks a token
+   * that those behind do not need.
+   */
   #next(limit: Limit, now: Millis): Ticket | undefined {
     const { queue } = limit;
     if (queue.size < 2) return queue.peek();
     const { room, activity } = this.#store.upstream(limit.ref.upstream);
-    if (room === undefined || limit !== room.line || !room.isShort) return queue.peek();
+    const isShort = room !== undefined && limit === room.line && room.isShort;
+    if (!isShort) return limit.isMixed ? queue.peek((ticket) => lacksToken(ticket, limit, now)) : queue.peek();
     const active = Math.max(activity.weight(now, 0), queue.activeWeight);
     // The keys of one address have together what one of them would have alone.
-    return queue.peek(({ nest, client, classWeight }) =>
-      room.isBeyond(nest ?? client, classWeight / Math.max(classWeight, active)),
+    return queue.peek(
+      (ticket) =>
+        room.isBeyond(ticket.nest ?? ticket.client, ticket.classWeight / Math.max(ticket.classWeight, active)) ||
+        (limit.isMixed && lacksToken(ticket, limit, now)),
     );
   }
 
@@ -124,15 +169,15 @@ export class Waiting {
     if (told === limit.meter.phase) return;
     limit.told = limit.meter.phase; // first: a listener may look at the gate
     const { upstream, scope } = limit.ref;
-    this.#listen({ type: 'limit-state', upstream, scope, from: told, to: limit.told });
+    this.#listen({ type: 'limit-state', upstream, ...nameNested(limit.ref), scope, from: told, to: limit.told });
   }
 
   #schedule(limit: Limit, now: Millis): void {
-    const ticket = limit.queue.peek();
+    const ticket = this.#next(limit, now);
     this.#wakes.remove(limit);
     // Never, when nobody waits, or when a supply, room or somebody's end is waited for.
     const awaits = ticket === undefined || this.#awaitsRoom(limit);
-    limit.wakeAt = awaits ? Number.POSITIVE_INFINITY : now + delayOf(ticket.limits, now);
+    limit.wakeAt = awaits ? Number.POSITIVE_INFINITY : now + soonest(limit, ticket, now);
     if (limit.wakeAt !== Number.POSITIVE_INFINITY) this.#wakes.push(limit);
   }
 
@@ -147,8 +192,8 @@ export class Waiting {
     abandon(ticket);
     for (const limit of admitted) this.pump(limit, now);
     if (slot === undefined) return;
-    const { room } = this.#store.upstream(ticket.upstream);
-    const held = this.#store.clients.heldUntil(slot) - now;
+    const room = roomOf(ticket, this.#store.upstream(ticket.upstream));
+    const held = heldUntil(this.#store.clients, ticket, slot) - now;
     const wait = Math.max(held, estimateWait(ticket, room, weigh(this.#store, ticket, now), now));
     ticket.estimate = wait;
     const why = held > 0 ? 'held' : (blockedBy(ticket.limits, now) ?? 'queue_timeout');
@@ -156,9 +201,11 @@ export class Waiting {
     ticket.settle({ kind: 'refused', why, retryAfter }, now);
   }
 
-  /** The upstream asked this client to wait after the ticket had been queued: never earlier than it asked. */
-  #isHeld({ slot }: Ticket, now: Millis): boolean {
-    return slot !== undefined && this.#store.clients.heldUntil(slot) > now;
+  /** Its time has come, or the upstream asked this client to wait after it had been queued: never earlier than it asked. */
+  #isOver(ticket: Ticket, now: Millis): boolean {
+    const { slot, expiresAt } = ticket;
+    if (expiresAt < now || isPoorProbe(ticket, now)) return true;
+    return slot !== undefined && heldUntil(this.#store.clients, ticket, slot) > now;
   }
 
   /** It waits no longer. */
@@ -168,4 +215,27 @@ export class Waiting {
     this.#expiries.remove(ticket);
     this.#listen({ type: 'dequeued', upstream, waited: now - queuedAt, admitted });
   }
+}
+
+/** The outermost limit that makes anybody wait: by what each client has had of it, turns are taken. */
+function arbiterOf(limits: readonly Limit[], now: Millis): Limit | undefined {
+  return limits.find(({ meter }) => meter.rate(now) < Number.POSITIVE_INFINITY || meter.delay(now) > 0);
+}
+
+function lacksToken(ticket: Ticket, limit: Limit, now: Millis): boolean {
+  return limit === ticket.limits.at(-1) && delayOf(ticket.limits, now) > 0;
+}
+
+/** Who is next cannot go yet, and whoever could was not found, or is to let others go first: nobody is looked for without a break. */
+const LOOK_AGAIN: Millis = 1;
+
+/** How soon anybody there may have what it lacks: where not all lack the same, it need not be who is next. */
+function soonest({ queue, isMixed }: Limit, next: Ticket, now: Millis): Millis {
+  let delay = delayOf(next.limits, now);
+  if (!isMixed || delay === 0) return delay;
+  for (let i = 0; i < queue.flows.length && i < LOOKED_AT; i += 1) {
+    const head = queue.flows[i]?.head;
+    if (head !== undefined) delay = Math.min(delay, Math.max(LOOK_AGAIN, delayOf(head.limits, now)));
+  }
+  return delay;
 }

@@ -4,8 +4,9 @@
  */
 import type { RequestRecord } from './events.ts';
 import type { Grounds } from './grounds.ts';
+import type { Poll } from './poll.ts';
 import type { Retry } from './retry.ts';
-import type { Millis, Outcome, Refusal, RetryEnd, RetryPolicy } from './types.ts';
+import type { KeyRefusal, Millis, Outcome, Refusal, RetryEnd, RetryPolicy } from './types.ts';
 
 /** An exchange, as those who watch it see it. What is told of it is put together when it is asked for. */
 export interface Watched {
@@ -37,6 +38,8 @@ export interface Description {
   readonly traceparent: string | undefined;
   readonly tracestate: string | undefined;
   readonly retryPolicy: RetryPolicy;
+  /** Where its idempotency key stands, and never what it is, unless it was minted here; undefined where it has none. */
+  readonly key?: string | undefined;
 }
 
 /** All undefined before the first. */
@@ -47,6 +50,8 @@ export interface LastAttempt {
   readonly outcome: Outcome | undefined;
   /** Why it failed, in the word of the system; undefined when it did not. */
   readonly cause: string | undefined;
+  /** Of a request that stands under several limits: the one that its refusal is held against; empty for none. */
+  readonly limit?: string | undefined;
 }
 
 /** A request as a part of a trace. */
@@ -70,6 +75,8 @@ export interface Watcher<W = Watched> {
 
 /** What happens to some requests, and to most does not; and, once it has, what an attempt came to. */
 export type Step =
+  /** It has waited for another request with its idempotency key; `why` it was turned away, where it was. */
+  | { readonly what: 'claimed'; readonly at: Millis; readonly waited: Millis; readonly why: KeyRefusal | undefined }
   /** It did not pass at once. Where we observe: it would not have. */
   | {
       readonly what: 'decided';
@@ -98,16 +105,30 @@ export type Step =
       readonly outcome: Outcome;
       readonly endpoint: string | undefined;
       readonly cause: string | undefined;
+      readonly limit?: string | undefined;
     }
-  /** A retry was reserved after this attempt: it waits for as long as `retry` says. */
-  | { readonly what: 'retry'; readonly at: Millis; readonly retry: Retry; readonly attempt: number }
+  /** A retry was reserved after this attempt: it waits for as long as `retry` says. `ordinal`: which one of its poll, from 1. */
+  | {
+      readonly what: 'retry';
+      readonly at: Millis;
+      readonly retry: Retry;
+      readonly attempt: number;
+      readonly ordinal: number;
+    }
+  /** It was not ready, or was turned away, and is asked for again: it waits for as long as `poll` says. */
+  | { readonly what: 'poll'; readonly at: Millis; readonly poll: Poll; readonly after: 'not_ready' | 'refused' }
+  /** It was not ready, and is not asked for again although its client would wait. */
+  | { readonly what: 'unpolled'; readonly at: Millis; readonly why: Unpolled }
   /** A retry was called for, and was not to be had. */
   | { readonly what: 'denied'; readonly at: Millis; readonly why: RetryEnd }
   | { readonly what: 'waited'; readonly at: Millis; readonly slept: Millis }
   /** The client went away, or the request was given up for what it is: its record says which. */
-  | { readonly what: 'gone'; readonly at: Millis; readonly during: 'body' | 'queue' | 'attempt' | 'wait' }
+  | { readonly what: 'gone'; readonly at: Millis; readonly during: 'body' | 'claim' | 'queue' | 'attempt' | 'wait' }
   /** The proxy goes away before a wait would end. */
   | { readonly what: 'draining'; readonly at: Millis };
+
+/** Why there was no other poll: the proxy goes away, as many are waited for as may be, its turn would not have come in time. */
+export type Unpolled = 'draining' | 'too_many_waiting' | 'deadline';
 
 /** All of them, in order. */
 export function watchTogether(watchers: readonly Watcher[]): Watcher {

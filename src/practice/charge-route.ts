@@ -28,10 +28,10 @@ export function chargeRoute(ledger: Ledger, object: Charge['object']): Route {
 function enter(ledger: Ledger, object: Charge['object'], request: IncomingMessage, body: Buffer): Work {
   const order = readOrder(request.headers['content-type'] ?? '', body);
   if (order === undefined) return () => MALFORMED;
-  const key = header(request, 'idempotency-key');
+  const key = header(request, 'idempotency-key') ?? order.key;
   const entry = ledger.begin({
-    object,
     ...order,
+    object,
     intent: header(request, 'x-intent') ?? order.metadata['intent'],
     key,
     fingerprint: key === undefined ? '' : fingerprint(request, body),
@@ -71,7 +71,7 @@ function fingerprint({ url = '' }: IncomingMessage, body: Buffer): string {
   return createHash('sha256').update(url).update('\n').update(body).digest('base64');
 }
 
-type Order = Pick<ChargeRequest, 'amount' | 'currency' | 'metadata'>;
+type Order = Pick<ChargeRequest, 'amount' | 'currency' | 'metadata' | 'key'>;
 
 /** @returns undefined when the body is malformed; without a body, an order of nothing in particular */
 function readOrder(contentType: string, body: Buffer): Order | undefined {
@@ -79,7 +79,10 @@ function readOrder(contentType: string, body: Buffer): Order | undefined {
   if (text === '') return toOrder({}, {});
   if (!contentType.toLowerCase().includes('json') && !text.startsWith('{')) return readForm(text);
   const value = parseJson(text);
-  return isRecord(value) ? toOrder(value, isRecord(value['metadata']) ? value['metadata'] : {}) : undefined;
+  if (!isRecord(value)) return undefined;
+  const key = value['idempotency_key'];
+  const order = toOrder(value, isRecord(value['metadata']) ? value['metadata'] : {});
+  return typeof key === 'string' && key !== '' ? { ...order, key } : order;
 }
 
 function readForm(text: string): Order {
@@ -100,6 +103,7 @@ function toOrder(fields: Readonly<Record<string, unknown>>, metadata: Readonly<R
     amount: Number.isFinite(amount) ? amount : null,
     currency: typeof currency === 'string' ? currency : null,
     metadata: Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, String(value)])),
+    key: undefined,
   };
 }
 

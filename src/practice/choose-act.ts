@@ -10,8 +10,10 @@ const SERVED: Act = { delay: 0, works: true, ending: answerWith(200) };
 const BROKEN: Act = { delay: 0, works: false, ending: { kind: 'reset' } };
 const DOWN: Act = { delay: 0, works: false, ending: answerWith(503) };
 
-/** What an upstream's conduct is on a socket. */
-export function chooseAct(conduct: Conduct, style: HintStyle, epoch: Millis): Act {
+const REASON_HEADER = 'Stripe-Rate-Limited-Reason';
+
+/** What an upstream's conduct is on a socket. @param reasonHeader gives the reason of a refusal */
+export function chooseAct(conduct: Conduct, style: HintStyle, epoch: Millis, reasonHeader = REASON_HEADER): Act {
   if (conduct.kind === 'down') return conduct.how === '503' ? DOWN : BROKEN;
   const { latency: delay, quota } = conduct;
   const headers = hintHeaders(style, conduct.kind === 'throttle' ? conduct.wait : undefined, quota, epoch);
@@ -22,7 +24,11 @@ export function chooseAct(conduct: Conduct, style: HintStyle, epoch: Millis): Ac
     case 'fail':
       return { delay, works: false, ending: answerWith(conduct.status, headers) };
     case 'throttle':
-      return { delay, works: false, ending: answerWith(429, headers) };
+      return {
+        delay,
+        works: false,
+        ending: answerWith(429, conduct.reason === undefined ? headers : [...headers, reasonHeader, conduct.reason]),
+      };
   }
 }
 

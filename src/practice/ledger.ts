@@ -79,6 +79,11 @@ export class Ledger {
     return this.#doubleCharges;
   }
 
+  /** Whether this intent has been charged, as long as it is remembered. */
+  isCharged(intent: string): boolean {
+    return this.#byIntent.has(intent);
+  }
+
   begin(request: ChargeRequest): Entry {
     const { key, fingerprint } = request;
     if (key === undefined) return { kind: 'new', commit: () => this.#charge(request) };

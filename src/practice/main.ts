@@ -1,6 +1,6 @@
 // A practice upstream on its own, for the compose file and for trying things by hand:
 //
-//   node src/practice/main.ts --listen 127.0.0.1:8081 --spec docker/practice/practice.yaml
+//   node src/practice/main.ts --listen 127.0.0.1:8081 --spec docker/practice/payments.yaml
 
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

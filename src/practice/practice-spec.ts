@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mistakeOf } from '../policy/path-pattern.ts';
 import { HINT_STYLES } from '../sim/hint-style.ts';
 import type { UpstreamSpec } from '../sim/upstream.ts';
 import { OUTAGE_KINDS } from '../sim/upstream.ts';
@@ -7,6 +8,8 @@ import { OUTAGE_KINDS } from '../sim/upstream.ts';
 export interface PracticeSpec extends UpstreamSpec {
   /** How charges go wrong that have been made. */
   readonly afterCharge?: AfterCharge;
+  /** The header that gives the reason of a refusal, where there is one; `Stripe-Rate-Limited-Reason` when absent. */
+  readonly reasonHeader?: string;
   /** Of all chance in it; 1 when absent. */
   readonly seed?: number;
 }
@@ -54,6 +57,18 @@ const burst = z.strictObject({
   to: time.exactOptional(),
 });
 
+const nested = z.strictObject({
+  name: z.string().min(1),
+  path: z
+    .array(z.string().refine((text) => mistakeOf(text) === undefined))
+    .min(1)
+    .exactOptional(),
+  method: z.array(z.string().min(1)).min(1).exactOptional(),
+  eachMethod: z.boolean().exactOptional(),
+  limit,
+  reason: z.string().min(1).max(64).exactOptional(),
+});
+
 const afterCharge = z.strictObject({
   reset: probability.exactOptional(),
   hang: probability.exactOptional(),
@@ -69,6 +84,9 @@ export const practicePatch: z.ZodType<Partial<PracticeSpec>> = z.strictObject({
   outages: z.array(z.strictObject({ from: time, to: time, how: z.enum(OUTAGE_KINDS) })).exactOptional(),
   steps: z.array(z.strictObject({ at: time, limit: positive })).exactOptional(),
   hints: z.enum(HINT_STYLES).exactOptional(),
+  limits: z.array(nested).exactOptional(),
+  reason: z.string().min(1).max(64).exactOptional(),
+  reasonHeader: z.string().min(1).exactOptional(),
   afterCharge: afterCharge.exactOptional(),
   seed: z.int().exactOptional(),
 });

@@ -37,7 +37,7 @@ const WELCOME = textAnswer(
   ANY  /anything                 {"ok":true}, when the limit lets it pass
   ANY  /echo                     what arrived: method, target, raw headers, the body's length and SHA-256
   POST /charges                  a pretended charge; also /v1/charges and /v1/payment_intents
-                                 Idempotency-Key: the same key charges once
+                                 Idempotency-Key, or idempotency_key in a JSON body: the same key charges once
                                  X-Intent: counted as a double charge when one intent is charged twice
   GET  /practice/stats           what came, what passed, what was refused, by client (X-Api-Key)
   GET  /practice/ledger          the charges, and those made twice

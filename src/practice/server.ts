@@ -80,7 +80,7 @@ export class Practice {
     return `http://${this.#host.includes(':') ? `[${this.#host}]` : this.#host}:${this.port}`;
   }
 
-  get ledger(): Pick<Ledger, 'charges' | 'doubleCharges' | 'summary'> {
+  get ledger(): Pick<Ledger, 'charges' | 'doubleCharges' | 'isCharged' | 'summary'> {
     return this.#run.ledger;
   }
 
@@ -110,7 +110,12 @@ export class Practice {
     const same =
       patch.limit === undefined || isDeepStrictEqual(withLimit(this.#spec.limit, 1), withLimit(patch.limit, 1));
     before.limit(now); // makes the steps that are due
-    const upstream = new Upstream(spec, same ? before.model : makeModel(spec.limit), now);
+    const upstream = new Upstream(
+      spec,
+      same ? before.model : makeModel(spec.limit),
+      now,
+      patch.limits === undefined ? before.nested : undefined,
+    );
     if (same && patch.limit !== undefined) upstream.model.retarget(limitOf(patch.limit), now);
     this.#upstream = upstream;
     this.#spec = spec;
@@ -166,9 +171,10 @@ export class Practice {
   #serve(path: string, request: IncomingMessage, response: ServerResponse): void {
     const upstream = this.#upstream;
     const { random } = this.#run;
-    const { hints = 'none', afterCharge } = this.#spec;
-    const conduct = upstream.decide(this.#now(), random);
-    let act = chooseAct(conduct, hints, Date.now());
+    const { hints = 'none', afterCharge, reasonHeader } = this.#spec;
+    const asked = { method: request.method ?? 'GET', path };
+    const conduct = upstream.decide(this.#now(), random, asked);
+    let act = chooseAct(conduct, hints, Date.now(), reasonHeader);
     if (afterCharge !== undefined && act.works && chargedObject(request.method, path) !== undefined) {
       act = spoilCharge(act, afterCharge, random);
     }
@@ -189,7 +195,7 @@ export class Practice {
     tally.begin(typeof client === 'string' ? client : 'anonymous', kind);
     perform(act, findRoute(request.method, path, ledger), request, response, (how) => {
       tally.end(how);
-      holds?.leave(this.#now());
+      holds?.leave(this.#now(), { method: request.method ?? 'GET', path });
     });
   }
 }

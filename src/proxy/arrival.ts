@@ -1,16 +1,17 @@
-import type { Plan } from '../exchange.ts';
-import type { LimitRef } from '../policy/limit-ref.ts';
+import type { Plan } from '../script.ts';
 import type { RequestFacts } from '../policy/types.ts';
 import type { Description } from '../policy/watch.ts';
 import type { ProxyContext } from './context.ts';
-import { isListedInConnection, requestHeaders } from './headers.ts';
-import type { Hash } from './client-hash.ts';
+import { requestHeaders } from './headers.ts';
 import { http2Headers } from './http2-request.ts';
+import type { IdempotencyKey } from './idempotency.ts';
+import { hasKeyInBody, keyTtlOf, tellKey, withMintedKey } from './idempotency.ts';
 import type { Client } from './identity.ts';
 import type { Inbound } from './inbound.ts';
 import type { Outbound } from './outbound.ts';
 import { traceparentOf } from './trace-context.ts';
 import type { Route, Snapshot } from './plan.ts';
+import { upstreamPath } from './router.ts';
 import type { Upgrade } from './upgrade.ts';
 
 /** A request that was routed: everything that is known of it before anything is decided. */
@@ -22,6 +23,8 @@ export interface Arrival {
   readonly route: Route;
   readonly snapshot: Snapshot;
   readonly client: Client;
+  /** Its idempotency key, as far as its headers say, or the one that it was given. */
+  readonly key: IdempotencyKey | undefined;
   /** The address of who connected to us; `unknown` on a Unix socket. */
   readonly peer: string;
   readonly requestId: string;
@@ -31,18 +34,20 @@ export interface Arrival {
 
 /** What the policy has to know of it. */
 export function factsOf(arrival: Arrival): RequestFacts {
-  const { request, route } = arrival;
-  const { idempotencyHeader } = route.target;
+  const { request, route, key } = arrival;
   return {
     method: request.verb,
-    keyed: idempotencyHeader !== undefined && isKeyed(request, idempotencyHeader),
-    expectsContinue: request.expectsContinue,
+    keyed: key !== undefined,
+    keyTtl: keyTtlOf(request, route),
+    // A key is known before anything is decided, also where that costs an upload.
+    expectsContinue: request.expectsContinue && !hasKeyInBody(request, route),
     priorAttempts: priorAttempts(arrival),
+    nature: route.tellNature?.(request.verb, upstreamPath(request.target, route)),
   };
 }
 
 /** What those who watch it are told of it. */
-export function describeArrival(arrival: Arrival, scheme: 'http' | 'https'): Description {
+export function describeArrival(arrival: Arrival, scheme: 'http' | 'https', key = arrival.key): Description {
   const { request, route, client, snapshot, requestId } = arrival;
   const { tracestate } = request.headers;
   return {
@@ -59,29 +64,12 @@ export function describeArrival(arrival: Arrival, scheme: 'http' | 'https'): Des
     traceparent: traceparentOf(request),
     tracestate: typeof tracestate === 'string' ? tracestate : tracestate?.join(','),
     retryPolicy: planOf(arrival).retry,
+    key: tellKey(key, route),
   };
-}
-
-/** A key that is for this hop alone does not reach the upstream, which then knows of none. */
-function isKeyed({ headers, rawHeaders }: Inbound, header: string): boolean {
-  return (headers[header] ?? '') !== '' && !isListedInConnection(rawHeaders, header);
 }
 
 export function planOf({ client, route }: Arrival): Plan {
   return (client.className === undefined ? undefined : route.planOfClass.get(client.className)) ?? route.plan;
-}
-
-/** The limits it stands under, outermost first. */
-export function limitsOf({ request, route, client }: Arrival, hash: Hash): LimitRef[] {
-  const { name, scope, credentialHeader } = route.target;
-  switch (scope) {
-    case 'upstream':
-      return [{ upstream: name, scope, key: '' }];
-    case 'client':
-      return [{ upstream: name, scope, key: client.hash }];
-    case 'credential':
-      return [{ upstream: name, scope, key: hash(String(request.headers[credentialHeader] ?? '')) }];
-  }
 }
 
 /** Its headers as the upstream gets them, the same at each attempt at one endpoint. @param authority of the endpoint */
@@ -90,9 +78,9 @@ export function outboundHeaders(
   authority: string,
   { via, proto }: Pick<ProxyContext, 'via' | 'proto'>,
 ): string[] {
-  const { request, peer, xRequestId, route, snapshot } = arrival;
+  const { request, peer, xRequestId, route, snapshot, key } = arrival;
   const { target } = route;
-  const headers = requestHeaders(request.rawHeaders, {
+  const came = requestHeaders(request.rawHeaders, {
     via: request.httpVersion === '2.0' ? via.replace('1.1', '2.0') : via,
     requestId: xRequestId,
     peer,
@@ -101,6 +89,8 @@ export function outboundHeaders(
     forwarded: snapshot.forwarded,
     host: target.preserveHost ? (request.headers.host ?? authority) : authority,
   });
+  const { header } = target.idempotency;
+  const headers = key?.from === 'minted' && header !== undefined ? withMintedKey(came, header, key.value) : came;
   return target.http2 ? http2Headers(headers) : headers;
 }
 

@@ -5,8 +5,10 @@ import type { Payload } from './body.ts';
 import type { Failure } from './failure.ts';
 import { isClose, isUnsendable, readFailure } from './failure.ts';
 import { FlawedAnswer, flawOfHead } from './flaw.ts';
+import { forwardPiece } from './forward-piece.ts';
 import { besideHead } from './headers.ts';
 import type { Outbound } from './outbound.ts';
+import type { Peek } from './peek.ts';
 
 /** Of a response that will not be forwarded, this much is read to keep its connection; beyond it a new one is cheaper. */
 const WORTH_DRAINING = 256 * 1024;
@@ -19,7 +21,7 @@ const NOTHING = Buffer.alloc(0);
 export interface AttemptOwner {
   /** An answer on the way to the final one, 102 to 199 (RFC 9110 §15.2). */
   onInformation(status: number, rawHeaders: string[]): void;
-  /** The head has come. Before this returns, the attempt is told to `forward` or to `discard`. */
+  /** The head has come. Before this returns, the attempt is told to `forward`, to `discard`, or to `peek`, and one of the two later. */
   onHead(status: number, reasonPhrase: string, rawHeaders: string[]): void;
   /** No head will come. */
   onFailure(failure: Failure): void;
@@ -37,7 +39,7 @@ export interface AttemptOwner {
   onOver(attempt: Attempt): void;
 }
 
-type State = 'open' | 'forwarding' | 'discarding' | 'over';
+type State = 'open' | 'peeking' | 'forwarding' | 'discarding' | 'over';
 
 /**
  * One send, as undici's handler. Whether the response is forwarded or retried is decided in `onResponseStart`, before
@@ -57,6 +59,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   /** The first piece of the body, while more may come in this very turn. */
   #first: Buffer | undefined;
   #isPaused = false;
+  #peek: Peek | undefined;
   #drained = 0;
   #drainTimer: NodeJS.Timeout | undefined;
   #switched: Duplex | undefined;
@@ -103,6 +106,29 @@ export class Attempt implements Dispatcher.DispatchHandler {
     process.nextTick(this.#begin);
   }
 
+  /** Holds the body to come back, until the one who looks has seen enough of it or `endPeek` says so. */
+  peek(peek: Peek): void {
+    this.#state = 'peeking';
+    this.#peek = peek;
+  }
+
+  /**
+   * What has come of the body has to do: who looks is told, and says what becomes of it.
+   * @param isWhole nothing more comes
+   * @returns false: nobody was looking
+   */
+  endPeek(isWhole = false): boolean {
+    const peek = this.#peek;
+    this.#peek = undefined;
+    if (peek === undefined || this.#state !== 'peeking') return false;
+    this.#state = 'open';
+    const held = peek.end(isWhole);
+    if (this.#response === undefined) return true;
+    if (held.length > 0) this.#first = held;
+    if (this.#controller && this.#response.writableNeedDrain) this.#pause(this.#controller, this.#response);
+    return true;
+  }
+
   /** Drains the body to come, so that the connection serves the retry; a long or slow one is cut instead. */
   discard(): void {
     this.#state = 'discarding';
@@ -116,6 +142,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   cancel(): void {
     if (this.#state === 'over') return;
     this.#end();
+    if (this.#isComplete) return;
     if (this.#controller !== undefined) this.#controller.abort(new Error('cancelled'));
     else if (this.#payload instanceof Readable) this.#payload.destroy();
   }
@@ -164,6 +191,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
       if (this.#drained > WORTH_DRAINING) controller.abort(new Error('discarded'));
       return;
     }
+    if (this.#state === 'peeking' && this.#peek?.take(chunk) === true) return void this.endPeek();
     if (this.#state !== 'forwarding') return;
     this.#owner.onProgress();
     if (!this.#isBegun && this.#first === undefined) {
@@ -175,9 +203,10 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {
+    this.#isComplete = true;
+    this.endPeek(true);
     const state = this.#state;
     const response = this.#response;
-    this.#isComplete = true;
     this.#end();
     if (state !== 'forwarding' || response === undefined) return;
     const trailers = decode(controller.rawTrailers);
@@ -188,6 +217,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: unknown, error: Error): void {
+    this.endPeek(); // cut while somebody looks, it is forwarded as it came, cut
     const state = this.#state;
     const { sent } = this;
     this.#isUnanswered = sent && !this.#answerBegan && isClose(error);
@@ -211,7 +241,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
   };
 
   #write(chunk: Buffer): void {
-    if (this.#response?.write(chunk) === false && this.#controller) this.#pause(this.#controller, this.#response);
+    const response = this.#response;
+    if (response === undefined || forwardPiece(response, chunk) || this.#controller === undefined) return;
+    this.#pause(this.#controller, response);
   }
 
   #pause(controller: Dispatcher.DispatchController, response: Outbound): void {

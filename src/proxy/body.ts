@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Bound } from '../policy/bound.ts';
+import { atEndOfTurn } from './end-of-turn.ts';
 import type { Inbound } from './inbound.ts';
 import type { PatienceOptions } from './patience.ts';
 import { Patience } from './patience.ts';
@@ -82,7 +83,7 @@ export class RequestBody {
       return;
     }
     this.#patience = new Patience(this.#options);
-    this.#patience.wait();
+    atEndOfTurn(this.#wait); // mostly all of it has come by then, and no timer was needed
     this.#source.on('data', this.#onData);
     this.#source.on('end', this.#onEnd);
   }
@@ -118,6 +119,10 @@ export class RequestBody {
     this.#whole = null;
     this.#state = 'released';
   }
+
+  readonly #wait = (): void => {
+    if (this.#state === 'reading') this.#patience?.wait();
+  };
 
   readonly #onData = (chunk: Buffer): void => {
     this.#patience?.receive(chunk.length);

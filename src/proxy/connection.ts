@@ -3,6 +3,7 @@ import { Client } from 'undici';
 import type { Linked } from '../policy/line.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Attempt } from './attempt.ts';
+import { atEndOfTurn } from './end-of-turn.ts';
 import { mendParsers } from './mend-parser.ts';
 
 /** undici 8.12.4 reads `servername`, which its types do not name. */
@@ -104,7 +105,13 @@ export class Connection {
   send(errand: Errand): void {
     this.errand = errand;
     errand.connection = this;
-    this.#client.dispatch(errand.options, errand.attempt);
+    if (this.isConnected) atEndOfTurn(() => this.#dispatch(errand));
+    else this.#dispatch(errand); // which has the connection made
+  }
+
+  /** Unless it was given up before its turn was over. */
+  #dispatch(errand: Errand): void {
+    if (this.errand === errand && !errand.attempt.isOver) this.#client.dispatch(errand.options, errand.attempt);
   }
 
   /** Ends it at once. */

@@ -1,10 +1,12 @@
 import type { Listen } from '../policy/events.ts';
 import type { Gate } from '../policy/gate.ts';
+import type { Polls } from '../policy/polls.ts';
 import type { Clock, Random } from '../policy/types.ts';
 import type { Watcher } from '../policy/watch.ts';
 import type { ReplayMemory } from './body.ts';
-import type { WakeTimer } from '../wake-timer.ts';
+import type { WakeTimer } from '../driving/wake-timer.ts';
 import type { Hash } from './client-hash.ts';
+import type { KeyBook } from './key-book.ts';
 
 /** What all exchanges of this proxy share. */
 export interface ProxyContext {
@@ -17,9 +19,11 @@ export interface ProxyContext {
   readonly watcher?: Watcher | undefined;
   readonly replayMemory: ReplayMemory;
   readonly hash: Hash;
+  readonly keys: KeyBook;
   /** How this instance calls itself in Via: `1.1 tidegate-<instance>`. */
   readonly via: string;
   /** What clients speak to us. */
   readonly proto: 'http' | 'https';
   readonly isDraining: () => boolean;
+  readonly polls: Polls;
 }

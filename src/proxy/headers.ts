@@ -91,7 +91,11 @@ export interface Answered {
   /** The client's own id, or ours. */
   readonly xRequestId: string;
   readonly attempts: number;
+  /** Where it was asked for more than once because it was not ready. */
+  readonly polls?: number | undefined;
   readonly unknown: boolean;
+  /** The idempotency key that the request was given here. */
+  readonly mintedKey?: string | undefined;
   /** The connection ends with this response. */
   readonly close: boolean;
 }
@@ -122,7 +126,9 @@ export function responseHeaders(raw: readonly string[], answered: Answered): str
   out.push('Via', append(via, answered.via));
   if (!hasRequestId) out.push('X-Request-Id', answered.xRequestId);
   out.push('Tidegate-Request-Id', answered.requestId, 'Tidegate-Attempts', String(answered.attempts));
+  if (answered.polls !== undefined) out.push('Tidegate-Polls', String(answered.polls));
   if (answered.unknown) out.push('Tidegate-Outcome', 'unknown');
+  if (answered.mintedKey !== undefined) out.push('Tidegate-Idempotency-Key', answered.mintedKey);
   if (answered.close) out.push('Connection', 'close');
   return out;
 }
@@ -194,4 +200,14 @@ function append(before: string, value: string): string {
 function forwardedElement(hop: Hop, host: string): string {
   const node = hop.peer.includes(':') ? `"[${hop.peer}]"` : hop.peer;
   return `for=${node};host="${host.replaceAll(/["\\]/g, '')}";proto=${hop.proto}`;
+}
+
+/** Server-sent events. ServerResponse.getHeader does not know what writeHead was given as a list (Node 24). */
+export function isEventStream(headers: readonly string[]): boolean {
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? '';
+    if (name.length !== 12 || name.toLowerCase() !== 'content-type') continue;
+    return /^\s*text\/event-stream\s*(?:;|$)/i.test(headers[i + 1] ?? '');
+  }
+  return false;
 }

@@ -9,6 +9,7 @@ import type { Errand } from './connection.ts';
 import { Http2Send } from './http2-send.ts';
 import type { SendCarrier } from './http2-send.ts';
 import { Pulse } from './pulse.ts';
+import { MOST_SESSION_MEMORY } from './session-memory.ts';
 
 export interface Http2ConnectionOptions {
   readonly origin: string;
@@ -151,6 +152,7 @@ export class Http2Connection implements SendCarrier {
     this.address = remoteAddress !== undefined && leadsTo(remoteAddress) ? remoteAddress : undefined;
     const options: SessionOptions = {
       createConnection: () => socket,
+      maxSessionMemory: MOST_SESSION_MEMORY,
       settings: { enablePush: false, initialWindowSize: STREAM_WINDOW },
       // What a client repeats is passed on as it is, over HTTP/1.1 too.
       strictSingleValueFields: false,

@@ -8,7 +8,7 @@ import { withoutQuery } from './inbound.ts';
  * its own compatibility layer passes that on, so that half a payment would look like a whole one.
  */
 export class Http2Inbound extends Readable implements Inbound {
-  readonly verb: string;
+  verb: string;
   target: string;
   expectsContinue: boolean;
   readonly httpVersion = '2.0';

@@ -5,18 +5,7 @@ import { MAX_STREAMS } from '../config/listen-schema.ts';
 import type { Millis } from '../policy/types.ts';
 import { Http2Inbound } from './http2-inbound.ts';
 import { Http2Outbound } from './http2-outbound.ts';
-
-/**
- * Node 24.21 counts what a session takes of memory, and counts wrong: it does not take back what was still to be sent of an
- * answer that broke off, and takes back more than there was where that happened in the middle of an upload. Beyond
- * `maxSessionMemory`, and below nothing, it refuses every new request of that connection (ENHANCE_YOUR_CALM). So there is no
- * such bound here: streams, heads, windows and buffers have bounds of their own. And a connection on which so many broke off
- * between the beginning of an answer and the end of its upload gets no new requests (GOAWAY). Of those that break off so as
- * fast as they can, one in twenty is refused all the same, and not processed.
- */
-const MOST_BROKEN = 2;
-/** In MB, the most that can be said. */
-const SESSION_MEMORY = 2 ** 32 - 1;
+import { MOST_SESSION_MEMORY } from './session-memory.ts';
 
 /**
  * HTTP/2 towards clients, on connections that others accept. Abuse is bounded by node:http2 (Node 24, nghttp2): a client
@@ -36,7 +25,7 @@ export class Http2Sessions {
   ) {
     this.#idle = idle;
     this.#server = createServer({
-      maxSessionMemory: SESSION_MEMORY,
+      maxSessionMemory: MOST_SESSION_MEMORY,
       settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: maxHeaderSize, enablePush: false },
       // What an upstream repeats is passed on as it is, over HTTP/1.1 too.
       strictSingleValueFields: false,
@@ -82,7 +71,6 @@ export class Http2Sessions {
     if (this.#isDraining) return session.destroy();
     this.#sessions.add(session);
     let streams = 0;
-    let broken = 0;
     const timer = setTimeout(() => {
       if (streams === 0) session.close();
     }, this.#idle);
@@ -90,8 +78,6 @@ export class Http2Sessions {
       streams += 1;
       stream.on('close', () => {
         streams -= 1;
-        if (isHalfDone(stream)) broken += 1;
-        if (broken >= MOST_BROKEN && !session.closed) session.close();
         if (streams === 0) timer.refresh();
       });
     });
@@ -101,11 +87,6 @@ export class Http2Sessions {
       if (this.#sessions.size === 0) this.#onNone();
     });
   }
-}
-
-/** It broke off, or was answered before its upload had come. */
-function isHalfDone(stream: ServerHttp2Stream): boolean {
-  return stream.headersSent && !stream.endAfterHeaders && !stream.readableEnded;
 }
 
 function hasOuterSpace(text: string): boolean {

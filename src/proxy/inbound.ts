@@ -7,7 +7,7 @@ import { MALFORMED } from './parser-problem.ts';
 
 /** A request as it came in, over HTTP/1.1 or HTTP/2. As a stream it is the body: `end` means that all of it has come. */
 export interface Inbound extends Readable {
-  readonly verb: string;
+  verb: string;
   /** As the client wrote it; of an absolute form for our own host, what follows the host. */
   target: string;
   /** The client waits for a 100 before it sends its body. */
@@ -88,13 +88,18 @@ export class Http1Inbound extends IncomingMessage implements Inbound {
   }
 
   get hasBody(): boolean {
-    const length = this.headers['content-length'];
-    return this.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+    return hasBody(this.headers);
   }
 
   get path(): string {
     return withoutQuery(this.target);
   }
+}
+
+/** Of a request over HTTP/1.1. */
+export function hasBody(headers: IncomingHttpHeaders): boolean {
+  const length = headers['content-length'];
+  return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
 }
 
 export function withoutQuery(target: string): string {
@@ -150,7 +155,7 @@ function isOtherProtocol(request: Inbound): boolean {
   return !KNOWN_METHODS.has(request.verb) || (request.verb === 'SOURCE' && request.httpVersion !== '1.1');
 }
 
-const OTHER_VERSION = fault(
+export const OTHER_VERSION = fault(
   505,
   'Version not supported',
   'This is neither HTTP/1.1 nor HTTP/1.0, and HTTP/2 is agreed on otherwise.',

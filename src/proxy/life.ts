@@ -1,24 +1,29 @@
-import type { Effects } from '../drive.ts';
-import { Drive } from '../drive.ts';
-import { exchange } from '../exchange.ts';
-import { Ticket } from '../policy/ticket.ts';
+import type { Effects } from '../driving/effects.ts';
+import { Drive } from '../driving/drive.ts';
+import { tellBlamed } from '../policy/tell-blamed.ts';
 import type { Millis, Outcome, RequestFacts, Verdict } from '../policy/types.ts';
-import { isIdempotentMethod } from '../policy/types.ts';
+import { isRepeatable } from '../policy/types.ts';
 import type { Description, LastAttempt, Step, Trace, Watched } from '../policy/watch.ts';
-import type { Arrival } from './arrival.ts';
-import { describeArrival, factsOf, limitsOf, planOf } from './arrival.ts';
+import { live } from '../polled.ts';
+import { type Arrival, describeArrival, factsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
+import type { ClientPolling } from './client-polling.ts';
+import { clientPollingOf } from './client-polling.ts';
 import type { ProxyContext } from './context.ts';
 import type { Endpoints } from './endpoints.ts';
+import { isEventStream } from './headers.ts';
+import { keyInBody } from './idempotency.ts';
 import { Http1Inbound } from './inbound.ts';
-import type { Late } from './patience.ts';
+import type { KeyClaim } from './key-claim.ts';
+import { claimOf } from './key-claim.ts';
 import type { Problem } from './problem.ts';
-import { fault, problemOf } from './problem.ts';
+import { fault, GOING, LATE, problemOf } from './problem.ts';
 import type { Head } from './reply.ts';
 import { Reply } from './reply.ts';
 import type { Listed } from './roster.ts';
 import type { Sender } from './sends.ts';
 import { Sends } from './sends.ts';
+import { ticketOf } from './ticket-of.ts';
 import { traceIdOf, traceparentOf } from './trace-context.ts';
 import type { Carried } from './tunnel.ts';
 import { openTunnel } from './tunnel.ts';
@@ -32,11 +37,16 @@ export class Life implements Effects, Sender, Watched, Listed {
   readonly #context: ProxyContext;
   readonly #arrival: Arrival;
   readonly #reply: Reply;
+  /** At its arrival. */
   readonly #facts: RequestFacts;
+  #key: Arrival['key'];
   readonly #since: Millis;
   readonly #onOver: (life: Life) => void;
   readonly #sends: Sends;
+  readonly #polling: ClientPolling | undefined;
   #body: RequestBody | undefined;
+  /** Made when its key is claimed. */
+  #claim: KeyClaim | undefined;
   #sleep: NodeJS.Timeout | undefined;
   /** The client has gone, and its write is finished all the same. */
   #detached = false;
@@ -47,25 +57,19 @@ export class Life implements Effects, Sender, Watched, Listed {
 
   /** @param onOver called once, when nothing of it is left */
   constructor(context: ProxyContext, arrival: Arrival, onOver: (life: Life) => void) {
-    const { route, client } = arrival;
     this.#onOver = onOver;
     this.#context = context;
     this.#arrival = arrival;
     this.#reply = new Reply(context, arrival);
-    this.#facts = factsOf(arrival);
-    const { keyed, method } = this.#facts;
-    this.#sends = new Sends(context, arrival, this, keyed || isIdempotentMethod(method));
+    this.#polling = clientPollingOf(context, arrival);
+    this.#key = arrival.key;
+    const wait = this.#polling?.wait;
+    this.#facts = wait === undefined ? factsOf(arrival) : { ...factsOf(arrival), wait };
+    this.#sends = new Sends(context, arrival, this);
     this.#since = context.clock.now();
-    const ticket = new Ticket(
-      route.target.name,
-      client.hash,
-      client.weight,
-      limitsOf(arrival, context.hash),
-      (admission, now) => this.drive.settle(admission, now),
-    );
-    ticket.nest = client.nest;
+    const ticket = ticketOf(arrival, context.hash, (admission, now) => this.drive.settle(admission, now));
     this.drive = new Drive<Life>({
-      script: exchange(this.#facts, planOf(arrival), context.random, this.#since),
+      script: live(this.#facts, planOf(arrival), context.random, this.#since),
       gate: context.gate,
       ticket,
       effects: this,
@@ -73,6 +77,7 @@ export class Life implements Effects, Sender, Watched, Listed {
       listen: context.listen,
       request: arrival.requestId,
       watcher: context.watcher,
+      pollWait: this.#polling,
     });
   }
 
@@ -84,6 +89,9 @@ export class Life implements Effects, Sender, Watched, Listed {
   start(): void {
     const { request, response, route } = this.#arrival;
     this.#context.listen({ type: 'arrived', route: route.name });
+    if (this.#key?.from === 'minted') {
+      this.#context.listen({ type: 'key', upstream: route.target.name, event: 'minted' });
+    }
     if (request instanceof Http1Inbound) request.owner = this;
     response.on('close', this.#onClose);
     this.drive.start();
@@ -95,22 +103,28 @@ export class Life implements Effects, Sender, Watched, Listed {
     else if (!this.#sends.isOver) this.#reply.cut(); // the upstream answers what it will never have whole
   }
 
+  /** We go away: what waits for something that comes later than this is told. */
+  drain(by: Millis): void {
+    this.drive.drain(by);
+  }
+
   /** We go now: who still waits is told. What has been sent ends with its connection. */
   expire(): void {
     this.drive.expire();
-    if (this.#sends.count === 0) this.#giveUp(problemOf(DRAINING));
+    if (this.#sends.count === 0) this.#giveUp(GOING);
   }
 
   // — Watched: what can be told of it —
 
   describe(): Description {
-    return describeArrival(this.#arrival, this.#context.proto);
+    return describeArrival(this.#arrival, this.#context.proto, this.#key);
   }
 
   lastAttempt(): LastAttempt {
     const { endpoint, failure } = this.#sends;
-    const { outcome } = this.drive;
-    return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause };
+    const { outcome, ticket } = this.drive;
+    const limit = outcome?.kind === 'response' ? tellBlamed(ticket, outcome) : undefined;
+    return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause, limit };
   }
 
   // — Effects: what the script asks for —
@@ -124,7 +138,7 @@ export class Life implements Effects, Sender, Watched, Listed {
       idle: snapshot.bodyIdle,
       rate: snapshot.bodyRate,
       clock: this.#context.clock,
-      onRead: (replayable) => this.drive.bodyRead(replayable),
+      onRead: (replayable) => this.#onRead(replayable),
       onLate: (late) => this.#giveUp(LATE[late]),
     });
     if (request.expectsContinue) response.writeContinue();
@@ -132,8 +146,18 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.#body.read();
   }
 
+  claim(deadline: Millis): void {
+    this.#claim = claimOf(this.#context.keys, this.#arrival, this.#key, this.#context.clock);
+    this.#claim.begin(this.drive, deadline);
+  }
+
+  cancelClaim(): void {
+    this.#claim?.cancel();
+  }
+
   send(_attempt: number, timeout: Millis): void {
-    this.#sends.begin(timeout, this.#body);
+    this.#claim?.sending(this.#context.clock.now());
+    this.#sends.begin(timeout, this.#body, isRepeatable(this.#facts, this.#key !== undefined));
   }
 
   cancelSend(): void {
@@ -158,8 +182,10 @@ export class Life implements Effects, Sender, Watched, Listed {
 
   finish(verdict: Verdict): void {
     this.#verdict = verdict;
-    if (verdict.kind === 'forward') this.#forward(verdict.unknown, verdict.attempts);
+    let isHeard = true;
+    if (verdict.kind === 'forward') isHeard = this.#forward(verdict.unknown, verdict.attempts, verdict.polls);
     else if (verdict.kind !== 'gone') this.#reply.answer(problemOf(verdict, this.#sends.failure), verdict.attempts);
+    this.#claim?.end(verdict, this.drive.outcome, isHeard);
     this.#over();
   }
 
@@ -179,6 +205,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   }
 
   onBroken(): void {
+    this.#claim?.unheard();
     this.drive.ended();
     this.#reply.cut();
   }
@@ -200,13 +227,20 @@ export class Life implements Effects, Sender, Watched, Listed {
   /** A keyed write whose body is here is worth finishing when its route says so. */
   #mayFinish(): boolean {
     if (this.#arrival.route.plan.retry.onClientGone !== 'finish') return false;
-    return this.#facts.keyed && this.#sends.count > 0 && this.#body?.isUnread !== true;
+    return this.#key !== undefined && this.#sends.count > 0 && this.#body?.isUnread !== true;
   }
 
   #cutForward(): void {
+    this.#claim?.unheard();
     this.#reply.cut();
     this.#sends.cancel();
     this.drive.ended();
+  }
+
+  #onRead(replayable: boolean): void {
+    // Where both places count and both have a key, the one in the body names the write: at any attempt both are the same.
+    if (replayable) this.#key = keyInBody(this.#arrival, this.#body) ?? this.#key;
+    this.drive.bodyRead(replayable, this.#key?.from === 'body');
   }
 
   readonly #onWake = (): void => {
@@ -220,21 +254,27 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.drive.gone();
   }
 
-  #forward(unknown: boolean, attempts: number): void {
-    const head = this.#sends.takeHead();
+  /** Returns whether its client gets to hear it. */
+  #forward(unknown: boolean, attempts: number, polls: number | undefined): boolean {
+    const taken = this.#sends.takeHead();
+    const head = taken === undefined ? undefined : (this.#polling?.tell(taken, this.drive.outcome, polls) ?? taken);
     if (head === undefined || this.#closed) {
       this.#sends.discard();
       this.drive.ended();
-    } else if (head.status === 101) {
+      return false;
+    }
+    if (head.status === 101) {
       this.#switch(head, attempts);
     } else if (!this.#reply.forward(head, attempts, unknown)) {
       this.#sends.cancel();
       this.drive.ended();
+      return false;
     } else {
       const mayPause = isEventStream(head.headers);
       this.#sends.forward(this.#arrival.route.target.streamIdle, mayPause);
       if (mayPause) this.drive.ended();
     }
+    return true;
   }
 
   /** From here on both sides say what they like for as long as they like, and nothing is retried. */
@@ -264,21 +304,4 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.#context.listen({ type: 'done', record });
     this.#context.watcher?.over(this, record);
   }
-}
-
-const DRAINING = { kind: 'refuse', why: 'draining', retryAfter: 1000, attempts: 0, retryEnd: undefined } as const;
-
-const LATE: Readonly<Record<Late, Problem>> = {
-  idle: fault(408, 'Request body too slow', 'The body paused for too long.', 'body_idle'),
-  slow: fault(408, 'Request body too slow', 'The body came more slowly than it may.', 'body_slow'),
-};
-
-/** ServerResponse.getHeader does not know what writeHead was given as a list (Node 24). */
-function isEventStream(headers: readonly string[]): boolean {
-  for (let i = 0; i + 1 < headers.length; i += 2) {
-    const name = headers[i] ?? '';
-    if (name.length !== 12 || name.toLowerCase() !== 'content-type') continue;
-    return /^\s*text\/event-stream\s*(?:;|$)/i.test(headers[i + 1] ?? '');
-  }
-  return false;
 }

@@ -1,9 +1,14 @@
-import type { Plan } from '../exchange.ts';
+import type { Plan } from '../script.ts';
 import type { Scope } from '../policy/events.ts';
-import type { Millis } from '../policy/types.ts';
+import type { LimitRef } from '../policy/limit-ref.ts';
+import type { Millis, Nature } from '../policy/types.ts';
+import type { CheckRouter } from './check/check-router.ts';
 import type { Endpoints } from './endpoints.ts';
+import type { Idempotency } from './idempotency.ts';
 import type { Identify } from './identity.ts';
+import type { NestedRule } from './limits-of.ts';
 import type { Router } from './router.ts';
+import type { Throttle } from './throttle.ts';
 
 /** What an upstream is to the proxy. */
 export interface Target {
@@ -16,13 +21,21 @@ export interface Target {
   readonly scope: Scope;
   /** In lower case; tells credentials apart under scope `credential`. */
   readonly credentialHeader: string;
+  /** Limits of some of its requests, in the order in which these stand under them. */
+  readonly nested: readonly NestedRule[];
+  /** Limits of classes of clients here, by the name of the class. */
+  readonly classLimits: ReadonlyMap<string, LimitRef>;
   /** In lower case: headers that say who asks. Of two of one name a server may believe either. */
   readonly identities: ReadonlySet<string>;
-  /** In lower case; undefined where it recognises no key. */
-  readonly idempotencyHeader: string | undefined;
+  readonly idempotency: Idempotency;
   /** How long a response body may pause; server-sent events may pause for ever. */
   readonly streamIdle: Millis;
+  /** How it says no; undefined where there is nothing but what is read of every answer. */
+  readonly throttle: Throttle | undefined;
 }
+
+/** What a request is by its method and its path, as the upstream sees it, without a query. */
+export type TellNature = (method: string, path: string) => Nature | undefined;
 
 export interface Route {
   /** As metrics and logs call it. */
@@ -34,14 +47,32 @@ export interface Route {
   readonly methods: ReadonlySet<string> | undefined;
   readonly rewritePrefix: string | undefined;
   readonly replayLimit: number;
+  /** Undefined where no path is known to be of another nature than its method. */
+  readonly tellNature: TellNature | undefined;
   readonly plan: Plan;
   /** For clients of a class with a back-off of its own. */
   readonly planOfClass: ReadonlyMap<string, Plan>;
 }
 
+/** Where is asked whether a request may pass, and what came of it is reported. */
+export interface CheckPoint {
+  readonly path: string;
+  readonly reportPath: string;
+  /** SHA-256 of what who reports has to show; undefined: nothing can be reported. */
+  readonly token: Buffer | undefined;
+  /** To those routes that answer checks. */
+  readonly router: CheckRouter;
+  /** Whether what no route leads to may pass. */
+  readonly passesUnrouted: boolean;
+  /** By name. */
+  readonly targets: ReadonlyMap<string, Target>;
+}
+
 /** Everything the config says of requests, compiled. Immutable; a reload swaps the reference, an exchange keeps its own. */
 export interface Snapshot {
   readonly router: Router;
+  /** Undefined where nothing is asked. */
+  readonly check: CheckPoint | undefined;
   readonly identify: Identify;
   /** A path as logs may have it. */
   readonly tellPath: (path: string) => string;

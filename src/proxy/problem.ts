@@ -2,6 +2,7 @@ import type { ErrorReason, Millis, Random, Verdict } from '../policy/types.ts';
 import { explainCause } from './causes.ts';
 import type { Failure } from './failure.ts';
 import type { Flaw } from './flaw.ts';
+import type { Late } from './patience.ts';
 
 /** An answer of our own (RFC 9457), and how it is told apart from the upstream's (Proxy-Status, RFC 9209). */
 export interface Problem {
@@ -15,6 +16,8 @@ export interface Problem {
   readonly retryAfter: Millis | undefined;
   /** A write that may have taken effect. */
   readonly unknown: boolean;
+  /** For the log alone: what is no business of whoever is answered. */
+  readonly cause?: string;
 }
 
 type Own = Exclude<Verdict, { readonly kind: 'forward' | 'gone' }>;
@@ -34,6 +37,7 @@ export function problemOf(verdict: Own, known: Pick<Failure, 'cause' | 'flaw'> =
       return { status: 502, retryAfter: undefined, ...told, unknown: false };
     }
     case 'unknown': {
+      if (verdict.reason === 'key_expired') return KEY_EXPIRED;
       const { detail, ...told } = flaw === undefined ? { ...NO_ANSWER, reason: verdict.reason } : FLAWS[flaw];
       return { ...told, ...UNKNOWN, detail: `${detail} ${ADVICE}`, retryAfter: undefined, unknown: true };
     }
@@ -53,6 +57,25 @@ const UNKNOWN = { status: 504, title: 'Outcome unknown' };
 const NO_ANSWER = {
   detail: 'The request reached the upstream and no answer came back.',
   proxyError: 'http_response_incomplete',
+};
+
+const KEY_EXPIRED: Problem = {
+  status: 409,
+  title: 'Key expired',
+  detail:
+    'A write with this idempotency key was sent longer ago than the upstream remembers keys, and nobody knows what came of it. Sent again it may take effect a second time, so it was not. Look whether it has taken effect; if it has not, send it with another key.',
+  reason: 'key_expired',
+  proxyError: 'http_request_denied',
+  retryAfter: undefined,
+  unknown: true,
+};
+
+const KEY_ANSWERED = {
+  status: 409,
+  title: 'Key expired',
+  detail:
+    'A write with this idempotency key was answered, longer ago than the upstream remembers keys. Sent again it would take effect a second time, so nothing of this one was sent. If another write is meant, send it with another key.',
+  proxyError: 'http_request_denied',
 };
 
 const ADVICE = 'It may have taken effect: look before repeating it, or repeat it with the same idempotency key.';
@@ -88,6 +111,14 @@ const REFUSALS: Readonly<Record<Extract<Verdict, { kind: 'refuse' }>['why'], Tol
     detail: 'Nothing passes to the upstream at present: it lets nothing through, or its operator has blocked it here.',
     proxyError: 'destination_unavailable',
   },
+  key_in_use: {
+    status: 409,
+    title: 'Key in use',
+    detail:
+      'Another request with this idempotency key is under way, and nothing of this one was sent. Ask again with the same key for what comes of it.',
+    proxyError: 'http_request_denied',
+  },
+  key_expired: KEY_ANSWERED,
   draining: {
     status: 503,
     title: 'Going away',
@@ -189,3 +220,12 @@ export function fault(status: number, title: string, detail: string, reason: str
   const proxyError = status === 508 ? 'proxy_loop_detected' : 'http_request_error';
   return { status, title, detail, reason, proxyError, retryAfter: undefined, unknown: false };
 }
+
+/** A body that its client does not send on. */
+export const LATE: Readonly<Record<Late, Problem>> = {
+  idle: fault(408, 'Request body too slow', 'The body paused for too long.', 'body_idle'),
+  slow: fault(408, 'Request body too slow', 'The body came more slowly than it may.', 'body_slow'),
+};
+
+/** We go away: nobody's turn comes any more. */
+export const GOING = problemOf({ kind: 'refuse', why: 'draining', retryAfter: 1000, attempts: 0, retryEnd: undefined });

@@ -10,6 +10,7 @@ import type { Outbound } from './outbound.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
+import type { Wrap } from './respond.ts';
 import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
 import { traceIdOf, traceparentOf } from './trace-context.ts';
 
@@ -42,8 +43,11 @@ export class Refusals {
     this.refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
   }
 
-  /** @param isUnframed where the request ends is a matter of opinion: nothing behind it is read */
-  refuse(request: Inbound, response: Outbound, problem: Problem, isUnframed = false): void {
+  /**
+   * @param isUnframed where the request ends is a matter of opinion: nothing behind it is read
+   * @param wrap how its answer goes out; as it is unless given
+   */
+  refuse(request: Inbound, response: Outbound, problem: Problem, isUnframed = false, wrap?: Wrap): void {
     const { context, capacity, snapshot, nextId } = this.#options;
     const { via, clock, listen, watcher, random, isDraining } = context;
     const since = clock.now();
@@ -63,7 +67,8 @@ export class Refusals {
       if (response.destroyed) return;
       const close = isDraining() || isUnframed || isComing(request);
       const unread = snapshot().bodyIdle;
-      writeProblem(response, problem, { requestId: id, via, retryAfter, attempts: 0, close, unread });
+      const wrapping = wrap?.(problem, retryAfter);
+      writeProblem(response, problem, { requestId: id, via, retryAfter, attempts: 0, close, unread, wrapping });
       endAnswer(response, request);
     };
     // A short body has come with the head, and is parsed behind it: then the connection can go on.
@@ -108,6 +113,7 @@ function recordRefused(problem: Problem, told: Refused): RequestRecord {
     status: problem.status,
     outcome: 'refused',
     reason: problem.reason,
+    cause: problem.cause,
     attempts: 0,
     queued: 0,
     slept: 0,

@@ -7,9 +7,10 @@ import type { Arrival } from './arrival.ts';
 import type { ProxyContext } from './context.ts';
 import { responseHeaders } from './headers.ts';
 import { isComing } from './inbound.ts';
+import type { Wrap } from './respond.ts';
 import type { Problem } from './problem.ts';
 import { problemOf } from './problem.ts';
-import { breakOff, endAnswer, writeHead, writeProblem, writeSwitch } from './respond.ts';
+import { breakOff, endAnswer, writeEmpty, writeHead, writeProblem, writeSwitch } from './respond.ts';
 import type { Carried } from './tunnel.ts';
 
 /** The head of a response that is neither forwarded nor discarded yet. */
@@ -17,6 +18,10 @@ export interface Head {
   readonly status: number;
   readonly reasonPhrase: string;
   readonly headers: string[];
+  /** In seconds, where a Retry-After of ours is among them. */
+  readonly retryAfter?: number;
+  /** How often it was asked for because it was not ready, where that was more than once. */
+  readonly polls?: number | undefined;
 }
 
 /** How long an exchange took, and where. */
@@ -42,6 +47,7 @@ export class Reply {
   #problem: Problem | undefined;
   #retryAfter: number | undefined;
   #cut = false;
+  #isChecked = false;
 
   constructor(context: ProxyContext, arrival: Arrival) {
     this.#context = context;
@@ -50,15 +56,18 @@ export class Reply {
 
   /** Writes the upstream's head. False: it cannot be passed on, and the client has been told so. */
   forward(head: Head, attempts: number, unknown: boolean): boolean {
-    const { response, upgrade, requestId, xRequestId } = this.#arrival;
+    const { response, upgrade, requestId, xRequestId, key } = this.#arrival;
     const { via } = this.#context;
     this.#headAt = this.#context.clock.now();
+    this.#retryAfter = head.retryAfter;
     const headers = responseHeaders(head.headers, {
       via,
       requestId,
       xRequestId,
       attempts,
+      polls: head.polls,
       unknown,
+      mintedKey: mintedOf(key),
       close: this.#mustClose(),
     });
     upgrade?.decline();
@@ -78,8 +87,8 @@ export class Reply {
   }
 
   /** Writes an answer of our own, unless something has been written, or nobody is there. */
-  answer(problem: Problem, attempts: number): void {
-    const { response, requestId, request, snapshot } = this.#arrival;
+  answer(problem: Problem, attempts: number, wrap?: Wrap): void {
+    const { response, requestId, request, snapshot, key } = this.#arrival;
     if (response.headersSent || response.destroyed) return;
     this.#problem = problem;
     this.#headAt = this.#context.clock.now();
@@ -92,11 +101,22 @@ export class Reply {
       via,
       retryAfter: this.#retryAfter,
       attempts,
+      mintedKey: mintedOf(key),
       close: this.#mustClose(),
       unread: snapshot.bodyIdle,
+      wrapping: wrap?.(problem, this.#retryAfter),
     });
     if (problem.status === 408) response.end();
     else endAnswer(response, request);
+  }
+
+  /** Says that the request may pass, which whoever asked sends. @param headers names and values in turn */
+  letPass(headers: readonly string[]): void {
+    const { response, request } = this.#arrival;
+    this.#headAt = this.#context.clock.now();
+    this.#isChecked = true;
+    writeEmpty(response, 200, this.#mustClose() ? [...headers, 'Connection', 'close'] : headers);
+    endAnswer(response, request);
   }
 
   /** The forwarded body has come to its end. @param rest of it that is still to be written */
@@ -112,7 +132,7 @@ export class Reply {
 
   /** The line that the log gets. */
   record(verdict: Verdict, spent: Spent): RequestRecord {
-    const { request, response, route, client, requestId, snapshot } = this.#arrival;
+    const { request, response, route, client, requestId, snapshot, key } = this.#arrival;
     const now = this.#context.clock.now();
     return {
       id: requestId,
@@ -127,6 +147,7 @@ export class Reply {
       outcome: this.#outcome(verdict),
       reason: this.#reason(verdict),
       attempts: spent.attempts,
+      polls: verdict.polls,
       queued: spent.queued,
       slept: spent.slept,
       toHead: (this.#headAt ?? now) - spent.since,
@@ -139,11 +160,13 @@ export class Reply {
       wouldRetry: verdict.wouldRetry,
       detail: this.#problem?.detail,
       retryEnd: verdict.retryEnd,
+      mintedKey: mintedOf(key),
       traceId: spent.traceId,
     };
   }
 
   #outcome(verdict: Verdict): RequestOutcome {
+    if (this.#isChecked) return 'checked';
     if (verdict.kind === 'forward' && this.#problem !== undefined) {
       return this.#problem.unknown ? 'unknown' : 'upstream_error';
     }
@@ -165,11 +188,16 @@ export class Reply {
   }
 }
 
+/** Its client is told of a key that it has not chosen. */
+function mintedOf(key: Arrival['key']): string | undefined {
+  return key?.from === 'minted' ? key.value : undefined;
+}
+
 function outcomeOf(verdict: Verdict, status: number): RequestOutcome {
   switch (verdict.kind) {
     case 'forward':
       if (verdict.unknown) return 'unknown';
-      return verdict.attempts > 1 && status < 400 ? 'recovered' : 'forwarded';
+      return verdict.attempts > (verdict.polls ?? 1) && status < 400 ? 'recovered' : 'forwarded';
     case 'refuse':
       return verdict.why === 'queue_timeout' ? 'queue_timeout' : 'refused';
     case 'fail':

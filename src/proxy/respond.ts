@@ -4,6 +4,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Millis } from '../policy/types.ts';
+import { atEndOfTurn } from './end-of-turn.ts';
 import { Http2Outbound } from './http2-outbound.ts';
 import type { Inbound } from './inbound.ts';
 import { isComing } from './inbound.ts';
@@ -30,13 +31,28 @@ const JOINED = 16 * 1024;
 /** Writes an answer of our own; to be ended by `endAnswer`. `retryAfter` in whole seconds, as it is told. */
 export function writeProblem(response: Outbound, problem: Problem, told: ToldOfProblem): void {
   const body = bodyOf(problem, told.retryAfter);
-  response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headersOf(problem, body, told));
+  const headers = headersOf(problem, body, told);
+  const { wrapping } = told;
+  if (wrapping !== undefined) headers.push(...wrapping.headers);
+  const status = wrapping?.status ?? problem.status;
+  response.writeHead(status, STATUS_CODES[status] ?? '', headers);
   response.write(body);
   const timer = setTimeout(() => response.destroy(), told.unread);
   response.once('close', () => clearTimeout(timer));
 }
 
+/** How an answer goes out where its own status would be misread: see check/dialect.ts. */
+export interface Wrapping {
+  readonly status: number;
+  /** Beside its own; names and values in turn. */
+  readonly headers: readonly string[];
+}
+
+/** @param retryAfter in whole seconds, as it is told */
+export type Wrap = (problem: Problem, retryAfter: number | undefined) => Wrapping | undefined;
+
 export interface ToldOfProblem extends ToldInHead {
+  readonly wrapping?: Wrapping | undefined;
   /** How long the client may leave it unread. */
   readonly unread: Millis;
 }
@@ -44,6 +60,8 @@ export interface ToldOfProblem extends ToldInHead {
 interface ToldInHead extends Told {
   readonly retryAfter: number | undefined;
   readonly attempts: number;
+  /** The idempotency key that the request was given here. */
+  readonly mintedKey?: string | undefined;
   /** The connection ends with this answer. */
   readonly close: boolean;
 }
@@ -61,12 +79,19 @@ function headersOf(problem: Problem, body: string, told: ToldInHead): string[] {
     'Cache-Control', 'no-store',
   ];
   if (problem.unknown) headers.push('Tidegate-Outcome', 'unknown');
+  if (told.mintedKey !== undefined) headers.push('Tidegate-Idempotency-Key', told.mintedKey);
   if (told.retryAfter !== undefined) {
     headers.push('Retry-After', String(told.retryAfter));
     if (problem.status === 429) headers.push('RateLimit', `"tidegate";r=0;t=${told.retryAfter}`);
   }
   if (told.close) headers.push('Connection', 'close');
   return headers;
+}
+
+/** Writes an answer of our own that has no body; to be ended by `endAnswer`. @param headers names and values in turn */
+export function writeEmpty(response: Outbound, status: number, headers: readonly string[]): void {
+  const all = status === 204 ? [...headers] : ['Content-Length', '0', ...headers];
+  response.writeHead(status, STATUS_CODES[status] ?? '', all);
 }
 
 /**
@@ -76,8 +101,10 @@ function headersOf(problem: Problem, body: string, told: ToldInHead): string[] {
 export function endAnswer(response: Outbound, request: Inbound, rest?: Buffer): void {
   if (isComing(request) && !request.expectsContinue && isHttp1(response)) request.resume();
   if (rest === undefined) response.end();
-  else if (rest.length <= JOINED && isHttp1(response)) response.end(rest.toString('latin1'), 'latin1');
-  else response.end(rest);
+  else if (rest.length <= JOINED && isHttp1(response)) {
+    const text = rest.toString('latin1');
+    atEndOfTurn(() => response.end(text, 'latin1'));
+  } else response.end(rest);
 }
 
 /**
@@ -126,6 +153,7 @@ function bodyOf(problem: Problem, retryAfter: number | undefined): string {
 /** In the words that payment APIs share. */
 function errorType(status: number): string {
   if (status === 429) return 'rate_limit_error';
+  if (status === 409) return 'idempotency_error';
   return status < 500 ? 'invalid_request_error' : 'api_error';
 }
 

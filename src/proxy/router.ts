@@ -28,13 +28,20 @@ export class Router {
 }
 
 /** The target as the upstream sees it: the prefix replaced, everything else to the byte. */
-export function rewriteTarget(target: string, route: Route): string {
+export function rewriteTarget(target: string, route: Pick<Route, 'path' | 'rewritePrefix'>): string {
   if (route.rewritePrefix === undefined) return target;
   const rest = target.slice(route.path.length);
   const prefix = route.rewritePrefix;
   if (prefix.endsWith('/') && rest.startsWith('/')) return prefix + rest.slice(1);
   if (!prefix.endsWith('/') && !/^[/?]|^$/.test(rest)) return `${prefix}/${rest}`;
   return prefix + rest;
+}
+
+/** The path of a target as the upstream sees it: without a query, nothing decoded. */
+export function upstreamPath(target: string, route: Route): string {
+  const sent = rewriteTarget(target, route);
+  const query = sent.indexOf('?');
+  return query < 0 ? sent : sent.slice(0, query);
 }
 
 /** `/v1` is a prefix of `/v1` and `/v1/x`, not of `/v10`. */

@@ -1,22 +1,25 @@
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { readHints } from '../policy/hints.ts';
-import type { Millis, Outcome } from '../policy/types.ts';
+import type { Hints, Millis, Outcome } from '../policy/types.ts';
 import type { Trace } from '../policy/watch.ts';
+import { readCodes } from './answer-codes.ts';
 import type { Arrival } from './arrival.ts';
 import { outboundHeaders } from './arrival.ts';
 import type { AttemptOwner } from './attempt.ts';
 import { Attempt } from './attempt.ts';
 import type { RequestBody } from './body.ts';
+import { pollPolicyOf } from './client-polling.ts';
 import type { ProxyContext } from './context.ts';
 import { Deadline } from './deadline.ts';
 import type { Endpoint } from './endpoints.ts';
 import type { Failure } from './failure.ts';
 import { besideHead } from './headers.ts';
 import { isUnread } from './inbound.ts';
+import { Peek } from './peek.ts';
 import type { Head } from './reply.ts';
 import { writeInformation } from './respond.ts';
-import { rewriteTarget } from './router.ts';
+import { rewriteTarget, upstreamPath } from './router.ts';
 import { withTrace } from './trace-context.ts';
 import { Trip } from './trip.ts';
 import { WEBSOCKET } from './upgrade.ts';
@@ -61,9 +64,8 @@ export class Sends implements AttemptOwner {
   /** Of a head, then of the next piece of its body. */
   readonly #deadline: Deadline;
 
-  /** @param isRepeatable whether the request may be sent again whatever a send comes to */
-  constructor(context: ProxyContext, arrival: Arrival, sender: Sender, isRepeatable: boolean) {
-    this.#trip = new Trip(arrival.route.target.endpoints, isRepeatable);
+  constructor(context: ProxyContext, arrival: Arrival, sender: Sender) {
+    this.#trip = new Trip(arrival.route.target.endpoints);
     this.#context = context;
     this.#arrival = arrival;
     this.#sender = sender;
@@ -85,8 +87,11 @@ export class Sends implements AttemptOwner {
     return this.#count === 0 ? undefined : this.#trip.endpoint;
   }
 
-  /** @param body undefined when the request has none */
-  begin(timeout: Millis, body: RequestBody | undefined): void {
+  /**
+   * @param body undefined when the request has none
+   * @param isRepeatable whether the request, by its nature, may be sent again whatever this comes to
+   */
+  begin(timeout: Millis, body: RequestBody | undefined, isRepeatable: boolean): void {
     const { request, route, upgrade } = this.#arrival;
     this.#count += 1;
     this.#body = body;
@@ -95,7 +100,7 @@ export class Sends implements AttemptOwner {
     this.#attempt = new Attempt(this, payload);
     this.#timeout = timeout;
     this.#deadline.arm(timeout, this.#onTimeout);
-    const { authority } = this.#trip.choose(!(payload instanceof Readable), this.#sentAt);
+    const { authority } = this.#trip.choose(isRepeatable && !(payload instanceof Readable), this.#sentAt);
     this.#context.gate.begin(route.target.name, this.#holder);
     this.#trip.send(
       {
@@ -165,11 +170,13 @@ export class Sends implements AttemptOwner {
   }
 
   onHead(status: number, reasonPhrase: string, headers: string[]): void {
-    this.#deadline.disarm();
     this.#held = { status, reasonPhrase, headers };
     this.#failure = undefined;
-    const hints = readHints(status, headers, Date.now());
-    this.#sender.onOutcome(this.#trip.settle({ kind: 'response', status, hints, took: this.#took() }));
+    // What is not ready says when to ask again, whatever its status: as a 202 does.
+    const isNotReady = pollPolicyOf(this.#arrival)?.notReady.has(status) === true;
+    const hints = readHints(isNotReady ? 202 : status, headers, Date.now());
+    if (this.#arrival.route.target.throttle?.concerns(status, hints) === true) return this.#judge(this.#held, hints);
+    this.#settle(status, hints, this.#took());
   }
 
   onFailure(failure: Failure): void {
@@ -212,7 +219,30 @@ export class Sends implements AttemptOwner {
     this.#trip.over(attempt);
   }
 
+  /** An answer that may mean more than can be seen of everybody's: its body is looked into where only that can tell. */
+  #judge({ status, headers }: Head, hints: Hints): void {
+    const { request, route } = this.#arrival;
+    const { throttle } = route.target;
+    const path = upstreamPath(request.target, route);
+    const took = this.#took();
+    const read = (codes?: readonly string[]) =>
+      throttle?.read({ method: request.verb, path, status, headers }, hints, codes, Date.now());
+    const told = read();
+    if (told !== undefined || throttle === undefined) return this.#settle(status, told ?? hints, took);
+    const peek = new Peek((body, isWhole) => {
+      const codes = isWhole ? readCodes(body, encodingOf(headers), throttle.codeFields) : [];
+      this.#settle(status, read(codes) ?? hints, took);
+    });
+    this.#attempt?.peek(peek);
+  }
+
+  #settle(status: number, hints: Hints, took: Millis): void {
+    this.#deadline.disarm();
+    this.#sender.onOutcome(this.#trip.settle({ kind: 'response', status, hints, took }));
+  }
+
   readonly #onTimeout = (): void => {
+    if (this.#attempt?.endPeek() === true) return; // the head has come in time: that is the answer
     // What its client owes is no time of the upstream's: the body's own idle limit ends that.
     if (this.#body?.awaitsClient === true) return this.#deadline.arm(this.#timeout, this.#onTimeout);
     const sent = this.#attempt?.sent === true;
@@ -252,4 +282,11 @@ export class Sends implements AttemptOwner {
   #took(): Millis {
     return this.#context.clock.now() - this.#sentAt;
   }
+}
+
+function encodingOf(headers: readonly string[]): string {
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    if (headers[i]?.toLowerCase() === 'content-encoding') return headers[i + 1] ?? '';
+  }
+  return '';
 }

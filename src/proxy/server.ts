@@ -1,38 +1,30 @@
-import type { Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import httpProxy from '@fastify/http-proxy';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import Fastify from 'fastify';
-import { Agent } from 'undici';
-import type { Address } from '../config/address.ts';
-import { writeAddress } from '../config/address.ts';
 import type { Bound } from '../policy/bound.ts';
+import { Polls } from '../policy/polls.ts';
 import type { Millis } from '../policy/types.ts';
-import { NO_SCHEMAS } from '../no-schemas.ts';
 import { addressOf, clientAddress } from './address.ts';
 import type { Capacity } from './capacity.ts';
+import type { CheckLife } from './check/check-life.ts';
+import { Checks } from './check/checks.ts';
 import type { ProxyContext } from './context.ts';
 import type { Endpoints } from './endpoints.ts';
-import type { FrontDoorOptions } from './front-door.ts';
-import { FrontDoor } from './front-door.ts';
+import type { Entrance, Reception } from './entrance.ts';
 import { isLoop, isUsableRequestId } from './headers.ts';
+import { keyAtArrival } from './idempotency.ts';
 import type { Inbound } from './inbound.ts';
-import { findFault, findRepeated, Http1Inbound, KNOWN_METHODS } from './inbound.ts';
+import { findFault, findRepeated } from './inbound.ts';
+import { KeyBook } from './key-book.ts';
 import { Life } from './life.ts';
 import type { Outbound } from './outbound.ts';
-import { Pipelines } from './pipelines.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
 import { Refusals } from './refusals.ts';
-import { problemOfParser } from './parser-problem.ts';
 import { Roster } from './roster.ts';
 import { rewriteTarget } from './router.ts';
-import { Upgrade } from './upgrade.ts';
+import type { Upgrade } from './upgrade.ts';
 
 export interface ProxyOptions {
-  readonly context: Omit<ProxyContext, 'isDraining' | 'proto'>;
-  readonly frontDoor: FrontDoorOptions;
+  readonly context: Omit<ProxyContext, 'isDraining' | 'polls' | 'keys'>;
   /** The config as it is now: each exchange takes the snapshot of its arrival, and keeps it. */
   readonly snapshot: () => Snapshot;
   /** Unique among processes: in Via, and in request ids. */
@@ -41,15 +33,14 @@ export interface ProxyOptions {
   readonly capacity: Capacity;
 }
 
-/** The proxy: a Fastify server whose one route is @fastify/http-proxy's, with our own exchange in place of its handler. */
-export class Proxy {
+/** The proxy: takes requests from wherever they come, and is with each until nothing of it is left. */
+export class Proxy implements Reception {
   readonly #options: ProxyOptions;
   readonly #context: ProxyContext;
-  readonly #lives = new Roster<Life>();
-  readonly #pipelines = new Pipelines((socket, problem) => this.#refusals.refuseUnread(socket, problem));
-  readonly #app: FastifyInstance;
-  readonly #refusals: Refusals;
-  #door: FrontDoor | undefined;
+  readonly #lives = new Roster<Life | CheckLife>();
+  readonly #checks: Checks;
+  readonly refusals: Refusals;
+  #entrance: Entrance | undefined;
   #requests = 0;
   /** Set once it goes away: nothing goes on for longer. */
   #drainBy: Millis | undefined;
@@ -58,12 +49,19 @@ export class Proxy {
     this.#options = options;
     this.#context = {
       ...options.context,
-      proto: options.frontDoor.tls === undefined ? 'http' : 'https',
       isDraining: () => this.#drainBy !== undefined,
+      keys: new KeyBook(),
+      polls: new Polls(),
     };
     const { capacity, snapshot } = options;
-    this.#refusals = new Refusals({ context: this.#context, capacity, snapshot, nextId: () => this.#nextId() });
-    this.#app = this.#build();
+    this.refusals = new Refusals({ context: this.#context, capacity, snapshot, nextId: () => this.#nextId() });
+    this.#checks = new Checks({
+      context: this.#context,
+      refusals: this.refusals,
+      nextId: () => this.#nextId(),
+      begin: (life) => this.#begin(life),
+      onOver: this.#onLifeOver,
+    });
   }
 
   get inFlight(): number {
@@ -77,28 +75,22 @@ export class Proxy {
   }
 
   get bounds(): readonly Bound[] {
-    const own = this.#options.capacity.bound(this.#count());
-    return this.#door === undefined ? [own] : [this.#door.bound, own];
+    const { keys, polls } = this.#context;
+    const own = [this.#options.capacity.bound(this.#count()), ...keys.bounds, ...polls.bounds];
+    return [...(this.#entrance?.bounds ?? []), ...own];
   }
 
-  /**
-   * @returns where: `https://127.0.0.1:8443`, `unix:/run/tidegate.sock`
-   * @throws the error of listen(2), with its code
-   */
-  async listen(address: Address): Promise<string> {
-    if (address.kind === 'unix') {
-      await this.#app.listen({ path: address.path });
-      return writeAddress(address);
-    }
-    const url = await this.#app.listen({ host: address.host, port: address.port });
-    return url.replace(/^http:/, `${this.#context.proto}:`); // Fastify does not know what the front door speaks
+  /** As `Entrance.open`; once. */
+  open(entrance: Entrance): Promise<string> {
+    this.#entrance = entrance;
+    return entrance.open(this);
   }
 
   /** Takes no new connections, and ends each one with the response it is at. Requests in flight go on. */
   drain(by: Millis): void {
     this.#drainBy = by;
-    for (const life of this.#lives) life.drive.drain(by);
-    this.#door?.drain();
+    for (const life of this.#lives) life.drain(by);
+    this.#entrance?.drain();
   }
 
   /** The time of a drain is over: tells who still waits for a turn, or for whom it is waited. */
@@ -108,138 +100,68 @@ export class Proxy {
 
   /** Ends what is left, at once; after a drain that left nothing, when the last bytes have gone out. */
   async close(): Promise<void> {
-    if (this.#drainBy !== undefined && this.#lives.size === 0) await this.#door?.settle();
-    this.#door?.destroy();
-    await this.#app.close();
+    if (this.#drainBy !== undefined && this.#lives.size === 0) await this.#entrance?.settle();
+    await this.#entrance?.close();
     this.#context.gateTimer.stop();
   }
 
-  #build(): FastifyInstance {
-    const app = Fastify({
-      logger: false,
-      schemaController: NO_SCHEMAS,
-      trustProxy: false, // ours: see address.ts
-      serverFactory: (handler) => this.#createServer(handler),
-      clientErrorHandler: (error, socket) => this.#onClientError(error, socket),
-    });
-    // Never used: our attempts go through pools of our own. Without one of its own the plug-in opens the global one.
-    const unused = new Agent();
-    app.addHook('onClose', async () => unused.close());
-    void app.register(httpProxy, {
-      upstream: '',
-      replyOptions: { getUpstream: () => 'http://tidegate.invalid' }, // nothing gets that far
-      undici: unused,
-      httpMethods: ['GET'],
-      disableRequestLogging: true,
-      // Before its own handler, which would look at where the mask leads, with three URLs a request.
-      preHandler: (request: FastifyRequest, reply) => {
-        reply.hijack();
-        // Fastify's types do not know our subclass; the front door makes no other.
-        if (!(request.raw instanceof Http1Inbound)) throw new TypeError('a request of another server');
-        this.#handle(request.raw, reply.raw);
-      },
-    });
-    return app;
+  full(): Problem | undefined {
+    return this.#options.capacity.refuse(this.#count());
   }
 
-  #createServer(handler: (request: Http1Inbound, response: ServerResponse) => void): Server {
-    const { capacity } = this.#options;
-    const begin = (request: Http1Inbound, response: ServerResponse): void => {
-      request.mask();
-      if (!this.#refusals.turnAway(request, response, capacity.shed())) handler(request, response);
-    };
-    const overflow = (problem: Problem) => (request: Http1Inbound, response: ServerResponse) => {
-      request.mask();
-      this.#refusals.refuse(request, response, problem);
-    };
-    const disappoint = (request: Http1Inbound, response: ServerResponse): void => {
-      request.mask();
-      this.#refusals.refuseExpectation(request, response);
-    };
-    this.#door = new FrontDoor(this.#options.frontDoor, {
-      request: (request, response) => {
-        const full = capacity.refuse(this.#count());
-        if (full === undefined) this.#pipelines.take(request, response, begin);
-        // Behind another its refusal would take the place that there is none of.
-        else if (response.socket === null) request.socket.destroy();
-        else this.#pipelines.take(request, response, overflow(full));
-      },
-      expectation: (request, response) => this.#pipelines.take(request, response, disappoint),
-      connect: (socket) => this.#pipelines.refuseConnect(socket, NO_TUNNEL),
-      // Not through Fastify: nothing is left for it to decide, and it would have to be shown a request of HTTP/1.1.
-      stream: (request, response) => this.#receiveStream(request, response),
-      upgrade: (request, socket, head) => {
-        if (!socket.writable) return void socket.destroy(); // told that it was not understood, or that it came too late
-        request.mask();
-        const upgrade = new Upgrade(request, socket, head);
-        const { response } = upgrade;
-        if (this.#refusals.turnAway(request, response, capacity.refuse(this.#count()) ?? capacity.shed())) return;
-        this.#handle(request, response, upgrade);
-      },
-    });
-    return this.#door.server;
+  shed(): Problem | undefined {
+    return this.#options.capacity.shed();
   }
 
-  #receiveStream(request: Inbound, response: Outbound): void {
-    const { capacity } = this.#options;
-    if (this.#refusals.turnAway(request, response, capacity.refuse(this.#count()) ?? capacity.shed())) return;
-    const { expect } = request.headers;
-    if (request.verb === 'CONNECT') return this.#refusals.refuse(request, response, NO_TUNNEL);
-    if (expect !== undefined && !request.expectsContinue) return this.#refusals.refuseExpectation(request, response);
-    if (KNOWN_METHODS.has(request.verb)) return this.#handle(request, response);
-    this.#refusals.refuse(request, response, fault(501, 'Not implemented', 'This method is not known here.', 'method'));
-  }
-
-  #handle(request: Inbound, response: Outbound, upgrade?: Upgrade): void {
+  handle(request: Inbound, response: Outbound, upgrade?: Upgrade): void {
     const found = findFault(request);
-    if (found !== undefined) return this.#refusals.refuse(request, response, found.problem, found.isUnframed);
+    if (found !== undefined) return this.refusals.refuse(request, response, found.problem, found.isUnframed);
+    const snapshot = this.#options.snapshot();
+    const { check } = snapshot;
+    if (check !== undefined && this.#checks.take(check, { request, response, snapshot, upgrade })) return;
     if (isLoop(request.headers.via, this.#context.via)) {
-      return this.#refusals.refuse(
+      return this.refusals.refuse(
         request,
         response,
         fault(508, 'Loop detected', 'This request has been here before.', 'loop'),
       );
     }
-    const snapshot = this.#options.snapshot();
     const route = snapshot.router.find(request.verb, request.headers.host, request.path);
     if (route === undefined) {
-      return this.#refusals.refuse(request, response, fault(404, 'Not found', 'No route leads there.', 'no_route'));
+      return this.refusals.refuse(request, response, fault(404, 'Not found', 'No route leads there.', 'no_route'));
     }
     const repeated = findRepeated(request, route.target.identities);
     if (repeated !== undefined) {
       const detail = `The request has more than one ${repeated}: whose it is would be a matter of opinion.`;
-      return this.#refusals.refuse(request, response, fault(400, 'Bad request', detail, 'bad_request'));
+      return this.refusals.refuse(request, response, fault(400, 'Bad request', detail, 'bad_request'));
     }
     // `/v1//x` would become `//x`, which many take for the name of a host.
     if (route.rewritePrefix !== undefined && rewriteTarget(request.target, route).startsWith('//')) {
-      return this.#refusals.refuse(request, response, NAMES_A_HOST);
+      return this.refusals.refuse(request, response, NAMES_A_HOST);
     }
     const peer = addressOf(request.socket.remoteAddress);
     const client = snapshot.identify(request, clientAddress(request, peer, snapshot.trusts));
     const requestId = this.#nextId();
     const given = request.headers['x-request-id'];
     const xRequestId = typeof given === 'string' && isUsableRequestId(given) ? given : requestId;
-    const arrival = { request, response, upgrade, route, snapshot, client, peer, requestId, xRequestId };
-    const life = new Life(this.#context, arrival, this.#onLifeOver);
+    const key = keyAtArrival(request, route);
+    const arrival = { request, response, upgrade, route, snapshot, client, key, peer, requestId, xRequestId };
+    this.#begin(new Life(this.#context, arrival, this.#onLifeOver));
+  }
+
+  #begin(life: Life | CheckLife): void {
     this.#lives.add(life);
-    if (this.#drainBy !== undefined) life.drive.drain(this.#drainBy);
+    if (this.#drainBy !== undefined) life.drain(this.#drainBy);
     life.start();
   }
 
-  readonly #onLifeOver = (ended: Life): void => {
+  readonly #onLifeOver = (ended: Life | CheckLife): void => {
     this.#lives.remove(ended);
   };
 
   /** Requests that take memory: those that go on, and those that wait for their turn on their connection. */
   #count(): number {
-    return this.#lives.size + this.#pipelines.waiting;
-  }
-
-  #onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
-    const problem = problemOfParser(error);
-    // One that connected and said nothing was not asking anything.
-    if (problem === undefined || socket.bytesRead === 0) socket.destroy();
-    else this.#pipelines.refuse(socket, problem);
+    return this.#lives.size + (this.#entrance?.waiting ?? 0);
   }
 
   #nextId(): string {
@@ -254,5 +176,3 @@ const NAMES_A_HOST = fault(
   'The request has a path that starts with two slashes where it goes.',
   'bad_request',
 );
-
-const NO_TUNNEL = fault(405, 'Method not allowed', 'This is no forward proxy.', 'connect');

@@ -18,7 +18,6 @@ export interface Message {
 /** Where the sends of one exchange go, one after another: not to an endpoint that has failed it while there is another. */
 export class Trip {
   readonly #endpoints: Endpoints;
-  readonly #isRepeatable: boolean;
   #endpoint: Endpoint;
   #errand: Errand | undefined;
   /** Those before it whose answers are still being drained, with their endpoints; made when there is one. */
@@ -31,21 +30,19 @@ export class Trip {
   /** The last connection was being closed: the next is a new one. */
   #wasStale = false;
 
-  /** @param isRepeatable whether the request, by its nature, may be sent again whatever a send comes to */
-  constructor(endpoints: Endpoints, isRepeatable: boolean) {
+  constructor(endpoints: Endpoints) {
     this.#endpoints = endpoints;
-    this.#isRepeatable = isRepeatable;
     this.#endpoint = endpoints.at(0);
   }
 
-  /** Where the next one goes. @param isReplayable its body is in hand, and can be sent again */
-  choose(isReplayable: boolean, now: Millis): Endpoint {
+  /** Where the next one goes. @param isRepeatable it may be sent again whatever this comes to, and its body can be */
+  choose(isRepeatable: boolean, now: Millis): Endpoint {
     if (this.#errand?.isOver === false) {
       this.#draining ??= [];
       this.#draining.push({ errand: this.#errand, endpoint: this.#endpoint });
     }
     this.#sentAt = now;
-    this.#endpoint = this.#endpoints.choose(this.#failedAt, this.#isRepeatable && isReplayable, now);
+    this.#endpoint = this.#endpoints.choose(this.#failedAt, isRepeatable, now);
     return this.#endpoint;
   }
 

@@ -8,7 +8,9 @@ export type LatencySpec =
   | { readonly kind: 'uniform'; readonly mean: Millis; readonly spread?: Millis }
   | { readonly kind: 'exponential'; readonly mean: Millis }
   /** `sigma` of the logarithm: 0.5 when absent; 1 gives a p99 of six times the mean. */
-  | { readonly kind: 'lognormal'; readonly mean: Millis; readonly sigma?: number };
+  | { readonly kind: 'lognormal'; readonly mean: Millis; readonly sigma?: number }
+  /** As somebody has measured: each of these is as likely, so that the nth of N is the quantile (n − ½) / N. `mean` is theirs. */
+  | { readonly kind: 'quantiles'; readonly mean: Millis; readonly quantiles: readonly Millis[] };
 
 /** Makes the drawing function once, so that a draw costs nothing but its arithmetic. */
 export function makeLatency(spec: LatencySpec): (random: Random) => Millis {
@@ -26,6 +28,10 @@ export function makeLatency(spec: LatencySpec): (random: Random) => Millis {
       const sigma = atLeast(0, spec.sigma ?? 0.5, 'sigma');
       // E[exp(σZ − σ²/2)] = 1
       return (random) => mean * Math.exp(sigma * normal(random) - (sigma * sigma) / 2);
+    }
+    case 'quantiles': {
+      const quantiles = spec.quantiles.map((each) => atLeast(0, each, 'quantile'));
+      return (random) => quantiles[Math.floor(random() * quantiles.length)] ?? mean;
     }
   }
 }

@@ -2,7 +2,8 @@ import type { QueueSettings } from '../policy/admission.ts';
 import type { BudgetSettings } from '../policy/budget.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
 import type { Scope } from '../policy/events.ts';
-import type { Plan } from '../exchange.ts';
+import type { LimitRef } from '../policy/limit-ref.ts';
+import type { Plan } from '../script.ts';
 import type { Millis, PerSecond } from '../policy/types.ts';
 import type { UpstreamSpec } from './upstream.ts';
 
@@ -52,6 +53,9 @@ export interface ClientGroup {
   /** Whether it waits when it is told to; what it would have sent meanwhile is not sent. */
   readonly honoursRetryAfter: boolean;
   readonly method: string;
+  readonly path: string;
+  /** Nested limits that its requests stand under, outermost first; of those of clients the key is what comes behind the client. */
+  readonly limits: readonly Omit<LimitRef, 'upstream'>[];
   readonly keyed: boolean;
 }
 
@@ -59,9 +63,18 @@ export interface ClientGroup {
 export interface PolicySettings {
   readonly scope: Scope;
   readonly rate: RateSettings;
+  readonly nested?: readonly NestedPolicy[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
   readonly plan: Plan;
+}
+
+/** A nested limit of the policy: one of all, or of those in `ClientGroup.limits`. */
+export interface NestedPolicy {
+  readonly name: string;
+  readonly scope: Scope;
+  readonly isKeyed: boolean;
+  readonly rate: RateSettings;
 }
 
 /** What each client of the group wants to send a second; 0 outside its time. */

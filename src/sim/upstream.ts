@@ -7,6 +7,8 @@ import { makeLatency } from './latency.ts';
 import type { ModelSpec } from './models.ts';
 import { makeModel } from './models.ts';
 import type { LimitModel } from './models/limit-model.ts';
+import type { Asked, NestedSpec } from './nested-limits.ts';
+import { NestedLimits } from './nested-limits.ts';
 
 /** An upstream as a configuration writes it. Times count from its start. */
 export interface UpstreamSpec {
@@ -21,6 +23,10 @@ export interface UpstreamSpec {
   readonly steps?: readonly LimitStep[];
   /** `none` when absent. */
   readonly hints?: HintStyle;
+  /** Limits of some requests beneath `limit`: a request has to pass all that it stands under. */
+  readonly limits?: readonly NestedSpec[];
+  /** What a refusal for `limit` itself gives as its reason. */
+  readonly reason?: string;
 }
 
 /** Requests that the limit has let pass fail at random. */
@@ -54,12 +60,29 @@ export interface LimitStep {
 export type Conduct =
   | { readonly kind: 'serve'; readonly latency: Millis; readonly quota: Quota | undefined }
   | { readonly kind: 'fail'; readonly latency: Millis; readonly quota: Quota | undefined; readonly status: number }
-  | { readonly kind: 'throttle'; readonly latency: Millis; readonly quota: Quota | undefined; readonly wait: Millis }
+  | ({
+      readonly kind: 'throttle';
+      readonly latency: Millis;
+      readonly quota: Quota | undefined;
+      readonly wait: Millis;
+    } & Blame)
   | { readonly kind: 'down'; readonly how: OutageKind };
+
+/** Which limit a refusal is for; only of an upstream that gives reasons or has several. */
+export interface Blame {
+  /** The name of a nested one; empty for the upstream's own. */
+  readonly limit?: string;
+  readonly reason?: string;
+}
+
+const ANY: Asked = { method: 'GET', path: '/' };
 
 /** An upstream's behaviour, without its sockets: the practice server and the simulator both ask it. */
 export class Upstream {
   readonly #model: LimitModel;
+  readonly #nested: NestedLimits;
+  readonly #reason: string | undefined;
+  readonly #tellsLimit: boolean;
   readonly #hints: HintStyle;
   readonly #latency: (random: Random) => Millis;
   readonly #refusalLatency: (random: Random) => Millis;
@@ -69,12 +92,20 @@ export class Upstream {
   #nextStep = 0;
 
   /**
-   * @param model goes on with a limit that is already in use
+   * @param model goes on with a limit that is already in use, and so does `nested`
    * @param since steps up to then have been made
    * @throws RangeError when a number of the spec is out of its range
    */
-  constructor(spec: UpstreamSpec, model: LimitModel = makeModel(spec.limit), since: Millis = Number.NEGATIVE_INFINITY) {
+  constructor(
+    spec: UpstreamSpec,
+    model: LimitModel = makeModel(spec.limit),
+    since: Millis = Number.NEGATIVE_INFINITY,
+    nested: NestedLimits = new NestedLimits(spec.limits ?? []),
+  ) {
     this.#model = model;
+    this.#nested = nested;
+    this.#reason = spec.reason;
+    this.#tellsLimit = spec.reason !== undefined || (spec.limits ?? []).length > 0;
     this.#hints = spec.hints ?? 'none';
     this.#latency = makeLatency(spec.latency ?? AT_ONCE);
     this.#refusalLatency = makeLatency(spec.refusalLatency ?? AT_ONCE);
@@ -88,6 +119,10 @@ export class Upstream {
     return this.#model;
   }
 
+  get nested(): NestedLimits {
+    return this.#nested;
+  }
+
   /** The limit in force at `now`, in the unit of its kind: what an oracle would know. */
   limit(now: Millis): number {
     this.#step(now);
@@ -95,15 +130,22 @@ export class Upstream {
   }
 
   /** @param now since the start of the upstream; never goes back */
-  decide(now: Millis, random: Random): Conduct {
+  decide(now: Millis, random: Random, asked: Asked = ANY): Conduct {
     this.#step(now);
     const outage = this.#outages.find(({ from, to }) => within(now, from, to));
     if (outage !== undefined) return { kind: 'down', how: outage.how };
 
-    const admission = this.#model.arrive(now);
+    const overstepped = this.#nested.arrive(asked, now);
+    const admission = overstepped === undefined ? this.#model.arrive(now) : undefined;
     const quota = tellsQuota(this.#hints) ? this.#model.quota(now) : undefined;
-    if (!admission.accepted) {
-      return { kind: 'throttle', latency: this.#refusalLatency(random), quota, wait: admission.retryAfter };
+    if (overstepped !== undefined) {
+      const { wait, ...blame } = overstepped;
+      return { kind: 'throttle', latency: this.#refusalLatency(random), quota, wait, ...tell(blame) };
+    }
+    if (admission?.accepted === false) {
+      this.#nested.leave(asked, now);
+      const blame = this.#tellsLimit ? tell({ limit: '', reason: this.#reason }) : undefined;
+      return { kind: 'throttle', latency: this.#refusalLatency(random), quota, wait: admission.retryAfter, ...blame };
     }
     for (const { probability, status, from, to } of this.#errors) {
       if (!within(now, from, to) || random() >= probability) continue;
@@ -113,14 +155,17 @@ export class Upstream {
   }
 
   /** What `decide` served or failed has ended. */
-  leave(now: Millis): void {
+  leave(now: Millis, asked: Asked = ANY): void {
     this.#model.leave(now);
+    this.#nested.leave(asked, now);
   }
 
   /** The hints of an answer, as a client that reads them well has them. `epoch` is the wall-clock time of the answer. */
   hints(conduct: Conduct, epoch: Millis): Hints {
     if (conduct.kind === 'down') return NO_HINTS;
-    return hearHints(this.#hints, conduct.kind === 'throttle' ? conduct.wait : undefined, conduct.quota, epoch);
+    const hints = hearHints(this.#hints, conduct.kind === 'throttle' ? conduct.wait : undefined, conduct.quota, epoch);
+    if (conduct.kind !== 'throttle' || conduct.reason === undefined) return hints;
+    return { ...hints, reason: conduct.reason, ...(conduct.limit === undefined ? {} : { limit: conduct.limit }) };
   }
 
   /** Whether connections are refused, and until when that holds; `Infinity` when it stays so. */
@@ -139,6 +184,10 @@ export class Upstream {
       this.#nextStep += 1;
     }
   }
+}
+
+function tell({ limit, reason }: { readonly limit: string; readonly reason: string | undefined }): Blame {
+  return reason === undefined ? { limit } : { limit, reason };
 }
 
 const AT_ONCE: LatencySpec = { kind: 'constant', mean: 0 };

@@ -49,10 +49,15 @@ export class ClientTable implements ClientStore {
   }
 
   enter(key: string, now: Millis, upstream?: string): ClientSlot {
-    const slot = this.#index.get(key, upstream) ?? this.#track(key, upstream, now);
+    const slot = this.visit(key, now, upstream);
     this.#records.set(slot, 'previousAt', this.#records.get(slot, 'arrivedAt'));
     this.#records.set(slot, 'demand', raiseDemand(this.demand(slot, now)));
     this.#records.set(slot, 'arrivedAt', now);
+    return slot;
+  }
+
+  visit(key: string, now: Millis, upstream?: string): ClientSlot {
+    const slot = this.#index.get(key, upstream) ?? this.#track(key, upstream, now);
     this.#records.setUsers(slot, this.#records.users(slot) + 1);
     this.#unlist(slot);
     this.#settle(slot, now);

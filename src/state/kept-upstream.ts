@@ -11,11 +11,16 @@ import { Room } from '../policy/room.ts';
 import type { Steering } from '../policy/steering.ts';
 import { isSteered, UNSTEERED } from '../policy/steering.ts';
 import type { Upstream } from '../policy/store.ts';
+import { isUsed } from './is-used.ts';
+import type { NestedSettings } from './nested-limits.ts';
+import { NestedLimits } from './nested-limits.ts';
 
 export interface UpstreamSettings {
   readonly name: string;
   readonly scope: Scope;
   readonly rate: RateSettings;
+  /** In the order in which requests stand under them; none when absent. */
+  readonly nested?: readonly NestedSettings[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
 }
@@ -25,6 +30,7 @@ export type LiveRate = { -readonly [Key in keyof RateSettings]: RateSettings[Key
 
 export interface KeptUpstreamParts {
   readonly makeLimit: (ref: LimitRef, rate: RateSettings) => Limit;
+  readonly onForget: (limit: Limit) => void;
   /** A queue for room alone. */
   readonly makeLine: (ref: LimitRef) => Limit;
   /** How many connections nobody uses; not bounded here where absent. */
@@ -40,6 +46,7 @@ export class KeptUpstream implements Upstream {
   readonly nests = new Nests();
   readonly rate: LiveRate;
   readonly room: Room | undefined;
+  readonly nested: NestedLimits;
   /** What an operator wants: it outlasts limits, of which there may be none yet. */
   steering: Steering = UNSTEERED;
   queued = 0;
@@ -52,15 +59,16 @@ export class KeptUpstream implements Upstream {
   readonly #parts: KeptUpstreamParts;
   readonly #ref: LimitRef;
 
-  constructor({ name, scope, rate, queue, budget }: UpstreamSettings, parts: KeptUpstreamParts) {
+  constructor({ name, scope, rate, nested = [], queue, budget }: UpstreamSettings, parts: KeptUpstreamParts) {
     this.name = name;
     this.queue = queue;
     this.budget = new RetryBudget(budget);
     this.rate = { ...rate };
     this.#scope = scope;
     this.#parts = parts;
-    this.#ref = { upstream: name, scope: 'upstream', key: '' };
+    this.#ref = { upstream: name, nested: '', scope: 'upstream', key: '' };
     if (scope === 'upstream') this.#shared = parts.makeLimit(this.#ref, this.rate);
+    this.nested = new NestedLimits(name, nested, parts);
     this.room = parts.free === undefined ? undefined : new Room(this.#line(), parts.free);
   }
 
@@ -79,7 +87,12 @@ export class KeptUpstream implements Upstream {
     return initialRate !== undefined || Number.isFinite(maxRate) || isSteered(this.steering, Number.NEGATIVE_INFINITY);
   }
 
-  adjust({ scope, rate, queue, budget }: UpstreamSettings): void {
+  has(nested: string): boolean {
+    return nested === '' || this.nested.has(nested);
+  }
+
+  adjust({ scope, rate, nested = [], queue, budget }: UpstreamSettings): void {
+    this.nested.adjust(nested);
     this.queue = queue;
     this.budget.adjust(budget);
     Object.assign(this.rate, rate);
@@ -112,9 +125,4 @@ export class KeptUpstream implements Upstream {
   #line(): Limit {
     return this.#shared ?? this.#parts.makeLine(this.#ref);
   }
-}
-
-/** Somebody waits there, or is on the way because of it. */
-export function isUsed({ queue, meter }: Limit): boolean {
-  return queue.size > 0 || meter.inFlight > 0;
 }

@@ -1,5 +1,6 @@
 import type { LimitView } from '../policy/events.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
+import { isOfClass } from '../policy/limit-ref.ts';
 import type { Millis, PerSecond } from '../policy/types.ts';
 import type { Hold } from './leasing/words.ts';
 
@@ -20,23 +21,24 @@ export interface LearnedLimit {
 
 /**
  * Those that are felt or blocked, `most` at most: an open limit remembers nothing.
- * @param initialRateOf what an upstream's limit was said to be: one that has not moved from there was not felt
+ * @param initialRateOf what a limit was said to be: one that has not moved from there was not felt
  */
 export function learnedOf(
   views: Iterable<LimitView>,
-  initialRateOf: (upstream: string) => PerSecond | undefined,
+  initialRateOf: (upstream: string, nested: string) => PerSecond | undefined,
   most: number,
   now: Millis,
 ): LearnedLimit[] {
   const learned: LearnedLimit[] = [];
-  for (const { upstream, scope, key, state, rate, ceiling, places, blockedUntil } of views) {
+  for (const { upstream, nested, scope, key, state, rate, ceiling, places, blockedUntil } of views) {
     if (learned.length === most) break;
-    const isAsConfigured = rate === ceiling && rate === initialRateOf(upstream);
+    if (isOfClass({ nested })) continue; // it is as it is written
+    const isAsConfigured = rate === ceiling && rate === initialRateOf(upstream, nested);
     const isFelt = state !== 'open' && Number.isFinite(rate) && rate > 0 && !isAsConfigured;
     const isBlocked = blockedUntil !== undefined && blockedUntil > now;
     if (!isFelt && !isBlocked) continue;
     learned.push({
-      ref: { upstream, scope, key },
+      ref: { upstream, nested, scope, key },
       rate: isFelt ? rate : undefined,
       ceiling: isFelt && Number.isFinite(ceiling) ? Math.max(rate, ceiling) : undefined,
       places: isFelt ? places : undefined,

@@ -12,8 +12,10 @@ import type { Millis, Random } from '../policy/types.ts';
 import type { Hold } from './leasing/words.ts';
 import { ClientTable } from './client-table.ts';
 import type { UpstreamSettings } from './kept-upstream.ts';
-import { isUsed, KeptUpstream } from './kept-upstream.ts';
+import { KeptUpstream } from './kept-upstream.ts';
 import type { Learned } from './learned.ts';
+import { OwnLimits } from './own-limits.ts';
+import { isUsed } from './is-used.ts';
 
 export type { UpstreamSettings } from './kept-upstream.ts';
 
@@ -43,23 +45,18 @@ export interface Sharing {
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** Limits that are looked at for one to forget: a newcomer costs no more, however many are in use. */
-const LOOKS = 32;
-
 /** Everything in this process's memory. Answers at once. */
 export class MemoryStore implements Store {
   readonly clients: ClientTable;
   readonly #options: MemoryOptions;
   readonly #upstreams = new Map<string, KeptUpstream>();
-  /** Limits of scope client and credential, least recently used first. */
-  readonly #own = new Map<string, Limit>();
-  #maxLimits: number;
-  #forgotten = 0;
+  /** Limits of scope client and credential. */
+  readonly #own: OwnLimits;
 
   constructor(options: MemoryOptions) {
     this.#options = options;
-    this.#maxLimits = options.maxLimits ?? options.maxTracked;
     const { sharing } = options;
+    this.#own = new OwnLimits(options.maxLimits ?? options.maxTracked, (limit) => sharing?.forget(limit));
     const onHold = sharing === undefined ? undefined : (hold: Hold) => sharing.hold(hold);
     this.clients = new ClientTable(options.maxTracked, options.listen, onHold);
     for (const settings of options.upstreams) this.#upstreams.set(settings.name, this.#enter(settings));
@@ -79,22 +76,20 @@ export class MemoryStore implements Store {
 
   find(ref: LimitRef): Limit | undefined {
     const entry = this.#entry(ref.upstream);
-    if (ref.scope === 'upstream') return entry.shared;
-    const key = keyOf(ref);
-    const limit = this.#own.get(key);
+    if (ref.scope === 'upstream') return ref.nested === '' ? entry.shared : entry.nested.find(ref);
+    if (ref.nested !== '' && !entry.nested.has(ref.nested)) return undefined;
+    const isKnown = ref.nested === '' ? entry.isKnown : entry.nested.isKnown(ref.nested);
     // A limit that is known beforehand needs no first rejection.
-    if (limit === undefined) return entry.isKnown ? this.make(ref) : undefined;
-    this.#own.delete(key);
-    this.#own.set(key, limit);
-    return limit;
+    return this.#own.use(ref) ?? (isKnown ? this.make(ref) : undefined);
   }
 
   make(ref: LimitRef): Limit {
-    const { rate, steering } = this.#entry(ref.upstream);
-    const limit = this.#newLimit(ref, rate);
-    this.#hold(limit, steering, NEVER);
-    this.#own.set(keyOf(ref), limit);
-    if (this.#own.size > this.#maxLimits) this.#forgetOne(limit);
+    const { rate, nested, steering } = this.#entry(ref.upstream);
+    if (ref.nested !== '' && ref.scope === 'upstream') return nested.find(ref) ?? this.#newLine(ref);
+    if (ref.nested !== '' && !nested.has(ref.nested)) return this.#newLine(ref); // gone meanwhile
+    const limit = this.#newLimit(ref, nested.rateOf(ref.nested) ?? rate);
+    if (ref.nested === '') this.#hold(limit, steering, NEVER);
+    this.#own.add(limit);
     return limit;
   }
 
@@ -103,14 +98,18 @@ export class MemoryStore implements Store {
     this.clients.heed(hold, now);
   }
 
-  /** An operator's word on all limits of an upstream. Returns them: who waits there may go, or has to wait on. */
+  /**
+   * An operator's word on an upstream's own limits; and that it is to be asked at once whether it lets anything through, on
+   * the nested ones too. Returns those limits: who waits there may go, or has to wait on.
+   */
   steer(upstream: string, order: Order, now: Millis): readonly Limit[] {
     const entry = this.#entry(upstream);
     entry.steering = obey(entry.steering, order);
     const limits = entry.shared === undefined ? [] : [entry.shared];
     for (const limit of this.#own.values()) if (limit.ref.upstream === upstream) limits.push(limit);
+    if (order.do === 'unblock') limits.push(...entry.nested.limits());
     for (const limit of limits) {
-      this.#hold(limit, entry.steering, now);
+      if (limit.ref.nested === '') this.#hold(limit, entry.steering, now);
       if (order.do === 'unblock') limit.meter.probeNow?.(now);
     }
     return limits;
@@ -126,18 +125,24 @@ export class MemoryStore implements Store {
     return this.#upstreams.get(upstream)?.scope;
   }
 
+  /** Names and scopes of the nested limits of an upstream, in the order in which requests stand under them. */
+  nestedAt(upstream: string): Iterable<readonly [name: string, scope: Scope]> {
+    return this.#upstreams.get(upstream)?.nested.scopes() ?? [];
+  }
+
   /** The limit that a client stands under, if that is known. Of credentials it is not. */
   limitOf(upstream: string, client: string): Limit | undefined {
     const entry = this.#upstreams.get(upstream);
     if (entry?.scope !== 'client') return entry?.shared;
-    return this.#own.get(keyOf({ upstream, scope: 'client', key: client }));
+    return this.#own.peek({ upstream, nested: '', scope: 'client', key: client });
   }
 
   get bounds(): readonly Bound[] {
     const upstreams = [...this.#upstreams.values()];
     return [
       this.clients.bound,
-      { name: 'client_limits', used: this.#own.size / this.#maxLimits, reached: this.#forgotten },
+      this.#own.bound,
+      ...upstreams.flatMap(({ nested }) => nested.bounds),
       ...upstreams.map(({ nests }) => nests.bound),
       ...upstreams.map(({ queue, queued, overflows }): Bound => {
         return { name: 'queue', used: queued / Math.max(1, queue.maxDepth), reached: overflows };
@@ -151,9 +156,10 @@ export class MemoryStore implements Store {
   }
 
   *limits(): Iterable<Limit> {
-    for (const { shared, room } of this.#upstreams.values()) {
+    for (const { shared, room, nested } of this.#upstreams.values()) {
       if (shared !== undefined) yield shared;
       else if (room !== undefined && room.line.queue.size > 0) yield room.line;
+      yield* nested.limits();
     }
     yield* this.#own.values();
   }
@@ -163,7 +169,7 @@ export class MemoryStore implements Store {
    * @param maxLimits as of the options
    */
   configure(upstreams: readonly UpstreamSettings[], maxLimits: number): void {
-    this.#maxLimits = maxLimits;
+    this.#own.most = maxLimits;
     for (const settings of upstreams) {
       const known = this.#upstreams.get(settings.name);
       if (known === undefined) this.#upstreams.set(settings.name, this.#enter(settings));
@@ -176,37 +182,46 @@ export class MemoryStore implements Store {
 
   /** Nobody asks for this upstream any more: all that was kept of it goes, but for its clients, who are forgotten in time. */
   remove(name: string): void {
-    const shared = this.#upstreams.get(name)?.shared;
-    if (shared !== undefined) this.#options.sharing?.forget(shared);
-    for (const [key, { ref }] of this.#own) if (ref.upstream === name) this.#forget(key);
+    const { sharing } = this.#options;
+    const { shared, nested } = this.#upstreams.get(name) ?? {};
+    if (shared !== undefined) sharing?.forget(shared);
+    for (const limit of nested?.limits() ?? []) sharing?.forget(limit);
+    this.#own.drop(({ ref }) => ref.upstream === name);
     this.#upstreams.delete(name);
   }
 
-  /** Lets go of limits that no request stands under any more, because the scope has changed. Returns whether none is left. */
+  /** Lets go of limits that no request stands under any more, because the scope has changed or a name is gone. Returns whether none is left. */
   sweep(): boolean {
     let left = 0;
     for (const upstream of this.#upstreams.values()) {
       const former = upstream.letGo();
       if (former !== undefined) this.#options.sharing?.forget(former);
       else if (upstream.scope !== 'upstream' && upstream.shared !== undefined) left += 1;
+      left += upstream.nested.sweep();
     }
-    for (const [key, limit] of this.#own) {
-      if (this.#upstreams.get(limit.ref.upstream)?.scope === limit.ref.scope) continue;
+    this.#own.drop((limit) => {
+      if (this.#isKept(limit.ref)) return false;
       if (isUsed(limit)) left += 1;
-      else this.#forget(key);
-    }
+      return !isUsed(limit);
+    });
     return left === 0;
   }
 
   /** Goes on from what another process had learned. Of what is not configured, or is kept elsewhere, nothing is taken. */
   restore({ limits, holds }: Learned, now: Millis): void {
     for (const { ref, rate, ceiling, places, blockedUntil } of limits) {
-      if (this.#upstreams.get(ref.upstream)?.scope !== ref.scope) continue;
+      if (!this.#isKept(ref)) continue;
       const { meter } = this.find(ref) ?? this.make(ref);
       if (rate !== undefined) meter.resume?.(rate, ceiling ?? rate, now, places);
       if (blockedUntil !== undefined) meter.stop(blockedUntil);
     }
     for (const hold of holds) if (this.#upstreams.has(upstreamOf(hold))) this.heed(hold, now);
+  }
+
+  /** Whether requests stand under it by what is configured. */
+  #isKept({ upstream, nested, scope }: LimitRef): boolean {
+    const entry = this.#upstreams.get(upstream);
+    return scope === (nested === '' ? entry?.scope : entry?.nested.scopeOf(nested));
   }
 
   #entry(name: string): KeptUpstream {
@@ -219,6 +234,7 @@ export class MemoryStore implements Store {
     return new KeptUpstream(settings, {
       makeLimit: (ref, rate) => this.#newLimit(ref, rate),
       makeLine: (ref) => this.#newLine(ref),
+      onForget: (limit) => this.#options.sharing?.forget(limit),
       free: this.#options.freeConnections?.get(settings.name),
     });
   }
@@ -240,34 +256,6 @@ export class MemoryStore implements Store {
   #newLine(ref: LimitRef): Limit {
     return new Limit(ref, new LocalMeter(UNLIMITED, this.#options.random));
   }
-
-  /**
-   * The least recently used that nobody uses: an open one if there is one near, for it remembers nothing. Those in use are
-   * as many as there are requests, and put behind; where a look finds nothing else, there is one too many for a while.
-   * @param newest open still, and about to learn why it was made
-   */
-  #forgetOne(newest: Limit): void {
-    let oldest: string | undefined;
-    let looks = 0;
-    for (const [key, limit] of this.#own) {
-      if (this.#own.size <= this.#maxLimits || looks === LOOKS) break;
-      looks += 1;
-      if (limit === newest) continue;
-      if (isUsed(limit)) {
-        this.#own.delete(key);
-        this.#own.set(key, limit);
-      } else if (limit.meter.phase === 'open') this.#forget(key);
-      else oldest ??= key;
-    }
-    if (oldest !== undefined && this.#own.size > this.#maxLimits) this.#forget(oldest);
-  }
-
-  #forget(key: string): void {
-    const limit = this.#own.get(key);
-    if (limit !== undefined) this.#options.sharing?.forget(limit);
-    this.#own.delete(key);
-    this.#forgotten += 1;
-  }
 }
 
 /** Of a line that is no limit. */
@@ -280,10 +268,6 @@ const UNLIMITED: RateSettings = {
 
 function makeLocalMeter(_ref: LimitRef, rate: RateSettings, random: Random): Meter {
   return new LocalMeter(rate, random);
-}
-
-function keyOf({ upstream, scope, key }: LimitRef): string {
-  return `${upstream}\0${scope}\0${key}`;
 }
 
 function upstreamOf({ client }: Hold): string {

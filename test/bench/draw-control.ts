@@ -6,7 +6,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { compileScenario } from '../../src/compile-scenario.ts';
+import { compileScenario } from '../../src/compile/scenario.ts';
 import type { ScenarioConfig } from '../../src/config/scenario-schema.ts';
 import type { Millis } from '../../src/policy/types.ts';
 import type { Panel } from '../../src/sim/report/draw-panels.ts';

@@ -11,7 +11,7 @@ import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { scenarioFile } from '../../src/cli/library.ts';
 import { readFile } from '../../src/cli/read-file.ts';
-import { compileScenario } from '../../src/compile-scenario.ts';
+import { compileScenario } from '../../src/compile/scenario.ts';
 import { loadScenario } from '../../src/config/load-scenario.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
 import type { Store } from '../../src/policy/store.ts';

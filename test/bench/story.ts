@@ -6,8 +6,8 @@
 import { execFile } from 'node:child_process';
 import { parseArgs, promisify } from 'node:util';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import type { Effects } from '../../src/drive.ts';
-import { Drive } from '../../src/drive.ts';
+import type { Effects } from '../../src/driving/effects.ts';
+import { Drive } from '../../src/driving/drive.ts';
 import { exchange } from '../../src/exchange.ts';
 import { Stories } from '../../src/observe/story/stories.ts';
 import { SpanWatcher } from '../../src/observe/tracing/span-watcher.ts';
@@ -49,6 +49,12 @@ class Immediate implements Effects, Watched {
   readBody(): void {
     this.drive.bodyRead(true);
   }
+
+  claim(): void {
+    this.drive.claimed(undefined);
+  }
+
+  cancelClaim(): void {}
 
   send(): void {
     now += 0.02;

@@ -52,6 +52,7 @@ async function tellEverything(): Promise<string> {
       outcomes: {
         forwarded: 1,
         recovered: 1,
+        checked: 1,
         refused: 1,
         queue_timeout: 1,
         upstream_error: 1,

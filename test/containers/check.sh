@@ -63,6 +63,23 @@ check_redis() {
     { echo "Redis of the compose file is set otherwise: $told"; cat "$work/redis.log"; return 1; } >&2
 }
 
+# Whether Redis knows the users of the file that the compose file mounts, and lets others do no more than its health check.
+check_users() {
+  local at="$work/users.sock" folder=$1 told
+  shift
+  "$@" --port 0 --unixsocket "$at" --dir "$work" --aclfile "$folder/redis-users.acl" >"$work/users.log" &
+  local pid=$!
+  for ((tries = 0; tries < 100; tries += 1)); do
+    [[ $(redis-cli -s "$at" ping 2>/dev/null) == PONG ]] && break
+    sleep 0.1
+  done
+  told=$(redis-cli -s "$at" get tidegate:x; redis-cli -s "$at" --no-auth-warning --user tidegate \
+    --pass "$(cat "$folder/redis-password")" set tidegate:x 1)
+  kill "$pid"
+  wait "$pid" || true
+  [[ $told == *NOPERM* && $told == *OK ]] || { echo "Redis lets others do: $told"; cat "$work/users.log"; return 1; } >&2
+}
+
 echo '-- base image'
 mapfile -t bases < <(sed -nE 's/^FROM ([^ ]+).*/\1/p' Dockerfile | sort -u)
 ((${#bases[@]} == 1)) || { echo "the Dockerfile names several bases: ${bases[*]}" >&2; exit 1; }
@@ -78,17 +95,33 @@ node "$here/image.ts" "$work/image.json"
 
 echo '-- container'
 container=$(storage from --pull-never "$image")
-for file in "$here/in-container.ts" "$work/image.json" docker/tidegate/tidegate.yaml docker/practice/practice.yaml \
+for file in "$here/in-container.ts" "$work/image.json" docker/tidegate/tidegate.yaml docker/practice/payments.yaml \
   docker/grafana/dashboards/tidegate.json; do
   storage copy --quiet "$container" "$file" /tmp/check/ >/dev/null
 done
+# As compose mounts them: files of this machine, with the rights that they have here.
+sh docker/make-secrets.sh "$work/secrets"
+storage copy --quiet "$container" docker/replicas/tidegate.yaml /tmp/check/replica.yaml >/dev/null
+storage copy --quiet "$container" "$work"/secrets/* /run/secrets/ >/dev/null
 storage run "$container" -- node /tmp/check/in-container.ts
 
+for overlay in gateway sidecar ingress-helper; do
+  echo "-- pod of $overlay"
+  pod=$(storage from --pull-never "$image")
+  mkdir "$work/$overlay"
+  node "$here/pod.ts" "$overlay" "$work/$overlay"
+  # Root's, and of the group that kubelet gives it by fsGroup.
+  storage copy --quiet --chown 0:1000 "$pod" "$work/$overlay/root" / >/dev/null
+  storage copy --quiet "$pod" "$here/in-pod.ts" "$work/$overlay/pod.json" /tmp/check/ >/dev/null
+  storage run "$pod" -- node /tmp/check/in-pod.ts
+done
+
 echo '-- compose'
-docker-compose --file docker/compose.yaml --profile replicas config >"$work/compose.yaml"
+docker-compose --file docker/compose.yaml --profile replicas --profile monitoring config >"$work/compose.yaml"
 node "$here/compose.ts" "$work/compose.yaml" >"$work/redis"
 mapfile -t redis <"$work/redis"
 check_redis "${redis[@]}"
+check_users "$work/secrets" "${redis[@]}"
 promtool check config docker/prometheus/prometheus.yml
 promtool test rules docker/prometheus/tests/*.yml
 node "$here/dashboards.ts" docker/grafana/dashboards >"$work/queries.json"

@@ -36,12 +36,17 @@ assert.ok(compiled.length > 5, 'what was compiled comes with the image');
 assert.throws(() => accessSync('/app/cache', constants.W_OK), 'nobody puts other code there');
 
 assert.equal(await exitCode(start([...config.Entrypoint, 'check', join(folder, 'tidegate.yaml')])), 0);
+assert.equal(
+  await exitCode(start([...config.Entrypoint, 'check', join(folder, 'replica.yaml')])),
+  0,
+  'secrets are read',
+);
 assert.equal(await exitCode(start(config.Entrypoint)), 2, 'nothing to serve is an error');
 
 // As the compose file runs it: a practice upstream of the same image.
 const practice = `127.0.0.1:${await freePort()}`;
 const practiceMain = ['node', '/app/dist/practice.js', '--listen', practice];
-const upstream = start([...practiceMain, '--spec', join(folder, 'practice.yaml')]);
+const upstream = start([...practiceMain, '--spec', join(folder, 'payments.yaml')]);
 const env = {
   TIDEGATE_UPSTREAM: `http://${practice}`,
   TIDEGATE_LISTEN: `127.0.0.1:${await freePort()}`,

@@ -138,8 +138,10 @@ describe('commands that answer', () => {
     const cwd = dirname(temporaryFile('p.yaml', 'upstreams: {pay: {provider: stripe}}'));
     const main = join(import.meta.dirname, '../../src/main.ts');
     const told = execFileSync(process.execPath, [main, 'check', 'p.yaml'], { cwd, encoding: 'utf8' });
-    expect(told).toContain('initialRate: 25/s');
-    expect(told).toContain('#     uncertain: An account may have other limits than those that Stripe publishes.');
+    expect(told).toContain('initialRate: 100/s # uncertain');
+    expect(told).toContain(
+      '#     uncertain: rateLimit.initialRate: An account may have other limits than those that Stripe publishes',
+    );
   });
 
   test('check reads standard input', async () => {

@@ -44,7 +44,11 @@ test.each([60_000, 100_000])('an upload of %i bytes that the upstream takes no m
   const ca = certificates.path('ca.crt');
   const gate = await start(`upstreams: {api: {url: "${upstream.url}", http2: true, tls: {ca: ${ca}}}}`);
   expect((await send(gate.url, '/')).status).toBe(204); // so that the window is known
-  await sendAndLeave(gate.url, '/', { method: 'POST', body: 'x'.repeat(length) }, 300);
+  await sendAndLeave(gate.url, '/', { method: 'POST', body: 'x'.repeat(length) }, async () => {
+    if (upstream.heads.length === 1) return false;
+    await sleep(200); // what can be is handed to the connection
+    return true;
+  });
   upstream.widen(1_000_000);
   await sleep(200);
   await expectAlive(gate);

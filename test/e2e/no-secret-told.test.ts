@@ -121,7 +121,9 @@ clients:
   await ask('http://hush-user:hush-password@elsewhere.example/');
   await ask('/loop', ['Expect', 'hush-expectation']);
   expect(asked).toBe(16);
-  await sendAndLeave(url, `/pay${query}`, { headers: [...secrets, 'X-Practice-Script', 'hang'] }, 50);
+  const { received } = upstream.stats();
+  const isThere = () => upstream.stats().received > received;
+  await sendAndLeave(url, `/pay${query}`, { headers: [...secrets, 'X-Practice-Script', 'hang'] }, isThere);
   for (const bytes of [
     'GET / HTTP/1.1\r\nHost: hush-host\r\nHost: hush-other\r\nConnection: close\r\n\r\n',
     'GET / HTTP/9.9\r\nAuthorization: Bearer hush\r\n\r\n',

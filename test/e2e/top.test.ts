@@ -60,7 +60,7 @@ describe('tidegate top on a terminal', () => {
     const { child, screen, written, ended } = startOnTerminal(['top', '--admin', String(tidegate.adminUrl)]);
     await eventually(screen, (text) => text.includes('● payments: no limit felt'), PATIENCE);
     expect(written()).toContain(ENTERED);
-    expect(screen()).toContain('Clients: 1 of 1');
+    await eventually(screen, (text) => text.includes('Clients: 1 of 1'), PATIENCE);
     await fetch(tidegate.url, { headers: { 'x-api-key': 'another' } });
     await eventually(screen, (text) => text.includes('Clients: 2 of 2'), PATIENCE);
     child.stdin.write('q');

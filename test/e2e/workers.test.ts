@@ -13,31 +13,37 @@ test(
   'one rate is one for all of them, and stays so while one is killed and replaced',
   async () => {
     const upstream = await startUpstream({ latency: { kind: 'constant', mean: 20 } });
-    const api = `{url: "${upstream.url}", rateLimit: {initialRate: 60/s, maxRate: 60/s}}`;
+    // So slow that a busy machine, which wakes late for each, keeps pace.
+    const rate = 20;
+    const api = `{url: "${upstream.url}", rateLimit: {initialRate: ${rate}/s, maxRate: ${rate}/s}}`;
     const gate = await startWorkers(`workers: 2\n${KEYED}\nupstreams: {api: ${api}}`);
-    const clients = CLIENTS.map((name) => ({ name, rate: 15 }));
+    const clients = CLIENTS.map((name) => ({ name, rate: 5 }));
     const traffic = startTraffic({ target: gate.url, clients });
     onTestFinished(() => traffic.stop());
-    const admittedIn = async (seconds: number): Promise<number> => {
+    /** As a part of the rate, from now until told. */
+    const admitted = (): (() => number) => {
       const before = upstream.stats().accepted;
       const since = performance.now();
+      return () => (upstream.stats().accepted - before) / ((rate * (performance.now() - since)) / 1000);
+    };
+    const admittedIn = async (seconds: number): Promise<number> => {
+      const told = admitted();
       await pause(1000 * seconds);
-      return (upstream.stats().accepted - before) / ((performance.now() - since) / 1000);
+      return told();
     };
     await eventually(
       () => upstream.stats().accepted,
-      (accepted) => accepted > 30,
+      (accepted) => accepted > 10,
     );
-    const usual = await admittedIn(2);
-    expect(usual).toBeGreaterThan(48);
-    expect(usual).toBeLessThan(63);
+    const inAll = admitted();
+    expect(await admittedIn(3)).toBeGreaterThan(0.8);
 
     const counted = await gate.sum('tidegate_requests_total');
     const [victim = 0, other = 0] = gate.pids();
     process.kill(victim, 'SIGKILL');
-    const meanwhile = await admittedIn(2);
-    expect(meanwhile).toBeLessThan(66);
-    expect(meanwhile).toBeGreaterThan(36); // the other one has all of it
+    const meanwhile = await admittedIn(3);
+    expect(meanwhile).toBeLessThan(1.1);
+    expect(meanwhile).toBeGreaterThan(0.6); // the other one has all of it
     await eventually(
       () => gate.sum('tidegate_workers '),
       (serving) => serving === 2,
@@ -45,15 +51,16 @@ test(
     );
     expect(isAlive(other)).toBe(true);
     expect(await gate.sum('tidegate_worker_restarts_total')).toBe(1);
-    const after = await admittedIn(2);
-    expect(after).toBeGreaterThan(45);
-    expect(after).toBeLessThan(66);
+    const after = await admittedIn(3);
+    expect(after).toBeGreaterThan(0.75);
+    expect(after).toBeLessThan(1.1);
+    expect(inAll()).toBeLessThan(1.05);
     // What its dead worker had counted is not lost, as far as it was told.
     expect(await gate.sum('tidegate_requests_total')).toBeGreaterThan(counted);
 
     await traffic.stop();
     const failed = Object.values(traffic.stats()).reduce((sum, client) => sum + client.failed, 0);
-    expect(failed).toBeLessThan(120); // what waited or was under way at the dead one
+    expect(failed).toBeLessThan(40); // what waited or was under way at the dead one
     const of = (outcome: string) =>
       gate.sum(`tidegate_requests_total{route="/",method="GET",code="200",outcome="${outcome}`);
     const forwarded = await of('forwarded');

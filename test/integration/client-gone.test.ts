@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { listen, startHttpUpstream } from '../support/http-upstream.ts';
 import { pause } from '../support/pause.ts';
@@ -11,29 +12,28 @@ const gone = (method: string) =>
   `tidegate_requests_total{route="/",method="${method}",code="other",outcome="client_gone"}`;
 const inFlight = 'tidegate_requests_in_flight{route="/"}';
 
-/** Holds every request, and notes when its connection was closed. */
+/** Holds every request, and counts those whose connection was closed. */
 async function startHolding() {
-  const closedAt: number[] = [];
+  let closed = 0;
   let held = 0;
   const upstream = await listen((request, response) => {
     held += 1;
     request.resume();
     request.on('error', () => undefined);
-    response.on('close', () => closedAt.push(performance.now()));
+    response.on('close', () => (closed += 1));
   });
-  return { ...upstream, closedAt, held: () => held };
+  return { ...upstream, closed: () => closed, held: () => held };
 }
 
 describe('when the client goes away', () => {
   test('the attempt is cancelled within 100 ms', async () => {
     const upstream = await startHolding();
     const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
-    const leftAt = await sendAndLeave(gate.url, '/', {}, 200);
-    await eventually(
-      () => upstream.closedAt,
-      ({ length }) => length === 1,
-    );
-    expect(upstream.closedAt[0]! - leftAt).toBeLessThan(100);
+    await sendAndLeave(gate.url, '/', {}, () => upstream.held() === 1);
+    await pause(100);
+    // A machine that is late is late with everything: with timers, and with what sockets have to tell.
+    for (let turn = 0; turn < 10; turn += 1) await nextTurn();
+    expect(upstream.closed()).toBe(1);
     await eventually(
       () => gate.metric(gone('GET')),
       (count) => count === 1,
@@ -55,28 +55,23 @@ describe('when the client goes away', () => {
       () => gate.metric(gone('GET')),
       (count) => count === 1,
     );
-    expect(upstream.closedAt).toHaveLength(1);
+    expect(upstream.closed()).toBe(1);
   });
 
   test('its place in the queue is given up, and it is never sent', async () => {
     const upstream = await startHttpUpstream((_n, response) => response.end());
     const gate = await startTidegate(`
-upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 1/s}, queue: {maxWait: 10s}}}
+upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 0.5/s}, queue: {maxWait: 10s}}}
 `);
     await send(gate.url, '/first');
-    const leftAt = sendAndLeave(gate.url, '/left', {}, 100);
-    await eventually(
-      () => gate.view().limits[0]?.queued,
-      (queued) => queued === 1,
-    );
-    await leftAt;
+    await sendAndLeave(gate.url, '/left', {}, () => gate.view().limits[0]?.queued === 1);
     await eventually(
       () => gate.view().limits[0]?.queued,
       (queued) => queued === 0,
     );
     // The place goes to the next: it need not wait for two turns.
     const next = await send(gate.url, '/next');
-    expect(next.took).toBeLessThan(1500);
+    expect(next.took).toBeLessThan(3000);
     expect(upstream.hits.map(({ target }) => target)).toEqual(['/first', '/next']);
     await eventually(
       () => gate.metric(gone('GET')),
@@ -87,15 +82,16 @@ upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 1/s}, queue: 
   test('a retry that sleeps is not sent', async () => {
     const upstream = await startHttpUpstream((_n, response) => response.writeHead(503).end());
     const gate = await startTidegate(`
-upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, baseInterval: 400ms}}}}
+upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, baseInterval: 1s}}}}
 `);
-    await sendAndLeave(gate.url, '/', {}, 100);
+    const retries = 'tidegate_retries_total{upstream="api",reason="status_5xx"}';
+    await sendAndLeave(gate.url, '/', {}, async () => (await gate.metric(retries)) === 1);
     await eventually(
       () => gate.metric(gone('GET')),
       (count) => count === 1,
     );
     expect(await gate.metric(inFlight)).toBe(0);
-    await pause(500);
+    await pause(1100);
     expect(upstream.hits).toHaveLength(1);
     expect(await gate.metric('tidegate_retry_budget_available_ratio{upstream="api"}')).toBe(1);
   });
@@ -104,14 +100,10 @@ upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, bas
     const upstream = await startHolding();
     const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
     const outgoing = begin(gate.url, '/', { method: 'POST', chunked: true });
-    outgoing.on('error', () => undefined);
     outgoing.write(Buffer.alloc(200_000));
     await eventually(upstream.held, (held) => held === 1);
     outgoing.destroy();
-    await eventually(
-      () => upstream.closedAt,
-      ({ length }) => length === 1,
-    );
+    await eventually(upstream.closed, (count) => count === 1);
     await eventually(
       () => gate.metric(gone('POST')),
       (count) => count === 1,
@@ -123,7 +115,6 @@ upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, bas
     const upstream = await startHolding();
     const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
     const outgoing = begin(gate.url, '/', { method: 'POST', headers: ['Content-Length', '100'] });
-    outgoing.on('error', () => undefined);
     outgoing.write('only a part');
     await eventually(
       () => gate.metric(inFlight),
@@ -146,7 +137,6 @@ upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, bas
     });
     const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
     const outgoing = begin(gate.url, '/', {});
-    outgoing.on('error', () => undefined);
     const answered = once(outgoing, 'response');
     outgoing.end();
     const [incoming] = (await answered) as [IncomingMessage];
@@ -166,10 +156,7 @@ upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, bas
     client.write('GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n');
     await eventually(upstream.held, (held) => held === 1);
     client.socket.destroy();
-    await eventually(
-      () => upstream.closedAt,
-      ({ length }) => length === 1,
-    );
+    await eventually(upstream.closed, (count) => count === 1);
     await eventually(
       () => gate.metric(gone('GET')),
       (count) => count === 1,
@@ -181,7 +168,7 @@ upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, bas
   test('ten clients that go away do not make the upstream look broken', async () => {
     const upstream = await startHolding();
     const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}"}}`);
-    await Promise.all(Array.from({ length: 10 }, () => sendAndLeave(gate.url, '/', {}, 100)));
+    await Promise.all(Array.from({ length: 10 }, () => sendAndLeave(gate.url, '/', {}, () => upstream.held() === 10)));
     await eventually(
       () => gate.metric(gone('GET')),
       (count) => count === 10,
@@ -191,14 +178,19 @@ upstreams: {api: {url: "${upstream.url}", retry: {backOff: {strategy: fixed, bas
 });
 
 describe('a write with a key whose client goes away', () => {
-  const script = ['X-Practice-Id', 'w', 'X-Practice-Script', '503; delay=200, 200; delay=200', 'Idempotency-Key', 'w'];
+  const script = ['X-Practice-Id', 'w', 'X-Practice-Script', '503; delay=500, 200; delay=500', 'Idempotency-Key', 'w'];
   const yaml = (url: string, onClientGone: string) =>
     `upstreams: {api: {url: "${url}", retry: {onClientGone: ${onClientGone}, backOff: {strategy: fixed, baseInterval: 10ms}}}}`;
 
   test('is finished where the config says so, retries and all', async () => {
     const upstream = await startUpstream();
     const gate = await startTidegate(yaml(upstream.url, 'finish'));
-    await sendAndLeave(gate.url, '/charges', { method: 'POST', headers: script, body: 'amount=5' }, 100);
+    await sendAndLeave(
+      gate.url,
+      '/charges',
+      { method: 'POST', headers: script, body: 'amount=5' },
+      () => upstream.attempts('w') === 1,
+    );
     const [line] = await eventually(gate.requests, ({ length }) => length === 1);
     expect(line).toMatchObject({ attempts: 2 });
     expect(upstream.ledger.charges).toBe(1);
@@ -216,12 +208,17 @@ describe('a write with a key whose client goes away', () => {
   test('is cancelled by default', async () => {
     const upstream = await startUpstream();
     const gate = await startTidegate(yaml(upstream.url, 'cancel'));
-    await sendAndLeave(gate.url, '/charges', { method: 'POST', headers: script, body: 'amount=5' }, 100);
+    await sendAndLeave(
+      gate.url,
+      '/charges',
+      { method: 'POST', headers: script, body: 'amount=5' },
+      () => upstream.attempts('w') === 1,
+    );
     await eventually(
       () => gate.metric(gone('POST')),
       (count) => count === 1,
     );
-    await pause(400);
+    await pause(700);
     expect(upstream.attempts('w')).toBe(1);
   });
 });

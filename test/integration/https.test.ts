@@ -39,6 +39,7 @@ ${more}`);
 async function get(gate: Tidegate, options: ConnectionOptions & { agent?: Agent } = {}): Promise<IncomingMessage> {
   const { hostname, port } = new URL(gate.url);
   const request = requestHttps({ host: hostname, port, ca, ...options }).end();
+  request.on('error', () => undefined); // heard of below, while its answer is waited for
   const [response] = (await once(request, 'response')) as [IncomingMessage];
   response.resume();
   return response;

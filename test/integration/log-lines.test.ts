@@ -56,7 +56,9 @@ clients: {key: ["header:x-api-key", bearer]}
       body: secret,
     }).catch(() => undefined);
   }
-  await sendAndLeave(gate.url, target, { headers: [...headers, 'X-Practice-Script', 'hang'] }, 50);
+  const { received } = upstream.stats();
+  const isThere = () => upstream.stats().received > received;
+  await sendAndLeave(gate.url, target, { headers: [...headers, 'X-Practice-Script', 'hang'] }, isThere);
   await send(dead.url, target, { headers });
   await send(gate.url, `/..${target}`, { headers });
   await eventually(gate.requests, ({ length }) => length === 8);

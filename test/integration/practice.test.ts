@@ -259,7 +259,7 @@ describe('the ledger', () => {
     const practice = await start();
     const malformed = await charge(practice.url, { 'content-type': 'application/json' }, '{"amount":');
     expect(malformed.status).toBe(400);
-    const socket = connect(practice.port, '127.0.0.1');
+    const socket = connect(practice.port, '127.0.0.1').on('error', () => undefined);
     socket.write('POST /charges HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\namount=1');
     await expect.poll(() => practice.stats().inFlight).toBe(1);
     socket.destroy();
@@ -533,7 +533,7 @@ test('the same seed fails the same requests', async () => {
 
 test('idle connections are kept, and requests on one are answered in order', async () => {
   const { port } = await start({ latency: { kind: 'exponential', mean: 20 } });
-  const socket = connect(port, '127.0.0.1');
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
   let heard = '';
   socket.on('data', (chunk: Buffer) => (heard += chunk.toString('latin1')));
   const words = ['503', '429', 'delay=50;418', '200'];

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { expect, onTestFinished, test } from 'vitest';
-import { KEPT } from '../../src/cli/worst-cases.ts';
+import { KEPT } from '../../src/cli/describe-memory.ts';
 import { heldBytes } from '../support/heap.ts';
 import { startOrigin } from '../support/origin.ts';
 import { send } from '../support/send.ts';
@@ -29,7 +29,13 @@ clients: {key: ["header:x-api-key"]}
   const before = heldBytes();
   const clients = spawn(process.execPath, ['-e', CLIENTS, gate.url]);
   onTestFinished(() => void clients.kill());
-  await eventually(queued, (count) => count > 0.95 * WAITING, 20_000);
+  // All: of one that has come and does not wait yet, its connection would be counted to those that do.
+  await eventually(
+    () => queued() + origin.received.length,
+    (come) => come === WAITING + 1,
+    20_000,
+  );
+  expect(queued()).toBeGreaterThan(0.8 * WAITING);
   const each = (heldBytes() - before) / queued();
   expect(each).toBeLessThan(KEPT.request);
   expect(each).toBeGreaterThan(KEPT.request / 2);

@@ -18,7 +18,9 @@ test('forwarded, recovered, unknown, refused and client_gone are told apart, by 
   await scripted('GET', '503, 200');
   await scripted('PROPFIND', '200');
   await scripted('POST', '500');
-  await sendAndLeave(gate.url, '/', { headers: ['X-Practice-Script', 'hang'] }, 50);
+  const { received } = upstream.stats();
+  const isThere = () => upstream.stats().received > received;
+  await sendAndLeave(gate.url, '/', { headers: ['X-Practice-Script', 'hang'] }, isThere);
   await scripted('GET', '429; retry-after=100');
   await send(gate.url, '/'); // held
   await eventually(gate.requests, ({ length }) => length === 9);

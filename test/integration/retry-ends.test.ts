@@ -89,8 +89,9 @@ upstreams: {api: {url: "${upstream.url}", timeout: 500ms, perTryTimeout: 200ms, 
 
 test('a client that goes away ends it', async () => {
   const upstream = await startHttpUpstream((_n, response) => response.writeHead(503).end());
-  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", retry: {${fixed(300)}}}}`);
-  await sendAndLeave(gate.url, '/', {}, 100);
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", retry: {${fixed(5000)}}}}`);
+  const retries = 'tidegate_retries_total{upstream="api",reason="status_5xx"}';
+  await sendAndLeave(gate.url, '/', {}, async () => (await gate.metric(retries)) === 1);
   await eventually(
     () => gate.metric(ends('client_gone')),
     (count) => count === 1,

@@ -37,7 +37,6 @@ function scripted(url: string) {
 /** Under way, until the test ends. */
 function leaveOpen(url: string, script: string, sent: Sent = {}): void {
   const request = begin(url, '/', { ...sent, headers: ['X-Practice-Script', script] });
-  request.on('error', () => undefined);
   request.end(sent.body);
   onTestFinished(() => void request.destroy());
 }
@@ -88,7 +87,12 @@ clients: {key: [header:x-api-key]}
   await ask('503, 200');
   await ask('500', { method: 'POST' });
   await ask('reset');
-  await sendAndLeave(gate.url, '/', { headers: ['X-Practice-Script', 'hang'] }, 60);
+  const { received } = upstream.stats();
+  await sendAndLeave(gate.url, '/', { headers: ['X-Practice-Script', 'hang'] }, async () => {
+    if (upstream.stats().received === received) return false;
+    await pause(50); // its duration is looked at
+    return true;
+  });
   await Promise.all(['a', 'b', 'c'].map((key) => send(gate.url, '/moving', { headers: ['X-Api-Key', key] })));
   await send(gate.url, '/', { headers: ['Host', 'elsewhere.example'] });
   leaveOpen(gate.url, 'hang');
@@ -125,13 +129,17 @@ const ATTEMPTS = [
   'retry_outcomes_total{upstream="poor",outcome="budget_exhausted"} == 1',
   'retry_outcomes_total{upstream="hasty",outcome="deadline"} == 1',
   'retry_outcomes_total{upstream="named",outcome="retry_after_too_long"} == 1',
+  'idempotency_keys_total{upstream="keys",event="minted"} == 1',
+  'idempotency_keys_total{upstream="keys",event="key_in_use"} == 1',
+  'idempotency_keys_total{upstream="keys",event="key_expired"} == 0',
   'retry_backoff_seconds_count{upstream="api",source="backoff"} >= 4',
   'retry_backoff_seconds_sum{upstream="limited",source="hint"} >= 1',
   'retry_budget_available_ratio{upstream="poor"} == 0',
 ];
 
 test('attempts, retries, and what ends them', async () => {
-  const { url } = await startUpstream();
+  const upstream = await startUpstream();
+  const { url } = upstream;
   const gate = await startTidegate(`
 upstreams:
   api: {url: "${url}", perTryTimeout: 200ms, retry: {replayLimit: 1KiB, budget: {burst: 100}, ${FAST}}}
@@ -141,6 +149,7 @@ upstreams:
   locks: {url: "${url}", retry: {retryOn: [lock], ${FAST}}}
   poor: {url: "${url}", retry: {budget: {ratio: 0, burst: 1}, ${FAST}}}
   hasty: {url: "${url}", timeout: 300ms, retry: {backOff: {strategy: fixed, baseInterval: 1s}}}
+  keys: {url: "${url}", idempotency: {generate: true, concurrent: refuse}}
 routes:
   - {path: /, upstream: api}
   - {path: /nobody, upstream: nobody}
@@ -149,6 +158,7 @@ routes:
   - {path: /locks, upstream: locks}
   - {path: /poor, upstream: poor}
   - {path: /hasty, upstream: hasty}
+  - {path: /keys, upstream: keys}
 `);
   prometheus.watch('attempts', gate.adminUrl);
   const ask = scripted(gate.url);
@@ -166,9 +176,17 @@ routes:
     ask('409, 200', { method: 'POST', headers: ['Idempotency-Key', 'k'], body: 'amount=1' }, '/locks'),
     ask('503', {}, '/poor'),
     ask('503', {}, '/hasty'),
+    ask('200', { method: 'POST', body: 'amount=1' }, '/keys'),
+    ask('delay=300; 200', { method: 'POST', headers: ['Idempotency-Key', 'k'] }, '/keys'),
+    ask('delay=300; 200', { method: 'POST', headers: ['Idempotency-Key', 'k'] }, '/keys'),
     send(gate.url, '/nobody'),
     // Once it has failed and waits, and once while it is at the upstream.
-    sendAndLeave(gate.url, '/', { headers: ['X-Practice-Id', 'g', 'X-Practice-Script', '503, hang'] }, 120),
+    sendAndLeave(
+      gate.url,
+      '/',
+      { headers: ['X-Practice-Id', 'g', 'X-Practice-Script', '503, hang'] },
+      () => upstream.attempts('g') === 2,
+    ),
   ]);
   expect(await prometheus.unmet('attempts', ATTEMPTS)).toEqual([]);
 });
@@ -238,7 +256,6 @@ ${names.map((name) => `  - {path: /${name}, upstream: ${name}}`).join('\n')}
   await ask(`200; ${quota.map((field) => `header="${field.replaceAll('"', '\\"')}"`).join('; ')}`, {}, '/quota');
   for (let i = 0; i < 3; i += 1) {
     const request = begin(gate.url, '/waiting', {});
-    request.on('error', () => undefined);
     request.end();
     onTestFinished(() => void request.destroy());
   }
@@ -381,6 +398,82 @@ routes: [{path: /, upstream: api}, {path: /chat, upstream: chat}, {path: /carele
   expect(await prometheus.unmet('process', PROCESS)).toEqual([]);
 });
 
+const POLLS = [
+  ...['not_ready', 'ready', 'failed', 'client_gone'].map(
+    (outcome) => `polls_total{route="/",outcome="${outcome}"} >= 1`,
+  ),
+  'polls_total{route="/held",outcome="refused"} == 1',
+  'polls_waiting{route="/"} == 1',
+  'polls_waiting{route="/held"} == 0',
+  'poll_wait_seconds_count{route="/"} >= 3',
+  'poll_wait_seconds_bucket{route="/",le="+Inf"} >= 3',
+  'poll_wait_seconds_sum{route="/"} > 0.5',
+  'polls_slowed_total{route="/"} >= 2',
+  'bound_used_ratio{bound="polls_waiting"} > 0',
+  'bound_used_ratio{bound="polled_resources"} > 0',
+];
+
+const CHECKED = [
+  'requests_total{route="/",outcome="checked"} == 2',
+  'upstream_reports_total{upstream="api",code="429"} == 1',
+  'upstream_reports_total{upstream="api",code="200"} == 1',
+];
+
+test('checks: what is let pass for others to send, and what they report', async () => {
+  const upstream = await startUpstream();
+  const token = '0123456789abcdef';
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}"}}
+clients: {trustedProxies: [127.0.0.1]}
+check: {token: ${token}}
+`);
+  prometheus.watch('checks', gate.adminUrl);
+  for (const status of [200, 429]) {
+    const { headers } = await fetch(`${gate.url}/check`);
+    const body = JSON.stringify({ permit: headers.get('Tidegate-Permit'), status });
+    const told = await fetch(`${gate.url}/report`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}` },
+      body,
+    });
+    expect(told.status).toBe(204);
+  }
+  expect(await prometheus.unmet('checks', CHECKED)).toEqual([]);
+});
+
+test('polls: what they come to, and who is waited for', async () => {
+  // The last part of a target says what it is answered with, one time after the other.
+  const asked = new Map<string, number>();
+  const upstream = await startHttpUpstream((_n, response, { target }) => {
+    const n = asked.get(target) ?? 0;
+    asked.set(target, n + 1);
+    const answers = target.slice(target.lastIndexOf('/') + 1).split(',');
+    const answer = answers[Math.min(n, answers.length - 1)];
+    if (answer !== 'hang') response.writeHead(Number(answer), answer === '429' ? ['Retry-After', '60'] : []).end();
+  });
+  const poll = 'poll: {backOff: {strategy: fixed, baseInterval: 200ms}}';
+  const gate = await startTidegate(`
+upstreams:
+  api: {url: "${upstream.url}", retry: {attempts: 1}}
+  held: {url: "${upstream.url}", retry: {attempts: 1}}
+routes: [{path: /, upstream: api, ${poll}}, {path: /held, upstream: held, ${poll}}]
+`);
+  prometheus.watch('polls', gate.adminUrl);
+  const waits = { headers: ['Prefer', 'wait=30'] };
+  await send(gate.url, '/202,202,200', waits);
+  await send(gate.url, '/202,410', waits);
+  await sendAndLeave(gate.url, '/202,hang', waits, () => asked.get('/202,hang') === 2);
+  for (let i = 0; i < 2; i += 1) await send(gate.url, '/202');
+  // Its client is told to wait for longer than it would.
+  const held = send(gate.url, '/held/202', waits);
+  await send(gate.url, '/held/429');
+  expect((await held).status).toBe(429);
+  const waiting = begin(gate.url, '/202', waits);
+  waiting.end();
+  onTestFinished(() => void waiting.destroy());
+  expect(await prometheus.unmet('polls', POLLS)).toEqual([]);
+});
+
 const STORE = [
   ...['lease', 'report', 'hold'].map((op) => `store_requests_total{store="redis",op="${op}",result="ok"} >= 1`),
   'store_duration_seconds_count{store="redis",op="lease",result="ok"} >= 1',
@@ -463,7 +556,20 @@ test('every metric that is told is asked for here, and is in the table of docs/m
     Array.from(text.matchAll(/^# TYPE tidegate_(\w+) (\w+)$/gm), ([, name = '', type = '']) => [name, type]),
   );
 
-  const said = [REQUESTS, ATTEMPTS, LIMITS, LEARNED, GREEDY, CLIENTS, PROCESS, STORE, WORKERS, RELOADED].flat();
+  const said = [
+    REQUESTS,
+    ATTEMPTS,
+    LIMITS,
+    LEARNED,
+    GREEDY,
+    CLIENTS,
+    PROCESS,
+    CHECKED,
+    POLLS,
+    STORE,
+    WORKERS,
+    RELOADED,
+  ].flat();
   const unsaid = [...told.keys()].filter(
     (name) => !said.some((each) => new RegExp(`^${name}(_count|_sum|_bucket)?[ {]`).test(each)),
   );

@@ -4,7 +4,7 @@ import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import type { UpstreamSettings } from '../../src/state/memory.ts';
 import { makeModel } from '../../src/sim/models.ts';
 import { pause } from '../support/pause.ts';
-import { failure, limitedTo, response } from '../support/policy.ts';
+import { failure, limitedTo, response, SHARED } from '../support/policy.ts';
 import type { Seat, Standing } from '../support/seats.ts';
 import { STORES, takeSeats } from '../support/seats.ts';
 import { eventually } from '../support/tidegate.ts';
@@ -12,7 +12,7 @@ import { eventually } from '../support/tidegate.ts';
 const OWN: Partial<UpstreamSettings> = { ...limitedTo(1000), scope: 'client' };
 
 function ofClient(key: string): LimitRef {
-  return { upstream: 'up', scope: 'client', key };
+  return { upstream: 'up', nested: '', scope: 'client', key };
 }
 
 function told(standings: readonly Standing[]): Promise<unknown> {
@@ -190,7 +190,7 @@ describe.each(STORES)('limits kept by %s', (kind) => {
     async (scope) => {
       await take({ scope }, 2);
       const [seat] = seats;
-      const refOf = (key: string): LimitRef => ({ upstream: 'up', scope, key });
+      const refOf = (key: string): LimitRef => ({ upstream: 'up', nested: '', scope, key });
       for (const key of ['a', 'b', 'c']) {
         expect(seat.store.find(refOf(key))).toBeUndefined();
         const standing = seat.arrive(key, [refOf(key)]);
@@ -204,6 +204,50 @@ describe.each(STORES)('limits kept by %s', (kind) => {
       expect(['a', 'b', 'c'].map((key) => seat.store.find(refOf(key)) !== undefined)).toEqual([false, true, true]);
     },
   );
+
+  describe('limits nested in one of all', () => {
+    const endpoint = (key: string): LimitRef => ({ upstream: 'up', nested: 'endpoint', scope: 'upstream', key });
+    const nested = (rate: number): UpstreamSettings['nested'] => [
+      { name: 'endpoint', scope: 'upstream', isKeyed: true, rate: limitedTo(rate).rate! },
+    ];
+
+    test('pace all of them together, each endpoint by itself', async () => {
+      await take({ ...limitedTo(500), nested: nested(20) });
+      const since = performance.now();
+      const standings = seats.flatMap((seat, i) =>
+        ['a', 'b'].flatMap((key) =>
+          Array.from({ length: 5 }, (_, n) => seat.arrive(`${key}-${i}-${n}`, [SHARED, endpoint(key)])),
+        ),
+      );
+      await told(standings);
+      expect(countAdmitted(standings)).toBe(20);
+      // Ten at each endpoint, of which the first may leave at once.
+      const took = Math.max(...standings.map(({ at }) => at)) - since;
+      expect(took).toBeGreaterThanOrEqual(9 * 50 - 11);
+    });
+
+    test('learn from what the others were told, and from nothing that is said of another', async () => {
+      await take({ ...limitedTo(500), nested: nested(100) });
+      const [one, other] = seats;
+      const standing = one.arrive('client', [SHARED, endpoint('a')]);
+      await told([standing]);
+      one.send(standing);
+      one.answer(standing, response(429, { limit: 'endpoint' }));
+      // Whoever comes there anew hears of it.
+      const asks = (): Standing => other.arrive('asks', [SHARED, endpoint('a')]);
+      const first = asks();
+      await told([first]);
+      other.cancel(first);
+      await eventually(
+        () => other.store.find(endpoint('a'))?.meter.ceiling,
+        (ceiling) =>
+          ceiling !== undefined && ceiling <= 100 && other.store.find(endpoint('a'))?.meter.phase !== 'restoring',
+        5000,
+      );
+      expect(other.store.find(SHARED)?.meter.phase).toBe('restoring');
+      expect(other.store.find(SHARED)?.meter.ceiling).toBe(500);
+    });
+  });
 
   test('tokens of those who go away are used by others', async () => {
     await take(limitedTo(10));

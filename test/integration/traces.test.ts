@@ -142,7 +142,9 @@ describe('a trace', () => {
       attributes: { 'error.type': '504', 'tidegate.outcome': 'unknown' },
     });
     expect(attempt).toMatchObject({ status: 'error', attributes: { 'error.type': 'reset' } });
-    await sendAndLeave(gate.url, '/', { headers: ['X-Practice-Script', 'hang'] }, 100);
+    const { received } = upstream.stats();
+    const isThere = () => upstream.stats().received > received;
+    await sendAndLeave(gate.url, '/', { headers: ['X-Practice-Script', 'hang'] }, isThere);
     const [, left] = await spansOf(receiver, 2);
     expect(left?.attributes).toMatchObject({ 'tidegate.outcome': 'client_gone' });
     expect(left?.attributes).not.toHaveProperty('http.response.status_code');

@@ -21,6 +21,7 @@ function makeFolder(): string {
 /** Asks over a Unix socket. */
 async function ask(socketPath: string, path: string, headers: Record<string, string> = {}) {
   const outgoing = request({ socketPath, path, headers }).end();
+  outgoing.on('error', () => undefined); // heard of below, while its answer is waited for
   const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage];
   const chunks: Buffer[] = [];
   for await (const chunk of incoming) chunks.push(chunk as Buffer);

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Answer, Plan, Step } from '../../src/exchange.ts';
+import type { Answer, Plan, Step } from '../../src/script.ts';
 import { exchange } from '../../src/exchange.ts';
 import { makeBackOff, strategyNames } from '../../src/policy/backoff.ts';
 import type { Outcome, Random, Refusal, RequestFacts, Verdict } from '../../src/policy/types.ts';
@@ -14,11 +14,13 @@ const request: fc.Arbitrary<RequestFacts> = fc.record({
   keyed: fc.boolean(),
   expectsContinue: fc.boolean(),
   priorAttempts: fc.constantFrom(0, 0, 0, 2),
+  keyTtl: fc.constantFrom(undefined, undefined, 500, 5000),
 });
 
 const plan: fc.Arbitrary<Plan> = fc.record({
   timeout: fc.integer({ min: 1, max: 20_000 }),
   perTryTimeout: fc.integer({ min: 1, max: 20_000 }),
+  claims: fc.boolean(),
   retry: fc.record({
     retryOn: fc.record({
       statuses: fc.constantFrom(RETRY_ALL.statuses, new Set([503]), new Set<number>()),
@@ -33,6 +35,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
     maxRetryAfter: fc.constantFrom(0, 1000, 60_000),
     unkeyedWrites: fc.constantFrom('never', 'on429', 'always'),
     onClientGone: fc.constantFrom('cancel', 'finish'),
+    replaysErrors: fc.constantFrom(undefined, true, false),
   }),
 });
 
@@ -70,6 +73,10 @@ function answerTo(step: Step, world: Random, at: number): Answer {
   switch (step.do) {
     case 'body':
       return goes ? { kind: 'gone', at } : { kind: 'body', replayable: world() < 0.8, at };
+    case 'claim':
+      if (goes) return { kind: 'gone', at };
+      if (world() < 0.1) return { kind: 'unclaimed', why: world() < 0.5 ? 'key_in_use' : 'key_expired', at };
+      return { kind: 'claimed', sentAt: world() < 0.2 ? at - 400 : undefined, at };
     case 'admit':
       if (goes) return { kind: 'gone', at };
       return world() < 0.85
@@ -77,6 +84,9 @@ function answerTo(step: Step, world: Random, at: number): Answer {
         : { kind: 'refused', why: pick(REFUSALS, world), retryAfter: 1, at };
     case 'send':
       return { kind: 'sent', outcome: goes ? failure('aborted', true) : pick(OUTCOMES, world), at };
+    case 'grant':
+      throw new Error('an exchange sends its own');
+    case 'poll':
     case 'reserve':
       return world() < 0.9 ? { kind: 'reserved', at } : { kind: 'denied', why: 'deadline', at };
     case 'wait':
@@ -136,8 +146,12 @@ test('equal seeds give equal runs', () => {
 test('the steps come in one order, and each retry is reserved before it is begun', () => {
   check((facts, given, seed) => {
     const { steps } = run(facts, given, seed);
-    const first = facts.expectsContinue ? 'admit( body( send' : 'body( admit( send';
-    const order = new RegExp(`^${first}( reserve wait admit send)*( reserve( wait( admit)?)?)?)?)?$`);
+    const claims = given.claims === true && facts.keyed && !SAFE.includes(facts.method);
+    const path = [...(facts.expectsContinue ? [] : ['body']), ...(claims ? ['claim'] : []), 'admit'];
+    const first = [...path, ...(facts.expectsContinue ? ['body'] : []), 'send'];
+    const order = new RegExp(
+      `^${first.join('( ')}( reserve wait admit send)*( reserve( wait( admit)?)?)?${')?'.repeat(first.length - 1)}$`,
+    );
     expect(steps.map((step) => step.do).join(' ')).toMatch(order);
   });
 });
@@ -171,6 +185,43 @@ test('what must not be sent twice is sent once', () => {
   });
 });
 
+test('what only its key makes safe is not sent again beyond the lifetime of the key', () => {
+  check((facts, given, seed) => {
+    const { steps, answers, verdict } = run(facts, given, seed);
+    const { keyed, method, keyTtl } = facts;
+    if (!keyed || keyTtl === undefined || given.retry.unkeyedWrites === 'always') return;
+    if (['PUT', 'DELETE', ...SAFE].includes(method)) return;
+    let sentAt: number | undefined;
+    let at = 0;
+    for (const [i, step] of steps.entries()) {
+      const answer = answers[i]!;
+      if (answer.kind === 'claimed') ({ sentAt } = answer);
+      if (sentAt !== undefined && (step.do === 'admit' || step.do === 'reserve')) {
+        expect(step.deadline).toBeLessThanOrEqual(sentAt + keyTtl);
+      }
+      const ends = step.do === 'wait' && step.ms > 0 ? at + step.ms : 0;
+      if (sentAt !== undefined) expect(ends).toBeLessThanOrEqual(sentAt + keyTtl);
+      if (step.do === 'send' && answer.kind === 'sent' && wasSent(answer.outcome)) sentAt ??= at;
+      at = answer.at;
+    }
+    if (answers.some((answer) => answer.kind === 'unclaimed')) {
+      expect(['refuse', 'unknown']).toContain(verdict.kind);
+      expect(verdict.attempts).toBe(0);
+    }
+  });
+});
+
+test('of an upstream that does a failed write anew, none that failed there is sent again', () => {
+  check((facts, given, seed) => {
+    const { outcomes } = run(facts, given, seed);
+    if (given.retry.replaysErrors !== false || given.retry.unkeyedWrites !== 'never') return;
+    if (facts.method !== 'POST' && facts.method !== 'PATCH') return;
+    const again = outcomes.slice(0, -1).map((outcome) => (outcome.kind === 'response' ? outcome.status : 0));
+    expect(again).not.toContain(500);
+    expect(again).not.toContain(524);
+  });
+});
+
 test('a body that could not be kept is never sent twice', () => {
   check((facts, given, seed) => {
     const { outcomes, answers } = run(facts, given, seed);
@@ -182,10 +233,12 @@ test('a body that could not be kept is never sent twice', () => {
 
 test('a write that may have happened is never told as refused, failed or throttled', () => {
   check((facts, given, seed) => {
-    const { outcomes, verdict } = run(facts, given, seed);
-    const before = outcomes.slice(0, -1).some((outcome) => mayHaveActed(facts, outcome));
+    const { answers, outcomes, verdict } = run(facts, given, seed);
+    const isOpen = answers.some((answer) => answer.kind === 'claimed' && answer.sentAt !== undefined);
+    const before = isOpen || outcomes.slice(0, -1).some((outcome) => mayHaveActed(facts, outcome));
     const last = outcomes.at(-1);
-    if (verdict.kind === 'gone' || last === undefined) return;
+    if (verdict.kind === 'gone') return;
+    if (last === undefined) return isOpen ? expect(verdict.kind).toBe('unknown') : undefined;
     if (before || mayHaveActed(facts, last)) {
       expect(verdict.kind).not.toBe('refuse');
       expect(verdict.kind).not.toBe('fail');
@@ -219,6 +272,7 @@ test('no wait is shorter than the upstream asked for, none longer than a client 
 test('the deadline is set once, when the body has been read', () => {
   check((facts, given, seed) => {
     const { steps } = run(facts, given, seed);
+    if (facts.keyTtl !== undefined) return; // the lifetime of a key bounds it too
     const deadlines = new Set(steps.flatMap((step) => ('deadline' in step ? [step.deadline] : [])));
     expect(deadlines.size).toBeLessThanOrEqual(facts.expectsContinue ? 2 : 1);
     for (const step of steps) {

@@ -79,7 +79,7 @@ function moody(chance: Random): () => Reply {
 }
 
 function callOf(name: string, scope: UpstreamSettings['scope'], chance: Random): Call {
-  const own: LimitRef = { upstream: 'up', scope: 'client', key: name };
+  const own: LimitRef = { upstream: 'up', nested: '', scope: 'client', key: name };
   return {
     client: name,
     weight: pick([1, 1, 0.5, 4], chance),

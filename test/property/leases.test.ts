@@ -1,9 +1,9 @@
 /** A lender and its leaseholders, however many, far away and mortal: together they send no more than one would. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { compileScenario } from '../../src/compile-scenario.ts';
+import { compileScenario } from '../../src/compile/scenario.ts';
 import { World } from '../../src/sim/world/world.ts';
-import { leaseAmong } from '../../src/simulate-leases.ts';
+import { leaseAmong } from '../../src/simulate/leases.ts';
 import { NEARBY } from '../../src/state/leasing/lending-terms.ts';
 import { HappeningLog, replay } from '../../src/state/leasing/happenings.ts';
 import type { Replayed } from '../../src/state/leasing/happenings.ts';

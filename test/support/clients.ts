@@ -11,5 +11,7 @@ export const TEN_CLIENTS: ClientGroup = {
   steps: [],
   honoursRetryAfter: false,
   method: 'GET',
+  path: '/',
+  limits: [],
   keyed: false,
 };

@@ -39,7 +39,7 @@ export class Connected {
     });
     this.gate = new Gate(store, listen);
     const { scope } = settings;
-    this.#refsOf = (client) => (scope === 'upstream' ? [SHARED] : [{ upstream: 'up', scope, key: client }]);
+    this.#refsOf = (client) => (scope === 'upstream' ? [SHARED] : [{ upstream: 'up', nested: '', scope, key: client }]);
   }
 
   arrive(client: string, patience: Millis = 60_000): Guest {

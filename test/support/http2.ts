@@ -5,6 +5,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { connect as connectTls } from 'node:tls';
 import { onTestFinished } from 'vitest';
+import { MOST_SESSION_MEMORY } from '../../src/proxy/session-memory.ts';
 
 export interface Answer {
   readonly status: number;
@@ -16,7 +17,7 @@ export interface Answer {
 
 /** A session with this URL. Broken when the test ends. */
 export async function openHttp2(url: string, ca: string): Promise<ClientHttp2Session> {
-  const session = connectHttp2(url, { ca });
+  const session = connectHttp2(url, { ca, maxSessionMemory: MOST_SESSION_MEMORY });
   onTestFinished(() => session.destroy());
   session.on('error', () => undefined);
   await once(session, 'connect');

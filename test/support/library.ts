@@ -7,8 +7,8 @@ import type { ScenarioConfig } from '../../src/config/scenario-schema.ts';
 import type { Millis } from '../../src/policy/types.ts';
 import type { Report } from '../../src/sim/report/report.ts';
 import { SAMPLE } from '../../src/sim/run.ts';
-import type { Simulated } from '../../src/simulate.ts';
-import { simulate } from '../../src/simulate.ts';
+import type { Simulated } from '../../src/simulate/simulate.ts';
+import { simulate } from '../../src/simulate/simulate.ts';
 
 /** @throws with all of its mistakes and warnings, if it has any */
 export function loadLibrary(name: string): ScenarioConfig {

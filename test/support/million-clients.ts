@@ -34,7 +34,7 @@ for (let i = 0; i < count; i += 1) {
   now += 0.05;
   const client = i.toString(16).padStart(16, '0');
   const key = scope === 'upstream' ? '' : client;
-  const ticket = new Ticket('api', client, 1, [{ upstream: 'api', scope, key }], () => (settled += 1));
+  const ticket = new Ticket('api', client, 1, [{ upstream: 'api', nested: '', scope, key }], () => (settled += 1));
   ticket.nest = (i % 250_000).toString(16).padStart(16, '0');
   const admission = gate.arrive(ticket, now + 10_000, now);
   if (admission?.kind === 'admitted') {

@@ -1,8 +1,9 @@
 /** The policy as it is shipped, run in virtual time against an upstream that is a function. */
-import type { Effects } from '../../src/drive.ts';
-import { Drive } from '../../src/drive.ts';
-import type { Plan } from '../../src/exchange.ts';
-import { exchange } from '../../src/exchange.ts';
+import type { Effects } from '../../src/driving/effects.ts';
+import { Drive } from '../../src/driving/drive.ts';
+import type { Plan } from '../../src/script.ts';
+import { live } from '../../src/polled.ts';
+import type { PollWait } from '../../src/driving/poll-course.ts';
 import { Activity } from '../../src/policy/activity.ts';
 import { Nests } from '../../src/policy/nests.ts';
 import { RetryBudget } from '../../src/policy/budget.ts';
@@ -15,6 +16,7 @@ import { formatRetryAfter } from '../../src/policy/hints.ts';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import { Limit } from '../../src/policy/limit.ts';
 import type { Meter } from '../../src/policy/meter.ts';
+import type { PollPolicy } from '../../src/policy/poll.ts';
 import type { Admission } from '../../src/policy/ticket.ts';
 import { Ticket } from '../../src/policy/ticket.ts';
 import type {
@@ -74,6 +76,18 @@ export const RETRY_ALL: RetryPolicy['retryOn'] = {
 /** One send and no more. */
 export const SEND_ONCE: RetryPolicy = retryPolicy({ attempts: 1 });
 
+/** Polls of a 202, a second apart, for a minute at most. */
+export function pollPolicy(policy: Partial<PollPolicy> = {}): PollPolicy {
+  return {
+    notReady: new Set([202]),
+    backOff: fixedDelay(1000),
+    maxWait: 60_000,
+    maxPolls: 50,
+    maxWaiting: 1000,
+    ...policy,
+  };
+}
+
 export function requestFacts(facts: Partial<RequestFacts> = {}): RequestFacts {
   return { method: 'GET', keyed: false, expectsContinue: false, priorAttempts: 0, ...facts };
 }
@@ -82,7 +96,7 @@ export function planOf(plan: Partial<Plan> = {}): Plan {
   return { retry: retryPolicy(), timeout: 10_000, perTryTimeout: 5000, ...plan };
 }
 
-export const SHARED: LimitRef = { upstream: 'up', scope: 'upstream', key: '' };
+export const SHARED: LimitRef = { upstream: 'up', nested: '', scope: 'upstream', key: '' };
 
 export function upstreamSettings(settings: Partial<UpstreamSettings> = {}): UpstreamSettings {
   return {
@@ -112,7 +126,10 @@ export class ChosenStore implements Store {
     const parts = { budget: new RetryBudget(budget), activity: new Activity(), nests: new Nests() };
     this.#upstream = { name, queue, queued: 0, overflows: 0, ...parts };
     for (const [key, meter] of Object.entries(meters)) {
-      this.#limits.set(key, new Limit({ upstream: name, scope: key === '' ? 'upstream' : 'credential', key }, meter));
+      this.#limits.set(
+        key,
+        new Limit({ upstream: name, nested: key, scope: key === '' ? 'upstream' : 'credential', key }, meter),
+      );
     }
   }
 
@@ -159,6 +176,7 @@ export interface Call {
   readonly replayable?: boolean;
   /** How long a forwarded response goes on after its head. */
   readonly download?: Millis;
+  readonly pollWait?: PollWait;
   readonly onVerdict?: (story: Story) => void;
 }
 
@@ -290,6 +308,13 @@ export class World {
         if (call.upload === undefined) drive.bodyRead(call.replayable ?? true);
         else this.at(this.now + call.upload, () => drive.bodyRead(call.replayable ?? true));
       },
+      claim: () => {
+        asked.push('claim');
+        drive.claimed(undefined);
+      },
+      cancelClaim: () => {
+        asked.push('cancelClaim');
+      },
       send: (attempt, timeout) => {
         asked.push('send');
         const send = { client: ticket.client, at: this.now, attempt, timeout };
@@ -337,12 +362,13 @@ export class World {
       (admission, now) => drive.settle(admission, now),
     );
     const drive = new Drive({
-      script: exchange(requestFacts(call.facts), planOf({ mode: this.#mode, ...call.plan }), this.random, this.now),
+      script: live(requestFacts(call.facts), planOf({ mode: this.#mode, ...call.plan }), this.random, this.now),
       gate: this.gate,
       ticket,
       effects,
       clock: { now: () => this.now },
       listen: (event) => this.events.push(event),
+      pollWait: call.pollWait,
     });
     const story: Story = {
       call,
@@ -406,7 +432,7 @@ export class World {
       onVerdict: (story) => {
         const { verdict } = story;
         if (verdict?.kind !== 'refuse') return onEnd(story, tries);
-        const seconds = Number(formatRetryAfter(verdict.retryAfter, this.random));
+        const seconds = Number(formatRetryAfter(verdict.retryAfter ?? 0, this.random));
         this.at(this.now + 1000 * seconds, () => this.obey(call, onEnd, tries + 1));
       },
     });

@@ -6,7 +6,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { Held, Question } from './probe.ts';
@@ -112,12 +111,17 @@ export async function startProbed(yaml: string, onLine: (line: LogLine) => void)
     return complaints;
   });
   if (child.stdout === null) throw new Error('no standard output');
-  const output = createInterface(child.stdout);
+  const output = child.stdout.setEncoding('utf8');
   const listening = new Promise<LogLine>((resolve, reject) => {
-    output.on('line', (json) => {
-      const line = JSON.parse(json) as LogLine;
-      if (line['msg'] === 'listening') resolve(line);
-      onLine(line);
+    let rest = '';
+    output.on('data', (text: string) => {
+      const lines = (rest + text).split('\n');
+      rest = lines.pop() ?? ''; // one that is killed may leave half a line
+      for (const json of lines) {
+        const line = JSON.parse(json) as LogLine;
+        if (line['msg'] === 'listening') resolve(line);
+        onLine(line);
+      }
     });
     void ended.then(() => reject(new Error(`tidegate ended: ${complaints}`)));
   });

@@ -16,7 +16,7 @@ export interface Running {
   readonly child: ChildProcessWithoutNullStreams;
   /** Resolves when the process has ended. */
   readonly ended: Promise<Ended>;
-  /** Lines of standard output so far, parsed; those that are not JSON are left out. */
+  /** Whole lines of standard output so far, parsed; those that are not JSON are left out. */
   readonly log: () => Record<string, unknown>[];
 }
 
@@ -45,17 +45,20 @@ export function startProcess(
   });
   let stdout = '';
   let stderr = '';
-  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  child.stdin.on('error', () => undefined); // it may end before it has read all
   const ended = new Promise<Ended>((resolve) => {
     child.on('close', (code) => resolve({ code, stdout, stderr }));
   });
-  return { child, ended, log: () => stdout.split('\n').flatMap(parseLine) };
+  return { child, ended, log: () => stdout.split('\n').slice(0, -1).flatMap(parseLine) };
 }
 
-/** Runs it to its end. */
-export function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  return startProcess(args, { env }).ended;
+/** Runs it to its end. @param input what it can read */
+export function run(args: readonly string[], env: NodeJS.ProcessEnv = {}, input?: string): Promise<Ended> {
+  const { child, ended } = startProcess(args, { env });
+  if (input !== undefined) child.stdin.end(input);
+  return ended;
 }
 
 function parseLine(line: string): Record<string, unknown>[] {

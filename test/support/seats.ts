@@ -3,20 +3,20 @@ import { performance } from 'node:perf_hooks';
 import { onTestFinished } from 'vitest';
 import { readFile } from '../../src/cli/read-file.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { supplier } from '../../src/membership.ts';
+import { supplier } from '../../src/running/membership.ts';
 import { Gate } from '../../src/policy/gate.ts';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import { LocalMeter } from '../../src/policy/meter.ts';
 import type { Admission } from '../../src/policy/ticket.ts';
 import { Ticket } from '../../src/policy/ticket.ts';
 import type { Millis, Outcome } from '../../src/policy/types.ts';
-import { shareByRedis } from '../../src/replicas.ts';
+import { shareByRedis } from '../../src/running/replicas.ts';
 import { Leaseholder } from '../../src/state/leasing/leaseholder.ts';
 import { Lender } from '../../src/state/leasing/lender.ts';
 import { NEARBY } from '../../src/state/leasing/lending-terms.ts';
 import type { MemoryOptions, UpstreamSettings } from '../../src/state/memory.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
-import { WakeTimer } from '../../src/wake-timer.ts';
+import { WakeTimer } from '../../src/driving/wake-timer.ts';
 import { response, SHARED, upstreamSettings } from './policy.ts';
 import { startRedis } from './redis-server.ts';
 
@@ -109,7 +109,8 @@ function lendSeats(upstream: UpstreamSettings, options: Partial<MemoryOptions>):
   const lender: Lender = new Lender(
     {
       terms: NEARBY,
-      makeMeter: () => new LocalMeter(upstream.rate, random),
+      makeMeter: ({ nested }) =>
+        new LocalMeter(upstream.nested?.find(({ name }) => name === nested)?.rate ?? upstream.rate, random),
       listen: () => undefined,
       send: (to, tidings) => void setImmediate(() => holders.get(to)?.hear(tidings, clock.now())),
       maxLimits: 100,

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:http';
 import { onTestFinished } from 'vitest';
+import { eventually } from './tidegate.ts';
 
 export interface Sent {
   /** GET unless given. */
@@ -50,7 +51,7 @@ export function send(url: string, target: string, sent: Sent = {}): Promise<Rece
   });
 }
 
-/** Starts a request whose body the test writes itself. */
+/** Starts a request whose body the test writes itself. What breaks of it later than anybody listens is nobody's concern. */
 export function begin(
   url: string,
   target: string,
@@ -63,7 +64,7 @@ export function begin(
   else if (body !== undefined && !has(headers, 'content-length')) {
     all.push('Content-Length', String(Buffer.byteLength(body)));
   }
-  return request(
+  const outgoing = request(
     {
       host: hostname,
       port,
@@ -76,6 +77,8 @@ export function begin(
     },
     onResponse,
   );
+  outgoing.on('error', () => undefined);
+  return outgoing;
 }
 
 /** Keeps connections open from one request to the next. Closed when the test ends. */
@@ -85,22 +88,22 @@ export function keepAlive(): Agent {
   return agent;
 }
 
-/** Sends it, and breaks off after this many milliseconds. Resolves with the time of the break. */
-export async function sendAndLeave(url: string, target: string, sent: Sent, after: number): Promise<number> {
+/** Sends it, and breaks off as soon as this holds. */
+export async function sendAndLeave(
+  url: string,
+  target: string,
+  sent: Sent,
+  isTime: () => boolean | Promise<boolean>,
+): Promise<void> {
   const leaving = new AbortController();
   const answer = send(url, target, { ...sent, signal: leaving.signal }).then(
-    ({ status }) => status,
+    ({ status }) => `answered with ${status} before the client left`,
     () => undefined,
   );
-  const left = new Promise<number>((resolve) => {
-    setTimeout(() => {
-      leaving.abort();
-      resolve(performance.now());
-    }, after);
-  });
-  const status = await answer;
-  if (status !== undefined) throw new Error(`answered with ${status} before the client left`);
-  return left;
+  await eventually(isTime, Boolean);
+  leaving.abort();
+  const problem = await answer;
+  if (problem !== undefined) throw new Error(problem);
 }
 
 /** The value of a header in a flat list, by its name in any case; several are joined by a comma and a space. */

@@ -1,5 +1,6 @@
 import type { ClientHttp2Session } from 'node:http2';
 import { connect } from 'node:http2';
+import { MOST_SESSION_MEMORY } from '../../src/proxy/session-memory.ts';
 
 /** Connections over HTTP/2 that are shared, and made again when they were lost. */
 export class SharedSessions {
@@ -17,7 +18,7 @@ export class SharedSessions {
   of(nth: number): ClientHttp2Session {
     const kept = this.#sessions.get(nth);
     if (kept !== undefined && !kept.closed && !kept.destroyed) return kept;
-    const session = connect(this.#url, { ca: this.#ca });
+    const session = connect(this.#url, { ca: this.#ca, maxSessionMemory: MOST_SESSION_MEMORY });
     session.on('error', () => undefined); // told by its streams
     this.#sessions.set(nth, session);
     return session;

@@ -1,5 +1,5 @@
 /** What the admin API tells, of a quiet Tidegate with one upstream. */
-import type { ClientRow, Status, UpstreamStatus } from '../../src/admin/page/types.ts';
+import type { ClientRow, NestedLimitStatus, Status, UpstreamStatus } from '../../src/admin/page/types.ts';
 
 const AT = '2026-11-22T03:00:00.000Z';
 
@@ -27,7 +27,27 @@ export function upstreamOf(change: Partial<UpstreamStatus> = {}): UpstreamStatus
     p50Seconds: null,
     p99Seconds: null,
     limits: 1,
+    nestedLimits: [],
     endpoints: [{ endpoint: 'api.example.com:443', healthy: true }],
+    ...change,
+  };
+}
+
+export function nestedOf(change: Partial<NestedLimitStatus> = {}): NestedLimitStatus {
+  return {
+    name: 'endpoint',
+    scope: 'upstream',
+    which: '',
+    state: 'open',
+    until: null,
+    untilWhat: null,
+    rate: null,
+    ceiling: null,
+    places: null,
+    quotaLeft: null,
+    limits: 1,
+    queued: 0,
+    inFlight: 0,
     ...change,
   };
 }
@@ -35,6 +55,7 @@ export function upstreamOf(change: Partial<UpstreamStatus> = {}): UpstreamStatus
 export function statusOf(change: Partial<Status> = {}): Status {
   const none = {
     forwarded: 0,
+    checked: 0,
     recovered: 0,
     refused: 0,
     queue_timeout: 0,

@@ -10,7 +10,7 @@ import { formatMistakes } from '../../src/config/mistakes.ts';
 import { createLogger } from '../../src/observe/log.ts';
 import type { Practice, PracticeOptions } from '../../src/practice/server.ts';
 import { startPractice } from '../../src/practice/server.ts';
-import type { ReloadResult } from '../../src/reloads.ts';
+import type { ReloadResult } from '../../src/running/reloads.ts';
 
 export interface Tidegate extends App {
   /** Goes on with another configuration, completed as the first. */
@@ -24,7 +24,7 @@ export interface Tidegate extends App {
 }
 
 /**
- * Starts one from YAML; `listen`, `admin` and a short `drain` are given unless it says them. Closed when the test ends.
+ * Starts one from YAML; `listen`, `admin`, a short `drain` and `limits` are given unless it says them. Closed when the test ends.
  * @param yaml what else the configuration says
  */
 export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'> = {}): Promise<Tidegate> {
@@ -59,8 +59,11 @@ export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'
   };
 }
 
+/** The clients and the upstream are in this process too: how late that is says nothing of the proxy. */
+const NO_SHEDDING = 'limits: {overload: {eventLoopDelay: 1h}}';
+
 function complete(yaml: string): string {
-  return `${given('listen: 127.0.0.1:0', yaml)}${given('admin: 127.0.0.1:0', yaml)}${given('drain: {delay: 0, timeout: 1s}', yaml)}${yaml}`;
+  return `${given(NO_SHEDDING, yaml)}${given('listen: 127.0.0.1:0', yaml)}${given('admin: 127.0.0.1:0', yaml)}${given('drain: {delay: 0, timeout: 1s}', yaml)}${yaml}`;
 }
 
 function given(line: string, yaml: string): string {

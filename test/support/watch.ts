@@ -21,7 +21,6 @@ export function watch(adminUrl: string, headers: readonly string[] = []): Viewer
     incoming.on('data', (chunk: string) => (text += chunk));
     incoming.on('error', () => undefined);
   });
-  sent.on('error', () => undefined);
   sent.end();
   onTestFinished(() => void sent.destroy());
   const events = (): string[] =>

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { strategyNames } from '../../src/policy/backoff.ts';
 import { parseArguments } from '../../src/cli/arguments.ts';
 import { COMMAND_NAMES, helpText } from '../../src/cli/help.ts';
 
@@ -103,8 +104,20 @@ describe('backoff', () => {
       options: { baseInterval: 50, multiplier: 1.5, maxInterval: 2000, jitter: 0.2 },
       attempts: 7,
       json: true,
+      svg: undefined,
     });
-    expect(typed('backoff')).toEqual({ kind: 'backoff', names: [], options: {}, attempts: undefined, json: false });
+    expect(typed('backoff table polynomial --table 1,20 --slot 5ms --exponent 1.5 --svg a.svg')).toMatchObject({
+      options: { table: [1, 20], slot: 5, exponent: 1.5 },
+      svg: 'a.svg',
+    });
+    expect(typed('backoff')).toEqual({
+      kind: 'backoff',
+      names: [],
+      options: {},
+      attempts: undefined,
+      json: false,
+      svg: undefined,
+    });
   });
 
   test('takes a jitter that is a part of the delay, or a duration that is added to it', () => {
@@ -114,7 +127,14 @@ describe('backoff', () => {
 
   test('says what it does not understand', () => {
     expect(refusal('backoff ful-jitter')).toBe("no strategy is called 'ful-jitter' (did you mean full-jitter?)");
-    expect(refusal('backoff zigzag')).toBe("no strategy is called 'zigzag'");
+    expect(refusal('backoff zigzag')).toBe(
+      `no strategy is called 'zigzag'; there are ${strategyNames.slice(0, -1).join(', ')} and envoy`,
+    );
+    expect(refusal('backoff sip --base -1')).toBe('--base: a duration cannot be negative');
+    expect(refusal('backoff sip --max=-5s')).toBe('--max: a duration cannot be negative');
+    expect(refusal('backoff sip --attempts -1')).toBe('--attempts: expected a whole number from 1 to 1000');
+    expect(refusal('backoff sip --multiplier -.5')).toBe('--multiplier: expected a number from 1');
+    expect(refusal('backoff sip --base --json')).toBe('--base needs a value');
     expect(refusal('backoff sip --base 100')).toBe(
       '--base: expected a duration such as 250ms, 2s, 1m or 24h (did you mean 100ms or 100s?)',
     );
@@ -122,9 +142,22 @@ describe('backoff', () => {
     expect(refusal('backoff sip --jitter 1.5')).toBe(
       '--jitter: expected a part from 0 to 1, or a duration such as 100ms',
     );
+    expect(refusal('backoff sip --exponent 101')).toBe('--exponent: expected a number from 0 to 100');
+    expect(refusal('backoff table --table 1,0')).toBe('--table: expected whole numbers from 1, such as 1,10,100,200');
     expect(refusal('backoff sip --attempts 0')).toBe('--attempts: expected a whole number from 1 to 1000');
     expect(refusal('backoff sip --attempts many')).toBe('--attempts: expected a whole number from 1 to 1000');
     expect(refusal('backoff sip --json=yes')).toBe('--json takes no value');
+  });
+
+  test('takes 0 for a duration, as the configuration does, and a part without its 0', () => {
+    expect(typed('backoff fixed --base 0 --slot 0')).toMatchObject({ options: { baseInterval: 0, slot: 0 } });
+    expect(typed('backoff grpc --jitter .25')).toMatchObject({ options: { jitter: 0.25 } });
+  });
+
+  test('without a NAME takes no options of one', () => {
+    expect(refusal('backoff --base 5s')).toBe('backoff without a NAME lists the strategies: --base is of one');
+    expect(refusal('backoff --svg a.svg')).toBe('backoff without a NAME lists the strategies: --svg is of one');
+    expect(typed('backoff --json')).toMatchObject({ names: [], json: true });
   });
 });
 

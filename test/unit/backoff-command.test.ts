@@ -11,6 +11,7 @@ describe('tidegate backoff NAME', () => {
         '',
         '  delay    u · min(maxInterval, (2^(n + 1) − 1) · baseInterval)',
         '           n counts retries from 0, u is uniform on [0, 1)',
+        '  mean     min(maxInterval, (2^(n + 1) − 1) · baseInterval) / 2',
         '  source   Envoy, HTTP router filter, x-envoy-max-retries',
         '  options  baseInterval 25ms, maxInterval 250ms',
         '',
@@ -33,6 +34,12 @@ describe('tidegate backoff NAME', () => {
     expect(renderBackoff({ strategy: 'ethernet' }, { attempts: 3 }).text).toContain(
       'Gives up after attempt 16, having waited 183.1ms on average, at most 366.1ms.',
     );
+  });
+
+  test('bounds what is waited in all where waits depend on each other', () => {
+    // Five waits of decorrelated-jitter-v2 are a rise from 0 to g(4 + u), g(4) = 15.98 and g(5) = 31.99, over 1.4.
+    const { text } = renderBackoff({ strategy: 'decorrelated-jitter-v2' }, { attempts: 5 });
+    expect(text).toMatch(/ in all +11\.42s +16\.48s +22\.85s\n/);
   });
 
   test('plots what is always waited apart from what chance adds', () => {
@@ -59,6 +66,16 @@ describe('tidegate backoff NAME', () => {
     const { text, json } = renderBackoff({ strategy: 'fixed', baseInterval: 0 }, { attempts: 1 });
     expect(text).toContain('              1         0         0         0\n');
     expect(json.rows).toEqual([{ attempt: 1, min: 0, mean: 0, max: 0 }]);
+  });
+
+  test('long delays are in hours and years, and columns stay apart', () => {
+    const { text } = renderBackoff({ strategy: 'ethernet', slot: 2_073_600_000 }, { attempts: 10 });
+    expect(text).toContain('  options  slot 576h\n');
+    expect(text).toMatch(/^ {14}1 +0 +288h +576h /m);
+    expect(text).toMatch(/^ {13}10 +0 +33\.61y +67\.22y /m);
+    const { text: longest } = renderBackoff({ strategy: 'table', table: [999_999_999], slot: 2_073_600_000 });
+    expect(longest).toMatch(/^ {14}1 +576h +32854209y +65708419y /m);
+    expect(renderBackoff({ strategy: 'fixed', baseInterval: 35_999_000 }).text).toContain(' 35999s ');
   });
 
   test('refuses an impossible option', () => {

@@ -3,6 +3,7 @@ import {
   BackOffOptionError,
   type BackOffOptions,
   type BackOffSpec,
+  type BackOffStrategy,
   isStrategyName,
   makeBackOff,
   strategies,
@@ -24,6 +25,18 @@ function delaysAt(u: number, spec: BackOffSpec, count: number): number[] {
     memory = step.memory;
   }
   return delays;
+}
+
+/** All waits together, each with a chance of its own; 1 stands for what chance comes near to. */
+function sumAt(backOff: BackOffStrategy, chances: readonly number[]): number {
+  let sum = 0;
+  let memory = 0;
+  for (const [n, u] of chances.entries()) {
+    const step = backOff.next(n, memory, () => u)!;
+    sum += step.delay;
+    memory = step.memory;
+  }
+  return sum;
 }
 
 function bandsOf(spec: BackOffSpec, count: number) {
@@ -247,6 +260,41 @@ describe('with a memory', () => {
     const v2 = makeBackOff({ strategy: 'decorrelated-jitter-v2', baseInterval: 1000, maxInterval: 5000 });
     expect(v2.next(4, 0, () => 0.9)!.delay).toBe(5000);
     expect(v2.next(2000, Infinity, () => 0.5)!.delay).toBe(5000);
+  });
+
+  test.each([1000, 1500, 3000, 1e9])(
+    'waits of decorrelated-jitter-v2 up to %d ms add up to what chance can make of them',
+    (cap) => {
+      const v2 = makeBackOff({ strategy: 'decorrelated-jitter-v2', baseInterval: 1000, maxInterval: cap });
+      const { min, max } = v2.sumRange(4)!;
+      const chances = Array.from({ length: 17 }, (_, i) => i / 16);
+      const sums = chances.flatMap((a) =>
+        chances.flatMap((b) => chances.flatMap((c) => chances.map((d) => sumAt(v2, [a, b, c, d])))),
+      );
+      const least = sums.reduce((one, other) => Math.min(one, other));
+      const most = sums.reduce((one, other) => Math.max(one, other));
+      expect(Math.abs(least - min)).toBeLessThan(1e-6);
+      expect(most).toBeLessThan(max + 1e-6);
+      // The longest may lie between the points tried.
+      expect(most).toBeGreaterThan(0.98 * max);
+    },
+  );
+
+  test('the ends of other waits just add up', () => {
+    for (const strategy of strategyNames) {
+      expect(makeBackOff({ strategy }).sumRange(4) === undefined, strategy).toBe(strategy !== 'decorrelated-jitter-v2');
+    }
+  });
+
+  test('the sum of very many waits of decorrelated-jitter-v2 is finite', () => {
+    const { min, max } = makeBackOff({ strategy: 'decorrelated-jitter-v2' }).sumRange(3000)!;
+    expect(Number.isFinite(min)).toBe(true);
+    expect(min).toBeLessThan(max);
+    expect(max).toBeLessThan(3000 * 20_000);
+    expect(makeBackOff({ strategy: 'decorrelated-jitter-v2', baseInterval: 0 }).sumRange(5)).toEqual({
+      min: 0,
+      max: 0,
+    });
   });
 
   test('a memory left by another strategy does no harm', () => {

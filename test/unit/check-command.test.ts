@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { check } from '../../src/cli/check.ts';
-import { KEPT } from '../../src/cli/worst-cases.ts';
+import { KEPT } from '../../src/cli/describe-memory.ts';
 import { ClientTable } from '../../src/state/client-table.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
 import { seededRandom } from '../../src/sim/seeded-random.ts';
@@ -38,15 +38,53 @@ routes:
     "#     answer: begins within 3s of the upload's end: timeout cuts 1s in the queue, 1s more for who comes back when told to, 3s at the upstream",
     '#     refused: told to come back within 41s, or when the upstream asks for, if that is later',
     '#     a client that waits 5s: has an answer in time',
-    '#   memory: up to 240MiB, beside what Node itself takes and what is being sent',
+    '#   memory: up to 259MiB, beside what Node itself takes and what is being sent',
     '#     64MiB: request bodies kept for retries',
-    '#     127MiB: 10000 requests that wait in queues, about 13KiB each',
+    '#     147MiB: 10000 requests that wait in queues, about 15KiB each',
     '#     25MiB: 100000 clients, about 256B each',
     '#     24MiB: stories of requests, for explanations',
     '#',
     '# tidegate.yaml:2:62 warning: upstreams.api.retry.unkeyedWrites: a write without an idempotency key may take effect twice',
   ]);
   expect(parse(report.text)).toMatchObject({ listen: '127.0.0.1:8080', upstreams: { api: { timeout: '12s' } } });
+});
+
+test('of a route that answers checks alone no sends, retries or drains are told', () => {
+  const { text } = run(`upstreams: {api: {url: https://a, queue: {maxWait: 2s}}}
+routes: [{path: /, upstream: api, check: only}]
+clients: {trustedProxies: [127.0.0.1]}
+check: {}
+drain: {timeout: 5s}
+`);
+  const [, worst = ''] = text.split('#   / → api\n');
+  expect(worst.split('\n').slice(0, 3)).toEqual([
+    '#     checks alone: answered within 3s, for which whoever asks has to wait',
+    '#     refused: told to come back within 42s, or when the upstream asks for, if that is later',
+    expect.stringMatching(/^#   memory: /),
+  ]);
+  expect(text).not.toContain('warning');
+});
+
+test('limits that are nested are told in the order in which requests stand under them', () => {
+  const { text } = run(`upstreams:
+  api:
+    url: https://a
+    rateLimit: {initialRate: 100/s}
+    limits:
+      - {name: endpoint, match: {path: ["/v1/{resource}", "/v1/{resource}/**"]}, initialRate: 25/s, maxRate: 30/s}
+      - {name: write, match: {method: [POST, PUT]}, scope: client, each: [method]}
+clients: {classes: {batch: {match: {key: [a]}, maxRate: 20/s}}}
+`);
+  const lines = text.split('\n');
+  const from = lines.indexOf('# Limits:');
+  expect(lines.slice(from, from + 6)).toEqual([
+    '# Limits:',
+    '#   api: a request has to pass all that it stands under',
+    '#     all requests: one of all together, from 100/s',
+    '#     class batch: 20/s, all its clients together',
+    '#     endpoint: /v1/{resource} /v1/{resource}/**, one for each resource, from 25/s, at most 30/s',
+    '#     write: POST or PUT, one of each client for each method, its rate is learned',
+  ]);
 });
 
 test('mistakes are all told, and nothing else', () => {
@@ -164,7 +202,7 @@ describe('the worst cases', () => {
     expect(told('rateLimit: {scope: client}')).toContain(
       '440MiB: 100000 limits of single clients or credentials, about 4608B each',
     );
-    expect(find(told('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 13KiB each');
+    expect(find(told('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 15KiB each');
   });
 
   test('a connection over HTTP/2 carries a hundred requests', () => {
@@ -178,7 +216,7 @@ describe('the worst cases', () => {
 
   test('no more requests wait than there may be at a time, over however few connections', () => {
     expect(told('retry: {}', 'limits: {requests: 300}')).toContain(
-      '3900KiB: 300 requests that wait in queues, about 13KiB each',
+      '4500KiB: 300 requests that wait in queues, about 15KiB each',
     );
   });
 
@@ -190,7 +228,7 @@ describe('the worst cases', () => {
     expect(find(lines, 'sends')).toBe('sends: 1 a request');
     expect(find(lines, 'answer')).toBe("answer: begins within 5s of the upload's end (5s at the upstream)");
     expect(find(lines, 'refused')).toBeUndefined();
-    expect(lines).toContain('127MiB: 10000 requests that would wait in queues, about 13KiB each');
+    expect(lines).toContain('147MiB: 10000 requests that would wait in queues, about 15KiB each');
   });
 });
 
@@ -214,7 +252,7 @@ describe('the figures for memory are measured: what is told is no less, and at m
     const upstreams = [upstreamSettings({ scope: 'client' })];
     const store = new MemoryStore({ upstreams, maxTracked: COUNT, random, listen: () => undefined });
     for (let i = 0; i < COUNT / 10; i += 1) {
-      const { meter } = store.make({ upstream: 'up', scope: 'client', key: hash() });
+      const { meter } = store.make({ upstream: 'up', nested: '', scope: 'client', key: hash() });
       meter.accepted(i, meter.sent(i), i + 1); // what is made when first needed is counted
     }
     const each = (heldBytes() - before) / (COUNT / 10);

@@ -80,16 +80,21 @@ upstreams:
       replayLimit: 64KiB
       unkeyedWrites: never
       onClientGone: cancel
+      safePaths: []
+      neverPaths: []
     rateLimit:
       scope: upstream
       credentialHeader: Authorization
       minRate: 0.1/s
       cooldown: 1s
+    limits: []
     queue:
       maxWait: 1s
       maxDepth: 10000
     idempotency:
       header: Idempotency-Key
+      generate: false
+      concurrent: wait
 routes:
   - path: /
     upstream: api

@@ -19,6 +19,10 @@ const FILES = [
   'config/examples/gateway.yaml',
   'config/examples/replicas.yaml',
   'docker/tidegate/tidegate.yaml',
+  'docker/replicas/tidegate.yaml',
+  'config/kubernetes/overlays/gateway/tidegate.yaml',
+  'config/kubernetes/overlays/sidecar/tidegate.yaml',
+  'config/kubernetes/overlays/ingress-helper/tidegate.yaml',
 ];
 const PEM = makePem();
 const surroundings: Surroundings = {

@@ -1,5 +1,6 @@
 /* oxlint-disable eslint/no-template-curly-in-string -- configurations have ${…} of their own */
 import { createPrivateKey } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
@@ -32,6 +33,17 @@ function toldOfUpstream(flow: string): string[] {
   return mistakesOf(`upstreams: {api: {url: "https://a", ${flow}}}`).map((mistake) =>
     mistake.replace(/^tidegate\.yaml:1:\d+ upstreams\.api\./, ''),
   );
+}
+
+/** A wrong one whose result ends in what could be padding. */
+function findSeemingPassphrase(key: string | Buffer): string {
+  for (let n = 0; ; n += 1) {
+    try {
+      createSecureContext({ key, passphrase: `wrong ${n}` });
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'ERR_OSSL_BAD_DECRYPT')) return `wrong ${n}`;
+    }
+  }
 }
 
 test('every mistake is told at once, with file, line, column, path and what may have been meant', () => {
@@ -321,6 +333,29 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
     ]);
   });
 
+  test('checks need somebody who may ask, and paths of their own', () => {
+    const api = 'upstreams: {api: {url: http://a}}\n';
+    const trusted = `${api}clients: {trustedProxies: [10.0.0.0/8]}\n`;
+    expect(mistakesOf(`${api}check: {}`)).toEqual([
+      'tidegate.yaml:2:8 check: needs clients.trustedProxies: the addresses that may ask on behalf of clients',
+    ]);
+    expect(mistakesOf(`${trusted}check: {path: /}`)).toEqual([
+      'tidegate.yaml:3:15 check.path: would take every request (did you mean /check?)',
+    ]);
+    expect(mistakesOf(`${trusted}check: {reportPath: /check/report}`)).toEqual([
+      'tidegate.yaml:3:21 check.reportPath: is below check.path, where it would never be found (did you mean /report?)',
+    ]);
+    expect(mistakesOf(`${trusted}check: {token: short}`)).toEqual([
+      expect.stringMatching(/^tidegate.yaml:3:16 check.token: /),
+    ]);
+    expect(mistakesOf(`${trusted}routes: [{upstream: api, check: only}]`)).toEqual([
+      'tidegate.yaml:3:33 routes[0].check: needs the section check: nobody could ask',
+    ]);
+    expect(mistakesOf(`${trusted}routes: [{upstream: api, check: olny}]\ncheck: {}`)).toEqual([
+      expect.stringContaining('routes[0].check'),
+    ]);
+  });
+
   test('with more than one upstream there are routes', () => {
     expect(mistakesOf('upstreams: {a: {url: http://a}, b: {url: http://b}}')).toEqual([
       'tidegate.yaml:1:1 routes: at least one route is needed where there is more than one upstream',
@@ -379,6 +414,10 @@ clients: {classes: {fast: {match: {key: [f]}, backOff: {maxInterval: 100ms}}}}`)
     expect(tls(String(locked), ', passphrase: open')).toEqual([]);
     expect(tls(String(locked))).toEqual(['listen.tls.key: is encrypted: it needs its passphrase']);
     expect(tls(String(locked), ', passphrase: wrong')).toEqual(['listen.tls.key: the passphrase does not open it']);
+    // To OpenSSL, one wrong passphrase in 256 seems to open it, and what it finds is no key.
+    expect(tls(String(locked), `, passphrase: ${findSeemingPassphrase(locked)}`)).toEqual([
+      'listen.tls.key: the passphrase does not open it',
+    ]);
   });
 
   test('a listener says what it needs', () => {
@@ -505,22 +544,30 @@ routes: [{upstream: api, ${flow}}]`)
     ]);
   });
 
-  test('keys that are ahead of their time are told as such, and not taken for others', () => {
-    expect(told('clients: {classes: {gold: {match: {key: [a]}, maxRate: 5/s}}}')).toEqual([
-      'clients.classes.gold.maxRate: not supported yet',
+  test('nested limits', () => {
+    expect(toldOfUpstream('limits: [{name: Endpoint}]')).toEqual([
+      'limits[0].name: a name of a limit is of a-z, 0-9, _ and -, at most 64',
     ]);
-    expect(toldOfUpstream('limits: [], idempotency: {jsonField: a, ttl: 24h, generate: true}')).toEqual([
-      'limits: not supported yet',
-      'idempotency.jsonField: not supported yet',
-      'idempotency.ttl: not supported yet',
-      'idempotency.generate: not supported yet',
+    expect(toldOfUpstream('limits: [{name: a, match: {path: v1/charges}}]')).toEqual([
+      'limits[0].match.path: a path pattern begins with a slash (did you mean /v1/charges?)',
     ]);
-    expect(mistakesOf('upstreams: {a: {url: http://a}}\nroutes: [{upstream: a, poll: {}, check: {}}]')).toEqual([
-      'tidegate.yaml:2:24 routes[0].poll: not supported yet',
-      'tidegate.yaml:2:34 routes[0].check: not supported yet',
+    expect(toldOfUpstream('limits: [{name: a, match: {path: [/v1/**/x, "/v1/{A}"]}}]')).toEqual([
+      'limits[0].match.path[0]: ** stands for the rest: only at the end',
+      'limits[0].match.path[1]: * and {name} stand for a whole segment, as does {name=a|b}; a name is of a-z, 0-9, _ and -',
     ]);
-    // The same names elsewhere are only unknown.
-    expect(toldOfUpstream('workers: 1')).toEqual(['workers: unknown key']);
+    expect(toldOfUpstream('limits: [{name: a, match: {path: ["/v1/{x}", "/v1/{y}/**"]}}]')).toEqual([
+      'limits[0].match.path[1]: names other segments than the first: all patterns of a limit name the same, in the same order, unless each has path',
+    ]);
+    expect(toldOfUpstream('limits: [{name: a}, {name: a}]')).toEqual(['limits[1].name: limits[0] has this name']);
+    expect(toldOfUpstream('limits: [{name: a, initialRate: 30/s, maxRate: 25/s}]')).toEqual([
+      'limits[0].initialRate: above maxRate',
+    ]);
+    expect(toldOfUpstream('limits: [{name: a, match: {method: GETT}}]')).toEqual([
+      expect.stringContaining('limits[0].match.method: '),
+    ]);
+    expect(toldOfUpstream('limits: [{name: a, each: [json:item]}]')).toEqual([
+      'limits[0].each[0]: expected method or path',
+    ]);
   });
 });
 

@@ -45,7 +45,7 @@ describe('what is known of a provider', () => {
     expect(upstream('provider: stripe')).toMatchObject({
       provider: 'stripe',
       url: 'https://api.stripe.com',
-      rateLimit: { initialRate: 25, scope: 'upstream' },
+      rateLimit: { initialRate: 100, scope: 'upstream' },
       retry: { retryOn: ['5xx', 429, 'connect-failure', 'reset', 'timeout', 'lock'], attempts: 4 },
       timeout: 10_000,
     });
@@ -54,11 +54,11 @@ describe('what is known of a provider', () => {
   test('gives way to what is written', () => {
     expect(
       upstream(
-        'provider: stripe, url: http://mock:1, rateLimit: {initialRate: 100/s, scope: client}, retry: {retryOn: [reset]}',
+        'provider: stripe, url: http://mock:1, rateLimit: {initialRate: 50/s, scope: client}, retry: {retryOn: [reset]}',
       ),
     ).toMatchObject({
       url: 'http://mock:1',
-      rateLimit: { initialRate: 100, scope: 'client' },
+      rateLimit: { initialRate: 50, scope: 'client' },
       retry: { retryOn: ['reset'] },
     });
     const several = upstream('provider: stripe, urls: [http://a, http://b]');
@@ -80,7 +80,7 @@ describe('what is known of a provider', () => {
     );
     expect(settings.kind === 'ok' && settings.config.upstreams['pay']).toMatchObject({
       url: 'http://127.0.0.1:9',
-      rateLimit: { initialRate: 25 },
+      rateLimit: { initialRate: 100 },
     });
   });
 
@@ -89,15 +89,15 @@ describe('what is known of a provider', () => {
       'upstreams: {a: &x {provider: stripe, timeout: 3s}, b: *x, c: {url: http://c}}\nroutes: [{path: /, upstream: a}]',
     );
     expect(loaded.kind === 'ok' && Object.values(loaded.config.upstreams)).toMatchObject([
-      { timeout: 3000, rateLimit: { initialRate: 25 } },
-      { timeout: 3000, rateLimit: { initialRate: 25 } },
+      { timeout: 3000, rateLimit: { initialRate: 100 } },
+      { timeout: 3000, rateLimit: { initialRate: 100 } },
       { rateLimit: {} },
     ]);
     expect(loaded.kind === 'ok' && loaded.config.upstreams['c']?.rateLimit).not.toHaveProperty('initialRate');
   });
 
   test('may be named by a variable', () => {
-    expect(upstream('provider: "${WHO}"')?.rateLimit.initialRate).toBe(25);
+    expect(upstream('provider: "${WHO}"')?.rateLimit.initialRate).toBe(100);
   });
 
   test('is printed with what is in effect', () => {
@@ -108,7 +108,7 @@ describe('what is known of a provider', () => {
         pay: {
           provider: '${WHO}',
           url: 'https://api.stripe.com',
-          rateLimit: { initialRate: '25/s' },
+          rateLimit: { initialRate: '100/s' },
           retry: { attempts: 2, retryOn: ['5xx', '429', 'connect-failure', 'reset', 'timeout', 'lock'] },
         },
       },
@@ -181,7 +181,7 @@ describe('mistakes', () => {
         /^f\.yaml:1:29 upstreams\.pay\.provider: its preset \/.*\/stripe\.yaml cannot be read: no such file$/,
       ),
     ]);
-    for (const broken of ['a: [', '5', 'timeout: "${X}"', 'uncertain: yes', 'careful: [5]']) {
+    for (const broken of ['a: [', '5', 'timeout: "${X}"', 'uncertain: [a]', 'careful: [5]']) {
       expect(told(text, presetOf(broken))).toEqual([
         expect.stringMatching(/^f\.yaml:1:29 upstreams\.pay\.provider: its preset \/.*\/stripe\.yaml is broken$/),
       ]);
@@ -213,7 +213,7 @@ describe('check', () => {
     expect(section.slice(0, 3)).toEqual([
       '# Providers:',
       '#   pay: where nothing is written, as the preset stripe has it',
-      '#     uncertain: An account may have other limits than those that Stripe publishes.',
+      '#     uncertain: rateLimit.initialRate: An account may have other limits than those that Stripe publishes; a sandbox takes 25/s.',
     ]);
     expect(section).toContain('#   in: where nothing is written, as the preset adyen has it');
     expect(section).toContain(
@@ -225,12 +225,28 @@ describe('check', () => {
     expect(parse(text)).toMatchObject({ upstreams: { pay: { provider: 'stripe' } } });
   });
 
+  test('names the setting that is uncertain, marks it where it stands, and is silent where it is written', () => {
+    const lines = (settings: string) => run(`upstreams: {pay: {provider: github, ${settings}}}`).text.split('\n');
+    const told = lines('timeout: 3s');
+    expect(told).toContain('      initialRate: 15/s # uncertain');
+    const list = told.indexOf('      answers:');
+    expect(told[list + 1]).toBe('        # uncertain');
+    expect(told.find((line) => line.includes('uncertain: rateLimit.initialRate: How many points'))).toBeDefined();
+
+    const own = lines('rateLimit: {initialRate: 9/s}, limits: [], throttle: {answers: []}');
+    expect(own).toContain('      initialRate: 9/s');
+    expect(own.filter((line) => line.includes('uncertain'))).toEqual([]);
+    // Where nothing is known, there is nothing to be marked.
+    const { text } = run('upstreams: {pay: {provider: adyen, url: https://a}}');
+    expect(text).toContain('#     uncertain: rateLimit.initialRate (not set): Its limits are not published');
+  });
+
   test('says nothing of providers where there are none', () => {
     expect(run('upstreams: {api: {url: http://a}}').text).not.toContain('Providers');
   });
 
   test('promises no retry of writes by their key where the upstream knows none', () => {
     expect(run('upstreams: {pay: {provider: stripe}}').text).toContain('its write with a key');
-    expect(run('upstreams: {pay: {provider: square, url: https://a}}').text).not.toContain('its write with a key');
+    expect(run('upstreams: {pay: {provider: braintree, url: https://a}}').text).not.toContain('its write with a key');
   });
 });

@@ -84,10 +84,13 @@ describe('defaults', () => {
             replayLimit: 64 * 1024,
             unkeyedWrites: 'never',
             onClientGone: 'cancel',
+            safePaths: [],
+            neverPaths: [],
           },
           rateLimit: { scope: 'upstream', credentialHeader: 'Authorization', minRate: 0.1, cooldown: 1000 },
+          limits: [],
           queue: { maxWait: 1000, maxDepth: 10_000 },
-          idempotency: { header: 'Idempotency-Key' },
+          idempotency: { header: 'Idempotency-Key', generate: false, concurrent: 'wait' },
         },
       },
       routes: [{ path: '/', upstream: 'api' }],
@@ -276,5 +279,17 @@ practice: {}
 
   test('a default that does not fit what is written is nobody’s fault', () => {
     expect(warningsOf('upstreams: {api: {url: http://a, timeout: 800ms}}')).toBe('');
+  });
+
+  test('checks that no route leads to pass with a word of warning, unless somebody has thought of it', () => {
+    const text = (route: string, check = '{}') =>
+      `${MINIMAL}\nclients: {trustedProxies: [10.0.0.1]}\nroutes: [{upstream: api${route}}]\ncheck: ${check}`;
+    const passes = /check: what no route leads to passes unasked: have a route of all, or write check\.unrouted/;
+    for (const route of [', path: /v1', ', host: a.example', ', methods: [POST]', ', check: never']) {
+      expect(warningsOf(text(route)), route).toMatch(passes);
+    }
+    for (const sound of [text(''), text(', check: only'), text(', path: /v1', '{unrouted: pass}')]) {
+      expect(warningsOf(sound)).toBe('');
+    }
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Effects } from '../../src/drive.ts';
-import { Drive } from '../../src/drive.ts';
+import type { Effects } from '../../src/driving/effects.ts';
+import { Drive } from '../../src/driving/drive.ts';
 import { exchange } from '../../src/exchange.ts';
 import { Gate } from '../../src/policy/gate.ts';
 import { Ticket } from '../../src/policy/ticket.ts';
@@ -164,6 +164,8 @@ describe('a sleep', () => {
     const store = new MemoryStore({ upstreams: [upstreamSettings()], maxTracked: 10, random: () => 0.5, listen });
     const effects: Effects = {
       readBody: () => drive.bodyRead(true),
+      claim: () => drive.claimed(undefined),
+      cancelClaim: () => undefined,
       send: (attempt) => told.push(`send ${attempt}`),
       cancelSend: () => told.push('cancelSend'),
       discard: () => undefined,

@@ -1,6 +1,7 @@
 /** What one endpoint comes to while others work, and what a connection that was being closed comes to. */
 import { describe, expect, test } from 'vitest';
 import { chooseRetry } from '../../src/policy/retry.ts';
+import { judgeEndpoint } from '../../src/policy/rotation.ts';
 import type { Outcome, RequestFacts } from '../../src/policy/types.ts';
 import { failure, requestFacts, response, retryPolicy, SEND_ONCE, World } from '../support/policy.ts';
 
@@ -76,4 +77,9 @@ describe('nothing is learned of the upstream', () => {
     world.serve(next);
     expect(world.limit.meter.phase).not.toBe('blocked');
   });
+});
+
+test('an endpoint that refuses for its rate works, whatever the status', () => {
+  expect(judgeEndpoint(response(503))).toBe('fails');
+  expect(judgeEndpoint(response(503, { throttled: true }))).toBe('works');
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Plan, Step } from '../../src/exchange.ts';
+import type { Answer, Plan, Step } from '../../src/script.ts';
 import { exchange } from '../../src/exchange.ts';
 import type { Millis, Outcome, Refusal, RequestFacts, RetryEnd, Verdict } from '../../src/policy/types.ts';
 import { failure, planOf, requestFacts, response, retryPolicy } from '../support/policy.ts';
@@ -412,5 +412,111 @@ describe('an interpreter that answers what was not asked is not believed', () =>
     ['waited', [...upTo(response(503)), reserved(10), admitted(10)]],
   ])('%s', (expected, answers) => {
     expect(() => play(answers)).toThrow(`expected '${expected}' and was told '${answers.at(-1)?.kind}'`);
+  });
+});
+
+describe('a refusal for its rate that is no 429', () => {
+  const throttled = response(200, { throttled: true });
+
+  test('is retried, and forwarded as it came when it is given up', () => {
+    const played = play([...retryAfter(throttled), admitted(110), sent(response(200), 120)], KEYED);
+    expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 2, retryEnd: 'success' });
+    const given = play([...upTo(throttled), denied('deadline', 10)], KEYED);
+    expect(given.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 1, retryEnd: 'deadline' });
+  });
+
+  test('says nothing of an attempt before it that may have been done', () => {
+    const played = play(
+      [...retryAfter(response(500)), admitted(110), sent(throttled, 120), denied('deadline', 120)],
+      KEYED,
+    );
+    expect(played.verdict).toMatchObject({ kind: 'unknown', reason: 'throttled' });
+  });
+});
+
+describe('a key', () => {
+  const claiming = { claims: true };
+  const claimed = (at: Millis, sentAt?: Millis): Answer => ({ kind: 'claimed', at, sentAt });
+
+  test('is claimed before anything is taken of the limits; with Expect, before the body', () => {
+    expect(does(play([read(0), claimed(40), admitted(40)], KEYED, claiming))).toBe('body claim admit send');
+    const expects = { ...KEYED, expectsContinue: true };
+    expect(does(play([claimed(0), admitted(0), read(5)], expects, claiming))).toBe('claim admit body send');
+  });
+
+  test('that stands in the body is a key', () => {
+    const keyed: Answer = { kind: 'body', replayable: true, keyed: true, at: 0 };
+    const broke = sent(failure('reset', true), 10);
+    const played = play([keyed, claimed(0), admitted(0), broke], { method: 'POST' }, claiming);
+    expect(does(played)).toBe('body claim admit send reserve');
+    expect(play([read(0), admitted(0), broke], { method: 'POST' }, claiming).verdict).toMatchObject({
+      kind: 'unknown',
+      retryEnd: 'not_idempotent',
+    });
+  });
+
+  test.each([
+    ['an upstream that throttles', sent(response(429), 10)],
+    ['one that is busy', sent(response(503), 10)],
+    ['one where it is in use', sent(response(409), 10)],
+    ['a connection refused', sent(failure('connect', false), 10)],
+  ])('whose write is open from before is unknown after %s, however it ends', (_, outcome) => {
+    const once = { ...claiming, retry: retryPolicy({ attempts: 1 }) };
+    const again = play([read(0), claimed(0, -450), admitted(0), outcome], KEYED, once);
+    expect(again.verdict).toMatchObject({ kind: 'unknown' });
+    const first = play([read(0), claimed(0), admitted(0), outcome], KEYED, once);
+    expect(first.verdict).not.toMatchObject({ kind: 'unknown' });
+  });
+
+  test('whose write is open from before is unknown when it is refused; a 409 is that write at work', () => {
+    expect(play([read(0), claimed(0, -450), refused('held', 5)], KEYED, claiming).verdict).toMatchObject({
+      kind: 'unknown',
+      reason: 'held',
+    });
+    const lock = play([read(0), claimed(0, -450), admitted(0), sent(response(409), 10)], KEYED, claiming);
+    expect(does(lock)).toBe('body claim admit send reserve');
+  });
+
+  test('is not claimed where nothing depends on it, nor without one, nor for what asks for no effect', () => {
+    for (const [facts, plan] of [
+      [KEYED, {}],
+      [{ method: 'POST' }, claiming],
+      [{ method: 'GET', keyed: true }, claiming],
+    ] as const) {
+      expect(does(play([read(0)], facts, plan))).toBe('body admit');
+    }
+  });
+
+  test('in use: nothing was sent, and soon there will be more to say', () => {
+    const { verdict } = play([read(0), { kind: 'unclaimed', why: 'key_in_use', at: 9 }], KEYED, claiming);
+    expect(verdict).toEqual({ kind: 'refuse', why: 'key_in_use', retryAfter: 1000, attempts: 0, retryEnd: undefined });
+  });
+
+  test('expired: what came of it is as unknown as before', () => {
+    const { verdict } = play([read(0), { kind: 'unclaimed', why: 'key_expired', at: 9 }], KEYED, claiming);
+    expect(verdict).toEqual({ kind: 'unknown', reason: 'key_expired', attempts: 0, retryEnd: undefined });
+  });
+
+  test('whose client goes while it waits, or whose proxy does', () => {
+    expect(play([read(0), gone(9)], KEYED, claiming).verdict).toMatchObject({ kind: 'gone' });
+    expect(play([read(0), refused('draining', 9)], KEYED, claiming).verdict).toMatchObject({ why: 'draining' });
+  });
+
+  test('lives from its first send: what comes later would be another write', () => {
+    const facts = { ...KEYED, keyTtl: 500 };
+    const answers = [read(0), admitted(20), sent(response(503), 100), reserved(100), waited(200)];
+    const deadlines = play(answers, facts).steps.flatMap((step) => ('deadline' in step ? [step.deadline] : []));
+    expect(deadlines).toEqual([10_000, 520, 520]);
+    const late = play([read(0), admitted(20), sent(response(503), 421)], facts);
+    expect(late.verdict).toMatchObject({ kind: 'forward', retryEnd: 'key_expired' });
+    const before = play([read(0), claimed(0, -450), admitted(0), sent(response(503), 10)], facts, claiming);
+    expect(before.verdict).toMatchObject({ retryEnd: 'key_expired' });
+  });
+
+  test('of which nothing was sent yet has not begun to live', () => {
+    const answers = [read(0), admitted(20), sent(failure('connect', false), 800), reserved(800), waited(900)];
+    const played = play([...answers, admitted(900)], { ...KEYED, keyTtl: 500 });
+    expect(does(played)).toBe('body admit send reserve wait admit send');
+    expect(played.steps.at(-2)).toMatchObject({ deadline: 10_000 });
   });
 });

@@ -43,7 +43,7 @@ function answered(attempt: number, outcome: Outcome, at: number): Extract<Step, 
 
 function retried(attempt: number, fields: Partial<Retry>, at: number): Step {
   const retry = { reason: 'status_5xx', delay: 100, source: 'backoff', charged: true, memory: 0, ...fields } as const;
-  return { what: 'retry', at, attempt, retry };
+  return { what: 'retry', at, attempt, ordinal: attempt, retry };
 }
 
 const textsOf = ({ steps }: Explanation, what: string) =>
@@ -100,6 +100,7 @@ test.each<[Partial<Hints>, string]>([
   [{ reason: 'global-rate' }, 'its reason: global-rate'],
   [{ verdict: 'never' }, 'it asked for no other attempt'],
   [{ lock: true }, 'it is about one object, not about the rate'],
+  [{ throttled: false }, 'which says nothing of the rate here'],
 ])('the hint %j is told', (hints, text) => {
   expect(textsOf(explain([answered(1, response(429, hints), 1500)]), 'answered')[0]).toContain(`; ${text}`);
 });
@@ -118,7 +119,16 @@ test.each<[string, Partial<LimitView>, string]>([
   ],
 ])('a request that is blocked %s is told so', (_, fields, text) => {
   const limit: LimitView = {
-    ...{ upstream: 'up', scope: 'upstream', key: '', state: 'blocked', rate: 20, ceiling: 20, places: undefined },
+    ...{
+      upstream: 'up',
+      nested: '',
+      scope: 'upstream',
+      key: '',
+      state: 'blocked',
+      rate: 20,
+      ceiling: 20,
+      places: undefined,
+    },
     ...{ blockedUntil: undefined, quotaLeft: undefined, queued: 0, inFlight: 0, ...fields },
   };
   const grounds = {
@@ -128,6 +138,13 @@ test.each<[string, Partial<LimitView>, string]>([
   const decided = { what: 'decided', at: 1000, decision: 'refused', why: 'blocked', isObserved: false } as const;
   const story = explain([{ ...decided, retryAfter: 10_000, grounds }]);
   expect(textsOf(story, 'decided')[0]).toContain(`refused (blocked): ${text}, `);
+});
+
+test('a client that left as soon as it was sent left behind the sending', () => {
+  const aborted: Outcome = { kind: 'error', reason: 'aborted', sent: true, took: 0.01 };
+  const gone = { what: 'gone', at: 1000.02, during: 'attempt' } as const;
+  const told = explain([gone, answered(1, aborted, 1000.05)], { outcome: 'client_gone', status: 0 });
+  expect(told.steps.map(({ what }) => what)).toEqual(['arrived', 'decided', 'sent', 'gone', 'answered', 'verdict']);
 });
 
 test('what is not kept as a step follows from what is: the passing, the sending, the last answer', () => {
@@ -177,4 +194,13 @@ test.each<[string, Partial<RequestRecord>, Step[], string]>([
   ],
 ])('the verdict on a request that %s', (_, fields, steps, verdict) => {
   expect(explain(steps, fields).verdict).toBe(verdict);
+});
+
+test('an answer that is no 429 and refuses for its rate is told as what it is', () => {
+  const [text] = textsOf(
+    explain([answered(1, response(200, { throttled: true, reason: 'THROTTLED' }), 1500)]),
+    'answered',
+  );
+  expect(text).toContain('was answered with 200');
+  expect(text).toContain('; which is a refusal for its rate here; its reason: THROTTLED');
 });

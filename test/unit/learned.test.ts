@@ -4,6 +4,7 @@ import { learnedOf } from '../../src/state/learned.ts';
 
 const open: LimitView = {
   upstream: 'api',
+  nested: '',
   scope: 'upstream',
   key: '',
   state: 'open',

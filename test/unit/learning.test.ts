@@ -12,7 +12,7 @@ function after(outcome: Outcome): World {
   return world;
 }
 
-const OWN: LimitRef = { upstream: 'up', scope: 'client', key: 'me' };
+const OWN: LimitRef = { upstream: 'up', nested: '', scope: 'client', key: 'me' };
 const own = (world: World) => world.store.find(OWN);
 
 describe('about the rate', () => {
@@ -34,6 +34,19 @@ describe('about the rate', () => {
 
   test('429 about one object does not', () => {
     const world = after(response(429, { lock: true }));
+    expect(world.limit.meter.phase).toBe('open');
+    expect(world.ofType('throttled')).toEqual([]);
+  });
+
+  test.each([200, 403, 503])('a %i that is a refusal for its rate speaks as a 429 does', (status) => {
+    const world = after(response(status, { throttled: true }));
+    expect(world.limit.meter.phase).toBe('backoff');
+    expect(world.ofType('cut').map(({ cause }) => cause)).toEqual(['first']);
+    expect(world.ofType('throttled')).toHaveLength(12);
+  });
+
+  test('a 429 that is none does not', () => {
+    const world = after(response(429, { throttled: false }));
     expect(world.limit.meter.phase).toBe('open');
     expect(world.ofType('throttled')).toEqual([]);
   });

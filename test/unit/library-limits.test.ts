@@ -75,3 +75,11 @@ test('random-errors: retries mend what chance breaks, and the rate does not fall
     expect(missedGoals(run)).toEqual([]);
   }
 });
+
+// Seen: goodput 0.985 to 0.997, waste 0.0068 to 0.0074; the others served 0.991 to 1.
+test('nested-endpoints: each endpoint is held to its limit, and one that is flooded is not felt at the others', () => {
+  for (const seed of [1, 2, 3]) {
+    const run = runLibrary('nested-endpoints', seed);
+    expect(missedGoals(run)).toEqual([]);
+  }
+});

@@ -8,7 +8,7 @@ function storeOf(maxLimits: number): MemoryStore {
   return new MemoryStore({ upstreams, maxTracked: 1000, maxLimits, random: () => 0.5, listen: () => undefined });
 }
 
-const of = (key: string): LimitRef => ({ upstream: 'up', scope: 'client', key });
+const of = (key: string): LimitRef => ({ upstream: 'up', nested: '', scope: 'client', key });
 const boundOf = (store: MemoryStore) => store.bounds.find(({ name }) => name === 'client_limits');
 const keysOf = (store: MemoryStore) => [...store.limits()].map(({ ref }) => ref.key);
 
@@ -53,5 +53,33 @@ describe('limits of single clients', () => {
     // One look at each of those in use for every newcomer took minutes for 20 000.
     expect(performance.now() - since).toBeLessThan(5000);
     expect(most).toBeLessThan(1.05);
+  });
+
+  test('of many endpoints are bounded for each client: whoever makes up paths pushes out its own', () => {
+    const rate = { initialRate: 10, maxRate: 10, minRate: 0.1, cooldown: 1000 };
+    const nested = [{ name: 'endpoint', scope: 'client' as const, isKeyed: true, rate }];
+    const forgotten: string[] = [];
+    const store = new MemoryStore({
+      upstreams: [upstreamSettings({ nested })],
+      maxTracked: 1000,
+      random: () => 0.5,
+      listen: () => undefined,
+      sharing: { adopt: () => undefined, forget: ({ ref }) => forgotten.push(ref.key), hold: () => undefined },
+    });
+    const at = (key: string): LimitRef => ({ upstream: 'up', nested: 'endpoint', scope: 'client', key });
+    const honest = store.find(at('honest charges'));
+    const used = store.find(at('odd used'))!;
+    const busy = store.find(at('odd busy'))!;
+    busy.meter.sent(0);
+    for (let i = 0; i < 5000; i += 1) {
+      store.find(at(`odd made-up-${i}`));
+      expect(store.find(at('odd used'))).toBe(used);
+    }
+    const keys = keysOf(store).filter((key) => key.startsWith('odd '));
+    expect(keys.length).toBe(50);
+    expect(keys).toContain('odd busy');
+    expect(store.find(at('honest charges'))).toBe(honest);
+    expect(boundOf(store)).toEqual({ name: 'client_limits', used: 51 / 1000, reached: 5002 - 50 });
+    expect(new Set(forgotten).size).toBe(5002 - 50);
   });
 });

@@ -7,6 +7,7 @@ import type { GateView, LimitView } from '../../src/policy/events.ts';
 
 const LIMIT: LimitView = {
   upstream: 'api',
+  nested: '',
   scope: 'upstream',
   key: '',
   state: 'restoring',

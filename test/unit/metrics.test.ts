@@ -49,6 +49,7 @@ function metricsOf(view: Partial<GateView> = {}, store: 'redis' | 'memory' = 're
 function limitOf(fields: Partial<LimitView>): LimitView {
   return {
     upstream: 'payments',
+    nested: '',
     scope: 'upstream',
     key: '',
     state: 'open',
@@ -118,10 +119,17 @@ const EVERYTHING: readonly TideEvent[] = [
   { type: 'dequeued', upstream: 'payments', waited: 12, admitted: true },
   { type: 'attempt', upstream: 'payments', attempt: 1, code: 429, took: 3 },
   { type: 'attempt', upstream: 'payments', attempt: 2, code: 'reset', took: 3 },
+  { type: 'reported', upstream: 'payments', status: 429 },
   { type: 'throttled', upstream: 'payments', reason: 'global-rate' },
   { type: 'retry', upstream: 'payments', reason: 'status_429', delay: 100, source: 'backoff' },
   { type: 'retry', upstream: 'payments', reason: 'status_429', delay: 2000, source: 'hint' },
   { type: 'retry-end', upstream: 'payments', outcome: 'success' },
+  { type: 'poll-wait', route: '/v1', waited: undefined },
+  { type: 'poll', route: '/v1', outcome: 'not_ready' },
+  { type: 'poll', route: '/v1', outcome: 'ready' },
+  { type: 'poll-wait', route: '/v1', waited: 2500 },
+  { type: 'poll-wait', route: '/v1', waited: undefined },
+  { type: 'poll-slowed', route: '/v1' },
   { type: 'cut', upstream: 'payments', scope: 'upstream', cause: 'first', from: Infinity, to: 40 },
   { type: 'limit-state', upstream: 'payments', scope: 'upstream', from: 'open', to: 'backoff' },
   { type: 'store-request', store: 'redis', op: 'lease', result: 'ok', duration: 0.2 },
@@ -325,6 +333,7 @@ describe('retries', () => {
       '{upstream="payments",outcome="budget_exhausted"} 1',
       '{upstream="payments",outcome="deadline"} 0',
       '{upstream="payments",outcome="not_idempotent"} 0',
+      '{upstream="payments",outcome="key_expired"} 0',
       '{upstream="payments",outcome="body_too_large"} 0',
       '{upstream="payments",outcome="retry_after_too_long"} 0',
       '{upstream="payments",outcome="upstream_veto"} 0',
@@ -385,9 +394,18 @@ describe('the limiter', () => {
   test('tells many limits by the tightest, their states and their queues together', async () => {
     const metrics = metricsOf({
       limits: [
-        limitOf({ scope: 'client', key: 'a', queued: 1 }),
-        limitOf({ scope: 'client', key: 'b', state: 'restoring', rate: 4, ceiling: 9, queued: 2, quotaLeft: 0.5 }),
-        limitOf({ scope: 'client', key: 'c', state: 'restoring', rate: 6, ceiling: 7, quotaLeft: 0.25 }),
+        limitOf({ nested: '', scope: 'client', key: 'a', queued: 1 }),
+        limitOf({
+          nested: '',
+          scope: 'client',
+          key: 'b',
+          state: 'restoring',
+          rate: 4,
+          ceiling: 9,
+          queued: 2,
+          quotaLeft: 0.5,
+        }),
+        limitOf({ nested: '', scope: 'client', key: 'c', state: 'restoring', rate: 6, ceiling: 7, quotaLeft: 0.25 }),
         limitOf({ scope: 'upstream', state: 'cooldown', rate: 80, ceiling: 90 }),
       ],
     });
@@ -481,7 +499,7 @@ describe('clients', () => {
 
   test('are never labels', async () => {
     const metrics = metricsOf({
-      limits: [limitOf({ scope: 'client', key: 'c0ffee', state: 'backoff', rate: 1, queued: 1 })],
+      limits: [limitOf({ nested: '', scope: 'client', key: 'c0ffee', state: 'backoff', rate: 1, queued: 1 })],
     });
     tell(metrics, ...EVERYTHING);
     expect(await metrics.registry.metrics()).not.toContain('c0ffee');
@@ -615,9 +633,23 @@ describe('a scrape', () => {
     expect(reads).toBe(2);
   });
 
+  test('tells of polls by route and outcome, of those who wait, and of how long they did', async () => {
+    const metrics = metricsOf();
+    expect(await samples(metrics, 'polls_total')).toEqual([]);
+    tell(metrics, ...EVERYTHING);
+    expect(await samples(metrics, 'polls_total')).toEqual([
+      '{route="/v1",outcome="not_ready"} 1',
+      '{route="/v1",outcome="ready"} 1',
+    ]);
+    expect(await samples(metrics, 'polls_waiting')).toEqual(['{route="/v1"} 1']);
+    expect(await samples(metrics, 'poll_wait_seconds_sum')).toEqual(['{route="/v1"} 2.5']);
+    expect(await samples(metrics, 'poll_wait_seconds_count')).toEqual(['{route="/v1"} 1']);
+    expect(await samples(metrics, 'polls_slowed_total')).toEqual(['{route="/v1"} 1']);
+  });
+
   test('has no more series for a hundred thousand clients than for one', async () => {
     const limits = Array.from({ length: 100_000 }, (_, n) =>
-      limitOf({ scope: 'client', key: `k${n}`, state: 'restoring', rate: n + 1, ceiling: n + 2 }),
+      limitOf({ nested: '', scope: 'client', key: `k${n}`, state: 'restoring', rate: n + 1, ceiling: n + 2 }),
     );
     const many = (await metricsOf({ limits }).registry.metrics()).match(/^tidegate_/gm);
     const one = (await metricsOf({ limits: limits.slice(0, 1) }).registry.metrics()).match(/^tidegate_/gm);

@@ -6,8 +6,8 @@ import type { PerSecond } from '../../src/policy/types.ts';
 import type { Standing } from '../support/policy.ts';
 import { failure, response, SHARED, World } from '../support/policy.ts';
 
-const INNER: LimitRef = { upstream: 'up', scope: 'credential', key: 'inner' };
-const SIBLING: LimitRef = { upstream: 'up', scope: 'credential', key: 'sibling' };
+const INNER: LimitRef = { upstream: 'up', nested: 'inner', scope: 'credential', key: 'inner' };
+const SIBLING: LimitRef = { upstream: 'up', nested: 'sibling', scope: 'credential', key: 'sibling' };
 const BOTH = [SHARED, INNER];
 
 const SETTINGS = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 };
@@ -97,7 +97,7 @@ describe('a 429', () => {
     expect(limitOf(world, INNER).meter.rate(0)).toBe(95);
     expect(limitOf(world, SHARED).meter.phase).toBe('restoring');
     expect(world.ofType('cut')).toEqual([
-      { type: 'cut', upstream: 'up', scope: 'credential', cause: 'small', from: 100, to: 95 },
+      { type: 'cut', upstream: 'up', limit: 'inner', scope: 'credential', cause: 'small', from: 100, to: 95 },
     ]);
 
     world.serve(world.arrive({ client: 'other' }), response(429));

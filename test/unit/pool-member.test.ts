@@ -102,7 +102,7 @@ function startProcess(maxLimits: number, isAway?: (now: number) => boolean, chan
   return process;
 }
 
-const of = (key: string): LimitRef => ({ upstream: 'up', scope: 'client', key });
+const of = (key: string): LimitRef => ({ upstream: 'up', nested: '', scope: 'client', key });
 
 test.each(['answered', 'not answered'])(
   'a limit that is forgotten while a call is under way, and %s, calls no more',

@@ -1,12 +1,12 @@
 /** Several processes that keep their limits in one pool, in virtual time, with the code that runs in Redis. */
 import { describe, expect, test } from 'vitest';
-import { compileScenario } from '../../src/compile-scenario.ts';
+import { compileScenario } from '../../src/compile/scenario.ts';
 import type { ScenarioConfig } from '../../src/config/scenario-schema.ts';
 import type { Millis } from '../../src/policy/types.ts';
 import type { Report } from '../../src/sim/report/report.ts';
 import { runScenario } from '../../src/sim/run.ts';
-import type { PoolOptions, PoolTally } from '../../src/simulate-pool.ts';
-import { poolAmong } from '../../src/simulate-pool.ts';
+import type { PoolOptions, PoolTally } from '../../src/simulate/pool.ts';
+import { poolAmong } from '../../src/simulate/pool.ts';
 import { countBetween, loadLibrary, missedGoals, runLibrary } from '../support/library.ts';
 
 /** Milliseconds, one way: what a call within one network takes. */

@@ -5,7 +5,7 @@ import { MemoryPool } from '../../src/state/pool/memory-pool.ts';
 import type { Answer } from '../../src/state/pool/words.ts';
 
 const SETTINGS = { initialRate: 100, maxRate: 1000, minRate: 0.1, cooldown: 1000 };
-const REF = { upstream: 'up', scope: 'upstream', key: '' } as const;
+const REF = { upstream: 'up', nested: '', scope: 'upstream', key: '' } as const;
 
 /** One replica that sends as many as it may and tells of it ten times a second. Of the first call, one is rejected where that is said. */
 function startReplica(pool: MemoryPool): (from: number, until: number, isRejected?: boolean) => Answer {

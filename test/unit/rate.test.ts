@@ -275,7 +275,7 @@ describe('restoring', () => {
   test('follows the cubic to the ceiling, and probes above it', () => {
     const trial = restoring();
     for (let u = 100; u <= 5000; u += 100) {
-      trial.send(100, 2000 + u);
+      trial.send(100, 2000 + u, { rtt: 0 });
       expect(trial.rate.rate).toBeCloseTo(curve(99, 89.1, 3000, u), 6);
       expect(trial.rate.phase).toBe('restoring');
     }
@@ -352,8 +352,8 @@ describe('restoring', () => {
     expect(trial.rate.rate).toBe(99);
     trial.send(60, 60_000);
     expect(trial.rate.rate).toBe(99);
-    trial.send(100, 61_000); // used up from some moment in this second on
-    trial.send(100, 62_000);
+    trial.send(100, 61_000, { rtt: 0 }); // used up from some moment in this second on
+    trial.send(100, 62_000, { rtt: 0 });
     expect(trial.rate.rate).toBeGreaterThan(curve(99, 89.1, 3000, 4000));
     expect(trial.rate.rate).toBeLessThan(curve(99, 89.1, 3000, 5000));
   });
@@ -361,7 +361,7 @@ describe('restoring', () => {
   test('never goes beyond the maximum', () => {
     const trial = cutOnce({ maxRate: 100 });
     trial.accept(1000);
-    trial.send(200, 60_000);
+    trial.send(200, 60_000, { rtt: 0 });
     expect(trial.rate.rate).toBe(100);
   });
 
@@ -430,10 +430,23 @@ describe('a known limit', () => {
     const trial = new Trial({ initialRate: 100 });
     expect(trial.rate.phase).toBe('restoring');
     expect(trial.rate.rate).toBe(100);
-    trial.send(100, 1000);
-    trial.send(100, 2500);
+    trial.send(100, 1000, { rtt: 0 });
+    trial.send(100, 2500, { rtt: 0 });
     // 0.9 of it were sent in the last second from 900 ms on; the step that ends there counts.
     expect(trial.rate.rate).toBeCloseTo(curve(100, 100, 60_000, 60_000 + 110 + 1500), 6);
+  });
+
+  test('is probed above only where it is told what comes of it', () => {
+    const trial = new Trial({ initialRate: 100 }).send(100, 600_000);
+    expect(trial.rate.rate).toBe(100);
+    trial.accept();
+    trial.send(100, 620_000); // half of K is not over
+    expect(trial.rate.rate).toBeGreaterThan(100);
+    trial.send(100, 700_000);
+    const { rate } = trial.rate;
+    expect(rate).toBeCloseTo(105, 1); // 1 + δ
+    expect(trial.send(110, 1_200_000).rate.rate).toBe(rate);
+    expect(trial.send(110, 1_300_000).rate.rate).toBe(100); // ten minutes after the last word
   });
 
   test('is bounded', () => {

@@ -18,7 +18,7 @@ const FIRST = { attempts: 1, replayable: true, mayBeDone: false, memory: 0 };
 interface Given {
   readonly request?: Partial<RequestFacts>;
   readonly policy?: Partial<RetryPolicy>;
-  readonly soFar?: Partial<typeof FIRST>;
+  readonly soFar?: Partial<typeof FIRST & { readonly keyAge: number }>;
   readonly chance?: number;
 }
 
@@ -338,6 +338,48 @@ describe('when', () => {
   });
 });
 
+describe('an upstream that remembers what became of a key', () => {
+  const KEYED = { method: 'POST', keyed: true } as const;
+  const told = (outcomes: readonly Outcome[], given: Given) => outcomes.map((outcome) => verdict(outcome, given));
+  const OWN = [response(500), response(507), response(520)];
+  const OTHERS = [response(502), response(503), response(504), failure('reset', true), failure('timeout', true)];
+  const RETRIED = ['status_5xx', 'status_5xx', 'status_5xx', 'reset', 'timeout'];
+
+  test('and its failures too: a failure of its own would only be told again', () => {
+    const policy = { replaysErrors: true };
+    expect(told(OWN, { request: KEYED, policy })).toEqual(['settled', 'settled', 'settled']);
+    expect(told(OTHERS, { request: KEYED, policy })).toEqual(RETRIED);
+    expect(verdict(response(500, { verdict: 'retry' }), { request: KEYED, policy })).toBe('status_5xx');
+    expect(verdict(response(500), { request: { method: 'GET', keyed: true }, policy })).toBe('status_5xx');
+    expect(verdict(response(500), { request: { method: 'PUT' }, policy })).toBe('status_5xx');
+    expect(verdict(response(500), { request: { method: 'POST' }, policy })).toBe('not_idempotent');
+  });
+
+  test('of successes alone: what failed at it would be done anew', () => {
+    const policy = { replaysErrors: false };
+    expect(told(OWN, { request: KEYED, policy })).toEqual(['not_idempotent', 'not_idempotent', 'not_idempotent']);
+    expect(told(OTHERS, { request: KEYED, policy })).toEqual(RETRIED);
+    expect(verdict(response(500, { verdict: 'retry' }), { request: KEYED, policy })).toBe('not_idempotent');
+    expect(verdict(response(500), { request: { method: 'PUT', keyed: true }, policy })).toBe('status_5xx');
+    expect(verdict(response(500), { request: KEYED, policy: { ...policy, unkeyedWrites: 'always' } })).toBe(
+      'status_5xx',
+    );
+  });
+
+  test('for a time: it is not sent again where that would come too late', () => {
+    const request = { ...KEYED, keyTtl: 1000 };
+    const after = (keyAge: number, given: Given = {}) =>
+      verdict(response(503), { request, soFar: { keyAge }, ...given });
+    expect([after(900), after(900.1), after(5000)]).toEqual(['status_5xx', 'key_expired', 'key_expired']);
+    expect(verdict(response(429, { retryAfter: 950 }), { request, soFar: { keyAge: 40 } })).toBe('status_429');
+    expect(verdict(response(429, { retryAfter: 970 }), { request, soFar: { keyAge: 40 } })).toBe('key_expired');
+    expect(after(5000, { request: { ...request, method: 'PUT' } })).toBe('status_5xx');
+    expect(after(5000, { request: { ...request, keyed: false } })).toBe('not_idempotent');
+    expect(after(5000, { policy: { unkeyedWrites: 'always' } })).toBe('status_5xx');
+    expect(verdict(failure('connect', false), { request })).toBe('connect');
+  });
+});
+
 describe('the budget', () => {
   test.each<[string, Outcome, boolean]>([
     ['5xx', response(503), true],
@@ -381,3 +423,44 @@ describe('a write that may have happened', () => {
 function spent(resetIn: Quota['resetIn']): NonNullable<Hints['quota']> {
   return { remaining: 0, limit: 100, resetIn, window: 60_000 };
 }
+
+describe('what the configuration says of an answer or a path', () => {
+  test('a refusal for its rate is retried as a 429, whatever its status', () => {
+    for (const status of [200, 403, 503]) {
+      expect(verdict(response(status, { throttled: true }))).toBe('status_429');
+      expect(
+        verdict(response(status, { throttled: true }), { policy: { retryOn: { ...RETRY_ALL, statuses: new Set() } } }),
+      ).toBe('settled');
+      const unkeyed = { request: { method: 'POST' } };
+      expect(verdict(response(status, { throttled: true }), unkeyed)).toBe('not_idempotent');
+      expect(verdict(response(status, { throttled: true }), { ...unkeyed, policy: { unkeyedWrites: 'on429' } })).toBe(
+        'status_429',
+      );
+      // It was not done, even where a 5xx would leave that open.
+      expect(mayHaveHappened(requestFacts({ method: 'POST' }), response(status, { throttled: true }))).toBe(false);
+    }
+    const choice = choose(response(200, { throttled: true }));
+    expect(choice.kind === 'retry' && choice.retry.charged).toBe(false);
+  });
+
+  test('a 429 that is none is an answer', () => {
+    expect(verdict(response(429, { throttled: false }))).toBe('settled');
+  });
+
+  test('a POST that only reads may be repeated, and leaves nothing open', () => {
+    const reads = { request: { method: 'POST', nature: 'safe' } } as const;
+    expect(verdict(failure('reset', true), reads)).toBe('reset');
+    expect(verdict(response(500), reads)).toBe('status_5xx');
+    expect(mayHaveHappened(requestFacts(reads.request), response(500))).toBe(false);
+  });
+
+  test('what is never to be sent twice is not, whatever its key and its method, unless nothing was sent', () => {
+    for (const request of [{ method: 'POST', keyed: true }, { method: 'PUT' }, { method: 'GET' }]) {
+      const never = { request: { ...request, nature: 'never' }, policy: { unkeyedWrites: 'always' } } as const;
+      expect(verdict(response(503), never)).toBe('not_idempotent');
+      expect(verdict(response(429), never)).toBe('not_idempotent');
+      expect(verdict(failure('reset', true), never)).toBe('not_idempotent');
+      expect(verdict(failure('connect', false), never)).toBe('connect');
+    }
+  });
+});

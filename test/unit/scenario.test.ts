@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { readFile } from '../../src/cli/read-file.ts';
-import { compileScenario } from '../../src/compile-scenario.ts';
-import { compilePlan, compileUpstreams } from '../../src/compile-policy.ts';
+import { compileScenario } from '../../src/compile/scenario.ts';
+import { compilePlan, compileUpstreams } from '../../src/compile/policy.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { loadScenario } from '../../src/config/load-scenario.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
@@ -89,7 +89,7 @@ test('a provider means what it means in a configuration', () => {
   const loaded = loadConfig('upstreams: {upstream: {provider: stripe, retry: {attempts: 2}}}', 'c.yaml', known);
   if (read.kind === 'mistakes' || loaded.kind === 'mistakes') throw new Error('it is not sound');
   const { plan, ...settings } = compileScenario('test', read.value).policy;
-  expect(settings.rate.initialRate).toBe(25);
+  expect(settings.rate.initialRate).toBe(100);
   expect([{ name: 'upstream', ...settings }]).toEqual(compileUpstreams(loaded.config));
   const { upstream } = loaded.config.upstreams;
   expect(JSON.stringify(plan)).toBe(JSON.stringify(compilePlan(upstream!.retry, upstream!)));
@@ -177,7 +177,6 @@ describe('what has to fit together', () => {
       ['goals.groups.client: no group has this name (did you mean clients?)'],
     ],
     ['policy: {rateLimit: {initialRate: 9/s, maxRate: 5/s}}', ['policy.rateLimit.initialRate: above maxRate']],
-    ['policy: {limits: []}', ['policy.limits: not supported yet']],
   ])('%s', (line, mistakes) => {
     expect(toldOf(line)).toEqual(mistakes);
   });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { secretOf } from '../../src/secret.ts';
+import { secretOf } from '../../src/running/secret.ts';
 
 function secretBy(text: string): string {
   const loaded = loadConfig(`upstreams: {api: {url: "http://a"}}\n${text}`, 'a.yaml', { env: {}, readFile: () => '' });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Learned } from '../../src/state/learned.ts';
-import type { StateContext } from '../../src/state-text.ts';
-import { RATES_LAST, readState, writeState } from '../../src/state-text.ts';
+import type { StateContext } from '../../src/running/state-text.ts';
+import { RATES_LAST, readState, writeState } from '../../src/running/state-text.ts';
 
 const WALL = Date.parse('2026-03-01T12:00:00.000Z');
 const written: StateContext = {
@@ -11,13 +11,17 @@ const written: StateContext = {
   origins: new Map([['api', ['https://api.example']]]),
 };
 const limit = {
-  ref: { upstream: 'api', scope: 'upstream', key: '' },
+  ref: { upstream: 'api', nested: '', scope: 'upstream', key: '' },
   rate: 84,
   ceiling: 120,
   places: 7,
   blockedUntil: 65_000,
 } as const;
-const ofClient = { ...limit, ref: { upstream: 'api', scope: 'client', key: 'c1' }, blockedUntil: undefined } as const;
+const ofClient = {
+  ...limit,
+  ref: { upstream: 'api', nested: '', scope: 'client', key: 'c1' },
+  blockedUntil: undefined,
+} as const;
 const learned: Learned = { limits: [limit, ofClient], holds: [{ client: 'api\0c1', until: 35_000 }] };
 const text = writeState(learned, written);
 

@@ -110,7 +110,15 @@ describe('what is kept', () => {
         isObserved: false,
       } as const;
       const limit: LimitView = {
-        ...{ upstream: 'up', scope: 'upstream', key: '', state: 'restoring', rate: i + 0.3, ceiling: i + 0.4 },
+        ...{
+          upstream: 'up',
+          nested: '',
+          scope: 'upstream',
+          key: '',
+          state: 'restoring',
+          rate: i + 0.3,
+          ceiling: i + 0.4,
+        },
         ...{ places: undefined, blockedUntil: undefined, quotaLeft: 1 / (i + 2), queued: 1, inFlight: 2 },
       };
       const grounds = { ...GROUNDS, limit, demand: i + 0.1, estimate: i + 0.7, share: i + 0.9, allowance: 1 / (i + 3) };

@@ -4,7 +4,7 @@ import { readAdminUrl } from '../../src/cli/top/admin-url.ts';
 import type { FrameOptions, Heard } from '../../src/cli/top/draw-frame.ts';
 import { drawFrame } from '../../src/cli/top/draw-frame.ts';
 import { COLOURED, PLAIN } from '../../src/cli/top/paint.ts';
-import { clientOf, statusOf, upstreamOf } from '../support/status.ts';
+import { clientOf, nestedOf, statusOf, upstreamOf } from '../support/status.ts';
 
 const HEARD: Heard = {
   status: statusOf({
@@ -43,6 +43,18 @@ describe('a frame', () => {
     expect(text).toMatch(/^aaaa +■ held +12 s +25 %/m);
     expect(text).toContain('20 of 300, by trouble');
     expect(text).toContain('payments: rate cut from 120/s to 0/s');
+  });
+
+  test('has a line for each name of nested limits', () => {
+    const nestedLimits = [
+      nestedOf({ limits: 12, which: 'charges', state: 'cooldown', rate: 25, queued: 3 }),
+      nestedOf({ name: 'class:batch', rate: 20 }),
+      nestedOf({ name: 'tenant', scope: 'client', limits: 40, state: 'blocked' }),
+    ];
+    const text = draw({}, { ...HEARD, status: statusOf({ upstreams: [upstreamOf({ nestedLimits })] }) }).join('\n');
+    expect(text).toContain('● payments, endpoint: 12 of them, charges allowed 25/s, 3 waiting');
+    expect(text).toContain('● payments, class batch: allowed 20/s');
+    expect(text).toContain('■ payments, tenant: 40, one a client, the tightest blocked by the upstream');
   });
 
   test.each([

@@ -142,12 +142,15 @@ describe('latency', () => {
     // u = 1 − e^(−1/2) makes the radius 1, 0 makes the cosine 1: the normal deviate is 1.
     const deviate = chance(1 - Math.exp(-1 / 2), 0);
     expect(makeLatency({ kind: 'lognormal', mean: 10, sigma: 0.5 })(deviate)).toBeCloseTo(10 * Math.exp(0.375), 9);
+    const measured = makeLatency({ kind: 'quantiles', mean: 10, quantiles: [5, 10, 15] });
+    expect([0, 0.34, 0.999].map((draw) => measured(chance(draw)))).toEqual([5, 10, 15]);
   });
 
   test.each<LatencySpec>([
     { kind: 'uniform', mean: 20, spread: 20 },
     { kind: 'exponential', mean: 20 },
     { kind: 'lognormal', mean: 20, sigma: 0.5 },
+    { kind: 'quantiles', mean: 20, quantiles: [1, 2, 57] },
   ])('has the mean that is named: $kind', (spec) => {
     const draw = makeLatency(spec);
     const random = seededRandom(7);

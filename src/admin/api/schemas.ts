@@ -16,11 +16,35 @@ const ClientKey = z.string().describe('Hashed identity of the client.');
 export const ClientState = z.enum(['normal', 'held', 'backoff', 'cooldown', 'restoring']);
 export const Outcome = z.enum(REQUEST_OUTCOMES);
 
+const LimitState = z.enum(['open', 'backoff', 'cooldown', 'restoring', 'blocked']);
+
+export const NestedLimitStatus = z
+  .object({
+    name: z.string().describe('As in the configuration; of a class of clients, class:NAME.'),
+    scope: z.enum(['upstream', 'client', 'credential']),
+    which: z
+      .string()
+      .describe('Of several of this name, which one this is of; empty where there is one, or it is a client’s.'),
+    state: LimitState,
+    until: Time.nullable().describe('When this state ends, as far as that is known.'),
+    untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
+    rate: PerSecond.nullable().describe('Rate in force; null while nothing limits.'),
+    ceiling: PerSecond.nullable().describe('Where the limit was felt last.'),
+    places: PerSecond.nullable().describe('How many may be in flight, where that turned out to be the limit.'),
+    quotaLeft: Share.nullable().describe('What is left of the quota that the upstream tells of.'),
+    limits: Count.describe(
+      'Limits of this name. Of several, all of this but queued and inFlight is of the one nearest to trouble.',
+    ),
+    queued: Count,
+    inFlight: Count,
+  })
+  .register(ApiSchemas, { id: 'NestedLimitStatus' });
+
 export const UpstreamStatus = z
   .object({
     name: z.string(),
     scope: z.enum(['upstream', 'client', 'credential']),
-    state: z.enum(['open', 'backoff', 'cooldown', 'restoring', 'blocked']),
+    state: LimitState,
     until: Time.nullable().describe('When this state ends, as far as that is known.'),
     untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
     blockedBy: z.enum(['upstream', 'operator']).nullable(),
@@ -31,7 +55,7 @@ export const UpstreamStatus = z
     learnedRate: PerSecond.nullable().describe(
       'What the rate would be, were it not pinned; null while nothing limits.',
     ),
-    limits: Count.describe('Limits in force. Of several, all of this is of the one nearest to trouble.'),
+    limits: Count.describe('Limits of its own in force. Of several, all of this is of the one nearest to trouble.'),
     sentPerSecond: PerSecond,
     acceptedPerSecond: PerSecond,
     throttledPerSecond: PerSecond,
@@ -42,6 +66,7 @@ export const UpstreamStatus = z
     budgetLeft: Share.describe('What is left of the retry budget.'),
     p50Seconds: Seconds.nullable().describe('Of attempts, to their heads, in the last ten seconds.'),
     p99Seconds: Seconds.nullable(),
+    nestedLimits: z.array(NestedLimitStatus).describe('In the order in which requests stand under them.'),
     endpoints: z.array(z.object({ endpoint: z.string(), healthy: z.boolean() })),
   })
   .register(ApiSchemas, { id: 'UpstreamStatus' });
@@ -191,6 +216,7 @@ export const EffectiveConfig = z
 
 export type Status = z.output<typeof Status>;
 export type UpstreamStatus = z.output<typeof UpstreamStatus>;
+export type NestedLimitStatus = z.output<typeof NestedLimitStatus>;
 export type ClientRow = z.output<typeof ClientRow>;
 export type ClientsPage = z.output<typeof ClientsPage>;
 export type RequestRow = z.output<typeof RequestRow>;

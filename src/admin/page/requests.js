@@ -128,6 +128,7 @@ function makeRow(request, explain) {
 export const OUTCOMES = {
   forwarded: 'forwarded',
   recovered: 'recovered',
+  checked: 'let pass',
   refused: 'refused',
   queue_timeout: 'waited in vain',
   upstream_error: 'upstream error',
@@ -142,7 +143,7 @@ export function writeOutcome(outcome) {
 
 /** @param {RequestOutcome} outcome */
 export function moodOfOutcome(outcome) {
-  if (outcome === 'forwarded' || outcome === 'recovered') return 'well';
+  if (outcome === 'forwarded' || outcome === 'recovered' || outcome === 'checked') return 'well';
   return outcome === 'unknown' || outcome === 'upstream_error'
     ? 'trouble'
     : outcome === 'client_gone'

@@ -1,6 +1,7 @@
 /** What the admin API tells, as the page and `tidegate top` read it. Times are ISO 8601 in UTC; null is unknown, or without a limit. */
 import type {
   ClientRow,
+  NestedLimitStatus,
   RequestRow,
   RequestsFrame,
   Status,
@@ -10,7 +11,7 @@ import type {
 } from '../api/schemas.ts';
 
 export type { ClientsPage, Explanation, RequestsPage, TimelinePage } from '../api/schemas.ts';
-export type { ClientRow, RequestRow, Status, TimelineEvent, UpstreamStatus };
+export type { ClientRow, NestedLimitStatus, RequestRow, Status, TimelineEvent, UpstreamStatus };
 
 export type ClientState = ClientRow['state'];
 export type RequestOutcome = RequestRow['outcome'];

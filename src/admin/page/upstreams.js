@@ -4,10 +4,13 @@ import { copyTemplate, find, setAttribute, setShown, setText } from './elements.
 import { Rows } from './rows.js';
 import {
   moodOf,
+  moodOfNested,
   moodOfState,
   writeClock,
   writeCount,
   writeHeadline,
+  writeLimitName,
+  writeNested,
   writePart,
   writeRate,
   writeSpan,
@@ -116,6 +119,7 @@ export class Upstreams {
     });
     this.#charts.add(chart);
     const fillFigures = figures(row);
+    const fillNested = nestedLimits(row);
     const fillEndpoints = endpoints(row);
     let describedAt = 0;
     /** @param {UpstreamStatus} upstream */
@@ -136,6 +140,7 @@ export class Upstreams {
       chart.draw(history);
       legend(history, pointed);
       fillFigures(upstream);
+      fillNested(upstream, now);
       fillEndpoints(upstream);
       if (now - describedAt < DESCRIBED) return;
       describedAt = now;
@@ -192,6 +197,41 @@ function figures(row) {
     setText(place('p99'), writeTook(upstream.p99Seconds));
     setShown(limits, scope !== 'upstream');
     setText(place('limits'), `${writeCount(upstream.limits)}, one a ${scope}`);
+  };
+}
+
+/** @param {HTMLElement} row */
+function nestedLimits(row) {
+  const list = find(row, '[data-nested]', HTMLElement);
+  let now = 0;
+  /** @type {Rows<UpstreamStatus['nestedLimits'][number]>} */
+  const rows = new Rows(
+    list,
+    ({ name }) => name,
+    () => {
+      const item = document.createElement('li');
+      const [mark, text] = [document.createElement('span'), document.createElement('span')];
+      item.className = 'state';
+      mark.className = 'mark';
+      mark.ariaHidden = 'true';
+      item.append(mark, text);
+      return {
+        row: item,
+        fill: (limit) => {
+          setAttribute(item, 'data-mood', moodOfNested(limit));
+          setText(text, `${writeLimitName(limit)}: ${writeNested(limit, now)}`);
+        },
+      };
+    },
+  );
+  /**
+   * @param {UpstreamStatus} upstream
+   * @param {number} at
+   */
+  return (upstream, at) => {
+    now = at;
+    setShown(list, upstream.nestedLimits.length > 0);
+    rows.show(upstream.nestedLimits);
   };
 }
 

@@ -1,6 +1,6 @@
 /** What the figures come to, in words: the same in the page and in the terminal. */
 
-/** @import { Status, UpstreamStatus } from './types.ts' */
+/** @import { NestedLimitStatus, Status, UpstreamStatus } from './types.ts' */
 
 /** @typedef {'well' | 'wary' | 'trouble'} Mood */
 
@@ -140,7 +140,7 @@ export function writeHeadline(upstream, now) {
   return join([writeAllowance(upstream), `sending ${writeRate(upstream.sentPerSecond)}`, ...remarks], ', ');
 }
 
-/** @param {UpstreamStatus} upstream */
+/** @param {Pick<UpstreamStatus, 'state' | 'rate' | 'pinned'>} limit */
 function writeAllowance({ state, rate, pinned }) {
   if (pinned !== null) return `pinned at ${writeRate(pinned)} by an operator`;
   if (rate === null) return 'no limit felt';
@@ -165,6 +165,44 @@ function writeBlock({ blockedBy, untilWhat }, left) {
   const by = blockedBy === 'operator' ? 'blocked by an operator' : 'blocked by the upstream';
   if (left === undefined) return blockedBy === 'operator' ? `${by} until somebody unblocks it` : `${by}; probing now`;
   return untilWhat === 'next probe' ? `${by}; next probe in ${writeSpan(left)}` : `${by} for ${writeSpan(left)} more`;
+}
+
+/**
+ * The name of a nested limit, or of that of a class.
+ * @param {NestedLimitStatus} limit
+ */
+export function writeLimitName({ name }) {
+  return name.replace(':', ' ');
+}
+
+/**
+ * How it stands with nested limits of one name, in half a sentence.
+ * @param {NestedLimitStatus} limit
+ * @param {number} now as the server has it, in milliseconds since 1970
+ */
+export function writeNested({ scope, which, state, rate, limits, queued, until, untilWhat }, now) {
+  const left = secondsTo(until, now);
+  const many = scope === 'upstream' ? `${writeCount(limits)} of them` : `${writeCount(limits)}, one a ${scope}`;
+  const one = which === '' ? 'the tightest' : which;
+  const blocked =
+    left === undefined ? 'blocked by the upstream' : `${untilWhat ?? 'blocked until'} in ${writeSpan(left)}`;
+  const allowance = state === 'blocked' ? blocked : writeAllowance({ state, rate, pinned: null });
+  return join(
+    [
+      scope !== 'upstream' || limits > 1 || which !== '' ? `${many}, ${one} ${allowance}` : allowance,
+      queued > 0 ? `${writeCount(queued)} waiting` : undefined,
+    ],
+    ', ',
+  );
+}
+
+/**
+ * @param {NestedLimitStatus} limit
+ * @returns {Mood}
+ */
+export function moodOfNested({ state }) {
+  if (state === 'blocked') return 'trouble';
+  return state === 'backoff' ? 'wary' : 'well';
 }
 
 /**

@@ -1,13 +1,16 @@
 /** What `tidegate top` shows, as lines. Text from what was heard; nothing is printed here. */
-import type { ClientRow, Status, TimelineEvent, UpstreamStatus } from '../../admin/page/types.ts';
+import type { ClientRow, NestedLimitStatus, Status, TimelineEvent, UpstreamStatus } from '../../admin/page/types.ts';
 import type { Mood } from '../../admin/page/words.js';
 import {
   moodOf,
+  moodOfNested,
   moodOfState,
   secondsTo,
   writeClock,
   writeCount,
   writeHeadline,
+  writeLimitName,
+  writeNested,
   writeNotices,
   writePart,
   writeRate,
@@ -54,6 +57,9 @@ export function drawFrame({ status, clients, events }: Heard, options: FrameOpti
     ...status.upstreams.map((upstream) => headline(upstream, width, paint, now)),
     '',
     ...drawTable(upstreamColumns(paint, now), status.upstreams, width, paint),
+    ...status.upstreams.flatMap(({ name, nestedLimits }) =>
+      nestedLimits.map((limit) => nestedLine(name, limit, width, paint, now)),
+    ),
     '',
   ];
   const room = height === undefined ? Number.POSITIVE_INFINITY : Math.max(0, height - top.length);
@@ -109,6 +115,12 @@ function headline(upstream: UpstreamStatus, width: number, paint: Paint, now: nu
   const mood = moodOf(upstream);
   const text = fit(`${printable(upstream.name)}: ${writeHeadline(upstream, now)}`, width - 2);
   return paint.mood(mood, `${MARKS[mood]} ${text}`);
+}
+
+function nestedLine(upstream: string, limit: NestedLimitStatus, width: number, paint: Paint, now: number): string {
+  const mood = moodOfNested(limit);
+  const text = `${printable(upstream)}, ${writeLimitName(limit)}: ${printable(writeNested(limit, now))}`;
+  return paint.mood(mood, `${MARKS[mood]} ${fit(text, width - 2)}`);
 }
 
 function upstreamColumns(paint: Paint, now: number): readonly Column<UpstreamStatus>[] {

@@ -5,6 +5,8 @@ import type { Story } from './story.ts';
 import { originOf } from './story.ts';
 import { numbersOfAttempt, RETRY_ENDS, tellAnswered, tellRetry } from './tell-attempt.ts';
 import { numbersOf, secondsOrNull, tellDecided, tellDequeued } from './tell-decision.ts';
+import { tellPoll, UNPOLLED } from './tell-poll.ts';
+import { tellClaim } from './tell-claim.ts';
 import { tellVerdict } from './verdict.ts';
 import { tellDuration, toSeconds } from './words.ts';
 
@@ -37,11 +39,13 @@ export interface ExplainedStep {
   readonly at: number;
   readonly what:
     | 'arrived'
+    | 'claimed'
     | 'decided'
     | 'queued'
     | 'sent'
     | 'answered'
     | 'retry'
+    | 'poll'
     | 'waited'
     | 'gone'
     | 'draining'
@@ -85,12 +89,15 @@ export function explain(story: Story): Explanation {
   };
 }
 
-function arrivedStep({ record, identifiedBy }: Story): ExplainedStep {
+function arrivedStep({ record, identifiedBy, key }: Story): ExplainedStep {
   const whose = identifiedBy === undefined ? '' : ` from client ${record.client}, told apart by ${identifiedBy}`;
   const where = record.upstream === '' ? 'no route' : `route ${record.route} to ${record.upstream}`;
   const what = record.method === '' ? 'what could not be read' : `${record.method} ${record.path}`;
-  return { at: 0, what: 'arrived', text: `${what} arrived${whose}; ${where}` };
+  const keyed = key === undefined ? '' : `; its idempotency key: ${key}`;
+  return { at: 0, what: 'arrived', text: `${what} arrived${whose}; ${where}${keyed}` };
 }
+
+type Gone = Extract<Step, { readonly what: 'gone' }>;
 
 /** Goes through what was kept, and remembers what the next step follows from. */
 class Course {
@@ -102,6 +109,8 @@ class Course {
   #attempts = 0;
   /** Of the back-off. */
   #memory = 0;
+  /** During an attempt whose sending is not told yet: that is found out from what came of it. */
+  #gone: Gone | undefined;
 
   constructor(story: Story) {
     this.#story = story;
@@ -112,17 +121,22 @@ class Course {
     for (const step of steps) this.#tellStep(step);
     // What ended well was not kept as a step, and what came beyond all that is kept neither.
     if (last?.outcome !== undefined && this.#attempts < record.attempts) {
-      const { outcome, endpoint, cause } = last;
+      const { outcome, endpoint, cause, limit } = last;
       const at = record.at + record.toHead;
       if (steps.length > 0) this.#tellOmitted(at - outcome.took);
-      this.#tellStep({ what: 'answered', at, attempt: record.attempts, outcome, endpoint, cause });
+      this.#tellStep({ what: 'answered', at, attempt: record.attempts, outcome, endpoint, cause, limit });
     }
-    // A sending is found out from its answer: a client may have gone between.
-    return this.#told.toSorted((a, b) => a.at - b.at);
+    this.#tellGone();
+    return this.#told;
   }
 
   #tellStep(step: Step): void {
     switch (step.what) {
+      case 'claimed':
+        return this.#add(step.at, 'claimed', tellClaim(step), {
+          waitedSeconds: toSeconds(step.waited),
+          reason: step.why ?? null,
+        });
       case 'decided': {
         this.#isAdmitted = step.isObserved;
         const numbers = { decision: step.decision, reason: step.why ?? null, observed: step.isObserved };
@@ -157,6 +171,13 @@ class Course {
         this.#memory = step.retry.memory;
         return this.#add(step.at, 'retry', text, numbers);
       }
+      case 'poll': {
+        const { text, numbers } = tellPoll(step);
+        this.#memory = 0; // each has retries of its own
+        return this.#add(step.at, 'poll', text, numbers);
+      }
+      case 'unpolled':
+        return this.#add(step.at, 'poll', `not to be asked for again: ${UNPOLLED[step.why]}`, { denied: step.why });
       case 'denied':
         if (step.why === 'success') return undefined;
         return this.#add(step.at, 'retry', `not to be sent again: ${RETRY_ENDS[step.why]}`, { denied: step.why });
@@ -166,26 +187,35 @@ class Course {
           waitedSeconds: toSeconds(step.slept),
         });
       case 'gone':
-        return this.#add(step.at, 'gone', tellGone(this.#story), { during: step.during });
+        this.#gone = step;
+        return step.during === 'attempt' ? undefined : this.#tellGone();
       case 'draining':
         return this.#add(step.at, 'draining', 'this proxy goes away before the wait would end', {});
     }
   }
 
-  #tellAttempt({ at, attempt, outcome, endpoint, cause }: Extract<Step, { readonly what: 'answered' }>): void {
-    const sentAt = Math.max(this.#story.record.at, at - outcome.took);
+  #tellAttempt({ at, attempt, outcome, endpoint, cause, limit }: Extract<Step, { readonly what: 'answered' }>): void {
+    const sentAt = Math.max(this.#story.record.at, Math.min(at - outcome.took, this.#gone?.at ?? at));
     if (!this.#isAdmitted) this.#add(sentAt, 'decided', 'passed: admitted at once', { decision: 'passed' });
     const where = endpoint === undefined ? '' : ` to ${endpoint}`;
     this.#add(sentAt, 'sent', `attempt ${attempt} sent${where}`, { attempt, endpoint: endpoint ?? null });
+    this.#tellGone();
     this.#add(
       at,
       'answered',
-      tellAnswered({ attempt, outcome, cause }),
-      numbersOfAttempt({ attempt, outcome, endpoint, cause }),
+      tellAnswered({ attempt, outcome, cause, limit }),
+      numbersOfAttempt({ attempt, outcome, endpoint, cause, limit }),
     );
     this.#answer = outcome;
     this.#attempts = attempt;
     this.#isAdmitted = false;
+  }
+
+  #tellGone(): void {
+    if (this.#gone === undefined) return;
+    const { at, during } = this.#gone;
+    this.#gone = undefined;
+    this.#add(at, 'gone', tellGone(this.#story), { during });
   }
 
   #tellOmitted(at: Millis): void {

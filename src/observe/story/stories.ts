@@ -128,13 +128,22 @@ export class Stories implements Watcher {
 
   settled(watched: Watched, attempt: number, outcome: Outcome, at: Millis): void {
     if (watched.steps === undefined && isOrdinary(outcome)) return;
-    const { endpoint, cause } = watched.lastAttempt();
-    this.noted(watched, { what: 'answered', at, attempt, outcome, endpoint, cause });
+    const { endpoint, cause, limit } = watched.lastAttempt();
+    this.noted(watched, { what: 'answered', at, attempt, outcome, endpoint, cause, limit });
   }
 
   noted(watched: Watched, step: Step): void {
-    watched.steps ??= [];
+    if (watched.steps === undefined) {
+      watched.steps = [];
+      // What came before is told too: there was nothing to tell of it then.
+      if (step.what === 'poll' || step.what === 'unpolled') this.#noteAnswer(watched, step.at);
+    }
     if (watched.steps.length < MOST_STEPS) watched.steps.push(step);
+  }
+
+  #noteAnswer(watched: Watched, at: Millis): void {
+    const { endpoint, cause, outcome } = watched.lastAttempt();
+    if (outcome !== undefined) this.noted(watched, { what: 'answered', at, attempt: 1, outcome, endpoint, cause });
   }
 
   over(watched: Watched, record: RequestRecord): void {

@@ -13,6 +13,8 @@ export interface Story extends Weighed {
   /** Undefined where it never became an exchange. */
   readonly identifiedBy: string | undefined;
   readonly retryPolicy: RetryPolicy | undefined;
+  /** Where its idempotency key stands, as far as is known; undefined where it has none. */
+  readonly key: string | undefined;
   readonly last: LastAttempt | undefined;
   readonly steps: readonly Step[] | undefined;
 }
@@ -44,6 +46,7 @@ export function keepStory(
     record: { ...record, path },
     identifiedBy: described?.identifiedBy,
     retryPolicy: described?.retryPolicy,
+    key: described?.key,
     last: watched?.lastAttempt(),
     steps,
     size: SIZE.story + 2 * path.length + SIZE.step * (steps?.length ?? 0),

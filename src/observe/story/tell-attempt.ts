@@ -1,6 +1,7 @@
 /** What an attempt came to, what the upstream said about pacing, and why it was sent again. */
 import { hintedDelay } from '../../policy/retry.ts';
 import type { Hints, Millis, Outcome, RetryEnd, RetryPolicy } from '../../policy/types.ts';
+import { isThrottled } from '../../policy/types.ts';
 import type { Step } from '../../policy/watch.ts';
 import { secondsOrNull } from './tell-decision.ts';
 import { tellDuration, toSeconds } from './words.ts';
@@ -8,14 +9,19 @@ import { tellDuration, toSeconds } from './words.ts';
 type Answered = Extract<Step, { readonly what: 'answered' }>;
 type Retried = Extract<Step, { readonly what: 'retry' }>;
 
-export function tellAnswered({ attempt, outcome, cause }: Pick<Answered, 'attempt' | 'outcome' | 'cause'>): string {
+export function tellAnswered({
+  attempt,
+  outcome,
+  cause,
+  limit,
+}: Pick<Answered, 'attempt' | 'outcome' | 'cause' | 'limit'>): string {
   const after = `after ${tellDuration(outcome.took)}`;
   if (outcome.kind === 'error') {
     const why = cause === undefined ? '' : `, ${cause}`;
     return `attempt ${attempt} failed ${after}: ${outcome.reason}${why}; ${tellSent(outcome)}${tellAlone(outcome)}`;
   }
-  const hints = tellHints(outcome.hints);
-  return `attempt ${attempt} was answered with ${outcome.status} ${after}${hints === '' ? '' : `; ${hints}`}${tellAlone(outcome)}`;
+  const hints = tellHints(outcome.status, outcome.hints);
+  return `attempt ${attempt} was answered with ${outcome.status} ${after}${hints === '' ? '' : `; ${hints}`}${tellHeldAgainst(limit)}${tellAlone(outcome)}`;
 }
 
 /** For programs. */
@@ -24,6 +30,7 @@ export function numbersOfAttempt({
   outcome,
   endpoint,
   cause,
+  limit,
 }: Omit<Answered, 'what' | 'at'>): Record<string, unknown> {
   const told = { attempt, endpoint: endpoint ?? null, tookSeconds: toSeconds(outcome.took) };
   if (outcome.kind === 'error') return { ...told, error: outcome.reason, cause: cause ?? null, sent: outcome.sent };
@@ -31,6 +38,7 @@ export function numbersOfAttempt({
   return {
     ...told,
     status: outcome.status,
+    ...(limit === undefined ? {} : { heldAgainst: limit === '' ? null : limit }),
     hints: {
       retryAfterSeconds: secondsOrNull(retryAfter),
       quotaRemaining: quota?.remaining ?? null,
@@ -39,6 +47,7 @@ export function numbersOfAttempt({
       verdict: verdict ?? null,
       reason: reason ?? null,
       lock,
+      throttled: isThrottled(outcome.status, outcome.hints),
     },
   };
 }
@@ -54,7 +63,7 @@ export interface Delay {
  * @param memory that the back-off had then
  */
 export function tellRetry(
-  { retry, attempt }: Retried,
+  { retry, attempt, ordinal }: Retried,
   policy: RetryPolicy,
   answer: Outcome | undefined,
   memory: number,
@@ -76,7 +85,7 @@ export function tellRetry(
       numbers,
     };
   }
-  const { strategy, least, most } = drawnFrom(policy, retry.reason, attempt, memory);
+  const { strategy, least, most } = drawnFrom(policy, retry.reason, ordinal, memory);
   const drawn = least === most ? '' : `, drawn from ${tellDuration(least)} to ${tellDuration(most)}`;
   return {
     text: `${begin}: the back-off ${strategy}${drawn}`,
@@ -89,7 +98,8 @@ export const RETRY_ENDS: Readonly<Record<Exclude<RetryEnd, 'success'>, string>> 
   attempts_exhausted: 'as many attempts were made as may be',
   budget_exhausted: 'the retry budget of the upstream is spent',
   deadline: 'its turn would not have come in time',
-  not_idempotent: 'a write without an idempotency key is not sent twice',
+  key_expired: 'the upstream would not remember its idempotency key by then',
+  not_idempotent: 'a write that is not known to be safe to repeat is not sent twice',
   body_too_large: 'its body was too large to be kept for another attempt',
   retry_after_too_long: 'the upstream asks for a longer wait than is granted',
   upstream_veto: 'the upstream asked for no other attempt',
@@ -103,14 +113,17 @@ interface Drawn {
 }
 
 /** A back-off is pure: asked again with the least and the most that chance can be, it says between what it drew. */
-function drawnFrom(policy: RetryPolicy, reason: Retried['retry']['reason'], attempt: number, memory: number): Drawn {
+function drawnFrom(policy: RetryPolicy, reason: Retried['retry']['reason'], ordinal: number, memory: number): Drawn {
   const backOff = policy.backOffFor[reason] ?? policy.backOff;
-  const delay = (chance: number): Millis => backOff.next(attempt - 1, memory, () => chance)?.delay ?? 0;
+  const delay = (chance: number): Millis => backOff.next(ordinal - 1, memory, () => chance)?.delay ?? 0;
   return { strategy: backOff.name, least: delay(0), most: delay(1 - Number.EPSILON / 2) };
 }
 
-function tellHints({ retryAfter, quota, verdict, reason, lock }: Hints): string {
+function tellHints(status: number, hints: Hints): string {
+  const { retryAfter, quota, verdict, reason, lock, throttled } = hints;
   const parts: string[] = [];
+  if (throttled === true && status !== 429) parts.push('which is a refusal for its rate here');
+  if (throttled === false && status === 429) parts.push('which says nothing of the rate here');
   if (retryAfter !== undefined) parts.push(`Retry-After: ${tellDuration(retryAfter)}`);
   if (quota !== undefined) {
     const of = quota.limit === undefined ? '' : ` of ${quota.limit}`;
@@ -122,6 +135,13 @@ function tellHints({ retryAfter, quota, verdict, reason, lock }: Hints): string 
   if (verdict === 'never') parts.push('it asked for no other attempt');
   if (verdict === 'retry') parts.push('it asked for another attempt');
   return parts.join('; ');
+}
+
+function tellHeldAgainst(limit: string | undefined): string {
+  if (limit === undefined) return '';
+  return limit === ''
+    ? '; held against no limit: by the configuration it does not stand under the one that is named'
+    : `; held against the limit ${limit}`;
 }
 
 function tellSent(outcome: Extract<Outcome, { kind: 'error' }>): string {

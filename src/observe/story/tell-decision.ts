@@ -1,6 +1,7 @@
 /** What the gate decided, and the numbers that it had for it. */
 import type { LimitView } from '../../policy/events.ts';
 import type { Grounds } from '../../policy/grounds.ts';
+import { tellLimit } from '../../policy/limit-ref.ts';
 import type { Millis, PerSecond, Refusal } from '../../policy/types.ts';
 import type { Step } from '../../policy/watch.ts';
 import { count, orNull, tellDuration, tellRate, toSeconds } from './words.ts';
@@ -61,6 +62,7 @@ export function becauseOf(
 export function numbersOf(grounds: Grounds): Record<string, unknown> {
   const { limit, estimate, patience } = grounds;
   return {
+    ...(limit === undefined || limit.nested === '' ? {} : { limit: tellLimit(limit) }),
     state: limit?.state ?? null,
     blockedBy: limit?.state !== 'blocked' ? null : limit.isStopped === true ? 'operator' : 'upstream',
     pinnedPerSecond: orNull(grounds.pinned),
@@ -113,9 +115,13 @@ function placeOf({ limit, pinned, forRoom }: Grounds, origin: Millis): string[] 
   return parts;
 }
 
-function tellPace({ rate, state }: LimitView, pinned: PerSecond | undefined): string {
+function tellPace(limit: LimitView, pinned: PerSecond | undefined): string {
+  const { rate, state } = limit;
+  const name = tellLimit(limit);
   if (pinned !== undefined) return `the limit is pinned at ${tellRate(pinned)} by an operator`;
-  return Number.isFinite(rate) ? `the limit lets ${tellRate(rate)} go (${state})` : `no rate is known (${state})`;
+  return Number.isFinite(rate)
+    ? `the limit${name === '' ? '' : ` ${name}`} lets ${tellRate(rate)} go (${state})`
+    : `no rate is known (${state})`;
 }
 
 function clientOf({ demand, share, allowance, backlog }: Grounds): string[] {

@@ -8,14 +8,21 @@ import { count } from './words.ts';
 /** How it ended for its client, in words. */
 export function tellVerdict(story: Story): string {
   const { record, steps = [] } = story;
-  const { outcome, status, attempts, reason, detail, wouldHave, wouldRetry } = record;
+  const { outcome, status, attempts, polls, reason, detail, wouldHave, wouldRetry } = record;
   const parts: string[] = [];
   switch (outcome) {
     case 'forwarded':
-      parts.push(status === 0 ? 'forwarded' : `forwarded: the upstream’s ${status}`);
+      parts.push(
+        status === 0
+          ? 'forwarded'
+          : `forwarded: the upstream’s ${status}${polls === undefined ? '' : `, at poll ${polls}`}`,
+      );
       break;
     case 'recovered':
       parts.push(`recovered: the upstream’s ${status}, at attempt ${attempts}`);
+      break;
+    case 'checked':
+      parts.push(`let pass${reason === undefined ? '' : ` (${reason})`}: whoever asked sends it`);
       break;
     case 'refused':
     case 'queue_timeout':
@@ -66,6 +73,7 @@ function tellBack(story: Story): string[] {
 
 const WHILES = {
   body: 'its body was read',
+  claim: 'it waited for another request with its idempotency key',
   queue: 'it waited for its turn',
   attempt: 'the upstream was awaited',
   wait: 'it waited to be sent again',

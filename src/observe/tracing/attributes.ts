@@ -44,13 +44,14 @@ export function refusalOf({ id, method, path }: RequestRecord): Attributes {
 
 /** As it ends. */
 export function endOf(record: RequestRecord): Attributes {
-  const { status, outcome, reason, attempts, queued, slept } = record;
+  const { status, outcome, reason, attempts, polls, queued, slept } = record;
   return {
     ...(status === 0 ? {} : { 'http.response.status_code': status }),
     ...(status >= 500 ? { 'error.type': String(status) } : {}),
     'tidegate.outcome': outcome,
     ...(reason === undefined ? {} : { 'tidegate.reason': reason }),
     'tidegate.attempts': attempts,
+    ...(polls === undefined ? {} : { 'tidegate.polls': polls }),
     'tidegate.queued_seconds': queued / 1000,
     'tidegate.waited_seconds': slept / 1000,
   };
@@ -101,6 +102,7 @@ export function eventOf(step: Step): { readonly name: string; readonly attribute
         }),
       };
     }
+    case 'claimed':
     case 'dequeued':
       return {
         name,
@@ -115,6 +117,16 @@ export function eventOf(step: Step): { readonly name: string; readonly attribute
       };
       return { name, attributes };
     }
+    case 'poll': {
+      const { source, delay } = step.poll;
+      const attributes = {
+        'tidegate.reason': step.after,
+        'tidegate.source': source,
+        'tidegate.delay_seconds': delay / 1000,
+      };
+      return { name, attributes };
+    }
+    case 'unpolled':
     case 'denied':
       return { name, attributes: { 'tidegate.reason': step.why } };
     case 'waited':

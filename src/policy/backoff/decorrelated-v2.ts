@@ -37,7 +37,47 @@ function decorrelatedV2(base: Millis, cap: Millis): Delays {
       // Sums round: where every sample is at the cap they can pass it by a part in 10¹⁵.
       return { min: 0, mean: Math.min(max, meanRise(n, capped)), max };
     },
+    sumRange(count) {
+      const drawn = Math.min(count, BEYOND_DOUBLE);
+      const rest = (count - drawn) * capped(Infinity);
+      return { min: leastSum(drawn, capped) + rest, max: mostSum(drawn, cap / SCALE / base, capped) + rest };
+    },
   };
+}
+
+type Capped = (rise: number) => Millis;
+
+/**
+ * The delays add up to Σ capped(xₙ − xₙ₋₁), xₙ = g(tₙ) anywhere from g(n) to g(n + 1). That is concave in the x, so it
+ * is least where each is at one of its ends.
+ */
+function leastSum(count: number, capped: Capped): Millis {
+  // What it is at least by now, by where the curve is.
+  let ends: readonly { readonly at: number; readonly sum: Millis }[] = [{ at: 0, sum: 0 }];
+  for (let n = 0; n < count; n += 1) {
+    const before = ends;
+    ends = [g(n), g(n + 1)].map((at) => ({
+      at,
+      sum: Math.min(...before.map((from) => from.sum + capped(at - from.at))),
+    }));
+  }
+  return Math.min(...ends.map(({ sum }) => sum));
+}
+
+/**
+ * It is most where each delay rises as far as it can below the cap: that adds to this delay as much as it can take from
+ * the next, and beyond the cap it adds nothing.
+ * @param highest the rise that comes to the cap
+ */
+function mostSum(count: number, highest: number, capped: Capped): Millis {
+  let sum = 0;
+  let at = 0;
+  for (let n = 0; n < count; n += 1) {
+    const to = Math.min(g(n + 1), Math.max(g(n), at + highest));
+    sum += capped(to - at);
+    at = to;
+  }
+  return sum;
 }
 
 /** Samples of one unit of t. */
@@ -47,7 +87,7 @@ const SAMPLES = 256;
  * E[capped(g(n + u) − g(n − 1 + u′))] by the midpoint rule on 256 × 256 points, equally spaced in √t, where g is smooth
  * even at 0. Relative error below 10⁻⁵.
  */
-function meanRise(n: number, capped: (rise: number) => Millis): Millis {
+function meanRise(n: number, capped: Capped): Millis {
   const before = n === 0 ? [{ value: 0, weight: 1 }] : sample(n - 1);
   let mean = 0;
   for (const to of sample(n)) {

@@ -6,6 +6,7 @@ import { type Delays, defineStrategy } from './strategy.ts';
 export const decorrelatedJitter = defineStrategy({
   summary: 'from baseInterval to three times the delay before',
   formula: 's = min(maxInterval, baseInterval + u · (3s − baseInterval)), s = baseInterval at first',
+  expectation: 'baseInterval · (2 · 1.5^(n + 1) − 1) while baseInterval · 3^(n + 1) ≤ maxInterval',
   source: 'AWS Architecture Blog, "Exponential Backoff And Jitter" (2015)',
   defaults: { baseInterval: 100, maxInterval: 20_000 },
   delays: ({ baseInterval, maxInterval }) => decorrelated(baseInterval, maxInterval),

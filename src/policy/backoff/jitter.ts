@@ -9,6 +9,7 @@ const ESSAY = 'AWS Architecture Blog, "Exponential Backoff And Jitter" (2015)';
 export const random = defineStrategy({
   summary: 'anything up to maxInterval, every time',
   formula: 'u · maxInterval',
+  expectation: 'maxInterval / 2',
   source: 'Abramson, "The ALOHA System" (1970): a random wait after each collision',
   defaults: { maxInterval: 20_000 },
   delays: ({ maxInterval }) => uniform(() => [0, maxInterval]),
@@ -18,6 +19,7 @@ export const random = defineStrategy({
 export const exponentialJitter = defineStrategy({
   summary: 'exponential, a part (jitter) of it more or less',
   formula: 'min(maxInterval, x · (1 − jitter) + 2 · jitter · x · u), x = min(maxInterval, baseInterval · multiplier^n)',
+  expectation: 'x while x · (1 + jitter) ≤ maxInterval',
   source: 'Google HTTP Client for Java, ExponentialBackOff, without its added unit and clamped after the jitter too',
   defaults: { ...EXPONENTIAL, jitter: 0.5 },
   delays: ({ baseInterval, multiplier, maxInterval, jitter }) =>
@@ -31,6 +33,7 @@ export const exponentialJitter = defineStrategy({
 export const additiveJitter = defineStrategy({
   summary: 'doubling up to maxInterval, and up to jitterInterval more',
   formula: 'min(maxInterval, baseInterval · 2^n) + u · jitterInterval',
+  expectation: 'min(maxInterval, baseInterval · 2^n) + jitterInterval / 2',
   source:
     'Google Cloud, "Exponential backoff algorithm", with the cap before the jitter so that capped clients stay apart',
   defaults: { baseInterval: 100, maxInterval: 30_000, jitterInterval: 100 },
@@ -45,6 +48,7 @@ export const additiveJitter = defineStrategy({
 export const fullJitter = defineStrategy({
   summary: "anything up to the exponential delay; Tidegate's default",
   formula: 'u · min(maxInterval, baseInterval · multiplier^n)',
+  expectation: 'min(maxInterval, baseInterval · multiplier^n) / 2',
   source: ESSAY,
   defaults: EXPONENTIAL,
   delays: ({ baseInterval, multiplier, maxInterval }) =>
@@ -55,6 +59,7 @@ export const fullJitter = defineStrategy({
 export const equalJitter = defineStrategy({
   summary: 'half the exponential delay, and anything up to the other half',
   formula: 'x / 2 + u · x / 2, x = min(maxInterval, baseInterval · multiplier^n)',
+  expectation: '3x / 4',
   source: ESSAY,
   defaults: EXPONENTIAL,
   delays: ({ baseInterval, multiplier, maxInterval }) =>
@@ -68,6 +73,7 @@ export const equalJitter = defineStrategy({
 export const jpillora = defineStrategy({
   summary: 'from baseInterval to the exponential delay, then clamped: late delays are maxInterval itself',
   formula: 'min(maxInterval, u · (d − baseInterval) + baseInterval), d = baseInterval · multiplier^n',
+  expectation: '(baseInterval + d) / 2 while d ≤ maxInterval',
   source: 'github.com/jpillora/backoff, ForAttempt with Jitter',
   defaults: { baseInterval: 100, multiplier: 2, maxInterval: 10_000 },
   delays: ({ baseInterval, multiplier, maxInterval }) =>
@@ -78,6 +84,7 @@ export const jpillora = defineStrategy({
 export const grpc = defineStrategy({
   summary: "gRPC's connection backoff: 1.6 times longer each time, ± 20 %",
   formula: 'x · (1 − jitter) + 2 · jitter · x · u, x = min(maxInterval, baseInterval · multiplier^n)',
+  expectation: 'x',
   source: 'gRPC, doc/connection-backoff.md',
   defaults: { baseInterval: 1000, multiplier: 1.6, maxInterval: 120_000, jitter: 0.2 },
   delays: ({ baseInterval, multiplier, maxInterval, jitter }) =>
@@ -93,6 +100,7 @@ const ENVOY_BASE = 25;
 export const envoy = defineStrategy({
   summary: "Envoy's retries: fully jittered, up to ten base intervals",
   formula: 'u · min(maxInterval, (2^(n + 1) − 1) · baseInterval)',
+  expectation: 'min(maxInterval, (2^(n + 1) − 1) · baseInterval) / 2',
   source: 'Envoy, HTTP router filter, x-envoy-max-retries',
   defaults: { baseInterval: ENVOY_BASE, maxInterval: 10 * ENVOY_BASE },
   derive: ({ baseInterval = ENVOY_BASE }) => ({ maxInterval: 10 * baseInterval }),

@@ -10,6 +10,7 @@ const ATTEMPT_LIMIT = 16;
 export const ethernet = defineStrategy({
   summary: 'truncated binary exponential backoff: gives up after 16 attempts',
   formula: '⌊u · 2^min(n + 1, 10)⌋ · slot, 15 times',
+  expectation: '(2^c − 1) / 2 · slot, c = min(n + 1, 10)',
   source: 'IEEE 802.3 §4.2.3.2.5; Metcalfe, Boggs, "Ethernet" (1976)',
   defaults: { slot: 0.0512 },
   retries: () => ATTEMPT_LIMIT - 1,
@@ -20,6 +21,7 @@ export const ethernet = defineStrategy({
 export const table = defineStrategy({
   summary: 'from 1 to K slots, K from a list',
   formula: '(1 + ⌊u · K⌋) · slot, K = table[n], the last repeated',
+  expectation: '(K + 1) / 2 · slot',
   source:
     'Lam, Kleinrock, "Packet Switching in a Multiaccess Broadcast Channel: Dynamic Control Procedures" (1975), heuristic RCP',
   defaults: { table: [1, 10, 100, 200], slot: 1 },
@@ -30,6 +32,7 @@ export const table = defineStrategy({
 export const celery = defineStrategy({
   summary: "Celery's retry_backoff with retry_jitter: whole milliseconds (Celery's own are seconds)",
   formula: '⌊u · (x + 1)⌋, x = ⌊min(maxInterval, baseInterval · 2^n)⌋',
+  expectation: 'x / 2',
   source: 'Celery, celery.utils.time.get_exponential_backoff_interval',
   defaults: { baseInterval: 1000, maxInterval: 600_000 },
   delays: ({ baseInterval, maxInterval }) =>

@@ -17,12 +17,19 @@ export interface BackOffStrategy extends BackOff {
   readonly retries: number;
   /** What to expect before retry `n` (from 0); undefined exactly where `next` is: when it has given up. */
   band(n: number): Band | undefined;
+  /**
+   * Within what the first `count` delays add up, where they depend on each other so that not all can be shortest, or
+   * longest, at once. Undefined elsewhere: the ends of their bands add up.
+   */
+  sumRange(count: number): Pick<Band, 'min' | 'max'> | undefined;
 }
 
 /** The delays of a strategy that has not given up. Defined for every whole n from 0 to 2³¹. */
 export interface Delays {
   next(n: number, memory: number, random: Random): BackOffStep;
   band(n: number): Band;
+  /** As that of a strategy; absent where ends add up. */
+  readonly sumRange?: (count: number) => Pick<Band, 'min' | 'max'>;
 }
 
 /** An entry of the registry. */
@@ -31,6 +38,8 @@ export interface StrategyDefinition {
   readonly summary: string;
   /** The delay before retry n (from 0), u being uniform on [0, 1). */
   readonly formula: string;
+  /** E[delay] in closed form, where chance plays a part and there is one. */
+  readonly expectation: string | undefined;
   /** Where it was published. */
   readonly source: string;
   /** The options it reads, each with the value it takes when not told. */
@@ -42,6 +51,7 @@ export interface StrategyDefinition {
 interface Draft<K extends OptionName> {
   readonly summary: string;
   readonly formula: string;
+  readonly expectation?: string;
   readonly source: string;
   readonly defaults: Chosen<K>;
   /** Defaults that follow from another option. */
@@ -53,10 +63,11 @@ interface Draft<K extends OptionName> {
 
 /** Makes a registry entry of a formula: its options are checked and completed, and it gives up where it says it does. */
 export function defineStrategy<K extends OptionName>(draft: Draft<K>): StrategyDefinition {
-  const { summary, formula, source, defaults, derive } = draft;
+  const { summary, formula, expectation, source, defaults, derive } = draft;
   return {
     summary,
     formula,
+    expectation,
     source,
     defaults,
     make(name, given) {
@@ -69,6 +80,7 @@ export function defineStrategy<K extends OptionName>(draft: Draft<K>): StrategyD
         retries,
         next: (n: number, memory: number, random: Random) => (n < retries ? delays.next(n, memory, random) : undefined),
         band: (n: number) => (n < retries ? delays.band(n) : undefined),
+        sumRange: (count: number) => delays.sumRange?.(Math.min(count, retries)),
       });
     },
   };

@@ -8,11 +8,17 @@ import { parseDecimal, plausibleDelay } from './numbers.ts';
  * @returns undefined when unparsable, in the past, or beyond LONGEST.
  */
 export function readRetryAfter(value: string, sentAt: () => Millis): Millis | undefined {
+  const delay = parseRetryAfter(value, sentAt);
+  return delay === undefined ? undefined : plausibleDelay(delay);
+}
+
+/** The same as it stands: below 0 for a date in the past, and of any length. @returns undefined when unparsable */
+export function parseRetryAfter(value: string, sentAt: () => Millis): Millis | undefined {
   const seconds = parseDecimal(value);
-  if (seconds !== undefined) return plausibleDelay(seconds * 1000);
+  if (seconds !== undefined) return seconds * 1000;
   const origin = sentAt();
   const date = parseHttpDate(value.trim(), origin);
-  return date === undefined ? undefined : plausibleDelay(date - origin);
+  return date === undefined ? undefined : date - origin;
 }
 
 /**

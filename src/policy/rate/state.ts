@@ -143,6 +143,12 @@ export function keepWithin(state: RateState, settings: RateSettings): void {
   }
 }
 
+/** Of the limit nothing is known any more but the settings. */
+export function beginAnew(state: RateState, settings: RateSettings): void {
+  const { smoothedRtt, refusalRtt } = state;
+  Object.assign(state, makeRateState(settings), { smoothedRtt, refusalRtt });
+}
+
 /** The limit counts as gone: nothing of it is remembered, but what is known of the way there. */
 export function forgetLimit(state: RateState, settings: RateSettings): void {
   const { smoothedRtt, refusalRtt, noise } = state;

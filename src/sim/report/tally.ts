@@ -1,10 +1,11 @@
 import type { GateView } from '../../policy/events.ts';
 import type { Millis, PerSecond } from '../../policy/types.ts';
+import type { Demand } from './allowed-demand.ts';
+import { allowedDemand } from './allowed-demand.ts';
 import { Latencies } from './latencies.ts';
 import type { Counts, GroupReport, Quantiles, Report, Sample } from './report.ts';
 import { jainIndex } from './report.ts';
 import type { ClientGroup, Scenario } from '../scenario.ts';
-import { rateAt } from '../scenario.ts';
 import { Spread } from './spread.ts';
 import type { Conduct } from '../upstream.ts';
 import type { Answered, Observer } from '../world/world.ts';
@@ -14,6 +15,7 @@ export class Tally implements Observer {
   readonly #scenario: Scenario;
   readonly #now: () => Millis;
   readonly #groups: readonly GroupTally[];
+  readonly #demand: (now: Millis) => Demand;
   readonly #all = new Latencies();
   readonly #series: Sample[] = [];
   readonly #rate = new Spread();
@@ -31,6 +33,7 @@ export class Tally implements Observer {
     this.#scenario = scenario;
     this.#isOneLimit = scenario.shared || scenario.lease !== undefined || scenario.pool !== undefined;
     this.#now = now;
+    this.#demand = allowedDemand(scenario);
     this.#groups = scenario.clients.map((group) => new GroupTally(group));
     this.#served = scenario.clients.map(() => 0);
   }
@@ -74,7 +77,7 @@ export class Tally implements Observer {
     let queued = 0;
     for (const [replica, { limits }] of views.entries()) {
       for (const limit of limits) {
-        if (replica === 0 || !this.#isOneLimit) rate += limit.rate;
+        if (limit.nested === '' && (replica === 0 || !this.#isOneLimit)) rate += limit.rate;
         queued += limit.queued;
       }
     }
@@ -93,9 +96,9 @@ export class Tally implements Observer {
     this.#served.fill(0);
     if (now <= this.#scenario.warmup) return;
     if (Number.isFinite(rate)) this.#rate.add(rate);
-    const { clients } = this.#scenario;
-    const demand = clients.reduce((sum, group) => sum + group.count * rateAt(group, now), 0);
-    this.#allowed += demand <= capacity ? offered : capacity * seconds;
+    const demand = this.#demand(now);
+    if (demand.allowed > capacity) this.#allowed += capacity * seconds;
+    else this.#allowed += demand.allowed < demand.all ? demand.allowed * seconds : offered;
   }
 
   report(seed: number): Report {

@@ -1,4 +1,5 @@
 import type { Millis, Random, RequestFacts } from '../../policy/types.ts';
+import type { Asked } from '../nested-limits.ts';
 import type { ClientGroup } from '../scenario.ts';
 import { rateAt } from '../scenario.ts';
 import { seededRandom } from '../seeded-random.ts';
@@ -7,21 +8,28 @@ import type { Due, World } from './world.ts';
 /** A request on its way to a proxy. */
 export interface Arriving {
   readonly facts: RequestFacts;
+  readonly asked: Asked;
   readonly group: number;
   readonly member: number;
   readonly client: string;
   readonly weight: number;
-  /** Who is to hear of a Retry-After. */
-  readonly population: Population;
+  readonly population: Sender;
+}
+
+/** Who is to hear of a Retry-After. */
+export interface Sender {
+  /** A member was told to come back at `at`. */
+  hear(member: number, at: Millis): void;
 }
 
 /** The clients of a group, as one Poisson process: a million of them are a few columns, not a million timers. */
-export class Population implements Due {
+export class Population implements Due, Sender {
   readonly isOurs = false;
   readonly #world: World;
   readonly #index: number;
   readonly #group: ClientGroup;
   readonly #facts: RequestFacts;
+  readonly #asked: Asked;
   readonly #random: Random;
   /** Until when each member waits as it was told. */
   readonly #notBefore: Float64Array;
@@ -33,6 +41,7 @@ export class Population implements Due {
     this.#index = index;
     this.#group = group;
     this.#facts = { method: group.method, keyed: group.keyed, expectsContinue: false, priorAttempts: 0 };
+    this.#asked = { method: group.method, path: group.path };
     this.#random = seededRandom(1 + index + Math.floor(world.random() * 2 ** 31));
     this.#names = Array.from<string | undefined>({ length: group.count });
     this.#notBefore = new Float64Array(group.honoursRetryAfter ? group.count : 0);
@@ -57,7 +66,15 @@ export class Population implements Due {
     this.#world.observer.onOffer(this.#index, !waits);
     if (waits) return;
     const client = (this.#names[member] ??= `${name}-${member}`);
-    this.#world.arrive({ facts: this.#facts, group: this.#index, member, client, weight, population: this });
+    this.#world.arrive({
+      facts: this.#facts,
+      asked: this.#asked,
+      group: this.#index,
+      member,
+      client,
+      weight,
+      population: this,
+    });
   }
 
   #schedule(from: Millis): void {

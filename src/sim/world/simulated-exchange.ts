@@ -1,5 +1,5 @@
-import type { Effects } from '../../drive.ts';
-import { Drive } from '../../drive.ts';
+import type { Effects } from '../../driving/effects.ts';
+import { Drive } from '../../driving/drive.ts';
 import type { Gate } from '../../policy/gate.ts';
 import { formatRetryAfter } from '../../policy/hints.ts';
 import type { Settle } from '../../policy/ticket.ts';
@@ -35,13 +35,13 @@ export class SimulatedExchange implements Effects, Due {
   #hints: Hints | undefined;
 
   constructor({ world, gate, wake, arriving }: Parts) {
-    const { client, weight, facts } = arriving;
+    const { client, weight, facts, group } = arriving;
     this.#world = world;
     this.#wake = wake;
     this.#arriving = arriving;
     this.#arrivedAt = world.now();
     const settle: Settle = (admission, now) => this.#drive.settle(admission, now);
-    const ticket = new Ticket(UPSTREAM, client, weight, world.limitsOf(client), settle);
+    const ticket = new Ticket(UPSTREAM, client, weight, world.limitsOf(client, group), settle);
     this.#drive = new Drive({
       script: world.script(facts, world.scenario.policy.plan, world.random, this.#arrivedAt),
       gate,
@@ -58,6 +58,11 @@ export class SimulatedExchange implements Effects, Due {
 
   readBody(): void {
     this.#drive.bodyRead(true);
+  }
+
+  /** No simulated request has a key in common with another. */
+  claim(): void {
+    this.#drive.claimed(undefined);
   }
 
   send(_attempt: number, timeout: Millis): void {
@@ -81,7 +86,7 @@ export class SimulatedExchange implements Effects, Due {
     const { group, member, population } = this.#arriving;
     if (verdict.kind === 'forward') this.#drive.ended();
     else this.#status = 0;
-    const told = verdict.kind === 'refuse' ? this.#tell(verdict.retryAfter) : this.#passedOn(verdict);
+    const told = verdict.kind === 'refuse' ? this.#tell(verdict.retryAfter ?? 0) : this.#passedOn(verdict);
     if (told !== undefined) population.hear(member, now + told);
     const took = now - this.#arrivedAt;
     this.#world.observer.onAnswer({ group, member, verdict, status: this.#status, took, service: this.#service });
@@ -89,6 +94,7 @@ export class SimulatedExchange implements Effects, Due {
 
   // A simulated client never goes away, and a response here has no body.
   cancelSend(): void {}
+  cancelClaim(): void {}
   cancelSleep(): void {}
   discard(): void {}
 
@@ -99,7 +105,7 @@ export class SimulatedExchange implements Effects, Due {
       case 'upstream':
         return this.#reachUpstream();
       case 'leave':
-        this.#world.upstream.leave(this.#world.now());
+        this.#world.upstream.leave(this.#world.now(), this.#arriving.asked);
         this.#next = 'answer';
         return this.#world.at(this.#world.now() + this.#world.scenario.network, this);
       case 'answer':
@@ -122,7 +128,7 @@ export class SimulatedExchange implements Effects, Due {
   #reachUpstream(): void {
     const { network } = this.#world.scenario;
     const now = this.#world.now();
-    const conduct = this.#world.decide();
+    const conduct = this.#world.decide(this.#arriving.asked);
     this.#conduct = conduct;
     const latency = conduct.kind === 'down' ? 0 : conduct.latency;
     this.#service = 2 * network + latency;

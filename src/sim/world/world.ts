@@ -8,6 +8,7 @@ import { Gate } from '../../policy/gate.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { Store } from '../../policy/store.ts';
 import type { Clock, Millis, Random, Verdict } from '../../policy/types.ts';
+import type { Asked } from '../nested-limits.ts';
 import { EventQueue } from './event-queue.ts';
 import { GateWake } from './gate-wake.ts';
 import type { Arriving } from './population.ts';
@@ -60,7 +61,9 @@ export interface WorldParts {
   readonly script?: typeof exchange;
 }
 
-const SHARED: readonly LimitRef[] = Object.freeze([Object.freeze({ upstream: UPSTREAM, scope: 'upstream', key: '' })]);
+const SHARED: readonly LimitRef[] = Object.freeze([
+  Object.freeze({ upstream: UPSTREAM, nested: '', scope: 'upstream', key: '' }),
+]);
 
 export class World implements Clock {
   readonly scenario: Scenario;
@@ -144,6 +147,15 @@ export class World implements Clock {
     }
   }
 
+  /** Lets happen what is due by then, and makes it that time: for requests that come from outside, in order. */
+  advance(time: Millis): void {
+    while (this.#queue.nextAt <= time) {
+      this.#now = this.#queue.nextAt;
+      this.#queue.pop()?.run();
+    }
+    this.#now = time;
+  }
+
   /** A client's request arrives at one of the proxies. */
   arrive(arriving: Arriving): void {
     const replica = this.gates.length === 1 ? 0 : Math.floor(this.random() * this.gates.length);
@@ -156,8 +168,8 @@ export class World implements Clock {
   }
 
   /** The upstream's word on a request that reaches it now. */
-  decide(): Conduct {
-    const conduct = this.upstream.decide(this.#now, this.#upstreamRandom);
+  decide(asked: Asked): Conduct {
+    const conduct = this.upstream.decide(this.#now, this.#upstreamRandom, asked);
     this.observer.onConduct(conduct);
     return conduct;
   }
@@ -169,8 +181,16 @@ export class World implements Clock {
     this.#pauseEnds = next?.to ?? Number.POSITIVE_INFINITY;
   }
 
-  limitsOf(client: string): readonly LimitRef[] {
+  limitsOf(client: string, group: number): readonly LimitRef[] {
     const { scope } = this.scenario.policy;
-    return scope === 'upstream' ? SHARED : [{ upstream: UPSTREAM, scope, key: client }];
+    const nested = this.scenario.clients[group]?.limits ?? [];
+    const own = scope === 'upstream' ? SHARED : [{ upstream: UPSTREAM, nested: '', scope, key: client }];
+    if (nested.length === 0) return own;
+    const inner = nested.map((ref) => ({
+      ...ref,
+      upstream: UPSTREAM,
+      key: ref.scope === 'upstream' ? ref.key : `${client} ${ref.key}`.trimEnd(),
+    }));
+    return [...own, ...inner];
   }
 }

@@ -64,7 +64,7 @@ export class LeasedMeter implements Meter {
   /** The part of the rate that those who wait here have by their weight: the others' part is no use to them. */
   rate(): PerSecond {
     const { rate, others } = this.#terms;
-    const own = this.limit?.queue.activeWeight ?? 0;
+    const own = this.limit?.waitingWeight ?? 0;
     // Who is asked while nobody waits would be the first.
     return others === 0 ? rate : (rate * (own || 1)) / ((own || 1) + others);
   }
@@ -180,6 +180,10 @@ export class LeasedMeter implements Meter {
 
   get isFree(): boolean {
     return this.#terms.isFree;
+  }
+
+  get tokens(): number | undefined {
+    return this.#terms.isFree ? undefined : this.#slots.length;
   }
 
   /** Tokens in hand. */

@@ -111,7 +111,7 @@ export class Leaseholder {
   #hearOf(told: LimitTidings, { store, supply }: Held, now: Millis): void {
     const { ref, terms, parts } = told;
     // The lender may know of an upstream sooner than we do, or longer: what it says is said again when we ask.
-    if (!store.has(ref.upstream)) return;
+    if (!store.has(ref.upstream) || store.upstream(ref.upstream).has?.(ref.nested) === false) return;
     const known = this.#limits.get(nameOf(ref)) ?? (terms.isFree ? undefined : store.make(ref).own);
     if (!(known instanceof LeasedMeter) || known.limit === undefined) return;
     known.hear(told);
@@ -136,12 +136,12 @@ export class Leaseholder {
     return { ref: limit.ref, happenings, demand: { ...changed, ...this.#weigh(meter, limit, now) } };
   }
 
-  #weigh(meter: LeasedMeter, { queue }: Limit, now: Millis): Pick<Demand, 'weight' | 'clients'> {
-    const weight = queue.activeWeight;
+  #weigh(meter: LeasedMeter, limit: Limit, now: Millis): Pick<Demand, 'weight' | 'clients'> {
+    const weight = limit.waitingWeight;
     const toldAt = this.#clientsToldAt.get(meter) ?? Number.NEGATIVE_INFINITY;
     if (now - toldAt < CLIENTS_EVERY) return { weight };
     this.#clientsToldAt.set(meter, now);
-    const clients = queue.flows.slice(0, MOST_CLIENTS).map(({ head }) => head?.client ?? '');
+    const clients = limit.queue.flows.slice(0, MOST_CLIENTS).map(({ head }) => head?.client ?? '');
     return { weight, clients };
   }
 }

@@ -26,6 +26,9 @@ export interface LenderParts {
 
 /** Limits that are looked at for one to forget. */
 const LOOKS = 32;
+/** Limits of one name, one for each endpoint or the like. */
+const MOST_OF_NAME = 1000;
+const OF_CLIENTS = '';
 /** Clients that are remembered as told to wait, for leaseholders that come later. */
 const MOST_HOLDS = 10_000;
 
@@ -41,7 +44,8 @@ export class Lender {
   readonly #holds = new Map<string, Millis>();
   /** What an operator wants, by upstream. */
   readonly #steering = new Map<string, Steering>();
-  #own = 0;
+  /** Of which there may be very many, least recently used first: those of clients and credentials; those of endpoints, by name. */
+  readonly #many = new Map<string, Map<string, LentLimit>>();
   #forgotten = 0;
 
   /** @param shared limits that are there from the start; those of clients are made when they are first felt */
@@ -51,7 +55,8 @@ export class Lender {
   }
 
   get bound(): { readonly used: number; readonly reached: number } {
-    return { used: this.#own / this.#parts.maxLimits, reached: this.#forgotten };
+    const used = [...this.#many].map(([family, limits]) => limits.size / this.#mostOf(family));
+    return { used: Math.max(0, ...used), reached: this.#forgotten };
   }
 
   /** A leaseholder is there: it is told how all limits stand. */
@@ -90,13 +95,16 @@ export class Lender {
     this.#serve(touched, now);
   }
 
-  /** An operator's word on all limits of an upstream, and on those that will be made. */
+  /**
+   * An operator's word on an upstream's own limits, and on those that will be made; and that it is to be asked at once
+   * whether it lets anything through, on the nested ones too.
+   */
   steer(upstream: string, order: Order, now: Millis): void {
     const steering = obey(this.#steering.get(upstream) ?? UNSTEERED, order);
     this.#steering.set(upstream, steering);
     const touched = [...this.#limits.values()].filter(({ limit }) => limit.ref.upstream === upstream);
     for (const limit of touched) {
-      limit.steer(steering, now);
+      if (limit.limit.ref.nested === '') limit.steer(steering, now);
       if (order.do === 'unblock') limit.probeNow(now);
     }
     this.#serve(touched, now);
@@ -166,9 +174,7 @@ export class Lender {
     for (const upstream of this.#steering.keys()) if (!isKnown(upstream)) this.#steering.delete(upstream);
     for (const [name, each] of this.#limits) {
       if (isKept(each.limit.ref)) continue;
-      this.#limits.delete(name);
-      this.#wakes.remove(each);
-      if (each.limit.ref.scope !== 'upstream') this.#own -= 1;
+      this.#drop(name, each);
     }
   }
 
@@ -218,41 +224,59 @@ export class Lender {
     const name = nameOf(ref);
     const known = this.#limits.get(name);
     if (known === undefined) return this.#make(ref, now);
-    if (ref.scope !== 'upstream') {
-      this.#limits.delete(name); // least recently used first
-      this.#limits.set(name, known);
-    }
+    const others = this.#many.get(familyOf(ref));
+    if (others?.delete(name) === true) others.set(name, known);
     return known;
   }
 
   #make(ref: LimitRef, now?: Millis): LentLimit | undefined {
-    const { makeMeter, terms, listen, maxLimits } = this.#parts;
+    const { makeMeter, terms, listen } = this.#parts;
     const meter = makeMeter(ref);
     if (meter === undefined) return undefined;
     const limit = new LentLimit(ref, meter, terms, listen);
     this.#limits.set(nameOf(ref), limit);
     const steering = this.#steering.get(ref.upstream);
-    if (steering !== undefined && now !== undefined) limit.steer(steering, now);
+    if (steering !== undefined && ref.nested === '' && now !== undefined) limit.steer(steering, now);
     if (now !== undefined) for (const holder of this.#holders) limit.join(holder, now);
-    if (ref.scope !== 'upstream') this.#own += 1;
-    if (this.#own > maxLimits) this.#forgetOne(limit);
+    if (ref.key !== '') this.#shelve(ref, limit);
     return limit;
   }
 
-  /** One that nobody uses; where a look finds none, there is one too many for a while. */
-  #forgetOne(newest: LentLimit): void {
+  #shelve(ref: LimitRef, newest: LentLimit): void {
+    const family = familyOf(ref);
+    const others = this.#many.get(family) ?? new Map<string, LentLimit>();
+    this.#many.set(family, others);
+    others.set(nameOf(ref), newest);
+    if (others.size > this.#mostOf(family)) this.#forgetOne(others, newest);
+  }
+
+  /** One that nobody uses, and that has learned nothing if there is one near; where a look finds none, there is one too many for a while. */
+  #forgetOne(others: ReadonlyMap<string, LentLimit>, newest: LentLimit): void {
+    let idle: string | undefined;
     let looks = 0;
-    for (const [name, each] of this.#limits) {
-      if (each.limit.ref.scope === 'upstream' || each === newest) continue;
-      if (looks === LOOKS) return;
+    for (const [name, each] of others) {
+      if (looks === LOOKS) break;
       looks += 1;
-      if (!each.isIdle) continue;
-      this.#limits.delete(name);
-      this.#wakes.remove(each);
-      this.#own -= 1;
-      this.#forgotten += 1;
-      return;
+      if (each === newest || !each.isIdle) continue;
+      idle ??= name;
+      if (each.limit.hasLearned) continue;
+      idle = name;
+      break;
     }
+    const forgotten = idle === undefined ? undefined : others.get(idle);
+    if (idle === undefined || forgotten === undefined) return;
+    this.#drop(idle, forgotten);
+    this.#forgotten += 1;
+  }
+
+  #drop(name: string, limit: LentLimit): void {
+    this.#limits.delete(name);
+    this.#many.get(familyOf(limit.limit.ref))?.delete(name);
+    this.#wakes.remove(limit);
+  }
+
+  #mostOf(family: string): number {
+    return family === OF_CLIENTS ? this.#parts.maxLimits : MOST_OF_NAME;
   }
 
   #passOn(from: HolderId, holds: readonly Hold[], now: Millis): void {
@@ -266,4 +290,9 @@ export class Lender {
     }
     for (const holder of this.#holders) if (holder !== from) this.#parts.send(holder, { limits: [], holds });
   }
+}
+
+/** Which limits make room for each other. */
+function familyOf({ upstream, nested, scope }: LimitRef): string {
+  return scope === 'upstream' ? `${upstream}\0${nested}` : OF_CLIENTS;
 }

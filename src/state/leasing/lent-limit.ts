@@ -2,6 +2,7 @@ import type { Listen } from '../../policy/events.ts';
 import type { HeapItem } from '../../policy/heap.ts';
 import { Limit } from '../../policy/limit.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
+import { nameNested } from '../../policy/limit-ref.ts';
 import type { LocalMeter } from '../../policy/meter.ts';
 import { SteeredMeter } from '../../policy/steered-meter.ts';
 import type { Steering } from '../../policy/steering.ts';
@@ -81,10 +82,12 @@ export class LentLimit implements HeapItem {
     const account = this.#account(holder, now);
     account.heardAt = now;
     this.advance(now);
-    const { upstream, scope } = this.limit.ref;
+    const { ref } = this.limit;
+    const { upstream, scope } = ref;
     for (const { cause, from, to } of this.#kept.hear(happenings, account, now)) {
       // Pinned, no cut is in force.
-      if (this.#hand.pinned === undefined) this.#listen({ type: 'cut', upstream, scope, cause, from, to });
+      if (this.#hand.pinned !== undefined) continue;
+      this.#listen({ type: 'cut', upstream, ...nameNested(ref), scope, cause, from, to });
     }
     if (demand !== undefined) this.#borrowers.note(demand, account, now);
   }
@@ -96,10 +99,11 @@ export class LentLimit implements HeapItem {
     const { limit } = this;
     const to = limit.meter.phase;
     if (limit.told === to) return;
-    const { upstream, scope } = limit.ref;
+    const { ref } = limit;
+    const { upstream, scope } = ref;
     const from = limit.told;
     limit.told = to;
-    this.#listen({ type: 'limit-state', upstream, scope, from, to });
+    this.#listen({ type: 'limit-state', upstream, ...nameNested(ref), scope, from, to });
   }
 
   /** Lends what there is to lend. */

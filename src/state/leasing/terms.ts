@@ -56,6 +56,7 @@ export function isNews(told: Terms, terms: Terms): boolean {
   );
 }
 
-export function nameOf({ upstream, scope, key }: LimitRef): string {
-  return `${upstream}\0${scope}\0${key}`;
+/** No two limits have one name, in whatever process. */
+export function nameOf({ upstream, nested, scope, key }: LimitRef): string {
+  return nested === '' ? `${upstream}\0${scope}\0${key}` : `${upstream}\0${scope}\0${key}\0${nested}`;
 }

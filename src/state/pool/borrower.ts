@@ -115,7 +115,7 @@ export class Borrower implements HeapItem {
     }
     const { want, happenings, lent, inFlight, known } = this.meter.tell(needed, now);
     const { offset, roundTrip } = this.#clock;
-    this.#toldWeight = limit.queue.activeWeight;
+    this.#toldWeight = limit.waitingWeight;
     const clients = want > 0 ? this.#someWhoWait(limit, now) : NOBODY;
     this.#tellBy = Number.POSITIVE_INFINITY;
     this.#askAt = Number.POSITIVE_INFINITY;
@@ -130,7 +130,7 @@ export class Borrower implements HeapItem {
       lent,
       inFlight,
       want,
-      weight: limit.queue.activeWeight,
+      weight: limit.waitingWeight,
       roundTrip,
       known: { ...known, since: known.since + offset },
       chance: this.#parts.random(),
@@ -222,7 +222,7 @@ export class Borrower implements HeapItem {
 
   /** Others wait here now, whose turn it may be. */
   #hasGained(): boolean {
-    return (this.#limit?.queue.activeWeight ?? 0) > GAINED * this.#toldWeight;
+    return (this.#limit?.waitingWeight ?? 0) > GAINED * this.#toldWeight;
   }
 
   /** After an answer: when to call next. */

@@ -178,6 +178,10 @@ export class PooledMeter implements Meter {
     return this.#alone !== undefined;
   }
 
+  get tokens(): number | undefined {
+    return this.#alone === undefined ? this.#leased.tokens : undefined;
+  }
+
   /** Tokens in hand. */
   get inHand(): number {
     return this.#leased.inHand;
@@ -260,7 +264,7 @@ export class PooledMeter implements Meter {
   /** Of the rate, by the weight of those who wait here, or by heads where nobody does. */
   #share(): number {
     const { rate, holders } = this.#terms;
-    const own = this.#leased.limit?.queue.activeWeight ?? 0;
+    const own = this.#leased.limit?.waitingWeight ?? 0;
     if (own === 0 || rate === Number.POSITIVE_INFINITY) return 1 / holders;
     return this.#leased.rate() / rate;
   }

@@ -39,6 +39,8 @@ export function makeClient(place: RedisPlace, random: Random): RedisClient {
     // A request must not wait for a store that is away.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
+    // Who subscribes does so on each new connection. ioredis 6 tells nobody that it could not: the process would end by that.
+    autoResubscribe: false,
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_TIMEOUT,
     retryStrategy,

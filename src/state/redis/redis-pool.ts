@@ -193,9 +193,9 @@ export class RedisPool {
   #addressOf(borrower: Caller): Address {
     const known = this.#addresses.get(borrower);
     if (known !== undefined) return known;
-    const { upstream, scope, key } = borrower.ref;
+    const { upstream, nested, scope, key } = borrower.ref;
     // In another layout it is another limit: each would drop what the other keeps, and lend all of it anew.
-    const base = `${this.#parts.prefix}:{${upstream}/${scope}${key === '' ? '' : `/${key}`}}:${this.#layout}`;
+    const base = `${this.#parts.prefix}:{${upstream}${nested === '' ? '' : `/limits/${nested}`}/${scope}${key === '' ? '' : `/${key}`}}:${this.#layout}`;
     const address: Address = {
       keys: ['limit', 'accounts', 'heard', 'waiting-0', 'waiting-1'].map((part) => `${base}:${part}`),
       name: nameOf(borrower.ref),

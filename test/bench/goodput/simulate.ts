@@ -1,5 +1,5 @@
 import { readFile } from '../../../src/cli/read-file.ts';
-import { compilePlan, compileUpstreams } from '../../../src/compile-policy.ts';
+import { compilePlan, compileUpstreams } from '../../../src/compile/policy.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { formatMistakes } from '../../../src/config/mistakes.ts';
 import type { Config } from '../../../src/config/schema.ts';

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { pinned } from './contenders.ts';
 import type { Loaded, LoadPlan } from './plan.ts';
 import { loaded, signal } from './plan.ts';
 import { processorTime, residentBytes } from './processor-time.ts';
@@ -18,7 +19,8 @@ export interface Measured extends Loaded {
  * @param pid of the proxy; undefined where there is none
  */
 export async function measure(plan: LoadPlan, pid: number | undefined): Promise<Measured> {
-  const child = fork(LOAD, [JSON.stringify(plan)]);
+  const [execPath, execArgv] = pinned(0, process.execPath, []);
+  const child = fork(LOAD, [JSON.stringify(plan)], { execPath, execArgv: [...execArgv] });
   const kill = (): void => void child.kill('SIGKILL');
   process.once('exit', kill);
   let result: Loaded | undefined;

@@ -10,7 +10,7 @@ import type { UpstreamSettings } from '../../../src/state/memory.ts';
 import { MemoryStore } from '../../../src/state/memory.ts';
 
 export const UPSTREAM = 'payments';
-export const REFS: readonly LimitRef[] = [{ upstream: UPSTREAM, scope: 'upstream', key: '' }];
+export const REFS: readonly LimitRef[] = [{ upstream: UPSTREAM, nested: '', scope: 'upstream', key: '' }];
 
 const ACCEPTED: Outcome = { kind: 'response', status: 200, hints: NO_HINTS, took: 0 };
 /** Of a client's hash. */

@@ -152,7 +152,7 @@ class Replica {
 }
 
 const asker: { -readonly [Part in keyof Caller]: Caller[Part] } = {
-  ref: { upstream: UPSTREAM, scope: 'upstream', key: '' },
+  ref: { upstream: UPSTREAM, nested: '', scope: 'upstream', key: '' },
   settings: settingsFor(LIMIT).rate,
   hear: () => undefined,
   miss: () => undefined,

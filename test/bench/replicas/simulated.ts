@@ -1,6 +1,6 @@
-import { compileScenario } from '../../../src/compile-scenario.ts';
+import { compileScenario } from '../../../src/compile/scenario.ts';
 import { runScenario } from '../../../src/sim/run.ts';
-import { poolAmong } from '../../../src/simulate-pool.ts';
+import { poolAmong } from '../../../src/simulate/pool.ts';
 import { loadLibrary } from '../../support/library.ts';
 
 export interface SimulatedPool {

@@ -1,4 +1,4 @@
-import type { Plan, Script, Step } from '../../../../src/exchange.ts';
+import type { Plan, Script, Step } from '../../../../src/script.ts';
 import { exchange } from '../../../../src/exchange.ts';
 import type { Millis, Random, RequestFacts } from '../../../../src/policy/types.ts';
 import { ChosenStore } from '../chosen-store.ts';

@@ -1,4 +1,4 @@
-import { compileScenario } from '../../../../src/compile-scenario.ts';
+import { compileScenario } from '../../../../src/compile/scenario.ts';
 import type { ScenarioConfig } from '../../../../src/config/scenario-schema.ts';
 import { loadLibrary } from '../../../support/library.ts';
 import type { Row } from './row.ts';

@@ -1,4 +1,4 @@
-import { compilePlan, compileUpstreams } from '../../../../src/compile-policy.ts';
+import { compilePlan, compileUpstreams } from '../../../../src/compile/policy.ts';
 import { loadConfig } from '../../../../src/config/load.ts';
 import type { Millis, PerSecond } from '../../../../src/policy/types.ts';
 import type { ModelSpec } from '../../../../src/sim/models.ts';

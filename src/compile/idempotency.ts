@@ -1,0 +1,33 @@
+import type { Mode } from '../policy/types.ts';
+import type { UpstreamConfig } from '../config/schema.ts';
+import type { Idempotency } from '../proxy/idempotency.ts';
+import { makePathPattern } from '../policy/path-pattern.ts';
+import { segmentsOf } from '../proxy/path-pattern.ts';
+
+type IdempotencyConfig = UpstreamConfig['idempotency'];
+
+/** @param mode where we observe, nothing is added to what passes */
+export function compileIdempotency(config: IdempotencyConfig, mode: Mode): Idempotency {
+  const { header, jsonField, generate, concurrent, ttl } = config;
+  return {
+    header: header === false ? undefined : { name: header, lower: header.toLowerCase() },
+    jsonField: jsonField?.split('.'),
+    generates: generate && mode === 'enforce',
+    concurrent,
+    ttlOf: ttl === undefined ? undefined : compileTtl(ttl),
+  };
+}
+
+/** Whether writes have keys: of each is known whose turn it is with it, and whether it is open what came of it. */
+export function claimsKeys({ header, jsonField }: IdempotencyConfig): boolean {
+  return header !== false || jsonField !== undefined;
+}
+
+function compileTtl(ttl: NonNullable<IdempotencyConfig['ttl']>): NonNullable<Idempotency['ttlOf']> {
+  if (typeof ttl === 'number') return () => ttl;
+  const rules = ttl.map((rule) => ({ ...rule, pattern: makePathPattern(rule.path) }));
+  return (method, path) => {
+    const segments = segmentsOf(path);
+    return rules.find((rule) => (rule.method ?? method) === method && rule.pattern.match(segments) !== undefined)?.ttl;
+  };
+}

@@ -1,0 +1,92 @@
+import type { Phase } from './phase.ts';
+import { DURING } from './phase.ts';
+import type { Listen } from '../policy/events.ts';
+import type { Poll } from '../policy/poll.ts';
+import type { Retry } from '../policy/retry.ts';
+import type { KeyRefusal, Millis, Outcome, RetryEnd } from '../policy/types.ts';
+import type { Step, Unpolled, Watcher } from '../policy/watch.ts';
+
+/** What is told of one exchange while it goes on: events to those who count, steps to those who watch. */
+export class Telling<E> {
+  readonly #watched: E;
+  readonly #watcher: Watcher<E> | undefined;
+  readonly #listen: Listen;
+  readonly #upstream: string;
+  /** The id of the request, for its attempts to be told by. */
+  readonly #request: string | undefined;
+  /** Of all sends, and of those of this poll. */
+  #attempt = 0;
+  #ordinal = 0;
+
+  constructor(parts: {
+    readonly watched: E;
+    readonly watcher: Watcher<E> | undefined;
+    readonly listen: Listen;
+    readonly upstream: string;
+    readonly request: string | undefined;
+  }) {
+    this.#watched = parts.watched;
+    this.#watcher = parts.watcher;
+    this.#listen = parts.listen;
+    this.#upstream = parts.upstream;
+    this.#request = parts.request;
+  }
+
+  get isWatched(): boolean {
+    return this.#watcher !== undefined;
+  }
+
+  began(): void {
+    this.#watcher?.began(this.#watched);
+  }
+
+  step(step: Step | undefined): void {
+    if (step !== undefined) this.#watcher?.noted(this.#watched, step);
+  }
+
+  /** Its key was not simply free. */
+  claimed(waited: Millis, why: KeyRefusal | undefined, at: Millis): void {
+    this.#listen({ type: 'key', upstream: this.#upstream, event: why ?? 'awaited' });
+    this.step({ what: 'claimed', at, waited, why });
+  }
+
+  sending(ordinal: number): void {
+    this.#attempt += 1;
+    this.#ordinal = ordinal;
+    this.#watcher?.sending(this.#watched, this.#attempt);
+  }
+
+  attempted(outcome: Outcome): void {
+    const code = outcome.kind === 'response' ? outcome.status : outcome.reason;
+    const { took } = outcome;
+    const request = this.#request;
+    this.#listen({ type: 'attempt', upstream: this.#upstream, attempt: this.#ordinal, code, took, request });
+  }
+
+  /** Once the gate has learned of it. */
+  settled(outcome: Outcome, at: Millis): void {
+    this.#watcher?.settled(this.#watched, this.#attempt, outcome, at);
+  }
+
+  /** A retry is begun; or not, and why. */
+  retried(retry: Retry, why: RetryEnd | undefined, at: Millis): void {
+    if (why !== undefined) return this.step({ what: 'denied', at, why });
+    const { reason, delay, source } = retry;
+    this.#listen({ type: 'retry', upstream: this.#upstream, reason, delay, source });
+    this.step({ what: 'retry', at, retry, attempt: this.#attempt, ordinal: this.#ordinal });
+  }
+
+  /** It is to be asked for again; or not, and why. */
+  polled(poll: Poll, after: 'not_ready' | 'refused', why: Unpolled | undefined, at: Millis): void {
+    this.step(why === undefined ? { what: 'poll', at, poll, after } : { what: 'unpolled', at, why });
+  }
+
+  gone(phase: Phase, at: Millis): void {
+    const during = DURING[phase];
+    if (during !== undefined) this.step({ what: 'gone', at, during });
+  }
+
+  ended(retryEnd: RetryEnd | undefined): void {
+    if (retryEnd !== undefined) this.#listen({ type: 'retry-end', upstream: this.#upstream, outcome: retryEnd });
+  }
+}

@@ -1,0 +1,16 @@
+import type { Step } from '../../policy/watch.ts';
+import { tellDuration } from './words.ts';
+
+/** What became of its claim to its idempotency key. */
+export function tellClaim({ waited, why }: Extract<Step, { readonly what: 'claimed' }>): string {
+  switch (why) {
+    case undefined:
+      return `waited ${tellDuration(waited)} for another request with its idempotency key to end`;
+    case 'key_in_use': {
+      const still = 'another request with its idempotency key is under way';
+      return waited < 1 ? `${why}: ${still}` : `${why} after ${tellDuration(waited)}: ${still}`;
+    }
+    case 'key_expired':
+      return `${why}: it was sent before, longer ago than the upstream remembers keys`;
+  }
+}

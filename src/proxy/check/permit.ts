@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { Millis } from '../../policy/types.ts';
+
+/**
+ * What a check was about, for who reports what came of it: to be given back as it is. It grants nothing, and holds no
+ * secret: who reports shows a token.
+ */
+export interface Permit {
+  readonly upstream: string;
+  /** Hashed identity. */
+  readonly client: string;
+  /** Milliseconds of the epoch at which the request was let pass. */
+  readonly at: Millis;
+  /** The limits it stood under, outermost first. */
+  readonly limits: readonly LimitRef[];
+}
+
+/**
+ * Of a request that no route leads to, which has nothing to be told of. It is said in so many words, because what is not
+ * said a client may say, or, of Caddy 2.6, the name of a placeholder.
+ */
+export const UNROUTED_PERMIT = 'unrouted';
+
+const Limit = z.strictObject({
+  nested: z.string().max(128),
+  scope: z.enum(['upstream', 'client', 'credential']),
+  key: z.string().max(512),
+});
+
+const Written = z.strictObject({
+  u: z.string(),
+  c: z.string().max(64),
+  t: z.number(),
+  l: z.array(Limit).max(64),
+});
+
+/** Visible ASCII. */
+export function writePermit({ upstream, client, at, limits }: Permit): string {
+  const l = limits.map((limit) => ({ ...limit, upstream: undefined })); // JSON leaves it out
+  return Buffer.from(JSON.stringify({ u: upstream, c: client, t: Math.round(10 * at) / 10, l })).toString('base64url');
+}
+
+/** Undefined where nobody of us has written it. */
+export function readPermit(text: string): Permit | undefined {
+  let written: unknown;
+  try {
+    written = JSON.parse(Buffer.from(text, 'base64url').toString());
+  } catch {
+    return undefined;
+  }
+  const read = Written.safeParse(written);
+  if (!read.success) return undefined;
+  const { u: upstream, c: client, t: at, l } = read.data;
+  return { upstream, client, at, limits: l.map((rest) => ({ upstream, ...rest })) };
+}

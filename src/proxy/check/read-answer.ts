@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { isLock, readHints } from '../../policy/hints.ts';
+import type { Hints, Millis } from '../../policy/types.ts';
+import type { Throttle } from '../throttle.ts';
+
+/** What an upstream said, as far as who asked it tells. */
+export const Answer = z.strictObject({
+  status: z.int().min(100).max(599),
+  /** In seconds; as Retry-After among the headers. */
+  retryAfter: z.number().min(0).max(300_000).optional(),
+  /** Which of its limits refused it: the name of a nested one, or '' for the upstream's own. */
+  limit: z.string().max(128).optional(),
+  /** In the upstream's word, as Stripe-Rate-Limited-Reason has it. */
+  reason: z
+    .string()
+    .regex(/^[\w.:-]{1,64}$/, 'expected a word of at most 64 letters, digits and _ . : -')
+    .optional(),
+  /** What stands in its body, at `throttle.codeField`. */
+  code: z.string().max(512).optional(),
+  headers: z.record(z.string().max(128), z.string().max(1024)).optional(),
+  /** What it answered: some rules are of certain methods and paths. */
+  method: z.string().max(32).optional(),
+  path: z.string().startsWith('/').max(4096).optional(),
+});
+
+export type Answer = Readonly<z.output<typeof Answer>>;
+
+/** What it says, read as it would have been in the path. @param wallClock epoch ms */
+export function readAnswer(answer: Answer, throttle: Throttle | undefined, wallClock: Millis): Hints {
+  const { status, retryAfter, limit, reason, code, method = '', path = '/' } = answer;
+  const headers = Object.entries(answer.headers ?? {}).flat();
+  if (retryAfter !== undefined) headers.unshift('Retry-After', String(retryAfter));
+  const read = readHints(status, headers, wallClock);
+  const hints = reason === undefined ? read : { ...read, reason, lock: read.lock || isLock(reason) };
+  const told = throttle?.concerns(status, hints)
+    ? throttle.read(
+        { method, path: path.split('?')[0] ?? path, status, headers },
+        hints,
+        code === undefined ? [] : [code],
+        wallClock,
+      )
+    : hints;
+  const meant = told ?? hints;
+  return limit === undefined ? meant : { ...meant, limit };
+}

@@ -1,0 +1,25 @@
+import type { PathPattern } from '../policy/path-pattern.ts';
+import type { Nature } from '../policy/types.ts';
+import { firstMatch, segmentsOf } from './path-pattern.ts';
+import type { TellNature } from './plan.ts';
+
+/** Requests whose nature is known. */
+export interface Kind {
+  readonly nature: Nature;
+  /** Undefined: all. */
+  readonly methods: ReadonlySet<string> | undefined;
+  readonly paths: readonly PathPattern[];
+}
+
+/** `never` wins: what is said of both is not repeated. Undefined where nothing is known. */
+export function makeTellNature(kinds: readonly Kind[]): TellNature | undefined {
+  if (kinds.length === 0) return undefined;
+  const inOrder = kinds.toSorted((a, b) => Number(b.nature === 'never') - Number(a.nature === 'never'));
+  return (method, path) => {
+    const segments = segmentsOf(path);
+    const kind = inOrder.find(
+      ({ methods, paths }) => methods?.has(method) !== false && firstMatch(paths, segments) !== undefined,
+    );
+    return kind?.nature;
+  };
+}

@@ -1,0 +1,30 @@
+/**
+ * Draws what docs/backoff.md shows, with the commands that it tells: `node test/bench/draw-lab.ts`. The drawings of single
+ * strategies are compared by a test; those of studies change with their models alone.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { drawBackoffs } from '../../src/cli/draw-backoffs.ts';
+import { makeBackOff, strategyNames } from '../../src/policy/backoff.ts';
+
+const FOLDER = 'docs/backoff';
+mkdirSync(FOLDER, { recursive: true });
+for (const strategy of strategyNames) {
+  writeFileSync(`${FOLDER}/${strategy}.svg`, drawBackoffs([makeBackOff({ strategy })], undefined));
+}
+
+const STUDIES = {
+  'side-by-side': 'backoff exponential full-jitter equal-jitter decorrelated-jitter',
+  contention: 'lab contention',
+  throughput: 'lab aloha',
+  chain: 'lab aloha --n 400 --k 100 --load 0.34',
+  channel: 'lab aloha table ethernet full-jitter fixed --base 10ms --n 400 --load 0.34 --slots 100000',
+  segment: 'lab ethernet',
+  herd: 'lab thundering-herd',
+};
+for (const [name, line] of Object.entries(STUDIES)) {
+  console.log(line);
+  execFileSync(process.execPath, ['src/main.ts', ...line.split(' '), '--svg', `${FOLDER}/${name}.svg`], {
+    stdio: 'ignore',
+  });
+}

@@ -1,0 +1,100 @@
+/**
+ * What the laboratory costs, in seconds of one core: ten million slots of ALOHA, a million attempts of contending clients, an
+ * hour of a segment, and herds.
+ *
+ *     npm run bench:lab                 as the goals are meant
+ *     npm run bench:lab -- --smoke      a tenth of it
+ */
+import { availableParallelism, cpus } from 'node:os';
+import { parseArgs } from 'node:util';
+import { compareChannels } from '../../src/lab/aloha/compare.ts';
+import { byStrategy, byTable, RCP } from '../../src/lab/aloha/retransmission.ts';
+import { simulateThroughput } from '../../src/lab/aloha/throughput.ts';
+import { compareContenders } from '../../src/lab/contention/compare.ts';
+import { compareSegments } from '../../src/lab/ethernet/compare.ts';
+import { SLOT } from '../../src/lab/ethernet/segment.ts';
+import { finish } from '../../src/lab/experiment.ts';
+import { compareHerds } from '../../src/lab/herd/compare.ts';
+import { HINT_POLICIES } from '../../src/lab/herd/hint-policy.ts';
+import { makeBackOff } from '../../src/policy/backoff.ts';
+import { toText } from './control/table.ts';
+
+const { smoke } = parseArgs({ options: { smoke: { type: 'boolean', default: false } } }).values;
+const PART = smoke ? 0.1 : 1;
+const SLOTS = 1e7 * PART;
+const ATTEMPTS = 1e6 * PART;
+const GOAL = 10 * PART;
+
+const full = makeBackOff({ strategy: 'full-jitter' });
+const trials = Math.ceil(ATTEMPTS / 796);
+const channel = { users: 400, load: 0.34, slots: SLOTS, seed: 1 };
+const essay = makeBackOff({ strategy: 'full-jitter', baseInterval: 10, maxInterval: 2000 });
+
+const studies: readonly { readonly what: string; readonly goal: boolean; readonly run: () => string }[] = [
+  {
+    what: 'throughput of ALOHA, pure and slotted',
+    goal: true,
+    run: () =>
+      `${finish(simulateThroughput({ attempts: [1], slots: SLOTS, seed: 1 }))[0]?.slottedSimulated.toFixed(4)}`,
+  },
+  {
+    what: "a channel of 400 users, Lam's table",
+    goal: true,
+    run: () =>
+      `S ${finish(compareChannels({ ...channel, retransmissions: [byTable(RCP)] }))[0]?.throughput.toFixed(4)}`,
+  },
+  {
+    what: 'a channel of 400 users, full-jitter',
+    goal: true,
+    run: () =>
+      `S ${finish(compareChannels({ ...channel, retransmissions: [byStrategy(full)] }))[0]?.throughput.toFixed(4)}`,
+  },
+  {
+    what: '100 contending clients, full-jitter',
+    goal: true,
+    run: () => {
+      const [row] = finish(
+        compareContenders({ sizes: [100], contestants: [{ name: 'full', backOff: essay }], trials, seed: 1 }),
+      );
+      return `${Math.round((row?.calls ?? 0) * trials)} attempts`;
+    },
+  },
+  {
+    what: 'a segment of 100 stations',
+    goal: false,
+    run: () => {
+      const backOff = makeBackOff({ strategy: 'ethernet', slot: SLOT });
+      const settings = { stations: [100], frame: 1518 * 8, load: Number.POSITIVE_INFINITY, backOff, seed: 1 };
+      const [row] = finish(compareSegments({ ...settings, time: 60_000 * PART }));
+      return `${((row?.time ?? 0) / 1000).toFixed(0)} s of it`;
+    },
+  },
+  {
+    what: 'herds of 1000, full-jitter, six hint policies',
+    goal: false,
+    run: () => {
+      const contestants = [{ name: 'full-jitter', backOff: full }];
+      const world = { clients: 1000, rate: 100, burst: 10, trials: Math.ceil(20 * PART), seed: 1 };
+      return `${finish(compareHerds({ ...world, hints: HINT_POLICIES, contestants })).length} rows`;
+    },
+  },
+];
+
+const measured = studies.map(({ what, goal, run }) => {
+  // Of this thread, so that what else the machine does makes no difference.
+  const started = process.threadCpuUsage();
+  const came = run();
+  const { user, system } = process.threadCpuUsage(started);
+  return { what, goal, came, seconds: (user + system) / 1e6 };
+});
+
+const rows = measured.map(({ what, came, seconds }) => [what, came, `${seconds.toFixed(2)} s`]);
+console.log(toText({ title: 'The laboratory', head: ['study', 'came to', 'core'], rows }));
+console.log(
+  `\nNode ${process.version}, one core of ${availableParallelism()} × ${cpus()[0]?.model ?? 'an unknown processor'}.\n`,
+);
+for (const { what, goal, seconds } of measured) {
+  if (!goal) continue;
+  console.log(`${seconds <= GOAL ? 'met' : 'MISSED'}: ${what} in at most ${GOAL} s`);
+  if (seconds > GOAL) process.exitCode = 1;
+}

@@ -1,0 +1,55 @@
+/** Redis as config/kubernetes starts it, with the users that docs/kubernetes.md gives it, beside a Tidegate as it is configured there. */
+import { writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { build } from '../support/kubernetes/build.ts';
+import { one, podOf, readMounted } from '../support/kubernetes/objects.ts';
+import { makeSecrets } from '../support/kubernetes/secrets.ts';
+import { makeFolder } from '../support/redis/redis-process.ts';
+import { startRedis } from '../support/redis-server.ts';
+import { send } from '../support/send.ts';
+import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+
+test('replicas share a limit there, and nobody else may do more than ask whether it is there', async () => {
+  const objects = [...build('gateway'), ...makeSecrets('tidegate')];
+  const pod = podOf(one(objects, 'Deployment', 'redis'));
+  const [container] = pod.containers;
+  if (container === undefined) throw new Error('no container of Redis');
+  const [program, ...flags] = container.args ?? [];
+  expect(program).toBe('redis-server');
+  const settings = Object.fromEntries(pairs(flags));
+  const users = readMounted(objects, pod, container)(settings['aclfile'] ?? '');
+
+  // What asks whether it has begun is not among its users, so they are read afterwards.
+  const aclfile = `${makeFolder()}/users.acl`;
+  writeFileSync(aclfile, '');
+  const redis = await startRedis({ settings: { ...settings, aclfile } });
+  const before = redis.client();
+  expect(await before.config('GET', 'maxmemory-policy')).toEqual(['maxmemory-policy', 'noeviction']);
+  writeFileSync(aclfile, users);
+  await before.acl('LOAD');
+
+  const stranger = redis.client({ enableReadyCheck: false });
+  // As the probes of its container ask.
+  expect(await stranger.ping()).toBe('PONG');
+  await expect(stranger.get('tidegate:x')).rejects.toThrow('NOPERM');
+
+  const password = Buffer.from(one(objects, 'Secret', 'tidegate').data?.['redis-password'] ?? '', 'base64').toString();
+  const upstream = await startUpstream();
+  const yaml = `
+state: {store: redis, url: "redis://127.0.0.1:${redis.port}", username: tidegate, password: ${password}}
+upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 100/s}}}
+`;
+  const gates = [await startTidegate(yaml), await startTidegate(yaml)];
+  for (const gate of gates) expect((await send(gate.url, '/')).status).toBe(200);
+  const degraded = () => Promise.all(gates.map((gate) => gate.metric('tidegate_store_degraded{store="redis"}')));
+  await eventually(degraded, (all) => all.every((value) => value === 0));
+  const keys = redis.client({ username: 'tidegate', password });
+  expect((await keys.scan(0, 'COUNT', 1000))[1].some((key) => key.startsWith('tidegate:{api/'))).toBe(true);
+  expect(gates.flatMap((gate) => gate.log()).filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
+});
+
+function pairs(flags: readonly string[]): [string, string][] {
+  return flags.flatMap((flag, i) =>
+    i % 2 === 0 ? [[flag.replace('--', ''), flags[i + 1] ?? ''] as [string, string]] : [],
+  );
+}

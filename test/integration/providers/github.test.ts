@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { startBehind } from '../../support/providers/behind.ts';
+import { startGitHub } from '../../support/providers/github.ts';
+
+const epoch = () => Date.now() / 1000;
+
+test('where nothing is left, nobody asks before the reset and a second: not one request is refused', async () => {
+  const hour = { left: 3, resetAt: Math.ceil(epoch()) + 2 };
+  const { resetAt } = hour;
+  const github = await startGitHub(hour);
+  const { send } = await startBehind('github', github, 'queue: {maxWait: 8s}');
+  const answers = [];
+  for (let i = 0; i < 4; i += 1) answers.push(await send('GET', '/repos'));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  expect(epoch()).toBeGreaterThanOrEqual(resetAt + 1);
+  expect([github.refused(), github.arrivals.length]).toEqual([0, 4]);
+});
+
+test('a 403 for want of quota is felt as a 429, and waited out', async () => {
+  const hour = { left: 0, resetAt: Math.ceil(epoch()) + 2 };
+  const { resetAt } = hour;
+  const github = await startGitHub(hour);
+  const { send, throttled } = await startBehind('github', github);
+  const answer = await send('GET', '/repos');
+  expect([answer.status, answer.header('tidegate-attempts'), github.refused()]).toEqual([200, '2', 1]);
+  expect(epoch()).toBeGreaterThanOrEqual(resetAt + 1);
+  expect(await throttled('unspecified')).toBe(1);
+});
+
+test('a 403 that forbids is passed on at once, and teaches nothing', async () => {
+  const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
+  const { send, throttled, cuts } = await startBehind('github', github);
+  for (let i = 0; i < 5; i += 1) {
+    const answer = await send('GET', '/forbidden');
+    expect([answer.status, answer.header('tidegate-attempts')]).toEqual([403, '1']);
+  }
+  expect([await throttled('.*'), await cuts()]).toEqual([0, 0]);
+});
+
+test('a secondary limit is known by its message, passed on, and its client kept back for a minute', async () => {
+  const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
+  const { send, throttled } = await startBehind('github', github);
+  const first = await send('GET', '/secondary');
+  expect([first.status, first.json()['message']]).toEqual([403, expect.stringContaining('secondary rate limit')]);
+  const second = await send('GET', '/repos');
+  expect(second.status).toBe(429);
+  expect(Number(second.header('retry-after'))).toBeGreaterThan(30);
+  expect([github.arrivals.length, await throttled('.*')]).toEqual([1, 1]);
+});
+
+test('an issue is opened once', async () => {
+  const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
+  const { send } = await startBehind('github', github);
+  github.plan('issue', 'reset-after');
+  expect((await send('POST', '/repos/a/b/issues', { intent: 'issue', body: '{}' })).status).toBe(504);
+  expect(Object.fromEntries(github.charges)).toEqual({ issue: 1 });
+});

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { startBehind } from '../../support/providers/behind.ts';
+import { startShopify } from '../../support/providers/shopify.ts';
+
+const GRAPHQL = '/admin/api/2026-10/graphql.json';
+
+test('the bucket never runs over', async () => {
+  const shopify = await startShopify();
+  const { load } = await startBehind('shopify', shopify);
+  await load(20, 5, () => ({ method: 'GET', path: '/admin/api/2026-10/orders.json' }));
+  expect(shopify.refused()).toBe(0);
+  expect(shopify.accepted.get('/admin/api/2026-10/orders.json')).toBeGreaterThan(0.6 * 2 * 5);
+});
+
+test('a 200 that is THROTTLED reaches nobody: the mutation is made once, later', async () => {
+  const shopify = await startShopify();
+  const { send, throttled } = await startBehind('shopify', shopify, 'rateLimit: {initialRate: 50/s}', '150ms');
+  const intents = ['a', 'b', 'c', 'd'];
+  const answers = await Promise.all(intents.map((intent) => send('POST', GRAPHQL, { intent, body: '{}' })));
+  for (const answer of answers) expect(answer.json()).toEqual({ data: { done: true } });
+  expect(shopify.refused()).toBeGreaterThan(0);
+  expect(await throttled('THROTTLED')).toBe(shopify.refused());
+  expect(Object.fromEntries(shopify.charges)).toEqual({ a: 1, b: 1, c: 1, d: 1 });
+});
+
+test('an order whose answer is lost is not made again', async () => {
+  const shopify = await startShopify();
+  const { send } = await startBehind('shopify', shopify);
+  shopify.plan('lost', 'reset-after');
+  expect((await send('POST', '/admin/api/2026-10/orders.json', { intent: 'lost', body: '{}' })).status).toBe(504);
+  expect(Object.fromEntries(shopify.charges)).toEqual({ lost: 1 });
+});

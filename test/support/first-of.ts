@@ -1,0 +1,9 @@
+/** The first few of what may never end. */
+export function firstOf<T>(items: Iterable<T>, count: number): T[] {
+  const found: T[] = [];
+  for (const item of items) {
+    found.push(item);
+    if (found.length === count) break;
+  }
+  return found;
+}

@@ -1,0 +1,84 @@
+import type { IConfigMap, IContainer, INamespace, IPodSpec, ISecret, IService } from 'kubernetes-models/v1';
+import type { IDeployment } from 'kubernetes-models/apps/v1';
+import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2';
+import type { INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1';
+import type { IPodMonitor, IServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
+import type { KubernetesObject } from './build.ts';
+
+interface Kinds {
+  readonly ConfigMap: IConfigMap;
+  readonly Deployment: IDeployment;
+  readonly HorizontalPodAutoscaler: IHorizontalPodAutoscaler;
+  readonly Namespace: INamespace;
+  readonly NetworkPolicy: INetworkPolicy;
+  readonly PodDisruptionBudget: IPodDisruptionBudget;
+  readonly PodMonitor: IPodMonitor;
+  readonly Secret: ISecret;
+  readonly Service: IService;
+  readonly ServiceMonitor: IServiceMonitor;
+}
+
+/** Objects of a kind. That they are what their types say is checked by `checkTypes`. */
+export function all<K extends keyof Kinds>(objects: readonly KubernetesObject[], kind: K): Kinds[K][] {
+  return objects.filter((object) => object.kind === kind) as KubernetesObject[] & Kinds[K][];
+}
+
+/** The one of that name; fails where there is none. */
+export function one<K extends keyof Kinds>(objects: readonly KubernetesObject[], kind: K, name: string): Kinds[K] {
+  const found = all(objects, kind).find(({ metadata }) => metadata?.name === name);
+  if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
+  return found;
+}
+
+/** What runs in the pods of a Deployment. */
+export function podOf({ spec }: IDeployment): IPodSpec {
+  const pod = spec?.template.spec;
+  if (pod === undefined) throw new Error('a Deployment without pods');
+  return pod;
+}
+
+/** Labels of the pods of a Deployment. */
+export function labelsOf({ spec }: IDeployment): Readonly<Record<string, string>> {
+  return spec?.template.metadata?.labels ?? {};
+}
+
+export function containersOf({ containers, initContainers = [] }: IPodSpec): IContainer[] {
+  return [...initContainers, ...containers];
+}
+
+/** The container of Tidegate, beside others or alone. */
+export function tidegateIn(pod: IPodSpec): IContainer {
+  const found = containersOf(pod).find(({ name }) => name === 'tidegate');
+  if (found === undefined) throw new Error('no Tidegate runs here');
+  return found;
+}
+
+/** What a container finds at a path of what is mounted into it. Throws as reading a file does. */
+export function readMounted(
+  objects: readonly KubernetesObject[],
+  { volumes = [] }: IPodSpec,
+  { volumeMounts = [] }: IContainer,
+): (path: string) => string {
+  return (path) => {
+    const mount = volumeMounts.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
+    const volume = volumes.find(({ name }) => name === mount?.name);
+    const key = path.slice(`${mount?.mountPath}/`.length);
+    const content = volume?.configMap
+      ? one(objects, 'ConfigMap', volume.configMap.name ?? '').data?.[key]
+      : decode(one(objects, 'Secret', volume?.secret?.secretName ?? '').data?.[key]);
+    if (content === undefined) throw new Error(`${path}: no such file`);
+    return content;
+  };
+}
+
+function decode(base64: string | undefined): string | undefined {
+  return base64 === undefined ? undefined : Buffer.from(base64, 'base64').toString();
+}
+
+/** Bytes of a quantity such as 768Mi. */
+export function bytes(quantity: string | number | undefined): number {
+  const [, number, unit = ''] = /^(\d+)([KMG]i)?$/.exec(String(quantity)) ?? [];
+  if (number === undefined) throw new Error(`no number of bytes: ${quantity}`);
+  return Number(number) * 1024 ** ['', 'Ki', 'Mi', 'Gi'].indexOf(unit);
+}

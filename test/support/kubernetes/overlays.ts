@@ -1,0 +1,44 @@
+import type { IContainer, IPodSpec } from 'kubernetes-models/v1';
+import type { Config } from '../../../src/config/schema.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { formatMistakes, formatWarnings } from '../../../src/config/mistakes.ts';
+import { withPresets } from '../presets.ts';
+import type { KubernetesObject } from './build.ts';
+import { build } from './build.ts';
+import { one, podOf, readMounted, tidegateIn } from './objects.ts';
+import { makeSecrets } from './secrets.ts';
+
+export interface Overlay {
+  readonly name: string;
+  readonly objects: readonly KubernetesObject[];
+  /** What the commands of its documentation make beside them. */
+  readonly secrets: readonly KubernetesObject[];
+  /** The Deployment whose pods have a Tidegate. */
+  readonly deployment: string;
+  readonly pod: IPodSpec;
+  readonly tidegate: IContainer;
+  /** What Tidegate reads there, from where it is told to. */
+  readonly config: Config;
+  /** What it would say of that at its start. */
+  readonly warnings: string;
+}
+
+/** All that config/kubernetes has. */
+export function readOverlays(): readonly Overlay[] {
+  return [read('gateway', 'tidegate'), read('sidecar', 'checkout'), read('ingress-helper', 'tidegate')];
+}
+
+function read(name: string, deployment: string): Overlay {
+  const objects = build(name);
+  const workload = one(objects, 'Deployment', deployment);
+  const secrets = makeSecrets(workload.metadata?.namespace ?? '');
+  const pod = podOf(workload);
+  const tidegate = tidegateIn(pod);
+  const readFile = withPresets(readMounted([...objects, ...secrets], pod, tidegate));
+  const [command, flag, file = ''] = tidegate.args ?? [];
+  if (command !== 'serve' || flag !== '--config') throw new Error(`${name}: no serve --config FILE`);
+  const loaded = loadConfig(readFile(file), file, { env: {}, readFile });
+  if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+  const { config, warnings } = loaded;
+  return { name, objects, secrets, deployment, pod, tidegate, config, warnings: formatWarnings(warnings) };
+}

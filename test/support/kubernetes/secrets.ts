@@ -1,0 +1,22 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import type { KubernetesObject } from './build.ts';
+import { kubectl } from './build.ts';
+
+/** Of what needs a cluster, nothing. */
+const WITHOUT_CLUSTER = `case "$*" in *"create secret"*) "$KUBECTL" "$@" --dry-run=client --output=yaml; echo ---;; esac;`;
+
+const DOCUMENT = join(import.meta.dirname, '../../../docs/kubernetes.md');
+
+/** What the commands of docs/kubernetes.md make in a namespace: they are run, and kubectl only says what it would do. */
+export function makeSecrets(namespace: string): KubernetesObject[] {
+  const blocks = Array.from(readFileSync(DOCUMENT, 'utf8').matchAll(/^```sh\n(.*?)^```/gms), ([, block = '']) => block);
+  const commands = blocks.filter((block) => block.includes(`kubectl -n ${namespace} create secret`)).join('');
+  const script = `set -eu; kubectl() { ${WITHOUT_CLUSTER} }; ${commands}`;
+  const env = { PATH: process.env['PATH'], KUBECTL: kubectl() };
+  return parseAllDocuments(execFileSync('sh', ['-c', script], { encoding: 'utf8', env }))
+    .map((document) => document.toJS() as KubernetesObject | null)
+    .filter((object) => object !== null);
+}

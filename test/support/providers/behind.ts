@@ -1,0 +1,64 @@
+/** A whole Tidegate with a preset, in front of a provider that behaves so. */
+import type { TrafficRequest } from '../../../src/practice/traffic.ts';
+import { startTraffic } from '../../../src/practice/traffic.ts';
+import { pause } from '../pause.ts';
+import type { Received, Sent } from '../send.ts';
+import { send } from '../send.ts';
+import type { Tidegate } from '../tidegate.ts';
+import { startTidegate } from '../tidegate.ts';
+import type { Provider } from './provider.ts';
+
+export interface Behind {
+  readonly tidegate: Tidegate;
+  /** Sends one; `intent` becomes X-Intent. */
+  readonly send: (method: string, path: string, sent?: Sent & { readonly intent?: string }) => Promise<Received>;
+  /** Sends at this rate, from the first moment on, and says how the answers came out, by status. */
+  readonly load: (
+    rate: number,
+    seconds: number,
+    request: (n: number) => TrafficRequest,
+  ) => Promise<Readonly<Record<number, number>>>;
+  /** Of a reason, all in all. */
+  readonly throttled: (reason: string) => Promise<number>;
+  readonly cuts: () => Promise<number>;
+}
+
+/**
+ * @param settings of the upstream, beside its provider and url
+ * @param delay before each retry
+ */
+export async function startBehind(provider: string, { url }: Provider, settings = '', delay = '20ms'): Promise<Behind> {
+  const tidegate = await startTidegate(`
+upstreams:
+  api:
+    provider: ${provider}
+    url: ${url}
+    perTryTimeout: 1s
+    retry: {backOff: {strategy: fixed, baseInterval: ${delay}}}
+    ${settings}
+`);
+  const sum = async (pattern: RegExp): Promise<number> => {
+    const text = await (await fetch(`${tidegate.adminUrl}/metrics`)).text();
+    return text
+      .split('\n')
+      .filter((line) => pattern.test(line))
+      .reduce((total, line) => total + Number(line.slice(line.lastIndexOf(' '))), 0);
+  };
+  return {
+    tidegate,
+    send: (method, path, { intent, headers = [], ...sent } = {}) =>
+      send(tidegate.url, path, {
+        ...sent,
+        method,
+        headers: [...headers, ...(intent === undefined ? [] : ['X-Intent', intent])],
+      }),
+    load: async (rate, seconds, request) => {
+      const traffic = startTraffic({ target: tidegate.url, clients: [{ name: 'shop', rate, request }], seed: 7 });
+      await pause(seconds * 1000);
+      await traffic.stop();
+      return traffic.stats()['shop']?.answered ?? {};
+    },
+    throttled: (reason) => sum(new RegExp(`^tidegate_upstream_throttled_total\\{[^}]*reason="${reason}"`)),
+    cuts: () => sum(/^tidegate_ratelimit_cuts_total\{/),
+  };
+}

@@ -1,0 +1,17 @@
+import { Gcra } from '../../../src/sim/models/gcra.ts';
+import type { Provider } from './provider.ts';
+import { ask, startProvider } from './provider.ts';
+
+/** 100 reads and 100 writes a second, each; only a 2xx is stored with its key. */
+export function startCheckout(): Promise<Provider> {
+  const reads = new Gcra({ kind: 'gcra', rate: 100, burst: 20 });
+  const writes = new Gcra({ kind: 'gcra', rate: 100, burst: 20 });
+  return startProvider({
+    refuse: ({ method }, now) =>
+      ask(method === 'GET' ? reads : writes, now) === undefined ? undefined : { status: 429 },
+    isOrder: ({ method }) => method === 'POST',
+    keyOf: ({ headers }) => headers['cko-idempotency-key']?.toString(),
+    stores: (status) => status < 300,
+    answer: () => ({ status: 201, body: { approved: true } }),
+  });
+}

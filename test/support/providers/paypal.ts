@@ -1,0 +1,22 @@
+import { FixedWindow } from '../../../src/sim/models/fixed-window.ts';
+import type { Provider } from './provider.ts';
+import { ask, startProvider } from './provider.ts';
+
+/** An unpublished limit, told by RATE_LIMIT_REACHED with a Retry-After; the same id at the same time fails. */
+export function startPayPal({ limit = 1000 }: { readonly limit?: number } = {}): Promise<Provider> {
+  const window = new FixedWindow({ kind: 'fixed-window', limit, window: 2000 });
+  return startProvider({
+    refuse(_, now) {
+      const wait = ask(window, now);
+      if (wait === undefined) return undefined;
+      const headers = { 'Retry-After': String(Math.ceil(wait / 1000)) };
+      return { status: 429, headers, body: { name: 'RATE_LIMIT_REACHED', message: 'Too many requests.' } };
+    },
+    isOrder: ({ method }) => method === 'POST',
+    keyOf: ({ headers }) => headers['paypal-request-id']?.toString(),
+    busy: { status: 422, body: { name: 'UNPROCESSABLE_ENTITY', details: [{ issue: 'DUPLICATE_REQUEST_ID' }] } },
+    stores: (status) => status < 500,
+    takes: 100,
+    answer: () => ({ status: 201, body: { status: 'CREATED' } }),
+  });
+}

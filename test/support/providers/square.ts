@@ -1,0 +1,20 @@
+import { FixedWindow } from '../../../src/sim/models/fixed-window.ts';
+import type { Provider } from './provider.ts';
+import { ask, startProvider } from './provider.ts';
+
+/** An unpublished limit, told by RATE_LIMITED with X-RateLimit-Reset; its keys stand in bodies, and in no header. */
+export function startSquare({ limit = 1000 }: { readonly limit?: number } = {}): Promise<Provider> {
+  const window = new FixedWindow({ kind: 'fixed-window', limit, window: 2000 });
+  return startProvider({
+    refuse(_, now) {
+      const wait = ask(window, now);
+      if (wait === undefined) return undefined;
+      const reset = String(Math.ceil((Date.now() + wait) / 1000));
+      const body = { errors: [{ category: 'RATE_LIMIT_ERROR', code: 'RATE_LIMITED' }] };
+      return { status: 429, headers: { 'X-RateLimit-Reset': reset }, body };
+    },
+    isOrder: ({ method }) => method === 'POST',
+    keyOf: ({ body }) => (typeof body['idempotency_key'] === 'string' ? body['idempotency_key'] : undefined),
+    answer: () => ({ status: 200, body: { payment: { status: 'COMPLETED' } } }),
+  });
+}

@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { compareBackoffs } from '../../src/cli/compare-backoffs.ts';
+import { drawBackoffs } from '../../src/cli/draw-backoffs.ts';
+import type { BackOffStrategy, StrategyName } from '../../src/policy/backoff.ts';
+import { makeBackOff, strategies, strategyNames } from '../../src/policy/backoff.ts';
+
+function made(...names: readonly StrategyName[]): BackOffStrategy[] {
+  return names.map((strategy) => makeBackOff({ strategy }));
+}
+
+describe('tidegate backoff NAME NAME', () => {
+  test('shows means in columns, sums, and bars on one scale', () => {
+    const fixed = makeBackOff({ strategy: 'fixed', baseInterval: 100 });
+    const full = makeBackOff({ strategy: 'full-jitter', baseInterval: 400 });
+    const lines = compareBackoffs([fixed, full], 2, 80).text.split('\n');
+    expect(lines).toContain('  after attempt     fixed  full-jitter');
+    expect(lines).toContain('              1     100ms        200ms');
+    expect(lines).toContain('         in all     200ms        600ms');
+    expect(lines).toContain('        at most     200ms         1.2s');
+    expect(lines).toContain('    2  fixed        █████');
+    expect(lines).toContain('       full-jitter  ░░░░░░░░░░░░░░░░░░░░┃░░░░░░░░░░░░░░░░░░░');
+  });
+
+  test('says who has given up, and what that had come to', () => {
+    const { text } = compareBackoffs(made('fixed', 'doubling'), undefined, 80);
+    expect(text).toContain('       doubling  given up\n');
+    expect(text).toContain('  doubling gives up after attempt 8, having waited 127s.\n');
+  });
+
+  test('shows as many waits of each as one of them makes before it gives up, and says of no other that it has', () => {
+    for (const names of [
+      ['fixed', 'ethernet'],
+      ['fixed', 'sip', 'ethernet'],
+    ] as const) {
+      const { text, json } = compareBackoffs(made(...names), undefined, 80);
+      expect(json['fixed']?.rows).toHaveLength(15);
+      expect(text).toMatch(/^ {13}15 +100ms /m);
+      expect(text).not.toContain('given up');
+    }
+  });
+
+  test('strategies that do not fit beside the others come below, and nothing is wider than the terminal', () => {
+    const { text } = compareBackoffs(made(...strategyNames), 3, 80);
+    const tables = text.split('\n').filter((line) => line.startsWith('  after attempt'));
+    expect(tables.length).toBeGreaterThan(1);
+    expect(tables.flatMap((line) => line.split(/ {2,}/).slice(2))).toEqual(strategyNames);
+    for (const line of tables) expect(line.length).toBeLessThanOrEqual(80);
+  });
+
+  describe('where bars would fill more than a screen', () => {
+    test('has a line for each, its means by height, on one logarithmic scale', () => {
+      const { text } = compareBackoffs(made('fixed', 'exponential', 'fibonacci', 'doubling'), undefined, 80);
+      expect(text).toContain('The same on one logarithmic scale, from 100ms to 64s; · is no wait');
+      expect(text).toContain('  fixed        ▁▁▁▁▁▁▁▁▁▁\n');
+      // Twice as long each time: steps that are equally high.
+      expect(text).toContain('  exponential  ▁▂▃▃▄▅▆▆▇▇\n');
+      expect(text).toMatch(/^ {2}fibonacci {4}·▁▁/m);
+      expect(text).toContain('  doubling     ▃▄▅▆▆▇█  given up\n');
+      expect(text).toContain('--attempts 8 shows bars');
+      expect(text).not.toContain('┃');
+    });
+
+    test('grows by a line for each, not by its attempts, and is no wider than the terminal', () => {
+      const shown = compareBackoffs(made(...strategyNames.slice(0, 10)), undefined, 80).text.split('\n');
+      expect(shown.length).toBeLessThanOrEqual(60);
+      const many = compareBackoffs(made(...strategyNames), 300, 80).text.split('\n');
+      const chart = many.slice(many.findIndex((line) => line.startsWith('The same on one')));
+      expect(chart[0]).toContain('every ');
+      expect(chart.length).toBeLessThan(30);
+      const lines = chart.filter((line) => /[▁-█]/.test(line));
+      expect(lines).toHaveLength(strategyNames.length);
+      for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
+    });
+
+    test('shows nothing but waits of 0 as such', () => {
+      const zero = [1, 2, 3, 4].map((i) => ({
+        ...makeBackOff({ strategy: 'fixed', baseInterval: 0 }),
+        name: `zero-${i}`,
+      }));
+      expect(compareBackoffs(zero, undefined, 80).text).toContain('  zero-4  ··········\n');
+    });
+  });
+
+  test('as JSON has the rows of each by its name', () => {
+    const { json } = compareBackoffs(made('fixed', 'sip'), 1, 80);
+    expect(json).toEqual({
+      fixed: { rows: [{ attempt: 1, min: 100, mean: 100, max: 100 }] },
+      sip: { rows: [{ attempt: 1, min: 500, mean: 500, max: 500 }] },
+    });
+  });
+});
+
+describe('tidegate backoff --svg', () => {
+  test('draws a line for each strategy, and a band where chance plays a part', () => {
+    const drawing = drawBackoffs(made('fixed', 'full-jitter'), undefined);
+    expect(drawing.match(/class="band/g)).toHaveLength(1);
+    expect(drawing).toContain('>full-jitter</text>');
+    expect(drawing).not.toMatch(/NaN|Infinity|undefined/);
+  });
+
+  test.each(strategyNames)('draws %s', (name) => {
+    const drawing = drawBackoffs(made(name), undefined);
+    expect(drawing).toMatch(/^<svg [\s\S]*<\/svg>\n$/);
+    expect(drawing).not.toMatch(/NaN|Infinity|undefined/);
+  });
+});
+
+test('a strategy of chance tells its mean in closed form, but for the one that has none', () => {
+  const random = made(...strategyNames).filter((strategy) => {
+    const band = strategy.band(3);
+    return band !== undefined && band.min < band.max;
+  });
+  const without = random.filter(({ name }) => strategies[name as StrategyName].expectation === undefined);
+  expect(without.map(({ name }) => name)).toEqual(['decorrelated-jitter-v2']);
+});

@@ -1,0 +1,154 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { printEffective } from '../../src/config/effective.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { compileIdempotency } from '../../src/compile/idempotency.ts';
+
+function load(idempotency: string) {
+  const text = `upstreams: {pay: {url: "http://pay.example", idempotency: ${idempotency}}}`;
+  return loadConfig(text, 'test.yaml', { env: {}, readFile: () => '' });
+}
+
+function found(idempotency: string): string[] {
+  const loaded = load(idempotency);
+  const told = loaded.kind === 'mistakes' ? loaded.mistakes : loaded.warnings;
+  return told.map(({ path, message, suggestion }) => {
+    const meant = suggestion === undefined ? '' : ` (${suggestion}?)`;
+    return `${path.replace('upstreams.pay.idempotency', '')}: ${message}${meant}`;
+  });
+}
+
+function compiled(idempotency: string, mode: 'enforce' | 'observe' = 'enforce') {
+  const loaded = load(idempotency);
+  if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded.mistakes));
+  const { pay } = loaded.config.upstreams;
+  if (pay === undefined) throw new Error('no upstream');
+  return { ...compileIdempotency(pay.idempotency, mode), effective: printEffective(loaded.config, loaded.substituted) };
+}
+
+describe('where a key stands', () => {
+  test.each(['{}', '{jsonField: idempotency_key, header: false}', '{jsonField: a.b}', '{generate: true}'])(
+    '%s',
+    (text) => {
+      expect(found(text)).toEqual([]);
+    },
+  );
+
+  test.each([
+    ['{generate: true, header: false}', '.generate: needs a header to write the key in: a body is never changed'],
+    [
+      '{generate: true, jsonField: a}',
+      '.generate: goes with a header alone: whether a body has a key is known too late',
+    ],
+    ['{jsonField: a..b}', '.jsonField: expected the name of a field, or names with dots between: a.b'],
+    ['{jsonField: ""}', '.jsonField: expected the name of a field, or names with dots between: a.b'],
+    ['{header: false, ttl: 24h}', '.ttl: has no effect: no key is recognised'],
+    ['{header: false, concurrent: refuse}', '.concurrent: has no effect: no key is recognised'],
+    ['{concurrent: queue}', '.concurrent: expected one of wait, refuse, pass'],
+  ])('%s', (text, message) => {
+    expect(found(text)).toEqual([message]);
+  });
+
+  test.each([
+    ...['Content-Length', 'Host', 'connection', 'Authorization', 'Transfer-Encoding', 'Cookie', 'Content-Type', 'TE'],
+    ...['Upgrade', 'Keep-Alive', 'Proxy-Authorization', 'User-Agent', 'X-Forwarded-For', 'Tidegate-Attempts'],
+  ])('%s is no key', (header) => {
+    const message = 'is a header with a meaning of its own, not a key: each write would look safe to send again';
+    expect(found(`{header: ${header}}`)).toEqual([`.header: ${message}`]);
+  });
+
+  test.each(['PayPal-Request-Id', 'X-Request-Id', 'X-Idempotency-Key', 'Cko-Idempotency-Key'])(
+    '%s may be',
+    (header) => {
+      expect(found(`{header: ${header}}`)).toEqual([]);
+    },
+  );
+
+  test('nor is what tells credentials apart', () => {
+    const text =
+      'upstreams: {pay: {url: "http://pay.example", rateLimit: {credentialHeader: X-Api-Key}, idempotency: {header: x-api-key}}}';
+    const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile: () => '' });
+    expect(loaded).toMatchObject({
+      kind: 'mistakes',
+      mistakes: [
+        {
+          path: 'upstreams.pay.idempotency.header',
+          message: expect.stringContaining('is the credential of who asks') as unknown,
+        },
+      ],
+    });
+  });
+
+  test('a name with dots is a way through objects', () => {
+    expect(compiled('{jsonField: a.b}').jsonField).toEqual(['a', 'b']);
+  });
+
+  test.each([
+    ['{}', 'idempotency-key', 'header: Idempotency-Key'],
+    ['{jsonField: a}', undefined, 'header: false'],
+    ['{jsonField: a, header: X-Key}', 'x-key', 'header: X-Key'],
+    ['{header: false}', undefined, 'header: false'],
+  ])('%s: a header counts beside a field only where that is said', (text, lower, printed) => {
+    const { header, effective } = compiled(text);
+    expect(header?.lower).toBe(lower);
+    expect(effective).toContain(printed);
+  });
+
+  test.each([
+    ['stripe, idempotency: {jsonField: a}', false],
+    ['stripe, idempotency: {jsonField: a, header: X-Key}', 'X-Key'],
+    ['stripe', 'Idempotency-Key'],
+    ['square', false],
+    ['square, idempotency: {header: X-Key}', 'X-Key'],
+    ['square, idempotency: {jsonField: a}', false],
+  ])('over the preset of %s', (settings, header) => {
+    const text = `upstreams: {pay: {url: "http://pay.example", provider: ${settings}}}`;
+    const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile: (file) => readFileSync(file, 'utf8') });
+    expect(loaded).toMatchObject({ kind: 'ok', config: { upstreams: { pay: { idempotency: { header } } } } });
+  });
+
+  test('in observe mode nothing is minted', () => {
+    expect(compiled('{generate: true}').generates).toBe(true);
+    expect(compiled('{generate: true}', 'observe').generates).toBe(false);
+  });
+});
+
+describe('how long a key is remembered', () => {
+  const HOUR = 3_600_000;
+
+  test('as long as an upstream may: longer than any timer', () => {
+    const { ttlOf, effective } = compiled('{ttl: 45d}');
+    expect(ttlOf?.('POST', '/any')).toBe(45 * 24 * HOUR);
+    expect(effective).toContain('ttl: 45d');
+    expect(compiled('{ttl: 24h}').effective).toContain('ttl: 1d');
+    expect(compiled('{ttl: 90s}').effective).toContain('ttl: 90s');
+    expect(compiled('{}').ttlOf).toBeUndefined();
+  });
+
+  test('by path and method: the first that fits', () => {
+    const { ttlOf, effective } = compiled(
+      '{ttl: [{path: /v2/checkout/**, ttl: 6h}, {path: "/v2/*/refund", method: POST, ttl: 45d}, {path: /v1/payouts, ttl: 30d}]}',
+    );
+    expect(ttlOf?.('POST', '/v2/checkout/orders')).toBe(6 * HOUR);
+    expect(ttlOf?.('POST', '/v2/x/refund')).toBe(45 * 24 * HOUR);
+    expect(ttlOf?.('PATCH', '/v2/x/refund')).toBeUndefined();
+    expect(ttlOf?.('POST', '/v1/payouts/1')).toBeUndefined();
+    expect(effective).toContain('ttl: 6h');
+  });
+
+  test.each([
+    ['0', 'must be longer than 0'],
+    ['0d', 'must be longer than 0'],
+    ['24', 'expected a time such as 24h or 45d (24h or 24d?)'],
+    ['45 days', 'expected a time such as 24h or 45d (45d?)'],
+    ['4000d', 'must be at most 3650d'],
+    ['soon', 'expected a time such as 24h or 45d'],
+  ])('%s', (ttl, message) => {
+    expect(found(`{ttl: [{path: /, ttl: ${ttl}}]}`)).toEqual([`.ttl[0].ttl: ${message}`]);
+  });
+
+  test('a list of nothing, and paths that nobody asks for', () => {
+    expect(found('{ttl: []}')).not.toEqual([]);
+    expect(found('{ttl: [{path: v1, ttl: 1d}]}')).toEqual(['.ttl[0].path: a path pattern begins with a slash (/v1?)']);
+  });
+});

@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest';
+import { divideConfig } from '../../src/cluster/divide.ts';
+import { check } from '../../src/cli/check.ts';
+import { compilePoll } from '../../src/compile/policy.ts';
+import { compareConfigs } from '../../src/config/changes.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
+import type { Config } from '../../src/config/schema.ts';
+
+const written = (route: string) => `upstreams: {api: {url: http://a}}\nroutes: [{upstream: api, ${route}}]\n`;
+
+function load(route: string) {
+  const loaded = loadConfig(written(route), 'f.yaml', { env: {}, readFile: String });
+  if (loaded.kind === 'mistakes') throw new Error(formatMistakes(loaded.mistakes));
+  return loaded;
+}
+
+function mistakes(route: string): string[] {
+  const loaded = loadConfig(written(route), 'f.yaml', { env: {}, readFile: String });
+  return loaded.kind === 'ok' ? [] : strip(formatMistakes(loaded.mistakes));
+}
+
+const warnings = (route: string) => strip(formatWarnings(load(route).warnings));
+
+function strip(lines: string): string[] {
+  return lines === '' ? [] : lines.split('\n').map((line) => line.replace(/^f\.yaml:\d+:\d+ /, ''));
+}
+
+const pollOf = ({ routes }: Config) => compilePoll(routes[0]?.poll);
+
+describe('the defaults', () => {
+  test('nothing is polled unless a route says so', () => {
+    expect(pollOf(load('path: /').config)).toBeUndefined();
+  });
+
+  test('a 202, and delays that grow and never shrink', () => {
+    const policy = pollOf(load('poll: {}').config);
+    expect(policy).toMatchObject({ notReady: new Set([202]), maxWait: 60_000, maxPolls: 50, maxWaiting: 1000 });
+    const delays = (chance: number) =>
+      Array.from({ length: 12 }, (_, n) => policy?.backOff.next(n, 0, () => chance)?.delay ?? 0);
+    const [least, most] = [delays(0), delays(1 - Number.EPSILON)];
+    expect(least[0]).toBeCloseTo(800);
+    expect(most.at(-1)).toBe(30_000);
+    for (let n = 1; n < 8; n += 1) expect(least[n]).toBeGreaterThanOrEqual((most[n - 1] ?? 0) - 1);
+  });
+
+  test('are the same, written in full or left out', () => {
+    const full =
+      'poll: {backOff: {strategy: exponential-jitter, baseInterval: 1s, multiplier: 1.5, maxInterval: 30s, jitter: 0.2}}';
+    const options = (route: string) => load(route).config.routes[0]?.poll;
+    expect(options('poll: {}')).toEqual(options(full));
+  });
+
+  test('hold for what is left out of a backOff, unless it is another strategy', () => {
+    const delay = (route: string) => pollOf(load(route).config)?.backOff.next(0, 0, () => 0.5)?.delay;
+    expect(delay('poll: {backOff: {baseInterval: 4s}}')).toBe(4000);
+    expect(delay('poll: {backOff: {strategy: fixed}}')).not.toBe(1000);
+  });
+});
+
+describe('mistakes', () => {
+  test.each([
+    [
+      'notReady: [200]',
+      'routes[0].poll.notReady[0]: a 200 is what is waited for: nobody looks into its body (did you mean 202?)',
+    ],
+    [
+      'notReady: [429]',
+      'routes[0].poll.notReady[0]: a 429 says that too much is asked for, and is retried when the rate allows it',
+    ],
+    ['notReady: [503]', 'routes[0].poll.notReady[0]: a 5xx is a failure: retry.retryOn says what becomes of it'],
+    ['notReady: [102]', 'routes[0].poll.notReady[0]: expected a status from 201 to 499'],
+    ['notReady: [soon]', 'routes[0].poll.notReady[0]: expected a status from 201 to 499'],
+    ['notReady: []', 'routes[0].poll.notReady: must not be empty'],
+    ['maxWait: 500ms', 'routes[0].poll.maxWait: must be from 1s to 1h'],
+    ['maxWait: 2h', 'routes[0].poll.maxWait: must be from 1s to 1h'],
+    ['backOff: {baseInterval: 60s}', 'routes[0].poll.backOff.baseInterval: maxInterval is below baseInterval'],
+    ['maxWaits: 5s', 'routes[0].poll.maxWaits: unknown key (did you mean maxWait?)'],
+  ])('%s', (poll, told) => {
+    expect(mistakes(`poll: {${poll}}`)).toEqual([told]);
+  });
+
+  test('what is not ready is nothing to be retried', () => {
+    const told = 'routes[0].poll.notReady[1]: a 404 is among those of retry.retryOn: what is not ready is no failure';
+    expect(mistakes('poll: {notReady: [202, 404]}, retry: {retryOn: [5xx, "404"]}')).toEqual([told]);
+  });
+
+  test('statuses may be written as text', () => {
+    expect(load('poll: {notReady: ["202", 404, 304]}').config.routes[0]?.poll?.notReady).toEqual([202, 404, 304]);
+  });
+});
+
+test('what has no effect is told', () => {
+  expect(warnings('poll: {}')).toEqual([]);
+  expect(warnings('methods: [GET, POST], poll: {}')).toEqual([]);
+  expect(warnings('methods: [POST], poll: {}')).toEqual([
+    'warning: routes[0].poll: has no effect: only GET and HEAD are polled, and this route takes neither',
+  ]);
+  expect(warnings('poll: {backOff: {jitterInterval: 1s}}')).toEqual([
+    'warning: routes[0].poll.backOff.jitterInterval: exponential-jitter does not use it',
+  ]);
+  expect(warnings('poll: {maxWait: 5s, backOff: {baseInterval: 5s}}')).toEqual([
+    'warning: routes[0].poll.maxWait: not longer than the first delay of backOff: nothing is asked for twice',
+  ]);
+});
+
+test('check tells what polls come to', () => {
+  const report = (route: string) => check('f.yaml', { env: {}, readFile: () => written(route) }).text;
+  const told =
+    '#     polls: where a client waits (Prefer: wait), up to 50 times as many sends, and an answer within 70s; 1000 such clients at a time\n';
+  expect(report('poll: {}')).toContain(told);
+  expect(report('path: /')).not.toContain('polls:');
+  expect(report('methods: [POST], poll: {}')).not.toContain('polls:');
+});
+
+test('a reload takes it over as it is', () => {
+  const changes = compareConfigs(load('poll: {}'), load('poll: {maxWaiting: 5}'));
+  expect(changes).toMatchObject([{ path: 'routes["/"].poll.maxWaiting', from: '1000', to: '5', needsRestart: false }]);
+  expect(compareConfigs(load('path: /'), load('poll: {}'))).toMatchObject([{ kind: 'added', needsRestart: false }]);
+});
+
+test('of several workers each waits for its part of them', () => {
+  const { config } = load('poll: {maxWaiting: 9}');
+  expect(divideConfig(config, 4).routes[0]?.poll?.maxWaiting).toBe(2);
+  expect(divideConfig(load('path: /').config, 4).routes).toEqual(load('path: /').config.routes);
+});

@@ -1,0 +1,34 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '../..');
+const documents = ['README.md', 'CHANGELOG.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)];
+const read = (file: string): string => readFileSync(join(root, file), 'utf8');
+
+/** Where readers jump to: headings as GitHub names them. */
+function anchorsOf(file: string): Set<string> {
+  const headings = read(file)
+    .replaceAll(/^```[\s\S]*?^```/gm, '')
+    .matchAll(/^#+ (.+)$/gm);
+  return new Set(
+    Array.from(headings, ([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  );
+}
+
+describe.each(documents.filter((name) => name.endsWith('.md')))('%s', (file) => {
+  test('leads only to what is there', () => {
+    const links = read(file).matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g);
+    const broken = Array.from(links).flatMap(([, path = '', anchor]) => {
+      const target = path === '' ? file : join(dirname(file), path);
+      if (!existsSync(join(root, target))) return [target];
+      return anchor === undefined || anchorsOf(target).has(anchor) ? [] : [`${target}#${anchor}`];
+    });
+    expect(broken).toEqual([]);
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import { conduct } from '../../src/cli/lab/conduct.ts';
+import { ProgressBar } from '../../src/cli/lab/progress-bar.ts';
+import type { Experiment } from '../../src/lab/experiment.ts';
+import { Rounds } from '../../src/lab/rounds.ts';
+
+function counting(steps: number): Experiment<number> {
+  let done = 0;
+  return {
+    get progress() {
+      return done / steps;
+    },
+    step: () => {
+      done += 1;
+    },
+    result: () => done,
+  };
+}
+
+describe('an experiment', () => {
+  test('is run to its end', async () => {
+    const experiment = counting(1000);
+    const progress = await conduct(experiment, { show: undefined, signal: new AbortController().signal, now: () => 0 });
+    expect({ progress, result: experiment.result() }).toEqual({ progress: 1, result: 1000 });
+  });
+
+  test('stops where it is when it is told to', async () => {
+    const stop = new AbortController();
+    let now = 0;
+    const experiment = counting(1_000_000);
+    const shown: number[] = [];
+    const show = (progress: number): void => {
+      shown.push(progress);
+      stop.abort();
+    };
+    // A step takes a millisecond.
+    const progress = await conduct(experiment, { show, signal: stop.signal, now: () => (now += 1) });
+    expect(shown).toEqual([progress]);
+    expect(progress).toBeGreaterThan(0);
+    expect(progress).toBeLessThan(1);
+  });
+
+  test('that is over soon shows nothing', async () => {
+    const shown: number[] = [];
+    const show = (progress: number): void => void shown.push(progress);
+    await conduct(counting(10), { show, signal: new AbortController().signal, now: () => 0 });
+    expect(shown).toEqual([]);
+  });
+});
+
+test('a bar is written over itself and wiped in the end', () => {
+  const written: string[] = [];
+  const bar = new ProgressBar({ write: (text) => void written.push(text), columns: 80 });
+  bar.show(0.5);
+  bar.show(0.501);
+  bar.clear();
+  bar.clear();
+  expect(written).toHaveLength(2);
+  expect(written[0]).toMatch(/^\r {2}█{15}░{15} 50 %/);
+  expect(written[1]).toMatch(/^\r +\r$/);
+});
+
+test('a bar leaves out what a narrow terminal has no room for, that it stays on its line', () => {
+  for (const columns of [62, 61, 45, 20]) {
+    const written: string[] = [];
+    new ProgressBar({ write: (text) => void written.push(text), columns }).show(1);
+    expect(written[0]).toContain('100 %');
+    // The last column is left free: some terminals begin a new line with it.
+    expect(written[0]?.length).toBeLessThanOrEqual(columns);
+  }
+});
+
+test('cells are tried in turn, and stopped early each has been', () => {
+  const ran: string[] = [];
+  const cell = (name: string) => ({
+    run: () => ran.push(name) > 0,
+    row: () => (ran.includes(name) ? name : undefined),
+  });
+  const rounds = new Rounds([cell('a'), cell('b')], 2);
+  rounds.step();
+  expect(rounds.result()).toEqual(['a']);
+  while (rounds.progress < 1) rounds.step();
+  expect(ran).toEqual(['a', 'b', 'a', 'b']);
+  expect(rounds.result()).toEqual(['a', 'b']);
+  expect(new Rounds([], 3).progress).toBe(1);
+});
+
+test('a cell that has not finished its round goes on with it', () => {
+  const ran: string[] = [];
+  const pieces = { run: () => ran.push('a') % 3 === 0, row: () => (ran.length < 3 ? undefined : 'a') };
+  const rounds = new Rounds([pieces], 2);
+  rounds.step();
+  expect(rounds.result()).toEqual([]);
+  while (rounds.progress < 1) rounds.step();
+  expect(ran).toHaveLength(6);
+});

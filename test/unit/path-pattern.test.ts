@@ -1,0 +1,62 @@
+import { describe, expect, test } from 'vitest';
+import { makePathPattern, mistakeOf, splitPath } from '../../src/policy/path-pattern.ts';
+
+const match = (pattern: string, path: string) => makePathPattern(pattern).match(splitPath(path));
+
+describe('a path pattern', () => {
+  test.each([
+    ['/v1/charges', '/v1/charges', []],
+    ['/v1/charges', '/v1/charges/', []],
+    ['/v1/charges', '/v1/charges/ch_1', undefined],
+    ['/v1/charges', '/v1/Charges', undefined],
+    ['/v1/*', '/v1/charges', []],
+    ['/v1/*', '/v1/', undefined],
+    ['/v1/*', '/v1/charges/ch_1', undefined],
+    ['/v1/*/capture', '/v1/ch_1/capture', []],
+    ['/v1/files/**', '/v1/files/a', []],
+    ['/v1/files/**', '/v1/files/a/b', []],
+    ['/v1/files/**', '/v1/files', undefined],
+    ['/**', '/', []],
+    ['/**', '/a/b', []],
+    ['/', '/', []],
+    ['/v1/{resource}', '/v1/charges', ['charges']],
+    ['/v1/{resource}/**', '/v1/charges/ch_1/capture', ['charges']],
+    ['/{version}/*/{id}', '/v1/charges/ch_1', ['v1', 'ch_1']],
+    ['/v1/{resource}', '/v1//', undefined],
+    ['/v1/{space=tax|issuing}/{resource}', '/v1/issuing/cards', ['issuing', 'cards']],
+    ['/v1/{space=tax|issuing}/{resource}', '/v1/charges/ch_1', undefined],
+  ])('%s and %s', (pattern, path, captured) => {
+    expect(match(pattern, path)).toEqual(captured);
+  });
+
+  test('is filled in with what it has found: what else varies is left out', () => {
+    const filled = (text: string, path: string) => makePathPattern(text).fill(match(text, path) ?? []);
+    expect(filled('/v1/{resource}/*/{action}', '/v1/charges/ch_1/capture')).toBe('/v1/charges/*/capture');
+    expect(filled('/v1/{space=tax|issuing}/**', '/v1/tax/rates/txr_1')).toBe('/v1/tax/**');
+  });
+
+  test('knows what its segments are called and where they stand', () => {
+    expect(makePathPattern('/{version}/*/{id}')).toMatchObject({ names: ['version', 'id'], places: [1, 3] });
+  });
+
+  test.each([
+    ['v1', 'begins with a slash'],
+    ['/v1?x', 'no query'],
+    ['/v1//x', 'is empty'],
+    ['/v1/**/x', 'only at the end'],
+    ['/v1/ch_*', 'a whole segment'],
+    ['/v1/{Resource}', 'a whole segment'],
+    ['/{a}/{a}', 'two segments are called {a}'],
+  ])('%s is a mistake', (pattern, message) => {
+    expect(mistakeOf(pattern)).toContain(message);
+  });
+
+  test('what is none is no mistake', () => {
+    expect(['/', '/**', '/v1/{resource}/**', '/v1/*/x'].map(mistakeOf)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, test } from 'vitest';
+import { readWait } from '../../src/proxy/prefer.ts';
+
+describe('Prefer: wait', () => {
+  test.each([
+    ['wait=30', 30],
+    ['WAIT=30', 30],
+    ['wait = 30', 30],
+    ['wait\t=\t30', 30],
+    ['wait="30"', 30],
+    [String.raw`wait="3\0"`, 30],
+    ['wait=030', 30],
+    ['respond-async, wait=10', 10],
+    ['wait=10, respond-async', 10],
+    ['respond-async,wait=10', 10],
+    ['return=minimal; foo="some, parameter", wait=7', 7],
+    ['foo; bar; baz="a;b=c,wait=9", wait=7', 7],
+    ['wait=5; priority=high', 5],
+    ['wait=5;', 5],
+    [', ,wait=5,,', 5],
+    ['foo="", wait=5', 5],
+    ['foo=, wait=5', 5],
+    ['wait=99999999999', 99_999_999_999],
+  ])('%s', (field, seconds) => {
+    expect(readWait(field)).toBe(1000 * seconds);
+  });
+
+  test('of one that is repeated, the first counts, whatever it says', () => {
+    expect(readWait('wait=5, wait=30')).toBe(5000);
+    expect(readWait('wait=5, Wait=30')).toBe(5000);
+    expect(readWait('wait=soon, wait=30')).toBeUndefined();
+    expect(readWait('wait, wait=30')).toBeUndefined();
+  });
+
+  test.each([
+    '',
+    'respond-async',
+    'wait',
+    'wait=',
+    'wait=""',
+    'wait=0',
+    'wait=-5',
+    'wait=+5',
+    'wait=5s',
+    'wait=1.5',
+    'wait=1e3',
+    'wait=0x10',
+    'x-wait=5',
+    'waiter=5',
+    'foo; wait=5',
+    'foo="wait=5"',
+  ])('%j says nothing of it', (field) => {
+    expect(readWait(field)).toBeUndefined();
+  });
+
+  test.each([
+    'wait=5 6',
+    'wait=5, "foo"',
+    'wait=5; =7',
+    'foo="open, wait=5',
+    'wait==5',
+    'wait=5, @',
+    '(wait=5)',
+    'wait=5 respond-async',
+  ])('%j is malformed, and ignored as a whole', (field) => {
+    expect(readWait(field)).toBeUndefined();
+  });
+
+  test('a field of any length is read in time that is no longer than it', () => {
+    expect(readWait(`${'a,'.repeat(2000)}wait=5`)).toBe(5000);
+    expect(readWait(`${'a,'.repeat(3000)}wait=5`)).toBeUndefined();
+    expect(readWait(`a="${'\\"'.repeat(2000)}`)).toBeUndefined();
+    expect(readWait(`a${';'.repeat(4000)},wait=5`)).toBe(5000);
+  });
+});
