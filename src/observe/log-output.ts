@@ -54,7 +54,8 @@ export class LogOutput implements DestinationStream {
     this.#largest = isTornApart ? PIPE_BUF : LARGEST_PIECE;
     const watched = isatty(STDOUT);
     this.#fd = watched ? openTerminal() : STDOUT;
-    this.#least = watched ? 0 : Math.min(PIECE, this.#largest); // who watches wants to see a line when it happens
+    // Who watches wants to see a line when it happens; and a small buffer is not filled by what nobody has begun to write.
+    this.#least = watched ? 0 : Math.min(PIECE, this.#largest, limit / 2);
     process.on('exit', this.#onExit);
   }
 

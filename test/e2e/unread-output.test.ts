@@ -54,6 +54,19 @@ async function metric({ admin }: Addresses, name: string): Promise<number> {
   );
 }
 
+test('while somebody reads its log, a buffer smaller than what is written at once loses nothing', async () => {
+  const child = spawn(process.execPath, ['src/main.ts', '--config', await writeConfig()], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const addresses = await readAddresses(child.stdout);
+  child.stdout.resume();
+  const agent = keepAlive();
+  for (let i = 0; i < 200; i += 1) expect((await send(addresses.url, PATH, { agent })).status).toBe(200);
+  expect(await metric(addresses, 'tidegate_bound_reached_total{bound="log_buffer"}')).toBe(0);
+}, 30_000);
+
 test('while nobody reads its log it serves on, drops lines beyond the buffer, and ends when it is told to', async () => {
   const child = spawn(process.execPath, ['src/main.ts', '--config', await writeConfig()], {
     cwd: ROOT,
