@@ -114,6 +114,7 @@ function open({ headersTimeout, tls, http2, ticketKeys, onCertificate }: FrontDo
     connectionsCheckingInterval: CONNECTIONS_CHECK,
     requireHostHeader: false, // Node's own 400 says nothing: see inbound.ts
     maxHeaderSize: MAX_HEADER_SIZE,
+    optimizeEmptyRequests: true, // one without a body is no stream that begins and ends: see `hasBody`
     noDelay: true,
     keepAlive: true, // a client that has vanished without a word is noticed even while nothing is to be sent
     keepAliveInitialDelay: TCP_KEEP_ALIVE,
