@@ -4,6 +4,7 @@ import type { Linked } from '../policy/line.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Attempt } from './attempt.ts';
 import { atEndOfTurn } from './end-of-turn.ts';
+import { hastenReads } from './hasten-reads.ts';
 import { mendParsers } from './mend-parser.ts';
 
 /** undici 8.12.4 reads `servername`, which its types do not name. */
@@ -85,6 +86,7 @@ export class Connection {
             this.address = remoteAddress !== undefined && leadsTo(remoteAddress) ? remoteAddress : undefined;
           }
           done(...made);
+          if (error === null && !socket.destroyed) hastenReads(socket);
         });
       },
     });
