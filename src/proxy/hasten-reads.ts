@@ -10,7 +10,7 @@ import type { Socket } from 'node:net';
  */
 export function hastenReads(socket: Socket): void {
   const push = socket.push.bind(socket);
-  const read = socket.read.bind(socket);
+  const read: (size?: number) => unknown = socket.read.bind(socket);
   let inHand: unknown;
 
   socket.push = (chunk: unknown, encoding?: BufferEncoding) => {

@@ -87,7 +87,10 @@ test('nothing overtakes what has been left', async () => {
   let text = '';
   let isReading = false;
   near.on('readable', () => {
-    for (let chunk: unknown; isReading && (chunk = near.read()) !== null; ) text += String(chunk);
+    if (!isReading) return;
+    for (let chunk = near.read() as Buffer | null; chunk !== null; chunk = near.read() as Buffer | null) {
+      text += chunk.toString();
+    }
   });
   hastenReads(near);
   far.write('first');
