@@ -1,0 +1,37 @@
+/** V8 tells nobody its flags, but when its threads mark, and when the program stands still for them. */
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const SOURCE = fileURLToPath(new URL('../../src/mark-in-turn.ts', import.meta.url));
+/** V8 tells when a thread begins in whole milliseconds. */
+const ROUNDED = 2;
+
+/** Fills a heap. How often a thread began to mark while the program ran: not while it stood still for a collection. */
+function countMarkingBeside(processors: number): number {
+  const program = `
+    import { markInTurn } from ${JSON.stringify(SOURCE)};
+    markInTurn(${processors});
+    const kept = [];
+    for (let i = 0; i < 300_000; i += 1) {
+      kept.push({ i, text: 'x' + i });
+      if (i % 1000 === 0) await new Promise(setImmediate);
+    }
+    for (let round = 0; round < 40; round += 1) {
+      for (let i = 0; i < 50_000; i += 1) kept[(7 * i + round) % kept.length] = { i, text: 'y' + i };
+      await new Promise(setImmediate);
+    }`;
+  const flags = ['--trace-gc', '--trace-concurrent-marking', '--input-type=module'];
+  const { stdout, stderr } = spawnSync(process.execPath, [...flags, '-e', program], { encoding: 'utf8' });
+  const pauses = [...stdout.matchAll(/(\d+) ms: Mark-Compact .*? MB, (?:pooled: \d+ MB, )?([\d.]+) \//g)].map(
+    ([, end, took]) => ({ from: Number(end) - Number(took) - ROUNDED, to: Number(end) }),
+  );
+  expect(pauses.length, stderr).toBeGreaterThan(0);
+  const begun = [...stdout.matchAll(/(\d+) ms: Starting major concurrent marking task/g)].map(([, at]) => Number(at));
+  return begun.filter((at) => !pauses.some(({ from, to }) => from <= at && at <= to)).length;
+}
+
+test('with one processor nothing is marked beside the program; with more it is', () => {
+  expect(countMarkingBeside(1)).toBe(0);
+  expect(countMarkingBeside(2)).toBeGreaterThan(0);
+});
