@@ -3,8 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 
 /**
  * Where this process has one processor (a container with a CPU or less), V8 marks what lives between two requests instead of in threads
- * beside them: those would have two thirds of the processor for 40 to 70 ms, and who asks meanwhile would wait as long
- * (docs/performance.md). To be called before the heap has grown: what is being marked is marked to its end by threads.
+ * beside them: those share the processor for 40 to 70 ms, and who asks meanwhile may wait as long (docs/performance.md). To be called before the heap has grown: what is being marked is marked to its end by threads.
  */
 export function markInTurn(processors = availableParallelism()): void {
   if (processors === 1) setFlagsFromString('--no-concurrent-marking');

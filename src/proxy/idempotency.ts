@@ -9,7 +9,7 @@ import type { RequestBody } from './body.ts';
 import { isListedInConnection } from './headers.ts';
 import type { Inbound } from './inbound.ts';
 import type { Route } from './plan.ts';
-import { rewriteTarget } from './router.ts';
+import { upstreamPath } from './router.ts';
 
 /** How an upstream recognises a write that it has seen before. */
 export interface Idempotency {
@@ -78,7 +78,7 @@ export function keyInBody(
 export function keyTtlOf(request: Inbound, route: Route): Millis | undefined {
   const { ttlOf } = route.target.idempotency;
   if (ttlOf === undefined || isSafeMethod(request.verb)) return undefined;
-  return ttlOf(request.verb, pathAtUpstream(request, route));
+  return ttlOf(request.verb, upstreamPath(request.target, route));
 }
 
 /**
@@ -88,7 +88,7 @@ export function keyTtlOf(request: Inbound, route: Route): Millis | undefined {
 export function nameWrite({ request, route, client }: Arrival, key: string): string {
   const { name, credentialHeader } = route.target;
   const account = request.headers[credentialHeader] ?? client.hash;
-  return [name, String(account), request.verb, pathAtUpstream(request, route), key].join('\0');
+  return [name, String(account), request.verb, upstreamPath(request.target, route), key].join('\0');
 }
 
 /** Where it stands; of one that was minted here, what it is. */
@@ -125,10 +125,4 @@ function isPlainJson(headers: IncomingHttpHeaders): boolean {
 
 function isRepeated({ rawHeaders }: Inbound, header: string): boolean {
   return rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === header).length > 1;
-}
-
-function pathAtUpstream({ target }: Inbound, route: Route): string {
-  const rewritten = rewriteTarget(target, route);
-  const query = rewritten.indexOf('?');
-  return query === -1 ? rewritten : rewritten.slice(0, query);
 }
