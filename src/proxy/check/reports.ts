@@ -43,9 +43,9 @@ export class Reports {
       endAnswer(response, request);
     };
     response.on('close', () => clearTimeout(timer));
-    read(request, settle);
     if (request.expectsContinue) response.writeContinue();
     request.expectsContinue = false;
+    read(request, settle);
   }
 
   #refuse({ token }: CheckPoint, { verb, headers }: Inbound): Problem | undefined {
@@ -83,10 +83,12 @@ function challenge({ status }: Problem): Wrapping {
   return { status, headers: ['WWW-Authenticate', 'Bearer realm="tidegate"'] };
 }
 
+const NOTHING = Buffer.alloc(0);
 const TOO_SLOW = fault(408, 'Request body too slow', 'The report did not come in time.', 'body_idle');
 const TOO_LARGE = fault(413, 'Content too large', `A report has at most ${MOST_BYTES} bytes.`, 'body_too_large');
 
 function read(request: Inbound, settle: (told: Problem | Buffer) => void): void {
+  if (!request.hasBody) return settle(NOTHING); // it may be no stream, and never end: front-door.ts
   const chunks: Buffer[] = [];
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {
