@@ -19,7 +19,10 @@ export interface RedisPlace {
 
 export type RedisClient = Redis | Cluster;
 
-/** How long a connection may take to be made. */
+/** Those that are to be left. */
+type ClusterStatus = 'connecting' | 'connect' | 'disconnecting' | 'close';
+
+/** How long a connection may take to be made, and each first answer on it. */
 const CONNECT_TIMEOUT: Millis = 1000;
 const FIRST_WAIT: Millis = 50;
 /** Replicas that find it at different times have more than their shares together until the last has. */
@@ -60,6 +63,8 @@ export function makeClient(place: RedisPlace, random: Random): RedisClient {
           sentinels: [...nodes],
           name: name ?? '',
           sentinelRetryStrategy: retryStrategy,
+          // One may take connections and answer nothing: then another is asked.
+          sentinelCommandTimeout: CONNECT_TIMEOUT,
           ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
           ...given({ sentinelUsername: place.sentinelUsername, sentinelPassword: place.sentinelPassword }),
         }),
@@ -69,9 +74,10 @@ export function makeClient(place: RedisPlace, random: Random): RedisClient {
         lazyConnect: true,
         enableOfflineQueue: false,
         clusterRetryStrategy: retryStrategy,
+        slotsRefreshTimeout: CONNECT_TIMEOUT,
         redisOptions: { ...credentials, connectTimeout: CONNECT_TIMEOUT },
       });
-      return revived(cluster);
+      return unstuck(cluster, nodes.length);
     }
   }
 }
@@ -88,18 +94,32 @@ function readyInTime(client: Redis): Redis {
 }
 
 /**
- * ioredis 6.0: a Cluster that loses its last node while it connects stays `close` for ever, for its handler of that was
- * bound once and is spent. What is closed by us goes on to `end` or stays `disconnecting`.
+ * ioredis 6.0 leaves a Cluster for ever
+ * - `close`, where it loses its last node while it connects: its handler of that was bound once and is spent;
+ * - `connecting` or `disconnecting`, where a redirection that comes late adds a node to those that are ended: it waits until
+ *   none is left;
+ * - `connect`, where the node that it asks whether all is well takes the question and answers nothing.
+ * What is closed by us for good still goes on to `end`.
  */
-function revived(cluster: Cluster): Cluster {
+function unstuck(cluster: Cluster, nodes: number): Cluster {
   let timer: NodeJS.Timeout | undefined;
-  cluster.on('close', () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      // What goes wrong with it, it emits as an error too.
-      if (cluster.status === 'close') cluster.connect().catch(() => undefined);
-    }, LONGEST_WAIT).unref();
-  });
+  const leave = (status: ClusterStatus, after: Millis, by: () => void): void => {
+    cluster.on(status, () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        if (cluster.status === status) by();
+      }, after).unref();
+    });
+  };
+  const beginAgain = (): void => {
+    if (cluster.nodes().length > 0) cluster.disconnect(true);
+  };
+  // What goes wrong with it, it emits as an error too.
+  leave('close', LONGEST_WAIT, () => void cluster.connect().catch(() => undefined));
+  leave('disconnecting', LONGEST_WAIT, beginAgain);
+  leave('connect', CONNECT_TIMEOUT, beginAgain);
+  // It asks one after the other where the slots are.
+  leave('connecting', (nodes + 1) * CONNECT_TIMEOUT, beginAgain);
   return cluster;
 }
 
