@@ -45,7 +45,11 @@ export async function startTidegate(yaml: string, parts: Pick<AppParts, 'lookup'
   const logger = createLogger({ level: 'debug', destination });
   const app = await startApp(config, { logger, version: 'test', substituted, ...parts });
   onTestFinished(() => app.close());
-  const log = (): Record<string, unknown>[] => lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  const parsed: Record<string, unknown>[] = [];
+  const log = (): Record<string, unknown>[] => {
+    for (const line of lines.splice(0)) parsed.push(JSON.parse(line) as Record<string, unknown>);
+    return [...parsed];
+  };
   return {
     ...app,
     rewrite: (next) => app.apply(load(next)),
