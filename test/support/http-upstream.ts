@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 export interface Hit {
@@ -82,8 +83,26 @@ export function sha256(bytes: Buffer | string): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** The address of nobody: whoever connects is refused. */
+/**
+ * The address of nobody, until the test ends: whoever connects is refused. The port is one that a connection has on its
+ * client's side: one that is merely free would soon be that of another test's server.
+ */
 export async function refusingUrl(): Promise<string> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => undefined);
+  onTestFinished(() => {
+    client.destroy();
+    server.close();
+    server.closeAllConnections();
+  });
+  await once(client, 'connect');
+  return `http://127.0.0.1:${client.localPort}`;
+}
+
+/** The address of nobody yet: for a program that is about to listen there. */
+export async function freeUrl(): Promise<string> {
   const server = createServer();
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

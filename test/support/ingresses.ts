@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { nginxFrame } from '../bench/nginx-frame.ts';
 import { findProgram } from '../setup/find-program.ts';
-import { refusingUrl } from './http-upstream.ts';
+import { freeUrl } from './http-upstream.ts';
 import { send } from './send.ts';
 import { eventually } from './tidegate.ts';
 
@@ -27,7 +27,7 @@ export function shipped(file: string): string {
 
 /** @returns where it listens. Killed when the test ends */
 export async function startNginx(behind: Behind, conf = shipped('nginx.conf')): Promise<string> {
-  const url = await refusingUrl();
+  const url = await freeUrl();
   const folder = makeFolder('nginx');
   const http = place(conf, behind).replaceAll('listen 80;', `listen ${new URL(url).host};`);
   writeFileSync(join(folder, 'nginx.conf'), nginxFrame(folder, 'off', http));
@@ -37,7 +37,7 @@ export async function startNginx(behind: Behind, conf = shipped('nginx.conf')): 
 
 /** As `startNginx`. */
 export async function startCaddy(behind: Behind, conf = shipped('Caddyfile')): Promise<string> {
-  const url = await refusingUrl();
+  const url = await freeUrl();
   const folder = makeFolder('caddy');
   // Of any host, as the document has it.
   const site = place(conf, behind).replace(/^:80 \{/m, `http://:${new URL(url).port} {\n\tbind 127.0.0.1`);

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { findProgram } from '../setup/find-program.ts';
-import { refusingUrl } from './http-upstream.ts';
+import { freeUrl } from './http-upstream.ts';
 import { pause } from './pause.ts';
 import { eventually } from './tidegate.ts';
 
@@ -153,7 +153,7 @@ export async function startPrometheus(ruleFiles: readonly string[] = []): Promis
   };
   // JSON is YAML.
   writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
-  const url = await refusingUrl();
+  const url = await freeUrl();
   const program = findProgram('prometheus');
   if (program === undefined) throw new Error('prometheus is not installed: node test/setup/programs.ts tests');
   const child = spawn(
