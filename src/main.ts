@@ -7,7 +7,7 @@ import type { Command } from './cli/arguments.ts';
 import { readFile } from './cli/read-file.ts';
 import { keepCompiled, openCompileCache } from './compile-cache.ts';
 import { WORKER } from './cluster/worker-argument.ts';
-import { markInTurn } from './mark-in-turn.ts';
+import { tuneCollector } from './tune-collector.ts';
 import type { Millis } from './policy/types.ts';
 import { readVersion } from './version.ts';
 
@@ -81,7 +81,7 @@ async function run(command: Command): Promise<void> {
 }
 
 async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise<void> {
-  markInTurn();
+  tuneCollector();
   const [{ serve }, { flush }] = await Promise.all([import('./cli/serve.ts'), import('./observe/log.ts')]);
   const served = await serve(flags, process.env, version);
   if (served.kind === 'failed') return fail(served.message, served.exitCode);
@@ -130,7 +130,7 @@ function followHangUps(reload: () => Promise<void>): Promise<void> {
 
 /** One of several processes that serve: its primary says when it begins and when it ends. */
 async function runWorker(): Promise<never> {
-  markInTurn();
+  tuneCollector();
   // A terminal, and many who stop services, signal every process of a group: the primary sees to it.
   const ignore = (): void => undefined;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, ignore);

@@ -1,4 +1,5 @@
 import type { Limit } from './limit.ts';
+import { Tally } from './tally.ts';
 import type { Millis, PerSecond } from './types.ts';
 
 /** A weight of 1/8 for each new interval, as TCP smooths round trips (RFC 6298). */
@@ -15,7 +16,7 @@ export class Room {
   /** Admitted, and not sent yet. */
   #held = 0;
   /** Attempts under way, by who makes them. */
-  readonly #attempts = new Map<string, number>();
+  readonly #attempts = new Tally();
   #underWay = 0;
   /** Between two places that came free while somebody waited; 0 where that is not known yet. */
   #interval: Millis = 0;
@@ -43,21 +44,19 @@ export class Room {
 
   /** An attempt of this one begins; it has or awaits a connection. @param holder a client, or those of one address */
   begin(holder: string): void {
-    this.#attempts.set(holder, (this.#attempts.get(holder) ?? 0) + 1);
+    this.#attempts.add(holder);
     this.#underWay += 1;
   }
 
   /** An attempt of this one needs its connection no more. */
   end(holder: string): void {
-    const left = (this.#attempts.get(holder) ?? 0) - 1;
-    if (left > 0) this.#attempts.set(holder, left);
-    else this.#attempts.delete(holder);
+    this.#attempts.remove(holder);
     this.#underWay -= 1;
   }
 
   /** Whether it has more than this part of all connections. */
   isBeyond(holder: string, part: number): boolean {
-    return (this.#attempts.get(holder) ?? 0) > part * (this.#underWay + Math.max(0, this.#free()));
+    return this.#attempts.of(holder) > part * (this.#underWay + Math.max(0, this.#free()));
   }
 
   /** Attempts that have or await a connection. */

@@ -293,13 +293,14 @@ export class Life implements Effects, Sender, Watched, Listed {
     if (this.#verdict === undefined || !(this.#closed || this.#detached)) return;
     this.#sends.close();
     this.#body?.release();
-    if (!this.#closed) this.#arrival.response.off('close', this.#onClose);
+    // Its connection keeps request and response until the next one comes: what these keep is copied by each scavenge.
+    this.#arrival.response.off('close', this.#onClose);
+    if (this.#arrival.request instanceof Http1Inbound) this.#arrival.request.owner = undefined;
     this.#onOver(this);
     const { queued, slept, wouldHave } = this.drive;
     const { count: attempts, failure } = this.#sends;
-    const carried = this.#carried;
     const traceId = this.trace?.traceId ?? traceIdOf(traceparentOf(this.#arrival.request));
-    const spent = { since: this.#since, attempts, queued, slept, wouldHave, carried, cause: failure?.cause, traceId };
+    const spent = { since: this.#since, attempts, queued, slept, wouldHave, carried: this.#carried, failure, traceId };
     const record = this.#reply.record(this.#verdict, spent);
     this.#context.listen({ type: 'done', record });
     this.#context.watcher?.over(this, record);

@@ -5,6 +5,7 @@ import type { Millis, Verdict } from '../policy/types.ts';
 import { isSafeMethod } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
 import type { ProxyContext } from './context.ts';
+import type { Failure } from './failure.ts';
 import { responseHeaders } from './headers.ts';
 import { isComing } from './inbound.ts';
 import type { Wrap } from './respond.ts';
@@ -34,8 +35,8 @@ export interface Spent {
   readonly wouldHave: Decision | undefined;
   /** Only where the protocol was changed. */
   readonly carried: Carried | undefined;
-  /** Of the last attempt's failure, if it failed. */
-  readonly cause: string | undefined;
+  /** Of the last attempt, if it failed. */
+  readonly failure: Failure | undefined;
   readonly traceId: string | undefined;
 }
 
@@ -155,7 +156,7 @@ export class Reply {
       retryAfter: this.#retryAfter,
       cut: this.#cut,
       carried: spent.carried,
-      cause: spent.cause,
+      cause: spent.failure?.cause,
       wouldHave: spent.wouldHave,
       wouldRetry: verdict.wouldRetry,
       detail: this.#problem?.detail,

@@ -143,7 +143,7 @@ export class CheckLife implements Effects, Watched, Listed {
     this.#onOver(this);
     const { queued, wouldHave } = this.drive;
     const traceId = this.trace?.traceId ?? traceIdOf(traceparentOf(this.#arrival.request));
-    const nothing = { attempts: 0, slept: 0, carried: undefined, cause: undefined };
+    const nothing = { attempts: 0, slept: 0, carried: undefined, failure: undefined };
     const record = this.#reply.record(this.#verdict, { ...nothing, since: this.#since, queued, wouldHave, traceId });
     this.#context.listen({ type: 'done', record });
     this.#context.watcher?.over(this, record);

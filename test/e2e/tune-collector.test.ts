@@ -1,17 +1,17 @@
-/** V8 tells nobody its flags, but when its threads mark, and when the program stands still for them. */
+/** V8 tells nobody its flags. But it tells when its threads mark, when the program stands still for them, and what it will make old. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-const SOURCE = fileURLToPath(new URL('../../src/mark-in-turn.ts', import.meta.url));
+const SOURCE = fileURLToPath(new URL('../../src/tune-collector.ts', import.meta.url));
 /** V8 tells when a thread begins in whole milliseconds. */
 const ROUNDED = 2;
 
 /** Fills a heap. How often a thread began to mark while the program ran: not while it stood still for a collection. */
 function countMarkingBeside(processors: number): number {
   const program = `
-    import { markInTurn } from ${JSON.stringify(SOURCE)};
-    markInTurn(${processors});
+    import { tuneCollector } from ${JSON.stringify(SOURCE)};
+    tuneCollector(${processors});
     const kept = [];
     for (let i = 0; i < 300_000; i += 1) {
       kept.push({ i, text: 'x' + i });
@@ -34,4 +34,24 @@ function countMarkingBeside(processors: number): number {
 test('with one processor nothing is marked beside the program; with more it is', () => {
   expect(countMarkingBeside(1)).toBe(0);
   expect(countMarkingBeside(2)).toBeGreaterThan(0);
+});
+
+/** Makes objects that all live for long. How often V8 thought of making those that follow old from the start. */
+function countTenured(isTuned: boolean): number {
+  const program = `
+    import { tuneCollector } from ${JSON.stringify(SOURCE)};
+    if (${isTuned}) tuneCollector();
+    const kept = [];
+    const make = (i) => { kept.push({ i, names: [i], inner: { i } }); };
+    for (let i = 0; i < 500_000; i += 1) make(i);
+    console.log('made', kept.length);`;
+  const flags = ['--trace-pretenuring', '--trace-pretenuring-statistics', '--input-type=module'];
+  const { stdout, stderr } = spawnSync(process.execPath, [...flags, '-e', program], { encoding: 'utf8' });
+  expect(stdout, stderr).toContain('made 500000');
+  return [...stdout.matchAll(/=> (?:maybe )?tenure/g)].length;
+}
+
+test('what is made of late is not old from the start because what was made before it lived for long', () => {
+  expect(countTenured(true)).toBe(0);
+  expect(countTenured(false)).toBeGreaterThan(0);
 });
