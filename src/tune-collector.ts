@@ -6,8 +6,8 @@ import { setFlagsFromString } from 'node:v8';
  * the heap has grown: what is decided, or begun by then, stays.
  *
  * Nothing is made old: where objects of one place in the program have outlived several scavenges (an upstream was slow, or few
- * requests came), V8 makes all further ones in the old generation, for good. Each keeps what it points to, with all of its
- * request, until the next full collection.
+ * requests came), V8 makes all further ones in the old generation, until a full collection finds next to none of it alive. Till then
+ * each keeps what it points to, with all of its request.
  *
  * And where this process has one processor (a container with less than two CPUs), what lives is marked between two requests and not
  * in threads beside them: those share the processor for 40 to 70 ms, and who asks meanwhile may wait as long.
