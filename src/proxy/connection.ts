@@ -3,7 +3,7 @@ import { Client } from 'undici';
 import type { Linked } from '../policy/line.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Attempt } from './attempt.ts';
-import { atEndOfTurn } from './end-of-turn.ts';
+import { sendInTurn } from './end-of-turn.ts';
 import { hastenReads } from './hasten-reads.ts';
 import { mendParsers } from './mend-parser.ts';
 
@@ -107,7 +107,7 @@ export class Connection {
   send(errand: Errand): void {
     this.errand = errand;
     errand.connection = this;
-    if (this.isConnected) atEndOfTurn(() => this.#dispatch(errand));
+    if (this.isConnected) sendInTurn(() => this.#dispatch(errand));
     else this.#dispatch(errand); // which has the connection made
   }
 

@@ -4,7 +4,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Millis } from '../policy/types.ts';
-import { atEndOfTurn } from './end-of-turn.ts';
+import { sendInTurn } from './end-of-turn.ts';
 import { Http2Outbound } from './http2-outbound.ts';
 import type { Inbound } from './inbound.ts';
 import { isComing } from './inbound.ts';
@@ -103,7 +103,7 @@ export function endAnswer(response: Outbound, request: Inbound, rest?: Buffer): 
   if (rest === undefined) response.end();
   else if (rest.length <= JOINED && isHttp1(response)) {
     const text = rest.toString('latin1');
-    atEndOfTurn(() => response.end(text, 'latin1'));
+    sendInTurn(() => response.end(text, 'latin1'));
   } else response.end(rest);
 }
 

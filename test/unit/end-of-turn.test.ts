@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { atEndOfTurn } from '../../src/proxy/end-of-turn.ts';
+import { atEndOfTurn, sendInTurn } from '../../src/proxy/end-of-turn.ts';
 
 test('what is to be done waits until its turn is over, and is done in its order', async () => {
   const done: string[] = [];
@@ -30,4 +30,25 @@ test('what is begun while others are done is done too', async () => {
   await nextTurn();
   await nextTurn();
   expect(done).toEqual(['outer', 'inner']);
+});
+
+/** Keeps the loop from sleeping, or lets it sleep for most of the time, for long enough to be noticed. */
+async function send(isBusy: boolean): Promise<void> {
+  for (let i = 0; i < 200; i += 1) {
+    sendInTurn(() => undefined);
+    if (isBusy) await nextTurn();
+    else await sleep(1);
+  }
+}
+
+test('what is small is sent at once while the loop sleeps in between, and together while it is busy', async () => {
+  const sent: string[] = [];
+  await send(false);
+  sendInTurn(() => sent.push('at once'));
+  expect(sent).toEqual(['at once']);
+  await send(true);
+  sendInTurn(() => sent.push('later'));
+  expect(sent).toEqual(['at once']);
+  await nextTurn();
+  expect(sent).toEqual(['at once', 'later']);
 });
