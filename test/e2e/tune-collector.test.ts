@@ -55,3 +55,28 @@ test('what is made of late is not old from the start because what was made befor
   expect(countTenured(true)).toBe(0);
   expect(countTenured(false)).toBeGreaterThan(0);
 });
+
+/** What V8 remembers, in its words, of the places where the object of a tick is made, after a collection in a quiet moment. */
+function lookAtTicks(isTuned: boolean): readonly (string | undefined)[] {
+  const program = `
+    import { tuneCollector } from ${JSON.stringify(SOURCE)};
+    if (${isTuned}) tuneCollector();
+    const rest = () => new Promise((resolve) => setTimeout(resolve, 10));
+    const tick = () => { for (let i = 0; i < 3000; i += 1) process.nextTick(() => undefined); };
+    tick();
+    await rest();
+    gc();
+    gc();
+    tick();
+    await rest();
+    console.log(JSON.stringify(%GetFeedback(process.nextTick)));`;
+  const flags = ['--expose-gc', '--allow-natives-syntax', '--input-type=module'];
+  const { stdout, stderr } = spawnSync(process.execPath, [...flags, '-e', program], { encoding: 'utf8' });
+  expect(stderr).toBe('');
+  return [...stdout.matchAll(/"DefineKeyedOwnPropertyInLiteral","(\w+)"/g)].map(([, state]) => state);
+}
+
+test('V8 does not forget what the object of a tick looks like', () => {
+  expect(new Set(lookAtTicks(true))).toEqual(new Set(['MONOMORPHIC']));
+  expect(new Set(lookAtTicks(false))).toContain('MEGAMORPHIC');
+});
