@@ -1,5 +1,6 @@
 import type { RequestOutcome, RequestRecord, TideEvent } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
+import { RecordCopy } from './record-copy.ts';
 import { newestFirst } from './story/newest-first.ts';
 import { detach } from './story/story.ts';
 import { isTroubled } from './story/troubled.ts';
@@ -26,9 +27,16 @@ export interface EndedRequest {
 /** So many are remembered: of troubled requests, and of the others. */
 export const MOST_REQUESTS = { troubled: 2000, others: 500 } as const;
 
+/** A place for one, which is written over when it is the oldest. */
+class Place {
+  number = 0;
+  at: Millis = 0;
+  readonly record = new RecordCopy();
+}
+
 class Newest {
   readonly #most: number;
-  readonly #ring: EndedRequest[] = [];
+  readonly #ring: Place[] = [];
   #count = 0;
 
   /** @param most ≥ 1 */
@@ -36,23 +44,25 @@ class Newest {
     this.#most = most;
   }
 
-  add(ended: EndedRequest): void {
-    this.#ring[this.#count % this.#most] = ended;
+  add({ number, at, record }: EndedRequest): void {
+    const place = (this.#ring[this.#count % this.#most] ??= new Place());
+    place.number = number;
+    place.at = at;
+    place.record.write(record);
     this.#count += 1;
   }
 
-  /** Newest first. */
-  *[Symbol.iterator](): IterableIterator<EndedRequest> {
+  /** Newest first. What is yielded is written over later. */
+  *[Symbol.iterator](): IterableIterator<Place> {
     for (let back = 1; back <= this.#ring.length; back += 1) {
-      const ended = this.#ring[(this.#count - back) % this.#most];
-      if (ended !== undefined) yield ended;
+      const place = this.#ring[(this.#count - back) % this.#most];
+      if (place !== undefined) yield place;
     }
   }
 }
 
 /**
- * The requests that have ended last, and of those that ended in trouble more: they do not drown in what went well. Of most
- * it keeps what was made for the log anyway.
+ * The requests that have ended last, and of those that ended in trouble more: they do not drown in what went well.
  */
 export class RecentRequests {
   readonly #now: () => Millis;
@@ -83,14 +93,13 @@ export class RecentRequests {
   /** Newest first. */
   recent({ outcome, client, upstream, before, limit }: RequestQuery): readonly EndedRequest[] {
     const found: EndedRequest[] = [];
-    for (const ended of newestFirst(this.#troubled, this.#others)) {
+    for (const { number, at, record } of newestFirst(this.#troubled, this.#others)) {
       if (found.length === limit) break;
-      const { number, record } = ended;
       if (before !== undefined && number >= before) continue;
       if (outcome !== undefined && record.outcome !== outcome) continue;
       if (client !== undefined && record.client !== client) continue;
       if (upstream !== undefined && record.upstream !== upstream) continue;
-      found.push(ended);
+      found.push({ number, at, record: record.read() });
     }
     return found;
   }

@@ -1,4 +1,4 @@
-import type { Server, ServerOptions, ServerResponse } from 'node:http';
+import type { Server, ServerOptions } from 'node:http';
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -8,6 +8,7 @@ import type { Bound } from '../policy/bound.ts';
 import type { Millis } from '../policy/types.ts';
 import type { ListenTls } from './certificate.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
+import { Http1Outbound } from './http1-outbound.ts';
 import { Http2Sessions } from './http2-sessions.ts';
 import type { Inbound } from './inbound.ts';
 import { Http1Inbound } from './inbound.ts';
@@ -31,11 +32,11 @@ export interface FrontDoorOptions {
 /** What becomes of what comes in. */
 export interface Receiver {
   /** Over HTTP/1.1: through Fastify. */
-  request(request: Http1Inbound, response: ServerResponse): void;
+  request(request: Http1Inbound, response: Http1Outbound): void;
   /** Over HTTP/2. */
   stream(request: Inbound, response: Outbound): void;
   upgrade(request: Http1Inbound, socket: Duplex, head: Buffer): void;
-  expectation(request: Http1Inbound, response: ServerResponse): void;
+  expectation(request: Http1Inbound, response: Http1Outbound): void;
   connect(socket: Socket): void;
 }
 
@@ -66,11 +67,13 @@ export class FrontDoor {
       this.#dropped += 1;
     });
     this.server.maxHeadersCount = 0; // counted in inbound.ts: Node may drop what is beyond, and with it the length of the body
-    this.server.on('checkContinue', (request: Http1Inbound, response: ServerResponse) => {
+    this.server.on('checkContinue', (request: Http1Inbound, response: Http1Outbound) => {
       request.expectsContinue = true;
       receiver.request(request, response);
     });
-    this.server.on('checkExpectation', (request: Http1Inbound, response) => receiver.expectation(request, response));
+    this.server.on('checkExpectation', (request: Http1Inbound, response: Http1Outbound) =>
+      receiver.expectation(request, response),
+    );
     this.server.on('connect', (_: Http1Inbound, socket: Socket) => receiver.connect(socket));
     this.server.on('upgrade', (request: Http1Inbound, socket, head) => receiver.upgrade(request, socket, head));
     this.server.on('connection', (socket: Socket) => {
@@ -106,8 +109,9 @@ export class FrontDoor {
 }
 
 function open({ headersTimeout, tls, http2, ticketKeys, onCertificate }: FrontDoorOptions, receiver: Receiver): Server {
-  const options: ServerOptions<typeof Http1Inbound> = {
+  const options: ServerOptions<typeof Http1Inbound, typeof Http1Outbound> = {
     IncomingMessage: Http1Inbound,
+    ServerResponse: Http1Outbound,
     headersTimeout,
     requestTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE,
@@ -125,7 +129,7 @@ function open({ headersTimeout, tls, http2, ticketKeys, onCertificate }: FrontDo
       return isTaken;
     },
   };
-  const receive = (request: Http1Inbound, response: ServerResponse): void => receiver.request(request, response);
+  const receive = (request: Http1Inbound, response: Http1Outbound): void => receiver.request(request, response);
   if (tls === undefined) return createServer(options, receive);
   const server = createTlsServer(
     {

@@ -1,4 +1,4 @@
-import type { Server, ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import httpProxy from '@fastify/http-proxy';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -12,6 +12,7 @@ import type { Entrance, Reception } from './entrance.ts';
 import type { FrontDoorOptions } from './front-door.ts';
 import { FrontDoor } from './front-door.ts';
 import type { Inbound } from './inbound.ts';
+import type { Http1Outbound } from './http1-outbound.ts';
 import { Http1Inbound, KNOWN_METHODS } from './inbound.ts';
 import type { Outbound } from './outbound.ts';
 import { Pipelines } from './pipelines.ts';
@@ -110,16 +111,16 @@ export class Listener implements Entrance {
   }
 
   #makeDoor(handle: Handle): FrontDoor {
-    const begin = (request: Http1Inbound, response: ServerResponse): void => {
+    const begin = (request: Http1Inbound, response: Http1Outbound): void => {
       request.mask();
       const { refusals } = this.#receiver;
       if (!refusals.turnAway(request, response, this.#receiver.shed())) handle(request, response);
     };
-    const overflow = (problem: Problem) => (request: Http1Inbound, response: ServerResponse) => {
+    const overflow = (problem: Problem) => (request: Http1Inbound, response: Http1Outbound) => {
       request.mask();
       this.#receiver.refusals.refuse(request, response, problem);
     };
-    const disappoint = (request: Http1Inbound, response: ServerResponse): void => {
+    const disappoint = (request: Http1Inbound, response: Http1Outbound): void => {
       request.mask();
       this.#receiver.refusals.refuseExpectation(request, response);
     };
@@ -165,6 +166,6 @@ export class Listener implements Entrance {
   }
 }
 
-type Handle = (request: Http1Inbound, response: ServerResponse) => void;
+type Handle = (request: Http1Inbound, response: Http1Outbound) => void;
 
 const NO_TUNNEL = fault(405, 'Method not allowed', 'This is no forward proxy.', 'connect');

@@ -1,10 +1,10 @@
-import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Http1Outbound } from './http1-outbound.ts';
 import type { Http1Inbound } from './inbound.ts';
 import type { Problem } from './problem.ts';
 import { closeInStages } from './respond.ts';
 
-export type Begin = (request: Http1Inbound, response: ServerResponse) => void;
+export type Begin = (request: Http1Inbound, response: Http1Outbound) => void;
 
 /** Says on a connection, when all before has been answered, that what follows cannot be read. */
 export type Refuse = (socket: Socket, problem: Problem) => void;
@@ -28,7 +28,7 @@ export class Pipelines {
   }
 
   /** A request whose head has been read: begun when its turn has come. */
-  take(request: Http1Inbound, response: ServerResponse, begin: Begin): void {
+  take(request: Http1Inbound, response: Http1Outbound, begin: Begin): void {
     this.#of(request.socket).take(request, response, begin);
   }
 
@@ -74,10 +74,10 @@ class Pipeline {
   readonly #refuse: Refuse;
   readonly #queued: Queued;
   #request: Http1Inbound | undefined;
-  #response: ServerResponse | undefined;
+  #response: Http1Outbound | undefined;
   /** Something waits for the answer that is under way. */
   #isAwaited = false;
-  readonly #waiting: (readonly [Http1Inbound, ServerResponse, Begin])[] = [];
+  readonly #waiting: (readonly [Http1Inbound, Http1Outbound, Begin])[] = [];
   #isPaused = false;
   #refusal: Problem | undefined;
   /** What follows is not known to be a request. */
@@ -91,7 +91,7 @@ class Pipeline {
     socket.destroySoon = () => closeInStages(socket); // what Node 24 calls behind the last answer
   }
 
-  take(request: Http1Inbound, response: ServerResponse, begin: Begin): void {
+  take(request: Http1Inbound, response: Http1Outbound, begin: Begin): void {
     // After a 408 the rest of the headers may come all the same: its client has been told that it was not processed.
     if (this.#refusal !== undefined || this.#hasLast || !this.#socket.writable) return;
     if (request.isLast) {
@@ -129,10 +129,17 @@ class Pipeline {
     if (this.#isBusy()) this.#socket.destroy();
   }
 
-  #begin(request: Http1Inbound, response: ServerResponse, begin: Begin): void {
+  #begin(request: Http1Inbound, response: Http1Outbound, begin: Begin): void {
     this.#request = request;
     this.#response = response;
+    response.owner = this;
     begin(request, response);
+  }
+
+  /** A connection lives for long: what it keeps of its last request, each scavenge has to copy (docs/performance.md). */
+  onWritten(): void {
+    this.#request = undefined;
+    this.#response = undefined;
   }
 
   #isBusy(): boolean {

@@ -56,3 +56,14 @@ test('the path of one in trouble is cut where it is long', () => {
   end({ status: 404, path: `/${'x'.repeat(30_000)}` });
   expect(requests.recent({ limit: 1 })[0]?.record.path.length).toBeLessThan(1000);
 });
+
+test('what was told of one stays as it was, though others are remembered in its place', () => {
+  const { requests, end } = begin();
+  end({ path: '/first', polls: 3, traceId: 'a' });
+  const told = requests.recent({ limit: 1 });
+  for (let i = 0; i < 2 * MOST_REQUESTS.others; i += 1) end({ path: '/later' });
+  expect(told).toMatchObject([{ number: 1, record: { id: 'i-1', path: '/first', polls: 3, traceId: 'a' } }]);
+  const later = requests.recent({ limit: MOST_REQUESTS.others });
+  expect(new Set(later.map(({ record }) => record.path))).toEqual(new Set(['/later']));
+  expect(later.every(({ record }) => record.polls === undefined && record.traceId === undefined)).toBe(true);
+});
