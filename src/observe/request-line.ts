@@ -49,9 +49,17 @@ function withoutQuery(path: string): string {
   return query === -1 ? path : path.slice(0, query);
 }
 
-function tenths(duration: Millis): number {
-  return Math.round(duration * 10) / 10;
+/** Rounded to a tenth. Of whole numbers V8 has the text at hand; of others it makes it each time, digit by digit. */
+function tenths(duration: Millis): string {
+  const all = Math.round(duration * 10);
+  if (!Number.isInteger(all) || all < 0 || all > MOST_TENTHS) return String(all / 10);
+  const whole = Math.floor(all / 10);
+  const tenth = all - 10 * whole;
+  return tenth === 0 ? `${whole}` : `${whole}.${tenth}`;
 }
+
+/** Beyond it text is as a number has it, which may have an exponent. */
+const MOST_TENTHS = 2 ** 31;
 
 const PLAIN = /^[ !#-[\]-~\x7f-\ud7ff]*$/;
 

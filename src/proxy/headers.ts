@@ -181,6 +181,7 @@ function listedInConnection(raw: readonly string[]): ReadonlySet<string> | undef
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = raw[i] ?? '';
     if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
+    if (isUsual(raw[i + 1] ?? '')) continue;
     for (const option of (raw[i + 1] ?? '').toLowerCase().split(',')) {
       const header = option.trim();
       if (header === '' || header === 'close' || header === 'keep-alive') continue;
@@ -191,6 +192,11 @@ function listedInConnection(raw: readonly string[]): ReadonlySet<string> | undef
     }
   }
   return listed;
+}
+
+/** As nearly all say: nothing is listed, and nothing has to be made of it. */
+function isUsual(connection: string): boolean {
+  return connection === 'keep-alive' || connection === 'close';
 }
 
 function append(before: string, value: string): string {
