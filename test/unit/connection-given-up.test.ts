@@ -1,4 +1,4 @@
-/** Requests are sent at the end of the turn of the event loop in which they came: one may be given up before. */
+/** While the loop is busy, requests are sent at the end of the turn in which they came: one may be given up before. */
 import { buildConnector } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import type { AttemptOwner } from '../../src/proxy/attempt.ts';
@@ -7,6 +7,7 @@ import { ConnectionPool } from '../../src/proxy/connection-pool.ts';
 import { Errand } from '../../src/proxy/connection.ts';
 import { clientOptions } from '../../src/proxy/pool.ts';
 import { startHttpUpstream } from '../support/http-upstream.ts';
+import { keepBusy } from '../support/keep-busy.ts';
 import { eventually } from '../support/tidegate.ts';
 
 async function openPool() {
@@ -63,6 +64,7 @@ async function openPool() {
 test('one that was given up in its own turn is not sent, and its connection serves the next', async () => {
   const { upstream, begin, ask } = await openPool();
   await ask('/first');
+  await keepBusy();
   const { attempt, told } = begin('/given-up');
   attempt.cancel();
   await ask('/next');
@@ -74,6 +76,7 @@ test('one that was given up in its own turn is not sent, and its connection serv
 test('one that waits for the connection of one that was given up gets it, and is sent once', async () => {
   const { upstream, begin, ask } = await openPool();
   await ask('/first');
+  await keepBusy();
   const { attempt } = begin('/given-up');
   const waiting = ask('/waiting');
   attempt.cancel();

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { atEndOfTurn, sendInTurn } from '../../src/proxy/end-of-turn.ts';
+import { keepBusy } from '../support/keep-busy.ts';
 
 test('what is to be done waits until its turn is over, and is done in its order', async () => {
   const done: string[] = [];
@@ -32,21 +33,15 @@ test('what is begun while others are done is done too', async () => {
   expect(done).toEqual(['outer', 'inner']);
 });
 
-/** Keeps the loop from sleeping, or lets it sleep for most of the time, for long enough to be noticed. */
-async function send(isBusy: boolean): Promise<void> {
-  for (let i = 0; i < 200; i += 1) {
-    sendInTurn(() => undefined);
-    if (isBusy) await nextTurn();
-    else await sleep(1);
-  }
-}
-
 test('what is small is sent at once while the loop sleeps in between, and together while it is busy', async () => {
   const sent: string[] = [];
-  await send(false);
+  for (let i = 0; i < 200; i += 1) {
+    sendInTurn(() => undefined);
+    await sleep(1);
+  }
   sendInTurn(() => sent.push('at once'));
   expect(sent).toEqual(['at once']);
-  await send(true);
+  await keepBusy();
   sendInTurn(() => sent.push('later'));
   expect(sent).toEqual(['at once']);
   await nextTurn();

@@ -1,0 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { sendInTurn } from '../../src/proxy/end-of-turn.ts';
+
+/** Has this process be as busy as under a load: what is small is then sent at the end of the turn it came in. */
+export async function keepBusy(): Promise<void> {
+  for (let i = 0; i < 200; i += 1) {
+    sendInTurn(() => undefined);
+    await nextTurn();
+  }
+}
