@@ -58,7 +58,7 @@ function tenths(duration: Millis): string {
   return tenth === 0 ? `${whole}` : `${whole}.${tenth}`;
 }
 
-/** Beyond it text is as a number has it, which may have an exponent. */
+/** As many as V8 takes for small everywhere; what is longer is left to the number. */
 const MOST_TENTHS = 2 ** 31;
 
 const PLAIN = /^[ !#-[\]-~\x7f-\ud7ff]*$/;

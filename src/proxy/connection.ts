@@ -111,7 +111,7 @@ export class Connection {
     else this.#dispatch(errand); // which has the connection made
   }
 
-  /** Unless it was given up before its turn was over. */
+  /** Unless it was held, and given up meanwhile. */
   #dispatch(errand: Errand): void {
     if (this.errand === errand && !errand.attempt.isOver) this.#client.dispatch(errand.options, errand.attempt);
   }

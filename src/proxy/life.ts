@@ -293,7 +293,7 @@ export class Life implements Effects, Sender, Watched, Listed {
     if (this.#verdict === undefined || !(this.#closed || this.#detached)) return;
     this.#sends.close();
     this.#body?.release();
-    // Its connection keeps request and response until the next one comes: what these keep is copied by each scavenge.
+    // Request and response are kept for a while yet, by those who write them: what they keep is copied by each scavenge.
     this.#arrival.response.off('close', this.#onClose);
     if (this.#arrival.request instanceof Http1Inbound) this.#arrival.request.owner = undefined;
     this.#onOver(this);

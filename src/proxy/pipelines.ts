@@ -132,12 +132,14 @@ class Pipeline {
   #begin(request: Http1Inbound, response: Http1Outbound, begin: Begin): void {
     this.#request = request;
     this.#response = response;
-    response.owner = this;
+    response.pipeline = this;
     begin(request, response);
   }
 
   /** A connection lives for long: what it keeps of its last request, each scavenge has to copy (docs/performance.md). */
-  onWritten(): void {
+  onWritten(response: Http1Outbound): void {
+    // Before Node 24.21 an answer may count as written before it is let go of: the next one has its place by then.
+    if (this.#response !== response) return;
     this.#request = undefined;
     this.#response = undefined;
   }
