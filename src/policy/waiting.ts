@@ -72,7 +72,7 @@ export class Waiting {
 
   /** Serves the queue as far as tokens and room go. */
   pump(limit: Limit, now: Millis): void {
-    this.advance(limit, now);
+    this.#move(limit, now);
     const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - LATENESS) : now;
     for (let ticket = this.#next(limit, now); ticket !== undefined; ticket = this.#next(limit, now)) {
       if (this.#isOver(ticket, now)) {
@@ -162,8 +162,15 @@ export class Waiting {
     for (const inner of limit.queuedWithin ?? []) this.pump(inner, now);
   }
 
-  /** Moves a limit on with time, and tells what has become of it. */
+  /** Moves a limit on with time. A rate that grows brings the token nearer that somebody waits for. */
   advance(limit: Limit, now: Millis): void {
+    const before = limit.meter.rate(now);
+    this.#move(limit, now);
+    if (limit.queue.size > 0 && limit.meter.rate(now) !== before) this.#schedule(limit, now);
+  }
+
+  /** Moves it, and tells what has become of it. */
+  #move(limit: Limit, now: Millis): void {
     limit.meter.advance(now, limit.queue.size > 0);
     const { told } = limit;
     if (told === limit.meter.phase) return;

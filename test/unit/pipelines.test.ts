@@ -32,18 +32,22 @@ async function openServer(prepare: (response: Http1Outbound) => void = () => und
   });
   const ask = (...paths: string[]): void =>
     void client.write(paths.map((path) => `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`).join(''));
-  return { begun, open, ask };
+  /** Two in one write, and a third while the second is under way. */
+  const askThree = async (): Promise<void> => {
+    ask('/at-once', '/slow');
+    await eventually(
+      () => open.length,
+      (count) => count === 1,
+    );
+    ask('/next');
+    await sleep(50);
+  };
+  return { begun, open, askThree };
 }
 
 test('what follows begins when what went before is answered, be it that something before that has been forgotten', async () => {
-  const { begun, open, ask } = await openServer();
-  ask('/at-once', '/slow');
-  await eventually(
-    () => open.length,
-    (count) => count === 1,
-  );
-  ask('/next');
-  await sleep(50);
+  const { begun, open, askThree } = await openServer();
+  await askThree();
   expect(begun).toEqual(['/at-once', '/slow']);
   open[0]?.end();
   await eventually(
@@ -54,15 +58,9 @@ test('what follows begins when what went before is answered, be it that somethin
 });
 
 test('where an answer counts as written before it is let go of, as in Node 22, it takes nobody else’s place with it', async () => {
-  const { begun, open, ask } = await openServer((response) => {
+  const { begun, askThree } = await openServer((response) => {
     Object.defineProperty(response, 'writableFinished', { get: () => response.writableEnded });
   });
-  ask('/at-once', '/slow');
-  await eventually(
-    () => open.length,
-    (count) => count === 1,
-  );
-  ask('/next');
-  await sleep(50);
+  await askThree();
   expect(begun).toEqual(['/at-once', '/slow']);
 });
