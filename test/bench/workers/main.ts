@@ -1,23 +1,25 @@
 // What a second worker is worth: requests a second of one worker and of two, with the upstream and the clients beside them on the
-// same processors. Both of those are written in C here (nginx, wrk), so that they take little of what there is.
+// same processors. Both of those are written in C here (nginx, wrk), so that they take little of what there is. Beside them two
+// proxies that share nothing: what two workers could do at most.
 //
 //   npm run bench:workers -- --help
 
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { findProgram } from '../../setup/find-program.ts';
-import { BUILT, ensureBuilt } from '../build.ts';
+import { ensureBuilt } from '../build.ts';
 import { writeSection } from '../control/section.ts';
 import type { Table } from '../control/table.ts';
 import { toMarkdown, toText } from '../control/table.ts';
-import { tidegateConfig } from '../overhead/configs.ts';
 import type { Spread } from '../overhead/runs.ts';
 import { spreadOf } from '../overhead/runs.ts';
-import { nginxFrame } from '../nginx-frame.ts';
 import { freePort, Program } from '../program.ts';
+import type { Run } from './load.ts';
+import { CONNECTIONS, load } from './load.ts';
+import type { Setup } from './setups.ts';
+import { originConfig, startSetups } from './setups.ts';
 
 const USAGE = `npm run bench:workers -- [options]
 
@@ -28,21 +30,14 @@ const USAGE = `npm run bench:workers -- [options]
 `;
 
 const GOAL = 1.5;
-const CONNECTIONS = 64;
-const BODY = 1024;
-const WORKERS = [1, 2] as const;
+/** Until code is compiled. */
+const WARM_UP = 8;
 
 interface Options {
   readonly rounds: number;
   readonly seconds: number;
   readonly smoke: boolean;
   readonly markdown: string | undefined;
-}
-
-interface Run {
-  readonly rate: number;
-  /** In milliseconds. */
-  readonly p99: number;
 }
 
 function readOptions(args: readonly string[]): Options | 'help' {
@@ -65,39 +60,6 @@ function readOptions(args: readonly string[]): Options | 'help' {
   return { rounds, seconds, smoke, markdown };
 }
 
-function originConfig(port: number, folder: string): string {
-  return nginxFrame(
-    folder,
-    'off',
-    `  server {
-    listen 127.0.0.1:${port};
-    location / { return 200 "${'x'.repeat(BODY)}"; }
-  }
-`,
-  );
-}
-
-function startTidegate(workers: number, origin: string, folder: string): Program {
-  const file = join(folder, `${workers}.yaml`);
-  writeFileSync(file, `${tidegateConfig(origin)}workers: ${workers}\ndrain: {delay: 0, timeout: 1s}\n`);
-  return new Program({
-    command: process.execPath,
-    args: [BUILT, 'serve', '--config', file],
-    stopSignal: 'SIGTERM',
-    output: join(folder, `${workers}.log`),
-  });
-}
-
-/** Runs the clients. Rejects when any request failed. */
-function load(wrk: string, url: string, seconds: number): Run {
-  const args = ['-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '--latency', url];
-  const { stdout, stderr } = spawnSync(wrk, args, { encoding: 'utf8' });
-  const rate = Number(/Requests\/sec:\s*([\d.]+)/.exec(stdout)?.[1] ?? Number.NaN);
-  const [, value = '', unit = ''] = /99%\s+([\d.]+)(us|ms|s)/.exec(stdout) ?? [];
-  if (!(rate > 0) || /Non-2xx|Socket errors/.test(stdout)) throw new Error(`wrk: ${stdout}${stderr}`);
-  return { rate, p99: Number(value) * (unit === 's' ? 1000 : unit === 'us' ? 0.001 : 1) };
-}
-
 async function run(options: Options): Promise<void> {
   ensureBuilt();
   const [nginx, wrk] = [findProgram('nginx'), findProgram('wrk')];
@@ -113,19 +75,17 @@ async function run(options: Options): Promise<void> {
     const file = join(folder, 'nginx.conf');
     writeFileSync(file, originConfig(port, folder));
     const args = ['-p', folder, '-c', file, '-e', 'stderr'];
-    await start(new Program({ command: nginx, args, stopSignal: 'SIGTERM' })).listening(port);
-    const urls = new Map<number, string>();
-    for (const workers of WORKERS) {
-      const program = start(startTidegate(workers, `http://127.0.0.1:${port}`, folder));
-      urls.set(workers, await program.printed(/"url":"(http:[^"]+)".*"msg":"listening"/));
-    }
-    const runs = new Map<number, Run[]>(WORKERS.map((workers) => [workers, []]));
-    for (const url of urls.values()) load(wrk, url, options.seconds); // until code is compiled
+    const origin = start(new Program({ command: nginx, args, stopSignal: 'SIGTERM' }));
+    await origin.listening(port);
+    const setups = await startSetups(`http://127.0.0.1:${port}`, folder, start);
+    const measure = (setup: Setup, seconds: number): Promise<Run> => load(setup, { wrk, origin, folder, seconds });
+    const runs = new Map<Setup, Run[]>(setups.map((setup) => [setup, []]));
+    for (const setup of setups) await measure(setup, options.smoke ? 1 : WARM_UP);
     for (let round = 1; round <= options.rounds; round += 1) {
-      for (const [workers, url] of urls) {
-        const one = load(wrk, url, options.seconds);
-        runs.get(workers)?.push(one);
-        console.log(`${round}. ${workers} of them: ${one.rate.toFixed(0)}/s, p99 ${one.p99.toFixed(1)} ms`);
+      for (const [setup, own] of runs) {
+        const one = await measure(setup, options.seconds);
+        own.push(one);
+        console.log(`${round}. ${setup.name}: ${one.rate.toFixed(0)}/s, p99 ${one.p99.toFixed(1)} ms, ${shares(one)}`);
       }
     }
     report(runs, options);
@@ -135,20 +95,20 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-function report(runs: ReadonlyMap<number, readonly Run[]>, { smoke, markdown }: Options): void {
-  const spread = (workers: number, figure: (each: Run) => number): Spread =>
-    spreadOf((runs.get(workers) ?? []).map(figure)) ?? { median: Number.NaN, min: Number.NaN, max: Number.NaN };
-  const rate = ({ rate: each }: Run): number => each;
-  const ratio = spread(2, rate).median / spread(1, rate).median;
+function shares({ proxy, upstream, clients }: Run): string {
+  return `${proxy.toFixed(0)} + ${upstream.toFixed(0)} + ${clients.toFixed(0)} µs`;
+}
+
+function report(runs: ReadonlyMap<Setup, readonly Run[]>, { smoke, markdown }: Options): void {
+  const [one = Number.NaN, two = Number.NaN, apart = Number.NaN] = [...runs.values()].map(
+    (own) => spread(own, ({ rate }) => rate).median,
+  );
+  const ratio = two / one;
   const table: Table = {
     title: `GET 1 KB, ${CONNECTIONS} connections, ${availableParallelism()} processors`,
-    head: ['workers', 'requests/s', 'min–max', 'p99'],
-    rows: WORKERS.map((workers) => {
-      const { median, min, max } = spread(workers, rate);
-      const p99 = spread(workers, (each) => each.p99).median;
-      return [String(workers), median.toFixed(0), `${min.toFixed(0)}–${max.toFixed(0)}`, `${p99.toFixed(1)} ms`];
-    }),
-    note: `Two do ${ratio.toFixed(2)} times what one does.`,
+    head: ['', 'requests/s', 'min–max', 'p99', 'µs of the proxy', 'of nginx', 'of wrk'],
+    rows: [...runs].map(([setup, own]) => rowOf(setup, own)),
+    note: `Two workers do ${ratio.toFixed(2)} times what one does, and ${(two / apart).toFixed(2)} times what two proxies do that share nothing.`,
   };
   console.log(`\n${toText(table)}`);
   if (markdown !== undefined) writeSection(markdown, 'workers', toMarkdown(table));
@@ -157,6 +117,24 @@ function report(runs: ReadonlyMap<number, readonly Run[]>, { smoke, markdown }: 
     console.error(`FAULT two workers do ${ratio.toFixed(2)} times what one does; the goal is ${GOAL}`);
     process.exitCode = 1;
   }
+}
+
+function rowOf({ name }: Setup, own: readonly Run[]): string[] {
+  const rate = spread(own, (each) => each.rate);
+  const median = (figure: (each: Run) => number, digits = 0): string => spread(own, figure).median.toFixed(digits);
+  return [
+    name,
+    rate.median.toFixed(0),
+    `${rate.min.toFixed(0)}–${rate.max.toFixed(0)}`,
+    `${median(({ p99 }) => p99, 1)} ms`,
+    median(({ proxy }) => proxy),
+    median(({ upstream }) => upstream),
+    median(({ clients }) => clients),
+  ];
+}
+
+function spread(own: readonly Run[], figure: (each: Run) => number): Spread {
+  return spreadOf(own.map(figure)) ?? { median: Number.NaN, min: Number.NaN, max: Number.NaN };
 }
 
 try {
