@@ -164,9 +164,10 @@ export class Waiting {
 
   /** Moves a limit on with time. A rate that grows brings the token nearer that somebody waits for. */
   advance(limit: Limit, now: Millis): void {
+    if (limit.queue.size === 0) return this.#move(limit, now);
     const before = limit.meter.rate(now);
     this.#move(limit, now);
-    if (limit.queue.size > 0 && limit.meter.rate(now) !== before) this.#schedule(limit, now);
+    if (limit.meter.rate(now) !== before) this.#schedule(limit, now);
   }
 
   /** Moves it, and tells what has become of it. */
