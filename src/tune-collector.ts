@@ -10,12 +10,14 @@ import { setFlagsFromString } from 'node:v8';
  * requests came), V8 makes all further ones in the old generation, until a full collection finds next to none of it alive. Till then
  * each keeps what it points to, with all of its request.
  *
- * And where this process has one processor (a container with less than two CPUs), what lives is marked between two requests and not
- * in threads beside them: those share the processor for 40 to 70 ms, and who asks meanwhile may wait as long.
+ * And where this process has one processor (a container with less than two CPUs), a full collection marks what lives in one go. V8
+ * would do it in threads beside the program, which share its processor for 40 to 70 ms; or without them between two requests, which
+ * takes 250 to 1000 ms until the end, and all requests of that time are kept, and copied when the program stands still for as long as
+ * it would have to mark everything at once.
  */
 export function tuneCollector(processors = availableParallelism()): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
-  if (processors === 1) setFlagsFromString('--no-concurrent-marking');
+  if (processors === 1) setFlagsFromString('--no-incremental-marking');
   process.nextTick(() => shapes.push(executionAsyncResource()));
 }
 

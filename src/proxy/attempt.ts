@@ -5,7 +5,7 @@ import type { Payload } from './body.ts';
 import type { Failure } from './failure.ts';
 import { isClose, isUnsendable, readFailure } from './failure.ts';
 import { FlawedAnswer, flawOfHead } from './flaw.ts';
-import { forwardPiece } from './forward-piece.ts';
+import { forwardPiece } from './piece-memory.ts';
 import { besideHead } from './headers.ts';
 import type { Outbound } from './outbound.ts';
 import type { Peek } from './peek.ts';

@@ -6,6 +6,7 @@ import type { Attempt } from './attempt.ts';
 import { sendInTurn } from './end-of-turn.ts';
 import { hastenReads } from './hasten-reads.ts';
 import { mendParsers } from './mend-parser.ts';
+import { giveBackWritten } from './piece-memory.ts';
 
 /** undici 8.12.4 reads `servername`, which its types do not name. */
 export interface SendOptions extends Dispatcher.DispatchOptions {
@@ -86,7 +87,10 @@ export class Connection {
             this.address = remoteAddress !== undefined && leadsTo(remoteAddress) ? remoteAddress : undefined;
           }
           done(...made);
-          if (error === null && !socket.destroyed) hastenReads(socket);
+          if (error === null && !socket.destroyed) {
+            giveBackWritten(socket);
+            hastenReads(socket);
+          }
         });
       },
     });

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Inbound } from './inbound.ts';
 import type { Patience } from './patience.ts';
+import { letGoOf } from './piece-memory.ts';
 
 /**
  * A body too long to be kept, read from its client as fast as the upstream takes it. It begins when it is first read:
@@ -67,6 +68,7 @@ export class Upload extends Readable {
 
   readonly #onData = (chunk: Buffer): void => {
     this.#patience.receive(chunk.length);
+    letGoOf(chunk, this.#source);
     if (this.push(chunk)) return;
     this.#patience.rest(); // a slow upstream is not the client's fault
     this.#source.pause();
