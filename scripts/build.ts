@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { rolldown } from 'rolldown';
 import { builtins } from './build/builtins.ts';
+import { filesByLoader } from './build/files.ts';
 import { licences } from './build/licences.ts';
 import { leftOut } from './build/left-out.ts';
 import { ascii } from './build/ascii.ts';
@@ -14,6 +15,22 @@ import { ascii } from './build/ascii.ts';
 const ROOT = join(import.meta.dirname, '..');
 /** What programs import. */
 const LIBRARIES: ReadonlySet<string> = new Set(['index', 'policy']);
+const source = (path: string): string => join(ROOT, 'src', path);
+/** Whatever is imported where it is wanted, by itself or with what is wanted with it. The rest has a file for each. */
+const loaders = {
+  // Small: it comes before the cache of compiled code is open.
+  program: [source('main.ts')],
+  arguments: [source('cli/arguments.ts')],
+  backoff: [source('cli/run-backoff.ts')],
+  practice: [source('practice/main.ts')],
+  policy: [source('library/policy.ts')],
+  library: [source('library/index.ts')],
+  tools: ['check', 'diff', 'help', 'simulate', 'lab/run-lab'].map((command) => source(`cli/${command}.ts`)),
+  client: ['explain', 'top/top'].map((command) => source(`cli/${command}.ts`)),
+  replicas: [source('running/replicas.ts')],
+  workers: ['cluster/primary.ts', 'cluster/worker.ts'].map(source),
+  proxy: ['cli/serve.ts', 'observe/log.ts', 'running/own-listeners.ts'].map(source),
+};
 const { values } = parseArgs({
   options: { out: { type: 'string', default: join(ROOT, 'dist') }, types: { type: 'boolean', default: false } },
 });
@@ -28,6 +45,8 @@ const bundle = await rolldown({
     policy: join(ROOT, 'src/library/policy.ts'),
   },
   platform: 'node',
+  // As files are joined: an entry may export what others need of its file.
+  preserveEntrySignatures: 'allow-extension',
   tsconfig: false,
   plugins: [builtins(), leftOut(), ascii(), licences('LICENCES.txt', [join(ROOT, 'node_modules/uplot')])],
   onLog(level, log) {
@@ -44,6 +63,7 @@ const { output } = await bundle.write({
   // All beside each other: src/installation.ts.
   entryFileNames: '[name].js',
   chunkFileNames: '[name].js',
+  codeSplitting: filesByLoader(loaders),
   // Names stay, for the stacks of faults.
   minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
 });

@@ -1,5 +1,6 @@
 import { isBuiltin } from 'node:module';
 import type { Plugin } from 'rolldown';
+import { RUNTIME_MODULE_ID } from 'rolldown';
 
 const PREFIX = '\0builtin:';
 
@@ -15,6 +16,8 @@ export function builtins(): Plugin {
       filter: { id: /^(node:)?[a-z\d_/]+$/ },
       handler(id, importer, { kind }) {
         if (!isBuiltin(id) || importer === undefined || kind !== 'import-statement') return;
+        // It comes before all others, this one's modules too.
+        if (importer === RUNTIME_MODULE_ID) return;
         return { id: `${PREFIX}${id}`, moduleSideEffects: false };
       },
     },
