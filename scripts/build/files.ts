@@ -12,6 +12,8 @@ type ImportsOf = (id: string) => readonly string[];
  *
  * Whoever needs a module needs all that it imports: so a file imports only files of as many loaders or more, none runs before
  * what it needs, and no loader gets what it does not need.
+ *
+ * @throws Error, while the bundle is made, for a path that is none of its modules
  */
 export function filesByLoader(loaders: Loaders): CodeSplittingOptions {
   let files: ReadonlyMap<string, string> | undefined;
@@ -22,7 +24,12 @@ export function filesByLoader(loaders: Loaders): CodeSplittingOptions {
       {
         debugName: 'by loader',
         name(id, graph) {
-          files ??= fileOfEach(loaders, (of) => graph.getModuleInfo(of)?.importedIds ?? []);
+          files ??= fileOfEach(loaders, (of) => {
+            const found = graph.getModuleInfo(of);
+            if (found === null)
+              throw new Error(`${of} is not part of the bundle: mend the loaders in scripts/build.ts`);
+            return found.importedIds;
+          });
           // What is begun with has effects, and a file of its own: nobody else may begin it.
           return graph.getModuleInfo(id)?.isEntry === true ? undefined : files.get(id);
         },
