@@ -3,6 +3,7 @@ import type { Plugin } from 'rolldown';
 import { RUNTIME_MODULE_ID } from 'rolldown';
 
 const PREFIX = '\0builtin:';
+const OF_RUNTIME = '\0runtime-builtin:';
 
 /**
  * Takes Node's own modules as CommonJS does. An `import` of one reads every property that it has (Node 24.21.0,
@@ -16,14 +17,14 @@ export function builtins(): Plugin {
       filter: { id: /^(node:)?[a-z\d_/]+$/ },
       handler(id, importer, { kind }) {
         if (!isBuiltin(id) || importer === undefined || kind !== 'import-statement') return;
-        // It comes before all others, this one's modules too.
-        if (importer === RUNTIME_MODULE_ID) return;
-        return { id: `${PREFIX}${id}`, moduleSideEffects: false };
+        // All files need the bundler's runtime: one that is in a file with other modules would need it in turn.
+        const whose = importer === RUNTIME_MODULE_ID ? OF_RUNTIME : PREFIX;
+        return { id: `${whose}${id}`, moduleSideEffects: false };
       },
     },
     load: {
-      filter: { id: /^\0builtin:/ },
-      handler: (id) => ({ code: asModule(id.slice(PREFIX.length)), moduleType: 'js' }),
+      filter: { id: /^\0(runtime-)?builtin:/ },
+      handler: (id) => ({ code: asModule(id.slice(id.indexOf(':') + 1)), moduleType: 'js' }),
     },
   };
 }

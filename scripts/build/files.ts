@@ -26,8 +26,9 @@ export function filesByLoader(loaders: Loaders): CodeSplittingOptions {
         name(id, graph) {
           files ??= fileOfEach(loaders, (of) => {
             const found = graph.getModuleInfo(of);
-            if (found === null)
+            if (found === null) {
               throw new Error(`${of} is not part of the bundle: mend the loaders in scripts/build.ts`);
+            }
             return found.importedIds;
           });
           // What is begun with has effects, and a file of its own: nobody else may begin it.

@@ -64,7 +64,7 @@ describe('the files', () => {
   test('of other commands are not loaded by serve', () => {
     const loaded = new Set(['main.js', 'arguments.js', 'serve.js']);
     for (const name of loaded) for (const from of imported(name)) loaded.add(from.slice('./'.length));
-    for (const other of ['check.js', 'demo.js', 'simulate.js', 'top.js']) {
+    for (const other of ['check.js', 'client.js', 'demo.js', 'simulate.js', 'tools.js', 'top.js']) {
       expect(code.has(other)).toBe(true);
       expect(loaded).not.toContain(other);
     }
