@@ -61,6 +61,7 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
   workers: [
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },
     { name: 'wrk', apt: 'wrk', brew: 'wrk' },
+    { name: 'openssl', apt: 'openssl', brew: 'openssl' },
   ],
   overhead: [
     { name: 'nginx', apt: 'nginx', brew: 'nginx' },

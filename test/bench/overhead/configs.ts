@@ -1,11 +1,15 @@
 import { nginxFrame } from '../nginx-frame.ts';
 
-/** Tidegate's defaults, but for addresses and the header that tells clients apart. */
-export function tidegateConfig(upstream: string): string {
+/**
+ * Tidegate's defaults, but for addresses and the header that tells clients apart.
+ * @param authority a file with who vouches for an upstream over TLS
+ */
+export function tidegateConfig(upstream: string, authority?: string): string {
+  const tls = authority === undefined ? '' : `, tls: {ca: "${authority}"}`;
   return `listen: 127.0.0.1:0
 admin: 127.0.0.1:0
 upstreams:
-  practice: {url: "${upstream}"}
+  practice: {url: "${upstream}"${tls}}
 clients:
   key: [header:x-api-key, ip]
 `;

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { processorTime } from '../overhead/processor-time.ts';
 import type { Program } from '../program.ts';
 import type { Setup } from './setups.ts';
+import type { Workload } from './workloads.ts';
 
 export const CONNECTIONS = 64;
 /** Of clients, for all alike: so many as proxies that are asked at once. */
@@ -24,6 +25,7 @@ export interface Run {
 }
 
 export interface Load {
+  readonly workload: Workload;
   readonly wrk: string;
   readonly origin: Program;
   readonly folder: string;
@@ -31,9 +33,9 @@ export interface Load {
 }
 
 /** Runs the clients. Rejects when any request failed. */
-export async function load(setup: Setup, { wrk, origin, folder, seconds }: Load): Promise<Run> {
-  const script = join(folder, 'addresses.lua');
-  writeFileSync(script, addressThreads(setup.urls));
+export async function load(setup: Setup, { workload, wrk, origin, folder, seconds }: Load): Promise<Run> {
+  const script = join(folder, 'clients.lua');
+  writeFileSync(script, addressThreads(setup.urls) + ask(workload));
   const duration = `-d${seconds + 2 * MARGIN}s`;
   const args = [`-t${THREADS}`, `-c${CONNECTIONS}`, duration, '--latency', '-s', script, setup.urls[0] ?? ''];
   const clients = spawn(wrk, args, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -73,6 +75,11 @@ function setup(thread)
   made = made + 1
 end
 `;
+}
+
+function ask({ method, upload }: Workload): string {
+  const type = upload === 0 ? '' : 'wrk.headers["content-type"] = "application/json"\n';
+  return `wrk.method = "${method}"\nwrk.body = string.rep("x", ${upload})\n${type}`;
 }
 
 async function textOf(stream: NodeJS.ReadableStream): Promise<string> {

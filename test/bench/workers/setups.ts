@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { BUILT } from '../build.ts';
 import { nginxFrame } from '../nginx-frame.ts';
 import { tidegateConfig } from '../overhead/configs.ts';
+import type { Certificates } from '../../support/certificates.ts';
 import { Program } from '../program.ts';
+import type { Workload } from './workloads.ts';
 
 const BODY = 1024;
 
@@ -15,12 +17,22 @@ export interface Setup {
   readonly urls: readonly string[];
 }
 
-export function originConfig(port: number, folder: string): string {
+/** Where the upstream listens, and what vouches for it. */
+export interface Listeners {
+  readonly plain: number;
+  readonly secure: number;
+  readonly certificates: Certificates;
+}
+
+export function originConfig({ plain, secure, certificates }: Listeners, folder: string): string {
   return nginxFrame(
     folder,
     'off',
     `  server {
-    listen 127.0.0.1:${port};
+    listen 127.0.0.1:${plain};
+    listen 127.0.0.1:${secure} ssl;
+    ssl_certificate ${certificates.path('origin.crt')};
+    ssl_certificate_key ${certificates.path('origin.key')};
     location / { return 200 "${'x'.repeat(BODY)}"; }
   }
 `,
@@ -33,12 +45,16 @@ export function originConfig(port: number, folder: string): string {
  * @param start of a program; it is up to who calls to stop it
  */
 export async function startSetups(
-  origin: string,
+  listeners: Listeners,
+  { name: workload, secure }: Workload,
   folder: string,
   start: (program: Program) => Program,
 ): Promise<readonly Setup[]> {
+  const shared = secure
+    ? tidegateConfig(`https://127.0.0.1:${listeners.secure}`, listeners.certificates.path('ca.crt'))
+    : tidegateConfig(`http://127.0.0.1:${listeners.plain}`);
   const serve = async (name: string, workers: number): Promise<{ readonly program: Program; readonly url: string }> => {
-    const program = start(tidegate(name, workers, origin, folder));
+    const program = start(tidegate(`${workload}-${name}`, workers, shared, folder));
     return { program, url: await program.printed(/"url":"(http:[^"]+)".*"msg":"listening"/) };
   };
   const one = await serve('one', 1);
@@ -55,9 +71,9 @@ export async function startSetups(
   ];
 }
 
-function tidegate(name: string, workers: number, origin: string, folder: string): Program {
+function tidegate(name: string, workers: number, shared: string, folder: string): Program {
   const file = join(folder, `${name}.yaml`);
-  writeFileSync(file, `${tidegateConfig(origin)}workers: ${workers}\ndrain: {delay: 0, timeout: 1s}\n`);
+  writeFileSync(file, `${shared}workers: ${workers}\ndrain: {delay: 0, timeout: 1s}\n`);
   return new Program({
     command: process.execPath,
     args: [BUILT, 'serve', '--config', file],

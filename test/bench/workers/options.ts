@@ -1,0 +1,37 @@
+import { parseArgs } from 'node:util';
+
+export const USAGE = `npm run bench:workers -- [options]
+
+  --rounds N        how often each is measured, in turn (7)
+  --seconds N       counted time of each run (4)
+  --smoke           a moment of each: does it all work?
+  --markdown FILE   puts the tables between the marks of that file
+`;
+
+export interface Options {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly smoke: boolean;
+  readonly markdown: string | undefined;
+}
+
+/** @throws Error for what cannot be measured */
+export function readOptions(args: readonly string[]): Options | 'help' {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      smoke: { type: 'boolean', default: false },
+      markdown: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  if (values.help) return 'help';
+  const { smoke, markdown } = values;
+  const rounds = Number(values.rounds ?? (smoke ? 1 : 7));
+  const seconds = Number(values.seconds ?? (smoke ? 1 : 4));
+  if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds ${values.rounds}: expected a number from 1`);
+  if (!Number.isInteger(seconds) || seconds < 1) throw new Error(`--seconds ${values.seconds}: expected whole seconds`);
+  return { rounds, seconds, smoke, markdown };
+}
