@@ -1,9 +1,12 @@
 // Bundles the program, dependencies included, as ES modules: docs/start.md says why so.
 //
-//   npm run build [-- --out FOLDER] [-- --types]     the types, for programs that import it, take some seconds more
+//   npm run build [-- --out FOLDER] [--types] [--modules FILE]
+//
+//   --types          for programs that import it; takes some seconds more
+//   --modules FILE   tells, as JSON, which of the modules of src are in which file
 
-import { cpSync, rmSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { rolldown } from 'rolldown';
 import { builtins } from './build/builtins.ts';
@@ -16,34 +19,24 @@ const ROOT = join(import.meta.dirname, '..');
 /** What programs import. */
 const LIBRARIES: ReadonlySet<string> = new Set(['index', 'policy']);
 const source = (path: string): string => join(ROOT, 'src', path);
-/** Whatever is imported where it is wanted, by itself or with what is wanted with it. The rest has a file for each. */
-const loaders = {
-  // Small: it comes before the cache of compiled code is open.
-  program: [source('main.ts')],
-  arguments: [source('cli/arguments.ts')],
-  backoff: [source('cli/run-backoff.ts')],
-  practice: [source('practice/main.ts')],
-  policy: [source('library/policy.ts')],
-  library: [source('library/index.ts')],
-  tools: ['check', 'diff', 'help', 'simulate', 'lab/run-lab'].map((command) => source(`cli/${command}.ts`)),
-  client: ['explain', 'top/top'].map((command) => source(`cli/${command}.ts`)),
-  replicas: [source('running/replicas.ts')],
-  workers: ['cluster/primary.ts', 'cluster/worker.ts'].map(source),
-  proxy: ['cli/serve.ts', 'observe/log.ts', 'running/own-listeners.ts'].map(source),
+const input = {
+  // main.js, beside it, asks for the Node that this needs first.
+  program: source('main.ts'),
+  practice: source('practice/main.ts'),
+  index: source('library/index.ts'),
+  policy: source('library/policy.ts'),
 };
 const { values } = parseArgs({
-  options: { out: { type: 'string', default: join(ROOT, 'dist') }, types: { type: 'boolean', default: false } },
+  options: {
+    out: { type: 'string', default: join(ROOT, 'dist') },
+    types: { type: 'boolean', default: false },
+    modules: { type: 'string' },
+  },
 });
 
 const since = performance.now();
 const bundle = await rolldown({
-  input: {
-    // main.js, beside it, asks for the Node that this needs first.
-    program: join(ROOT, 'src/main.ts'),
-    practice: join(ROOT, 'src/practice/main.ts'),
-    index: join(ROOT, 'src/library/index.ts'),
-    policy: join(ROOT, 'src/library/policy.ts'),
-  },
+  input,
   platform: 'node',
   // As files are joined: an entry may export what others need of its file.
   preserveEntrySignatures: 'allow-extension',
@@ -63,12 +56,13 @@ const { output } = await bundle.write({
   // All beside each other: src/installation.ts.
   entryFileNames: '[name].js',
   chunkFileNames: '[name].js',
-  codeSplitting: filesByLoader(loaders),
+  codeSplitting: filesByLoader(Object.values(input)),
   // Names stay, for the stacks of faults.
   minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
 });
 await bundle.close();
-cpSync(join(ROOT, 'scripts/build/entrance'), folder, { recursive: true });
+// `errorOnExist`: none of the bundle's own files has such a name.
+cpSync(join(ROOT, 'scripts/build/entrance'), folder, { recursive: true, force: false, errorOnExist: true });
 // Beside the chunk that reads them: src/state/redis/scripts.ts.
 cpSync(join(ROOT, 'src/state/redis/scripts'), join(folder, 'scripts'), { recursive: true });
 // As they are, for a browser: src/admin/serve-page.ts.
@@ -85,7 +79,16 @@ if (values.types) {
   console.log(`${writeDeclarations(folder)} files of types`);
 }
 
+if (values.modules !== undefined) {
+  const own = output.flatMap((file) => (file.type === 'chunk' ? [[file.fileName, ownModules(file.moduleIds)]] : []));
+  writeFileSync(values.modules, JSON.stringify(Object.fromEntries(own)));
+}
+
 const size = output.reduce((sum, file) => sum + (file.type === 'chunk' ? Buffer.byteLength(file.code) : 0), 0);
 console.log(
   `${output.length} files, ${(size / 1024).toFixed(0)} KiB, in ${(performance.now() - since).toFixed(0)} ms: ${folder}`,
 );
+
+function ownModules(ids: readonly string[]): string[] {
+  return ids.map((id) => relative(source(''), id)).filter((path) => !path.startsWith('.'));
+}

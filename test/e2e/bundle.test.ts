@@ -11,7 +11,7 @@ import type { Ended, Running } from '../support/process.ts';
 import { run as runSource, startProcess } from '../support/process.ts';
 import { eventually, startUpstream } from '../support/tidegate.ts';
 
-const folder = buildBundle();
+const { folder } = buildBundle();
 const dist = join(folder, 'dist');
 const PATIENCE = 20_000;
 const ANY_PORT = ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
@@ -59,15 +59,6 @@ describe('the files', () => {
 
   test('are ASCII, or would take twice the memory', () => {
     expect([...code].filter(([, text]) => /[^\0-\x7f]/.test(text)).map(([name]) => name)).toEqual([]);
-  });
-
-  test('of other commands are not loaded by serve', () => {
-    const loaded = new Set(['main.js', 'arguments.js', 'serve.js']);
-    for (const name of loaded) for (const from of imported(name)) loaded.add(from.slice('./'.length));
-    for (const other of ['check.js', 'client.js', 'demo.js', 'simulate.js', 'tools.js', 'top.js']) {
-      expect(code.has(other)).toBe(true);
-      expect(loaded).not.toContain(other);
-    }
   });
 
   test('come with the licences of what is in them', () => {

@@ -137,47 +137,6 @@ describe('npx tidegate', () => {
   });
 });
 
-describe('what is loaded', () => {
-  /** Names each file of dist that is loaded, and its bytes: to the end of what is written. */
-  const HOOK = `
-    import { registerHooks } from 'node:module';
-    import { statSync } from 'node:fs';
-    registerHooks({
-      load(url, context, next) {
-        if (url.includes('/dist/')) console.log('loaded', url.replace(/.*\\//, ''), statSync(new URL(url)).size);
-        return next(url, context);
-      },
-    });`;
-  const hook = ['--import', `data:text/javascript,${encodeURIComponent(HOOK)}`];
-  const program = 'node_modules/tidegate/dist/main.js';
-
-  function load(...args: readonly string[]): { readonly files: readonly string[]; readonly kilobytes: number } {
-    const { status, stdout, stderr } = installed.run(process.execPath, [...hook, ...args]);
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    const loaded = Array.from(stdout.matchAll(/^loaded (\S+) (\d+)$/gm), ([, file = '', size]) => ({ file, size }));
-    return {
-      files: loaded.map(({ file }) => file),
-      kilobytes: loaded.reduce((sum, { size }) => sum + Number(size), 0) / 1000,
-    };
-  }
-
-  test.each([
-    ['the version', [program, '--version'], 30, 250],
-    ['the policy alone', ['--eval', `import('tidegate/policy')`], 20, 80],
-    ['the library', ['--eval', `import('tidegate')`], 40, 1800],
-    ['a check', [program, 'check', 'mine.yaml'], 45, 1000],
-  ] as const)('few files, and none of what others need: %s', (_, args, most, kilobytes) => {
-    installed.write('mine.yaml', 'upstreams: {api: {url: "https://api.example.com"}}\n');
-    const loaded = load(...args);
-    expect(loaded.files.length).toBeGreaterThan(3);
-    expect(loaded.files.length).toBeLessThan(most);
-    expect(loaded.kilobytes).toBeLessThan(kilobytes);
-    // What is begun is begun by its own command alone.
-    expect(loaded.files).not.toContain('practice.js');
-    expect(loaded.files.includes('program.js')).toBe(args[0] === program);
-  });
-});
-
 const CONSUMER = `
 import Fastify from 'fastify';
 import { ConfigError, tidegate } from 'tidegate';

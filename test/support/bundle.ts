@@ -7,8 +7,15 @@ import { afterAll } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Builds it. @returns the folder, which has what the package has; removed when the tests of the file are over */
-export function buildBundle(): string {
+export interface Bundle {
+  /** Has what the package has. */
+  readonly folder: string;
+  /** By files of dist: the modules of src that are in there. */
+  readonly modules: ReadonlyMap<string, readonly string[]>;
+}
+
+/** Builds it. It is removed when the tests of the file are over. */
+export function buildBundle(): Bundle {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-bundle-'));
   afterAll(() => rmSync(folder, { recursive: true }));
   const { files } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
@@ -17,8 +24,10 @@ export function buildBundle(): string {
   for (const name of ['package.json', ...files.filter((file) => file !== 'dist')]) {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true });
   }
-  const build = ['scripts/build.ts', '--out', join(folder, 'dist')];
+  const list = join(folder, 'modules.json');
+  const build = ['scripts/build.ts', '--out', join(folder, 'dist'), '--modules', list];
   const { status, stdout, stderr } = spawnSync(process.execPath, build, { cwd: ROOT, encoding: 'utf8' });
   if (status !== 0) throw new Error(`the build failed: ${stdout}${stderr}`);
-  return folder;
+  const modules = JSON.parse(readFileSync(list, 'utf8')) as Readonly<Record<string, readonly string[]>>;
+  return { folder, modules: new Map(Object.entries(modules)) };
 }
