@@ -5,11 +5,11 @@ import { startApp } from '../app.ts';
 import { LogOutput } from '../observe/log-output.ts';
 import { createLogger } from '../observe/log.ts';
 import type { Station } from '../operations/station.ts';
-import type { Millis } from '../policy/types.ts';
 import { Leaseholder } from '../state/leasing/leaseholder.ts';
 import type { Tidings } from '../state/leasing/words.ts';
 import { answer, answerersOf } from './answerers.ts';
 import { Backlog } from './backlog.ts';
+import { callInTime } from './call-in-time.ts';
 import { hostClock } from './host-clock.ts';
 import type { FromWorker, Question, QuestionName, Reload, Start } from './messages.ts';
 import { describeFailure, isOrder, isToWorker } from './messages.ts';
@@ -35,7 +35,7 @@ export async function work(): Promise<Work | undefined> {
     worker: start.worker,
   });
   const leaseholder = new Leaseholder({
-    schedule: scheduler(() => leaseholder.flush(hostClock.now())),
+    schedule: callInTime(() => leaseholder.flush(hostClock.now())),
     send: (report) => tell({ type: 'report', report }),
   });
   calls.tidings.follow((tidings) => leaseholder.hear(tidings, hostClock.now()));
@@ -140,21 +140,4 @@ function tellLast(message: FromWorker): Promise<void> {
   return new Promise((resolve) => {
     tell(message, resolve);
   });
-}
-
-/** Calls at the end of this turn, or after a few milliseconds, whichever was asked for. */
-function scheduler(call: () => void): (within: Millis) => void {
-  let immediate: NodeJS.Immediate | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  const run = (): void => {
-    clearImmediate(immediate);
-    clearTimeout(timer);
-    immediate = undefined;
-    timer = undefined;
-    call();
-  };
-  return (within) => {
-    if (within === 0) immediate ??= setImmediate(run);
-    else if (immediate === undefined) timer ??= setTimeout(run, within).unref();
-  };
 }

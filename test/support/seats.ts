@@ -2,6 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import { onTestFinished } from 'vitest';
 import { readFile } from '../../src/cli/read-file.ts';
+import { callInTime } from '../../src/cluster/call-in-time.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { supplier } from '../../src/running/membership.ts';
 import { Gate } from '../../src/policy/gate.ts';
@@ -120,19 +121,8 @@ function lendSeats(upstream: UpstreamSettings, options: Partial<MemoryOptions>):
   const timer = new WakeTimer(lender, clock);
   onTestFinished(() => timer.stop());
   return (id) => {
-    let due: NodeJS.Timeout | undefined;
-    let dueAt = Number.POSITIVE_INFINITY;
     const holder: Leaseholder = new Leaseholder({
-      schedule: (within) => {
-        const at = clock.now() + within;
-        if (at >= dueAt) return;
-        clearTimeout(due);
-        dueAt = at;
-        due = setTimeout(() => {
-          dueAt = Number.POSITIVE_INFINITY;
-          holder.flush(clock.now());
-        }, within).unref();
-      },
+      schedule: callInTime(() => holder.flush(clock.now())),
       send: (report) =>
         void setImmediate(() => {
           lender.hear(id, report, clock.now());

@@ -1,7 +1,7 @@
 /** The small parts of a pool, each by what it says of itself. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Replayed } from '../../src/state/leasing/happenings.ts';
+import type { Happenings, Replayed } from '../../src/state/leasing/happenings.ts';
 import { HappeningLog, replay, shiftTimes } from '../../src/state/leasing/happenings.ts';
 import { Census } from '../../src/state/pool/census.ts';
 import { InFlightHistory } from '../../src/state/pool/in-flight-history.ts';
@@ -107,7 +107,7 @@ test('what was in flight long ago is not known, and not long ago more roughly', 
 });
 
 test('of another clock, all times are moved and nothing else', () => {
-  const log = (by: number): readonly number[] => {
+  const log = (by: number): Happenings => {
     const written = new HappeningLog();
     written.epoch(3);
     written.sent(7, 10 + by);
@@ -129,4 +129,16 @@ test('of another clock, all times are moved and nothing else', () => {
   const reader = new Proxy({} as Replayed, { get: (_, kind) => () => kinds.push(String(kind)) });
   replay(shifted, reader);
   expect(kinds).toHaveLength(12);
+});
+
+test('a log has room for as much as happens, and takes none while nothing does', () => {
+  const written = new HappeningLog();
+  for (const length of [0, 1, 1000, 20_000, 3]) {
+    for (let each = 0; each < length; each += 1) written.sent(each, 2 * each);
+    const read: number[][] = [];
+    const reader = new Proxy({} as Replayed, { get: () => (serial: number, at: number) => read.push([serial, at]) });
+    replay(written.take(), reader);
+    expect(read).toEqual(Array.from({ length }, (_, each) => [each, 2 * each]));
+    expect(written.isEmpty).toBe(true);
+  }
 });

@@ -1,12 +1,11 @@
 import type { Millis } from '../../policy/types.ts';
 import type { Reporter, Sending } from './kept-limit.ts';
+import { Sendings } from './sendings.ts';
 import type { Terms } from './words.ts';
 
 /** A number that no two leaseholders of one lender have, not even one after the other. */
 export type HolderId = number;
 
-/** So many sendings are remembered beyond those in flight: of some, no outcome is ever told. */
-const SPARE = 64;
 /** For so long the clients that were told of are believed to wait. */
 const CLIENTS_KEPT: Millis = 200;
 
@@ -32,7 +31,8 @@ export class Account implements Reporter<HolderId> {
   toldParts = '';
   /** The times of tokens that are being lent to it. */
   slots: Millis[] = [];
-  readonly #sendings = new Map<number, Sending>();
+  /** Made when it first sends: there may be an account for each client. */
+  #sendings: Sendings | undefined;
   #clients: readonly string[] = [];
   #clientsAt = Number.NEGATIVE_INFINITY;
 
@@ -65,25 +65,18 @@ export class Account implements Reporter<HolderId> {
   }
 
   noteSending(serial: number, sending: Sending): void {
-    this.#sendings.set(serial, sending);
-    if (this.#sendings.size <= this.inFlight + SPARE) return;
-    for (const oldest of this.#sendings.keys()) {
-      this.#sendings.delete(oldest);
-      break;
-    }
+    this.#sendings ??= new Sendings();
+    this.#sendings.note(serial, sending, this.inFlight);
   }
 
   takeSending(serial: number): Sending | undefined {
-    const sending = this.#sendings.get(serial);
-    this.#sendings.delete(serial);
-    return sending;
+    return this.#sendings?.take(serial);
   }
 
   /** When it was, nobody asks here: what is in flight is told of at once. */
   noteEnd(): void {}
 
   findSending(sentAt: Millis): Sending | undefined {
-    for (const sending of this.#sendings.values()) if (sending.sentAt === sentAt) return sending;
-    return undefined;
+    return this.#sendings?.find(sentAt);
   }
 }

@@ -23,70 +23,104 @@ const TIMES: readonly (readonly number[])[] = [[], [2], [1], [1, 3], [1, 6], [1,
 /** NaN where something is not known. */
 const UNKNOWN = Number.NaN;
 
-/** What happened at one limit, in order: a list of numbers, so that what limits nothing costs no object a request. */
+/** As a `HappeningLog` writes them: kinds, each followed by its numbers. */
+export type Happenings = readonly number[] | Float64Array;
+
+const WIDEST = Math.max(...LENGTHS);
+const NOTHING = new Float64Array(0);
+/** Numbers that there is room for at first: there may be a log for each client. After as many as these at once it begins anew. */
+const FEW = 16;
+const MANY = 8192;
+
+/**
+ * What happened at one limit, in order: numbers in one piece, so that what limits nothing costs no object a request, and what is told
+ * of it to another process is copied as it is.
+ */
 export class HappeningLog {
-  #numbers: number[] = [];
+  #numbers = NOTHING;
+  #length = 0;
 
   get isEmpty(): boolean {
-    return this.#numbers.length === 0;
+    return this.#length === 0;
   }
 
   /** All so far; it begins anew. */
-  take(): readonly number[] {
-    const numbers = this.#numbers;
-    this.#numbers = [];
-    return numbers;
+  take(): Happenings {
+    if (this.#length === 0) return NOTHING;
+    const taken = this.#numbers.slice(0, this.#length);
+    this.#length = 0;
+    if (this.#numbers.length > MANY) this.#numbers = NOTHING;
+    return taken;
   }
 
   givenBack(): void {
-    this.#numbers.push(GIVEN_BACK);
+    this.#write(GIVEN_BACK);
   }
 
   sent(serial: number, now: Millis): void {
-    this.#numbers.push(SENT, serial, now);
+    this.#write(SENT, serial, now);
   }
 
   ended(now: Millis): void {
-    this.#numbers.push(ENDED, now);
+    this.#write(ENDED, now);
   }
 
   accepted(sentAt: Millis, serial: number, now: Millis): void {
-    this.#numbers.push(ACCEPTED, sentAt, serial, now);
+    this.#write(ACCEPTED, sentAt, serial, now);
   }
 
   /** @param rejection `among` is the serial */
   rejected({ sentAt, among, retryAfter, activeClients, overrun = false }: Rejection, now: Millis): void {
-    this.#numbers.push(REJECTED, sentAt, among, retryAfter ?? UNKNOWN, activeClients, overrun ? 1 : 0, now);
+    this.#write(REJECTED, sentAt, among, retryAfter ?? UNKNOWN, activeClients, overrun ? 1 : 0, now);
   }
 
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun: boolean): void {
-    this.#numbers.push(FAILED, sentAt, retryAfter ?? UNKNOWN, overrun ? 1 : 0, now);
+    this.#write(FAILED, sentAt, retryAfter ?? UNKNOWN, overrun ? 1 : 0, now);
   }
 
   quota({ remaining, limit, resetIn, window }: Quota, sentAt: Millis, now: Millis): void {
-    this.#numbers.push(QUOTA, remaining, limit ?? UNKNOWN, resetIn ?? UNKNOWN, window ?? UNKNOWN, sentAt, now);
+    this.#write(QUOTA, remaining, limit ?? UNKNOWN, resetIn ?? UNKNOWN, window ?? UNKNOWN, sentAt, now);
   }
 
   stop(until: Millis): void {
-    this.#numbers.push(STOP, until);
+    this.#write(STOP, until);
   }
 
   remember(accepted: PerSecond, now: Millis): void {
-    this.#numbers.push(REMEMBER, accepted, now);
+    this.#write(REMEMBER, accepted, now);
   }
 
   abandonProbe(): void {
-    this.#numbers.push(ABANDON);
+    this.#write(ABANDON);
   }
 
   /** What follows was done in the knowledge of this epoch. */
   epoch(epoch: number): void {
-    this.#numbers.push(EPOCH, epoch);
+    this.#write(EPOCH, epoch);
   }
 
   /** A token was not taken. @param slot its time */
   unspent(slot: Millis): void {
-    this.#numbers.push(UNSPENT, slot);
+    this.#write(UNSPENT, slot);
+  }
+
+  /** Writes as many numbers as the widest kind has; those that this one has not are written over by the next. */
+  #write(kind: number, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0): void {
+    const at = this.#length;
+    if (at + WIDEST > this.#numbers.length) {
+      const more = new Float64Array(Math.max(FEW, 2 * this.#numbers.length));
+      more.set(this.#numbers);
+      this.#numbers = more;
+    }
+    const numbers = this.#numbers;
+    numbers[at] = kind;
+    numbers[at + 1] = a;
+    numbers[at + 2] = b;
+    numbers[at + 3] = c;
+    numbers[at + 4] = d;
+    numbers[at + 5] = e;
+    numbers[at + 6] = f;
+    this.#length = at + (LENGTHS[kind] ?? 1);
   }
 }
 
@@ -107,7 +141,7 @@ export interface Replayed {
 }
 
 /** The same, by a clock that is ahead by so much. */
-export function shiftTimes(numbers: readonly number[], by: Millis): readonly number[] {
+export function shiftTimes(numbers: Happenings, by: Millis): Happenings {
   const shifted = numbers.slice();
   for (let i = 0; i < numbers.length; i += LENGTHS[numbers[i] ?? 0] ?? 1) {
     for (const place of TIMES[numbers[i] ?? 0] ?? []) shifted[i + place] = (numbers[i + place] ?? 0) + by;
@@ -116,7 +150,7 @@ export function shiftTimes(numbers: readonly number[], by: Millis): readonly num
 }
 
 /** @throws RangeError for what no `HappeningLog` has written */
-export function replay(numbers: readonly number[], to: Replayed): void {
+export function replay(numbers: Happenings, to: Replayed): void {
   const at = (index: number): number => numbers[index] ?? UNKNOWN;
   const known = (index: number): number | undefined => (Number.isNaN(at(index)) ? undefined : at(index));
   for (let i = 0; i < numbers.length; i += LENGTHS[at(i)] ?? 1) {

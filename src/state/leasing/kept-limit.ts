@@ -2,6 +2,7 @@ import type { CutCause } from '../../policy/events.ts';
 import type { LocalMeter } from '../../policy/meter.ts';
 import type { Millis, PerSecond, Quota } from '../../policy/types.ts';
 import type { Rejection } from '../../policy/rate/rejection.ts';
+import type { Happenings } from './happenings.ts';
 import { replay } from './happenings.ts';
 import { RecentTokens } from './recent-tokens.ts';
 
@@ -79,7 +80,7 @@ export class KeptLimit<Holder> {
   }
 
   /** Learns from what happened there. Returns what has cut the rate. */
-  hear(happenings: readonly number[], reporter: Reporter<Holder>, now: Millis): readonly CutTold[] {
+  hear(happenings: Happenings, reporter: Reporter<Holder>, now: Millis): readonly CutTold[] {
     const wasBlocked = this.meter.phase === 'blocked';
     const cuts = this.#replay(happenings, reporter, now);
     if (wasBlocked !== (this.meter.phase === 'blocked')) this.turnEpoch(now);
@@ -154,7 +155,7 @@ export class KeptLimit<Holder> {
     return knew || !Number.isFinite(this.#epochAt) ? sentAt : Math.min(sentAt, this.#epochAt - JUST_BEFORE);
   }
 
-  #replay(happenings: readonly number[], reporter: Reporter<Holder>, now: Millis): CutTold[] {
+  #replay(happenings: Happenings, reporter: Reporter<Holder>, now: Millis): CutTold[] {
     const { meter } = this;
     const cuts: CutTold[] = [];
     const within = (at: Millis): Millis => {

@@ -6,8 +6,15 @@ import type { Millis, PerSecond, Quota } from '../../policy/types.ts';
 import { HappeningLog } from './happenings.ts';
 import type { LimitTidings, Terms } from './words.ts';
 
-/** When the lender is to hear of something: at once, in a moment, or whenever it is told anything. */
-export type Urgency = 'now' | 'soon' | 'with-the-next';
+/** When the lender is to hear of something: at once, in a moment, some time later, or whenever it is told anything. */
+export type Urgency = 'now' | 'soon' | 'later' | 'with-the-next';
+
+/**
+ * Who has sent for so long without such a pause is known well enough at the lender: a moment that is not told of yet changes little
+ * of it. After a pause it is all that there is to learn from.
+ */
+const STEADY: Millis = 1000;
+const PAUSE: Millis = 250;
 
 /** Below this rate a token is worth so long that the lender is to have it back at once. */
 const DEAR_BELOW: PerSecond = 50;
@@ -34,6 +41,9 @@ export class LeasedMeter implements Meter {
   #taken = 0;
   #serial = 0;
   #inFlight = 0;
+  #sentAt = Number.NEGATIVE_INFINITY;
+  /** When it began to send without a pause. */
+  #steadySince = 0;
 
   /** @param touch there is something to report */
   constructor(terms: Terms, touch: (meter: LeasedMeter, urgency: Urgency) => void) {
@@ -105,11 +115,12 @@ export class LeasedMeter implements Meter {
   }
 
   giveBack(): void {
-    if (this.#untold > 0) this.#untold -= 1;
-    else {
-      this.#taken = Math.max(0, this.#taken - 1);
-      this.log.givenBack();
+    if (this.#untold > 0) {
+      this.#untold -= 1;
+      return;
     }
+    this.#taken = Math.max(0, this.#taken - 1);
+    this.log.givenBack();
     this.#touch(this, 'soon');
   }
 
@@ -136,8 +147,10 @@ export class LeasedMeter implements Meter {
   sent(now: Millis): number {
     this.#serial += 1;
     this.#inFlight += 1;
+    if (now - this.#sentAt > PAUSE) this.#steadySince = now;
+    this.#sentAt = now;
     this.log.sent(this.#serial, now);
-    this.#touch(this, 'soon');
+    this.#touch(this, this.#usual(now));
     return this.#serial;
   }
 
@@ -145,13 +158,14 @@ export class LeasedMeter implements Meter {
   ended(now: Millis): boolean {
     this.#inFlight -= 1;
     this.log.ended(now);
-    this.#touch(this, this.#terms.places === undefined ? 'soon' : 'now');
+    this.#touch(this, this.#terms.places === undefined ? this.#usual(now) : 'now');
     return false;
   }
 
   accepted(sentAt: Millis, serial: number, now: Millis): void {
     this.log.accepted(sentAt, serial, now);
-    this.#touch(this, this.#terms.phase === 'blocked' || this.#terms.phase === 'backoff' ? 'now' : 'soon');
+    const isAwaited = this.#terms.phase === 'blocked' || this.#terms.phase === 'backoff';
+    this.#touch(this, isAwaited ? 'now' : this.#usual(now));
   }
 
   /** Whether that cuts the rate, the lender decides and tells. */
@@ -173,6 +187,11 @@ export class LeasedMeter implements Meter {
   stop(until: Millis): void {
     this.log.stop(until);
     this.#touch(this, 'now');
+  }
+
+  /** Of what goes well. While nothing limits, nobody waits for it. */
+  #usual(now: Millis): Urgency {
+    return this.#terms.isFree && now - this.#steadySince >= STEADY ? 'later' : 'soon';
   }
 
   /** The lender moves its limits on. */

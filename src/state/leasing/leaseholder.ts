@@ -9,8 +9,11 @@ import { nameOf, startingTerms } from './terms.ts';
 import { countWaiting } from './waiting.ts';
 import type { Demand, Hold, LimitReport, LimitTidings, Report, Tidings } from './words.ts';
 
-/** What is not urgent is told so soon: together, it costs less. */
-const TOLD_WITHIN: Millis = 5;
+/**
+ * What is not urgent is told so soon: together, it costs less. To tell anything takes the lender's process a processor that may be
+ * serving, so that what nobody waits for is told more seldom still.
+ */
+const TOLD_WITHIN: Readonly<Record<Urgency, Millis>> = { now: 0, soon: 5, 'with-the-next': 5, later: 50 };
 /** How often the lender is told which clients wait, and how many of them. */
 const CLIENTS_EVERY: Millis = 50;
 const MOST_CLIENTS = 32;
@@ -42,6 +45,8 @@ export class Leaseholder {
   #holds: Hold[] = [];
   #held: Held | undefined;
   readonly #early: Tidings[] = [];
+  /** The shortest time that was asked for since the last report. */
+  #toldWithin: Millis = Number.POSITIVE_INFINITY;
 
   constructor(parts: LeaseholderParts) {
     this.#parts = parts;
@@ -69,7 +74,7 @@ export class Leaseholder {
   /** For the store: a client is to wait, or is allowed less, whatever process it comes to. */
   hold(hold: Hold): void {
     this.#holds.push(hold);
-    this.#parts.schedule(TOLD_WITHIN);
+    this.#parts.schedule(TOLD_WITHIN.soon);
   }
 
   /** What came before is heard now. */
@@ -80,6 +85,7 @@ export class Leaseholder {
 
   /** Tells all that there is to tell. */
   flush(now: Millis): void {
+    this.#toldWithin = Number.POSITIVE_INFINITY;
     for (const meter of this.#holding) {
       meter.dropLate(now);
       if (meter.limit !== undefined) meter.dropSurplus(countWaiting(meter.limit, this.#held?.store));
@@ -114,7 +120,10 @@ export class Leaseholder {
     if (!store.has(ref.upstream) || store.upstream(ref.upstream).has?.(ref.nested) === false) return;
     const known = this.#limits.get(nameOf(ref)) ?? (terms.isFree ? undefined : store.make(ref).own);
     if (!(known instanceof LeasedMeter) || known.limit === undefined) return;
+    const isUntold = known.isFree && !known.log.isEmpty;
     known.hear(told);
+    // It has been felt: what is not told of yet says how much of it is used.
+    if (isUntold && !known.isFree) this.#touch(known, 'now');
     if (parts !== undefined) known.limit.parts = parts.length === 0 ? undefined : new Map(parts);
     if (known.inHand > 0) this.#holding.add(known);
     if (this.#holding.size > 0) this.#parts.schedule(LOOK_AFTER);
@@ -122,9 +131,11 @@ export class Leaseholder {
   }
 
   #touch(meter: LeasedMeter, urgency: Urgency): void {
-    if (urgency !== 'now' && this.#touched.has(meter)) return;
     this.#touched.add(meter);
-    this.#parts.schedule(urgency === 'now' ? 0 : TOLD_WITHIN);
+    const within = TOLD_WITHIN[urgency];
+    if (within >= this.#toldWithin) return;
+    this.#toldWithin = within;
+    this.#parts.schedule(within);
   }
 
   #report(meter: LeasedMeter, now: Millis): LimitReport | undefined {

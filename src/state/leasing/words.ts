@@ -5,6 +5,7 @@
 import type { LimitState } from '../../policy/events.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { Millis, PerSecond } from '../../policy/types.ts';
+import type { Happenings } from './happenings.ts';
 
 /** From a leaseholder: what happened there since the last report, and what it needs. */
 export interface Report {
@@ -15,7 +16,7 @@ export interface Report {
 export interface LimitReport {
   readonly ref: LimitRef;
   /** As `HappeningLog` writes them, in order of their times. */
-  readonly happenings: readonly number[];
+  readonly happenings: Happenings;
   /** Absent where nothing has changed. */
   readonly demand?: Demand;
 }

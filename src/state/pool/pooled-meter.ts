@@ -5,6 +5,7 @@ import { Pacer } from '../../policy/pacer.ts';
 import type { Rejection } from '../../policy/rate/rejection.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
 import type { Millis, PerSecond, Quota, Random } from '../../policy/types.ts';
+import type { Happenings } from '../leasing/happenings.ts';
 import type { Urgency } from '../leasing/leased-meter.ts';
 import { LeasedMeter } from '../leasing/leased-meter.ts';
 import { startingTerms } from '../leasing/terms.ts';
@@ -40,7 +41,8 @@ export class PooledMeter implements Meter {
     // Until the pool was heard, nobody knows what others do: nothing goes for free.
     const terms = { ...startingTerms(settings), isFree: false };
     this.#terms = { ...terms, inFlight: 0, sends: 0, holders: 1 };
-    this.#leased = new LeasedMeter(terms, (_, urgency) => touch(urgency));
+    // How often a pool is told of anything is up to who asks it.
+    this.#leased = new LeasedMeter(terms, (_, urgency) => touch(urgency === 'later' ? 'soon' : urgency));
   }
 
   get #meter(): Meter {
@@ -285,7 +287,7 @@ export class PooledMeter implements Meter {
 
 export interface Told {
   readonly want: number;
-  readonly happenings: readonly number[];
+  readonly happenings: Happenings;
   readonly lent: number;
   readonly inFlight: number;
   readonly known: Known;

@@ -4,6 +4,7 @@
  */
 import type { LimitState } from '../../policy/events.ts';
 import type { Millis, PerSecond } from '../../policy/types.ts';
+import type { Happenings } from '../leasing/happenings.ts';
 import type { CutTold } from '../leasing/kept-limit.ts';
 
 export interface Call {
@@ -12,7 +13,7 @@ export interface Call {
   /** What the caller takes the pool's time to be. */
   readonly now: Millis;
   /** As `HappeningLog` writes them, in order of their times; for a serial, how many were in flight. */
-  readonly happenings: readonly number[];
+  readonly happenings: Happenings;
   /** Tokens that it has and has not used, or that it has used for what is not sent yet. */
   readonly lent: number;
   readonly inFlight: number;

@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest';
+import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Sending } from '../../src/state/leasing/kept-limit.ts';
+import { Sendings } from '../../src/state/leasing/sendings.ts';
+
+function sending(serial: number): Sending {
+  return { sentAt: 1000 + serial, epoch: 1, among: serial, number: serial };
+}
+
+describe('what was sent', () => {
+  test('is known until it is taken, once', () => {
+    const sendings = new Sendings();
+    sendings.note(1, sending(1), 1);
+    expect(sendings.find(1001)).toEqual(sending(1));
+    expect(sendings.take(2)).toBeUndefined();
+    expect(sendings.take(1)).toEqual(sending(1));
+    expect(sendings.take(1)).toBeUndefined();
+    expect(sendings.find(1001)).toBeUndefined();
+  });
+
+  test('is known however many others come and go meanwhile', () => {
+    const sendings = new Sendings();
+    sendings.note(1, sending(1), 1);
+    for (let serial = 2; serial <= 10_000; serial += 1) {
+      sendings.note(serial, sending(serial), 2);
+      expect(sendings.take(serial)).toEqual(sending(serial));
+    }
+    expect(sendings.find(1001)).toEqual(sending(1));
+    expect(sendings.take(1)).toEqual(sending(1));
+    expect(sendings.take(1)).toBeUndefined();
+    expect(sendings.find(1001)).toBeUndefined();
+  });
+
+  test('is found by its time among many', () => {
+    const sendings = new Sendings();
+    for (let serial = 1; serial <= 300; serial += 1) sendings.note(serial, sending(serial), serial);
+    for (let serial = 2; serial <= 300; serial += 2) sendings.take(serial);
+    const found = Array.from({ length: 300 }, (_, i) => sendings.find(1001 + i)?.number);
+    expect(found).toEqual(Array.from({ length: 300 }, (_, i) => (i % 2 === 0 ? i + 1 : undefined)));
+  });
+
+  test('is forgotten, the oldest first, where no outcome is ever told', () => {
+    const sendings = new Sendings();
+    for (let serial = 1; serial <= 10_000; serial += 1) sendings.note(serial, sending(serial), 1);
+    const known = Array.from({ length: 10_000 }, (_, i) => sendings.take(i + 1)).flatMap((each) => each?.number ?? []);
+    expect(known.length).toBeGreaterThan(64);
+    expect(known.length).toBeLessThan(100);
+    expect(known).toEqual(Array.from(known, (_, i) => 10_001 - known.length + i));
+  });
+
+  test.each([3, 40, 600, 5000])('is what a Map would know, with %i in flight', (most) => {
+    const random = seededRandom(most);
+    const sendings = new Sendings();
+    const model = new Map<number, Sending>();
+    let serial = 0;
+    for (let step = 0; step < 50_000; step += 1) {
+      if (model.size < most && random() < 0.55) {
+        serial += 1;
+        model.set(serial, sending(serial));
+        sendings.note(serial, sending(serial), model.size);
+      } else {
+        // Mostly the oldest, as answers come; any of them, now and then.
+        const asked = keyAt(model, random() < 0.9 ? 0 : Math.floor(random() * model.size)) ?? serial + 1;
+        expect(sendings.take(asked)).toEqual(model.get(asked));
+        model.delete(asked);
+      }
+    }
+    for (const [each, known] of model) expect(sendings.take(each)).toEqual(known);
+    expect(serial).toBeGreaterThan(10_000);
+  });
+});
+
+function keyAt(map: ReadonlyMap<number, unknown>, index: number): number | undefined {
+  let left = index;
+  for (const key of map.keys()) {
+    if (left === 0) return key;
+    left -= 1;
+  }
+  return undefined;
+}
