@@ -10,6 +10,8 @@ import type { Workload } from './workloads.ts';
 export const CONNECTIONS = 64;
 /** Of clients, for all alike: so many as proxies that are asked at once. */
 const THREADS = 2;
+/** A worker that is held to a part of a processor compiles what is hot for as long as that takes. */
+const TIMEOUT = '10s';
 /** Before and after what is counted, in seconds: wrk starts, and writes its report. */
 const MARGIN = 0.5;
 
@@ -37,8 +39,8 @@ export async function load(setup: Setup, { workload, wrk, origin, folder, second
   const script = join(folder, 'clients.lua');
   writeFileSync(script, addressThreads(setup.urls) + ask(workload));
   const duration = `-d${seconds + 2 * MARGIN}s`;
-  const args = [`-t${THREADS}`, `-c${CONNECTIONS}`, duration, '--latency', '-s', script, setup.urls[0] ?? ''];
-  const clients = spawn(wrk, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const args = [`-t${THREADS}`, `-c${CONNECTIONS}`, duration, '--timeout', TIMEOUT, '--latency', '-s', script];
+  const clients = spawn(wrk, [...args, setup.urls[0] ?? ''], { stdio: ['ignore', 'pipe', 'pipe'] });
   const printed = Promise.all([textOf(clients.stdout), textOf(clients.stderr)]);
   const accounts = (): Accounts => ({
     proxy: setup.programs.reduce((sum, { pid }) => sum + processorTime(pid ?? 0), 0),
@@ -78,8 +80,9 @@ end
 }
 
 function ask({ method, upload }: Workload): string {
-  const type = upload === 0 ? '' : 'wrk.headers["content-type"] = "application/json"\n';
-  return `wrk.method = "${method}"\nwrk.body = string.rep("x", ${upload})\n${type}`;
+  const asked = `wrk.method = "${method}"\n`;
+  if (upload === 0) return asked; // an empty body is one too, for wrk
+  return `${asked}wrk.body = string.rep("x", ${upload})\nwrk.headers["content-type"] = "application/json"\n`;
 }
 
 async function textOf(stream: NodeJS.ReadableStream): Promise<string> {

@@ -5,6 +5,8 @@ import { nginxFrame } from '../nginx-frame.ts';
 import { tidegateConfig } from '../overhead/configs.ts';
 import type { Certificates } from '../../support/certificates.ts';
 import { Program } from '../program.ts';
+import type { Bandwidth } from './bandwidth.ts';
+import type { Stage } from './stage.ts';
 import type { Workload } from './workloads.ts';
 
 const BODY = 1024;
@@ -42,19 +44,21 @@ export function originConfig({ plain, secure, certificates }: Listeners, folder:
 /**
  * One worker, two, and two proxies of one worker each: what these do is what there is for two workers to do, if to share a limit
  * cost nothing.
- * @param start of a program; it is up to who calls to stop it
+ * @param share processors for each worker; the primary lives on its workers' part. Undefined: what the machine has
  */
 export async function startSetups(
   listeners: Listeners,
   { name: workload, secure }: Workload,
-  folder: string,
-  start: (program: Program) => Program,
+  share: number | undefined,
+  stage: Stage,
 ): Promise<readonly Setup[]> {
   const shared = secure
     ? tidegateConfig(`https://127.0.0.1:${listeners.secure}`, listeners.certificates.path('ca.crt'))
     : tidegateConfig(`http://127.0.0.1:${listeners.plain}`);
-  const serve = async (name: string, workers: number): Promise<{ readonly program: Program; readonly url: string }> => {
-    const program = start(tidegate(`${workload}-${name}`, workers, shared, folder));
+  const serve = async (role: string, workers: number): Promise<{ readonly program: Program; readonly url: string }> => {
+    const name = `${workload}-${role}-${share ?? 'free'}`;
+    const group = share === undefined ? undefined : stage.group(name, share * workers);
+    const program = stage.start(tidegate(name, workers, shared, stage.folder, group));
     return { program, url: await program.printed(/"url":"(http:[^"]+)".*"msg":"listening"/) };
   };
   const one = await serve('one', 1);
@@ -71,12 +75,18 @@ export async function startSetups(
   ];
 }
 
-function tidegate(name: string, workers: number, shared: string, folder: string): Program {
+function tidegate(
+  name: string,
+  workers: number,
+  shared: string,
+  folder: string,
+  group: Bandwidth | undefined,
+): Program {
   const file = join(folder, `${name}.yaml`);
   writeFileSync(file, `${shared}workers: ${workers}\ndrain: {delay: 0, timeout: 1s}\n`);
+  const own = { command: process.execPath, args: [BUILT, 'serve', '--config', file] };
   return new Program({
-    command: process.execPath,
-    args: [BUILT, 'serve', '--config', file],
+    ...(group?.hold(own) ?? own),
     stopSignal: 'SIGTERM',
     output: join(folder, `${name}.log`),
   });

@@ -14,26 +14,35 @@ export interface Comparison {
   readonly ratio: number;
   /** Of what two proxies do that share nothing. */
   readonly ofApart: number;
-  /** What `ratio` would be, if a request took no more with two workers than with one, and no processor were ever idle. */
+  /** What `ratio` would be, if a request took no more with two workers than with one, and no processor had to be idle. */
   readonly atMost: number;
 }
 
-/** By medians. */
+/** By the medians of what the rounds compare: what else the machine does meets all runs of one alike. */
 export function compare(runs: Runs, processors: number): Comparison {
   const [one = [], two = [], apart = []] = [...runs.values()];
-  const rate = (own: readonly Run[]): number => spread(own, (each) => each.rate).median;
-  const needed = spread(one, ({ proxy, upstream, clients }) => proxy + upstream + clients).median;
+  const rates = (own: readonly Run[]): readonly number[] => own.map(({ rate }) => rate);
+  const processorsUsed = one.map(({ proxy, upstream, clients, rate }) => (rate * (proxy + upstream + clients)) / 1e6);
+  const all = one.map(() => processors);
   return {
-    ratio: rate(two) / rate(one),
-    ofApart: rate(two) / rate(apart),
-    atMost: (processors * 1e6) / needed / rate(one),
+    ratio: medianOf(rates(two), rates(one)),
+    ofApart: medianOf(rates(two), rates(apart)),
+    atMost: Math.min(2, medianOf(all, processorsUsed)),
   };
 }
 
-export function tableOf(workload: Workload, runs: Runs, processors: number): Table {
+/** Of each of these to that of the same round. */
+function medianOf(these: readonly number[], those: readonly number[]): number {
+  const ratios = these.map((each, round) => each / (those[round] ?? Number.NaN));
+  return spreadOf(ratios)?.median ?? Number.NaN;
+}
+
+/** @param share processors that each worker is held to; undefined: what the machine has */
+export function tableOf(workload: Workload, share: number | undefined, runs: Runs, processors: number): Table {
   const { ratio, ofApart, atMost } = compare(runs, processors);
+  const held = share === undefined ? '' : `, ${share} for each worker`;
   return {
-    title: `${workload.title}, ${CONNECTIONS} connections, ${processors} processors`,
+    title: `${workload.title}, ${CONNECTIONS} connections, ${processors} processors${held}`,
     head: ['', 'requests/s', 'min–max', 'p99', 'µs of the proxy', 'of nginx', 'of wrk'],
     rows: [...runs].map(([setup, own]) => rowOf(setup, own)),
     note:
