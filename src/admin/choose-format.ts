@@ -1,3 +1,4 @@
+import { listElements } from '../policy/list-field.ts';
 import type { Format } from '../observe/write-metrics.ts';
 
 const OPENMETRICS = 'application/openmetrics-text';
@@ -11,7 +12,7 @@ const TEXT: ReadonlySet<string> = new Set(['text/plain', 'text/*', '*/*']);
 export function chooseFormat(accept: string | undefined): Format {
   let openmetrics = 0;
   let text = 0;
-  for (const range of (accept ?? '').toLowerCase().split(',')) {
+  for (const range of listElements(accept?.toLowerCase())) {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
     const quality = Number(valueOf(parameters, 'q') ?? 1);
     if (type === OPENMETRICS && (valueOf(parameters, 'version') ?? '1.0.0') === '1.0.0') {

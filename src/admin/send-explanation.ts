@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Explanation } from '../observe/story/explain.ts';
+import { listElements } from '../policy/list-field.ts';
 import { renderExplanation } from '../observe/story/render-explanation.ts';
 import { sendProblem } from './problem.ts';
 
@@ -21,8 +22,8 @@ export function sendExplanation(
 
 /** Whoever names neither gets JSON. */
 function prefersText({ headers }: FastifyRequest): boolean {
-  const accept = headers.accept ?? '';
-  const text = accept.indexOf('text/plain');
-  const json = accept.indexOf('application/json');
+  const types = listElements(headers.accept?.toLowerCase()).map((range) => range.replace(/[\t ]*;.*$/s, ''));
+  const text = types.indexOf('text/plain');
+  const json = types.indexOf('application/json');
   return text >= 0 && (json < 0 || text < json);
 }

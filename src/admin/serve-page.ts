@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { installed } from '../installation.ts';
+import { listElements } from '../policy/list-field.ts';
 
 /**
  * Nothing from elsewhere, nothing inline, no text that becomes markup or code, and in nobody's frame: what strangers call
@@ -74,8 +75,8 @@ export function servePage(app: FastifyInstance): void {
 
 function answer(request: FastifyRequest, reply: FastifyReply, { body, type, tag }: Asset): FastifyReply {
   reply.headers({ ...HEADERS, etag: tag });
-  const known = request.headers['if-none-match']?.split(',').some((each) => each.trim().replace(/^W\//, '') === tag);
-  return known === true ? reply.code(304).send() : reply.type(type).send(body);
+  const known = listElements(request.headers['if-none-match']).some((each) => each.replace(/^W\//, '') === tag);
+  return known ? reply.code(304).send() : reply.type(type).send(body);
 }
 
 async function read(file: string): Promise<Asset> {

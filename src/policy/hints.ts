@@ -192,6 +192,8 @@ export function readDate(headers: readonly string[], wallClock: Millis): Millis 
   return wallClock;
 }
 
+/** A line without a value adds no member, and no comma. */
 function join(list: string, more: string): string {
+  if (more.trim() === '') return list;
   return list === '' ? more : `${list}, ${more}`;
 }

@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js';
+import { listElements } from '../policy/list-field.ts';
 import type { Inbound } from './inbound.ts';
 
 /** Whoever connects to our Unix socket has no address (RFC 7239 §6.2). */
@@ -12,11 +13,10 @@ export function clientAddress(request: Inbound, peer: string, trusts: (address: 
   if (!trusts(peer)) return peer;
   const header = request.headers['x-forwarded-for'];
   if (header === undefined) return peer;
-  const hops = String(header).split(',');
+  const hops = listElements(String(header));
   let address = peer;
   for (let hop = hops.pop(); hop !== undefined && trusts(address); hop = hops.pop()) {
-    const named = bareAddress(hop.trim());
-    if (named === '') break;
+    const named = bareAddress(hop);
     address = named;
     if (named === UNKNOWN) break; // whoever that was, it is not who connected to us
   }

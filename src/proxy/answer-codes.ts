@@ -1,4 +1,5 @@
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
+import { listElements } from '../policy/list-field.ts';
 
 /** A body longer than this, or unpacked longer, is not looked into: errors are short. */
 export const MAX_LOOK = 16 * 1024;
@@ -18,7 +19,7 @@ export type Field = readonly string[];
  * @param encoding its Content-Encoding; of a packed body a copy is unpacked
  */
 export function readCodes(body: Buffer, encoding: string, fields: readonly Field[]): readonly string[] {
-  const root = parse(unpack(body, encoding.trim().toLowerCase()));
+  const root = parse(unpack(body, codingOf(encoding)));
   const codes: string[] = [];
   for (const field of fields) gather(root, field, 0, codes);
   return codes;
@@ -26,13 +27,18 @@ export function readCodes(body: Buffer, encoding: string, fields: readonly Field
 
 /** Whether a body of this Content-Encoding can be looked into. */
 export function isReadable(encoding: string): boolean {
-  return UNPACK.has(encoding.trim().toLowerCase());
+  return UNPACK.has(codingOf(encoding));
+}
+
+/** Its codings but `identity`, joined by commas: '' where the body is as it is. */
+function codingOf(encoding: string): string {
+  const codings = listElements(encoding.toLowerCase());
+  return codings.filter((coding) => coding !== 'identity').join(',');
 }
 
 const bound = { maxOutputLength: MAX_LOOK };
 const UNPACK: ReadonlyMap<string, (body: Buffer) => Buffer> = new Map([
   ['', (body) => body],
-  ['identity', (body) => body],
   ['gzip', (body) => gunzipSync(body, bound)],
   ['x-gzip', (body) => gunzipSync(body, bound)],
   ['deflate', (body) => inflateSync(body, bound)],

@@ -1,13 +1,15 @@
 import type { Plan } from '../script.ts';
 import type { RequestFacts } from '../policy/types.ts';
+import { listElements } from '../policy/list-field.ts';
 import type { Description } from '../policy/watch.ts';
 import type { ProxyContext } from './context.ts';
-import { requestHeaders } from './headers.ts';
+import { requestHeaders, viaOver } from './headers.ts';
 import { http2Headers } from './http2-request.ts';
 import type { IdempotencyKey } from './idempotency.ts';
 import { hasKeyInBody, keyTtlOf, tellKey, withMintedKey } from './idempotency.ts';
 import type { Client } from './identity.ts';
 import type { Inbound } from './inbound.ts';
+import { maxForwardsLeft } from './max-forwards.ts';
 import type { Outbound } from './outbound.ts';
 import { traceparentOf } from './trace-context.ts';
 import type { Route, Snapshot } from './plan.ts';
@@ -78,16 +80,19 @@ export function outboundHeaders(
   authority: string,
   { via, proto }: Pick<ProxyContext, 'via' | 'proto'>,
 ): string[] {
-  const { request, peer, xRequestId, route, snapshot, key } = arrival;
+  const { request, upgrade, peer, xRequestId, route, snapshot, key } = arrival;
   const { target } = route;
   const came = requestHeaders(request.rawHeaders, {
-    via: request.httpVersion === '2.0' ? via.replace('1.1', '2.0') : via,
+    via: viaOver(request.httpVersion, via),
     requestId: xRequestId,
     peer,
     peerIsTrusted: snapshot.trusts(peer),
     proto,
     forwarded: snapshot.forwarded,
     host: target.preserveHost ? (request.headers.host ?? authority) : authority,
+    clientHost: request.headers.host,
+    http2: target.http2 && upgrade === undefined, // which is asked for over HTTP/1.1
+    maxForwards: maxForwardsLeft(request),
   });
   const { header } = target.idempotency;
   const headers = key?.from === 'minted' && header !== undefined ? withMintedKey(came, header, key.value) : came;
@@ -99,6 +104,6 @@ function priorAttempts({ request, snapshot, peer }: Arrival): number {
   const told = request.headers['x-envoy-attempt-count'];
   if (told === undefined || !snapshot.trusts(peer)) return 0;
   // Repeated by proxies one after the other, it is a list; the one that has tried most often decides.
-  const counts = String(told).split(',').map(Number).filter(Number.isSafeInteger);
+  const counts = listElements(String(told)).map(Number).filter(Number.isSafeInteger);
   return Math.max(0, ...counts.map((count) => count - 1));
 }

@@ -7,6 +7,7 @@ import { isClose, isUnsendable, readFailure } from './failure.ts';
 import { FlawedAnswer, flawOfHead } from './flaw.ts';
 import { forwardPiece } from './piece-memory.ts';
 import { besideHead } from './headers.ts';
+import type { AnswerVersion } from './mend-parser.ts';
 import type { Outbound } from './outbound.ts';
 import type { Peek } from './peek.ts';
 
@@ -46,6 +47,8 @@ type State = 'open' | 'peeking' | 'forwarding' | 'discarding' | 'over';
  * anything of it has been written to the client; then its body flows, with backpressure, or is drained.
  */
 export class Attempt implements Dispatcher.DispatchHandler {
+  /** Of its answer, once the head has come. */
+  answerVersion: AnswerVersion = '1.1';
   readonly #owner: AttemptOwner;
   readonly #payload: Payload;
   #controller: Dispatcher.DispatchController | undefined;
@@ -137,7 +140,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   /**
    * Nothing more is wanted of it. One that has no connection yet stays with undici until there is one, and reads its body
-   * then, before it asks (8.12.4, writeH1): so it is parted from the body now, which the next attempt may be sending.
+   * then, before it asks (8.13.1, writeH1): so it is parted from the body now, which the next attempt may be sending.
    */
   cancel(): void {
     if (this.#state === 'over') return;
@@ -148,7 +151,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // undici 8.12.4 closes the connection of what is aborted here, and keeps that of what throws.
+    // undici 8.13.1 closes the connection of what is aborted here, and keeps that of what throws.
     if (this.#state === 'over') throw new Error('cancelled');
     this.#controller = controller;
   }
@@ -248,7 +251,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #pause(controller: Dispatcher.DispatchController, response: Outbound): void {
     controller.pause();
-    if (this.#isPaused) return; // undici 8.12.4 hands over the rest all the same when the upstream has closed
+    if (this.#isPaused) return; // undici 8.13.1 hands over the rest all the same when the upstream has closed
     this.#isPaused = true;
     this.#owner.onStall();
     response.once('drain', () => {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { PollOutcome } from '../policy/events.ts';
 import { formatRetryAfter } from '../policy/hints.ts';
+import { listElements } from '../policy/list-field.ts';
 import type { PollPolicy } from '../policy/poll.ts';
 import type { Millis, Outcome } from '../policy/types.ts';
 import type { PollWait } from '../driving/poll-course.ts';
@@ -112,7 +113,10 @@ function applied({ headers }: Head, wait: Millis): string[] {
 }
 
 function isWaitApplied(name: string, value: string): boolean {
-  return name.toLowerCase() === 'preference-applied' && /(?:^|,)\s*wait\s*(?:[=;,]|$)/i.test(value);
+  return (
+    name.toLowerCase() === 'preference-applied' &&
+    listElements(value).some((each) => /^wait[\t ]*(?:[=;]|$)/i.test(each))
+  );
 }
 
 /** What tells one answer from another, without its body. */

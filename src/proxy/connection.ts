@@ -2,13 +2,15 @@ import type { buildConnector, Dispatcher } from 'undici';
 import { Client } from 'undici';
 import type { Linked } from '../policy/line.ts';
 import type { Millis } from '../policy/types.ts';
+import { dispatchAsterisk } from './asterisk-form.ts';
 import type { Attempt } from './attempt.ts';
 import { sendInTurn } from './end-of-turn.ts';
 import { hastenReads } from './hasten-reads.ts';
 import { mendParsers } from './mend-parser.ts';
 import { giveBackWritten } from './piece-memory.ts';
+import { ASTERISK } from './request-target.ts';
 
-/** undici 8.12.4 reads `servername`, which its types do not name. */
+/** undici 8.13.1 reads `servername`, which its types do not name. */
 export interface SendOptions extends Dispatcher.DispatchOptions {
   /** Names and values in turn. */
   readonly headers: string[];
@@ -21,7 +23,7 @@ export interface SendOptions extends Dispatcher.DispatchOptions {
 
 /** A request on its way to an endpoint. */
 export class Errand implements Linked<Errand> {
-  readonly options: SendOptions;
+  options: SendOptions;
   readonly attempt: Attempt;
   isOver = false;
   /** Undefined while it waits for one. */
@@ -40,6 +42,15 @@ export class Errand implements Linked<Errand> {
   constructor(options: SendOptions, attempt: Attempt) {
     this.options = options;
     this.attempt = attempt;
+  }
+
+  /** It goes over HTTP/1.1, though its headers were written for HTTP/2. */
+  speakPlainly(): void {
+    this.isPlain = true;
+    const { headers } = this.options;
+    // Legal without `Connection: TE` in HTTP/2 alone: see headers.ts.
+    if (!headers.includes('te')) return;
+    this.options = { ...this.options, headers: headers.filter((_, i) => headers[i - (i % 2)] !== 'te') };
   }
 }
 
@@ -94,7 +105,9 @@ export class Connection {
         });
       },
     });
-    mendParsers(this.#client);
+    mendParsers(this.#client, (version) => {
+      if (this.errand !== undefined) this.errand.attempt.answerVersion = version;
+    });
     this.#client.on('connect', () => told.onConnect(this));
     this.#client.on('connectionError', () => told.onConnectionError(this));
     this.#client.on('disconnect', (_origin, _targets, error) => {
@@ -117,7 +130,10 @@ export class Connection {
 
   /** Unless it was held, and given up meanwhile. */
   #dispatch(errand: Errand): void {
-    if (this.errand === errand && !errand.attempt.isOver) this.#client.dispatch(errand.options, errand.attempt);
+    if (this.errand !== errand || errand.attempt.isOver) return;
+    const { options, attempt } = errand;
+    if (options.path === ASTERISK) dispatchAsterisk(this.#client, options, attempt);
+    else this.#client.dispatch(options, attempt);
   }
 
   /** Ends it at once. */

@@ -1,4 +1,5 @@
 /** What happens to headers on their way through. Names keep their case, duplicates and order stay (RFC 9110 §7.6). */
+import { appendToList, listElements } from '../policy/list-field.ts';
 
 /** Hop by hop: RFC 9110 §7.6.1, and Proxy-Connection of old. `true` for each, in lower case. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -29,7 +30,7 @@ const OURS: ReadonlySet<string> = new Set([
 ]);
 
 export interface Hop {
-  /** `1.1 tidegate-<instance>` */
+  /** `1.1 tidegate-<instance>`, with the version that the client spoke. */
   readonly via: string;
   readonly requestId: string;
   /** The address of who connected to us. */
@@ -41,6 +42,12 @@ export interface Hop {
   readonly forwarded: boolean;
   /** What is sent as Host. */
   readonly host: string;
+  /** The host that the client asked for; undefined where it named none. */
+  readonly clientHost: string | undefined;
+  /** HTTP/2 is offered to the upstream, where `TE: trailers` is legal on its own (RFC 9113 §8.2.2). */
+  readonly http2: boolean;
+  /** What `Max-Forwards` becomes; undefined: it stays as it is. */
+  readonly maxForwards: number | undefined;
 }
 
 /** The headers of a request as they go to the upstream: flat, name and value in turn. */
@@ -52,7 +59,7 @@ export function requestHeaders(raw: readonly string[], hop: Hop): string[] {
   let forwardedBefore = '';
   let protoBefore: string | undefined;
   let hostBefore: string | undefined;
-  let inboundHost = hop.host;
+  let inboundHost = hop.clientHost ?? hop.host;
   let takesTrailers = false;
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = raw[i] ?? '';
@@ -60,32 +67,38 @@ export function requestHeaders(raw: readonly string[], hop: Hop): string[] {
     const lower = name.toLowerCase();
     if (OURS.has(lower)) {
       if (lower === 'host') inboundHost = value;
-      else if (lower === 'via') via = append(via, value);
+      else if (lower === 'via') via = appendToList(via, value);
       else if (!hop.peerIsTrusted) continue;
-      else if (lower === 'x-forwarded-for') clientsBefore = append(clientsBefore, value);
-      else if (lower === 'forwarded') forwardedBefore = append(forwardedBefore, value);
+      else if (lower === 'x-forwarded-for') clientsBefore = appendToList(clientsBefore, value);
+      else if (lower === 'forwarded') forwardedBefore = appendToList(forwardedBefore, value);
       else if (lower === 'x-forwarded-proto') protoBefore = value;
       else if (lower === 'x-forwarded-host') hostBefore = value;
       continue;
     }
     if (HOP_BY_HOP.has(lower) || listed?.has(lower) === true) {
-      if (lower === 'te' && !takesTrailers && /(?:^|,)\s*trailers\s*(?:;|,|$)/i.test(value)) {
+      // Over HTTP/1.1 it needs `Connection: TE` beside it (RFC 9110 §10.1.4), and undici 8.13.1 writes no option of ours there.
+      if (lower === 'te' && hop.http2 && !takesTrailers && hasTrailersElement(value)) {
         takesTrailers = true; // once: over HTTP/2 it has no other value
         out.push('TE', 'trailers');
       }
       continue;
     }
+    if (hop.maxForwards !== undefined && lower === 'max-forwards') {
+      out.push(name, String(hop.maxForwards));
+      continue;
+    }
     if (isOfProxies(lower, hop.peerIsTrusted)) continue;
     out.push(name, value);
   }
-  out.push('Via', append(via, hop.via), 'X-Request-Id', hop.requestId);
-  out.push('X-Forwarded-For', append(clientsBefore, hop.peer));
+  out.push('Via', appendToList(via, hop.via), 'X-Request-Id', hop.requestId);
+  out.push('X-Forwarded-For', appendToList(clientsBefore, hop.peer));
   out.push('X-Forwarded-Proto', protoBefore ?? hop.proto, 'X-Forwarded-Host', hostBefore ?? inboundHost);
-  if (hop.forwarded) out.push('Forwarded', append(forwardedBefore, forwardedElement(hop, inboundHost)));
+  if (hop.forwarded) out.push('Forwarded', appendToList(forwardedBefore, forwardedElement(hop, inboundHost)));
   return out;
 }
 
 export interface Answered {
+  /** `1.1 tidegate-<instance>`, with the version that the upstream spoke. */
   readonly via: string;
   readonly requestId: string;
   /** The client's own id, or ours. */
@@ -112,7 +125,7 @@ export function responseHeaders(raw: readonly string[], answered: Answered): str
     const lower = name.toLowerCase();
     if (HOP_BY_HOP.has(lower) || listed?.has(lower) === true) continue;
     if (lower === 'via') {
-      via = append(via, value.trimEnd()); // undici 8 leaves the white space behind a value
+      via = appendToList(via, value);
       continue;
     }
     if (lower.startsWith('tidegate-')) {
@@ -123,7 +136,7 @@ export function responseHeaders(raw: readonly string[], answered: Answered): str
     if (lower === 'x-request-id') hasRequestId = true;
     out.push(name, value);
   }
-  out.push('Via', append(via, answered.via));
+  out.push('Via', appendToList(via, answered.via));
   if (!hasRequestId) out.push('X-Request-Id', answered.xRequestId);
   out.push('Tidegate-Request-Id', answered.requestId, 'Tidegate-Attempts', String(answered.attempts));
   if (answered.polls !== undefined) out.push('Tidegate-Polls', String(answered.polls));
@@ -153,7 +166,16 @@ export function besideHead(raw: readonly string[]): string[] {
 export function isLoop(via: string | undefined, own: string): boolean {
   if (via === undefined) return false;
   const name = own.slice(own.indexOf(' ') + 1);
-  return via.includes(name) && via.split(',').some((element) => element.trim().split(' ')[1] === name);
+  return via.includes(name) && listElements(via).some((element) => element.split(/[\t ]+/)[1] === name);
+}
+
+/**
+ * An entry of Via: the version of the message that was received (RFC 9110 §7.6.3), and who passed it on.
+ * @param own `1.1 tidegate-<instance>`
+ * @param version `1.0`, `1.1` or `2.0`
+ */
+export function viaOver(version: string, own: string): string {
+  return version === '1.1' ? own : version + own.slice(own.indexOf(' '));
 }
 
 /** An id that goes into headers and logs: visible ASCII, and not a novel. */
@@ -182,9 +204,8 @@ function listedInConnection(raw: readonly string[]): ReadonlySet<string> | undef
     const name = raw[i] ?? '';
     if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
     if (isUsual(raw[i + 1] ?? '')) continue;
-    for (const option of (raw[i + 1] ?? '').toLowerCase().split(',')) {
-      const header = option.trim();
-      if (header === '' || header === 'close' || header === 'keep-alive') continue;
+    for (const header of listElements((raw[i + 1] ?? '').toLowerCase())) {
+      if (header === 'close' || header === 'keep-alive') continue;
       // These decide where a message ends and who is served: a peer cannot have them dropped.
       if (header === 'content-length' || header === 'host') continue;
       listed ??= new Set();
@@ -194,13 +215,13 @@ function listedInConnection(raw: readonly string[]): ReadonlySet<string> | undef
   return listed;
 }
 
+function hasTrailersElement(te: string): boolean {
+  return listElements(te).some((coding) => /^trailers[\t ]*(?:;|$)/i.test(coding));
+}
+
 /** As nearly all say: nothing is listed, and nothing has to be made of it. */
 function isUsual(connection: string): boolean {
   return connection === 'keep-alive' || connection === 'close';
-}
-
-function append(before: string, value: string): string {
-  return before === '' ? value : `${before}, ${value}`;
 }
 
 function forwardedElement(hop: Hop, host: string): string {

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import { Readable } from 'node:stream';
+import { readExpectation } from './expectation.ts';
 import type { Inbound } from './inbound.ts';
 import { withoutQuery } from './inbound.ts';
 
@@ -35,7 +36,7 @@ export class Http2Inbound extends Readable implements Inbound {
     this.rawHeaders = plainHeaders(raw);
     headers.host ??= headers[':authority'];
     this.hasBody = !stream.endAfterHeaders;
-    this.expectsContinue = headers.expect?.toLowerCase() === '100-continue';
+    this.expectsContinue = readExpectation(headers.expect) === 'continue';
     // Its client may break off when nobody reads.
     this.on('error', () => undefined);
     if (this.hasBody) stream.on('close', this.#onClose);

@@ -138,6 +138,7 @@ export class Http2Send implements Dispatcher.DispatchController {
     if (this.aborted) return;
     this.rawHeaders = raw.filter((_, i) => raw[i - (i % 2)]?.startsWith(':') !== true);
     const { attempt } = this.errand;
+    attempt.answerVersion = '2.0';
     attempt.onResponseStarted();
     attempt.onResponseStart(this, Number(head[':status']), head);
   }

@@ -1,6 +1,7 @@
 /** Idempotency keys of requests: where they stand, and which are minted here. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { listElements } from '../policy/list-field.ts';
 import { readJsonField } from '../policy/read-json-field.ts';
 import type { Millis } from '../policy/types.ts';
 import { isSafeMethod } from '../policy/types.ts';
@@ -115,10 +116,10 @@ function isMintable({ verb, rawHeaders }: Inbound, header: string): boolean {
 }
 
 function isPlainJson(headers: IncomingHttpHeaders): boolean {
-  const coding = headers['content-encoding'] ?? 'identity';
+  const codings = listElements(headers['content-encoding']?.toLowerCase());
   const type = headers['content-type'] ?? '';
   return (
-    coding.toLowerCase() === 'identity' &&
+    codings.every((coding) => coding === 'identity') &&
     /^application\/(?:[\w.!#$&^+-]+\+)?json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i.test(type)
   );
 }

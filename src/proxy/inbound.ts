@@ -4,11 +4,12 @@ import type { Readable } from 'node:stream';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
 import { MALFORMED } from './parser-problem.ts';
+import { findTargetFault, HOST } from './request-target.ts';
 
 /** A request as it came in, over HTTP/1.1 or HTTP/2. As a stream it is the body: `end` means that all of it has come. */
 export interface Inbound extends Readable {
   verb: string;
-  /** As the client wrote it; of an absolute form for our own host, what follows the host. */
+  /** As the client wrote it; of an absolute form for our own host, what follows the host. `*` of OPTIONS for a server as a whole. */
   target: string;
   /** The client waits for a 100 before it sends its body. */
   expectsContinue: boolean;
@@ -195,12 +196,6 @@ function findHostFault({ rawHeaders, headers, httpVersion }: Inbound): string | 
   return HOST.test(headers.host ?? '') ? undefined : 'a Host that is none';
 }
 
-/**
- * RFC 3986 §3.2.2, without the comma: that is how two Hosts look when a hop before has joined them; and names
- * without encoding: none in use needs it, and routes would not see through it.
- */
-const HOST = /^(?:\[[\w.:~%!$&'()*+;=-]+\]|[\w.~!$&'()*+;=-]*)(?::\d{0,5})?$/;
-
 function findFramingFault({ headers, httpVersion }: Inbound): string | undefined {
   // To those who read names as CGI does, these are the real ones.
   if (headers['transfer_encoding'] !== undefined || headers['content_length'] !== undefined) {
@@ -215,33 +210,4 @@ function findFramingFault({ headers, httpVersion }: Inbound): string | undefined
   // Only chunks are undone here: what another coding has wrapped would go on without a label (RFC 9112 §6.1).
   const coding = headers['transfer-encoding']?.toLowerCase() ?? 'chunked';
   return coding === 'chunked' ? undefined : 'a transfer coding other than chunked';
-}
-
-function findTargetFault(request: Inbound): string | undefined {
-  if (!request.target.startsWith('/')) {
-    // `OPTIONS *` asks about this server, not about a resource behind it (RFC 9110 §9.3.7); undici 8 cannot send it on.
-    const local = stripOwnOrigin(request.target, request.headers.host);
-    if (local === undefined) return 'a target for another host';
-    request.target = local;
-  }
-  const { path } = request;
-  if (path.startsWith('//')) return 'a path that starts with two slashes';
-  if (path.includes('\\')) return 'a backslash in the path';
-  const isEncoded = path.includes('%');
-  if (isEncoded && /%5c/i.test(path)) return 'a backslash in the path';
-  if (isEncoded && path.includes('%00')) return 'a null byte in the path';
-  if ((isEncoded || path.includes('/.')) && DOT_SEGMENT.test(path)) return 'a dot segment in the path';
-  if (request.target.includes('#')) return 'a fragment in the target';
-  return undefined;
-}
-
-/** `.` and `..`, however their dots and the slashes around them are encoded. */
-const DOT_SEGMENT = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
-
-/** RFC 9112 §3.2.2: a proxy must take the absolute form. Ours alone: this is no forward proxy. */
-function stripOwnOrigin(target: string, host: string | undefined): string | undefined {
-  const match = /^https?:\/\/([^/?#]+)(.*)$/i.exec(target);
-  if (match === null || match[1]?.toLowerCase() !== host?.toLowerCase()) return undefined;
-  const rest = match[2] ?? '';
-  return rest.startsWith('/') ? rest : `/${rest}`;
 }

@@ -9,6 +9,7 @@ import { writeAddress } from '../config/address.ts';
 import type { Bound } from '../policy/bound.ts';
 import { NO_SCHEMAS } from '../no-schemas.ts';
 import type { Entrance, Reception } from './entrance.ts';
+import { readExpectation } from './expectation.ts';
 import type { FrontDoorOptions } from './front-door.ts';
 import { FrontDoor } from './front-door.ts';
 import type { Inbound } from './inbound.ts';
@@ -151,9 +152,8 @@ export class Listener implements Entrance {
   #receiveStream(request: Inbound, response: Outbound): void {
     const { refusals } = this.#receiver;
     if (refusals.turnAway(request, response, this.#receiver.full() ?? this.#receiver.shed())) return;
-    const { expect } = request.headers;
     if (request.verb === 'CONNECT') return refusals.refuse(request, response, NO_TUNNEL);
-    if (expect !== undefined && !request.expectsContinue) return refusals.refuseExpectation(request, response);
+    if (readExpectation(request.headers.expect) === 'other') return refusals.refuseExpectation(request, response);
     if (KNOWN_METHODS.has(request.verb)) return this.#receiver.handle(request, response);
     refusals.refuse(request, response, fault(501, 'Not implemented', 'This method is not known here.', 'method'));
   }

@@ -2,7 +2,7 @@ import type { Client } from 'undici';
 import { partOf } from './part-of.ts';
 
 /**
- * What undici 8.12.4's parser (client-h1.js) makes of an answer, set right on each new connection. There is no public hook.
+ * What undici 8.13.1's parser (client-h1.js) makes of an answer, set right on each new connection. There is no public hook.
  *
  * - An interim `100 Continue` that nobody asked for destroys the connection as a 'bad response'
  *   (https://github.com/nodejs/undici/issues/197), though a client must be able to read one (RFC 9110 §15.2). It is
@@ -12,18 +12,25 @@ import { partOf } from './part-of.ts';
  * - White space behind a Content-Length is taken for digits of it (client-h1.js:553): a whole answer would be told as cut.
  *   (llhttp itself refuses a tab there.)
  * - llhttp takes HTTP/0.9 and HTTP/2.0 for versions of what it reads. An answer of theirs is malformed.
+ * - The version of an answer goes to no handler: `onVersion` gets it, before the head is complete.
  *
  * Where the parser is not found, another release of undici has changed its inside: answers then pass as it lets them.
  */
-export function mendParsers(client: Client): void {
+export function mendParsers(client: Client, onVersion: (version: AnswerVersion) => void): void {
   client.on('connect', () => {
     const parser = partOf(partOf(client, 'socket'), 'parser');
-    if (isParser(parser)) mend(parser);
+    if (isParser(parser)) mend(parser, onVersion);
   });
 }
 
+/** Of the message that an upstream has answered with. */
+export type AnswerVersion = '1.0' | '1.1' | '2.0';
+
 interface Parser {
-  readonly llhttp: { llhttp_get_http_major(parser: unknown): number };
+  readonly llhttp: {
+    llhttp_get_http_major(parser: unknown): number;
+    llhttp_get_http_minor(parser: unknown): number;
+  };
   readonly ptr: unknown;
   /** Names and values in turn. */
   readonly headers: readonly Buffer[];
@@ -38,10 +45,11 @@ interface Parser {
 const SKIP_BODY = 1;
 const REFUSE = -1;
 
-function mend(parser: Parser): void {
+function mend(parser: Parser, onVersion: (version: AnswerVersion) => void): void {
   const complete = parser.onHeadersComplete.bind(parser);
   parser.onHeadersComplete = (statusCode, upgrade, shouldKeepAlive) => {
     if (parser.llhttp.llhttp_get_http_major(parser.ptr) !== 1) return REFUSE;
+    onVersion(parser.llhttp.llhttp_get_http_minor(parser.ptr) === 0 ? '1.0' : '1.1');
     mendLength(parser);
     if (statusCode !== 100) return complete(statusCode, upgrade, shouldKeepAlive);
     parser.statusCode = statusCode; // the end of the message forgets it, and its headers
@@ -78,6 +86,7 @@ function isParser(value: unknown): value is Parser {
     'llhttp' in value &&
     typeof value.llhttp === 'object' &&
     value.llhttp !== null &&
-    'llhttp_get_http_major' in value.llhttp
+    'llhttp_get_http_major' in value.llhttp &&
+    'llhttp_get_http_minor' in value.llhttp
   );
 }

@@ -53,6 +53,7 @@ const ELSEWHERE = fault(404, 'Not found', 'No route leads there.', 'no_route');
  * looks at what is sent on may not.
  */
 function withoutPrefix(target: string, prefix: string): string | undefined {
+  if (prefix === '') return target;
   const [, origin = '', rest = target] = /^(https?:\/\/[^/?#]*)(.*)$/is.exec(target) ?? [];
   if (!rest.startsWith(prefix)) return undefined;
   const local = rest.slice(prefix.length);

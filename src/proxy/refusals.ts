@@ -6,16 +6,20 @@ import type { Capacity } from './capacity.ts';
 import type { ProxyContext } from './context.ts';
 import type { Inbound } from './inbound.ts';
 import { isComing } from './inbound.ts';
+import { answerAsLast } from './max-forwards.ts';
 import type { Outbound } from './outbound.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
 import type { Wrap } from './respond.ts';
-import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
+import { ASTERISK } from './request-target.ts';
+import { endAnswer, writeFinal, writeProblem, writeRawProblem } from './respond.ts';
 import { traceIdOf, traceparentOf } from './trace-context.ts';
 
 /** What metrics call the route of a request that has none. */
 const NO_ROUTE = '(none)';
+
+const FORWARDED_ENOUGH = fault(200, 'OK', 'Max-Forwards lets the request go no further.', 'max_forwards');
 
 export interface RefusalsOptions {
   readonly context: ProxyContext;
@@ -43,17 +47,46 @@ export class Refusals {
     this.refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
   }
 
+  /** Answers a request that may be forwarded no further (RFC 9110 §7.6.2). @param identities headers that say who asks, in lower case */
+  answerAsLast(request: Inbound, response: Outbound, identities: ReadonlySet<string>): void {
+    const { headers, body } = answerAsLast(request, identities);
+    this.#conclude(request, response, FORWARDED_ENOUGH, undefined, (requestId) => {
+      const { context, snapshot } = this.#options;
+      const ending = context.isDraining() || isComing(request) ? ['Connection', 'close'] : [];
+      const told = { requestId, via: context.via, unread: snapshot().bodyIdle };
+      writeFinal(response, [...headers, ...ending], body, told);
+    });
+  }
+
   /**
    * @param isUnframed where the request ends is a matter of opinion: nothing behind it is read
    * @param wrap how its answer goes out; as it is unless given
    */
   refuse(request: Inbound, response: Outbound, problem: Problem, isUnframed = false, wrap?: Wrap): void {
-    const { context, capacity, snapshot, nextId } = this.#options;
-    const { via, clock, listen, watcher, random, isDraining } = context;
-    const since = clock.now();
-    const id = nextId();
+    const { context, snapshot } = this.#options;
+    const { via, random, isDraining } = context;
     const retryAfter =
       problem.retryAfter === undefined ? undefined : Number(formatRetryAfter(problem.retryAfter, random));
+    this.#conclude(request, response, problem, retryAfter, (requestId) => {
+      const close = isDraining() || isUnframed || isComing(request);
+      const unread = snapshot().bodyIdle;
+      const wrapping = wrap?.(problem, retryAfter);
+      writeProblem(response, problem, { requestId, via, retryAfter, attempts: 0, close, unread, wrapping });
+    });
+  }
+
+  /** Writes its only answer, and tells of it when that has ended. @param retryAfter in seconds, as it is told */
+  #conclude(
+    request: Inbound,
+    response: Outbound,
+    problem: Problem,
+    retryAfter: number | undefined,
+    write: (requestId: string) => void,
+  ): void {
+    const { context, capacity, snapshot, nextId } = this.#options;
+    const { clock, listen, watcher } = context;
+    const since = clock.now();
+    const id = nextId();
     capacity.countLeaving(response);
     listen({ type: 'arrived', route: NO_ROUTE });
     response.on('close', () => {
@@ -65,10 +98,7 @@ export class Refusals {
     });
     const answer = (): void => {
       if (response.destroyed) return;
-      const close = isDraining() || isUnframed || isComing(request);
-      const unread = snapshot().bodyIdle;
-      const wrapping = wrap?.(problem, retryAfter);
-      writeProblem(response, problem, { requestId: id, via, retryAfter, attempts: 0, close, unread, wrapping });
+      write(id);
       endAnswer(response, request);
     };
     // A short body has come with the head, and is parsed behind it: then the connection can go on.
@@ -128,5 +158,6 @@ function recordRefused(problem: Problem, told: Refused): RequestRecord {
 
 /** Of another origin nothing is kept: it may carry a password. */
 function pathOf(request: Inbound, tell: (path: string) => string): string {
+  if (request.target === ASTERISK) return ASTERISK;
   return request.target.startsWith('/') ? tell(request.path) : '(absolute)';
 }

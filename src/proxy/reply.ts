@@ -6,8 +6,9 @@ import { isSafeMethod } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
 import type { ProxyContext } from './context.ts';
 import type { Failure } from './failure.ts';
-import { responseHeaders } from './headers.ts';
+import { responseHeaders, viaOver } from './headers.ts';
 import { isComing } from './inbound.ts';
+import type { AnswerVersion } from './mend-parser.ts';
 import type { Wrap } from './respond.ts';
 import type { Problem } from './problem.ts';
 import { problemOf } from './problem.ts';
@@ -19,6 +20,7 @@ export interface Head {
   readonly status: number;
   readonly reasonPhrase: string;
   readonly headers: string[];
+  readonly version: AnswerVersion;
   /** In seconds, where a Retry-After of ours is among them. */
   readonly retryAfter?: number;
   /** How often it was asked for because it was not ready, where that was more than once. */
@@ -58,11 +60,10 @@ export class Reply {
   /** Writes the upstream's head. False: it cannot be passed on, and the client has been told so. */
   forward(head: Head, attempts: number, unknown: boolean): boolean {
     const { response, upgrade, requestId, xRequestId, key } = this.#arrival;
-    const { via } = this.#context;
     this.#headAt = this.#context.clock.now();
     this.#retryAfter = head.retryAfter;
     const headers = responseHeaders(head.headers, {
-      via,
+      via: viaOver(head.version, this.#context.via),
       requestId,
       xRequestId,
       attempts,
@@ -83,7 +84,8 @@ export class Reply {
     const { upgrade, requestId, xRequestId } = this.#arrival;
     if (upgrade === undefined) throw new Error('no change of protocol was asked for');
     this.#headAt = this.#context.clock.now();
-    const told = { via: this.#context.via, requestId, xRequestId, attempts, unknown: false, close: false };
+    const via = viaOver(head.version, this.#context.via);
+    const told = { via, requestId, xRequestId, attempts, unknown: false, close: false };
     return writeSwitch(upgrade, responseHeaders(head.headers, told));
   }
 

@@ -37,7 +37,11 @@ export function writeProblem(response: Outbound, problem: Problem, told: ToldOfP
   const status = wrapping?.status ?? problem.status;
   response.writeHead(status, STATUS_CODES[status] ?? '', headers);
   response.write(body);
-  const timer = setTimeout(() => response.destroy(), told.unread);
+  boundUnread(response, told.unread);
+}
+
+function boundUnread(response: Outbound, unread: Millis): void {
+  const timer = setTimeout(() => response.destroy(), unread);
   response.once('close', () => clearTimeout(timer));
 }
 
@@ -56,6 +60,8 @@ export interface ToldOfProblem extends ToldInHead {
   /** How long the client may leave it unread. */
   readonly unread: Millis;
 }
+
+type ToldOfFinal = Told & Pick<ToldOfProblem, 'unread'>;
 
 interface ToldInHead extends Told {
   readonly retryAfter: number | undefined;
@@ -92,6 +98,22 @@ function headersOf(problem: Problem, body: string, told: ToldInHead): string[] {
 export function writeEmpty(response: Outbound, status: number, headers: readonly string[]): void {
   const all = status === 204 ? [...headers] : ['Content-Length', '0', ...headers];
   response.writeHead(status, STATUS_CODES[status] ?? '', all);
+}
+
+/** Writes an answer of our own that is no problem; to be ended by `endAnswer`. @param headers names and values in turn */
+export function writeFinal(response: Outbound, headers: readonly string[], body: string, told: ToldOfFinal): void {
+  // biome-ignore format: name and value in turn
+  response.writeHead(200, 'OK', [
+    'Content-Length', String(Buffer.byteLength(body, 'latin1')),
+    ...headers,
+    'Via', told.via,
+    'X-Request-Id', told.requestId,
+    'Tidegate-Request-Id', told.requestId,
+    'Tidegate-Attempts', '0',
+    'Cache-Control', 'no-store',
+  ]);
+  response.write(Buffer.from(body, 'latin1'));
+  boundUnread(response, told.unread);
 }
 
 /**

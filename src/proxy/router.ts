@@ -1,4 +1,5 @@
 import type { Route } from './plan.ts';
+import { ASTERISK } from './request-target.ts';
 
 /** Finds the route of a request: the longest prefix wins, then one with a host or methods over one without. */
 export class Router {
@@ -15,10 +16,11 @@ export class Router {
     );
   }
 
+  /** @param path `*` leads where `/` does: it is about the server as a whole */
   find(method: string, host: string | undefined, path: string): Route | undefined {
     const name = host === undefined || !this.#asksForHosts ? undefined : bareHost(host);
     for (const route of this.#routes) {
-      if (!hasPrefix(path, route.path)) continue;
+      if (!hasPrefix(path === ASTERISK ? '/' : path, route.path)) continue;
       if (route.host !== undefined && route.host !== name) continue;
       if (route.methods !== undefined && !route.methods.has(method)) continue;
       return route;
@@ -27,14 +29,18 @@ export class Router {
   }
 }
 
-/** The target as the upstream sees it: the prefix replaced, everything else to the byte. */
-export function rewriteTarget(target: string, route: Pick<Route, 'path' | 'rewritePrefix'>): string {
-  if (route.rewritePrefix === undefined) return target;
-  const rest = target.slice(route.path.length);
-  const prefix = route.rewritePrefix;
-  if (prefix.endsWith('/') && rest.startsWith('/')) return prefix + rest.slice(1);
-  if (!prefix.endsWith('/') && !/^[/?]|^$/.test(rest)) return `${prefix}/${rest}`;
-  return prefix + rest;
+/**
+ * The target as the upstream receives it: `rewritePrefix` in place of the route's path, everything behind it to the byte.
+ * Where only one of the two ends with a slash, one slash joins prefix and rest, as long as there is a rest of the path.
+ */
+export function rewriteTarget(target: string, { path, rewritePrefix }: Pick<Route, 'path' | 'rewritePrefix'>): string {
+  if (rewritePrefix === undefined || target === ASTERISK) return target;
+  const rest = target.slice(path.length);
+  // Behind a path without a final slash, the rest begins with one of its own, or is empty but for a query.
+  if (!path.endsWith('/'))
+    return rewritePrefix + (rewritePrefix.endsWith('/') && rest.startsWith('/') ? rest.slice(1) : rest);
+  const isWhole = rest === '' || rest.startsWith('?');
+  return rewritePrefix.endsWith('/') || isWhole ? rewritePrefix + rest : `${rewritePrefix}/${rest}`;
 }
 
 /** The path of a target as the upstream sees it: without a query, nothing decoded. */

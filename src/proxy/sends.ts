@@ -170,7 +170,7 @@ export class Sends implements AttemptOwner {
   }
 
   onHead(status: number, reasonPhrase: string, headers: string[]): void {
-    this.#held = { status, reasonPhrase, headers };
+    this.#held = { status, reasonPhrase, headers, version: this.#attempt?.answerVersion ?? '1.1' };
     this.#failure = undefined;
     // What is not ready says when to ask again, whatever its status: as a 202 does.
     const isNotReady = pollPolicyOf(this.#arrival)?.notReady.has(status) === true;

@@ -14,6 +14,7 @@ import type { Inbound } from './inbound.ts';
 import { findFault, findRepeated } from './inbound.ts';
 import { KeyBook } from './key-book.ts';
 import { Life } from './life.ts';
+import { maxForwardsOf } from './max-forwards.ts';
 import type { Outbound } from './outbound.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
@@ -130,6 +131,7 @@ export class Proxy implements Reception {
     if (route === undefined) {
       return this.refusals.refuse(request, response, fault(404, 'Not found', 'No route leads there.', 'no_route'));
     }
+    if (maxForwardsOf(request) === 0) return this.refusals.answerAsLast(request, response, route.target.identities);
     const repeated = findRepeated(request, route.target.identities);
     if (repeated !== undefined) {
       const detail = `The request has more than one ${repeated}: whose it is would be a matter of opinion.`;

@@ -102,7 +102,7 @@ export class SharedConnections implements Connections, Http2Owner {
   }
 
   #sendPlain(errand: Errand, fresh: boolean): void {
-    errand.isPlain = true;
+    errand.speakPlainly();
     this.#options.http1.send(errand, fresh);
   }
 

@@ -2,7 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { listElements } from '../policy/list-field.ts';
 import type { Millis } from '../policy/types.ts';
+import { readExpectation } from './expectation.ts';
 
 /** What the proxy lets clients change to. */
 export const WEBSOCKET = 'websocket';
@@ -19,10 +21,11 @@ const KEEP_ALIVE_PROBE: Millis = 60_000;
  */
 export function asksForWebSocket(request: IncomingMessage): boolean {
   const { headers } = request;
-  if (request.method !== 'GET' || request.httpVersion !== '1.1' || headers.expect !== undefined) return false;
+  if (request.method !== 'GET' || request.httpVersion !== '1.1' || readExpectation(headers.expect) !== 'nothing')
+    return false;
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return false;
   if (isAnswering(request.socket)) return false;
-  return headers.upgrade?.split(',').some((protocol) => protocol.trim().toLowerCase() === WEBSOCKET) === true;
+  return listElements(headers.upgrade?.toLowerCase()).includes(WEBSOCKET);
 }
 
 /** An answer to an earlier request is still to come on this connection (Node's own note of it): two cannot be written at once. */

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHttp2Stream } from 'node:http2';
 import { createSecureServer } from 'node:http2';
 import { createServer as createHttps } from 'node:https';
@@ -95,10 +95,34 @@ test('a request and its answer pass, head, body and trailers, and all share a co
   expect(gate.requests().map(({ status }) => status)).toEqual(Array.from({ length: 21 }, () => 201));
 });
 
+test('TE: trailers passes, as gRPC needs it, and Via has the version that was spoken on each side', async () => {
+  const upstream = await startHttp2(identity, (stream) => {
+    stream.respond({ ':status': 200, via: '1.1 theirs' });
+    stream.end('ok');
+  });
+  const gate = await start(upstream.url);
+  for (const te of ['trailers', 'gzip;q=0.5, , Trailers', 'trailers;q=0.5']) {
+    const answer = await send(gate.url, '/', { headers: ['TE', te, 'Connection', 'TE'] });
+    expect(answer.header('via')).toMatch(/^1\.1 theirs, 2\.0 tidegate-[0-9a-f]+$/);
+    expect(upstream.heads.at(-1)?.te).toBe('trailers');
+    expect(upstream.heads.at(-1)?.via).toMatch(/^1\.1 tidegate-/);
+  }
+  await send(gate.url, '/', { headers: ['TE', 'gzip, x-trailers'] });
+  expect(upstream.heads.at(-1)).not.toHaveProperty('te');
+});
+
+test('OPTIONS * passes', async () => {
+  const upstream = await startHttp2(identity, (stream) => stream.respond({ ':status': 204 }, { endStream: true }));
+  const gate = await start(upstream.url);
+  expect((await send(gate.url, '*', { method: 'OPTIONS' })).status).toBe(204);
+  expect(upstream.heads[0]).toMatchObject({ ':method': 'OPTIONS', ':path': '*' });
+});
+
 test('an upstream that does not offer it is spoken to in HTTP/1.1, and so is one that is not asked to', async () => {
   const versions: string[] = [];
   const server = createHttps({ ...identity, ALPNProtocols: ['http/1.1'] }, (request, response) => {
     versions.push(request.httpVersion);
+    expect(request.headers).not.toHaveProperty('te'); // which would need `Connection: TE` there
     response.end('fine');
   });
   server.listen(0, '127.0.0.1');
@@ -108,8 +132,12 @@ test('an upstream that does not offer it is spoken to in HTTP/1.1, and so is one
     server.close();
   });
   const gate = await start(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  expect((await send(gate.url, '/')).body.toString()).toBe('fine');
-  expect(versions).toEqual(['1.1']);
+  for (let i = 0; i < 2; i += 1) {
+    const answer = await send(gate.url, '/', { headers: ['TE', 'trailers', 'X-Te', 'te'] });
+    expect(answer.body.toString()).toBe('fine');
+    expect(answer.header('via')).toMatch(/^1\.1 tidegate-/);
+  }
+  expect(versions).toEqual(['1.1', '1.1']);
 
   const both = createSecureServer({ ...identity, allowHTTP1: true }, (request, response) => {
     response.end(request.httpVersion);
@@ -539,10 +567,11 @@ test('what a connection had read before it broke may have happened', async () =>
 
 test('a WebSocket is asked for over HTTP/1.1', async () => {
   const server = createSecureServer({ ...identity, allowHTTP1: true });
-  server.on('upgrade', (_request, socket: Duplex) => {
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
     onTestFinished(() => {
       socket.destroy();
     });
+    expect(request.headers).not.toHaveProperty('te');
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello');
   });
   server.listen(0, '127.0.0.1');
@@ -553,7 +582,7 @@ test('a WebSocket is asked for over HTTP/1.1', async () => {
   const gate = await start(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
   const client = await openRaw(gate.url);
   client.write(
-    'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\n\r\n',
+    'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nTE: trailers\r\nSec-WebSocket-Key: x\r\n\r\n',
   );
   expect(await client.until('hello')).toMatch(/^HTTP\/1\.1 101 /);
 });

@@ -59,14 +59,14 @@ test('a target passes to the byte: encoding, case, order and emptiness', async (
   }
 });
 
-test('OPTIONS * asks about a server, which is not to be had through another: refused, and nothing is blamed', async () => {
+test('OPTIONS * passes, and shares connections with requests for paths', async () => {
   const { upstream, gate } = await start();
-  for (let i = 0; i < 4; i += 1) {
-    const answer = await sendRaw(gate.url, 'OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+  for (const target of ['*', '/x', '*', '*', '/y']) {
+    const answer = await sendRaw(gate.url, `OPTIONS ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*fine$/);
+    expect(upstream.hits.at(-1)).toMatchObject({ method: 'OPTIONS', target });
   }
-  expect(upstream.connections()).toBe(0);
-  expect(gate.view().limits[0]?.state).toBe('open');
+  expect(upstream.connections()).toBe(1);
 });
 
 test('what the upstream cannot be sent is refused as the client’s fault, at once', async () => {

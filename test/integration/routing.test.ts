@@ -73,8 +73,15 @@ routes:
   - {path: /api, rewritePrefix: /v2/api, upstream: a}
   - {path: /strip, rewritePrefix: /, upstream: a}
   - {path: /slash/, rewritePrefix: /s, upstream: a}
+  - {path: /both/, rewritePrefix: /v1/, upstream: a}
 `);
   const ask = async (target: string) => (await send(gate.url, target)).body.toString();
+  expect(await ask('/both//users')).toBe('a /v1//users');
+  expect(await ask('/both/')).toBe('a /v1/');
+  expect(await ask('/both/%2F/x//?a//b')).toBe('a /v1/%2F/x//?a//b');
+  expect(await ask('/slash//users')).toBe('a /s//users');
+  expect(await ask('/api//x')).toBe('a /v2/api//x');
+  expect(await ask('/strip//x')).toMatch(/^\{.*a path that starts with two slashes/);
   expect(await ask('/api')).toBe('a /v2/api');
   expect(await ask('/api/x%2Fy?b=%20&a')).toBe('a /v2/api/x%2Fy?b=%20&a');
   expect(await ask('/api?q')).toBe('a /v2/api?q');

@@ -13,8 +13,8 @@ const HOP_BY_HOP = [
 
 /** Request headers that do not arrive as they were sent. */
 const REQUEST = {
-  /** The hop's own: that the client takes trailers (TE), and what the HTTP client writes itself. */
-  own: ['connection', 'te', 'transfer-encoding'],
+  /** The hop's own: what the HTTP client writes itself. */
+  own: ['connection', 'transfer-encoding'],
   /** Names the upstream (`preserveHost` is off). */
   rewritten: ['host'],
   /** Who passed it on, and for whom; what a stranger says of that is not believed. */

@@ -1,0 +1,63 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { rewriteTarget } from '../../src/proxy/router.ts';
+
+describe('rewritePrefix takes the place of the path', () => {
+  test.each([
+    // Both end with a slash, or neither does: what is behind the path stays as it is.
+    ['/api/', '/v1/', '/api/users', '/v1/users'],
+    ['/api/', '/v1/', '/api//users', '/v1//users'],
+    ['/api/', '/v1/', '/api///', '/v1///'],
+    ['/api/', '/v1/', '/api/', '/v1/'],
+    ['/api/', '/v1/', '/api/?q', '/v1/?q'],
+    ['/api/', '/v1/', '/api/%2Fusers', '/v1/%2Fusers'],
+    ['/api', '/v1', '/api', '/v1'],
+    ['/api', '/v1', '/api/', '/v1/'],
+    ['/api', '/v1', '/api//users', '/v1//users'],
+    ['/api', '/v1', '/api?a//b', '/v1?a//b'],
+    // The path alone ends with one: it stands between prefix and rest, where there is a rest.
+    ['/api/', '/v1', '/api/users', '/v1/users'],
+    ['/api/', '/v1', '/api//users', '/v1//users'],
+    ['/api/', '/v1', '/api/', '/v1'],
+    ['/api/', '/v1', '/api/?q', '/v1?q'],
+    ['/', '/v1', '/users', '/v1/users'],
+    ['/', '/v1', '/', '/v1'],
+    ['/', '/v1', '/?q=/', '/v1?q=/'],
+    ['/', '/v1', '/users//', '/v1/users//'],
+    // The prefix alone does: of the two slashes one goes, and no other.
+    ['/api', '/v1/', '/api/users', '/v1/users'],
+    ['/api', '/v1/', '/api//users', '/v1//users'],
+    ['/api', '/v1/', '/api', '/v1/'],
+    ['/api', '/v1/', '/api/', '/v1/'],
+    ['/api', '/v1/', '/api?q', '/v1/?q'],
+    ['/api', '/', '/api', '/'],
+    ['/api', '/', '/api/x', '/x'],
+    ['/api', '/', '/api?q', '/?q'],
+    // These would name a host, and are refused where they are to be sent.
+    ['/api', '/', '/api//x', '//x'],
+    ['/api/', '/', '/api//x', '//x'],
+    ['/', '/', '/a//b', '/a//b'],
+    ['/', '/v1/', '/users', '/v1/users'],
+  ])('path %s, prefix %s: %s becomes %s', (path, rewritePrefix, target, sent) => {
+    expect(rewriteTarget(target, { path, rewritePrefix })).toBe(sent);
+  });
+
+  test('and never of *, which is about the server as a whole', () => {
+    expect(rewriteTarget('*', { path: '/', rewritePrefix: '/v1' })).toBe('*');
+  });
+});
+
+test('no byte behind the path is lost, whatever it is', () => {
+  const slashes = fc.constantFrom('', '/');
+  const rest = fc.string({ unit: fc.constantFrom('/', 'a', '%2F', '%2f', '.', '?', '//', ';'), maxLength: 8 });
+  fc.assert(
+    fc.property(slashes, slashes, rest, (ofPath, ofPrefix, behind) => {
+      const tail = ofPath === '/' || /^(?:[/?]|$)/.test(behind) ? behind : `/${behind}`;
+      const sent = rewriteTarget(`/api${ofPath}${tail}`, { path: `/api${ofPath}`, rewritePrefix: `/v1${ofPrefix}` });
+      const isWhole = /^(?:\?|$)/.test(tail);
+      // Counted from the prefix without its slash, the same follows as follows the path without its own.
+      if (isWhole) expect(sent).toBe(`/v1${ofPrefix}${tail}`);
+      else expect(sent).toBe(`/v1${ofPath}${tail}`);
+    }),
+  );
+});
