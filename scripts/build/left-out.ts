@@ -9,7 +9,7 @@ const LEFT_OUT: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * undici 8.12.4 without what it has besides: fetch, caches, mocks, interceptors. They are loaded with the rest (index.js),
+ * undici 8.13.1 without what it has besides: fetch, caches, mocks, interceptors. They are loaded with the rest (index.js),
  * and nobody can tell a bundler that they could as well not be.
  */
 const UNDICI = `

@@ -107,7 +107,7 @@ export class ConnectionPool {
   #orphan(connection: Connection, { options: { body } }: Errand): void {
     this.#orphans += 1;
     connection.isOrphan = true;
-    // undici 8.12.4 reads the body before it asks whether the request is still wanted (writeH1); the next attempt needs it.
+    // undici 8.13.1 reads the body before it asks whether the request is still wanted (writeH1); the next attempt needs it.
     if (body instanceof Readable) body.destroy();
   }
 
@@ -176,7 +176,7 @@ export class ConnectionPool {
 
   #learn({ idleSince, served }: Connection, error: Error): void {
     const idleFor = this.#options.clock.now() - idleSince;
-    // All that undici 8.12.4 ends itself has one code; of an idle connection it says this.
+    // All that undici 8.13.1 ends itself has one code; of an idle connection it says this.
     if (error.message === 'socket idle timeout') this.#idleLimit.outlived();
     else if (isTheirs(error) && served > 0 && idleFor >= LEAST_IDLE) this.#idleLimit.closed(idleFor);
   }

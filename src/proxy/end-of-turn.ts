@@ -25,7 +25,7 @@ let asked = performance.eventLoopUtilization();
 
 /**
  * Sends something small to a peer: at once, or, while this process is busy, at the end of the turn together with the others.
- * (undici 8.12.4 has a request on a connection that has been used wait for one turn of its own in any case.)
+ * (undici 8.13.1 has a request on a connection that has been used wait for one turn of its own in any case.)
  *
  * To write to a peer that sleeps is to wake it, which over a loopback and on a virtual machine costs more than the write:
  * 24 µs of processor time instead of 8 (docs/performance.md). So requests that come together are sent together, and so are answers:

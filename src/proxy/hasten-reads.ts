@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 /**
  * Hands what has come on a connection to undici within the call that brought it, and tells it cheaply that nothing more is here.
  *
- * undici 8.12.4 reads by `readable` and `read()`. A Readable tells of the one in a tick of its own, and goes through all of its
+ * undici 8.13.1 reads by `readable` and `read()`. A Readable tells of the one in a tick of its own, and goes through all of its
  * state for the other, which undici asks six times a request and gets nothing five times. What is not taken at once, because
  * undici has paused or somebody else has the connection, takes the stream's own way, and so do all that comes behind it and the
  * end: nothing overtakes, and the stream reads on as it always does.

@@ -71,7 +71,7 @@ export function makeConnect(
 }
 
 /**
- * undici 8.12.4 (client-h1.js, onHttpSocketError) takes ECONNRESET for the end of a body that has no length: what was cut
+ * undici 8.13.1 (client-h1.js, onHttpSocketError) takes ECONNRESET for the end of a body that has no length: what was cut
  * would be passed on as whole. By any other name a reset is the error that it is.
  */
 function tellResets(connect: Connectors.connector): Connectors.connector {
