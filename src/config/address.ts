@@ -53,11 +53,24 @@ export function readSocket(path: string): Reading<Address> {
   return { ok: true, value: { kind: 'unix', path } };
 }
 
+/** A Unix socket as nginx, Express, Docker or a file URL write it; undefined for anything else. */
+export function suggestSocket(text: string): string | undefined {
+  const [, path] =
+    /^(?:https?:\/*)?unix:\/*(\/[^:]+)(?::.*)?$/is.exec(text) ?? /^file:\/\/(\/[^/].*)$/is.exec(text) ?? [];
+  if (path !== undefined) return `unix:${path}`;
+  const [, coded] = /^https?\+unix:\/\/(%2F[\w.~%-]+)/i.exec(text) ?? [];
+  if (coded !== undefined) return `unix:${coded.replaceAll(/%2F/gi, '/')}`;
+  const [, relative] = /^unix:([^/:][^:]*)$/i.exec(text) ?? [];
+  if (relative !== undefined) return `unix:/${relative}`;
+  return /^\/[^/]/.test(text) ? `unix:${text}` : undefined;
+}
+
 function suggestHost(text: string): string | undefined {
   if (/^\d{1,5}$/.test(text)) return `127.0.0.1:${text}`;
   if (/^:\d{1,5}$/.test(text)) return `0.0.0.0${text}`;
-  if (text.startsWith('/')) return `unix:${text}`;
-  const [, host, port] = /^(?:https?|tcp):\/\/([^/]+?):(\d{1,5})\/?$/.exec(text) ?? [];
+  const socket = suggestSocket(text);
+  if (socket !== undefined) return socket;
+  const [, host, port] = /^(?:https?|tcp):\/\/([^/]+?):(\d{1,5})\/?$/i.exec(text) ?? [];
   if (host !== undefined) return TCP.test(`${host}:${port}`) ? `${host}:${port}` : undefined;
   const cut = text.lastIndexOf(':');
   const bracketed = `[${text.slice(0, cut)}]${text.slice(cut)}`;

@@ -6,7 +6,7 @@ import type { Path } from './mistakes.ts';
 import { formatPath } from './mistakes.ts';
 import { nameOf } from './route-name.ts';
 import type { Config, RouteConfig } from './schema.ts';
-import { PRACTICE_URL } from './upstream-schema.ts';
+import { PRACTICE_URL } from './upstream-url.ts';
 
 export interface Change {
   readonly kind: 'added' | 'removed' | 'changed';

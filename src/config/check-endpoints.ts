@@ -3,7 +3,7 @@ import type { Checked, Written } from './checked.ts';
 import { mistake, warning } from './checked.ts';
 import type { DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
-import { PRACTICE_URL, socketOf } from './upstream-schema.ts';
+import { PRACTICE_URL, socketOf } from './upstream-url.ts';
 
 /** Where an upstream can be reached: in one place or in several that are alike. */
 export function* checkEndpoints(path: Path, upstream: DraftUpstream, written: Written): Generator<Checked> {

@@ -17,7 +17,8 @@ import type { Draft, DraftRoute, DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
 import { NAME } from './names.ts';
 import { suggest } from './suggest.ts';
-import { originsOf, PRACTICE_URL } from './upstream-schema.ts';
+import { originsOf } from './upstream-schema.ts';
+import { PRACTICE_URL } from './upstream-url.ts';
 
 export function* crossCheck(draft: Draft, written: Written): Generator<Checked> {
   yield* checkAddresses(draft, written);

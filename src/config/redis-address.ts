@@ -1,5 +1,7 @@
 import ipaddr from 'ipaddr.js';
+import { suggestSocket } from './address.ts';
 import { suggest } from './suggest.ts';
+import { completeHost, partScheme, tidyUrl } from './url-slips.ts';
 import type { Reading } from './written.ts';
 import { misread, written } from './written.ts';
 
@@ -73,7 +75,7 @@ export function readRedisUrl(input: string | number): Reading<RedisAddress> {
   const nodes: RedisNode[] = [];
   for (const text of authority.split(',')) {
     const node = readNode(text, PORTS[kind]);
-    if (!node.ok) return node;
+    if (!node.ok) return misread(node.message, suggestUrl(input));
     nodes.push(node.value);
   }
   return locate({ tls, ...access }, kind, nodes, path.split('/').slice(1));
@@ -104,8 +106,13 @@ const ENCODED = 'a "/", "?", "#", "@", ":" or "%" in a user or password has to b
 
 /** Nothing but a user or a password stands before an "@". */
 function describeForm(input: string): string {
+  if (isSocket(input)) return `Redis over a Unix socket is not supported: expected ${EXPECTED}`;
   const [, scheme = ''] = /^([^:]*):\/\/[^@]*[/?#].*@/.exec(input) ?? [];
   return SCHEMES.has(scheme.toLowerCase()) ? ENCODED : `expected ${EXPECTED}`;
+}
+
+function isSocket(text: string): boolean {
+  return suggestSocket(text) !== undefined || /^\w+\+unix:/i.test(text);
 }
 
 function readCredentials(text: string | undefined): Pick<Access, 'username' | 'password'> | undefined {
@@ -156,11 +163,15 @@ function locate(
   return { ok: true, value: { kind, ...access, nodes: [node], db } };
 }
 
-/** Nothing that may hold a password is repeated. */
+/** What may have been meant, as it has to be written. Nothing that may hold a password is repeated. */
 function suggestUrl(text: string): string | undefined {
-  if (text.includes('@')) return undefined;
-  const [, scheme, rest = ''] = /^([^:/]+):\/\/(.*)$/.exec(text) ?? [];
-  const near = scheme === undefined ? 'redis' : (suggest(scheme.replace('-', '+'), SCHEMES.keys()) ?? 'redis');
-  const url = `${near}://${(scheme === undefined ? text : rest).replace(/[?#].*$/, '')}`;
-  return readRedisUrl(url).ok ? url : undefined;
+  if (text.includes('@') || isSocket(text)) return undefined;
+  const plain = tidyUrl(text);
+  const { word = '', behind = '', isPort = true, hasColon = false } = partScheme(plain) ?? {};
+  const near = SCHEMES.has(word.toLowerCase()) ? word.toLowerCase() : suggest(word.replace('-', '+'), SCHEMES.keys());
+  // Of another scheme the host stands behind its slashes, and `redis:6379` is a host that is called so.
+  const isScheme = !isPort && (near !== undefined || (hasColon && plain.startsWith(`${word}:/`)));
+  const [, named = '', more = ''] = /^\/*([^/?#]*)([^?#]*)/.exec(isScheme ? behind : plain) ?? [];
+  const url = `${(isScheme ? near : undefined) ?? 'redis'}://${completeHost(named) ?? named}${more}`;
+  return url !== text && readRedisUrl(url).ok ? url : undefined;
 }

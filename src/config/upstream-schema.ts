@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { readSocket } from './address.ts';
 import { DnsRefresh, OutlierDetection } from './endpoints-schema.ts';
 import { Idempotency } from './idempotency-schema.ts';
 import { NestedLimits } from './limits-schema.ts';
@@ -9,55 +8,7 @@ import { Retry } from './retry-schema.ts';
 import { Throttle } from './throttle-schema.ts';
 import { UpstreamTls } from './tls-schema.ts';
 import { Duration, PositiveDuration, Rate } from './units.ts';
-import type { Reading } from './written.ts';
-import { misread, written } from './written.ts';
-
-/** The `url` of the upstream that this process plays itself. */
-export const PRACTICE_URL = 'practice';
-
-/** An origin such as "https://api.stripe.com:8443", normalised; "unix:/path"; or "practice". */
-const UpstreamUrl = written<string>({
-  expected: 'a URL such as https://api.example.com',
-  forms: [{ type: 'string', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^/?#@]+/?$|^unix:/.' }, { const: PRACTICE_URL }],
-  read: readUpstreamUrl,
-  write: (url) => url,
-});
-
-/** An http or https origin, a Unix socket, or "practice". What else a URL may have is refused: a route says which paths go where. */
-export function readUpstreamUrl(input: string | number): Reading<string> {
-  const expected = 'expected an http or https URL such as https://api.example.com';
-  if (input === PRACTICE_URL) return { ok: true, value: input };
-  if (typeof input === 'number') return misread(expected);
-  const path = socketOf(input);
-  if (path !== undefined) {
-    const socket = readSocket(path);
-    return socket.ok ? { ok: true, value: input } : socket;
-  }
-  if (!/^https?:\/\//i.test(input)) return misread(expected, suggestScheme(input));
-  const url = URL.parse(input);
-  if (url === null || /\s/.test(input)) return misread(expected);
-  if (url.username !== '' || url.password !== '') {
-    return misread('credentials are not taken from a URL: clients send their own');
-  }
-  if (url.pathname !== '/' || input.includes('?') || input.includes('#')) {
-    return misread('only an origin: no path, query or fragment (a route may have a rewritePrefix)', url.origin);
-  }
-  return { ok: true, value: url.origin };
-}
-
-/** The path of the Unix socket that a `url` names; undefined where it names a host. */
-export function socketOf(url: string): string | undefined {
-  return url.startsWith('unix:') ? url.slice('unix:'.length) : undefined;
-}
-
-function suggestScheme(text: string): string | undefined {
-  if (text.startsWith('/')) return `unix:${text}`;
-  return /^(?:localhost|127\.\d+\.\d+\.\d+)(?::\d+)?$/.test(text)
-    ? `http://${text}`
-    : /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?$/i.test(text)
-      ? `https://${text}`
-      : undefined;
-}
+import { UpstreamUrl } from './upstream-url.ts';
 
 const RateLimit = z.strictObject({
   scope: z

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import { MAX_STREAMS } from '../config/listen-schema.ts';
-import { socketOf } from '../config/upstream-schema.ts';
+import { socketOf } from '../config/upstream-url.ts';
 import type { Bound } from '../policy/bound.ts';
 import type { Listen } from '../policy/events.ts';
 import type { OutlierSettings } from '../policy/rotation.ts';

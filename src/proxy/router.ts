@@ -37,8 +37,9 @@ export function rewriteTarget(target: string, { path, rewritePrefix }: Pick<Rout
   if (rewritePrefix === undefined || target === ASTERISK) return target;
   const rest = target.slice(path.length);
   // Behind a path without a final slash, the rest begins with one of its own, or is empty but for a query.
-  if (!path.endsWith('/'))
+  if (!path.endsWith('/')) {
     return rewritePrefix + (rewritePrefix.endsWith('/') && rest.startsWith('/') ? rest.slice(1) : rest);
+  }
   const isWhole = rest === '' || rest.startsWith('?');
   return rewritePrefix.endsWith('/') || isWhole ? rewritePrefix + rest : `${rewritePrefix}/${rest}`;
 }

@@ -21,8 +21,8 @@ const KEEP_ALIVE_PROBE: Millis = 60_000;
  */
 export function asksForWebSocket(request: IncomingMessage): boolean {
   const { headers } = request;
-  if (request.method !== 'GET' || request.httpVersion !== '1.1' || readExpectation(headers.expect) !== 'nothing')
-    return false;
+  if (request.method !== 'GET' || request.httpVersion !== '1.1') return false;
+  if (readExpectation(headers.expect) !== 'nothing') return false;
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return false;
   if (isAnswering(request.socket)) return false;
   return listElements(headers.upgrade?.toLowerCase()).includes(WEBSOCKET);

@@ -1,5 +1,5 @@
 import type { Config, PracticeConfig } from '../config/schema.ts';
-import { PRACTICE_URL } from '../config/upstream-schema.ts';
+import { PRACTICE_URL } from '../config/upstream-url.ts';
 import type { Practice, PracticeOptions } from '../practice/server.ts';
 
 /** The practice upstream, where an upstream has `url: practice`. */

@@ -81,9 +81,9 @@ test('keep-alive behind an empty element keeps a connection of HTTP/1.0', async 
   const client = await openRaw(gate.url);
   const get = 'GET / HTTP/1.0\r\nHost: x\r\nConnection: , keep-alive\r\n\r\n';
   client.write(get);
-  await client.until(/fine$/);
+  expect(await client.until(/fine$/)).toMatch(/\r\nConnection: keep-alive\r\n/);
   client.write(get);
-  await client.until(/fine[^]*fine$/);
+  expect((await client.until(/fine[^]*fine$/)).match(/200 OK/g)).toHaveLength(2);
 });
 
 test('close behind an empty element of an answer is heeded: the connection is not used again', async () => {
@@ -108,7 +108,7 @@ test('websocket behind empty elements of Upgrade and Connection is asked for', a
   client.write(
     'GET / HTTP/1.1\r\nHost: x\r\nConnection: , Upgrade,\r\nUpgrade: , websocket\r\nExpect: ,\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
   );
-  await client.until('HTTP/1.1 101 ');
+  expect(await client.until('HTTP/1.1 101 ')).toMatch(/^HTTP\/1\.1 101 /);
 });
 
 test('a loop is found behind empty elements of Via, and any space between version and name', async () => {

@@ -19,7 +19,7 @@ import {
   writeRate,
   writeSize,
 } from '../../src/config/units.ts';
-import { readUpstreamUrl } from '../../src/config/upstream-schema.ts';
+import { readUpstreamUrl } from '../../src/config/upstream-url.ts';
 import { makePem } from '../support/certificates.ts';
 import { withPresets } from '../support/presets.ts';
 

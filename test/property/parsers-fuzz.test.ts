@@ -8,7 +8,7 @@ import { printEffective } from '../../src/config/effective.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { formatMistakes } from '../../src/config/mistakes.ts';
 import { readByteRate, readDuration, readRate, readSize } from '../../src/config/units.ts';
-import { readUpstreamUrl } from '../../src/config/upstream-schema.ts';
+import { readUpstreamUrl } from '../../src/config/upstream-url.ts';
 import { LONGEST } from '../../src/policy/hints/numbers.ts';
 import { MAX_HINT, readHints } from '../../src/policy/hints.ts';
 import type { Hints } from '../../src/policy/types.ts';

@@ -297,6 +297,94 @@ describe('addresses', () => {
     expect(url('"http://"')).toBe('expected an http or https URL such as https://api.example.com');
     expect(url('practice')).toBe('needs the section practice, which says how to play it');
   });
+
+  const EXPECTED = 'expected an http or https URL such as https://api.example.com';
+  const ONLY_ORIGIN = 'only an origin: no path, query or fragment (a route may have a rewritePrefix)';
+  const SOCKET = 'a Unix socket is written unix:/path, with nothing behind its path';
+  test.each([
+    // Without a scheme, or with one in other words.
+    ['ollama:11434', EXPECTED, 'http://ollama:11434'],
+    ['redis:6379', EXPECTED, 'http://redis:6379'],
+    ['localhost', EXPECTED, 'http://localhost'],
+    ['localhost:3000/', EXPECTED, 'http://localhost:3000'],
+    ['10.0.0.1:8080', EXPECTED, 'http://10.0.0.1:8080'],
+    ['::1', EXPECTED, 'http://[::1]'],
+    ['[::1]:3000', EXPECTED, 'http://[::1]:3000'],
+    ['http://::1:3000', EXPECTED, 'http://[::1]:3000'],
+    ['3000', EXPECTED, 'http://localhost:3000'],
+    [':3000', EXPECTED, 'http://localhost:3000'],
+    ['http:3000', EXPECTED, 'http://localhost:3000'],
+    ['app.payments.svc.cluster.local:80', EXPECTED, 'http://app.payments.svc.cluster.local:80'],
+    ['host.docker.internal:11434', EXPECTED, 'http://host.docker.internal:11434'],
+    ['api.example.com:8443', EXPECTED, 'https://api.example.com:8443'],
+    ['api.example.com:80', EXPECTED, 'http://api.example.com:80'],
+    ['tcp://app:80', EXPECTED, 'http://app:80'],
+    ['tcp://api.example.com:443', EXPECTED, 'https://api.example.com:443'],
+    ['ws://app', EXPECTED, 'http://app'],
+    ['WSS://app', EXPECTED, 'https://app'],
+    ['//app', EXPECTED, 'http://app'],
+    ['//api.example.com', EXPECTED, 'https://api.example.com'],
+    // A slip in the scheme.
+    ['http:/app', EXPECTED, 'http://app'],
+    ['http:app', EXPECTED, 'http://app'],
+    ['Http:app:80', EXPECTED, 'http://app:80'],
+    ['http:///app', EXPECTED, 'http://app'],
+    [String.raw`http:\\app`, EXPECTED, 'http://app'],
+    ['http//app', EXPECTED, 'http://app'],
+    ['https;//app', EXPECTED, 'https://app'],
+    ['htp://app', EXPECTED, 'http://app'],
+    ['httsp://app', EXPECTED, 'https://app'],
+    [' http://app', EXPECTED, 'http://app'],
+    ['http://app ', EXPECTED, 'http://app'],
+    ['http: //app', EXPECTED, 'http://app'],
+    ['"http://app"', EXPECTED, 'http://app'],
+    // More than an origin.
+    ['https://app:99/v1?q', ONLY_ORIGIN, 'https://app:99'],
+    ['https://app#x', ONLY_ORIGIN, 'https://app'],
+    ['http://http://app', ONLY_ORIGIN, 'http://app'],
+    ['app/v1', `${EXPECTED}: ${ONLY_ORIGIN}`, 'http://app'],
+    ['ollama:11434/api', `${EXPECTED}: ${ONLY_ORIGIN}`, 'http://ollama:11434'],
+    ['//app:80/x', `${EXPECTED}: ${ONLY_ORIGIN}`, 'http://app:80'],
+    // Unix sockets as others write them.
+    ['http://unix:/run/a.sock:/', SOCKET, 'unix:/run/a.sock'],
+    ['http://unix:/run/a.sock', SOCKET, 'unix:/run/a.sock'],
+    ['HTTP://unix:/run/a.sock:/v1?x', SOCKET, 'unix:/run/a.sock'],
+    ['unix:/run/a.sock:/', SOCKET, 'unix:/run/a.sock'],
+    ['unix:/run/a.sock:', SOCKET, 'unix:/run/a.sock'],
+    ['UNIX:/run/a.sock', SOCKET, 'unix:/run/a.sock'],
+    ['http+unix://%2Frun%2Fa.sock/v1', SOCKET, 'unix:/run/a.sock'],
+    ['unix:run/a.sock', 'a Unix socket needs an absolute path', 'unix:/run/a.sock'],
+    ['/run/a.sock', EXPECTED, 'unix:/run/a.sock'],
+    ['file:///run/a.sock', EXPECTED, 'unix:/run/a.sock'],
+    // Nothing to suggest.
+    ['nowhere', EXPECTED, undefined],
+    ['redis://app', EXPECTED, undefined],
+    ['mailto:me', EXPECTED, undefined],
+    ['http://a b', EXPECTED, undefined],
+    ['http://[::1', EXPECTED, undefined],
+    ['http://a:x', EXPECTED, undefined],
+    ['http://a:0', 'a port is from 1 to 65535', undefined],
+    ['http://a:65536', 'a port is from 1 to 65535', undefined],
+    ['https://*.example.com', 'a host without a wildcard', undefined],
+    ['http://a, http://b', 'one URL: several endpoints are a list, urls: [...]', undefined],
+    ['a:1,b:2', 'one URL: several endpoints are a list, urls: [...]', undefined],
+    ['http://user:password@app', 'credentials are not taken from a URL: clients send their own', undefined],
+    ['user:password@app:80', 'credentials are not taken from a URL: clients send their own', undefined],
+    ['http:user:password@app', 'credentials are not taken from a URL: clients send their own', undefined],
+  ])('of an upstream: %j', (text, message, suggestion) => {
+    const hint = suggestion === undefined ? '' : ` (did you mean ${suggestion}?)`;
+    expect(mistakesOf(`upstreams: {api: {url: ${JSON.stringify(text)}}}`)).toEqual([
+      `tidegate.yaml:1:24 upstreams.api.url: ${message}${hint}`,
+    ]);
+    // What is suggested is taken.
+    if (suggestion !== undefined) expect(mistakesOf(`upstreams: {api: {url: "${suggestion}"}}`)).toEqual([]);
+  });
+
+  test('of an upstream may be a number, where nothing but its port was written', () => {
+    expect(mistakesOf('upstreams: {api: {url: 3000}}')).toEqual([
+      `tidegate.yaml:1:24 upstreams.api.url: ${EXPECTED} (did you mean http://localhost:3000?)`,
+    ]);
+  });
 });
 
 describe('what has to fit together', () => {

@@ -110,6 +110,12 @@ describe('the order', () => {
 
 describe('a mistake names', () => {
   test('the flag or variable it was made in', () => {
+    expect(mistakesOf({ upstream: 'ollama:11434' })).toEqual([
+      '--upstream: expected an http or https URL such as https://api.example.com (did you mean http://ollama:11434?)',
+    ]);
+    expect(mistakesOf({ upstream: 'http://unix:/run/a.sock:/' })).toEqual([
+      '--upstream: a Unix socket is written unix:/path, with nothing behind its path (did you mean unix:/run/a.sock?)',
+    ]);
     expect(mistakesOf({ upstream: 'api.example.com' })).toEqual([
       '--upstream: expected an http or https URL such as https://api.example.com (did you mean https://api.example.com?)',
     ]);

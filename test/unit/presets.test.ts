@@ -10,7 +10,7 @@ import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
 import { readPreset } from '../../src/config/preset.ts';
 import type { Provider } from '../../src/config/providers.ts';
 import { PROVIDERS } from '../../src/config/providers.ts';
-import { PRACTICE_URL } from '../../src/config/upstream-schema.ts';
+import { PRACTICE_URL } from '../../src/config/upstream-url.ts';
 import { withPresets } from '../support/presets.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
