@@ -79,13 +79,19 @@ export function roomOf({ isSentElsewhere }: Ticket, { room }: Pick<Upstream, 'ro
 export function estimateWait(ticket: Ticket, room: Room | undefined, weight: number, now: Millis): Millis {
   const innermost = ticket.limits.at(-1);
   const own = turnsAhead(innermost, ticket.slot, weight);
-  let wait = room?.isAwaited === true ? (1000 * (turnsAhead(room.line, ticket.slot, weight) + 1)) / room.rate : 0;
+  let wait = room === undefined ? 0 : waitForRoom(room, turnsAhead(room.line, ticket.slot, weight));
   for (const limit of ticket.limits) {
     const { meter } = limit;
     const turns = limit === innermost ? own : Math.max(own, turnsAmong(limit, ticket.slot, weight, now));
     wait = Math.max(wait, meter.expected(now) + (turns === 0 ? 0 : (1000 * turns) / meter.rate(now)));
   }
   return wait;
+}
+
+/** How long until enough places have come free, beside those that are: for it and for all that go before it. */
+function waitForRoom(room: Room, turns: number): Millis {
+  const lacking = turns + 1 - Math.max(0, room.left);
+  return room.isAwaited && lacking > 0 ? (1000 * lacking) / room.rate : 0;
 }
 
 /** The longest this client may be kept waiting here. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Guest } from '../support/connected.ts';
 import { Connected } from '../support/connected.ts';
-import { limitedTo, response } from '../support/policy.ts';
+import { failure, limitedTo, response } from '../support/policy.ts';
 
 const waits = ({ told }: Guest) => told === undefined;
 const why = ({ told }: Guest) => (told?.kind === 'refused' ? told.why : told?.kind);
@@ -235,4 +235,30 @@ test('a retry that would wait for a connection for too long is not begun', () =>
   expect(why(flooding)).toBe('over_share');
   expect(at.gate.reserve(calm.ticket, retry, at.now + 60_000, at.now)).toBeUndefined();
   expect(at.gate.reserve(calm.ticket, retry, at.now + 100, at.now)).toBe('deadline');
+});
+
+describe('connections that are free', () => {
+  test('keep nobody waiting while the upstream is blocked, however slowly its probes give theirs back', () => {
+    const at = new Connected(200, { queue: { maxWait: 60_000, maxDepth: 10_000 } });
+    for (let i = 0; i < 100; i += 1) {
+      const guest = at.arrive('a');
+      at.send(guest);
+      at.answer(guest);
+      at.pass(20);
+    }
+    // Nothing answers for 3.6 s, and 50 requests a second arrive: fewer than there are connections.
+    const arrived: Guest[] = [];
+    let failed = at.admitted.length;
+    for (let i = 0; i < 180; i += 1) {
+      arrived.push(at.arrive('a'));
+      for (; failed < at.admitted.length; failed += 1) {
+        at.send(at.admitted[failed]!);
+        at.answer(at.admitted[failed]!, failure('connect', false));
+      }
+      at.pass(20);
+    }
+    expect(at.gate.view(at.now).limits).toMatchObject([{ state: 'blocked' }]);
+    expect(arrived.filter((guest) => why(guest) !== undefined && why(guest) !== 'admitted')).toEqual([]);
+    expect(arrived.filter(waits).length).toBeGreaterThan(60);
+  });
 });
