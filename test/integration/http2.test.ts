@@ -160,6 +160,21 @@ test('100 Continue is said once the request is admitted', async () => {
   for (const empty of ['', ', ,']) expect(await ask(session, '/', { expect: empty })).toMatchObject({ status: 200 });
 });
 
+test('OPTIONS * passes, and Max-Forwards: 0 is answered here', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end('fine'));
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  expect(await ask(session, '*', { ':method': 'OPTIONS', 'max-forwards': '1' })).toMatchObject({ status: 200 });
+  expect(upstream.hits[0]).toMatchObject({ method: 'OPTIONS', target: '*' });
+  expect(headerOf(upstream.hits[0]?.headers ?? [], 'max-forwards')).toBe('0');
+  const options = await ask(session, '/x', { ':method': 'OPTIONS', 'max-forwards': '0' });
+  expect(options).toMatchObject({ status: 200, headers: { 'content-length': '0' } });
+  const trace = await ask(session, '/x', { ':method': 'TRACE', 'max-forwards': '0', cookie: 'a=1' });
+  expect(trace).toMatchObject({ status: 200, headers: { 'content-type': 'message/http' } });
+  expect(trace.body.toString()).toMatch(/^TRACE \/x HTTP\/2\.0\r\nhost: 127\.0\.0\.1:\d+\r\nmax-forwards: 0\r\n\r\n$/);
+  expect(upstream.hits).toHaveLength(1);
+});
+
 test('answers on the way to the final one pass', async () => {
   const upstream = await startHttpUpstream((_n, response) => {
     response.writeEarlyHints({ link: '</style.css>; rel=preload' });
