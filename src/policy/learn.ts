@@ -3,9 +3,12 @@ import type { CutCause, Listen } from './events.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { isOfClass, nameNested } from './limit-ref.ts';
+import { applyQuota } from './quota-owners.ts';
 import type { Ticket } from './ticket.ts';
 import type { Hints, Millis, Outcome, Quota } from './types.ts';
 import { isGatewayError, isOurs, isThrottled } from './types.ts';
+
+type Answer = Extract<Outcome, { readonly kind: 'response' }>;
 
 interface Lesson {
   readonly ticket: Ticket;
@@ -27,7 +30,7 @@ export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
     return fail(lesson, undefined, now);
   }
   const { status, hints } = outcome;
-  if (hints.quota !== undefined) hearQuota(lesson, hints.quota, hints.limit, now);
+  if (hints.quota !== undefined) hearQuota(lesson, hints.quota, outcome, now);
   if (isThrottled(status, hints)) return reject(lesson, hints, now);
   if (isGatewayError(status)) {
     return outcome.othersWork === true ? abandonProbes(ticket) : fail(lesson, hints.retryAfter, now);
@@ -38,21 +41,25 @@ export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
 }
 
 /** A quota is about the limit that the answer names, else about the innermost. */
-function hearQuota({ ticket, upstream }: Lesson, quota: Quota, named: Hints['limit'], now: Millis): void {
+function hearQuota({ ticket, upstream, store }: Lesson, quota: Quota, answer: Answer, now: Millis): void {
   const { sentAt, number } = ticket;
-  const ref = accused(ticket, named, upstream);
+  const ref = accused(ticket, answer.hints.limit, upstream);
   const limit = ref === undefined ? undefined : standingUnder(ticket, ref);
   if (limit === undefined) return;
   const { meter } = limit;
+  const { status } = answer;
+  const { remaining } = quota;
   if (!limit.isOverrun(sentAt)) {
     // What was sent after it; of an outer limit nobody has counted.
     const isCounted = limit === innermostOf(ticket);
     const uncounted = isCounted ? meter.sends - number : 0;
-    const left = Math.max(0, quota.remaining - uncounted);
-    return meter.noteQuota(left === quota.remaining ? quota : { ...quota, remaining: left }, sentAt, now);
+    const left = Math.max(0, remaining - uncounted);
+    const counted = left === remaining ? quota : { ...quota, remaining: left };
+    return applyQuota(store, limit, ticket, { quota: counted, status, remaining }, now);
   }
   // What is in flight, and what is spent, is so by real requests that would not have been let go.
-  meter.noteQuota(quota.remaining === 0 ? { ...quota, resetIn: undefined } : quota, sentAt, now);
+  const known = remaining === 0 ? { ...quota, resetIn: undefined } : quota;
+  applyQuota(store, limit, ticket, { quota: known, status, remaining }, now);
 }
 
 /**

@@ -1,4 +1,7 @@
+import { QuotaAudience } from './quota-audience.ts';
 import { WindowEvidence } from './quota-window.ts';
+import type { QuotaOwner, Requester } from './requester.ts';
+import { ANYBODY } from './requester.ts';
 import type { Millis, PerSecond, Quota } from './types.ts';
 
 /** While more than this share of a quota is left, it is not rationed: a burst is what a quota is for. */
@@ -17,26 +20,66 @@ export class QuotaPace {
   /** When the request was sent whose answer had the last word. */
   #toldAt = Number.NEGATIVE_INFINITY;
   readonly #window = new WindowEvidence();
+  readonly #audience = new QuotaAudience();
 
-  /** @param sentAt when the request was sent that was answered so: answers may overtake each other */
-  note(quota: Quota, sentAt: Millis, now: Millis): void {
-    if (sentAt < this.#toldAt) return;
+  /**
+   * Returns false where requesters have quotas of their own: then it is this one's, and nothing of it is kept here.
+   * @param sentAt when the request was sent that was answered so: answers may overtake each other
+   */
+  note(quota: Quota, sentAt: Millis, now: Millis, requester: Requester = ANYBODY): boolean {
+    if (!this.#audience.note(requester, quota.limit, now)) {
+      this.#forget();
+      return false;
+    }
+    if (sentAt < this.#toldAt) return true;
     this.#toldAt = sentAt;
     const { remaining, limit, resetIn } = quota;
     this.#left = limit === undefined || limit === 0 ? undefined : Math.min(1, remaining / limit);
     if (remaining > 0) this.#spentUntil = Number.NEGATIVE_INFINITY;
-    if (resetIn === undefined) return;
+    if (resetIn === undefined) return true;
     this.#freshUntil = now + resetIn;
     const isWindow = this.#window.note(remaining, limit, now + resetIn, now);
-    if (remaining === 0) {
-      this.#spentUntil = isWindow || !isCoarse(resetIn) ? now + resetIn : sentAt + tokenTime(quota);
-    }
+    if (remaining === 0) this.#spentUntil = isWindow ? now + resetIn : stopOf(quota, resetIn, sentAt, now);
     this.#rate = ration(quota, resetIn, this.#left, isWindow);
+    return true;
   }
 
   /** Nothing leaves before this, whoever asked for it. */
   stop(until: Millis): void {
     this.#askedUntil = Math.max(this.#askedUntil, until);
+  }
+
+  /** It is spent, as another process was told. */
+  resume(owner: QuotaOwner, now: Millis): void {
+    if (this.#audience.isApart(now) || owner.until <= Math.max(now, this.#spentUntil)) return;
+    this.#audience.resume(owner, now);
+    this.#spentUntil = owner.until;
+  }
+
+  /** Whether it holds anything back: then it is to be asked whom it is about. */
+  isInForce(now: Millis): boolean {
+    return now < this.#spentUntil || (now < this.#freshUntil && this.#rate < Number.POSITIVE_INFINITY);
+  }
+
+  /** Whether what is in force is about this one too. */
+  includes(requester: Requester): boolean {
+    return this.#audience.includes(requester);
+  }
+
+  /** Whom it is about; undefined where nothing is in force. */
+  owner(now: Millis): QuotaOwner | undefined {
+    return this.isInForce(now) ? this.#audience.owner(this.#spentUntil) : undefined;
+  }
+
+  /** Requesters have quotas of their own. */
+  isApart(now: Millis): boolean {
+    return this.#audience.isApart(now);
+  }
+
+  /** It holds nobody here any longer. @param isApart as is known now, requesters have quotas of their own */
+  disown(isApart: boolean, now: Millis): void {
+    if (isApart) this.#audience.part(now);
+    this.#forget();
   }
 
   /** No stop holds any longer. */
@@ -67,6 +110,18 @@ export class QuotaPace {
   get stopUntil(): Millis {
     return Math.max(this.#askedUntil, this.#spentUntil);
   }
+
+  #forget(): void {
+    this.#spentUntil = Number.NEGATIVE_INFINITY;
+    this.#freshUntil = Number.NEGATIVE_INFINITY;
+    this.#rate = Number.POSITIVE_INFINITY;
+    this.#left = undefined;
+  }
+}
+
+/** When a quota may be had again that is spent, and is not known to be a window's. */
+export function stopOf(quota: Quota, resetIn: Millis, sentAt: Millis, now: Millis): Millis {
+  return isCoarse(resetIn) ? sentAt + tokenTime(quota) : now + resetIn;
 }
 
 /** Told in whole seconds, and so short that this says no more than "soon": a bucket's next token may be milliseconds away. */

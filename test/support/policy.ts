@@ -149,6 +149,10 @@ export class ChosenStore implements Store {
     throw new Error(`no limit '${key}' was chosen`);
   }
 
+  holdAt(limit: Limit, key: string, until: Millis, now: Millis): void {
+    limit.hold(key, until, now);
+  }
+
   limits(): Iterable<Limit> {
     return this.#limits.values();
   }

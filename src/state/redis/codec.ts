@@ -8,7 +8,7 @@ import type { Answer, Call, News, PoolTerms } from '../pool/words.ts';
 
 const DOUBLE = 8;
 const CALL_NUMBERS = 11;
-const TERMS_NUMBERS = 15;
+const TERMS_NUMBERS = 20;
 /** Terms and when. */
 const NEWS_NUMBERS = TERMS_NUMBERS + 1;
 const ANSWER_NUMBERS = NEWS_NUMBERS + 5;
@@ -106,6 +106,10 @@ function readTerms(numbers: DataView, from: number): PoolTerms {
     expectedAt: at(7),
     isProbeOut: at(8) === 1,
     quotaLeft: known(9),
+    // 2 where it is of all clients with that credential, 1 where it is of one, 0 where there is none.
+    quotaOwner:
+      at(15) === 0 ? undefined : { isCommon: at(15) === 2, credential: known(16), client: known(17), until: at(18) },
+    isQuotaApart: at(19) === 1,
     others: at(10),
     validFor: at(11),
     inFlight: at(12),

@@ -1,0 +1,76 @@
+/**
+ * Whom a quota is applied to that an answer tells at a limit: all who use the limit, where they are one to the upstream as far as
+ * is known; else who was answered, as a 429 with Retry-After holds its client.
+ */
+import type { Limit } from './limit.ts';
+import { stopOf } from './quota.ts';
+import type { Requester } from './requester.ts';
+import { ANYBODY, differ, keyOfRequester } from './requester.ts';
+import type { Store } from './store.ts';
+import type { Ticket } from './ticket.ts';
+import type { Millis, Quota } from './types.ts';
+
+/** So many of those who wait are looked at, the first of each client. */
+const LOOKED_AT = 1000;
+
+/** A quota as an answer told it. */
+export interface ToldQuota {
+  /** Less what was sent since. */
+  readonly quota: Quota;
+  readonly status: number;
+  /** What is left without that. */
+  readonly remaining: number;
+}
+
+/** Applies what an answer told, to everybody at the limit or to who was answered. */
+export function applyQuota(store: Store, limit: Limit, ticket: Ticket, told: ToldQuota, now: Millis): void {
+  const { quota, status, remaining } = told;
+  const { meter } = limit;
+  const { sentAt } = ticket;
+  // Who was not recognised was counted as somebody else.
+  const isNobodys = limit.ref.scope !== 'credential' && (status === 401 || status === 407);
+  const wasInForce = meter.isQuotaInForce(now);
+  if (!isNobodys && meter.noteQuota(quota, sentAt, now, requesterAt(limit, ticket))) {
+    if (!wasInForce && meter.isQuotaInForce(now)) releaseOthers(store, limit, now);
+    return;
+  }
+  const { resetIn } = quota;
+  if (remaining > 0 || resetIn === undefined || resetIn === 0) return;
+  const until = stopOf(quota, resetIn, sentAt, now);
+  if (until > now) store.holdAt(limit, keyOfRequester(ticket.requester), until, now);
+}
+
+/**
+ * Where a quota is in force that is not about who arrives, it is no longer in force for the limit, and goes on holding whom it is
+ * about. Returns whether that was so.
+ */
+export function releaseFor(store: Store, limit: Limit, ticket: Ticket, now: Millis): boolean {
+  const { meter } = limit;
+  if (limit.isOurs || limit.ref.scope === 'credential' || !meter.isQuotaInForce(now)) return false;
+  const requester = requesterAt(limit, ticket);
+  if (meter.isQuotaOf(requester)) return false;
+  const owner = meter.quotaOwner(now);
+  if (owner === undefined) return false;
+  const { credential, client = ticket.requester.client, until } = owner;
+  // Of a client that authenticates alike it is not known yet: its own answer will tell.
+  meter.disownQuota(differ(credential, requester.credential), now);
+  if (until > now) store.holdAt(limit, keyOfRequester({ credential, client }), until, now);
+  return true;
+}
+
+/** As `releaseFor`, of those who wait already. */
+export function releaseOthers(store: Store, limit: Limit, now: Millis): void {
+  let looks = 0;
+  for (const line of limit.queuedWithin === undefined ? [limit] : [limit, ...limit.queuedWithin]) {
+    for (const { head } of line.queue.flows) {
+      if (looks === LOOKED_AT || (head !== undefined && releaseFor(store, limit, head, now))) return;
+      looks += 1;
+    }
+  }
+}
+
+/** Who is told apart at this limit: where the upstream counts credentials or clients, nothing else is known to matter. */
+function requesterAt({ ref }: Limit, ticket: Ticket): Requester {
+  if (ref.scope === 'credential') return ANYBODY;
+  return ref.scope === 'client' ? { ...ticket.requester, client: undefined } : ticket.requester;
+}
