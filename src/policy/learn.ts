@@ -3,6 +3,7 @@ import type { CutCause, Listen } from './events.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { isOfClass, nameNested } from './limit-ref.ts';
+import { isScarce } from './quota.ts';
 import { applyQuota } from './quota-owners.ts';
 import type { Ticket } from './ticket.ts';
 import type { Hints, Millis, Outcome, Quota } from './types.ts';
@@ -40,11 +41,16 @@ export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
   if (status < 500) upstream.budget.earn();
 }
 
-/** A quota is about the limit that the answer names, else about the innermost. */
-function hearQuota({ ticket, upstream, store }: Lesson, quota: Quota, answer: Answer, now: Millis): void {
+/**
+ * A quota is about the limit that the answer names, else about the innermost. One that was never felt before is made once the
+ * quota holds something back.
+ */
+function hearQuota(lesson: Lesson, quota: Quota, answer: Answer, now: Millis): void {
+  const { ticket, upstream, store } = lesson;
   const { sentAt, number } = ticket;
   const ref = accused(ticket, answer.hints.limit, upstream);
-  const limit = ref === undefined ? undefined : standingUnder(ticket, ref);
+  if (ref === undefined) return;
+  const limit = standingUnder(ticket, ref) ?? (isScarce(quota) ? firstFelt(lesson, ref, now) : undefined);
   if (limit === undefined) return;
   const { meter } = limit;
   const { status } = answer;

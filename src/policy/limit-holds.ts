@@ -1,9 +1,11 @@
 import type { Requester } from './requester.ts';
-import { isOfRequester, keyOfRequester, numberOf } from './requester.ts';
+import { clientOf, isOfRequester, keyOfRequester, prefixOf } from './requester.ts';
 import type { Millis } from './types.ts';
 
 /** So many are remembered as held at one limit; beyond that the one that was held first is let go. */
 const MOST = 1000;
+/** A client that is to wait with so many credentials is to wait with any: who makes them up would never be held. */
+const MOST_CREDENTIALS = 8;
 
 /** Who is known by its client's hash, and by its credential if need be: `Ticket`. */
 interface Held {
@@ -31,10 +33,12 @@ export class LimitHolds {
 
   /** @param key a client's hash, or of `keyOfRequester` */
   hold(key: string, until: Millis, now: Millis): void {
-    const before = this.#untilOf(key);
-    if (isOfRequester(key)) this.#requestersUntil = Math.max(this.#requestersUntil, until);
-    this.#until.delete(key);
-    this.#until.set(key, Math.max(before, until));
+    this.#set(key, until);
+    if (isOfRequester(key)) {
+      this.#requestersUntil = Math.max(this.#requestersUntil, until);
+      const client = clientOf(key);
+      if (this.#countOf(client, now) >= MOST_CREDENTIALS) this.#set(`${client}*`, until);
+    }
     for (const [each, end] of this.#until) {
       if (end > now && this.#until.size <= MOST) break;
       this.#until.delete(each);
@@ -44,8 +48,20 @@ export class LimitHolds {
   /** With whatever credential. */
   forgive(client: string): void {
     this.#until.delete(client);
-    const own = keyOfRequester({ client: numberOf(client), credential: undefined }).slice(0, -1);
+    const own = prefixOf(client);
     for (const key of this.#until.keys()) if (key.startsWith(own)) this.#until.delete(key);
+  }
+
+  #set(key: string, until: Millis): void {
+    const before = this.#untilOf(key);
+    this.#until.delete(key);
+    this.#until.set(key, Math.max(before, until));
+  }
+
+  #countOf(client: string, now: Millis): number {
+    let count = 0;
+    for (const [key, until] of this.#until) if (until > now && key.startsWith(client)) count += 1;
+    return count;
   }
 
   #untilOf(key: string): Millis {

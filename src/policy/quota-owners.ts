@@ -4,7 +4,7 @@
  */
 import type { Limit } from './limit.ts';
 import { stopOf } from './quota.ts';
-import type { Requester } from './requester.ts';
+import type { QuotaOwner, Requester } from './requester.ts';
 import { ANYBODY, differ, keyOfRequester } from './requester.ts';
 import type { Store } from './store.ts';
 import type { Ticket } from './ticket.ts';
@@ -29,11 +29,12 @@ export function applyQuota(store: Store, limit: Limit, ticket: Ticket, told: Tol
   const { sentAt } = ticket;
   // Who was not recognised was counted as somebody else.
   const isNobodys = limit.ref.scope !== 'credential' && (status === 401 || status === 407);
-  const wasInForce = meter.isQuotaInForce(now);
+  const before = meter.quotaOwner(now);
   if (!isNobodys && meter.noteQuota(quota, sentAt, now, requesterAt(limit, ticket))) {
-    if (!wasInForce && meter.isQuotaInForce(now)) releaseOthers(store, limit, now);
+    if (before === undefined && meter.isQuotaInForce(now)) releaseOthers(store, limit, now);
     return;
   }
+  if (before !== undefined && !meter.isQuotaInForce(now)) holdOwner(store, limit, before, ticket, now);
   const { resetIn } = quota;
   if (remaining > 0 || resetIn === undefined || resetIn === 0) return;
   const until = stopOf(quota, resetIn, sentAt, now);
@@ -51,11 +52,16 @@ export function releaseFor(store: Store, limit: Limit, ticket: Ticket, now: Mill
   if (meter.isQuotaOf(requester)) return false;
   const owner = meter.quotaOwner(now);
   if (owner === undefined) return false;
-  const { credential, client = ticket.requester.client, until } = owner;
   // Of a client that authenticates alike it is not known yet: its own answer will tell.
-  meter.disownQuota(differ(credential, requester.credential), now);
-  if (until > now) store.holdAt(limit, keyOfRequester({ credential, client }), until, now);
+  meter.disownQuota(differ(owner.credential, requester.credential), now);
+  holdOwner(store, limit, owner, ticket, now);
   return true;
+}
+
+/** @param ticket of another requester; where the limit is of one client, of the same client */
+function holdOwner(store: Store, limit: Limit, owner: QuotaOwner, ticket: Ticket, now: Millis): void {
+  const { credential, client = ticket.requester.client, until } = owner;
+  if (until > now) store.holdAt(limit, keyOfRequester({ credential, client }), until, now);
 }
 
 /** As `releaseFor`, of those who wait already. */

@@ -119,6 +119,12 @@ export class QuotaPace {
   }
 }
 
+/** Whether so little is left that it may stop or pace. */
+export function isScarce({ remaining, limit, resetIn }: Quota): boolean {
+  if (resetIn === undefined || resetIn === 0) return false;
+  return remaining === 0 || (limit !== undefined && remaining <= RATIONED_BELOW * limit);
+}
+
 /** When a quota may be had again that is spent, and is not known to be a window's. */
 export function stopOf(quota: Quota, resetIn: Millis, sentAt: Millis, now: Millis): Millis {
   return isCoarse(resetIn) ? sentAt + tokenTime(quota) : now + resetIn;

@@ -31,6 +31,16 @@ export function keyOfRequester({ client, credential }: Requester): string {
   return `${client ?? '*'}+${credential ?? '*'}`;
 }
 
+/** What all keys of one client begin with. @param client its hash */
+export function prefixOf(client: string): string {
+  return `${numberOf(client)}+`;
+}
+
+/** The same, of a key. */
+export function clientOf(key: string): string {
+  return key.slice(0, key.indexOf('+') + 1);
+}
+
 /** Whether `keyOfRequester` made it. */
 export function isOfRequester(key: string): boolean {
   return key.includes('+');

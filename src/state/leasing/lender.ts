@@ -3,7 +3,7 @@ import { Heap } from '../../policy/heap.ts';
 import type { Limit } from '../../policy/limit.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { LocalMeter } from '../../policy/meter.ts';
-import { keyOfRequester, numberOf } from '../../policy/requester.ts';
+import { prefixOf } from '../../policy/requester.ts';
 import type { Order, Steering } from '../../policy/steering.ts';
 import { obey, UNSTEERED } from '../../policy/steering.ts';
 import type { Millis } from '../../policy/types.ts';
@@ -114,9 +114,8 @@ export class Lender {
 
   /** A client begins anew, with whomever. */
   forgive(client: string): void {
-    const own = keyOfRequester({ client: numberOf(client), credential: undefined }).slice(0, -1);
     for (const held of this.#holds.keys()) {
-      if (held.endsWith(`\0${client}`) || held.includes(`\0${own}`)) this.#holds.delete(held);
+      if (held.endsWith(`\0${client}`) || held.includes(`\0${prefixOf(client)}`)) this.#holds.delete(held);
     }
   }
 
