@@ -2,7 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import type { Quota } from '../../src/policy/types.ts';
+import { learnedOf } from '../../src/state/learned.ts';
 import type { UpstreamSettings } from '../../src/state/memory.ts';
+import { MemoryStore } from '../../src/state/memory.ts';
 import type { Arrival, Standing } from '../support/policy.ts';
 import { response, SHARED, World } from '../support/policy.ts';
 
@@ -183,6 +185,29 @@ describe('quotas that were found apart', () => {
     world.now = 600_000;
     ask(world, TOKEN, quotaOf(2500, 5000));
     expect(world.limit.meter.rate(world.now)).toBeLessThan(Number.POSITIVE_INFINITY);
+  });
+});
+
+describe('a spent quota that another process was told', () => {
+  const restored = (): World => {
+    const told = worldOf();
+    ask(told, ANONYMOUS, quotaOf(0));
+    const limits = learnedOf(told.gate.view(0).limits, () => undefined, 10, 0);
+    const world = worldOf();
+    if (world.store instanceof MemoryStore) world.store.restore({ limits, holds: [] }, 0);
+    return world;
+  };
+
+  test('stops whom it is about after a restart', () => {
+    const world = restored();
+    expect(world.arrive(ANONYMOUS).told).toEqual(blocked(300_000));
+    expect(world.arrive({ ...ANONYMOUS, refs: [SHARED] }).told).toEqual(blocked(300_000));
+  });
+
+  test('and nobody else', () => {
+    const world = restored();
+    expect(world.arrive(TOKEN).told).toEqual(ADMITTED);
+    expect(world.arrive(ANONYMOUS).told).toEqual(held(300_000));
   });
 });
 
