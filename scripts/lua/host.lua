@@ -162,7 +162,7 @@ local told = {
 }
 local owner = terms.quotaOwner
 if owner ~= nil then
-  told[16], told[17] = owner.isCommon and 2 or 1, owner.credential or UNKNOWN_NUMBER
+  told[16], told[17] = 1 + (owner.isCommon and 1 or 0) + (owner.isSpent and 2 or 0), owner.credential or UNKNOWN_NUMBER
   told[18], told[19] = owner.client or UNKNOWN_NUMBER, owner['until']
 end
 local size = #told

@@ -92,11 +92,9 @@ export class Gate {
   /** The head of its response, or its failure. Everything that can be learned is learned here. */
   head(ticket: Ticket, outcome: Outcome, now: Millis): void {
     const upstream = this.#store.upstream(ticket.upstream);
-    learn({ ticket, upstream, store: this.#store, listen: this.#listen }, outcome, now);
-    // A quota may have been found to hold less than all who wait.
-    const isWide = outcome.kind === 'response' && outcome.hints.quota !== undefined;
+    const isReleased = learn({ ticket, upstream, store: this.#store, listen: this.#listen }, outcome, now);
     for (const limit of ticket.limits) {
-      if (isWide) this.#waiting.pumpWithin(limit, now);
+      if (isReleased) this.#waiting.pumpWithin(limit, now);
       else this.#waiting.pump(limit, now);
     }
     for (const limit of ticket.probes) this.#waiting.pumpWithin(limit, now);

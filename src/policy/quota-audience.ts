@@ -60,7 +60,7 @@ export class QuotaAudience {
     return this.#isCommon || !differ(this.#client, client);
   }
 
-  owner(until: Millis): QuotaOwner {
-    return { credential: this.#credential, client: this.#client, isCommon: this.#isCommon, until };
+  owner(until: Millis, isSpent: boolean): QuotaOwner {
+    return { credential: this.#credential, client: this.#client, isCommon: this.#isCommon, until, isSpent };
   }
 }

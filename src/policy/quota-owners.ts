@@ -13,32 +13,33 @@ import type { Millis, Quota } from './types.ts';
 /** So many of those who wait are looked at, the first of each client. */
 const LOOKED_AT = 1000;
 
-/** A quota as an answer told it. */
-export interface ToldQuota {
-  /** Less what was sent since. */
-  readonly quota: Quota;
-  readonly status: number;
-  /** What is left without that. */
-  readonly remaining: number;
-}
-
-/** Applies what an answer told, to everybody at the limit or to who was answered. */
-export function applyQuota(store: Store, limit: Limit, ticket: Ticket, told: ToldQuota, now: Millis): void {
-  const { quota, status, remaining } = told;
+/**
+ * Applies what an answer told, to everybody at the limit or to who was answered. Returns whether it turned out that a quota does not
+ * hold all who wait there.
+ */
+export function applyQuota(
+  store: Store,
+  limit: Limit,
+  ticket: Ticket,
+  quota: Quota,
+  status: number,
+  now: Millis,
+): boolean {
   const { meter } = limit;
   const { sentAt } = ticket;
   // Who was not recognised was counted as somebody else.
   const isNobodys = limit.ref.scope !== 'credential' && (status === 401 || status === 407);
   const before = meter.quotaOwner(now);
   if (!isNobodys && meter.noteQuota(quota, sentAt, now, requesterAt(limit, ticket))) {
-    if (before === undefined && meter.isQuotaInForce(now)) releaseOthers(store, limit, now);
-    return;
+    return before === undefined && meter.isQuotaInForce(now) && releaseOthers(store, limit, now);
   }
-  if (before !== undefined && !meter.isQuotaInForce(now)) holdOwner(store, limit, before, ticket, now);
-  const { resetIn } = quota;
-  if (remaining > 0 || resetIn === undefined || resetIn === 0) return;
+  const isReleased = before !== undefined && !meter.isQuotaInForce(now);
+  if (isReleased) holdOwner(store, limit, before, ticket, now);
+  const { resetIn, remaining, told = remaining } = quota;
+  if (told > 0 || resetIn === undefined || resetIn === 0) return isReleased;
   const until = stopOf(quota, resetIn, sentAt, now);
   if (until > now) store.holdAt(limit, keyOfRequester(ticket.requester), until, now);
+  return isReleased;
 }
 
 /**
@@ -60,19 +61,21 @@ export function releaseFor(store: Store, limit: Limit, ticket: Ticket, now: Mill
 
 /** @param ticket of another requester; where the limit is of one client, of the same client */
 function holdOwner(store: Store, limit: Limit, owner: QuotaOwner, ticket: Ticket, now: Millis): void {
-  const { credential, client = ticket.requester.client, until } = owner;
-  if (until > now) store.holdAt(limit, keyOfRequester({ credential, client }), until, now);
+  const { credential, client = ticket.requester.client, until, isSpent } = owner;
+  if (isSpent && until > now) store.holdAt(limit, keyOfRequester({ credential, client }), until, now);
 }
 
 /** As `releaseFor`, of those who wait already. */
-export function releaseOthers(store: Store, limit: Limit, now: Millis): void {
+export function releaseOthers(store: Store, limit: Limit, now: Millis): boolean {
   let looks = 0;
   for (const line of limit.queuedWithin === undefined ? [limit] : [limit, ...limit.queuedWithin]) {
     for (const { head } of line.queue.flows) {
-      if (looks === LOOKED_AT || (head !== undefined && releaseFor(store, limit, head, now))) return;
+      if (head !== undefined && releaseFor(store, limit, head, now)) return true;
       looks += 1;
+      if (looks === LOOKED_AT) return false;
     }
   }
+  return false;
 }
 
 /** Who is told apart at this limit: where the upstream counts credentials or clients, nothing else is known to matter. */

@@ -14,6 +14,8 @@ export class QuotaPace {
   #askedUntil = Number.NEGATIVE_INFINITY;
   /** The quota is spent until then, as far as the last word on it goes. */
   #spentUntil = Number.NEGATIVE_INFINITY;
+  /** As of `QuotaOwner`. */
+  #isSpent = false;
   #freshUntil = Number.NEGATIVE_INFINITY;
   #rate: PerSecond = Number.POSITIVE_INFINITY;
   #left: number | undefined;
@@ -35,6 +37,7 @@ export class QuotaPace {
     this.#toldAt = sentAt;
     const { remaining, limit, resetIn } = quota;
     this.#left = limit === undefined || limit === 0 ? undefined : Math.min(1, remaining / limit);
+    this.#isSpent = (quota.told ?? remaining) === 0;
     if (remaining > 0) this.#spentUntil = Number.NEGATIVE_INFINITY;
     if (resetIn === undefined) return true;
     this.#freshUntil = now + resetIn;
@@ -54,6 +57,7 @@ export class QuotaPace {
     if (this.#audience.isApart(now) || owner.until <= Math.max(now, this.#spentUntil)) return;
     this.#audience.resume(owner, now);
     this.#spentUntil = owner.until;
+    this.#isSpent = owner.isSpent;
   }
 
   /** Whether it holds anything back: then it is to be asked whom it is about. */
@@ -68,7 +72,7 @@ export class QuotaPace {
 
   /** Whom it is about; undefined where nothing is in force. */
   owner(now: Millis): QuotaOwner | undefined {
-    return this.isInForce(now) ? this.#audience.owner(this.#spentUntil) : undefined;
+    return this.isInForce(now) ? this.#audience.owner(this.#spentUntil, this.#isSpent) : undefined;
   }
 
   /** Requesters have quotas of their own. */

@@ -14,6 +14,8 @@ export interface QuotaOwner extends Requester {
   readonly isCommon: boolean;
   /** Nothing of it is left until then; −Infinity where something is. */
   readonly until: number;
+  /** The upstream says so; else what was sent since is taken to have used it up, whoever sent it. */
+  readonly isSpent: boolean;
 }
 
 /** Two that are both known, and are not the same. */
@@ -22,7 +24,7 @@ export function differ(one: number | undefined, other: number | undefined): bool
 }
 
 /** Whether it is about this one too. A client that was not answered yet is taken to be like another only once two were. */
-export function isOf(owner: Omit<QuotaOwner, 'until'>, { credential, client }: Requester): boolean {
+export function isOf(owner: QuotaOwner, { credential, client }: Requester): boolean {
   return !differ(owner.credential, credential) && (owner.isCommon || !differ(owner.client, client));
 }
 

@@ -49,7 +49,12 @@ const StateText = z.strictObject({
       blockedUntil: Time.optional(),
       // Of a quota that blocks it: whom that is about.
       quotaOf: z
-        .strictObject({ credential: z.number().optional(), client: z.number().optional(), isCommon: z.boolean() })
+        .strictObject({
+          credential: z.number().optional(),
+          client: z.number().optional(),
+          isCommon: z.boolean(),
+          isSpent: z.boolean(),
+        })
         .optional(),
     }),
   ),
@@ -128,7 +133,7 @@ function pick({ limits, holds }: Written, { context, known, isOld, isSameHash }:
       .map(({ upstream, nested, scope, key, rate, ceiling, places, blockedUntil, quotaOf }) => {
         // Of a quota of somebody who is not known any more: who is told so again is held again.
         const end = quotaOf === undefined || isSameHash || isOfAnybody(quotaOf) ? until(blockedUntil) : undefined;
-        const { credential, client, isCommon = false } = quotaOf ?? {};
+        const { credential, client, isCommon = false, isSpent = false } = quotaOf ?? {};
         return {
           ref: { upstream, nested, scope, key },
           rate: isOld ? undefined : rate,
@@ -136,7 +141,9 @@ function pick({ limits, holds }: Written, { context, known, isOld, isSameHash }:
           places: isOld ? undefined : places,
           blockedUntil: end,
           quotaOwner:
-            end === undefined || quotaOf === undefined ? undefined : { credential, client, isCommon, until: end },
+            end === undefined || quotaOf === undefined
+              ? undefined
+              : { credential, client, isCommon, isSpent, until: end },
         };
       })
       .filter(({ rate, blockedUntil }) => rate !== undefined || blockedUntil !== undefined),
@@ -154,8 +161,8 @@ function isOfAnybody({ credential, isCommon }: WrittenOwner): boolean {
   return (credential === undefined || credential === 0) && isCommon;
 }
 
-function withoutEnd({ credential, client, isCommon }: QuotaOwner): WrittenOwner {
-  return { credential, client, isCommon };
+function withoutEnd({ credential, client, isCommon, isSpent }: QuotaOwner): WrittenOwner {
+  return { credential, client, isCommon, isSpent };
 }
 
 /** Whether it goes by a hash, which the next process may not know. */

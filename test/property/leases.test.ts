@@ -107,7 +107,7 @@ test('what is written down is read as it was', () => {
     ),
     fc.tuple(
       fc.constant('resumeQuota' as const),
-      fc.record({ until: time, credential: maybe, client: maybe, isCommon: fc.boolean() }),
+      fc.record({ until: time, credential: maybe, client: maybe, isCommon: fc.boolean(), isSpent: fc.boolean() }),
       time,
     ),
     fc.tuple(fc.constant('disownQuota' as const), fc.boolean(), time),

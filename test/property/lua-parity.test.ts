@@ -129,7 +129,10 @@ class Holder {
     else if (kind === 23) log.quota(nothing, sentAt, at);
     else if (kind === 30) log.quotaDisowned(part > 0.7, at);
     else if (kind === 31)
-      log.quotaSpent({ ...ANYBODY, ...requester, isCommon: part < 0.5, until: now + 2000 * part }, at);
+      log.quotaSpent(
+        { ...ANYBODY, ...requester, isCommon: part < 0.5, isSpent: part % 0.2 < 0.1, until: now + 2000 * part },
+        at,
+      );
     else if (kind === 24) log.stop(now + 2000 * part);
     else if (kind === 25) log.remember(77 * part, at);
     else if (kind === 26) log.abandonProbe();

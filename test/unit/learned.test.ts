@@ -35,7 +35,7 @@ test('one that was felt does, and one that is blocked for longer than now', () =
 });
 
 test('one that a spent quota blocks is kept with whom that is about, unless it is blocked for longer by something else', () => {
-  const quotaOwner = { credential: 1, client: 2, isCommon: false, until: 2000 };
+  const quotaOwner = { credential: 1, client: 2, isCommon: false, isSpent: true, until: 2000 };
   expect(learned([{ ...open, blockedUntil: 2000, quotaOwner }])).toMatchObject([{ blockedUntil: 2000, quotaOwner }]);
   const [longer] = learned([{ ...open, blockedUntil: 3000, quotaOwner }]);
   expect([longer?.blockedUntil, longer?.quotaOwner]).toEqual([3000, undefined]);

@@ -83,6 +83,16 @@ describe('a spent quota of a request without a credential', () => {
     expect(world.gate.reserve(standing.ticket, { delay: 100, charged: false }, 5000, world.now)).toBeUndefined();
   });
 
+  test('holds nobody of whom the upstream says that something is left: what others have sent is not of its quota', () => {
+    const world = worldOf();
+    const anonymous = world.arrive(ANONYMOUS);
+    world.send(anonymous);
+    for (let i = 0; i < 20; i += 1) world.send(world.arrive(TOKEN));
+    world.answer(anonymous, response(200, { quota: quotaOf(10) }));
+    expect(world.arrive(TOKEN).told).toEqual(ADMITTED);
+    expect(world.arrive(ANONYMOUS).told).toEqual(ADMITTED);
+  });
+
   test('holds one address with another credential not at all', () => {
     const world = worldOf();
     ask(world, { client: 'nat' }, quotaOf(0));

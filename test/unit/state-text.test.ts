@@ -62,7 +62,7 @@ describe('what was learned', () => {
 
   describe('of a quota that is spent', () => {
     const blockedBy = (credential: number | undefined, isCommon: boolean) => {
-      const quotaOwner = { credential, client: 7, isCommon, until: 65_000 };
+      const quotaOwner = { credential, client: 7, isCommon, isSpent: true, until: 65_000 };
       return writeState({ limits: [{ ...limit, quotaOwner }], holds: [] }, written);
     };
     const stopIn = (from: string, context: Partial<StateContext> = {}) => {
@@ -71,7 +71,7 @@ describe('what was learned', () => {
     };
 
     test('comes back with whom that is about', () => {
-      const quotaOwner = { credential: 12, client: 7, isCommon: false, until: 50_100 };
+      const quotaOwner = { credential: 12, client: 7, isCommon: false, isSpent: true, until: 50_100 };
       expect(stopIn(blockedBy(12, false))).toEqual([84, 50_100, quotaOwner]);
     });
 

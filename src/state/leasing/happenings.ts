@@ -112,8 +112,15 @@ export class HappeningLog {
     );
   }
 
-  quotaSpent({ until, credential, client, isCommon }: QuotaOwner, now: Millis): void {
-    this.#write(QUOTA_SPENT, until, credential ?? UNKNOWN, client ?? UNKNOWN, isCommon ? 1 : 0, now);
+  quotaSpent({ until, credential, client, isCommon, isSpent }: QuotaOwner, now: Millis): void {
+    this.#write(
+      QUOTA_SPENT,
+      until,
+      credential ?? UNKNOWN,
+      client ?? UNKNOWN,
+      (isCommon ? 1 : 0) + (isSpent ? 2 : 0),
+      now,
+    );
   }
 
   quotaDisowned(isApart: boolean, now: Millis): void {
@@ -224,8 +231,9 @@ export function replay(numbers: Happenings, to: Replayed): void {
         break;
       }
       case QUOTA_SPENT: {
-        const isCommon = at(i + 4) === 1;
-        to.resumeQuota({ until: at(i + 1), credential: known(i + 2), client: known(i + 3), isCommon }, at(i + 5));
+        const kind = at(i + 4);
+        const how = { isCommon: kind % 2 === 1, isSpent: kind >= 2 };
+        to.resumeQuota({ until: at(i + 1), credential: known(i + 2), client: known(i + 3), ...how }, at(i + 5));
         break;
       }
       case QUOTA_DISOWNED:

@@ -213,7 +213,7 @@ export class KeptLimit<Holder> {
       noteQuota: (quota: Quota, sentAt, at, requester) => {
         const uncounted = meter.sends - (reporter.findSending(sentAt)?.number ?? meter.sends); // what was sent after it
         const remaining = Math.max(0, quota.remaining - uncounted);
-        meter.noteQuota({ ...quota, remaining }, sentAt, within(at), requester);
+        meter.noteQuota({ ...quota, remaining, told: quota.remaining }, sentAt, within(at), requester);
       },
       resumeQuota: (owner, at) => meter.resumeQuota(owner, within(at)),
       disownQuota: (isApart, at) => meter.disownQuota(isApart, within(at)),

@@ -4,6 +4,8 @@
  */
 import { CUT_CAUSES, LIMIT_STATES } from '../../policy/events.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
+import type { QuotaOwner } from '../../policy/requester.ts';
+import type { Millis } from '../../policy/types.ts';
 import type { Answer, Call, News, PoolTerms } from '../pool/words.ts';
 
 const DOUBLE = 8;
@@ -106,9 +108,7 @@ function readTerms(numbers: DataView, from: number): PoolTerms {
     expectedAt: at(7),
     isProbeOut: at(8) === 1,
     quotaLeft: known(9),
-    // 2 where it is of all clients with that credential, 1 where it is of one, 0 where there is none.
-    quotaOwner:
-      at(15) === 0 ? undefined : { isCommon: at(15) === 2, credential: known(16), client: known(17), until: at(18) },
+    quotaOwner: at(15) === 0 ? undefined : readOwner(at(15), known(16), known(17), at(18)),
     isQuotaApart: at(19) === 1,
     others: at(10),
     validFor: at(11),
@@ -116,6 +116,16 @@ function readTerms(numbers: DataView, from: number): PoolTerms {
     sends: at(13),
     holders: at(14),
   };
+}
+
+/** @param kind 1, and 1 more where it is common, and 2 more where it is spent */
+function readOwner(
+  kind: number,
+  credential: number | undefined,
+  client: number | undefined,
+  until: Millis,
+): QuotaOwner {
+  return { credential, client, until, isCommon: kind % 2 === 0, isSpent: kind > 2 };
 }
 
 function pick<const Word extends string>(words: readonly Word[], index: number): Word {
