@@ -60,7 +60,16 @@ export class QuotaAudience {
     return this.#isCommon || !differ(this.#client, client);
   }
 
-  owner(until: Millis, isSpent: boolean): QuotaOwner {
-    return { credential: this.#credential, client: this.#client, isCommon: this.#isCommon, until, isSpent };
+  get credential(): number | undefined {
+    return this.#credential;
+  }
+
+  get client(): number | undefined {
+    return this.#client;
+  }
+
+  /** Several clients were told the same. */
+  get isCommon(): boolean {
+    return this.#isCommon;
   }
 }

@@ -22,14 +22,15 @@ export class QuotaPace {
   /** When the request was sent whose answer had the last word. */
   #toldAt = Number.NEGATIVE_INFINITY;
   readonly #window = new WindowEvidence();
-  readonly #audience = new QuotaAudience();
+  /** Made when first needed: of a limit that is one requester's own it never is. */
+  #audience: QuotaAudience | undefined;
 
   /**
    * Returns false where requesters have quotas of their own: then it is this one's, and nothing of it is kept here.
    * @param sentAt when the request was sent that was answered so: answers may overtake each other
    */
   note(quota: Quota, sentAt: Millis, now: Millis, requester: Requester = ANYBODY): boolean {
-    if (!this.#audience.note(requester, quota.limit, now)) {
+    if (!this.#isOfAll(quota, requester, now)) {
       this.#forget();
       return false;
     }
@@ -54,7 +55,8 @@ export class QuotaPace {
 
   /** It is spent, as another process was told. */
   resume(owner: QuotaOwner, now: Millis): void {
-    if (this.#audience.isApart(now) || owner.until <= Math.max(now, this.#spentUntil)) return;
+    if (this.isApart(now) || owner.until <= Math.max(now, this.#spentUntil)) return;
+    this.#audience ??= new QuotaAudience();
     this.#audience.resume(owner, now);
     this.#spentUntil = owner.until;
     this.#isSpent = owner.isSpent;
@@ -67,22 +69,29 @@ export class QuotaPace {
 
   /** Whether what is in force is about this one too. */
   includes(requester: Requester): boolean {
-    return this.#audience.includes(requester);
+    return this.#audience?.includes(requester) ?? true;
   }
 
   /** Whom it is about; undefined where nothing is in force. */
   owner(now: Millis): QuotaOwner | undefined {
-    return this.isInForce(now) ? this.#audience.owner(this.#spentUntil, this.#isSpent) : undefined;
+    if (!this.isInForce(now)) return undefined;
+    const stop = { until: this.#spentUntil, isSpent: this.#isSpent };
+    if (this.#audience === undefined) return { ...ANYBODY, isCommon: true, ...stop };
+    const { credential, client, isCommon } = this.#audience;
+    return { credential, client, isCommon, ...stop };
   }
 
   /** Requesters have quotas of their own. */
   isApart(now: Millis): boolean {
-    return this.#audience.isApart(now);
+    return this.#audience?.isApart(now) ?? false;
   }
 
   /** It holds nobody here any longer. @param isApart as is known now, requesters have quotas of their own */
   disown(isApart: boolean, now: Millis): void {
-    if (isApart) this.#audience.part(now);
+    if (isApart) {
+      this.#audience ??= new QuotaAudience();
+      this.#audience.part(now);
+    }
     this.#forget();
   }
 
@@ -113,6 +122,14 @@ export class QuotaPace {
 
   get stopUntil(): Millis {
     return Math.max(this.#askedUntil, this.#spentUntil);
+  }
+
+  #isOfAll({ limit }: Quota, requester: Requester, now: Millis): boolean {
+    if (this.#audience === undefined) {
+      if (requester.credential === undefined && requester.client === undefined) return true;
+      this.#audience = new QuotaAudience();
+    }
+    return this.#audience.note(requester, limit, now);
   }
 
   #forget(): void {

@@ -51,8 +51,9 @@ clients: {key: [${key}]}
     // A refusal of github's is one of the client, and two that share an address are one client.
     const isRefusalOfClient = status === 403 && settings.includes('upstream') && key === 'ip';
     if (!isRefusalOfClient) {
-      for (let i = 0; i < 3; i += 1)
+      for (let i = 0; i < 3; i += 1) {
         expect((await send(tidegate.url, '/repos', { headers: [...TOKEN] })).status).toBe(200);
+      }
     }
     const again = await send(tidegate.url, '/repos');
     expect([429, 503]).toContain(again.status);

@@ -213,6 +213,7 @@ describe.each(STORES)('limits kept by %s', (kind) => {
         );
       }
       for (const seat of seats) await serve(seat, 'b', 'Bearer b');
+      expect(seats.map(isStopped)).toEqual([false, false]);
     });
 
     test('told of each of two is a stop for neither', async () => {

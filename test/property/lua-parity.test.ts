@@ -125,14 +125,17 @@ class Holder {
     const nothing = { remaining: 0, limit: undefined, resetIn: undefined, window: undefined };
     const requester = REQUESTERS[Math.floor(1000 * part) % REQUESTERS.length];
     const resetIn = part < 0.9 ? 1000 * Math.ceil(9 * part) : undefined;
+    const owner = {
+      ...ANYBODY,
+      ...requester,
+      isCommon: part < 0.5,
+      isSpent: part % 0.2 < 0.1,
+      until: now + 2000 * part,
+    };
     if (kind === 22) log.quota({ ...quota, resetIn }, sentAt, at, requester);
     else if (kind === 23) log.quota(nothing, sentAt, at);
     else if (kind === 30) log.quotaDisowned(part > 0.7, at);
-    else if (kind === 31)
-      log.quotaSpent(
-        { ...ANYBODY, ...requester, isCommon: part < 0.5, isSpent: part % 0.2 < 0.1, until: now + 2000 * part },
-        at,
-      );
+    else if (kind === 31) log.quotaSpent(owner, at);
     else if (kind === 24) log.stop(now + 2000 * part);
     else if (kind === 25) log.remember(77 * part, at);
     else if (kind === 26) log.abandonProbe();
