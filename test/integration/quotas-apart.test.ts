@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { send } from '../support/send.ts';
-import { startTidegate } from '../support/tidegate.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+import { startWorkers } from '../support/workers.ts';
 
 const TOKEN: readonly string[] = ['Authorization', 'Bearer of-b'];
 
@@ -73,4 +74,26 @@ clients: {key: [header:x-client, ip]}
   expect([await statusFor('a'), await statusFor('b')]).toEqual([200, 200]); // one may have a quota of its own, two have not
   for (const client of ['a', 'b', 'c', 'd']) expect([429, 503]).toContain(await statusFor(client));
   expect(came).toHaveLength(2);
+});
+
+test('two workers hold who was told, and not who shows another credential', async () => {
+  const { url } = await startUpstream(403);
+  const tidegate = await startWorkers(`
+workers: 2
+upstreams: {api: {url: "${url}"}}
+clients: {key: [bearer, ip]}
+`);
+  const times = <T>(count: number, run: () => Promise<T>): Promise<T[]> =>
+    Promise.all(Array.from({ length: count }, run));
+  const askWithToken = async (): Promise<number> => (await send(tidegate.url, '/', { headers: [...TOKEN] })).status;
+  expect((await send(tidegate.url, '/')).status).toBe(403);
+  // The other worker has heard of the stop, or the primary has not yet: neither is to hold who shows a token.
+  const refusals = async (): Promise<number[]> => (await times(10, askWithToken)).filter((status) => status !== 200);
+  expect(await refusals()).toEqual([]);
+  await eventually(
+    () => times(10, async () => (await send(tidegate.url, '/')).status),
+    (statuses) => !statuses.includes(403),
+    10_000,
+  );
+  expect(await refusals()).toEqual([]);
 });

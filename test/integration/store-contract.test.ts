@@ -232,7 +232,10 @@ describe.each(STORES)('limits kept by %s', (kind) => {
         'Bearer b',
         response(200, { quota: { remaining: 4998, limit: 5000, resetIn: 60_000, window: undefined } }),
       );
-      await pause(200);
+      await eventually(
+        () => seats.map(isStopped),
+        (stopped) => !stopped.includes(true),
+      );
       for (const seat of seats) await serve(seat, 'b', 'Bearer b');
       expect(seats.map(isStopped)).toEqual([false, false]);
     });
