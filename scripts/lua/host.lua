@@ -158,7 +158,13 @@ local told = {
   terms.epoch, indexOf(LIMIT_STATES, terms.phase), terms.isFree and 1 or 0, terms.rate, terms.ceiling,
   terms.places or UNKNOWN_NUMBER, terms.blockedUntil or UNKNOWN_NUMBER, terms.expectedAt, terms.isProbeOut and 1 or 0,
   terms.quotaLeft or UNKNOWN_NUMBER, terms.others, terms.validFor, terms.inFlight, terms.sends, terms.holders,
+  0, UNKNOWN_NUMBER, UNKNOWN_NUMBER, UNKNOWN_NUMBER, terms.isQuotaApart and 1 or 0,
 }
+local owner = terms.quotaOwner
+if owner ~= nil then
+  told[16], told[17] = 1 + (owner.isCommon and 1 or 0) + (owner.isSpent and 2 or 0), owner.credential or UNKNOWN_NUMBER
+  told[18], told[19] = owner.client or UNKNOWN_NUMBER, owner['until']
+end
 local size = #told
 local function tell(number)
   size = size + 1

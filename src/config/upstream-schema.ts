@@ -16,7 +16,7 @@ const RateLimit = z.strictObject({
     .prefault('upstream')
     .describe('Whom the upstream counts: all of us, each client, or each credential.'),
   credentialHeader: HeaderName.prefault('Authorization').describe(
-    'The header that carries the credential, for scope credential.',
+    'The header that carries the credential, for scope credential and for whom a quota holds.',
   ),
   initialRate: Rate.optional().describe('A known limit to start from; learned if absent.'),
   maxRate: Rate.optional().describe('Never send faster than this.'),

@@ -61,9 +61,9 @@ export function isReady(limit: Limit, ticket: Ticket | undefined, now: Millis): 
 }
 
 /** Until when its client is to stay away, from the upstream or from a limit that it stands under; in the past or −Infinity where it is not. */
-export function heldUntil(clients: ClientStore, { limits, client }: Ticket, slot: ClientSlot): Millis {
+export function heldUntil(clients: ClientStore, ticket: Ticket, slot: ClientSlot, now: Millis): Millis {
   let until = clients.heldUntil(slot);
-  for (const { holds } of limits) if (holds !== undefined) until = Math.max(until, holds.until(client));
+  for (const { holds } of ticket.limits) if (holds !== undefined) until = Math.max(until, holds.until(ticket, now));
   return until;
 }
 

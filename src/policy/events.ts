@@ -2,6 +2,7 @@
  * Everything that happens, as a union. The gate and the exchange tell it; metrics, logs, explanations and traces listen.
  * Names of routes and upstreams are the configured ones; a client is told by its hashed identity, never by its key.
  */
+import type { QuotaOwner } from './requester.ts';
 import type { OverloadCause } from './shedding.ts';
 import type { StoreEvent } from './store-events.ts';
 import type { ErrorReason, KeyRefusal, Millis, PerSecond, Refusal, RetryEnd, RetryReason } from './types.ts';
@@ -232,8 +233,10 @@ export interface LimitView {
   readonly places: number | undefined;
   /** Monotonic time until which nothing but a probe passes; undefined when not blocked. */
   readonly blockedUntil: Millis | undefined;
-  /** Quota left as a share of the whole, in [0, 1]; undefined when the upstream tells none. */
+  /** Quota left as a share of the whole, in [0, 1]; undefined when the upstream tells none, or each requester its own. */
   readonly quotaLeft: number | undefined;
+  /** Whom a quota is about that stops or paces it. */
+  readonly quotaOwner?: QuotaOwner | undefined;
   readonly queued: number;
   readonly inFlight: number;
   /** When growth begins again, while it is in cooldown; undefined where that is not known. */

@@ -20,6 +20,7 @@ import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { letPass } from './observe.ts';
 import { tellWhen } from './promise.ts';
+import { releaseFor, releaseOthers } from './quota-owners.ts';
 import type { Retry } from './retry.ts';
 import type { Room } from './room.ts';
 import type { Store, Upstream } from './store.ts';
@@ -91,8 +92,11 @@ export class Gate {
   /** The head of its response, or its failure. Everything that can be learned is learned here. */
   head(ticket: Ticket, outcome: Outcome, now: Millis): void {
     const upstream = this.#store.upstream(ticket.upstream);
-    learn({ ticket, upstream, store: this.#store, listen: this.#listen }, outcome, now);
-    for (const limit of ticket.limits) this.#waiting.pump(limit, now);
+    const isReleased = learn({ ticket, upstream, store: this.#store, listen: this.#listen }, outcome, now);
+    for (const limit of ticket.limits) {
+      if (isReleased) this.#waiting.pumpWithin(limit, now);
+      else this.#waiting.pump(limit, now);
+    }
     for (const limit of ticket.probes) this.#waiting.pumpWithin(limit, now);
     ticket.probes = NO_LIMITS;
   }
@@ -149,8 +153,9 @@ export class Gate {
     const upstream = this.#store.upstream(ticket.upstream);
     const { clients } = this.#store;
     ticket.limits = this.#resolve(ticket.refs);
+    this.#releaseQuotas(ticket, now);
     const slot = ticket.slot;
-    if (slot === undefined || heldUntil(clients, ticket, slot) > now + retry.delay) return 'deadline';
+    if (slot === undefined || heldUntil(clients, ticket, slot, now) > now + retry.delay) return 'deadline';
     const queued = estimateWait(ticket, upstream.room, weigh(this.#store, ticket, now), now) - retry.delay;
     if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
     if (retry.charged && !upstream.budget.spend()) return 'budget_exhausted';
@@ -164,6 +169,9 @@ export class Gate {
 
   /** Tokens of a lease have come, or word of what the limit is now. */
   supply(limit: Limit, now: Millis): void {
+    const { wasPaced } = limit;
+    limit.wasPaced = limit.meter.isQuotaInForce(now);
+    if (limit.wasPaced && !wasPaced) releaseOthers(this.#store, limit, now);
     this.#waiting.pumpWithin(limit, now);
   }
 
@@ -209,8 +217,9 @@ export class Gate {
     const upstream = this.#store.upstream(ticket.upstream);
     const slot = this.#enter(ticket, upstream, now);
     ticket.limits = this.#resolve(ticket.refs);
+    this.#releaseQuotas(ticket, now);
 
-    const held = heldUntil(clients, ticket, slot) - now;
+    const held = heldUntil(clients, ticket, slot, now) - now;
     if (held > 0) {
       ticket.estimate = held;
       ticket.patience = undefined;
@@ -268,6 +277,13 @@ export class Gate {
       if (limit !== undefined) limits.push(limit);
     }
     return limits;
+  }
+
+  /** A quota that holds back all is not to hold back whom it is not about. */
+  #releaseQuotas(ticket: Ticket, now: Millis): void {
+    for (const limit of ticket.limits) {
+      if (releaseFor(this.#store, limit, ticket, now)) this.#waiting.pumpWithin(limit, now);
+    }
   }
 
   #admit(ticket: Ticket, room: Room | undefined, now: Millis): Admission {

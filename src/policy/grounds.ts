@@ -52,7 +52,7 @@ export function groundsOf(store: Store, ticket: Ticket, now: Millis): Grounds {
           : undefined,
     allowance: slot === undefined ? 1 : clients.allowance(slot, now),
     backlog: slot === undefined || place === undefined ? 0 : place.queue.backlog(slot),
-    heldFor: slot === undefined ? 0 : Math.max(0, heldUntil(clients, ticket, slot) - now),
+    heldFor: slot === undefined ? 0 : Math.max(0, heldUntil(clients, ticket, slot, now) - now),
   };
 }
 

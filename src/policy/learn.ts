@@ -3,9 +3,13 @@ import type { CutCause, Listen } from './events.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { isOfClass, nameNested } from './limit-ref.ts';
+import { isScarce } from './quota.ts';
+import { applyQuota } from './quota-owners.ts';
 import type { Ticket } from './ticket.ts';
 import type { Hints, Millis, Outcome, Quota } from './types.ts';
 import { isGatewayError, isOurs, isThrottled } from './types.ts';
+
+type Answer = Extract<Outcome, { readonly kind: 'response' }>;
 
 interface Lesson {
   readonly ticket: Ticket;
@@ -18,8 +22,17 @@ interface Lesson {
  * What one outcome teaches: a 429 (or what its preset calls throttled) is about a rate, 502 to 504 and broken connections are about the upstream's health,
  * everything else is an answer. A 500 is an answer too: a fault of one operation says nothing of capacity. An object
  * lock says nothing of either, and neither does a client that went away, nor one endpoint while others work.
+ *
+ * Returns whether a quota no longer holds back those who wait at its limit, and at limits nested in it.
  */
-export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
+export function learn(lesson: Lesson, outcome: Outcome, now: Millis): boolean {
+  const quota = outcome.kind === 'response' ? outcome.hints.quota : undefined;
+  const isReleased = quota !== undefined && outcome.kind === 'response' && hearQuota(lesson, quota, outcome, now);
+  learnOfOutcome(lesson, outcome, now);
+  return isReleased;
+}
+
+function learnOfOutcome(lesson: Lesson, outcome: Outcome, now: Millis): void {
   const { ticket, upstream } = lesson;
   ticket.blamed = undefined;
   if (outcome.kind === 'error') {
@@ -27,7 +40,6 @@ export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
     return fail(lesson, undefined, now);
   }
   const { status, hints } = outcome;
-  if (hints.quota !== undefined) hearQuota(lesson, hints.quota, hints.limit, now);
   if (isThrottled(status, hints)) return reject(lesson, hints, now);
   if (isGatewayError(status)) {
     return outcome.othersWork === true ? abandonProbes(ticket) : fail(lesson, hints.retryAfter, now);
@@ -37,22 +49,30 @@ export function learn(lesson: Lesson, outcome: Outcome, now: Millis): void {
   if (status < 500) upstream.budget.earn();
 }
 
-/** A quota is about the limit that the answer names, else about the innermost. */
-function hearQuota({ ticket, upstream }: Lesson, quota: Quota, named: Hints['limit'], now: Millis): void {
+/**
+ * A quota is about the limit that the answer names, else about the innermost. One that was never felt before is made once the
+ * quota holds something back.
+ */
+function hearQuota(lesson: Lesson, quota: Quota, answer: Answer, now: Millis): boolean {
+  const { ticket, upstream, store } = lesson;
   const { sentAt, number } = ticket;
-  const ref = accused(ticket, named, upstream);
-  const limit = ref === undefined ? undefined : standingUnder(ticket, ref);
-  if (limit === undefined) return;
+  const ref = accused(ticket, answer.hints.limit, upstream);
+  if (ref === undefined) return false;
+  const limit = standingUnder(ticket, ref) ?? (isScarce(quota) ? firstFelt(lesson, ref, now) : undefined);
+  if (limit === undefined) return false;
   const { meter } = limit;
+  const { remaining } = quota;
   if (!limit.isOverrun(sentAt)) {
     // What was sent after it; of an outer limit nobody has counted.
     const isCounted = limit === innermostOf(ticket);
     const uncounted = isCounted ? meter.sends - number : 0;
-    const left = Math.max(0, quota.remaining - uncounted);
-    return meter.noteQuota(left === quota.remaining ? quota : { ...quota, remaining: left }, sentAt, now);
+    const left = Math.max(0, remaining - uncounted);
+    const counted = left === remaining ? quota : { ...quota, remaining: left, told: remaining };
+    return applyQuota(store, limit, ticket, counted, answer.status, now);
   }
   // What is in flight, and what is spent, is so by real requests that would not have been let go.
-  meter.noteQuota(quota.remaining === 0 ? { ...quota, resetIn: undefined } : quota, sentAt, now);
+  const known = remaining === 0 ? { ...quota, resetIn: undefined } : quota;
+  return applyQuota(store, limit, ticket, known, answer.status, now);
 }
 
 /**

@@ -39,7 +39,7 @@ export class Limit implements HeapItem {
   #outers: Set<Limit> | undefined = undefined;
   /** Not all who wait here stand under the same limits: who cannot go yet lets others go first. */
   isMixed = false;
-  /** Clients that are to stay away from this limit; made when first needed. */
+  /** Clients, with whatever credential or with one, that are to stay away from this limit; made when first needed. */
   holds: LimitHolds | undefined = undefined;
   /** Whose turn it is, of those who wait for this limit in several lines; made when first needed. */
   #turns: Turns | undefined = undefined;
@@ -57,6 +57,8 @@ export class Limit implements HeapItem {
   hearsay: Hearsay | undefined = undefined;
   /** An operator has chosen its rate, and who lends its tokens keeps to that. */
   isPinnedElsewhere = false;
+  /** By a quota, when who keeps the limit was heard of last. */
+  wasPaced = false;
   /** The state last told to listeners. */
   told: LimitState;
   #slot: Millis = Number.NEGATIVE_INFINITY;
@@ -132,10 +134,10 @@ export class Limit implements HeapItem {
     return weight;
   }
 
-  /** The upstream told this client to come back no earlier. */
-  hold(client: string, until: Millis, now: Millis): void {
+  /** It is to come back no earlier. @param key as of `LimitHolds` */
+  hold(key: string, until: Millis, now: Millis): void {
     this.holds ??= new LimitHolds();
-    this.holds.hold(client, until, now);
+    this.holds.hold(key, until, now);
   }
 
   /** Nothing passes but a probe, or nothing at all. */
@@ -165,6 +167,7 @@ export class Limit implements HeapItem {
       places: meter.places,
       blockedUntil: blocked ? meter.blockedUntil : undefined,
       quotaLeft: meter.quotaLeft,
+      quotaOwner: meter.quotaOwner(now),
       queued: this.queue.size,
       inFlight: meter.inFlight,
       cooldownUntil: meter.cooldownUntil,

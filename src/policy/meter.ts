@@ -3,6 +3,7 @@ import { Pacer } from './pacer.ts';
 import { QuotaPace } from './quota.ts';
 import type { Rejection } from './rate/rejection.ts';
 import { AdaptiveRate } from './rate.ts';
+import type { QuotaOwner, Requester } from './requester.ts';
 import type { Rules } from './rate/rules.ts';
 import type { RateSettings } from './rate/state.ts';
 import type { Millis, PerSecond, Quota, Random } from './types.ts';
@@ -58,8 +59,23 @@ export interface Meter {
   rejected(rejection: Rejection, now: Millis): CutCause | undefined;
   /** `overrun`: more was being sent than the rate allows. */
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined;
-  /** @param sentAt of the request that was answered so */
-  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void;
+  /**
+   * Returns false where requesters are known to have quotas of their own: it holds nobody here then but this one, and whoever
+   * is told so sees to that.
+   * @param sentAt of the request that was answered so
+   * @param requester who sent that; anybody when absent
+   */
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean;
+  /** Whether a quota stops or paces. */
+  isQuotaInForce(now: Millis): boolean;
+  /** Whether the one in force is about this requester. */
+  isQuotaOf(requester: Requester): boolean;
+  /** Whom it is about; undefined where none is in force. */
+  quotaOwner(now: Millis): QuotaOwner | undefined;
+  /** The one in force holds nobody here any longer. @param isApart requesters have quotas of their own from now on */
+  disownQuota(isApart: boolean, now: Millis): void;
+  /** A quota is spent, as another process was told. */
+  resumeQuota(owner: QuotaOwner, now: Millis): void;
   /** Nothing leaves before this. */
   stop(until: Millis): void;
   /** As of `LocalMeter`, where the limit is kept here. */
@@ -172,8 +188,33 @@ export class LocalMeter implements Meter {
     return this.#rate.failed(sentAt, now, retryAfter, overrun);
   }
 
-  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void {
-    this.#quota.note(quota, sentAt, now);
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
+    return this.#quota.note(quota, sentAt, now, requester);
+  }
+
+  isQuotaInForce(now: Millis): boolean {
+    return this.#quota.isInForce(now);
+  }
+
+  isQuotaOf(requester: Requester): boolean {
+    return this.#quota.includes(requester);
+  }
+
+  quotaOwner(now: Millis): QuotaOwner | undefined {
+    return this.#quota.owner(now);
+  }
+
+  disownQuota(isApart: boolean, now: Millis): void {
+    this.#quota.disown(isApart, now);
+  }
+
+  /** Requesters have quotas of their own. */
+  isQuotaApart(now: Millis): boolean {
+    return this.#quota.isApart(now);
+  }
+
+  resumeQuota(owner: QuotaOwner, now: Millis): void {
+    this.#quota.resume(owner, now);
   }
 
   stop(until: Millis): void {

@@ -2,6 +2,7 @@ import type { CutCause, LimitState } from './events.ts';
 import type { Meter } from './meter.ts';
 import { Pacer } from './pacer.ts';
 import type { Rejection } from './rate/rejection.ts';
+import type { QuotaOwner, Requester } from './requester.ts';
 import type { Steering } from './steering.ts';
 import { UNSTEERED } from './steering.ts';
 import type { Millis, PerSecond, Quota } from './types.ts';
@@ -164,8 +165,28 @@ export class SteeredMeter implements Meter {
     return undefined;
   }
 
-  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void {
-    this.own.noteQuota(quota, sentAt, now);
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
+    return this.own.noteQuota(quota, sentAt, now, requester);
+  }
+
+  isQuotaInForce(now: Millis): boolean {
+    return this.own.isQuotaInForce(now);
+  }
+
+  isQuotaOf(requester: Requester): boolean {
+    return this.own.isQuotaOf(requester);
+  }
+
+  quotaOwner(now: Millis): QuotaOwner | undefined {
+    return this.own.quotaOwner(now);
+  }
+
+  disownQuota(isApart: boolean, now: Millis): void {
+    this.own.disownQuota(isApart, now);
+  }
+
+  resumeQuota(owner: QuotaOwner, now: Millis): void {
+    this.own.resumeQuota(owner, now);
   }
 
   stop(until: Millis): void {

@@ -6,6 +6,7 @@ import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import type { Nests } from './nests.ts';
 import type { Room } from './room.ts';
+import type { Millis } from './types.ts';
 
 /** What the gate keeps for one upstream. */
 export interface Upstream {
@@ -33,5 +34,7 @@ export interface Store {
   /** The limit, if it exists: those of a client or credential are made when they are first felt. */
   find(ref: LimitRef): Limit | undefined;
   make(ref: LimitRef): Limit;
+  /** A client is to stay away from a limit, whatever process it comes to. @param key as of `LimitHolds` */
+  holdAt(limit: Limit, key: string, until: Millis, now: Millis): void;
   limits(): Iterable<Limit>;
 }

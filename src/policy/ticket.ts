@@ -4,6 +4,8 @@ import type { HeapItem } from './heap.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import type { Flow, Waiter } from './fair-queue.ts';
+import type { Requester } from './requester.ts';
+import { numberOf } from './requester.ts';
 import type { Room } from './room.ts';
 import type { Millis, Refusal } from './types.ts';
 
@@ -73,6 +75,8 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   flow: Flow<Ticket> | undefined = undefined;
   previous: Ticket | undefined = undefined;
   next: Ticket | undefined = undefined;
+  /** Made when somebody asks: of most requests nobody does. */
+  #requester: Requester | undefined = undefined;
 
   constructor(upstream: string, client: string, weight: number, refs: readonly LimitRef[], settle: Settle) {
     this.upstream = upstream;
@@ -81,5 +85,15 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
     this.weight = weight;
     this.refs = refs;
     this.settle = settle;
+  }
+
+  /** Who sends it, as far as quotas go. */
+  get requester(): Requester {
+    return (this.#requester ??= { credential: this.credential(), client: numberOf(this.client) });
+  }
+
+  /** What it authenticates with, as `numberOf` has it; undefined where that is not known. */
+  protected credential(): number | undefined {
+    return 0;
   }
 }

@@ -44,6 +44,8 @@ export interface Hints {
 export interface Quota {
   /** Requests left in the window, ≥ 0. */
   readonly remaining: number;
+  /** As the upstream has it, where what was sent since is taken off `remaining`. */
+  readonly told?: number;
   /** Requests in a whole window, where told. */
   readonly limit: number | undefined;
   /** Time until the quota is whole again, where told. */

@@ -201,7 +201,7 @@ export class Waiting {
     for (const limit of admitted) this.pump(limit, now);
     if (slot === undefined) return;
     const room = roomOf(ticket, this.#store.upstream(ticket.upstream));
-    const held = heldUntil(this.#store.clients, ticket, slot) - now;
+    const held = heldUntil(this.#store.clients, ticket, slot, now) - now;
     const wait = Math.max(held, estimateWait(ticket, room, weigh(this.#store, ticket, now), now));
     ticket.estimate = wait;
     const why = held > 0 ? 'held' : (blockedBy(ticket.limits, now) ?? 'queue_timeout');
@@ -213,7 +213,7 @@ export class Waiting {
   #isOver(ticket: Ticket, now: Millis): boolean {
     const { slot, expiresAt } = ticket;
     if (expiresAt < now || isPoorProbe(ticket, now)) return true;
-    return slot !== undefined && heldUntil(this.#store.clients, ticket, slot) > now;
+    return slot !== undefined && heldUntil(this.#store.clients, ticket, slot, now) > now;
   }
 
   /** It waits no longer. */

@@ -66,6 +66,12 @@ function refOf({ request, route, client }: Limited, nested: string, scope: Scope
   }
 }
 
+/** The credential that it shows, hashed; empty where it shows none. */
+export function credentialOf({ request, route }: Pick<Limited, 'request' | 'route'>, hash: Hash): string {
+  const shown = request.headers[route.target.credentialHeader];
+  return shown === undefined ? '' : hash(String(shown));
+}
+
 function join(key: string, part: string): string {
   if (key === '') return part;
   return part === '' ? key : `${key} ${part}`;

@@ -1,13 +1,31 @@
+import type { LimitRef } from '../policy/limit-ref.ts';
+import { numberOf } from '../policy/requester.ts';
 import type { Settle } from '../policy/ticket.ts';
 import { Ticket } from '../policy/ticket.ts';
 import type { Arrival } from './arrival.ts';
 import type { Hash } from './client-hash.ts';
-import { limitsOf } from './limits-of.ts';
+import { credentialOf, limitsOf } from './limits-of.ts';
 
 /** A request's standing at the gate. */
 export function ticketOf(arrival: Arrival, hash: Hash, settle: Settle): Ticket {
-  const { route, client } = arrival;
-  const ticket = new Ticket(route.target.name, client.hash, client.weight, limitsOf(arrival, hash), settle);
-  ticket.nest = client.nest;
+  const ticket = new ArrivedTicket(arrival, hash, limitsOf(arrival, hash), settle);
+  ticket.nest = arrival.client.nest;
   return ticket;
+}
+
+/** Its credential is hashed when somebody asks for it: of most requests nobody does. */
+class ArrivedTicket extends Ticket {
+  readonly #arrival: Arrival;
+  readonly #hash: Hash;
+
+  constructor(arrival: Arrival, hash: Hash, refs: readonly LimitRef[], settle: Settle) {
+    const { client, route } = arrival;
+    super(route.target.name, client.hash, client.weight, refs, settle);
+    this.#arrival = arrival;
+    this.#hash = hash;
+  }
+
+  protected override credential(): number {
+    return numberOf(credentialOf(this.#arrival, this.#hash));
+  }
 }

@@ -1,5 +1,6 @@
 /** What was learned, as it is written down for the next process. */
 import { z } from 'zod';
+import type { QuotaOwner } from '../policy/requester.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Learned, LearnedLimit } from '../state/learned.ts';
 
@@ -46,12 +47,22 @@ const StateText = z.strictObject({
       ceiling: Rate.optional(),
       places: z.int().min(1).optional(),
       blockedUntil: Time.optional(),
+      // Of a quota that blocks it: whom that is about.
+      quotaOf: z
+        .strictObject({
+          credential: z.number().optional(),
+          client: z.number().optional(),
+          isCommon: z.boolean(),
+          isSpent: z.boolean(),
+        })
+        .optional(),
     }),
   ),
   holds: z.array(z.strictObject({ upstream: z.string(), client: z.string(), until: Time })),
 });
 
 type Written = z.output<typeof StateText>;
+type WrittenOwner = Omit<QuotaOwner, 'until'> | NonNullable<Written['limits'][number]['quotaOf']>;
 
 /** Clients are left out where the next process would call them something else. */
 export function writeState({ limits, holds }: Learned, context: StateContext): string {
@@ -64,12 +75,13 @@ export function writeState({ limits, holds }: Learned, context: StateContext): s
     writtenAt: new Date(wallClock).toISOString(),
     hashedBy,
     upstreams: Object.fromEntries([...origins].map(([name, own]) => [name, { origins: [...own] }])),
-    limits: limits.filter(isKept).map(({ ref, rate, ceiling, places, blockedUntil }) => ({
+    limits: limits.filter(isKept).map(({ ref, rate, ceiling, places, blockedUntil, quotaOwner }) => ({
       ...ref,
       rate,
       ceiling,
       places,
       blockedUntil: blockedUntil === undefined ? undefined : when(blockedUntil),
+      quotaOf: quotaOwner === undefined ? undefined : withoutEnd(quotaOwner),
     })),
     holds: (hashedBy === undefined ? [] : holds).flatMap(({ client, until }) => {
       const [upstream = '', hash = ''] = client.split('\0');
@@ -118,13 +130,22 @@ function pick({ limits, holds }: Written, { context, known, isOld, isSameHash }:
   return {
     limits: limits
       .filter((limit) => known.has(limit.upstream) && (!isHashed(limit) || isSameHash))
-      .map(({ upstream, nested, scope, key, rate, ceiling, places, blockedUntil }) => ({
-        ref: { upstream, nested, scope, key },
-        rate: isOld ? undefined : rate,
-        ceiling: isOld ? undefined : ceiling,
-        places: isOld ? undefined : places,
-        blockedUntil: until(blockedUntil),
-      }))
+      .map(({ upstream, nested, scope, key, rate, ceiling, places, blockedUntil, quotaOf }) => {
+        // Of a quota of somebody who is not known any more: who is told so again is held again.
+        const end = quotaOf === undefined || isSameHash || isOfAnybody(quotaOf) ? until(blockedUntil) : undefined;
+        const { credential, client, isCommon = false, isSpent = false } = quotaOf ?? {};
+        return {
+          ref: { upstream, nested, scope, key },
+          rate: isOld ? undefined : rate,
+          ceiling: isOld ? undefined : ceiling,
+          places: isOld ? undefined : places,
+          blockedUntil: end,
+          quotaOwner:
+            end === undefined || quotaOf === undefined
+              ? undefined
+              : { credential, client, isCommon, isSpent, until: end },
+        };
+      })
       .filter(({ rate, blockedUntil }) => rate !== undefined || blockedUntil !== undefined),
     holds: holds.flatMap(({ upstream, client, until: time }) => {
       const end = until(time);
@@ -133,6 +154,15 @@ function pick({ limits, holds }: Written, { context, known, isOld, isSameHash }:
         : [];
     }),
   };
+}
+
+/** Of all clients that show no credential: that is the same to every process. */
+function isOfAnybody({ credential, isCommon }: WrittenOwner): boolean {
+  return (credential === undefined || credential === 0) && isCommon;
+}
+
+function withoutEnd({ credential, client, isCommon, isSpent }: QuotaOwner): WrittenOwner {
+  return { credential, client, isCommon, isSpent };
 }
 
 /** Whether it goes by a hash, which the next process may not know. */

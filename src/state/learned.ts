@@ -1,6 +1,7 @@
 import type { LimitView } from '../policy/events.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import { isOfClass } from '../policy/limit-ref.ts';
+import type { QuotaOwner } from '../policy/requester.ts';
 import type { Millis, PerSecond } from '../policy/types.ts';
 import type { Hold } from './leasing/words.ts';
 
@@ -17,6 +18,8 @@ export interface LearnedLimit {
   readonly ceiling: PerSecond | undefined;
   readonly places: number | undefined;
   readonly blockedUntil: Millis | undefined;
+  /** Whom the quota is about that blocks it, where one does. */
+  readonly quotaOwner?: QuotaOwner | undefined;
 }
 
 /**
@@ -30,7 +33,7 @@ export function learnedOf(
   now: Millis,
 ): LearnedLimit[] {
   const learned: LearnedLimit[] = [];
-  for (const { upstream, nested, scope, key, state, rate, ceiling, places, blockedUntil } of views) {
+  for (const { upstream, nested, scope, key, state, rate, ceiling, places, blockedUntil, quotaOwner } of views) {
     if (learned.length === most) break;
     if (isOfClass({ nested })) continue; // it is as it is written
     const isAsConfigured = rate === ceiling && rate === initialRateOf(upstream, nested);
@@ -43,6 +46,7 @@ export function learnedOf(
       ceiling: isFelt && Number.isFinite(ceiling) ? Math.max(rate, ceiling) : undefined,
       places: isFelt ? places : undefined,
       blockedUntil: isBlocked ? blockedUntil : undefined,
+      quotaOwner: isBlocked && quotaOwner?.until === blockedUntil ? quotaOwner : undefined,
     });
   }
   return learned;

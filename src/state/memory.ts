@@ -5,6 +5,7 @@ import type { LimitRef } from '../policy/limit-ref.ts';
 import { Limit } from '../policy/limit.ts';
 import type { Meter } from '../policy/meter.ts';
 import { LocalMeter } from '../policy/meter.ts';
+import { isOfRequester } from '../policy/requester.ts';
 import type { Order, Steering } from '../policy/steering.ts';
 import { obey } from '../policy/steering.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
@@ -16,6 +17,7 @@ import { KeptUpstream } from './kept-upstream.ts';
 import type { Learned } from './learned.ts';
 import { OwnLimits } from './own-limits.ts';
 import { isUsed } from './is-used.ts';
+import { keepStop } from './keep-stop.ts';
 
 export type { UpstreamSettings } from './kept-upstream.ts';
 
@@ -93,9 +95,18 @@ export class MemoryStore implements Store {
     return limit;
   }
 
+  holdAt(limit: Limit, key: string, until: Millis, now: Millis): void {
+    limit.hold(key, until, now);
+    const { upstream } = limit.ref;
+    if (limit !== this.#upstreams.get(upstream)?.shared) return; // at others it is held by who heard it
+    this.#options.sharing?.hold({ client: `${upstream}\0${key}`, until });
+  }
+
   /** A client was told to wait, or was allowed less, where it came to another process. */
   heed(hold: Hold, now: Millis): void {
-    this.clients.heed(hold, now);
+    const key = hold.client.slice(hold.client.indexOf('\0') + 1);
+    if (!isOfRequester(key)) return this.clients.heed(hold, now);
+    this.#upstreams.get(upstreamOf(hold))?.shared?.hold(key, hold.until, now);
   }
 
   /**
@@ -209,11 +220,11 @@ export class MemoryStore implements Store {
 
   /** Goes on from what another process had learned. Of what is not configured, or is kept elsewhere, nothing is taken. */
   restore({ limits, holds }: Learned, now: Millis): void {
-    for (const { ref, rate, ceiling, places, blockedUntil } of limits) {
+    for (const { ref, rate, ceiling, places, blockedUntil, quotaOwner } of limits) {
       if (!this.#isKept(ref)) continue;
       const { meter } = this.find(ref) ?? this.make(ref);
       if (rate !== undefined) meter.resume?.(rate, ceiling ?? rate, now, places);
-      if (blockedUntil !== undefined) meter.stop(blockedUntil);
+      keepStop(meter, blockedUntil, quotaOwner, now);
     }
     for (const hold of holds) if (this.#upstreams.has(upstreamOf(hold))) this.heed(hold, now);
   }

@@ -35,6 +35,19 @@ async function refuseSecond(gate: Tidegate, target: string, headers: readonly st
   return send(gate.url, target, { headers });
 }
 
+test('a quota that is reported holds who was told: another credential passes', async () => {
+  const gate = await start();
+  const check = (headers: readonly string[]) => send(gate.url, '/check', { headers });
+  const token = ['X-Api-Key', 'b', 'Authorization', 'Bearer b'];
+  const anonymous = ['X-Api-Key', 'a'];
+  const permit = (await check(anonymous)).header('tidegate-permit');
+  const headers = { 'X-RateLimit-Limit': '60', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '250' };
+  expect((await report(gate, { permit, status: 403, headers })).status).toBe(204);
+  for (let i = 0; i < 3; i += 1) expect((await check(token)).status).toBe(200);
+  const again = await check(anonymous);
+  expect([again.status, Number(again.header('retry-after'))]).toEqual([429, expect.closeTo(250, -1)]);
+});
+
 test('what may pass is a 200 without a body, and says whose it is', async () => {
   const gate = await start();
   const answer = await send(gate.url, '/check', { headers: ['X-Forwarded-Uri', '/v1/charges?a=b', 'X-Api-Key', 'a'] });

@@ -48,9 +48,9 @@ test('upstream_error: none was to be had', async () => {
 
 test('queue_timeout: its turn moved away while it waited', async () => {
   const upstream = await startHttpUpstream((n, response) => {
-    // The second answer tells of a quota that is nearly spent: from there on, one request in ten seconds.
-    const quota = ['RateLimit-Policy', '"api";q=100;w=1000', 'RateLimit', '"api";r=1;t=10'];
-    response.writeHead(200, n === 2 ? quota : []).end();
+    // All are told of one quota, and the second that it is nearly spent: from there on, one request in ten seconds.
+    const quota = ['RateLimit-Policy', '"api";q=100;w=1000', 'RateLimit', `"api";r=${n === 2 ? 1 : 99};t=10`];
+    response.writeHead(200, quota).end();
   });
   const gate = await startTidegate(`
 upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 5/s}, queue: {maxWait: 600ms}}}

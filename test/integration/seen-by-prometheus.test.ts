@@ -67,10 +67,10 @@ const REQUESTS = [
 
 test('requests, by how they ended', async () => {
   const upstream = await startUpstream();
-  // The second answer tells of a quota that is nearly spent: from there on, one request in ten seconds.
+  // All are told of one quota, and the second that it is nearly spent: from there on, one request in ten seconds.
   const moving = await startHttpUpstream((n, response) => {
-    const quota = ['RateLimit-Policy', '"api";q=100;w=1000', 'RateLimit', '"api";r=1;t=10'];
-    response.writeHead(200, n === 2 ? quota : []).end();
+    const quota = ['RateLimit-Policy', '"api";q=100;w=1000', 'RateLimit', `"api";r=${n === 2 ? 1 : 99};t=10`];
+    response.writeHead(200, quota).end();
   });
   const gate = await startTidegate(`
 upstreams:

@@ -185,6 +185,78 @@ describe.each(STORES)('limits kept by %s', (kind) => {
     expect(patient.told).toEqual({ kind: 'admitted' });
   });
 
+  describe('a spent quota', () => {
+    const spent = response(403, { quota: { remaining: 0, limit: 60, resetIn: 60_000, window: 3_600_000 } });
+    const serve = async (seat: Seat, client: string, credential: string, outcome = response(200)): Promise<void> => {
+      const standing = seat.arrive(client, [SHARED], credential);
+      await told([standing]);
+      expect(standing.told).toEqual({ kind: 'admitted' });
+      seat.send(standing);
+      seat.answer(standing, outcome);
+    };
+    const isStopped = (seat: Seat): boolean => seat.store.find(SHARED)?.isBlocked(performance.now()) === true;
+
+    test('told at one seat stops no other credential at any, and who was told is held at all', async () => {
+      await take();
+      const [one, other] = seats;
+      for (const seat of seats) await serve(seat, 'b', 'Bearer b');
+      await serve(one, 'a', '', spent);
+      await eventually(
+        () => seats.every(isStopped),
+        (stopped) => stopped,
+      );
+      for (let i = 0; i < 5; i += 1) await serve(other, 'b', 'Bearer b');
+      for (const seat of seats) {
+        await eventually(
+          () => seat.arrive('a').told,
+          (admission) => admission?.kind === 'refused' && admission.why === 'held',
+        );
+      }
+      for (const seat of seats) await serve(seat, 'b', 'Bearer b');
+      expect(seats.map(isStopped)).toEqual([false, false]);
+    });
+
+    test('told of each of two is a stop for neither', async () => {
+      await take();
+      const [one, other] = seats;
+      await serve(
+        other,
+        'b',
+        'Bearer b',
+        response(200, { quota: { remaining: 4999, limit: 5000, resetIn: 60_000, window: undefined } }),
+      );
+      await serve(one, 'a', '', spent);
+      await serve(
+        other,
+        'b',
+        'Bearer b',
+        response(200, { quota: { remaining: 4998, limit: 5000, resetIn: 60_000, window: undefined } }),
+      );
+      await eventually(
+        () => seats.map(isStopped),
+        (stopped) => !stopped.includes(true),
+      );
+      for (const seat of seats) await serve(seat, 'b', 'Bearer b');
+      expect(seats.map(isStopped)).toEqual([false, false]);
+    });
+
+    test('that all are told of stops all', async () => {
+      await take();
+      const [one, other] = seats;
+      const low = response(200, { quota: { remaining: 50, limit: 60, resetIn: 60_000, window: 3_600_000 } });
+      await serve(one, 'a', 'Bearer shared', low);
+      await pause(200);
+      await serve(other, 'b', 'Bearer shared', spent);
+      await eventually(
+        () => seats.every(isStopped),
+        (stopped) => stopped,
+      );
+      for (const seat of seats) {
+        expect(seat.arrive('c', [SHARED], 'Bearer shared').told).toMatchObject({ kind: 'refused', why: 'blocked' });
+      }
+    });
+  });
+
   test.each(['client', 'credential'] as const)(
     'limits of scope %s are made when felt, kept, and forgotten',
     async (scope) => {

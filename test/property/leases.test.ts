@@ -78,6 +78,12 @@ test('what they send in any stretch of time is what the rate allows, and what ma
   );
 });
 
+const WRITTEN_AS = new Map([
+  ['noteQuota', 'quota'],
+  ['resumeQuota', 'quotaSpent'],
+  ['disownQuota', 'quotaDisowned'],
+]);
+
 test('what is written down is read as it was', () => {
   const time = fc.double({ min: 0, max: 1e12, noNaN: true });
   const maybe = fc.option(time, { nil: undefined });
@@ -97,7 +103,14 @@ test('what is written down is read as it was', () => {
       fc.record({ remaining: fc.nat(), limit: maybe, resetIn: maybe, window: maybe }),
       time,
       time,
+      fc.record({ credential: maybe, client: maybe }),
     ),
+    fc.tuple(
+      fc.constant('resumeQuota' as const),
+      fc.record({ until: time, credential: maybe, client: maybe, isCommon: fc.boolean(), isSpent: fc.boolean() }),
+      time,
+    ),
+    fc.tuple(fc.constant('disownQuota' as const), fc.boolean(), time),
     fc.tuple(fc.constant('stop' as const), time),
     fc.tuple(fc.constant('remember' as const), time, time),
     fc.constant(['abandonProbe'] as const),
@@ -108,7 +121,7 @@ test('what is written down is read as it was', () => {
     fc.property(fc.array(happening), (happenings) => {
       const log = new HappeningLog();
       for (const [kind, ...facts] of happenings) {
-        const write: unknown = Reflect.get(log, kind === 'noteQuota' ? 'quota' : kind);
+        const write: unknown = Reflect.get(log, WRITTEN_AS.get(kind) ?? kind);
         if (typeof write === 'function') Reflect.apply(write, log, facts);
       }
       const read: unknown[] = [];

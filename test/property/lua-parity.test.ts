@@ -3,6 +3,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compileScenario } from '../../src/compile/scenario.ts';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
+import type { Requester } from '../../src/policy/requester.ts';
+import { ANYBODY } from '../../src/policy/requester.ts';
 import type { RateSettings } from '../../src/policy/rate/state.ts';
 import { runScenario } from '../../src/sim/run.ts';
 import { poolAmong } from '../../src/simulate/pool.ts';
@@ -19,11 +21,21 @@ const EPOCH = 1_700_000_000_000_000;
 const REF: LimitRef = { upstream: 'till', nested: '', scope: 'upstream', key: '' };
 /** No more than are buried at a time: of those who were heard in the same microsecond, any may be first. */
 const HOLDERS = ['a', 'b', 'c', 'd'];
+/** Mostly one credential: else no quota would be in force for long. */
+const REQUESTERS: readonly Requester[] = [
+  { credential: 0, client: 1 },
+  { credential: 0, client: 9_007_199_254_740_991 },
+  { credential: 0, client: undefined },
+  { credential: 0, client: 1 },
+  { credential: 0, client: 1 },
+  { credential: 7, client: 2 },
+  { credential: undefined, client: undefined },
+];
 const CLIENTS = ['x', 'y', 'a', '1:x', 'ü'];
 
 /** One thing that a holder saw, as some numbers in [0, 1) that say what. */
 const seen = fc.record({
-  kind: fc.nat(30),
+  kind: fc.nat(31),
   ago: fc.nat(3000),
   part: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
 });
@@ -111,8 +123,19 @@ class Holder {
     const { log } = this;
     const quota = { remaining: Math.floor(60 * part), limit: part < 0.8 ? 100 : undefined, window: 10_000 };
     const nothing = { remaining: 0, limit: undefined, resetIn: undefined, window: undefined };
-    if (kind === 22) log.quota({ ...quota, resetIn: part < 0.9 ? 1000 * Math.ceil(9 * part) : undefined }, sentAt, at);
+    const requester = REQUESTERS[Math.floor(1000 * part) % REQUESTERS.length];
+    const resetIn = part < 0.9 ? 1000 * Math.ceil(9 * part) : undefined;
+    const owner = {
+      ...ANYBODY,
+      ...requester,
+      isCommon: part < 0.5,
+      isSpent: part % 0.2 < 0.1,
+      until: now + 2000 * part,
+    };
+    if (kind === 22) log.quota({ ...quota, resetIn }, sentAt, at, requester);
     else if (kind === 23) log.quota(nothing, sentAt, at);
+    else if (kind === 30) log.quotaDisowned(part > 0.7, at);
+    else if (kind === 31) log.quotaSpent(owner, at);
     else if (kind === 24) log.stop(now + 2000 * part);
     else if (kind === 25) log.remember(77 * part, at);
     else if (kind === 26) log.abandonProbe();

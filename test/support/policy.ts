@@ -17,6 +17,7 @@ import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import { Limit } from '../../src/policy/limit.ts';
 import type { Meter } from '../../src/policy/meter.ts';
 import type { PollPolicy } from '../../src/policy/poll.ts';
+import { numberOf } from '../../src/policy/requester.ts';
 import type { Admission } from '../../src/policy/ticket.ts';
 import { Ticket } from '../../src/policy/ticket.ts';
 import type {
@@ -149,8 +150,26 @@ export class ChosenStore implements Store {
     throw new Error(`no limit '${key}' was chosen`);
   }
 
+  holdAt(limit: Limit, key: string, until: Millis, now: Millis): void {
+    limit.hold(key, until, now);
+  }
+
   limits(): Iterable<Limit> {
     return this.#limits.values();
+  }
+}
+
+/** A ticket of a request that shows this credential. */
+export class ShownTicket extends Ticket {
+  readonly #shown: string;
+
+  constructor(shown: string, ...parts: ConstructorParameters<typeof Ticket>) {
+    super(...parts);
+    this.#shown = shown;
+  }
+
+  protected override credential(): number {
+    return numberOf(this.#shown);
   }
 }
 
@@ -187,6 +206,8 @@ export interface Arrival {
   readonly deadline?: Millis;
   readonly bodyInHand?: boolean;
   readonly nest?: string;
+  /** What it authenticates with; nothing when absent. */
+  readonly credential?: string;
 }
 
 /** A ticket, and what it was told last; undefined while it waits. */
@@ -393,8 +414,9 @@ export class World {
       deadline = this.now + 10_000,
       bodyInHand = true,
       nest,
+      credential = '',
     } = arrival;
-    const ticket = new Ticket('up', client, weight, refs, (admission, now) => {
+    const ticket = new ShownTicket(credential, 'up', client, weight, refs, (admission, now) => {
       standing.told = admission;
       standing.at = now;
     });

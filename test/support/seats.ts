@@ -8,8 +8,7 @@ import { supplier } from '../../src/running/membership.ts';
 import { Gate } from '../../src/policy/gate.ts';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import { LocalMeter } from '../../src/policy/meter.ts';
-import type { Admission } from '../../src/policy/ticket.ts';
-import { Ticket } from '../../src/policy/ticket.ts';
+import type { Admission, Ticket } from '../../src/policy/ticket.ts';
 import type { Millis, Outcome } from '../../src/policy/types.ts';
 import { shareByRedis } from '../../src/running/replicas.ts';
 import { Leaseholder } from '../../src/state/leasing/leaseholder.ts';
@@ -18,7 +17,7 @@ import { NEARBY } from '../../src/state/leasing/lending-terms.ts';
 import type { MemoryOptions, UpstreamSettings } from '../../src/state/memory.ts';
 import { MemoryStore } from '../../src/state/memory.ts';
 import { WakeTimer } from '../../src/driving/wake-timer.ts';
-import { response, SHARED, upstreamSettings } from './policy.ts';
+import { response, SHARED, ShownTicket, upstreamSettings } from './policy.ts';
 import { startRedis } from './redis-server.ts';
 
 export const STORES = ['memory', 'leases', 'redis'] as const;
@@ -50,9 +49,9 @@ export class Seat {
     onTestFinished(() => this.timer.stop());
   }
 
-  arrive(client = 'client', refs: readonly LimitRef[] = [SHARED]): Standing {
+  arrive(client = 'client', refs: readonly LimitRef[] = [SHARED], credential = ''): Standing {
     const standing: { ticket: Ticket; told: Admission | undefined; at: Millis } = {
-      ticket: new Ticket('up', client, 1, refs, (told, at) => Object.assign(standing, { told, at })),
+      ticket: new ShownTicket(credential, 'up', client, 1, refs, (told, at) => Object.assign(standing, { told, at })),
       told: undefined,
       at: clock.now(),
     };

@@ -34,6 +34,13 @@ test('one that was felt does, and one that is blocked for longer than now', () =
   expect(learned([{ ...open, blockedUntil: 900 }])).toEqual([]);
 });
 
+test('one that a spent quota blocks is kept with whom that is about, unless it is blocked for longer by something else', () => {
+  const quotaOwner = { credential: 1, client: 2, isCommon: false, isSpent: true, until: 2000 };
+  expect(learned([{ ...open, blockedUntil: 2000, quotaOwner }])).toMatchObject([{ blockedUntil: 2000, quotaOwner }]);
+  const [longer] = learned([{ ...open, blockedUntil: 3000, quotaOwner }]);
+  expect([longer?.blockedUntil, longer?.quotaOwner]).toEqual([3000, undefined]);
+});
+
 test('what was said and not felt is no knowledge: another initialRate counts after a restart', () => {
   const said: LimitView = { ...felt, state: 'restoring', rate: 30, ceiling: 30 };
   expect(learned([said], 30)).toEqual([]);

@@ -70,7 +70,23 @@ class LeaseMeter implements Meter {
   remember(): void {}
   rejected(): undefined {}
   failed(): undefined {}
-  noteQuota(): void {}
+
+  noteQuota(): boolean {
+    return true;
+  }
+
+  isQuotaInForce(): boolean {
+    return false;
+  }
+
+  isQuotaOf(): boolean {
+    return true;
+  }
+
+  quotaOwner(): undefined {}
+  disownQuota(): void {}
+  resumeQuota(): void {}
+
   stop(): void {}
   advance(): void {}
 }

@@ -23,6 +23,8 @@ function terms(told: Partial<PoolTerms> = {}): PoolTerms {
     expectedAt: 0,
     isProbeOut: false,
     quotaLeft: undefined,
+    quotaOwner: undefined,
+    isQuotaApart: false,
     others: 0,
     validFor: 100,
     inFlight: 0,

@@ -60,6 +60,33 @@ describe('what was learned', () => {
     ]);
   });
 
+  describe('of a quota that is spent', () => {
+    const blockedBy = (credential: number | undefined, isCommon: boolean) => {
+      const quotaOwner = { credential, client: 7, isCommon, isSpent: true, until: 65_000 };
+      return writeState({ limits: [{ ...limit, quotaOwner }], holds: [] }, written);
+    };
+    const stopIn = (from: string, context: Partial<StateContext> = {}) => {
+      const [read] = known(readLater(10_000, context, from)).limits;
+      return [read?.rate, read?.blockedUntil, read?.quotaOwner];
+    };
+
+    test('comes back with whom that is about', () => {
+      const quotaOwner = { credential: 12, client: 7, isCommon: false, isSpent: true, until: 50_100 };
+      expect(stopIn(blockedBy(12, false))).toEqual([84, 50_100, quotaOwner]);
+    });
+
+    test('is left out where nobody knows any more whom it is about, and the rate is not', () => {
+      for (const [credential, isCommon] of [
+        [12, true],
+        [12, false],
+        [0, false],
+      ] as const) {
+        expect(stopIn(blockedBy(credential, isCommon), { hashedBy: 'other' })).toEqual([84, undefined, undefined]);
+      }
+      expect(stopIn(blockedBy(0, true), { hashedBy: undefined })[1]).toBe(50_100);
+    });
+  });
+
   test('is of an upstream at one of the places where it was; elsewhere it is another', () => {
     const elsewhere = readLater(0, { origins: new Map([['api', ['https://other.example']]]) });
     expect(elsewhere).toMatchObject({ leftOut: ['api: it is elsewhere now'] });

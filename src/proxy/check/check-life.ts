@@ -121,7 +121,9 @@ export class CheckLife implements Effects, Watched, Listed {
   #headers(): string[] {
     const { route, client, requestId } = this.#arrival;
     const upstream = route.target.name;
-    const permit = writePermit({ upstream, client: client.hash, at: Date.now(), limits: this.drive.ticket.refs });
+    const { refs, requester } = this.drive.ticket;
+    const { credential } = requester;
+    const permit = writePermit({ upstream, client: client.hash, at: Date.now(), limits: refs, credential });
     // biome-ignore format: name and value in turn
     const headers = [
       'Via', this.#context.via,

@@ -14,6 +14,8 @@ export interface Permit {
   readonly at: Millis;
   /** The limits it stood under, outermost first. */
   readonly limits: readonly LimitRef[];
+  /** As of `Requester`; absent where it is not known. */
+  readonly credential?: number | undefined;
 }
 
 /**
@@ -33,12 +35,15 @@ const Written = z.strictObject({
   c: z.string().max(64),
   t: z.number(),
   l: z.array(Limit).max(64),
+  a: z.number().optional(),
 });
 
 /** Visible ASCII. */
-export function writePermit({ upstream, client, at, limits }: Permit): string {
+export function writePermit({ upstream, client, at, limits, credential }: Permit): string {
   const l = limits.map((limit) => ({ ...limit, upstream: undefined })); // JSON leaves it out
-  return Buffer.from(JSON.stringify({ u: upstream, c: client, t: Math.round(10 * at) / 10, l })).toString('base64url');
+  return Buffer.from(
+    JSON.stringify({ u: upstream, c: client, t: Math.round(10 * at) / 10, l, a: credential }),
+  ).toString('base64url');
 }
 
 /** Undefined where nobody of us has written it. */
@@ -51,6 +56,6 @@ export function readPermit(text: string): Permit | undefined {
   }
   const read = Written.safeParse(written);
   if (!read.success) return undefined;
-  const { u: upstream, c: client, t: at, l } = read.data;
-  return { upstream, client, at, limits: l.map((rest) => ({ upstream, ...rest })) };
+  const { u: upstream, c: client, t: at, l, a: credential } = read.data;
+  return { upstream, client, at, limits: l.map((rest) => ({ upstream, ...rest })), credential };
 }

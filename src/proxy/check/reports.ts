@@ -7,6 +7,7 @@ import { fault } from '../problem.ts';
 import type { Wrapping } from '../respond.ts';
 import { endAnswer, writeEmpty } from '../respond.ts';
 import type { ChecksParts, Come } from './checks.ts';
+import type { Permit } from './permit.ts';
 import { readAnswer } from './read-answer.ts';
 import type { Report } from './read-reports.ts';
 import { readReports } from './read-reports.ts';
@@ -67,15 +68,30 @@ export class Reports {
 
   #tell({ permit, answer }: Report, { targets }: CheckPoint): void {
     const { gate, clock, listen } = this.#parts.context;
-    const { upstream, client, limits } = permit;
+    const { upstream, limits } = permit;
     const target = targets.get(upstream);
     const now = clock.now();
     const took = Math.min(OLDEST, Math.max(0, Date.now() - permit.at));
     listen({ type: 'reported', upstream, status: answer.status });
     if (target === undefined || limits[0]?.scope !== target.scope) return; // it has been changed since
-    const ticket = new Ticket(upstream, client, 1, limits, () => undefined);
+    const ticket = new ReportedTicket(permit);
     const hints = readAnswer(answer, target.throttle, Date.now());
     gate.report(ticket, { kind: 'response', status: answer.status, hints, took }, now - took, now);
+  }
+}
+
+/** Of a request that was sent by others. */
+class ReportedTicket extends Ticket {
+  readonly #permit: Permit;
+
+  constructor(permit: Permit) {
+    const { upstream, client, limits } = permit;
+    super(upstream, client, 1, limits, () => undefined);
+    this.#permit = permit;
+  }
+
+  protected override credential(): number | undefined {
+    return this.#permit.credential;
   }
 }
 

@@ -1,4 +1,6 @@
 import type { Rejection } from '../../policy/rate/rejection.ts';
+import type { QuotaOwner, Requester } from '../../policy/requester.ts';
+import { ANYBODY } from '../../policy/requester.ts';
 import type { Millis, PerSecond, Quota } from '../../policy/types.ts';
 
 const GIVEN_BACK = 0;
@@ -13,12 +15,29 @@ const REMEMBER = 8;
 const ABANDON = 9;
 const UNSPENT = 10;
 const EPOCH = 11;
+const QUOTA_SPENT = 12;
+const QUOTA_DISOWNED = 13;
 
 /** How many numbers each takes, its kind included. */
-const LENGTHS: readonly number[] = [1, 3, 2, 4, 7, 5, 7, 2, 3, 1, 2, 2];
+const LENGTHS: readonly number[] = [1, 3, 2, 4, 7, 5, 9, 2, 3, 1, 2, 2, 6, 3];
 
 /** Which of them are times. */
-const TIMES: readonly (readonly number[])[] = [[], [2], [1], [1, 3], [1, 6], [1, 4], [5, 6], [1], [2], [], [1], []];
+const TIMES: readonly (readonly number[])[] = [
+  [],
+  [2],
+  [1],
+  [1, 3],
+  [1, 6],
+  [1, 4],
+  [7, 8],
+  [1],
+  [2],
+  [],
+  [1],
+  [],
+  [1, 5],
+  [2],
+];
 
 /** NaN where something is not known. */
 const UNKNOWN = Number.NaN;
@@ -78,8 +97,34 @@ export class HappeningLog {
     this.#write(FAILED, sentAt, retryAfter ?? UNKNOWN, overrun ? 1 : 0, now);
   }
 
-  quota({ remaining, limit, resetIn, window }: Quota, sentAt: Millis, now: Millis): void {
-    this.#write(QUOTA, remaining, limit ?? UNKNOWN, resetIn ?? UNKNOWN, window ?? UNKNOWN, sentAt, now);
+  quota({ remaining, limit, resetIn, window }: Quota, sentAt: Millis, now: Millis, requester = ANYBODY): void {
+    const { credential, client } = requester;
+    this.#write(
+      QUOTA,
+      remaining,
+      limit ?? UNKNOWN,
+      resetIn ?? UNKNOWN,
+      window ?? UNKNOWN,
+      credential ?? UNKNOWN,
+      client ?? UNKNOWN,
+      sentAt,
+      now,
+    );
+  }
+
+  quotaSpent({ until, credential, client, isCommon, isSpent }: QuotaOwner, now: Millis): void {
+    this.#write(
+      QUOTA_SPENT,
+      until,
+      credential ?? UNKNOWN,
+      client ?? UNKNOWN,
+      (isCommon ? 1 : 0) + (isSpent ? 2 : 0),
+      now,
+    );
+  }
+
+  quotaDisowned(isApart: boolean, now: Millis): void {
+    this.#write(QUOTA_DISOWNED, isApart ? 1 : 0, now);
   }
 
   stop(until: Millis): void {
@@ -105,7 +150,7 @@ export class HappeningLog {
   }
 
   /** Writes as many numbers as the widest kind has; those that this one has not are written over by the next. */
-  #write(kind: number, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0): void {
+  #write(kind: number, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0): void {
     const at = this.#length;
     if (at + WIDEST > this.#numbers.length) {
       const more = new Float64Array(Math.max(FEW, 2 * this.#numbers.length));
@@ -120,6 +165,8 @@ export class HappeningLog {
     numbers[at + 4] = d;
     numbers[at + 5] = e;
     numbers[at + 6] = f;
+    numbers[at + 7] = g;
+    numbers[at + 8] = h;
     this.#length = at + (LENGTHS[kind] ?? 1);
   }
 }
@@ -132,7 +179,9 @@ export interface Replayed {
   accepted(sentAt: Millis, serial: number, now: Millis): void;
   rejected(rejection: Rejection, now: Millis): void;
   failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun: boolean): void;
-  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void;
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis, requester: Requester): void;
+  resumeQuota(owner: QuotaOwner, now: Millis): void;
+  disownQuota(isApart: boolean, now: Millis): void;
   stop(until: Millis): void;
   remember(accepted: PerSecond, now: Millis): void;
   abandonProbe(): void;
@@ -178,9 +227,18 @@ export function replay(numbers: Happenings, to: Replayed): void {
         break;
       case QUOTA: {
         const quota = { remaining: at(i + 1), limit: known(i + 2), resetIn: known(i + 3), window: known(i + 4) };
-        to.noteQuota(quota, at(i + 5), at(i + 6));
+        to.noteQuota(quota, at(i + 7), at(i + 8), { credential: known(i + 5), client: known(i + 6) });
         break;
       }
+      case QUOTA_SPENT: {
+        const kind = at(i + 4);
+        const how = { isCommon: kind % 2 === 1, isSpent: kind >= 2 };
+        to.resumeQuota({ until: at(i + 1), credential: known(i + 2), client: known(i + 3), ...how }, at(i + 5));
+        break;
+      }
+      case QUOTA_DISOWNED:
+        to.disownQuota(at(i + 1) === 1, at(i + 2));
+        break;
       case STOP:
         to.stop(at(i + 1));
         break;

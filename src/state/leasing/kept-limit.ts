@@ -210,11 +210,13 @@ export class KeptLimit<Holder> {
         this.#noteCut(cuts, cause, [from, sentAt], now);
         if (isProber() && this.#isProbeSent) this.#prober = undefined;
       },
-      noteQuota: (quota: Quota, sentAt, at) => {
+      noteQuota: (quota: Quota, sentAt, at, requester) => {
         const uncounted = meter.sends - (reporter.findSending(sentAt)?.number ?? meter.sends); // what was sent after it
         const remaining = Math.max(0, quota.remaining - uncounted);
-        meter.noteQuota({ ...quota, remaining }, sentAt, within(at));
+        meter.noteQuota({ ...quota, remaining, told: quota.remaining }, sentAt, within(at), requester);
       },
+      resumeQuota: (owner, at) => meter.resumeQuota(owner, within(at)),
+      disownQuota: (isApart, at) => meter.disownQuota(isApart, within(at)),
       stop: (until) => meter.stop(until),
       remember: (accepted, at) => meter.remember(accepted, within(at)),
       abandonProbe: () => {

@@ -2,6 +2,8 @@ import type { LimitState } from '../../policy/events.ts';
 import type { Limit } from '../../policy/limit.ts';
 import type { Meter } from '../../policy/meter.ts';
 import type { Rejection } from '../../policy/rate/rejection.ts';
+import type { QuotaOwner, Requester } from '../../policy/requester.ts';
+import { isOf } from '../../policy/requester.ts';
 import type { Millis, PerSecond, Quota } from '../../policy/types.ts';
 import { HappeningLog } from './happenings.ts';
 import type { LimitTidings, Terms } from './words.ts';
@@ -179,9 +181,43 @@ export class LeasedMeter implements Meter {
     this.#touch(this, 'now');
   }
 
-  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void {
-    this.log.quota(quota, sentAt, now);
+  /** Whom it holds, the lender says: as far as is known here. */
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
+    this.log.quota(quota, sentAt, now, requester);
     this.#touch(this, quota.remaining === 0 ? 'now' : 'soon');
+    return !this.#terms.isQuotaApart;
+  }
+
+  isQuotaInForce(): boolean {
+    return this.#terms.quotaOwner !== undefined;
+  }
+
+  isQuotaOf(requester: Requester): boolean {
+    const { quotaOwner } = this.#terms;
+    return quotaOwner === undefined || isOf(quotaOwner, requester);
+  }
+
+  quotaOwner(): QuotaOwner | undefined {
+    return this.#terms.quotaOwner;
+  }
+
+  /** Whether a token may be had then, the lender says: it is to be asked at once. */
+  disownQuota(isApart: boolean, now: Millis): void {
+    const { blockedUntil, quotaOwner, expectedAt } = this.#terms;
+    this.log.quotaDisowned(isApart, now);
+    this.#terms = {
+      ...this.#terms,
+      quotaOwner: undefined,
+      isQuotaApart: this.#terms.isQuotaApart || isApart,
+      blockedUntil: blockedUntil === quotaOwner?.until ? undefined : blockedUntil,
+      expectedAt: Math.min(expectedAt, now),
+    };
+    this.#touch(this, 'now');
+  }
+
+  resumeQuota(owner: QuotaOwner, now: Millis): void {
+    this.log.quotaSpent(owner, now);
+    this.#touch(this, 'now');
   }
 
   stop(until: Millis): void {

@@ -3,9 +3,11 @@ import { Heap } from '../../policy/heap.ts';
 import type { Limit } from '../../policy/limit.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { LocalMeter } from '../../policy/meter.ts';
+import { prefixOf } from '../../policy/requester.ts';
 import type { Order, Steering } from '../../policy/steering.ts';
 import { obey, UNSTEERED } from '../../policy/steering.ts';
 import type { Millis } from '../../policy/types.ts';
+import { keepStop } from '../keep-stop.ts';
 import type { Learned } from '../learned.ts';
 import type { HolderId } from './account.ts';
 import type { LendingTerms } from './lending-terms.ts';
@@ -112,7 +114,9 @@ export class Lender {
 
   /** A client begins anew, with whomever. */
   forgive(client: string): void {
-    for (const held of this.#holds.keys()) if (held.endsWith(`\0${client}`)) this.#holds.delete(held);
+    for (const held of this.#holds.keys()) {
+      if (held.endsWith(`\0${client}`) || held.includes(`\0${prefixOf(client)}`)) this.#holds.delete(held);
+    }
   }
 
   /** When `wake` has something to do; undefined when nobody waits. */
@@ -186,10 +190,10 @@ export class Lender {
 
   /** Goes on from what another process had learned, before anybody has joined. */
   restore({ limits, holds }: Learned, now: Millis): void {
-    for (const { ref, rate, ceiling, places, blockedUntil } of limits) {
+    for (const { ref, rate, ceiling, places, blockedUntil, quotaOwner } of limits) {
       const meter = this.#find(ref, now)?.meter;
       if (rate !== undefined) meter?.resume(rate, ceiling ?? rate, now, places);
-      if (blockedUntil !== undefined) meter?.stop(blockedUntil);
+      if (meter !== undefined) keepStop(meter, blockedUntil, quotaOwner, now);
     }
     for (const { client, until } of holds) this.#holds.set(client, until);
   }

@@ -18,6 +18,8 @@ export function startingTerms({ initialRate, maxRate }: RateSettings): Terms {
     expectedAt: Number.NEGATIVE_INFINITY,
     isProbeOut: false,
     quotaLeft: undefined,
+    quotaOwner: undefined,
+    isQuotaApart: false,
     others: 0,
     validFor: 0,
   };
@@ -39,6 +41,8 @@ export function termsOf(meter: LocalMeter, epoch: number, validFor: Millis, now:
     blockedUntil,
     expectedAt: now + meter.expected(now),
     quotaLeft,
+    quotaOwner: meter.quotaOwner(now),
+    isQuotaApart: meter.isQuotaApart(now),
     validFor,
   };
 }
@@ -52,6 +56,7 @@ export function isNews(told: Terms, terms: Terms): boolean {
     told.places !== terms.places ||
     told.blockedUntil !== terms.blockedUntil ||
     told.isProbeOut !== terms.isProbeOut ||
+    told.isQuotaApart !== terms.isQuotaApart ||
     Math.abs(told.rate - terms.rate) > 0.05 * told.rate
   );
 }

@@ -4,6 +4,7 @@
  */
 import type { LimitState } from '../../policy/events.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { QuotaOwner } from '../../policy/requester.ts';
 import type { Millis, PerSecond } from '../../policy/types.ts';
 import type { Happenings } from './happenings.ts';
 
@@ -64,6 +65,10 @@ export interface Terms {
   /** The probe of a blocked limit has been lent to somebody else, or sent. */
   readonly isProbeOut: boolean;
   readonly quotaLeft: number | undefined;
+  /** Whom the quota in force is about; undefined where none is. */
+  readonly quotaOwner: QuotaOwner | undefined;
+  /** Requesters have quotas of their own: each is held by what it is told. */
+  readonly isQuotaApart: boolean;
   /** The weight of what waits with the other leaseholders. */
   readonly others: number;
   /** For how long a token may be used after its time. */

@@ -3,6 +3,7 @@ import { LocalMeter } from '../../policy/meter.ts';
 import type { Rejection } from '../../policy/rate/rejection.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
 import type { Millis, PerSecond, Random } from '../../policy/types.ts';
+import { keepStop } from '../keep-stop.ts';
 import { partOfSettings } from './part-settings.ts';
 import type { Known, PoolTerms } from './words.ts';
 
@@ -14,10 +15,12 @@ export class Alone {
   readonly #since: Millis;
   #isCut = false;
 
-  constructor({ rate, blockedUntil }: PoolTerms, share: number, settings: RateSettings, random: Random, now: Millis) {
+  constructor(terms: PoolTerms, share: number, settings: RateSettings, random: Random, now: Millis) {
+    const { rate, blockedUntil, quotaOwner, isQuotaApart } = terms;
     const initialRate = rate === Number.POSITIVE_INFINITY ? settings.initialRate : rate * share;
     this.meter = new LocalMeter(partOfSettings(settings, share, initialRate), random);
-    if (blockedUntil !== undefined && blockedUntil > now) this.meter.stop(blockedUntil);
+    if (isQuotaApart) this.meter.disownQuota(true, now);
+    keepStop(this.meter, blockedUntil, quotaOwner, now);
     this.share = share;
     this.#since = now;
   }

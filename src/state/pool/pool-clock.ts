@@ -50,10 +50,11 @@ export class PoolClock {
 
 /** Terms of the pool, whose time is ahead of ours by so much. */
 export function atOurTime(terms: PoolTerms, offset: Millis): PoolTerms {
-  const { blockedUntil, expectedAt } = terms;
+  const { blockedUntil, expectedAt, quotaOwner } = terms;
   return {
     ...terms,
     expectedAt: expectedAt - offset,
     blockedUntil: blockedUntil === undefined ? undefined : blockedUntil - offset,
+    quotaOwner: quotaOwner === undefined ? undefined : { ...quotaOwner, until: quotaOwner.until - offset },
   };
 }

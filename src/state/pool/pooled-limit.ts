@@ -256,6 +256,7 @@ interface Unjudged {
 }
 
 /** Whether those who have asked for nothing have to hear of it. */
-function isNews(before: PoolTerms, { epoch, phase, isFree, places }: PoolTerms): boolean {
+function isNews(before: PoolTerms, { epoch, phase, isFree, places, isQuotaApart }: PoolTerms): boolean {
+  if (before.isQuotaApart !== isQuotaApart) return true;
   return before.epoch !== epoch || before.phase !== phase || before.isFree !== isFree || before.places !== places;
 }

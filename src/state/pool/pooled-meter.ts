@@ -3,12 +3,14 @@ import type { Limit } from '../../policy/limit.ts';
 import type { LocalMeter, Meter } from '../../policy/meter.ts';
 import { Pacer } from '../../policy/pacer.ts';
 import type { Rejection } from '../../policy/rate/rejection.ts';
+import type { QuotaOwner, Requester } from '../../policy/requester.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
 import type { Millis, PerSecond, Quota, Random } from '../../policy/types.ts';
 import type { Happenings } from '../leasing/happenings.ts';
 import type { Urgency } from '../leasing/leased-meter.ts';
 import { LeasedMeter } from '../leasing/leased-meter.ts';
 import { startingTerms } from '../leasing/terms.ts';
+import { keepStop } from '../keep-stop.ts';
 import { Alone } from './alone.ts';
 import type { Known, PoolTerms } from './words.ts';
 
@@ -162,9 +164,31 @@ export class PooledMeter implements Meter {
     return this.#alone?.meter.failed(sentAt, now, retryAfter, overrun);
   }
 
-  noteQuota(quota: Quota, sentAt: Millis, now: Millis): void {
-    this.#leased.noteQuota(quota, sentAt, now);
-    this.#alone?.meter.noteQuota(quota, sentAt, now);
+  noteQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
+    const isOfAll = this.#leased.noteQuota(quota, sentAt, now, requester);
+    return this.#alone?.meter.noteQuota(quota, sentAt, now, requester) ?? isOfAll;
+  }
+
+  isQuotaInForce(now: Millis): boolean {
+    return this.#meter.isQuotaInForce(now);
+  }
+
+  isQuotaOf(requester: Requester): boolean {
+    return this.#meter.isQuotaOf(requester);
+  }
+
+  quotaOwner(now: Millis): QuotaOwner | undefined {
+    return this.#meter.quotaOwner(now);
+  }
+
+  disownQuota(isApart: boolean, now: Millis): void {
+    this.#leased.disownQuota(isApart, now);
+    this.#alone?.meter.disownQuota(isApart, now);
+  }
+
+  resumeQuota(owner: QuotaOwner, now: Millis): void {
+    this.#leased.resumeQuota(owner, now);
+    this.#alone?.meter.resumeQuota(owner, now);
   }
 
   stop(until: Millis): void {
@@ -279,9 +303,10 @@ export class PooledMeter implements Meter {
   }
 
   /** What happened while alone is in the rate that we tell: told again, it would count twice. How long to wait is not. */
-  #dropLearned({ blockedUntil }: LocalMeter, now: Millis): void {
+  #dropLearned(meter: LocalMeter, now: Millis): void {
     this.#leased.log.take();
-    if (blockedUntil !== undefined && blockedUntil > now) this.#leased.stop(blockedUntil);
+    if (meter.isQuotaApart(now)) this.#leased.disownQuota(true, now);
+    keepStop(this.#leased, meter.blockedUntil, meter.quotaOwner(now), now);
   }
 }
 

@@ -3,6 +3,7 @@
  * limit. Neither knows how it travels. Times are the pool's.
  */
 import type { LimitState } from '../../policy/events.ts';
+import type { QuotaOwner } from '../../policy/requester.ts';
 import type { Millis, PerSecond } from '../../policy/types.ts';
 import type { Happenings } from '../leasing/happenings.ts';
 import type { CutTold } from '../leasing/kept-limit.ts';
@@ -73,6 +74,10 @@ export interface PoolTerms {
   /** The probe of a blocked limit has been lent, and not to the caller. */
   readonly isProbeOut: boolean;
   readonly quotaLeft: number | undefined;
+  /** Whom the quota in force is about; undefined where none is. */
+  readonly quotaOwner: QuotaOwner | undefined;
+  /** Requesters have quotas of their own: each is held by what it is told. */
+  readonly isQuotaApart: boolean;
   /** The weight of what waits with the others. */
   readonly others: number;
   /** For how long a token may be used after its time. */

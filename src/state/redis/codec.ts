@@ -4,11 +4,13 @@
  */
 import { CUT_CAUSES, LIMIT_STATES } from '../../policy/events.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
+import type { QuotaOwner } from '../../policy/requester.ts';
+import type { Millis } from '../../policy/types.ts';
 import type { Answer, Call, News, PoolTerms } from '../pool/words.ts';
 
 const DOUBLE = 8;
 const CALL_NUMBERS = 11;
-const TERMS_NUMBERS = 15;
+const TERMS_NUMBERS = 20;
 /** Terms and when. */
 const NEWS_NUMBERS = TERMS_NUMBERS + 1;
 const ANSWER_NUMBERS = NEWS_NUMBERS + 5;
@@ -106,12 +108,24 @@ function readTerms(numbers: DataView, from: number): PoolTerms {
     expectedAt: at(7),
     isProbeOut: at(8) === 1,
     quotaLeft: known(9),
+    quotaOwner: at(15) === 0 ? undefined : readOwner(at(15), known(16), known(17), at(18)),
+    isQuotaApart: at(19) === 1,
     others: at(10),
     validFor: at(11),
     inFlight: at(12),
     sends: at(13),
     holders: at(14),
   };
+}
+
+/** @param kind 1, and 1 more where it is common, and 2 more where it is spent */
+function readOwner(
+  kind: number,
+  credential: number | undefined,
+  client: number | undefined,
+  until: Millis,
+): QuotaOwner {
+  return { credential, client, until, isCommon: kind % 2 === 0, isSpent: kind > 2 };
 }
 
 function pick<const Word extends string>(words: readonly Word[], index: number): Word {

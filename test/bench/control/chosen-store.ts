@@ -9,6 +9,7 @@ import { Nests } from '../../../src/policy/nests.ts';
 import type { Store, Upstream } from '../../../src/policy/store.ts';
 import type { PolicySettings } from '../../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../../src/sim/scenario.ts';
+import type { Millis } from '../../../src/policy/types.ts';
 import { ClientTable } from '../../../src/state/client-table.ts';
 
 interface ChosenParts {
@@ -57,6 +58,10 @@ export class ChosenStore implements Store {
     const limit = this.#makeLimit(ref);
     this.#limits.set(ref.key, limit);
     return limit;
+  }
+
+  holdAt(limit: Limit, key: string, until: Millis, now: Millis): void {
+    limit.hold(key, until, now);
   }
 
   limits(): Iterable<Limit> {

@@ -66,5 +66,20 @@ export class PassingMeter implements Meter {
 
   abandonProbe(): void {}
   remember(): void {}
-  noteQuota(): void {}
+
+  noteQuota(): boolean {
+    return true;
+  }
+
+  isQuotaInForce(): boolean {
+    return false;
+  }
+
+  isQuotaOf(): boolean {
+    return true;
+  }
+
+  quotaOwner(): undefined {}
+  disownQuota(): void {}
+  resumeQuota(): void {}
 }
