@@ -74,11 +74,11 @@ export class ClientPolling implements PollWait {
     const retryAfter = this.#policy.notReady.has(head.status) ? this.#slow(head, polls ?? 1) : this.#forget();
     const own = outcome?.kind === 'response' ? outcome.hints.retryAfter : undefined;
     if (retryAfter === undefined || (own !== undefined && own >= 1000 * retryAfter)) {
-      return { ...head, polls, headers: [...head.headers, ...added] };
+      return { ...head, polls, added };
     }
     this.#context.listen({ type: 'poll-slowed', route: this.#arrival.route.name });
     added.push('Retry-After', String(retryAfter));
-    return { ...head, polls, headers: [...without(head.headers, 'retry-after'), ...added], retryAfter };
+    return { ...head, polls, headers: without(head.headers, 'retry-after'), added, retryAfter };
   }
 
   /** In whole seconds. */

@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net';
-import { formatRetryAfter } from '../policy/hints.ts';
 import type { RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Capacity } from './capacity.ts';
@@ -11,6 +10,7 @@ import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
 import type { Wrap } from './respond.ts';
+import { secondsOf } from './retry-after.ts';
 import { endAnswer, writeProblem, writeRawProblem } from './respond.ts';
 import { traceIdOf, traceparentOf } from './trace-context.ts';
 
@@ -52,8 +52,7 @@ export class Refusals {
     const { via, clock, listen, watcher, random, isDraining } = context;
     const since = clock.now();
     const id = nextId();
-    const retryAfter =
-      problem.retryAfter === undefined ? undefined : Number(formatRetryAfter(problem.retryAfter, random));
+    const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
     capacity.countLeaving(response);
     listen({ type: 'arrived', route: NO_ROUTE });
     response.on('close', () => {
@@ -78,13 +77,14 @@ export class Refusals {
 
   /** What never became a request: of it nothing is known but its connection. */
   refuseUnread(socket: Socket, problem: Problem): void {
-    const { via, clock, listen, watcher } = this.#options.context;
+    const { via, clock, listen, watcher, random } = this.#options.context;
     const requestId = this.#options.nextId();
-    const record = recordRefused(problem, { id: requestId, at: clock.now(), took: 0 });
+    const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
+    const record = recordRefused(problem, { id: requestId, at: clock.now(), took: 0, retryAfter });
     listen({ type: 'arrived', route: NO_ROUTE });
     listen({ type: 'done', record });
     watcher?.refused(record, undefined);
-    writeRawProblem(socket, problem, { requestId, via });
+    writeRawProblem(socket, problem, { requestId, via }, retryAfter);
   }
 }
 
@@ -120,6 +120,7 @@ function recordRefused(problem: Problem, told: Refused): RequestRecord {
     toHead: 0,
     took,
     retryAfter,
+    retryAfterFrom: retryAfter === undefined ? undefined : 'tidegate',
     cut: false,
     detail: problem.detail,
     traceId: request === undefined ? undefined : traceIdOf(traceparentOf(request)),

@@ -1,6 +1,5 @@
 import type { Duplex } from 'node:stream';
-import type { Decision, RequestOutcome, RequestRecord } from '../policy/events.ts';
-import { formatRetryAfter } from '../policy/hints.ts';
+import type { Decision, RequestOutcome, RequestRecord, RetryAfterSource } from '../policy/events.ts';
 import type { Millis, Verdict } from '../policy/types.ts';
 import { isSafeMethod } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
@@ -11,6 +10,7 @@ import { isComing } from './inbound.ts';
 import type { Wrap } from './respond.ts';
 import type { Problem } from './problem.ts';
 import { problemOf } from './problem.ts';
+import { saidIn, secondsOf } from './retry-after.ts';
 import { breakOff, endAnswer, writeEmpty, writeHead, writeProblem, writeSwitch } from './respond.ts';
 import type { Carried } from './tunnel.ts';
 
@@ -19,6 +19,8 @@ export interface Head {
   readonly status: number;
   readonly reasonPhrase: string;
   readonly headers: string[];
+  /** Of ours, behind those: what the upstream lists in Connection are its own. Absent where there is none. */
+  readonly added?: readonly string[];
   /** In seconds, where a Retry-After of ours is among them. */
   readonly retryAfter?: number;
   /** How often it was asked for because it was not ready, where that was more than once. */
@@ -46,7 +48,9 @@ export class Reply {
   readonly #arrival: Arrival;
   #headAt: Millis | undefined;
   #problem: Problem | undefined;
+  /** In seconds, and whose it is. */
   #retryAfter: number | undefined;
+  #retryAfterFrom: RetryAfterSource | undefined;
   #cut = false;
   #isChecked = false;
 
@@ -60,7 +64,7 @@ export class Reply {
     const { response, upgrade, requestId, xRequestId, key } = this.#arrival;
     const { via } = this.#context;
     this.#headAt = this.#context.clock.now();
-    this.#retryAfter = head.retryAfter;
+    this.#note(head);
     const headers = responseHeaders(head.headers, {
       via,
       requestId,
@@ -71,6 +75,7 @@ export class Reply {
       mintedKey: mintedOf(key),
       close: this.#mustClose(),
     });
+    if (head.added !== undefined) headers.push(...head.added);
     upgrade?.decline();
     if (writeHead(response, head.status, head.reasonPhrase, headers)) return true;
     const kind = isSafeMethod(this.#arrival.request.verb) ? 'fail' : 'unknown';
@@ -94,7 +99,8 @@ export class Reply {
     this.#problem = problem;
     this.#headAt = this.#context.clock.now();
     if (problem.retryAfter !== undefined) {
-      this.#retryAfter = Number(formatRetryAfter(problem.retryAfter, this.#context.random));
+      this.#retryAfter = secondsOf(problem.retryAfter, this.#context.random);
+      this.#retryAfterFrom = 'tidegate';
     }
     const { via } = this.#context;
     writeProblem(response, problem, {
@@ -154,6 +160,7 @@ export class Reply {
       toHead: (this.#headAt ?? now) - spent.since,
       took: now - spent.since,
       retryAfter: this.#retryAfter,
+      retryAfterFrom: this.#retryAfterFrom,
       cut: this.#cut,
       carried: spent.carried,
       cause: spent.failure?.cause,
@@ -164,6 +171,12 @@ export class Reply {
       mintedKey: mintedOf(key),
       traceId: spent.traceId,
     };
+  }
+
+  #note(head: Head): void {
+    const { retryAfter, from } = saidIn(head, Date.now);
+    this.#retryAfter = retryAfter;
+    this.#retryAfterFrom = from;
   }
 
   #outcome(verdict: Verdict): RequestOutcome {

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { readHints } from '../policy/hints.ts';
+import { impliedWait } from '../policy/implied-wait.ts';
 import type { Hints, Millis, Outcome } from '../policy/types.ts';
 import type { Trace } from '../policy/watch.ts';
 import { readCodes } from './answer-codes.ts';
@@ -18,6 +19,7 @@ import { besideHead } from './headers.ts';
 import { isUnread } from './inbound.ts';
 import { Peek } from './peek.ts';
 import type { Head } from './reply.ts';
+import { asksToComeBack, hasRetryAfter } from './retry-after.ts';
 import { writeInformation } from './respond.ts';
 import { rewriteTarget, upstreamPath } from './router.ts';
 import { withTrace } from './trace-context.ts';
@@ -238,7 +240,14 @@ export class Sends implements AttemptOwner {
 
   #settle(status: number, hints: Hints, took: Millis): void {
     this.#deadline.disarm();
-    this.#sender.onOutcome(this.#trip.settle({ kind: 'response', status, hints, took }));
+    const outcome: Outcome = { kind: 'response', status, hints, took };
+    this.#sender.onOutcome(this.#trip.settle(asksToComeBack(status) ? this.#withImpliedWait(outcome) : outcome));
+  }
+
+  #withImpliedWait(outcome: Extract<Outcome, { readonly kind: 'response' }>): Outcome {
+    const headers = this.#held?.headers ?? [];
+    if (hasRetryAfter(headers)) return outcome;
+    return { ...outcome, impliedWait: impliedWait(headers, outcome.hints, Date.now()) };
   }
 
   readonly #onTimeout = (): void => {
