@@ -7,7 +7,7 @@ import type { Effects } from './effects.ts';
 import type { Phase } from './phase.ts';
 import { PollCourse, type PollWait } from './poll-course.ts';
 import type { Decision, Listen } from '../policy/events.ts';
-import type { Gate } from '../policy/gate.ts';
+import type { ExchangeGate } from '../policy/open-gate.ts';
 import type { Retry } from '../policy/retry.ts';
 import { tellDecision, tellDequeued } from '../policy/tell-decision.ts';
 import { ADMITTED, type Admission, type Ticket } from '../policy/ticket.ts';
@@ -27,7 +27,7 @@ export class Drive<E extends Effects = Effects> {
   /** What the last attempt came to. */
   outcome: Outcome | undefined;
   readonly #script: Script;
-  readonly #gate: Gate;
+  readonly #gate: ExchangeGate;
   readonly #effects: E;
   readonly #clock: Clock;
   readonly #telling: Telling<E>;
@@ -45,7 +45,7 @@ export class Drive<E extends Effects = Effects> {
 
   constructor(parts: {
     readonly script: Script;
-    readonly gate: Gate;
+    readonly gate: ExchangeGate;
     readonly ticket: Ticket;
     readonly effects: E;
     readonly clock: Clock;

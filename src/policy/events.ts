@@ -21,6 +21,8 @@ export type RequestOutcome =
   | 'recovered'
   /** Whoever asked about it was told that it may pass, and sends it. */
   | 'checked'
+  /** What a browser asks before it asks: answered here. */
+  | 'preflight'
   | 'refused'
   | 'queue_timeout'
   | 'upstream_error'

@@ -9,7 +9,7 @@ import { type Arrival, describeArrival, factsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
 import type { ClientPolling } from './client-polling.ts';
 import { clientPollingOf } from './client-polling.ts';
-import type { ProxyContext } from './context.ts';
+import type { ExchangeContext } from './context.ts';
 import type { Endpoints } from './endpoints.ts';
 import { isEventStream } from './headers.ts';
 import { keyInBody } from './idempotency.ts';
@@ -33,7 +33,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   steps: Step[] | undefined;
   trace: Trace | undefined;
   readonly drive: Drive<Life>;
-  readonly #context: ProxyContext;
+  readonly #context: ExchangeContext;
   readonly #arrival: Arrival;
   readonly #reply: Reply;
   /** At its arrival. */
@@ -55,7 +55,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   #verdict: Verdict | undefined;
 
   /** @param onOver called once, when nothing of it is left */
-  constructor(context: ProxyContext, arrival: Arrival, onOver: (life: Life) => void) {
+  constructor(context: ExchangeContext, arrival: Arrival, onOver: (life: Life) => void) {
     this.#onOver = onOver;
     this.#context = context;
     this.#arrival = arrival;

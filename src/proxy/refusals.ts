@@ -3,10 +3,12 @@ import type { RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Capacity } from './capacity.ts';
 import type { ProxyContext } from './context.ts';
+import { corsHeaders, preflightMethod } from './cors.ts';
 import type { Inbound } from './inbound.ts';
 import { isComing } from './inbound.ts';
 import type { Outbound } from './outbound.ts';
 import type { Snapshot } from './plan.ts';
+import type { Preflights } from './preflights.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
 import type { Wrap } from './respond.ts';
@@ -23,6 +25,7 @@ export interface RefusalsOptions {
   readonly snapshot: () => Snapshot;
   /** Of requests: unique. */
   readonly nextId: () => string;
+  readonly preflights: Preflights;
 }
 
 /** Answers to what never becomes an exchange. They are told of all the same. */
@@ -33,10 +36,11 @@ export class Refusals {
     this.#options = options;
   }
 
-  /** Returns whether there is a reason to. */
+  /** Returns whether there is a reason to. A preflight that is answered here is: to refuse it would cost as much. */
   turnAway(request: Inbound, response: Outbound, problem: Problem | undefined): boolean {
-    if (problem !== undefined) this.refuse(request, response, problem);
-    return problem !== undefined;
+    if (problem === undefined) return false;
+    if (!this.#options.preflights.take(request, response)) this.refuse(request, response, problem);
+    return true;
   }
 
   refuseExpectation(request: Inbound, response: Outbound): void {
@@ -67,12 +71,24 @@ export class Refusals {
       const close = isDraining() || isUnframed || isComing(request);
       const unread = snapshot().bodyIdle;
       const wrapping = wrap?.(problem, retryAfter);
-      writeProblem(response, problem, { requestId: id, via, retryAfter, attempts: 0, close, unread, wrapping });
+      const cors = this.#corsOf(request);
+      const head = { requestId: id, via, retryAfter, attempts: 0, close, unread, wrapping, cors };
+      writeProblem(response, problem, head);
       endAnswer(response, request);
     };
     // A short body has come with the head, and is parsed behind it: then the connection can go on.
     if (request.hasBody) setImmediate(answer);
     else answer();
+  }
+
+  /** What the route says that it would have had. A request that is at fault may have none. */
+  #corsOf(request: Inbound): string[] | undefined {
+    const { router } = this.#options.snapshot();
+    if (!router.hasCors) return undefined;
+    const { headers, path } = request;
+    const method = preflightMethod(request) ?? request.verb;
+    const cors = router.find(method, headers.host, path)?.cors;
+    return cors === undefined ? undefined : corsHeaders(cors, headers.origin);
   }
 
   /** What never became a request: of it nothing is known but its connection. */

@@ -3,7 +3,8 @@ import type { Decision, RequestOutcome, RequestRecord, RetryAfterSource } from '
 import type { Millis, Verdict } from '../policy/types.ts';
 import { isSafeMethod } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
-import type { ProxyContext } from './context.ts';
+import type { ExchangeContext } from './context.ts';
+import { corsHeaders, withCors } from './cors.ts';
 import type { Failure } from './failure.ts';
 import { responseHeaders } from './headers.ts';
 import { isComing } from './inbound.ts';
@@ -44,7 +45,7 @@ export interface Spent {
 
 /** What the client gets, and what can be told of it afterwards. */
 export class Reply {
-  readonly #context: ProxyContext;
+  readonly #context: ExchangeContext;
   readonly #arrival: Arrival;
   #headAt: Millis | undefined;
   #problem: Problem | undefined;
@@ -54,7 +55,7 @@ export class Reply {
   #cut = false;
   #isChecked = false;
 
-  constructor(context: ProxyContext, arrival: Arrival) {
+  constructor(context: ExchangeContext, arrival: Arrival) {
     this.#context = context;
     this.#arrival = arrival;
   }
@@ -76,8 +77,10 @@ export class Reply {
       close: this.#mustClose(),
     });
     if (head.added !== undefined) headers.push(...head.added);
+    const { cors } = this.#arrival.route;
+    const told = cors === undefined ? headers : withCors(headers, cors, this.#arrival.request.headers.origin);
     upgrade?.decline();
-    if (writeHead(response, head.status, head.reasonPhrase, headers)) return true;
+    if (writeHead(response, head.status, head.reasonPhrase, told)) return true;
     const kind = isSafeMethod(this.#arrival.request.verb) ? 'fail' : 'unknown';
     this.answer(problemOf({ kind, reason: 'reset', attempts, retryEnd: undefined }, { flaw: 'unwritable' }), attempts);
     return false;
@@ -94,7 +97,7 @@ export class Reply {
 
   /** Writes an answer of our own, unless something has been written, or nobody is there. */
   answer(problem: Problem, attempts: number, wrap?: Wrap): void {
-    const { response, requestId, request, snapshot, key } = this.#arrival;
+    const { response, requestId, request, route, snapshot, key } = this.#arrival;
     if (response.headersSent || response.destroyed) return;
     this.#problem = problem;
     this.#headAt = this.#context.clock.now();
@@ -112,6 +115,7 @@ export class Reply {
       close: this.#mustClose(),
       unread: snapshot.bodyIdle,
       wrapping: wrap?.(problem, this.#retryAfter),
+      cors: route.cors === undefined ? undefined : corsHeaders(route.cors, request.headers.origin),
     });
     if (problem.status === 408) response.end();
     else endAnswer(response, request);

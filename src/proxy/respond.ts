@@ -65,6 +65,8 @@ interface ToldInHead extends Told {
   readonly mintedKey?: string | undefined;
   /** The connection ends with this answer. */
   readonly close: boolean;
+  /** What a page of another origin needs to read it; names and values in turn. */
+  readonly cors?: readonly string[] | undefined;
 }
 
 function headersOf(problem: Problem, body: string, told: ToldInHead): string[] {
@@ -85,6 +87,7 @@ function headersOf(problem: Problem, body: string, told: ToldInHead): string[] {
     headers.push('Retry-After', String(told.retryAfter));
     if (problem.status === 429) headers.push('RateLimit', rateLimitOf(told.retryAfter));
   }
+  if (told.cors !== undefined) headers.push(...told.cors);
   if (told.close) headers.push('Connection', 'close');
   return headers;
 }

@@ -11,7 +11,7 @@ import type { AttemptOwner } from './attempt.ts';
 import { Attempt } from './attempt.ts';
 import type { RequestBody } from './body.ts';
 import { pollPolicyOf } from './client-polling.ts';
-import type { ProxyContext } from './context.ts';
+import type { ExchangeContext } from './context.ts';
 import { Deadline } from './deadline.ts';
 import type { Endpoint } from './endpoints.ts';
 import type { Failure } from './failure.ts';
@@ -45,7 +45,7 @@ export interface Sender {
 
 /** The sends of one exchange, one after another: what goes to the upstream, how long it may take, what comes back. */
 export class Sends implements AttemptOwner {
-  readonly #context: ProxyContext;
+  readonly #context: ExchangeContext;
   readonly #arrival: Arrival;
   readonly #sender: Sender;
   readonly #trip: Trip;
@@ -66,8 +66,8 @@ export class Sends implements AttemptOwner {
   /** Of a head, then of the next piece of its body. */
   readonly #deadline: Deadline;
 
-  constructor(context: ProxyContext, arrival: Arrival, sender: Sender) {
-    this.#trip = new Trip(arrival.route.target.endpoints);
+  constructor(context: ExchangeContext, arrival: Arrival, sender: Sender) {
+    this.#trip = new Trip(arrival.route.target.endpoints, arrival.isPreflight !== true);
     this.#context = context;
     this.#arrival = arrival;
     this.#sender = sender;

@@ -24,6 +24,9 @@ export function tellVerdict(story: Story): string {
     case 'checked':
       parts.push(`let pass${reason === undefined ? '' : ` (${reason})`}: whoever asked sends it`);
       break;
+    case 'preflight':
+      parts.push(`a preflight, answered here with ${status}`);
+      break;
     case 'refused':
     case 'queue_timeout':
       parts.push(`refused with ${status} (${reason})${detail === undefined ? '' : `: ${bare(detail)}`}`);
