@@ -123,7 +123,10 @@ export class SimulatedExchange implements Effects, Due {
   /** The Retry-After of a refusal of the upstream's, which reaches the client as it came; where it has none, ours. */
   #passedOn(verdict: Verdict): Millis | undefined {
     if (verdict.kind !== 'forward') return undefined;
-    if (verdict.retryAfter !== undefined) return this.#tell(verdict.retryAfter);
+    // Chance is asked only where something comes of it: all else of a run is as it was.
+    if (verdict.retryAfter !== undefined) {
+      return this.#arriving.population.heeds ? this.#tell(verdict.retryAfter) : undefined;
+    }
     return this.#status === 429 ? this.#hints?.retryAfter : undefined;
   }
 
