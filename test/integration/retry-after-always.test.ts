@@ -9,6 +9,7 @@ import { openRaw } from '../support/raw.ts';
 import type { Received } from '../support/send.ts';
 import { begin, send } from '../support/send.ts';
 import { eventually, startTidegate } from '../support/tidegate.ts';
+import { startWorkers } from '../support/workers.ts';
 
 /** Rounded up or down at random: with this, down. */
 function withoutChance(value = 0): void {
@@ -112,6 +113,30 @@ describe('a refusal of the upstream’s without a Retry-After', () => {
       config: { upstreams: { api: { url: upstream.url, retry: { attempts: 1 } } } },
     });
     expect((await send(url, '/pay/x')).header('retry-after')).toMatch(/^\d+$/);
+  });
+
+  test('gets ours from each of several workers', async () => {
+    const upstream = await startHttpUpstream((_n, response) =>
+      response.writeHead(429, ['Retry-After-Ms', '2500']).end(),
+    );
+    const gate = await startWorkers(`
+workers: 2
+upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}
+clients: {key: ["header:x-api-key"]}
+`);
+    const keys = Array.from({ length: 12 }, (_, i) => `client-${i}`);
+    const answers = await Promise.all(keys.map((key) => send(gate.url, '/', { headers: ['X-Api-Key', key] })));
+    for (const answer of answers) {
+      expect([429, 503]).toContain(answer.status);
+      expect(Number(answer.header('retry-after'))).toBeGreaterThanOrEqual(answer.status === 429 ? 3 : 1);
+    }
+    const told = 'tidegate_retry_after_total{';
+    expect(
+      await eventually(
+        () => gate.sum(told),
+        (sum) => sum === keys.length,
+      ),
+    ).toBe(keys.length);
   });
 
   test('gets the time of the next probe where the upstream is blocked by it', async () => {
