@@ -99,6 +99,12 @@ async function start(
     });
     return guard(request, reply) ?? (request.is404 ? answerUnrouted(app, request, reply) : undefined);
   });
+  // A 503 says when to ask again: of one that starts or goes away, that is soon known.
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    const { statusCode } = reply;
+    if ((statusCode === 503 || statusCode === 429) && !reply.hasHeader('retry-after')) reply.header('retry-after', '1');
+    done(null, payload);
+  });
   app.setErrorHandler<FastifyError>((error, _request, reply) =>
     sendProblem(reply, error.statusCode ?? 500, STATUS_CODES[error.statusCode ?? 500] ?? 'Error', error.message),
   );

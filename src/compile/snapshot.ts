@@ -1,4 +1,5 @@
 /** A configuration as people write it, made into what the policy and the proxy work with. */
+import { compileCors } from './cors.ts';
 import { claimsKeys, compileIdempotency } from './idempotency.ts';
 import { compilePlan, compilePoll } from './policy.ts';
 import { compileNature, compileThrottle } from './throttle.ts';
@@ -115,6 +116,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     host: route.host,
     methods: route.methods === undefined ? undefined : new Set(route.methods),
     rewritePrefix: route.rewritePrefix,
+    cors: compileCors(route.cors, route.methods),
     replayLimit: retry.replayLimit,
     tellNature: compileNature(retry),
     plan: { ...compilePlan(retry, given, config.mode), poll },

@@ -3,6 +3,7 @@ import { isLoopback, writeAddress } from './address.ts';
 import type { Checked, Written } from './checked.ts';
 import { mistake, warning } from './checked.ts';
 import { checkCheck } from './check-check.ts';
+import { checkCors } from './check-cors.ts';
 import { checkEndpoints } from './check-endpoints.ts';
 import { checkIdempotency } from './check-idempotency.ts';
 import { checkLimits } from './check-limits.ts';
@@ -32,6 +33,7 @@ export function* crossCheck(draft: Draft, written: Written): Generator<Checked> 
   yield* checkCheck(draft, written);
   yield* checkRetries(draft);
   yield* checkPolls(draft);
+  yield* checkCors(draft);
   yield* checkPractice(draft);
   yield* checkState(draft.state, written);
 }

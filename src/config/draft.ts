@@ -58,7 +58,7 @@ export interface DraftUpstream
 }
 
 export interface DraftRoute
-  extends Parts<RouteConfig, 'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll'> {
+  extends Parts<RouteConfig, 'check' | 'upstream' | 'timeout' | 'perTryTimeout' | 'retry' | 'poll' | 'cors'> {
   /** What requests it takes; undefined where that is not sound. */
   readonly takes: Pick<RouteConfig, 'path' | 'host' | 'methods'> | undefined;
 }
@@ -147,6 +147,7 @@ function draftRoute(written: unknown): DraftRoute {
     timeout: sound(Route.shape.timeout, valueAt(written, ['timeout'])),
     perTryTimeout: sound(Route.shape.perTryTimeout, valueAt(written, ['perTryTimeout'])),
     retry: sound(Route.shape.retry, valueAt(written, ['retry'])),
+    cors: sound(Route.shape.cors, valueAt(written, ['cors'])),
     poll: sound(Route.shape.poll, valueAt(written, ['poll'])),
   };
 }

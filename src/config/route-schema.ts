@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Cors } from './cors-schema.ts';
 import { Method } from './names.ts';
 import { Poll } from './poll-schema.ts';
 import { RetryOverride } from './retry-schema.ts';
@@ -36,6 +37,9 @@ export const Route = z.strictObject({
     .optional()
     .describe('Whether it answers checks: also, as well as requests, if absent; only, and no requests; or never.'),
   retry: RetryOverride.optional().describe('Instead of the upstream’s retry, key by key.'),
+  cors: Cors.optional().describe(
+    'What pages of other origins may do: pass-through, if absent, leaves that to the upstream; or {origins, …}, and preflights are answered here (docs/cors.md).',
+  ),
   poll: Poll.optional().describe('Ask again, for clients that wait, for what is not ready yet; {} for the defaults.'),
 });
 

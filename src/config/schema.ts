@@ -168,6 +168,7 @@ export type ConfigInput = z.input<typeof ConfigSchema>;
 export type UpstreamConfig = Config['upstreams'][string];
 export type RouteConfig = Config['routes'][number];
 export type PollConfig = NonNullable<RouteConfig['poll']>;
+export type CorsConfig = NonNullable<RouteConfig['cors']>;
 export type RetryConfig = UpstreamConfig['retry'];
 export type RetryOverride = NonNullable<RouteConfig['retry']>;
 export type ThrottleConfig = NonNullable<UpstreamConfig['throttle']>;

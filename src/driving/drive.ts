@@ -5,18 +5,17 @@
  */
 import type { Effects } from './effects.ts';
 import type { Phase } from './phase.ts';
-import type { PollWait } from './poll-course.ts';
-import { PollCourse } from './poll-course.ts';
+import { PollCourse, type PollWait } from './poll-course.ts';
 import type { Decision, Listen } from '../policy/events.ts';
-import type { Gate } from '../policy/gate.ts';
+import type { ExchangeGate } from '../policy/open-gate.ts';
 import type { Retry } from '../policy/retry.ts';
 import { tellDecision, tellDequeued } from '../policy/tell-decision.ts';
-import type { Admission, Ticket } from '../policy/ticket.ts';
-import { ADMITTED } from '../policy/ticket.ts';
+import { ADMITTED, type Admission, type Ticket } from '../policy/ticket.ts';
 import type { Clock, KeyRefusal, Millis, Outcome, Verdict } from '../policy/types.ts';
 import type { Watcher } from '../policy/watch.ts';
 import type { Answer, Script, Step } from '../script.ts';
 import { Telling } from './telling.ts';
+import { withRetryAfter } from './with-retry-after.ts';
 
 export class Drive<E extends Effects = Effects> {
   readonly ticket: Ticket;
@@ -28,7 +27,7 @@ export class Drive<E extends Effects = Effects> {
   /** What the last attempt came to. */
   outcome: Outcome | undefined;
   readonly #script: Script;
-  readonly #gate: Gate;
+  readonly #gate: ExchangeGate;
   readonly #effects: E;
   readonly #clock: Clock;
   readonly #telling: Telling<E>;
@@ -46,7 +45,7 @@ export class Drive<E extends Effects = Effects> {
 
   constructor(parts: {
     readonly script: Script;
-    readonly gate: Gate;
+    readonly gate: ExchangeGate;
     readonly ticket: Ticket;
     readonly effects: E;
     readonly clock: Clock;
@@ -267,31 +266,31 @@ export class Drive<E extends Effects = Effects> {
   }
 
   #wait(ms: Millis): void {
-    const now = this.#enter('asleep');
-    this.#sleepUntil = now + ms;
-    this.#letGo(now);
+    this.#sleepUntil = this.#enter('asleep') + ms;
+    this.#letGo();
     this.#effects.rearm();
     this.#effects.sleep(ms);
   }
 
-  #finish(verdict: Verdict): void {
+  #finish(decided: Verdict): void {
     this.#enter('done');
+    const verdict = withRetryAfter(decided, this.outcome, this.#gate, this.ticket, this.#phaseSince);
     this.#polls?.finish(verdict, this.outcome);
     // Observed, the retry is not sent but would have been: what it would have cost is spent.
     if (verdict.wouldRetry !== undefined) this.#reserved = undefined;
     if (this.#reserved !== undefined) this.#gate.release(this.ticket, this.#reserved);
     this.#telling.ended(verdict.retryEnd);
-    if (verdict.kind !== 'forward') this.#letGo(this.#phaseSince);
+    if (verdict.kind !== 'forward') this.#letGo();
     this.#gate.leave(this.ticket);
     this.#effects.rearm();
     this.#effects.finish(verdict);
   }
 
   /** The response in hand, if there is one, will not be forwarded. */
-  #letGo(now: Millis): void {
+  #letGo(): void {
     if (!this.#holdsResponse) return;
     this.#holdsResponse = false;
-    this.#gate.end(this.ticket, now);
+    this.#gate.end(this.ticket, this.#phaseSince);
     this.#effects.discard();
   }
 

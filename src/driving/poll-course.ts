@@ -1,5 +1,5 @@
 import type { PollOutcome } from '../policy/events.ts';
-import type { Gate } from '../policy/gate.ts';
+import type { ExchangeGate } from '../policy/open-gate.ts';
 import type { Ticket } from '../policy/ticket.ts';
 import type { Millis, Outcome, Verdict } from '../policy/types.ts';
 import type { Unpolled } from '../policy/watch.ts';
@@ -36,7 +36,7 @@ export class PollCourse {
   }
 
   /** Whether another may be begun, or why not. The one before has come to `after`. */
-  reserve({ after, delay, deadline, now, isDraining }: Wish, gate: Gate, ticket: Ticket): Unpolled | undefined {
+  reserve({ after, delay, deadline, now, isDraining }: Wish, gate: ExchangeGate, ticket: Ticket): Unpolled | undefined {
     this.#end(after);
     if (isDraining) return 'draining';
     if (gate.reserve(ticket, { delay, charged: false }, deadline, now) !== undefined) return 'deadline';
@@ -46,7 +46,7 @@ export class PollCourse {
   }
 
   /** It asks for admission. A poll that it has slept for comes as a request of its own does: its client has arrived once more. */
-  admit(gate: Gate, ticket: Ticket): void {
+  admit(gate: ExchangeGate, ticket: Ticket): void {
     if (!this.isAwaited) return;
     this.isAwaited = false;
     this.#isUnderWay = true;

@@ -19,6 +19,12 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
       type: 'counter',
       samples: () => routes.gather((route) => route.requests()),
     },
+    {
+      name: 'tidegate_retry_after_total',
+      help: 'Answers with a Retry-After, by status and by who has written it: tidegate, or the upstream (of its answers, 429 and 503 are counted).',
+      type: 'counter',
+      samples: () => routes.gather((route) => route.retryAfter()),
+    },
     histogram(
       'tidegate_request_duration_seconds',
       "From the arrival of a request to the end of its response, waits and retries included; code_class 'other' where the client had gone before a response.",

@@ -26,6 +26,7 @@ export class RecordCopy implements Complete {
   toHead = 0;
   took = 0;
   retryAfter: RequestRecord['retryAfter'];
+  retryAfterFrom: RequestRecord['retryAfterFrom'];
   cut = false;
   cause: RequestRecord['cause'];
   carried: RequestRecord['carried'];
@@ -56,6 +57,7 @@ export class RecordCopy implements Complete {
     this.toHead = record.toHead;
     this.took = record.took;
     this.retryAfter = record.retryAfter;
+    this.retryAfterFrom = record.retryAfterFrom;
     this.cut = record.cut;
     this.cause = record.cause;
     this.carried = record.carried;

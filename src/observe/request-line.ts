@@ -26,6 +26,7 @@ export function writeLine(head: LineHead, record: RequestRecord): string {
   line += `,"attempts":${record.attempts},"queuedMs":${tenths(record.queued)},"sleptMs":${tenths(record.slept)}`;
   line += `,"ms":${tenths(record.took)}`;
   if (record.retryAfter !== undefined) line += `,"retryAfter":${record.retryAfter}`;
+  if (record.retryAfterFrom !== undefined) line += `,"retryAfterFrom":"${record.retryAfterFrom}"`;
   if (record.cut) line += ',"cut":true';
   if (record.mintedKey !== undefined) line += `,"mintedKey":"${record.mintedKey}"`;
   // As OpenTelemetry names it in logs that are not its own.

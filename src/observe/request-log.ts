@@ -32,7 +32,7 @@ export function logRequests(logger: Logger, share: () => number): Listen {
 }
 
 function isSuccess({ outcome, status, cut }: RequestRecord): boolean {
-  return (outcome === 'forwarded' || outcome === 'checked') && status < 400 && !cut;
+  return (outcome === 'forwarded' || outcome === 'checked' || outcome === 'preflight') && status < 400 && !cut;
 }
 
 function isTrouble({ outcome, cut }: RequestRecord): boolean {

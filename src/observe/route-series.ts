@@ -1,4 +1,5 @@
-import type { RequestRecord } from '../policy/events.ts';
+import type { RequestRecord, RetryAfterSource } from '../policy/events.ts';
+import { RETRY_AFTER_SOURCES } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import { CODE_CLASSES, classOf, statusOrOther } from './codes.ts';
 import type { Counts } from './counts.ts';
@@ -21,6 +22,7 @@ export class RouteSeries {
   readonly #route: string;
   readonly #wallClock: () => Millis;
   readonly #requests: CounterSet<number>;
+  readonly #retryAfter: CounterSet<number>;
   readonly #durations: (Durations | undefined)[] = [];
 
   /** @param wallClock milliseconds of the epoch */
@@ -34,6 +36,10 @@ export class RouteSeries {
     this.#requests = new CounterSet((key) => {
       const { method, status, outcome } = unpack(key);
       return { route, method, code: statusOrOther(status), outcome };
+    });
+    this.#retryAfter = new CounterSet((key) => {
+      const from = RETRY_AFTER_SOURCES[key % RETRY_AFTER_SOURCES.length] ?? 'other';
+      return { route, code: statusOrOther(Math.floor(key / RETRY_AFTER_SOURCES.length)), from };
     });
   }
 
@@ -49,6 +55,7 @@ export class RouteSeries {
     this.inFlight.value -= 1;
     if (record.carried !== undefined) this.#ended(record.carried);
     this.#requests.count(pack(record));
+    if (record.retryAfterFrom !== undefined) this.#retryAfter.count(packSource(record.status, record.retryAfterFrom));
     const codeClass = classOf(record.status);
     let durations = this.#durations[codeClass];
     if (durations === undefined) {
@@ -67,6 +74,11 @@ export class RouteSeries {
 
   requests(): Iterable<Series> {
     return this.#requests.values();
+  }
+
+  /** Answers that say when to come back. */
+  retryAfter(): Iterable<Series> {
+    return this.#retryAfter.values();
   }
 
   /** What rates are made of: of attempts, the upstreams know. */
@@ -93,6 +105,10 @@ function pack({ method, status, outcome }: RequestRecord): number {
     (told * METHODS.length + (METHOD_INDEX.get(method) ?? 0)) * REQUEST_OUTCOMES.length +
     REQUEST_OUTCOMES.indexOf(outcome)
   );
+}
+
+function packSource(status: number, from: RetryAfterSource): number {
+  return status * RETRY_AFTER_SOURCES.length + RETRY_AFTER_SOURCES.indexOf(from);
 }
 
 function unpack(key: number): { method: string; status: number; outcome: string } {

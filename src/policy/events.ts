@@ -22,11 +22,17 @@ export type RequestOutcome =
   | 'recovered'
   /** Whoever asked about it was told that it may pass, and sends it. */
   | 'checked'
+  /** What a browser asks before it asks: answered here. */
+  | 'preflight'
   | 'refused'
   | 'queue_timeout'
   | 'upstream_error'
   | 'unknown'
   | 'client_gone';
+
+/** Who has written a Retry-After: the `from` label of `tidegate_retry_after_total`. */
+export type RetryAfterSource = (typeof RETRY_AFTER_SOURCES)[number];
+export const RETRY_AFTER_SOURCES = ['upstream', 'tidegate'] as const;
 
 /** What a poll came to: the `outcome` label of `tidegate_polls_total`. */
 export type PollOutcome = (typeof POLL_OUTCOMES)[number];
@@ -193,8 +199,10 @@ export interface RequestRecord {
   /** Arrival to the response head, and to the end of the response. */
   readonly toHead: Millis;
   readonly took: Millis;
-  /** Seconds told in Retry-After by us; undefined when none. */
+  /** Seconds in Retry-After: ours, or the upstream's on a 429 or a 503; undefined when there is none that can be read. */
   readonly retryAfter: number | undefined;
+  /** Whose Retry-After that is; absent when there is none. */
+  readonly retryAfterFrom?: RetryAfterSource | undefined;
   /** The body was cut short after its head had gone out. */
   readonly cut: boolean;
   /** Why its last attempt failed, in the word of the operating system or of OpenSSL, or who it was that was not trusted. */

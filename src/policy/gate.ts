@@ -19,7 +19,7 @@ import { noteGranted, noteReported, presume } from './hearsay.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import { letPass } from './observe.ts';
-import { tellWhen } from './promise.ts';
+import { tellWhen, tellWhenRefusedThere } from './promise.ts';
 import { releaseFor, releaseOthers } from './quota-owners.ts';
 import type { Retry } from './retry.ts';
 import type { Room } from './room.ts';
@@ -160,6 +160,23 @@ export class Gate {
     if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
     if (retry.charged && !upstream.budget.spend()) return 'budget_exhausted';
     return undefined;
+  }
+
+  /**
+   * When the client of a request that the upstream has just refused may come back: what a refusal of the gate would say, once
+   * the outcome has been learned from. Keeps a place for it. Undefined where we only observe.
+   * @param atLeast what the upstream asks for
+   */
+  comeBack(ticket: Ticket, atLeast: Millis, now: Millis): Millis | undefined {
+    if (this.mode !== 'enforce') return undefined;
+    const { slot } = ticket;
+    if (slot === undefined) return atLeast;
+    const upstream = this.#store.upstream(ticket.upstream);
+    ticket.limits = this.#resolve(ticket.refs); // it may have made one
+    for (const limit of ticket.limits) this.#waiting.advance(limit, now);
+    const held = heldUntil(this.#store.clients, ticket, slot, now) - now;
+    const wait = estimateWait(ticket, roomOf(ticket, upstream), weigh(this.#store, ticket, now), now);
+    return tellWhenRefusedThere(this.#store, { ticket, slot, wait }, Math.max(held, atLeast), now);
   }
 
   /** A reserved retry was not sent after all. */

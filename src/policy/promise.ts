@@ -2,10 +2,11 @@ import { shareOf } from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import { FLOOD } from './client.ts';
 import type { Listen } from './events.ts';
+import type { Limit } from './limit.ts';
 import { LONGEST_PROMISE } from './limit.ts';
 import type { Store } from './store.ts';
 import type { Ticket } from './ticket.ts';
-import type { Millis, Refusal } from './types.ts';
+import type { Millis, PerSecond, Refusal } from './types.ts';
 
 /** A request that is turned away, and how long it would have had to wait. */
 interface TurnedAway {
@@ -26,30 +27,77 @@ interface Told {
  */
 export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: TurnedAway, now: Millis): Millis {
   // The upstream's own word: in whole seconds, for no rounding of ours may make it earlier.
-  if (why === 'held') return 1000 * Math.ceil(wait / 1000);
-  const { clients } = store;
+  if (why === 'held') return promise(store, slot, wholeSeconds(wait), now);
+  const standing = standingOf(store, ticket, slot, now);
+  if (standing === undefined) return wholeSeconds(wait);
+  const cutTo = why === 'blocked' ? undefined : store.clients.refused(slot, standing.fair, now);
   const { upstream, client } = ticket;
-  const { activity, room } = store.upstream(upstream);
+  if (cutTo !== undefined) listen({ type: 'client-cut', upstream, client, allowance: cutTo });
+  return promise(store, slot, reserve(store, standing, { ticket, slot, wait }, now), now);
+}
+
+/**
+ * When the client of a request that the upstream has refused may come back: as `tellWhen`, but no allowance is cut, for the
+ * gate had admitted the request.
+ * @param atLeast what the upstream asks for: never earlier than that, and of no concern to other clients
+ */
+export function tellWhenRefusedThere(
+  store: Store,
+  { ticket, slot, wait }: Omit<TurnedAway, 'why'>,
+  atLeast: Millis,
+  now: Millis,
+): Millis {
+  const standing = standingOf(store, ticket, slot, now);
+  const own = standing === undefined ? wait : reserve(store, standing, { ticket, slot, wait }, now);
+  return promise(store, slot, Math.max(own, wholeSeconds(atLeast)), now);
+}
+
+/** How a client stands at the limit that it would wait for. */
+interface Standing {
+  readonly limit: Limit;
+  readonly rate: PerSecond;
+  /** The most that is no flood. */
+  readonly fair: PerSecond;
+  readonly demand: PerSecond;
+}
+
+/** Returns undefined where nothing limits. */
+function standingOf(store: Store, ticket: Ticket, slot: ClientSlot, now: Millis): Standing | undefined {
+  const { activity, room } = store.upstream(ticket.upstream);
   const limit = ticket.limits.at(-1) ?? room?.line;
-  if (limit === undefined) return 1000 * Math.ceil(wait / 1000);
+  if (limit === undefined) return undefined;
   // Of a nested limit nobody knows who asks for how much: a flood is one against what all have together.
   const outermost = ticket.limits[0] ?? limit;
   const whole = Math.min(outermost.meter.rate(now), room?.rate ?? Number.POSITIVE_INFINITY);
   const share = shareOf(ticket, outermost, whole, activity, now);
   let rate = whole;
   for (const { meter } of ticket.limits) rate = Math.min(rate, meter.rate(now));
-  const demand = clients.demand(slot, now);
+  const demand = store.clients.demand(slot, now);
   // What all do is no flood, however small a part the weights give to one.
-  const fair = Math.max(share, activity.demandOfOthers(demand, now));
-  const cutTo = why === 'blocked' ? undefined : clients.refused(slot, fair, now);
-  if (cutTo !== undefined) listen({ type: 'client-cut', upstream, client, allowance: cutTo });
+  return { limit, rate, fair: Math.max(share, activity.demandOfOthers(demand, now)), demand };
+}
+
+/** Takes the next free slot of the limit. @returns how long until then */
+function reserve(
+  { clients }: Store,
+  { limit, rate, fair, demand }: Standing,
+  { ticket, slot, wait }: Omit<TurnedAway, 'why'>,
+  now: Millis,
+): Millis {
   const weight = ticket.weight * clients.allowance(slot, now);
   // One that floods is told its own turn, and does not push everybody else's further away.
   const floods = demand > FLOOD * fair;
   const at = floods
     ? Math.max(now + wait, clients.promised(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
     : limit.reserveSlot(now, wait, rate);
-  const bounded = Math.min(at, now + wait + LONGEST_PROMISE);
-  clients.promise(slot, bounded);
-  return bounded - now;
+  return Math.min(at, now + wait + LONGEST_PROMISE) - now;
+}
+
+function promise({ clients }: Store, slot: ClientSlot, wait: Millis, now: Millis): Millis {
+  clients.promise(slot, now + wait);
+  return wait;
+}
+
+function wholeSeconds(wait: Millis): Millis {
+  return 1000 * Math.ceil(wait / 1000);
 }

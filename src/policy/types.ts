@@ -72,6 +72,11 @@ interface ResponseOutcome {
   readonly took: Millis;
   /** A failure of one endpoint while others of the same upstream work: it says nothing of the upstream. */
   readonly othersWork?: boolean;
+  /**
+   * Of a 429 or a 503 without Retry-After: how long its other fields ask its client to wait, 0 where they say nothing.
+   * Absent: the answer has a Retry-After, or needs none.
+   */
+  readonly impliedWait?: Millis;
 }
 
 interface ErrorOutcome {
@@ -271,4 +276,6 @@ export type Verdict = {
 export interface Forward {
   readonly kind: 'forward';
   readonly unknown: boolean;
+  /** When its client may come back, where the response is a 429 or a 503 and has no Retry-After of its own. */
+  readonly retryAfter?: Millis;
 }

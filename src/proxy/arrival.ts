@@ -29,6 +29,8 @@ export interface Arrival {
   readonly key: IdempotencyKey | undefined;
   /** The address of who connected to us; `unknown` on a Unix socket. */
   readonly peer: string;
+  /** A browser asks before it asks, and the upstream answers that: no limit concerns it. */
+  readonly isPreflight?: boolean;
   readonly requestId: string;
   /** The client's own id for the request, or ours. */
   readonly xRequestId: string;

@@ -7,7 +7,7 @@ import type { Millis, Outcome } from '../policy/types.ts';
 import type { PollWait } from '../driving/poll-course.ts';
 import type { Arrival } from './arrival.ts';
 import { planOf } from './arrival.ts';
-import type { ProxyContext } from './context.ts';
+import type { ExchangeContext } from './context.ts';
 import { readWait } from './prefer.ts';
 import type { Head } from './reply.ts';
 
@@ -19,7 +19,7 @@ export function pollPolicyOf(arrival: Arrival): PollPolicy | undefined {
   return mode !== 'observe' && (verb === 'GET' || verb === 'HEAD') ? poll : undefined;
 }
 
-export function clientPollingOf(context: ProxyContext, arrival: Arrival): ClientPolling | undefined {
+export function clientPollingOf(context: ExchangeContext, arrival: Arrival): ClientPolling | undefined {
   const policy = pollPolicyOf(arrival);
   return policy === undefined ? undefined : new ClientPolling(context, arrival, policy);
 }
@@ -28,7 +28,7 @@ export function clientPollingOf(context: ProxyContext, arrival: Arrival): Client
 export class ClientPolling implements PollWait {
   /** How long its client is waited for at most; undefined where it has not asked for that. */
   readonly wait: Millis | undefined;
-  readonly #context: ProxyContext;
+  readonly #context: ExchangeContext;
   readonly #arrival: Arrival;
   readonly #policy: PollPolicy;
   readonly #since: Millis;
@@ -36,7 +36,7 @@ export class ClientPolling implements PollWait {
   /** There was no room for it. */
   #isTurnedAway = false;
 
-  constructor(context: ProxyContext, arrival: Arrival, policy: PollPolicy) {
+  constructor(context: ExchangeContext, arrival: Arrival, policy: PollPolicy) {
     const { prefer } = arrival.request.headers;
     const asked = prefer === undefined ? undefined : readWait(String(prefer));
     this.wait = asked === undefined ? undefined : Math.min(asked, policy.maxWait);
@@ -75,11 +75,11 @@ export class ClientPolling implements PollWait {
     const retryAfter = this.#policy.notReady.has(head.status) ? this.#slow(head, polls ?? 1) : this.#forget();
     const own = outcome?.kind === 'response' ? outcome.hints.retryAfter : undefined;
     if (retryAfter === undefined || (own !== undefined && own >= 1000 * retryAfter)) {
-      return { ...head, polls, headers: [...head.headers, ...added] };
+      return { ...head, polls, added };
     }
     this.#context.listen({ type: 'poll-slowed', route: this.#arrival.route.name });
     added.push('Retry-After', String(retryAfter));
-    return { ...head, polls, headers: [...without(head.headers, 'retry-after'), ...added], retryAfter };
+    return { ...head, polls, headers: without(head.headers, 'retry-after'), added, retryAfter };
   }
 
   /** In whole seconds. */

@@ -1,5 +1,6 @@
 import type { Listen } from '../policy/events.ts';
 import type { Gate } from '../policy/gate.ts';
+import type { ExchangeGate } from '../policy/open-gate.ts';
 import type { Polls } from '../policy/polls.ts';
 import type { Clock, Random } from '../policy/types.ts';
 import type { Watcher } from '../policy/watch.ts';
@@ -8,9 +9,9 @@ import type { WakeTimer } from '../driving/wake-timer.ts';
 import type { Hash } from './client-hash.ts';
 import type { KeyBook } from './key-book.ts';
 
-/** What all exchanges of this proxy share. */
-export interface ProxyContext {
-  readonly gate: Gate;
+/** What an exchange has to do with. */
+export interface ExchangeContext {
+  readonly gate: ExchangeGate;
   readonly gateTimer: WakeTimer;
   readonly clock: Clock;
   readonly random: Random;
@@ -26,4 +27,9 @@ export interface ProxyContext {
   readonly proto: 'http' | 'https';
   readonly isDraining: () => boolean;
   readonly polls: Polls;
+}
+
+/** What all exchanges of this proxy share. */
+export interface ProxyContext extends ExchangeContext {
+  readonly gate: Gate;
 }

@@ -146,6 +146,15 @@ export function responseHeaders(raw: readonly string[], answered: Answered): str
   return out;
 }
 
+/** Whether an answer has this field, and it is not hop by hop. @param name in lower case */
+export function isForwarded(raw: readonly string[], name: string): boolean {
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const each = raw[i] ?? '';
+    if (each.length === name.length && each.toLowerCase() === name) return listedInConnection(raw)?.has(name) !== true;
+  }
+  return false;
+}
+
 /**
  * Headers of an interim answer, and trailers, as they go to the client. What frames a message has no business there
  * (RFC 9110 §6.5.1, §15.2), and an upstream none to speak in our name: what we say is said in the final head alone.

@@ -9,17 +9,16 @@ import { type Arrival, describeArrival, factsOf, planOf } from './arrival.ts';
 import { RequestBody } from './body.ts';
 import type { ClientPolling } from './client-polling.ts';
 import { clientPollingOf } from './client-polling.ts';
-import type { ProxyContext } from './context.ts';
+import type { ExchangeContext } from './context.ts';
 import type { Endpoints } from './endpoints.ts';
 import { isEventStream } from './headers.ts';
 import { keyInBody } from './idempotency.ts';
 import { Http1Inbound } from './inbound.ts';
-import type { KeyClaim } from './key-claim.ts';
-import { claimOf } from './key-claim.ts';
+import { claimOf, type KeyClaim } from './key-claim.ts';
 import type { Problem } from './problem.ts';
 import { fault, GOING, LATE, problemOf } from './problem.ts';
-import type { Head } from './reply.ts';
-import { Reply } from './reply.ts';
+import { type Head, Reply } from './reply.ts';
+import { withRetryAfter } from './retry-after.ts';
 import type { Listed } from './roster.ts';
 import type { Sender } from './sends.ts';
 import { Sends } from './sends.ts';
@@ -34,7 +33,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   steps: Step[] | undefined;
   trace: Trace | undefined;
   readonly drive: Drive<Life>;
-  readonly #context: ProxyContext;
+  readonly #context: ExchangeContext;
   readonly #arrival: Arrival;
   readonly #reply: Reply;
   /** At its arrival. */
@@ -56,7 +55,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   #verdict: Verdict | undefined;
 
   /** @param onOver called once, when nothing of it is left */
-  constructor(context: ProxyContext, arrival: Arrival, onOver: (life: Life) => void) {
+  constructor(context: ExchangeContext, arrival: Arrival, onOver: (life: Life) => void) {
     this.#onOver = onOver;
     this.#context = context;
     this.#arrival = arrival;
@@ -183,7 +182,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   finish(verdict: Verdict): void {
     this.#verdict = verdict;
     let isHeard = true;
-    if (verdict.kind === 'forward') isHeard = this.#forward(verdict.unknown, verdict.attempts, verdict.polls);
+    if (verdict.kind === 'forward') isHeard = this.#forward(verdict);
     else if (verdict.kind !== 'gone') this.#reply.answer(problemOf(verdict, this.#sends.failure), verdict.attempts);
     this.#claim?.end(verdict, this.drive.outcome, isHeard);
     this.#over();
@@ -255,9 +254,10 @@ export class Life implements Effects, Sender, Watched, Listed {
   }
 
   /** Returns whether its client gets to hear it. */
-  #forward(unknown: boolean, attempts: number, polls: number | undefined): boolean {
+  #forward({ unknown, attempts, polls, retryAfter }: Extract<Verdict, { readonly kind: 'forward' }>): boolean {
     const taken = this.#sends.takeHead();
-    const head = taken === undefined ? undefined : (this.#polling?.tell(taken, this.drive.outcome, polls) ?? taken);
+    const told = taken === undefined ? undefined : (this.#polling?.tell(taken, this.drive.outcome, polls) ?? taken);
+    const head = told && withRetryAfter(told, retryAfter, this.#context.random);
     if (head === undefined || this.#closed) {
       this.#sends.discard();
       this.drive.ended();

@@ -119,7 +119,7 @@ export class Listener implements Entrance {
     };
     const overflow = (problem: Problem) => (request: Http1Inbound, response: Http1Outbound) => {
       request.mask();
-      this.#receiver.refusals.refuse(request, response, problem);
+      this.#receiver.refusals.turnAway(request, response, problem);
     };
     const disappoint = (request: Http1Inbound, response: Http1Outbound): void => {
       request.mask();

@@ -3,6 +3,7 @@ import type { Scope } from '../policy/events.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import type { Millis, Nature } from '../policy/types.ts';
 import type { CheckRouter } from './check/check-router.ts';
+import type { CorsPolicy } from './cors.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Idempotency } from './idempotency.ts';
 import type { Identify } from './identity.ts';
@@ -46,6 +47,8 @@ export interface Route {
   readonly host: string | undefined;
   readonly methods: ReadonlySet<string> | undefined;
   readonly rewritePrefix: string | undefined;
+  /** Who may ask from a browser; undefined where that is left to the upstream. */
+  readonly cors: CorsPolicy | undefined;
   readonly replayLimit: number;
   /** Undefined where no path is known to be of another nature than its method. */
   readonly tellNature: TellNature | undefined;

@@ -1,19 +1,21 @@
 import type { Socket } from 'node:net';
-import { formatRetryAfter } from '../policy/hints.ts';
 import type { RequestRecord } from '../policy/events.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Capacity } from './capacity.ts';
 import type { ProxyContext } from './context.ts';
+import { corsHeaders, preflightMethod } from './cors.ts';
 import type { Inbound } from './inbound.ts';
 import { isComing } from './inbound.ts';
 import { answerAsLast } from './max-forwards.ts';
 import type { Outbound } from './outbound.ts';
 import type { Snapshot } from './plan.ts';
+import type { Preflights } from './preflights.ts';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
 import type { Wrap } from './respond.ts';
 import { ASTERISK } from './request-target.ts';
 import { endAnswer, writeFinal, writeProblem, writeRawProblem } from './respond.ts';
+import { secondsOf } from './retry-after.ts';
 import { traceIdOf, traceparentOf } from './trace-context.ts';
 
 /** What metrics call the route of a request that has none. */
@@ -27,6 +29,7 @@ export interface RefusalsOptions {
   readonly snapshot: () => Snapshot;
   /** Of requests: unique. */
   readonly nextId: () => string;
+  readonly preflights: Preflights;
 }
 
 /** Answers to what never becomes an exchange. They are told of all the same. */
@@ -37,10 +40,11 @@ export class Refusals {
     this.#options = options;
   }
 
-  /** Returns whether there is a reason to. */
+  /** Returns whether there is a reason to. A preflight that is answered here is: to refuse it would cost as much. */
   turnAway(request: Inbound, response: Outbound, problem: Problem | undefined): boolean {
-    if (problem !== undefined) this.refuse(request, response, problem);
-    return problem !== undefined;
+    if (problem === undefined) return false;
+    if (!this.#options.preflights.take(request, response)) this.refuse(request, response, problem);
+    return true;
   }
 
   refuseExpectation(request: Inbound, response: Outbound): void {
@@ -65,13 +69,13 @@ export class Refusals {
   refuse(request: Inbound, response: Outbound, problem: Problem, isUnframed = false, wrap?: Wrap): void {
     const { context, snapshot } = this.#options;
     const { via, random, isDraining } = context;
-    const retryAfter =
-      problem.retryAfter === undefined ? undefined : Number(formatRetryAfter(problem.retryAfter, random));
+    const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
     this.#conclude(request, response, problem, retryAfter, (requestId) => {
       const close = isDraining() || isUnframed || isComing(request);
       const unread = snapshot().bodyIdle;
       const wrapping = wrap?.(problem, retryAfter);
-      writeProblem(response, problem, { requestId, via, retryAfter, attempts: 0, close, unread, wrapping });
+      const cors = this.#corsOf(request);
+      writeProblem(response, problem, { requestId, via, retryAfter, attempts: 0, close, unread, wrapping, cors });
     });
   }
 
@@ -106,15 +110,26 @@ export class Refusals {
     else answer();
   }
 
+  /** What the route says that it would have had. A request that is at fault may have none. */
+  #corsOf(request: Inbound): string[] | undefined {
+    const { router } = this.#options.snapshot();
+    if (!router.hasCors) return undefined;
+    const { headers, path } = request;
+    const method = preflightMethod(request) ?? request.verb;
+    const cors = router.find(method, headers.host, path)?.cors;
+    return cors === undefined ? undefined : corsHeaders(cors, headers.origin);
+  }
+
   /** What never became a request: of it nothing is known but its connection. */
   refuseUnread(socket: Socket, problem: Problem): void {
-    const { via, clock, listen, watcher } = this.#options.context;
+    const { via, clock, listen, watcher, random } = this.#options.context;
     const requestId = this.#options.nextId();
-    const record = recordRefused(problem, { id: requestId, at: clock.now(), took: 0 });
+    const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
+    const record = recordRefused(problem, { id: requestId, at: clock.now(), took: 0, retryAfter });
     listen({ type: 'arrived', route: NO_ROUTE });
     listen({ type: 'done', record });
     watcher?.refused(record, undefined);
-    writeRawProblem(socket, problem, { requestId, via });
+    writeRawProblem(socket, problem, { requestId, via }, retryAfter);
   }
 }
 
@@ -150,6 +165,7 @@ function recordRefused(problem: Problem, told: Refused): RequestRecord {
     toHead: 0,
     took,
     retryAfter,
+    retryAfterFrom: retryAfter === undefined ? undefined : 'tidegate',
     cut: false,
     detail: problem.detail,
     traceId: request === undefined ? undefined : traceIdOf(traceparentOf(request)),

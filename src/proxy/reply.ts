@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream';
-import type { Decision, RequestOutcome, RequestRecord } from '../policy/events.ts';
-import { formatRetryAfter } from '../policy/hints.ts';
+import type { Decision, RequestOutcome, RequestRecord, RetryAfterSource } from '../policy/events.ts';
 import type { Millis, Verdict } from '../policy/types.ts';
 import { isSafeMethod } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
-import type { ProxyContext } from './context.ts';
+import type { ExchangeContext } from './context.ts';
+import { corsHeaders, withCors } from './cors.ts';
 import type { Failure } from './failure.ts';
 import { responseHeaders, viaOver } from './headers.ts';
 import { isComing } from './inbound.ts';
@@ -12,6 +12,7 @@ import type { AnswerVersion } from './mend-parser.ts';
 import type { Wrap } from './respond.ts';
 import type { Problem } from './problem.ts';
 import { problemOf } from './problem.ts';
+import { saidIn, secondsOf } from './retry-after.ts';
 import { breakOff, endAnswer, writeEmpty, writeHead, writeProblem, writeSwitch } from './respond.ts';
 import type { Carried } from './tunnel.ts';
 
@@ -21,6 +22,8 @@ export interface Head {
   readonly reasonPhrase: string;
   readonly headers: string[];
   readonly version: AnswerVersion;
+  /** Of ours, behind those: what the upstream lists in Connection are its own. Absent where there is none. */
+  readonly added?: readonly string[];
   /** In seconds, where a Retry-After of ours is among them. */
   readonly retryAfter?: number;
   /** How often it was asked for because it was not ready, where that was more than once. */
@@ -44,15 +47,17 @@ export interface Spent {
 
 /** What the client gets, and what can be told of it afterwards. */
 export class Reply {
-  readonly #context: ProxyContext;
+  readonly #context: ExchangeContext;
   readonly #arrival: Arrival;
   #headAt: Millis | undefined;
   #problem: Problem | undefined;
+  /** In seconds, and whose it is. */
   #retryAfter: number | undefined;
+  #retryAfterFrom: RetryAfterSource | undefined;
   #cut = false;
   #isChecked = false;
 
-  constructor(context: ProxyContext, arrival: Arrival) {
+  constructor(context: ExchangeContext, arrival: Arrival) {
     this.#context = context;
     this.#arrival = arrival;
   }
@@ -61,7 +66,7 @@ export class Reply {
   forward(head: Head, attempts: number, unknown: boolean): boolean {
     const { response, upgrade, requestId, xRequestId, key } = this.#arrival;
     this.#headAt = this.#context.clock.now();
-    this.#retryAfter = head.retryAfter;
+    this.#note(head);
     const headers = responseHeaders(head.headers, {
       via: viaOver(head.version, this.#context.via),
       requestId,
@@ -72,8 +77,11 @@ export class Reply {
       mintedKey: mintedOf(key),
       close: this.#mustClose(),
     });
+    if (head.added !== undefined) headers.push(...head.added);
+    const { cors } = this.#arrival.route;
+    const told = cors === undefined ? headers : withCors(headers, cors, this.#arrival.request.headers.origin);
     upgrade?.decline();
-    if (writeHead(response, head.status, head.reasonPhrase, headers)) return true;
+    if (writeHead(response, head.status, head.reasonPhrase, told)) return true;
     const kind = isSafeMethod(this.#arrival.request.verb) ? 'fail' : 'unknown';
     this.answer(problemOf({ kind, reason: 'reset', attempts, retryEnd: undefined }, { flaw: 'unwritable' }), attempts);
     return false;
@@ -91,12 +99,13 @@ export class Reply {
 
   /** Writes an answer of our own, unless something has been written, or nobody is there. */
   answer(problem: Problem, attempts: number, wrap?: Wrap): void {
-    const { response, requestId, request, snapshot, key } = this.#arrival;
+    const { response, requestId, request, route, snapshot, key } = this.#arrival;
     if (response.headersSent || response.destroyed) return;
     this.#problem = problem;
     this.#headAt = this.#context.clock.now();
     if (problem.retryAfter !== undefined) {
-      this.#retryAfter = Number(formatRetryAfter(problem.retryAfter, this.#context.random));
+      this.#retryAfter = secondsOf(problem.retryAfter, this.#context.random);
+      this.#retryAfterFrom = 'tidegate';
     }
     const { via } = this.#context;
     writeProblem(response, problem, {
@@ -108,6 +117,7 @@ export class Reply {
       close: this.#mustClose(),
       unread: snapshot.bodyIdle,
       wrapping: wrap?.(problem, this.#retryAfter),
+      cors: route.cors === undefined ? undefined : corsHeaders(route.cors, request.headers.origin),
     });
     if (problem.status === 408) response.end();
     else endAnswer(response, request);
@@ -156,6 +166,7 @@ export class Reply {
       toHead: (this.#headAt ?? now) - spent.since,
       took: now - spent.since,
       retryAfter: this.#retryAfter,
+      retryAfterFrom: this.#retryAfterFrom,
       cut: this.#cut,
       carried: spent.carried,
       cause: spent.failure?.cause,
@@ -166,6 +177,12 @@ export class Reply {
       mintedKey: mintedOf(key),
       traceId: spent.traceId,
     };
+  }
+
+  #note(head: Head): void {
+    const { retryAfter, from } = saidIn(head, Date.now);
+    this.#retryAfter = retryAfter;
+    this.#retryAfterFrom = from;
   }
 
   #outcome(verdict: Verdict): RequestOutcome {

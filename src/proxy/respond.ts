@@ -10,6 +10,7 @@ import type { Inbound } from './inbound.ts';
 import { isComing } from './inbound.ts';
 import type { Outbound } from './outbound.ts';
 import type { Problem } from './problem.ts';
+import { rateLimitOf } from './retry-after.ts';
 import type { Upgrade } from './upgrade.ts';
 import { WEBSOCKET } from './upgrade.ts';
 
@@ -70,6 +71,8 @@ interface ToldInHead extends Told {
   readonly mintedKey?: string | undefined;
   /** The connection ends with this answer. */
   readonly close: boolean;
+  /** What a page of another origin needs to read it; names and values in turn. */
+  readonly cors?: readonly string[] | undefined;
 }
 
 function headersOf(problem: Problem, body: string, told: ToldInHead): string[] {
@@ -88,8 +91,9 @@ function headersOf(problem: Problem, body: string, told: ToldInHead): string[] {
   if (told.mintedKey !== undefined) headers.push('Tidegate-Idempotency-Key', told.mintedKey);
   if (told.retryAfter !== undefined) {
     headers.push('Retry-After', String(told.retryAfter));
-    if (problem.status === 429) headers.push('RateLimit', `"tidegate";r=0;t=${told.retryAfter}`);
+    if (problem.status === 429) headers.push('RateLimit', rateLimitOf(told.retryAfter));
   }
+  if (told.cors !== undefined) headers.push(...told.cors);
   if (told.close) headers.push('Connection', 'close');
   return headers;
 }
@@ -230,11 +234,14 @@ export function writeSwitch(upgrade: Upgrade, headers: readonly string[]): Duple
   return socket;
 }
 
-/** Answers what never became a request: the parser gave up, and no response object exists. Ends the connection. */
-export function writeRawProblem(socket: Duplex, problem: Problem, told: Told): void {
+/**
+ * Answers what never became a request: the parser gave up, and no response object exists. Ends the connection.
+ * @param retryAfter in whole seconds
+ */
+export function writeRawProblem(socket: Duplex, problem: Problem, told: Told, retryAfter: number | undefined): void {
   if (!socket.writable) return; // an answer has ended it already
-  const body = bodyOf(problem, undefined);
-  const headers = headersOf(problem, body, { ...told, retryAfter: undefined, attempts: 0, close: true });
+  const body = bodyOf(problem, retryAfter);
+  const headers = headersOf(problem, body, { ...told, retryAfter, attempts: 0, close: true });
   const lines = [`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ''}`];
   for (let at = 0; at + 1 < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
   lines.push(`Date: ${new Date().toUTCString()}`);

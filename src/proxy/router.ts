@@ -5,8 +5,11 @@ import { ASTERISK } from './request-target.ts';
 export class Router {
   readonly #routes: readonly Route[];
   readonly #asksForHosts: boolean;
+  /** Some route says who may ask from a browser. */
+  readonly hasCors: boolean;
 
   constructor(routes: readonly Route[]) {
+    this.hasCors = routes.some(({ cors }) => cors !== undefined);
     this.#asksForHosts = routes.some(({ host }) => host !== undefined);
     this.#routes = [...routes].toSorted(
       (a, b) =>
@@ -26,6 +29,16 @@ export class Router {
       return route;
     }
     return undefined;
+  }
+
+  /**
+   * The route of what a preflight asks about, where that route answers it; else that of the preflight itself, which may not
+   * be named among the methods of a route.
+   * @param method that is asked about
+   */
+  findPreflight(method: string, host: string | undefined, path: string): Route | undefined {
+    const meant = this.find(method, host, path);
+    return meant?.cors === undefined ? (this.find('OPTIONS', host, path) ?? meant) : meant;
   }
 }
 

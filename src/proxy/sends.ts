@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { readHints } from '../policy/hints.ts';
+import { impliedWait } from '../policy/implied-wait.ts';
 import type { Hints, Millis, Outcome } from '../policy/types.ts';
 import type { Trace } from '../policy/watch.ts';
 import { readCodes } from './answer-codes.ts';
@@ -10,7 +11,7 @@ import type { AttemptOwner } from './attempt.ts';
 import { Attempt } from './attempt.ts';
 import type { RequestBody } from './body.ts';
 import { pollPolicyOf } from './client-polling.ts';
-import type { ProxyContext } from './context.ts';
+import type { ExchangeContext } from './context.ts';
 import { Deadline } from './deadline.ts';
 import type { Endpoint } from './endpoints.ts';
 import type { Failure } from './failure.ts';
@@ -18,6 +19,7 @@ import { besideHead } from './headers.ts';
 import { isUnread } from './inbound.ts';
 import { Peek } from './peek.ts';
 import type { Head } from './reply.ts';
+import { asksToComeBack, hasRetryAfter } from './retry-after.ts';
 import { writeInformation } from './respond.ts';
 import { rewriteTarget, upstreamPath } from './router.ts';
 import { withTrace } from './trace-context.ts';
@@ -43,7 +45,7 @@ export interface Sender {
 
 /** The sends of one exchange, one after another: what goes to the upstream, how long it may take, what comes back. */
 export class Sends implements AttemptOwner {
-  readonly #context: ProxyContext;
+  readonly #context: ExchangeContext;
   readonly #arrival: Arrival;
   readonly #sender: Sender;
   readonly #trip: Trip;
@@ -64,8 +66,8 @@ export class Sends implements AttemptOwner {
   /** Of a head, then of the next piece of its body. */
   readonly #deadline: Deadline;
 
-  constructor(context: ProxyContext, arrival: Arrival, sender: Sender) {
-    this.#trip = new Trip(arrival.route.target.endpoints);
+  constructor(context: ExchangeContext, arrival: Arrival, sender: Sender) {
+    this.#trip = new Trip(arrival.route.target.endpoints, arrival.isPreflight !== true);
     this.#context = context;
     this.#arrival = arrival;
     this.#sender = sender;
@@ -238,7 +240,14 @@ export class Sends implements AttemptOwner {
 
   #settle(status: number, hints: Hints, took: Millis): void {
     this.#deadline.disarm();
-    this.#sender.onOutcome(this.#trip.settle({ kind: 'response', status, hints, took }));
+    const outcome: Outcome = { kind: 'response', status, hints, took };
+    this.#sender.onOutcome(this.#trip.settle(asksToComeBack(status) ? this.#withImpliedWait(outcome) : outcome));
+  }
+
+  #withImpliedWait(outcome: Extract<Outcome, { readonly kind: 'response' }>): Outcome {
+    const headers = this.#held?.headers ?? [];
+    if (hasRetryAfter(headers)) return outcome;
+    return { ...outcome, impliedWait: impliedWait(headers, outcome.hints, Date.now()) };
   }
 
   readonly #onTimeout = (): void => {

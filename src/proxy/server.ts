@@ -1,11 +1,13 @@
 import type { Bound } from '../policy/bound.ts';
+import { OpenGate } from '../policy/open-gate.ts';
 import { Polls } from '../policy/polls.ts';
 import type { Millis } from '../policy/types.ts';
 import { addressOf, clientAddress } from './address.ts';
 import type { Capacity } from './capacity.ts';
 import type { CheckLife } from './check/check-life.ts';
 import { Checks } from './check/checks.ts';
-import type { ProxyContext } from './context.ts';
+import type { ExchangeContext, ProxyContext } from './context.ts';
+import { preflightMethod } from './cors.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Entrance, Reception } from './entrance.ts';
 import { isLoop, isUsableRequestId } from './headers.ts';
@@ -18,6 +20,7 @@ import { maxForwardsOf } from './max-forwards.ts';
 import type { Outbound } from './outbound.ts';
 import type { Snapshot } from './plan.ts';
 import type { Problem } from './problem.ts';
+import { Preflights } from './preflights.ts';
 import { fault } from './problem.ts';
 import { Refusals } from './refusals.ts';
 import { Roster } from './roster.ts';
@@ -40,6 +43,9 @@ export class Proxy implements Reception {
   readonly #context: ProxyContext;
   readonly #lives = new Roster<Life | CheckLife>();
   readonly #checks: Checks;
+  readonly #preflights: Preflights;
+  /** Of requests that no limit concerns. */
+  readonly #unlimited: ExchangeContext;
   readonly refusals: Refusals;
   #entrance: Entrance | undefined;
   #requests = 0;
@@ -55,7 +61,10 @@ export class Proxy implements Reception {
       polls: new Polls(),
     };
     const { capacity, snapshot } = options;
-    this.refusals = new Refusals({ context: this.#context, capacity, snapshot, nextId: () => this.#nextId() });
+    const parts = { context: this.#context, snapshot, nextId: () => this.#nextId() };
+    this.#preflights = new Preflights(parts);
+    this.refusals = new Refusals({ ...parts, capacity, preflights: this.#preflights });
+    this.#unlimited = { ...this.#context, gate: new OpenGate(options.context.gate) };
     this.#checks = new Checks({
       context: this.#context,
       refusals: this.refusals,
@@ -127,9 +136,18 @@ export class Proxy implements Reception {
         fault(508, 'Loop detected', 'This request has been here before.', 'loop'),
       );
     }
-    const route = snapshot.router.find(request.verb, request.headers.host, request.path);
+    const asked = preflightMethod(request);
+    const isPreflight = asked !== undefined;
+    const { router } = snapshot;
+    const { host } = request.headers;
+    const route = isPreflight
+      ? router.findPreflight(asked, host, request.path)
+      : router.find(request.verb, host, request.path);
     if (route === undefined) {
       return this.refusals.refuse(request, response, fault(404, 'Not found', 'No route leads there.', 'no_route'));
+    }
+    if (isPreflight && route.cors !== undefined) {
+      return this.#preflights.answer(request, response, route, route.cors);
     }
     if (maxForwardsOf(request) === 0) return this.refusals.answerAsLast(request, response, route.target.identities);
     const repeated = findRepeated(request, route.target.identities);
@@ -147,8 +165,11 @@ export class Proxy implements Reception {
     const given = request.headers['x-request-id'];
     const xRequestId = typeof given === 'string' && isUsableRequestId(given) ? given : requestId;
     const key = keyAtArrival(request, route);
-    const arrival = { request, response, upgrade, route, snapshot, client, key, peer, requestId, xRequestId };
-    this.#begin(new Life(this.#context, arrival, this.#onLifeOver));
+    const told = { request, response, upgrade, route, snapshot, client, key, peer, requestId, xRequestId };
+    const life = isPreflight
+      ? new Life(this.#unlimited, { ...told, isPreflight }, this.#onLifeOver)
+      : new Life(this.#context, told, this.#onLifeOver);
+    this.#begin(life);
   }
 
   #begin(life: Life | CheckLife): void {

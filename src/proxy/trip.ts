@@ -18,6 +18,7 @@ export interface Message {
 /** Where the sends of one exchange go, one after another: not to an endpoint that has failed it while there is another. */
 export class Trip {
   readonly #endpoints: Endpoints;
+  readonly #isJudged: boolean;
   #endpoint: Endpoint;
   #errand: Errand | undefined;
   /** Those before it whose answers are still being drained, with their endpoints; made when there is one. */
@@ -30,7 +31,9 @@ export class Trip {
   /** The last connection was being closed: the next is a new one. */
   #wasStale = false;
 
-  constructor(endpoints: Endpoints) {
+  /** @param isJudged whether answers say anything of the endpoint they come from */
+  constructor(endpoints: Endpoints, isJudged = true) {
+    this.#isJudged = isJudged;
     this.#endpoints = endpoints;
     this.#endpoint = endpoints.at(0);
   }
@@ -65,6 +68,10 @@ export class Trip {
 
   /** What the send came to, and in the light of what is known of the endpoints. */
   settle(outcome: Outcome): Outcome {
+    if (!this.#isJudged && outcome.kind === 'response') {
+      this.abandon();
+      return outcome;
+    }
     this.#isOpen = false;
     const stale = outcome.kind === 'error' && this.#isStale();
     this.#wasStale = stale;

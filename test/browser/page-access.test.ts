@@ -53,6 +53,7 @@ async function tellEverything(): Promise<string> {
         forwarded: 1,
         recovered: 1,
         checked: 1,
+        preflight: 1,
         refused: 1,
         queue_timeout: 1,
         upstream_error: 1,

@@ -574,3 +574,29 @@ test('a client that does not close its connection holds a drain up for a moment 
   expect(performance.now() - since).toBeLessThan(10_000);
   expect(frames.some(({ type }) => type === FRAME.goAway)).toBe(true);
 });
+
+test('a refusal of the upstream’s without a Retry-After gets ours, and a page may read it', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.writeHead(429).end());
+  const app = 'https://app.example.com';
+  const gate = await start(
+    upstream.url,
+    ', retry: {attempts: 1}',
+    `routes: [{upstream: api, cors: {origins: ["${app}"]}}]`,
+  );
+  const session = await openHttp2(gate.url, ca);
+  const preflight = await ask(session, '/', {
+    ':method': 'OPTIONS',
+    origin: app,
+    'access-control-request-method': 'PUT',
+  });
+  expect(preflight.status).toBe(204);
+  expect(preflight.headers).toMatchObject({
+    'access-control-allow-origin': app,
+    'access-control-allow-methods': 'PUT',
+  });
+  expect(upstream.hits).toHaveLength(0);
+  const { status, headers } = await ask(session, '/', { origin: app });
+  expect(status).toBe(429);
+  expect(headers).toMatchObject({ 'retry-after': '1', ratelimit: '"tidegate";r=0;t=1' });
+  expect(headers).toMatchObject({ 'access-control-allow-origin': app, vary: 'Origin' });
+});

@@ -54,6 +54,7 @@ const REQUESTS = [
   'requests_total{method="GET",code="502",outcome="upstream_error"} == 1',
   'requests_total{method="GET",code="other",outcome="client_gone"} == 1',
   'requests_total{route="/moving",code="429",outcome="queue_timeout"} == 1',
+  'retry_after_total{route="/moving",code="429",from="tidegate"} == 1',
   'requests_total{route="(none)",code="404",outcome="refused"} == 1',
   'request_duration_seconds_count{route="/",code_class="2xx"} >= 5',
   'request_duration_seconds_bucket{route="/",code_class="3xx",le="+Inf"} == 1',

@@ -56,6 +56,7 @@ export function statusOf(change: Partial<Status> = {}): Status {
   const none = {
     forwarded: 0,
     checked: 0,
+    preflight: 0,
     recovered: 0,
     refused: 0,
     queue_timeout: 0,

@@ -141,6 +141,7 @@ const EVERYTHING: readonly TideEvent[] = [
   { type: 'endpoint-ejected', upstream: 'payments', endpoint: 'b:443', time: 10_000 },
   { type: 'endpoint-returned', upstream: 'payments', endpoint: 'a:443', cause: 'trial' },
   done({ outcome: 'recovered', attempts: 2 }),
+  done({ status: 429, outcome: 'refused', retryAfter: 2, retryAfterFrom: 'tidegate' }),
 ];
 
 describe('connections that have changed to another protocol', () => {
@@ -165,6 +166,16 @@ describe('requests', () => {
     expect(await samples(metrics, 'requests_total')).toEqual([
       '{route="/",method="GET",code="200",outcome="forwarded"} 2',
       '{route="/",method="POST",code="429",outcome="refused"} 1',
+    ]);
+  });
+
+  test('are counted by who has written their Retry-After, where they have one', async () => {
+    const metrics = metricsOf();
+    const ours = done({ status: 429, outcome: 'refused', retryAfter: 2, retryAfterFrom: 'tidegate' });
+    tell(metrics, done(), ours, ours, done({ status: 503, retryAfterFrom: 'upstream' }));
+    expect(await samples(metrics, 'retry_after_total')).toEqual([
+      '{route="/",code="429",from="tidegate"} 2',
+      '{route="/",code="503",from="upstream"} 1',
     ]);
   });
 

@@ -6,7 +6,14 @@ import type { RequestRecord } from '../../src/policy/events.ts';
 const FULL: Required<RequestRecord> = {
   ...{ id: 'i', at: 1.5, route: '/r', upstream: 'u', method: 'PUT', path: '/p', client: 'c', clientName: 'n' },
   ...{ status: 503, outcome: 'unknown', reason: 'reset', attempts: 2, polls: 3, queued: 4.5, slept: 5.5, toHead: 6.5 },
-  ...{ took: 7.5, retryAfter: 8, cut: true, cause: 'ECONNRESET', carried: { toUpstream: 9, toClient: 10 } },
+  ...{
+    took: 7.5,
+    retryAfter: 8,
+    retryAfterFrom: 'upstream',
+    cut: true,
+    cause: 'ECONNRESET',
+    carried: { toUpstream: 9, toClient: 10 },
+  },
   ...{
     wouldHave: { decision: 'refused', why: 'queue_full' },
     wouldRetry: 'status_5xx',

@@ -129,6 +129,7 @@ export const OUTCOMES = {
   forwarded: 'forwarded',
   recovered: 'recovered',
   checked: 'let pass',
+  preflight: 'preflight',
   refused: 'refused',
   queue_timeout: 'waited in vain',
   upstream_error: 'upstream error',
@@ -143,7 +144,7 @@ export function writeOutcome(outcome) {
 
 /** @param {RequestOutcome} outcome */
 export function moodOfOutcome(outcome) {
-  if (outcome === 'forwarded' || outcome === 'recovered' || outcome === 'checked') return 'well';
+  if (['forwarded', 'recovered', 'checked', 'preflight'].includes(outcome)) return 'well';
   return outcome === 'unknown' || outcome === 'upstream_error'
     ? 'trouble'
     : outcome === 'client_gone'

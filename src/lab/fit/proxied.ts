@@ -68,4 +68,4 @@ export class Proxied implements Candidate, Observer {
 }
 
 /** The clients of a log came when they came: whatever a refusal says now, they are not told. */
-const DEAF = Object.freeze({ hear: () => undefined });
+const DEAF = Object.freeze({ heeds: false, hear: () => undefined });

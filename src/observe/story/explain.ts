@@ -84,6 +84,7 @@ export function explain(story: Story): Explanation {
         queuedSeconds: toSeconds(record.queued),
         waitedSeconds: toSeconds(record.slept),
         retryAfterSeconds: record.retryAfter ?? null,
+        retryAfterFrom: record.retryAfterFrom ?? null,
       },
     ],
   };

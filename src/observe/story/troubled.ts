@@ -2,7 +2,7 @@ import type { RequestOutcome, RequestRecord } from '../../policy/events.ts';
 import type { Outcome } from '../../policy/types.ts';
 import type { Step } from '../../policy/watch.ts';
 
-const USUAL: ReadonlySet<RequestOutcome> = new Set(['forwarded', 'checked']);
+const USUAL: ReadonlySet<RequestOutcome> = new Set(['forwarded', 'checked', 'preflight']);
 
 /**
  * Whether the story of a request is worth keeping for its own sake: whatever is anything but admitted at once, sent once

@@ -24,6 +24,9 @@ export function tellVerdict(story: Story): string {
     case 'checked':
       parts.push(`let pass${reason === undefined ? '' : ` (${reason})`}: whoever asked sends it`);
       break;
+    case 'preflight':
+      parts.push(`a preflight, answered here with ${status}`);
+      break;
     case 'refused':
     case 'queue_timeout':
       parts.push(`refused with ${status} (${reason})${detail === undefined ? '' : `: ${bare(detail)}`}`);
@@ -59,8 +62,14 @@ function tellNotRetried({ retryEnd, attempts, outcome }: Story['record']): strin
 
 function tellBack(story: Story): string[] {
   const { record, steps = [] } = story;
-  const { retryAfter } = record;
+  const { retryAfter, retryAfterFrom } = record;
+  if (retryAfterFrom === 'upstream') {
+    return [
+      `Retry-After of the upstream: ${retryAfter === undefined ? 'not one that can be read' : `${retryAfter} s`}`,
+    ];
+  }
   if (retryAfter === undefined) return [];
+  if (record.outcome === 'forwarded') return [`Retry-After of Tidegate: ${retryAfter} s, as the upstream gave none`];
   const decided = steps.findLast(
     (step) => (step.what === 'decided' || step.what === 'dequeued') && step.why !== undefined,
   );

@@ -1,6 +1,7 @@
 import { addressOf, clientAddress } from '../address.ts';
 import type { ProxyContext } from '../context.ts';
 import { isUsableRequestId } from '../headers.ts';
+import { preflightMethod } from '../cors.ts';
 import type { Inbound } from '../inbound.ts';
 import { findFault, findRepeated } from '../inbound.ts';
 import type { Outbound } from '../outbound.ts';
@@ -12,7 +13,7 @@ import type { Upgrade } from '../upgrade.ts';
 import { CheckLife } from './check-life.ts';
 import { wrapAs } from './dialect.ts';
 import { readOptions } from './options.ts';
-import { UNROUTED_PERMIT } from './permit.ts';
+import { UNCOUNTED_PERMIT } from './permit.ts';
 import { Reports } from './reports.ts';
 import { assume, findSubject } from './subject.ts';
 
@@ -68,12 +69,15 @@ export class Checks {
     // What is wrong with it is wrong with another: on this connection all is well.
     const found = findFault(request);
     if (found !== undefined) return refusals.refuse(request, response, found.problem, false, wrap);
-    const route = point.router.find(request.verb, request.headers.host, request.path);
+    const asked = preflightMethod(request);
+    const find = (method: string) => point.router.find(method, request.headers.host, request.path);
+    const route = find(request.verb) ?? (asked === undefined ? undefined : find(asked));
     if (route === 'ambiguous') return refusals.refuse(request, response, TWO_READINGS, false, wrap);
     if (route === undefined) {
-      if (point.passesUnrouted) return this.#passUnrouted(request, response);
+      if (point.passesUnrouted) return this.#passUncounted(request, response, 'Tidegate-Unrouted');
       return refusals.refuse(request, response, UNROUTED, false, wrap);
     }
+    if (asked !== undefined) return this.#passUncounted(request, response, 'Tidegate-Preflight');
     const repeated = findRepeated(request, route.target.identities);
     if (repeated !== undefined) {
       const detail = `The request has more than one ${repeated}: whose it is would be a matter of opinion.`;
@@ -88,18 +92,21 @@ export class Checks {
     begin(new CheckLife(context, arrival, options, onOver));
   }
 
-  /** What no route leads to has no upstream of ours, and an ingress serves much besides. */
-  #passUnrouted(request: Inbound, response: Outbound): void {
+  /**
+   * What no route leads to has no upstream of ours, and an ingress serves much besides; and no limit concerns a preflight.
+   * @param why the name of the header that says so
+   */
+  #passUncounted(request: Inbound, response: Outbound, why: string): void {
     const { context, nextId } = this.#parts;
     const headers = [
       'Via',
       context.via,
       'Tidegate-Request-Id',
       nextId(),
-      'Tidegate-Unrouted',
+      why,
       'true',
       'Tidegate-Permit',
-      UNROUTED_PERMIT,
+      UNCOUNTED_PERMIT,
     ];
     writeEmpty(response, 200, [...headers, 'Cache-Control', 'no-store']);
     endAnswer(response, request);

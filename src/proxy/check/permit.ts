@@ -19,10 +19,10 @@ export interface Permit {
 }
 
 /**
- * Of a request that no route leads to, which has nothing to be told of. It is said in so many words, because what is not
+ * Of a request that no route leads to, or of a preflight, which has nothing to be told of. It is said in so many words, because what is not
  * said a client may say, or, of Caddy 2.6, the name of a placeholder.
  */
-export const UNROUTED_PERMIT = 'unrouted';
+export const UNCOUNTED_PERMIT = 'unrouted';
 
 const Limit = z.strictObject({
   nested: z.string().max(128),

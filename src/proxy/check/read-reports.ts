@@ -4,7 +4,7 @@ import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { CheckPoint } from '../plan.ts';
 import { Answer } from './read-answer.ts';
 import type { Permit } from './permit.ts';
-import { readPermit, UNROUTED_PERMIT } from './permit.ts';
+import { readPermit, UNCOUNTED_PERMIT } from './permit.ts';
 
 const MOST_REPORTS = 1000;
 
@@ -33,7 +33,7 @@ export function readReports(text: string, targets: Targets): readonly Report[] |
   if (typeof written === 'string') return written;
   const reports: Report[] = [];
   for (const each of written) {
-    if (each.permit === UNROUTED_PERMIT) continue;
+    if (each.permit === UNCOUNTED_PERMIT) continue;
     const report = readReport(each, targets);
     if (typeof report === 'string') return report;
     reports.push(report);

@@ -18,6 +18,8 @@ export interface Arriving {
 
 /** Who is to hear of a Retry-After. */
 export interface Sender {
+  /** Whether anything comes of `hear`. */
+  readonly heeds: boolean;
   /** A member was told to come back at `at`. */
   hear(member: number, at: Millis): void;
 }
@@ -25,6 +27,7 @@ export interface Sender {
 /** The clients of a group, as one Poisson process: a million of them are a few columns, not a million timers. */
 export class Population implements Due, Sender {
   readonly isOurs = false;
+  readonly heeds: boolean;
   readonly #world: World;
   readonly #index: number;
   readonly #group: ClientGroup;
@@ -40,6 +43,7 @@ export class Population implements Due, Sender {
     this.#world = world;
     this.#index = index;
     this.#group = group;
+    this.heeds = group.honoursRetryAfter;
     this.#facts = { method: group.method, keyed: group.keyed, expectsContinue: false, priorAttempts: 0 };
     this.#asked = { method: group.method, path: group.path };
     this.#random = seededRandom(1 + index + Math.floor(world.random() * 2 ** 31));

@@ -120,9 +120,14 @@ export class SimulatedExchange implements Effects, Due {
     return 1000 * Number(formatRetryAfter(retryAfter, this.#world.random));
   }
 
-  /** The Retry-After of a refusal of the upstream's, which reaches the client as it came. */
+  /** The Retry-After of a refusal of the upstream's, which reaches the client as it came; where it has none, ours. */
   #passedOn(verdict: Verdict): Millis | undefined {
-    return verdict.kind === 'forward' && this.#status === 429 ? this.#hints?.retryAfter : undefined;
+    if (verdict.kind !== 'forward') return undefined;
+    // Chance is asked only where something comes of it: all else of a run is as it was.
+    if (verdict.retryAfter !== undefined) {
+      return this.#arriving.population.heeds ? this.#tell(verdict.retryAfter) : undefined;
+    }
+    return this.#status === 429 ? this.#hints?.retryAfter : undefined;
   }
 
   #reachUpstream(): void {
@@ -159,7 +164,9 @@ export class SimulatedExchange implements Effects, Due {
     }
     const hints = this.#world.upstream.hints(conduct, this.#world.now());
     this.#hints = hints;
-    return { kind: 'response', status: statusOf(conduct), hints, took };
+    const status = statusOf(conduct);
+    const isBare = (status === 429 || status === 503) && hints.retryAfter === undefined;
+    return { kind: 'response', status, hints, took, ...(isBare ? { impliedWait: 0 } : {}) };
   }
 }
 

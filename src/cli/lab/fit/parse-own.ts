@@ -71,6 +71,7 @@ function endsAs(outcome: unknown, last: Answer): End {
     case 'recovered':
     // Let pass: whoever asked has sent it.
     case 'checked':
+    case 'preflight':
       return 'served';
     case 'refused':
     case 'queue_timeout':

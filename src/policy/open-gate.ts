@@ -1,0 +1,71 @@
+import type { Gate } from './gate.ts';
+import type { Retry } from './retry.ts';
+import type { Admission, Ticket } from './ticket.ts';
+import { ADMITTED } from './ticket.ts';
+import type { Millis, RetryEnd } from './types.ts';
+
+/** What an exchange asks of a gate, and tells it. */
+export type ExchangeGate = Pick<
+  Gate,
+  | 'arrive'
+  | 'sent'
+  | 'granted'
+  | 'head'
+  | 'end'
+  | 'begin'
+  | 'over'
+  | 'cancel'
+  | 'leave'
+  | 'reserve'
+  | 'release'
+  | 'comeBack'
+  | 'grounds'
+>;
+
+/** Connections that go through an open gate are in no client's share. */
+const HOLDER = '';
+
+/**
+ * A gate that lets everything pass and learns nothing: for requests that no limit concerns. It counts the connections that
+ * they take, which are taken all the same. A retry is made only where it costs nothing.
+ */
+export class OpenGate implements ExchangeGate {
+  readonly #gate: Gate;
+
+  constructor(gate: Gate) {
+    this.#gate = gate;
+  }
+
+  arrive(): Admission {
+    return ADMITTED;
+  }
+
+  sent(): void {}
+  granted(): void {}
+  head(): void {}
+  end(): void {}
+  cancel(): void {}
+  leave(): void {}
+  release(): void {}
+
+  begin(upstream: string): void {
+    this.#gate.begin(upstream, HOLDER);
+  }
+
+  over(upstream: string): void {
+    this.#gate.over(upstream, HOLDER);
+  }
+
+  /** At once and for free, as after a connection that was just being closed. */
+  reserve(_ticket: Ticket, { delay, charged }: Pick<Retry, 'delay' | 'charged'>): RetryEnd | undefined {
+    return charged || delay > 0 ? 'attempts_exhausted' : undefined;
+  }
+
+  comeBack(_ticket: Ticket, atLeast: Millis): Millis | undefined {
+    return this.#gate.mode === 'enforce' ? 1000 * Math.ceil(atLeast / 1000) : undefined;
+  }
+
+  grounds(ticket: Ticket, now: Millis): ReturnType<Gate['grounds']> {
+    return this.#gate.grounds(ticket, now);
+  }
+}

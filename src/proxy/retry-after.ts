@@ -1,0 +1,56 @@
+/** The Retry-After of answers of 429 and 503, which all have one: the upstream's own, as it came, or ours. */
+import { formatRetryAfter, MAX_HINT, readDate } from '../policy/hints.ts';
+import { parseRetryAfter } from '../policy/hints/retry-after.ts';
+import type { RetryAfterSource } from '../policy/events.ts';
+import type { Millis, Random } from '../policy/types.ts';
+import { isForwarded } from './headers.ts';
+import type { Head } from './reply.ts';
+
+/** Whether an answer of this status says when to come back. */
+export function asksToComeBack(status: number): boolean {
+  return status === 429 || status === 503;
+}
+
+/**
+ * Whether the client gets a Retry-After of the upstream's: whatever it says, it is the upstream's to say. One that the
+ * upstream lists in Connection ends here.
+ */
+export function hasRetryAfter(headers: readonly string[]): boolean {
+  return isForwarded(headers, 'retry-after');
+}
+
+/** Whole seconds. Up to five minutes rounded up or down at random, as `formatRetryAfter` does; beyond that, up. */
+export function secondsOf(delay: Millis, random: Random): number {
+  return delay > MAX_HINT ? Math.ceil(delay / 1000) : Number(formatRetryAfter(delay, random));
+}
+
+/** RateLimit of a 429 of ours, or of one that has only our Retry-After. */
+export function rateLimitOf(seconds: number): string {
+  return `"tidegate";r=0;t=${seconds}`;
+}
+
+/** The head with a Retry-After of ours. @param delay undefined: as it is */
+export function withRetryAfter(head: Head, delay: Millis | undefined, random: Random): Head {
+  if (delay === undefined) return head;
+  const retryAfter = secondsOf(delay, random);
+  const added = [...(head.added ?? []), 'Retry-After', String(retryAfter)];
+  if (head.status === 429 && !isForwarded(head.headers, 'ratelimit')) added.push('RateLimit', rateLimitOf(retryAfter));
+  return { ...head, added, retryAfter };
+}
+
+/** What a forwarded answer says of coming back, for the log. Both undefined where it says nothing. */
+export interface Said {
+  /** In seconds; undefined where it cannot be read. */
+  readonly retryAfter: number | undefined;
+  readonly from: RetryAfterSource | undefined;
+}
+
+const NOTHING: Said = { retryAfter: undefined, from: undefined };
+
+export function saidIn({ status, headers, retryAfter }: Head, wallClock: () => Millis): Said {
+  if (retryAfter !== undefined) return { retryAfter, from: 'tidegate' };
+  if (!asksToComeBack(status) || !hasRetryAfter(headers)) return NOTHING;
+  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'retry-after');
+  const wait = parseRetryAfter(headers[at + 1] ?? '', () => readDate(headers, wallClock()));
+  return { retryAfter: wait === undefined ? undefined : Math.max(0, wait) / 1000, from: 'upstream' };
+}

@@ -1,0 +1,313 @@
+/** What pages of other origins may do: preflights that no limit concerns, and refusals that a page may read. */
+import { describe, expect, test } from 'vitest';
+import type { Answerer } from '../support/http-upstream.ts';
+import { listen, startHttpUpstream } from '../support/http-upstream.ts';
+import type { Received } from '../support/send.ts';
+import { begin, send } from '../support/send.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+const APP = 'https://app.example.com';
+const PREFLIGHT = [
+  'Origin',
+  APP,
+  'Access-Control-Request-Method',
+  'POST',
+  'Access-Control-Request-Headers',
+  'x-api-key',
+];
+const RULES = `cors: {origins: ["${APP}", "https://*.example.org:8443"], exposeHeaders: [X-Total]}`;
+/** One in ten seconds, and nobody waits. */
+const ONE = 'rateLimit: {initialRate: 0.1/s, maxRate: 0.1/s}, queue: {maxWait: 0}';
+
+async function start(
+  route: string,
+  answer: Answerer = (_n, response) => response.end('served'),
+  upstreamMore = '',
+  more = '',
+) {
+  const upstream = await startHttpUpstream(answer);
+  const yaml = (routes: string) =>
+    `upstreams: {api: {url: "${upstream.url}"${upstreamMore === '' ? '' : `, ${upstreamMore}`}}}\nroutes: [{upstream: api${routes === '' ? '' : `, ${routes}`}}]\n${more}`;
+  const gate = await startTidegate(yaml(route));
+  return { upstream, gate, yaml };
+}
+
+function preflight(url: string, headers: readonly string[] = PREFLIGHT, target = '/'): Promise<Received> {
+  return send(url, target, { method: 'OPTIONS', headers });
+}
+
+function all(answer: Received, name: string): string[] {
+  return answer.headers.filter((_, i, raw) => i % 2 === 1 && raw[i - 1]?.toLowerCase() === name);
+}
+
+const decisions = (decision: string) => `tidegate_ratelimit_decisions_total{upstream="api",decision="${decision}"}`;
+
+describe('a preflight of a route that says who may ask', () => {
+  test('is answered here, with what is allowed', async () => {
+    const { gate, upstream } = await start(RULES);
+    const answer = await preflight(gate.url);
+    expect(answer.status).toBe(204);
+    expect(all(answer, 'access-control-allow-origin')).toEqual([APP]);
+    expect(all(answer, 'access-control-allow-methods')).toEqual(['POST']);
+    expect(all(answer, 'access-control-allow-headers')).toEqual(['x-api-key']);
+    expect(all(answer, 'access-control-max-age')).toEqual(['600']);
+    expect(answer.header('access-control-allow-credentials')).toBeUndefined();
+    expect(answer.header('vary')).toContain('Origin');
+    expect(upstream.hits).toHaveLength(0);
+    const series = 'tidegate_requests_total{route="/",method="OPTIONS",code="204",outcome="preflight"}';
+    await eventually(
+      () => gate.metric(series),
+      (count) => count === 1,
+    );
+  });
+
+  test.each([
+    ['of another origin', ['Origin', 'https://evil.example.com', ...PREFLIGHT.slice(2)]],
+    ['of one that ends alike', ['Origin', 'https://evilapp.example.com', ...PREFLIGHT.slice(2)]],
+    ['over plain HTTP', ['Origin', 'http://app.example.com', ...PREFLIGHT.slice(2)]],
+    ['of a wildcard without a subdomain', ['Origin', 'https://.example.org:8443', ...PREFLIGHT.slice(2)]],
+    ['of a wildcard’s other port', ['Origin', 'https://a.example.org', ...PREFLIGHT.slice(2)]],
+    ['of a wildcard with what is no host', ['Origin', 'https://evil.com#.example.org:8443', ...PREFLIGHT.slice(2)]],
+    ['of null', ['Origin', 'null', ...PREFLIGHT.slice(2)]],
+  ])('allows nothing to a page %s', async (_, headers) => {
+    const { gate, upstream } = await start(RULES);
+    const answer = await preflight(gate.url, headers);
+    expect(answer.status).toBe(204);
+    expect(answer.headers.filter((name) => /^access-control-/i.test(name))).toEqual([]);
+    expect(answer.header('vary')).toContain('Origin');
+    expect(upstream.hits).toHaveLength(0);
+  });
+
+  test.each(['https://a.example.org:8443', 'https://a.b-c.example.org:8443'])(
+    'allows the subdomain %s',
+    async (origin) => {
+      const { gate } = await start(RULES);
+      const answer = await preflight(gate.url, ['Origin', origin, ...PREFLIGHT.slice(2)]);
+      expect(answer.header('access-control-allow-origin')).toBe(origin);
+    },
+  );
+
+  test('says what the configuration says of methods, headers, credentials and time', async () => {
+    const { gate } = await start(
+      `cors: {origins: ["${APP}"], methods: [GET, PUT], headers: [X-A, X-B], credentials: true, maxAge: 30s}`,
+    );
+    const answer = await preflight(gate.url);
+    expect(answer.header('access-control-allow-methods')).toBe('GET, PUT');
+    expect(answer.header('access-control-allow-headers')).toBe('X-A, X-B');
+    expect(answer.header('access-control-allow-credentials')).toBe('true');
+    expect(answer.header('access-control-max-age')).toBe('30');
+  });
+
+  test('allows all to all, with *', async () => {
+    const { gate } = await start('cors: {origins: ["*"], methods: ["*"], headers: ["*"], maxAge: 0}');
+    const answer = await preflight(gate.url);
+    expect(answer.header('access-control-allow-origin')).toBe('*');
+    expect(answer.header('access-control-allow-methods')).toBe('*');
+    expect(answer.header('access-control-allow-headers')).toBe('*');
+    expect(answer.header('access-control-max-age')).toBe('0');
+  });
+
+  test('is found by the method that is asked about', async () => {
+    const { gate } = await start(`methods: [POST], ${RULES}`);
+    expect((await preflight(gate.url)).header('access-control-allow-methods')).toBe('POST');
+    const other = ['Origin', APP, 'Access-Control-Request-Method', 'DELETE'];
+    expect((await preflight(gate.url, other)).status).toBe(404);
+  });
+
+  test('is answered while the limit is spent, the upstream is blocked and this process has no room', async () => {
+    const upstream = await listen(() => undefined);
+    const gate = await startTidegate(
+      `limits: {requests: 1}\nupstreams: {api: {url: "${upstream.url}"}}\nroutes: [{upstream: api, ${RULES}}]`,
+    );
+    begin(gate.url, '/', {})
+      .on('error', () => undefined)
+      .end();
+    await eventually(upstream.connections, (count) => count === 1);
+    const refused = await send(gate.url, '/', { headers: ['Origin', APP] });
+    expect(refused.json()).toMatchObject({ reason: 'too_many_requests' });
+    expect(refused.header('access-control-allow-origin')).toBe(APP);
+    expect((await preflight(gate.url)).header('access-control-allow-origin')).toBe(APP);
+  });
+});
+
+describe('a refusal of ours', () => {
+  test('can be read by a page that may ask', async () => {
+    const { gate } = await start(RULES, undefined, ONE);
+    await send(gate.url, '/');
+    const refused = await send(gate.url, '/', { headers: ['Origin', APP] });
+    expect(refused.status).toBe(429);
+    expect(all(refused, 'access-control-allow-origin')).toEqual([APP]);
+    expect(refused.header('vary')).toBe('Origin');
+    const exposed = refused.header('access-control-expose-headers')?.split(', ');
+    expect(exposed).toEqual(expect.arrayContaining(['Retry-After', 'RateLimit', 'Tidegate-Request-Id', 'X-Total']));
+    expect(refused.header('access-control-allow-credentials')).toBeUndefined();
+  });
+
+  test('with credentials, too', async () => {
+    const { gate } = await start(`cors: {origins: ["${APP}"], credentials: true}`, undefined, ONE);
+    await send(gate.url, '/');
+    const refused = await send(gate.url, '/', { headers: ['Origin', APP] });
+    expect(refused.header('access-control-allow-credentials')).toBe('true');
+  });
+
+  test('cannot by others, and says to caches that it is not the same for all', async () => {
+    const { gate } = await start(RULES, undefined, ONE);
+    await send(gate.url, '/');
+    for (const headers of [['Origin', 'https://evil.example'], []]) {
+      const refused = await send(gate.url, '/', { headers });
+      expect(refused.status).toBe(429);
+      expect(refused.header('access-control-allow-origin')).toBeUndefined();
+      expect(refused.header('vary')).toBe('Origin');
+    }
+  });
+
+  test.each([
+    ['502', 502, 'http://127.0.0.1:9', ''],
+    ['504', 504, undefined, ', timeout: 200ms, perTryTimeout: 200ms, retry: {attempts: 1}'],
+  ])('can be read where it is a %s', async (_, status, url, more) => {
+    const silent = await listen(() => undefined);
+    const gate = await startTidegate(
+      `upstreams: {api: {url: "${url ?? silent.url}"${more}}}\nroutes: [{upstream: api, ${RULES}}]`,
+    );
+    const answer = await send(gate.url, '/', { headers: ['Origin', APP] });
+    expect(answer.status).toBe(status);
+    expect(answer.header('access-control-allow-origin')).toBe(APP);
+  });
+
+  test('has nothing of the kind where that is left to the upstream', async () => {
+    const { gate } = await start('cors: pass-through', undefined, ONE);
+    await send(gate.url, '/', { headers: ['Origin', APP] });
+    const refused = await send(gate.url, '/', { headers: ['Origin', APP] });
+    expect(refused.status).toBe(429);
+    expect(refused.headers.filter((name) => /^(?:access-control-|vary$)/i.test(name))).toEqual([]);
+  });
+
+  test('of a check is for the page that the ingress serves', async () => {
+    const { gate } = await start(RULES, undefined, ONE, 'check: {}\nclients: {trustedProxies: [127.0.0.0/8]}');
+    await send(gate.url, '/check/');
+    const refused = await send(gate.url, '/check/', { headers: ['Origin', APP] });
+    expect(refused.status).toBe(429);
+    expect(refused.header('access-control-allow-origin')).toBe(APP);
+  });
+});
+
+describe('an answer of the upstream', () => {
+  test('that says nothing of it gets what the route allows', async () => {
+    const { gate } = await start(RULES, (_n, response) =>
+      response.writeHead(429, ['Vary', 'Accept', 'Access-Control-Allow-Credentials', 'true']).end(),
+    );
+    const answer = await send(gate.url, '/', { headers: ['Origin', APP] });
+    expect(all(answer, 'access-control-allow-origin')).toEqual([APP]);
+    expect(all(answer, 'access-control-allow-credentials')).toEqual([]); // not for the upstream alone to give
+    expect(all(answer, 'vary')).toEqual(['Accept', 'Origin']);
+    expect(answer.header('access-control-expose-headers')).toContain('Retry-After');
+  });
+
+  test.each([['Origin'], ['accept, origin'], ['*']])('that varies by %s is not told to once more', async (vary) => {
+    const { gate } = await start(RULES, (_n, response) => response.writeHead(200, ['Vary', vary]).end());
+    expect(all(await send(gate.url, '/', { headers: ['Origin', APP] }), 'vary')).toEqual([vary]);
+  });
+
+  test('that says it itself is left as it is, and what we add is exposed', async () => {
+    const own = ['Access-Control-Allow-Origin', 'https://other.example', 'Access-Control-Allow-Credentials', 'true'];
+    const { gate } = await start(RULES, (_n, response) =>
+      response.writeHead(200, [...own, 'Access-Control-Expose-Headers', 'X-Own']).end(),
+    );
+    const answer = await send(gate.url, '/', { headers: ['Origin', APP] });
+    expect(all(answer, 'access-control-allow-origin')).toEqual(['https://other.example']);
+    expect(all(answer, 'access-control-allow-credentials')).toEqual(['true']);
+    const [upstreams, ours] = all(answer, 'access-control-expose-headers');
+    expect(upstreams).toBe('X-Own');
+    expect(ours).toContain('Retry-After');
+  });
+
+  test('is not touched where that is left to the upstream', async () => {
+    const { gate } = await start('', (_n, response) => response.writeHead(200, ['Vary', 'Accept']).end());
+    const answer = await send(gate.url, '/', { headers: ['Origin', APP] });
+    expect(all(answer, 'vary')).toEqual(['Accept']);
+    expect(answer.headers.filter((name) => /^access-control-/i.test(name))).toEqual([]);
+  });
+});
+
+describe('a preflight that is left to the upstream', () => {
+  test('is forwarded without a limit, and counts for nothing', async () => {
+    const { gate, upstream } = await start('', undefined, ONE);
+    expect((await send(gate.url, '/')).status).toBe(200);
+    const answers = await Promise.all(Array.from({ length: 30 }, () => preflight(gate.url)));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(upstream.hits.filter(({ method }) => method === 'OPTIONS')).toHaveLength(30);
+    expect(upstream.hits.at(-1)?.headers).toContain('Access-Control-Request-Method');
+    expect(await gate.metric(decisions('passed'))).toBe(1);
+    expect(await gate.metric(decisions('refused'))).toBe(0);
+    expect((await send(gate.url, '/')).status).toBe(429);
+  });
+
+  test.each([429, 503])('teaches nothing, and holds nobody, by a %i', async (status) => {
+    const { gate, upstream } = await start('', (_n, response, { method }) =>
+      method === 'OPTIONS' ? response.writeHead(status, ['Retry-After', '100']).end() : response.end('served'),
+    );
+    const answers = await Promise.all(Array.from({ length: 20 }, () => preflight(gate.url)));
+    expect(answers.map((answer) => answer.status)).toEqual(answers.map(() => status));
+    expect(upstream.hits).toHaveLength(20); // nor is it sent again
+    expect(gate.view().limits).toMatchObject([{ state: 'open', rate: Infinity }]);
+    expect((await send(gate.url, '/')).body.toString()).toBe('served');
+    expect(await gate.metric('tidegate_clients_tracked')).toBe(1);
+    expect(await gate.metric('tidegate_upstream_throttled_total{upstream="api",reason="unspecified"}')).toBe(0);
+  });
+
+  test('says when to come back where its refusal does not', async () => {
+    const { gate } = await start('', (_n, response) => response.writeHead(429).end());
+    expect((await preflight(gate.url)).header('retry-after')).toBe('1');
+  });
+
+  test('takes no endpoint out, whatever is answered', async () => {
+    const upstream = await startHttpUpstream((_n, response, { method }) =>
+      method === 'OPTIONS' ? response.writeHead(503).end() : response.end('served'),
+    );
+    const gate = await startTidegate(
+      `upstreams: {api: {urls: ["${upstream.url}", "http://localhost:${new URL(upstream.url).port}"]}}`,
+    );
+    await Promise.all(Array.from({ length: 40 }, () => preflight(gate.url)));
+    const exposition = await (await fetch(`${gate.adminUrl}/metrics`)).text();
+    expect(exposition).not.toMatch(/^tidegate_endpoint_ejections_total\{.*\} [1-9]/m);
+    expect((await send(gate.url, '/')).status).toBe(200);
+  });
+
+  test('finds the route of what it asks about', async () => {
+    const { gate, upstream } = await start('methods: [POST]');
+    expect((await preflight(gate.url)).status).toBe(200);
+    expect(upstream.hits).toHaveLength(1);
+    expect((await send(gate.url, '/', { method: 'OPTIONS' })).status).toBe(404);
+  });
+
+  test('is let pass where an ingress asks, and needs no token', async () => {
+    const { gate } = await start('', undefined, ONE, 'check: {}\nclients: {trustedProxies: [127.0.0.0/8]}');
+    const check = () => send(gate.url, '/check/', { method: 'OPTIONS', headers: PREFLIGHT });
+    const answers = await Promise.all(Array.from({ length: 10 }, check));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(answers[0]?.header('tidegate-preflight')).toBe('true');
+    expect(await gate.metric(decisions('passed'))).toBe(0);
+    expect((await send(gate.url, '/check/')).status).toBe(200);
+  });
+});
+
+test.each([
+  ['without an origin', ['Access-Control-Request-Method', 'POST']],
+  ['without a method to ask about', ['Origin', APP]],
+])('an OPTIONS %s is a request like others', async (_, headers) => {
+  const { gate, upstream } = await start(RULES, undefined, ONE);
+  expect((await preflight(gate.url, headers)).status).toBe(200);
+  expect((await preflight(gate.url, headers)).status).toBe(429);
+  expect(upstream.hits).toHaveLength(1);
+});
+
+test('a reload changes who may ask', async () => {
+  const { gate, yaml } = await start('');
+  expect((await preflight(gate.url)).status).toBe(200);
+  expect((await gate.rewrite(yaml(RULES))).kind).toBe('applied');
+  expect((await preflight(gate.url)).header('access-control-allow-origin')).toBe(APP);
+  expect((await gate.rewrite(yaml('cors: {origins: ["https://other.example"]}'))).kind).toBe('applied');
+  expect((await preflight(gate.url)).header('access-control-allow-origin')).toBeUndefined();
+  expect((await gate.rewrite(yaml('cors: pass-through'))).kind).toBe('applied');
+  expect((await preflight(gate.url)).status).toBe(200);
+});
