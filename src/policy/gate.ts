@@ -17,10 +17,10 @@ import { abandon, giveBack, takeTokens } from './holdings.ts';
 import { learn } from './learn.ts';
 import { noteGranted, noteReported, presume } from './hearsay.ts';
 import type { Limit } from './limit.ts';
-import type { LimitRef } from './limit-ref.ts';
 import { letPass } from './observe.ts';
 import { tellWhen, tellWhenRefusedThere } from './promise.ts';
 import { releaseFor, releaseOthers } from './quota-owners.ts';
+import { resolveLimits } from './resolve-limits.ts';
 import type { Retry } from './retry.ts';
 import type { Room } from './room.ts';
 import type { Store, Upstream } from './store.ts';
@@ -81,7 +81,7 @@ export class Gate {
   /** What has become of a request that was granted, in the word of who sent it, at `sentAt`. The ticket was never used. */
   report(ticket: Ticket, outcome: Outcome, sentAt: Millis, now: Millis): void {
     ticket.slot = this.#store.clients.visit(ticket.client, now, ticket.upstream);
-    ticket.limits = this.#resolve(ticket.refs);
+    ticket.limits = resolveLimits(this.#store, ticket.refs);
     ticket.sentAt = sentAt;
     for (const limit of ticket.limits) this.#waiting.advance(limit, now);
     noteReported(ticket.limits, outcome, sentAt, now);
@@ -152,7 +152,7 @@ export class Gate {
   ): RetryEnd | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
     const { clients } = this.#store;
-    ticket.limits = this.#resolve(ticket.refs);
+    ticket.limits = resolveLimits(this.#store, ticket.refs);
     this.#releaseQuotas(ticket, now);
     const slot = ticket.slot;
     if (slot === undefined || heldUntil(clients, ticket, slot, now) > now + retry.delay) return 'deadline';
@@ -172,7 +172,7 @@ export class Gate {
     const { slot } = ticket;
     if (slot === undefined) return atLeast;
     const upstream = this.#store.upstream(ticket.upstream);
-    ticket.limits = this.#resolve(ticket.refs); // it may have made one
+    ticket.limits = resolveLimits(this.#store, ticket.refs); // it may have made one
     for (const limit of ticket.limits) this.#waiting.advance(limit, now);
     const held = heldUntil(this.#store.clients, ticket, slot, now) - now;
     const wait = estimateWait(ticket, roomOf(ticket, upstream), weigh(this.#store, ticket, now), now);
@@ -233,7 +233,7 @@ export class Gate {
     const { clients } = this.#store;
     const upstream = this.#store.upstream(ticket.upstream);
     const slot = this.#enter(ticket, upstream, now);
-    ticket.limits = this.#resolve(ticket.refs);
+    ticket.limits = resolveLimits(this.#store, ticket.refs);
     this.#releaseQuotas(ticket, now);
 
     const held = heldUntil(clients, ticket, slot, now) - now;
@@ -283,17 +283,6 @@ export class Gate {
     weigh(this.#store, ticket, now);
     upstream.activity.note(now, before, ticket.weight);
     return slot;
-  }
-
-  #resolve(refs: readonly LimitRef[]): readonly Limit[] {
-    const [only] = refs;
-    if (only !== undefined && refs.length === 1) return this.#store.find(only)?.alone ?? NO_LIMITS;
-    const limits: Limit[] = [];
-    for (const ref of refs) {
-      const limit = this.#store.find(ref);
-      if (limit !== undefined) limits.push(limit);
-    }
-    return limits;
   }
 
   /** A quota that holds back all is not to hold back whom it is not about. */
