@@ -13,7 +13,7 @@ import { expect } from './script.ts';
 import type { Millis } from './policy/types.ts';
 
 const PASSES = { kind: 'forward', unknown: false, attempts: 0, retryEnd: undefined } as const;
-const GONE = { kind: 'gone', attempts: 0, retryEnd: undefined } as const;
+const GONE = { kind: 'gone', unknown: false, attempts: 0, retryEnd: undefined } as const;
 
 /** @param deadline until when it may wait for its turn */
 export function* check(deadline: Millis): Script {

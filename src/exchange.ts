@@ -12,10 +12,12 @@
  * `Expect: 100-continue` the body is read after admission, so that a refusal costs no upload. In observe mode everything is
  * admitted, nothing is claimed, and a retry that could be reserved is told instead of made.
  */
-import { chooseRetry, mayHaveHappened, restsOnKey } from './policy/retry.ts';
+import { chooseRetry } from './policy/retry.ts';
 import type { Millis, Outcome, Random, RequestFacts, RetryEnd, Verdict } from './policy/types.ts';
 import { isSafe, isThrottled } from './policy/types.ts';
-import type { BodyRead, Plan, Refused, Script, Unclaimed } from './script.ts';
+import { WriteHistory } from './policy/write-history.ts';
+import { classifyWrite } from './policy/write-outcome.ts';
+import type { Answer, BodyRead, Plan, Refused, Script, Step, Unclaimed } from './script.ts';
 import { expect } from './script.ts';
 
 /** @param arrived when the request's head had been read */
@@ -23,13 +25,14 @@ export function* exchange(arriving: RequestFacts, plan: Plan, random: Random, ar
   let request = arriving;
   let attempts = 0;
   let memory = 0;
-  /** This write may have taken effect, here or in an exchange before: from here on nothing is told as if it had not. */
-  let mayBeDone = false;
+  const isWrite = !isSafe(request);
+  /** From where its write may be done on, nothing is told as if it were not. */
+  const history = new WriteHistory(plan.retry);
+  /** Others may send with its key at the same time. */
+  let isShared = false;
   let retryEnd: RetryEnd | undefined;
   /** A retry has been begun. */
   let retrying = false;
-  /** When its key was first sent, in this exchange or in one before. */
-  let keySentAt: Millis | undefined;
 
   let body: BodyRead | undefined;
   let deadline = arrived + plan.timeout;
@@ -41,19 +44,23 @@ export function* exchange(arriving: RequestFacts, plan: Plan, random: Random, ar
     if (body.keyed === true) request = { ...request, keyed: true };
   }
 
-  if (plan.claims === true && request.keyed && !isSafe(request)) {
+  if (plan.claims === true && request.keyed && isWrite) {
     const claim = yield { do: 'claim', deadline };
     if (claim.kind === 'gone') return gone();
-    if (claim.kind === 'refused') return refused(claim);
     if (claim.kind === 'unclaimed') return unclaimed(claim);
-    keySentAt = expect('claimed', claim).sentAt;
-    mayBeDone = keySentAt !== undefined;
+    const { record, isShared: sharing, at } = expect('claimed', claim);
+    isShared = sharing === true;
+    history.recall(record);
+    if (at > history.goodUntil(request)) return expired();
   }
 
   for (;;) {
-    const admission = yield { do: 'admit', deadline: Math.min(deadline, keyGoodUntil()) };
+    const goodUntil = history.goodUntil(request);
+    const admission = yield { do: 'admit', deadline: Math.min(lastStart(), goodUntil), answerBy: answerBy() };
     if (admission.kind === 'gone') return gone();
-    if (admission.kind === 'refused') return refused(admission);
+    if (admission.kind === 'refused') {
+      return admission.at >= goodUntil ? expired() : yield* refuse(admission);
+    }
 
     const { at: admittedAt, wouldHave } = expect('admitted', admission);
     let sendAt = admittedAt;
@@ -64,93 +71,118 @@ export function* exchange(arriving: RequestFacts, plan: Plan, random: Random, ar
       deadline += read.at - admission.at; // the deadline pauses while the client uploads
       sendAt = read.at;
     }
+    if (sendAt > goodUntil) return expired();
 
     attempts += 1;
     const timeout = Math.max(1, Math.min(plan.perTryTimeout, deadline - sendAt));
-    const { outcome, at } = expect('sent', yield { do: 'send', attempt: attempts, timeout });
+    const isPinned = history.isPinned(request);
+    const step = { do: 'send', attempt: attempts, timeout, startBy: goodUntil, isPinned } as const;
+    const { outcome, at } = expect('sent', yield step);
+    const soFar = { attempts, replayable: body.replayable, memory, mayBeDone: history.mayBeDone };
+    history.add(request, outcome, sendAt);
     if (outcome.kind === 'error' && outcome.reason === 'aborted') return gone();
-    if (outcome.kind === 'response' || outcome.sent) keySentAt ??= sendAt;
+    if (outcome.kind === 'error' && !outcome.sent && at > goodUntil) return expired();
 
-    if (wouldHave?.decision === 'refused') return settle(outcome); // no answer would have come to be retried
+    if (wouldHave?.decision === 'refused') return yield* settle(outcome); // no answer would have come to be retried
 
-    const keyAge = keySentAt === undefined ? undefined : at - keySentAt;
-    const soFar = { attempts, replayable: body.replayable, mayBeDone, memory, keyAge };
-    const choice = chooseRetry(request, plan.retry, outcome, soFar, random);
+    const known = { ...soFar, wasAnswered: history.wasAnswered, keyAge: history.ageAt(at) };
+    const choice = chooseRetry(request, plan.retry, outcome, known, random);
     if (choice.kind === 'settled') {
-      if (retrying && isAnswer(outcome)) retryEnd = 'success';
-      return settle(outcome);
+      if (retrying && isFinal(outcome)) retryEnd = 'success';
+      return yield* settle(outcome);
     }
     if (choice.kind === 'stop') {
       retryEnd = choice.why;
-      return settle(outcome);
+      return yield* settle(outcome);
     }
 
     const { retry } = choice;
-    const reservation = yield { do: 'reserve', retry, deadline: Math.min(deadline, keyGoodUntil()) };
+    const until = Math.min(lastStart(), history.goodUntil(request));
+    const reservation = yield { do: 'reserve', retry, deadline: until, answerBy: answerBy() };
     if (reservation.kind === 'denied') {
       retryEnd = reservation.why;
-      return settle(outcome);
+      return yield* settle(outcome);
     }
     expect('reserved', reservation);
-    if (plan.mode === 'observe') return { ...settle(outcome), wouldRetry: retry.reason };
+    if (plan.mode === 'observe') return { ...(yield* settle(outcome)), wouldRetry: retry.reason };
     retrying = true;
     memory = retry.memory;
-    mayBeDone ||= mayHaveHappened(request, outcome);
 
     const wait = yield { do: 'wait', ms: retry.delay };
     if (wait.kind === 'gone') return gone();
-    if (wait.kind === 'draining') return refused({ why: 'draining', retryAfter: 1000 });
+    if (wait.kind === 'draining') return yield* refuse({ why: 'draining', retryAfter: 1000 });
     expect('waited', wait);
   }
 
   /** The last word on an outcome that is not retried. */
-  function settle(outcome: Outcome): Verdict {
-    const unknown = mayBeDone || mayHaveHappened(request, outcome);
+  function* settle(outcome: Outcome): Deciding {
     if (outcome.kind === 'error') {
-      return { kind: unknown ? 'unknown' : 'fail', reason: outcome.reason, attempts, retryEnd };
+      const kind = (yield* mayBeDone()) ? 'unknown' : 'fail';
+      return { kind, reason: outcome.reason, attempts, retryEnd };
     }
-    // These say "not processed", and speak of their own attempt only; 409 says that the one before is at work.
-    const { status } = outcome;
-    if (mayBeDone && (isTurnedAway(outcome) || (status === 409 && request.keyed))) {
-      return { kind: 'unknown', reason: 'throttled', attempts, retryEnd };
+    const meaning = classifyWrite(outcome, plan.retry.notProcessed);
+    if (!isWrite || meaning === 'may_have_happened' || meaning === 'answered') {
+      return { kind: 'forward', unknown: isWrite && outcome.status >= 500, attempts, retryEnd };
     }
-    return { kind: 'forward', unknown: unknown && status >= 500, attempts, retryEnd };
+    // This speaks of its own attempt only, whoever it comes from; a 409, of the one before that is at work.
+    if (!(yield* mayBeDone())) return { kind: 'forward', unknown: false, attempts, retryEnd };
+    const said = meaning === 'not_processed' ? meaning : 'rejected';
+    const reason = isThrottled(outcome.status, outcome.hints) ? 'throttled' : said;
+    return { kind: 'unknown', reason, status: outcome.status, attempts, retryEnd };
   }
 
-  function refused({ why, retryAfter }: Pick<Refused, 'why' | 'retryAfter'>): Verdict {
+  function* refuse({ why, retryAfter }: Pick<Refused, 'why' | 'retryAfter'>): Deciding {
     if (retrying) retryEnd = 'deadline';
-    if (mayBeDone) return { kind: 'unknown', reason: why, attempts, retryEnd };
+    if (yield* mayBeDone()) return { kind: 'unknown', reason: why, attempts, retryEnd };
     return { kind: 'refuse', why, retryAfter, attempts, retryEnd };
   }
 
-  function unclaimed({ why, isAnswered }: Unclaimed): Verdict {
-    if (why === 'key_in_use') return { kind: 'refuse', why, retryAfter: KEY_IN_USE_FOR, attempts, retryEnd };
-    if (isAnswered !== true) return { kind: 'unknown', reason: why, attempts, retryEnd };
-    return { kind: 'refuse', why, retryAfter: undefined, attempts, retryEnd };
+  function unclaimed({ why, mayBeDone: isOpen }: Unclaimed): Verdict {
+    const retryAfter = COME_BACK_IN;
+    if (why === 'draining' && isOpen) return { kind: 'unknown', reason: why, attempts, retryEnd };
+    return { kind: 'refuse', why, retryAfter, attempts, retryEnd };
   }
 
-  /** What is sent after this is another write to the upstream. */
-  function keyGoodUntil(): Millis {
-    if (keySentAt === undefined || request.keyTtl === undefined) return Number.POSITIVE_INFINITY;
-    return restsOnKey(request, plan.retry) ? keySentAt + request.keyTtl : Number.POSITIVE_INFINITY;
+  /** The upstream has forgotten the key: sent again it would be another write. */
+  function expired(): Verdict {
+    if (retrying) retryEnd = 'key_expired';
+    if (history.mayBeDone) return { kind: 'unknown', reason: 'key_expired', attempts, retryEnd };
+    if (history.wasAnswered) return { kind: 'refuse', why: 'key_expired', retryAfter: undefined, attempts, retryEnd };
+    return { kind: 'refuse', why: 'queue_timeout', retryAfter: COME_BACK_IN, attempts, retryEnd };
   }
 
   function gone(): Verdict {
-    return { kind: 'gone', attempts, retryEnd: retrying ? 'client_gone' : undefined };
+    const end = retrying ? 'client_gone' : undefined;
+    return { kind: 'gone', unknown: isWrite && history.mayBeDone, attempts, retryEnd: end };
+  }
+
+  /** Where others may send with the key, they may have begun since it was claimed. */
+  function* mayBeDone(): Generator<Step, boolean, Answer> {
+    if (isShared && !history.mayBeDone) history.doubt(expect('known', yield { do: 'look' }).mayBeDone);
+    return history.mayBeDone;
+  }
+
+  /** The last moment at which it is worth sending: with hardly any time left, a certain refusal would become an unknown outcome. */
+  function lastStart(): Millis {
+    const { minAttemptTime = 0 } = plan.retry;
+    return isWrite ? deadline - Math.min(minAttemptTime, plan.timeout / 2) : deadline;
+  }
+
+  function answerBy(): Millis | undefined {
+    return isWrite && plan.retry.minAttemptTime !== undefined ? deadline : undefined;
   }
 }
 
+type Deciding = Generator<Step, Verdict, Answer>;
+
 /** When to ask again for what another request is at work on: as soon as can be told. */
-const KEY_IN_USE_FOR: Millis = 1000;
+const COME_BACK_IN: Millis = 1000;
 
-/** Request timeout, too early, too many requests, unavailable. */
-const TURNED_AWAY: ReadonlySet<number> = new Set([408, 425, 429, 503]);
-
-function isTurnedAway({ status, hints }: Extract<Outcome, { kind: 'response' }>): boolean {
-  return TURNED_AWAY.has(status) || isThrottled(status, hints);
-}
+/** Request timeout, too early, unavailable. */
+const TURNED_AWAY: ReadonlySet<number> = new Set([408, 425, 503]);
 
 /** The upstream's considered word, good or bad; a failure that nobody wished to retry is none. */
-function isAnswer(outcome: Outcome): boolean {
-  return outcome.kind === 'response' && !isTurnedAway(outcome) && outcome.status < 500;
+function isFinal(outcome: Outcome): boolean {
+  if (outcome.kind === 'error' || outcome.status >= 500) return false;
+  return outcome.status !== 429 && !TURNED_AWAY.has(outcome.status) && !isThrottled(outcome.status, outcome.hints);
 }

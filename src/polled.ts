@@ -58,7 +58,7 @@ function* polled(request: RequestFacts, plan: Plan, polling: Polling, random: Ra
 
     const wait = yield { do: 'wait', ms: poll.delay };
     const soFar = { attempts, retryEnd, polls: polling.count };
-    if (wait.kind === 'gone') return { kind: 'gone', ...soFar };
+    if (wait.kind === 'gone') return { kind: 'gone', unknown: false, ...soFar };
     const isLast = wait.kind === 'draining';
     const early = now + poll.asked - wait.at;
     if (isLast && early > 0) return { kind: 'refuse', why: 'draining', retryAfter: early, ...soFar };

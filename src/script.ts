@@ -5,19 +5,23 @@
 import type { Decision } from './policy/events.ts';
 import type { Poll, PollPolicy } from './policy/poll.ts';
 import type { Retry } from './policy/retry.ts';
-import type { KeyRefusal, Millis, Mode, Outcome, Refusal, RetryEnd, RetryPolicy, Verdict } from './policy/types.ts';
+import type { KeyRecord, Millis, Mode, Outcome, Refusal, RetryEnd, RetryPolicy, Verdict } from './policy/types.ts';
 
 export type Step =
   /** Read the request's body, as far as it can be kept for a replay. */
   | { readonly do: 'body' }
   /** Have the idempotency key for this request alone, until it ends: wait for who has it, if that is what is wanted. */
   | { readonly do: 'claim'; readonly deadline: Millis }
-  /** Ask the gate for a token of every limit this request stands under. */
-  | { readonly do: 'admit'; readonly deadline: Millis }
-  /** `attempt` counts from 1. */
-  | { readonly do: 'send'; readonly attempt: number; readonly timeout: Millis }
-  /** May this retry be begun? Answered at once, while the response is still in hand. */
-  | { readonly do: 'reserve'; readonly retry: Retry; readonly deadline: Millis }
+  /** Has another request, with whom the key is shared, a write under way or open? Answered at once. */
+  | { readonly do: 'look' }
+  /**
+   * Ask the gate for a token of every limit this request stands under. `answerBy`: the upstream must have answered by then; what
+   * cannot be answered by then, as far as its latency is known, is not admitted. Absent where that does not matter.
+   */
+  | { readonly do: 'admit'; readonly deadline: Millis; readonly answerBy?: Millis | undefined }
+  | SendStep
+  /** May this retry be begun? Answered at once, while the response is still in hand. `answerBy` as of `admit`. */
+  | { readonly do: 'reserve'; readonly retry: Retry; readonly deadline: Millis; readonly answerBy?: Millis | undefined }
   /** May it be asked for again? Answered at once; after `not_ready`, while the response is still in hand. */
   | {
       readonly do: 'poll';
@@ -31,11 +35,23 @@ export type Step =
   /** Let go of what is in hand, and sleep. */
   | { readonly do: 'wait'; readonly ms: Millis };
 
+export interface SendStep {
+  readonly do: 'send';
+  /** Counts from 1. */
+  readonly attempt: number;
+  readonly timeout: Millis;
+  /** Nothing of it may leave after this. Infinity where that does not matter. */
+  readonly startBy: Millis;
+  /** To no endpoint but the one that its write was sent to before. */
+  readonly isPinned: boolean;
+}
+
 /** Answers carry the time at which they came: the script has no clock. */
 export type Answer =
   | BodyRead
   | Claimed
   | Unclaimed
+  | Known
   | Admitted
   | Refused
   | Sent
@@ -55,15 +71,22 @@ export interface BodyRead {
 }
 export interface Claimed {
   readonly kind: 'claimed';
-  /** When a request with this key was first sent that may have taken effect; absent where none is remembered. */
-  readonly sentAt?: Millis | undefined;
+  /** What is remembered of its write; absent where nothing is. */
+  readonly record?: KeyRecord | undefined;
+  /** Others may send with the key at the same time. */
+  readonly isShared?: boolean;
   readonly at: Millis;
 }
 export interface Unclaimed {
   readonly kind: 'unclaimed';
-  readonly why: KeyRefusal;
-  /** Of an expired one: it is known what came of it. */
-  readonly isAnswered?: boolean;
+  readonly why: 'key_in_use' | 'draining';
+  /** The request that has the key may have its write done. */
+  readonly mayBeDone: boolean;
+  readonly at: Millis;
+}
+export interface Known {
+  readonly kind: 'known';
+  readonly mayBeDone: boolean;
   readonly at: Millis;
 }
 export interface Admitted {

@@ -3,17 +3,17 @@
  * the simulator are interpreters; all they own is what `Effects` names. By callback throughout, never by `await`: an
  * answer may come within the call that asked for it.
  */
+import type { DriveParts } from './drive-parts.ts';
 import type { Effects } from './effects.ts';
 import type { Phase } from './phase.ts';
-import { PollCourse, type PollWait } from './poll-course.ts';
-import type { Decision, Listen } from '../policy/events.ts';
+import { PollCourse } from './poll-course.ts';
+import type { Decision } from '../policy/events.ts';
 import type { ExchangeGate } from '../policy/open-gate.ts';
 import type { Retry } from '../policy/retry.ts';
 import { tellDecision, tellDequeued } from '../policy/tell-decision.ts';
 import { ADMITTED, type Admission, type Ticket } from '../policy/ticket.ts';
-import type { Clock, KeyRefusal, Millis, Outcome, Verdict } from '../policy/types.ts';
-import type { Watcher } from '../policy/watch.ts';
-import type { Answer, Script, Step } from '../script.ts';
+import type { Clock, KeyRecord, Millis, Outcome, Verdict } from '../policy/types.ts';
+import type { Answer, Script, SendStep, Step, Unclaimed } from '../script.ts';
 import { Telling } from './telling.ts';
 import { withRetryAfter } from './with-retry-after.ts';
 
@@ -43,20 +43,7 @@ export class Drive<E extends Effects = Effects> {
   #drainBy: Millis = Number.POSITIVE_INFINITY;
   #sleepUntil: Millis = 0;
 
-  constructor(parts: {
-    readonly script: Script;
-    readonly gate: ExchangeGate;
-    readonly ticket: Ticket;
-    readonly effects: E;
-    readonly clock: Clock;
-    readonly listen: Listen;
-    /** The id of the request, for its attempts to be told by. */
-    readonly request?: string;
-    /** Told of each step. */
-    readonly watcher?: Watcher<E> | undefined;
-    /** Where its client may be waited for; without it nothing is polled. */
-    readonly pollWait?: PollWait | undefined;
-  }) {
+  constructor(parts: DriveParts<E>) {
     this.#script = parts.script;
     this.#gate = parts.gate;
     this.ticket = parts.ticket;
@@ -84,19 +71,21 @@ export class Drive<E extends Effects = Effects> {
   }
 
   /**
-   * @param sentAt when the key was first sent in an exchange before, as far as is remembered
-   * @param why it is not to be sent; undefined when it may be
-   * @param isAnswered of an expired one: it is known what came of it
+   * The key may be sent with.
+   * @param record what is remembered of its write
+   * @param isShared others may send with it at the same time
    */
-  claimed(sentAt: Millis | undefined, why?: KeyRefusal, isAnswered = false): void {
+  claimed(record: KeyRecord | undefined, isShared = false): void {
     if (this.#phase !== 'claiming') return;
-    const at = this.#clock.now();
-    if (why !== undefined || this.#awaitsClaim) {
-      const waited = at - this.#phaseSince;
-      this.queued += waited;
-      this.#telling.claimed(waited, why, at);
-    }
-    this.#tell(why === undefined ? { kind: 'claimed', sentAt, at } : { kind: 'unclaimed', why, isAnswered, at });
+    const at = this.#endClaim(undefined);
+    this.#tell({ kind: 'claimed', record, isShared, at });
+  }
+
+  /** @param mayBeDone by the request that has the key */
+  unclaimed(why: Unclaimed['why'], mayBeDone: boolean): void {
+    if (this.#phase !== 'claiming') return;
+    const at = this.#endClaim(why);
+    this.#tell({ kind: 'unclaimed', why, mayBeDone, at });
   }
 
   /** A queued ticket was admitted or refused; wired to the ticket's `settle`. Where we observe, it did not wait for that. */
@@ -143,9 +132,8 @@ export class Drive<E extends Effects = Effects> {
         this.#gate.cancel(this.ticket, now);
         break;
       case 'sending': {
-        this.#effects.cancelSend();
-        const took = now - this.#phaseSince;
-        return this.settled({ kind: 'error', reason: 'aborted', sent: true, took });
+        const sent = this.#effects.cancelSend();
+        return this.settled({ kind: 'error', reason: 'aborted', sent, took: now - this.#phaseSince });
       }
       case 'claiming':
         this.#effects.cancelClaim();
@@ -172,10 +160,10 @@ export class Drive<E extends Effects = Effects> {
 
   /** The proxy goes now: nobody's turn comes any more. */
   expire(): void {
-    if (this.#phase !== 'queued' && this.#phase !== 'claiming') return;
+    if (this.#phase === 'claiming') return this.unclaimed('draining', this.#effects.cancelClaim());
+    if (this.#phase !== 'queued') return;
     const now = this.#clock.now();
-    if (this.#phase === 'queued') this.#gate.cancel(this.ticket, now);
-    else this.#effects.cancelClaim();
+    this.#gate.cancel(this.ticket, now);
     this.#telling.step({ what: 'draining', at: now });
     this.#tell({ kind: 'refused', why: 'draining', retryAfter: 1000, at: now });
   }
@@ -201,8 +189,10 @@ export class Drive<E extends Effects = Effects> {
         return this.#claim(step.deadline);
       case 'admit':
         return this.#admit(step.deadline);
+      case 'look':
+        return this.#tell({ kind: 'known', mayBeDone: this.#effects.mayOthersBeDone(), at: this.#clock.now() });
       case 'send':
-        return this.#send(step.attempt, step.timeout);
+        return this.#send(step);
       case 'grant':
         return this.#grant();
       case 'reserve':
@@ -220,6 +210,16 @@ export class Drive<E extends Effects = Effects> {
     this.#awaitsClaim = this.#phase === 'claiming';
   }
 
+  /** Tells of it where it was not simply free. */
+  #endClaim(why: Unclaimed['why'] | undefined): Millis {
+    const at = this.#clock.now();
+    if (why === undefined && !this.#awaitsClaim) return at;
+    const waited = at - this.#phaseSince;
+    this.queued += waited;
+    this.#telling.claimed(waited, why, at);
+    return at;
+  }
+
   #admit(deadline: Millis): void {
     const now = this.#enter('queued');
     this.#polls?.admit(this.#gate, this.ticket);
@@ -233,12 +233,12 @@ export class Drive<E extends Effects = Effects> {
     if (admission !== undefined) this.#tell({ ...admission, at: now });
   }
 
-  #send(attempt: number, timeout: Millis): void {
+  #send(step: SendStep): void {
     const now = this.#enter('sending');
     this.#reserved = undefined;
     this.#gate.sent(this.ticket, now);
-    this.#telling.sending(attempt);
-    this.#effects.send(attempt, timeout);
+    this.#telling.sending(step.attempt);
+    this.#effects.send(step);
   }
 
   #grant(): void {
@@ -279,7 +279,7 @@ export class Drive<E extends Effects = Effects> {
     // Observed, the retry is not sent but would have been: what it would have cost is spent.
     if (verdict.wouldRetry !== undefined) this.#reserved = undefined;
     if (this.#reserved !== undefined) this.#gate.release(this.ticket, this.#reserved);
-    this.#telling.ended(verdict.retryEnd);
+    this.#telling.ended(verdict, this.#phaseSince);
     if (verdict.kind !== 'forward') this.#letGo();
     this.#gate.leave(this.ticket);
     this.#effects.rearm();

@@ -1,16 +1,20 @@
 import type { Millis, Verdict } from '../policy/types.ts';
+import type { SendStep } from '../script.ts';
 
 /** What an interpreter does for an exchange. Each call but the last is answered by the method of `Drive` it names. */
 export interface Effects {
   /** → `bodyRead`, or `gone` */
   readBody(): void;
-  /** → `claimed`, by the deadline at the latest. Not asked for where no plan `claims`. */
+  /** → `claimed` or `unclaimed`, by the deadline at the latest. Not asked for where no plan `claims`. */
   claim(deadline: Millis): void;
-  cancelClaim(): void;
+  /** @returns whether the request that has the key may have its write done */
+  cancelClaim(): boolean;
+  /** Whether another request with its key may have its write done. Not asked for where no claim is shared. */
+  mayOthersBeDone(): boolean;
   /** → `settled`. Called with no response in hand. */
-  send(attempt: number, timeout: Millis): void;
-  /** The client went away: no answer is wanted any more. */
-  cancelSend(): void;
+  send(step: SendStep): void;
+  /** The client went away: no answer is wanted any more. @returns whether the upstream may have all of the request */
+  cancelSend(): boolean;
   /** The response in hand will not be forwarded. */
   discard(): void;
   /** → `woke` */

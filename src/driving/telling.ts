@@ -3,8 +3,9 @@ import { DURING } from './phase.ts';
 import type { Listen } from '../policy/events.ts';
 import type { Poll } from '../policy/poll.ts';
 import type { Retry } from '../policy/retry.ts';
-import type { KeyRefusal, Millis, Outcome, RetryEnd } from '../policy/types.ts';
+import type { Millis, Outcome, RetryEnd, Verdict } from '../policy/types.ts';
 import type { Step, Unpolled, Watcher } from '../policy/watch.ts';
+import type { Unclaimed } from '../script.ts';
 
 /** What is told of one exchange while it goes on: events to those who count, steps to those who watch. */
 export class Telling<E> {
@@ -45,8 +46,8 @@ export class Telling<E> {
   }
 
   /** Its key was not simply free. */
-  claimed(waited: Millis, why: KeyRefusal | undefined, at: Millis): void {
-    this.#listen({ type: 'key', upstream: this.#upstream, event: why ?? 'awaited' });
+  claimed(waited: Millis, why: Unclaimed['why'] | undefined, at: Millis): void {
+    if (why !== 'draining') this.#listen({ type: 'key', upstream: this.#upstream, event: why ?? 'awaited' });
     this.step({ what: 'claimed', at, waited, why });
   }
 
@@ -86,7 +87,17 @@ export class Telling<E> {
     if (during !== undefined) this.step({ what: 'gone', at, during });
   }
 
-  ended(retryEnd: RetryEnd | undefined): void {
+  ended(verdict: Verdict, at: Millis): void {
+    const { retryEnd } = verdict;
+    if (isExpired(verdict)) {
+      this.#listen({ type: 'key', upstream: this.#upstream, event: 'key_expired' });
+      this.step({ what: 'claimed', at, waited: 0, why: 'key_expired' });
+    }
     if (retryEnd !== undefined) this.#listen({ type: 'retry-end', upstream: this.#upstream, outcome: retryEnd });
   }
+}
+
+function isExpired(verdict: Verdict): boolean {
+  if (verdict.kind === 'refuse') return verdict.why === 'key_expired';
+  return verdict.kind === 'unknown' && verdict.reason === 'key_expired';
 }

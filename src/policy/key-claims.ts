@@ -20,15 +20,15 @@ const NOBODY: readonly Claimant[] = [];
  * arrival. Who waits says itself when it has waited long enough. The values hold on to no request: a `Map` of V8 may keep
  * what was in it beyond its time (see roster.ts).
  */
-export class KeyClaims {
+export class KeyClaims<K = string> {
   /** By those who hold it, who waits. */
-  readonly #waiting = new Map<string, readonly Claimant[]>();
+  readonly #waiting = new Map<K, readonly Claimant[]>();
   readonly #most: number;
   readonly #mostPerKey: number;
   #count = 0;
   #refused = 0;
   /** Released, and to be handed on: each in its turn, however many end within the call that hands them the key. */
-  readonly #released: string[] = [];
+  readonly #released: K[] = [];
   #isHandingOn = false;
 
   constructor(most = MOST_WAITING, mostPerKey = MOST_PER_KEY) {
@@ -46,14 +46,14 @@ export class KeyClaims {
   }
 
   /** False: another request has it. */
-  take(key: string): boolean {
+  take(key: K): boolean {
     if (this.#waiting.has(key)) return false;
     this.#waiting.set(key, NOBODY);
     return true;
   }
 
   /** Gets in line for a key that is held. False: as many wait as may, for it or in all. */
-  wait(key: string, claimant: Claimant): boolean {
+  wait(key: K, claimant: Claimant): boolean {
     const waiting = this.#waiting.get(key) ?? NOBODY;
     if (this.#count >= this.#most || waiting.length >= this.#mostPerKey) {
       this.#refused += 1;
@@ -65,7 +65,7 @@ export class KeyClaims {
   }
 
   /** Waits no longer. No harm when it does not. */
-  leave(key: string, claimant: Claimant): void {
+  leave(key: K, claimant: Claimant): void {
     const waiting = this.#waiting.get(key);
     if (waiting === undefined || !waiting.includes(claimant)) return;
     this.#count -= 1;
@@ -76,7 +76,7 @@ export class KeyClaims {
   }
 
   /** To be called once by whoever holds it. */
-  release(key: string): void {
+  release(key: K): void {
     this.#released.push(key);
     if (this.#isHandingOn) return;
     this.#isHandingOn = true;
@@ -87,7 +87,7 @@ export class KeyClaims {
     }
   }
 
-  #handOn(key: string): void {
+  #handOn(key: K): void {
     const [next, ...others] = this.#waiting.get(key) ?? NOBODY;
     if (next === undefined) {
       this.#waiting.delete(key);

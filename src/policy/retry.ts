@@ -1,5 +1,6 @@
 import type { Hints, Millis, Outcome, Random, RequestFacts, RetryEnd, RetryPolicy, RetryReason } from './types.ts';
 import { isGatewayError, isIdempotentMethod, isSafe, isThrottled } from './types.ts';
+import { NOT_PROCESSED } from './write-outcome.ts';
 
 /** A retry worth making, if the gate and the deadline allow it. */
 export interface Retry {
@@ -27,6 +28,8 @@ export interface RetrySoFar {
   /** An earlier attempt of this write may have taken effect, or may still be at work. */
   readonly mayBeDone: boolean;
   readonly memory: number;
+  /** The upstream has answered this write in an exchange before. */
+  readonly wasAnswered?: boolean;
   /** Since its key was first sent; absent while it has not been, and where nobody counts. */
   readonly keyAge?: Millis | undefined;
 }
@@ -82,22 +85,6 @@ export function chooseRetry(
   };
 }
 
-/** These say "not processed": not implemented, not available, not this version of HTTP. */
-const NOT_DONE: ReadonlySet<number> = new Set([501, 503, 505]);
-
-/**
- * Whether a write may have taken effect although this outcome says nothing good. Every other 5xx leaves it open, the
- * unregistered ones of proxies on the way too (520, 524), and so does a connection that broke after bytes had gone out
- * (RFC 9110 §9.2.2).
- * What was refused for its rate was not done, whatever the status.
- */
-export function mayHaveHappened(request: RequestFacts, outcome: Outcome): boolean {
-  if (isSafe(request)) return false;
-  if (outcome.kind === 'error') return outcome.sent;
-  if (isThrottled(outcome.status, outcome.hints)) return false;
-  return outcome.status >= 500 && !NOT_DONE.has(outcome.status);
-}
-
 function callForRetry(
   request: RequestFacts,
   policy: RetryPolicy,
@@ -122,11 +109,13 @@ function callForRetry(
   const throttled = isThrottled(status, hints);
   if (!throttled && (status < 400 || hints.throttled === false)) return undefined;
   const isListed = retryOn.statuses.has(throttled ? 429 : status) || hints.verdict === 'retry';
+  // The upstream says no more of a write that it has answered already.
+  if (soFar.wasAnswered === true && status === 409 && !hints.lock) return undefined;
   // A key that is in progress after an attempt without an answer is that attempt at work: its answer is what is wanted.
   if (isLock(request, outcome)) return isListed || retryOn.lock || soFar.mayBeDone ? 'lock' : undefined;
   if (!isListed) return undefined;
   if (throttled) return 'status_429';
-  return policy.replaysErrors === true && hints.verdict !== 'retry' && isStored(request, status)
+  return policy.replaysErrors === true && hints.verdict !== 'retry' && isStored(request, policy, status)
     ? undefined
     : 'status_5xx';
 }
@@ -141,7 +130,8 @@ function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: Out
   if (!wasSent(outcome)) return true;
   if (request.nature === 'never') return false;
   if (request.nature === 'safe' || isIdempotentMethod(request.method)) return true;
-  const isAnew = policy.replaysErrors === false && outcome.kind === 'response' && isStored(request, outcome.status);
+  const isAnew =
+    policy.replaysErrors === false && outcome.kind === 'response' && isStored(request, policy, outcome.status);
   if (request.keyed && !isAnew) return true;
   switch (policy.unkeyedWrites) {
     case 'never':
@@ -154,8 +144,8 @@ function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: Out
 }
 
 /** A failure that an upstream stores with a key where it stores failures: its own, not of who stands in front of it. */
-function isStored(request: RequestFacts, status: number): boolean {
-  return request.keyed && !isSafe(request) && status >= 500 && !NOT_DONE.has(status) && !isGatewayError(status);
+function isStored(request: RequestFacts, { notProcessed = NOT_PROCESSED }: RetryPolicy, status: number): boolean {
+  return request.keyed && !isSafe(request) && status >= 500 && !notProcessed.has(status) && !isGatewayError(status);
 }
 
 /** Only its key makes this write safe to repeat: it is, for as long as the upstream remembers the key. */

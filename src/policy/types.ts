@@ -77,6 +77,8 @@ interface ResponseOutcome {
    * Absent: the answer has a Retry-After, or needs none.
    */
   readonly impliedWait?: Millis;
+  /** The upstream marks it as the stored answer to an earlier request with the same idempotency key. */
+  readonly isReplayed?: boolean;
 }
 
 interface ErrorOutcome {
@@ -152,6 +154,12 @@ export interface RetryPolicy {
    * memory (true), or the write anew (false). Undefined where that is not known.
    */
   readonly replaysErrors?: boolean | undefined;
+  /** Statuses by which the upstream says that it has not processed the request. Absent: `NOT_PROCESSED`. */
+  readonly notProcessed?: ReadonlySet<number>;
+  /** All endpoints of the upstream know the same idempotency keys. Absent: each knows its own. */
+  readonly sharesKeys?: boolean;
+  /** The least time before the deadline that is worth an attempt of a write. Absent: any. */
+  readonly minAttemptTime?: Millis;
 }
 
 export interface RetryOn {
@@ -241,6 +249,16 @@ export type Refusal =
   /** The proxy is going away. */
   | 'draining';
 
+/** What is known of the write that an idempotency key names, from exchanges before. */
+export interface KeyRecord {
+  /** When it was first sent. */
+  readonly firstSentAt: Millis;
+  /** The upstream has answered it, and its client has the answer. Otherwise it is open whether it took effect. */
+  readonly isAnswered: boolean;
+  /** Which endpoint it was sent to, as metrics call it; absent where that does not matter. */
+  readonly endpoint?: string | undefined;
+}
+
 /** Why a write is not sent because of its idempotency key. */
 export type KeyRefusal =
   /** Another request with it is under way. */
@@ -266,11 +284,20 @@ export type Verdict = {
   | { readonly kind: 'refuse'; readonly why: 'key_expired'; readonly retryAfter: undefined }
   /** Our own 502 or 504: the upstream could not be reached, or gave no answer to a request that asks for no effect. */
   | { readonly kind: 'fail'; readonly reason: ErrorReason }
-  /** Our own 504 (of an expired key, 409): a write may have happened, so it is never told as "not processed". */
-  | { readonly kind: 'unknown'; readonly reason: ErrorReason | Refusal | 'throttled' | 'key_expired' }
-  /** Nobody is there to be told. */
-  | { readonly kind: 'gone' }
+  /**
+   * Our own 504 (of an expired key, 409): a write may have happened, so it is never told as "not processed".
+   * `status`: of the answer that speaks of its own attempt alone, where there was one.
+   */
+  | { readonly kind: 'unknown'; readonly reason: UnknownReason; readonly status?: number }
+  /** Nobody is there to be told. `unknown`: its write may have happened. */
+  | { readonly kind: 'gone'; readonly unknown: boolean }
 );
+
+/**
+ * Why it is not known what came of a write: no attempt was answered; or the last one was turned away, which says nothing of
+ * those before it; or its key is too old.
+ */
+export type UnknownReason = ErrorReason | Refusal | 'throttled' | 'not_processed' | 'rejected' | 'key_expired';
 
 /** The response in hand. `unknown`: it answers a write that may have happened although the answer is an error. */
 export interface Forward {

@@ -75,8 +75,13 @@ export interface Watcher<W = Watched> {
 
 /** What happens to some requests, and to most does not; and, once it has, what an attempt came to. */
 export type Step =
-  /** It has waited for another request with its idempotency key; `why` it was turned away, where it was. */
-  | { readonly what: 'claimed'; readonly at: Millis; readonly waited: Millis; readonly why: KeyRefusal | undefined }
+  /** It has waited for another request with its idempotency key, or that is too old; `why` it was turned away, where it was. */
+  | {
+      readonly what: 'claimed';
+      readonly at: Millis;
+      readonly waited: Millis;
+      readonly why: KeyRefusal | 'draining' | undefined;
+    }
   /** It did not pass at once. Where we observe: it would not have. */
   | {
       readonly what: 'decided';

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Payload } from './body.ts';
 import type { Failure } from './failure.ts';
-import { isClose, isUnsendable, readFailure } from './failure.ts';
+import { isClose, isUnsendable, LateError, readFailure } from './failure.ts';
 import { FlawedAnswer, flawOfHead } from './flaw.ts';
 import { forwardPiece } from './piece-memory.ts';
 import { besideHead } from './headers.ts';
@@ -20,6 +20,8 @@ const NOTHING = Buffer.alloc(0);
 
 /** Who wants to know what became of an attempt. */
 export interface AttemptOwner {
+  /** Asked when there is a connection, before anything is written to it. */
+  mayStart(): boolean;
   /** An answer on the way to the final one, 102 to 199 (RFC 9110 §15.2). */
   onInformation(status: number, rawHeaders: string[]): void;
   /** The head has come. Before this returns, the attempt is told to `forward`, to `discard`, or to `peek`, and one of the two later. */
@@ -153,6 +155,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // undici 8.13.1 closes the connection of what is aborted here, and keeps that of what throws.
     if (this.#state === 'over') throw new Error('cancelled');
+    if (!this.#owner.mayStart()) throw new LateError();
     this.#controller = controller;
   }
 

@@ -96,6 +96,11 @@ export class RequestBody {
     return this.#upload;
   }
 
+  /** All of it; undefined where it is not kept, or not all here. */
+  get whole(): Buffer | undefined {
+    return this.#whole ?? undefined;
+  }
+
   /** A streamed body is held up by its client. */
   get awaitsClient(): boolean {
     return this.#upload?.awaitsClient === true;

@@ -26,12 +26,22 @@ export class UnreadError extends Error {
   }
 }
 
+/** A connection came after the last moment at which the request might be sent. */
+export class LateError extends Error {
+  readonly code = 'TOO_LATE';
+
+  constructor() {
+    super('no connection came in time');
+  }
+}
+
 /**
  * @param began the request was given a connection. Without one nothing was sent, whatever it was that failed: lookup,
  * connect or TLS handshake
  */
 export function readFailure(error: Error, began: boolean): Failure {
   const cause = codeOf(error);
+  if (error instanceof LateError) return { reason: 'timeout', sent: false, cause };
   if (!began) return { reason: isShortage(cause) ? 'too_many_files' : 'connect', sent: false, cause };
   if (error instanceof UnreadError) return { reason: 'connect', sent: false, cause };
   const isLate = cause === 'UND_ERR_HEADERS_TIMEOUT' || cause === 'UND_ERR_BODY_TIMEOUT';

@@ -61,7 +61,12 @@ export class Http2Send implements Dispatcher.DispatchController {
 
   begin(): void {
     const { options, attempt } = this.errand;
-    attempt.onRequestStart(this);
+    try {
+      attempt.onRequestStart(this);
+    } catch (error) {
+      this.#error = error instanceof Error ? error : new Error(String(error));
+      return this.#close();
+    }
     if (this.aborted) return this.#close();
     const { path, headers, body } = options;
     if (!fitsHttp2(path, headers)) return this.#refuse('its headers are too large for HTTP/2');

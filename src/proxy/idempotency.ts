@@ -18,6 +18,8 @@ export interface Idempotency {
   readonly header: { readonly name: string; readonly lower: string } | undefined;
   /** The names that lead to the key in a JSON body; undefined where none is looked for. */
   readonly jsonField: readonly string[] | undefined;
+  /** The header by which the upstream marks a stored answer, in lower case; absent where it does not. */
+  readonly replayedHeader?: string | undefined;
   /** Whether a key is minted for a POST or PATCH that has none. Only where there is a header for it. */
   readonly generates: boolean;
   /** What becomes of a request whose key is under way with another. */
@@ -82,14 +84,21 @@ export function keyTtlOf(request: Inbound, route: Route): Millis | undefined {
   return ttlOf(request.verb, upstreamPath(request.target, route));
 }
 
-/**
- * Which write this is: two of one name take effect once. Keys are told apart by what the upstream tells apart: the account,
- * by its credential (without one, the client), and what is asked for. It holds secrets: not to be kept beyond the request.
- */
-export function nameWrite({ request, route, client }: Arrival, key: string): string {
+/** What tells a write from others. It holds secrets: not to be kept beyond the request. */
+export interface WriteName {
+  /** Of the upstream, the account, what is asked for, and the key. */
+  readonly name: string;
+  /** What the client authenticates by; empty where it does not. Evidence alone: it may change while the write stays the same. */
+  readonly credential: string;
+}
+
+/** Which write this is: two of one name take effect once. */
+export function nameWrite({ request, route }: Pick<Arrival, 'request' | 'route'>, key: string): WriteName {
   const { name, credentialHeader } = route.target;
-  const account = request.headers[credentialHeader] ?? client.hash;
-  return [name, String(account), request.verb, upstreamPath(request.target, route), key].join('\0');
+  return {
+    name: [name, request.verb, upstreamPath(request.target, route), key].join('\0'),
+    credential: String(request.headers[credentialHeader] ?? ''),
+  };
 }
 
 /** Where it stands; of one that was minted here, what it is. */

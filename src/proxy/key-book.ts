@@ -1,23 +1,25 @@
 import { randomBytes } from 'node:crypto';
-import type { Bound } from '../policy/bound.ts';
-import { KeyClaims } from '../policy/key-claims.ts';
-import { SettledKeys } from '../policy/settled-keys.ts';
-import { UnsettledKeys } from '../policy/unsettled-keys.ts';
+import { crc32 } from 'node:zlib';
+import { KeyRegistry } from '../policy/key-registry.ts';
+import type { WriteIdentity } from '../policy/keyed-write.ts';
 import { Hmac } from './hmac.ts';
+import type { WriteName } from './idempotency.ts';
 
-/** What this process knows of idempotency keys: those under way, those of which it is open what came of them, and those answered. */
-export class KeyBook {
-  readonly claims = new KeyClaims();
-  readonly unsettled = new UnsettledKeys();
-  readonly settled = new SettledKeys();
+/** The key registry of this process. Of keys and credentials it keeps digests alone. */
+export class KeyBook extends KeyRegistry {
   readonly #hmac = new Hmac(randomBytes(32));
 
-  get bounds(): readonly Bound[] {
-    return [this.claims.bound, this.unsettled.bound, this.settled.bound];
+  /** @param body kept whole; undefined where it is not known. Its checksum is evidence alone: equal ones mean the same write */
+  identify(upstream: string, { name, credential }: WriteName, body: Uint8Array | undefined): WriteIdentity {
+    return {
+      upstream,
+      name: this.digest(name),
+      credential: this.#hmac.digest(credential).toString('latin1', 0, 8),
+      body: body === undefined ? undefined : `${body.length}:${crc32(body)}`,
+    };
   }
 
-  /** What a write goes by when it is over: of its key and its credential nothing is kept. */
-  digest(write: string): string {
-    return this.#hmac.digest(write).toString('latin1', 0, 16);
+  digest(name: string): string {
+    return this.#hmac.digest(name).toString('latin1', 0, 16);
   }
 }

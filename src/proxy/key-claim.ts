@@ -1,55 +1,28 @@
 import type { Claimant } from '../policy/key-claims.ts';
-import type { Clock, KeyRefusal, Millis, Outcome, Verdict } from '../policy/types.ts';
-import { isThrottled } from '../policy/types.ts';
-import type { Arrival } from './arrival.ts';
+import { isOpen } from '../policy/key-registry.ts';
+import type { KeyedWrite, WriteIdentity } from '../policy/keyed-write.ts';
+import type { Clock, KeyRecord, Millis, Outcome, RetryPolicy, Verdict } from '../policy/types.ts';
+import { classifyWrite } from '../policy/write-outcome.ts';
 import type { Idempotency } from './idempotency.ts';
-import { keyTtlOf, nameWrite } from './idempotency.ts';
 import type { KeyBook } from './key-book.ts';
 
-/** Who claims a key. */
+/** Who claims a key. One of the two is called once, unless the claim is cancelled. */
 export interface Claiming {
-  /**
-   * Called once, unless the claim is cancelled.
-   * @param sentAt when the key was first sent in an exchange before, as far as is remembered
-   * @param why it is not to be sent; undefined when it may be
-   * @param isAnswered of an expired one: it is known what came of it
-   */
-  claimed(sentAt: Millis | undefined, why?: KeyRefusal, isAnswered?: boolean): void;
+  claimed(record: KeyRecord | undefined, isShared: boolean): void;
+  /** @param mayBeDone by the request that has the key */
+  unclaimed(why: 'key_in_use', mayBeDone: boolean): void;
 }
 
 export interface KeyClaimParts {
   readonly keys: KeyBook;
   readonly clock: Clock;
-  /** The write, as `nameWrite` tells it. */
-  readonly write: string;
+  readonly identity: WriteIdentity;
   readonly concurrent: Idempotency['concurrent'];
   /** How long the upstream remembers the key; undefined where that is not known. */
   readonly ttl: Millis | undefined;
-}
-
-/** The claim of one request to its key. */
-export function claimOf(keys: KeyBook, arrival: Arrival, key: Arrival['key'], clock: Clock): KeyClaim {
-  const { request, route } = arrival;
-  const { concurrent } = route.target.idempotency;
-  return new KeyClaim({
-    keys,
-    clock,
-    write: nameWrite(arrival, key?.value ?? ''),
-    concurrent,
-    ttl: keyTtlOf(request, route),
-  });
-}
-
-/** These speak of their own attempt, which was plainly not done, or of another that is at work: not of those before. */
-const NO_WORD: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 408, 409, 413, 414, 415, 422, 425, 429, 431]);
-
-/** Where it is not known how long keys live: after it, what comes with a key is taken for a new write. */
-const ANY_LIFETIME: Millis = 24 * 60 * 60 * 1000;
-
-/** After it nobody wonders any more what came of the write. */
-function isLastWord(outcome: Outcome | undefined): boolean {
-  if (outcome?.kind !== 'response' || outcome.status >= 500 || NO_WORD.has(outcome.status)) return false;
-  return !outcome.hints.lock && !isThrottled(outcome.status, outcome.hints);
+  readonly policy: RetryPolicy;
+  /** Each of several endpoints knows its own keys. */
+  readonly isPinned: boolean;
 }
 
 /** A request's claim to its idempotency key, from the time it asks until its verdict. */
@@ -57,98 +30,154 @@ export class KeyClaim implements Claimant {
   readonly #parts: KeyClaimParts;
   #claiming: Claiming | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #state: 'new' | 'waiting' | 'held' | 'over' = 'new';
-  /** When the key was first sent, as far as is known. */
-  #sentAt: Millis | undefined;
-  /** It was sent before, in an exchange that is remembered. */
-  #isKnown = false;
-  /** What the write goes by where it is remembered; made when it is needed. */
-  #digest: string | undefined;
+  #state: 'new' | 'waiting' | 'held' | 'shared' | 'over' = 'new';
+  /** Entered while the claim lasts. */
+  #write: KeyedWrite | undefined;
+  /** What was known before this exchange. */
+  #record: KeyRecord | undefined;
+  #firstSentAt: Millis | undefined;
+  #endpoint: string | undefined;
+  #isAnswered = false;
 
   constructor(parts: KeyClaimParts) {
     this.#parts = parts;
   }
 
-  /** Once. Waits until the deadline at most. */
+  /** Where its write was sent in an exchange before; undefined where that is not known, or does not matter. */
+  get endpoint(): string | undefined {
+    return this.#record?.endpoint;
+  }
+
+  /** Waits until the deadline at most. Once it has the key, it keeps it, however often it asks. */
   begin(claiming: Claiming, deadline: Millis): void {
     this.#claiming = claiming;
-    const { keys, write, concurrent, clock } = this.#parts;
-    if (concurrent === 'pass') return this.#look();
+    if (this.#state === 'held' || this.#state === 'shared') return this.#tell();
+    const { keys, identity, concurrent, clock } = this.#parts;
+    const write = keys.enter(identity);
+    this.#write = write;
+    if (concurrent === 'pass') {
+      this.#state = 'shared';
+      return this.#tell();
+    }
     if (keys.claims.take(write)) return this.onClaimed();
-    if (concurrent === 'refuse' || !keys.claims.wait(write, this)) return claiming.claimed(undefined, 'key_in_use');
+    if (concurrent === 'refuse' || !keys.claims.wait(write, this)) return this.#turnedAway();
     this.#state = 'waiting';
-    this.#timer = setTimeout(() => this.#onLate(), Math.max(0, Math.ceil(deadline - clock.now())));
+    this.#timer = setTimeout(() => this.#onLate(write), Math.max(0, Math.ceil(deadline - clock.now())));
   }
 
   onClaimed(): void {
     clearTimeout(this.#timer);
     this.#state = 'held';
-    this.#look();
+    this.#tell();
   }
 
   /** An attempt leaves. */
-  sending(now: Millis): void {
-    this.#sentAt ??= now;
+  sending(): void {
+    const { keys, clock } = this.#parts;
+    if (this.#firstSentAt !== undefined || this.#write === undefined) return;
+    this.#firstSentAt = clock.now();
+    keys.sent(this.#write);
   }
 
-  /** The exchange waits for it no longer. */
-  cancel(): void {
-    if (this.#state === 'waiting') this.#leave();
+  /** It takes part in its write: what is known of it is known here. */
+  get isOn(): boolean {
+    return this.#write !== undefined;
   }
 
-  /** The exchange is over: the key is free, and what is known of its write is kept or forgotten. */
-  end(verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean): void {
+  /** Whether the write may have been done by others. */
+  mayOthersBeDone(): boolean {
+    const { sent = 0, record } = this.#write ?? {};
+    return sent > (this.#firstSentAt === undefined ? 0 : 1) || record?.isAnswered === false;
+  }
+
+  /** The exchange waits for it no longer. @returns whether the write may have been done by the request that has the key */
+  cancel(): boolean {
+    const write = this.#write;
+    if (this.#state !== 'waiting' || write === undefined) return false;
+    const mayBeDone = isOpen(write);
+    this.#stopWaiting(write);
+    return mayBeDone;
+  }
+
+  /**
+   * The exchange is over: the key is free, and what is known of its write is kept.
+   * @param endpoint that has been sent to last
+   */
+  end(verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean, endpoint: string | undefined): void {
     this.cancel();
-    if (verdict.attempts > 0) this.#remember(verdict, outcome, isHeard);
-    if (this.#state === 'held') this.#parts.keys.claims.release(this.#parts.write);
-    this.#state = 'over';
+    const { keys, isPinned } = this.#parts;
+    const write = this.#write;
+    if (write === undefined) return;
+    if (this.#firstSentAt !== undefined) {
+      if (isPinned) this.#endpoint = endpoint;
+      this.#remember(write, verdict, outcome, isHeard);
+      keys.over(write);
+    }
+    if (this.#state === 'held') keys.claims.release(write);
+    this.#leave(write);
   }
 
   /** The answer did not reach its client as a whole: it does not know. */
   unheard(): void {
-    if (this.#sentAt !== undefined) this.#parts.keys.unsettled.add(this.#key(), this.#sentAt);
+    if (!this.#isAnswered || this.#record?.isAnswered === true) return;
+    const { keys, identity } = this.#parts;
+    const write = keys.enter(identity);
+    keys.forget(write);
+    this.#keep(write, false);
+    keys.leave(write);
   }
 
-  #remember(verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean): void {
-    const isOpen = verdict.kind === 'unknown' || verdict.kind === 'gone';
-    if (isOpen || (verdict.kind === 'forward' && (verdict.unknown || !isHeard))) return this.unheard();
-    if (verdict.kind === 'forward' && isLastWord(outcome)) this.#settle();
+  #remember(write: KeyedWrite, verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean): void {
+    const { ttl, isPinned, policy } = this.#parts;
+    if (verdict.kind === 'forward' && outcome !== undefined) {
+      this.#isAnswered = classifyWrite(outcome, policy.notProcessed) === 'answered';
+      if (this.#isAnswered && isHeard) {
+        // Where nobody says how long keys live, only what was open is: its client may not know.
+        if (ttl !== undefined || isPinned || write.record !== undefined) this.#keep(write, true);
+        return;
+      }
+    }
+    const isUnknown =
+      verdict.kind === 'unknown' || (verdict.kind !== 'refuse' && verdict.kind !== 'fail' && verdict.unknown);
+    if (isUnknown || this.#isAnswered) this.#keep(write, false);
   }
 
-  /** Where nobody says how long keys live, one that was open is remembered all the same: its client may not have heard. */
-  #settle(): void {
-    const { keys, ttl } = this.#parts;
-    if (this.#sentAt === undefined || (ttl === undefined && !this.#isKnown)) return;
-    keys.unsettled.settle(this.#key());
-    keys.settled.add(this.#key(), this.#sentAt);
+  #keep(write: KeyedWrite, isAnswered: boolean): void {
+    if (this.#firstSentAt === undefined) return;
+    const firstSentAt = this.#record?.firstSentAt ?? this.#firstSentAt;
+    const endpoint = this.#record === undefined ? this.#endpoint : this.#record.endpoint;
+    this.#parts.keys.keep(write, { firstSentAt, isAnswered, endpoint });
   }
 
-  /** Whether the upstream still knows the key. */
-  #look(): void {
+  #tell(): void {
     const { keys, ttl, clock } = this.#parts;
-    const openSince = keys.unsettled.isEmpty ? undefined : keys.unsettled.sentAt(this.#key());
-    const sentAt = openSince ?? (keys.settled.isEmpty ? undefined : keys.settled.sentAt(this.#key()));
-    const isOld = sentAt !== undefined && clock.now() > sentAt + (ttl ?? ANY_LIFETIME);
-    if (isOld && ttl !== undefined) return this.#claiming?.claimed(undefined, 'key_expired', openSince === undefined);
-    if (isOld) keys.unsettled.settle(this.#key());
-    else this.#sentAt = sentAt;
-    this.#isKnown = this.#sentAt !== undefined;
-    this.#claiming?.claimed(this.#sentAt);
+    this.#record = this.#write && keys.recall(this.#write, ttl, clock.now());
+    this.#claiming?.claimed(this.#record, this.#state === 'shared');
   }
 
-  #key(): string {
-    this.#digest ??= this.#parts.keys.digest(this.#parts.write);
-    return this.#digest;
+  #turnedAway(): void {
+    const write = this.#write;
+    if (write === undefined) return;
+    const mayBeDone = isOpen(write);
+    this.#leave(write);
+    this.#claiming?.unclaimed('key_in_use', mayBeDone);
   }
 
-  #leave(): void {
+  #onLate(write: KeyedWrite): void {
+    const mayBeDone = isOpen(write);
+    this.#stopWaiting(write);
+    this.#claiming?.unclaimed('key_in_use', mayBeDone);
+  }
+
+  #stopWaiting(write: KeyedWrite): void {
     clearTimeout(this.#timer);
-    this.#state = 'over';
-    this.#parts.keys.claims.leave(this.#parts.write, this);
+    this.#parts.keys.claims.leave(write, this);
+    this.#leave(write);
   }
 
-  #onLate(): void {
-    this.#leave();
-    this.#claiming?.claimed(undefined, 'key_in_use');
+  #leave(write: KeyedWrite): void {
+    this.#state = 'over';
+    this.#write = undefined;
+    this.#parts.keys.leave(write);
   }
 }

@@ -5,18 +5,19 @@ import type { Millis, Outcome, RequestFacts, Verdict } from '../policy/types.ts'
 import { isRepeatable } from '../policy/types.ts';
 import type { Description, LastAttempt, Step, Trace, Watched } from '../policy/watch.ts';
 import { live } from '../polled.ts';
+import type { SendStep } from '../script.ts';
 import { type Arrival, describeArrival, factsOf, planOf } from './arrival.ts';
-import { RequestBody } from './body.ts';
+import { ArrivedWrite } from './arrived-write.ts';
+import type { RequestBody } from './body.ts';
 import type { ClientPolling } from './client-polling.ts';
 import { clientPollingOf } from './client-polling.ts';
 import type { ExchangeContext } from './context.ts';
 import type { Endpoints } from './endpoints.ts';
 import { isEventStream } from './headers.ts';
-import { keyInBody } from './idempotency.ts';
 import { Http1Inbound } from './inbound.ts';
-import { claimOf, type KeyClaim } from './key-claim.ts';
+import { openBody } from './open-body.ts';
 import type { Problem } from './problem.ts';
-import { fault, GOING, LATE, problemOf } from './problem.ts';
+import { fault, GOING, LATE, problemOf, unknownFor } from './problem.ts';
 import { type Head, Reply } from './reply.ts';
 import { withRetryAfter } from './retry-after.ts';
 import type { Listed } from './roster.ts';
@@ -38,14 +39,12 @@ export class Life implements Effects, Sender, Watched, Listed {
   readonly #reply: Reply;
   /** At its arrival. */
   readonly #facts: RequestFacts;
-  #key: Arrival['key'];
+  readonly #write: ArrivedWrite;
   readonly #since: Millis;
   readonly #onOver: (life: Life) => void;
   readonly #sends: Sends;
   readonly #polling: ClientPolling | undefined;
   #body: RequestBody | undefined;
-  /** Made when its key is claimed. */
-  #claim: KeyClaim | undefined;
   #sleep: NodeJS.Timeout | undefined;
   /** The client has gone, and its write is finished all the same. */
   #detached = false;
@@ -53,6 +52,8 @@ export class Life implements Effects, Sender, Watched, Listed {
   /** What has gone through since the protocol was changed. */
   #carried: Carried | undefined;
   #verdict: Verdict | undefined;
+  /** Of the request itself, until it is told. */
+  #fault: Problem | undefined;
 
   /** @param onOver called once, when nothing of it is left */
   constructor(context: ExchangeContext, arrival: Arrival, onOver: (life: Life) => void) {
@@ -61,7 +62,7 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.#arrival = arrival;
     this.#reply = new Reply(context, arrival);
     this.#polling = clientPollingOf(context, arrival);
-    this.#key = arrival.key;
+    this.#write = new ArrivedWrite(context, arrival);
     const wait = this.#polling?.wait;
     this.#facts = wait === undefined ? factsOf(arrival) : { ...factsOf(arrival), wait };
     this.#sends = new Sends(context, arrival, this);
@@ -88,7 +89,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   start(): void {
     const { request, response, route } = this.#arrival;
     this.#context.listen({ type: 'arrived', route: route.name });
-    if (this.#key?.from === 'minted') {
+    if (this.#write.key?.from === 'minted') {
       this.#context.listen({ type: 'key', upstream: route.target.name, event: 'minted' });
     }
     if (request instanceof Http1Inbound) request.owner = this;
@@ -116,7 +117,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   // — Watched: what can be told of it —
 
   describe(): Description {
-    return describeArrival(this.#arrival, this.#context.proto, this.#key);
+    return describeArrival(this.#arrival, this.#context.proto, this.#write.key);
   }
 
   lastAttempt(): LastAttempt {
@@ -129,38 +130,35 @@ export class Life implements Effects, Sender, Watched, Listed {
   // — Effects: what the script asks for —
 
   readBody(): void {
-    const { request, response, route, snapshot } = this.#arrival;
-    if (!request.hasBody) return this.drive.bodyRead(true);
-    this.#body = new RequestBody(request, {
-      limit: route.replayLimit,
-      memory: this.#context.replayMemory,
-      idle: snapshot.bodyIdle,
-      rate: snapshot.bodyRate,
-      clock: this.#context.clock,
+    if (!this.#arrival.request.hasBody) return this.drive.bodyRead(true);
+    this.#body = openBody(this.#arrival, this.#context, {
       onRead: (replayable) => this.#onRead(replayable),
       onLate: (late) => this.#giveUp(LATE[late]),
     });
-    if (request.expectsContinue) response.writeContinue();
-    request.expectsContinue = false;
     this.#body.read();
   }
 
   claim(deadline: Millis): void {
-    this.#claim = claimOf(this.#context.keys, this.#arrival, this.#key, this.#context.clock);
-    this.#claim.begin(this.drive, deadline);
+    this.#write.claim(this.drive, deadline, this.#body);
   }
 
-  cancelClaim(): void {
-    this.#claim?.cancel();
+  cancelClaim(): boolean {
+    return this.#write.cancelClaim();
   }
 
-  send(_attempt: number, timeout: Millis): void {
-    this.#claim?.sending(this.#context.clock.now());
-    this.#sends.begin(timeout, this.#body, isRepeatable(this.#facts, this.#key !== undefined));
+  mayOthersBeDone(): boolean {
+    return this.#write.mayOthersBeDone();
   }
 
-  cancelSend(): void {
-    this.#sends.cancel();
+  send({ timeout, startBy, isPinned }: SendStep): void {
+    this.#write.sending();
+    const pinnedTo = isPinned ? (this.#write.endpoint ?? this.#sends.reached) : undefined;
+    const mayRepeat = isRepeatable(this.#facts, this.#write.key !== undefined);
+    this.#sends.begin({ timeout, startBy, body: this.#body, isRepeatable: mayRepeat, pinnedTo });
+  }
+
+  cancelSend(): boolean {
+    return this.#sends.cancel();
   }
 
   discard(): void {
@@ -168,7 +166,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   }
 
   sleep(ms: Millis): void {
-    this.#sleep = setTimeout(this.#onWake, Math.ceil(ms));
+    this.#sleep = setTimeout(() => this.drive.woke(), Math.ceil(ms));
   }
 
   cancelSleep(): void {
@@ -184,7 +182,8 @@ export class Life implements Effects, Sender, Watched, Listed {
     let isHeard = true;
     if (verdict.kind === 'forward') isHeard = this.#forward(verdict);
     else if (verdict.kind !== 'gone') this.#reply.answer(problemOf(verdict, this.#sends.failure), verdict.attempts);
-    this.#claim?.end(verdict, this.drive.outcome, isHeard);
+    else this.#answerFault(verdict.unknown);
+    this.#write.end(verdict, this.drive.outcome, isHeard, this.#sends.reached);
     this.#over();
   }
 
@@ -204,7 +203,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   }
 
   onBroken(): void {
-    this.#claim?.unheard();
+    this.#write.unheard();
     this.drive.ended();
     this.#reply.cut();
   }
@@ -219,38 +218,39 @@ export class Life implements Effects, Sender, Watched, Listed {
       if (!whole && this.#verdict?.kind === 'forward') this.#cutForward();
       return this.#over();
     }
-    if (this.#mayFinish()) this.#detached = true;
+    // A keyed write whose body is here is worth finishing when its route says so.
+    const { onClientGone } = this.#arrival.route.plan.retry;
+    const isHere = this.#write.key !== undefined && this.#sends.count > 0 && this.#body?.isUnread !== true;
+    if (onClientGone === 'finish' && isHere) this.#detached = true;
     else this.drive.gone();
   };
 
-  /** A keyed write whose body is here is worth finishing when its route says so. */
-  #mayFinish(): boolean {
-    if (this.#arrival.route.plan.retry.onClientGone !== 'finish') return false;
-    return this.#key !== undefined && this.#sends.count > 0 && this.#body?.isUnread !== true;
-  }
-
   #cutForward(): void {
-    this.#claim?.unheard();
+    this.#write.unheard();
     this.#reply.cut();
     this.#sends.cancel();
     this.drive.ended();
   }
 
   #onRead(replayable: boolean): void {
-    // Where both places count and both have a key, the one in the body names the write: at any attempt both are the same.
-    if (replayable) this.#key = keyInBody(this.#arrival, this.#body) ?? this.#key;
-    this.drive.bodyRead(replayable, this.#key?.from === 'body');
+    if (replayable) this.#write.readKey(this.#body);
+    this.drive.bodyRead(replayable, this.#write.key?.from === 'body');
   }
-
-  readonly #onWake = (): void => {
-    this.drive.woke();
-  };
 
   /** The request itself is at fault: its client is told, and nothing is learned from it. */
   #giveUp(problem: Problem): void {
     if (this.drive.isDone) return;
-    this.#reply.answer(problem, this.#sends.count);
+    this.#fault = problem;
     this.drive.gone();
+    this.#answerFault(false);
+  }
+
+  /** Once, where there is a fault. @param unknown its write may have been done, by an attempt of its own */
+  #answerFault(unknown: boolean): void {
+    if (this.#fault === undefined) return;
+    const fault = this.#fault;
+    this.#fault = undefined;
+    this.#reply.answer(unknown || this.mayOthersBeDone() ? unknownFor(fault) : fault, this.#sends.count);
   }
 
   /** Returns whether its client gets to hear it. */

@@ -38,7 +38,7 @@ export function problemOf(verdict: Own, known: Pick<Failure, 'cause' | 'flaw'> =
     }
     case 'unknown': {
       if (verdict.reason === 'key_expired') return KEY_EXPIRED;
-      const { detail, ...told } = flaw === undefined ? { ...NO_ANSWER, reason: verdict.reason } : FLAWS[flaw];
+      const { detail, ...told } = flaw === undefined ? { ...whyUnknown(verdict), reason: verdict.reason } : FLAWS[flaw];
       return { ...told, ...UNKNOWN, detail: `${detail} ${ADVICE}`, retryAfter: undefined, unknown: true };
     }
   }
@@ -53,6 +53,23 @@ function failureOf(reason: ErrorReason, cause: string | undefined): Told {
 type Told = Omit<Problem, 'reason' | 'retryAfter' | 'unknown'> & Partial<Pick<Problem, 'retryAfter'>>;
 
 const UNKNOWN = { status: 504, title: 'Outcome unknown' };
+
+/** What is known of a write that may have been done. */
+function whyUnknown({ status, attempts }: Extract<Verdict, { readonly kind: 'unknown' }>): typeof NO_ANSWER {
+  if (attempts === 0) return { ...NO_ANSWER, detail: `${BEFORE} Nothing of this one was sent.` };
+  if (status === undefined) return NO_ANSWER;
+  const detail = `The upstream answered ${status} to the last attempt, which says nothing of one before that it did not answer.`;
+  return { ...NO_ANSWER, detail };
+}
+
+/** A refusal of ours, of a write that others with its key may have done. */
+export function unknownFor(problem: Problem): Problem {
+  const { detail } = problem;
+  return { ...problem, ...UNKNOWN, detail: `${detail} ${BEFORE} ${ADVICE}`, retryAfter: undefined, unknown: true };
+}
+
+const BEFORE =
+  'A request with this idempotency key may have reached the upstream before, and no answer of it is known.';
 
 const NO_ANSWER = {
   detail: 'The request reached the upstream and no answer came back.',

@@ -7,11 +7,12 @@ import { corsHeaders, preflightMethod } from './cors.ts';
 import type { Inbound } from './inbound.ts';
 import { isComing } from './inbound.ts';
 import { answerAsLast } from './max-forwards.ts';
+import { isOpenOnArrival } from './open-keys.ts';
 import type { Outbound } from './outbound.ts';
 import type { Snapshot } from './plan.ts';
 import type { Preflights } from './preflights.ts';
 import type { Problem } from './problem.ts';
-import { fault } from './problem.ts';
+import { fault, unknownFor } from './problem.ts';
 import type { Wrap } from './respond.ts';
 import { ASTERISK } from './request-target.ts';
 import { endAnswer, writeFinal, writeProblem, writeRawProblem } from './respond.ts';
@@ -66,8 +67,10 @@ export class Refusals {
    * @param isUnframed where the request ends is a matter of opinion: nothing behind it is read
    * @param wrap how its answer goes out; as it is unless given
    */
-  refuse(request: Inbound, response: Outbound, problem: Problem, isUnframed = false, wrap?: Wrap): void {
+  refuse(request: Inbound, response: Outbound, refused: Problem, isUnframed = false, wrap?: Wrap): void {
     const { context, snapshot } = this.#options;
+    const isOpen = isOpenOnArrival(context.keys, request, snapshot().router);
+    const problem = isOpen ? unknownFor(refused) : refused;
     const { via, random, isDraining } = context;
     const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
     this.#conclude(request, response, problem, retryAfter, (requestId) => {
@@ -156,7 +159,7 @@ function recordRefused(problem: Problem, told: Refused): RequestRecord {
     path: path ?? '',
     client: '',
     status: problem.status,
-    outcome: 'refused',
+    outcome: problem.unknown ? 'unknown' : 'refused',
     reason: problem.reason,
     cause: problem.cause,
     attempts: 0,

@@ -1,8 +1,9 @@
 import type { Duplex } from 'node:stream';
 import type { Decision, RequestOutcome, RequestRecord, RetryAfterSource } from '../policy/events.ts';
 import type { Millis, Verdict } from '../policy/types.ts';
-import { isSafeMethod } from '../policy/types.ts';
+import { isSafe } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
+import { factsOf } from './arrival.ts';
 import type { ExchangeContext } from './context.ts';
 import { corsHeaders, withCors } from './cors.ts';
 import type { Failure } from './failure.ts';
@@ -82,7 +83,7 @@ export class Reply {
     const told = cors === undefined ? headers : withCors(headers, cors, this.#arrival.request.headers.origin);
     upgrade?.decline();
     if (writeHead(response, head.status, head.reasonPhrase, told)) return true;
-    const kind = isSafeMethod(this.#arrival.request.verb) ? 'fail' : 'unknown';
+    const kind = isSafe(factsOf(this.#arrival)) ? 'fail' : 'unknown';
     this.answer(problemOf({ kind, reason: 'reset', attempts, retryEnd: undefined }, { flaw: 'unwritable' }), attempts);
     return false;
   }
@@ -191,7 +192,7 @@ export class Reply {
       return this.#problem.unknown ? 'unknown' : 'upstream_error';
     }
     // Given up because of the request itself, and told so: its client is still there.
-    if (verdict.kind === 'gone' && this.#problem !== undefined) return 'refused';
+    if (verdict.kind === 'gone' && this.#problem !== undefined) return this.#problem.unknown ? 'unknown' : 'refused';
     return outcomeOf(verdict, this.#arrival.response.statusCode);
   }
 

@@ -4,6 +4,7 @@ import { readHints } from '../policy/hints.ts';
 import { impliedWait } from '../policy/implied-wait.ts';
 import type { Hints, Millis, Outcome } from '../policy/types.ts';
 import type { Trace } from '../policy/watch.ts';
+import type { SendStep } from '../script.ts';
 import { readCodes } from './answer-codes.ts';
 import type { Arrival } from './arrival.ts';
 import { outboundHeaders } from './arrival.ts';
@@ -18,6 +19,7 @@ import type { Failure } from './failure.ts';
 import { besideHead } from './headers.ts';
 import { isUnread } from './inbound.ts';
 import { Peek } from './peek.ts';
+import { firstValue, hasTrue } from './raw-headers.ts';
 import type { Head } from './reply.ts';
 import { asksToComeBack, hasRetryAfter } from './retry-after.ts';
 import { writeInformation } from './respond.ts';
@@ -43,6 +45,15 @@ export interface Sender {
   onBroken(): void;
 }
 
+export interface SendOrder extends Pick<SendStep, 'timeout' | 'startBy'> {
+  /** Undefined when the request has none. */
+  readonly body: RequestBody | undefined;
+  /** Whether the request, by its nature, may be sent again whatever this comes to. */
+  readonly isRepeatable: boolean;
+  /** The only endpoint that it may go to; undefined: any. */
+  readonly pinnedTo: string | undefined;
+}
+
 /** The sends of one exchange, one after another: what goes to the upstream, how long it may take, what comes back. */
 export class Sends implements AttemptOwner {
   readonly #context: ExchangeContext;
@@ -57,6 +68,9 @@ export class Sends implements AttemptOwner {
   #count = 0;
   #sentAt: Millis = 0;
   #timeout: Millis = 0;
+  #startBy: Millis = Number.POSITIVE_INFINITY;
+  /** The endpoint that the last send reached. */
+  #reached: string | undefined;
   #held: Head | undefined;
   #failure: Failure | undefined;
   /** Interim answers that may still be passed on; none is kept for a client that does not take them. */
@@ -89,26 +103,30 @@ export class Sends implements AttemptOwner {
     return this.#count === 0 ? undefined : this.#trip.endpoint;
   }
 
-  /**
-   * @param body undefined when the request has none
-   * @param isRepeatable whether the request, by its nature, may be sent again whatever this comes to
-   */
-  begin(timeout: Millis, body: RequestBody | undefined, isRepeatable: boolean): void {
+  /** As metrics call it; undefined before one was reached. */
+  get reached(): string | undefined {
+    return this.#reached;
+  }
+
+  begin({ timeout, startBy, body, isRepeatable, pinnedTo }: SendOrder): void {
     const { request, route, upgrade } = this.#arrival;
     this.#count += 1;
+    this.#startBy = startBy;
     this.#body = body;
     this.#sentAt = this.#context.clock.now();
     const payload = body?.payload() ?? null;
     this.#attempt = new Attempt(this, payload);
     this.#timeout = timeout;
     this.#deadline.arm(timeout, this.#onTimeout);
-    const { authority } = this.#trip.choose(isRepeatable && !(payload instanceof Readable), this.#sentAt);
+    const mayTry = isRepeatable && !(payload instanceof Readable);
+    const endpoint = this.#trip.choose(mayTry, this.#sentAt, pinnedTo);
+    if (endpoint === undefined) return this.onFailure({ reason: 'connect', sent: false, cause: 'ENDPOINT_REMOVED' });
     this.#context.gate.begin(route.target.name, this.#holder);
     this.#trip.send(
       {
         method: request.verb,
         path: rewriteTarget(request.target, route),
-        headers: this.#traced(this.#headersFor(authority)),
+        headers: this.#traced(this.#headersFor(endpoint.authority)),
         body: payload,
         upgrade: upgrade === undefined ? null : WEBSOCKET,
       },
@@ -116,11 +134,13 @@ export class Sends implements AttemptOwner {
     );
   }
 
-  /** Nothing more is wanted of the last one. */
-  cancel(): void {
+  /** Nothing more is wanted of the last one. @returns whether the upstream may have all of the request */
+  cancel(): boolean {
+    const sent = this.#attempt?.sent === true && this.#body?.isUnread !== true;
     this.#deadline.disarm();
     this.#attempt?.cancel();
     this.#trip.abandon();
+    return sent;
   }
 
   /** The head in hand, once; undefined when there is none. */
@@ -165,6 +185,10 @@ export class Sends implements AttemptOwner {
 
   // — AttemptOwner: what becomes of a send —
 
+  mayStart(): boolean {
+    return this.#context.clock.now() <= this.#startBy;
+  }
+
   onInformation(status: number, headers: string[]): void {
     if (this.#informationLeft === 0) return;
     const takesMore = writeInformation(this.#arrival.response, status, besideHead(headers));
@@ -185,6 +209,7 @@ export class Sends implements AttemptOwner {
     this.#deadline.disarm();
     this.#failure = failure;
     const { reason, sent } = failure;
+    if (sent) this.#reached = this.#trip.endpoint.label;
     const bodySpent = this.#body?.isSpent === true;
     this.#sender.onOutcome(this.#trip.settle({ kind: 'error', reason, sent, bodySpent, took: this.#took() }));
   }
@@ -232,7 +257,8 @@ export class Sends implements AttemptOwner {
     const told = read();
     if (told !== undefined || throttle === undefined) return this.#settle(status, told ?? hints, took);
     const peek = new Peek((body, isWhole) => {
-      const codes = isWhole ? readCodes(body, encodingOf(headers), throttle.codeFields) : [];
+      const coding = firstValue(headers, 'content-encoding') ?? '';
+      const codes = isWhole ? readCodes(body, coding, throttle.codeFields) : [];
       this.#settle(status, read(codes) ?? hints, took);
     });
     this.#attempt?.peek(peek);
@@ -240,7 +266,10 @@ export class Sends implements AttemptOwner {
 
   #settle(status: number, hints: Hints, took: Millis): void {
     this.#deadline.disarm();
-    const outcome: Outcome = { kind: 'response', status, hints, took };
+    this.#reached = this.#trip.endpoint.label;
+    const { replayedHeader } = this.#arrival.route.target.idempotency;
+    const isReplayed = replayedHeader !== undefined && hasTrue(this.#held?.headers ?? [], replayedHeader);
+    const outcome: Outcome = { kind: 'response', status, hints, took, isReplayed };
     this.#sender.onOutcome(this.#trip.settle(asksToComeBack(status) ? this.#withImpliedWait(outcome) : outcome));
   }
 
@@ -291,11 +320,4 @@ export class Sends implements AttemptOwner {
   #took(): Millis {
     return this.#context.clock.now() - this.#sentAt;
   }
-}
-
-function encodingOf(headers: readonly string[]): string {
-  for (let i = 0; i + 1 < headers.length; i += 2) {
-    if (headers[i]?.toLowerCase() === 'content-encoding') return headers[i + 1] ?? '';
-  }
-  return '';
 }

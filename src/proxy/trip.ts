@@ -38,15 +38,24 @@ export class Trip {
     this.#endpoint = endpoints.at(0);
   }
 
-  /** Where the next one goes. @param isRepeatable it may be sent again whatever this comes to, and its body can be */
-  choose(isRepeatable: boolean, now: Millis): Endpoint {
+  /**
+   * Where the next one goes; undefined where the endpoint that it is pinned to is no more.
+   * @param isRepeatable it may be sent again whatever this comes to, and its body can be
+   * @param pinnedTo its label; undefined: any
+   */
+  choose(isRepeatable: boolean, now: Millis, pinnedTo: string | undefined): Endpoint | undefined {
     if (this.#errand?.isOver === false) {
       this.#draining ??= [];
       this.#draining.push({ errand: this.#errand, endpoint: this.#endpoint });
     }
     this.#sentAt = now;
-    this.#endpoint = this.#endpoints.choose(this.#failedAt, isRepeatable, now);
-    return this.#endpoint;
+    const endpoint =
+      pinnedTo === undefined
+        ? this.#endpoints.choose(this.#failedAt, isRepeatable, now)
+        : this.#endpoints.all.find(({ label }) => label === pinnedTo);
+    if (endpoint === undefined) return undefined;
+    this.#endpoint = endpoint;
+    return endpoint;
   }
 
   send({ method, path, headers, body, upgrade }: Message, attempt: Attempt): void {

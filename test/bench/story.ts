@@ -54,7 +54,13 @@ class Immediate implements Effects, Watched {
     this.drive.claimed(undefined);
   }
 
-  cancelClaim(): void {}
+  cancelClaim(): boolean {
+    return false;
+  }
+
+  mayOthersBeDone(): boolean {
+    return false;
+  }
 
   send(): void {
     now += 0.02;
@@ -65,7 +71,10 @@ class Immediate implements Effects, Watched {
     if (verdict.kind === 'forward') this.drive.ended();
   }
 
-  cancelSend(): void {}
+  cancelSend(): boolean {
+    return true;
+  }
+
   discard(): void {}
   sleep(): void {}
   cancelSleep(): void {}

@@ -34,6 +34,7 @@ async function startBreaking(
     session.on('error', () => undefined);
     const breakIt = (): void => session.destroy(new Error('broken'));
     const owner: AttemptOwner = {
+      mayStart: () => true,
       onInformation: () => undefined,
       onHead: (status) => {
         if (moment === 'before') breakIt();

@@ -87,6 +87,7 @@ function answerTo(step: Step, world: Random, now: Millis): Answer {
       if (world() < 0.01) return { kind: 'draining', at: now + step.ms * world() };
       return { kind: 'waited', at: now + step.ms };
     case 'claim':
+    case 'look':
     case 'grant':
       throw new Error('an exchange sends its own');
   }

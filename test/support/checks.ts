@@ -29,6 +29,7 @@ export function ask(
     readBody: nothing,
     claim: nothing,
     cancelClaim: nothing,
+    mayOthersBeDone: nothing,
     send: nothing,
     cancelSend: nothing,
     discard: nothing,

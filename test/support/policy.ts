@@ -335,8 +335,10 @@ export class World {
       },
       cancelClaim: () => {
         asked.push('cancelClaim');
+        return false;
       },
-      send: (attempt, timeout) => {
+      mayOthersBeDone: () => false,
+      send: ({ attempt, timeout }) => {
         asked.push('send');
         const send = { client: ticket.client, at: this.now, attempt, timeout };
         sends.push(send);
@@ -354,6 +356,7 @@ export class World {
         asked.push('cancelSend');
         forget(timer);
         forget(reply);
+        return true;
       },
       discard: () => {
         asked.push('discard');

@@ -26,6 +26,7 @@ async function openPool() {
   const begin = (path: string) => {
     const told: string[] = [];
     const owner: AttemptOwner = {
+      mayStart: () => true,
       onInformation: () => undefined,
       onHead: (status) => {
         told.push(String(status));

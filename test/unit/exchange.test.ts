@@ -250,22 +250,57 @@ describe('a write that may have happened is never told as if it had not', () => 
     }
   });
 
-  test.each([429, 503, 409])('%i after it speaks of its own attempt only', (status) => {
+  test.each([
+    [429, 'throttled'],
+    [503, 'not_processed'],
+    [501, 'not_processed'],
+    [505, 'not_processed'],
+    [529, 'not_processed'],
+    [409, 'rejected'],
+  ] as const)('%i after it speaks of its own attempt only', (status, reason) => {
     const retry = retryPolicy({ attempts: 2 });
     for (const outcome of ambiguous) {
       const played = play([...retryAfter(outcome), admitted(110), sent(response(status), 120)], KEYED, { retry });
       expect(played.verdict).toEqual({
         kind: 'unknown',
-        reason: 'throttled',
+        reason,
+        status,
         attempts: 2,
         retryEnd: 'attempts_exhausted',
       });
     }
   });
 
-  test.each([408, 425])('%i after it too', (status) => {
-    const played = play([...retryAfter(response(500)), admitted(110), sent(response(status), 120)], KEYED);
-    expect(played.verdict).toEqual({ kind: 'unknown', reason: 'throttled', attempts: 2, retryEnd: undefined });
+  const REJECTED = [300, 303, 307, 400, 401, 403, 404, 405, 407, 408, 410, 412, 413, 415, 421, 422, 425, 431, 451];
+
+  test.each(REJECTED)('%i after it too: a router may have said so', (status) => {
+    const script = [admitted(110), sent(response(status), 120)];
+    for (const facts of [KEYED, { method: 'PUT' }, { method: 'DELETE' }, { method: 'PATCH', keyed: true }]) {
+      const { verdict } = play([...retryAfter(response(500)), ...script], facts);
+      expect(verdict).toMatchObject({ kind: 'unknown', reason: 'rejected', status, attempts: 2 });
+    }
+  });
+
+  test('but nothing after an attempt that certainly did nothing', () => {
+    for (const status of REJECTED) {
+      for (const first of [failure('connect', false), response(429), response(503)]) {
+        const played = play([...retryAfter(first), admitted(110), sent(response(status), 120)], KEYED);
+        expect(played.verdict).toMatchObject({ kind: 'forward', unknown: false, attempts: 2 });
+      }
+    }
+  });
+
+  test('an answer that is marked as replayed is the answer, whatever its status', () => {
+    const replayed = (status: number): Outcome => ({ ...response(status), isReplayed: true }) as Outcome;
+    for (const [status, unknown] of [
+      [400, false],
+      [404, false],
+      [500, true],
+    ] as const) {
+      const retry = retryPolicy({ attempts: 2 });
+      const answers = [...retryAfter(failure('reset', true)), admitted(110), sent(replayed(status), 120)];
+      expect(play(answers, KEYED, { retry }).verdict).toMatchObject({ kind: 'forward', unknown, attempts: 2 });
+    }
   });
 
   test('a refused connection after it', () => {
@@ -332,7 +367,7 @@ describe('a write that may have happened is never told as if it had not', () => 
   });
 
   test('an answer clears it up', () => {
-    for (const status of [201, 402, 404]) {
+    for (const status of [200, 201, 204, 402]) {
       const played = play([...retryAfter(failure('reset', true)), admitted(110), sent(response(status), 120)], KEYED);
       expect(played.verdict).toEqual({ kind: 'forward', unknown: false, attempts: 2, retryEnd: 'success' });
     }
@@ -374,7 +409,7 @@ describe('the client goes', () => {
     ['while it uploads after 100 Continue', [admitted(0), gone(5)], { expectsContinue: true }, 0],
     ['while the first attempt is out', [read(0), admitted(0), aborted], {}, 1],
   ])('%s: nothing more is asked', (_, answers, request, attempts) => {
-    expect(play(answers, request).verdict).toEqual({ kind: 'gone', attempts, retryEnd: undefined });
+    expect(play(answers, request).verdict).toEqual({ kind: 'gone', unknown: false, attempts, retryEnd: undefined });
   });
 
   test.each<[string, Answer[], number]>([
@@ -383,7 +418,7 @@ describe('the client goes', () => {
     ['while a retry is out', [waited(110), admitted(110), aborted], 2],
   ])('%s: the retry ends with it', (_, answers, attempts) => {
     const played = play([...upTo(response(503)), reserved(10), ...answers]);
-    expect(played.verdict).toEqual({ kind: 'gone', attempts, retryEnd: 'client_gone' });
+    expect(played.verdict).toEqual({ kind: 'gone', unknown: false, attempts, retryEnd: 'client_gone' });
   });
 
   test('even of a write that may have happened: nobody is there to be told', () => {
@@ -436,7 +471,10 @@ describe('a refusal for its rate that is no 429', () => {
 
 describe('a key', () => {
   const claiming = { claims: true };
-  const claimed = (at: Millis, sentAt?: Millis): Answer => ({ kind: 'claimed', at, sentAt });
+  const claimed = (at: Millis, firstSentAt?: Millis, isAnswered = false): Answer => {
+    return { kind: 'claimed', at, record: firstSentAt === undefined ? undefined : { firstSentAt, isAnswered } };
+  };
+  const inUse: Answer = { kind: 'unclaimed', why: 'key_in_use', mayBeDone: true, at: 9 };
 
   test('is claimed before anything is taken of the limits; with Expect, before the body', () => {
     expect(does(play([read(0), claimed(40), admitted(40)], KEYED, claiming))).toBe('body claim admit send');
@@ -459,6 +497,7 @@ describe('a key', () => {
     ['an upstream that throttles', sent(response(429), 10)],
     ['one that is busy', sent(response(503), 10)],
     ['one where it is in use', sent(response(409), 10)],
+    ['a firewall in front', sent(response(403), 10)],
     ['a connection refused', sent(failure('connect', false), 10)],
   ])('whose write is open from before is unknown after %s, however it ends', (_, outcome) => {
     const once = { ...claiming, retry: retryPolicy({ attempts: 1 }) };
@@ -488,18 +527,88 @@ describe('a key', () => {
   });
 
   test('in use: nothing was sent, and soon there will be more to say', () => {
-    const { verdict } = play([read(0), { kind: 'unclaimed', why: 'key_in_use', at: 9 }], KEYED, claiming);
+    const { verdict } = play([read(0), inUse], KEYED, claiming);
     expect(verdict).toEqual({ kind: 'refuse', why: 'key_in_use', retryAfter: 1000, attempts: 0, retryEnd: undefined });
   });
 
   test('expired: what came of it is as unknown as before', () => {
-    const { verdict } = play([read(0), { kind: 'unclaimed', why: 'key_expired', at: 9 }], KEYED, claiming);
+    const { verdict } = play([read(0), claimed(9, -500)], { ...KEYED, keyTtl: 500 }, claiming);
     expect(verdict).toEqual({ kind: 'unknown', reason: 'key_expired', attempts: 0, retryEnd: undefined });
   });
 
-  test('whose client goes while it waits, or whose proxy does', () => {
+  test('expired, and its write answered: nothing is open', () => {
+    const { verdict } = play([read(0), claimed(9, -500, true)], { ...KEYED, keyTtl: 500 }, claiming);
+    expect(verdict).toMatchObject({ kind: 'refuse', why: 'key_expired' });
+  });
+
+  test('expired while its body came, or while it waited for a connection: nothing leaves', () => {
+    const facts = { ...KEYED, keyTtl: 500, expectsContinue: true };
+    const late = play([claimed(0, 0), admitted(10), read(501)], facts, claiming);
+    expect([does(late), late.verdict]).toMatchObject(['claim admit body', { kind: 'unknown', reason: 'key_expired' }]);
+    const answers = [claimed(0, 0, true), admitted(10), read(499)];
+    const { steps } = play(answers, facts, claiming);
+    expect(steps.at(-1)).toMatchObject({ do: 'send', startBy: 500 });
+    const waited = sent(failure('timeout', false), 501);
+    expect(play([...answers, waited], facts, claiming).verdict).toMatchObject({ kind: 'refuse', why: 'key_expired' });
+  });
+
+  test('of PUT and DELETE, which are repeatable by themselves, never expires', () => {
+    for (const method of ['PUT', 'DELETE']) {
+      const played = play([read(0), claimed(9, -500)], { method, keyed: true, keyTtl: 500 }, claiming);
+      expect(does(played)).toBe('body claim admit');
+    }
+  });
+
+  test('whose write was answered before has answered refusals: they are plain, and a 409 is forwarded at once', () => {
+    const answered = [read(0), claimed(0, -450, true)];
+    expect(play([...answered, refused('held', 5)], KEYED, claiming).verdict).toMatchObject({
+      kind: 'refuse',
+      why: 'held',
+    });
+    for (const status of [409, 400, 404]) {
+      const { verdict } = play([...answered, admitted(0), sent(response(status), 10)], KEYED, claiming);
+      expect(verdict).toMatchObject({ kind: 'forward', unknown: false, attempts: 1 });
+    }
+  });
+
+  test('is sent again only to the endpoint that may know it, unless all know the same', () => {
+    const pinned = ({ steps }: Played) => steps.flatMap((step) => (step.do === 'send' ? [step.isPinned] : []));
+    const again = (first: Outcome, facts: Partial<RequestFacts>, sharesKeys = false) =>
+      pinned(play([...retryAfter(first), admitted(110)], facts, { retry: retryPolicy({ sharesKeys }) }));
+    expect(again(failure('reset', true), KEYED)).toEqual([false, true]);
+    expect(again(failure('reset', true), KEYED, true)).toEqual([false, false]);
+    expect(again(response(503), KEYED)).toEqual([false, false]);
+    expect(again(failure('reset', true), { method: 'PUT', keyed: true })).toEqual([false, false]);
+    expect(pinned(play([read(0), claimed(0, -9), admitted(0)], KEYED, claiming))).toEqual([true]);
+  });
+
+  test('that others may send with at the same time: they are asked after before anything is denied', () => {
+    const sharing: Answer = { kind: 'claimed', isShared: true, at: 0 };
+    const known = (mayBeDone: boolean): Answer => ({ kind: 'known', mayBeDone, at: 9 });
+    const start = [read(0), sharing];
+    const refusal = play([...start, refused('held', 5), known(true)], KEYED, claiming);
+    expect([does(refusal), refusal.verdict]).toMatchObject([
+      'body claim admit look',
+      { kind: 'unknown', reason: 'held' },
+    ]);
+    const plain = play([...start, refused('held', 5), known(false)], KEYED, claiming);
+    expect(plain.verdict).toMatchObject({ kind: 'refuse' });
+    const rejected = play([...start, admitted(0), sent(response(404), 5), known(true)], KEYED, claiming);
+    expect(rejected.verdict).toMatchObject({ kind: 'unknown', reason: 'rejected', status: 404 });
+    expect(does(play([...start, admitted(0), sent(response(201), 5)], KEYED, claiming))).toBe('body claim admit send');
+  });
+
+  test('whose turn does not come before the proxy goes: its write may be under way', () => {
+    const going = (mayBeDone: boolean): Answer => ({ kind: 'unclaimed', why: 'draining', mayBeDone, at: 9 });
+    expect(play([read(0), going(true)], KEYED, claiming).verdict).toMatchObject({
+      kind: 'unknown',
+      reason: 'draining',
+    });
+    expect(play([read(0), going(false)], KEYED, claiming).verdict).toMatchObject({ kind: 'refuse', why: 'draining' });
+  });
+
+  test('whose client goes while it waits', () => {
     expect(play([read(0), gone(9)], KEYED, claiming).verdict).toMatchObject({ kind: 'gone' });
-    expect(play([read(0), refused('draining', 9)], KEYED, claiming).verdict).toMatchObject({ why: 'draining' });
   });
 
   test('lives from its first send: what comes later would be another write', () => {

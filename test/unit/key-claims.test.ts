@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Claimant } from '../../src/policy/key-claims.ts';
 import { KeyClaims } from '../../src/policy/key-claims.ts';
-import { SettledKeys } from '../../src/policy/settled-keys.ts';
-import { UnsettledKeys } from '../../src/policy/unsettled-keys.ts';
 
 /** Writes down who was told, in order. */
 function claimants(told: string[]): (name: string) => Claimant {
@@ -92,32 +90,4 @@ describe('a key', () => {
     claims.release('a');
     expect(claims.wait('b', waiting('4'))).toBe(true);
   });
-});
-
-describe('keys of which it is open what came of them', () => {
-  test('are known by when they were first sent, until somebody has said', () => {
-    const keys = new UnsettledKeys();
-    expect(keys.isEmpty).toBe(true);
-    keys.add('a', 100);
-    keys.add('a', 900);
-    expect([keys.isEmpty, keys.sentAt('a'), keys.sentAt('b')]).toEqual([false, 100, undefined]);
-    keys.settle('a');
-    keys.settle('a');
-    expect([keys.isEmpty, keys.sentAt('a')]).toEqual([true, undefined]);
-  });
-
-  test('are so many at most: the oldest is forgotten', () => {
-    const keys = new UnsettledKeys(3);
-    for (const [i, key] of ['a', 'b', 'c', 'd', 'b'].entries()) keys.add(key, i);
-    expect(['a', 'b', 'c', 'd'].map((key) => keys.sentAt(key))).toEqual([undefined, 1, 2, 3]);
-    expect(keys.bound).toEqual({ name: 'unsettled_keys', used: 1, reached: 1 });
-  });
-});
-
-test('keys that were answered are so many at most: the oldest is forgotten, and what is known first stays', () => {
-  const keys = new SettledKeys(3);
-  expect(keys.isEmpty).toBe(true);
-  for (const [i, key] of ['a', 'b', 'c', 'b', 'd', 'e', 'a'].entries()) keys.add(key, i);
-  expect(['a', 'b', 'c', 'd', 'e'].map((key) => keys.sentAt(key))).toEqual([6, undefined, undefined, 4, 5]);
-  expect(keys.bound).toEqual({ name: 'settled_keys', used: 1, reached: 3 });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RetryChoice } from '../../src/policy/retry.ts';
-import { chooseRetry, mayHaveHappened } from '../../src/policy/retry.ts';
+import { chooseRetry } from '../../src/policy/retry.ts';
+import { mayHaveHappened } from '../../src/policy/write-outcome.ts';
 import type {
   BackOff,
   Hints,

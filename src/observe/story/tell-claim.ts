@@ -10,6 +10,8 @@ export function tellClaim({ waited, why }: Extract<Step, { readonly what: 'claim
       const still = 'another request with its idempotency key is under way';
       return waited < 1 ? `${why}: ${still}` : `${why} after ${tellDuration(waited)}: ${still}`;
     }
+    case 'draining':
+      return `draining after ${tellDuration(waited)} of waiting for another request with its idempotency key`;
     case 'key_expired':
       return `${why}: it was sent before, longer ago than the upstream remembers keys`;
   }

@@ -90,9 +90,16 @@ export class CheckLife implements Effects, Watched, Listed {
 
   readBody(): void {}
   claim(): void {}
-  cancelClaim(): void {}
+  cancelClaim(): boolean {
+    return false;
+  }
+  mayOthersBeDone(): boolean {
+    return false;
+  }
   send(): void {}
-  cancelSend(): void {}
+  cancelSend(): boolean {
+    return false;
+  }
   discard(): void {}
   sleep(): void {}
   cancelSleep(): void {}

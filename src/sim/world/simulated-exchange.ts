@@ -1,3 +1,4 @@
+import type { SendStep } from '../../script.ts';
 import type { Effects } from '../../driving/effects.ts';
 import { Drive } from '../../driving/drive.ts';
 import type { Gate } from '../../policy/gate.ts';
@@ -65,7 +66,7 @@ export class SimulatedExchange implements Effects, Due {
     this.#drive.claimed(undefined);
   }
 
-  send(_attempt: number, timeout: Millis): void {
+  send({ timeout }: SendStep): void {
     this.#sentAt = this.#world.now();
     this.#timeout = timeout;
     this.#next = 'upstream';
@@ -93,8 +94,15 @@ export class SimulatedExchange implements Effects, Due {
   }
 
   // A simulated client never goes away, and a response here has no body.
-  cancelSend(): void {}
-  cancelClaim(): void {}
+  cancelSend(): boolean {
+    return true;
+  }
+  cancelClaim(): boolean {
+    return false;
+  }
+  mayOthersBeDone(): boolean {
+    return false;
+  }
   cancelSleep(): void {}
   discard(): void {}
 

@@ -1,0 +1,89 @@
+import type { Clock, Millis, Outcome, Verdict } from '../policy/types.ts';
+import { isSafe } from '../policy/types.ts';
+import type { Arrival } from './arrival.ts';
+import { factsOf, planOf } from './arrival.ts';
+import type { RequestBody } from './body.ts';
+import type { IdempotencyKey } from './idempotency.ts';
+import { keyInBody, keyTtlOf, nameWrite } from './idempotency.ts';
+import type { KeyBook } from './key-book.ts';
+import type { Claiming } from './key-claim.ts';
+import { KeyClaim } from './key-claim.ts';
+import { isKeyOpen } from './open-keys.ts';
+
+const NO_BODY = new Uint8Array(0);
+
+/** What a request has to do with its idempotency key, from its arrival to its end. */
+export class ArrivedWrite {
+  readonly #context: { readonly keys: KeyBook; readonly clock: Clock };
+  readonly #arrival: Arrival;
+  #key: IdempotencyKey | undefined;
+  /** Made when its key is claimed. */
+  #claim: KeyClaim | undefined;
+
+  constructor(context: { readonly keys: KeyBook; readonly clock: Clock }, arrival: Arrival) {
+    this.#context = context;
+    this.#arrival = arrival;
+    this.#key = arrival.key;
+  }
+
+  get key(): IdempotencyKey | undefined {
+    return this.#key;
+  }
+
+  /** Where its write was sent in an exchange before; undefined where that is not known, or does not matter. */
+  get endpoint(): string | undefined {
+    return this.#claim?.endpoint;
+  }
+
+  /** Where both places count and both have a key, the one in the body names the write: at any attempt both are the same. */
+  readKey(body: RequestBody | undefined): void {
+    this.#key = keyInBody(this.#arrival, body) ?? this.#key;
+  }
+
+  /** @param body as far as it has been read */
+  claim(claiming: Claiming, deadline: Millis, body: RequestBody | undefined): void {
+    this.#claim ??= this.#makeClaim(body);
+    this.#claim.begin(claiming, deadline);
+  }
+
+  cancelClaim(): boolean {
+    return this.#claim?.cancel() === true;
+  }
+
+  sending(): void {
+    this.#claim?.sending();
+  }
+
+  /** By another request with its key: with whom it is shared, or who has it. */
+  mayOthersBeDone(): boolean {
+    if (this.#claim?.isOn === true) return this.#claim.mayOthersBeDone();
+    return !isSafe(factsOf(this.#arrival)) && isKeyOpen(this.#context.keys, this.#arrival, this.#key);
+  }
+
+  /** As `KeyClaim.end`. */
+  end(verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean, endpoint: string | undefined): void {
+    this.#claim?.end(verdict, outcome, isHeard, endpoint);
+  }
+
+  /** As `KeyClaim.unheard`. */
+  unheard(): void {
+    this.#claim?.unheard();
+  }
+
+  #makeClaim(body: RequestBody | undefined): KeyClaim {
+    const { request, route } = this.#arrival;
+    const { name, idempotency, endpoints } = route.target;
+    const { keys, clock } = this.#context;
+    const policy = planOf(this.#arrival).retry;
+    const bytes = body?.whole ?? (request.hasBody ? undefined : NO_BODY);
+    return new KeyClaim({
+      keys,
+      clock,
+      identity: keys.identify(name, nameWrite(this.#arrival, this.#key?.value ?? ''), bytes),
+      concurrent: idempotency.concurrent,
+      ttl: keyTtlOf(request, route),
+      policy,
+      isPinned: endpoints.all.length > 1 && policy.sharesKeys !== true,
+    });
+  }
+}

@@ -1,0 +1,12 @@
+/** The first value of a header; undefined where it is not there. @param headers names and values in turn @param name in lower case */
+export function firstValue(headers: readonly string[], name: string): string | undefined {
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    if (headers[i]?.toLowerCase() === name) return headers[i + 1];
+  }
+  return undefined;
+}
+
+/** Whether a header says `true`. */
+export function hasTrue(headers: readonly string[], name: string): boolean {
+  return firstValue(headers, name)?.trim().toLowerCase() === 'true';
+}

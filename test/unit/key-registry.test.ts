@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest';
+import { KeyRegistry } from '../../src/policy/key-registry.ts';
+import type { WriteIdentity } from '../../src/policy/keyed-write.ts';
+
+const DAY = 24 * 60 * 60 * 1000;
+
+function write(name: string, credential = 'alice', body?: string): WriteIdentity {
+  return { upstream: 'up', name, credential, body };
+}
+
+/** Has a request leave what it knows of a write. */
+function leave(keys: KeyRegistry, name: string, firstSentAt: number, isAnswered: boolean): void {
+  const entered = keys.enter(write(name));
+  keys.keep(entered, { firstSentAt, isAnswered });
+  keys.leave(entered);
+}
+
+function recall(keys: KeyRegistry, identity: WriteIdentity, now = 0, isTtlKnown = true) {
+  const entered = keys.enter(identity);
+  const record = keys.recall(entered, isTtlKnown ? DAY : undefined, now);
+  keys.leave(entered);
+  return record;
+}
+
+describe('one write', () => {
+  test('is known again by its name and credential, whatever its body', () => {
+    const keys = new KeyRegistry();
+    expect(keys.enter(write('a', 'alice', '1:x'))).toBe(keys.enter(write('a', 'alice', '1:y')));
+  });
+
+  test('is known again when its credential was refreshed, by its body or where that is not known', () => {
+    const keys = new KeyRegistry();
+    const first = keys.enter(write('a', 'token 1', '1:x'));
+    expect(keys.enter(write('a', 'token 2', '1:x'))).toBe(first);
+    expect(keys.enter(write('a', 'token 3'))).toBe(first);
+  });
+
+  test('is another where neither is the same: two accounts have chosen one key', () => {
+    const keys = new KeyRegistry();
+    const alice = keys.enter(write('a', 'alice', '1:x'));
+    const bob = keys.enter(write('a', 'bob', '1:y'));
+    expect(bob).not.toBe(alice);
+    expect(keys.enter(write('a', 'bob', '1:x'))).toBe(bob);
+    expect(keys.enter(write('a', 'alice', '1:y'))).toBe(alice);
+  });
+
+  test('is taken for another of its name where there are too many: nobody makes the search long', () => {
+    const keys = new KeyRegistry();
+    const first = keys.enter(write('a', 'user 0', 'body 0'));
+    for (let i = 1; i < 16; i += 1) expect(keys.enter(write('a', `user ${i}`, `body ${i}`))).not.toBe(first);
+    expect(keys.enter(write('a', 'user 16', 'body 16'))).toBe(first);
+  });
+
+  test('is open while it is under way, and while it is unresolved', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.enter(write('a'));
+    const isOpen = () => [keys.isOpen('a'), keys.isAnyOpen('up'), keys.isAnythingOpen];
+    expect(isOpen()).toEqual([false, false, false]);
+    keys.sent(entered);
+    expect(isOpen()).toEqual([true, true, true]);
+    keys.keep(entered, { firstSentAt: 5, isAnswered: false });
+    keys.over(entered);
+    keys.leave(entered);
+    expect(isOpen()).toEqual([true, true, true]);
+    leave(keys, 'a', 9, true);
+    expect(isOpen()).toEqual([false, false, false]);
+    expect([keys.isOpen('b'), keys.isAnyOpen('other')]).toEqual([false, false]);
+  });
+});
+
+describe('what is remembered', () => {
+  test('is nothing of a write that nobody has anything to say of', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.enter(write('a', 'alice', '1:x'));
+    keys.leave(entered);
+    expect(keys.enter(write('a', 'alice', '1:x'))).not.toBe(entered);
+  });
+
+  test('is the time of the first send; an answer resolves it, and nothing opens it again', () => {
+    const keys = new KeyRegistry();
+    leave(keys, 'a', 100, false);
+    leave(keys, 'a', 900, false);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 100, isAnswered: false });
+    leave(keys, 'a', 950, true);
+    leave(keys, 'a', 980, false);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 100, isAnswered: true });
+  });
+
+  test('is forgotten after a day where nobody says how long keys live, and else never', () => {
+    const keys = new KeyRegistry();
+    for (const isAnswered of [false, true]) {
+      leave(keys, 'a', 100, isAnswered);
+      expect(recall(keys, write('a'), 100 + DAY + 1)).toBeDefined();
+      expect(recall(keys, write('a'), 100 + DAY, false)).toBeDefined();
+      expect(recall(keys, write('a'), 101 + DAY, false)).toBeUndefined();
+      expect(recall(keys, write('a'))).toBeUndefined();
+    }
+  });
+
+  test('is bounded: the oldest makes room, and answered writes none of the unresolved', () => {
+    const keys = new KeyRegistry(2, 3);
+    for (const name of ['a', 'b', 'c']) leave(keys, name, 1, false);
+    for (const name of ['d', 'e', 'f', 'g', 'h']) leave(keys, name, 1, true);
+    const known = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].filter((name) => recall(keys, write(name)) !== undefined);
+    expect(known).toEqual(['b', 'c', 'f', 'g', 'h']);
+    expect(keys.bounds.slice(1)).toEqual([
+      { name: 'unsettled_keys', used: 1, reached: 1 },
+      { name: 'settled_keys', used: 1, reached: 2 },
+    ]);
+  });
+
+  test('is bounded also where one was forgotten and came again', () => {
+    const keys = new KeyRegistry(2, 3);
+    leave(keys, 'a', 0, true);
+    expect(recall(keys, write('a'), DAY + 1, false)).toBeUndefined();
+    for (const name of ['b', 'a', 'c']) leave(keys, name, 1, true);
+    expect(['a', 'b', 'c'].filter((name) => recall(keys, write(name)) !== undefined)).toEqual(['a', 'b', 'c']);
+    expect(keys.bounds[2]).toEqual({ name: 'settled_keys', used: 1, reached: 0 });
+  });
+});
