@@ -20,8 +20,17 @@ import { classifyWrite } from './policy/write-outcome.ts';
 import type { Answer, BodyRead, Plan, Refused, Script, Step, Unclaimed } from './script.ts';
 import { expect } from './script.ts';
 
-/** @param arrived when the request's head had been read */
-export function* exchange(arriving: RequestFacts, plan: Plan, random: Random, arrived: Millis): Script {
+/**
+ * @param arrived when the request's head had been read
+ * @param answerTime how long the upstream takes to answer a write, as far as is known; 0 where it is not
+ */
+export function* exchange(
+  arriving: RequestFacts,
+  plan: Plan,
+  random: Random,
+  arrived: Millis,
+  answerTime: () => Millis = () => 0,
+): Script {
   let request = arriving;
   let attempts = 0;
   let memory = 0;
@@ -45,7 +54,7 @@ export function* exchange(arriving: RequestFacts, plan: Plan, random: Random, ar
   }
 
   if (plan.claims === true && request.keyed && isWrite) {
-    const claim = yield { do: 'claim', deadline };
+    const claim = yield { do: 'claim', deadline: deadline - attemptTime() };
     if (claim.kind === 'gone') return gone();
     if (claim.kind === 'unclaimed') return unclaimed(claim);
     const { record, isShared: sharing, at } = expect('claimed', claim);
@@ -56,7 +65,7 @@ export function* exchange(arriving: RequestFacts, plan: Plan, random: Random, ar
 
   for (;;) {
     const goodUntil = history.goodUntil(request);
-    const admission = yield { do: 'admit', deadline: Math.min(lastStart(), goodUntil), answerBy: answerBy() };
+    const admission = yield { do: 'admit', deadline: Math.min(deadline - attemptTime(), goodUntil) };
     if (admission.kind === 'gone') return gone();
     if (admission.kind === 'refused') {
       return admission.at >= goodUntil ? expired() : yield* refuse(admission);
@@ -97,8 +106,9 @@ export function* exchange(arriving: RequestFacts, plan: Plan, random: Random, ar
     }
 
     const { retry } = choice;
-    const until = Math.min(lastStart(), history.goodUntil(request));
-    const reservation = yield { do: 'reserve', retry, deadline: until, answerBy: answerBy() };
+    const keptFree = attemptTime();
+    const until = Math.min(deadline - keptFree, history.goodUntil(request));
+    const reservation = yield { do: 'reserve', retry, deadline: until, attemptTime: keptFree };
     if (reservation.kind === 'denied') {
       retryEnd = reservation.why;
       return yield* settle(outcome);
@@ -162,14 +172,11 @@ export function* exchange(arriving: RequestFacts, plan: Plan, random: Random, ar
     return history.mayBeDone;
   }
 
-  /** The last moment at which it is worth sending: with hardly any time left, a certain refusal would become an unknown outcome. */
-  function lastStart(): Millis {
-    const { minAttemptTime = 0 } = plan.retry;
-    return isWrite ? deadline - Math.min(minAttemptTime, plan.timeout / 2) : deadline;
-  }
-
-  function answerBy(): Millis | undefined {
-    return isWrite && plan.retry.minAttemptTime !== undefined ? deadline : undefined;
+  /** What an attempt of a write needs at least: with less, a certain refusal would be exchanged for an unknown outcome. */
+  function attemptTime(): Millis {
+    const { minAttemptTime } = plan.retry;
+    if (!isWrite || minAttemptTime === undefined) return 0;
+    return Math.min(Math.max(minAttemptTime, answerTime()), plan.timeout / 2);
   }
 }
 

@@ -15,11 +15,17 @@ import type { Millis, Random, RequestFacts, RetryEnd, Verdict } from './policy/t
 import type { Answer, BodyRead, Plan, Refused, Script, Sent, Step } from './script.ts';
 import { expect } from './script.ts';
 
-/** The life of any request. @param arrived when its head had been read */
-export function live(request: RequestFacts, plan: Plan, random: Random, arrived: Millis): Script {
+/** The life of any request. @param arrived when its head had been read @param answerTime as of `exchange`: of one that is polled, what has little time left is asked for again anyway */
+export function live(
+  request: RequestFacts,
+  plan: Plan,
+  random: Random,
+  arrived: Millis,
+  answerTime?: () => Millis,
+): Script {
   const { poll, mode } = plan;
   if (poll === undefined || request.wait === undefined || mode === 'observe') {
-    return exchange(request, plan, random, arrived);
+    return exchange(request, plan, random, arrived, answerTime);
   }
   return polled(request, plan, new Polling(poll, request.wait, arrived), random, arrived);
 }

@@ -14,14 +14,11 @@ export type Step =
   | { readonly do: 'claim'; readonly deadline: Millis }
   /** Has another request, with whom the key is shared, a write under way or open? Answered at once. */
   | { readonly do: 'look' }
-  /**
-   * Ask the gate for a token of every limit this request stands under. `answerBy`: the upstream must have answered by then; what
-   * cannot be answered by then, as far as its latency is known, is not admitted. Absent where that does not matter.
-   */
-  | { readonly do: 'admit'; readonly deadline: Millis; readonly answerBy?: Millis | undefined }
+  /** Ask the gate for a token of every limit this request stands under. */
+  | { readonly do: 'admit'; readonly deadline: Millis }
   | SendStep
-  /** May this retry be begun? Answered at once, while the response is still in hand. `answerBy` as of `admit`. */
-  | { readonly do: 'reserve'; readonly retry: Retry; readonly deadline: Millis; readonly answerBy?: Millis | undefined }
+  /** May this retry be begun? Answered at once, while the response is still in hand. `attemptTime`: kept free for its answer. */
+  | { readonly do: 'reserve'; readonly retry: Retry; readonly deadline: Millis; readonly attemptTime: Millis }
   /** May it be asked for again? Answered at once; after `not_ready`, while the response is still in hand. */
   | {
       readonly do: 'poll';

@@ -1,5 +1,7 @@
 import type { Mode } from '../policy/types.ts';
 import type { UpstreamConfig } from '../config/schema.ts';
+import { listOf } from '../config/one-or-many.ts';
+import type { AccountPart } from '../proxy/account.ts';
 import type { Idempotency } from '../proxy/idempotency.ts';
 import { makePathPattern } from '../policy/path-pattern.ts';
 import { segmentsOf } from '../proxy/path-pattern.ts';
@@ -8,14 +10,21 @@ type IdempotencyConfig = UpstreamConfig['idempotency'];
 
 /** @param mode where we observe, nothing is added to what passes */
 export function compileIdempotency(config: IdempotencyConfig, mode: Mode): Idempotency {
-  const { header, jsonField, generate, concurrent, ttl } = config;
+  const { header, jsonField, account, replayedHeader, generate, concurrent, ttl } = config;
   return {
     header: header === false ? undefined : { name: header, lower: header.toLowerCase() },
     jsonField: jsonField?.split('.'),
+    account: compileAccount(account),
+    replayedHeader: replayedHeader === false ? undefined : replayedHeader.toLowerCase(),
     generates: generate && mode === 'enforce',
     concurrent,
     ttlOf: ttl === undefined ? undefined : compileTtl(ttl),
   };
+}
+
+function compileAccount(account: IdempotencyConfig['account']): readonly AccountPart[] {
+  if (account === 'none') return [];
+  return listOf(account).map((source) => ({ ...source, header: source.header.toLowerCase() }));
 }
 
 /** Whether writes have keys: of each is known whose turn it is with it, and whether it is open what came of it. */

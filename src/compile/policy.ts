@@ -77,11 +77,12 @@ function compileClassLimits(classes: Config['clients']['classes']): NestedSettin
 export interface PlanParts extends Pick<PolicyConfig, 'timeout' | 'perTryTimeout'> {
   readonly claims?: boolean;
   readonly replaysErrors?: boolean | undefined;
+  readonly sharesKeys?: boolean;
 }
 
 export function compilePlan(
   retry: RetryConfig,
-  { timeout, perTryTimeout, claims = false, replaysErrors }: PlanParts,
+  { timeout, perTryTimeout, claims = false, replaysErrors, sharesKeys = false }: PlanParts,
   mode: Mode = 'enforce',
 ): Plan {
   const backOffFor: Partial<Record<RetryReason, BackOffStrategy>> = {};
@@ -103,6 +104,9 @@ export function compilePlan(
       unkeyedWrites: retry.unkeyedWrites,
       onClientGone: retry.onClientGone,
       replaysErrors,
+      notProcessed: new Set(retry.notProcessed),
+      sharesKeys,
+      minAttemptTime: retry.minAttemptTime,
     },
   };
 }

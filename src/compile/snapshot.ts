@@ -99,6 +99,7 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
   const given = {
     claims: config.mode === 'enforce' && claimsKeys(idempotency),
     replaysErrors: idempotency.replaysErrors,
+    sharesKeys: idempotency.sharesKeys,
     timeout: route.timeout ?? upstream.timeout,
     perTryTimeout: route.perTryTimeout ?? upstream.perTryTimeout,
   };

@@ -1,55 +1,47 @@
+import { isOwned } from '../policy/own-headers.ts';
 import type { Checked, Written } from './checked.ts';
 import { mistake, warning } from './checked.ts';
 import type { DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
+import { listOf } from './one-or-many.ts';
 
-/** Of HTTP itself, of the connection, or of who asks: in every write, or in none that reaches the upstream. */
+/** Of HTTP itself, of what is asked for, or of who asks: in every write. What we write ourselves is refused as well. */
 const TAKEN: ReadonlySet<string> = new Set([
   'accept',
   'accept-charset',
   'accept-encoding',
   'accept-language',
   'authorization',
+  'baggage',
   'cache-control',
-  'connection',
   'cookie',
   'date',
-  'expect',
-  'forwarded',
-  'host',
   'http2-settings',
-  'keep-alive',
   'origin',
   'pragma',
   'range',
   'referer',
-  'te',
-  'trailer',
-  'traceparent',
-  'tracestate',
-  'transfer-encoding',
-  'upgrade',
   'user-agent',
-  'via',
 ]);
-const TAKEN_FAMILY = /^(?:content|if|proxy|sec|tidegate|x-forwarded)-/;
+const TAKEN_FAMILY = /^(?:access-control|content|if|proxy|sec)-/;
 
-/** What is said of keys fits together, and says something. @param path of the upstream */
+/**
+ * What is said of keys fits together, and says something.
+ * @param path of the upstream
+ * @param identities names of headers by which clients are told apart
+ */
 export function* checkIdempotency(
   path: Path,
   { idempotency, rateLimit }: Pick<DraftUpstream, 'idempotency' | 'rateLimit'>,
+  identities: readonly string[],
   written: Written,
 ): Generator<Checked> {
   if (idempotency === undefined) return;
   const { header, jsonField, generate } = idempotency;
   const own = [...path, 'idempotency'];
-  if (header !== false) {
-    const name = header.toLowerCase();
-    const isTaken = TAKEN.has(name) || TAKEN_FAMILY.test(name);
-    if (isTaken || name === rateLimit?.credentialHeader?.toLowerCase()) {
-      const what = isTaken ? 'a header with a meaning of its own' : 'the credential of who asks';
-      yield mistake([...own, 'header'], `is ${what}, not a key: each write would look safe to send again`);
-    }
+  const taken = header === false ? undefined : whyNoKey(header, idempotency, rateLimit?.credentialHeader, identities);
+  if (taken !== undefined) {
+    yield mistake([...own, 'header'], `is ${taken}, not a key: each write would look safe to send again`);
   }
   if (generate && jsonField !== undefined) {
     yield mistake([...own, 'generate'], 'goes with a header alone: whether a body has a key is known too late');
@@ -57,7 +49,23 @@ export function* checkIdempotency(
     yield mistake([...own, 'generate'], 'needs a header to write the key in: a body is never changed');
   }
   if (header !== false || jsonField !== undefined) return;
-  for (const key of ['ttl', 'concurrent', 'replaysErrors']) {
+  for (const key of ['account', 'ttl', 'concurrent', 'replaysErrors', 'replayedHeader', 'sharesKeys']) {
     if (written([...own, key])) yield warning([...own, key], 'has no effect: no key is recognised', 'key');
   }
+}
+
+/** Why this header names no write; undefined where it may. */
+function whyNoKey(
+  header: string,
+  { account }: NonNullable<DraftUpstream['idempotency']>,
+  credentialHeader = '',
+  identities: readonly string[] = [],
+): string | undefined {
+  const name = header.toLowerCase().replaceAll('_', '-');
+  if (isOwned(name) || TAKEN.has(name) || TAKEN_FAMILY.test(name)) return 'a header with a meaning of its own';
+  const isSame = (other: string): boolean => other.toLowerCase() === header.toLowerCase();
+  if (isSame(credentialHeader)) return 'the credential of who asks';
+  if (identities.some(isSame)) return 'what tells clients apart';
+  const sources = account === 'none' ? [] : listOf(account);
+  return sources.some((source) => isSame(source.header)) ? 'what names the account' : undefined;
 }

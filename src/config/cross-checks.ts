@@ -28,7 +28,7 @@ export function* crossCheck(draft: Draft, written: Written): Generator<Checked> 
   yield* checkNames(['upstreams'], draft.upstreamNames ?? []);
   yield* checkNames(['clients', 'classes'], draft.classNames);
   yield* checkNames(['clients', 'names'], draft.clientNames);
-  for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, written);
+  for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, identitiesIn(draft), written);
   yield* checkRoutes(draft);
   yield* checkCheck(draft, written);
   yield* checkRetries(draft);
@@ -86,7 +86,12 @@ function* checkNames(path: Path, names: readonly string[]): Generator<Checked> {
   }
 }
 
-function* checkUpstream(name: string, upstream: DraftUpstream, written: Written): Generator<Checked> {
+function* checkUpstream(
+  name: string,
+  upstream: DraftUpstream,
+  identities: readonly string[],
+  written: Written,
+): Generator<Checked> {
   const path = ['upstreams', name];
   const { tls, http2 } = upstream;
   yield* checkEndpoints(path, upstream, written);
@@ -101,9 +106,17 @@ function* checkUpstream(name: string, upstream: DraftUpstream, written: Written)
     yield warning([...path, 'tls', 'insecure'], 'anybody can play this upstream and read what is sent');
   }
   yield* checkPair([...path, 'tls'], tls);
-  yield* checkIdempotency(path, upstream, written);
+  yield* checkIdempotency(path, upstream, identities, written);
   yield* checkPacing(path, upstream, written);
   yield* checkThrottle([...path, 'throttle'], upstream, written);
+}
+
+/** Headers that clients and their classes are told apart by. */
+function identitiesIn({ clientKeys = [], classes = {} }: Draft): string[] {
+  return [
+    ...clientKeys.flatMap((key) => (key.kind === 'header' ? [key.name] : [])),
+    ...Object.values(classes).flatMap(({ match }) => Object.keys(match.header ?? {})),
+  ];
 }
 
 /** The rates, the queue and the times of an upstream fit together. */

@@ -19,6 +19,7 @@ export interface Draft {
   readonly trustedProxies: Config['clients']['trustedProxies'] | undefined;
   /** Undefined where there is none, or it is not sound. */
   readonly check: Config['check'];
+  readonly clientKeys: Config['clients']['key'] | undefined;
   readonly classNames: readonly string[];
   readonly clientNames: readonly string[];
   readonly classes: Config['clients']['classes'] | undefined;
@@ -86,6 +87,7 @@ export function draft(root: object): Draft {
     replayMemory: sound(shape.limits.unwrap().shape.replayMemory, valueAt(root, ['limits', 'replayMemory'])),
     trustedProxies: sound(shape.clients.unwrap().shape.trustedProxies, valueAt(root, ['clients', 'trustedProxies'])),
     check: sound(shape.check, valueAt(root, ['check'])),
+    clientKeys: sound(shape.clients.unwrap().shape.key, valueAt(root, ['clients', 'key'])),
     classNames: Object.keys(valueAt(root, ['clients', 'classes']) ?? {}),
     clientNames: Object.keys(valueAt(root, ['clients', 'names']) ?? {}),
     classes: sound(shape.clients.unwrap().shape.classes, valueAt(root, ['clients', 'classes'])),

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { Lifetime } from './lifetime.ts';
+import { AccountSource, USUAL_ACCOUNT } from './account-source.ts';
 import { HeaderName, Method } from './names.ts';
 import { PathPattern } from './path-pattern.ts';
+
+const ACCOUNT = 'header:NAME, jwt:CLAIM or jwt:HEADER:CLAIM';
 
 const TtlOfPath = z.strictObject({
   path: PathPattern.describe('Paths, as the upstream sees them: * is one segment, ** at the end all below.'),
@@ -21,6 +24,23 @@ const IdempotencyAsWritten = z.strictObject({
     .regex(/^[^.]{1,128}(?:\.[^.]{1,128}){0,7}$/, 'expected the name of a field, or names with dots between: a.b')
     .optional()
     .describe('Where the key stands in a JSON body: idempotency_key, or a.b for one in an object. It is only read.'),
+  account: z
+    .union(
+      [z.literal('none'), z.array(AccountSource).min(1), AccountSource],
+      `expected none, ${ACCOUNT}, or a list of these`,
+    )
+    .prefault(USUAL_ACCOUNT)
+    .describe(
+      'What names the account that a key belongs to: header:NAME, jwt:CLAIM of the bearer token, jwt:HEADER:CLAIM, a list of these, or none. Keys of other accounts are other writes.',
+    ),
+  replayedHeader: z
+    .union([z.literal(false), HeaderName], 'expected the name of a header, or false')
+    .prefault('Idempotent-Replayed')
+    .describe('The header by which the upstream marks a stored answer with true; false where it has none.'),
+  sharesKeys: z
+    .boolean()
+    .prefault(false)
+    .describe('Whether all urls know the same keys, so that a write may be sent again to another of them.'),
   generate: z
     .boolean()
     .prefault(false)

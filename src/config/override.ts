@@ -19,6 +19,8 @@ export function overrideRetry(base: RetryConfig, override: RetryOverride | undef
     replayLimit: override.replayLimit ?? base.replayLimit,
     unkeyedWrites: override.unkeyedWrites ?? base.unkeyedWrites,
     onClientGone: override.onClientGone ?? base.onClientGone,
+    notProcessed: override.notProcessed ?? base.notProcessed,
+    minAttemptTime: override.minAttemptTime ?? base.minAttemptTime,
     safePaths: override.safePaths ?? base.safePaths,
     neverPaths: override.neverPaths ?? base.neverPaths,
   };

@@ -70,6 +70,14 @@ const fields = {
   onClientGone: z
     .enum(['cancel', 'finish'])
     .describe('Whether a write with an idempotency key is finished when its client has gone.'),
+  notProcessed: z
+    .array(z.int().min(500).max(599))
+    .describe(
+      'Statuses by which the upstream says that it has not processed a write; after any other 5xx it may have taken effect.',
+    ),
+  minAttemptTime: Duration.describe(
+    'A write is not sent with less time before its deadline than this, or than the upstream usually takes to answer one.',
+  ),
   safePaths: z
     .array(PathRule)
     .describe('Requests that only read, whatever their method; POST unless a rule names others.'),
@@ -99,6 +107,8 @@ export const Retry = z.strictObject({
   replayLimit: fields.replayLimit.prefault('64KiB'),
   unkeyedWrites: fields.unkeyedWrites.prefault('never'),
   onClientGone: fields.onClientGone.prefault('cancel'),
+  notProcessed: fields.notProcessed.prefault([501, 503, 505, 529]),
+  minAttemptTime: fields.minAttemptTime.prefault('250ms'),
   safePaths: fields.safePaths.prefault([]),
   neverPaths: fields.neverPaths.prefault([]),
 });

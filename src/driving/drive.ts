@@ -196,7 +196,7 @@ export class Drive<E extends Effects = Effects> {
       case 'grant':
         return this.#grant();
       case 'reserve':
-        return this.#reserve(step.retry, step.deadline);
+        return this.#reserve(step);
       case 'poll':
         return this.#poll(step);
       case 'wait':
@@ -247,10 +247,10 @@ export class Drive<E extends Effects = Effects> {
     this.#tell({ kind: 'granted', at: now });
   }
 
-  #reserve(retry: Retry, deadline: Millis): void {
+  #reserve({ retry, deadline, attemptTime }: Extract<Step, { readonly do: 'reserve' }>): void {
     const now = this.#clock.now();
     const why = now + retry.delay > this.#drainBy ? 'deadline' : this.#gate.reserve(this.ticket, retry, deadline, now);
-    this.#telling.retried(retry, why, now);
+    this.#telling.retried(retry, why, attemptTime, now);
     if (why !== undefined) return this.#tell({ kind: 'denied', why, at: now });
     this.#reserved = retry;
     this.#tell({ kind: 'reserved', at: now });

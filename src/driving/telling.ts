@@ -70,8 +70,8 @@ export class Telling<E> {
   }
 
   /** A retry is begun; or not, and why. */
-  retried(retry: Retry, why: RetryEnd | undefined, at: Millis): void {
-    if (why !== undefined) return this.step({ what: 'denied', at, why });
+  retried(retry: Retry, why: RetryEnd | undefined, attemptTime: Millis, at: Millis): void {
+    if (why !== undefined) return this.step({ what: 'denied', at, why, attemptTime });
     const { reason, delay, source } = retry;
     this.#listen({ type: 'retry', upstream: this.#upstream, reason, delay, source });
     this.step({ what: 'retry', at, retry, attempt: this.#attempt, ordinal: this.#ordinal });

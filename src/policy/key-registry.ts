@@ -46,10 +46,10 @@ export class KeyRegistry {
 
   /** Takes part in a write, as one of the requests that have it in hand. To be followed by `leave`. */
   enter(identity: WriteIdentity): KeyedWrite {
-    const { name, credential } = identity;
+    const { name, credential, isAuthenticated } = identity;
     const writes = this.#writes.get(name) ?? [];
     const found =
-      writes.find((write) => write.credential === credential) ??
+      writes.find((write) => write.credential === credential && write.isAuthenticated === isAuthenticated) ??
       writes.find((write) => isSameWrite(write, identity)) ??
       (writes.length < MOST_OF_A_NAME ? undefined : writes[0]);
     const write = found ?? { ...identity, record: undefined, place: -1, requests: 0, sent: 0 };

@@ -5,7 +5,9 @@ export interface WriteIdentity {
   readonly upstream: string;
   /** Of the account, as far as it is named, of what is asked for, and of the key. */
   readonly name: string;
-  /** Of whatever the client authenticates by. */
+  /** Whether the client authenticates by anything that is looked at. */
+  readonly isAuthenticated: boolean;
+  /** Of that, or else of who the client is. */
   readonly credential: string;
   /** Of the body; undefined where that is not known whole. */
   readonly body: string | undefined;
@@ -28,6 +30,7 @@ export interface KeyedWrite extends WriteIdentity {
  * another write only where the body differs too; where that is not known, the careful answer is yes.
  */
 export function isSameWrite(one: WriteIdentity, other: WriteIdentity): boolean {
+  if (one.isAuthenticated !== other.isAuthenticated) return false;
   if (one.credential === other.credential) return true;
   return one.body === undefined || other.body === undefined || one.body === other.body;
 }

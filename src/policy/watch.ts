@@ -125,7 +125,13 @@ export type Step =
   /** It was not ready, and is not asked for again although its client would wait. */
   | { readonly what: 'unpolled'; readonly at: Millis; readonly why: Unpolled }
   /** A retry was called for, and was not to be had. */
-  | { readonly what: 'denied'; readonly at: Millis; readonly why: RetryEnd }
+  | {
+      readonly what: 'denied';
+      readonly at: Millis;
+      readonly why: RetryEnd;
+      /** Before the deadline, kept free for an answer to it. */
+      readonly attemptTime: Millis;
+    }
   | { readonly what: 'waited'; readonly at: Millis; readonly slept: Millis }
   /** The client went away, or the request was given up for what it is: its record says which. */
   | { readonly what: 'gone'; readonly at: Millis; readonly during: 'body' | 'claim' | 'queue' | 'attempt' | 'wait' }

@@ -1,26 +1,29 @@
-import type { Clock, Millis, Outcome, Verdict } from '../policy/types.ts';
+import type { Millis, Outcome, Verdict } from '../policy/types.ts';
 import { isSafe } from '../policy/types.ts';
+import { classifyWrite } from '../policy/write-outcome.ts';
 import type { Arrival } from './arrival.ts';
 import { factsOf, planOf } from './arrival.ts';
 import type { RequestBody } from './body.ts';
+import type { ExchangeContext } from './context.ts';
 import type { IdempotencyKey } from './idempotency.ts';
-import { keyInBody, keyTtlOf, nameWrite } from './idempotency.ts';
-import type { KeyBook } from './key-book.ts';
+import { credentialOf, keyInBody, keyTtlOf, nameWrite } from './idempotency.ts';
 import type { Claiming } from './key-claim.ts';
 import { KeyClaim } from './key-claim.ts';
 import { isKeyOpen } from './open-keys.ts';
+
+type Context = Pick<ExchangeContext, 'keys' | 'clock' | 'answerTimes'>;
 
 const NO_BODY = new Uint8Array(0);
 
 /** What a request has to do with its idempotency key, from its arrival to its end. */
 export class ArrivedWrite {
-  readonly #context: { readonly keys: KeyBook; readonly clock: Clock };
+  readonly #context: Context;
   readonly #arrival: Arrival;
   #key: IdempotencyKey | undefined;
   /** Made when its key is claimed. */
   #claim: KeyClaim | undefined;
 
-  constructor(context: { readonly keys: KeyBook; readonly clock: Clock }, arrival: Arrival) {
+  constructor(context: Context, arrival: Arrival) {
     this.#context = context;
     this.#arrival = arrival;
     this.#key = arrival.key;
@@ -35,9 +38,24 @@ export class ArrivedWrite {
     return this.#claim?.endpoint;
   }
 
-  /** Where both places count and both have a key, the one in the body names the write: at any attempt both are the same. */
-  readKey(body: RequestBody | undefined): void {
+  /** How long its upstream takes to answer a write, as far as is known. */
+  readonly answerTime = (): Millis => this.#context.answerTimes.of(this.#arrival.route.target.name);
+
+  learn(outcome: Outcome): void {
+    if (outcome.kind === 'error' || outcome.isReplayed === true || isSafe(factsOf(this.#arrival))) return;
+    const { notProcessed } = planOf(this.#arrival).retry;
+    if (classifyWrite(outcome, notProcessed) !== 'answered') return;
+    this.#context.answerTimes.add(this.#arrival.route.target.name, outcome.took);
+  }
+
+  /**
+   * Where both places count and both have a key, the one in the body names the write: at any attempt both are the same.
+   * @param body kept whole
+   * @returns whether it has the key
+   */
+  readKey(body: RequestBody): boolean {
     this.#key = keyInBody(this.#arrival, body) ?? this.#key;
+    return this.#key?.from === 'body';
   }
 
   /** @param body as far as it has been read */
@@ -79,7 +97,12 @@ export class ArrivedWrite {
     return new KeyClaim({
       keys,
       clock,
-      identity: keys.identify(name, nameWrite(this.#arrival, this.#key?.value ?? ''), bytes),
+      identity: keys.identify(
+        name,
+        nameWrite(this.#arrival, this.#key?.value ?? ''),
+        credentialOf(this.#arrival),
+        bytes,
+      ),
       concurrent: idempotency.concurrent,
       ttl: keyTtlOf(request, route),
       policy,

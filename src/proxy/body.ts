@@ -43,12 +43,15 @@ const LEAST_GROWN = 1024;
 
 export type Payload = Buffer | Readable | null;
 
+/** What is kept of a body: all of it; or it is streamed, being longer than its limit, or for want of memory. */
+export type Kept = 'whole' | 'too_long' | 'no_memory';
+
 export interface BodyOptions extends PatienceOptions {
   /** The longest body that is kept; a longer one is streamed, once. */
   readonly limit: number;
   readonly memory: ReplayMemory;
-  /** All of it is kept (true), or it has grown too long and will be streamed. Called once. */
-  readonly onRead: (replayable: boolean) => void;
+  /** All of it is here, or what is not kept will be streamed. Called once. */
+  readonly onRead: (kept: Kept) => void;
 }
 
 /**
@@ -79,7 +82,7 @@ export class RequestBody {
     const declared = Number(this.#source.headers['content-length'] ?? 0);
     if (declared > this.#options.limit) {
       this.#state = 'streaming';
-      this.#options.onRead(false);
+      this.#options.onRead('too_long');
       return;
     }
     this.#patience = new Patience(this.#options);
@@ -131,14 +134,15 @@ export class RequestBody {
 
   readonly #onData = (chunk: Buffer): void => {
     this.#patience?.receive(chunk.length);
-    if (this.#keep(chunk)) return;
+    const kept = this.#keep(chunk);
+    if (kept === 'whole') return;
     this.#stopReading();
     this.#source.pause();
     if (this.#store !== undefined) this.#begun.push(this.#store.subarray(0, this.#length));
     this.#begun.push(detach(chunk));
     this.#store = undefined;
     this.#state = 'streaming';
-    this.#options.onRead(false);
+    this.#options.onRead(kept);
   };
 
   readonly #onEnd = (): void => {
@@ -147,22 +151,22 @@ export class RequestBody {
     this.#store = undefined;
     this.#patience = undefined; // nothing of it is kept while the request waits
     this.#state = 'whole';
-    this.#options.onRead(true);
+    this.#options.onRead('whole');
   };
 
   /** Adds a piece to what is kept, if it may be. However small the pieces, no more memory is taken than is accounted for. */
-  #keep(chunk: Buffer): boolean {
+  #keep(chunk: Buffer): Kept {
     const { limit, memory } = this.#options;
     const length = this.#length + chunk.length;
-    if (length > limit) return false;
+    if (length > limit) return 'too_long';
     if (this.#store === undefined) {
-      if (!memory.take(chunk.length)) return false;
+      if (!memory.take(chunk.length)) return 'no_memory';
       this.#taken = chunk.length;
       this.#store = detach(chunk);
     } else {
       if (length > this.#store.length) {
         const size = Math.min(limit, Math.max(length, 2 * this.#store.length, LEAST_GROWN));
-        if (!memory.take(size - this.#taken)) return false;
+        if (!memory.take(size - this.#taken)) return 'no_memory';
         this.#taken = size;
         const grown = Buffer.allocUnsafeSlow(size);
         this.#store.copy(grown, 0, 0, this.#length);
@@ -171,7 +175,7 @@ export class RequestBody {
       chunk.copy(this.#store, this.#length);
     }
     this.#length = length;
-    return true;
+    return 'whole';
   }
 
   readonly #giveBack = (): void => {

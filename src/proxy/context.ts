@@ -1,3 +1,4 @@
+import type { AnswerTimes } from '../policy/answer-times.ts';
 import type { Listen } from '../policy/events.ts';
 import type { Gate } from '../policy/gate.ts';
 import type { ExchangeGate } from '../policy/open-gate.ts';
@@ -21,6 +22,7 @@ export interface ExchangeContext {
   readonly replayMemory: ReplayMemory;
   readonly hash: Hash;
   readonly keys: KeyBook;
+  readonly answerTimes: AnswerTimes;
   /** How this instance calls itself in Via: `1.1 tidegate-<instance>`. */
   readonly via: string;
   /** What clients speak to us. */

@@ -1,33 +1,8 @@
 /** What happens to headers on their way through. Names keep their case, duplicates and order stay (RFC 9110 §7.6). */
 import { appendToList, listElements } from '../policy/list-field.ts';
-
-/** Hop by hop: RFC 9110 §7.6.1, and Proxy-Connection of old. `true` for each, in lower case. */
-const HOP_BY_HOP: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'transfer-encoding',
-  'upgrade',
-  'proxy-authenticate',
-  'proxy-authorization',
-]);
+import { HOP_BY_HOP, WRITTEN_ANEW } from '../policy/own-headers.ts';
 
 const FRAMING: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'content-length', 'trailer']);
-
-/** Written anew, or answered by us. */
-const OURS: ReadonlySet<string> = new Set([
-  'host',
-  'expect',
-  'via',
-  'x-request-id',
-  'x-forwarded-for',
-  'x-forwarded-proto',
-  'x-forwarded-host',
-  'forwarded',
-  // RFC 9110 §6.5: undici 8 cannot send request trailers, so none are announced.
-  'trailer',
-]);
 
 export interface Hop {
   /** `1.1 tidegate-<instance>`, with the version that the client spoke. */
@@ -65,7 +40,7 @@ export function requestHeaders(raw: readonly string[], hop: Hop): string[] {
     const name = raw[i] ?? '';
     const value = raw[i + 1] ?? '';
     const lower = name.toLowerCase();
-    if (OURS.has(lower)) {
+    if (WRITTEN_ANEW.has(lower)) {
       if (lower === 'host') inboundHost = value;
       else if (lower === 'via') via = appendToList(via, value);
       else if (!hop.peerIsTrusted) continue;

@@ -5,6 +5,8 @@ import { listElements } from '../policy/list-field.ts';
 import { readJsonField } from '../policy/read-json-field.ts';
 import type { Millis } from '../policy/types.ts';
 import { isSafeMethod } from '../policy/types.ts';
+import type { AccountPart } from './account.ts';
+import { nameAccount } from './account.ts';
 import type { Arrival } from './arrival.ts';
 import type { RequestBody } from './body.ts';
 import { isListedInConnection } from './headers.ts';
@@ -18,8 +20,10 @@ export interface Idempotency {
   readonly header: { readonly name: string; readonly lower: string } | undefined;
   /** The names that lead to the key in a JSON body; undefined where none is looked for. */
   readonly jsonField: readonly string[] | undefined;
-  /** The header by which the upstream marks a stored answer, in lower case; absent where it does not. */
-  readonly replayedHeader?: string | undefined;
+  /** What names the account that a key belongs to. */
+  readonly account: readonly AccountPart[];
+  /** The header by which the upstream marks a stored answer, in lower case; undefined where it does not. */
+  readonly replayedHeader: string | undefined;
   /** Whether a key is minted for a POST or PATCH that has none. Only where there is a header for it. */
   readonly generates: boolean;
   /** What becomes of a request whose key is under way with another. */
@@ -33,17 +37,40 @@ export interface IdempotencyKey {
   readonly from: 'header' | 'body' | 'minted';
 }
 
-/** The key that a request has, or gets, before its body is read. */
+/**
+ * The key that a request has, or gets, before its body is read. A header that stands more than once is no key: which of its lines
+ * the upstream reads, nobody knows. A name with an underscore for a dash is the same to upstreams behind CGI and its heirs.
+ */
 export function keyAtArrival(request: Inbound, { target }: Pick<Route, 'target'>): IdempotencyKey | undefined {
   const { header, generates } = target.idempotency;
   if (header === undefined) return undefined;
-  const value = request.headers[header.lower] ?? '';
+  const lines = linesOf(request.rawHeaders, header.lower);
+  const [line] = lines;
   // One that is for this hop alone does not reach the upstream, which then knows of none.
-  if (value !== '' && !isListedInConnection(request.rawHeaders, header.lower)) {
-    return { value: String(value), from: 'header' };
+  if (lines.length === 1 && line?.isExact === true && line.value !== '') {
+    return isListedInConnection(request.rawHeaders, header.lower) ? undefined : { value: line.value, from: 'header' };
   }
-  if (!generates || !isMintable(request, header.lower)) return undefined;
+  const isMintable = request.verb === 'POST' || request.verb === 'PATCH';
+  if (!generates || !isMintable || lines.some(({ value, isExact }) => value !== '' || !isExact)) return undefined;
   return { value: randomUUID(), from: 'minted' };
+}
+
+interface Line {
+  readonly value: string;
+  /** Its name has no underscore for a dash. */
+  readonly isExact: boolean;
+}
+
+function linesOf(rawHeaders: readonly string[], lower: string): Line[] {
+  const lines: Line[] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    if (name.length !== lower.length) continue;
+    const own = name.toLowerCase();
+    if (own !== lower && own.replaceAll('_', '-') !== lower.replaceAll('_', '-')) continue;
+    lines.push({ value: (rawHeaders[i + 1] ?? '').trim(), isExact: own === lower });
+  }
+  return lines;
 }
 
 /** Its headers with a minted key in place of an empty one. */
@@ -84,21 +111,25 @@ export function keyTtlOf(request: Inbound, route: Route): Millis | undefined {
   return ttlOf(request.verb, upstreamPath(request.target, route));
 }
 
-/** What tells a write from others. It holds secrets: not to be kept beyond the request. */
-export interface WriteName {
-  /** Of the upstream, the account, what is asked for, and the key. */
-  readonly name: string;
-  /** What the client authenticates by; empty where it does not. Evidence alone: it may change while the write stays the same. */
-  readonly credential: string;
+/** Which write this is: two of one name and credential take effect once. It holds secrets: not to be kept beyond the request. */
+export function nameWrite({ request, route }: Pick<Arrival, 'request' | 'route'>, key: string): string {
+  const { name, idempotency } = route.target;
+  const account = nameAccount(idempotency.account, request.headers);
+  return [name, account, request.verb, upstreamPath(request.target, route), key].join('\0');
 }
 
-/** Which write this is: two of one name take effect once. */
-export function nameWrite({ request, route }: Pick<Arrival, 'request' | 'route'>, key: string): WriteName {
-  const { name, credentialHeader } = route.target;
-  return {
-    name: [name, request.verb, upstreamPath(request.target, route), key].join('\0'),
-    credential: String(request.headers[credentialHeader] ?? ''),
-  };
+/**
+ * What its client authenticates by, or else who it is. Evidence alone: it may change while the write stays the same, as tokens
+ * are refreshed and requests are signed one by one.
+ */
+export function credentialOf({ request, route, client }: Arrival): Credential {
+  const value = request.headers[route.target.credentialHeader];
+  return value === undefined ? { kind: 'client', value: client.hash } : { kind: 'header', value: String(value) };
+}
+
+export interface Credential {
+  readonly kind: 'header' | 'client';
+  readonly value: string;
 }
 
 /** Where it stands; of one that was minted here, what it is. */
@@ -114,14 +145,6 @@ export function tellKey(key: IdempotencyKey | undefined, { target }: Pick<Route,
     case undefined:
       return undefined;
   }
-}
-
-/** One with an underscore for a dash is the same to upstreams behind CGI and its heirs: its client has a key. */
-function isMintable({ verb, rawHeaders }: Inbound, header: string): boolean {
-  if (verb !== 'POST' && verb !== 'PATCH') return false;
-  return !rawHeaders.some(
-    (name, i) => i % 2 === 0 && name.includes('_') && name.toLowerCase().replaceAll('_', '-') === header,
-  );
 }
 
 function isPlainJson(headers: IncomingHttpHeaders): boolean {

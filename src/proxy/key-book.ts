@@ -3,18 +3,19 @@ import { crc32 } from 'node:zlib';
 import { KeyRegistry } from '../policy/key-registry.ts';
 import type { WriteIdentity } from '../policy/keyed-write.ts';
 import { Hmac } from './hmac.ts';
-import type { WriteName } from './idempotency.ts';
+import type { Credential } from './idempotency.ts';
 
 /** The key registry of this process. Of keys and credentials it keeps digests alone. */
 export class KeyBook extends KeyRegistry {
   readonly #hmac = new Hmac(randomBytes(32));
 
   /** @param body kept whole; undefined where it is not known. Its checksum is evidence alone: equal ones mean the same write */
-  identify(upstream: string, { name, credential }: WriteName, body: Uint8Array | undefined): WriteIdentity {
+  identify(upstream: string, name: string, credential: Credential, body: Uint8Array | undefined): WriteIdentity {
     return {
       upstream,
       name: this.digest(name),
-      credential: this.#hmac.digest(credential).toString('latin1', 0, 8),
+      isAuthenticated: credential.kind === 'header',
+      credential: this.#hmac.digest(credential.value).toString('latin1', 0, 8),
       body: body === undefined ? undefined : `${body.length}:${crc32(body)}`,
     };
   }

@@ -17,7 +17,7 @@ import { isEventStream } from './headers.ts';
 import { Http1Inbound } from './inbound.ts';
 import { openBody } from './open-body.ts';
 import type { Problem } from './problem.ts';
-import { fault, GOING, LATE, problemOf, unknownFor } from './problem.ts';
+import { fault, GOING, problemOf, unknownFor } from './problem.ts';
 import { type Head, Reply } from './reply.ts';
 import { withRetryAfter } from './retry-after.ts';
 import type { Listed } from './roster.ts';
@@ -69,7 +69,7 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.#since = context.clock.now();
     const ticket = ticketOf(arrival, context.hash, (admission, now) => this.drive.settle(admission, now));
     this.drive = new Drive<Life>({
-      script: live(this.#facts, planOf(arrival), context.random, this.#since),
+      script: live(this.#facts, planOf(arrival), context.random, this.#since, this.#write.answerTime),
       gate: context.gate,
       ticket,
       effects: this,
@@ -121,19 +121,19 @@ export class Life implements Effects, Sender, Watched, Listed {
   }
 
   lastAttempt(): LastAttempt {
-    const { endpoint, failure } = this.#sends;
     const { outcome, ticket } = this.drive;
+    const { label: endpoint, origin } = this.#sends.endpoint ?? {};
     const limit = outcome?.kind === 'response' ? tellBlamed(ticket, outcome) : undefined;
-    return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause, limit };
+    return { endpoint, origin, outcome, cause: this.#sends.failure?.cause, limit };
   }
 
   // — Effects: what the script asks for —
 
   readBody(): void {
     if (!this.#arrival.request.hasBody) return this.drive.bodyRead(true);
-    this.#body = openBody(this.#arrival, this.#context, {
-      onRead: (replayable) => this.#onRead(replayable),
-      onLate: (late) => this.#giveUp(LATE[late]),
+    this.#body = openBody(this.#arrival, this.#context, this.#write, {
+      onRead: (replayable, keyed) => this.drive.bodyRead(replayable, keyed),
+      onFault: (problem) => this.#giveUp(problem),
     });
     this.#body.read();
   }
@@ -153,8 +153,8 @@ export class Life implements Effects, Sender, Watched, Listed {
   send({ timeout, startBy, isPinned }: SendStep): void {
     this.#write.sending();
     const pinnedTo = isPinned ? (this.#write.endpoint ?? this.#sends.reached) : undefined;
-    const mayRepeat = isRepeatable(this.#facts, this.#write.key !== undefined);
-    this.#sends.begin({ timeout, startBy, body: this.#body, isRepeatable: mayRepeat, pinnedTo });
+    const may = isRepeatable(this.#facts, this.#write.key !== undefined);
+    this.#sends.begin({ timeout, startBy, body: this.#body, isRepeatable: may, pinnedTo });
   }
 
   cancelSend(): boolean {
@@ -181,8 +181,8 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.#verdict = verdict;
     let isHeard = true;
     if (verdict.kind === 'forward') isHeard = this.#forward(verdict);
-    else if (verdict.kind !== 'gone') this.#reply.answer(problemOf(verdict, this.#sends.failure), verdict.attempts);
-    else this.#answerFault(verdict.unknown);
+    else if (verdict.kind === 'gone') this.#answerFault(verdict.unknown);
+    else this.#reply.answer(problemOf(verdict, this.#sends.failure), verdict.attempts);
     this.#write.end(verdict, this.drive.outcome, isHeard, this.#sends.reached);
     this.#over();
   }
@@ -190,6 +190,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   // — Sender: what becomes of a send —
 
   onOutcome(outcome: Outcome): void {
+    this.#write.learn(outcome);
     this.drive.settled(outcome);
   }
 
@@ -214,8 +215,8 @@ export class Life implements Effects, Sender, Watched, Listed {
   readonly #onClose = (): void => {
     this.#closed = true;
     if (this.drive.isDone) {
-      const whole = this.#arrival.response.writableFinished || this.#carried !== undefined;
-      if (!whole && this.#verdict?.kind === 'forward') this.#cutForward();
+      const isWhole = this.#arrival.response.writableFinished || this.#carried !== undefined;
+      if (!isWhole && this.#verdict?.kind === 'forward') this.#cutForward();
       return this.#over();
     }
     // A keyed write whose body is here is worth finishing when its route says so.
@@ -232,11 +233,6 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.drive.ended();
   }
 
-  #onRead(replayable: boolean): void {
-    if (replayable) this.#write.readKey(this.#body);
-    this.drive.bodyRead(replayable, this.#write.key?.from === 'body');
-  }
-
   /** The request itself is at fault: its client is told, and nothing is learned from it. */
   #giveUp(problem: Problem): void {
     if (this.drive.isDone) return;
@@ -247,10 +243,10 @@ export class Life implements Effects, Sender, Watched, Listed {
 
   /** Once, where there is a fault. @param unknown its write may have been done, by an attempt of its own */
   #answerFault(unknown: boolean): void {
-    if (this.#fault === undefined) return;
-    const fault = this.#fault;
+    const problem = this.#fault;
     this.#fault = undefined;
-    this.#reply.answer(unknown || this.mayOthersBeDone() ? unknownFor(fault) : fault, this.#sends.count);
+    if (problem === undefined) return;
+    this.#reply.answer(unknown || this.mayOthersBeDone() ? unknownFor(problem) : problem, this.#sends.count);
   }
 
   /** Returns whether its client gets to hear it. */

@@ -1,23 +1,41 @@
 import type { Arrival } from './arrival.ts';
-import type { BodyOptions } from './body.ts';
+import type { ArrivedWrite } from './arrived-write.ts';
+import type { Kept } from './body.ts';
 import { RequestBody } from './body.ts';
 import type { ExchangeContext } from './context.ts';
+import { hasKeyInBody } from './idempotency.ts';
+import type { Problem } from './problem.ts';
+import { LATE, overload } from './problem.ts';
+
+export interface BodyReader {
+  /** @param replayable all of it is kept @param keyed the idempotency key stands in it */
+  onRead(replayable: boolean, keyed: boolean): void;
+  /** It is not taken. */
+  onFault(problem: Problem): void;
+}
 
 /** The body of a request that has one, which its client is asked for where it waits for that. */
 export function openBody(
   { request, response, route, snapshot }: Arrival,
-  { replayMemory, clock }: Pick<ExchangeContext, 'replayMemory' | 'clock'>,
-  { onRead, onLate }: Pick<BodyOptions, 'onRead' | 'onLate'>,
+  { replayMemory, clock, random }: Pick<ExchangeContext, 'replayMemory' | 'clock' | 'random'>,
+  write: ArrivedWrite,
+  reader: BodyReader,
 ): RequestBody {
   if (request.expectsContinue) response.writeContinue();
   request.expectsContinue = false;
-  return new RequestBody(request, {
+  const onRead = (kept: Kept): void => {
+    // Sent unread, a write would go with a key that nobody here has claimed.
+    if (kept === 'no_memory' && hasKeyInBody(request, route)) reader.onFault(overload('replay_memory', random));
+    else reader.onRead(kept === 'whole', kept === 'whole' && write.readKey(body));
+  };
+  const body = new RequestBody(request, {
     limit: route.replayLimit,
     memory: replayMemory,
     idle: snapshot.bodyIdle,
     rate: snapshot.bodyRate,
     clock,
     onRead,
-    onLate,
+    onLate: (late) => reader.onFault(LATE[late]),
   });
+  return body;
 }

@@ -18,7 +18,7 @@ export function isKeyOpen(
   if (!keys.isAnyOpen(route.target.name)) return false;
   if (key?.from !== 'body' && hasKeyInBody(request, route)) return true;
   if (key === undefined || key.from === 'minted') return false;
-  return keys.isOpen(keys.digest(nameWrite(arrival, key.value).name));
+  return keys.isOpen(keys.digest(nameWrite(arrival, key.value)));
 }
 
 /** The same, of a request that never became an exchange. */

@@ -230,6 +230,11 @@ const OVERLOADS = {
     title: 'Too many requests at a time',
     detail: 'As many requests are under way in this proxy as may. Nothing was sent to the upstream.',
   },
+  replay_memory: {
+    title: 'No memory for the body',
+    detail:
+      'The body may have an idempotency key, and there is no memory to read it. Nothing was sent to the upstream.',
+  },
 } as const;
 
 /** A request that is not forwarded because of what it is. */

@@ -1,3 +1,4 @@
+import { AnswerTimes } from '../policy/answer-times.ts';
 import type { Bound } from '../policy/bound.ts';
 import { OpenGate } from '../policy/open-gate.ts';
 import { Polls } from '../policy/polls.ts';
@@ -28,7 +29,7 @@ import { rewriteTarget } from './router.ts';
 import type { Upgrade } from './upgrade.ts';
 
 export interface ProxyOptions {
-  readonly context: Omit<ProxyContext, 'isDraining' | 'polls' | 'keys'>;
+  readonly context: Omit<ProxyContext, 'isDraining' | 'polls' | 'keys' | 'answerTimes'>;
   /** The config as it is now: each exchange takes the snapshot of its arrival, and keeps it. */
   readonly snapshot: () => Snapshot;
   /** Unique among processes: in Via, and in request ids. */
@@ -58,6 +59,7 @@ export class Proxy implements Reception {
       ...options.context,
       isDraining: () => this.#drainBy !== undefined,
       keys: new KeyBook(),
+      answerTimes: new AnswerTimes(),
       polls: new Polls(),
     };
     const { capacity, snapshot } = options;

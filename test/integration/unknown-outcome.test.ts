@@ -49,7 +49,7 @@ describe('a write whose connection broke after it was sent', () => {
     const answer = await send(gate.url, '/', { method: 'POST', headers: ['Idempotency-Key', 'k'], body: 'x' });
     expect(answer.status).toBe(504);
     expect(answer.header('tidegate-outcome')).toBe('unknown');
-    expect(answer.json()).toMatchObject({ outcome: 'unknown', reason: 'throttled' });
+    expect(answer.json()).toMatchObject({ outcome: 'unknown', reason: 'not_processed' });
     expect(upstream.hits).toHaveLength(2);
   });
 

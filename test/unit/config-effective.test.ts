@@ -80,6 +80,8 @@ upstreams:
       replayLimit: 64KiB
       unkeyedWrites: never
       onClientGone: cancel
+      notProcessed: [501, 503, 505, 529]
+      minAttemptTime: 250ms
       safePaths: []
       neverPaths: []
     rateLimit:
@@ -93,6 +95,9 @@ upstreams:
       maxDepth: 10000
     idempotency:
       header: Idempotency-Key
+      account: [header:Stripe-Account, header:Stripe-Context, header:X-Razorpay-Account, jwt:PayPal-Auth-Assertion:payer_id|email]
+      replayedHeader: Idempotent-Replayed
+      sharesKeys: false
       generate: false
       concurrent: wait
 routes:

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { printEffective } from '../../src/config/effective.ts';
+import { requestHeaders } from '../../src/proxy/headers.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { compileIdempotency } from '../../src/compile/idempotency.ts';
 
@@ -52,17 +53,41 @@ describe('where a key stands', () => {
   test.each([
     ...['Content-Length', 'Host', 'connection', 'Authorization', 'Transfer-Encoding', 'Cookie', 'Content-Type', 'TE'],
     ...['Upgrade', 'Keep-Alive', 'Proxy-Authorization', 'User-Agent', 'X-Forwarded-For', 'Tidegate-Attempts'],
+    ...['X-Request-Id', 'X_Request_Id', 'X-Envoy-Attempt-Count', 'Max-Forwards', 'Prefer', 'Traceparent', 'Baggage'],
   ])('%s is no key', (header) => {
     const message = 'is a header with a meaning of its own, not a key: each write would look safe to send again';
     expect(found(`{header: ${header}}`)).toEqual([`.header: ${message}`]);
   });
 
-  test.each(['PayPal-Request-Id', 'X-Request-Id', 'X-Idempotency-Key', 'Cko-Idempotency-Key'])(
+  test.each(['PayPal-Request-Id', 'X-Request-Key', 'X-Idempotency-Key', 'Cko-Idempotency-Key'])(
     '%s may be',
     (header) => {
       expect(found(`{header: ${header}}`)).toEqual([]);
     },
   );
+
+  test('no header that reaches the upstream otherwise than it came is a key', () => {
+    const hop = {
+      ...{ via: '1.1 tidegate-x', requestId: 'r', peer: '127.0.0.1', peerIsTrusted: false, proto: 'http' as const },
+      ...{ forwarded: true, host: 'pay.example', clientHost: 'here', http2: true, maxForwards: 3 },
+    };
+    const sent = requestHeaders(['TE', 'trailers', 'Max-Forwards', '4'], hop).filter((_, i) => i % 2 === 0);
+    expect(sent.length).toBeGreaterThan(8);
+    for (const header of sent) expect([header, found(`{header: ${header}}`)]).toEqual([header, [expect.any(String)]]);
+  });
+
+  test.each([
+    ['X-Razorpay-Account', 'what names the account'],
+    ['X-Tenant', 'what tells clients apart'],
+    ['X-Tier', 'what tells clients apart'],
+  ])('%s is none either', (header, what) => {
+    const clients = 'clients: {key: [header:X-Tenant], classes: {gold: {match: {header: {x-tier: gold}}}}}';
+    const text = `${clients}\nupstreams: {pay: {url: "http://pay.example", idempotency: {header: ${header}}}}`;
+    expect(loadConfig(text, 'test.yaml', { env: {}, readFile: () => '' })).toMatchObject({
+      kind: 'mistakes',
+      mistakes: [{ message: expect.stringContaining(`is ${what}`) as unknown }],
+    });
+  });
 
   test('nor is what tells credentials apart', () => {
     const text =
@@ -150,5 +175,40 @@ describe('how long a key is remembered', () => {
   test('a list of nothing, and paths that nobody asks for', () => {
     expect(found('{ttl: []}')).not.toEqual([]);
     expect(found('{ttl: [{path: v1, ttl: 1d}]}')).toEqual(['.ttl[0].path: a path pattern begins with a slash (/v1?)']);
+  });
+});
+
+describe('whose account a key is of', () => {
+  test.each([
+    ['{account: none}', []],
+    ['{account: header:X-Account}', [{ kind: 'header', header: 'x-account' }]],
+    ['{account: jwt:sub}', [{ kind: 'jwt', header: 'authorization', claims: ['sub'] }]],
+    [
+      '{account: [header:A, "jwt:X-Assertion:iss|email"]}',
+      [
+        { kind: 'header', header: 'a' },
+        { kind: 'jwt', header: 'x-assertion', claims: ['iss', 'email'] },
+      ],
+    ],
+  ])('%s', (text, account) => {
+    expect(compiled(text).account).toEqual(account);
+  });
+
+  test('is what providers document, unless it is written', () => {
+    expect(compiled('{}').account.map(({ header }) => header)).toEqual([
+      ...['stripe-account', 'stripe-context', 'x-razorpay-account', 'paypal-auth-assertion'],
+    ]);
+  });
+
+  test.each(['X-Account', 'header', 'header:', 'jwt:', 'jwt:a:b:c', 'header:a b', 'jwt:X-Y:a|'])(
+    '%s is refused',
+    (source) => {
+      expect(found(`{account: ${JSON.stringify(source)}}`)).toEqual([expect.stringContaining('.account: expected ')]);
+    },
+  );
+
+  test('is printed as it is written', () => {
+    const written = '{account: [header:A, "jwt:X-Assertion:iss|email", jwt:sub]}';
+    expect(compiled(written).effective).toMatch('account: [header:A, jwt:X-Assertion:iss|email, jwt:sub]');
   });
 });

@@ -89,7 +89,10 @@ describe('a retry', () => {
   });
 
   test('that was not to be had is told with its reason', () => {
-    const told = explain([answered(1, response(503), 1010), { what: 'denied', at: 1011, why: 'budget_exhausted' }]);
+    const told = explain([
+      answered(1, response(503), 1010),
+      { what: 'denied', at: 1011, why: 'budget_exhausted', attemptTime: 0 },
+    ]);
     expect(textsOf(told, 'retry')).toEqual(['not to be sent again: the retry budget of the upstream is spent']);
   });
 });

@@ -5,7 +5,7 @@ import type { WriteIdentity } from '../../src/policy/keyed-write.ts';
 const DAY = 24 * 60 * 60 * 1000;
 
 function write(name: string, credential = 'alice', body?: string): WriteIdentity {
-  return { upstream: 'up', name, credential, body };
+  return { upstream: 'up', name, credential, isAuthenticated: credential !== '', body };
 }
 
 /** Has a request leave what it knows of a write. */
@@ -33,6 +33,7 @@ describe('one write', () => {
     const first = keys.enter(write('a', 'token 1', '1:x'));
     expect(keys.enter(write('a', 'token 2', '1:x'))).toBe(first);
     expect(keys.enter(write('a', 'token 3'))).toBe(first);
+    expect(keys.enter(write('a', '', '1:x'))).not.toBe(first);
   });
 
   test('is another where neither is the same: two accounts have chosen one key', () => {

@@ -3,7 +3,7 @@ import type { Millis, Outcome } from '../../policy/types.ts';
 import type { Step } from '../../policy/watch.ts';
 import type { Story } from './story.ts';
 import { originOf } from './story.ts';
-import { numbersOfAttempt, RETRY_ENDS, tellAnswered, tellRetry } from './tell-attempt.ts';
+import { numbersOfAttempt, tellAnswered, tellDenied, tellRetry } from './tell-attempt.ts';
 import { numbersOf, secondsOrNull, tellDecided, tellDequeued } from './tell-decision.ts';
 import { tellPoll, UNPOLLED } from './tell-poll.ts';
 import { tellClaim } from './tell-claim.ts';
@@ -181,7 +181,7 @@ class Course {
         return this.#add(step.at, 'poll', `not to be asked for again: ${UNPOLLED[step.why]}`, { denied: step.why });
       case 'denied':
         if (step.why === 'success') return undefined;
-        return this.#add(step.at, 'retry', `not to be sent again: ${RETRY_ENDS[step.why]}`, { denied: step.why });
+        return this.#add(step.at, 'retry', `not to be sent again: ${tellDenied(step)}`, { denied: step.why });
       case 'waited':
         this.#isAdmitted = false; // it asks again
         return this.#add(step.at, 'waited', `waited ${tellDuration(step.slept)}`, {

@@ -106,6 +106,12 @@ export const RETRY_ENDS: Readonly<Record<Exclude<RetryEnd, 'success'>, string>> 
   client_gone: 'the client had gone',
 };
 
+export function tellDenied({ why, attemptTime }: Extract<Step, { readonly what: 'denied' }>): string {
+  if (why === 'success') return '';
+  if (why !== 'deadline' || attemptTime === 0) return RETRY_ENDS[why];
+  return `${RETRY_ENDS.deadline}: a write is not sent less than ${tellDuration(attemptTime)} before its deadline`;
+}
+
 interface Drawn {
   readonly strategy: string;
   readonly least: Millis;

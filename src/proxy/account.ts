@@ -1,0 +1,35 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** Where a request names its account; header names in lower case. */
+export type AccountPart =
+  | { readonly kind: 'header'; readonly header: string }
+  | { readonly kind: 'jwt'; readonly header: string; readonly claims: readonly string[] };
+
+/**
+ * The account that a request names, as part of the name of its write: two of one name are one account. Where nothing is named,
+ * all requests are of one, and other evidence tells them apart.
+ */
+export function nameAccount(parts: readonly AccountPart[], headers: IncomingHttpHeaders): string {
+  return parts.map((part) => `${part.header}=${read(part, String(headers[part.header] ?? ''))}`).join('\n');
+}
+
+function read(part: AccountPart, value: string): string {
+  if (part.kind === 'header' || value === '') return value;
+  const claims = readClaims(value);
+  const found = part.claims.map((name) => claims?.[name]).find((claim) => claim !== undefined);
+  if (found !== undefined) return JSON.stringify(found);
+  // A bearer token that names nothing may be replaced; an assertion of another header stays as it is.
+  return part.header === 'authorization' ? '' : value;
+}
+
+/** Of a JWT (RFC 7519), which is not verified: it only names, and the upstream decides whether it holds. */
+function readClaims(value: string): Readonly<Record<string, unknown>> | undefined {
+  const payload = value.replace(/^bearer +/i, '').split('.')[1];
+  if (payload === undefined || payload === '') return undefined;
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    return typeof claims === 'object' && claims !== null ? { ...claims } : undefined;
+  } catch {
+    return undefined;
+  }
+}
