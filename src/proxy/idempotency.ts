@@ -44,12 +44,11 @@ export interface IdempotencyKey {
 export function keyAtArrival(request: Inbound, { target }: Pick<Route, 'target'>): IdempotencyKey | undefined {
   const { header, generates } = target.idempotency;
   if (header === undefined) return undefined;
-  const lines = linesOf(request.rawHeaders, header.lower);
+  // What is for this hop alone does not reach the upstream, which then knows of none.
+  const isOfHop = isListedInConnection(request.rawHeaders, header.lower);
+  const lines = linesOf(request.rawHeaders, header.lower).filter(({ isExact }) => !(isExact && isOfHop));
   const [line] = lines;
-  // One that is for this hop alone does not reach the upstream, which then knows of none.
-  if (lines.length === 1 && line?.isExact === true && line.value !== '') {
-    return isListedInConnection(request.rawHeaders, header.lower) ? undefined : { value: line.value, from: 'header' };
-  }
+  if (lines.length === 1 && line?.isExact === true && line.value !== '') return { value: line.value, from: 'header' };
   const isMintable = request.verb === 'POST' || request.verb === 'PATCH';
   if (!generates || !isMintable || lines.some(({ value, isExact }) => value !== '' || !isExact)) return undefined;
   return { value: randomUUID(), from: 'minted' };
