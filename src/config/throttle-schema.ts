@@ -4,7 +4,8 @@ import { oneOrMany } from './one-or-many.ts';
 import { PathPattern } from './path-pattern.ts';
 import { Duration } from './units.ts';
 
-const Status = z.int().min(200).max(599);
+/** Beyond 599 a status is nobody's but its upstream's: 999 says the same to some as 429. */
+const Status = z.int().min(200).max(999);
 
 /** A word of the upstream's; `*` stands for anything. */
 const Word = z.string().min(1).max(128);

@@ -3,7 +3,7 @@
  * suspicion: what is absurd, negative or unparsable is taken for unsaid, and what is said twice for its stricter half.
  */
 import { parseHttpDate } from './hints/http-date.ts';
-import { larger, MAX_HINT, parseDecimal, plausibleDelay } from './hints/numbers.ts';
+import { larger, LONGEST, MAX_HINT, parseDecimal, plausibleDelay } from './hints/numbers.ts';
 import {
   boundStop,
   emptyTally,
@@ -37,10 +37,25 @@ interface Reading {
   policies: string;
   readonly standard: Tally;
   readonly vendor: Tally;
+  readonly dashed: Tally;
+  readonly requests: Tally;
+  /** In seconds: how long it has been in caches (RFC 9111 §5.1). */
+  age: number;
   bucket: Quota | undefined;
 }
 
 type ReadField = (reading: Reading, value: string) => void;
+
+const TALLIES = ['standard', 'vendor', 'dashed', 'requests'] as const;
+
+/** Three fields of one family, each with this before and behind its word. */
+function countersOf(before: string, family: (typeof TALLIES)[number], behind = ''): Record<string, ReadField> {
+  return {
+    [`${before}limit${behind}`]: (r, value) => noteLimit(r[family], value),
+    [`${before}remaining${behind}`]: (r, value) => noteRemaining(r[family], value),
+    [`${before}reset${behind}`]: (r, value) => noteReset(r[family], value, r.sentAt),
+  };
+}
 
 /** A word fit for a log line and a metric's label. */
 const REASON = /^[ \t]*([\w.:-]{1,64})[ \t]*$/;
@@ -50,6 +65,9 @@ const FIELDS: ReadonlyMap<string, ReadField> = new Map(
   Object.entries<ReadField>({
     'retry-after': (r, value) => noteRetryAfter(r, readRetryAfter(value, r.sentAt)),
     'retry-after-ms': (r, value) => noteRetryAfter(r, parseDecimal(value)),
+    // Azure Cosmos DB and the AWS SDKs: milliseconds.
+    'x-ms-retry-after-ms': (r, value) => noteRetryAfter(r, parseDecimal(value)),
+    'x-amz-retry-after': (r, value) => noteRetryAfter(r, parseDecimal(value)),
     'grpc-retry-pushback-ms': readPushback,
     'stripe-should-retry': readShouldRetry,
     'stripe-rate-limited-reason': (r, value) => {
@@ -64,12 +82,15 @@ const FIELDS: ReadonlyMap<string, ReadField> = new Map(
     'ratelimit-policy': (r, value) => {
       r.policies = join(r.policies, value);
     },
-    'ratelimit-limit': (r, value) => noteLimit(r.standard, value),
-    'ratelimit-remaining': (r, value) => noteRemaining(r.standard, value),
-    'ratelimit-reset': (r, value) => noteReset(r.standard, value, r.sentAt),
-    'x-ratelimit-limit': (r, value) => noteLimit(r.vendor, value),
-    'x-ratelimit-remaining': (r, value) => noteRemaining(r.vendor, value),
-    'x-ratelimit-reset': (r, value) => noteReset(r.vendor, value, r.sentAt),
+    ...countersOf('ratelimit-', 'standard'),
+    ...countersOf('x-ratelimit-', 'vendor'),
+    // Okta and X; OpenAI; Anthropic. Of the last two, those of tokens are in another unit than requests.
+    ...countersOf('x-rate-limit-', 'dashed'),
+    ...countersOf('x-ratelimit-', 'requests', '-requests'),
+    ...countersOf('anthropic-ratelimit-requests-', 'requests'),
+    age: (r, value) => {
+      r.age = larger(r.age, parseDecimal(value)) ?? 0;
+    },
     'x-ratelimit-reset-after': (r, value) => noteResetAfter(r.vendor, value),
     'x-shopify-shop-api-call-limit': (r, value) => {
       r.bucket = tighter(r.bucket, readBucket(value));
@@ -105,12 +126,12 @@ function findField(name: string): ReadField | undefined {
  */
 export function readHints(status: number, headers: readonly string[], wallClock: Millis): Hints {
   for (let i = 0; i + 1 < headers.length; i += 2) {
-    if (findField(headers[i] ?? '') !== undefined) return readFrom(i, status, headers, wallClock);
+    if (findField(headers[i] ?? '') !== undefined) return conclude(readFrom(i, status, headers, wallClock));
   }
   return NO_HINTS;
 }
 
-function readFrom(start: number, status: number, headers: readonly string[], wallClock: Millis): Hints {
+function readFrom(start: number, status: number, headers: readonly string[], wallClock: Millis): Reading {
   let sentAt: Millis | undefined;
   const reading: Reading = {
     status,
@@ -123,25 +144,23 @@ function readFrom(start: number, status: number, headers: readonly string[], wal
     policies: '',
     standard: emptyTally(),
     vendor: emptyTally(),
+    dashed: emptyTally(),
+    requests: emptyTally(),
+    age: 0,
     bucket: undefined,
   };
   for (let i = start; i + 1 < headers.length; i += 2) {
     findField(headers[i] ?? '')?.(reading, headers[i + 1] ?? '');
   }
-  return conclude(reading);
+  return reading;
 }
 
 function conclude(reading: Reading): Hints {
-  const { retryAfter, verdict } = reading;
+  const { verdict } = reading;
   const reason = reading.reason ?? (reading.envoy ? 'envoy' : undefined);
   const lock = reading.reason !== undefined && isLock(reading.reason);
-  const spent = reading.status === 429 && retryAfter === undefined && !lock;
-
-  let quota = reading.rateLimit === '' ? undefined : readRateLimit(reading.rateLimit, reading.policies);
-  quota = tighter(quota, tallyToQuota(reading.standard, spent));
-  quota = tighter(quota, tallyToQuota(reading.vendor, spent));
-  quota = tighter(quota, reading.bucket);
-
+  const quota = quotaIn(reading, reading.status === 429 && reading.retryAfter === undefined && !lock);
+  const retryAfter = notBefore(reading, quota);
   if (retryAfter === undefined && verdict === undefined && reason === undefined && quota === undefined) return NO_HINTS;
   return {
     retryAfter: retryAfter === undefined ? undefined : Math.min(retryAfter, MAX_HINT),
@@ -150,6 +169,40 @@ function conclude(reading: Reading): Hints {
     reason,
     lock,
   };
+}
+
+/**
+ * One decision from both: a Retry-After ends where the quota that is told beside it has not yet, and nothing passes before that.
+ * Alone, a spent quota is a stop of its own.
+ */
+function notBefore({ retryAfter }: Reading, quota: Quota | undefined): Millis | undefined {
+  if (retryAfter === undefined || quota?.remaining !== 0) return retryAfter;
+  return larger(retryAfter, quota.resetIn);
+}
+
+/** The tightest of all that are told. What a cache tells was so when it was made: of now it says nothing. */
+function quotaIn(reading: Reading, isSpent: boolean): Quota | undefined {
+  if (reading.age > 0) return undefined;
+  let quota = reading.rateLimit === '' ? undefined : readRateLimit(reading.rateLimit, reading.policies);
+  for (const family of TALLIES) quota = tighter(quota, tallyToQuota(reading[family], isSpent));
+  return tighter(quota, reading.bucket);
+}
+
+/**
+ * How long an answer asks its client to wait, whichever of its fields says so: the longest, at most 31 days, 0 where none does.
+ * Hints are bounded to five minutes, after which the upstream is asked again; a client is not given less than the upstream
+ * has asked for. A lock is no spent quota: it has nothing to do with the window.
+ * @param headers names and values in turn, as received
+ * @param hints as `readHints` has them, or as rules of the configuration say
+ */
+export function readWait(headers: readonly string[], hints: Hints, wallClock: Millis): Millis {
+  const reading = readFrom(0, 429, headers, wallClock);
+  const quota = quotaIn(reading, !hints.lock);
+  return Math.max(hints.retryAfter ?? 0, whileSpent(hints.quota), reading.retryAfter ?? 0, whileSpent(quota));
+}
+
+function whileSpent(quota: Quota | undefined): Millis {
+  return quota?.remaining === 0 ? (quota.resetIn ?? 0) : 0;
 }
 
 /** Whether a reason is Stripe's word for a limit on one object, say the updates of one PaymentIntent. */
@@ -169,8 +222,8 @@ const WHOLE = /^[ \t]*\d+[ \t]*$/;
  * delay says when a retry may go, not that one is wanted: the status decides that, so it gives no verdict.
  */
 function readPushback(reading: Reading, value: string): void {
-  const delay = WHOLE.test(value) ? plausibleDelay(Number(value)) : undefined;
-  if (delay === undefined) reading.verdict = 'never';
+  const delay = WHOLE.test(value) ? Number(value) : undefined;
+  if (delay === undefined || delay > LONGEST) reading.verdict = 'never';
   else reading.retryAfter = larger(reading.retryAfter, delay);
 }
 
@@ -181,15 +234,19 @@ function readShouldRetry(reading: Reading, value: string): void {
   else if (word === 'true') reading.verdict ??= 'retry';
 }
 
-/** When the answer says that it was made, in epoch ms; `wallClock` where it does not say. */
+/**
+ * The time of now by the clock of the upstream, in epoch ms: its Date, and the Age that caches have added (RFC 9111 §4.2.3);
+ * `wallClock` where it does not say.
+ */
 export function readDate(headers: readonly string[], wallClock: Millis): Millis {
+  let age = 0;
+  let date: Millis | undefined;
   for (let i = 0; i + 1 < headers.length; i += 2) {
-    const name = headers[i] ?? '';
-    if (name.length !== 4 || name.toLowerCase() !== 'date') continue;
-    const date = parseHttpDate((headers[i + 1] ?? '').trim(), wallClock);
-    if (date !== undefined) return date;
+    const name = headers[i]?.toLowerCase();
+    if (name === 'age') age = larger(age, parseDecimal(headers[i + 1] ?? '')) ?? 0;
+    else if (name === 'date') date ??= parseHttpDate((headers[i + 1] ?? '').trim(), wallClock);
   }
-  return wallClock;
+  return date === undefined ? wallClock : date + 1000 * age;
 }
 
 /** A line without a value adds no member, and no comma. */

@@ -9,6 +9,7 @@ import type { Arrival } from './arrival.ts';
 import { planOf } from './arrival.ts';
 import type { ExchangeContext } from './context.ts';
 import { readWait } from './prefer.ts';
+import { without } from './raw-headers.ts';
 import type { Head } from './reply.ts';
 
 /** Undefined where nothing is polled: on most routes, and for what is not merely asked for. */
@@ -132,8 +133,4 @@ function answerOf({ status, headers }: Head): string {
 /** 96 bits. Of a string as short as this V8 keeps no other. */
 function digest(text: string): string {
   return hash('sha256', text, 'buffer').toString('latin1', 0, 12);
-}
-
-function without(headers: readonly string[], name: string): string[] {
-  return headers.filter((_, i) => headers[i - (i % 2)]?.toLowerCase() !== name);
 }

@@ -11,6 +11,7 @@ import type { Arrival } from './arrival.ts';
 import type { RequestBody } from './body.ts';
 import { isListedInConnection } from './headers.ts';
 import type { Inbound } from './inbound.ts';
+import { isPlainJson } from './media-type.ts';
 import type { Route } from './plan.ts';
 import { upstreamPath } from './router.ts';
 
@@ -88,7 +89,7 @@ export function hasKeyInBody(request: Inbound, route: Route): boolean {
   const { verb, headers, hasBody } = request;
   if (route.target.idempotency.jsonField === undefined || !hasBody || isSafeMethod(verb)) return false;
   if (Number(headers['content-length'] ?? 0) > route.replayLimit) return false;
-  return isPlainJson(headers) && !isRepeated(request, 'content-type');
+  return isReadable(headers) && !isRepeated(request, 'content-type');
 }
 
 /** @param body kept whole; undefined where there is none */
@@ -146,13 +147,9 @@ export function tellKey(key: IdempotencyKey | undefined, { target }: Pick<Route,
   }
 }
 
-function isPlainJson(headers: IncomingHttpHeaders): boolean {
+function isReadable(headers: IncomingHttpHeaders): boolean {
   const codings = listElements(headers['content-encoding']?.toLowerCase());
-  const type = headers['content-type'] ?? '';
-  return (
-    codings.every((coding) => coding === 'identity') &&
-    /^application\/(?:[\w.!#$&^+-]+\+)?json[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i.test(type)
-  );
+  return codings.every((coding) => coding === 'identity') && isPlainJson(headers['content-type'] ?? '');
 }
 
 function isRepeated({ rawHeaders }: Inbound, header: string): boolean {

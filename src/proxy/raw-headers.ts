@@ -10,3 +10,8 @@ export function firstValue(headers: readonly string[], name: string): string | u
 export function hasTrue(headers: readonly string[], name: string): boolean {
   return firstValue(headers, name)?.trim().toLowerCase() === 'true';
 }
+
+/** The headers but for those of one name. @param name in lower case */
+export function without(headers: readonly string[], name: string): string[] {
+  return headers.filter((_, i) => headers[i - (i % 2)]?.toLowerCase() !== name);
+}

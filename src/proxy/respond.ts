@@ -10,6 +10,7 @@ import type { Inbound } from './inbound.ts';
 import { isComing } from './inbound.ts';
 import type { Outbound } from './outbound.ts';
 import type { Problem } from './problem.ts';
+import { without } from './raw-headers.ts';
 import { rateLimitOf } from './retry-after.ts';
 import type { Upgrade } from './upgrade.ts';
 import { WEBSOCKET } from './upgrade.ts';
@@ -218,10 +219,6 @@ function isHttp1(response: Outbound): response is ServerResponse {
 /** Node 24 lets no trailers be announced where it will send none: to HEAD, beside a length, to HTTP/1.0. */
 function isTrailerRefused(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_HTTP_TRAILER_INVALID';
-}
-
-function without(headers: readonly string[], name: string): string[] {
-  return headers.filter((_, i) => headers[i - (i % 2)]?.toLowerCase() !== name);
 }
 
 /** Agrees to change to another protocol. @returns the connection, on which it is spoken from here on */

@@ -1,9 +1,11 @@
 /** The Retry-After of answers of 429 and 503, which all have one: the upstream's own, as it came, or ours. */
 import { formatRetryAfter, MAX_HINT, readDate } from '../policy/hints.ts';
+import { larger } from '../policy/hints/numbers.ts';
 import { parseRetryAfter } from '../policy/hints/retry-after.ts';
 import type { RetryAfterSource } from '../policy/events.ts';
 import type { Millis, Random } from '../policy/types.ts';
 import { isForwarded } from './headers.ts';
+import { without } from './raw-headers.ts';
 import type { Head } from './reply.ts';
 
 /** Whether an answer of this status says when to come back. */
@@ -19,6 +21,18 @@ export function hasRetryAfter(headers: readonly string[]): boolean {
   return isForwarded(headers, 'retry-after');
 }
 
+/** Whether the Retry-After of an answer is over a second or more before `delay` is. */
+export function endsBefore(headers: readonly string[], delay: Millis | undefined, wallClock: Millis): delay is Millis {
+  const own = delay === undefined ? undefined : readOwn(headers, wallClock);
+  return delay !== undefined && own !== undefined && own + 1000 <= delay;
+}
+
+function readOwn(headers: readonly string[], wallClock: Millis): Millis | undefined {
+  const values = headers.filter((_, i) => i % 2 === 1 && headers[i - 1]?.toLowerCase() === 'retry-after');
+  const delays = values.map((value) => parseRetryAfter(value, () => readDate(headers, wallClock)));
+  return delays.reduce((longest, delay) => larger(longest, delay), undefined);
+}
+
 /** Whole seconds. Up to five minutes rounded up or down at random, as `formatRetryAfter` does; beyond that, up. */
 export function secondsOf(delay: Millis, random: Random): number {
   return delay > MAX_HINT ? Math.ceil(delay / 1000) : Number(formatRetryAfter(delay, random));
@@ -29,13 +43,13 @@ export function rateLimitOf(seconds: number): string {
   return `"tidegate";r=0;t=${seconds}`;
 }
 
-/** The head with a Retry-After of ours. @param delay undefined: as it is */
+/** The head with a Retry-After of ours in place of any other. @param delay undefined: as it is */
 export function withRetryAfter(head: Head, delay: Millis | undefined, random: Random): Head {
   if (delay === undefined) return head;
   const retryAfter = secondsOf(delay, random);
   const added = [...(head.added ?? []), 'Retry-After', String(retryAfter)];
   if (head.status === 429 && !isForwarded(head.headers, 'ratelimit')) added.push('RateLimit', rateLimitOf(retryAfter));
-  return { ...head, added, retryAfter };
+  return { ...head, headers: without(head.headers, 'retry-after'), added, retryAfter };
 }
 
 /** What a forwarded answer says of coming back, for the log. Both undefined where it says nothing. */
@@ -50,7 +64,6 @@ const NOTHING: Said = { retryAfter: undefined, from: undefined };
 export function saidIn({ status, headers, retryAfter }: Head, wallClock: () => Millis): Said {
   if (retryAfter !== undefined) return { retryAfter, from: 'tidegate' };
   if (!asksToComeBack(status) || !hasRetryAfter(headers)) return NOTHING;
-  const at = headers.findIndex((name, i) => i % 2 === 0 && name.toLowerCase() === 'retry-after');
-  const wait = parseRetryAfter(headers[at + 1] ?? '', () => readDate(headers, wallClock()));
+  const wait = readOwn(headers, wallClock());
   return { retryAfter: wait === undefined ? undefined : Math.max(0, wait) / 1000, from: 'upstream' };
 }

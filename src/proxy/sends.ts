@@ -1,7 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
-import { readHints } from '../policy/hints.ts';
-import { impliedWait } from '../policy/implied-wait.ts';
+import { readHints, readWait } from '../policy/hints.ts';
 import type { Hints, Millis, Outcome } from '../policy/types.ts';
 import type { Trace } from '../policy/watch.ts';
 import type { SendStep } from '../script.ts';
@@ -21,7 +20,7 @@ import { isUnread } from './inbound.ts';
 import { Peek } from './peek.ts';
 import { firstValue, hasTrue } from './raw-headers.ts';
 import type { Head } from './reply.ts';
-import { asksToComeBack, hasRetryAfter } from './retry-after.ts';
+import { asksToComeBack, endsBefore, hasRetryAfter } from './retry-after.ts';
 import { writeInformation } from './respond.ts';
 import { rewriteTarget, upstreamPath } from './router.ts';
 import { withTrace } from './trace-context.ts';
@@ -275,8 +274,10 @@ export class Sends implements AttemptOwner {
 
   #withImpliedWait(outcome: Extract<Outcome, { readonly kind: 'response' }>): Outcome {
     const headers = this.#held?.headers ?? [];
-    if (hasRetryAfter(headers)) return outcome;
-    return { ...outcome, impliedWait: impliedWait(headers, outcome.hints, Date.now()) };
+    if (!hasRetryAfter(headers)) return { ...outcome, impliedWait: readWait(headers, outcome.hints, Date.now()) };
+    // The quota beside it may say that it will not be kept.
+    const { retryAfter } = outcome.hints;
+    return endsBefore(headers, retryAfter, Date.now()) ? { ...outcome, impliedWait: retryAfter } : outcome;
   }
 
   readonly #onTimeout = (): void => {

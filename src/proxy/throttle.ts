@@ -7,7 +7,9 @@ import { isThrottled } from '../policy/types.ts';
 import type { Field } from './answer-codes.ts';
 import { isReadable, MAX_LOOK } from './answer-codes.ts';
 import type { Glob } from './glob.ts';
+import { isJson } from './media-type.ts';
 import { firstMatch, segmentsOf } from './path-pattern.ts';
+import { firstValue } from './raw-headers.ts';
 
 /** An answer, and what it answers. */
 export interface Told {
@@ -92,12 +94,12 @@ export class Throttle {
 
   #readReason({ headers }: Told): string | undefined {
     const { reasonHeader } = this.#options;
-    return reasonHeader === undefined ? undefined : wordOf(valueOf(headers, reasonHeader) ?? '');
+    return reasonHeader === undefined ? undefined : wordOf(firstValue(headers, reasonHeader) ?? '');
   }
 
   #readVerdict({ headers }: Told): Hints['verdict'] {
     const { verdictHeader } = this.#options;
-    const word = verdictHeader === undefined ? undefined : valueOf(headers, verdictHeader)?.trim().toLowerCase();
+    const word = verdictHeader === undefined ? undefined : firstValue(headers, verdictHeader)?.trim().toLowerCase();
     return word === 'false' ? 'never' : word === 'true' ? 'retry' : undefined;
   }
 }
@@ -138,7 +140,7 @@ function isTime(wait: WaitHeader | Millis): wait is Millis {
 /** By the first of these headers that is there. */
 function readWait({ headers }: Told, waits: Rule['waits'], wallClock: Millis): Millis | undefined {
   for (const wait of waits) {
-    const value = isTime(wait) ? undefined : valueOf(headers, wait.header);
+    const value = isTime(wait) ? undefined : firstValue(headers, wait.header);
     const delay = isTime(wait) || value === undefined ? undefined : readDelay(value, wait.format, headers, wallClock);
     if (delay !== undefined && !isTime(wait)) return delay + wait.plus;
   }
@@ -150,7 +152,7 @@ function fitsHead(rule: Rule, { method, path, status, headers }: Told, reason: s
   if (rule.reasons !== undefined && (reason === undefined || !fits(rule.reasons, reason))) return false;
   if (rule.paths !== undefined && firstMatch(rule.paths, segmentsOf(path)) === undefined) return false;
   return rule.headers.every(([name, isMeant]) => {
-    const value = valueOf(headers, name);
+    const value = firstValue(headers, name);
     return value !== undefined && isMeant(value.trim());
   });
 }
@@ -162,15 +164,15 @@ function fits(globs: readonly Glob[] | undefined, word: string): boolean {
 /** Whether its body may be one that codes can be read of. */
 function mayHold({ method, status, headers }: Told): boolean {
   if (method === 'HEAD' || status === 204 || status === 205 || status === 304) return false;
-  if (!/^\s*application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(valueOf(headers, 'content-type') ?? '')) return false;
-  const length = valueOf(headers, 'content-length');
+  if (!isJson(firstValue(headers, 'content-type') ?? '')) return false;
+  const length = firstValue(headers, 'content-length');
   if (length !== undefined && !(Number(length) > 0 && Number(length) <= MAX_LOOK)) return false;
-  return isReadable(valueOf(headers, 'content-encoding') ?? '');
+  return isReadable(firstValue(headers, 'content-encoding') ?? '');
 }
 
 /** Where the status is one whose Retry-After is not heeded otherwise. */
 function usualWait({ headers }: Told, wallClock: Millis): Millis | undefined {
-  const value = valueOf(headers, 'retry-after');
+  const value = firstValue(headers, 'retry-after');
   return value === undefined ? undefined : readRetryAfter(value, () => readDate(headers, wallClock));
 }
 
@@ -193,15 +195,6 @@ function readDelay(
     case 'epoch-milliseconds':
       return plausibleDelay(number - readDate(headers, wallClock));
   }
-}
-
-/** The first value of a header. */
-function valueOf(headers: readonly string[], name: string): string | undefined {
-  for (let i = 0; i + 1 < headers.length; i += 2) {
-    const each = headers[i] ?? '';
-    if (each.length === name.length && each.toLowerCase() === name) return headers[i + 1];
-  }
-  return undefined;
 }
 
 /** Fit for a log line and a metric's label. */

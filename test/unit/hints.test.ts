@@ -60,9 +60,9 @@ describe('Retry-After', () => {
     ['300', MAX_HINT],
     ['301', MAX_HINT],
     ['86400', MAX_HINT],
-    ['2678401', undefined],
-    ['1795260360', undefined],
-    ['9'.repeat(400), undefined],
+    ['2678401', MAX_HINT],
+    ['1795260360', MAX_HINT],
+    ['9'.repeat(400), MAX_HINT],
     ['-1', undefined],
     ['+1', undefined],
     ['1e3', undefined],
@@ -92,19 +92,19 @@ describe('Retry-After', () => {
     expect(read(503, 'Date', '?', ...DATE, 'Date', at, 'Retry-After', at).retryAfter).toBe(45_000);
   });
 
-  test('a date in the past is discarded, one that is now is no wait, a far one is capped, an absurd one discarded', () => {
+  test('a date in the past is discarded, one that is now is no wait, a far one is capped, however far', () => {
     const at = (date: string) => read(503, ...DATE, 'Retry-After', date).retryAfter;
     expect(at('Sat, 21 Nov 2026 11:25:59 GMT')).toBeUndefined();
     expect(at('Sat, 21 Nov 2026 11:26:00 GMT')).toBe(0);
     expect(at('Sun, 22 Nov 2026 11:26:00 GMT')).toBe(MAX_HINT);
-    expect(at('Fri, 31 Dec 9999 23:59:59 GMT')).toBeUndefined();
+    expect(at('Fri, 31 Dec 9999 23:59:59 GMT')).toBe(MAX_HINT);
   });
 
   test('the larger of duplicates wins, whatever their order, names and case; an unusable one does not count', () => {
     expect(read(429, 'Retry-After', '2', 'RETRY-AFTER', '9', 'retry-after', '4').retryAfter).toBe(9000);
     expect(read(429, 'Retry-After', '2', 'Retry-After-Ms', '2500').retryAfter).toBe(2500);
     expect(read(429, 'Retry-After-Ms', '1500', 'Retry-After', '2').retryAfter).toBe(2000);
-    expect(read(429, 'Retry-After', '2', 'Retry-After', '99999999').retryAfter).toBe(2000);
+    expect(read(429, 'Retry-After', '2', 'Retry-After', '99999999').retryAfter).toBe(MAX_HINT);
   });
 
   test('retry-after-ms is in milliseconds', () => {
@@ -393,6 +393,104 @@ describe('HTTP-dates', () => {
   test('a clock that tells no time leaves only the two-digit year open', () => {
     expect(parseHttpDate('Sunday, 06-Nov-94 08:49:37 GMT', Number.NaN)).toBeUndefined();
     expect(parseHttpDate('Sun, 06 Nov 1994 08:49:37 GMT', Number.NaN)).toBe(Date.UTC(1994, 10, 6, 8, 49, 37));
+  });
+});
+
+describe('a quota in the spellings of the real world', () => {
+  const SPENT = { remaining: 0, limit: 600, resetIn: 40_000, window: undefined };
+  const sentAt = Date.UTC(2026, 10, 21, 11, 26, 0);
+
+  test.each<[string, string[]]>([
+    [
+      'Okta, X',
+      ['X-Rate-Limit-Limit', '600', 'X-Rate-Limit-Remaining', '0', 'X-Rate-Limit-Reset', String(sentAt / 1000 + 40)],
+    ],
+    [
+      'OpenAI',
+      ['x-ratelimit-limit-requests', '600', 'x-ratelimit-remaining-requests', '0', 'x-ratelimit-reset-requests', '40s'],
+    ],
+    [
+      'Anthropic',
+      [
+        ...['anthropic-ratelimit-requests-limit', '600', 'anthropic-ratelimit-requests-remaining', '0'],
+        ...['anthropic-ratelimit-requests-reset', '2026-11-21T11:26:40Z'],
+      ],
+    ],
+    [
+      'with parameters',
+      ['X-RateLimit-Limit', '600', 'X-RateLimit-Remaining', '0;w=21600', 'X-RateLimit-Reset', '40;w=21600'],
+    ],
+  ])('%s', (_, headers) => {
+    expect(read(200, ...DATE, ...headers).quota).toEqual(SPENT);
+  });
+
+  test.each([
+    ['2s', 2000],
+    ['1m30s', 90_000],
+    ['6m0s', 360_000],
+    ['120ms', 120],
+    ['1.5s', 1500],
+    ['1h2m3s', 3_723_000],
+    ['2m59.56s', 179_560],
+    ['2026-11-21T11:26:45Z', 45_000],
+    ['2026-11-21t13:26:45.25+02:00', 45_250],
+    ['Sat, 21 Nov 2026 11:26:45 GMT', 45_000],
+  ])('a reset of %s', (reset, resetIn) => {
+    expect(read(200, ...DATE, 'X-RateLimit-Remaining', '3', 'X-RateLimit-Reset', reset).quota).toMatchObject({
+      resetIn,
+    });
+  });
+
+  test.each(['s', '2x', '1s2m', '2026-13-01T00:00:00Z', '2026-02-30T00:00:00Z', '2026-11-21', '-2s'])(
+    'a reset of %s says nothing',
+    (reset) => {
+      expect(
+        read(200, ...DATE, 'X-RateLimit-Remaining', '3', 'X-RateLimit-Reset', reset).quota?.resetIn,
+      ).toBeUndefined();
+    },
+  );
+
+  test('of tokens is none of requests', () => {
+    const tokens = ['x-ratelimit-remaining-tokens', '0', 'x-ratelimit-reset-tokens', '6m0s'];
+    expect(read(200, ...tokens, 'anthropic-ratelimit-tokens-remaining', '0')).toBe(NO_HINTS);
+  });
+
+  test.each(['x-amz-retry-after', 'x-ms-retry-after-ms'])('%s is in milliseconds', (name) => {
+    expect(read(503, name, '1500').retryAfter).toBe(1500);
+  });
+
+  test('a stop of more than a month is one of a month; a pace of more is none', () => {
+    const year = String(365 * 86_400);
+    const reset = ['X-RateLimit-Reset-After', year];
+    expect(read(200, 'X-RateLimit-Remaining', '0', ...reset).quota?.resetIn).toBe(MAX_HINT);
+    expect(read(200, 'X-RateLimit-Remaining', '9', ...reset).quota?.resetIn).toBeUndefined();
+  });
+});
+
+describe('an answer that has been in a cache', () => {
+  const QUOTA = ['X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '40'];
+
+  test('says nothing of the quota of now', () => {
+    expect(read(200, ...DATE, 'Age', '3000', ...QUOTA)).toBe(NO_HINTS);
+    expect(read(200, ...QUOTA, 'RateLimit', '"a";r=0;t=7', 'age', '1')).toBe(NO_HINTS);
+    expect(read(200, ...DATE, 'Age', '0', ...QUOTA).quota?.remaining).toBe(0);
+    expect(read(200, ...DATE, 'Age', 'old', ...QUOTA).quota?.remaining).toBe(0);
+  });
+
+  test('has times that count from its Date and its Age', () => {
+    const at = ['Retry-After', 'Sat, 21 Nov 2026 11:26:45 GMT'];
+    expect(read(503, ...DATE, 'Age', '15', ...at).retryAfter).toBe(30_000);
+    expect(read(503, ...DATE, 'Age', '50', ...at).retryAfter).toBeUndefined();
+  });
+});
+
+describe('a Retry-After and a spent quota in one answer', () => {
+  test('are one decision: nothing passes before both are over', () => {
+    const quota = ['X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '8'];
+    expect(read(429, 'Retry-After', '2', ...quota).retryAfter).toBe(8000);
+    expect(read(429, 'Retry-After', '20', ...quota).retryAfter).toBe(20_000);
+    expect(read(429, 'Retry-After', '2', 'X-RateLimit-Remaining', '1', 'X-RateLimit-Reset', '8').retryAfter).toBe(2000);
+    expect(read(200, ...quota).retryAfter).toBeUndefined();
   });
 });
 

@@ -37,6 +37,20 @@ export function parseHttpDate(value: string, now: Millis): Millis | undefined {
   return undefined;
 }
 
+const TIMESTAMP = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:(\.\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
+
+/** A point in time as RFC 3339 §5.6 writes it, in epoch milliseconds. @returns undefined for anything else */
+export function parseTimestamp(value: string): Millis | undefined {
+  const [, year, month, day, hour, minute, second, fraction = '0', sign, hours = '0', minutes = '0'] =
+    TIMESTAMP.exec(value) ?? [];
+  if (year === undefined) return undefined;
+  const name = MONTHS[Number(month) - 1];
+  const epoch = toEpoch(Number(year), name, Number(day), Number(hour), Number(minute), Number(second));
+  const offset = (Number(hours) * 60 + Number(minutes)) * 60_000;
+  if (epoch === undefined) return undefined;
+  return epoch + Math.round(Number(fraction) * 1000) + (sign === '-' ? offset : -offset);
+}
+
 function toEpoch(
   year: number,
   monthName: string | undefined,

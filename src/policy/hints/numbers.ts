@@ -7,7 +7,7 @@ import type { Millis } from '../types.ts';
 /** The longest an upstream is believed when it says "not before". It may ask for more; after this it is asked again. */
 export const MAX_HINT: Millis = 300_000;
 
-/** The longest delay or window taken for meant: a month's quota. Beyond it, somebody wrote an epoch where a delta belongs. */
+/** The longest delay that is taken as it stands, and the longest window: a month's quota. */
 export const LONGEST: Millis = 31 * 86_400_000;
 
 /** The largest Integer of RFC 9651 §3.3.1. Upstreams that mean "no limit" send 2⁶⁴ − 1. */
@@ -21,9 +21,17 @@ export function parseDecimal(value: string): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** `delay` in whole milliseconds (64.57 s times 1000 is not 64 570) when within [0, LONGEST]; else undefined, for NaN too. */
+/**
+ * `delay` in whole milliseconds (64.57 s times 1000 is not 64 570); undefined below 0 and for NaN. A longer one than LONGEST is
+ * that: whoever asks for a year asks for a long wait, and not for none.
+ */
 export function plausibleDelay(delay: Millis): Millis | undefined {
-  return delay >= 0 && delay <= LONGEST ? Math.round(delay) : undefined;
+  return delay >= 0 ? Math.round(Math.min(delay, LONGEST)) : undefined;
+}
+
+/** The same of any length. */
+export function anyDelay(delay: Millis): Millis | undefined {
+  return delay >= 0 ? Math.round(delay) : undefined;
 }
 
 /** Whole requests in [0, 10¹⁵): half a request cannot be sent, so fractions are dropped. */

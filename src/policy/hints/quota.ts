@@ -2,7 +2,8 @@
  * What is left of a quota, from the RateLimit fields of every draft and from their older relatives.
  */
 import type { Millis, Quota } from '../types.ts';
-import { larger, MAX_HINT, parseDecimal, plausibleCount, plausibleDelay, smaller } from './numbers.ts';
+import { anyDelay, larger, LONGEST, MAX_HINT, parseDecimal, plausibleCount, smaller } from './numbers.ts';
+import { parseReset } from './reset.ts';
 import { type Member, parseMembers } from './structured-fields.ts';
 
 /** One family of -Limit, -Remaining, -Reset fields, as far as read. Of duplicates, the most restrictive value. */
@@ -19,8 +20,9 @@ export function emptyTally(): Tally {
   return { remaining: undefined, limit: undefined, reset: undefined, resetAfter: undefined, window: undefined };
 }
 
+/** A number, or an item with parameters: `0;w=21600`. */
 export function noteRemaining(tally: Tally, value: string): void {
-  tally.remaining = smaller(tally.remaining, plausibleCount(parseDecimal(value)));
+  tally.remaining = smaller(tally.remaining, plausibleCount(parseDecimal(value) ?? numberOf(firstOf(value)?.value)));
 }
 
 /** A number, or the list of earlier drafts and of Envoy: `10, 10;w=1, 1000;w=3600`, where the first is the one in force. */
@@ -38,18 +40,15 @@ export function noteLimit(tally: Tally, value: string): void {
   tally.window = window;
 }
 
-/** No convention says which: above 10¹² an epoch in ms, above 10⁹ an epoch in s, else seconds from now. */
+/** A number in whatever unit, a duration or a date (see `parseReset`), or an item with parameters. */
 export function noteReset(tally: Tally, value: string, sentAt: () => Millis): void {
-  const told = parseDecimal(value);
-  if (told === undefined) return;
-  // The Date that `sentAt` reads is cut to the second, so a reset comes out up to 1 s late, never early.
-  const delay = told > 1e12 ? told - sentAt() : told > 1e9 ? told * 1000 - sentAt() : told * 1000;
-  tally.reset = larger(tally.reset, plausibleDelay(delay));
+  const delay = parseReset(value, sentAt) ?? parseReset(String(firstOf(value)?.value ?? ''), sentAt);
+  if (delay !== undefined) tally.reset = larger(tally.reset, anyDelay(delay));
 }
 
 export function noteResetAfter(tally: Tally, value: string): void {
   const seconds = parseDecimal(value);
-  if (seconds !== undefined) tally.resetAfter = larger(tally.resetAfter, plausibleDelay(seconds * 1000));
+  if (seconds !== undefined) tally.resetAfter = larger(tally.resetAfter, anyDelay(seconds * 1000));
 }
 
 /**
@@ -59,7 +58,14 @@ export function noteResetAfter(tally: Tally, value: string): void {
 export function tallyToQuota(tally: Tally, spent: boolean): Quota | undefined {
   const resetIn = tally.resetAfter ?? tally.reset;
   const remaining = tally.remaining ?? (spent && resetIn !== undefined ? 0 : undefined);
-  return remaining === undefined ? undefined : { remaining, limit: tally.limit, resetIn, window: tally.window };
+  if (remaining === undefined) return undefined;
+  return { remaining, limit: tally.limit, resetIn: boundReset(resetIn, remaining), window: tally.window };
+}
+
+/** Beyond a month it is no pace: somebody wrote an epoch where a delay belongs. A quota that is spent stays so for long. */
+function boundReset(resetIn: Millis | undefined, remaining: number): Millis | undefined {
+  if (resetIn === undefined || resetIn <= LONGEST) return resetIn;
+  return remaining > 0 ? undefined : LONGEST;
 }
 
 const CALLS_MADE = /^[ \t]*(\d+)\/(\d+)[ \t]*$/;
@@ -89,7 +95,7 @@ export function readRateLimit(field: string, policyField: string): Quota | undef
     const remaining = plausibleCount(numberOf(member.parameters.get('r')));
     if (remaining === undefined) continue;
     const limit = plausibleLimit(numberOf(policy?.parameters.get('q')));
-    const resetIn = secondsOf(member.parameters.get('t'));
+    const resetIn = boundReset(secondsOf(member.parameters.get('t')), remaining);
     quota = tighter(quota, { remaining, limit, resetIn, window: windowOf(policy) });
   }
   return quota;
@@ -102,7 +108,7 @@ function readDraft7(members: readonly Member[], policies: readonly Member[]): Qu
   if (remaining === undefined) return undefined;
   const limit = plausibleLimit(numberOf(told('limit')));
   const window = limit === undefined ? undefined : windowOf(policies.find((policy) => policy.value === limit));
-  return { remaining, limit, resetIn: secondsOf(told('reset')), window };
+  return { remaining, limit, resetIn: boundReset(secondsOf(told('reset')), remaining), window };
 }
 
 /**
@@ -139,12 +145,17 @@ function numberOf(value: number | string | undefined): number | undefined {
 }
 
 function secondsOf(value: number | string | undefined): Millis | undefined {
-  return typeof value === 'number' ? plausibleDelay(value * 1000) : undefined;
+  return typeof value === 'number' ? anyDelay(value * 1000) : undefined;
 }
 
 /** `w`, or `window` as some upstreams spell it. A window of no length is none. */
 function windowOf(policy: Member | undefined): Millis | undefined {
-  return secondsOf(policy?.parameters.get('w') ?? policy?.parameters.get('window')) || undefined;
+  const window = secondsOf(policy?.parameters.get('w') ?? policy?.parameters.get('window')) || undefined;
+  return window !== undefined && window <= LONGEST ? window : undefined;
+}
+
+function firstOf(value: string): Member | undefined {
+  return parseMembers(value)?.[0];
 }
 
 function plausibleLimit(limit: number | undefined): number | undefined {
