@@ -1,11 +1,13 @@
 /** Whom there is a preset for: `config/providers/NAME.yaml`. In alphabetical order. */
 export const PROVIDERS = [
   'adyen',
+  'anthropic',
   'braintree',
   'checkout.com',
   'coinbase',
   'github',
   'mollie',
+  'openai',
   'paypal',
   'plaid',
   'razorpay',

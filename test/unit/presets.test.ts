@@ -21,6 +21,9 @@ function read(provider: Provider) {
   return preset;
 }
 
+/** Their limits are looked at before anything is done. */
+const REFUSE_FIRST: ReadonlySet<Provider> = new Set(['anthropic', 'openai', 'shopify']);
+
 function textOf(provider: Provider): string {
   const url = 'url' in read(provider).settings ? '' : ', url: https://api.example.com';
   return `upstreams: {api: {provider: ${provider}${url}}}`;
@@ -63,7 +66,7 @@ describe.each(PROVIDERS)('%s', (provider) => {
     // A bound of the rate would be for ever, and TLS would not go with a url over http.
     expect(JSON.stringify(settings)).not.toMatch(/maxRate|minRate|"tls"|http2|"urls"/);
     const { unkeyedWrites } = effective(provider).upstream.retry;
-    expect(unkeyedWrites).toBe(provider === 'shopify' ? 'on429' : 'never');
+    expect(unkeyedWrites).toBe(REFUSE_FIRST.has(provider) ? 'on429' : 'never');
   });
 
   test('is in the documentation as it is', () => {
@@ -118,11 +121,13 @@ test('the facts are those that are published', () => {
   });
   expect(facts).toEqual([
     ['adyen', undefined, 'Idempotency-Key', undefined],
+    ['anthropic', undefined, false, 'https://api.anthropic.com'],
     ['braintree', undefined, false, undefined],
     ['checkout.com', undefined, 'Cko-Idempotency-Key', undefined],
     ['coinbase', 10_000 / 3600, false, undefined],
     ['github', 15, false, 'https://api.github.com'],
     ['mollie', undefined, 'Idempotency-Key', 'https://api.mollie.com'],
+    ['openai', undefined, false, 'https://api.openai.com'],
     ['paypal', undefined, 'PayPal-Request-Id', undefined],
     ['plaid', undefined, false, undefined],
     ['razorpay', undefined, 'X-Payout-Idempotency', 'https://api.razorpay.com'],

@@ -27,6 +27,14 @@ test('a 403 for want of quota is felt as a 429, and waited out', async () => {
   expect(await throttled('unspecified')).toBe(1);
 });
 
+test('a 200 of GraphQL for want of quota is felt as a 429', async () => {
+  const github = await startGitHub({ left: 0, resetAt: Math.ceil(epoch()) + 3600 });
+  const { send, throttled } = await startBehind('github', github);
+  const answer = await send('POST', '/graphql', { body: '{}' });
+  expect([answer.status, answer.json()['errors']]).toMatchObject([200, [{ type: 'RATE_LIMITED' }]]);
+  expect(await throttled('RATE_LIMITED')).toBe(1);
+});
+
 test('a 403 that forbids is passed on at once, and teaches nothing', async () => {
   const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
   const { send, throttled, cuts } = await startBehind('github', github);

@@ -25,6 +25,10 @@ export function startGitHub(hour: Hour): Promise<Provider> {
     refuse({ path }) {
       if (Date.now() / 1000 >= hour.resetAt) Object.assign(hour, { left: 5000, resetAt: hour.resetAt + 3600 });
       if (path === '/secondary') return say(SECONDARY);
+      if (path === '/graphql' && hour.left === 0) {
+        const errors = [{ type: 'RATE_LIMITED', message: 'API rate limit exceeded for user ID 1.' }];
+        return { status: 200, headers: headers(), body: { errors } };
+      }
       if (hour.left === 0) return say('API rate limit exceeded for user ID 1.');
       hour.left -= 1;
       if (path === '/forbidden') return say('Must have admin rights to Repository.');
