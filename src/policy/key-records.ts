@@ -2,7 +2,7 @@ import type { Bound } from './bound.ts';
 import type { KeyedWrite } from './keyed-write.ts';
 import type { KeyRecord } from './types.ts';
 
-/** Some 4 MB. */
+/** With them, 30 MB. */
 const MOST_UNRESOLVED = 20_000;
 const MOST_ANSWERED = 100_000;
 
@@ -48,14 +48,13 @@ export class KeyRecords {
 
   /** What is known of it already is older, and stays; an answer resolves it. */
   keep(write: KeyedWrite, { firstSentAt, endpoint, isAnswered }: KeyRecord): void {
-    const known = write.record;
-    if (known?.isAnswered === true || known?.isAnswered === isAnswered) return;
+    if (write.state === 'answered' || (write.state === 'unresolved' && !isAnswered)) return;
+    if (write.state === 'new') {
+      write.firstSentAt = firstSentAt;
+      write.endpoint = endpoint;
+    }
     this.#unresolved.delete(write);
-    write.record = {
-      firstSentAt: known?.firstSentAt ?? firstSentAt,
-      isAnswered,
-      endpoint: known === undefined ? endpoint : known.endpoint,
-    };
+    write.state = isAnswered ? 'answered' : 'unresolved';
     if (isAnswered) this.#keepAnswered(write);
     else this.#keepUnresolved(write);
   }
@@ -67,7 +66,7 @@ export class KeyRecords {
       write.place = -1;
     }
     this.#unresolved.delete(write);
-    write.record = undefined;
+    write.state = 'new';
     this.#onForgotten(write);
   }
 

@@ -2,7 +2,7 @@ import type { Bound } from './bound.ts';
 import { KeyClaims } from './key-claims.ts';
 import { KeyRecords } from './key-records.ts';
 import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
-import { isSameWrite } from './keyed-write.ts';
+import { isOpen, isSameWrite } from './keyed-write.ts';
 import type { KeyRecord, Millis } from './types.ts';
 
 /** Where it is not known how long keys live: after it, what comes with a key is taken for a new write. */
@@ -14,8 +14,8 @@ const MOST_OF_A_NAME = 16;
 /** What this process knows of writes with idempotency keys: those under way, those unresolved, and those answered. */
 export class KeyRegistry {
   readonly claims = new KeyClaims<KeyedWrite>();
-  /** By their names; mostly one. */
-  readonly #writes = new Map<string, readonly KeyedWrite[]>();
+  /** By their names, the last of each. */
+  readonly #writes = new Map<string, KeyedWrite>();
   /** By upstream: writes that may have been done, and of which nobody knows it. */
   readonly #openAt = new Map<string, Set<KeyedWrite>>();
   readonly #records: KeyRecords;
@@ -36,7 +36,7 @@ export class KeyRegistry {
 
   /** Whether the write of this name may have been done, here or by a request under way. Asked without taking part in it. */
   isOpen(name: string): boolean {
-    return this.#writes.get(name)?.some(isOpen) === true;
+    return this.#find(name, isOpen) !== undefined;
   }
 
   /** Whether any write at this upstream is: for requests whose key cannot be known. */
@@ -46,14 +46,12 @@ export class KeyRegistry {
 
   /** Takes part in a write, as one of the requests that have it in hand. To be followed by `leave`. */
   enter(identity: WriteIdentity): KeyedWrite {
-    const { name, credential, isAuthenticated } = identity;
-    const writes = this.#writes.get(name) ?? [];
+    const { name, credential } = identity;
     const found =
-      writes.find((write) => write.credential === credential && write.isAuthenticated === isAuthenticated) ??
-      writes.find((write) => isSameWrite(write, identity)) ??
-      (writes.length < MOST_OF_A_NAME ? undefined : writes[0]);
-    const write = found ?? { ...identity, record: undefined, place: -1, requests: 0, sent: 0 };
-    if (found === undefined) this.#writes.set(name, [...writes, write]);
+      this.#find(name, (write) => write.credential === credential) ??
+      this.#find(name, (write) => isSameWrite(write, identity)) ??
+      this.#lastOfMany(name);
+    const write = found ?? this.#add(identity);
     write.requests += 1;
     return write;
   }
@@ -76,8 +74,11 @@ export class KeyRegistry {
 
   /** What is remembered of it. @param ttl how long the upstream remembers its key; undefined where that is not known */
   recall(write: KeyedWrite, ttl: Millis | undefined, now: Millis): KeyRecord | undefined {
-    const { record } = write;
-    if (record === undefined || ttl !== undefined || now <= record.firstSentAt + ANY_LIFETIME) return record;
+    if (write.state === 'new') return undefined;
+    const { firstSentAt, endpoint, state } = write;
+    if (ttl !== undefined || now <= firstSentAt + ANY_LIFETIME) {
+      return { firstSentAt, endpoint, isAnswered: state === 'answered' };
+    }
     this.#records.forget(write);
     return undefined;
   }
@@ -98,17 +99,38 @@ export class KeyRegistry {
       if (open === undefined) this.#openAt.set(upstream, new Set([write]));
       else open.add(write);
     } else if (open?.delete(write) === true && open.size === 0) this.#openAt.delete(upstream);
-    if (write.requests === 0 && write.record === undefined) this.#drop(write);
+    if (write.requests === 0 && write.state === 'new') this.#drop(write);
+  }
+
+  #find(name: string, isMeant: (write: KeyedWrite) => boolean): KeyedWrite | undefined {
+    for (let write = this.#writes.get(name); write !== undefined; write = write.next) if (isMeant(write)) return write;
+    return undefined;
+  }
+
+  /** Where there are as many of a name as may be. */
+  #lastOfMany(name: string): KeyedWrite | undefined {
+    let count = 0;
+    return this.#find(name, () => (count += 1) === MOST_OF_A_NAME);
+  }
+
+  #add(identity: WriteIdentity): KeyedWrite {
+    const { upstream, name, credential, body } = identity;
+    const next = this.#writes.get(name);
+    const state = 'new';
+    const write: KeyedWrite = {
+      ...{ upstream, name, credential, body, next, state, firstSentAt: 0, endpoint: undefined },
+      ...{ place: -1, requests: 0, sent: 0 },
+    };
+    this.#writes.set(name, write);
+    return write;
   }
 
   #drop(write: KeyedWrite): void {
-    const others = this.#writes.get(write.name)?.filter((each) => each !== write) ?? [];
-    if (others.length === 0) this.#writes.delete(write.name);
-    else this.#writes.set(write.name, others);
+    const first = this.#writes.get(write.name);
+    const before = this.#find(write.name, ({ next }) => next === write);
+    if (before !== undefined) before.next = write.next;
+    else if (first === write && write.next !== undefined) this.#writes.set(write.name, write.next);
+    else if (first === write) this.#writes.delete(write.name);
+    write.next = undefined;
   }
-}
-
-/** It may have been done, and nobody knows. */
-export function isOpen({ sent, record }: KeyedWrite): boolean {
-  return sent > 0 || record?.isAnswered === false;
 }

@@ -1,21 +1,25 @@
-import type { KeyRecord } from './types.ts';
+import type { Millis } from './types.ts';
 
 /** What tells writes apart. All of it digests: of keys and credentials nothing is kept. */
 export interface WriteIdentity {
   readonly upstream: string;
   /** Of the account, as far as it is named, of what is asked for, and of the key. */
   readonly name: string;
-  /** Whether the client authenticates by anything that is looked at. */
-  readonly isAuthenticated: boolean;
-  /** Of that, or else of who the client is. */
-  readonly credential: string;
+  /** Of whatever the client authenticates by, above 0; where it does not, of who it is, below 0. */
+  readonly credential: number;
   /** Of the body; undefined where that is not known whole. */
-  readonly body: string | undefined;
+  readonly body: number | undefined;
 }
 
-/** A write that has an idempotency key, while it is under way or remembered. */
+/** A write that has an idempotency key, while it is under way or remembered. 100 000 of them are kept: it is small. */
 export interface KeyedWrite extends WriteIdentity {
-  record: KeyRecord | undefined;
+  /** Another of the same name. */
+  next: KeyedWrite | undefined;
+  /** Whether it is remembered, and how. */
+  state: 'new' | 'unresolved' | 'answered';
+  /** Of one that is remembered: when it was first sent, and where to, if that matters. */
+  firstSentAt: Millis;
+  endpoint: string | undefined;
   /** Where in the ring of answered writes; -1 where it is not. */
   place: number;
   /** Requests that have it in hand. */
@@ -30,7 +34,12 @@ export interface KeyedWrite extends WriteIdentity {
  * another write only where the body differs too; where that is not known, the careful answer is yes.
  */
 export function isSameWrite(one: WriteIdentity, other: WriteIdentity): boolean {
-  if (one.isAuthenticated !== other.isAuthenticated) return false;
   if (one.credential === other.credential) return true;
+  if (one.credential > 0 !== other.credential > 0) return false;
   return one.body === undefined || other.body === undefined || one.body === other.body;
+}
+
+/** It may have been done, and nobody knows. */
+export function isOpen({ sent, state }: KeyedWrite): boolean {
+  return sent > 0 || state === 'unresolved';
 }

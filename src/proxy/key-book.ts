@@ -14,9 +14,8 @@ export class KeyBook extends KeyRegistry {
     return {
       upstream,
       name: this.digest(name),
-      isAuthenticated: credential.kind === 'header',
-      credential: this.#hmac.digest(credential.value).toString('latin1', 0, 8),
-      body: body === undefined ? undefined : `${body.length}:${crc32(body)}`,
+      credential: (credential.kind === 'header' ? 1 : -1) * (1 + this.#hmac.digest(credential.value).readUIntBE(0, 6)),
+      body: body === undefined ? undefined : body.length * 2 ** 32 + crc32(body),
     };
   }
 

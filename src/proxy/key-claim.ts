@@ -1,6 +1,6 @@
 import type { Claimant } from '../policy/key-claims.ts';
-import { isOpen } from '../policy/key-registry.ts';
 import type { KeyedWrite, WriteIdentity } from '../policy/keyed-write.ts';
+import { isOpen } from '../policy/keyed-write.ts';
 import type { Clock, KeyRecord, Millis, Outcome, RetryPolicy, Verdict } from '../policy/types.ts';
 import { classifyWrite } from '../policy/write-outcome.ts';
 import type { Idempotency } from './idempotency.ts';
@@ -86,8 +86,8 @@ export class KeyClaim implements Claimant {
 
   /** Whether the write may have been done by others. */
   mayOthersBeDone(): boolean {
-    const { sent = 0, record } = this.#write ?? {};
-    return sent > (this.#firstSentAt === undefined ? 0 : 1) || record?.isAnswered === false;
+    const { sent = 0, state } = this.#write ?? {};
+    return sent > (this.#firstSentAt === undefined ? 0 : 1) || state === 'unresolved';
   }
 
   /** The exchange waits for it no longer. @returns whether the write may have been done by the request that has the key */
@@ -133,7 +133,7 @@ export class KeyClaim implements Claimant {
       this.#isAnswered = classifyWrite(outcome, policy.notProcessed) === 'answered';
       if (this.#isAnswered && isHeard) {
         // Where nobody says how long keys live, only what was open is: its client may not know.
-        if (ttl !== undefined || isPinned || write.record !== undefined) this.#keep(write, true);
+        if (ttl !== undefined || isPinned || write.state !== 'new') this.#keep(write, true);
         return;
       }
     }

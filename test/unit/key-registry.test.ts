@@ -4,8 +4,13 @@ import type { WriteIdentity } from '../../src/policy/keyed-write.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
 
+const people = ['', 'alice', 'bob', 'token 1', 'token 2', 'token 3'];
+
+/** Without a credential where that is empty. */
 function write(name: string, credential = 'alice', body?: string): WriteIdentity {
-  return { upstream: 'up', name, credential, isAuthenticated: credential !== '', body };
+  const digest = people.includes(credential) ? people.indexOf(credential) : 100 + Number(credential.split(' ')[1]);
+  const checksum = body === undefined ? undefined : Buffer.from(body).readUIntBE(0, Math.min(6, body.length));
+  return { upstream: 'up', name, credential: credential === '' ? -1 : digest, body: checksum };
 }
 
 /** Has a request leave what it knows of a write. */
@@ -47,9 +52,9 @@ describe('one write', () => {
 
   test('is taken for another of its name where there are too many: nobody makes the search long', () => {
     const keys = new KeyRegistry();
-    const first = keys.enter(write('a', 'user 0', 'body 0'));
-    for (let i = 1; i < 16; i += 1) expect(keys.enter(write('a', `user ${i}`, `body ${i}`))).not.toBe(first);
-    expect(keys.enter(write('a', 'user 16', 'body 16'))).toBe(first);
+    const first = keys.enter(write('a', 'user 0', '0-body'));
+    for (let i = 1; i < 16; i += 1) expect(keys.enter(write('a', `user ${i}`, `${i}-body`))).not.toBe(first);
+    expect(keys.enter(write('a', 'user 16', '16-body'))).toBe(first);
   });
 
   test('is open while it is under way, and while it is unresolved', () => {
