@@ -17,7 +17,7 @@ import type { Millis, Outcome, Random, RequestFacts, RetryEnd, Verdict } from '.
 import { isSafe, isThrottled } from './policy/types.ts';
 import { WriteHistory } from './policy/write-history.ts';
 import { classifyWrite } from './policy/write-outcome.ts';
-import type { Answer, BodyRead, Plan, Refused, Script, Step, Unclaimed } from './script.ts';
+import type { Answer, BodyRead, Claimed, Plan, Refused, Script, Step, Unclaimed } from './script.ts';
 import { expect } from './script.ts';
 
 /**
@@ -37,8 +37,8 @@ export function* exchange(
   const isWrite = !isSafe(request);
   /** From where its write may be done on, nothing is told as if it were not. */
   const history = new WriteHistory(plan.retry);
-  /** Others may send with its key at the same time. */
-  let isShared = false;
+  /** Its key was claimed: others have a part in its write, before it or, where the key is shared, at the same time. */
+  let claimed: Claimed | undefined;
   let retryEnd: RetryEnd | undefined;
   /** A retry has been begun. */
   let retrying = false;
@@ -57,18 +57,17 @@ export function* exchange(
     const claim = yield { do: 'claim', deadline: deadline - attemptTime() };
     if (claim.kind === 'gone') return gone();
     if (claim.kind === 'unclaimed') return unclaimed(claim);
-    const { record, isShared: sharing, at } = expect('claimed', claim);
-    isShared = sharing === true;
-    history.recall(record);
-    if (at > history.goodUntil(request)) return expired();
+    claimed = expect('claimed', claim);
+    history.recall(claimed.record);
+    if (claimed.at > history.goodUntil(request)) return yield* expired();
   }
 
   for (;;) {
-    const goodUntil = history.goodUntil(request);
-    const admission = yield { do: 'admit', deadline: Math.min(deadline - attemptTime(), goodUntil) };
+    const until = Math.min(deadline - attemptTime(), history.goodUntil(request));
+    const admission = yield { do: 'admit', deadline: until };
     if (admission.kind === 'gone') return gone();
     if (admission.kind === 'refused') {
-      return admission.at >= goodUntil ? expired() : yield* refuse(admission);
+      return yield* admission.at >= history.goodUntil(request) ? expired() : refuse(admission);
     }
 
     const { at: admittedAt, wouldHave } = expect('admitted', admission);
@@ -80,17 +79,19 @@ export function* exchange(
       deadline += read.at - admission.at; // the deadline pauses while the client uploads
       sendAt = read.at;
     }
-    if (sendAt > goodUntil) return expired();
+    if (claimed?.isShared === true) yield* lookAgain(); // others may have sent it since
+    const startBy = history.goodUntil(request);
+    if (sendAt > startBy) return yield* expired();
 
     attempts += 1;
     const timeout = Math.max(1, Math.min(plan.perTryTimeout, deadline - sendAt));
     const isPinned = history.isPinned(request);
-    const step = { do: 'send', attempt: attempts, timeout, startBy: goodUntil, isPinned } as const;
+    const step = { do: 'send', attempt: attempts, timeout, startBy, isPinned } as const;
     const { outcome, at } = expect('sent', yield step);
     const soFar = { attempts, replayable: body.replayable, memory, mayBeDone: history.mayBeDone };
     history.add(request, outcome, sendAt);
     if (outcome.kind === 'error' && outcome.reason === 'aborted') return gone();
-    if (outcome.kind === 'error' && !outcome.sent && at > goodUntil) return expired();
+    if (outcome.kind === 'error' && !outcome.sent && at > startBy) return yield* expired();
 
     if (wouldHave?.decision === 'refused') return yield* settle(outcome); // no answer would have come to be retried
 
@@ -107,8 +108,8 @@ export function* exchange(
 
     const { retry } = choice;
     const keptFree = attemptTime();
-    const until = Math.min(deadline - keptFree, history.goodUntil(request));
-    const reservation = yield { do: 'reserve', retry, deadline: until, attemptTime: keptFree };
+    const retryBy = Math.min(deadline - keptFree, history.goodUntil(request));
+    const reservation = yield { do: 'reserve', retry, deadline: retryBy, attemptTime: keptFree };
     if (reservation.kind === 'denied') {
       retryEnd = reservation.why;
       return yield* settle(outcome);
@@ -154,7 +155,8 @@ export function* exchange(
   }
 
   /** The upstream has forgotten the key: sent again it would be another write. */
-  function expired(): Verdict {
+  function* expired(): Deciding {
+    yield* lookAgain();
     if (retrying) retryEnd = 'key_expired';
     if (history.mayBeDone) return { kind: 'unknown', reason: 'key_expired', attempts, retryEnd };
     if (history.wasAnswered) return { kind: 'refuse', why: 'key_expired', retryAfter: undefined, attempts, retryEnd };
@@ -163,13 +165,17 @@ export function* exchange(
 
   function gone(): Verdict {
     const end = retrying ? 'client_gone' : undefined;
-    return { kind: 'gone', unknown: isWrite && history.mayBeDone, attempts, retryEnd: end };
+    return { kind: 'gone', unknown: history.isOwnOpen, attempts, retryEnd: end };
   }
 
-  /** Where others may send with the key, they may have begun since it was claimed. */
+  /** Asked before anything is told as if it had no effect: what others know of it may have changed since. */
   function* mayBeDone(): Generator<Step, boolean, Answer> {
-    if (isShared && !history.mayBeDone) history.doubt(expect('known', yield { do: 'look' }).mayBeDone);
+    if (!history.isOwnOpen) yield* lookAgain();
     return history.mayBeDone;
+  }
+
+  function* lookAgain(): Generator<Step, void, Answer> {
+    if (claimed !== undefined) history.recall(expect('known', yield { do: 'look' }).record);
   }
 
   /** What an attempt of a write needs at least: with less, a certain refusal would be exchanged for an unknown outcome. */

@@ -12,7 +12,7 @@ export type Step =
   | { readonly do: 'body' }
   /** Have the idempotency key for this request alone, until it ends: wait for who has it, if that is what is wanted. */
   | { readonly do: 'claim'; readonly deadline: Millis }
-  /** Has another request, with whom the key is shared, a write under way or open? Answered at once. */
+  /** What is known by now of others' part in its write? Answered at once. */
   | { readonly do: 'look' }
   /** Ask the gate for a token of every limit this request stands under. */
   | { readonly do: 'admit'; readonly deadline: Millis }
@@ -83,7 +83,8 @@ export interface Unclaimed {
 }
 export interface Known {
   readonly kind: 'known';
-  readonly mayBeDone: boolean;
+  /** Absent: nothing is. */
+  readonly record?: KeyRecord | undefined;
   readonly at: Millis;
 }
 export interface Admitted {

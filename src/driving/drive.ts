@@ -190,7 +190,7 @@ export class Drive<E extends Effects = Effects> {
       case 'admit':
         return this.#admit(step.deadline);
       case 'look':
-        return this.#tell({ kind: 'known', mayBeDone: this.#effects.mayOthersBeDone(), at: this.#clock.now() });
+        return this.#tell({ kind: 'known', record: this.#effects.lookUp(), at: this.#clock.now() });
       case 'send':
         return this.#send(step);
       case 'grant':

@@ -1,4 +1,4 @@
-import type { Millis, Verdict } from '../policy/types.ts';
+import type { KeyRecord, Millis, Verdict } from '../policy/types.ts';
 import type { SendStep } from '../script.ts';
 
 /** What an interpreter does for an exchange. Each call but the last is answered by the method of `Drive` it names. */
@@ -9,8 +9,8 @@ export interface Effects {
   claim(deadline: Millis): void;
   /** @returns whether the request that has the key may have its write done */
   cancelClaim(): boolean;
-  /** Whether another request with its key may have its write done. Not asked for where no claim is shared. */
-  mayOthersBeDone(): boolean;
+  /** What is known by now of others' part in its write. Not asked for where nothing was claimed. */
+  lookUp(): KeyRecord | undefined;
   /** → `settled`. Called with no response in hand. */
   send(step: SendStep): void;
   /** The client went away: no answer is wanted any more. @returns whether the upstream may have all of the request */

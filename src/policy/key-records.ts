@@ -50,7 +50,8 @@ export class KeyRecords {
   keep(write: KeyedWrite, { firstSentAt, endpoint, isAnswered }: KeyRecord): void {
     if (write.state === 'answered' || (write.state === 'unresolved' && !isAnswered)) return;
     if (write.state === 'new') {
-      write.firstSentAt = firstSentAt;
+      // Another that is under way may have been sent before.
+      write.firstSentAt = write.sent > 0 ? Math.min(write.firstSentAt, firstSentAt) : firstSentAt;
       write.endpoint = endpoint;
     }
     this.#unresolved.delete(write);

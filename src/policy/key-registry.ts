@@ -62,7 +62,8 @@ export class KeyRegistry {
   }
 
   /** One of its requests has been sent. To be followed by `over`. */
-  sent(write: KeyedWrite): void {
+  sent(write: KeyedWrite, now: Millis): void {
+    if (write.state === 'new' && write.sent === 0) write.firstSentAt = now;
     write.sent += 1;
     this.#changed(write);
   }

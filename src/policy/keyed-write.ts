@@ -17,7 +17,7 @@ export interface KeyedWrite extends WriteIdentity {
   next: KeyedWrite | undefined;
   /** Whether it is remembered, and how. */
   state: 'new' | 'unresolved' | 'answered';
-  /** Of one that is remembered: when it was first sent, and where to, if that matters. */
+  /** Of one that is under way or remembered: when it was first sent, and where to, if that matters. */
   firstSentAt: Millis;
   endpoint: string | undefined;
   /** Where in the ring of answered writes; -1 where it is not. */

@@ -6,8 +6,10 @@ import { mayHaveHappened } from './write-outcome.ts';
 export class WriteHistory {
   readonly #policy: RetryPolicy;
   #firstSentAt: Millis | undefined;
-  #mayBeDone = false;
-  #wasAnswered = false;
+  /** By an attempt of this exchange. */
+  #isOwnOpen = false;
+  /** What others have left of it, or have under way. */
+  #others: KeyRecord | undefined;
 
   constructor(policy: RetryPolicy) {
     this.#policy = policy;
@@ -15,35 +17,35 @@ export class WriteHistory {
 
   /** It may have taken effect, and no answer of the upstream's has said so. */
   get mayBeDone(): boolean {
-    return this.#mayBeDone;
+    return this.#isOwnOpen || this.#others?.isAnswered === false;
   }
 
-  /** In an exchange before this one. */
+  /** The same, by an attempt of this exchange. */
+  get isOwnOpen(): boolean {
+    return this.#isOwnOpen;
+  }
+
+  /** By another exchange. */
   get wasAnswered(): boolean {
-    return this.#wasAnswered;
+    return this.#others?.isAnswered === true;
   }
 
   /** Only the endpoint that knows its key may get it again. */
   isPinned(request: RequestFacts): boolean {
-    return this.#isKnown && this.#policy.sharesKeys !== true && restsOnKey(request, this.#policy);
+    const isKnown = this.mayBeDone || this.wasAnswered;
+    return isKnown && this.#policy.sharesKeys !== true && restsOnKey(request, this.#policy);
   }
 
-  /** What an exchange before it has left. */
+  /** @param record of other exchanges, as it is now */
   recall(record: KeyRecord | undefined): void {
+    this.#others = record;
     if (record === undefined) return;
-    this.#firstSentAt = record.firstSentAt;
-    if (record.isAnswered) this.#wasAnswered = true;
-    else this.#mayBeDone = true;
-  }
-
-  /** Another exchange with its key may have it done. */
-  doubt(mayBeDone: boolean): void {
-    this.#mayBeDone ||= mayBeDone;
+    this.#firstSentAt = Math.min(record.firstSentAt, this.#firstSentAt ?? Number.POSITIVE_INFINITY);
   }
 
   add(request: RequestFacts, outcome: Outcome, sentAt: Millis): void {
     if (outcome.kind === 'response' || outcome.sent) this.#firstSentAt ??= sentAt;
-    this.#mayBeDone ||= mayHaveHappened(request, outcome, this.#policy);
+    this.#isOwnOpen ||= mayHaveHappened(request, outcome, this.#policy);
   }
 
   /** Since it was first sent; undefined while it has not been. */
@@ -56,9 +58,5 @@ export class WriteHistory {
     const { keyTtl } = request;
     if (keyTtl === undefined || this.#firstSentAt === undefined) return Number.POSITIVE_INFINITY;
     return restsOnKey(request, this.#policy) ? this.#firstSentAt + keyTtl : Number.POSITIVE_INFINITY;
-  }
-
-  get #isKnown(): boolean {
-    return this.#mayBeDone || this.#wasAnswered;
   }
 }

@@ -1,4 +1,4 @@
-import type { Millis, Outcome, Verdict } from '../policy/types.ts';
+import type { KeyRecord, Millis, Outcome, Verdict } from '../policy/types.ts';
 import { isSafe } from '../policy/types.ts';
 import { classifyWrite } from '../policy/write-outcome.ts';
 import type { Arrival } from './arrival.ts';
@@ -14,6 +14,11 @@ import { isKeyOpen } from './open-keys.ts';
 type Context = Pick<ExchangeContext, 'keys' | 'clock' | 'answerTimes'>;
 
 const NO_BODY = new Uint8Array(0);
+
+function schedule(delay: Millis, run: () => void): () => void {
+  const timer = setTimeout(run, Math.ceil(delay));
+  return () => clearTimeout(timer);
+}
 
 /** What a request has to do with its idempotency key, from its arrival to its end. */
 export class ArrivedWrite {
@@ -41,8 +46,11 @@ export class ArrivedWrite {
   /** How long its upstream takes to answer a write, as far as is known. */
   readonly answerTime = (): Millis => this.#context.answerTimes.of(this.#arrival.route.target.name);
 
-  learn(outcome: Outcome): void {
-    if (outcome.kind === 'error' || outcome.isReplayed === true || isSafe(factsOf(this.#arrival))) return;
+  /** What an attempt came to. */
+  note(outcome: Outcome): void {
+    if (isSafe(factsOf(this.#arrival))) return;
+    this.#claim?.note(outcome);
+    if (outcome.kind === 'error' || outcome.isReplayed === true) return;
     const { notProcessed } = planOf(this.#arrival).retry;
     if (classifyWrite(outcome, notProcessed) !== 'answered') return;
     this.#context.answerTimes.add(this.#arrival.route.target.name, outcome.took);
@@ -72,9 +80,14 @@ export class ArrivedWrite {
     this.#claim?.sending();
   }
 
-  /** By another request with its key: with whom it is shared, or who has it. */
+  /** As of `KeyClaim`. */
+  lookUp(): KeyRecord | undefined {
+    return this.#claim?.lookUp();
+  }
+
+  /** Whether the write may have been done by others, also where nothing was claimed yet. */
   mayOthersBeDone(): boolean {
-    if (this.#claim?.isOn === true) return this.#claim.mayOthersBeDone();
+    if (this.#claim?.isOn === true) return this.#claim.lookUp()?.isAnswered === false;
     return !isSafe(factsOf(this.#arrival)) && isKeyOpen(this.#context.keys, this.#arrival, this.#key);
   }
 
@@ -97,6 +110,7 @@ export class ArrivedWrite {
     return new KeyClaim({
       keys,
       clock,
+      schedule,
       identity: keys.identify(
         name,
         nameWrite(this.#arrival, this.#key?.value ?? ''),

@@ -1,10 +1,10 @@
 import type { Claimant } from '../policy/key-claims.ts';
+import type { KeyRegistry } from '../policy/key-registry.ts';
 import type { KeyedWrite, WriteIdentity } from '../policy/keyed-write.ts';
 import { isOpen } from '../policy/keyed-write.ts';
 import type { Clock, KeyRecord, Millis, Outcome, RetryPolicy, Verdict } from '../policy/types.ts';
 import { classifyWrite } from '../policy/write-outcome.ts';
 import type { Idempotency } from './idempotency.ts';
-import type { KeyBook } from './key-book.ts';
 
 /** Who claims a key. One of the two is called once, unless the claim is cancelled. */
 export interface Claiming {
@@ -14,8 +14,10 @@ export interface Claiming {
 }
 
 export interface KeyClaimParts {
-  readonly keys: KeyBook;
+  readonly keys: KeyRegistry;
   readonly clock: Clock;
+  /** Runs something once, after this time. @returns what stops it */
+  readonly schedule: (delay: Millis, run: () => void) => () => void;
   readonly identity: WriteIdentity;
   readonly concurrent: Idempotency['concurrent'];
   /** How long the upstream remembers the key; undefined where that is not known. */
@@ -29,7 +31,7 @@ export interface KeyClaimParts {
 export class KeyClaim implements Claimant {
   readonly #parts: KeyClaimParts;
   #claiming: Claiming | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #stopTimer: (() => void) | undefined;
   #state: 'new' | 'waiting' | 'held' | 'shared' | 'over' = 'new';
   /** Entered while the claim lasts. */
   #write: KeyedWrite | undefined;
@@ -38,6 +40,10 @@ export class KeyClaim implements Claimant {
   #firstSentAt: Millis | undefined;
   #endpoint: string | undefined;
   #isAnswered = false;
+  /** By others, before that. */
+  #wasAnswered = false;
+  /** An attempt may have taken effect. */
+  #isOpen = false;
 
   constructor(parts: KeyClaimParts) {
     this.#parts = parts;
@@ -62,11 +68,11 @@ export class KeyClaim implements Claimant {
     if (keys.claims.take(write)) return this.onClaimed();
     if (concurrent === 'refuse' || !keys.claims.wait(write, this)) return this.#turnedAway();
     this.#state = 'waiting';
-    this.#timer = setTimeout(() => this.#onLate(write), Math.max(0, Math.ceil(deadline - clock.now())));
+    this.#stopTimer = this.#parts.schedule(Math.max(0, deadline - clock.now()), () => this.#onLate(write));
   }
 
   onClaimed(): void {
-    clearTimeout(this.#timer);
+    this.#stopTimer?.();
     this.#state = 'held';
     this.#tell();
   }
@@ -76,7 +82,7 @@ export class KeyClaim implements Claimant {
     const { keys, clock } = this.#parts;
     if (this.#firstSentAt !== undefined || this.#write === undefined) return;
     this.#firstSentAt = clock.now();
-    keys.sent(this.#write);
+    keys.sent(this.#write, this.#firstSentAt);
   }
 
   /** It takes part in its write: what is known of it is known here. */
@@ -84,10 +90,20 @@ export class KeyClaim implements Claimant {
     return this.#write !== undefined;
   }
 
-  /** Whether the write may have been done by others. */
-  mayOthersBeDone(): boolean {
-    const { sent = 0, state } = this.#write ?? {};
-    return sent > (this.#firstSentAt === undefined ? 0 : 1) || state === 'unresolved';
+  /** What an attempt came to. */
+  note(outcome: Outcome): void {
+    this.#isOpen ||= classifyWrite(outcome, this.#parts.policy.notProcessed) === 'may_have_happened';
+  }
+
+  /** What others know of the write by now, or may have done by what they have sent. */
+  lookUp(): KeyRecord | undefined {
+    const write = this.#write;
+    if (write === undefined) return undefined;
+    const { keys, ttl, clock } = this.#parts;
+    const record = keys.recall(write, ttl, clock.now());
+    const isSentByOthers = write.sent > (this.#firstSentAt === undefined ? 0 : 1);
+    if (record !== undefined || !isSentByOthers) return record;
+    return { firstSentAt: write.firstSentAt, isAnswered: false };
   }
 
   /** The exchange waits for it no longer. @returns whether the write may have been done by the request that has the key */
@@ -119,7 +135,7 @@ export class KeyClaim implements Claimant {
 
   /** The answer did not reach its client as a whole: it does not know. */
   unheard(): void {
-    if (!this.#isAnswered || this.#record?.isAnswered === true) return;
+    if (!this.#isAnswered || this.#wasAnswered) return;
     const { keys, identity } = this.#parts;
     const write = keys.enter(identity);
     keys.forget(write);
@@ -129,6 +145,7 @@ export class KeyClaim implements Claimant {
 
   #remember(write: KeyedWrite, verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean): void {
     const { ttl, isPinned, policy } = this.#parts;
+    this.#wasAnswered = write.state === 'answered';
     if (verdict.kind === 'forward' && outcome !== undefined) {
       this.#isAnswered = classifyWrite(outcome, policy.notProcessed) === 'answered';
       if (this.#isAnswered && isHeard) {
@@ -137,9 +154,8 @@ export class KeyClaim implements Claimant {
         return;
       }
     }
-    const isUnknown =
-      verdict.kind === 'unknown' || (verdict.kind !== 'refuse' && verdict.kind !== 'fail' && verdict.unknown);
-    if (isUnknown || this.#isAnswered) this.#keep(write, false);
+    // Answered to nobody; or left open, by what it has sent itself.
+    if (this.#isAnswered || this.#isOpen || (verdict.kind === 'gone' && verdict.unknown)) this.#keep(write, false);
   }
 
   #keep(write: KeyedWrite, isAnswered: boolean): void {
@@ -170,7 +186,7 @@ export class KeyClaim implements Claimant {
   }
 
   #stopWaiting(write: KeyedWrite): void {
-    clearTimeout(this.#timer);
+    this.#stopTimer?.();
     this.#parts.keys.claims.leave(write, this);
     this.#leave(write);
   }

@@ -1,7 +1,7 @@
 import type { Effects } from '../driving/effects.ts';
 import { Drive } from '../driving/drive.ts';
 import { tellBlamed } from '../policy/tell-blamed.ts';
-import type { Millis, Outcome, RequestFacts, Verdict } from '../policy/types.ts';
+import type { KeyRecord, Millis, Outcome, RequestFacts, Verdict } from '../policy/types.ts';
 import { isRepeatable } from '../policy/types.ts';
 import type { Description, LastAttempt, Step, Trace, Watched } from '../policy/watch.ts';
 import { live } from '../polled.ts';
@@ -146,8 +146,8 @@ export class Life implements Effects, Sender, Watched, Listed {
     return this.#write.cancelClaim();
   }
 
-  mayOthersBeDone(): boolean {
-    return this.#write.mayOthersBeDone();
+  lookUp(): KeyRecord | undefined {
+    return this.#write.lookUp();
   }
 
   send({ timeout, startBy, isPinned }: SendStep): void {
@@ -190,7 +190,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   // — Sender: what becomes of a send —
 
   onOutcome(outcome: Outcome): void {
-    this.#write.learn(outcome);
+    this.#write.note(outcome);
     this.drive.settled(outcome);
   }
 
@@ -246,7 +246,7 @@ export class Life implements Effects, Sender, Watched, Listed {
     const problem = this.#fault;
     this.#fault = undefined;
     if (problem === undefined) return;
-    this.#reply.answer(unknown || this.mayOthersBeDone() ? unknownFor(problem) : problem, this.#sends.count);
+    this.#reply.answer(unknown || this.#write.mayOthersBeDone() ? unknownFor(problem) : problem, this.#sends.count);
   }
 
   /** Returns whether its client gets to hear it. */

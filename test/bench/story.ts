@@ -58,9 +58,7 @@ class Immediate implements Effects, Watched {
     return false;
   }
 
-  mayOthersBeDone(): boolean {
-    return false;
-  }
+  lookUp(): undefined {}
 
   send(): void {
     now += 0.02;

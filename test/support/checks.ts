@@ -29,7 +29,7 @@ export function ask(
     readBody: nothing,
     claim: nothing,
     cancelClaim: nothing,
-    mayOthersBeDone: nothing,
+    lookUp: nothing,
     send: nothing,
     cancelSend: nothing,
     discard: nothing,

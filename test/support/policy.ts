@@ -337,7 +337,7 @@ export class World {
         asked.push('cancelClaim');
         return false;
       },
-      mayOthersBeDone: () => false,
+      lookUp: () => undefined,
       send: ({ attempt, timeout }) => {
         asked.push('send');
         const send = { client: ticket.client, at: this.now, attempt, timeout };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Answer, Plan, Step } from '../../src/script.ts';
 import { exchange } from '../../src/exchange.ts';
-import type { Millis, Outcome, Refusal, RequestFacts, RetryEnd, Verdict } from '../../src/policy/types.ts';
+import type { KeyRecord, Millis, Outcome, Refusal, RequestFacts, RetryEnd, Verdict } from '../../src/policy/types.ts';
 import { failure, planOf, requestFacts, response, retryPolicy } from '../support/policy.ts';
 
 const read = (at: Millis, replayable = true): Answer => ({ kind: 'body', replayable, at });
@@ -20,16 +20,23 @@ interface Played {
   readonly verdict: Verdict | undefined;
 }
 
-/** Gives the script these answers, whatever it asks. */
+/** Gives the script these answers, whatever it asks. What others know of its write stays as it was claimed, unless one says else. */
 function play(answers: readonly Answer[], request: Partial<RequestFacts> = {}, plan: Partial<Plan> = {}): Played {
   const script = exchange(requestFacts(request), planOf(plan), () => 0, 0);
   const steps: Step[] = [];
   let result = script.next();
+  let record: KeyRecord | undefined;
+  const skipLook = (): void => {
+    while (result.done !== true && result.value.do === 'look') result = script.next({ kind: 'known', record, at: 0 });
+  };
   for (const answer of answers) {
+    if (answer.kind === 'claimed') ({ record } = answer);
+    if (answer.kind !== 'known') skipLook();
     if (result.done === true) throw new Error(`over before it could be told '${answer.kind}'`);
     steps.push(result.value);
     result = script.next(answer);
   }
+  skipLook();
   if (result.done === true) return { steps, verdict: result.value };
   return { steps: [...steps, result.value], verdict: undefined };
 }
@@ -584,7 +591,11 @@ describe('a key', () => {
 
   test('that others may send with at the same time: they are asked after before anything is denied', () => {
     const sharing: Answer = { kind: 'claimed', isShared: true, at: 0 };
-    const known = (mayBeDone: boolean): Answer => ({ kind: 'known', mayBeDone, at: 9 });
+    const known = (isOpen: boolean): Answer => ({
+      kind: 'known',
+      record: isOpen ? { firstSentAt: 0, isAnswered: false } : undefined,
+      at: 9,
+    });
     const start = [read(0), sharing];
     const refusal = play([...start, refused('held', 5), known(true)], KEYED, claiming);
     expect([does(refusal), refusal.verdict]).toMatchObject([

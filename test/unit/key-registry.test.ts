@@ -62,7 +62,7 @@ describe('one write', () => {
     const entered = keys.enter(write('a'));
     const isOpen = () => [keys.isOpen('a'), keys.isAnyOpen('up'), keys.isAnythingOpen];
     expect(isOpen()).toEqual([false, false, false]);
-    keys.sent(entered);
+    keys.sent(entered, 3);
     expect(isOpen()).toEqual([true, true, true]);
     keys.keep(entered, { firstSentAt: 5, isAnswered: false });
     keys.over(entered);

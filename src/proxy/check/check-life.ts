@@ -93,9 +93,7 @@ export class CheckLife implements Effects, Watched, Listed {
   cancelClaim(): boolean {
     return false;
   }
-  mayOthersBeDone(): boolean {
-    return false;
-  }
+  lookUp(): undefined {}
   send(): void {}
   cancelSend(): boolean {
     return false;

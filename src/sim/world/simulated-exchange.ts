@@ -100,9 +100,7 @@ export class SimulatedExchange implements Effects, Due {
   cancelClaim(): boolean {
     return false;
   }
-  mayOthersBeDone(): boolean {
-    return false;
-  }
+  lookUp(): undefined {}
   cancelSleep(): void {}
   discard(): void {}
 
