@@ -3,18 +3,28 @@ import type { Millis } from './types.ts';
 /** What a new answer counts for: as TCP smooths its round-trip time (RFC 6298 §2). */
 const GAIN = 1 / 8;
 
-/** How long upstreams take to answer a write, smoothed: what has less time left is not worth an attempt. */
-export class AnswerTimes {
-  readonly #times = new Map<string, Millis>();
+/** How long an upstream takes to answer a write, smoothed: what has less time left is not worth an attempt. */
+export class AnswerTime {
+  #smoothed: Millis | undefined;
 
   /** @param took from the send to the head of an answer to the write */
-  add(upstream: string, took: Millis): void {
-    const before = this.#times.get(upstream);
-    this.#times.set(upstream, before === undefined ? took : before + GAIN * (took - before));
+  add(took: Millis): void {
+    this.#smoothed = this.#smoothed === undefined ? took : this.#smoothed + GAIN * (took - this.#smoothed);
   }
 
-  /** 0 where nothing is known. */
-  of(upstream: string): Millis {
-    return this.#times.get(upstream) ?? 0;
+  /** 0 where nothing is known. One function for all: it holds on to no request. */
+  readonly get = (): Millis => this.#smoothed ?? 0;
+}
+
+/** By upstream. */
+export class AnswerTimes {
+  readonly #times = new Map<string, AnswerTime>();
+
+  of(upstream: string): AnswerTime {
+    const known = this.#times.get(upstream);
+    if (known !== undefined) return known;
+    const made = new AnswerTime();
+    this.#times.set(upstream, made);
+    return made;
   }
 }

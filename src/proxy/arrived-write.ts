@@ -43,9 +43,6 @@ export class ArrivedWrite {
     return this.#claim?.endpoint;
   }
 
-  /** How long its upstream takes to answer a write, as far as is known. */
-  readonly answerTime = (): Millis => this.#context.answerTimes.of(this.#arrival.route.target.name);
-
   /** What an attempt came to. */
   note(outcome: Outcome): void {
     if (isSafe(factsOf(this.#arrival))) return;
@@ -53,7 +50,7 @@ export class ArrivedWrite {
     if (outcome.kind === 'error' || outcome.isReplayed === true) return;
     const { notProcessed } = planOf(this.#arrival).retry;
     if (classifyWrite(outcome, notProcessed) !== 'answered') return;
-    this.#context.answerTimes.add(this.#arrival.route.target.name, outcome.took);
+    this.#context.answerTimes.of(this.#arrival.route.target.name).add(outcome.took);
   }
 
   /**

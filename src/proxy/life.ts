@@ -68,8 +68,9 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.#sends = new Sends(context, arrival, this);
     this.#since = context.clock.now();
     const ticket = ticketOf(arrival, context.hash, (admission, now) => this.drive.settle(admission, now));
+    const answerTime = context.answerTimes.of(arrival.route.target.name).get;
     this.drive = new Drive<Life>({
-      script: live(this.#facts, planOf(arrival), context.random, this.#since, this.#write.answerTime),
+      script: live(this.#facts, planOf(arrival), context.random, this.#since, answerTime),
       gate: context.gate,
       ticket,
       effects: this,

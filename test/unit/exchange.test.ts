@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Answer, Plan, Step } from '../../src/script.ts';
 import { exchange } from '../../src/exchange.ts';
+import { AnswerTimes } from '../../src/policy/answer-times.ts';
 import type { KeyRecord, Millis, Outcome, Refusal, RequestFacts, RetryEnd, Verdict } from '../../src/policy/types.ts';
 import { failure, planOf, requestFacts, response, retryPolicy } from '../support/policy.ts';
 
@@ -127,6 +128,42 @@ describe('the deadline', () => {
 
   test('an attempt that is admitted too late still has a millisecond', () => {
     expect(timeouts(play([read(0), admitted(1200)], {}, plan))).toEqual([1]);
+  });
+});
+
+describe('the time that an attempt of a write needs', () => {
+  const retry = retryPolicy({ minAttemptTime: 250 });
+  const untilOf = (facts: Partial<RequestFacts>, answerTime: Millis, plan: Partial<Plan> = {}) => {
+    const script = exchange(
+      requestFacts(facts),
+      planOf({ timeout: 1000, retry, ...plan }),
+      () => 0,
+      0,
+      () => answerTime,
+    );
+    script.next();
+    const { value } = script.next(read(0));
+    return value !== undefined && 'deadline' in value ? value.deadline : undefined;
+  };
+
+  test('is kept free before its deadline: the least, or what the upstream takes, and half of it at most', () => {
+    expect(untilOf(KEYED, 0)).toBe(750);
+    expect(untilOf(KEYED, 400)).toBe(600);
+    expect(untilOf(KEYED, 5000)).toBe(500);
+    expect(untilOf(KEYED, 400, { claims: true })).toBe(600);
+    expect(untilOf({ method: 'GET' }, 400)).toBe(1000);
+    expect(untilOf(KEYED, 400, { retry: retryPolicy() })).toBe(1000);
+  });
+
+  test('is that of answers, the latest of which count most', () => {
+    const times = new AnswerTimes();
+    const time = times.of('up');
+    expect(time.get()).toBe(0);
+    time.add(80);
+    expect(time.get()).toBe(80);
+    time.add(160);
+    expect(times.of('up').get()).toBe(90);
+    expect(times.of('other').get()).toBe(0);
   });
 });
 
