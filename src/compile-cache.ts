@@ -57,7 +57,7 @@ function usual(): string[] {
 function open(folder: string): string | { readonly refused: string } {
   const umask = process.umask(0o077); // the folder that Node makes within is nobody else's either
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     const real = realpathSync(folder); // no link is followed that somebody could turn meanwhile
     const stranger = findStranger(real);
     if (stranger !== undefined) return { refused: `${stranger} can be changed by others` };
@@ -69,6 +69,16 @@ function open(folder: string): string | { readonly refused: string } {
   } finally {
     process.umask(umask);
   }
+}
+
+/**
+ * The folder, and those above it that are not there. One after the other: `recursive` of Node 24.21 goes on for ever where a
+ * folder seems not to be there and cannot be made (below /proc).
+ */
+function makeFolder(folder: string): void {
+  const missing: string[] = [];
+  for (let path = folder; !existsSync(path) && path !== dirname(path); path = dirname(path)) missing.unshift(path);
+  for (const path of missing) mkdirSync(path);
 }
 
 const BY_OTHERS = 0o022;

@@ -75,11 +75,18 @@ export function roomOf({ isSentElsewhere }: Ticket, { room }: Pick<Upstream, 'ro
 /**
  * How long a request arriving now would wait: the gate's own delay, then one turn for each request of its client before
  * it, at the client's share of the rate; or its turns until there is room. `weight` is scaled by the allowance already.
+ * @param roomRate how fast connections come free
  */
-export function estimateWait(ticket: Ticket, room: Room | undefined, weight: number, now: Millis): Millis {
+export function estimateWait(
+  ticket: Ticket,
+  room: Room | undefined,
+  weight: number,
+  now: Millis,
+  roomRate: PerSecond = room?.rate ?? Number.POSITIVE_INFINITY,
+): Millis {
   const innermost = ticket.limits.at(-1);
   const own = turnsAhead(innermost, ticket.slot, weight);
-  let wait = room === undefined ? 0 : waitForRoom(room, turnsAhead(room.line, ticket.slot, weight));
+  let wait = room === undefined ? 0 : waitForRoom(room, turnsAhead(room.line, ticket.slot, weight), roomRate);
   for (const limit of ticket.limits) {
     const { meter } = limit;
     const turns = limit === innermost ? own : Math.max(own, turnsAmong(limit, ticket.slot, weight, now));
@@ -89,14 +96,21 @@ export function estimateWait(ticket: Ticket, room: Room | undefined, weight: num
 }
 
 /** How long until enough places have come free, beside those that are: for it and for all that go before it. */
-function waitForRoom(room: Room, turns: number): Millis {
+function waitForRoom(room: Room, turns: number, rate: PerSecond): Millis {
   const lacking = turns + 1 - Math.max(0, room.left);
-  return room.isAwaited && lacking > 0 ? (1000 * lacking) / room.rate : 0;
+  return room.isAwaited && lacking > 0 ? (1000 * lacking) / rate : 0;
 }
 
-/** The longest this client may be kept waiting here. */
-export function patienceOf(limit: Limit, slot: number, settings: QueueSettings, now: Millis): Millis {
-  return limit.queue.waitingFor(slot, now) > STANDING ? STANDING_SHARE * settings.maxWait : settings.maxWait;
+/** The longest its client may be kept waiting here. Where only connections are short, nobody has more than its share of a limit. */
+export function patienceOf(ticket: Ticket, limit: Limit, { maxWait }: QueueSettings, now: Millis): Millis {
+  const { slot } = ticket;
+  const isStanding = slot !== undefined && limit.queue.waitingFor(slot, now) > STANDING;
+  return isStanding && isLimited(ticket, now) ? STANDING_SHARE * maxWait : maxWait;
+}
+
+/** Whether it stands under a limit that has been felt: only then there is a rate to share. */
+export function isLimited({ limits }: Pick<Ticket, 'limits'>, now: Millis): boolean {
+  return limits.some(({ meter }) => meter.rate(now) < Number.POSITIVE_INFINITY);
 }
 
 /**

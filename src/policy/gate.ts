@@ -2,6 +2,7 @@ import {
   blockedBy,
   estimateWait,
   heldUntil,
+  isLimited,
   isAsTold,
   isPoorProbe,
   patienceOf,
@@ -113,15 +114,15 @@ export class Gate {
     this.#store.upstream(upstream).room?.begin(holder);
   }
 
-  /** An attempt that had begun needs its connection no more. */
-  over(upstream: string, holder: string): void {
-    this.#store.upstream(upstream).room?.end(holder);
+  /** An attempt that had begun needs its connection no more. @param took how long it had one, or waited for it */
+  over(upstream: string, holder: string, took: Millis): void {
+    this.#store.upstream(upstream).room?.end(holder, took);
   }
 
   /** A connection to the upstream is free again. Returns whether somebody waited for one. */
   vacated(upstream: string, now: Millis): boolean {
     const { room } = this.#store.upstream(upstream);
-    if (room === undefined || !room.vacated(now)) return false;
+    if (room === undefined || room.line.queue.size === 0) return false;
     this.#waiting.pump(room.line, now);
     return true;
   }
@@ -257,10 +258,14 @@ export class Gate {
       return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
     }
     const keepsPromise = isAsTold(clients.promised(slot), now);
-    const patience = patienceOf(limit, slot, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
+    const patience = patienceOf(ticket, limit, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
     ticket.patience = Math.min(patience, deadline - now);
-    if (wait > ticket.patience) {
-      return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'over_share', wait, now);
+    // Nobody is refused whom the queue might serve in time.
+    const least =
+      room === undefined ? wait : estimateWait(ticket, room, weigh(this.#store, ticket, now), now, room.bestRate);
+    if (least > ticket.patience) {
+      const why = isLimited(ticket, now) ? 'over_share' : 'queue_timeout';
+      return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? why, wait, now);
     }
     if (upstream.queued >= upstream.queue.maxDepth) {
       upstream.overflows += 1;
@@ -268,7 +273,7 @@ export class Gate {
     }
 
     if (keepsPromise) clients.promise(slot, Number.NEGATIVE_INFINITY); // it was for one
-    ticket.expiresAt = Math.min(deadline, now + Math.max(patience, wait));
+    ticket.expiresAt = Math.min(deadline, now + Math.max(patience, least));
     this.#waiting.enqueue(ticket, limit, slot, now);
     return undefined;
   }

@@ -52,8 +52,8 @@ export class OpenGate implements ExchangeGate {
     this.#gate.begin(upstream, HOLDER);
   }
 
-  over(upstream: string): void {
-    this.#gate.over(upstream, HOLDER);
+  over(upstream: string, _holder: string, took: Millis): void {
+    this.#gate.over(upstream, HOLDER, took);
   }
 
   /** At once and for free, as after a connection that was just being closed. */

@@ -1,4 +1,4 @@
-import { shareOf } from './admission.ts';
+import { isLimited, shareOf } from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import { FLOOD } from './client.ts';
 import type { Listen } from './events.ts';
@@ -30,7 +30,9 @@ export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: T
   if (why === 'held') return promise(store, slot, wholeSeconds(wait), now);
   const standing = standingOf(store, ticket, slot, now);
   if (standing === undefined) return wholeSeconds(wait);
-  const cutTo = why === 'blocked' ? undefined : store.clients.refused(slot, standing.fair, now);
+  // A shortage of connections is no client's fault.
+  const isShare = why !== 'blocked' && isLimited(ticket, now);
+  const cutTo = isShare ? store.clients.refused(slot, standing.fair, now) : undefined;
   const { upstream, client } = ticket;
   if (cutTo !== undefined) listen({ type: 'client-cut', upstream, client, allowance: cutTo });
   return promise(store, slot, reserve(store, standing, { ticket, slot, wait }, now), now);
@@ -69,7 +71,8 @@ function standingOf(store: Store, ticket: Ticket, slot: ClientSlot, now: Millis)
   // Of a nested limit nobody knows who asks for how much: a flood is one against what all have together.
   const outermost = ticket.limits[0] ?? limit;
   const whole = Math.min(outermost.meter.rate(now), room?.rate ?? Number.POSITIVE_INFINITY);
-  const share = shareOf(ticket, outermost, whole, activity, now);
+  const felt = outermost.meter.rate(now);
+  const share = shareOf(ticket, outermost, Number.isFinite(felt) ? felt : whole, activity, now);
   let rate = whole;
   for (const { meter } of ticket.limits) rate = Math.min(rate, meter.rate(now));
   const demand = store.clients.demand(slot, now);

@@ -2,8 +2,13 @@ import type { Limit } from './limit.ts';
 import { Tally } from './tally.ts';
 import type { Millis, PerSecond } from './types.ts';
 
-/** A weight of 1/8 for each new interval, as TCP smooths round trips (RFC 6298). */
-const SMOOTHING = 1 / 8;
+/** A weight of 1/8 for each new sample, as TCP smooths round trips (RFC 6298). */
+const GAIN = 1 / 8;
+/** Of the least that is to be expected: what is shorter counts at once, what is longer hardly. */
+const GAIN_DOWN = 1 / 2;
+const GAIN_UP = 1 / 32;
+/** Times what is known. */
+const LONGEST_SAMPLE = 2;
 
 /**
  * The connections to an upstream, as the gate sees them. A request beyond them waits in the fair queue, where the flood
@@ -18,9 +23,11 @@ export class Room {
   /** Attempts under way, by who makes them. */
   readonly #attempts = new Tally();
   #underWay = 0;
-  /** Between two places that came free while somebody waited; 0 where that is not known yet. */
-  #interval: Millis = 0;
-  #vacatedAt: Millis | undefined;
+  /** How long an attempt has its connection: the mean, and the least to be expected; undefined where nothing is known yet. */
+  #serviceTime: Millis | undefined;
+  #leastTime: Millis = 0;
+  /** As many as there ever were at a time. */
+  #connections = 0;
 
   /** @param free how many connections nobody uses */
   constructor(line: Limit, free: () => number) {
@@ -48,10 +55,16 @@ export class Room {
     this.#underWay += 1;
   }
 
-  /** An attempt of this one needs its connection no more. */
-  end(holder: string): void {
+  /** An attempt of this one needs its connection no more. @param took how long it had it */
+  end(holder: string, took: Millis): void {
     this.#attempts.remove(holder);
     this.#underWay -= 1;
+    const known = this.#serviceTime ?? took;
+    // One stream that goes on for an hour says little of how soon others end.
+    const sample = Math.min(took, LONGEST_SAMPLE * known);
+    const least = this.#serviceTime === undefined ? took : this.#leastTime;
+    this.#serviceTime = known + GAIN * (sample - known);
+    this.#leastTime = least + (sample < least ? GAIN_DOWN : GAIN_UP) * (sample - least);
   }
 
   /** Whether it has more than this part of all connections. */
@@ -69,9 +82,22 @@ export class Room {
     return this.line.queue.size > 0 || this.isFull;
   }
 
-  /** How fast places come free while they are waited for; Infinity where that is not known. */
+  /**
+   * How fast connections come free while all are busy: connections ÷ service time (Little's law), in whatever batches answers
+   * come. Infinity where that is not known.
+   */
   get rate(): PerSecond {
-    return this.#interval === 0 ? Number.POSITIVE_INFINITY : 1000 / this.#interval;
+    return this.#serviceTime === undefined ? Number.POSITIVE_INFINITY : this.#perSecond(this.#serviceTime);
+  }
+
+  /** The same, at best: a process that has just started, or stands still for a moment, is faster soon. */
+  get bestRate(): PerSecond {
+    return this.#serviceTime === undefined ? Number.POSITIVE_INFINITY : this.#perSecond(this.#leastTime);
+  }
+
+  #perSecond(serviceTime: Millis): PerSecond {
+    this.#connections = Math.max(this.#connections, this.#underWay + this.#free());
+    return (1000 * this.#connections) / serviceTime;
   }
 
   hold(): void {
@@ -81,20 +107,5 @@ export class Room {
   /** One that was admitted has been sent, or will not be. */
   giveBack(): void {
     this.#held -= 1;
-  }
-
-  /** A connection is free again. Returns whether somebody waits for one. */
-  vacated(now: Millis): boolean {
-    if (this.line.queue.size === 0) {
-      this.#vacatedAt = undefined;
-      this.#interval = 0;
-      return false;
-    }
-    if (this.#vacatedAt !== undefined) {
-      const sample = now - this.#vacatedAt;
-      this.#interval += this.#interval === 0 ? sample : SMOOTHING * (sample - this.#interval);
-    }
-    this.#vacatedAt = now;
-    return true;
   }
 }

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import type { Millis } from '../policy/types.ts';
 import type { Payload } from './body.ts';
 import type { Failure } from './failure.ts';
 import { isClose, isUnsendable, LateError, readFailure } from './failure.ts';
@@ -51,6 +52,7 @@ type State = 'open' | 'peeking' | 'forwarding' | 'discarding' | 'over';
 export class Attempt implements Dispatcher.DispatchHandler {
   /** Of its answer, once the head has come. */
   answerVersion: AnswerVersion = '1.1';
+  readonly begunAt: Millis;
   readonly #owner: AttemptOwner;
   readonly #payload: Payload;
   #controller: Dispatcher.DispatchController | undefined;
@@ -69,8 +71,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #drainTimer: NodeJS.Timeout | undefined;
   #switched: Duplex | undefined;
 
-  /** @param payload what is sent as body */
-  constructor(owner: AttemptOwner, payload: Payload) {
+  /** @param payload what is sent as body @param begunAt on the clock of its owner */
+  constructor(owner: AttemptOwner, payload: Payload, begunAt: Millis = 0) {
+    this.begunAt = begunAt;
     this.#owner = owner;
     this.#payload = payload;
   }

@@ -113,7 +113,7 @@ const REFUSALS: Readonly<Record<Extract<Verdict, { kind: 'refuse' }>['why'], Tol
   queue_timeout: {
     status: 429,
     title: 'Too many requests',
-    detail: 'The request waited for its turn as long as it may.',
+    detail: 'The request waited for its turn as long as it may, or would have to wait longer than that.',
     proxyError: 'http_request_denied',
   },
   queue_full: {

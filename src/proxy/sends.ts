@@ -114,7 +114,7 @@ export class Sends implements AttemptOwner {
     this.#body = body;
     this.#sentAt = this.#context.clock.now();
     const payload = body?.payload() ?? null;
-    this.#attempt = new Attempt(this, payload);
+    this.#attempt = new Attempt(this, payload, this.#sentAt);
     this.#timeout = timeout;
     this.#deadline.arm(timeout, this.#onTimeout);
     const mayTry = isRepeatable && !(payload instanceof Readable);
@@ -241,7 +241,8 @@ export class Sends implements AttemptOwner {
   }
 
   onOver(attempt: Attempt): void {
-    this.#context.gate.over(this.#arrival.route.target.name, this.#holder);
+    const took = this.#context.clock.now() - attempt.begunAt;
+    this.#context.gate.over(this.#arrival.route.target.name, this.#holder, took);
     this.#trip.over(attempt);
   }
 

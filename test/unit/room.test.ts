@@ -44,14 +44,18 @@ describe('a request beyond the connections', () => {
 
   test('is refused at once when its turn is too far ahead, as soon as it is known how fast they come free', () => {
     const at = full(2);
+    at.gate.begin('up', 'flood');
+    at.gate.begin('up', 'flood');
     at.arriveTimes(30, 'flood');
     for (let i = 0; i < 3; i += 1) {
       at.pass(100);
+      at.gate.over('up', 'flood', 200);
+      at.gate.begin('up', 'flood');
       serveOne(at);
     }
     const late = at.arrive('flood');
-    expect(why(late)).toBe('over_share');
-    // Its 27 before it, at one in 100 ms.
+    expect(why(late)).toBe('queue_timeout');
+    // Its 27 before it, at two in 200 ms.
     expect(late.told?.kind === 'refused' && late.told.retryAfter).toBeGreaterThan(2700);
     expect(waits(at.arrive('calm'))).toBe(true);
   });
@@ -78,16 +82,42 @@ describe('a request beyond the connections', () => {
     at.pass(999);
   });
 
-  test('counts as a flood when its client asks for far more than its share of what comes free', () => {
+  test('is no flood, however much its client asks for: a shortage of connections cuts nobody', () => {
     const at = full(2);
+    at.gate.begin('up', 'flood');
     at.arriveTimes(20, 'calm');
     for (let i = 0; i < 40; i += 1) {
       at.pass(50);
       at.arriveTimes(20, 'flood');
+      at.gate.over('up', 'flood', 100);
+      at.gate.begin('up', 'flood');
       serveOne(at);
     }
-    expect(at.events.filter(({ type }) => type === 'client-cut').length).toBeGreaterThan(0);
-    expect(at.gate.view(at.now).clients.byState).toMatchObject({ normal: 1, backoff: 0, cooldown: 1 });
+    expect(at.events.filter(({ type }) => type === 'client-cut')).toEqual([]);
+    expect(at.gate.view(at.now).clients.byState).toMatchObject({ normal: 2, backoff: 0, cooldown: 0 });
+  });
+
+  test('waits as long as Little says, in whatever batches answers come', () => {
+    // 256 connections, 50 ms each, 500 who ask again as soon as they are answered: nobody waits for longer than 98 ms.
+    const at = new Connected(256);
+    let waiting = at.arriveTimes(500, 'crowd');
+    for (let round = 0; round < 40; round += 1) {
+      expect(waiting.map(why)).not.toContain('over_share');
+      expect(waiting.map(why)).not.toContain('queue_timeout');
+      const served = waiting.filter((guest) => why(guest) === 'admitted');
+      expect(served.length).toBeGreaterThan(240);
+      for (const guest of served) {
+        at.send(guest);
+        at.gate.begin('up', 'crowd');
+      }
+      at.pass(50);
+      waiting = waiting.filter((guest) => waits(guest));
+      for (const guest of served) {
+        at.gate.over('up', 'crowd', 50);
+        at.answer(guest);
+        waiting.push(at.arrive('crowd'));
+      }
+    }
   });
 });
 
@@ -103,10 +133,10 @@ describe('whoever has more than its share of the connections', () => {
 
   test('lets others go first', () => {
     const at = crowded();
-    at.gate.over('up', 'few');
+    at.gate.over('up', 'few', 50);
     expect(serveOne(at)).toBe('few');
     at.gate.begin('up', 'few');
-    at.gate.over('up', 'many'); // two of four are no more than a half
+    at.gate.over('up', 'many', 50); // two of four are no more than a half
     expect(serveOne(at)).toBe('many');
   });
 
@@ -114,11 +144,11 @@ describe('whoever has more than its share of the connections', () => {
     const at = full(4, {}, 'many');
     for (let i = 0; i < 4; i += 1) at.gate.begin('up', 'many');
     at.arriveTimes(3, 'many');
-    at.gate.over('up', 'many');
+    at.gate.over('up', 'many', 50);
     expect(serveOne(at)).toBe('many');
     at.gate.begin('up', 'many');
     at.arrive('few');
-    at.gate.over('up', 'many');
+    at.gate.over('up', 'many', 50);
     expect([serveOne(at), serveOne(at), serveOne(at)]).toEqual(['few', 'many', 'many']);
   });
 
@@ -225,14 +255,17 @@ describe('where each client has a limit of its own', () => {
 
 test('a retry that would wait for a connection for too long is not begun', () => {
   const at = full(1);
+  at.gate.begin('up', 'other');
   at.arriveTimes(20, 'other');
   for (let i = 0; i < 4; i += 1) {
     at.pass(100);
+    at.gate.over('up', 'other', 100);
+    at.gate.begin('up', 'other');
     serveOne(at);
   }
   const retry = { reason: 'status_5xx', delay: 10, source: 'backoff', charged: true, memory: 0 } as const;
   const [flooding, calm] = [at.arrive('other'), at.arrive('calm')];
-  expect(why(flooding)).toBe('over_share');
+  expect(why(flooding)).toBe('queue_timeout');
   expect(at.gate.reserve(calm.ticket, retry, at.now + 60_000, at.now)).toBeUndefined();
   expect(at.gate.reserve(calm.ticket, retry, at.now + 100, at.now)).toBe('deadline');
 });
