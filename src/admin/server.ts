@@ -6,6 +6,7 @@ import { NO_SCHEMAS } from '../no-schemas.ts';
 import type { Format } from '../observe/write-metrics.ts';
 import { CONTENT_TYPES } from '../observe/write-metrics.ts';
 import { chooseFormat } from './choose-format.ts';
+import { BoundedConnections } from './connections.ts';
 import { createGuard, createWriteGuard, type Guard, pathOf } from './guard.ts';
 import { type Readiness, serveHealth } from './health.ts';
 import { matchRoute } from './api/routes.ts';
@@ -118,23 +119,13 @@ async function start(
 
   serveMore(app);
 
-  let connections = 0;
-  let dropped = 0;
-  app.server.maxConnections = MAX_CONNECTIONS;
-  app.server.on('connection', (socket) => {
-    connections += 1;
-    socket.once('close', () => {
-      connections -= 1;
-    });
-  });
-  app.server.on('drop', () => {
-    dropped += 1;
-  });
+  const connections = new BoundedConnections(MAX_CONNECTIONS);
+  connections.watch(app.server);
   await app.listen(listen.kind === 'unix' ? { path: listen.path } : { host: listen.host, port: listen.port });
   return {
     address: addressOf(app, listen),
     get bound() {
-      return { name: 'admin_connections', used: connections / MAX_CONNECTIONS, reached: dropped } as const;
+      return connections.bound;
     },
     close: () => app.close(),
   };

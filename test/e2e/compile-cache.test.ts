@@ -54,6 +54,21 @@ describe('what was compiled is kept', () => {
     expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
+  test.each(['/proc/none', '/proc/none/below', '/sys/none', '/dev/null/below'])(
+    'not in %s, which cannot be made: a line says so, and the start goes on',
+    async (folder) => {
+      const upstream = await startUpstream();
+      const running = startProcess(['--upstream', upstream.url, ...ANY_PORT], { env: { TIDEGATE_CACHE: folder } });
+      await eventually(
+        () => running.log().map(({ msg }) => msg),
+        (said) => said.includes('listening') && said.includes(REFUSED),
+        20_000,
+      );
+      running.child.kill('SIGKILL');
+      await running.ended;
+    },
+  );
+
   test('in the temporary folder, for nobody else to read', async () => {
     const folder = makeFolder();
     await expectVersion({ TMPDIR: folder });

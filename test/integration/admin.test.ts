@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Readiness } from '../../src/admin/health.ts';
 import { type AdminOptions, type AdminServer, startAdmin, startTelemetry } from '../../src/admin/server.ts';
 import type { Address } from '../../src/config/address.ts';
@@ -371,31 +371,57 @@ describe('the admin port on other addresses', () => {
 });
 
 describe('connections of a listener', () => {
-  test('are as many as may be; one more is closed, and counted', async () => {
-    const telemetry = await openTelemetry();
-    const { port } = target(telemetry.address);
+  /** Opens connections, all of which end with the test. */
+  function opener(address: Parameters<typeof target>[0]) {
+    const { port } = target(address);
     if (port === undefined) throw new Error('expected a port');
     const sockets: Socket[] = [];
-    const open = async (): Promise<Socket> => {
+    onTestFinished(() => {
+      for (const socket of sockets) socket.destroy();
+    });
+    return async (head = ''): Promise<Socket> => {
       const socket = connect(port, '127.0.0.1');
       sockets.push(socket);
       socket.on('error', () => {});
       await once(socket, 'connect');
+      if (head !== '') socket.write(head);
       return socket;
     };
-    try {
-      while (telemetry.bound.used < 1) await open();
-      expect(sockets.length).toBeLessThanOrEqual(128);
-      const excess = await open();
-      await once(excess.resume(), 'close');
-      expect(telemetry.bound).toEqual({ name: 'admin_connections', used: 1, reached: 1 });
-      const [first] = sockets;
-      first?.destroy();
-      await expect.poll(() => telemetry.bound.used).toBeLessThan(1);
-      expect(await ask(telemetry, '/livez')).toMatchObject({ status: 200 });
-    } finally {
-      for (const socket of sockets) socket.destroy();
+  }
+
+  const PROBE = 'GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
+
+  test.each([
+    ['nothing was sent on', ''],
+    ['a probe was answered on', PROBE],
+    ['half a request was sent on', 'GET /livez HTTP/1.1\r\n'],
+  ])('are as many as may be: one that %s gives way, the one that was used least lately', async (_, head) => {
+    const telemetry = await openTelemetry();
+    const open = opener(telemetry.address);
+    const sockets: Socket[] = [];
+    while (telemetry.bound.used < 1) {
+      const socket = await open(head);
+      if (head === PROBE) await once(socket, 'data');
+      sockets.push(socket);
     }
+    expect(sockets).toHaveLength(128);
+    for (let probe = 0; probe < 3; probe += 1) {
+      expect(await ask(telemetry, '/livez')).toMatchObject({ status: 200 });
+    }
+    expect(telemetry.bound.reached).toBeGreaterThan(0);
+    const [first] = sockets;
+    await expect.poll(() => first?.closed).toBe(true);
+    expect(sockets.at(-1)?.closed).toBe(false);
+  });
+
+  test('give way to a probe also where all of them are being answered', async () => {
+    const admin = await openAdmin();
+    const open = opener(admin.address);
+    const head = 'GET /api/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n';
+    while (admin.bound.used < 1) {
+      await open(head);
+    }
+    expect(await ask(admin, '/livez')).toMatchObject({ status: 200 });
   });
 });
 
