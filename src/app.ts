@@ -13,6 +13,7 @@ import { logRequests } from './observe/request-log.ts';
 import { drainProxy, pause } from './running/drain.ts';
 import { Gate } from './policy/gate.ts';
 import type { Clock } from './policy/types.ts';
+import { StalledReaders } from './proxy/stalled-readers.ts';
 import { ReplayMemory } from './proxy/body.ts';
 import { Capacity } from './proxy/capacity.ts';
 import { ClientHash } from './proxy/client-hash.ts';
@@ -113,6 +114,7 @@ async function open(
       logRequests(logger, () => config.log.successes),
       logChanges(logger),
       (event) => station.listen(event),
+      (event) => stalledReaders.listen(event),
     ],
     (err, event) => {
       logger.error({ err, event: event.type }, 'an event could not be observed');
@@ -120,9 +122,8 @@ async function open(
   );
 
   const random = Math.random;
-  const onFree = (upstream: string): void => {
-    if (gate.vacated(upstream, clock.now())) gateTimer.rearm();
-  };
+  const stalledReaders = new StalledReaders({ clock, free: (upstream) => runtime.free(upstream) });
+  const onFree = (upstream: string): void => void (gate.vacated(upstream, clock.now()) && gateTimer.rearm());
   const secret = secretOf(first);
   const clientHash = new ClientHash(secret);
   const practiceUrl = practice?.url ?? membership?.practiceUrl;
@@ -179,6 +180,7 @@ async function open(
       listen,
       watcher,
       replayMemory,
+      stalledReaders,
       hash: clientHash.hash,
       via: `1.1 tidegate-${instance}`,
       proto: mount?.proto ?? (first.listen.tls === undefined ? 'http' : 'https'),

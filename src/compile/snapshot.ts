@@ -87,6 +87,7 @@ export function compileSnapshot(
     forwarded: config.forwarded,
     bodyIdle: config.limits.bodyIdle,
     bodyRate: config.limits.bodyRate,
+    readRate: config.limits.readRate,
   };
 }
 

@@ -89,6 +89,9 @@ export const ConfigSchema = z.strictObject({
       bodyRate: ByteRate.prefault('500B/s').describe(
         'How fast a body has to come, on average over each bodyIdle of waiting for its client; 0 for any speed.',
       ),
+      readRate: ByteRate.prefault('500B/s').describe(
+        'How fast a client has to read its answer, on average over each bodyIdle in which it leaves some unread; 0 for any speed.',
+      ),
       connections: z.int().min(1).max(10_000_000).prefault(20_000).describe('Connections from clients, at most.'),
       requests: z
         .int()

@@ -84,6 +84,12 @@ export function describeCounted({ routes, upstreams, clients }: Counted): Family
       samples: () => upstreams.gather((upstream) => upstream.retryEnds.values()),
     },
     {
+      name: 'tidegate_slow_readers_total',
+      help: 'Answers that were broken off because their clients left them unread: slow_reader (more slowly than limits.readRate), gave_way (others waited for the connection).',
+      type: 'counter',
+      samples: () => upstreams.gather((upstream) => upstream.readerCuts.values()),
+    },
+    {
       name: 'tidegate_idempotency_keys_total',
       help: 'What became of idempotency keys: minted here, awaited (another request with it was under way), key_in_use and key_expired (refused with 409).',
       type: 'counter',

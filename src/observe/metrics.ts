@@ -217,7 +217,8 @@ function countInto({ routes, upstreams, clients, endpoints, overloads, polls, st
         upstreams.get(event.upstream).retryEnds.count(event.outcome);
         break;
       case 'key':
-        upstreams.get(event.upstream).keys.count(event.event);
+      case 'reader-cut':
+        upstreams.get(event.upstream).note(event);
         break;
       case 'cut':
         upstreams.get(event.upstream).cut(event.cause, event.limit);

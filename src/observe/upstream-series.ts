@@ -1,5 +1,5 @@
-import type { CutCause, KeyEvent, TideEvent } from '../policy/events.ts';
-import { CUT_CAUSES, KEY_EVENTS } from '../policy/events.ts';
+import type { CutCause, CutReason, KeyEvent, TideEvent } from '../policy/events.ts';
+import { CUT_CAUSES, CUT_REASONS, KEY_EVENTS } from '../policy/events.ts';
 import type { ErrorReason, Millis, RetryEnd, RetryReason } from '../policy/types.ts';
 import { isGatewayError } from '../policy/types.ts';
 import { CODE_CLASSES, classOf, statusOrOther } from './codes.ts';
@@ -44,6 +44,7 @@ export class UpstreamSeries {
   /** By cause, a nested limit's by its name as well. */
   readonly cuts: CounterSet<string>;
   readonly keys: CounterSet<KeyEvent>;
+  readonly readerCuts: CounterSet<CutReason>;
   readonly queueWait: Durations;
   readonly #backoffs: ReadonlyMap<DelaySource, Durations>;
   readonly #attemptDurations: (Durations | undefined)[] = [];
@@ -69,6 +70,7 @@ export class UpstreamSeries {
       return limit === undefined ? { upstream, cause } : { upstream, limit, cause };
     }, CUT_CAUSES);
     this.keys = new CounterSet((event) => ({ upstream, event }), KEY_EVENTS);
+    this.readerCuts = new CounterSet((cause) => ({ upstream, cause }), CUT_REASONS);
     this.queueWait = new Durations({ upstream });
     this.#backoffs = new Map([
       ['backoff', new Durations({ upstream, source: 'backoff' })],
@@ -91,6 +93,11 @@ export class UpstreamSeries {
   throttledFor(reason: string): void {
     const known = this.throttled.has(reason) || this.throttled.size < MAX_THROTTLE_REASONS;
     this.throttled.count(known ? reason : 'other');
+  }
+
+  note(event: Extract<TideEvent, { type: 'key' | 'reader-cut' }>): void {
+    if (event.type === 'key') this.keys.count(event.event);
+    else this.readerCuts.count(event.why);
   }
 
   cut(cause: CutCause, limit: string | undefined): void {

@@ -45,6 +45,10 @@ export interface Decision {
   readonly why: Refusal | undefined;
 }
 
+/** Why an answer is broken off that its client leaves unread: it reads too slowly, or others wait for the connection. */
+export const CUT_REASONS = ['slow_reader', 'gave_way'] as const;
+export type CutReason = (typeof CUT_REASONS)[number];
+
 /** What becomes of idempotency keys: the `event` label of `tidegate_idempotency_keys_total`. */
 export type KeyEvent = (typeof KEY_EVENTS)[number];
 export const KEY_EVENTS = ['minted', 'awaited', 'key_in_use', 'key_expired'] as const satisfies readonly (
@@ -94,6 +98,8 @@ export type TideEvent =
   | { readonly type: 'poll-slowed'; readonly route: string }
   /** An idempotency key was minted, or was not simply free: it was waited for, in use, or is expired. */
   | { readonly type: 'key'; readonly upstream: string; readonly event: KeyEvent }
+  /** An answer was broken off because its client does not read it. */
+  | { readonly type: 'reader-cut'; readonly upstream: string; readonly why: CutReason }
   /** The wish to retry ended; at most once a request. */
   | { readonly type: 'retry-end'; readonly upstream: string; readonly outcome: RetryEnd }
   /** A limit's rate was cut. */

@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Millis } from '../policy/types.ts';
+import type { AnswerReading } from './answer-reading.ts';
 import type { Payload } from './body.ts';
 import type { Failure } from './failure.ts';
 import { isClose, isUnsendable, LateError, readFailure } from './failure.ts';
@@ -33,8 +34,6 @@ export interface AttemptOwner {
   onUnsendable(detail: string): void;
   /** Bytes of the request went out, of the response came in, or its client takes more of it again. */
   onProgress(): void;
-  /** The client takes no more of the response for now. */
-  onStall(): void;
   /** The forwarded body has come to its end. @param rest of it that is still to be written: all, where it came with its head */
   onEnd(rest: Buffer | undefined): void;
   /** The upstream cut the forwarded body short. */
@@ -58,6 +57,9 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #state: State = 'open';
   #response: Outbound | undefined;
+  #reading: AnswerReading | undefined;
+  /** Bytes that have been written since its client had read all. */
+  #unread = 0;
   #answerBegan = false;
   #isComplete = false;
   #isUnanswered = false;
@@ -105,10 +107,11 @@ export class Attempt implements Dispatcher.DispatchHandler {
     return this.#state === 'over';
   }
 
-  /** Forwards the body to come. The head has been written. */
-  forward(response: Outbound): void {
+  /** Forwards the body to come. The head has been written. @param reading how its client reads it */
+  forward(response: Outbound, reading?: AnswerReading): void {
     this.#state = 'forwarding';
     this.#response = response;
+    this.#reading = reading;
     // Node keeps a head until the body begins, which may be far off. Mostly all of it comes in this very turn: then both are one
     // write, and one packet.
     process.nextTick(this.#begin);
@@ -251,6 +254,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #write(chunk: Buffer): void {
     const response = this.#response;
+    this.#unread += chunk.length;
     if (response === undefined || forwardPiece(response, chunk) || this.#controller === undefined) return;
     this.#pause(this.#controller, response);
   }
@@ -259,10 +263,13 @@ export class Attempt implements Dispatcher.DispatchHandler {
     controller.pause();
     if (this.#isPaused) return; // undici 8.13.1 hands over the rest all the same when the upstream has closed
     this.#isPaused = true;
-    this.#owner.onStall();
+    this.#owner.onProgress();
+    this.#reading?.stall();
     response.once('drain', () => {
       this.#isPaused = false;
       this.#owner.onProgress();
+      this.#reading?.resume(this.#unread);
+      this.#unread = 0;
       controller.resume();
     });
   }
@@ -270,6 +277,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   #end(): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
+    this.#reading?.end();
     clearTimeout(this.#drainTimer);
     this.#owner.onOver(this);
   }

@@ -9,6 +9,7 @@ import type { ReplayMemory } from './body.ts';
 import type { WakeTimer } from '../driving/wake-timer.ts';
 import type { Hash } from './client-hash.ts';
 import type { KeyBook } from './key-book.ts';
+import type { StalledReaders } from './stalled-readers.ts';
 
 /** What an exchange has to do with. */
 export interface ExchangeContext {
@@ -23,6 +24,7 @@ export interface ExchangeContext {
   readonly hash: Hash;
   readonly keys: KeyBook;
   readonly answerTimes: AnswerTimes;
+  readonly stalledReaders: StalledReaders;
   /** How this instance calls itself in Via: `1.1 tidegate-<instance>`. */
   readonly via: string;
   /** What clients speak to us. */

@@ -1,5 +1,6 @@
 import type { Effects } from '../driving/effects.ts';
 import { Drive } from '../driving/drive.ts';
+import type { CutReason } from '../policy/events.ts';
 import { tellBlamed } from '../policy/tell-blamed.ts';
 import type { KeyRecord, Millis, Outcome, RequestFacts, Verdict } from '../policy/types.ts';
 import { isRepeatable } from '../policy/types.ts';
@@ -21,7 +22,7 @@ import { fault, GOING, problemOf, unknownFor } from './problem.ts';
 import { type Head, Reply } from './reply.ts';
 import { withRetryAfter } from './retry-after.ts';
 import type { Listed } from './roster.ts';
-import type { Sender } from './sends.ts';
+import type { Sender } from './sender.ts';
 import { Sends } from './sends.ts';
 import { ticketOf } from './ticket-of.ts';
 import { traceIdOf, traceparentOf } from './trace-context.ts';
@@ -204,10 +205,10 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.#reply.end(rest);
   }
 
-  onBroken(): void {
+  onBroken(why?: CutReason): void {
     this.#write.unheard();
     this.drive.ended();
-    this.#reply.cut();
+    this.#reply.cut(why);
   }
 
   // — what happens to the client —

@@ -85,4 +85,6 @@ export interface Snapshot {
   readonly bodyIdle: Millis;
   /** Bytes a second; 0 for any. */
   readonly bodyRate: number;
+  /** The same, of reading answers. */
+  readonly readRate: number;
 }

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import type { Decision, RequestOutcome, RequestRecord, RetryAfterSource } from '../policy/events.ts';
+import type { CutReason, Decision, RequestOutcome, RequestRecord, RetryAfterSource } from '../policy/events.ts';
 import type { Millis, Verdict } from '../policy/types.ts';
 import { isSafe } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
@@ -56,6 +56,7 @@ export class Reply {
   #retryAfter: number | undefined;
   #retryAfterFrom: RetryAfterSource | undefined;
   #cut = false;
+  #cutReason: CutReason | undefined;
   #isChecked = false;
 
   constructor(context: ExchangeContext, arrival: Arrival) {
@@ -139,8 +140,9 @@ export class Reply {
   }
 
   /** The forwarded body broke off: the client must see that. */
-  cut(): void {
+  cut(why?: CutReason): void {
     this.#cut = true;
+    this.#cutReason ??= why;
     breakOff(this.#arrival.response, this.#arrival.request);
   }
 
@@ -204,6 +206,7 @@ export class Reply {
 
   #reason(verdict: Verdict): string | undefined {
     if (this.#problem !== undefined) return this.#problem.reason;
+    if (this.#cutReason !== undefined) return this.#cutReason;
     if (verdict.kind === 'gone') return 'client_gone';
     return verdict.retryEnd === 'success' ? undefined : verdict.retryEnd;
   }

@@ -1,10 +1,11 @@
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import { readHints, readWait } from '../policy/hints.ts';
+import type { CutReason } from '../policy/events.ts';
 import type { Hints, Millis, Outcome } from '../policy/types.ts';
-import type { Trace } from '../policy/watch.ts';
 import type { SendStep } from '../script.ts';
 import { readCodes } from './answer-codes.ts';
+import { watchReading } from './answer-reading.ts';
 import type { Arrival } from './arrival.ts';
 import { outboundHeaders } from './arrival.ts';
 import type { AttemptOwner } from './attempt.ts';
@@ -20,6 +21,7 @@ import { isUnread } from './inbound.ts';
 import { Peek } from './peek.ts';
 import { firstValue, hasTrue } from './raw-headers.ts';
 import type { Head } from './reply.ts';
+import type { Sender } from './sender.ts';
 import { asksToComeBack, endsBefore, hasRetryAfter } from './retry-after.ts';
 import { writeInformation } from './respond.ts';
 import { rewriteTarget, upstreamPath } from './router.ts';
@@ -29,20 +31,6 @@ import { WEBSOCKET } from './upgrade.ts';
 
 /** Interim answers of a request, of all its attempts. Who says more says nothing that has to be heard (RFC 9110 §15.2). */
 const MAX_INFORMATION = 32;
-
-/** Who has a request sent. */
-export interface Sender {
-  /** The trace that it is a part of, where we trace. */
-  readonly trace: Trace | undefined;
-  /** What the send came to: a head, which is in hand until it is forwarded or discarded, or a failure. */
-  onOutcome(outcome: Outcome): void;
-  /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */
-  onUnsendable(detail: string): void;
-  /** The forwarded body has come to its end. @param rest of it that is still to be written */
-  onEnd(rest: Buffer | undefined): void;
-  /** The upstream cut the forwarded body short, or paused for too long. */
-  onBroken(): void;
-}
 
 export interface SendOrder extends Pick<SendStep, 'timeout' | 'startBy'> {
   /** Undefined when the request has none. */
@@ -168,7 +156,8 @@ export class Sends implements AttemptOwner {
   forward(idle: Millis, mayPause: boolean): void {
     this.#idle = idle;
     this.#mayPause = mayPause;
-    this.#attempt?.forward(this.#arrival.response);
+    const reading = watchReading(this.#context, this.#arrival, this.#holder, this.#onUnreadAnswer);
+    this.#attempt?.forward(this.#arrival.response, reading);
     this.#deadline.arm(idle, this.#onIdle);
   }
 
@@ -224,20 +213,16 @@ export class Sends implements AttemptOwner {
     this.#deadline.extend();
   }
 
-  onStall(): void {
-    this.onProgress();
-  }
-
   onEnd(rest: Buffer | undefined): void {
     this.#mayPause = false;
     this.#sender.onEnd(rest);
     this.#deadline.arm(this.#idle, this.#onIdle); // what is left of it is for the client to read
   }
 
-  onBroken(): void {
+  onBroken(why?: CutReason): void {
     this.#deadline.disarm();
     this.#mayPause = false;
-    this.#sender.onBroken();
+    this.#sender.onBroken(why);
   }
 
   onOver(attempt: Attempt): void {
@@ -297,6 +282,12 @@ export class Sends implements AttemptOwner {
     if (mayGoOn) return this.#deadline.arm(this.#idle, this.#onIdle);
     this.#attempt?.cancel();
     this.onBroken();
+  };
+
+  /** Its client does not read it. */
+  readonly #onUnreadAnswer = (why: CutReason): void => {
+    this.#attempt?.cancel();
+    this.onBroken(why);
   };
 
   /** Whose connection it is: its client's, or of all the keys of its address. */

@@ -45,7 +45,6 @@ async function startBreaking(
       onFailure: () => response.destroy(),
       onUnsendable: () => response.destroy(),
       onProgress: () => undefined,
-      onStall: () => undefined,
       onEnd: () => ends.push('whole'),
       onBroken: () => {
         ends.push('broken');

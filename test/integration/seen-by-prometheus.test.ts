@@ -130,6 +130,7 @@ const ATTEMPTS = [
   'retry_outcomes_total{upstream="poor",outcome="budget_exhausted"} == 1',
   'retry_outcomes_total{upstream="hasty",outcome="deadline"} == 1',
   'retry_outcomes_total{upstream="named",outcome="retry_after_too_long"} == 1',
+  'slow_readers_total{upstream="keys",cause="slow_reader"} == 0',
   'idempotency_keys_total{upstream="keys",event="minted"} == 1',
   'idempotency_keys_total{upstream="keys",event="key_in_use"} == 1',
   'idempotency_keys_total{upstream="keys",event="key_expired"} == 0',

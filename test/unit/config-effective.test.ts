@@ -26,6 +26,7 @@ limits:
   headers: 10s
   bodyIdle: 30s
   bodyRate: 500B/s
+  readRate: 500B/s
   connections: 20000
   requests: 20000
   overload:

@@ -48,6 +48,7 @@ describe('defaults', () => {
         headers: 10_000,
         bodyIdle: 30_000,
         bodyRate: 500,
+        readRate: 500,
         connections: 20_000,
         requests: 20_000,
         overload: { eventLoopDelay: 500, heapUsed: 0.75 },

@@ -35,7 +35,6 @@ async function openPool() {
       onFailure: ({ reason }) => told.push(reason),
       onUnsendable: (detail) => told.push(detail),
       onProgress: () => undefined,
-      onStall: () => undefined,
       onEnd: () => undefined,
       onBroken: () => undefined,
       onOver: () => {

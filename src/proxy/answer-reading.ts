@@ -1,0 +1,79 @@
+import type { CutReason } from '../policy/events.ts';
+import type { Clock, Millis } from '../policy/types.ts';
+import type { Arrival } from './arrival.ts';
+import type { ExchangeContext } from './context.ts';
+import { Patience } from './patience.ts';
+import type { StalledReader, StalledReaders } from './stalled-readers.ts';
+
+export interface AnswerReadingOptions {
+  readonly upstream: string;
+  readonly holder: string;
+  readonly clock: Clock;
+  readonly stalled: StalledReaders;
+  /** Over which its rate is taken. */
+  readonly span: Millis;
+  /** Bytes a second that the client has to read while it leaves some unread; 0 for any. */
+  readonly rate: number;
+  /** It reads more slowly than it may; or others wait for the connection. */
+  readonly onCut: (why: CutReason) => void;
+}
+
+/** How a client reads its answer: time passes here while it leaves some of it unread, and so keeps its connection. */
+export class AnswerReading implements StalledReader {
+  since: Millis = 0;
+  readonly #options: AnswerReadingOptions;
+  readonly #patience: Patience | undefined;
+
+  constructor(options: AnswerReadingOptions) {
+    this.#options = options;
+    const { span, rate, clock, onCut } = options;
+    if (rate > 0) this.#patience = new Patience({ idle: span, rate, clock, onLate: () => onCut('slow_reader') });
+  }
+
+  get upstream(): string {
+    return this.#options.upstream;
+  }
+
+  get holder(): string {
+    return this.#options.holder;
+  }
+
+  /** It takes no more for now. */
+  stall(): void {
+    this.since = this.#options.clock.now();
+    this.#patience?.wait();
+    this.#options.stalled.add(this);
+  }
+
+  /** It has read all that was written. */
+  resume(bytes: number): void {
+    this.#patience?.receive(bytes);
+    this.end();
+  }
+
+  /** Nothing is to be read of it for now. */
+  end(): void {
+    this.#patience?.rest();
+    this.#options.stalled.remove(this);
+  }
+
+  giveWay(): void {
+    this.#options.onCut('gave_way');
+  }
+}
+
+/** @param holder whose connection it is @param onCut it is to be broken off */
+export function watchReading(
+  { clock, stalledReaders: stalled, listen }: Pick<ExchangeContext, 'clock' | 'stalledReaders' | 'listen'>,
+  { route, snapshot }: Arrival,
+  holder: string,
+  onCut: AnswerReadingOptions['onCut'],
+): AnswerReading {
+  const upstream = route.target.name;
+  const { bodyIdle: span, readRate: rate } = snapshot;
+  const onCutHere = (why: CutReason): void => {
+    listen({ type: 'reader-cut', upstream, why });
+    onCut(why);
+  };
+  return new AnswerReading({ upstream, holder, clock, stalled, span, rate, onCut: onCutHere });
+}

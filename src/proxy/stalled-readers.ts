@@ -1,0 +1,104 @@
+import type { TideEvent } from '../policy/events.ts';
+import type { Clock, Millis } from '../policy/types.ts';
+
+/** A client that leaves an answer unread, and so keeps a connection to the upstream. */
+export interface StalledReader {
+  readonly upstream: string;
+  /** Its client, or all clients of one address. */
+  readonly holder: string;
+  /** Since when it has read nothing. */
+  readonly since: Millis;
+  /** Its answer is broken off: others wait for the connection. */
+  giveWay(): void;
+}
+
+export interface StalledReadersOptions {
+  readonly clock: Clock;
+  /** Connections to an upstream that nobody uses. */
+  readonly free: (upstream: string) => number;
+}
+
+/** Who has read something within this time does not give way. */
+const GRACE: Millis = 1000;
+
+/**
+ * Clients that leave answers unread, by upstream. While others wait for a connection there, those give way: first of the client
+ * that keeps the most of them, the one that has read nothing for the longest time.
+ */
+export class StalledReaders {
+  readonly #options: StalledReadersOptions;
+  readonly #readers = new Map<string, Set<StalledReader>>();
+  /** Requests that wait, by upstream. */
+  readonly #waiting = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: StalledReadersOptions) {
+    this.#options = options;
+  }
+
+  add(reader: StalledReader): void {
+    const readers = this.#readers.get(reader.upstream);
+    if (readers === undefined) this.#readers.set(reader.upstream, new Set([reader]));
+    else readers.add(reader);
+    if ((this.#waiting.get(reader.upstream) ?? 0) > 0) this.#lookIn(GRACE);
+  }
+
+  remove(reader: StalledReader): void {
+    const readers = this.#readers.get(reader.upstream);
+    if (readers?.delete(reader) === true && readers.size === 0) this.#readers.delete(reader.upstream);
+  }
+
+  /** Of the gate. */
+  readonly listen = (event: TideEvent): void => {
+    if (event.type === 'decision' && event.decision === 'queued') this.#count(event.upstream, 1);
+    else if (event.type === 'dequeued') this.#count(event.upstream, -1);
+  };
+
+  #count(upstream: string, change: 1 | -1): void {
+    const count = (this.#waiting.get(upstream) ?? 0) + change;
+    if (count > 0) this.#waiting.set(upstream, count);
+    else this.#waiting.delete(upstream);
+    if (change > 0 && this.#readers.has(upstream)) this.#lookIn(0);
+  }
+
+  /** Never within the call of who tells: the gate is at work then. */
+  #lookIn(delay: Millis): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#look, delay).unref();
+  }
+
+  readonly #look = (): void => {
+    let next = Number.POSITIVE_INFINITY;
+    for (const [upstream, waiting] of this.#waiting) next = Math.min(next, this.#makeRoom(upstream, waiting));
+    if (next !== Number.POSITIVE_INFINITY) this.#lookIn(next);
+  };
+
+  /** @returns how long until another may give way; Infinity where none is needed */
+  #makeRoom(upstream: string, waiting: number): Millis {
+    const now = this.#options.clock.now();
+    let lacking = waiting - Math.max(0, this.#options.free(upstream));
+    while (lacking > 0) {
+      const reader = worstOf(this.#readers.get(upstream) ?? [], now - GRACE);
+      if (reader === undefined) break;
+      this.remove(reader);
+      reader.giveWay();
+      lacking -= 1;
+    }
+    if (lacking <= 0) return Number.POSITIVE_INFINITY;
+    const oldest = Math.min(...[...(this.#readers.get(upstream) ?? [])].map(({ since }) => since));
+    return Math.max(1, oldest + GRACE - now);
+  }
+}
+
+/** Of those that have read nothing since `before`. */
+function worstOf(readers: Iterable<StalledReader>, before: Millis): StalledReader | undefined {
+  const held = new Map<string, number>();
+  for (const { holder } of readers) held.set(holder, (held.get(holder) ?? 0) + 1);
+  let worst: StalledReader | undefined;
+  for (const reader of readers) {
+    if (reader.since > before) continue;
+    const more = (held.get(reader.holder) ?? 0) - (worst === undefined ? 0 : (held.get(worst.holder) ?? 0));
+    if (worst === undefined || more > 0 || (more === 0 && reader.since < worst.since)) worst = reader;
+  }
+  return worst;
+}

@@ -1,0 +1,102 @@
+/** Clients that leave their answers unread keep connections to the upstream: not while others wait, and not for ever. */
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { listen } from '../support/http-upstream.ts';
+import { send } from '../support/send.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');
+
+/** Answers /large with what no socket takes at once, /events with a stream, and all else shortly. */
+async function start(settings: string, connections = 4) {
+  const upstream = await listen((request, response) => {
+    request.resume();
+    if (request.url === '/large') response.end(LARGE);
+    else if (request.url === '/events')
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': \n\n');
+    else response.end('served');
+  });
+  const gate = await startTidegate(
+    `${settings}\nclients: {key: [header:X-Client]}\nupstreams: {api: {url: "${upstream.url}", connections: ${connections}}}`,
+  );
+  return { upstream, gate };
+}
+
+/** Asks, reads the head, and then nothing. */
+async function stall(url: string, path: string, client: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => undefined);
+  await new Promise<void>((resolve) => {
+    socket.once('readable', () => resolve());
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: h\r\nX-Client: ${client}\r\n\r\n`);
+  });
+  return socket;
+}
+
+const cuts = (cause: string) => `tidegate_slow_readers_total{upstream="api",cause="${cause}"}`;
+
+test('others that wait for a connection are served: who reads nothing gives way', async () => {
+  const { gate } = await start('');
+  for (let i = 0; i < 4; i += 1) await stall(gate.url, '/large', 'stalls');
+  await sleep(1100); // by then they have read nothing for long enough
+  for (let i = 0; i < 3; i += 1) {
+    const answer = await send(gate.url, '/', { headers: ['X-Client', 'calm'] });
+    expect([answer.status, answer.body.toString()]).toEqual([200, 'served']);
+  }
+  expect(await gate.metric(cuts('gave_way'))).toBeGreaterThan(0);
+  const cut = await eventually(
+    () => gate.requests().filter(({ reason }) => reason === 'gave_way'),
+    ({ length }) => length > 0,
+  );
+  expect(cut[0]).toMatchObject({ cut: true, path: '/large', reason: 'gave_way' });
+});
+
+test('of several, the client that keeps most connections gives way first', async () => {
+  const { gate } = await start('');
+  const calm = await stall(gate.url, '/large', 'one');
+  for (let i = 0; i < 3; i += 1) await stall(gate.url, '/large', 'many');
+  await sleep(1100);
+  expect((await send(gate.url, '/', { headers: ['X-Client', 'calm'] })).status).toBe(200);
+  expect(calm.destroyed).toBe(false);
+  const cut = await eventually(
+    () => gate.requests().filter(({ reason }) => reason === 'gave_way'),
+    ({ length }) => length > 0,
+  );
+  const served = gate.requests().find(({ path }) => path === '/');
+  expect(cut.map(({ client }) => client)).not.toContain(served?.['client']);
+});
+
+test('nobody gives way while nobody waits', async () => {
+  const { gate } = await start('');
+  const sockets = await Promise.all([1, 2, 3].map(() => stall(gate.url, '/large', 'stalls')));
+  await sleep(1300);
+  expect((await send(gate.url, '/', { headers: ['X-Client', 'calm'] })).status).toBe(200);
+  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false, false, false]);
+  expect(await gate.metric(cuts('gave_way'))).toBe(0);
+});
+
+test('an answer that is read more slowly than limits.readRate is broken off; an event stream that is quiet is not', async () => {
+  const { gate } = await start('limits: {bodyIdle: 300ms, readRate: 1MiB/s}');
+  const events = await stall(gate.url, '/events', 'listens');
+  await stall(gate.url, '/large', 'stalls');
+  await eventually(
+    () => gate.metric(cuts('slow_reader')),
+    (count) => count === 1,
+  );
+  const line = gate.requests().find(({ path }) => path === '/large');
+  expect(line).toMatchObject({ cut: true, reason: 'slow_reader' });
+  await sleep(700);
+  expect(events.destroyed).toBe(false);
+  expect(gate.requests().some(({ path }) => path === '/events')).toBe(false);
+});
+
+test('with readRate: 0 an answer may be read at any speed', async () => {
+  const { gate } = await start('limits: {bodyIdle: 200ms, readRate: 0}');
+  await stall(gate.url, '/large', 'stalls');
+  await sleep(900);
+  expect(await gate.metric(cuts('slow_reader'))).toBe(0);
+});
