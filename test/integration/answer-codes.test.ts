@@ -37,6 +37,46 @@ test('a 200 that is a refusal is felt, retried as a 429 would be, and never seen
   expect(upstream.connections()).toBe(1);
 });
 
+test.each(['application/x-amz-json-1.1', 'text/json'])(
+  'a 400 in %s that is a refusal is felt and waited out',
+  async (type) => {
+    const upstream = await startHttpUpstream((n, response) => {
+      const headers = ['Content-Type', type, 'X-Amz-Retry-After', '40'];
+      if (n === 1) response.writeHead(400, headers).end(SLOW);
+      else response.end('served');
+    });
+    const gate = await startGate(upstream.url);
+    const answer = await send(gate.url, '/g');
+    expect([answer.status, upstream.hits.length]).toEqual([200, 2]);
+    expect(answer.took).toBeGreaterThanOrEqual(40);
+    expect(await gate.metric(THROTTLED)).toBe(1);
+  },
+);
+
+test('a 999 may be a refusal; given up, it is forwarded as it came', async () => {
+  const upstream = await startHttpUpstream((n, response) => {
+    if (n === 2) response.end('served');
+    else response.writeHead(999, 'Request denied', ['X-Theirs', 'yes']).end('no');
+  });
+  const gate = await startTidegate(`
+upstreams:
+  api:
+    url: ${upstream.url}
+    throttle: {answers: [{status: 999, is: throttled}]}
+    retry: {backOff: {strategy: fixed, baseInterval: 5ms}}
+`);
+  expect((await send(gate.url, '/')).status).toBe(200);
+  const write = await send(gate.url, '/', { method: 'POST', body: '{}' });
+  expect([write.status, write.reason, write.header('x-theirs'), write.body.toString()]).toEqual([
+    999,
+    'Request denied',
+    'yes',
+    'no',
+  ]);
+  expect(write.header('tidegate-outcome')).toBeUndefined(); // nothing of it was done
+  expect(await gate.metric('tidegate_upstream_throttled_total{upstream="api",reason="unspecified"}')).toBe(2);
+});
+
 test('given up, it is forwarded as it came', async () => {
   const upstream = await startHttpUpstream((_, response) => {
     response.writeHead(200, 'Fine', { ...JSON_TYPE, Etag: '"x"' }).end(SLOW);

@@ -35,3 +35,12 @@ test('a limit that nobody publishes is found', async () => {
   expect(braintree.refused() / braintree.arrivals.length).toBeLessThan(0.3);
   expect(braintree.accepted.get('/merchants/m1/plans')).toBeGreaterThan(0.5 * 30 * 6);
 });
+
+test('a 200 of GraphQL with RESOURCE_LIMIT is felt as a 429, and passed on: a mutation has no key', async () => {
+  const braintree = await startBraintree();
+  const { send, throttled } = await startBehind('braintree', braintree);
+  const answer = await send('POST', '/graphql', { body: '{}' });
+  expect([answer.status, answer.header('tidegate-attempts')]).toEqual([200, '1']);
+  expect(JSON.stringify(answer.json())).toContain('RESOURCE_LIMIT');
+  expect([braintree.arrivals.length, await throttled('RESOURCE_LIMIT')]).toEqual([1, 1]);
+});

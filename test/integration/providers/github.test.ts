@@ -27,14 +27,6 @@ test('a 403 for want of quota is felt as a 429, and waited out', async () => {
   expect(await throttled('unspecified')).toBe(1);
 });
 
-test('a 200 of GraphQL for want of quota is felt as a 429', async () => {
-  const github = await startGitHub({ left: 0, resetAt: Math.ceil(epoch()) + 3600 });
-  const { send, throttled } = await startBehind('github', github);
-  const answer = await send('POST', '/graphql', { body: '{}' });
-  expect([answer.status, answer.json()['errors']]).toMatchObject([200, [{ type: 'RATE_LIMITED' }]]);
-  expect(await throttled('RATE_LIMITED')).toBe(1);
-});
-
 test('a 403 that forbids is passed on at once, and teaches nothing', async () => {
   const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
   const { send, throttled, cuts } = await startBehind('github', github);
@@ -62,4 +54,33 @@ test('an issue is opened once', async () => {
   github.plan('issue', 'reset-after');
   expect((await send('POST', '/repos/a/b/issues', { intent: 'issue', body: '{}' })).status).toBe(504);
   expect(Object.fromEntries(github.charges)).toEqual({ issue: 1 });
+});
+
+test('a 200 of GraphQL for want of points is felt as a 429: passed on as it came, and nothing is asked before the reset', async () => {
+  const github = await startGitHub({ left: 0, resetAt: Math.ceil(epoch()) + 60 });
+  const { send, throttled } = await startBehind('github', github);
+  const first = await send('POST', '/graphql', { body: '{}' });
+  expect([first.status, first.json()['errors']]).toEqual([200, [expect.objectContaining({ type: 'RATE_LIMITED' })]]);
+  const second = await send('POST', '/graphql', { body: '{}' });
+  expect(second.status).toBe(429);
+  expect(Number(second.header('retry-after'))).toBeGreaterThan(30);
+  expect([github.arrivals.length, await throttled('RATE_LIMITED')]).toEqual([1, 1]);
+});
+
+test('a secondary limit in a 200 of GraphQL is known by its message, and its client kept back for a minute, not an hour', async () => {
+  const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
+  const { send, throttled } = await startBehind('github', github);
+  expect((await send('POST', '/graphql', { body: '{"query":"costly"}' })).status).toBe(200);
+  const second = await send('POST', '/graphql', { body: '{}' });
+  expect(second.status).toBe(429);
+  expect(Number(second.header('retry-after'))).toBeGreaterThan(30);
+  expect(Number(second.header('retry-after'))).toBeLessThanOrEqual(60);
+  expect([github.arrivals.length, await throttled('.*')]).toEqual([1, 1]);
+});
+
+test('a 200 of GraphQL with other errors is an answer', async () => {
+  const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
+  const { send, throttled } = await startBehind('github', github);
+  for (let i = 0; i < 3; i += 1) expect((await send('POST', '/graphql', { body: '{}' })).status).toBe(200);
+  expect([github.arrivals.length, await throttled('.*')]).toEqual([3, 0]);
 });

@@ -12,14 +12,17 @@ test('the bucket never runs over', async () => {
   expect(shopify.accepted.get('/admin/api/2026-10/orders.json')).toBeGreaterThan(0.6 * 2 * 5);
 });
 
-test('a 200 that is THROTTLED reaches nobody: the mutation is made once, later', async () => {
+test.each([
+  [GRAPHQL, 'THROTTLED'],
+  ['/api/2026-10/graphql.json', 'Throttled'],
+])('a 200 that is throttled reaches nobody: the mutation is made once, later (%s)', async (path, code) => {
   const shopify = await startShopify();
   const { send, throttled } = await startBehind('shopify', shopify, 'rateLimit: {initialRate: 50/s}', '150ms');
   const intents = ['a', 'b', 'c', 'd'];
-  const answers = await Promise.all(intents.map((intent) => send('POST', GRAPHQL, { intent, body: '{}' })));
+  const answers = await Promise.all(intents.map((intent) => send('POST', path, { intent, body: '{}' })));
   for (const answer of answers) expect(answer.json()).toEqual({ data: { done: true } });
   expect(shopify.refused()).toBeGreaterThan(0);
-  expect(await throttled('THROTTLED')).toBe(shopify.refused());
+  expect(await throttled(code)).toBe(shopify.refused());
   expect(Object.fromEntries(shopify.charges)).toEqual({ a: 1, b: 1, c: 1, d: 1 });
 });
 

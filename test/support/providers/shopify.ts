@@ -4,7 +4,7 @@ import { ask, startProvider } from './provider.ts';
 
 /**
  * REST: a leaky bucket, 2/s and 40 deep, whose fill is told on every answer. GraphQL: a bucket of its own, and THROTTLED in a
- * 200.
+ * 200; of the Storefront API the message alone.
  */
 export function startShopify(): Promise<Provider> {
   const rest = new TokenBucket({ kind: 'token-bucket', rate: 2, burst: 40 });
@@ -14,7 +14,9 @@ export function startShopify(): Promise<Provider> {
     refuse({ path }, now) {
       if (path.endsWith('/graphql.json')) {
         if (ask(points, now) === undefined) return undefined;
-        return { status: 200, body: { errors: [{ message: 'Throttled', extensions: { code: 'THROTTLED' } }] } };
+        const isAdmin = path.startsWith('/admin/');
+        const errors = [{ message: 'Throttled', ...(isAdmin ? { extensions: { code: 'THROTTLED' } } : {}) }];
+        return { status: 200, body: { errors } };
       }
       const headers = { 'X-Shopify-Shop-Api-Call-Limit': '40/40', 'Retry-After': '2.0' };
       return ask(rest, now) === undefined
