@@ -120,7 +120,7 @@ function expectHonesty(upstream: Practice, payments: readonly Payment[]): void {
     return isToldNothingHappened(payment) ? isCharged : idsOf(payment).size > 0 && !isCharged;
   });
   expect(lies).toEqual([]);
-  expect(payments.flatMap(({ contradictions }) => contradictions)).toEqual([]);
+  expect(payments.filter(({ contradictions }) => contradictions.length > 0)).toEqual([]);
 }
 
 test.each([

@@ -67,9 +67,13 @@ export async function payNow(url: string, place: KeyPlace, payment: Payment): Pr
   return told;
 }
 
-/** Of answers that came at a time it is not known which was first: they are held against those before. */
+/**
+ * Of answers that came at a time it is not known which was first: they are held against those before. Where a connection broke,
+ * the answer that resolved it may have been lost behind the proxy: its later refusals are plain then, as of any answered write.
+ */
 function note({ told, contradictions }: Payment, answers: readonly Told[]): void {
-  const isOpen = told.some(({ kind }) => kind === 'unknown') && !told.some(({ kind }) => kind === 'charged');
+  const isLost = [...told, ...answers].some(({ kind }) => kind === 'nothing');
+  const isOpen = told.some(({ kind }) => kind === 'unknown') && !told.some(({ kind }) => kind === 'charged') && !isLost;
   if (isOpen) contradictions.push(...answers.filter(({ kind }) => kind === 'failed'));
   told.push(...answers);
 }
