@@ -14,9 +14,8 @@ async function start(settings: string, connections = 4) {
   const upstream = await listen((request, response) => {
     request.resume();
     if (request.url === '/large') response.end(LARGE);
-    else if (request.url === '/events')
-      response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': \n\n');
-    else response.end('served');
+    else if (request.url !== '/events') response.end('served');
+    else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': \n\n');
   });
   const gate = await startTidegate(
     `${settings}\nclients: {key: [header:X-Client]}\nupstreams: {api: {url: "${upstream.url}", connections: ${connections}}}`,

@@ -213,8 +213,9 @@ test('what only its key makes safe is not sent again beyond the lifetime of the 
     for (const [i, step] of steps.entries()) {
       const answer = answers[i]!;
       if (answer.kind === 'claimed') sentAt = answer.record?.firstSentAt;
-      if (answer.kind === 'known' && answer.record !== undefined)
+      if (answer.kind === 'known' && answer.record !== undefined) {
         sentAt = Math.min(sentAt ?? Infinity, answer.record.firstSentAt);
+      }
       if (sentAt !== undefined && (step.do === 'admit' || step.do === 'reserve')) {
         expect(step.deadline).toBeLessThanOrEqual(sentAt + keyTtl);
       }

@@ -8,11 +8,14 @@ test('RATE_LIMIT_REACHED is waited out by its Retry-After, and told by its name'
   const paypal = await startPayPal({ limit: 3 });
   const { send, throttled } = await startBehind('paypal', paypal);
   const answers = [];
-  for (let i = 0; i < 4; i += 1) answers.push(await send('POST', '/v2/checkout/orders', order(`i${i}`)));
-  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
+  // A window may end between two of them: then its limit is met in the next.
+  for (let i = 0; i < 20 && paypal.refused() === 0; i += 1) {
+    answers.push(await send('POST', '/v2/checkout/orders', order(`i${i}`)));
+  }
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
   expect(paypal.refused()).toBeGreaterThan(0);
   expect(await throttled('RATE_LIMIT_REACHED')).toBe(paypal.refused());
-  expect([...paypal.charges.values()]).toEqual([1, 1, 1, 1]);
+  expect(new Set(paypal.charges.values())).toEqual(new Set([1]));
 });
 
 test('what may still be at work is not asked for again, because the same id at the same time fails', async () => {
