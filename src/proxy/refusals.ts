@@ -69,7 +69,8 @@ export class Refusals {
    */
   refuse(request: Inbound, response: Outbound, refused: Problem, isUnframed = false, wrap?: Wrap): void {
     const { context, snapshot } = this.#options;
-    const isOpen = isOpenOnArrival(context.keys, request, snapshot().router);
+    // Of a check it is not the write that is refused, and its 5xx would be taken for a check that failed.
+    const isOpen = wrap === undefined && isOpenOnArrival(context.keys, request, snapshot().router);
     const problem = isOpen ? unknownFor(refused) : refused;
     const { via, random, isDraining } = context;
     const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
