@@ -68,12 +68,12 @@ export async function payNow(url: string, place: KeyPlace, payment: Payment): Pr
 }
 
 /**
- * Of answers that came at a time it is not known which was first: they are held against those before. Where a connection broke,
- * the answer that resolved it may have been lost behind the proxy: its later refusals are plain then, as of any answered write.
+ * Of answers that came at a time it is not known which was first: one that says "charged" may have resolved the key before the
+ * other was refused, and refusals of an answered write are plain. So may an answer have that a broken connection has lost.
  */
 function note({ told, contradictions }: Payment, answers: readonly Told[]): void {
-  const isLost = [...told, ...answers].some(({ kind }) => kind === 'nothing');
-  const isOpen = told.some(({ kind }) => kind === 'unknown') && !told.some(({ kind }) => kind === 'charged') && !isLost;
+  const isResolved = [...told, ...answers].some(({ kind }) => kind === 'charged' || kind === 'nothing');
+  const isOpen = told.some(({ kind }) => kind === 'unknown') && !isResolved;
   if (isOpen) contradictions.push(...answers.filter(({ kind }) => kind === 'failed'));
   told.push(...answers);
 }
