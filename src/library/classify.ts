@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { DURATION } from '../config/quantities.ts';
-import { parseRetryAfter } from '../policy/hints/retry-after.ts';
+import { parseDelay } from '../policy/hints/delay.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Duration } from './duration.ts';
 import { readWait } from './duration.ts';
@@ -60,7 +60,7 @@ function readHint(told: unknown): Millis | undefined {
 }
 
 function readText(told: string): Millis | undefined {
-  return DURATION.test(told) ? readWait(told, 'retryAfter') : parseRetryAfter(told, () => Date.now());
+  return DURATION.test(told) ? readWait(told, 'retryAfter') : parseDelay(told, () => Date.now());
 }
 
 /**

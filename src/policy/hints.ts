@@ -1,9 +1,9 @@
 /**
- * What an upstream's answer says about pacing, in one normal form. Hints beat learning, so they are read with
- * suspicion: what is absurd, negative or unparsable is taken for unsaid, and what is said twice for its stricter half.
+ * What an upstream's answer says about pacing, in one normal form. Hints beat learning, so they are read with suspicion: what is
+ * negative or unparsable is taken for unsaid, what is too large for the most, and what is said twice for its stricter half.
  */
 import { parseHttpDate } from './hints/http-date.ts';
-import { larger, LONGEST, MAX_HINT, parseDecimal, plausibleDelay } from './hints/numbers.ts';
+import { larger, MAX_HINT, parseDecimal, plausibleDelay } from './hints/numbers.ts';
 import {
   boundStop,
   emptyTally,
@@ -39,12 +39,17 @@ interface Reading {
   readonly vendor: Tally;
   readonly dashed: Tally;
   readonly requests: Tally;
+  /** Of tokens, by their kind: made where one is told of. */
+  readonly tokens: Partial<Record<TokenKind, Tally>>;
   /** In seconds: how long it has been in caches (RFC 9111 §5.1). */
   age: number;
   bucket: Quota | undefined;
 }
 
 type ReadField = (reading: Reading, value: string) => void;
+
+/** Quotas of tokens set no pace of requests. On a refusal, one that is spent says when to come back. */
+type TokenKind = 'all' | 'input' | 'output';
 
 const TALLIES = ['standard', 'vendor', 'dashed', 'requests'] as const;
 
@@ -54,6 +59,14 @@ function countersOf(before: string, family: (typeof TALLIES)[number], behind = '
     [`${before}limit${behind}`]: (r, value) => noteLimit(r[family], value),
     [`${before}remaining${behind}`]: (r, value) => noteRemaining(r[family], value),
     [`${before}reset${behind}`]: (r, value) => noteReset(r[family], value, r.sentAt),
+  };
+}
+
+function tokenCountersOf(before: string, kind: TokenKind, behind = ''): Record<string, ReadField> {
+  const tally = ({ tokens }: Reading): Tally => (tokens[kind] ??= emptyTally());
+  return {
+    [`${before}remaining${behind}`]: (r, value) => noteRemaining(tally(r), value),
+    [`${before}reset${behind}`]: (r, value) => noteReset(tally(r), value, r.sentAt),
   };
 }
 
@@ -84,10 +97,14 @@ const FIELDS: ReadonlyMap<string, ReadField> = new Map(
     },
     ...countersOf('ratelimit-', 'standard'),
     ...countersOf('x-ratelimit-', 'vendor'),
-    // Okta and X; OpenAI; Anthropic. Of the last two, those of tokens are in another unit than requests.
+    // Okta and X; OpenAI; Anthropic.
     ...countersOf('x-rate-limit-', 'dashed'),
     ...countersOf('x-ratelimit-', 'requests', '-requests'),
     ...countersOf('anthropic-ratelimit-requests-', 'requests'),
+    ...tokenCountersOf('x-ratelimit-', 'all', '-tokens'),
+    ...tokenCountersOf('anthropic-ratelimit-tokens-', 'all'),
+    ...tokenCountersOf('anthropic-ratelimit-input-tokens-', 'input'),
+    ...tokenCountersOf('anthropic-ratelimit-output-tokens-', 'output'),
     age: (r, value) => {
       r.age = larger(r.age, parseDecimal(value)) ?? 0;
     },
@@ -146,6 +163,7 @@ function readFrom(start: number, status: number, headers: readonly string[], wal
     vendor: emptyTally(),
     dashed: emptyTally(),
     requests: emptyTally(),
+    tokens: {},
     age: 0,
     bucket: undefined,
   };
@@ -185,7 +203,12 @@ function quotaIn(reading: Reading, isSpent: boolean): Quota | undefined {
   if (reading.age > 0) return undefined;
   let quota = reading.rateLimit === '' ? undefined : readRateLimit(reading.rateLimit, reading.policies);
   for (const family of TALLIES) quota = tighter(quota, tallyToQuota(reading[family], isSpent));
-  return tighter(quota, reading.bucket);
+  quota = tighter(quota, reading.bucket);
+  if (!isSpent) return quota;
+  for (const tally of Object.values(reading.tokens)) {
+    if (tally.remaining === 0) quota = tighter(quota, tallyToQuota(tally, false));
+  }
+  return quota;
 }
 
 /**
@@ -222,9 +245,8 @@ const WHOLE = /^[ \t]*\d+[ \t]*$/;
  * delay says when a retry may go, not that one is wanted: the status decides that, so it gives no verdict.
  */
 function readPushback(reading: Reading, value: string): void {
-  const delay = WHOLE.test(value) ? Number(value) : undefined;
-  if (delay === undefined || delay > LONGEST) reading.verdict = 'never';
-  else reading.retryAfter = larger(reading.retryAfter, delay);
+  if (WHOLE.test(value)) reading.retryAfter = larger(reading.retryAfter, plausibleDelay(Number(value)));
+  else reading.verdict = 'never';
 }
 
 /** A veto outweighs leave, in whatever order they come. */

@@ -1,7 +1,7 @@
 /** The Retry-After of answers of 429 and 503, which all have one: the upstream's own, as it came, or ours. */
 import { formatRetryAfter, MAX_HINT, readDate } from '../policy/hints.ts';
 import { larger } from '../policy/hints/numbers.ts';
-import { parseRetryAfter } from '../policy/hints/retry-after.ts';
+import { parseDelay } from '../policy/hints/delay.ts';
 import type { RetryAfterSource } from '../policy/events.ts';
 import type { Millis, Random } from '../policy/types.ts';
 import { isForwarded } from './headers.ts';
@@ -29,7 +29,7 @@ export function endsBefore(headers: readonly string[], delay: Millis | undefined
 
 function readOwn(headers: readonly string[], wallClock: Millis): Millis | undefined {
   const values = headers.filter((_, i) => i % 2 === 1 && headers[i - 1]?.toLowerCase() === 'retry-after');
-  const delays = values.map((value) => parseRetryAfter(value, () => readDate(headers, wallClock)));
+  const delays = values.map((value) => parseDelay(value, () => readDate(headers, wallClock)));
   return delays.reduce((longest, delay) => larger(longest, delay), undefined);
 }
 

@@ -1,4 +1,4 @@
-import { readDate } from '../policy/hints.ts';
+import { readDate, readHints } from '../policy/hints.ts';
 import { MAX_HINT, parseDecimal, plausibleDelay } from '../policy/hints/numbers.ts';
 import { readRetryAfter } from '../policy/hints/retry-after.ts';
 import type { PathPattern } from '../policy/path-pattern.ts';
@@ -120,7 +120,8 @@ function awaited(told: Told, hints: Hints, waits: Rule['waits'], wallClock: Mill
   const { quota } = hints;
   const isSpent = quota?.remaining === 0;
   const isRefusal = hints.lock || isThrottled(told.status, hints);
-  const usual = hints.retryAfter ?? (isRefusal ? usualWait(told, wallClock) : undefined);
+  // Where the status is one whose fields are not heeded otherwise.
+  const usual = hints.retryAfter ?? (isRefusal ? readHints(429, told.headers, wallClock).retryAfter : undefined);
   // A quota that says when it is whole again says when to come back.
   const isSaid = usual !== undefined || (isSpent && quota.resetIn !== undefined);
   const retryAfter = isRefusal ? (asked ?? (isSaid ? usual : waits.find(isTime))) : usual;
@@ -168,12 +169,6 @@ function mayHold({ method, status, headers }: Told): boolean {
   const length = firstValue(headers, 'content-length');
   if (length !== undefined && !(Number(length) > 0 && Number(length) <= MAX_LOOK)) return false;
   return isReadable(firstValue(headers, 'content-encoding') ?? '');
-}
-
-/** Where the status is one whose Retry-After is not heeded otherwise. */
-function usualWait({ headers }: Told, wallClock: Millis): Millis | undefined {
-  const value = firstValue(headers, 'retry-after');
-  return value === undefined ? undefined : readRetryAfter(value, () => readDate(headers, wallClock));
 }
 
 function readDelay(

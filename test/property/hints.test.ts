@@ -29,7 +29,19 @@ const NAMES = [
   'X-RateLimit-Reset',
   'X-RateLimit-Reset-After',
   'X-Shopify-Shop-Api-Call-Limit',
+  'x-ms-retry-after-ms',
+  'X-Amz-Retry-After',
+  ...['Limit', 'Remaining', 'Reset'].flatMap((what) => [
+    `X-Rate-Limit-${what}`,
+    `x-ratelimit-${what}-requests`,
+    `x-ratelimit-${what}-tokens`,
+    `anthropic-ratelimit-requests-${what}`,
+    `anthropic-ratelimit-tokens-${what}`,
+    `anthropic-ratelimit-input-tokens-${what}`,
+    `anthropic-ratelimit-output-tokens-${what}`,
+  ]),
   'Date',
+  'Age',
 ];
 
 const VALUES = [
@@ -50,6 +62,12 @@ const VALUES = [
   '1795260420000',
   '18446744073709551615',
   '32/40',
+  '0;w=21600',
+  '0 ;w=21600',
+  '1m30s',
+  '120ms',
+  '2026-11-21T11:26:45Z',
+  '2026-11-21T12:56+01:30',
 ];
 
 /** A valid value with one stretch of it replaced by arbitrary bytes, or repeated. */

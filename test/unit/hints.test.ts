@@ -67,7 +67,12 @@ describe('Retry-After', () => {
     ['+1', undefined],
     ['1e3', undefined],
     ['0x10', undefined],
-    ['10s', undefined],
+    ['10s', 10_000],
+    ['2m', 120_000],
+    ['1m30s', 90_000],
+    ['250ms', 250],
+    ['10 s', undefined],
+    ['2M', undefined],
     ['.5', undefined],
     ['1, 2', undefined],
     ['NaN', undefined],
@@ -81,6 +86,7 @@ describe('Retry-After', () => {
     ['IMF-fixdate', 'Sat, 21 Nov 2026 11:26:45 GMT'],
     ['RFC 850', 'Saturday, 21-Nov-26 11:26:45 GMT'],
     ['asctime', 'Sat Nov 21 11:26:45 2026'],
+    ['RFC 3339', '2026-11-21T12:26:45+01:00'],
   ])('a date as %s counts from the Date of the answer, else from our clock', (_, value) => {
     expect(read(503, 'retry-after', value, ...DATE).retryAfter).toBe(45_000);
     expect(read(503, 'retry-after', `\t${value} `).retryAfter).toBe(15_000);
@@ -139,7 +145,9 @@ describe('X-RateLimit-* and RateLimit-*', () => {
     ['epoch seconds with decimals', `${SENT_S + 90}.5`, 90_500, 60_500],
     ['epoch milliseconds', String(SENT + 90_000), 90_000, 60_000],
     ['an epoch gone by', String(SENT_S - 1), undefined, undefined],
-    ['epoch microseconds', String(SENT * 1000), undefined, undefined],
+    ['epoch microseconds', String((SENT + 90_000) * 1000), 90_000, 60_000],
+    ['epoch nanoseconds', `${SENT + 90_000}000000`, 90_000, 60_000],
+    ['a number with a parameter, a blank before it', '30 ;w=60', 30_000, 30_000],
     ['no number', 'Sat Nov 21 2026', undefined, undefined],
   ])('a reset told as %s, by the Date of the answer, else by our clock', (_, reset, byDate, byWall) => {
     const told = ['X-RateLimit-Remaining', '5', 'X-RateLimit-Reset', reset];
@@ -202,8 +210,18 @@ describe('X-RateLimit-* and RateLimit-*', () => {
     expect(read(200, ...told, '100;w=60').quota).toEqual(expected);
   });
 
-  test('absurd counts are discarded, fractions of a request dropped', () => {
-    expect(read(200, 'X-RateLimit-Remaining', '18446744073709551615')).toBe(NO_HINTS);
+  test('counts that are too large are the most there is, and drop nothing else; fractions of a request are dropped', () => {
+    const none = '18446744073709551615';
+    const most = 999_999_999_999_999;
+    expect(read(200, 'X-RateLimit-Remaining', none).quota).toEqual(quota({ remaining: most }));
+    expect(read(200, 'X-RateLimit-Limit', none, 'X-RateLimit-Remaining', '0').quota).toEqual(
+      quota({ remaining: 0, limit: most }),
+    );
+    expect(read(200, 'X-Shopify-Shop-Api-Call-Limit', `${none}/40`).quota).toEqual(quota({ remaining: 0, limit: 40 }));
+    expect(read(200, 'X-Shopify-Shop-Api-Call-Limit', `40/${none}`).quota?.limit).toBe(most);
+    expect(read(200, 'RateLimit', '"p";r=0;t=5', 'RateLimit-Policy', `"p";q=${none};w=60`).quota).toEqual(
+      quota({ remaining: 0, limit: most, resetIn: 5000, window: 60_000 }),
+    );
     expect(read(200, 'X-RateLimit-Remaining', '-1', 'X-RateLimit-Reset', '9')).toBe(NO_HINTS);
     expect(read(200, 'X-RateLimit-Remaining', '4.9', 'X-RateLimit-Limit', '0').quota).toEqual(quota({ remaining: 4 }));
   });
@@ -345,9 +363,10 @@ describe('the upstream has its own word', () => {
     expect(read(200, 'grpc-retry-pushback-ms', '1500')).toEqual({ ...NO_HINTS, retryAfter: 1500 });
     expect(read(200, 'grpc-retry-pushback-ms', '0').retryAfter).toBe(0);
     expect(read(200, 'grpc-retry-pushback-ms', '400000').retryAfter).toBe(MAX_HINT);
+    expect(read(200, 'grpc-retry-pushback-ms', '9'.repeat(30))).toEqual({ ...NO_HINTS, retryAfter: MAX_HINT });
   });
 
-  test.each(['-1', '', 'x', '1.5', '9'.repeat(30)])('gRPC pushback that is negative or unparsable: %j', (value) => {
+  test.each(['-1', '', 'x', '1.5'])('gRPC pushback that is negative or unparsable: %j', (value) => {
     expect(read(200, 'grpc-retry-pushback-ms', value)).toEqual({ ...NO_HINTS, verdict: 'never' });
     expect(read(200, 'grpc-retry-pushback-ms', value, 'stripe-should-retry', 'true').verdict).toBe('never');
   });
@@ -430,6 +449,10 @@ describe('a quota in the spellings of the real world', () => {
     ['6m0s', 360_000],
     ['120ms', 120],
     ['1.5s', 1500],
+    ['1500µs', 2],
+    ['2000000us', 2000],
+    ['3000000000ns', 3000],
+    ['2026-11-21T11:27Z', 60_000],
     ['1h2m3s', 3_723_000],
     ['2m59.56s', 179_560],
     ['2026-11-21T11:26:45Z', 45_000],
@@ -441,7 +464,7 @@ describe('a quota in the spellings of the real world', () => {
     });
   });
 
-  test.each(['s', '2x', '1s2m', '2026-13-01T00:00:00Z', '2026-02-30T00:00:00Z', '2026-11-21', '-2s'])(
+  test.each(['s', '2x', '1s2', '2026-13-01T00:00:00Z', '2026-02-30T00:00:00Z', '2026-11-21', '-2s'])(
     'a reset of %s says nothing',
     (reset) => {
       expect(
@@ -453,6 +476,22 @@ describe('a quota in the spellings of the real world', () => {
   test('of tokens is none of requests', () => {
     const tokens = ['x-ratelimit-remaining-tokens', '0', 'x-ratelimit-reset-tokens', '6m0s'];
     expect(read(200, ...tokens, 'anthropic-ratelimit-tokens-remaining', '0')).toBe(NO_HINTS);
+  });
+
+  test.each([
+    ['x-ratelimit-remaining-tokens', 'x-ratelimit-reset-tokens', '20s'],
+    ['anthropic-ratelimit-tokens-remaining', 'anthropic-ratelimit-tokens-reset', '2026-11-21T11:26:20Z'],
+    ['anthropic-ratelimit-input-tokens-remaining', 'anthropic-ratelimit-input-tokens-reset', '2026-11-21T11:26:20Z'],
+    ['anthropic-ratelimit-output-tokens-remaining', 'anthropic-ratelimit-output-tokens-reset', '2026-11-21T11:26:20Z'],
+  ])('of tokens that is spent says when to come back from a 429 that does not: %s', (remaining, reset, value) => {
+    const requests = ['x-ratelimit-remaining-requests', '99', 'x-ratelimit-limit-requests', '100'];
+    const spent = quota({ remaining: 0, resetIn: 20_000 });
+    expect(read(429, ...DATE, ...requests, remaining, '0', reset, value).quota).toEqual(spent);
+    expect(read(429, ...DATE, ...requests, remaining, '7', reset, value).quota?.remaining).toBe(99);
+    expect(read(429, ...DATE, 'Retry-After', '3', remaining, '0', reset, value)).toEqual({
+      ...NO_HINTS,
+      retryAfter: 3000,
+    });
   });
 
   test.each(['x-amz-retry-after', 'x-ms-retry-after-ms'])('%s is in milliseconds', (name) => {

@@ -126,7 +126,10 @@ describe('when to come back', () => {
     expect(refused('B', '2', 'Retry-After', '3')).toMatchObject({ retryAfter: 2000 });
     expect(refused('Retry-After', '3')).toMatchObject({ retryAfter: 3000 });
     expect(refused()).toMatchObject({ retryAfter: 9000 });
-    // On a 200, Retry-After counts as well: it is a refusal.
+    // On a 200, Retry-After counts as well, and so do its relatives: it is a refusal.
+    for (const name of ['retry-after-ms', 'x-amz-retry-after', 'x-ms-retry-after-ms']) {
+      expect(read(made, { status: 200, headers: ['T', '', name, '1500'] })).toMatchObject({ retryAfter: 1500 });
+    }
     expect(read(made, { status: 200, headers: ['T', '', 'Retry-After', '3'] })).toMatchObject({ retryAfter: 3000 });
     expect(read(made, { status: 200, headers: ['A', '1'] })).toBe(NO_HINTS);
   });

@@ -37,11 +37,11 @@ export function parseHttpDate(value: string, now: Millis): Millis | undefined {
   return undefined;
 }
 
-const TIMESTAMP = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:(\.\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
+const TIMESTAMP = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
 
-/** A point in time as RFC 3339 §5.6 writes it, in epoch milliseconds. @returns undefined for anything else */
+/** A point in time as RFC 3339 §5.6 writes it, or ISO 8601 without seconds, in epoch milliseconds. @returns undefined for anything else */
 export function parseTimestamp(value: string): Millis | undefined {
-  const [, year, month, day, hour, minute, second, fraction = '0', sign, hours = '0', minutes = '0'] =
+  const [, year, month, day, hour, minute, second = '0', fraction = '0', sign, hours = '0', minutes = '0'] =
     TIMESTAMP.exec(value) ?? [];
   if (year === undefined) return undefined;
   const name = MONTHS[Number(month) - 1];

@@ -34,9 +34,9 @@ export function anyDelay(delay: Millis): Millis | undefined {
   return delay >= 0 ? Math.round(delay) : undefined;
 }
 
-/** Whole requests in [0, 10¹⁵): half a request cannot be sent, so fractions are dropped. */
+/** Whole requests in [0, 10¹⁵), at most: half a request cannot be sent, so fractions are dropped. Undefined below 0. */
 export function plausibleCount(count: number | undefined): number | undefined {
-  return count !== undefined && count >= 0 && count <= MOST ? Math.floor(count) : undefined;
+  return count !== undefined && count >= 0 ? Math.floor(Math.min(count, MOST)) : undefined;
 }
 
 /** The larger of what is told; undefined only when neither is. */

@@ -3,7 +3,7 @@
  */
 import type { Millis, Quota } from '../types.ts';
 import { anyDelay, larger, LONGEST, MAX_HINT, parseDecimal, plausibleCount, smaller } from './numbers.ts';
-import { parseReset } from './reset.ts';
+import { parseReset } from './delay.ts';
 import { type Member, parseMembers } from './structured-fields.ts';
 
 /** One family of -Limit, -Remaining, -Reset fields, as far as read. Of duplicates, the most restrictive value. */
@@ -20,9 +20,9 @@ export function emptyTally(): Tally {
   return { remaining: undefined, limit: undefined, reset: undefined, resetAfter: undefined, window: undefined };
 }
 
-/** A number, or an item with parameters: `0;w=21600`. */
+/** A number; parameters say nothing that is needed: `0;w=21600` (Docker Hub). */
 export function noteRemaining(tally: Tally, value: string): void {
-  tally.remaining = smaller(tally.remaining, plausibleCount(parseDecimal(value) ?? numberOf(firstOf(value)?.value)));
+  tally.remaining = smaller(tally.remaining, plausibleCount(parseDecimal(itemOf(value))));
 }
 
 /** A number, or the list of earlier drafts and of Envoy: `10, 10;w=1, 1000;w=3600`, where the first is the one in force. */
@@ -40,9 +40,9 @@ export function noteLimit(tally: Tally, value: string): void {
   tally.window = window;
 }
 
-/** A number in whatever unit, a duration or a date (see `parseReset`), or an item with parameters. */
+/** A number in whatever unit, a duration or a date, as `parseReset` reads them. */
 export function noteReset(tally: Tally, value: string, sentAt: () => Millis): void {
-  const delay = parseReset(value, sentAt) ?? parseReset(String(firstOf(value)?.value ?? ''), sentAt);
+  const delay = parseReset(itemOf(value), sentAt);
   if (delay !== undefined) tally.reset = larger(tally.reset, anyDelay(delay));
 }
 
@@ -154,8 +154,10 @@ function windowOf(policy: Member | undefined): Millis | undefined {
   return window !== undefined && window <= LONGEST ? window : undefined;
 }
 
-function firstOf(value: string): Member | undefined {
-  return parseMembers(value)?.[0];
+/** A value without its parameters. */
+function itemOf(value: string): string {
+  const end = value.indexOf(';');
+  return end < 0 ? value : value.slice(0, end);
 }
 
 function plausibleLimit(limit: number | undefined): number | undefined {

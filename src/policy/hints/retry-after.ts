@@ -1,24 +1,15 @@
 import type { Millis } from '../types.ts';
-import { parseHttpDate } from './http-date.ts';
-import { parseDecimal, plausibleDelay } from './numbers.ts';
+import { parseDelay } from './delay.ts';
+import { plausibleDelay } from './numbers.ts';
 
 /**
- * How long a Retry-After asks to wait: delta seconds, decimals tolerated, or an HTTP-date (RFC 9110 §10.2.3) relative
- * to `sentAt`, the epoch ms at which the answer says it was made.
- * @returns undefined when unparsable, in the past, or beyond LONGEST.
+ * How long a Retry-After asks to wait (RFC 9110 §10.2.3), as `parseDelay` reads it, at most LONGEST.
+ * @param now as of `parseDelay`
+ * @returns undefined when unparsable or in the past
  */
-export function readRetryAfter(value: string, sentAt: () => Millis): Millis | undefined {
-  const delay = parseRetryAfter(value, sentAt);
+export function readRetryAfter(value: string, now: () => Millis): Millis | undefined {
+  const delay = parseDelay(value, now);
   return delay === undefined ? undefined : plausibleDelay(delay);
-}
-
-/** The same as it stands: below 0 for a date in the past, and of any length. @returns undefined when unparsable */
-export function parseRetryAfter(value: string, sentAt: () => Millis): Millis | undefined {
-  const seconds = parseDecimal(value);
-  if (seconds !== undefined) return seconds * 1000;
-  const origin = sentAt();
-  const date = parseHttpDate(value.trim(), origin);
-  return date === undefined ? undefined : date - origin;
 }
 
 /**

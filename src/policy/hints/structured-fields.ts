@@ -19,9 +19,10 @@ const OWS = /[ \t]*/y;
 const SP = / */y;
 const KEY = /[a-z*][a-z0-9_.*-]*/y;
 const KEY_AND_EQUALS = /([a-z*][a-z0-9_.*-]*)=/y;
-// Number, String, Token; then, unvalued, Byte Sequence, Boolean, Date and Display String (RFC 9651 §3.3).
+// Number, String, Token; then, unvalued, Byte Sequence, Boolean, Date and Display String (RFC 9651 §3.3). A number may be longer
+// than it allows: whoever means "no limit" sends 2⁶⁴ − 1, and the rest of the field is still meant.
 const BARE_ITEM =
-  /(-?\d{1,15}(?:\.\d{1,3})?)|"((?:[ !#-[\]-~]|\\["\\])*)"|([A-Za-z*][\w!#$%&'*+.^`|~:/-]*)|:[A-Za-z0-9+/=]*:|\?[01]|@-?\d{1,15}|%"[ !#-~]*"/y;
+  /(-?\d+(?:\.\d+)?)|"((?:[ !#-[\]-~]|\\["\\])*)"|([A-Za-z*][\w!#$%&'*+.^`|~:/-]*)|:[A-Za-z0-9+/=]*:|\?[01]|@-?\d{1,15}|%"[ !#-~]*"/y;
 
 /**
  * The members of a List or Dictionary, in order; repeated fields are joined by commas beforehand.

@@ -1,13 +1,15 @@
 import { z } from 'zod';
+import { LONGEST } from '../../policy/hints/numbers.ts';
 import { isLock, readHints } from '../../policy/hints.ts';
 import type { Hints, Millis } from '../../policy/types.ts';
 import type { Throttle } from '../throttle.ts';
 
 /** What an upstream said, as far as who asked it tells. */
 export const Answer = z.strictObject({
-  status: z.int().min(100).max(599),
+  /** Beyond 599 it is the upstream's own. */
+  status: z.int().min(100).max(999),
   /** In seconds; as Retry-After among the headers. */
-  retryAfter: z.number().min(0).max(300_000).optional(),
+  retryAfter: z.number().min(0).optional(),
   /** Which of its limits refused it: the name of a nested one, or '' for the upstream's own. */
   limit: z.string().max(128).optional(),
   /** In the upstream's word, as Stripe-Rate-Limited-Reason has it. */
@@ -29,7 +31,8 @@ export type Answer = Readonly<z.output<typeof Answer>>;
 export function readAnswer(answer: Answer, throttle: Throttle | undefined, wallClock: Millis): Hints {
   const { status, retryAfter, limit, reason, code, method = '', path = '/' } = answer;
   const headers = Object.entries(answer.headers ?? {}).flat();
-  if (retryAfter !== undefined) headers.unshift('Retry-After', String(retryAfter));
+  // In plain digits, whatever its size.
+  if (retryAfter !== undefined) headers.unshift('Retry-After', Math.min(retryAfter, LONGEST / 1000).toFixed(3));
   const read = readHints(status, headers, wallClock);
   const hints = reason === undefined ? read : { ...read, reason, lock: read.lock || isLock(reason) };
   const told = throttle?.concerns(status, hints)
