@@ -10,6 +10,7 @@ import { caddyConfig, haproxyConfig, nginxConfig, tidegateConfig } from './confi
 
 export const CONTENDERS = [
   'tidegate',
+  'before',
   'floor',
   'http-proxy',
   'http-proxy-middleware',
@@ -26,9 +27,11 @@ export interface Standing {
   stop(): Promise<void>;
 }
 
-/** What a reader should know of it; undefined when it is not installed. */
-export function versionOf(name: ContenderName): string | undefined {
+/** What a reader should know of it; undefined when it is not installed. @param before the folder of another build of ours */
+export function versionOf(name: ContenderName, before: string | undefined): string | undefined {
   switch (name) {
+    case 'before':
+      return before === undefined ? undefined : 'another build of Tidegate, as it is';
     case 'tidegate':
       return `all defaults, its log to a file; Node ${process.version}`;
     case 'floor':
@@ -46,9 +49,19 @@ export function versionOf(name: ContenderName): string | undefined {
   }
 }
 
+export interface Setting {
+  readonly upstream: string;
+  /** For what it writes. */
+  readonly folder: string;
+  /** As of `versionOf`. */
+  readonly before: string | undefined;
+}
+
 /** Starts one on a processor of its own, where there are several. */
-export async function stand(name: ContenderName, upstream: string, folder: string): Promise<Standing> {
+export async function stand(name: ContenderName, { upstream, folder, before = '.' }: Setting): Promise<Standing> {
   switch (name) {
+    case 'before':
+      return startTidegate(folder, tidegateConfig(upstream), [join(before, 'dist/main.js')]);
     case 'tidegate':
       return startTidegate(folder, tidegateConfig(upstream));
     case 'floor':

@@ -31,10 +31,11 @@ const COMPILED: Readonly<Record<string, number>> = { 'get-1k': 10_000, 'post-1k'
 const [GET_1K] = WORKLOADS;
 
 async function run(options: Options): Promise<void> {
-  const present = options.contenders.filter((name) => versionOf(name) !== undefined);
-  const absent = options.contenders.filter((name) => !present.includes(name));
+  const { before } = options;
+  const present = options.contenders.filter((name) => versionOf(name, before) !== undefined);
+  const absent = options.contenders.filter((name) => name !== 'before' && !present.includes(name));
   if (absent.length > 0) console.log(`Not installed, and so not compared with: ${absent.join(', ')}.`);
-  console.log(present.map((name) => `${name}: ${versionOf(name)}`).join('\n'));
+  console.log(present.map((name) => `${name}: ${versionOf(name, before)}`).join('\n'));
 
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-overhead-'));
   const [command, args] = pinned(0, process.execPath, [programOf('upstream')]);
@@ -42,7 +43,10 @@ async function run(options: Options): Promise<void> {
   const standing = new Map<ContenderName, Standing>();
   try {
     const url = await upstream.printed(/listening on (http:\S+)/);
-    for (const name of present) standing.set(name, await stand(name, url, mkdtempSync(join(folder, `${name}-`))));
+    for (const name of present) {
+      const setting = { upstream: url, folder: mkdtempSync(join(folder, `${name}-`)), before };
+      standing.set(name, await stand(name, setting));
+    }
     report(await measureAll(options, standing, url), present, options);
   } finally {
     for (const { stop } of standing.values()) await stop();

@@ -10,6 +10,8 @@ export interface Options {
   readonly warmup: number;
   /** A short run that asks whether everything works, not how fast. */
   readonly smoke: boolean;
+  /** The folder of another build of ours, to compare with. */
+  readonly before: string | undefined;
   readonly json: string | undefined;
   readonly markdown: string | undefined;
 }
@@ -19,6 +21,7 @@ export const USAGE = `npm run bench:overhead -- [options]
   --rounds N        how often each is measured, in turn (5)
   --seconds N       counted time of each run (3)
   --proxies A,B     of ${CONTENDERS.join(', ')}
+  --before DIR      beside another checkout of Tidegate that has been built
   --smoke           a moment of each: does it all work?
   --json FILE       writes every run
   --markdown FILE   puts the tables between the marks of that file
@@ -33,13 +36,14 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
       seconds: { type: 'string' },
       proxies: { type: 'string' },
       smoke: { type: 'boolean', default: false },
+      before: { type: 'string' },
       json: { type: 'string' },
       markdown: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
   if (values.help) return 'help';
-  const { smoke, json, markdown } = values;
+  const { smoke, before, json, markdown } = values;
   const names: readonly string[] = values.proxies?.split(',') ?? CONTENDERS;
   const unknown = names.find((name) => !CONTENDERS.some((contender) => contender === name));
   if (unknown !== undefined) throw new Error(`--proxies ${unknown}: expected ${CONTENDERS.join(', ')}`);
@@ -49,6 +53,7 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
     span: 1000 * readNumber('--seconds', values.seconds ?? (smoke ? '0.3' : '3')),
     warmup: smoke ? 200 : 1500,
     smoke,
+    before,
     json,
     markdown,
   };
