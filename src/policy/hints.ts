@@ -2,6 +2,7 @@
  * What an upstream's answer says about pacing, in one normal form. Hints beat learning, so they are read with suspicion: what is
  * negative or unparsable is taken for unsaid, what is too large for the most, and what is said twice for its stricter half.
  */
+import { parseDelay } from './hints/delay.ts';
 import { parseHttpDate } from './hints/http-date.ts';
 import { larger, MAX_HINT, parseDecimal, plausibleDelay } from './hints/numbers.ts';
 import {
@@ -17,7 +18,7 @@ import {
   tallyToQuota,
   tighter,
 } from './hints/quota.ts';
-import { heedsRetryAfter, readRetryAfter } from './hints/retry-after.ts';
+import { heedsRetryAfter } from './hints/retry-after.ts';
 import { type Hints, type Millis, NO_HINTS, type Quota } from './types.ts';
 
 export { formatRetryAfter } from './hints/format-retry-after.ts';
@@ -41,8 +42,8 @@ interface Reading {
   readonly requests: Tally;
   /** Of tokens, by their kind: made where one is told of. */
   readonly tokens: Partial<Record<TokenKind, Tally>>;
-  /** In seconds: how long it has been in caches (RFC 9111 §5.1). */
-  age: number;
+  /** In seconds: how long it has been in caches (RFC 9111 §5.1). Read where it is needed. */
+  readonly age: () => number;
   bucket: Quota | undefined;
 }
 
@@ -76,7 +77,7 @@ const REASON = /^[ \t]*([\w.:-]{1,64})[ \t]*$/;
 /** Every field that is read, by its name in lower case. */
 const FIELDS: ReadonlyMap<string, ReadField> = new Map(
   Object.entries<ReadField>({
-    'retry-after': (r, value) => noteRetryAfter(r, readRetryAfter(value, r.sentAt)),
+    'retry-after': noteRetryAfterField,
     'retry-after-ms': (r, value) => noteRetryAfter(r, parseDecimal(value)),
     // Azure Cosmos DB and the AWS SDKs: milliseconds.
     'x-ms-retry-after-ms': (r, value) => noteRetryAfter(r, parseDecimal(value)),
@@ -105,10 +106,8 @@ const FIELDS: ReadonlyMap<string, ReadField> = new Map(
     ...tokenCountersOf('anthropic-ratelimit-tokens-', 'all'),
     ...tokenCountersOf('anthropic-ratelimit-input-tokens-', 'input'),
     ...tokenCountersOf('anthropic-ratelimit-output-tokens-', 'output'),
-    age: (r, value) => {
-      r.age = larger(r.age, parseDecimal(value)) ?? 0;
-    },
-    'x-ratelimit-reset-after': (r, value) => noteResetAfter(r.vendor, value),
+    age: () => undefined, // read where it is needed
+    'x-ratelimit-reset-after': (r, value) => noteResetAfter(r.vendor, value, r.sentAt),
     'x-shopify-shop-api-call-limit': (r, value) => {
       r.bucket = tighter(r.bucket, readBucket(value));
     },
@@ -150,6 +149,7 @@ export function readHints(status: number, headers: readonly string[], wallClock:
 
 function readFrom(start: number, status: number, headers: readonly string[], wallClock: Millis): Reading {
   let sentAt: Millis | undefined;
+  let age: number | undefined;
   const reading: Reading = {
     status,
     sentAt: () => (sentAt ??= readDate(headers, wallClock)),
@@ -164,7 +164,7 @@ function readFrom(start: number, status: number, headers: readonly string[], wal
     dashed: emptyTally(),
     requests: emptyTally(),
     tokens: {},
-    age: 0,
+    age: () => (age ??= readAge(headers)),
     bucket: undefined,
   };
   for (let i = start; i + 1 < headers.length; i += 2) {
@@ -175,17 +175,21 @@ function readFrom(start: number, status: number, headers: readonly string[], wal
 
 function conclude(reading: Reading): Hints {
   const { verdict } = reading;
+  // What a cache repeats was said about another request, long ago.
+  const isStale = reading.status === 429 && reading.age() > 0;
   const reason = reading.reason ?? (reading.envoy ? 'envoy' : undefined);
   const lock = reading.reason !== undefined && isLock(reading.reason);
   const quota = quotaIn(reading, reading.status === 429 && reading.retryAfter === undefined && !lock);
   const retryAfter = notBefore(reading, quota);
-  if (retryAfter === undefined && verdict === undefined && reason === undefined && quota === undefined) return NO_HINTS;
+  const isSaid = retryAfter !== undefined || verdict !== undefined || reason !== undefined || quota !== undefined;
+  if (!isSaid && !isStale) return NO_HINTS;
   return {
     retryAfter: retryAfter === undefined ? undefined : Math.min(retryAfter, MAX_HINT),
     quota: quota === undefined ? undefined : boundStop(quota),
     verdict,
     reason,
     lock,
+    ...(isStale ? { throttled: false } : {}),
   };
 }
 
@@ -200,7 +204,7 @@ function notBefore({ retryAfter }: Reading, quota: Quota | undefined): Millis | 
 
 /** The tightest of all that are told. What a cache tells was so when it was made: of now it says nothing. */
 function quotaIn(reading: Reading, isSpent: boolean): Quota | undefined {
-  if (reading.age > 0) return undefined;
+  if (reading.age() > 0) return undefined;
   let quota = reading.rateLimit === '' ? undefined : readRateLimit(reading.rateLimit, reading.policies);
   for (const family of TALLIES) quota = tighter(quota, tallyToQuota(reading[family], isSpent));
   quota = tighter(quota, reading.bucket);
@@ -238,6 +242,16 @@ function noteRetryAfter(reading: Reading, delay: Millis | undefined): void {
   reading.retryAfter = larger(reading.retryAfter, plausibleDelay(delay));
 }
 
+/** Seconds count from when the answer was made, as a date does by itself. */
+function noteRetryAfterField(reading: Reading, value: string): void {
+  let isDate = false;
+  const delay = parseDelay(value, () => {
+    isDate = true;
+    return reading.sentAt();
+  });
+  if (delay !== undefined) noteRetryAfter(reading, isDate ? delay : delay - 1000 * reading.age());
+}
+
 const WHOLE = /^[ \t]*\d+[ \t]*$/;
 
 /**
@@ -261,14 +275,21 @@ function readShouldRetry(reading: Reading, value: string): void {
  * `wallClock` where it does not say.
  */
 export function readDate(headers: readonly string[], wallClock: Millis): Millis {
-  let age = 0;
   let date: Millis | undefined;
   for (let i = 0; i + 1 < headers.length; i += 2) {
-    const name = headers[i]?.toLowerCase();
-    if (name === 'age') age = larger(age, parseDecimal(headers[i + 1] ?? '')) ?? 0;
-    else if (name === 'date') date ??= parseHttpDate((headers[i + 1] ?? '').trim(), wallClock);
+    if (headers[i]?.toLowerCase() === 'date') date ??= parseHttpDate((headers[i + 1] ?? '').trim(), wallClock);
   }
-  return date === undefined ? wallClock : date + 1000 * age;
+  return date === undefined ? wallClock : date + 1000 * readAge(headers);
+}
+
+/** In seconds; of several the largest. */
+function readAge(headers: readonly string[]): number {
+  let age = 0;
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? '';
+    if (name.length === 3 && name.toLowerCase() === 'age') age = larger(age, parseDecimal(headers[i + 1] ?? '')) ?? 0;
+  }
+  return age;
 }
 
 /** A line without a value adds no member, and no comma. */

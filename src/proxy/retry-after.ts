@@ -1,9 +1,9 @@
 /** The Retry-After of answers of 429 and 503, which all have one: the upstream's own, as it came, or ours. */
-import { formatRetryAfter, MAX_HINT, readDate } from '../policy/hints.ts';
-import { larger } from '../policy/hints/numbers.ts';
+import { formatRetryAfter, MAX_HINT, readDate, readWait } from '../policy/hints.ts';
 import { parseDelay } from '../policy/hints/delay.ts';
+import { larger } from '../policy/hints/numbers.ts';
 import type { RetryAfterSource } from '../policy/events.ts';
-import type { Millis, Random } from '../policy/types.ts';
+import type { Millis, Outcome, Random } from '../policy/types.ts';
 import { isForwarded } from './headers.ts';
 import { without } from './raw-headers.ts';
 import type { Head } from './reply.ts';
@@ -20,6 +20,16 @@ export function asksToComeBack(status: number): boolean {
 export function hasRetryAfter(headers: readonly string[]): boolean {
   return isForwarded(headers, 'retry-after');
 }
+
+/** With when its client is to come back, where the Retry-After of the answer does not say it. */
+export function withImpliedWait(outcome: Response, headers: readonly string[], wallClock: Millis): Outcome {
+  const { hints } = outcome;
+  if (!hasRetryAfter(headers)) return { ...outcome, impliedWait: readWait(headers, hints, wallClock) };
+  // The quota beside it may say that it will not be kept.
+  return endsBefore(headers, hints.retryAfter, wallClock) ? { ...outcome, impliedWait: hints.retryAfter } : outcome;
+}
+
+type Response = Extract<Outcome, { readonly kind: 'response' }>;
 
 /** Whether the Retry-After of an answer is over a second or more before `delay` is. */
 export function endsBefore(headers: readonly string[], delay: Millis | undefined, wallClock: Millis): delay is Millis {

@@ -117,16 +117,17 @@ function apply({ is, limit }: Rule, hints: Hints, code: string | undefined): Hin
 /** With when to come back, of a refusal, and of a quota that is spent. */
 function awaited(told: Told, hints: Hints, waits: Rule['waits'], wallClock: Millis): Hints {
   const asked = readWait(told, waits, wallClock);
-  const { quota } = hints;
-  const isSpent = quota?.remaining === 0;
   const isRefusal = hints.lock || isThrottled(told.status, hints);
-  // Where the status is one whose fields are not heeded otherwise.
-  const usual = hints.retryAfter ?? (isRefusal ? readHints(429, told.headers, wallClock).retryAfter : undefined);
+  // Of a status whose fields are not heeded otherwise, they count as of a 429.
+  const refused = isRefusal && told.status !== 429 ? readHints(429, told.headers, wallClock) : hints;
+  const usual = hints.retryAfter ?? refused.retryAfter;
+  const quota = hints.quota ?? (hints.lock ? undefined : refused.quota);
+  const isSpent = quota?.remaining === 0;
   // A quota that says when it is whole again says when to come back.
   const isSaid = usual !== undefined || (isSpent && quota.resetIn !== undefined);
   const retryAfter = isRefusal ? (asked ?? (isSaid ? usual : waits.find(isTime))) : usual;
   const resetIn = isSpent && asked !== undefined ? Math.min(asked, MAX_HINT) : quota?.resetIn;
-  if (retryAfter === hints.retryAfter && resetIn === quota?.resetIn) return hints;
+  if (retryAfter === hints.retryAfter && quota === hints.quota && resetIn === quota?.resetIn) return hints;
   return {
     ...hints,
     retryAfter: retryAfter === undefined ? undefined : Math.min(retryAfter, MAX_HINT),

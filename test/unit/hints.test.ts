@@ -473,6 +473,20 @@ describe('a quota in the spellings of the real world', () => {
     },
   );
 
+  test.each([
+    ['8', 8000],
+    ['8s', 8000],
+    ['30;w=60', 30_000],
+  ])('X-RateLimit-Reset-After: %s', (value, resetIn) => {
+    expect(read(200, 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset-After', value).quota?.resetIn).toBe(resetIn);
+  });
+
+  test('nothing left of nothing is no quota of who serves all the same', () => {
+    const nothing = ['X-RateLimit-Limit', '0', 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '250'];
+    expect(read(200, ...nothing)).toBe(NO_HINTS);
+    expect(read(429, ...nothing).quota?.remaining).toBe(0);
+  });
+
   test('of tokens is none of requests', () => {
     const tokens = ['x-ratelimit-remaining-tokens', '0', 'x-ratelimit-reset-tokens', '6m0s'];
     expect(read(200, ...tokens, 'anthropic-ratelimit-tokens-remaining', '0')).toBe(NO_HINTS);
@@ -507,6 +521,18 @@ describe('a quota in the spellings of the real world', () => {
 });
 
 describe('an answer that has been in a cache', () => {
+  test('asks to wait for what is left of its seconds, as of its date', () => {
+    expect(read(503, ...DATE, 'Age', '10', 'Retry-After', '30').retryAfter).toBe(20_000);
+    expect(read(503, 'Age', '10', 'Retry-After', '1m').retryAfter).toBe(50_000);
+    expect(read(503, 'Age', '40', 'Retry-After', '30')).toBe(NO_HINTS);
+    expect(read(503, 'Age', '10', 'retry-after-ms', '15000').retryAfter).toBe(15_000);
+  });
+
+  test('says nothing of the rate, though it is a 429', () => {
+    expect(read(429, 'Age', '10')).toEqual({ ...NO_HINTS, throttled: false });
+    expect(read(429, 'Age', '0')).toBe(NO_HINTS);
+  });
+
   const QUOTA = ['X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '40'];
 
   test('says nothing of the quota of now', () => {

@@ -3,7 +3,7 @@
  */
 import type { Millis, Quota } from '../types.ts';
 import { anyDelay, larger, LONGEST, MAX_HINT, parseDecimal, plausibleCount, smaller } from './numbers.ts';
-import { parseReset } from './delay.ts';
+import { parseDelay, parseReset } from './delay.ts';
 import { type Member, parseMembers } from './structured-fields.ts';
 
 /** One family of -Limit, -Remaining, -Reset fields, as far as read. Of duplicates, the most restrictive value. */
@@ -14,10 +14,15 @@ export interface Tally {
   /** A reset told as a delay; needs no clock, so it is preferred to `reset`. */
   resetAfter: Millis | undefined;
   window: Millis | undefined;
+  /** A limit of 0 was told. */
+  isNothing: boolean;
 }
 
 export function emptyTally(): Tally {
-  return { remaining: undefined, limit: undefined, reset: undefined, resetAfter: undefined, window: undefined };
+  return {
+    ...{ remaining: undefined, limit: undefined, reset: undefined, resetAfter: undefined, window: undefined },
+    isNothing: false,
+  };
 }
 
 /** A number; parameters say nothing that is needed: `0;w=21600` (Docker Hub). */
@@ -34,6 +39,7 @@ export function noteLimit(tally: Tally, value: string): void {
     limit = numberOf(members[0]?.value);
     window = windowOf(members.find((member) => member.value === limit && windowOf(member) !== undefined));
   }
+  if (limit === 0) tally.isNothing = true;
   limit = plausibleLimit(limit);
   if (limit === undefined || (tally.limit !== undefined && tally.limit <= limit)) return;
   tally.limit = limit;
@@ -46,9 +52,10 @@ export function noteReset(tally: Tally, value: string, sentAt: () => Millis): vo
   if (delay !== undefined) tally.reset = larger(tally.reset, anyDelay(delay));
 }
 
-export function noteResetAfter(tally: Tally, value: string): void {
-  const seconds = parseDecimal(value);
-  if (seconds !== undefined) tally.resetAfter = larger(tally.resetAfter, anyDelay(seconds * 1000));
+/** Seconds, or a duration. */
+export function noteResetAfter(tally: Tally, value: string, sentAt: () => Millis): void {
+  const delay = parseDelay(itemOf(value), sentAt);
+  if (delay !== undefined) tally.resetAfter = larger(tally.resetAfter, anyDelay(delay));
 }
 
 /**
@@ -58,7 +65,8 @@ export function noteResetAfter(tally: Tally, value: string): void {
 export function tallyToQuota(tally: Tally, spent: boolean): Quota | undefined {
   const resetIn = tally.resetAfter ?? tally.reset;
   const remaining = tally.remaining ?? (spent && resetIn !== undefined ? 0 : undefined);
-  if (remaining === undefined) return undefined;
+  // Nothing left of nothing: who serves all the same does not mean it.
+  if (remaining === undefined || (remaining === 0 && tally.isNothing && !spent)) return undefined;
   return { remaining, limit: tally.limit, resetIn: boundReset(resetIn, remaining), window: tally.window };
 }
 
