@@ -1,40 +1,67 @@
 import type { QuotaOwner, Requester } from './requester.ts';
 import { differ } from './requester.ts';
 import { ToldLimits } from './told-limits.ts';
-import type { Millis } from './types.ts';
+import type { Millis, Quota } from './types.ts';
 
 /** A credential that was answered within this time is in use. */
 const IN_USE: Millis = 300_000;
 /** Where requesters were found to have quotas of their own, they are taken to have them for so long after the last sign of it. */
 const APART_FOR: Millis = 600_000;
 
+/** By so many, or such a part of the limit, what is left may be told in another order than it was counted. */
+const OVERTAKEN = 10;
+const OVERTAKEN_PART = 0.1;
+const COARSE: Millis = 1000;
+const SHORTEST: Millis = 10_000;
+
 /**
  * Whom the answers at one limit tell of its quota: everybody, or each requester of its own. Nobody says so; what shows it is
- * that requests are authenticated differently, or that clients are told different limits in turn.
+ * that requests are authenticated differently, that clients are told different limits, or that one is told of more than can be
+ * left of what the other was told.
  */
 export class QuotaAudience {
   /** Of the last answer. */
   #credential: number | undefined;
   #client: number | undefined;
   #limit: number | undefined;
+  #remaining = 0;
+  #resetIn: Millis | undefined;
   #notedAt: Millis = Number.NEGATIVE_INFINITY;
   #isCommon = false;
   #apartUntil: Millis = Number.NEGATIVE_INFINITY;
   readonly #told = new ToldLimits();
 
-  /** Takes in one answer, whose quota has this limit. Returns whether it is believed to hold for more than its requester. */
-  note(requester: Requester, limit: number | undefined, now: Millis): boolean {
+  /** Takes in one answer. Returns whether its quota is believed to hold for more than its requester. */
+  note(requester: Requester, { limit, remaining, resetIn }: Quota, now: Millis): boolean {
     const { credential, client } = requester;
     const isOther = differ(this.#credential, credential);
     const isOtherInUse = isOther && now - this.#notedAt < IN_USE;
-    if (this.#told.note(client, limit, now) || isOtherInUse) this.#apartUntil = now + APART_FOR;
+    const isAnother = limit === this.#limit && differ(this.#client, client) && this.#isBeyond(remaining, resetIn, now);
+    if (this.#told.note(client, limit, now) || isOtherInUse || isAnother) this.#apartUntil = now + APART_FOR;
     if (isOther || limit !== this.#limit) this.#isCommon = false;
     else if (differ(this.#client, client)) this.#isCommon = true;
     this.#credential = credential;
     this.#client = client;
     this.#limit = limit;
+    this.#remaining = remaining;
+    this.#resetIn = resetIn;
     this.#notedAt = now;
     return !this.isApart(now);
+  }
+
+  /**
+   * Whether more is left than can be of what was told last: a quota that all share grows by no more than it refills, and answers
+   * overtake each other by some.
+   */
+  #isBeyond(remaining: number, resetIn: Millis | undefined, now: Millis): boolean {
+    const limit = this.#limit;
+    const before = this.#resetIn;
+    if (limit === undefined || before === undefined || resetIn === undefined) return false;
+    const elapsed = now - this.#notedAt;
+    // Resets are told in whole seconds: of a short window they say too little, and that of the next is later by more.
+    if (before < SHORTEST || elapsed >= before || resetIn > before - elapsed + COARSE) return false;
+    const refilled = ((limit - this.#remaining) * elapsed) / before;
+    return remaining > this.#remaining + refilled + Math.max(OVERTAKEN, OVERTAKEN_PART * limit);
   }
 
   /** Goes on from what another process knew. */

@@ -124,12 +124,12 @@ export class QuotaPace {
     return Math.max(this.#askedUntil, this.#spentUntil);
   }
 
-  #isOfAll({ limit }: Quota, requester: Requester, now: Millis): boolean {
+  #isOfAll(quota: Quota, requester: Requester, now: Millis): boolean {
     if (this.#audience === undefined) {
       if (requester.credential === undefined && requester.client === undefined) return true;
       this.#audience = new QuotaAudience();
     }
-    return this.#audience.note(requester, limit, now);
+    return this.#audience.note(requester, quota, now);
   }
 
   #forget(): void {

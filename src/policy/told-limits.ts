@@ -7,8 +7,7 @@ const RECENT: Millis = 300_000;
 interface ToldLimit {
   readonly client: number;
   limit: number;
-  /** When it was told this limit for the first time, with no other since; and the last time. */
-  since: Millis;
+  /** When it was told so last. */
   at: Millis;
 }
 
@@ -16,31 +15,25 @@ interface ToldLimit {
 export class ToldLimits {
   readonly #told: ToldLimit[] = [];
 
-  /** Takes in one answer. Returns whether another client was told another limit after this one had been told this. */
+  /** Takes in one answer. Returns whether another client is told another limit these days. */
   note(client: number | undefined, limit: number | undefined, now: Millis): boolean {
     if (client === undefined || limit === undefined) return false;
-    const since = this.#note(client, limit, now);
+    this.#note(client, limit, now);
     for (const other of this.#told) {
-      const isRecent = other.at > since && now - other.at < RECENT;
-      if (isRecent && other.client !== client && other.limit !== limit) return true;
+      if (now - other.at < RECENT && other.client !== client && other.limit !== limit) return true;
     }
     return false;
   }
 
-  /** Returns since when it is told this limit. */
-  #note(client: number, limit: number, now: Millis): Millis {
+  #note(client: number, limit: number, now: Millis): void {
     for (const own of this.#told) {
       if (own.client !== client) continue;
-      if (own.limit !== limit) {
-        own.limit = limit;
-        own.since = now;
-      }
+      own.limit = limit;
       own.at = now;
-      return own.since;
+      return;
     }
     if (this.#told.length >= MOST) this.#dropOldest();
-    this.#told.push({ client, limit, since: now, at: now });
-    return now;
+    this.#told.push({ client, limit, at: now });
   }
 
   #dropOldest(): void {

@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { startHttpUpstream } from '../support/http-upstream.ts';
 import { send } from '../support/send.ts';
 import { eventually, startTidegate } from '../support/tidegate.ts';
 import { startWorkers } from '../support/workers.ts';
@@ -96,4 +97,51 @@ clients: {key: [bearer, ip]}
     10_000,
   );
   expect(await refusals()).toEqual([]);
+});
+
+/** Clients by key, each with an address; each answer says how much is left of which limit, for 250 s. */
+async function startTelling(tell: (key: string, path: string) => readonly [limit: number, left: number]) {
+  const upstream = await startHttpUpstream((_, response, { headers, target }) => {
+    const key = headers[headers.findIndex((name) => name.toLowerCase() === 'x-api-key') + 1] ?? '';
+    const [limit, left] = tell(key, target);
+    return response
+      .writeHead(200, { 'X-RateLimit-Limit': limit, 'X-RateLimit-Remaining': left, 'X-RateLimit-Reset': '250' })
+      .end('served');
+  });
+  const gate = await startTidegate(`
+clients: {trustedProxies: [127.0.0.1], key: ["header:x-api-key", ip]}
+upstreams: {api: {url: "${upstream.url}", queue: {maxWait: 10ms}, retry: {attempts: 1}}}
+`);
+  return async (key: string, path = '/v1'): Promise<number> => {
+    const headers = ['X-Api-Key', key, 'X-Forwarded-For', `203.0.113.${key.charCodeAt(0)}`];
+    return (await send(gate.url, path, { headers })).status;
+  };
+}
+
+test('two keys that are told the same small limit stop nobody who is told another', async () => {
+  const ask = await startTelling((key) => (key.startsWith('good') ? [5000, 4999] : [60, 0]));
+  for (const key of ['good', 'good', 'bad1', 'bad2']) expect(await ask(key)).toBe(200);
+  for (const key of ['good', 'good2', 'good']) expect(await ask(key)).toBe(200);
+  expect(await ask('bad1')).not.toBe(200);
+});
+
+test('keys that are told of one limit, and of more than one can have left, have a quota each', async () => {
+  const left = new Map([['A', 3]]);
+  const ask = await startTelling((key) => {
+    left.set(key, Math.max(0, (left.get(key) ?? 60) - 1));
+    return [60, left.get(key) ?? 0];
+  });
+  for (const key of ['B', 'A', 'A', 'B', 'A']) expect(await ask(key)).toBe(200);
+  for (const key of ['B', 'B', 'C']) expect(await ask(key)).toBe(200);
+  expect(await ask('A')).not.toBe(200);
+});
+
+test('the quota of one path stops nobody on another', async () => {
+  let search = 4;
+  const ask = await startTelling((_, path) =>
+    path === '/search' ? [30, (search = Math.max(0, search - 1))] : [5000, 4990],
+  );
+  for (const key of ['A', 'B']) expect(await ask(key, '/charges')).toBe(200);
+  for (const key of ['A', 'B', 'A', 'B']) await ask(key, '/search');
+  for (const key of ['C', 'D', 'C']) expect(await ask(key, '/charges')).toBe(200);
 });
