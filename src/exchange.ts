@@ -16,7 +16,7 @@ import { chooseRetry } from './policy/retry.ts';
 import type { Millis, Outcome, Random, RequestFacts, RetryEnd, Verdict } from './policy/types.ts';
 import { isSafe, isThrottled } from './policy/types.ts';
 import { WriteHistory } from './policy/write-history.ts';
-import { classifyWrite } from './policy/write-outcome.ts';
+import { classifyWrite, mayHaveHappened } from './policy/write-outcome.ts';
 import type { Answer, BodyRead, Claimed, Plan, Refused, Script, Step, Unclaimed } from './script.ts';
 import { expect } from './script.ts';
 
@@ -128,12 +128,12 @@ export function* exchange(
   /** The last word on an outcome that is not retried. */
   function* settle(outcome: Outcome): Deciding {
     if (outcome.kind === 'error') {
-      const kind = (yield* mayBeDone()) ? 'unknown' : 'fail';
+      const kind = mayHaveHappened(request, outcome) || (yield* mayBeDone()) ? 'unknown' : 'fail';
       return { kind, reason: outcome.reason, attempts, retryEnd };
     }
     const meaning = classifyWrite(outcome, plan.retry.notProcessed);
     if (!isWrite || meaning === 'may_have_happened' || meaning === 'answered') {
-      return { kind: 'forward', unknown: isWrite && outcome.status >= 500, attempts, retryEnd };
+      return { kind: 'forward', unknown: isWrite && meaning === 'may_have_happened', attempts, retryEnd };
     }
     // This speaks of its own attempt only, whoever it comes from; a 409, of the one before that is at work.
     if (!(yield* mayBeDone())) return { kind: 'forward', unknown: false, attempts, retryEnd };
@@ -178,11 +178,15 @@ export function* exchange(
     if (claimed !== undefined) history.recall(expect('known', yield { do: 'look' }).record);
   }
 
-  /** What an attempt of a write needs at least: with less, a certain refusal would be exchanged for an unknown outcome. */
+  /**
+   * What an attempt of a write needs at least: with less, a certain refusal would be exchanged for an unknown outcome. Before the
+   * first there is nothing to lose yet, and half of the time is for the queue.
+   */
   function attemptTime(): Millis {
     const { minAttemptTime } = plan.retry;
     if (!isWrite || minAttemptTime === undefined) return 0;
-    return Math.min(Math.max(minAttemptTime, answerTime()), plan.timeout / 2);
+    const most = attempts === 0 ? plan.timeout / 2 : plan.timeout;
+    return Math.min(Math.max(minAttemptTime, answerTime()), most);
   }
 }
 

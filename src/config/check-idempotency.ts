@@ -3,6 +3,7 @@ import type { Checked, Written } from './checked.ts';
 import { mistake, warning } from './checked.ts';
 import type { DraftUpstream } from './draft.ts';
 import type { Path } from './mistakes.ts';
+import { originsOf } from './upstream-schema.ts';
 import { listOf } from './one-or-many.ts';
 
 /** Of HTTP itself, of what is asked for, or of who asks: in every write. What we write ourselves is refused as well. */
@@ -25,17 +26,28 @@ const TAKEN: ReadonlySet<string> = new Set([
 ]);
 const TAKEN_FAMILY = /^(?:access-control|content|if|proxy|sec)-/;
 
+const SEVERAL =
+  'another process may repeat a write at another of them: say idempotency.sharesKeys: true if all of them know the same keys, or false if you know of it';
+
+/** What else the configuration says. */
+export interface Surroundings {
+  /** Names of headers by which clients are told apart. */
+  readonly identities: readonly string[];
+  /** No other process sends to the same upstreams, as far as is known. */
+  readonly isAlone: boolean;
+}
+
 /**
  * What is said of keys fits together, and says something.
  * @param path of the upstream
- * @param identities names of headers by which clients are told apart
  */
 export function* checkIdempotency(
   path: Path,
-  { idempotency, rateLimit }: Pick<DraftUpstream, 'idempotency' | 'rateLimit'>,
-  identities: readonly string[],
+  upstream: Pick<DraftUpstream, 'idempotency' | 'rateLimit' | 'url' | 'urls'>,
+  { identities, isAlone }: Surroundings,
   written: Written,
 ): Generator<Checked> {
+  const { idempotency, rateLimit } = upstream;
   if (idempotency === undefined) return;
   const { header, jsonField, generate } = idempotency;
   const own = [...path, 'idempotency'];
@@ -48,7 +60,11 @@ export function* checkIdempotency(
   } else if (generate && header === false) {
     yield mistake([...own, 'generate'], 'needs a header to write the key in: a body is never changed');
   }
-  if (header !== false || jsonField !== undefined) return;
+  const isRecognised = header !== false || jsonField !== undefined;
+  if (isRecognised && !isAlone && originsOf(upstream).length > 1 && !written([...own, 'sharesKeys'])) {
+    yield warning([...path, 'urls'], SEVERAL, 'key');
+  }
+  if (isRecognised) return;
   for (const key of ['account', 'ttl', 'concurrent', 'replaysErrors', 'replayedHeader', 'sharesKeys']) {
     if (written([...own, key])) yield warning([...own, key], 'has no effect: no key is recognised', 'key');
   }

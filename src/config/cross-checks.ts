@@ -5,6 +5,7 @@ import { mistake, warning } from './checked.ts';
 import { checkCheck } from './check-check.ts';
 import { checkCors } from './check-cors.ts';
 import { checkEndpoints } from './check-endpoints.ts';
+import type { Surroundings } from './check-idempotency.ts';
 import { checkIdempotency } from './check-idempotency.ts';
 import { checkLimits } from './check-limits.ts';
 import { checkRates } from './check-rates.ts';
@@ -28,7 +29,9 @@ export function* crossCheck(draft: Draft, written: Written): Generator<Checked> 
   yield* checkNames(['upstreams'], draft.upstreamNames ?? []);
   yield* checkNames(['clients', 'classes'], draft.classNames);
   yield* checkNames(['clients', 'names'], draft.clientNames);
-  for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, identitiesIn(draft), written);
+  const isAlone = draft.state.store !== 'redis' && (draft.workers ?? 1) === 1;
+  const surroundings = { identities: identitiesIn(draft), isAlone };
+  for (const [name, upstream] of draft.upstreams) yield* checkUpstream(name, upstream, surroundings, written);
   yield* checkRoutes(draft);
   yield* checkCheck(draft, written);
   yield* checkRetries(draft);
@@ -89,7 +92,7 @@ function* checkNames(path: Path, names: readonly string[]): Generator<Checked> {
 function* checkUpstream(
   name: string,
   upstream: DraftUpstream,
-  identities: readonly string[],
+  surroundings: Surroundings,
   written: Written,
 ): Generator<Checked> {
   const path = ['upstreams', name];
@@ -106,7 +109,7 @@ function* checkUpstream(
     yield warning([...path, 'tls', 'insecure'], 'anybody can play this upstream and read what is sent');
   }
   yield* checkPair([...path, 'tls'], tls);
-  yield* checkIdempotency(path, upstream, identities, written);
+  yield* checkIdempotency(path, upstream, surroundings, written);
   yield* checkPacing(path, upstream, written);
   yield* checkThrottle([...path, 'throttle'], upstream, written);
 }

@@ -15,6 +15,7 @@ export interface Draft {
   readonly listen: Config['listen'] | undefined;
   readonly admin: Config['admin'] | undefined;
   readonly telemetry: Config['telemetry'];
+  readonly workers: Config['workers'] | undefined;
   readonly replayMemory: Config['limits']['replayMemory'] | undefined;
   readonly trustedProxies: Config['clients']['trustedProxies'] | undefined;
   /** Undefined where there is none, or it is not sound. */
@@ -84,6 +85,7 @@ export function draft(root: object): Draft {
     listen: sound(shape.listen, valueAt(root, ['listen'])),
     admin: sound(shape.admin, valueAt(root, ['admin'])),
     telemetry: sound(shape.telemetry, valueAt(root, ['telemetry'])),
+    workers: sound(shape.workers, valueAt(root, ['workers'])),
     replayMemory: sound(shape.limits.unwrap().shape.replayMemory, valueAt(root, ['limits', 'replayMemory'])),
     trustedProxies: sound(shape.clients.unwrap().shape.trustedProxies, valueAt(root, ['clients', 'trustedProxies'])),
     check: sound(shape.check, valueAt(root, ['check'])),

@@ -14,6 +14,8 @@ const MOST_ANSWERED = 100_000;
 export class KeyRecords {
   /** In the order in which they came. */
   readonly #unresolved = new Set<KeyedWrite>();
+  /** The same, by the credential of whoever sent it first. */
+  readonly #unresolvedBy = new Map<number, Set<KeyedWrite>>();
   /** A ring: the first entries of a `Set` from which the oldest is deleted again and again are slow to find. */
   readonly #answered: (KeyedWrite | undefined)[] = [];
   readonly #mostUnresolved: number;
@@ -46,33 +48,73 @@ export class KeyRecords {
     ];
   }
 
-  /** What is known of it already is older, and stays; an answer resolves it. */
-  keep(write: KeyedWrite, { firstSentAt, endpoint, isAnswered }: KeyRecord): void {
-    if (write.state === 'answered' || (write.state === 'unresolved' && !isAnswered)) return;
+  /**
+   * When and where it was first sent is known already, and stays. An answer resolves it; an attempt without one opens it again: for
+   * all where the answer may not have been the last, else for whoever made it, unless that is who has the answer.
+   */
+  keep(write: KeyedWrite, { firstSentAt, endpoint, isAnswered, isDone = false }: KeyRecord, credential: number): void {
     if (write.state === 'new') {
       // Another that is under way may have been sent before.
       write.firstSentAt = write.sent > 0 ? Math.min(write.firstSentAt, firstSentAt) : firstSentAt;
       write.endpoint = endpoint;
     }
-    this.#unresolved.delete(write);
-    write.state = isAnswered ? 'answered' : 'unresolved';
-    if (isAnswered) this.#keepAnswered(write);
-    else this.#keepUnresolved(write);
+    if (isAnswered) this.#answer(write, isDone, credential);
+    else if (write.state !== 'answered' || write.doneFor === 0) this.#open(write);
+    else if (write.doneFor !== credential) write.openFor = credential;
+  }
+
+  /** One of its answers did not reach its client as a whole: where no other did, nobody knows what came of it. */
+  unheard(write: KeyedWrite): void {
+    if (write.state !== 'answered') return;
+    write.answers -= 1;
+    if (write.answers <= 0) this.#open(write);
   }
 
   forget(write: KeyedWrite): void {
+    this.#remove(write);
+    write.state = 'new';
+    this.#onForgotten(write);
+  }
+
+  #answer(write: KeyedWrite, isDone: boolean, credential: number): void {
+    write.answers += 1;
+    if (isDone) write.doneFor = credential;
+    if (write.openFor === credential) write.openFor = 0;
+    if (write.state === 'answered') return;
+    this.#remove(write);
+    write.state = 'answered';
+    this.#keepAnswered(write);
+  }
+
+  #open(write: KeyedWrite): void {
+    if (write.state === 'unresolved') return;
+    this.#remove(write);
+    write.answers = 0;
+    write.doneFor = 0;
+    write.openFor = 0;
+    write.state = 'unresolved';
+    this.#keepUnresolved(write);
+  }
+
+  #remove(write: KeyedWrite): void {
     if (write.place >= 0) {
       this.#answered[write.place] = undefined;
       this.#answeredCount -= 1;
       write.place = -1;
     }
-    this.#unresolved.delete(write);
-    write.state = 'new';
-    this.#onForgotten(write);
+    if (!this.#unresolved.delete(write)) return;
+    const own = this.#unresolvedBy.get(write.credential);
+    own?.delete(write);
+    if (own?.size === 0) this.#unresolvedBy.delete(write.credential);
   }
 
+  /** Who leaves more than its share unresolved pushes out its own. */
   #keepUnresolved(write: KeyedWrite): void {
-    const [oldest] = this.#unresolved.size < this.#mostUnresolved ? [] : this.#unresolved;
+    const { credential } = write;
+    const own = this.#unresolvedBy.get(credential) ?? new Set();
+    const isOver = own.size > this.#mostUnresolved / Math.max(1, this.#unresolvedBy.size);
+    const [oldest] = this.#unresolved.size < this.#mostUnresolved ? [] : isOver ? own : this.#unresolved;
+    this.#unresolvedBy.set(credential, own.add(write));
     this.#unresolved.add(write);
     if (oldest === undefined) return;
     this.#unresolvedForgotten += 1;

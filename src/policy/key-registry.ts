@@ -9,7 +9,7 @@ import type { KeyRecord, Millis } from './types.ts';
 const ANY_LIFETIME: Millis = 24 * 60 * 60 * 1000;
 
 /** Of one name; more of them are taken for the first, so that nobody makes the search long. */
-const MOST_OF_A_NAME = 16;
+const MOST_OF_A_NAME = 1000;
 
 /** What this process knows of writes with idempotency keys: those under way, those unresolved, and those answered. */
 export class KeyRegistry {
@@ -47,11 +47,13 @@ export class KeyRegistry {
   /** Takes part in a write, as one of the requests that have it in hand. To be followed by `leave`. */
   enter(identity: WriteIdentity): KeyedWrite {
     const { name, credential } = identity;
-    const found =
-      this.#find(name, (write) => write.credential === credential) ??
-      this.#find(name, (write) => isSameWrite(write, identity)) ??
-      this.#lastOfMany(name);
-    const write = found ?? this.#add(identity);
+    const write =
+      this.#find(name, (known) => known.credential === credential) ??
+      this.#find(name, (known) => isSameWrite(known, identity)) ??
+      this.#lastOfMany(name) ??
+      this.#add(identity);
+    // With the same credential, another body is the same write: whoever has joined it may come with one.
+    if (write.credential !== credential) write.body = undefined;
     write.requests += 1;
     return write;
   }
@@ -62,8 +64,11 @@ export class KeyRegistry {
   }
 
   /** One of its requests has been sent. To be followed by `over`. */
-  sent(write: KeyedWrite, now: Millis): void {
-    if (write.state === 'new' && write.sent === 0) write.firstSentAt = now;
+  sent(write: KeyedWrite, now: Millis, endpoint?: string): void {
+    if (write.state === 'new' && write.sent === 0) {
+      write.firstSentAt = now;
+      write.endpoint = endpoint;
+    }
     write.sent += 1;
     this.#changed(write);
   }
@@ -84,13 +89,16 @@ export class KeyRegistry {
     return undefined;
   }
 
-  keep(write: KeyedWrite, record: KeyRecord): void {
-    this.#records.keep(write, record);
+  /** @param credential of the request that leaves it so */
+  keep(write: KeyedWrite, record: KeyRecord, credential: number = write.credential): void {
+    this.#records.keep(write, record, credential);
     this.#changed(write);
   }
 
-  forget(write: KeyedWrite): void {
-    this.#records.forget(write);
+  /** One of its answers did not reach its client as a whole. */
+  unheard(write: KeyedWrite): void {
+    this.#records.unheard(write);
+    this.#changed(write);
   }
 
   #changed(write: KeyedWrite): void {
@@ -120,7 +128,7 @@ export class KeyRegistry {
     const state = 'new';
     const write: KeyedWrite = {
       ...{ upstream, name, credential, body, next, state, firstSentAt: 0, endpoint: undefined },
-      ...{ place: -1, requests: 0, sent: 0 },
+      ...{ answers: 0, doneFor: 0, openFor: 0, place: -1, requests: 0, sent: 0 },
     };
     this.#writes.set(name, write);
     return write;

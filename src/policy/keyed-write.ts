@@ -12,7 +12,9 @@ export interface WriteIdentity {
 }
 
 /** A write that has an idempotency key, while it is under way or remembered. 100 000 of them are kept: it is small. */
-export interface KeyedWrite extends WriteIdentity {
+export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
+  /** As of its identity, until a request with another credential has joined: then what it says is not known any more. */
+  body: number | undefined;
   /** Another of the same name. */
   next: KeyedWrite | undefined;
   /** Whether it is remembered, and how. */
@@ -20,6 +22,15 @@ export interface KeyedWrite extends WriteIdentity {
   /** Of one that is under way or remembered: when it was first sent, and where to, if that matters. */
   firstSentAt: Millis;
   endpoint: string | undefined;
+  /** Requests whose clients have an answer of the upstream's. */
+  answers: number;
+  /** The credential that was told that it is done, or what came of it for good; 0 where none was. */
+  doneFor: number;
+  /**
+   * Of one that is done: the credential of an attempt that has got no answer since, where that is another; 0 where there is none.
+   * If it is another account's after all, that one knows nothing.
+   */
+  openFor: number;
   /** Where in the ring of answered writes; -1 where it is not. */
   place: number;
   /** Requests that have it in hand. */
@@ -33,10 +44,15 @@ export interface KeyedWrite extends WriteIdentity {
  * by signing each request; and one key may be chosen by two accounts that nothing else names. So other credentials mean
  * another write only where the body differs too; where that is not known, the careful answer is yes.
  */
-export function isSameWrite(one: WriteIdentity, other: WriteIdentity): boolean {
+export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other: WriteIdentity): boolean {
   if (one.credential === other.credential) return true;
   if (one.credential > 0 !== other.credential > 0) return false;
   return one.body === undefined || other.body === undefined || one.body === other.body;
+}
+
+/** Whether what is remembered as answered is so to whoever comes with this credential. */
+export function isAnsweredFor({ state, openFor }: KeyedWrite, credential: number): boolean {
+  return state === 'answered' && openFor !== credential;
 }
 
 /** It may have been done, and nobody knows. */

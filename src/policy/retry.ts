@@ -105,7 +105,8 @@ function callForRetry(
         return undefined;
     }
   }
-  const { status, hints } = outcome;
+  const { status, hints, isReplayed } = outcome;
+  if (isReplayed === true) return undefined; // it would be the same each time
   const throttled = isThrottled(status, hints);
   if (!throttled && (status < 400 || hints.throttled === false)) return undefined;
   const isListed = retryOn.statuses.has(throttled ? 429 : status) || hints.verdict === 'retry';

@@ -79,6 +79,8 @@ interface ResponseOutcome {
   readonly impliedWait?: Millis;
   /** The upstream marks it as the stored answer to an earlier request with the same idempotency key. */
   readonly isReplayed?: boolean;
+  /** It says itself that nobody knows what came of the write: another Tidegate stands behind this one. */
+  readonly isUnknown?: boolean;
 }
 
 interface ErrorOutcome {
@@ -255,6 +257,8 @@ export interface KeyRecord {
   readonly firstSentAt: Millis;
   /** The upstream has answered it, and its client has the answer. Otherwise it is open whether it took effect. */
   readonly isAnswered: boolean;
+  /** That answer says for good what came of it, whatever becomes of this request; absent where it does not. */
+  readonly isDone?: boolean;
   /** Which endpoint it was sent to, as metrics call it; absent where that does not matter. */
   readonly endpoint?: string | undefined;
 }

@@ -17,12 +17,12 @@ export class WriteHistory {
 
   /** It may have taken effect, and no answer of the upstream's has said so. */
   get mayBeDone(): boolean {
-    return this.#isOwnOpen || this.#others?.isAnswered === false;
+    return this.isOwnOpen || this.#others?.isAnswered === false;
   }
 
-  /** The same, by an attempt of this exchange. */
+  /** The same, by an attempt of this exchange: not where it is known for good what came of the write. */
   get isOwnOpen(): boolean {
-    return this.#isOwnOpen;
+    return this.#isOwnOpen && this.#others?.isDone !== true;
   }
 
   /** By another exchange. */

@@ -9,7 +9,7 @@ import { isSafe, isThrottled } from './types.ts';
  * | 2xx, 402, an answer marked as replayed | `answered`: the upstream's own answer to this write, also to attempts before this one |
  * | 429 and what counts as one, the statuses of `retry.notProcessed` | `not_processed`: this attempt did nothing |
  * | 3xx, any other 4xx | `rejected`: this attempt did nothing; a router or a firewall in front may have said so |
- * | any other 5xx, a connection that broke, no answer in time | `may_have_happened` |
+ * | any other 5xx, an answer marked `Tidegate-Outcome: unknown`, a connection that broke, no answer in time | `may_have_happened` |
  * | no connection, a refused stream | `nothing_sent` |
  *
  * Only `answered` says anything of the attempts before.
@@ -21,13 +21,19 @@ export const NOT_PROCESSED: ReadonlySet<number> = new Set([501, 503, 505, 529]);
 
 export function classifyWrite(outcome: Outcome, notProcessed: ReadonlySet<number> = NOT_PROCESSED): WriteOutcome {
   if (outcome.kind === 'error') return outcome.sent ? 'may_have_happened' : 'nothing_sent';
-  const { status, hints, isReplayed } = outcome;
+  const { status, hints, isReplayed, isUnknown } = outcome;
   if (isReplayed === true) return 'answered';
+  if (isUnknown === true) return 'may_have_happened';
   if (isThrottled(status, hints)) return 'not_processed';
   if (hints.lock) return 'rejected';
   if (status < 300 || status === 402) return 'answered';
   if (notProcessed.has(status)) return 'not_processed';
   return status >= 500 ? 'may_have_happened' : 'rejected';
+}
+
+/** Of an answer to it: whether that says for good what came of the write. A 402 does not: it may be tried again. */
+export function isDoneBy(outcome: Outcome): boolean {
+  return outcome.kind === 'response' && (outcome.isReplayed === true || outcome.status < 300);
 }
 
 /** Whether a write may have taken effect although this outcome says nothing good (RFC 9110 §9.2.2). */

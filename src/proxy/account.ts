@@ -1,4 +1,5 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import { isListedInConnection } from './headers.ts';
+import type { Inbound } from './inbound.ts';
 
 /** Where a request names its account; header names in lower case. */
 export type AccountPart =
@@ -9,9 +10,18 @@ export type AccountPart =
  * The account that a request names, as part of the name of its write: two of one name are one account. Where nothing is named,
  * all requests are of one, and other evidence tells them apart.
  */
-export function nameAccount(parts: readonly AccountPart[], headers: IncomingHttpHeaders): string {
-  return parts.map((part) => `${part.header}=${read(part, String(headers[part.header] ?? ''))}`).join('\n');
+export function nameAccount(parts: readonly AccountPart[], { headers, rawHeaders }: AccountHeaders): string {
+  const named = parts.flatMap((part) => {
+    const value = headers[part.header];
+    // What is for this hop alone names nothing to the upstream. Parts that name nothing leave no trace: one may be added.
+    if (value === undefined || isListedInConnection(rawHeaders, part.header)) return [];
+    const account = read(part, String(value));
+    return account === '' ? [] : [`${part.header}=${account}`];
+  });
+  return named.join('\n');
 }
+
+type AccountHeaders = Pick<Inbound, 'headers' | 'rawHeaders'>;
 
 function read(part: AccountPart, value: string): string {
   if (part.kind === 'header' || value === '') return value;

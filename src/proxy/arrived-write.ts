@@ -73,8 +73,9 @@ export class ArrivedWrite {
     return this.#claim?.cancel() === true;
   }
 
-  sending(): void {
-    this.#claim?.sending();
+  /** As of `KeyClaim`. */
+  sending(endpoint: string): void {
+    this.#claim?.sending(endpoint);
   }
 
   /** As of `KeyClaim`. */

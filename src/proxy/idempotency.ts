@@ -114,8 +114,17 @@ export function keyTtlOf(request: Inbound, route: Route): Millis | undefined {
 /** Which write this is: two of one name and credential take effect once. It holds secrets: not to be kept beyond the request. */
 export function nameWrite({ request, route }: Pick<Arrival, 'request' | 'route'>, key: string): string {
   const { name, idempotency } = route.target;
-  const account = nameAccount(idempotency.account, request.headers);
-  return [name, account, request.verb, upstreamPath(request.target, route), key].join('\0');
+  const account = nameAccount(idempotency.account, request);
+  return [name, account, request.verb, plainPath(upstreamPath(request.target, route)), key].join('\0');
+}
+
+/** What need not be percent-encoded, is not; what is, in capitals: the same resource has one name (RFC 3986 §6.2.2). */
+function plainPath(path: string): string {
+  if (!path.includes('%')) return path;
+  return path.replace(/%[\dA-Fa-f]{2}/g, (encoded) => {
+    const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16));
+    return /[\w.~-]/.test(character) ? character : encoded.toUpperCase();
+  });
 }
 
 /**

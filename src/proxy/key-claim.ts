@@ -1,9 +1,9 @@
 import type { Claimant } from '../policy/key-claims.ts';
 import type { KeyRegistry } from '../policy/key-registry.ts';
 import type { KeyedWrite, WriteIdentity } from '../policy/keyed-write.ts';
-import { isOpen } from '../policy/keyed-write.ts';
+import { isAnsweredFor, isOpen } from '../policy/keyed-write.ts';
 import type { Clock, KeyRecord, Millis, Outcome, RetryPolicy, Verdict } from '../policy/types.ts';
-import { classifyWrite } from '../policy/write-outcome.ts';
+import { classifyWrite, isDoneBy } from '../policy/write-outcome.ts';
 import type { Idempotency } from './idempotency.ts';
 
 /** Who claims a key. One of the two is called once, unless the claim is cancelled. */
@@ -39,9 +39,11 @@ export class KeyClaim implements Claimant {
   #record: KeyRecord | undefined;
   #firstSentAt: Millis | undefined;
   #endpoint: string | undefined;
+  /** By others, as far as is known. */
+  #sentTo: string | undefined;
   #isAnswered = false;
-  /** By others, before that. */
-  #wasAnswered = false;
+  /** As such it is remembered. */
+  #isKeptAsAnswered = false;
   /** An attempt may have taken effect. */
   #isOpen = false;
 
@@ -49,9 +51,9 @@ export class KeyClaim implements Claimant {
     this.#parts = parts;
   }
 
-  /** Where its write was sent in an exchange before; undefined where that is not known, or does not matter. */
+  /** Where its write was sent by others; undefined where that is not known, or does not matter. */
   get endpoint(): string | undefined {
-    return this.#record?.endpoint;
+    return this.#parts.isPinned ? this.#sentTo : undefined;
   }
 
   /** Waits until the deadline at most. Once it has the key, it keeps it, however often it asks. */
@@ -77,12 +79,15 @@ export class KeyClaim implements Claimant {
     this.#tell();
   }
 
-  /** An attempt leaves. */
-  sending(): void {
+  /** An attempt leaves for this endpoint. */
+  sending(endpoint: string): void {
     const { keys, clock } = this.#parts;
-    if (this.#firstSentAt !== undefined || this.#write === undefined) return;
-    this.#firstSentAt = clock.now();
-    keys.sent(this.#write, this.#firstSentAt);
+    const write = this.#write;
+    if (write === undefined) return;
+    if (this.#firstSentAt === undefined) {
+      this.#firstSentAt = clock.now();
+      keys.sent(write, this.#firstSentAt, endpoint);
+    } else if (write.state === 'new' && write.sent === 1) write.endpoint = endpoint; // what was before did not stay there
   }
 
   /** It takes part in its write: what is known of it is known here. */
@@ -99,11 +104,11 @@ export class KeyClaim implements Claimant {
   lookUp(): KeyRecord | undefined {
     const write = this.#write;
     if (write === undefined) return undefined;
-    const { keys, ttl, clock } = this.#parts;
-    const record = keys.recall(write, ttl, clock.now());
-    const isSentByOthers = write.sent > (this.#firstSentAt === undefined ? 0 : 1);
-    if (record !== undefined || !isSentByOthers) return record;
-    return { firstSentAt: write.firstSentAt, isAnswered: false };
+    const { firstSentAt, endpoint, sent } = write;
+    const isSentByOthers = sent > (this.#firstSentAt === undefined ? 0 : 1);
+    const record = this.#recall(write) ?? (isSentByOthers ? { firstSentAt, endpoint, isAnswered: false } : undefined);
+    this.#sentTo = record?.endpoint ?? this.#sentTo;
+    return record;
   }
 
   /** The exchange waits for it no longer. @returns whether the write may have been done by the request that has the key */
@@ -121,11 +126,11 @@ export class KeyClaim implements Claimant {
    */
   end(verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean, endpoint: string | undefined): void {
     this.cancel();
-    const { keys, isPinned } = this.#parts;
+    const { keys } = this.#parts;
     const write = this.#write;
     if (write === undefined) return;
     if (this.#firstSentAt !== undefined) {
-      if (isPinned) this.#endpoint = endpoint;
+      this.#endpoint = endpoint;
       this.#remember(write, verdict, outcome, isHeard);
       keys.over(write);
     }
@@ -135,22 +140,22 @@ export class KeyClaim implements Claimant {
 
   /** The answer did not reach its client as a whole: it does not know. */
   unheard(): void {
-    if (!this.#isAnswered || this.#wasAnswered) return;
+    if (!this.#isAnswered) return;
     const { keys, identity } = this.#parts;
     const write = keys.enter(identity);
-    keys.forget(write);
-    this.#keep(write, false);
+    if (write.state !== 'answered') this.#keep(write, false);
+    else if (this.#isKeptAsAnswered) keys.unheard(write);
     keys.leave(write);
   }
 
   #remember(write: KeyedWrite, verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean): void {
     const { ttl, isPinned, policy } = this.#parts;
-    this.#wasAnswered = write.state === 'answered';
     if (verdict.kind === 'forward' && outcome !== undefined) {
       this.#isAnswered = classifyWrite(outcome, policy.notProcessed) === 'answered';
       if (this.#isAnswered && isHeard) {
         // Where nobody says how long keys live, only what was open is: its client may not know.
-        if (ttl !== undefined || isPinned || write.state !== 'new') this.#keep(write, true);
+        this.#isKeptAsAnswered = ttl !== undefined || isPinned || write.state !== 'new';
+        if (this.#isKeptAsAnswered) this.#keep(write, true, isDoneBy(outcome));
         return;
       }
     }
@@ -158,17 +163,26 @@ export class KeyClaim implements Claimant {
     if (this.#isAnswered || this.#isOpen || (verdict.kind === 'gone' && verdict.unknown)) this.#keep(write, false);
   }
 
-  #keep(write: KeyedWrite, isAnswered: boolean): void {
+  #keep(write: KeyedWrite, isAnswered: boolean, isDone = false): void {
     if (this.#firstSentAt === undefined) return;
     const firstSentAt = this.#record?.firstSentAt ?? this.#firstSentAt;
     const endpoint = this.#record === undefined ? this.#endpoint : this.#record.endpoint;
-    this.#parts.keys.keep(write, { firstSentAt, isAnswered, endpoint });
+    const { keys, identity } = this.#parts;
+    keys.keep(write, { firstSentAt, isAnswered, isDone, endpoint }, identity.credential);
   }
 
   #tell(): void {
-    const { keys, ttl, clock } = this.#parts;
-    this.#record = this.#write && keys.recall(this.#write, ttl, clock.now());
+    this.#record = this.#write && this.#recall(this.#write);
+    this.#sentTo = this.#record?.endpoint;
     this.#claiming?.claimed(this.#record, this.#state === 'shared');
+  }
+
+  #recall(write: KeyedWrite): KeyRecord | undefined {
+    const { keys, ttl, clock, identity } = this.#parts;
+    const record = keys.recall(write, ttl, clock.now());
+    if (record?.isAnswered !== true) return record;
+    const isAnswered = isAnsweredFor(write, identity.credential);
+    return { ...record, isAnswered, isDone: write.doneFor === identity.credential };
   }
 
   #turnedAway(): void {

@@ -153,10 +153,9 @@ export class Life implements Effects, Sender, Watched, Listed {
   }
 
   send({ timeout, startBy, isPinned }: SendStep): void {
-    this.#write.sending();
     const pinnedTo = isPinned ? (this.#write.endpoint ?? this.#sends.reached) : undefined;
-    const may = isRepeatable(this.#facts, this.#write.key !== undefined);
-    this.#sends.begin({ timeout, startBy, body: this.#body, isRepeatable: may, pinnedTo });
+    const mayRepeat = isRepeatable(this.#facts, this.#write.key !== undefined);
+    this.#sends.begin({ timeout, startBy, body: this.#body, isRepeatable: mayRepeat, pinnedTo });
   }
 
   cancelSend(): boolean {
@@ -191,6 +190,10 @@ export class Life implements Effects, Sender, Watched, Listed {
 
   // — Sender: what becomes of a send —
 
+  onSending(endpoint: string): void {
+    this.#write.sending(endpoint);
+  }
+
   onOutcome(outcome: Outcome): void {
     this.#write.note(outcome);
     this.drive.settled(outcome);
@@ -222,9 +225,8 @@ export class Life implements Effects, Sender, Watched, Listed {
       return this.#over();
     }
     // A keyed write whose body is here is worth finishing when its route says so.
-    const { onClientGone } = this.#arrival.route.plan.retry;
     const isHere = this.#write.key !== undefined && this.#sends.count > 0 && this.#body?.isUnread !== true;
-    if (onClientGone === 'finish' && isHere) this.#detached = true;
+    if (this.#arrival.route.plan.retry.onClientGone === 'finish' && isHere) this.#detached = true;
     else this.drive.gone();
   };
 

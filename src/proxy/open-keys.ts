@@ -2,13 +2,13 @@
 import { isSafeMethod } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
 import type { IdempotencyKey } from './idempotency.ts';
-import { hasKeyInBody, keyAtArrival, nameWrite } from './idempotency.ts';
+import { hasKeyInBody, keyAtArrival, keyInBody, nameWrite } from './idempotency.ts';
 import type { Inbound } from './inbound.ts';
 import type { KeyBook } from './key-book.ts';
 import type { Router } from './router.ts';
 import { upstreamPath } from './router.ts';
 
-/** A key that may stand in a body which is not known may be any. */
+/** A key that may stand in a body which is not here yet may be any. */
 export function isKeyOpen(
   keys: KeyBook,
   arrival: Pick<Arrival, 'request' | 'route'>,
@@ -16,9 +16,21 @@ export function isKeyOpen(
 ): boolean {
   const { request, route } = arrival;
   if (!keys.isAnyOpen(route.target.name)) return false;
-  if (key?.from !== 'body' && hasKeyInBody(request, route)) return true;
-  if (key === undefined || key.from === 'minted') return false;
-  return keys.isOpen(keys.digest(nameWrite(arrival, key.value)));
+  let named = key;
+  if (key?.from !== 'body' && hasKeyInBody(request, route)) {
+    const body = takeBody(request);
+    if (body === undefined) return true;
+    named = keyInBody(arrival, { payload: () => body }) ?? key;
+  }
+  if (named === undefined || named.from === 'minted') return false;
+  return keys.isOpen(keys.digest(nameWrite(arrival, named.value)));
+}
+
+/** The body, where all of it has come and nobody has read it; undefined where it has not. */
+function takeBody(request: Inbound): Buffer | undefined {
+  if (!request.complete || request.readableDidRead) return undefined;
+  const bytes: unknown = request.read();
+  return Buffer.isBuffer(bytes) ? bytes : undefined;
 }
 
 /** The same, of a request that never became an exchange. */

@@ -11,6 +11,17 @@ export function hasTrue(headers: readonly string[], name: string): boolean {
   return firstValue(headers, name)?.trim().toLowerCase() === 'true';
 }
 
+/** `Tidegate-Outcome: unknown`, of another Tidegate. Asked of each answer to a write, of which nearly none has it. */
+export function hasUnknownOutcome(headers: readonly string[]): boolean {
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? '';
+    if (name.length === OUTCOME.length && name.toLowerCase() === OUTCOME) return headers[i + 1]?.trim() === 'unknown';
+  }
+  return false;
+}
+
+const OUTCOME = 'tidegate-outcome';
+
 /** The headers but for those of one name. @param name in lower case */
 export function without(headers: readonly string[], name: string): string[] {
   return headers.filter((_, i) => headers[i - (i % 2)]?.toLowerCase() !== name);

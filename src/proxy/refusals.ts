@@ -55,12 +55,17 @@ export class Refusals {
   /** Answers a request that may be forwarded no further (RFC 9110 §7.6.2). @param identities headers that say who asks, in lower case */
   answerAsLast(request: Inbound, response: Outbound, identities: ReadonlySet<string>): void {
     const { headers, body } = answerAsLast(request, identities);
-    this.#conclude(request, response, FORWARDED_ENOUGH, undefined, (requestId) => {
-      const { context, snapshot } = this.#options;
-      const ending = context.isDraining() || isComing(request) ? ['Connection', 'close'] : [];
-      const told = { requestId, via: context.via, unread: snapshot().bodyIdle };
-      writeFinal(response, [...headers, ...ending], body, told);
-    });
+    this.#conclude(
+      request,
+      response,
+      () => FORWARDED_ENOUGH,
+      (requestId) => {
+        const { context, snapshot } = this.#options;
+        const ending = context.isDraining() || isComing(request) ? ['Connection', 'close'] : [];
+        const told = { requestId, via: context.via, unread: snapshot().bodyIdle };
+        writeFinal(response, [...headers, ...ending], body, told);
+      },
+    );
   }
 
   /**
@@ -70,11 +75,12 @@ export class Refusals {
   refuse(request: Inbound, response: Outbound, refused: Problem, isUnframed = false, wrap?: Wrap): void {
     const { context, snapshot } = this.#options;
     // Of a check it is not the write that is refused, and its 5xx would be taken for a check that failed.
-    const isOpen = wrap === undefined && isOpenOnArrival(context.keys, request, snapshot().router);
-    const problem = isOpen ? unknownFor(refused) : refused;
-    const { via, random, isDraining } = context;
-    const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
-    this.#conclude(request, response, problem, retryAfter, (requestId) => {
+    const decide = (): Problem => {
+      const isOpen = wrap === undefined && isOpenOnArrival(context.keys, request, snapshot().router);
+      return isOpen ? unknownFor(refused) : refused;
+    };
+    const { via, isDraining } = context;
+    this.#conclude(request, response, decide, (requestId, problem, retryAfter) => {
       const close = isDraining() || isUnframed || isComing(request);
       const unread = snapshot().bodyIdle;
       const wrapping = wrap?.(problem, retryAfter);
@@ -83,16 +89,27 @@ export class Refusals {
     });
   }
 
-  /** Writes its only answer, and tells of it when that has ended. @param retryAfter in seconds, as it is told */
+  /**
+   * Writes its only answer, and tells of it when that has ended.
+   * @param decide asked once, when a short body has come
+   * @param write `retryAfter` is in seconds, as it is told
+   */
   #conclude(
     request: Inbound,
     response: Outbound,
-    problem: Problem,
-    retryAfter: number | undefined,
-    write: (requestId: string) => void,
+    decide: () => Problem,
+    write: (requestId: string, problem: Problem, retryAfter: number | undefined) => void,
   ): void {
     const { context, capacity, snapshot, nextId } = this.#options;
-    const { clock, listen, watcher } = context;
+    const { clock, listen, watcher, random } = context;
+    let decided: { readonly problem: Problem; readonly retryAfter: number | undefined } | undefined;
+    const decision = (): NonNullable<typeof decided> => {
+      if (decided !== undefined) return decided;
+      const problem = decide();
+      const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
+      decided = { problem, retryAfter };
+      return decided;
+    };
     const since = clock.now();
     const id = nextId();
     capacity.countLeaving(response);
@@ -100,13 +117,15 @@ export class Refusals {
     response.on('close', () => {
       const path = pathOf(request, snapshot().tellPath);
       const took = clock.now() - since;
+      const { problem, retryAfter } = decision();
       const record = recordRefused(problem, { request, path, id, at: since, retryAfter, took });
       listen({ type: 'done', record });
       watcher?.refused(record, traceparentOf(request));
     });
     const answer = (): void => {
       if (response.destroyed) return;
-      write(id);
+      const { problem, retryAfter } = decision();
+      write(id, problem, retryAfter);
       endAnswer(response, request);
     };
     // A short body has come with the head, and is parsed behind it: then the connection can go on.

@@ -6,6 +6,8 @@ import type { Trace } from '../policy/watch.ts';
 export interface Sender {
   /** The trace that it is a part of, where we trace. */
   readonly trace: Trace | undefined;
+  /** One goes to this endpoint, as metrics call it. */
+  onSending(endpoint: string): void;
   /** What the send came to: a head, which is in hand until it is forwarded or discarded, or a failure. */
   onOutcome(outcome: Outcome): void;
   /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */

@@ -1,13 +1,13 @@
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
-import { readHints, readWait } from '../policy/hints.ts';
+import { readHints } from '../policy/hints.ts';
 import type { CutReason } from '../policy/events.ts';
 import type { Hints, Millis, Outcome } from '../policy/types.ts';
+import { isSafeMethod } from '../policy/types.ts';
 import type { SendStep } from '../script.ts';
 import { readCodes } from './answer-codes.ts';
 import { watchReading } from './answer-reading.ts';
 import type { Arrival } from './arrival.ts';
-import { outboundHeaders } from './arrival.ts';
 import type { AttemptOwner } from './attempt.ts';
 import { Attempt } from './attempt.ts';
 import type { RequestBody } from './body.ts';
@@ -19,13 +19,13 @@ import type { Failure } from './failure.ts';
 import { besideHead } from './headers.ts';
 import { isUnread } from './inbound.ts';
 import { Peek } from './peek.ts';
-import { firstValue, hasTrue } from './raw-headers.ts';
+import { firstValue, hasTrue, hasUnknownOutcome } from './raw-headers.ts';
 import type { Head } from './reply.ts';
+import { SendHeaders } from './send-headers.ts';
 import type { Sender } from './sender.ts';
-import { asksToComeBack, endsBefore, hasRetryAfter } from './retry-after.ts';
+import { asksToComeBack, withImpliedWait } from './retry-after.ts';
 import { writeInformation } from './respond.ts';
 import { rewriteTarget, upstreamPath } from './router.ts';
-import { withTrace } from './trace-context.ts';
 import { Trip } from './trip.ts';
 import { WEBSOCKET } from './upgrade.ts';
 
@@ -47,9 +47,7 @@ export class Sends implements AttemptOwner {
   readonly #arrival: Arrival;
   readonly #sender: Sender;
   readonly #trip: Trip;
-  #headers: string[] | undefined;
-  /** The endpoint that they are for. */
-  #authority = '';
+  readonly #headers: SendHeaders;
   #body: RequestBody | undefined;
   #attempt: Attempt | undefined;
   #count = 0;
@@ -66,12 +64,15 @@ export class Sends implements AttemptOwner {
   #mayPause = false;
   /** Of a head, then of the next piece of its body. */
   readonly #deadline: Deadline;
+  /** Of an upload; made where there is one whose key may be forgotten before it ends. */
+  #uploadBy: Deadline | undefined;
 
   constructor(context: ExchangeContext, arrival: Arrival, sender: Sender) {
     this.#trip = new Trip(arrival.route.target.endpoints, arrival.isPreflight !== true);
     this.#context = context;
     this.#arrival = arrival;
     this.#sender = sender;
+    this.#headers = new SendHeaders(context, arrival, sender);
     this.#deadline = new Deadline(context.clock);
   }
 
@@ -105,15 +106,20 @@ export class Sends implements AttemptOwner {
     this.#attempt = new Attempt(this, payload, this.#sentAt);
     this.#timeout = timeout;
     this.#deadline.arm(timeout, this.#onTimeout);
+    if (payload instanceof Readable && startBy < Number.POSITIVE_INFINITY) {
+      this.#uploadBy ??= new Deadline(this.#context.clock);
+      this.#uploadBy.arm(Math.max(0, startBy - this.#sentAt), this.#onUploadLate);
+    }
     const mayTry = isRepeatable && !(payload instanceof Readable);
     const endpoint = this.#trip.choose(mayTry, this.#sentAt, pinnedTo);
     if (endpoint === undefined) return this.onFailure({ reason: 'connect', sent: false, cause: 'ENDPOINT_REMOVED' });
     this.#context.gate.begin(route.target.name, this.#holder);
+    this.#sender.onSending(endpoint.label);
     this.#trip.send(
       {
         method: request.verb,
         path: rewriteTarget(request.target, route),
-        headers: this.#traced(this.#headersFor(endpoint.authority)),
+        headers: this.#headers.for(endpoint.authority),
         body: payload,
         upgrade: upgrade === undefined ? null : WEBSOCKET,
       },
@@ -121,10 +127,11 @@ export class Sends implements AttemptOwner {
     );
   }
 
-  /** Nothing more is wanted of the last one. @returns whether the upstream may have all of the request */
+  /** Nothing more is wanted of the last one. @returns whether the upstream has the request, or a part of it */
   cancel(): boolean {
-    const sent = this.#attempt?.sent === true && this.#body?.isUnread !== true;
-    this.#deadline.disarm();
+    const sent = this.#attempt?.sent === true;
+    if (sent) this.#reached = this.#trip.endpoint.label;
+    this.#disarm();
     this.#attempt?.cancel();
     this.#trip.abandon();
     return sent;
@@ -164,6 +171,7 @@ export class Sends implements AttemptOwner {
   /** The client has all of it, or has gone. */
   close(): void {
     this.#deadline.close();
+    this.#uploadBy?.close();
   }
 
   /** The connection on which the upstream has changed to another protocol, once; undefined when it has not. */
@@ -194,7 +202,7 @@ export class Sends implements AttemptOwner {
   }
 
   onFailure(failure: Failure): void {
-    this.#deadline.disarm();
+    this.#disarm();
     this.#failure = failure;
     const { reason, sent } = failure;
     if (sent) this.#reached = this.#trip.endpoint.label;
@@ -250,21 +258,29 @@ export class Sends implements AttemptOwner {
   }
 
   #settle(status: number, hints: Hints, took: Millis): void {
-    this.#deadline.disarm();
+    this.#disarm();
     this.#reached = this.#trip.endpoint.label;
     const { replayedHeader } = this.#arrival.route.target.idempotency;
-    const isReplayed = replayedHeader !== undefined && hasTrue(this.#held?.headers ?? [], replayedHeader);
-    const outcome: Outcome = { kind: 'response', status, hints, took, isReplayed };
-    this.#sender.onOutcome(this.#trip.settle(asksToComeBack(status) ? this.#withImpliedWait(outcome) : outcome));
+    const { headers = [] } = this.#held ?? {};
+    const isReplayed = replayedHeader !== undefined && hasTrue(headers, replayedHeader);
+    const isUnknown = !isSafeMethod(this.#arrival.request.verb) && hasUnknownOutcome(headers);
+    const outcome: Outcome = { kind: 'response', status, hints, took, isReplayed, isUnknown };
+    const told = asksToComeBack(status) ? withImpliedWait(outcome, headers, Date.now()) : outcome;
+    this.#sender.onOutcome(this.#trip.settle(told));
   }
 
-  #withImpliedWait(outcome: Extract<Outcome, { readonly kind: 'response' }>): Outcome {
-    const headers = this.#held?.headers ?? [];
-    if (!hasRetryAfter(headers)) return { ...outcome, impliedWait: readWait(headers, outcome.hints, Date.now()) };
-    // The quota beside it may say that it will not be kept.
-    const { retryAfter } = outcome.hints;
-    return endsBefore(headers, retryAfter, Date.now()) ? { ...outcome, impliedWait: retryAfter } : outcome;
+  #disarm(): void {
+    this.#deadline.disarm();
+    this.#uploadBy?.disarm();
   }
+
+  /** The upstream has forgotten its key: what is left of the body would be no repeat any more. */
+  readonly #onUploadLate = (): void => {
+    if (this.#body?.isUnread !== true) return;
+    const sent = this.#attempt?.sent === true;
+    this.#attempt?.cancel();
+    this.onFailure({ reason: 'timeout', sent, cause: 'KEY_EXPIRED' });
+  };
 
   readonly #onTimeout = (): void => {
     if (this.#attempt?.endPeek() === true) return; // the head has come in time: that is the answer
@@ -294,20 +310,6 @@ export class Sends implements AttemptOwner {
   get #holder(): string {
     const { nest, hash } = this.#arrival.client;
     return nest ?? hash;
-  }
-
-  #headersFor(authority: string): string[] {
-    if (this.#headers === undefined || this.#authority !== authority) {
-      this.#headers = outboundHeaders(this.#arrival, authority, this.#context);
-      this.#authority = authority;
-    }
-    return this.#headers;
-  }
-
-  /** Each attempt is a part of the trace of its own. */
-  #traced(headers: string[]): string[] {
-    const { trace } = this.#sender;
-    return trace === undefined ? headers : withTrace(headers, trace.outgoing);
   }
 
   #took(): Millis {

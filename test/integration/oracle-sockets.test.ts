@@ -95,7 +95,9 @@ upstreams:
         const lie = contradiction(told, { times: ledger.times(intent.name), isOpen, isKnown });
         if (lie !== undefined) wrong.push(`${intent.method} ${intent.name}: ${lie}: ${intent.story.join(', ')}`);
       }
-      if (answers.some((told) => told === 'done' || told === 'declined')) intent.isOpen = false;
+      // A decline is the upstream's answer to the attempts before it: beside an unknown one, nobody knows which was first.
+      const isResolved = answers.includes('done') || answers.every((told) => told === 'declined');
+      if (isResolved) intent.isOpen = false;
     };
 
     let next = 0;

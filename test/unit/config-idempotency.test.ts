@@ -59,6 +59,29 @@ describe('where a key stands', () => {
     expect(found(`{header: ${header}}`)).toEqual([`.header: ${message}`]);
   });
 
+  test.each<[string, string, string[]]>([
+    ['', '', []],
+    [
+      '',
+      'workers: 2',
+      [expect.stringMatching(/^another process may repeat a write at another of them: say idempotency/)],
+    ],
+    [
+      '',
+      'state: {store: redis, url: "redis://r"}\nsecret: "a secret of thirty-two characters"',
+      [expect.stringMatching(/^another process may repeat/)],
+    ],
+    ['idempotency: {sharesKeys: true}', 'workers: 2', []],
+    ['idempotency: {sharesKeys: false}', 'workers: 2', []],
+    ['idempotency: {header: false}', 'workers: 2', []],
+  ])('several endpoints with %s and %s', (upstream, more, messages) => {
+    const text = `upstreams: {pay: {urls: ["http://a.example", "http://b.example"], ${upstream}}}\n${more}\n`;
+    const loaded = loadConfig(text, 'tidegate.yaml', { env: {}, readFile: () => '' });
+    expect(loaded.kind === 'mistakes' ? loaded.mistakes : loaded.warnings.map(({ message }) => message)).toEqual(
+      messages,
+    );
+  });
+
   test.each(['PayPal-Request-Id', 'X-Request-Key', 'X-Idempotency-Key', 'Cko-Idempotency-Key'])(
     '%s may be',
     (header) => {

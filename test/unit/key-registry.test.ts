@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { KeyRegistry } from '../../src/policy/key-registry.ts';
+import { isAnsweredFor } from '../../src/policy/keyed-write.ts';
 import type { WriteIdentity } from '../../src/policy/keyed-write.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
@@ -53,8 +54,8 @@ describe('one write', () => {
   test('is taken for another of its name where there are too many: nobody makes the search long', () => {
     const keys = new KeyRegistry();
     const first = keys.enter(write('a', 'user 0', '0-body'));
-    for (let i = 1; i < 16; i += 1) expect(keys.enter(write('a', `user ${i}`, `${i}-body`))).not.toBe(first);
-    expect(keys.enter(write('a', 'user 16', '16-body'))).toBe(first);
+    for (let i = 1; i < 1000; i += 1) expect(keys.enter(write('a', `user ${i}`, `${i}-body`))).not.toBe(first);
+    expect(keys.enter(write('a', 'user 1000', '1000-body'))).toBe(first);
   });
 
   test('is open while it is under way, and while it is unresolved', () => {
@@ -82,14 +83,56 @@ describe('what is remembered', () => {
     expect(keys.enter(write('a', 'alice', '1:x'))).not.toBe(entered);
   });
 
-  test('is the time of the first send; an answer resolves it, and nothing opens it again', () => {
+  test('is the time of the first send; an answer resolves it, and an attempt without one opens it again', () => {
     const keys = new KeyRegistry();
     leave(keys, 'a', 100, false);
     leave(keys, 'a', 900, false);
     expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 100, isAnswered: false });
     leave(keys, 'a', 950, true);
-    leave(keys, 'a', 980, false);
     expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 100, isAnswered: true });
+    leave(keys, 'a', 980, false);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 100, isAnswered: false });
+  });
+
+  test('is for good, to whoever was told what came of it for good', () => {
+    const keys = new KeyRegistry();
+    const bob = write('a', 'bob', '1:x');
+    const entered = keys.enter(write('a', 'alice', '1:x'));
+    expect(keys.enter(bob)).toBe(entered);
+    keys.keep(entered, { firstSentAt: 5, isAnswered: true, isDone: true });
+    keys.keep(entered, { firstSentAt: 9, isAnswered: false });
+    expect([entered.state, isAnsweredFor(entered, bob.credential)]).toEqual(['answered', true]);
+    keys.keep(entered, { firstSentAt: 9, isAnswered: false }, bob.credential);
+    expect([entered.state, isAnsweredFor(entered, bob.credential)]).toEqual(['answered', false]);
+    expect(isAnsweredFor(entered, entered.credential)).toBe(true);
+    keys.keep(entered, { firstSentAt: 9, isAnswered: true, isDone: true }, bob.credential);
+    expect(isAnsweredFor(entered, bob.credential)).toBe(true);
+  });
+
+  test('is open again once none of its answers has reached a client as a whole', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.enter(write('a'));
+    for (const firstSentAt of [5, 9]) keys.keep(entered, { firstSentAt, isAnswered: true, isDone: true });
+    keys.unheard(entered);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 5, isAnswered: true });
+    keys.unheard(entered);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 5, isAnswered: false });
+    keys.unheard(entered);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 5, isAnswered: false });
+  });
+
+  test('of who leaves more than its share unresolved pushes out its own', () => {
+    const keys = new KeyRegistry(4, 4);
+    const open = (name: string, credential: string): void => {
+      const entered = keys.enter(write(name, credential));
+      keys.keep(entered, { firstSentAt: 1, isAnswered: false });
+      keys.leave(entered);
+    };
+    open('victim', 'alice');
+    for (let i = 0; i < 20; i += 1) open(`junk ${i}`, 'bob');
+    expect(recall(keys, write('victim', 'alice'))).toBeDefined();
+    expect(recall(keys, write('junk 0', 'bob'))).toBeUndefined();
+    expect(recall(keys, write('junk 19', 'bob'))).toBeDefined();
   });
 
   test('is forgotten after a day where nobody says how long keys live, and else never', () => {

@@ -184,7 +184,7 @@ class Asked implements Effects {
 
   send({ timeout, startBy }: SendStep): void {
     const { world, random, ledger } = this.#scene;
-    this.#claim.sending();
+    this.#claim.sending('up');
     this.#setUnderWay(true);
     const forConnection = random() < 0.1 ? 1.2 * timeout * random() : 0;
     if (forConnection >= timeout) return this.#later(timeout, () => this.#settle(failure('timeout', false)));

@@ -1,0 +1,271 @@
+/** That a write is known again: at which endpoint, by which token, after which answer, over a reload and in a long upload. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import type { HttpUpstream } from '../support/http-upstream.ts';
+import { listen, startHttpUpstream } from '../support/http-upstream.ts';
+import type { Received } from '../support/send.ts';
+import { begin, send, sendAndLeave } from '../support/send.ts';
+import { eventually, startTidegate } from '../support/tidegate.ts';
+
+const KEY = ['Idempotency-Key', 'order-1'];
+const as = (token: string): string[] => [...KEY, 'Authorization', `Bearer ${token}`];
+
+function one(url: string, idempotency: string, retry = 'attempts: 1', more = ''): string {
+  const backOff = 'backOff: {strategy: fixed, baseInterval: 1ms}';
+  return `upstreams: {api: {url: "${url}", retry: {${retry}, ${backOff}}, idempotency: {${idempotency}}${more}}}\n`;
+}
+
+function two(a: HttpUpstream, b: HttpUpstream, idempotency = 'ttl: 24h'): string {
+  return one(a.url, idempotency).replace(`url: "${a.url}"`, `urls: ["${a.url}", "${b.url}"]`);
+}
+
+function post(url: string, headers: readonly string[] = KEY, body = 'x', target = '/charges'): Promise<Received> {
+  return send(url, target, { method: 'POST', headers, body });
+}
+
+const toldOf = (answer: Received) => [answer.status, answer.header('tidegate-outcome')];
+const UNKNOWN = [504, 'unknown'];
+
+/** Answers one request after another; what is beyond them like the last. */
+function startAnswering(
+  ...answers: readonly ('reset' | number | readonly [number, Record<string, string>])[]
+): Promise<HttpUpstream> {
+  return startHttpUpstream((n, response) => {
+    const answer = answers[Math.min(n, answers.length) - 1] ?? 200;
+    if (answer === 'reset') return response.destroy();
+    const [status, headers] = typeof answer === 'number' ? [answer, {}] : answer;
+    return response.writeHead(status, headers).end('said');
+  });
+}
+
+describe('of several endpoints, the one that may know the key gets it again', () => {
+  /** Charges each key that it does not know, and takes its time for that. */
+  function startBank(charges: string[], name: string): Promise<HttpUpstream> {
+    const known = new Set<string>();
+    return startHttpUpstream((_, response, { headers }) => {
+      const key = headers[headers.findIndex((each) => each.toLowerCase() === 'idempotency-key') + 1] ?? '';
+      if (known.has(key)) return response.writeHead(201, { 'Idempotent-Replayed': 'true' }).end('paid');
+      known.add(key);
+      charges.push(name);
+      return setTimeout(() => response.writeHead(201).end('paid'), 200);
+    });
+  }
+
+  test('after its client has left', async () => {
+    const charges: string[] = [];
+    const gate = await startTidegate(two(await startBank(charges, 'a'), await startBank(charges, 'b')));
+    await sendAndLeave(gate.url, '/charges', { method: 'POST', headers: KEY, body: 'x' }, () => charges.length === 1);
+    for (let i = 0; i < 3; i += 1) expect((await post(gate.url)).status).toBe(201);
+    expect(charges).toHaveLength(1);
+  });
+
+  test('while it is under way, where keys are shared', async () => {
+    const charges: string[] = [];
+    const [a, b] = [await startBank(charges, 'a'), await startBank(charges, 'b')];
+    const gate = await startTidegate(two(a, b, 'ttl: 24h, concurrent: pass'));
+    const first = post(gate.url);
+    await eventually(() => charges.length, Boolean);
+    expect((await post(gate.url)).status).toBe(201);
+    expect((await first).status).toBe(201);
+    expect(charges).toHaveLength(1);
+  });
+
+  test('also when there was one only', async () => {
+    const a = await startAnswering('reset');
+    const b = await startAnswering(200);
+    const gate = await startTidegate(one(a.url, 'ttl: 24h'));
+    expect(toldOf(await post(gate.url))).toEqual(UNKNOWN);
+    await gate.rewrite(two(a, b));
+    for (let i = 0; i < 3; i += 1) expect(toldOf(await post(gate.url))).toEqual(UNKNOWN);
+    expect(b.hits).toHaveLength(0);
+  });
+});
+
+describe('a write is one', () => {
+  test.each([
+    ['none', 'header:X-Account'],
+    ['header:X-Account', 'none'],
+  ])('over a reload of its account from %s to %s, which it does not name', async (before, after) => {
+    const upstream = await startAnswering('reset', 200);
+    const gate = await startTidegate(one(upstream.url, `ttl: 1s, account: ${before}`));
+    expect(toldOf(await post(gate.url))).toEqual(UNKNOWN);
+    await gate.rewrite(one(upstream.url, `ttl: 1s, account: ${after}`));
+    await sleep(1100);
+    expect(toldOf(await post(gate.url))).toEqual([409, 'unknown']);
+    expect(upstream.hits).toHaveLength(1);
+  });
+
+  test('for each token that has joined it, whatever that comes with', async () => {
+    const upstream = await startAnswering('reset');
+    const gate = await startTidegate(one(upstream.url, 'ttl: 1s'));
+    await post(gate.url, as('a'), 'X');
+    await post(gate.url, as('b'), 'X');
+    await sleep(1100);
+    expect((await post(gate.url, as('b'), 'Y')).status).toBe(409);
+    expect(upstream.hits).toHaveLength(2);
+  });
+
+  test('however its path is encoded', async () => {
+    const upstream = await startAnswering(200);
+    const gate = await startTidegate(one(upstream.url, 'ttl: 1s'));
+    await post(gate.url);
+    await sleep(1100);
+    expect((await post(gate.url, KEY, 'x', '/charge%73')).status).toBe(409);
+  });
+
+  test('whatever account it names in a header that ends here', async () => {
+    const upstream = await startAnswering(200);
+    const gate = await startTidegate(one(upstream.url, 'ttl: 1s, account: header:Stripe-Account'));
+    await post(gate.url);
+    await sleep(1100);
+    const hopByHop = ['Stripe-Account', 'a', 'Connection', 'Stripe-Account'];
+    expect((await post(gate.url, [...KEY, ...hopByHop])).status).toBe(409);
+    expect((await post(gate.url, [...KEY, 'Stripe-Account', 'a'])).status).toBe(200);
+  });
+
+  test('and no other account’s, of as many as choose the same key', async () => {
+    const upstream = await startAnswering(200);
+    const gate = await startTidegate(one(upstream.url, 'ttl: 1s'));
+    for (let i = 0; i < 40; i += 1) await post(gate.url, as(`t${i}`), `body ${i}`);
+    await sleep(1100);
+    expect((await post(gate.url, as('last'), 'body of the last')).status).toBe(200);
+  });
+});
+
+describe('an answer', () => {
+  test('of 402 is none to the attempts after it', async () => {
+    const upstream = await startAnswering(402, 'reset', 404);
+    const gate = await startTidegate(one(upstream.url, 'ttl: 1s'));
+    expect(toldOf(await post(gate.url))).toEqual([402, undefined]);
+    expect(toldOf(await post(gate.url))).toEqual(UNKNOWN);
+    expect(toldOf(await post(gate.url))).toEqual(UNKNOWN);
+    await sleep(1100);
+    expect(toldOf(await post(gate.url))).toEqual([409, 'unknown']);
+  });
+
+  test('to one token is none to another whose own attempt is open', async () => {
+    const upstream = await startAnswering(201, 'reset', 401);
+    const gate = await startTidegate(one(upstream.url, 'ttl: 1s'));
+    expect(toldOf(await post(gate.url, as('a')))).toEqual([201, undefined]);
+    expect(toldOf(await post(gate.url, as('b')))).toEqual(UNKNOWN);
+    expect(toldOf(await post(gate.url, as('b')))).toEqual(UNKNOWN);
+    expect(toldOf(await post(gate.url, as('a')))).toEqual([401, undefined]);
+    await sleep(1100);
+    expect(toldOf(await post(gate.url, as('b')))).toEqual([409, 'unknown']);
+    expect(toldOf(await post(gate.url, as('a')))).toEqual([409, undefined]);
+  });
+
+  test.each([429, 409, 401])('says for good that it is done: a %i behind a reset is plain', async (status) => {
+    const upstream = await startAnswering(201, 'reset', status);
+    const gate = await startTidegate(one(upstream.url, 'ttl: 1m', 'attempts: 2'));
+    expect(toldOf(await post(gate.url))).toEqual([201, undefined]);
+    expect(toldOf(await post(gate.url))).toEqual([status, undefined]);
+  });
+
+  test('that reached one client as a whole stays one when another’s breaks off', async () => {
+    const upstream = await startHttpUpstream((n, response) => {
+      if (n === 1) response.writeHead(201, { 'Content-Length': '10' }).write('paid');
+      else if (n === 2) response.writeHead(201, { 'Idempotent-Replayed': 'true' }).end('paid');
+      else response.writeHead(429, { 'Retry-After': '60' }).end();
+    });
+    const gate = await startTidegate(one(upstream.url, 'ttl: 24h'));
+    let hasBegun = false;
+    const first = begin(gate.url, '/charges', { method: 'POST', headers: KEY, body: 'x' }, (incoming) => {
+      hasBegun = true;
+      incoming.on('error', () => undefined).resume();
+    });
+    first.on('error', () => undefined).end('x');
+    await eventually(() => hasBegun, Boolean);
+    expect((await post(gate.url)).status).toBe(201);
+    first.destroy();
+    await eventually(
+      () => gate.requests().length,
+      (lines) => lines === 2,
+    );
+    expect(toldOf(await post(gate.url))).toEqual([429, undefined]);
+  });
+
+  test.each([409, 500])(
+    'of %i that is marked as replayed is the last word: no retry, nothing unknown',
+    async (status) => {
+      const upstream = await startAnswering('reset', [status, { 'Idempotent-Replayed': 'true' }]);
+      const gate = await startTidegate(one(upstream.url, 'ttl: 1m', 'attempts: 4'));
+      expect(toldOf(await post(gate.url))).toEqual([status, undefined]);
+      expect(upstream.hits).toHaveLength(2);
+    },
+  );
+
+  test('of another Tidegate that nobody knows leaves the write open', async () => {
+    const upstream = await startAnswering([409, { 'Tidegate-Outcome': 'unknown' }], 401);
+    const gate = await startTidegate(one(upstream.url, 'ttl: 24h'));
+    const answer = await post(gate.url);
+    expect(toldOf(answer)).toEqual([409, 'unknown']);
+    expect(answer.headers.filter((name) => name.toLowerCase() === 'tidegate-outcome')).toHaveLength(1);
+    expect(toldOf(await post(gate.url))).toEqual(UNKNOWN);
+  });
+});
+
+describe('an upload', () => {
+  test('that goes on when its key is forgotten is cut, and told as unknown', async () => {
+    const upstream = await startAnswering(200);
+    const gate = await startTidegate(one(upstream.url, 'ttl: 1s'));
+    const body = 'x'.repeat(100_000);
+    expect((await post(gate.url, KEY, body)).status).toBe(200);
+    await sleep(400);
+    const told = new Promise((resolve) => {
+      const headers = [...KEY, 'Content-Length', String(body.length)];
+      const upload = begin(gate.url, '/charges', { method: 'POST', headers }, (incoming) => {
+        incoming.resume();
+        resolve([incoming.statusCode, incoming.headers['tidegate-outcome']]);
+      });
+      upload.on('error', () => undefined).write(body.slice(0, 90_000));
+    });
+    expect(await told).toEqual(UNKNOWN);
+    expect(upstream.hits).toHaveLength(1);
+  });
+
+  test('that stalls is unknown: the upstream may act on a part of it', async () => {
+    const upstream = await listen((request) => {
+      request.on('error', () => undefined).resume();
+    });
+    const gate = await startTidegate(`limits: {bodyIdle: 300ms}\n${one(upstream.url, 'ttl: 1s')}`);
+    const told = new Promise((resolve) => {
+      const headers = [...KEY, 'Content-Length', '200000'];
+      const upload = begin(gate.url, '/charges', { method: 'POST', headers }, (incoming) => {
+        incoming.resume();
+        resolve([incoming.statusCode, incoming.headers['tidegate-outcome']]);
+      });
+      upload.on('error', () => undefined).write(Buffer.alloc(150_000));
+    });
+    expect(await told).toEqual(UNKNOWN);
+    expect(await gate.metric('tidegate_bound_used_ratio{bound="unsettled_keys"}')).toBeGreaterThan(0);
+  });
+});
+
+test('a refusal looks at the key in a short body, and at no other', async () => {
+  const open: (() => void)[] = [];
+  const upstream = await startHttpUpstream((_, response) => open.push(() => response.end('paid')));
+  const gate = await startTidegate(`limits: {requests: 1}\n${one(upstream.url, 'jsonField: key')}`);
+  const json = (body: unknown) => post(gate.url, ['Content-Type', 'application/json'], JSON.stringify(body));
+  const first = json({ key: 'a' });
+  await eventually(() => open.length, Boolean);
+  const other = await json({ key: 'b' });
+  expect([...toldOf(other), other.header('retry-after') === undefined]).toEqual([503, undefined, false]);
+  expect(toldOf(await json({ amount: 1 }))).toEqual([503, undefined]);
+  expect(toldOf(await json({ key: 'a' }))).toEqual(UNKNOWN);
+  open[0]?.();
+  expect((await first).status).toBe(200);
+});
+
+test('no second attempt of a write begins when it cannot be answered in time', async () => {
+  const upstream = await startHttpUpstream((n, response) => {
+    if (n <= 10) setTimeout(() => response.end('paid'), 1500);
+    else if (n === 11) setTimeout(() => response.writeHead(503).end(), 2000);
+    else response.end('late');
+  });
+  const gate = await startTidegate(one(upstream.url, 'ttl: 24h', 'attempts: 2', ', timeout: 3s'));
+  const known = Array.from({ length: 10 }, (_, i) => post(gate.url, ['Idempotency-Key', `known-${i}`]));
+  for (const answer of await Promise.all(known)) expect(answer.status).toBe(200);
+  expect(toldOf(await post(gate.url))).toEqual([503, undefined]);
+  expect(upstream.hits).toHaveLength(11);
+});
