@@ -108,7 +108,7 @@ function shelf.countAccounts() return accounts end
 local call = {struct.unpack('<ddddddddddd', ARGV[1])}
 local happenings = unpackDoubles(ARGV[1], 89)
 local given = unpackDoubles(ARGV[3], 1)
-settings = {initialRate = given[1] == given[1] and given[1] or nil, maxRate = given[2], minRate = given[3], cooldown = given[4]}
+settings = {initialRate = given[1] == given[1] and given[1] or nil, maxRate = given[2], minRate = given[3], cooldown = given[4], maxProbeDelay = given[5] == given[5] and given[5] or nil}
 chance = call[11]
 
 local time = redis.call('TIME') -- the clock
@@ -164,6 +164,13 @@ local owner = terms.quotaOwner
 if owner ~= nil then
   told[16], told[17] = 1 + (owner.isCommon and 1 or 0) + (owner.isSpent and 2 or 0), owner.credential or UNKNOWN_NUMBER
   told[18], told[19] = owner.client or UNKNOWN_NUMBER, owner['until']
+end
+local block = terms.block
+for i = 21, 34 do told[i] = 0 end
+if block ~= nil then
+  told[21] = 1 + indexOf(BLOCK_CAUSES, block.cause) + (block.isPartial and #BLOCK_CAUSES or 0)
+  told[22], told[23], told[24], told[25], told[26] = block.since, block.probeAt, block.expectedAt, block.asked, block.askedUntil
+  for i = 1, 8 do told[26 + i] = block.scope[i] end
 end
 local size = #told
 local function tell(number)

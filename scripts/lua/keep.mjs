@@ -16,7 +16,7 @@ const MADE_OF = { 'InFlight.watch': 'PlacesEvidence' };
 const LAZY = ['SendAccount.counts', 'Changes.sums'];
 const LISTS = ['Float32Array', 'Uint16Array'];
 /** Two of a class are one thing each; of any other there is one, or two owners would share it and drift apart. */
-const OWNED_TWICE = ['SendAccount', 'Changes'];
+const OWNED_TWICE = ['SendAccount', 'Changes', 'Evidence', 'CutState'];
 
 export function writeKeeper(ts, { checker, nameOf, classNamed }, rootClass) {
   const owners = new Map();

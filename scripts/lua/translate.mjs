@@ -6,13 +6,14 @@ import { prune } from './prune.mjs';
 
 const ENTRIES = [
   'policy/events.ts',
+  'policy/rate/block.ts',
   'policy/rate/rules.ts',
   'policy/meter.ts',
   'state/pool/pooled-limit.ts',
   'state/pool/memory-pool.ts',
 ];
 /** What the host speaks of, and which methods it calls. */
-const ROOTS = ['PooledLimit', 'LocalMeter', 'RULES', 'LIMIT_STATES', 'CUT_CAUSES', 'WAITS_FOR'];
+const ROOTS = ['PooledLimit', 'LocalMeter', 'RULES', 'LIMIT_STATES', 'CUT_CAUSES', 'BLOCK_CAUSES', 'WAITS_FOR'];
 const CALLED = ['now', 'serve'];
 
 export function translate({ typescript: ts, toLua }, src) {

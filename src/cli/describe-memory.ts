@@ -9,7 +9,7 @@ import { MOST_BYTES } from '../observe/story/stories.ts';
  * waits (its connection, headers and account, without a body), 160 to 170 B for a client (300 B where the
  * upstream's name is longer than 38 characters), 4.1 KiB for a limit of its own.
  */
-export const KEPT = { request: 15 * 1024, client: 256, limit: 4608 } as const;
+export const KEPT = { request: 15 * 1024, client: 256, limit: 5 * 1024 } as const;
 
 /** state/nested-limits.ts: of each name. */
 const MOST_KEYED = 1000;

@@ -52,11 +52,14 @@ export function compileUpstream(
   };
 }
 
-function compileRate({ initialRate, maxRate, minRate, cooldown }: RateConfig): RateSettings {
-  return { initialRate, maxRate: maxRate ?? Number.POSITIVE_INFINITY, minRate, cooldown };
+function compileRate({ initialRate, maxRate, minRate, cooldown, maxProbeDelay }: RateConfig): RateSettings {
+  return { initialRate, maxRate: maxRate ?? Number.POSITIVE_INFINITY, minRate, cooldown, maxProbeDelay };
 }
 
-type RateConfig = Pick<UpstreamConfig['rateLimit'], 'initialRate' | 'maxRate' | 'minRate' | 'cooldown'>;
+type RateConfig = Pick<
+  UpstreamConfig['rateLimit'],
+  'initialRate' | 'maxRate' | 'minRate' | 'cooldown' | 'maxProbeDelay'
+>;
 
 function compileNested(limit: UpstreamConfig['limits'][number]): NestedSettings {
   const { name, scope, match, each } = limit;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Method } from './names.ts';
 import { PathPattern } from './path-pattern.ts';
-import { Duration, Rate } from './units.ts';
+import { Duration, PositiveDuration, Rate } from './units.ts';
 
 /** What tells limits of one name apart, beside the named segments of their paths. */
 export const EACH = ['method', 'path'] as const;
@@ -41,6 +41,9 @@ const NestedLimit = z.strictObject({
   maxRate: Rate.optional().describe('Never send faster than this.'),
   minRate: Rate.prefault('0.1/s').describe('Never pace slower than this, unless nothing gets through at all.'),
   cooldown: Duration.prefault('1s').describe('The shortest time without growth after the rate was cut.'),
+  maxProbeDelay: PositiveDuration.prefault('30s').describe(
+    'While nothing gets through, one request is tried at least so often, however long a Retry-After; not of the client that it asked to wait.',
+  ),
 });
 
 /** The limits of some of an upstream's requests, beneath the one of all. */

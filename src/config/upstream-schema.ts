@@ -22,6 +22,9 @@ const RateLimit = z.strictObject({
   maxRate: Rate.optional().describe('Never send faster than this.'),
   minRate: Rate.prefault('0.1/s').describe('Never pace slower than this, unless nothing gets through at all.'),
   cooldown: Duration.prefault('1s').describe('The shortest time without growth after the rate was cut.'),
+  maxProbeDelay: PositiveDuration.prefault('30s').describe(
+    'While nothing gets through, one request is tried at least so often, however long a Retry-After; not of the client that it asked to wait.',
+  ),
 });
 
 const Queue = z.strictObject({

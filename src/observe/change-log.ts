@@ -11,8 +11,8 @@ export function logChanges(logger: Logger): Listen {
   let isDeaf = false;
   return (event) => {
     if (event.type === 'limit-state') {
-      const { upstream, limit, scope, from, to } = event;
-      logger[levelOf(event)]({ upstream, limit, scope, from, to }, 'limit changed');
+      const { upstream, limit, scope, from, to, blocked } = event;
+      logger[levelOf(event)]({ upstream, limit, scope, from, to, blocked }, 'limit changed');
     } else if (event.type === 'endpoint-ejected') {
       const { upstream, endpoint, time } = event;
       logger.warn({ upstream, endpoint, forMs: Math.round(time) }, 'endpoint left out');

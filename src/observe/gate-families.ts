@@ -84,6 +84,17 @@ export function describeGate(look: () => Sight, limits: Across): Family[] {
       ),
     },
     {
+      name: 'tidegate_ratelimit_blocks',
+      help: 'How many limits let nothing through but a probe, because of rejections or of errors: of the whole upstream, or of the part of its requests that those had in common.',
+      type: 'gauge',
+      across: limits,
+      samples: perLimit(({ labels, blocks }) =>
+        [...blocks].flatMap(([cause, parts]) =>
+          [...parts].map(([part, value]) => ({ labels: { ...labels, cause, part }, value })),
+        ),
+      ),
+    },
+    {
       name: 'tidegate_upstream_blocked_until_timestamp_seconds',
       help: 'Until when nothing but a probe passes, in seconds of the epoch; of several limits the latest; 0 while none is blocked.',
       type: 'gauge',

@@ -1,4 +1,8 @@
 import type { GateView, LimitState, LimitView, Scope } from '../policy/events.ts';
+import type { BlockCause } from '../policy/rate/block.ts';
+import { BLOCK_CAUSES } from '../policy/rate/block.ts';
+import type { BlockedPart } from '../policy/source.ts';
+import { partOf } from '../policy/source.ts';
 import type { Millis } from '../policy/types.ts';
 
 /** What an upstream's own limits come to, or the nested ones of one name, of whatever scope and however many. */
@@ -11,6 +15,8 @@ export interface LimitSummary {
   isStopped: boolean;
   /** States that at least one limit is in. */
   readonly states: Set<LimitState>;
+  /** How many limits block what, and why. */
+  readonly blocks: Map<BlockCause, Map<BlockedPart, number>>;
   /** The latest; undefined when none is blocked. */
   blockedUntil: Millis | undefined;
   /** The least; undefined when the upstream tells no quota. */
@@ -46,6 +52,7 @@ function emptySummary(labels: LimitSummary['labels']): LimitSummary {
     isPinned: false,
     isStopped: false,
     states: new Set(),
+    blocks: new Map(BLOCK_CAUSES.map((cause) => [cause, new Map([['upstream', 0]])])),
     blockedUntil: undefined,
     quotaLeft: undefined,
     tightest: new Map(),
@@ -57,6 +64,11 @@ function include(summary: LimitSummary, limit: LimitView): void {
   summary.isPinned ||= limit.pinned !== undefined;
   summary.isStopped ||= limit.isStopped === true;
   summary.states.add(limit.state);
+  if (limit.block !== undefined) {
+    const part = partOf(limit.block.scope);
+    const parts = summary.blocks.get(limit.block.cause);
+    parts?.set(part, (parts.get(part) ?? 0) + 1);
+  }
   if (limit.blockedUntil !== undefined) {
     summary.blockedUntil = Math.max(summary.blockedUntil ?? limit.blockedUntil, limit.blockedUntil);
   }

@@ -1,5 +1,6 @@
 import type { OperatorEvent, TideEvent } from '../policy/events.ts';
 import type { Millis, PerSecond } from '../policy/types.ts';
+import { tellPart } from './story/words.ts';
 
 export type TimelineKind = (typeof TIMELINE_KINDS)[number];
 export const TIMELINE_KINDS = [
@@ -123,7 +124,14 @@ export class Timeline {
   }
 
   /** Of limits of single clients there may be thousands. */
-  #noteState({ upstream, limit, scope, from, to }: Extract<TideEvent, { type: 'limit-state' }>): void {
+  #noteState({
+    upstream,
+    limit,
+    scope,
+    from,
+    to,
+    blocked = 'upstream',
+  }: Extract<TideEvent, { type: 'limit-state' }>): void {
     if (scope !== 'upstream') return;
     if (limit !== undefined) {
       const kind = to === 'blocked' ? 'blocked' : from === 'blocked' ? 'unblocked' : 'state';
@@ -137,8 +145,15 @@ export class Timeline {
       this.#stopped.delete(upstream);
       if (stopped === 'released') return undefined;
     }
-    if (to === 'blocked') return void this.#note('blocked', upstream, 'blocked: nothing passes but a probe at a time');
-    if (from === 'blocked') return void this.#note('unblocked', upstream, `not blocked any more: ${to}`);
+    if (to === 'blocked') {
+      const of = blocked === 'upstream' ? '' : ` of ${tellPart(blocked, 'one')}`;
+      return void this.#note('blocked', upstream, `blocked: nothing${of} passes but a probe at a time`);
+    }
+    if (from === 'blocked') {
+      const end =
+        blocked === 'upstream' ? 'not blocked any more' : `${tellPart(blocked, 'one')} is blocked, others pass`;
+      return void this.#note('unblocked', upstream, `${end}: ${to}`);
+    }
     this.#repeat('state', upstream, `state\0${upstream}`, 0, (times) =>
       times > 1 ? `${from} → ${to} (${times} changes in a row)` : `${from} → ${to}`,
     );

@@ -1,7 +1,9 @@
 import type { Activity } from './activity.ts';
 import type { ClientSlot, ClientStore } from './client.ts';
 import type { Limit } from './limit.ts';
+import type { Meter } from './meter.ts';
 import type { Room } from './room.ts';
+import type { Source } from './source.ts';
 import type { Upstream } from './store.ts';
 import type { Ticket } from './ticket.ts';
 import type { Millis, PerSecond, Refusal } from './types.ts';
@@ -29,18 +31,48 @@ export function isAsTold(promised: Millis, now: Millis): boolean {
   return late >= -ROUNDED && late <= ROUNDED + UNDER_WAY;
 }
 
-/** How long until every limit lets one request go; 0 when all do now. Infinity while a store is being asked. */
-export function delayOf(limits: readonly Limit[], now: Millis): Millis {
+/** How long until every limit lets this request go; 0 when all do now. Infinity while a store is being asked. */
+export function delayOf(ticket: Ticket, now: Millis): Millis {
   let delay = 0;
-  for (const limit of limits) delay = Math.max(delay, limit.meter.delay(now));
+  for (const { meter } of ticket.limits) delay = Math.max(delay, meter.delay(now, sourceAt(meter, ticket)));
   return delay;
 }
 
+/** As of a meter, which asks for it while something is blocked there. */
+export function sourceAt({ isBlocking }: Meter, ticket: Ticket): Source | undefined {
+  return isBlocking === true ? ticket.source : undefined;
+}
+
+/** How long it would be told to wait for this limit, as of a meter. */
+export function expectedAt({ meter }: Limit, ticket: Ticket, now: Millis): Millis {
+  return meter.expected(now, sourceAt(meter, ticket));
+}
+
 /** Where a request arriving now has to wait: for a token, or for room; undefined where it need not. */
-export function waitingPlace({ limits }: Ticket, room: Room | undefined, now: Millis): Limit | undefined {
+export function waitingPlace(ticket: Ticket, room: Room | undefined, now: Millis): Limit | undefined {
+  const { limits } = ticket;
   const limit = limits.at(-1);
-  if (limit !== undefined && (limit.queue.size > 0 || delayOf(limits, now) > 0 || isAwaited(limits, now))) return limit;
+  const isFirst =
+    limit === undefined || (!isQueuedFor(limit, now) && delayOf(ticket, now) <= 0 && !isAwaited(limits, now));
+  if (!isFirst) return limit;
   return room?.isAwaited === true ? room.line : undefined;
+}
+
+/** Others wait at this limit, and not because a block holds back them alone. */
+function isQueuedFor(limit: Limit, now: Millis): boolean {
+  const { queue } = limit;
+  if (queue.size === 0 || !isAnyBlocking(queue.peek())) return queue.size > 0;
+  const next = queue.peek((ticket) => isHeldBack(ticket, now));
+  return next !== undefined && !isHeldBack(next, now);
+}
+
+/** Whether at a limit that it stands under something is blocked, be it this request or another. */
+export function isAnyBlocking(ticket: Ticket | undefined): boolean {
+  return ticket !== undefined && ticket.limits.some(({ meter }) => meter.isBlocking === true);
+}
+
+function isHeldBack(ticket: Ticket, now: Millis): boolean {
+  return ticket.limits.some((limit) => limit.meter.isBlocking === true && isHeldAt(limit, ticket, now));
 }
 
 /** Others who stand under one of these limits, and another than all of them, have waited for what is there now. */
@@ -57,7 +89,7 @@ function isAwaited(limits: readonly Limit[], now: Millis): boolean {
 
 /** Whether who waits at the limit for tokens could have them now. Who waits for room alone has them. */
 export function isReady(limit: Limit, ticket: Ticket | undefined, now: Millis): ticket is Ticket {
-  return ticket !== undefined && ticket.limits.at(-1) === limit && delayOf(ticket.limits, now) === 0;
+  return ticket !== undefined && ticket.limits.at(-1) === limit && delayOf(ticket, now) === 0;
 }
 
 /** Until when its client is to stay away, from the upstream or from a limit that it stands under; in the past or −Infinity where it is not. */
@@ -89,8 +121,8 @@ export function estimateWait(
   let wait = room === undefined ? 0 : waitForRoom(room, turnsAhead(room.line, ticket.slot, weight), roomRate);
   for (const limit of ticket.limits) {
     const { meter } = limit;
-    const turns = limit === innermost ? own : Math.max(own, turnsAmong(limit, ticket.slot, weight, now));
-    wait = Math.max(wait, meter.expected(now) + (turns === 0 ? 0 : (1000 * turns) / meter.rate(now)));
+    const turns = limit === innermost ? own : Math.max(own, turnsAmong(limit, ticket, weight, now));
+    wait = Math.max(wait, expectedAt(limit, ticket, now) + (turns === 0 ? 0 : (1000 * turns) / meter.rate(now)));
   }
   return wait;
 }
@@ -123,15 +155,16 @@ function turnsAhead(limit: Limit | undefined, slot: number | undefined, weight: 
 }
 
 /** As `turnsAhead`, at an outer limit: among all who lack nothing but its token, in whatever line. */
-function turnsAmong(outer: Limit, slot: ClientSlot | undefined, weight: number, now: Millis): number {
-  const expected = outer.meter.expected(now);
+function turnsAmong(outer: Limit, ticket: Ticket, weight: number, now: Millis): number {
+  const { slot } = ticket;
+  const expected = expectedAt(outer, ticket, now);
   if (expected === 0 || slot === undefined || outer.queuedWithin === undefined) return 0;
   let waiting = 0;
   let others = 0;
   let own = 0;
   const seen = new Set<ClientSlot>();
   for (const line of [outer, ...outer.queuedWithin]) {
-    if (line !== outer && line.meter.expected(now) > expected) continue;
+    if (line !== outer && expectedAt(line, ticket, now) > expected) continue;
     waiting += line.queue.size;
     own += line.queue.backlog(slot);
     if (seen.size >= LOOKED_AT) {
@@ -166,13 +199,24 @@ export function shareOf(
 const CHOOSY: Millis = 2000;
 
 /** Whether the ticket would be the probe of a blocked limit, and had better not be. */
-export function isPoorProbe({ bodyInHand, limits }: Ticket, now: Millis): boolean {
-  return !bodyInHand && limits.some(({ meter }) => meter.phase === 'blocked' && meter.overdue(now) < CHOOSY);
+export function isPoorProbe(ticket: Ticket, now: Millis): boolean {
+  if (ticket.bodyInHand) return false;
+  return ticket.limits.some((limit) => {
+    const { meter } = limit;
+    const isBlocked = meter.isBlocking === true || meter.phase === 'blocked';
+    return isBlocked && meter.overdue(now) < CHOOSY && isHeldAt(limit, ticket, now);
+  });
+}
+
+/** Whether a block or a stop at this limit holds it back. */
+function isHeldAt(limit: Limit, ticket: Ticket, now: Millis): boolean {
+  const { meter } = limit;
+  return meter.isBlocking === true ? meter.holds?.(now, ticket.source) === true : limit.isBlocked(now);
 }
 
 /** A limit of the client's own that is stopped holds that client; one that all share is an upstream that is blocked. */
-export function blockedBy(limits: readonly Limit[], now: Millis): Refusal | undefined {
-  const limit = limits.find((each) => each.isBlocked(now));
+export function blockedBy(ticket: Ticket, now: Millis): Refusal | undefined {
+  const limit = ticket.limits.find((each) => isHeldAt(each, ticket, now));
   if (limit === undefined) return undefined;
   return limit.ref.scope === 'upstream' || limit.isStopped ? 'blocked' : 'held';
 }

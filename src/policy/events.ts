@@ -2,7 +2,9 @@
  * Everything that happens, as a union. The gate and the exchange tell it; metrics, logs, explanations and traces listen.
  * Names of routes and upstreams are the configured ones; a client is told by its hashed identity, never by its key.
  */
+import type { Block } from './rate/block.ts';
 import type { QuotaOwner } from './requester.ts';
+import type { BlockedPart } from './source.ts';
 import type { OverloadCause } from './shedding.ts';
 import type { StoreEvent } from './store-events.ts';
 import type { ErrorReason, KeyRefusal, Millis, PerSecond, Refusal, RetryEnd, RetryReason } from './types.ts';
@@ -120,6 +122,8 @@ export type TideEvent =
       readonly scope: Scope;
       readonly from: LimitState;
       readonly to: LimitState;
+      /** What is blocked from now on; absent where nothing is. */
+      readonly blocked?: BlockedPart;
     }
   /** A client's allowance was cut to `allowance` in (0, 1]. */
   | { readonly type: 'client-cut'; readonly upstream: string; readonly client: string; readonly allowance: number }
@@ -247,6 +251,8 @@ export interface LimitView {
   readonly places: number | undefined;
   /** Monotonic time until which nothing but a probe passes; undefined when not blocked. */
   readonly blockedUntil: Millis | undefined;
+  /** The block that stands, which may be about a part of all requests; absent where none does. */
+  readonly block?: Block | undefined;
   /** Quota left as a share of the whole, in [0, 1]; undefined when the upstream tells none, or each requester its own. */
   readonly quotaLeft: number | undefined;
   /** Whom a quota is about that stops or paces it. */

@@ -255,7 +255,7 @@ export class Gate {
     ticket.estimate = wait;
     ticket.patience = undefined;
     if (limit === undefined || poorProbe) {
-      return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? 'blocked', wait, now);
+      return this.#refuse(ticket, slot, blockedBy(ticket, now) ?? 'blocked', wait, now);
     }
     const keepsPromise = isAsTold(clients.promised(slot), now);
     const patience = patienceOf(ticket, limit, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
@@ -265,7 +265,7 @@ export class Gate {
       room === undefined ? wait : estimateWait(ticket, room, weigh(this.#store, ticket, now), now, room.bestRate);
     if (least > ticket.patience) {
       const why = isLimited(ticket, now) ? 'over_share' : 'queue_timeout';
-      return this.#refuse(ticket, slot, blockedBy(ticket.limits, now) ?? why, wait, now);
+      return this.#refuse(ticket, slot, blockedBy(ticket, now) ?? why, wait, now);
     }
     if (upstream.queued >= upstream.queue.maxDepth) {
       upstream.overflows += 1;

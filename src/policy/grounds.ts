@@ -1,6 +1,7 @@
-import { delayOf, heldUntil, shareOf } from './admission.ts';
+import { delayOf, expectedAt, heldUntil, shareOf } from './admission.ts';
 import type { LimitView } from './events.ts';
 import type { Limit } from './limit.ts';
+import type { Block } from './rate/block.ts';
 import type { Room } from './room.ts';
 import type { Store } from './store.ts';
 import type { Ticket } from './ticket.ts';
@@ -10,6 +11,8 @@ import type { Millis, PerSecond } from './types.ts';
 export interface Grounds {
   /** Of those it stands under, the limit that makes it wait for longest, else the innermost; undefined while none has been felt. */
   readonly limit: LimitView | undefined;
+  /** What is blocked at that limit, where this request is of it. */
+  readonly block: Block | undefined;
   /** What an operator holds that limit at, here or where its tokens come from; undefined where none does. */
   readonly pinned: PerSecond | undefined;
   /** It waits, or would have to, for a connection and not for a token. */
@@ -33,12 +36,14 @@ export function groundsOf(store: Store, ticket: Ticket, now: Millis): Grounds {
   const { clients } = store;
   const { slot } = ticket;
   const { activity, room } = store.upstream(ticket.upstream);
-  const limit = tightestOf(ticket.limits, now);
+  const limit = tightestOf(ticket, now);
   const place = ticket.waitsAt ?? ticket.limits.at(-1) ?? room?.line;
   const rate = limit?.meter.rate(now) ?? Number.POSITIVE_INFINITY;
   const view = limit?.view(now);
   return {
     limit: view,
+    block:
+      limit?.meter.isBlocking === true && limit.meter.holds?.(now, ticket.source) === true ? view?.block : undefined,
     pinned: view?.pinned ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
     forRoom: room !== undefined && isForRoom(ticket, room, now),
     estimate: ticket.estimate,
@@ -56,11 +61,11 @@ export function groundsOf(store: Store, ticket: Ticket, now: Millis): Grounds {
   };
 }
 
-function tightestOf(limits: readonly Limit[], now: Millis): Limit | undefined {
-  let tightest = limits.at(-1);
-  let longest = tightest?.meter.expected(now) ?? 0;
-  for (const limit of limits) {
-    const expected = limit.meter.expected(now);
+function tightestOf(ticket: Ticket, now: Millis): Limit | undefined {
+  let tightest = ticket.limits.at(-1);
+  let longest = tightest === undefined ? 0 : expectedAt(tightest, ticket, now);
+  for (const limit of ticket.limits) {
+    const expected = expectedAt(limit, ticket, now);
     if (expected <= longest) continue;
     tightest = limit;
     longest = expected;
@@ -74,7 +79,8 @@ function isShared({ ref }: Limit): boolean {
 }
 
 /** Of what it needs, a connection alone is lacking: its tokens it has, or could take now. */
-function isForRoom({ waitsAt, limits }: Ticket, room: Room, now: Millis): boolean {
+function isForRoom(ticket: Ticket, room: Room, now: Millis): boolean {
+  const { waitsAt, limits } = ticket;
   const limit = limits.at(-1);
   // In a line that is no limit of its own, it has paid.
   if (waitsAt === room.line && waitsAt !== limit) return true;
@@ -83,5 +89,5 @@ function isForRoom({ waitsAt, limits }: Ticket, room: Room, now: Millis): boolea
   if (limit !== undefined && limit !== room.line && limit.queue.size > 0) return false;
   // Under a limit that all share, those who lack a token stand in the same line: not while connections are free.
   const lacks = limit === room.line ? room.isFull : room.isAwaited;
-  return lacks && delayOf(limits, now) === 0;
+  return lacks && delayOf(ticket, now) === 0;
 }

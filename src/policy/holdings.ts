@@ -1,3 +1,4 @@
+import { sourceAt } from './admission.ts';
 import type { Room } from './room.ts';
 import type { Ticket } from './ticket.ts';
 import { NO_LIMITS } from './ticket.ts';
@@ -9,7 +10,10 @@ import type { Millis } from './types.ts';
  */
 export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
   ticket.admitted = ticket.limits;
-  for (const limit of ticket.limits) if (limit.meter.take(now, due)) ticket.probes = [...ticket.probes, limit];
+  for (const limit of ticket.limits) {
+    const { meter } = limit;
+    if (meter.take(now, due, sourceAt(meter, ticket))) ticket.probes = [...ticket.probes, limit];
+  }
 }
 
 /** Takes a place among the connections. */

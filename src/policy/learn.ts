@@ -45,7 +45,7 @@ function learnOfOutcome(lesson: Lesson, outcome: Outcome, now: Millis): void {
     return outcome.othersWork === true ? abandonProbes(ticket) : fail(lesson, hints.retryAfter, now);
   }
   const innermost = innermostOf(ticket);
-  for (const limit of ticket.limits) limit.meter.accepted(ticket.sentAt, limit === innermost ? ticket.among : 0, now);
+  for (const limit of ticket.limits) accept(limit, ticket, limit === innermost ? ticket.among : 0, now);
   if (status < 500) upstream.budget.earn();
 }
 
@@ -99,7 +99,7 @@ function reject(lesson: Lesson, hints: Hints, now: Millis): void {
   const { slot } = ticket;
   const ref = accused(ticket, hints.limit, upstream);
   const limit = ref === undefined ? undefined : (standingUnder(ticket, ref) ?? firstFelt(lesson, ref, now));
-  for (const other of ticket.limits) if (other !== limit) other.meter.accepted(ticket.sentAt, 0, now);
+  for (const other of ticket.limits) if (other !== limit) accept(other, ticket, 0, now);
   if (limit === undefined || slot === undefined) return;
 
   ticket.blamed = limit;
@@ -109,6 +109,7 @@ function reject(lesson: Lesson, hints: Hints, now: Millis): void {
     retryAfter: hints.retryAfter,
     activeClients: limit.ref.scope === 'upstream' ? upstream.activity.clients(now) : 1,
     overrun: limit.isOverrun(ticket.sentAt),
+    source: ticket.source,
   };
   const from = limit.meter.rate(now);
   const cause = limit.meter.rejected(rejection, now);
@@ -141,12 +142,18 @@ function firstFelt({ ticket, store }: Lesson, ref: LimitRef, now: Millis): Limit
   return limit;
 }
 
+function accept({ meter }: Limit, ticket: Ticket, among: number, now: Millis): void {
+  const isAsked = meter.isBlocking === true || meter.isTroubled === true;
+  meter.accepted(ticket.sentAt, among, now, isAsked ? ticket.source : undefined);
+}
+
 function fail(lesson: Lesson, retryAfter: Millis | undefined, now: Millis): void {
   const { ticket } = lesson;
+  const { sentAt, source } = ticket;
   for (const limit of ticket.limits) {
     if (limit.isOurs) continue;
     const from = limit.meter.rate(now);
-    const cause = limit.meter.failed(ticket.sentAt, now, retryAfter, limit.isOverrun(ticket.sentAt));
+    const cause = limit.meter.failed({ sentAt, retryAfter, overrun: limit.isOverrun(sentAt), source }, now);
     if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
   }
 }

@@ -1,18 +1,21 @@
 import type { ClientSlot } from './client.ts';
-import type { LimitState, LimitView } from './events.ts';
+import type { LimitState, LimitView, TideEvent } from './events.ts';
 import { FairQueue } from './fair-queue.ts';
 import type { Hearsay } from './hearsay.ts';
 import type { HeapItem } from './heap.ts';
 import { LimitHolds } from './limit-holds.ts';
 import type { LimitRef } from './limit-ref.ts';
-import { isOfClass } from './limit-ref.ts';
+import { isOfClass, nameNested } from './limit-ref.ts';
 import type { Meter } from './meter.ts';
+import { partOf } from './source.ts';
 import { SteeredMeter } from './steered-meter.ts';
 import type { Steering } from './steering.ts';
 import { isSteered } from './steering.ts';
 import type { Ticket } from './ticket.ts';
 import { Turns } from './turns.ts';
 import type { Millis, PerSecond } from './types.ts';
+
+type StateChange = Extract<TideEvent, { readonly type: 'limit-state' }>;
 
 /** The furthest ahead that a client is told to come back for a rate we have learned; what the upstream asks may be longer. */
 export const LONGEST_PROMISE: Millis = 30_000;
@@ -156,6 +159,18 @@ export class Limit implements HeapItem {
     return this.meter instanceof SteeredMeter && this.meter.isStopped;
   }
 
+  /** Its state, where that is another than was told. It is told once. */
+  takeChange(now: Millis): StateChange | undefined {
+    const from = this.told;
+    const to = this.meter.phase;
+    if (from === to) return undefined;
+    this.told = to;
+    const { upstream, scope } = this.ref;
+    const block = this.meter.block?.(now);
+    const blocked = block === undefined ? {} : { blocked: partOf(block.scope) };
+    return { type: 'limit-state', upstream, ...nameNested(this.ref), scope, from, to, ...blocked };
+  }
+
   /** @param meter `own`: what has been learned, whatever an operator wants */
   view(now: Millis, meter: Meter = this.meter): LimitView {
     const blocked = isBlocked(meter, now);
@@ -166,6 +181,7 @@ export class Limit implements HeapItem {
       ceiling: meter.ceiling,
       places: meter.places,
       blockedUntil: blocked ? meter.blockedUntil : undefined,
+      block: meter.block?.(now),
       quotaLeft: meter.quotaLeft,
       quotaOwner: meter.quotaOwner(now),
       queued: this.queue.size,

@@ -1,11 +1,13 @@
 import type { CutCause, LimitState } from './events.ts';
 import { Pacer } from './pacer.ts';
 import { QuotaPace } from './quota.ts';
-import type { Rejection } from './rate/rejection.ts';
+import type { Block } from './rate/block.ts';
+import type { Failure, Rejection } from './rate/rejection.ts';
 import { AdaptiveRate } from './rate.ts';
 import type { QuotaOwner, Requester } from './requester.ts';
 import type { Rules } from './rate/rules.ts';
 import type { RateSettings } from './rate/state.ts';
+import type { Source } from './source.ts';
 import type { Millis, PerSecond, Quota, Random } from './types.ts';
 
 /**
@@ -18,27 +20,36 @@ export interface Meter {
   readonly ceiling: PerSecond;
   /** How many may be in flight; undefined where that is not what is limited. */
   readonly places: number | undefined;
+  /** Until when nothing but a probe passes, or nothing at all. */
   readonly blockedUntil: Millis | undefined;
+  /** A block stands: methods that take a source need it. Absent where nothing is ever blocked. */
+  readonly isBlocking?: boolean;
+  /** Something has failed lately: what is accepted is to be told with its source. */
+  readonly isTroubled?: boolean;
   readonly quotaLeft: number | undefined;
   /** When growth begins again, while it is held back after a cut; absent where that is not known. */
   readonly cooldownUntil?: Millis | undefined;
   rate(now: Millis): PerSecond;
   /** As `rate`, of the limit itself, where others have a part of it. */
   wholeRate?(now: Millis): PerSecond;
+  /** The block that stands; undefined where none does. */
+  block?(now: Millis): Block | undefined;
+  /** Whether this request is held back by that, or by a stop. @param source absent where nothing is known of it */
+  holds?(now: Millis, source?: Source): boolean;
   /**
    * How long until a token may be taken: 0 now; Infinity when it has been asked for, or when the end of another request
-   * is waited for. Takes nothing.
+   * is waited for. Takes nothing. @param source as of `holds`
    */
-  delay(now: Millis): Millis;
+  delay(now: Millis, source?: Source): Millis;
   /** How long those who wait are told: as `delay`, but where that waits for an answer, for as long as one may be expected. */
-  expected(now: Millis): Millis;
+  expected(now: Millis, source?: Source): Millis;
   /** While blocked: for how long a probe has been due and none has left; else 0. */
   overdue(now: Millis): Millis;
   /**
-   * Takes a token; only when `delay` is 0. Returns whether this request is the probe of a blocked limit.
+   * Takes a token; only when `delay` is 0. Returns whether this request is the probe of what is blocked.
    * @param due when it was to be taken, where a timer was late; else now
    */
-  take(now: Millis, due: Millis): boolean;
+  take(now: Millis, due: Millis, source?: Source): boolean;
   /** The request that took a token has been sent, or will not be: it is on its way no longer. */
   giveBack(): void;
   /** The probe was not sent, or its answer will never be known. */
@@ -55,10 +66,9 @@ export interface Meter {
   /** One is in flight no longer. Returns whether that lets another pass. */
   ended(now: Millis): boolean;
   /** @param among what `sent` returned for it; 0 where that is not known */
-  accepted(sentAt: Millis, among: number, now: Millis): void;
+  accepted(sentAt: Millis, among: number, now: Millis, source?: Source): void;
   rejected(rejection: Rejection, now: Millis): CutCause | undefined;
-  /** `overrun`: more was being sent than the rate allows. */
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined;
+  failed(failure: Failure, now: Millis): CutCause | undefined;
   /**
    * Returns false where requesters are known to have quotas of their own: it holds nobody here then but this one, and whoever
    * is told so sees to that.
@@ -78,6 +88,8 @@ export interface Meter {
   resumeQuota(owner: QuotaOwner, now: Millis): void;
   /** Nothing leaves before this. */
   stop(until: Millis): void;
+  /** Another process had blocked something. */
+  resumeBlock?(block: Block, now: Millis): void;
   /** As of `LocalMeter`, where the limit is kept here. */
   resume?(rate: PerSecond, ceiling: PerSecond, now: Millis, places?: number): void;
   /** What was to be waited for is waited for no longer: the next request may leave, and be the probe. Absent where others keep the limit. */
@@ -111,10 +123,10 @@ export class LocalMeter implements Meter {
   }
 
   get blockedUntil(): Millis | undefined {
-    const { blockedUntil } = this.#rate;
+    const { probeAt } = this.#rate.blockades;
     const { stopUntil } = this.#quota;
-    if (blockedUntil === undefined) return Number.isFinite(stopUntil) ? stopUntil : undefined;
-    return Math.max(blockedUntil, stopUntil);
+    if (probeAt === undefined) return Number.isFinite(stopUntil) ? stopUntil : undefined;
+    return Math.max(probeAt, stopUntil);
   }
 
   get quotaLeft(): number | undefined {
@@ -129,22 +141,48 @@ export class LocalMeter implements Meter {
     return Math.min(this.#rate.rate, this.#quota.rate(now));
   }
 
-  delay(now: Millis): Millis {
-    return this.#after(this.#rate.delay(now), now);
+  get isBlocking(): boolean {
+    return this.#rate.blockades.isStanding;
+  }
+
+  get isTroubled(): boolean {
+    return this.#rate.blockades.isTroubled;
+  }
+
+  block(now: Millis): Block | undefined {
+    return this.#rate.blockades.view(now);
+  }
+
+  holds(now: Millis, source?: Source): boolean {
+    return this.#rate.blockades.holds(source) || this.#quota.delay(now) > 0;
+  }
+
+  delay(now: Millis, source?: Source): Millis {
+    return this.#after(this.#rate.delay(now, source), now, source);
   }
 
   overdue(now: Millis): Millis {
-    return this.#rate.overdue(now);
+    return this.#rate.blockades.overdue(now);
   }
 
-  expected(now: Millis): Millis {
-    return this.#after(this.#rate.expected(now), now);
+  expected(now: Millis, source?: Source): Millis {
+    return this.#after(this.#rate.expected(now, source), now, source);
   }
 
-  take(now: Millis, due: Millis): boolean {
-    this.#rate.admit(now);
+  take(now: Millis, due: Millis, source?: Source): boolean {
+    const isProbe = this.#rate.admit(now, source);
     this.#pacer.take(due, this.#pace(now));
-    return this.#rate.phase === 'blocked';
+    return isProbe;
+  }
+
+  /** As of `AdaptiveRate`. */
+  probe(now: Millis): void {
+    this.#rate.probe(now);
+  }
+
+  /** As of `AdaptiveRate`. */
+  passBy(now: Millis): void {
+    this.#rate.passBy(now);
   }
 
   giveBack(): void {
@@ -152,7 +190,7 @@ export class LocalMeter implements Meter {
   }
 
   abandonProbe(): void {
-    this.#rate.abandonProbe();
+    this.#rate.blockades.abandonProbe();
   }
 
   remember(accepted: PerSecond, now: Millis): void {
@@ -176,16 +214,16 @@ export class LocalMeter implements Meter {
     return this.#rate.ended();
   }
 
-  accepted(sentAt: Millis, among: number, now: Millis): void {
-    this.#rate.accepted(sentAt, among, now);
+  accepted(sentAt: Millis, among: number, now: Millis, source?: Source): void {
+    this.#rate.accepted(sentAt, among, now, source);
   }
 
   rejected(rejection: Rejection, now: Millis): CutCause | undefined {
     return this.#rate.rejected(rejection, now);
   }
 
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun = false): CutCause | undefined {
-    return this.#rate.failed(sentAt, now, retryAfter, overrun);
+  failed(failure: Failure, now: Millis): CutCause | undefined {
+    return this.#rate.failed(failure, now);
   }
 
   noteQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
@@ -221,9 +259,13 @@ export class LocalMeter implements Meter {
     this.#quota.stop(until);
   }
 
+  resumeBlock(block: Block, now: Millis): void {
+    this.#rate.resumeBlock(block, now);
+  }
+
   probeNow(now: Millis): void {
     this.#quota.release();
-    this.#rate.probeNow(now);
+    this.#rate.blockades.probeNow(now);
   }
 
   advance(now: Millis, queued: boolean, late?: Millis): void {
@@ -265,10 +307,10 @@ export class LocalMeter implements Meter {
     this.#pacer.rewind(now);
   }
 
-  #after(blocked: Millis, now: Millis): Millis {
+  #after(blocked: Millis, now: Millis, source: Source | undefined): Millis {
     const stopped = Math.max(this.#quota.delay(now), blocked);
     // A probe is not paced: it is the only one out.
-    if (this.#rate.phase === 'blocked') return stopped;
+    if (this.#rate.blockades.holds(source)) return stopped;
     // What is rationed until a reset is held back until then, and not for a whole interval.
     const rationed = Math.min(this.#pacer.delay(now, this.#quota.rate(now)), this.#quota.holdsFor(now));
     return Math.max(stopped, rationed, this.#pacer.delay(now, this.#rate.pace));

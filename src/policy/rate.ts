@@ -1,6 +1,6 @@
 import type { CutCause, LimitState } from './events.ts';
 import { SendAccounts } from './rate/accounts.ts';
-import type { Blockade } from './rate/block.ts';
+import type { Block, Blockade, BlockCause } from './rate/block.ts';
 import { Blockades, SEEN_OVER } from './rate/blockades.ts';
 import type { Cut } from './rate/cut.ts';
 import { acceptedLately, noteFelt, noteRejection, reviseFirst, settleCut } from './rate/cut.ts';
@@ -8,13 +8,14 @@ import { hasten, isCalm } from './rate/grow.ts';
 import { InFlight } from './rate/in-flight.ts';
 import { goOnMeasuring, measure } from './rate/measure.ts';
 import { doubtNoise } from './rate/noise.ts';
-import type { Rejection } from './rate/rejection.ts';
+import type { Failure, Rejection } from './rate/rejection.ts';
 import { learnOf } from './rate/reopen.ts';
 import type { Rules } from './rate/rules.ts';
 import { RULES } from './rate/rules.ts';
 import type { RateSettings, RateState } from './rate/state.ts';
 import { beginAnew, clamp, FAST_GROWTH, forgetLimit, keepWithin, makeRateState, smoothRtt } from './rate/state.ts';
 import { Told } from './rate/told.ts';
+import type { Source } from './source.ts';
 import type { Millis, PerSecond, Random } from './types.ts';
 
 /** A longer gap says that we slept (a closed laptop, a paused container), not that the upstream was calm. */
@@ -36,7 +37,8 @@ export class AdaptiveRate {
   readonly #rules: Rules;
   readonly #state: RateState;
   readonly #sends = new SendAccounts();
-  readonly #blockades: Blockades;
+  /** What is blocked, and what ends it. */
+  readonly blockades: Blockades;
   readonly #inFlight: InFlight;
   #advancedAt = Number.NEGATIVE_INFINITY;
   #acceptedAt = Number.NEGATIVE_INFINITY;
@@ -46,7 +48,7 @@ export class AdaptiveRate {
     this.#settings = settings;
     this.#rules = rules;
     this.#state = makeRateState(settings);
-    this.#blockades = new Blockades(settings, random, rules.probeInterval);
+    this.blockades = new Blockades(settings, random, rules.probeInterval);
     this.#inFlight = new InFlight(rules.watchPlaces());
   }
 
@@ -59,9 +61,9 @@ export class AdaptiveRate {
     return this.#state.rate;
   }
 
-  /** What requests are spaced by. With places in flight, their number is the limit and `rate` is what comes of it. */
+  /** What requests are spaced by that no block holds back. With places in flight, their number is the limit and `rate` is what comes of it. */
   get pace(): PerSecond {
-    return this.#inFlight.isLimited ? this.#settings.maxRate : this.#state.rate;
+    return this.#inFlight.isLimited ? this.#settings.maxRate : this.blockades.rateOutside(this.#state);
   }
 
   /** How many may be in flight; Infinity where that is not what is limited. */
@@ -82,50 +84,48 @@ export class AdaptiveRate {
     return this.#state.phase === 'cooldown' ? this.#state.holdUntil : undefined;
   }
 
-  /** Until when nothing but a probe passes. */
-  get blockedUntil(): Millis | undefined {
-    return this.#blockades.probeAt;
-  }
-
   /**
    * How long until a request may leave, the pace aside: 0 now, and when it would be the probe of a blockade; Infinity
    * when the end of another is waited for.
    */
-  delay(now: Millis): Millis {
-    if (this.#blockades.isStanding) return this.#blockades.delay(now);
+  delay(now: Millis, source?: Source): Millis {
+    if (this.blockades.holds(source)) return this.blockades.delay(now, source);
     return this.#inFlight.isFull ? Number.POSITIVE_INFINITY : 0;
   }
 
-  /** For how long a probe has been due and none has left; 0 when none is due. */
-  overdue(now: Millis): Millis {
-    return this.#blockades.overdue(now);
-  }
-
   /** As `delay`; where an answer is waited for, how long until it may be expected. */
-  expected(now: Millis): Millis {
-    if (this.#blockades.isStanding) return this.#blockades.expected(now);
+  expected(now: Millis, source?: Source): Millis {
+    if (this.blockades.holds(source)) return this.blockades.expected(now, source);
     return this.#inFlight.isFull ? 1000 / this.#state.rate : 0;
   }
 
-  /** To be called when `delay` was 0 and the request is let go: while blocked, it is the probe. */
-  admit(now: Millis): void {
+  /** To be called when `delay` was 0 and the request is let go. Returns whether it is the probe of what is blocked. */
+  admit(now: Millis, source?: Source): boolean {
     this.#inFlight.admit();
-    this.#blockades.probe(now);
+    if (this.blockades.holds(source)) return this.probe(now);
+    if (this.blockades.isStanding) this.passBy(now);
+    return false;
+  }
+
+  /** A request that was let go elsewhere is the probe of what is blocked. */
+  probe(now: Millis): boolean {
+    this.blockades.probe(now);
+    return this.blockades.isStanding;
+  }
+
+  /** Requests pass that the block is not about. */
+  passBy(now: Millis): void {
+    if (this.blockades.passBy(this.#state)) this.#advancedAt = now;
+  }
+
+  /** Goes on with a block that another process had made. */
+  resumeBlock(block: Block, now: Millis): void {
+    this.blockades.resume(this.#state, block, now);
   }
 
   /** An admitted request has been sent, or will not be. */
   giveBack(): void {
     this.#inFlight.giveBack();
-  }
-
-  /** The probe was not sent, or its answer will never be known: another may go. */
-  abandonProbe(): void {
-    this.#blockades.abandonProbe();
-  }
-
-  /** The next probe may leave at once. */
-  probeNow(now: Millis): void {
-    this.#blockades.probeNow(now);
   }
 
   /** What a limit that is made at its first rejection has to know of the time before: requests accepted a second. */
@@ -149,7 +149,7 @@ export class AdaptiveRate {
    */
   learnAmong(among: number, isRejected: boolean, now: Millis): boolean {
     if (!isRejected) this.#inFlight.learn(among);
-    if (!isRejected || this.#inFlight.isLimited || this.#blockades.isStanding) return false;
+    if (!isRejected || this.#inFlight.isLimited || this.blockades.isStanding) return false;
     if (!this.#inFlight.feel(among, now)) return false;
     const rate = this.#sends.recent.acceptedRate(now, 1000);
     this.#settle({ rate, ceiling: rate }, now);
@@ -178,7 +178,7 @@ export class AdaptiveRate {
   }
 
   /** An answer that is neither a rejection nor a sign of a broken upstream. `among`: as of a rejection. */
-  accepted(sentAt: Millis, among: number, now: Millis): void {
+  accepted(sentAt: Millis, among: number, now: Millis, source?: Source): void {
     const state = this.#state;
     state.smoothedRtt = smoothRtt(state.smoothedRtt, now - sentAt);
     state.rejectedInRow = 0;
@@ -188,12 +188,11 @@ export class AdaptiveRate {
     }
     this.#acceptedAt = now;
     this.#told.accepted(state.grown);
-    this.#blockades.hear(false, now);
+    this.blockades.hearAccepted(sentAt, now, source);
     this.#inFlight.accepted(among);
-    if (this.#blockades.isStanding) {
-      const lifted = this.#blockades.lift(sentAt, now);
-      if (lifted !== undefined) this.#unblock(lifted, sentAt, now);
-    } else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
+    const lifted = this.blockades.lift(state, sentAt, now, source);
+    if (lifted !== undefined && !lifted.isPartial) this.#unblock(lifted, sentAt, now);
+    else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
       state.phase = 'cooldown';
       state.risingSince = state.cutAt;
     }
@@ -201,14 +200,18 @@ export class AdaptiveRate {
 
   /** A 429 that speaks of this limit. Returns the cause if it was cut. */
   rejected(rejection: Rejection, now: Millis): CutCause | undefined {
-    const { sentAt, retryAfter, activeClients, overrun = false } = rejection;
+    const { sentAt, retryAfter, activeClients, overrun = false, source } = rejection;
     this.#sends.rejected(sentAt);
+    // What others meet says nothing of the rate of those who pass.
+    if (this.blockades.isPartial && this.blockades.holds(source)) return this.blockades.failProbe(rejection, now);
     noteRejection(this.#state, sentAt, now);
+    this.blockades.hearRejected(this.#state, source);
     const isNoise = this.#hearNoise();
     if (!isNoise) noteFelt(this.#state, this.#rules, now);
     if (retryAfter !== undefined) this.#rules.noteCost(this.#state, retryAfter / 1000 / Math.max(1, activeClients));
-    if (this.#blockades.isStanding) {
-      this.#blockades.failProbe(sentAt, now, retryAfter);
+    if (this.blockades.holds(source)) return this.blockades.failProbe(rejection, now);
+    if (this.#state.phase === 'blocked') {
+      this.blockades.widen(source);
       return undefined;
     }
     this.#inFlight.rejected(now);
@@ -222,14 +225,11 @@ export class AdaptiveRate {
   }
 
   /** No answer, or one that says that the upstream is broken. Returns the cause if nothing is let through any more. */
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun = false): CutCause | undefined {
-    const isBroken = this.#blockades.hear(true, now);
-    if (this.#blockades.isStanding) {
-      this.#blockades.failProbe(sentAt, now, retryAfter);
-      return undefined;
-    }
-    if (!isBroken) return undefined;
-    this.#block('errors', { retryAfter, overrun }, now);
+  failed(failure: Failure, now: Millis): CutCause | undefined {
+    const { source } = failure;
+    if (this.blockades.holds(source)) return this.blockades.failProbe(failure, now);
+    if (!this.blockades.hearFailed(source, now)) return undefined;
+    this.#block('errors', failure, now);
     return 'errors';
   }
 
@@ -240,13 +240,14 @@ export class AdaptiveRate {
   advance(now: Millis, queued: boolean, late: Millis = 0): void {
     const state = this.#state;
     keepWithin(state, this.#settings);
+    this.blockades.forget(now);
     const since = state.phase === 'cooldown' ? Math.max(this.#advancedAt, state.holdUntil) : this.#advancedAt;
     const elapsed = clamp(now - since, 0, LONGEST_STEP);
     this.#advancedAt = now;
     if (state.phase === 'cooldown' && now >= state.holdUntil) state.phase = 'restoring';
     if (state.phase !== 'restoring') return;
     const isLearned = this.#settings.initialRate === undefined;
-    if (this.#blockades.isOver(now)) this.#open();
+    if (this.blockades.isOver(now)) this.#open();
     else if (this.#inFlight.isLimited && queued) this.#growPlaces(now);
     else if (
       !this.#inFlight.isLimited &&
@@ -275,7 +276,7 @@ export class AdaptiveRate {
 
   #cut({ sentAt, among, overrun = false }: Rejection, now: Millis): CutCause | undefined {
     const state = this.#state;
-    this.#blockades.settle();
+    this.blockades.settle();
     if (state.phase !== 'open' && overrun) {
       const measured = measure(this.#sends.long, sentAt);
       return measured && goOnMeasuring(state, () => this.#settle(measured, now), now);
@@ -307,13 +308,13 @@ export class AdaptiveRate {
 
   #open(): void {
     this.#inFlight.release();
-    this.#blockades.settle();
+    this.blockades.settle();
     forgetLimit(this.#state, this.#settings);
   }
 
-  #block(cause: Blockade['cause'], { retryAfter, overrun = false }: Partial<Rejection>, now: Millis): void {
+  #block(cause: BlockCause, failure: Failure, now: Millis): void {
     const seen = Math.max(acceptedLately(this.#sends.recent, now), this.#sends.long.acceptedRate(now, SEEN_OVER));
-    this.#blockades.begin(this.#state, { cause, seen, overrun, retryAfter }, now);
+    this.blockades.begin(this.#state, { cause, failure, seen }, now);
   }
 
   /** After rejections, to what the blackout has shown to pass. After errors, to half of what did, back to all in 3 s. */

@@ -1,8 +1,10 @@
 import type { CutCause, LimitState } from './events.ts';
 import type { Meter } from './meter.ts';
 import { Pacer } from './pacer.ts';
-import type { Rejection } from './rate/rejection.ts';
+import type { Block } from './rate/block.ts';
+import type { Failure, Rejection } from './rate/rejection.ts';
 import type { QuotaOwner, Requester } from './requester.ts';
+import type { Source } from './source.ts';
 import type { Steering } from './steering.ts';
 import { UNSTEERED } from './steering.ts';
 import type { Millis, PerSecond, Quota } from './types.ts';
@@ -86,25 +88,43 @@ export class SteeredMeter implements Meter {
     return this.own.wholeRate?.(now) ?? this.own.rate(now);
   }
 
-  delay(now: Millis): Millis {
-    if (this.#isStopped) return Math.max(0, this.#steering.blockedUntil - now);
-    const { pinned } = this;
-    return pinned === undefined ? this.own.delay(now) : this.#paced(pinned, now);
+  /** Pinned or blocked by an operator, a block that was learned holds nothing back. */
+  get isBlocking(): boolean {
+    return !this.#isStopped && this.pinned === undefined && this.own.isBlocking === true;
   }
 
-  expected(now: Millis): Millis {
+  get isTroubled(): boolean {
+    return this.own.isTroubled === true;
+  }
+
+  block(now: Millis): Block | undefined {
+    return this.isBlocking ? this.own.block?.(now) : undefined;
+  }
+
+  holds(now: Millis, source?: Source): boolean {
+    if (this.#isStopped) return true;
+    return this.pinned === undefined ? this.own.holds?.(now, source) === true : this.#askedUntil > now;
+  }
+
+  delay(now: Millis, source?: Source): Millis {
+    if (this.#isStopped) return Math.max(0, this.#steering.blockedUntil - now);
+    const { pinned } = this;
+    return pinned === undefined ? this.own.delay(now, source) : this.#paced(pinned, now);
+  }
+
+  expected(now: Millis, source?: Source): Millis {
     if (this.#isStopped) return Math.max(0, this.#end(now));
     const { pinned } = this;
-    return pinned === undefined ? this.own.expected(now) : this.#paced(pinned, now);
+    return pinned === undefined ? this.own.expected(now, source) : this.#paced(pinned, now);
   }
 
   overdue(now: Millis): Millis {
     return this.#isStopped || this.pinned !== undefined ? 0 : this.own.overdue(now);
   }
 
-  take(now: Millis, due: Millis): boolean {
+  take(now: Millis, due: Millis, source?: Source): boolean {
     const { pinned } = this;
-    if (pinned === undefined) return this.own.take(now, due);
+    if (pinned === undefined) return this.own.take(now, due, source);
     this.#taken += 1;
     this.#pacer.take(due, pinned);
     return false;
@@ -145,8 +165,8 @@ export class SteeredMeter implements Meter {
     return this.own.ended(now);
   }
 
-  accepted(sentAt: Millis, among: number, now: Millis): void {
-    this.own.accepted(sentAt, among, now);
+  accepted(sentAt: Millis, among: number, now: Millis, source?: Source): void {
+    this.own.accepted(sentAt, among, now, source);
   }
 
   /** Pinned, no cut is in force, and none is told of. What was sent beyond the rate learned says nothing against it. */
@@ -158,10 +178,10 @@ export class SteeredMeter implements Meter {
     return undefined;
   }
 
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined {
+  failed(failure: Failure, now: Millis): CutCause | undefined {
     const { pinned } = this;
-    if (pinned === undefined) return this.own.failed(sentAt, now, retryAfter, overrun);
-    this.own.failed(sentAt, now, retryAfter, overrun === true || pinned > this.own.rate(now));
+    if (pinned === undefined) return this.own.failed(failure, now);
+    this.own.failed({ ...failure, overrun: failure.overrun === true || pinned > this.own.rate(now) }, now);
     return undefined;
   }
 
@@ -187,6 +207,10 @@ export class SteeredMeter implements Meter {
 
   resumeQuota(owner: QuotaOwner, now: Millis): void {
     this.own.resumeQuota(owner, now);
+  }
+
+  resumeBlock(block: Block, now: Millis): void {
+    this.own.resumeBlock?.(block, now);
   }
 
   stop(until: Millis): void {

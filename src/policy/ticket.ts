@@ -7,6 +7,8 @@ import type { Flow, Waiter } from './fair-queue.ts';
 import type { Requester } from './requester.ts';
 import { numberOf } from './requester.ts';
 import type { Room } from './room.ts';
+import type { Source } from './source.ts';
+import { sourceOf } from './source.ts';
 import type { Millis, Refusal } from './types.ts';
 
 /** The gate's answer to an arrival. */
@@ -77,6 +79,7 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   next: Ticket | undefined = undefined;
   /** Made when somebody asks: of most requests nobody does. */
   #requester: Requester | undefined = undefined;
+  #source: Source | undefined = undefined;
 
   constructor(upstream: string, client: string, weight: number, refs: readonly LimitRef[], settle: Settle) {
     this.upstream = upstream;
@@ -90,6 +93,22 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
   /** Who sends it, as far as quotas go. */
   get requester(): Requester {
     return (this.#requester ??= { credential: this.credential(), client: numberOf(this.client) });
+  }
+
+  /** Where it comes from and what it asks for, as far as failures go. */
+  get source(): Source {
+    const address = this.nest ?? this.client;
+    return (this.#source ??= sourceOf(address, this.client, this.requester.credential ?? 0, this.path(), this.salt()));
+  }
+
+  /** As the upstream sees it, without its query; undefined where it is not known. */
+  protected path(): string | undefined {
+    return undefined;
+  }
+
+  /** What makes the numbers of a path another thing to others. */
+  protected salt(): string {
+    return '';
   }
 
   /** What it authenticates with, as `numberOf` has it; undefined where that is not known. */

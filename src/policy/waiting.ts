@@ -1,11 +1,20 @@
-import { blockedBy, delayOf, estimateWait, heldUntil, isPoorProbe, isReady, roomOf } from './admission.ts';
+import {
+  blockedBy,
+  delayOf,
+  estimateWait,
+  heldUntil,
+  isAnyBlocking,
+  isPoorProbe,
+  isReady,
+  roomOf,
+  sourceAt,
+} from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import type { Listen } from './events.ts';
 import { LOOKED_AT } from './fair-queue.ts';
 import { Heap } from './heap.ts';
 import { abandon, takeRoom, takeTokens } from './holdings.ts';
 import type { Limit } from './limit.ts';
-import { nameNested } from './limit-ref.ts';
 import { LATENESS } from './pacer.ts';
 import { tellWhen } from './promise.ts';
 import type { Room } from './room.ts';
@@ -81,7 +90,7 @@ export class Waiting {
       }
       // Who waits for room alone has its tokens.
       const isPaid = limit !== ticket.limits.at(-1);
-      if (!isPaid && delayOf(ticket.limits, now) > 0) break;
+      if (!isPaid && delayOf(ticket, now) > 0) break;
       const upstream = this.#store.upstream(ticket.upstream);
       const room = roomOf(ticket, upstream);
       if (limit === room?.line && room.isFull) break;
@@ -104,7 +113,7 @@ export class Waiting {
     limit.queue.reweigh(ticket, weight);
     limit.serve(ticket);
     if (!isPaid) {
-      const arbiter = ticket.slot === undefined ? undefined : arbiterOf(ticket.limits, now);
+      const arbiter = ticket.slot === undefined ? undefined : arbiterOf(ticket, now);
       if (arbiter?.queuedWithin !== undefined && ticket.slot !== undefined) arbiter.turns.served(ticket.slot, weight);
       takeTokens(ticket, due, now);
     }
@@ -117,7 +126,7 @@ export class Waiting {
   /** Who waits in another line, could go as well, and has had less of what both need. */
   #rival(ticket: Ticket, limit: Limit, room: Room | undefined, now: Millis): Ticket | undefined {
     if (ticket.limits.length === 1 && limit.queuedWithin === undefined) return undefined;
-    const arbiter = arbiterOf(ticket.limits, now);
+    const arbiter = arbiterOf(ticket, now);
     if (arbiter?.queuedWithin === undefined) return undefined;
     let first = ticket;
     let least = this.#turnOf(ticket, arbiter, now);
@@ -146,13 +155,13 @@ export class Waiting {
     if (queue.size < 2) return queue.peek();
     const { room, activity } = this.#store.upstream(limit.ref.upstream);
     const isShort = room !== undefined && limit === room.line && room.isShort;
-    if (!isShort) return limit.isMixed ? queue.peek((ticket) => lacksToken(ticket, limit, now)) : queue.peek();
+    if (!isShort) return isMixed(limit) ? queue.peek((ticket) => lacksToken(ticket, limit, now)) : queue.peek();
     const active = Math.max(activity.weight(now, 0), queue.activeWeight);
     // The keys of one address have together what one of them would have alone.
     return queue.peek(
       (ticket) =>
         room.isBeyond(ticket.nest ?? ticket.client, ticket.classWeight / Math.max(ticket.classWeight, active)) ||
-        (limit.isMixed && lacksToken(ticket, limit, now)),
+        (isMixed(limit) && lacksToken(ticket, limit, now)),
     );
   }
 
@@ -173,11 +182,8 @@ export class Waiting {
   /** Moves it, and tells what has become of it. */
   #move(limit: Limit, now: Millis): void {
     limit.meter.advance(now, limit.queue.size > 0);
-    const { told } = limit;
-    if (told === limit.meter.phase) return;
-    limit.told = limit.meter.phase; // first: a listener may look at the gate
-    const { upstream, scope } = limit.ref;
-    this.#listen({ type: 'limit-state', upstream, ...nameNested(limit.ref), scope, from: told, to: limit.told });
+    const change = limit.takeChange(now);
+    if (change !== undefined) this.#listen(change);
   }
 
   #schedule(limit: Limit, now: Millis): void {
@@ -204,7 +210,7 @@ export class Waiting {
     const held = heldUntil(this.#store.clients, ticket, slot, now) - now;
     const wait = Math.max(held, estimateWait(ticket, room, weigh(this.#store, ticket, now), now));
     ticket.estimate = wait;
-    const why = held > 0 ? 'held' : (blockedBy(ticket.limits, now) ?? 'queue_timeout');
+    const why = held > 0 ? 'held' : (blockedBy(ticket, now) ?? 'queue_timeout');
     const retryAfter = tellWhen({ store: this.#store, listen: this.#listen }, { ticket, slot, why, wait }, now);
     ticket.settle({ kind: 'refused', why, retryAfter }, now);
   }
@@ -226,24 +232,32 @@ export class Waiting {
 }
 
 /** The outermost limit that makes anybody wait: by what each client has had of it, turns are taken. */
-function arbiterOf(limits: readonly Limit[], now: Millis): Limit | undefined {
-  return limits.find(({ meter }) => meter.rate(now) < Number.POSITIVE_INFINITY || meter.delay(now) > 0);
+function arbiterOf(ticket: Ticket, now: Millis): Limit | undefined {
+  return ticket.limits.find(
+    ({ meter }) => meter.rate(now) < Number.POSITIVE_INFINITY || meter.delay(now, sourceAt(meter, ticket)) > 0,
+  );
+}
+
+/** Not all who wait there lack the same. */
+function isMixed(limit: Limit): boolean {
+  return limit.isMixed || isAnyBlocking(limit.queue.peek());
 }
 
 function lacksToken(ticket: Ticket, limit: Limit, now: Millis): boolean {
-  return limit === ticket.limits.at(-1) && delayOf(ticket.limits, now) > 0;
+  return limit === ticket.limits.at(-1) && delayOf(ticket, now) > 0;
 }
 
 /** Who is next cannot go yet, and whoever could was not found, or is to let others go first: nobody is looked for without a break. */
 const LOOK_AGAIN: Millis = 1;
 
 /** How soon anybody there may have what it lacks: where not all lack the same, it need not be who is next. */
-function soonest({ queue, isMixed }: Limit, next: Ticket, now: Millis): Millis {
-  let delay = delayOf(next.limits, now);
-  if (!isMixed || delay === 0) return delay;
+function soonest(limit: Limit, next: Ticket, now: Millis): Millis {
+  const { queue } = limit;
+  let delay = delayOf(next, now);
+  if (!isMixed(limit) || delay === 0) return delay;
   for (let i = 0; i < queue.flows.length && i < LOOKED_AT; i += 1) {
     const head = queue.flows[i]?.head;
-    if (head !== undefined) delay = Math.min(delay, Math.max(LOOK_AGAIN, delayOf(head.limits, now)));
+    if (head !== undefined) delay = Math.min(delay, Math.max(LOOK_AGAIN, delayOf(head, now)));
   }
   return delay;
 }

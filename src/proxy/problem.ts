@@ -125,7 +125,8 @@ const REFUSALS: Readonly<Record<Extract<Verdict, { kind: 'refuse' }>['why'], Tol
   blocked: {
     status: 503,
     title: 'Upstream unavailable',
-    detail: 'Nothing passes to the upstream at present: it lets nothing through, or its operator has blocked it here.',
+    detail:
+      'Requests like this one do not get through to the upstream at present, or an operator has blocked the upstream here.',
     proxyError: 'destination_unavailable',
   },
   key_in_use: {

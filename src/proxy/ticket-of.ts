@@ -5,6 +5,7 @@ import { Ticket } from '../policy/ticket.ts';
 import type { Arrival } from './arrival.ts';
 import type { Hash } from './client-hash.ts';
 import { credentialOf, limitsOf } from './limits-of.ts';
+import { rewriteTarget } from './router.ts';
 
 /** A request's standing at the gate. */
 export function ticketOf(arrival: Arrival, hash: Hash, settle: Settle): Ticket {
@@ -23,6 +24,15 @@ class ArrivedTicket extends Ticket {
     super(route.target.name, client.hash, client.weight, refs, settle);
     this.#arrival = arrival;
     this.#hash = hash;
+  }
+
+  protected override path(): string {
+    const { request, route } = this.#arrival;
+    return rewriteTarget(request.path, route);
+  }
+
+  protected override salt(): string {
+    return this.#hash('path');
   }
 
   protected override credential(): number {

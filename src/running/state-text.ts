@@ -1,6 +1,9 @@
 /** What was learned, as it is written down for the next process. */
 import { z } from 'zod';
 import type { QuotaOwner } from '../policy/requester.ts';
+import type { Block } from '../policy/rate/block.ts';
+import { BLOCK_CAUSES } from '../policy/rate/block.ts';
+import { SOURCE_NUMBERS } from '../policy/source.ts';
 import type { Millis } from '../policy/types.ts';
 import type { Learned, LearnedLimit } from '../state/learned.ts';
 
@@ -8,6 +11,8 @@ const VERSION = 1;
 
 /** A rate that is older says little of the upstream as it is now; what is blocked, or held, has a time of its own. */
 export const RATES_LAST: Millis = 3_600_000;
+/** What nobody has tried again for so long may have come back meanwhile. */
+export const BLOCKS_LAST: Millis = 60_000;
 /** A clock that was set back by more than this makes all times worthless. */
 const CLOCK_SET: Millis = 60_000;
 
@@ -56,12 +61,25 @@ const StateText = z.strictObject({
           isSpent: z.boolean(),
         })
         .optional(),
+      // Of whom and what nothing gets through, and when it is tried next.
+      block: z
+        .strictObject({
+          cause: z.enum(BLOCK_CAUSES),
+          scope: z.array(z.number()).length(SOURCE_NUMBERS),
+          since: Time,
+          isPartial: z.boolean(),
+          probeAt: Time,
+          asked: z.number(),
+          askedUntil: Time.optional(),
+        })
+        .optional(),
     }),
   ),
   holds: z.array(z.strictObject({ upstream: z.string(), client: z.string(), until: Time })),
 });
 
 type Written = z.output<typeof StateText>;
+type WrittenBlock = NonNullable<Written['limits'][number]['block']>;
 type WrittenOwner = Omit<QuotaOwner, 'until'> | NonNullable<Written['limits'][number]['quotaOf']>;
 
 /** Clients are left out where the next process would call them something else. */
@@ -75,13 +93,14 @@ export function writeState({ limits, holds }: Learned, context: StateContext): s
     writtenAt: new Date(wallClock).toISOString(),
     hashedBy,
     upstreams: Object.fromEntries([...origins].map(([name, own]) => [name, { origins: [...own] }])),
-    limits: limits.filter(isKept).map(({ ref, rate, ceiling, places, blockedUntil, quotaOwner }) => ({
+    limits: limits.filter(isKept).map(({ ref, rate, ceiling, places, blockedUntil, quotaOwner, block }) => ({
       ...ref,
       rate,
       ceiling,
       places,
       blockedUntil: blockedUntil === undefined ? undefined : when(blockedUntil),
       quotaOf: quotaOwner === undefined ? undefined : withoutEnd(quotaOwner),
+      block: block === undefined ? undefined : writeBlock(block, when),
     })),
     holds: (hashedBy === undefined ? [] : holds).flatMap(({ client, until }) => {
       const [upstream = '', hash = ''] = client.split('\0');
@@ -122,17 +141,21 @@ interface Picking {
 }
 
 function pick({ limits, holds }: Written, { context, known, isOld, isSameHash }: Picking): Learned {
+  const at = (time: string): Millis => context.now + Date.parse(time) - context.wallClock;
   /** Undefined where it is over. */
   const until = (time: string | undefined): Millis | undefined => {
-    const left = time === undefined ? 0 : Date.parse(time) - context.wallClock;
-    return left > 0 ? context.now + left : undefined;
+    const end = time === undefined ? context.now : at(time);
+    return end > context.now ? end : undefined;
   };
   return {
     limits: limits
       .filter((limit) => known.has(limit.upstream) && (!isHashed(limit) || isSameHash))
-      .map(({ upstream, nested, scope, key, rate, ceiling, places, blockedUntil, quotaOf }) => {
+      .map(({ upstream, nested, scope, key, rate, ceiling, places, blockedUntil, quotaOf, block }) => {
         // Of a quota of somebody who is not known any more: who is told so again is held again.
-        const end = quotaOf === undefined || isSameHash || isOfAnybody(quotaOf) ? until(blockedUntil) : undefined;
+        const isKnown = block === undefined || isSameHash || isOfAll(block);
+        const isStop = isKnown && (quotaOf === undefined || isSameHash || isOfAnybody(quotaOf));
+        // Of a block that is left out, it was when that was to be tried next.
+        const end = isStop ? until(blockedUntil) : undefined;
         const { credential, client, isCommon = false, isSpent = false } = quotaOf ?? {};
         return {
           ref: { upstream, nested, scope, key },
@@ -140,13 +163,16 @@ function pick({ limits, holds }: Written, { context, known, isOld, isSameHash }:
           ceiling: isOld ? undefined : ceiling,
           places: isOld ? undefined : places,
           blockedUntil: end,
+          block: block !== undefined && isKnown ? readBlock(block, at, context.now) : undefined,
           quotaOwner:
             end === undefined || quotaOf === undefined
               ? undefined
               : { credential, client, isCommon, isSpent, until: end },
         };
       })
-      .filter(({ rate, blockedUntil }) => rate !== undefined || blockedUntil !== undefined),
+      .filter(
+        ({ rate, blockedUntil, block }) => rate !== undefined || blockedUntil !== undefined || block !== undefined,
+      ),
     holds: holds.flatMap(({ upstream, client, until: time }) => {
       const end = until(time);
       return known.has(upstream) && isSameHash && end !== undefined
@@ -159,6 +185,24 @@ function pick({ limits, holds }: Written, { context, known, isOld, isSameHash }:
 /** Of all clients that show no credential: that is the same to every process. */
 function isOfAnybody({ credential, isCommon }: WrittenOwner): boolean {
   return (credential === undefined || credential === 0) && isCommon;
+}
+
+/** Of all requests: what others have in common goes by hashes. */
+function isOfAll({ scope }: WrittenBlock): boolean {
+  return scope.every((number) => number === 0);
+}
+
+function writeBlock(block: Block, when: (time: Millis) => string): WrittenBlock {
+  const { cause, scope, since, isPartial, probeAt, asked, askedUntil } = block;
+  const until = Number.isFinite(askedUntil) ? when(askedUntil) : undefined;
+  return { cause, scope: [...scope], since: when(since), isPartial, probeAt: when(probeAt), asked, askedUntil: until };
+}
+
+function readBlock(block: WrittenBlock, at: (time: string) => Millis, now: Millis): Block | undefined {
+  const probeAt = at(block.probeAt);
+  if (now - probeAt > BLOCKS_LAST) return undefined;
+  const askedUntil = block.askedUntil === undefined ? Number.NEGATIVE_INFINITY : at(block.askedUntil);
+  return { ...block, since: at(block.since), probeAt, expectedAt: probeAt, askedUntil };
 }
 
 function withoutEnd({ credential, client, isCommon, isSpent }: QuotaOwner): WrittenOwner {

@@ -1,6 +1,7 @@
 import type { LimitView } from '../policy/events.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import { isOfClass } from '../policy/limit-ref.ts';
+import type { Block } from '../policy/rate/block.ts';
 import type { QuotaOwner } from '../policy/requester.ts';
 import type { Millis, PerSecond } from '../policy/types.ts';
 import type { Hold } from './leasing/words.ts';
@@ -20,6 +21,8 @@ export interface LearnedLimit {
   readonly blockedUntil: Millis | undefined;
   /** Whom the quota is about that blocks it, where one does. */
   readonly quotaOwner?: QuotaOwner | undefined;
+  /** What was blocked, for a part of all requests or for all. */
+  readonly block?: Block | undefined;
 }
 
 /**
@@ -33,19 +36,22 @@ export function learnedOf(
   now: Millis,
 ): LearnedLimit[] {
   const learned: LearnedLimit[] = [];
-  for (const { upstream, nested, scope, key, state, rate, ceiling, places, blockedUntil, quotaOwner } of views) {
+  for (const { upstream, nested, scope, key, state, rate, ceiling, places, blockedUntil, quotaOwner, block } of views) {
     if (learned.length === most) break;
     if (isOfClass({ nested })) continue; // it is as it is written
     const isAsConfigured = rate === ceiling && rate === initialRateOf(upstream, nested);
-    const isFelt = state !== 'open' && Number.isFinite(rate) && rate > 0 && !isAsConfigured;
+    // Of an open limit that is blocked, its rate is what it would come back to: no limit was felt.
+    const isOpenBlocked = state === 'blocked' && !Number.isFinite(ceiling);
+    const isFelt = state !== 'open' && Number.isFinite(rate) && rate > 0 && !isAsConfigured && !isOpenBlocked;
     const isBlocked = blockedUntil !== undefined && blockedUntil > now;
-    if (!isFelt && !isBlocked) continue;
+    if (!isFelt && !isBlocked && block === undefined) continue;
     learned.push({
       ref: { upstream, nested, scope, key },
       rate: isFelt ? rate : undefined,
       ceiling: isFelt && Number.isFinite(ceiling) ? Math.max(rate, ceiling) : undefined,
       places: isFelt ? places : undefined,
       blockedUntil: isBlocked ? blockedUntil : undefined,
+      block,
       quotaOwner: isBlocked && quotaOwner?.until === blockedUntil ? quotaOwner : undefined,
     });
   }

@@ -220,11 +220,12 @@ export class MemoryStore implements Store {
 
   /** Goes on from what another process had learned. Of what is not configured, or is kept elsewhere, nothing is taken. */
   restore({ limits, holds }: Learned, now: Millis): void {
-    for (const { ref, rate, ceiling, places, blockedUntil, quotaOwner } of limits) {
+    for (const known of limits) {
+      const { ref, rate, ceiling, places } = known;
       if (!this.#isKept(ref)) continue;
       const { meter } = this.find(ref) ?? this.make(ref);
       if (rate !== undefined) meter.resume?.(rate, ceiling ?? rate, now, places);
-      keepStop(meter, blockedUntil, quotaOwner, now);
+      keepStop(meter, known, now);
     }
     for (const hold of holds) if (this.#upstreams.has(upstreamOf(hold))) this.heed(hold, now);
   }

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
 import type { RateSettings } from '../../src/policy/rate/state.ts';
-import { HappeningLog } from '../../src/state/leasing/happenings.ts';
+import { HappeningLog } from '../../src/state/leasing/happening-log.ts';
 import type { Answer, Call } from '../../src/state/pool/words.ts';
 import type { ScriptPool, Told } from '../support/script-pool.ts';
 import { millis, openScriptPool } from '../support/script-pool.ts';

@@ -345,6 +345,21 @@ test('a report of a 429 cuts, holds the client that was told to wait, and is cou
   expect(await gate.metric('tidegate_upstream_throttled_total{upstream="api",reason="unspecified"}')).toBe(1);
 });
 
+test('what is reported of one path, or of the keys of one address, blocks nothing else', async () => {
+  const gate = await start(', queue: {maxWait: 10ms}');
+  const ask = (key: string, address: string, path: string) =>
+    send(gate.url, '/check', {
+      headers: ['X-Api-Key', key, 'X-Forwarded-For', address, 'X-Forwarded-Method', 'GET', 'X-Forwarded-Uri', path],
+    });
+  for (let i = 0; i < 9; i += 1) {
+    const passed = await ask(`k${i}`, `203.0.113.${i}`, '/slow');
+    await report(gate, { permit: passed.header('tidegate-permit'), status: 503, retryAfter: 20 });
+  }
+  expect((await ask('other', '198.51.100.1', '/slow')).status).toBe(429);
+  for (const path of ['/fine', '/', '/slower']) expect((await ask('other', '198.51.100.1', path)).status).toBe(200);
+  expect(await gate.metric('tidegate_ratelimit_blocks{upstream="api",cause="errors",part="path"}')).toBe(1);
+});
+
 test('a report may name upstream and client instead', async () => {
   const gate = await start(', rateLimit: {scope: client}');
   const ask = () => send(gate.url, '/check', { headers: ['X-Api-Key', 'a'] });

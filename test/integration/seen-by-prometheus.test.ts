@@ -204,6 +204,7 @@ const LIMITS = [
   'ratelimit_rate_requests_per_second{upstream="each",scope="client"} == 3',
   'ratelimit_rate_requests_per_second{upstream="credited",scope="credential"} == 4',
   'ratelimit_steered{upstream="api",how="pinned"} == 0',
+  'ratelimit_blocks{upstream="api",cause="errors",part="upstream"} == 0',
   'ratelimit_state{upstream="api",state="open"} == 1',
   'ratelimit_state{upstream="api",state="blocked"} == 0',
   'ratelimit_state{upstream="told",state="restoring"} == 1',

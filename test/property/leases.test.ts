@@ -4,9 +4,12 @@ import { expect, test } from 'vitest';
 import { compileScenario } from '../../src/compile/scenario.ts';
 import { World } from '../../src/sim/world/world.ts';
 import { leaseAmong } from '../../src/simulate/leases.ts';
+import { BLOCK_CAUSES } from '../../src/policy/rate/block.ts';
+import { SOURCE_NUMBERS } from '../../src/policy/source.ts';
 import { NEARBY } from '../../src/state/leasing/lending-terms.ts';
-import { HappeningLog, replay } from '../../src/state/leasing/happenings.ts';
-import type { Replayed } from '../../src/state/leasing/happenings.ts';
+import { HappeningLog } from '../../src/state/leasing/happening-log.ts';
+import { replay } from '../../src/state/leasing/replay.ts';
+import type { Replayed } from '../../src/state/leasing/replay.ts';
 import { loadLibrary } from '../support/library.ts';
 
 const DURATION = 4000;
@@ -82,11 +85,23 @@ const WRITTEN_AS = new Map([
   ['noteQuota', 'quota'],
   ['resumeQuota', 'quotaSpent'],
   ['disownQuota', 'quotaDisowned'],
+  ['resumeBlock', 'blocked'],
 ]);
 
 test('what is written down is read as it was', () => {
   const time = fc.double({ min: 0, max: 1e12, noNaN: true });
   const maybe = fc.option(time, { nil: undefined });
+  const numbers = fc.array(fc.nat(), { minLength: SOURCE_NUMBERS, maxLength: SOURCE_NUMBERS });
+  const source = fc.option(numbers, { nil: undefined });
+  const block = fc
+    .record({
+      cause: fc.constantFrom(...BLOCK_CAUSES),
+      scope: numbers,
+      probeAt: time,
+      asked: fc.nat(),
+      askedUntil: time,
+    })
+    .map((told) => ({ ...told, since: 0, isPartial: false, expectedAt: told.probeAt }));
   const happening = fc.oneof(
     fc.constant(['givenBack'] as const),
     fc.tuple(fc.constant('sent' as const), fc.nat(), time),
@@ -94,10 +109,24 @@ test('what is written down is read as it was', () => {
     fc.tuple(fc.constant('accepted' as const), time, fc.nat(), time),
     fc.tuple(
       fc.constant('rejected' as const),
-      fc.record({ sentAt: time, among: fc.nat(), retryAfter: maybe, activeClients: fc.nat(), overrun: fc.boolean() }),
+      fc.record({
+        sentAt: time,
+        among: fc.nat(),
+        retryAfter: maybe,
+        activeClients: fc.nat(),
+        overrun: fc.boolean(),
+        source,
+      }),
       time,
     ),
-    fc.tuple(fc.constant('failed' as const), time, time, maybe, fc.boolean()),
+    fc.tuple(
+      fc.constant('failed' as const),
+      fc.record({ sentAt: time, retryAfter: maybe, overrun: fc.boolean(), source }),
+      time,
+    ),
+    fc.tuple(fc.constant('probed' as const), time),
+    fc.tuple(fc.constant('passedBy' as const), time),
+    fc.tuple(fc.constant('resumeBlock' as const), block, fc.constant(0)),
     fc.tuple(
       fc.constant('noteQuota' as const),
       fc.record({ remaining: fc.nat(), limit: maybe, resetIn: maybe, window: maybe }),
@@ -136,6 +165,16 @@ test('what is written down is read as it was', () => {
       expect(log.isEmpty).toBe(true);
     }),
   );
+});
+
+test('whose answer was accepted is read too, where that was written down', () => {
+  const log = new HappeningLog();
+  const source = [1, 2, 3, 4, 5, 6, 7, 8];
+  log.accepted(10, 11, 12, source);
+  const read: unknown[] = [];
+  const reader: Pick<Replayed, 'accepted'> = { accepted: (...facts) => void read.push(facts) };
+  replay(log.take(), reader as Replayed);
+  expect(read).toEqual([[10, 11, 12, source]]);
 });
 
 test('what nobody wrote is not read', () => {

@@ -5,10 +5,13 @@ import { compileScenario } from '../../src/compile/scenario.ts';
 import type { LimitRef } from '../../src/policy/limit-ref.ts';
 import type { Requester } from '../../src/policy/requester.ts';
 import { ANYBODY } from '../../src/policy/requester.ts';
+import type { Block } from '../../src/policy/rate/block.ts';
 import type { RateSettings } from '../../src/policy/rate/state.ts';
 import { runScenario } from '../../src/sim/run.ts';
 import { poolAmong } from '../../src/simulate/pool.ts';
-import { HappeningLog } from '../../src/state/leasing/happenings.ts';
+import { HappeningLog } from '../../src/state/leasing/happening-log.ts';
+import type { Source } from '../../src/policy/source.ts';
+import { ANYWHERE, sourceOf } from '../../src/policy/source.ts';
 import { MemoryPool } from '../../src/state/pool/memory-pool.ts';
 import type { Answer, Call, Known } from '../../src/state/pool/words.ts';
 import { loadLibrary } from '../support/library.ts';
@@ -35,7 +38,7 @@ const CLIENTS = ['x', 'y', 'a', '1:x', 'ü'];
 
 /** One thing that a holder saw, as some numbers in [0, 1) that say what. */
 const seen = fc.record({
-  kind: fc.nat(31),
+  kind: fc.nat(34),
   ago: fc.nat(3000),
   part: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
 });
@@ -70,9 +73,29 @@ const settings = fc.record({
   maxRate: fc.constantFrom(Number.POSITIVE_INFINITY, 100, 1e5),
   minRate: fc.constantFrom(0.1, 1),
   cooldown: fc.constantFrom(0, 1000, 5000),
+  maxProbeDelay: fc.constantFrom(undefined, 2000),
 });
 
 type Step = typeof step extends fc.Arbitrary<infer Each> ? Each : never;
+
+/** Mostly of two clients, who ask for much the same. */
+const SOURCES = [
+  sourceOf('a', 'a', 0, '/v1/charges', ''),
+  sourceOf('a', 'a', 0, '/v1/charges', ''),
+  sourceOf('b', 'b1', 7, '/v1/charges/1', ''),
+  sourceOf('b', 'b2', 7, '/v1/refunds', ''),
+];
+
+function sourceFor(part: number): Source | undefined {
+  return SOURCES[Math.floor(1000 * part) % (SOURCES.length + 1)];
+}
+
+function blockTill(probeAt: number, part: number): Block {
+  const scope = sourceFor(part) ?? ANYWHERE;
+  const asked = { asked: part < 0.5 ? 0 : (scope[1] ?? 0), askedUntil: probeAt + 2000 };
+  const cause = part % 0.2 < 0.1 ? 'errors' : 'rejections';
+  return { cause, scope, since: probeAt, isPartial: false, probeAt, expectedAt: probeAt, ...asked };
+}
 
 class Holder {
   readonly log = new HappeningLog();
@@ -99,7 +122,8 @@ class Holder {
       this.inFlight += 1;
       log.sent(this.serial, at);
     } else if (kind < 14) {
-      log.accepted(sentAt, Math.floor(part * 8), at);
+      const source = kind < 12 ? undefined : sourceFor(part);
+      log.accepted(sentAt, Math.floor(part * 8), at, source);
       this.#end(at);
     } else if (kind < 20) {
       const retryAfter = part < 0.2 ? 5000 * part : undefined;
@@ -109,11 +133,13 @@ class Holder {
         retryAfter,
         activeClients: kind - 14,
         overrun: part > 0.8,
+        source: sourceFor(part),
       };
       log.rejected(rejection, at);
       this.#end(at);
     } else if (kind < 22) {
-      log.failed(sentAt, at, part < 0.5 ? 1000 * part : undefined, part > 0.9);
+      const retryAfter = part < 0.5 ? 1000 * part : undefined;
+      log.failed({ sentAt, retryAfter, overrun: part > 0.9, source: sourceFor(part) }, at);
       this.#end(at);
     } else this.#hearOf(kind, part, { sentAt, at, now });
   }
@@ -141,6 +167,9 @@ class Holder {
     else if (kind === 26) log.abandonProbe();
     else if (kind === 27) log.epoch(Math.floor(4 * part));
     else if (kind === 28) log.ended(at);
+    else if (kind === 32) log.probed(at);
+    else if (kind === 33) log.passedBy(at);
+    else if (kind === 34) log.blocked(blockTill(at + 3000 * part, part), at);
     else log.unspent(this.slots[Math.floor(part * this.slots.length)] ?? now);
   }
 

@@ -95,7 +95,7 @@ function feed(given: RateSettings, sequence: readonly Event[], seed: number, che
     line.now += event.after;
     const { now } = line;
     if (event.do === 'send') send();
-    else if (event.do === 'abandonProbe') rate.abandonProbe();
+    else if (event.do === 'abandonProbe') rate.blockades.abandonProbe();
     else if (event.do === 'advance') {
       rate.advance(now, event.queued);
       check(rate, 'advance', now, now, undefined);
@@ -109,7 +109,7 @@ function feed(given: RateSettings, sequence: readonly Event[], seed: number, che
         const overrun = event.which % 7 === 0;
         let result: string | undefined;
         if (event.do === 'accept') rate.accepted(sentAt, among, now);
-        else if (event.do === 'fail') result = rate.failed(sentAt, now, event.hint, overrun);
+        else if (event.do === 'fail') result = rate.failed({ sentAt, retryAfter: event.hint, overrun }, now);
         else result = rate.rejected({ sentAt, among, retryAfter: event.hint, activeClients, overrun }, now);
         check(rate, overrun ? `${event.do} of an overrun` : event.do, sentAt, now, result);
         rate.ended();
@@ -196,16 +196,16 @@ test('a blockade lets a probe through within 5 s · 1.25, what is asked for, or 
       const delay = rate.delay(now);
       const expected = rate.expected(now);
       expect(expected).toBeGreaterThanOrEqual(0);
-      expect(rate.overdue(now)).toBeGreaterThanOrEqual(0);
+      expect(rate.blockades.overdue(now)).toBeGreaterThanOrEqual(0);
       if (rate.phase === 'blocked') {
         expect(delay).toBeGreaterThanOrEqual(0);
         expect(delay).toBeLessThanOrEqual(longest);
         expect(expected).toBeLessThanOrEqual(Math.max(delay, 5000));
-        expect(rate.blockedUntil).toBeDefined();
+        expect(rate.blockades.probeAt).toBeDefined();
       } else {
         // Nobody waits but for the end of another.
         expect(delay).toBe(rate.inFlight < rate.places ? 0 : Number.POSITIVE_INFINITY);
-        expect(rate.blockedUntil).toBeUndefined();
+        expect(rate.blockades.probeAt).toBeUndefined();
       }
     };
   });

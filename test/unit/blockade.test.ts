@@ -33,7 +33,7 @@ class Line {
     rate.advance(now, true);
     rate.sent(now);
     if (answer === 'rejected') return rate.rejected({ sentAt: now, among: 0, retryAfter, activeClients: 1 }, now);
-    if (answer === 'failed') return rate.failed(now, now, retryAfter);
+    if (answer === 'failed') return rate.failed({ sentAt: now, retryAfter }, now);
     rate.accepted(now, 0, now);
     return undefined;
   }
@@ -74,7 +74,7 @@ describe('three rejections in a row', () => {
   test('block', () => {
     const { rate } = blockedByRejections();
     expect(rate.phase).toBe('blocked');
-    expect(rate.blockedUntil).toBe(1051);
+    expect(rate.blockades.probeAt).toBe(1051);
   });
 
   test('with one accepted between do not', () => {
@@ -169,7 +169,7 @@ describe('while blocked', () => {
     const line = blockedByRejections();
     line.at(1040);
     line.rate.rejected({ sentAt: 999, among: 0, retryAfter: undefined, activeClients: 1 }, 1040);
-    line.rate.failed(999, 1040, undefined);
+    line.rate.failed({ sentAt: 999, retryAfter: undefined }, 1040);
     line.rate.accepted(999, 0, 1040);
     expect(line.rate.phase).toBe('blocked');
     expect(line.rate.delay(1040)).toBe(11);
@@ -178,7 +178,7 @@ describe('while blocked', () => {
   test('a probe that was not sent after all is replaced at once', () => {
     const line = blockedByRejections().at(1051);
     line.rate.admit(1051);
-    line.rate.abandonProbe();
+    line.rate.blockades.abandonProbe();
     expect(line.rate.delay(1060)).toBe(0);
   });
 
@@ -195,7 +195,7 @@ describe('while blocked', () => {
     line.at(1051).rate.admit(1051);
     expect(line.rate.expected(1051)).toBe(75);
     expect(line.rate.expected(1121)).toBe(5);
-    expect(line.rate.expected(2000)).toBe(0);
+    expect(line.rate.expected(2000)).toBe(2000 - 1126);
     line.one('failed');
     expect(line.rate.expected(1051)).toBe(75);
     line.at(1126).rate.admit(1126);
@@ -361,7 +361,7 @@ describe('when a probe is accepted', () => {
     const goodRate = (overrun: boolean): number => {
       const line = new Line({ initialRate: 100 });
       line.one('rejected'); // 95, below 100
-      for (let i = 0; i < 8; i += 1) line.rate.failed(0, 0, undefined, overrun);
+      for (let i = 0; i < 8; i += 1) line.rate.failed({ sentAt: 0, retryAfter: undefined, overrun }, 0);
       return line.probe('accepted').rate.ceiling;
     };
     expect(goodRate(false)).toBe(95);

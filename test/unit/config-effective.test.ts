@@ -90,6 +90,7 @@ upstreams:
       credentialHeader: Authorization
       minRate: 0.1/s
       cooldown: 1s
+      maxProbeDelay: 30s
     limits: []
     queue:
       maxWait: 1s

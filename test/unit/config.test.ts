@@ -90,7 +90,13 @@ describe('defaults', () => {
             safePaths: [],
             neverPaths: [],
           },
-          rateLimit: { scope: 'upstream', credentialHeader: 'Authorization', minRate: 0.1, cooldown: 1000 },
+          rateLimit: {
+            scope: 'upstream',
+            credentialHeader: 'Authorization',
+            minRate: 0.1,
+            cooldown: 1000,
+            maxProbeDelay: 30_000,
+          },
           limits: [],
           queue: { maxWait: 1000, maxDepth: 10_000 },
           idempotency: {

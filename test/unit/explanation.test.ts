@@ -135,7 +135,16 @@ test.each<[string, Partial<LimitView>, string]>([
     ...{ blockedUntil: undefined, quotaLeft: undefined, queued: 0, inFlight: 0, ...fields },
   };
   const grounds = {
-    ...{ limit, pinned: limit.pinned, forRoom: false, estimate: 10_000, patience: 100, demand: 1, share: 1 },
+    ...{
+      limit,
+      block: limit.block,
+      pinned: limit.pinned,
+      forRoom: false,
+      estimate: 10_000,
+      patience: 100,
+      demand: 1,
+      share: 1,
+    },
     ...{ allowance: 1, backlog: 0, heldFor: 0 },
   };
   const decided = { what: 'decided', at: 1000, decision: 'refused', why: 'blocked', isObserved: false } as const;

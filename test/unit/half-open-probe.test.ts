@@ -3,7 +3,7 @@ import type { Standing } from '../support/policy.ts';
 import { failure, limitedBy, response, World } from '../support/policy.ts';
 import { makeModel } from '../../src/sim/models.ts';
 
-/** 100 a second served for ten seconds, then blocked by eight errors; it is now 3000, and a probe is due. */
+/** 100 a second served for ten seconds, then blocked by errors of eight clients; it is now 3000, and a probe is due. */
 function blockedWorld(): World {
   const world = new World({ random: () => 0.5 });
   for (let now = -9000; now < 1000; now += 10) {
@@ -11,7 +11,7 @@ function blockedWorld(): World {
     world.serve(world.arrive({ client: 'before' }));
   }
   world.now = 2500; // the answers of the last two seconds count
-  const standings = Array.from({ length: 8 }, () => world.arrive({ client: 'before' }));
+  const standings = Array.from({ length: 8 }, (_, i) => world.arrive({ client: `before ${i}` }));
   for (const standing of standings) world.send(standing);
   for (const standing of standings) world.answer(standing, failure('reset', true));
   for (const { ticket } of standings) world.gate.leave(ticket);

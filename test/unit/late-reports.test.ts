@@ -78,14 +78,14 @@ class Household {
     const meter = this.#meters[number];
     if (meter === undefined) throw new RangeError(`no leaseholder ${number}`);
     this.at(at, () => {
-      meter.take();
+      meter.take(at);
       meter.giveBack();
       const serial = meter.sent(at);
       this.at(at + 1, () => {
         const rejection = { sentAt: at, among: serial, retryAfter: undefined, activeClients: 1 };
         if (outcome === 'accepted') meter.accepted(at, serial, at + 1);
         else if (outcome === 'rejected') meter.rejected(rejection, at + 1);
-        else meter.failed(at, at + 1, undefined);
+        else meter.failed({ sentAt: at, retryAfter: undefined }, at + 1);
         meter.ended(at + 1);
       });
     });

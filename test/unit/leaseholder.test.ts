@@ -34,7 +34,7 @@ beforeEach(() => {
 
 /** A request that is answered. */
 function pass(at: number): void {
-  meter.take();
+  meter.take(at);
   meter.giveBack();
   const serial = meter.sent(at);
   meter.accepted(at, serial, at + 1);

@@ -92,7 +92,7 @@ describe('an operator', () => {
     const limit = store.find(ref('a'))!;
     store.steer('up', { do: 'pin', rate: 5 }, 0);
     expect([store.find(ref('', ''))!.meter.rate(0), limit.meter.rate(0)]).toEqual([5, Number.POSITIVE_INFINITY]);
-    for (let i = 0; i < 10; i += 1) limit.meter.failed(i, i, undefined);
+    for (let i = 0; i < 10; i += 1) limit.meter.failed({ sentAt: i, retryAfter: undefined }, i);
     expect(limit.isBlocked(20)).toBe(true);
     expect(limit.meter.delay(20)).toBeGreaterThan(0);
     expect(store.steer('up', { do: 'unblock' }, 20)).toContain(limit);

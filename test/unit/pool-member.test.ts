@@ -20,6 +20,7 @@ function terms(told: Partial<PoolTerms> = {}): PoolTerms {
     ceiling: 10,
     places: undefined,
     blockedUntil: undefined,
+    block: undefined,
     expectedAt: 0,
     isProbeOut: false,
     quotaLeft: undefined,

@@ -1,8 +1,11 @@
 /** The small parts of a pool, each by what it says of itself. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Happenings, Replayed } from '../../src/state/leasing/happenings.ts';
-import { HappeningLog, replay, shiftTimes } from '../../src/state/leasing/happenings.ts';
+import type { Replayed } from '../../src/state/leasing/replay.ts';
+import type { Happenings } from '../../src/state/leasing/happenings.ts';
+import { HappeningLog } from '../../src/state/leasing/happening-log.ts';
+import { replay } from '../../src/state/leasing/replay.ts';
+import { shiftTimes } from '../../src/state/leasing/happenings.ts';
 import { Census } from '../../src/state/pool/census.ts';
 import { InFlightHistory } from '../../src/state/pool/in-flight-history.ts';
 import { PoolClock } from '../../src/state/pool/pool-clock.ts';
@@ -115,7 +118,7 @@ test('of another clock, all times are moved and nothing else', () => {
     written.ended(11 + by);
     written.accepted(10 + by, 7, 12 + by);
     written.rejected({ sentAt: 10 + by, among: 5, retryAfter: 20, activeClients: 2, overrun: true }, 13 + by);
-    written.failed(10 + by, 14 + by, 30, false);
+    written.failed({ sentAt: 10 + by, retryAfter: 30 }, 14 + by);
     written.quota({ remaining: 1, limit: 2, resetIn: 3, window: 4 }, 10 + by, 15 + by);
     written.stop(16 + by);
     written.remember(5, 17 + by);

@@ -1,6 +1,6 @@
 /** A limit in the pool, by what it answers to calls. */
 import { expect, test } from 'vitest';
-import { HappeningLog } from '../../src/state/leasing/happenings.ts';
+import { HappeningLog } from '../../src/state/leasing/happening-log.ts';
 import { MemoryPool } from '../../src/state/pool/memory-pool.ts';
 import type { Answer } from '../../src/state/pool/words.ts';
 

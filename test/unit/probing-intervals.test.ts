@@ -10,14 +10,29 @@ import {
   probeInterval,
   probeOverdue,
 } from '../../src/policy/rate/block.ts';
+import { uncutOf } from '../../src/policy/rate/cut.ts';
+import { ANYWHERE, sourceOf } from '../../src/policy/source.ts';
 import type { Random } from '../../src/policy/types.ts';
 import { rateState } from '../support/rate-state.ts';
 
 const MIDDLE: Random = () => 0.5;
+const NOTHING = { retryAfter: undefined, source: undefined };
 
 /** Begins at 1000, of 100 a second. */
 function block(terms: Partial<Blockade> = {}): Blockade {
-  const begun = blockade({ cause: 'rejections', goodRate: 100, wasOpen: false, interval: probeInterval }, 1000);
+  const begun = blockade(
+    {
+      cause: 'rejections',
+      scope: [...ANYWHERE],
+      goodRate: 100,
+      wasOpen: false,
+      before: uncutOf(rateState()),
+      isResumed: false,
+      patience: 30_000,
+      interval: probeInterval,
+    },
+    1000,
+  );
   return { ...begun, ...terms };
 }
 
@@ -45,17 +60,29 @@ describe('the next probe', () => {
       [0.999_999, 1062.499_975],
     ] as const) {
       const planned = block();
-      planProbe(planned, 1000, undefined, () => u);
+      planProbe(planned, NOTHING, 30_000, 1000, () => u);
       expect(planned.probeAt).toBeCloseTo(at, 6);
     }
   });
 
   test('never goes before the upstream asks for it, and 10 ms', () => {
     const planned = block();
-    planProbe(planned, 1000, 700, MIDDLE);
+    planProbe(planned, { ...NOTHING, retryAfter: 700 }, 30_000, 1000, MIDDLE);
     expect(planned.probeAt).toBe(1710);
-    planProbe(planned, 1100, 20, MIDDLE); // 50 ms would be 1150: what was asked for before still holds
+    planProbe(planned, { ...NOTHING, retryAfter: 20 }, 30_000, 1100, MIDDLE); // 50 ms would be 1150: what was asked for before still holds
     expect(planned.probeAt).toBe(1710);
+  });
+
+  test('goes no later than it may, whatever the upstream asks for; but is not of the client that was asked', () => {
+    const planned = block();
+    const asked = sourceOf('a', 'a', 0, '/', '');
+    planProbe(planned, { retryAfter: 300_000, source: asked }, 30_000, 1000, MIDDLE);
+    expect(probeDelay(planned, 1000)).toBe(30_000);
+    expect(probeDelay(planned, 1000, sourceOf('b', 'b', 0, '/', ''))).toBe(30_000);
+    expect(probeDelay(planned, 1000, asked)).toBe(300_010);
+    expect(expectedEnd(planned, 1000, asked)).toBe(300_010);
+    planProbe(planned, NOTHING, 2000, 40_000, MIDDLE);
+    expect(probeDelay(planned, 40_000, asked)).toBe(261_010); // it still holds
   });
 
   test('may go when it is due and none is out', () => {
@@ -75,7 +102,8 @@ describe('the end of a blockade', () => {
   test('is expected with the next probe; while one is out, with the one after it', () => {
     expect(expectedEnd(block({ probeAt: 1050 }), 1020)).toBe(30);
     expect(expectedEnd(block({ probeAt: 1050, probeSentAt: 1060, probes: 1 }), 1100)).toBe(1060 + 112.5 - 1100);
-    expect(expectedEnd(block({ probeAt: 1050, probeSentAt: 1060 }), 9000)).toBe(0);
+    expect(expectedEnd(block({ probeAt: 1050, probeSentAt: 1060 }), 9000)).toBe(9000 - 1135);
+    expect(expectedEnd(block({ probeAt: 1050, probeSentAt: 1060 }), 31_000)).toBe(60);
   });
 
   test('of rejections is proven by any answer to what left after it began; of errors by a probe alone', () => {

@@ -79,7 +79,7 @@ describe('open', () => {
     expect(rate.phase).toBe('open');
     expect(rate.rate).toBe(Number.POSITIVE_INFINITY);
     expect(rate.delay(3000)).toBe(0);
-    expect(rate.blockedUntil).toBeUndefined();
+    expect(rate.blockades.probeAt).toBeUndefined();
   });
 
   test('a maximum limits from the start', () => {

@@ -1,10 +1,30 @@
 import { describe, expect, test } from 'vitest';
+import type { Blockade } from '../../src/policy/rate/block.ts';
 import { blockade, probeInterval } from '../../src/policy/rate/block.ts';
+import { uncutOf } from '../../src/policy/rate/cut.ts';
 import type { Reopening } from '../../src/policy/rate/reopen.ts';
 import { reopen } from '../../src/policy/rate/reopen.ts';
 import type { RateState } from '../../src/policy/rate/state.ts';
+import { ANYWHERE } from '../../src/policy/source.ts';
 import type { Millis } from '../../src/policy/types.ts';
 import { longAccount, rateState, sendEvenly } from '../support/rate-state.ts';
+
+function blockadeOf(goodRate: number, since: Millis): Blockade {
+  const [scope, before] = [[...ANYWHERE], uncutOf(rateState())];
+  return blockade(
+    {
+      cause: 'rejections',
+      scope,
+      goodRate,
+      before,
+      wasOpen: false,
+      isResumed: false,
+      patience: 30_000,
+      interval: probeInterval,
+    },
+    since,
+  );
+}
 
 type Sends = readonly (readonly [perSecond: number, start: Millis, end: Millis])[];
 
@@ -12,7 +32,7 @@ type Sends = readonly (readonly [perSecond: number, start: Millis, end: Millis])
 function reopened(sends: Sends, [since, end]: readonly [Millis, Millis], state: Partial<RateState> = {}): Reopening {
   const long = longAccount();
   for (const [perSecond, from, until] of sends) sendEvenly(long, perSecond, from, until);
-  const block = blockade({ cause: 'rejections', goodRate: 100, wasOpen: false, interval: probeInterval }, since);
+  const block = blockadeOf(100, since);
   block.shutAt = end - 10;
   return reopen(rateState({ ceiling: 100, rate: 100, ...state }), long, block, end + 10);
 }
@@ -50,7 +70,7 @@ describe('a window that was used up', () => {
       long.sent(sentAt);
       long.rejected(sentAt);
     }
-    const block = blockade({ cause: 'rejections', goodRate: 20, wasOpen: false, interval: probeInterval }, 6000);
+    const block = blockadeOf(20, 6000);
     block.shutAt = 9990;
     expect(reopen(rateState({ ceiling: 15 }), long, block, 10_010).ceiling).toBe(12);
   });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Learned } from '../../src/state/learned.ts';
 import type { StateContext } from '../../src/running/state-text.ts';
-import { RATES_LAST, readState, writeState } from '../../src/running/state-text.ts';
+import { ANYWHERE } from '../../src/policy/source.ts';
+import { BLOCKS_LAST, RATES_LAST, readState, writeState } from '../../src/running/state-text.ts';
 
 const WALL = Date.parse('2026-03-01T12:00:00.000Z');
 const written: StateContext = {
@@ -84,6 +85,42 @@ describe('what was learned', () => {
         expect(stopIn(blockedBy(credential, isCommon), { hashedBy: 'other' })).toEqual([84, undefined, undefined]);
       }
       expect(stopIn(blockedBy(0, true), { hashedBy: undefined })[1]).toBe(50_100);
+    });
+  });
+
+  describe('of what is blocked', () => {
+    const block = {
+      ...{ cause: 'errors' as const, since: 1000, isPartial: true, probeAt: 35_000, expectedAt: 35_000 },
+      ...{ asked: 3, askedUntil: 305_000 },
+    } as const;
+    const ofPath = [0, 0, 0, 11, 12, 0, 0, 0];
+    const blockIn = (scope: readonly number[], later: number, context: Partial<StateContext> = {}) => {
+      const from = writeState(
+        { limits: [{ ...limit, blockedUntil: undefined, block: { ...block, scope } }], holds: [] },
+        written,
+      );
+      return known(readLater(later, context, from)).limits[0]?.block;
+    };
+
+    test('comes back with what that is, and when it is tried next', () => {
+      const times = { since: 100 - 14_000, probeAt: 20_100, expectedAt: 20_100, askedUntil: 290_100 };
+      expect(blockIn(ofPath, 10_000)).toEqual({ ...block, ...times, scope: ofPath });
+    });
+
+    test('is left out where its hashes mean nothing any more, unless it is about all', () => {
+      expect(blockIn(ofPath, 10_000, { hashedBy: 'other' })).toBeUndefined();
+      expect(blockIn([...ANYWHERE], 10_000, { hashedBy: 'other' })).toMatchObject({ scope: ANYWHERE });
+    });
+
+    test('is left out a minute after it was to be tried again', () => {
+      expect(blockIn(ofPath, 30_000 + BLOCKS_LAST)).toMatchObject({ scope: ofPath });
+      expect(blockIn(ofPath, 30_001 + BLOCKS_LAST)).toBeUndefined();
+    });
+
+    test('of nobody who was asked to wait, comes back so', () => {
+      const nobody = { ...block, asked: 0, askedUntil: Number.NEGATIVE_INFINITY, scope: ofPath };
+      const from = writeState({ limits: [{ ...limit, block: nobody }], holds: [] }, written);
+      expect(known(readLater(0, {}, from)).limits[0]?.block?.askedUntil).toBe(Number.NEGATIVE_INFINITY);
     });
   });
 

@@ -173,7 +173,7 @@ describe('a blockade by the upstream', () => {
       for (let i = 0; i < 20; i += 1) {
         const among = meter.sent(i);
         meter.ended(i);
-        if (cause === 'errors') meter.failed(i, i, 60_000);
+        if (cause === 'errors') meter.failed({ sentAt: i, retryAfter: 60_000 }, i);
         else meter.rejected({ sentAt: i, among, retryAfter: 60_000, activeClients: 1 }, i);
       }
       expect(meter.phase).toBe('blocked');

@@ -43,6 +43,7 @@ function watchedOf(record: RequestRecord): Watched {
 const GROUNDS: Grounds = {
   ...{
     limit: undefined,
+    block: undefined,
     pinned: undefined,
     forRoom: false,
     estimate: 400,

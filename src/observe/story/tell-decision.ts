@@ -2,9 +2,11 @@
 import type { LimitView } from '../../policy/events.ts';
 import type { Grounds } from '../../policy/grounds.ts';
 import { tellLimit } from '../../policy/limit-ref.ts';
+import type { Block } from '../../policy/rate/block.ts';
+import { partOf } from '../../policy/source.ts';
 import type { Millis, PerSecond, Refusal } from '../../policy/types.ts';
 import type { Step } from '../../policy/watch.ts';
-import { count, orNull, tellDuration, tellRate, toSeconds } from './words.ts';
+import { count, orNull, tellDuration, tellPart, tellRate, toSeconds } from './words.ts';
 
 type Decided = Extract<Step, { readonly what: 'decided' }>;
 type Dequeued = Extract<Step, { readonly what: 'dequeued' }>;
@@ -34,7 +36,7 @@ export function tellDequeued({ waited, why, retryAfter, grounds }: Dequeued, ori
 /** Why it was not let go, in half a sentence. @param origin as above */
 export function becauseOf(
   why: Refusal | undefined,
-  { estimate, patience, heldFor, limit }: Grounds,
+  { estimate, patience, heldFor, limit, block }: Grounds,
   origin: Millis,
 ): string | undefined {
   switch (why) {
@@ -46,7 +48,7 @@ export function becauseOf(
     case 'held':
       return `the upstream asked this client to stay away for ${tellDuration(heldFor > 0 ? heldFor : (estimate ?? 0))}`;
     case 'blocked':
-      return tellBlocked(limit, origin);
+      return tellBlocked(limit, block, origin);
     case 'queue_full':
       return limit === undefined
         ? 'as many wait as may'
@@ -60,11 +62,14 @@ export function becauseOf(
 
 /** For programs. */
 export function numbersOf(grounds: Grounds): Record<string, unknown> {
-  const { limit, estimate, patience } = grounds;
+  const { limit, block, estimate, patience } = grounds;
+  const isBlocked = block !== undefined || limit?.state === 'blocked';
   return {
     ...(limit === undefined || limit.nested === '' ? {} : { limit: tellLimit(limit) }),
     state: limit?.state ?? null,
-    blockedBy: limit?.state !== 'blocked' ? null : limit.isStopped === true ? 'operator' : 'upstream',
+    blockedBy: limit?.isStopped === true ? 'operator' : isBlocked ? 'upstream' : null,
+    blockedCause: block?.cause ?? null,
+    blockedPart: block === undefined ? null : partOf(block.scope),
     pinnedPerSecond: orNull(grounds.pinned),
     ratePerSecond: orNull(limit?.rate),
     ceilingPerSecond: orNull(limit?.ceiling),
@@ -94,21 +99,23 @@ function tellRefused(why: Refusal | undefined, grounds: Grounds, origin: Millis)
 }
 
 /** An operator's block has an end or none; the upstream's is found out by probes, but for what it asked for while pinned. */
-function tellBlocked(limit: LimitView | undefined, origin: Millis): string {
+function tellBlocked(limit: LimitView | undefined, block: Block | undefined, origin: Millis): string {
   const { isStopped, isProbed, pinned, blockedUntil } = limit ?? {};
   const until = blockedUntil === undefined ? undefined : new Date(origin + blockedUntil).toISOString();
   if (isStopped === true) return `an operator has blocked it until ${until ?? 'it is unblocked'}`;
   if (pinned !== undefined && isProbed !== true && until !== undefined) {
     return `the upstream asked that nothing be sent until ${until}`;
   }
-  return 'the upstream lets nothing through at present but a probe';
+  const part = block === undefined ? 'upstream' : partOf(block.scope);
+  const of = part === 'upstream' ? '' : ` of ${tellPart(part, 'this')}`;
+  return `the upstream lets nothing through${of} at present but a probe`;
 }
 
-function placeOf({ limit, pinned, forRoom }: Grounds, origin: Millis): string[] {
+function placeOf({ limit, block, pinned, forRoom }: Grounds, origin: Millis): string[] {
   if (forRoom) return ['all connections to the upstream are in use'];
   if (limit === undefined) return [];
   const { queued, inFlight, places, quotaLeft } = limit;
-  const parts = [limit.isStopped === true ? tellBlocked(limit, origin) : tellPace(limit, pinned)];
+  const parts = [limit.isStopped === true ? tellBlocked(limit, block, origin) : tellPace(limit, pinned)];
   if (places !== undefined) parts.push(`${inFlight} of ${places} places are taken`);
   if (quotaLeft !== undefined) parts.push(`${Math.round(100 * quotaLeft)} % of the quota is left`);
   if (queued > 0) parts.push(count(queued, 'request waits', 'requests wait'));

@@ -1,4 +1,5 @@
 /** Numbers as people read them. */
+import type { BlockedPart } from '../../policy/source.ts';
 import type { Millis, PerSecond } from '../../policy/types.ts';
 
 /** `0.4 ms`, `120 ms`, `1.25 s`, `3 min 20 s`. */
@@ -18,6 +19,13 @@ export function tellRate(rate: PerSecond): string {
 /** `1 request waits`, `3 requests wait`. */
 export function count(number: number, one: string, more: string): string {
   return number === 1 ? `1 ${one}` : `${number} ${more}`;
+}
+
+/** What is blocked: `one address`, `this client on this path`. */
+export function tellPart(part: BlockedPart, which: 'one' | 'this'): string {
+  if (part === 'upstream') return 'the upstream';
+  const [whose, path] = part.split('_');
+  return path === undefined ? `${which} ${whose}` : `${which} ${whose} on ${which} ${path}`;
 }
 
 /** Seconds for programs: to a tenth of a millisecond. */

@@ -1,5 +1,8 @@
+import type { Source } from '../source.ts';
+import { clientIn, isWithin } from '../source.ts';
 import type { Millis, PerSecond, Random } from '../types.ts';
-import type { RateState } from './state.ts';
+import type { Failure } from './rejection.ts';
+import type { CutState, RateState } from './state.ts';
 
 /** Rejections in a row, none accepted between, after which nothing is believed to get through. */
 const REJECTED_IN_ROW = 3;
@@ -9,36 +12,102 @@ const PROBE_GROWTH = 1.5;
 const MARGIN: Millis = 10;
 const PROBE_CAP: Millis = 5000;
 
-/** A probe without an answer for this long is lost, and another may go. */
-const PROBE_PATIENCE: Millis = 30_000;
+/** The longest `patience`. */
+export const PROBE_PATIENCE: Millis = 30_000;
 
-/** Nothing gets through: one probe at a time, ever more rarely, until one is accepted. */
+/** A block as others see it: what it is about, and when its next probe may leave. */
+export interface Block {
+  readonly cause: BlockCause;
+  /** What the requests have in common that it holds back. */
+  readonly scope: Source;
+  readonly since: Millis;
+  /** Requests that it is not about have passed since. */
+  readonly isPartial: boolean;
+  /** When the next probe may leave; while one is out, when it counts as lost. */
+  readonly probeAt: Millis;
+  /** The same, where the probe that is out is expected to fail. */
+  readonly expectedAt: Millis;
+  /** The client that was last asked to stay away, by its number, and until when: it is no probe before. 0 where nobody was. */
+  readonly asked: number;
+  readonly askedUntil: Millis;
+}
+
+export type BlockCause = (typeof BLOCK_CAUSES)[number];
+export const BLOCK_CAUSES = ['rejections', 'errors'] as const;
+
+/** Nothing gets through of a part of all requests, or of all: one probe at a time, ever more rarely, until one is accepted. */
 export interface Blockade {
   readonly since: Millis;
-  readonly cause: 'rejections' | 'errors';
+  readonly cause: BlockCause;
+  /** As of `Block`. */
+  scope: number[];
   /** What passed before, requests a second. */
   readonly goodRate: PerSecond;
   /** Whether no limit had been felt before: then none is assumed afterwards. */
   readonly wasOpen: boolean;
+  /** How the limit stood before what blocked it: as it stands for requests that it is not about. */
+  readonly before: CutState;
+  /** As of `Block`. */
+  isPartial: boolean;
+  /** Another process has made it: what passed before is not known here. */
+  readonly isResumed: boolean;
+  /** A probe without an answer for so long is lost, and another may go. */
+  readonly patience: Millis;
   /** Failed probes. */
   probes: number;
   /** When the last of them was sent, or the blockade began: until then nothing got through. */
   shutAt: Millis;
   probeAt: Millis;
+  /** As of `Block`. */
+  asked: number;
+  askedUntil: Millis;
   /** When the probe left that is out; undefined when none is out. */
   probeSentAt: Millis | undefined;
   readonly interval: (probes: number, goodRate: PerSecond) => Millis;
 }
 
+type Terms = Pick<
+  Blockade,
+  'cause' | 'scope' | 'goodRate' | 'wasOpen' | 'before' | 'isResumed' | 'patience' | 'interval'
+>;
+
 /** A blockade that begins now; its first probe is to be planned. */
-export function blockade(terms: Pick<Blockade, 'cause' | 'goodRate' | 'wasOpen' | 'interval'>, now: Millis): Blockade {
-  return { ...terms, since: now, probes: 0, shutAt: now, probeAt: now, probeSentAt: undefined };
+export function blockade(terms: Terms, now: Millis): Blockade {
+  return {
+    ...terms,
+    since: now,
+    isPartial: false,
+    probes: 0,
+    shutAt: now,
+    probeAt: now,
+    asked: 0,
+    askedUntil: Number.NEGATIVE_INFINITY,
+    probeSentAt: undefined,
+  };
 }
 
-/** How long until a probe may leave, 0 when one is due. */
-export function probeDelay(block: Blockade, now: Millis): Millis {
-  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + PROBE_PATIENCE;
-  return Math.max(0, at - now);
+/** A block as it stands now. */
+export function blockOf(block: Blockade, now: Millis): Block {
+  const { cause, scope, since, isPartial, asked, askedUntil, probeSentAt } = block;
+  const probeAt = probeSentAt === undefined ? block.probeAt : probeSentAt + block.patience;
+  const expectedAt = now + expectedEnd(block, now);
+  return { cause, scope, since, isPartial, probeAt, expectedAt, asked, askedUntil };
+}
+
+/** Whether it holds back this request; of one of which nothing is known, unless others pass. */
+export function isHeldBy({ scope, isPartial }: Pick<Block, 'scope' | 'isPartial'>, source?: Source): boolean {
+  return source === undefined ? !isPartial : isWithin(scope, source);
+}
+
+/** Before this a request is no probe because its client was asked to stay away. */
+export function awayUntil({ asked, askedUntil }: Pick<Block, 'asked' | 'askedUntil'>, source?: Source): Millis {
+  return asked !== 0 && source !== undefined && clientIn(source) === asked ? askedUntil : Number.NEGATIVE_INFINITY;
+}
+
+/** How long until this request may leave as a probe, 0 when one is due. */
+export function probeDelay(block: Blockade, now: Millis, source?: Source): Millis {
+  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + block.patience;
+  return Math.max(0, Math.max(at, awayUntil(block, source)) - now);
 }
 
 /** For how long a probe has been due and none has left; 0 when none is due. */
@@ -50,15 +119,23 @@ export function probeOverdue(block: Blockade, now: Millis): Millis {
  * Whether an answer to what was sent then ends the blockade. Of rejections any answer is proof, but of errors only that
  * to a probe: where we observe, others are out too, and half of them may be answered.
  */
-export function isProof(block: Blockade, sentAt: Millis): boolean {
+export function isProof(block: Blockade, sentAt: Millis, source?: Source): boolean {
+  if (!isHeldBy(block, source)) return false;
   return block.cause === 'rejections' ? sentAt > block.since : sentAt >= block.probeAt;
 }
 
-/** How long the blockade may be expected to last: while a probe is out, until the next if this one were to fail. */
-export function expectedEnd(block: Blockade, now: Millis): Millis {
-  const { probeSentAt, probeAt, probes } = block;
-  const at = probeSentAt === undefined ? probeAt : probeSentAt + block.interval(probes + 1, block.goodRate);
-  return Math.max(0, at - now);
+/**
+ * How long the blockade may be expected to last: while a probe is out, until the next if this one were to fail. Where that
+ * is over, it may take as long again as it is late, until it counts as lost.
+ */
+export function expectedEnd(block: Blockade, now: Millis, source?: Source): Millis {
+  const { probeSentAt, probes } = block;
+  let at = block.probeAt;
+  if (probeSentAt !== undefined) {
+    const next = probeSentAt + block.interval(probes + 1, block.goodRate);
+    at = Math.min(next + 2 * Math.max(0, now - next), probeSentAt + block.patience);
+  }
+  return Math.max(0, Math.max(at, awayUntil(block, source)) - now);
 }
 
 /** When a blackout ended: between the last probe that failed and the one, sent at `sentAt`, that did not. */
@@ -70,12 +147,24 @@ export function isBlackout({ rejectedInRow }: RateState): boolean {
   return rejectedInRow >= REJECTED_IN_ROW;
 }
 
-/** The interval · U(0.75, 1.25); what the upstream asks for comes first. */
-export function planProbe(block: Blockade, now: Millis, retryAfter: Millis | undefined, random: Random): void {
+/**
+ * The interval · U(0.75, 1.25), or what the upstream asks for where that is longer; never later than `latest`. The client
+ * that it asked is no probe before its time.
+ */
+export function planProbe(
+  block: Blockade,
+  { retryAfter, source }: Pick<Failure, 'retryAfter' | 'source'>,
+  latest: Millis,
+  now: Millis,
+  random: Random,
+): void {
   const own = block.interval(block.probes, block.goodRate) * (0.75 + 0.5 * random());
   const asked = retryAfter === undefined ? 0 : retryAfter + MARGIN;
-  block.probeAt = Math.max(block.probeAt, now + Math.max(own, asked));
+  block.probeAt = Math.max(block.probeAt, now + Math.min(latest, Math.max(own, asked)));
   block.probeSentAt = undefined;
+  if (asked === 0 || source === undefined) return;
+  block.asked = clientIn(source);
+  block.askedUntil = now + asked;
 }
 
 /**

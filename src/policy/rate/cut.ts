@@ -1,7 +1,7 @@
 import type { CutCause } from '../events.ts';
 import type { Millis, PerSecond } from '../types.ts';
 import type { SendAccount } from './account.ts';
-import type { RateSettings, RateState } from './state.ts';
+import type { CutState, RateSettings, RateState } from './state.ts';
 import { clamp, feltAfter, smoothRtt } from './state.ts';
 
 /** δ: how far a small cut goes, and how far a probe reaches above the ceiling in half of K. */
@@ -78,6 +78,12 @@ export function cutAgain({ rate, ceiling, cycleAccepted, cycleRejected, grown, g
   if (grown >= growFor / 2) return { rate: small, ceiling: rate, cause: 'small' };
   const share = cycleAccepted / (cycleAccepted + cycleRejected);
   return { rate: clamp(share * rate, DEEPEST_CUT * rate, small), ceiling: rate, cause: 'heavy' };
+}
+
+/** How it stands before a cut that may turn out to be none. */
+export function uncutOf(state: RateState): CutState {
+  const { phase, rate, ceiling, rateAtCut, cutAt, risingSince, holdUntil, growFor, grown, lost, found } = state;
+  return { phase, rate, ceiling, rateAtCut, cutAt, risingSince, holdUntil, growFor, grown, lost, found };
 }
 
 /** What every cut does: hold, and forget the growth so far. Its phase is `backoff`, until something is accepted. */

@@ -11,7 +11,12 @@ export interface RateSettings {
   readonly minRate: PerSecond;
   /** The shortest hold after a cut. */
   readonly cooldown: Millis;
+  /** While nothing gets through, a probe is due at least so often; 30 s when absent. */
+  readonly maxProbeDelay?: Millis | undefined;
 }
+
+/** Unless the settings say otherwise. */
+export const MAX_PROBE_DELAY: Millis = 30_000;
 
 /** Where a limit turned out to be. */
 export type Found =
@@ -24,8 +29,8 @@ export type Found =
   /** Where it was expected; and whoever goes beyond it is shut out for a while. */
   | 'penalty';
 
-/** What is remembered of one limit. Rules are functions over it; only `AdaptiveRate` keeps one. */
-export interface RateState {
+/** What a cut changes. */
+export interface CutState {
   phase: LimitState;
   /** What may be sent a second; Infinity while no limit has been felt and none is set. */
   rate: PerSecond;
@@ -45,6 +50,10 @@ export interface RateState {
   lost: number;
   /** Where the limit turned out to be at the last cut out of calm. */
   found: Found;
+}
+
+/** What is remembered of one limit. Rules are functions over it; only `AdaptiveRate` keeps one. */
+export interface RateState extends CutState {
   /** What it cost the times before, smoothed. */
   usualLoss: number;
   /** Seconds lost to a rejection: where probing is dear, probe rarely. */

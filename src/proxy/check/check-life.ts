@@ -126,9 +126,9 @@ export class CheckLife implements Effects, Watched, Listed {
   #headers(): string[] {
     const { route, client, requestId } = this.#arrival;
     const upstream = route.target.name;
-    const { refs, requester } = this.drive.ticket;
+    const { refs, requester, source } = this.drive.ticket;
     const { credential } = requester;
-    const permit = writePermit({ upstream, client: client.hash, at: Date.now(), limits: refs, credential });
+    const permit = writePermit({ upstream, client: client.hash, at: Date.now(), limits: refs, credential, source });
     // biome-ignore format: name and value in turn
     const headers = [
       'Via', this.#context.via,

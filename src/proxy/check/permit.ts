@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { Source } from '../../policy/source.ts';
+import { SOURCE_NUMBERS } from '../../policy/source.ts';
 import type { Millis } from '../../policy/types.ts';
 
 /**
@@ -16,6 +18,8 @@ export interface Permit {
   readonly limits: readonly LimitRef[];
   /** As of `Requester`; absent where it is not known. */
   readonly credential?: number | undefined;
+  /** Where it came from and what it asked for; absent where that is not known. */
+  readonly source?: Source | undefined;
 }
 
 /**
@@ -36,13 +40,14 @@ const Written = z.strictObject({
   t: z.number(),
   l: z.array(Limit).max(64),
   a: z.number().optional(),
+  s: z.array(z.number()).length(SOURCE_NUMBERS).optional(),
 });
 
 /** Visible ASCII. */
-export function writePermit({ upstream, client, at, limits, credential }: Permit): string {
+export function writePermit({ upstream, client, at, limits, credential, source }: Permit): string {
   const l = limits.map((limit) => ({ ...limit, upstream: undefined })); // JSON leaves it out
   return Buffer.from(
-    JSON.stringify({ u: upstream, c: client, t: Math.round(10 * at) / 10, l, a: credential }),
+    JSON.stringify({ u: upstream, c: client, t: Math.round(10 * at) / 10, l, a: credential, s: source }),
   ).toString('base64url');
 }
 
@@ -56,6 +61,6 @@ export function readPermit(text: string): Permit | undefined {
   }
   const read = Written.safeParse(written);
   if (!read.success) return undefined;
-  const { u: upstream, c: client, t: at, l, a: credential } = read.data;
-  return { upstream, client, at, limits: l.map((rest) => ({ upstream, ...rest })), credential };
+  const { u: upstream, c: client, t: at, l, a: credential, s: source } = read.data;
+  return { upstream, client, at, limits: l.map((rest) => ({ upstream, ...rest })), credential, source };
 }

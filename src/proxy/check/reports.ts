@@ -1,3 +1,5 @@
+import type { Source } from '../../policy/source.ts';
+import { sourceOfClient } from '../../policy/source.ts';
 import { Ticket } from '../../policy/ticket.ts';
 import type { Millis } from '../../policy/types.ts';
 import type { Inbound } from '../inbound.ts';
@@ -88,6 +90,10 @@ class ReportedTicket extends Ticket {
     const { upstream, client, limits } = permit;
     super(upstream, client, 1, limits, () => undefined);
     this.#permit = permit;
+  }
+
+  override get source(): Source {
+    return this.#permit.source ?? sourceOfClient(this.client);
   }
 
   protected override credential(): number | undefined {

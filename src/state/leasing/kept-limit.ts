@@ -1,9 +1,9 @@
 import type { CutCause } from '../../policy/events.ts';
 import type { LocalMeter } from '../../policy/meter.ts';
 import type { Millis, PerSecond, Quota } from '../../policy/types.ts';
-import type { Rejection } from '../../policy/rate/rejection.ts';
+import type { Failure, Rejection } from '../../policy/rate/rejection.ts';
 import type { Happenings } from './happenings.ts';
-import { replay } from './happenings.ts';
+import { replay } from './replay.ts';
 import { RecentTokens } from './recent-tokens.ts';
 
 /** A request that was sent, as all leaseholders together count. */
@@ -191,9 +191,10 @@ export class KeptLimit<Holder> {
         reporter.noteEnd(within(at));
         meter.ended();
       },
-      accepted: (sentAt, serial, at) => {
+      accepted: (sentAt, serial, at, source) => {
         const sending = reporter.takeSending(serial, sentAt);
-        meter.accepted(this.#leftAt(sentAt, sending), sending?.among ?? 0, within(at));
+        meter.accepted(this.#leftAt(sentAt, sending), sending?.among ?? 0, within(at), source);
+        if (!meter.isBlocking) this.#prober = undefined;
       },
       rejected: (rejection: Rejection, at) => {
         const from = meter.rate(now);
@@ -203,11 +204,19 @@ export class KeptLimit<Holder> {
         this.#noteCut(cuts, cause, [from, rejection.sentAt], now);
         if (isProber() && this.#isProbeSent) this.#prober = undefined;
       },
-      failed: (sentAt, at, retryAfter, overrun) => {
+      probed: (at) => {
+        if (!meter.isBlocking) return; // it has ended meanwhile
+        meter.probe(within(at));
+        this.#prober = reporter.holder;
+        this.#isProbeSent = false;
+      },
+      passedBy: (at) => meter.passBy(within(at)),
+      resumeBlock: (block, at) => meter.resumeBlock(block, within(at)),
+      failed: (failure: Failure, at) => {
         const from = meter.rate(now);
-        const leftAt = this.#leftAt(sentAt, reporter.findSending(sentAt));
-        const cause = meter.failed(leftAt, within(at), retryAfter, overrun);
-        this.#noteCut(cuts, cause, [from, sentAt], now);
+        const sentAt = this.#leftAt(failure.sentAt, reporter.findSending(failure.sentAt));
+        const cause = meter.failed({ ...failure, sentAt }, within(at));
+        this.#noteCut(cuts, cause, [from, failure.sentAt], now);
         if (isProber() && this.#isProbeSent) this.#prober = undefined;
       },
       noteQuota: (quota: Quota, sentAt, at, requester) => {

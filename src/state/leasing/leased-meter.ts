@@ -1,11 +1,16 @@
 import type { LimitState } from '../../policy/events.ts';
 import type { Limit } from '../../policy/limit.ts';
 import type { Meter } from '../../policy/meter.ts';
-import type { Rejection } from '../../policy/rate/rejection.ts';
+import type { Block } from '../../policy/rate/block.ts';
+import { awayUntil, isHeldBy, PROBE_PATIENCE } from '../../policy/rate/block.ts';
+import type { Failure, Rejection } from '../../policy/rate/rejection.ts';
 import type { QuotaOwner, Requester } from '../../policy/requester.ts';
 import { isOf } from '../../policy/requester.ts';
+import type { Source } from '../../policy/source.ts';
 import type { Millis, PerSecond, Quota } from '../../policy/types.ts';
-import { HappeningLog } from './happenings.ts';
+import { HappeningLog } from './happening-log.ts';
+import { LentTokens } from './lent-tokens.ts';
+import { expectedUnder, isHeldUnder, probeOverdueUnder, withoutQuota } from './terms.ts';
 import type { LimitTidings, Terms } from './words.ts';
 
 /** When the lender is to hear of something: at once, in a moment, some time later, or whenever it is told anything. */
@@ -17,6 +22,9 @@ export type Urgency = 'now' | 'soon' | 'later' | 'with-the-next';
  */
 const STEADY: Millis = 1000;
 const PAUSE: Millis = 250;
+
+/** Of a probe that has just left, its failure may be known so soon. */
+const LOOK_AGAIN: Millis = 1000;
 
 /** Below this rate a token is worth so long that the lender is to have it back at once. */
 const DEAR_BELOW: PerSecond = 50;
@@ -31,19 +39,12 @@ export class LeasedMeter implements Meter {
   limit: Limit | undefined;
   readonly #touch: (meter: LeasedMeter, urgency: Urgency) => void;
   #terms: Terms;
-  /** Tokens in hand: when each may be used, in order. */
-  readonly #slots: Millis[] = [];
-  /** Tokens that have come, in all. */
-  #heard = 0;
-  /** What the lender is believed to think is wanted. */
-  #asked = 0;
-  /** Taken while nothing limited: not lent, and not to be given back. */
-  #untold = 0;
-  /** Tokens taken by what is on its way. */
-  #taken = 0;
+  readonly #lent = new LentTokens();
   #serial = 0;
   #inFlight = 0;
   #sentAt = Number.NEGATIVE_INFINITY;
+  /** Of which epoch the lender knows from here that somebody comes whom the block is not about. */
+  #passedByAt = Number.NEGATIVE_INFINITY;
   /** When it began to send without a pause. */
   #steadySince = 0;
 
@@ -85,43 +86,56 @@ export class LeasedMeter implements Meter {
     return this.#terms.rate;
   }
 
-  delay(now: Millis): Millis {
-    if (this.#terms.isFree) return 0;
-    this.dropLate(now);
-    const first = this.#slots[0];
-    if (first !== undefined) return Math.max(0, first - now);
-    this.#touch(this, this.#asked <= 0 ? 'now' : 'with-the-next');
-    return Number.POSITIVE_INFINITY;
+  get isBlocking(): boolean {
+    return this.#terms.block !== undefined;
   }
 
-  expected(now: Millis): Millis {
-    if (this.#terms.isFree) return 0;
-    return Math.max(0, (this.#slots[0] ?? this.#terms.expectedAt) - now);
+  get isTroubled(): boolean {
+    return this.log.isTroubled;
+  }
+
+  block(): Block | undefined {
+    return this.#terms.block;
+  }
+
+  holds(now: Millis, source?: Source): boolean {
+    return isHeldUnder(this.#terms, now, source);
+  }
+
+  delay(now: Millis, source?: Source): Millis {
+    const { block } = this.#terms;
+    if (block === undefined) return this.#tokenDelay(now);
+    const away = awayUntil(block, source) - now;
+    if (!isHeldBy(block, source)) {
+      if (block.isPartial) return this.#tokenDelay(now);
+      this.#passBy(now); // the token in hand is the probe's
+      return Number.POSITIVE_INFINITY;
+    }
+    if (away > 0) return away;
+    return block.isPartial ? Math.max(block.probeAt - now, this.#tokenDelay(now)) : this.#tokenDelay(now);
+  }
+
+  expected(now: Millis, source?: Source): Millis {
+    const { isFree, expectedAt } = this.#terms;
+    const token = isFree ? 0 : Math.max(0, (this.#lent.first ?? expectedAt) - now);
+    return expectedUnder(this.#terms, token, now, source);
   }
 
   overdue(now: Millis): Millis {
-    const { phase, blockedUntil, isProbeOut } = this.#terms;
-    if (phase !== 'blocked' || blockedUntil === undefined || isProbeOut) return 0;
-    return Math.max(0, now - blockedUntil);
+    return probeOverdueUnder(this.#terms, now);
   }
 
-  take(): boolean {
-    if (this.#terms.isFree || this.#slots.shift() === undefined) {
-      this.#untold += 1;
-      return false;
-    }
-    this.#taken += 1;
-    if (this.#terms.phase !== 'blocked') return false;
+  take(now: Millis, _due?: Millis, source?: Source): boolean {
+    const { block } = this.#terms;
+    const isOfPart = block?.isPartial === true && isHeldBy(block, source);
+    if (isOfPart) this.#probe(block, now);
+    if (!this.#lent.take(this.#terms.isFree) || this.#terms.phase !== 'blocked') return isOfPart;
     this.#terms = { ...this.#terms, isProbeOut: true };
     return true;
   }
 
   giveBack(): void {
-    if (this.#untold > 0) {
-      this.#untold -= 1;
-      return;
-    }
-    this.#taken = Math.max(0, this.#taken - 1);
+    if (!this.#lent.giveBack()) return;
     this.log.givenBack();
     this.#touch(this, 'soon');
   }
@@ -164,10 +178,11 @@ export class LeasedMeter implements Meter {
     return false;
   }
 
-  accepted(sentAt: Millis, serial: number, now: Millis): void {
-    this.log.accepted(sentAt, serial, now);
-    const isAwaited = this.#terms.phase === 'blocked' || this.#terms.phase === 'backoff';
-    this.#touch(this, isAwaited ? 'now' : this.#usual(now));
+  accepted(sentAt: Millis, serial: number, now: Millis, source?: Source): void {
+    const { block, phase } = this.#terms;
+    this.log.accepted(sentAt, serial, now, source);
+    const isProof = block !== undefined && isHeldBy(block, source);
+    this.#touch(this, isProof || phase === 'blocked' || phase === 'backoff' ? 'now' : this.#usual(now));
   }
 
   /** Whether that cuts the rate, the lender decides and tells. */
@@ -176,8 +191,8 @@ export class LeasedMeter implements Meter {
     this.#touch(this, 'now');
   }
 
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun = false): undefined {
-    this.log.failed(sentAt, now, retryAfter, overrun);
+  failed(failure: Failure, now: Millis): undefined {
+    this.log.failed(failure, now);
     this.#touch(this, 'now');
   }
 
@@ -203,15 +218,8 @@ export class LeasedMeter implements Meter {
 
   /** Whether a token may be had then, the lender says: it is to be asked at once. */
   disownQuota(isApart: boolean, now: Millis): void {
-    const { blockedUntil, quotaOwner, expectedAt } = this.#terms;
     this.log.quotaDisowned(isApart, now);
-    this.#terms = {
-      ...this.#terms,
-      quotaOwner: undefined,
-      isQuotaApart: this.#terms.isQuotaApart || isApart,
-      blockedUntil: blockedUntil === quotaOwner?.until ? undefined : blockedUntil,
-      expectedAt: Math.min(expectedAt, now),
-    };
+    this.#terms = withoutQuota(this.#terms, isApart, now);
     this.#touch(this, 'now');
   }
 
@@ -222,6 +230,11 @@ export class LeasedMeter implements Meter {
 
   stop(until: Millis): void {
     this.log.stop(until);
+    this.#touch(this, 'now');
+  }
+
+  resumeBlock(block: Block, now: Millis): void {
+    this.log.blocked(block, now);
     this.#touch(this, 'now');
   }
 
@@ -238,61 +251,83 @@ export class LeasedMeter implements Meter {
   }
 
   get tokens(): number | undefined {
-    return this.#terms.isFree ? undefined : this.#slots.length;
+    return this.#terms.isFree ? undefined : this.#lent.inHand;
   }
 
   /** Tokens in hand. */
   get inHand(): number {
-    return this.#slots.length;
+    return this.#lent.inHand;
   }
 
   /** The time of the last of them; undefined where there is none. */
   get lastSlot(): Millis | undefined {
-    return this.#slots.at(-1);
+    return this.#lent.last;
   }
 
   /** Tokens that were lent, and are neither spent nor given back. */
   get outstanding(): number {
-    return this.#slots.length + this.#taken;
+    return this.#lent.outstanding;
   }
 
   /** What to tell the lender of what is wanted; undefined where it knows. @param waiting those who could go if they had a token */
   demand(waiting: number): { readonly want: number; readonly heard: number } | undefined {
-    const asked = this.#asked;
+    const { asked, heard } = this.#lent;
     const want = this.ask(waiting);
-    return want === asked ? undefined : { want, heard: this.#heard };
+    return want === asked ? undefined : { want, heard };
   }
 
   /** As `demand`, of a lender that is told each time. */
   ask(waiting: number): number {
-    this.#asked = this.#terms.isFree ? 0 : Math.max(0, waiting - this.#slots.length);
-    return this.#asked;
+    this.#lent.asked = this.#terms.isFree ? 0 : Math.max(0, waiting - this.#lent.inHand);
+    return this.#lent.asked;
   }
 
   /** Tokens, and how the limit stands. What comes late, of an earlier epoch, is given back. */
   hear({ terms, slots }: Pick<LimitTidings, 'terms' | 'slots'>): void {
-    this.#heard += slots.length;
-    this.#asked -= slots.length;
+    this.#lent.hear(slots.length);
     if (terms.epoch < this.#terms.epoch) return this.#letGo(slots);
     if (terms.epoch > this.#terms.epoch) this.log.epoch(terms.epoch);
-    if (terms.epoch > this.#terms.epoch || terms.isFree) this.#letGo(this.#slots.splice(0));
+    if (terms.epoch > this.#terms.epoch || terms.isFree) this.#letGo(this.#lent.dropBeyond(0));
     this.#terms = terms;
     if (terms.isFree) {
-      this.#asked = 0;
+      this.#lent.asked = 0;
       this.#letGo(slots);
-    } else for (const slot of slots) this.#slots.push(slot);
+    } else this.#lent.keep(slots);
   }
 
   /** Lets go of tokens whose time is over. */
   dropLate(now: Millis): void {
-    let late = 0;
-    for (const slot of this.#slots) if (slot + this.#terms.validFor < now) late += 1;
-    this.#letGo(this.#slots.splice(0, late));
+    this.#letGo(this.#lent.dropBefore(now - this.#terms.validFor));
   }
 
   /** Lets go of tokens that nobody here can use. @param waiting as of `demand` */
   dropSurplus(waiting: number): void {
-    if (waiting < this.#slots.length) this.#letGo(this.#slots.splice(waiting));
+    this.#letGo(this.#lent.dropBeyond(waiting));
+  }
+
+  #tokenDelay(now: Millis): Millis {
+    if (this.#terms.isFree) return 0;
+    this.dropLate(now);
+    const { first } = this.#lent;
+    if (first !== undefined) return Math.max(0, first - now);
+    this.#touch(this, this.#lent.asked <= 0 ? 'now' : 'with-the-next');
+    return Number.POSITIVE_INFINITY;
+  }
+
+  /** The lender is told, once, that somebody comes whom the block is not about: it lends tokens then. */
+  #passBy(now: Millis): void {
+    if (this.#passedByAt === this.#terms.epoch) return;
+    this.#passedByAt = this.#terms.epoch;
+    this.log.passedBy(now);
+    this.#touch(this, 'now');
+  }
+
+  /** Until its answer has come, or it counts as lost, no other leaves here; and elsewhere once the lender has heard of it. */
+  #probe(block: Block, now: Millis): void {
+    const at = now + PROBE_PATIENCE;
+    this.#terms = { ...this.#terms, block: { ...block, probeAt: at, expectedAt: Math.min(at, now + LOOK_AGAIN) } };
+    this.log.probed(now);
+    this.#touch(this, 'now');
   }
 
   #letGo(slots: readonly Millis[]): void {

@@ -190,10 +190,11 @@ export class Lender {
 
   /** Goes on from what another process had learned, before anybody has joined. */
   restore({ limits, holds }: Learned, now: Millis): void {
-    for (const { ref, rate, ceiling, places, blockedUntil, quotaOwner } of limits) {
+    for (const known of limits) {
+      const { ref, rate, ceiling, places } = known;
       const meter = this.#find(ref, now)?.meter;
       if (rate !== undefined) meter?.resume(rate, ceiling ?? rate, now, places);
-      if (meter !== undefined) keepStop(meter, blockedUntil, quotaOwner, now);
+      if (meter !== undefined) keepStop(meter, known, now);
     }
     for (const { client, until } of holds) this.#holds.set(client, until);
   }

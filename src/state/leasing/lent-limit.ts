@@ -96,14 +96,8 @@ export class LentLimit implements HeapItem {
   advance(now: Millis): void {
     this.#hand.lift(now);
     this.#kept.advance(now, this.#borrowers.want > 0 && !this.#hand.isHoldingBack(now));
-    const { limit } = this;
-    const to = limit.meter.phase;
-    if (limit.told === to) return;
-    const { ref } = limit;
-    const { upstream, scope } = ref;
-    const from = limit.told;
-    limit.told = to;
-    this.#listen({ type: 'limit-state', upstream, ...nameNested(ref), scope, from, to });
+    const change = this.limit.takeChange(now);
+    if (change !== undefined) this.#listen(change);
   }
 
   /** Lends what there is to lend. */
@@ -163,7 +157,16 @@ export class LentLimit implements HeapItem {
     if (hand.pinned === undefined && !hand.isStopped) return learned;
     const { phase, places, blockedUntil } = hand;
     const expectedAt = now + hand.expected(now);
-    return { ...learned, phase, places, blockedUntil, expectedAt, rate: hand.rate(now), isFree: false };
+    return {
+      ...learned,
+      phase,
+      places,
+      blockedUntil,
+      block: undefined,
+      expectedAt,
+      rate: hand.rate(now),
+      isFree: false,
+    };
   }
 
   #account(holder: HolderId, now: Millis): Account {

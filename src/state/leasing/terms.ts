@@ -1,6 +1,10 @@
 import type { LimitRef } from '../../policy/limit-ref.ts';
 import type { LocalMeter } from '../../policy/meter.ts';
+import type { Block } from '../../policy/rate/block.ts';
+import { awayUntil, isHeldBy } from '../../policy/rate/block.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
+import type { Source } from '../../policy/source.ts';
+import { isSame } from '../../policy/source.ts';
 import type { Millis } from '../../policy/types.ts';
 import type { Terms } from './words.ts';
 
@@ -15,6 +19,7 @@ export function startingTerms({ initialRate, maxRate }: RateSettings): Terms {
     ceiling: rate,
     places: undefined,
     blockedUntil: undefined,
+    block: undefined,
     expectedAt: Number.NEGATIVE_INFINITY,
     isProbeOut: false,
     quotaLeft: undefined,
@@ -39,11 +44,47 @@ export function termsOf(meter: LocalMeter, epoch: number, validFor: Millis, now:
     ceiling,
     places,
     blockedUntil,
+    block: meter.block(now),
     expectedAt: now + meter.expected(now),
     quotaLeft,
     quotaOwner: meter.quotaOwner(now),
     isQuotaApart: meter.isQuotaApart(now),
     validFor,
+  };
+}
+
+/** Whether a request is held back, by a block or by a stop. @param source absent where nothing is known of it */
+export function isHeldUnder({ block, blockedUntil }: Terms, now: Millis, source?: Source): boolean {
+  if (blockedUntil === undefined) return block !== undefined && isHeldBy(block, source);
+  if (block === undefined) return blockedUntil > now;
+  // Beyond its next probe, there is a stop.
+  return isHeldBy(block, source) || blockedUntil > (block.isPartial ? now : block.probeAt);
+}
+
+/** How long a request may expect to wait. @param token how long it would for a token alone */
+export function expectedUnder({ block }: Terms, token: Millis, now: Millis, source?: Source): Millis {
+  if (block === undefined) return token;
+  if (!isHeldBy(block, source)) return block.isPartial ? token : 0;
+  const probe = block.isPartial ? Math.max(token, block.expectedAt - now) : token;
+  return Math.max(probe, awayUntil(block, source) - now);
+}
+
+/** For how long a probe has been due and none has left; 0 when none is due. */
+export function probeOverdueUnder({ block, phase, blockedUntil, isProbeOut }: Terms, now: Millis): Millis {
+  if (block?.isPartial === true) return Math.max(0, now - block.probeAt);
+  if (phase !== 'blocked' || blockedUntil === undefined || isProbeOut) return 0;
+  return Math.max(0, now - blockedUntil);
+}
+
+/** The same, once its quota is known to be another's. @param isApart each requester has one of its own */
+export function withoutQuota(terms: Terms, isApart: boolean, now: Millis): Terms {
+  const { blockedUntil, quotaOwner, expectedAt } = terms;
+  return {
+    ...terms,
+    quotaOwner: undefined,
+    isQuotaApart: terms.isQuotaApart || isApart,
+    blockedUntil: blockedUntil === quotaOwner?.until ? undefined : blockedUntil,
+    expectedAt: Math.min(expectedAt, now),
   };
 }
 
@@ -55,10 +96,18 @@ export function isNews(told: Terms, terms: Terms): boolean {
     told.isFree !== terms.isFree ||
     told.places !== terms.places ||
     told.blockedUntil !== terms.blockedUntil ||
+    !isSameBlock(told.block, terms.block) ||
     told.isProbeOut !== terms.isProbeOut ||
     told.isQuotaApart !== terms.isQuotaApart ||
     Math.abs(told.rate - terms.rate) > 0.05 * told.rate
   );
+}
+
+/** Whether who was told of the one need not hear of the other. */
+export function isSameBlock(told: Block | undefined, block: Block | undefined): boolean {
+  if (told === undefined || block === undefined) return told === block;
+  const isAsLong = told.since === block.since && told.probeAt === block.probeAt;
+  return isAsLong && told.isPartial === block.isPartial && isSame(told.scope, block.scope);
 }
 
 /** No two limits have one name, in whatever process. */

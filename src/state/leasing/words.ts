@@ -4,6 +4,7 @@
  */
 import type { LimitState } from '../../policy/events.ts';
 import type { LimitRef } from '../../policy/limit-ref.ts';
+import type { Block } from '../../policy/rate/block.ts';
 import type { QuotaOwner } from '../../policy/requester.ts';
 import type { Millis, PerSecond } from '../../policy/types.ts';
 import type { Happenings } from './happenings.ts';
@@ -60,6 +61,8 @@ export interface Terms {
   readonly ceiling: PerSecond;
   readonly places: number | undefined;
   readonly blockedUntil: Millis | undefined;
+  /** The block that stands; undefined where none does. */
+  readonly block: Block | undefined;
   /** When the next request may be expected to leave. */
   readonly expectedAt: Millis;
   /** The probe of a blocked limit has been lent to somebody else, or sent. */

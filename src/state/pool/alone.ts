@@ -2,6 +2,7 @@ import type { CutCause } from '../../policy/events.ts';
 import { LocalMeter } from '../../policy/meter.ts';
 import type { Rejection } from '../../policy/rate/rejection.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
+import type { Source } from '../../policy/source.ts';
 import type { Millis, PerSecond, Random } from '../../policy/types.ts';
 import { keepStop } from '../keep-stop.ts';
 import { partOfSettings } from './part-settings.ts';
@@ -16,11 +17,11 @@ export class Alone {
   #isCut = false;
 
   constructor(terms: PoolTerms, share: number, settings: RateSettings, random: Random, now: Millis) {
-    const { rate, blockedUntil, quotaOwner, isQuotaApart } = terms;
+    const { rate, isQuotaApart } = terms;
     const initialRate = rate === Number.POSITIVE_INFINITY ? settings.initialRate : rate * share;
     this.meter = new LocalMeter(partOfSettings(settings, share, initialRate), random);
     if (isQuotaApart) this.meter.disownQuota(true, now);
-    keepStop(this.meter, blockedUntil, quotaOwner, now);
+    keepStop(this.meter, terms, now);
     this.share = share;
     this.#since = now;
   }
@@ -30,8 +31,8 @@ export class Alone {
     return this.meter.rate(now) / this.share;
   }
 
-  accepted(sentAt: Millis, among: number, now: Millis): void {
-    this.meter.accepted(sentAt, this.#ownAmong(sentAt, among), now);
+  accepted(sentAt: Millis, among: number, now: Millis, source: Source | undefined): void {
+    this.meter.accepted(sentAt, this.#ownAmong(sentAt, among), now, source);
   }
 
   rejected(rejection: Rejection, now: Millis): CutCause | undefined {

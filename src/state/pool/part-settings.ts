@@ -16,5 +16,8 @@ export function partOfSettings(whole: RateSettings, part: number, initialRate: n
     get cooldown() {
       return whole.cooldown;
     },
+    get maxProbeDelay() {
+      return whole.maxProbeDelay;
+    },
   };
 }

@@ -1,3 +1,4 @@
+import type { Block } from '../../policy/rate/block.ts';
 import type { Millis } from '../../policy/types.ts';
 import type { PoolTerms } from './words.ts';
 
@@ -50,11 +51,23 @@ export class PoolClock {
 
 /** Terms of the pool, whose time is ahead of ours by so much. */
 export function atOurTime(terms: PoolTerms, offset: Millis): PoolTerms {
-  const { blockedUntil, expectedAt, quotaOwner } = terms;
+  const { blockedUntil, block, expectedAt, quotaOwner } = terms;
   return {
     ...terms,
     expectedAt: expectedAt - offset,
     blockedUntil: blockedUntil === undefined ? undefined : blockedUntil - offset,
+    block: block === undefined ? undefined : earlier(block, offset),
     quotaOwner: quotaOwner === undefined ? undefined : { ...quotaOwner, until: quotaOwner.until - offset },
+  };
+}
+
+function earlier(block: Block, by: Millis): Block {
+  const { since, probeAt, expectedAt, askedUntil } = block;
+  return {
+    ...block,
+    since: since - by,
+    probeAt: probeAt - by,
+    expectedAt: expectedAt - by,
+    askedUntil: askedUntil - by,
   };
 }

@@ -3,7 +3,7 @@ import type { Millis, PerSecond } from '../../policy/types.ts';
 import { shiftTimes } from '../leasing/happenings.ts';
 import type { CutTold } from '../leasing/kept-limit.ts';
 import { KeptLimit } from '../leasing/kept-limit.ts';
-import { termsOf } from '../leasing/terms.ts';
+import { isSameBlock, termsOf } from '../leasing/terms.ts';
 import { Census } from './census.ts';
 import { InFlightHistory } from './in-flight-history.ts';
 import { PoolAccount } from './pool-account.ts';
@@ -256,7 +256,7 @@ interface Unjudged {
 }
 
 /** Whether those who have asked for nothing have to hear of it. */
-function isNews(before: PoolTerms, { epoch, phase, isFree, places, isQuotaApart }: PoolTerms): boolean {
-  if (before.isQuotaApart !== isQuotaApart) return true;
+function isNews(before: PoolTerms, { epoch, phase, isFree, places, isQuotaApart, block }: PoolTerms): boolean {
+  if (before.isQuotaApart !== isQuotaApart || !isSameBlock(before.block, block)) return true;
   return before.epoch !== epoch || before.phase !== phase || before.isFree !== isFree || before.places !== places;
 }

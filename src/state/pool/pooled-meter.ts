@@ -2,17 +2,18 @@ import type { CutCause, LimitState } from '../../policy/events.ts';
 import type { Limit } from '../../policy/limit.ts';
 import type { LocalMeter, Meter } from '../../policy/meter.ts';
 import { Pacer } from '../../policy/pacer.ts';
-import type { Rejection } from '../../policy/rate/rejection.ts';
+import type { Block } from '../../policy/rate/block.ts';
+import type { Failure, Rejection } from '../../policy/rate/rejection.ts';
 import type { QuotaOwner, Requester } from '../../policy/requester.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
+import type { Source } from '../../policy/source.ts';
 import type { Millis, PerSecond, Quota, Random } from '../../policy/types.ts';
-import type { Happenings } from '../leasing/happenings.ts';
 import type { Urgency } from '../leasing/leased-meter.ts';
 import { LeasedMeter } from '../leasing/leased-meter.ts';
 import { startingTerms } from '../leasing/terms.ts';
-import { keepStop } from '../keep-stop.ts';
+import { keepStop, stoppedOf } from '../keep-stop.ts';
 import { Alone } from './alone.ts';
-import type { Known, PoolTerms } from './words.ts';
+import type { Known, PoolTerms, Told } from './words.ts';
 
 /** Others go on alone for so long after the pool has come back: until they are connected again. */
 const AWAITED_FOR: Millis = 1500;
@@ -84,27 +85,43 @@ export class PooledMeter implements Meter {
     return this.#alone?.wholeRate(now) ?? this.#leased.wholeRate();
   }
 
-  delay(now: Millis): Millis {
-    if (this.#alone !== undefined) return this.#alone.meter.delay(now);
-    const delay = this.#leased.delay(now);
+  get isBlocking(): boolean {
+    return this.#meter.isBlocking === true;
+  }
+
+  get isTroubled(): boolean {
+    return this.#meter.isTroubled === true;
+  }
+
+  block(now: Millis): Block | undefined {
+    return this.#meter.block?.(now);
+  }
+
+  holds(now: Millis, source?: Source): boolean {
+    return this.#meter.holds?.(now, source) === true;
+  }
+
+  delay(now: Millis, source?: Source): Millis {
+    if (this.#alone !== undefined) return this.#alone.meter.delay(now, source);
+    const delay = this.#leased.delay(now, source);
     return this.#isPaced ? Math.max(delay, this.#pacer.delay(now, this.#terms.rate * this.#part(now))) : delay;
   }
 
-  expected(now: Millis): Millis {
-    return this.#meter.expected(now);
+  expected(now: Millis, source?: Source): Millis {
+    return this.#meter.expected(now, source);
   }
 
   overdue(now: Millis): Millis {
     return this.#meter.overdue(now);
   }
 
-  take(now: Millis, due: Millis): boolean {
+  take(now: Millis, due: Millis, source?: Source): boolean {
     if (this.#alone !== undefined) {
       this.#takenAlone += 1;
-      return this.#alone.meter.take(now, due);
+      return this.#alone.meter.take(now, due, source);
     }
     if (this.#isPaced) this.#pacer.take(due, this.#terms.rate * this.#part(now));
-    return this.#leased.take();
+    return this.#leased.take(now, due, source);
   }
 
   giveBack(): void {
@@ -148,9 +165,9 @@ export class PooledMeter implements Meter {
     return this.#alone?.meter.ended() ?? false;
   }
 
-  accepted(sentAt: Millis, among: number, now: Millis): void {
-    this.#leased.accepted(sentAt, among, now);
-    this.#alone?.accepted(sentAt, among, now);
+  accepted(sentAt: Millis, among: number, now: Millis, source?: Source): void {
+    this.#leased.accepted(sentAt, among, now, source);
+    this.#alone?.accepted(sentAt, among, now, source);
   }
 
   /** Whether that cuts the rate, the pool decides and tells; alone, we do. */
@@ -159,9 +176,9 @@ export class PooledMeter implements Meter {
     return this.#alone?.rejected(rejection, now);
   }
 
-  failed(sentAt: Millis, now: Millis, retryAfter: Millis | undefined, overrun?: boolean): CutCause | undefined {
-    this.#leased.failed(sentAt, now, retryAfter, overrun);
-    return this.#alone?.meter.failed(sentAt, now, retryAfter, overrun);
+  failed(failure: Failure, now: Millis): CutCause | undefined {
+    this.#leased.failed(failure, now);
+    return this.#alone?.meter.failed(failure, now);
   }
 
   noteQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
@@ -194,6 +211,11 @@ export class PooledMeter implements Meter {
   stop(until: Millis): void {
     this.#leased.stop(until);
     this.#alone?.meter.stop(until);
+  }
+
+  resumeBlock(block: Block, now: Millis): void {
+    this.#leased.resumeBlock(block, now);
+    this.#alone?.meter.resumeBlock(block, now);
   }
 
   advance(now: Millis, queued: boolean): void {
@@ -245,9 +267,7 @@ export class PooledMeter implements Meter {
 
   /** The pool has answered: all times are ours. News may have come first, which tells of later. */
   hear(terms: PoolTerms, slots: readonly Millis[], now: Millis): void {
-    if (this.#alone !== undefined) {
-      this.#awaited = { share: this.#alone.share, until: now + AWAITED_FOR };
-    }
+    if (this.#alone !== undefined) this.#awaited = { share: this.#alone.share, until: now + AWAITED_FOR };
     this.#alone = undefined;
     this.#leased.hear({ terms, slots });
     if (terms.epoch < this.#terms.epoch) return;
@@ -297,23 +317,13 @@ export class PooledMeter implements Meter {
 
   #known(now: Millis): Known {
     const { epoch, rate, ceiling } = this.#terms;
-    const since = this.#knownSince;
-    if (this.#alone === undefined) return { epoch, since, rate, ceiling };
-    return { ...this.#alone.learned(epoch, now), since };
+    return { ...(this.#alone?.learned(epoch, now) ?? { epoch, rate, ceiling }), since: this.#knownSince };
   }
 
   /** What happened while alone is in the rate that we tell: told again, it would count twice. How long to wait is not. */
   #dropLearned(meter: LocalMeter, now: Millis): void {
     this.#leased.log.take();
     if (meter.isQuotaApart(now)) this.#leased.disownQuota(true, now);
-    keepStop(this.#leased, meter.blockedUntil, meter.quotaOwner(now), now);
+    keepStop(this.#leased, stoppedOf(meter, now), now);
   }
-}
-
-export interface Told {
-  readonly want: number;
-  readonly happenings: Happenings;
-  readonly lent: number;
-  readonly inFlight: number;
-  readonly known: Known;
 }

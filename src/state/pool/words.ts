@@ -3,6 +3,7 @@
  * limit. Neither knows how it travels. Times are the pool's.
  */
 import type { LimitState } from '../../policy/events.ts';
+import type { Block } from '../../policy/rate/block.ts';
 import type { QuotaOwner } from '../../policy/requester.ts';
 import type { Millis, PerSecond } from '../../policy/types.ts';
 import type { Happenings } from '../leasing/happenings.ts';
@@ -69,6 +70,8 @@ export interface PoolTerms {
   readonly ceiling: PerSecond;
   readonly places: number | undefined;
   readonly blockedUntil: Millis | undefined;
+  /** The block that stands; undefined where none does. */
+  readonly block: Block | undefined;
   /** When the next request may be expected to leave. */
   readonly expectedAt: Millis;
   /** The probe of a blocked limit has been lent, and not to the caller. */
@@ -97,4 +100,13 @@ export interface News {
   readonly terms: PoolTerms;
   /** When it was made. */
   readonly now: Millis;
+}
+
+/** What a meter has to tell the pool next. */
+export interface Told {
+  readonly want: number;
+  readonly happenings: Happenings;
+  readonly lent: number;
+  readonly inFlight: number;
+  readonly known: Known;
 }

@@ -3,14 +3,17 @@
  * places of the numbers are those of scripts/lua/host.lua.
  */
 import { CUT_CAUSES, LIMIT_STATES } from '../../policy/events.ts';
+import type { Block } from '../../policy/rate/block.ts';
+import { BLOCK_CAUSES } from '../../policy/rate/block.ts';
 import type { RateSettings } from '../../policy/rate/state.ts';
 import type { QuotaOwner } from '../../policy/requester.ts';
+import { SOURCE_NUMBERS } from '../../policy/source.ts';
 import type { Millis } from '../../policy/types.ts';
 import type { Answer, Call, News, PoolTerms } from '../pool/words.ts';
 
 const DOUBLE = 8;
 const CALL_NUMBERS = 11;
-const TERMS_NUMBERS = 20;
+const TERMS_NUMBERS = 20 + 6 + SOURCE_NUMBERS;
 /** Terms and when. */
 const NEWS_NUMBERS = TERMS_NUMBERS + 1;
 const ANSWER_NUMBERS = NEWS_NUMBERS + 5;
@@ -40,13 +43,14 @@ export function packCall(call: Call): Buffer {
   return packed;
 }
 
-export function packSettings({ initialRate, maxRate, minRate, cooldown }: RateSettings): Buffer {
-  const packed = Buffer.allocUnsafe(4 * DOUBLE);
+export function packSettings({ initialRate, maxRate, minRate, cooldown, maxProbeDelay }: RateSettings): Buffer {
+  const packed = Buffer.allocUnsafe(5 * DOUBLE);
   const view = viewOf(packed);
   view.setFloat64(0, initialRate ?? Number.NaN, true);
   view.setFloat64(DOUBLE, maxRate, true);
   view.setFloat64(2 * DOUBLE, minRate, true);
   view.setFloat64(3 * DOUBLE, cooldown, true);
+  view.setFloat64(4 * DOUBLE, maxProbeDelay ?? Number.NaN, true);
   return packed;
 }
 
@@ -110,11 +114,29 @@ function readTerms(numbers: DataView, from: number): PoolTerms {
     quotaLeft: known(9),
     quotaOwner: at(15) === 0 ? undefined : readOwner(at(15), known(16), known(17), at(18)),
     isQuotaApart: at(19) === 1,
+    block: at(20) === 0 ? undefined : readBlock(at, 20),
     others: at(10),
     validFor: at(11),
     inFlight: at(12),
     sends: at(13),
     holders: at(14),
+  };
+}
+
+/** @param from where its kind stands: 1 and the number of its cause, and that of all causes more where others pass */
+function readBlock(at: (place: number) => number, from: number): Block {
+  const kind = at(from) - 1;
+  const scope: number[] = [];
+  for (let i = 0; i < SOURCE_NUMBERS; i += 1) scope.push(at(from + 6 + i));
+  return {
+    cause: pick(BLOCK_CAUSES, kind % BLOCK_CAUSES.length),
+    isPartial: kind >= BLOCK_CAUSES.length,
+    since: at(from + 1),
+    probeAt: at(from + 2),
+    expectedAt: at(from + 3),
+    asked: at(from + 4),
+    askedUntil: at(from + 5),
+    scope,
   };
 }
 

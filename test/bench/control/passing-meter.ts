@@ -1,6 +1,6 @@
 import type { CutCause, LimitState } from '../../../src/policy/events.ts';
 import type { Meter } from '../../../src/policy/meter.ts';
-import type { Rejection } from '../../../src/policy/rate/rejection.ts';
+import type { Failure, Rejection } from '../../../src/policy/rate/rejection.ts';
 import type { Millis, PerSecond } from '../../../src/policy/types.ts';
 
 /**
@@ -53,7 +53,7 @@ export class PassingMeter implements Meter {
     return undefined;
   }
 
-  failed(_sentAt: Millis, _now: Millis): CutCause | undefined {
+  failed(_failure: Failure, _now: Millis): CutCause | undefined {
     return undefined;
   }
 

@@ -1,6 +1,6 @@
 import type { CutCause } from '../../../../src/policy/events.ts';
 import { Pacer } from '../../../../src/policy/pacer.ts';
-import type { Rejection } from '../../../../src/policy/rate/rejection.ts';
+import type { Failure, Rejection } from '../../../../src/policy/rate/rejection.ts';
 import { SendAccount } from '../../../../src/policy/rate/account.ts';
 import type { Millis, PerSecond } from '../../../../src/policy/types.ts';
 import { ChosenStore } from '../chosen-store.ts';
@@ -43,11 +43,11 @@ class AimdMeter extends PassingMeter {
     this.#rate += INCREASE / this.#rate;
   }
 
-  override rejected({ sentAt }: Rejection, now: Millis): CutCause | undefined {
-    return this.failed(sentAt, now);
+  override rejected(rejection: Rejection, now: Millis): CutCause | undefined {
+    return this.failed(rejection, now);
   }
 
-  override failed(sentAt: Millis, now: Millis): CutCause | undefined {
+  override failed({ sentAt }: Failure, now: Millis): CutCause | undefined {
     if (sentAt <= this.#cutAt) return undefined;
     const before = Math.min(this.#rate, this.#account.sentRate(now, 1000));
     this.#rate = Math.max(LEAST, DECREASE * before);

@@ -1,5 +1,5 @@
 import type { CutCause } from '../../../../src/policy/events.ts';
-import type { Rejection } from '../../../../src/policy/rate/rejection.ts';
+import type { Failure, Rejection } from '../../../../src/policy/rate/rejection.ts';
 import type { Millis, PerSecond } from '../../../../src/policy/types.ts';
 import { ChosenStore } from '../chosen-store.ts';
 import type { Controller } from '../controllers.ts';
@@ -63,7 +63,7 @@ export class AwsMeter extends PassingMeter {
   }
 
   /** What is not throttling counts as a success. */
-  override failed(sentAt: Millis, now: Millis): CutCause | undefined {
+  override failed({ sentAt }: Failure, now: Millis): CutCause | undefined {
     this.accepted(sentAt, 0, now);
     return undefined;
   }

@@ -1,5 +1,5 @@
 import type { CutCause } from '../../../../src/policy/events.ts';
-import type { Rejection } from '../../../../src/policy/rate/rejection.ts';
+import type { Failure, Rejection } from '../../../../src/policy/rate/rejection.ts';
 import type { Millis, Random } from '../../../../src/policy/types.ts';
 import { ChosenStore, ForgetfulClients } from '../chosen-store.ts';
 import type { Controller } from '../controllers.ts';
@@ -39,7 +39,7 @@ class InFlightMeter extends PassingMeter {
     return 'places';
   }
 
-  override failed(sentAt: Millis, now: Millis): CutCause | undefined {
+  override failed({ sentAt }: Failure, now: Millis): CutCause | undefined {
     this.#limit.update(now - sentAt, 0, true);
     return undefined;
   }

@@ -1,0 +1,60 @@
+import type { Source } from '../source.ts';
+import { SOURCE_NUMBERS } from '../source.ts';
+
+/**
+ * What requests that failed have in common, each number of their sources by itself: the majority vote of Boyer and Moore
+ * (1991). What most have in common is in common, for some request or other always fails; what less than half have is
+ * not.
+ */
+export class Evidence {
+  readonly #left: number;
+  readonly #values: number[] = [];
+  readonly #votes: number[] = [];
+  #count = 0;
+
+  /** @param left when all else is taken off what is in common, so large a part of all must be left of it: 0.2 is three of five, 0.5 three of four */
+  constructor(left: number) {
+    this.#left = left;
+  }
+
+  /** @param source undefined where it is not known: it has nothing in common with the others */
+  note(source: Source | undefined): void {
+    this.#count += 1;
+    for (let i = 0; i < SOURCE_NUMBERS; i += 1) {
+      const value = source?.[i] ?? 0;
+      const votes = this.#votes[i] ?? 0;
+      if (value === this.#values[i]) this.#votes[i] = votes + 1;
+      else if (votes >= 1) this.#votes[i] = votes - 1;
+      else {
+        this.#values[i] = value;
+        this.#votes[i] = 1 - votes;
+      }
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#count === 0;
+  }
+
+  /** As of a source; numbers that are not in common are 0. */
+  get scope(): number[] {
+    const scope: number[] = [];
+    for (let i = 0; i < SOURCE_NUMBERS; i += 1) {
+      const isCommon = this.#count > 0 && (this.#votes[i] ?? 0) >= this.#left * this.#count;
+      scope.push(isCommon ? (this.#values[i] ?? 0) : 0);
+    }
+    return scope;
+  }
+
+  /** What was noted so far counts half as much. */
+  fade(): void {
+    this.#count /= 2;
+    for (let i = 0; i < this.#votes.length; i += 1) this.#votes[i] = (this.#votes[i] ?? 0) / 2;
+  }
+
+  clear(): void {
+    if (this.#count === 0) return;
+    this.#count = 0;
+    for (let i = 0; i < this.#votes.length; i += 1) this.#votes[i] = 0;
+  }
+}

@@ -1,0 +1,167 @@
+/** What is blocked is what the failed requests have in common; the rest goes on as before. */
+import { describe, expect, test } from 'vitest';
+import { AdaptiveRate } from '../../src/policy/rate.ts';
+import { Evidence } from '../../src/policy/rate/evidence.ts';
+import type { RateSettings } from '../../src/policy/rate/state.ts';
+import type { BlockedPart, Source } from '../../src/policy/source.ts';
+import { ANYWHERE, isWithin, partOf, sourceOf } from '../../src/policy/source.ts';
+import type { Millis } from '../../src/policy/types.ts';
+
+interface From {
+  readonly address?: string;
+  readonly client?: string;
+  readonly credential?: number;
+  readonly path?: string;
+}
+
+function from({ address = 'here', client = address, credential = 0, path = '/' }: From = {}): Source {
+  return sourceOf(address, client, credential, path, '');
+}
+
+class Line {
+  readonly rate: AdaptiveRate;
+  now: Millis = 1000;
+
+  constructor(settings: Partial<RateSettings> = {}) {
+    const usual = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 };
+    this.rate = new AdaptiveRate({ ...usual, ...settings }, () => 0.5);
+  }
+
+  /** Answers at once to a request that may leave. Returns whether it might. */
+  ask(answer: 'accepted' | 'rejected' | 'failed', source: Source, retryAfter?: Millis): boolean {
+    const { now, rate } = this;
+    rate.advance(now, true);
+    if (rate.delay(now, source) > 0) return false;
+    rate.admit(now, source);
+    rate.giveBack();
+    rate.sent(now);
+    if (answer === 'rejected') rate.rejected({ sentAt: now, among: 0, retryAfter, activeClients: 1, source }, now);
+    else if (answer === 'failed') rate.failed({ sentAt: now, retryAfter, source }, now);
+    else rate.accepted(now, 0, now, source);
+    rate.ended();
+    this.now += 1;
+    return true;
+  }
+
+  get part(): BlockedPart | undefined {
+    const block = this.rate.blockades.view(this.now);
+    return block === undefined ? undefined : partOf(block.scope);
+  }
+}
+
+const eight = Array.from({ length: 8 }, (_, i) => i);
+
+/** Blocked by errors of these. */
+function blockedBy(of: (i: number) => From, settings: Partial<RateSettings> = {}, retryAfter?: Millis): Line {
+  const line = new Line(settings);
+  for (const i of eight) line.ask('failed', from(of(i)), retryAfter);
+  return line;
+}
+
+test.each<[string, (i: number) => From, BlockedPart]>([
+  ['several addresses and paths', (i) => ({ address: `a${i}`, path: `/${i}` }), 'upstream'],
+  ['several addresses on one path', (i) => ({ address: `a${i}`, path: '/x' }), 'path'],
+  ['several addresses on paths that begin alike', (i) => ({ address: `a${i}`, path: `/x/${i}` }), 'path'],
+  ['one address, with many keys, on several paths', (i) => ({ client: `k${i}`, path: `/${i}` }), 'address'],
+  ['one address, with many keys, on one path', (i) => ({ client: `k${i}` }), 'address_path'],
+  ['one client on several paths', (i) => ({ path: `/${i}` }), 'client'],
+  ['one client on one path', () => ({}), 'client_path'],
+  ['one credential from several addresses', (i) => ({ address: `a${i}`, path: `/${i}`, credential: 7 }), 'credential'],
+])('errors of %s block that', (_, of, part) => {
+  expect(blockedBy(of).part).toBe(part);
+});
+
+test('of what failed, most is enough: a stranger among them changes nothing', () => {
+  const line = blockedBy((i) => (i === 3 ? { address: 'other', path: '/other' } : { client: `k${i}`, path: '/x' }));
+  expect(line.part).toBe('address_path');
+});
+
+describe('a block of one path', () => {
+  const line = (): Line => blockedBy((i) => ({ address: `a${i}`, path: '/x/1' }), { initialRate: 100 });
+
+  test('lets others pass, at the rate of before, and no state is blocked then', () => {
+    const { rate } = line();
+    expect(rate.phase).toBe('blocked');
+    const other = from({ path: '/y' });
+    expect([rate.delay(1010, other), rate.expected(1010, other)]).toEqual([0, 0]);
+    expect(rate.admit(1010, other)).toBe(false);
+    expect([rate.phase, rate.rate, rate.pace]).toEqual(['restoring', 100, 100]);
+    expect(rate.blockades.probeAt).toBeUndefined();
+    expect(rate.delay(1010, from({ path: '/x/1' }))).toBeGreaterThan(0);
+  });
+
+  test('is not ended by what passes beside it, and is by its probe', () => {
+    const blocked = line();
+    expect(blocked.ask('accepted', from({ path: '/y' }))).toBe(true);
+    expect(blocked.part).toBe('path');
+    blocked.now += 200;
+    expect(blocked.ask('accepted', from({ path: '/x/1' }))).toBe(true);
+    expect([blocked.part, blocked.rate.rate]).toEqual([undefined, 100]);
+  });
+
+  test('grows to what both have in common where the others fail as well', () => {
+    const blocked = line();
+    for (const i of eight) blocked.ask('failed', from({ address: `b${i}`, path: `/y/${i}` }));
+    expect(blocked.part).toBe('upstream');
+  });
+
+  test('gives way to another where something passed since it began', () => {
+    const blocked = line();
+    blocked.ask('accepted', from({ path: '/z' }));
+    blocked.now += 3000;
+    for (const i of eight) blocked.ask('failed', from({ address: `b${i}`, path: '/y/1' }));
+    expect([blocked.part, blocked.rate.delay(blocked.now, from({ path: '/x/1' }))]).toEqual(['path', 0]);
+  });
+
+  test('is forgotten five minutes after its probe was due, if others pass', () => {
+    const blocked = line();
+    blocked.ask('accepted', from({ path: '/z' }));
+    blocked.now += 301_000;
+    blocked.ask('accepted', from({ path: '/z' }));
+    expect(blocked.part).toBeUndefined();
+  });
+});
+
+test('what rejections of one address have cut is given back to the others', () => {
+  const line = new Line();
+  for (; line.now < 2000; line.now += 9) line.ask('accepted', from({ address: 'other' }));
+  for (const i of eight) {
+    line.ask('rejected', from({ client: `k${i}`, path: `/${i}` }), 300_000);
+    line.now += 300;
+  }
+  expect([line.part, line.rate.phase]).toEqual(['address', 'blocked']);
+  expect(line.ask('accepted', from({ address: 'other' }))).toBe(true);
+  expect([line.rate.phase, line.rate.rate]).toEqual(['open', Number.POSITIVE_INFINITY]);
+});
+
+test('whoever was asked to wait is no probe before its time; others are, after maxProbeDelay at the latest', () => {
+  const line = blockedBy((i) => ({ address: `a${i}`, path: `/${i}` }), { maxProbeDelay: 5000 }, 300_000);
+  const begun = line.now - 1;
+  expect(line.rate.delay(line.now, from({ address: 'a7' }))).toBe(begun + 300_010 - line.now);
+  expect(line.rate.delay(line.now, from({ address: 'other' }))).toBe(begun + 5000 - line.now);
+  expect(blockedBy((i) => ({ path: `/${i}` }), {}, 300_000).rate.blockades.probeAt).toBe(begun + 30_000);
+});
+
+describe('evidence', () => {
+  test('of nothing is about anything', () => {
+    expect(new Evidence(0.5).scope).toEqual(ANYWHERE);
+  });
+
+  test('fades, so that what failed lately counts for more', () => {
+    const evidence = new Evidence(0.5);
+    for (let i = 0; i < 4; i += 1) evidence.note(from({ path: '/x' }));
+    evidence.fade();
+    evidence.fade();
+    for (let i = 0; i < 4; i += 1) evidence.note(from({ path: '/y' }));
+    expect(isWithin(evidence.scope, from({ path: '/y' }))).toBe(true);
+    expect(isWithin(evidence.scope, from({ path: '/x' }))).toBe(false);
+    evidence.clear();
+    expect(evidence.scope).toEqual(ANYWHERE);
+  });
+
+  test('of requests of which nothing is known is about all', () => {
+    const evidence = new Evidence(0.5);
+    for (let i = 0; i < 8; i += 1) evidence.note(undefined);
+    expect(partOf(evidence.scope)).toBe('upstream');
+  });
+});
