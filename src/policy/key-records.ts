@@ -8,8 +8,8 @@ const MOST_ANSWERED = 100_000;
 
 /**
  * What is remembered of writes with idempotency keys. Unresolved ones are kept apart, so that answered ones never push them
- * out: such a write is safe to repeat while the upstream remembers its key, and may take effect a second time after that. What
- * is kept is forgotten to make room, not with time.
+ * out: such a write is safe to repeat while the upstream remembers its key, and may take effect a second time after that. Here
+ * records are forgotten only to make room; `KeyRegistry.recall` forgets old ones where no lifetime is known.
  */
 export class KeyRecords {
   /** In the order in which they came. */
@@ -49,8 +49,8 @@ export class KeyRecords {
   }
 
   /**
-   * When and where it was first sent is known already, and stays. An answer resolves it; an attempt without one opens it again: for
-   * all where the answer may not have been the last, else for whoever made it, unless that is who has the answer.
+   * When and where a known write was first sent does not change. An answer resolves it. An attempt without one opens it again:
+   * for every credential where no answer was final, else only for its own, and not at all for the one that has the final answer.
    */
   keep(write: KeyedWrite, { firstSentAt, endpoint, isAnswered, isDone = false }: KeyRecord, credential: number): void {
     if (write.state === 'new') {

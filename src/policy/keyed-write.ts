@@ -41,8 +41,9 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
 
 /**
  * Whether these two, of one name, are one write. A credential changes while its account does not, by refreshing a token or
- * by signing each request; and one key may be chosen by two accounts that nothing else names. So other credentials mean
- * another write only where the body differs too; where that is not known, the careful answer is yes.
+ * by signing each request; and one key may be chosen by two accounts that nothing else names. So another
+ * credential means another write only where the body differs too, or where only one of the two has a credential. Where a
+ * body is not known, they are taken for one write.
  */
 export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other: WriteIdentity): boolean {
   if (one.credential === other.credential) return true;

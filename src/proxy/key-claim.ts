@@ -153,7 +153,7 @@ export class KeyClaim implements Claimant {
     if (verdict.kind === 'forward' && outcome !== undefined) {
       this.#isAnswered = classifyWrite(outcome, policy.notProcessed) === 'answered';
       if (this.#isAnswered && isHeard) {
-        // Where nobody says how long keys live, only what was open is: its client may not know.
+        // Without a lifetime, and with one endpoint or shared keys, only what was remembered before is: its client may not know.
         this.#isKeptAsAnswered = ttl !== undefined || isPinned || write.state !== 'new';
         if (this.#isKeptAsAnswered) this.#keep(write, true, isDoneBy(outcome));
         return;

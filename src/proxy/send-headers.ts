@@ -4,7 +4,7 @@ import type { ExchangeContext } from './context.ts';
 import type { Sender } from './sender.ts';
 import { withTrace } from './trace-context.ts';
 
-/** The headers of the sends of one exchange: put together once for each endpoint. */
+/** The headers of the sends of one exchange: put together again only where the endpoint changes. */
 export class SendHeaders {
   readonly #context: ExchangeContext;
   readonly #arrival: Arrival;

@@ -239,7 +239,7 @@ export class Sends implements AttemptOwner {
     this.#trip.over(attempt);
   }
 
-  /** An answer that may mean more than can be seen of everybody's: its body is looked into where only that can tell. */
+  /** Reads an answer that `throttle` has rules for: by its status and headers, and by its body only where these cannot tell. */
   #judge({ status, headers }: Head, hints: Hints): void {
     const { request, route } = this.#arrival;
     const { throttle } = route.target;

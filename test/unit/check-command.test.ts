@@ -200,7 +200,7 @@ describe('the worst cases', () => {
 
   test('limits of single clients are counted where there are some', () => {
     expect(told('rateLimit: {scope: client}')).toContain(
-      '440MiB: 100000 limits of single clients or credentials, about 4608B each',
+      '489MiB: 100000 limits of single clients or credentials, about 5KiB each',
     );
     expect(find(told('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 15KiB each');
   });

@@ -25,7 +25,7 @@ export interface Block {
   readonly isPartial: boolean;
   /** When the next probe may leave; while one is out, when it counts as lost. */
   readonly probeAt: Millis;
-  /** The same, where the probe that is out is expected to fail. */
+  /** When the next probe is expected to leave; while one is out, if that one fails. */
   readonly expectedAt: Millis;
   /** The client that was last asked to stay away, by its number, and until when: it is no probe before. 0 where nobody was. */
   readonly asked: number;
@@ -94,7 +94,7 @@ export function blockOf(block: Blockade, now: Millis): Block {
   return { cause, scope, since, isPartial, probeAt, expectedAt, asked, askedUntil };
 }
 
-/** Whether it holds back this request; of one of which nothing is known, unless others pass. */
+/** Whether it holds back this request. One whose source is not known is held back unless the block is partial. */
 export function isHeldBy({ scope, isPartial }: Pick<Block, 'scope' | 'isPartial'>, source?: Source): boolean {
   return source === undefined ? !isPartial : isWithin(scope, source);
 }

@@ -24,7 +24,7 @@ import { FAST_GROWTH, MAX_PROBE_DELAY } from './state.ts';
 /** With little seen before the upstream broke, come back to at least this. */
 const LEAST_GOOD_RATE: PerSecond = 5;
 
-/** Of so few rejections as block, all but one in four: of three clients at one limit, two of three are the same by chance. */
+/** Three of four: few rejections make a block, and where three clients share a limit, two of three come from one by chance. */
 const IN_COMMON = 0.5;
 
 /** What was accepted lately is known of so long a time. Of a blockade in it, it says what the blockade let through. */
@@ -172,7 +172,7 @@ export class Blockades {
 
   /**
    * Returns whether errors are so many that the upstream must be broken. One that has just come back, and fails in part,
-   * is not: while some get through, to let none through would make the most of a part.
+   * is not: while some get through, to let none through would turn a partial failure into a total one.
    */
   hearFailed(source: Source | undefined, now: Millis): boolean {
     this.#errors.note(now, true, source);

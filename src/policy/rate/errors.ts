@@ -9,7 +9,7 @@ const ERROR_SPAN: Millis = 2000;
 const ERROR_SHARE = 0.5;
 /** Of eight, five. */
 const IN_COMMON = 0.2;
-/** While no more than this part of what has something in common passes, that it does is chance. */
+/** Of requests with something in common: up to so many that pass for each that fails are chance. */
 const PASSES_BY_CHANCE = 0.25;
 /** So many failures show that a part fails of which nothing passes. */
 const FAILURES_OF_A_PART = 3;
@@ -28,7 +28,7 @@ export class ErrorAccount {
   /** Where the last failure came from; empty where that is not known. */
   #last: number[] = [];
 
-  /** At least 8 errors, and no answer between them. */
+  /** At least 8 errors, and nothing accepted between them. */
   get areInRow(): boolean {
     return this.#inRow >= ERRORS;
   }
@@ -39,8 +39,8 @@ export class ErrorAccount {
   }
 
   /**
-   * What the failures have in common. Where much of that passes, a part of the last one's of which nothing does, if there is such: a
-   * block of two things that fail apart would stop what is between them.
+   * What the failures have in common. Where many requests that share it pass, it is the widest part of the last failure's source of
+   * which nothing passes, if there is one: a block that covers two unrelated failures would also stop what works.
    */
   get scope(): Source {
     const common = this.#evidence?.scope ?? ANYWHERE;

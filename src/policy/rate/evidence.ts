@@ -3,8 +3,8 @@ import { SOURCE_NUMBERS } from '../source.ts';
 
 /**
  * What requests that failed have in common, each number of their sources by itself: the majority vote of Boyer and Moore
- * (1991). What most have in common is in common, for some request or other always fails; what less than half have is
- * not.
+ * (1991). What a clear majority shares is in common: it need not be all, for unrelated requests fail too. What less than
+ * half share is not.
  */
 export class Evidence {
   readonly #left: number;
@@ -12,7 +12,7 @@ export class Evidence {
   readonly #votes: number[] = [];
   #count = 0;
 
-  /** @param left when all else is taken off what is in common, so large a part of all must be left of it: 0.2 is three of five, 0.5 three of four */
+  /** @param left the margin of votes that a common value needs, as a share of all: 0.2 is three of five, 0.5 three of four */
   constructor(left: number) {
     this.#left = left;
   }

@@ -35,7 +35,7 @@ const NOTHING = new Float64Array(0);
 /** Numbers that there is room for at first: there may be a log for each client. After as many as these at once it begins anew. */
 const FEW = 16;
 const MANY = 8192;
-/** After a failure, where so many requests come from that pass is told too. */
+/** After a failure, so many of the next accepted requests are told with their sources. */
 const TOLD_OF = 64;
 
 /**
@@ -164,7 +164,7 @@ export class HappeningLog {
     this.#write(UNSPENT, slot);
   }
 
-  /** Writes as many numbers as the widest kind has; those that this one has not are written over by the next. */
+  /** Writes nine numbers, whatever the kind: those beyond its own are written over, by its source or by the next. */
   #write(kind: number, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0): void {
     const at = this.#length;
     if (at + WIDEST > this.#numbers.length) {

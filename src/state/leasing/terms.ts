@@ -76,7 +76,7 @@ export function probeOverdueUnder({ block, phase, blockedUntil, isProbeOut }: Te
   return Math.max(0, now - blockedUntil);
 }
 
-/** The same, once its quota is known to be another's. @param isApart each requester has one of its own */
+/** These terms without their quota, which has turned out to be another's. @param isApart each requester has one of its own */
 export function withoutQuota(terms: Terms, isApart: boolean, now: Millis): Terms {
   const { blockedUntil, quotaOwner, expectedAt } = terms;
   return {
