@@ -159,7 +159,9 @@ export class Life implements Effects, Sender, Watched, Listed {
   }
 
   cancelSend(): boolean {
-    return this.#sends.cancel();
+    // What is not all there is not done, as a rule; the key of a write that may be an exception is kept open.
+    const mayBeDone = this.#body?.isUnread !== true || this.#write.key !== undefined;
+    return this.#sends.cancel() && mayBeDone;
   }
 
   discard(): void {
