@@ -223,7 +223,12 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.#closed = true;
     if (this.drive.isDone) {
       const isWhole = this.#arrival.response.writableFinished || this.#carried !== undefined;
-      if (!isWhole && this.#verdict?.kind === 'forward') this.#cutForward();
+      if (!isWhole && this.#verdict?.kind === 'forward') {
+        this.#write.unheard();
+        this.#reply.cut();
+        this.#sends.cancel();
+        this.drive.ended();
+      }
       return this.#over();
     }
     // A keyed write whose body is here is worth finishing when its route says so.
@@ -231,13 +236,6 @@ export class Life implements Effects, Sender, Watched, Listed {
     if (this.#arrival.route.plan.retry.onClientGone === 'finish' && isHere) this.#detached = true;
     else this.drive.gone();
   };
-
-  #cutForward(): void {
-    this.#write.unheard();
-    this.#reply.cut();
-    this.#sends.cancel();
-    this.drive.ended();
-  }
 
   /** The request itself is at fault: its client is told, and nothing is learned from it. */
   #giveUp(problem: Problem): void {
