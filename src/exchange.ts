@@ -99,7 +99,7 @@ export function* exchange(
     const choice = chooseRetry(request, plan.retry, outcome, known, random);
     if (choice.kind === 'settled') {
       if (retrying && isFinal(outcome)) retryEnd = 'success';
-      return yield* settle(outcome);
+      return plainly(outcome) ?? (yield* settle(outcome)); // nearly all end here: without another generator
     }
     if (choice.kind === 'stop') {
       retryEnd = choice.why;
@@ -125,16 +125,24 @@ export function* exchange(
     expect('waited', wait);
   }
 
-  /** The last word on an outcome that is not retried. */
+  /** The last word on an outcome that is not retried, where nothing else is to be looked at; undefined where there is. */
+  function plainly(outcome: Outcome): Verdict | undefined {
+    if (outcome.kind === 'error') return undefined;
+    if (!isWrite) return { kind: 'forward', unknown: false, attempts, retryEnd };
+    const meaning = classifyWrite(outcome, plan.retry.notProcessed);
+    if (meaning !== 'may_have_happened' && meaning !== 'answered') return undefined;
+    return { kind: 'forward', unknown: meaning === 'may_have_happened', attempts, retryEnd };
+  }
+
+  /** The last word on any that is not retried. */
   function* settle(outcome: Outcome): Deciding {
     if (outcome.kind === 'error') {
       const kind = mayHaveHappened(request, outcome) || (yield* mayBeDone()) ? 'unknown' : 'fail';
       return { kind, reason: outcome.reason, attempts, retryEnd };
     }
+    const verdict = plainly(outcome);
+    if (verdict !== undefined) return verdict;
     const meaning = classifyWrite(outcome, plan.retry.notProcessed);
-    if (!isWrite || meaning === 'may_have_happened' || meaning === 'answered') {
-      return { kind: 'forward', unknown: isWrite && meaning === 'may_have_happened', attempts, retryEnd };
-    }
     // This speaks of its own attempt only, whoever it comes from; a 409, of the one before that is at work.
     if (!(yield* mayBeDone())) return { kind: 'forward', unknown: false, attempts, retryEnd };
     const said = meaning === 'not_processed' ? meaning : 'rejected';

@@ -19,7 +19,7 @@ import type { Failure } from './failure.ts';
 import { besideHead } from './headers.ts';
 import { isUnread } from './inbound.ts';
 import { Peek } from './peek.ts';
-import { firstValue, hasTrue, hasUnknownOutcome } from './raw-headers.ts';
+import { firstValue, marksIn } from './raw-headers.ts';
 import type { Head } from './reply.ts';
 import { SendHeaders } from './send-headers.ts';
 import type { Sender } from './sender.ts';
@@ -261,10 +261,9 @@ export class Sends implements AttemptOwner {
     this.#disarm();
     this.#reached = this.#trip.endpoint.label;
     const { replayedHeader } = this.#arrival.route.target.idempotency;
-    const { headers = [] } = this.#held ?? {};
-    const isReplayed = replayedHeader !== undefined && hasTrue(headers, replayedHeader);
-    const isUnknown = !isSafeMethod(this.#arrival.request.verb) && hasUnknownOutcome(headers);
-    const outcome: Outcome = { kind: 'response', status, hints, took, isReplayed, isUnknown };
+    const headers = this.#held?.headers ?? [];
+    const marks = isSafeMethod(this.#arrival.request.verb) ? undefined : marksIn(headers, replayedHeader);
+    const outcome: Outcome = { kind: 'response', status, hints, took, ...marks };
     const told = asksToComeBack(status) ? withImpliedWait(outcome, headers, Date.now()) : outcome;
     this.#sender.onOutcome(this.#trip.settle(told));
   }
