@@ -187,8 +187,8 @@ export function* exchange(
   }
 
   /**
-   * What an attempt of a write needs at least: with less, a certain refusal would be exchanged for an unknown outcome. Before the
-   * first there is nothing to lose yet, and half of the time is for the queue.
+   * The least time that an attempt of a write needs. With less, a certain refusal would become an unknown outcome. Before the first
+   * attempt no outcome is known yet, so half of the timeout stays for the queue.
    */
   function attemptTime(): Millis {
     const { minAttemptTime } = plan.retry;

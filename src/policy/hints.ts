@@ -1,6 +1,6 @@
 /**
- * What an upstream's answer says about pacing, in one normal form. Hints beat learning, so they are read with suspicion: what is
- * negative or unparsable is taken for unsaid, what is too large for the most, and what is said twice for its stricter half.
+ * Reads what an upstream's answer says about pacing, into one normal form. Hints beat learning, so they are read with suspicion: a
+ * value that is negative or unparsable is ignored, one that is too large is clamped, and of two values the stricter counts.
  */
 import { parseDelay } from './hints/delay.ts';
 import { parseHttpDate } from './hints/http-date.ts';
@@ -175,7 +175,7 @@ function readFrom(start: number, status: number, headers: readonly string[], wal
 
 function conclude(reading: Reading): Hints {
   const { verdict } = reading;
-  // What a cache repeats was said about another request, long ago.
+  // A cache repeats an answer to an earlier request: it says nothing about the rate now.
   const isStale = reading.status === 429 && reading.age() > 0;
   const reason = reading.reason ?? (reading.envoy ? 'envoy' : undefined);
   const lock = reading.reason !== undefined && isLock(reading.reason);

@@ -27,8 +27,8 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   /** The credential that was told that it is done, or what came of it for good; 0 where none was. */
   doneFor: number;
   /**
-   * Of one that is done: the credential of an attempt that has got no answer since, where that is another; 0 where there is none.
-   * If it is another account's after all, that one knows nothing.
+   * Of a write that is done: another credential whose later attempt got no answer; 0 where there is none. It may belong to another
+   * account, whose write is then open.
    */
   openFor: number;
   /** Where in the ring of answered writes; -1 where it is not. */

@@ -202,7 +202,7 @@ export class AdaptiveRate {
   rejected(rejection: Rejection, now: Millis): CutCause | undefined {
     const { sentAt, retryAfter, activeClients, overrun = false, source } = rejection;
     this.#sends.rejected(sentAt);
-    // What others meet says nothing of the rate of those who pass.
+    // A rejection inside the block says nothing about the rate outside it.
     if (this.blockades.isPartial && this.blockades.holds(source)) return this.blockades.failProbe(rejection, now);
     noteRejection(this.#state, sentAt, now);
     this.blockades.hearRejected(this.#state, source);

@@ -2,8 +2,8 @@ import type { Source } from '../source.ts';
 import { SOURCE_NUMBERS } from '../source.ts';
 
 /**
- * What requests that failed have in common, each number of their sources by itself: the majority vote of Boyer and Moore
- * (1991). What a clear majority shares is in common: it need not be all, for unrelated requests fail too. What less than
+ * Finds what failed requests have in common, by the majority vote of Boyer and Moore (1991) on each number of their sources.
+ * What a clear majority shares is in common: it need not be all, for unrelated requests fail too. What less than
  * half share is not.
  */
 export class Evidence {
