@@ -20,9 +20,11 @@ export interface AnswerReadingOptions {
 
 /** How a client reads its answer: time passes here while it leaves some of it unread, and so keeps its connection. */
 export class AnswerReading implements StalledReader {
-  since: Millis = 0;
+  /** Infinity while it reads. */
+  since: Millis = Number.POSITIVE_INFINITY;
   readonly #options: AnswerReadingOptions;
   readonly #patience: Patience | undefined;
+  #hasStalled = false;
 
   constructor(options: AnswerReadingOptions) {
     this.#options = options;
@@ -42,19 +44,22 @@ export class AnswerReading implements StalledReader {
   stall(): void {
     this.since = this.#options.clock.now();
     this.#patience?.wait();
+    if (this.#hasStalled) return; // mostly for a moment, and soon again: it stays among the others
+    this.#hasStalled = true;
     this.#options.stalled.add(this);
   }
 
   /** It has read all that was written. */
   resume(bytes: number): void {
     this.#patience?.receive(bytes);
-    this.end();
+    this.#patience?.rest();
+    this.since = Number.POSITIVE_INFINITY;
   }
 
-  /** Nothing is to be read of it for now. */
+  /** Nothing more is to be read of it. */
   end(): void {
-    this.#patience?.rest();
-    this.#options.stalled.remove(this);
+    this.#patience?.close();
+    if (this.#hasStalled) this.#options.stalled.remove(this);
   }
 
   giveWay(): void {

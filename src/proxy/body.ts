@@ -121,6 +121,7 @@ export class RequestBody {
 
   release(): void {
     this.#stopReading();
+    this.#patience?.close();
     this.#giveBack();
     this.#store = undefined;
     this.#begun = [];
@@ -149,6 +150,7 @@ export class RequestBody {
     this.#stopReading();
     this.#whole = this.#store?.subarray(0, this.#length) ?? EMPTY;
     this.#store = undefined;
+    this.#patience?.close();
     this.#patience = undefined; // nothing of it is kept while the request waits
     this.#state = 'whole';
     this.#options.onRead('whole');

@@ -1,4 +1,5 @@
 import type { Clock, Millis } from '../policy/types.ts';
+import { Deadline } from './deadline.ts';
 
 export interface PatienceOptions {
   /** How long a client may send nothing. */
@@ -20,7 +21,8 @@ export type Late = 'idle' | 'slow';
  */
 export class Patience {
   readonly #options: PatienceOptions;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #deadline: Deadline;
+  #isWaiting = false;
   #isLate = false;
   /** In this span: since when waited for and not added up yet; how long before that; what has come. */
   #since: Millis = 0;
@@ -29,25 +31,27 @@ export class Patience {
 
   constructor(options: PatienceOptions) {
     this.#options = options;
+    this.#deadline = new Deadline(options.clock);
   }
 
   get isWaiting(): boolean {
-    return this.#timer !== undefined;
+    return this.#isWaiting;
   }
 
   /** More is wanted. */
   wait(): void {
-    if (this.#timer !== undefined || this.#isLate) return;
+    if (this.#isWaiting || this.#isLate) return;
+    this.#isWaiting = true;
     this.#since = this.#options.clock.now();
-    this.#timer = setTimeout(this.#onIdle, this.#options.idle);
+    this.#deadline.arm(this.#options.idle, this.#onIdle);
   }
 
   /** So many bytes have come. */
   receive(bytes: number): void {
     const { idle, rate } = this.#options;
     this.#came += bytes;
-    if (this.#timer === undefined) return;
-    this.#timer.refresh();
+    if (!this.#isWaiting) return;
+    this.#deadline.extend();
     this.#addUp();
     if (this.#waited < idle) return;
     if (this.#came < (rate * this.#waited) / 1000) return this.#tell('slow');
@@ -57,10 +61,16 @@ export class Patience {
 
   /** Nothing is wanted for now. */
   rest(): void {
-    if (this.#timer === undefined) return;
+    if (!this.#isWaiting) return;
+    this.#isWaiting = false;
     this.#addUp();
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#deadline.disarm();
+  }
+
+  /** Nothing more is wanted. */
+  close(): void {
+    this.rest();
+    this.#deadline.close();
   }
 
   #addUp(): void {
@@ -72,7 +82,7 @@ export class Patience {
   readonly #onIdle = (): void => this.#tell('idle');
 
   #tell(late: Late): void {
-    this.rest();
+    this.close();
     this.#isLate = true;
     this.#options.onLate(late);
   }

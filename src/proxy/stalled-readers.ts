@@ -1,12 +1,12 @@
 import type { TideEvent } from '../policy/events.ts';
 import type { Clock, Millis } from '../policy/types.ts';
 
-/** A client that leaves an answer unread, and so keeps a connection to the upstream. */
+/** A client that leaves an answer unread, or has left it so before: it keeps a connection to the upstream. */
 export interface StalledReader {
   readonly upstream: string;
   /** Its client, or all clients of one address. */
   readonly holder: string;
-  /** Since when it has read nothing. */
+  /** Since when it has read nothing; Infinity while it reads. */
   readonly since: Millis;
   /** Its answer is broken off: others wait for the connection. */
   giveWay(): void;
@@ -85,7 +85,9 @@ export class StalledReaders {
       lacking -= 1;
     }
     if (lacking <= 0) return Number.POSITIVE_INFINITY;
-    const oldest = Math.min(...[...(this.#readers.get(upstream) ?? [])].map(({ since }) => since));
+    const readers = [...(this.#readers.get(upstream) ?? [])];
+    if (readers.length === 0) return Number.POSITIVE_INFINITY;
+    const oldest = Math.min(now, ...readers.map(({ since }) => since)); // one that reads may stall right after
     return Math.max(1, oldest + GRACE - now);
   }
 }
@@ -93,7 +95,9 @@ export class StalledReaders {
 /** Of those that have read nothing since `before`. */
 function worstOf(readers: Iterable<StalledReader>, before: Millis): StalledReader | undefined {
   const held = new Map<string, number>();
-  for (const { holder } of readers) held.set(holder, (held.get(holder) ?? 0) + 1);
+  for (const { holder, since } of readers) {
+    if (since !== Number.POSITIVE_INFINITY) held.set(holder, (held.get(holder) ?? 0) + 1);
+  }
   let worst: StalledReader | undefined;
   for (const reader of readers) {
     if (reader.since > before) continue;

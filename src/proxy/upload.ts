@@ -51,7 +51,7 @@ export class Upload extends Readable {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#patience.rest();
+    this.#patience.close();
     // Not paused: if the upstream has answered already, the rest is being let go (`endAnswer`).
     this.#source.off('data', this.#onData);
     this.#source.off('end', this.#onEnd);
@@ -75,7 +75,7 @@ export class Upload extends Readable {
   };
 
   readonly #onEnd = (): void => {
-    this.#patience.rest();
+    this.#patience.close();
     this.push(null);
   };
 
