@@ -36,6 +36,7 @@ export function requestHeaders(raw: readonly string[], hop: Hop): string[] {
   let hostBefore: string | undefined;
   let inboundHost = hop.clientHost ?? hop.host;
   let takesTrailers = false;
+  let saysMaxForwards = false;
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = raw[i] ?? '';
     const value = raw[i + 1] ?? '';
@@ -59,7 +60,8 @@ export function requestHeaders(raw: readonly string[], hop: Hop): string[] {
       continue;
     }
     if (hop.maxForwards !== undefined && lower === 'max-forwards') {
-      out.push(name, String(hop.maxForwards));
+      if (!saysMaxForwards) out.push(name, String(hop.maxForwards));
+      saysMaxForwards = true;
       continue;
     }
     if (isOfProxies(lower, hop.peerIsTrusted)) continue;

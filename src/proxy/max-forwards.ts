@@ -4,18 +4,19 @@ import type { Inbound } from './inbound.ts';
 const MOST = Number.MAX_SAFE_INTEGER;
 
 /**
- * How often an OPTIONS or a TRACE may still be forwarded (RFC 9110 §7.6.2). Undefined for other methods, and where the field is
- * missing, repeated or no number: then it is left as it is.
+ * How often an OPTIONS or a TRACE may still be forwarded (RFC 9110 §7.6.2): the least of several lines, so that a loop ends. Undefined
+ * for other methods, and where the field is missing or one of its lines is no number: then it is left as it is.
  */
 export function maxForwardsOf({ verb, rawHeaders }: Pick<Inbound, 'verb' | 'rawHeaders'>): number | undefined {
   if (verb !== 'OPTIONS' && verb !== 'TRACE') return undefined;
-  let found: string | undefined;
+  let least: number | undefined;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     if (rawHeaders[i]?.toLowerCase() !== 'max-forwards') continue;
-    if (found !== undefined) return undefined;
-    found = rawHeaders[i + 1];
+    const said = rawHeaders[i + 1] ?? '';
+    if (!/^[0-9]+$/.test(said)) return undefined;
+    least = Math.min(least ?? MOST, Number(said));
   }
-  return found !== undefined && /^[0-9]+$/.test(found) ? Math.min(Number(found), MOST) : undefined;
+  return least;
 }
 
 /** What it becomes on the way to the upstream; undefined: it stays as it is. */
