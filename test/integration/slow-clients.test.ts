@@ -125,7 +125,7 @@ describe('an upload that trickles', () => {
   const trickle = async (rate: string, length: number, burst: number) => {
     const upstream = await startUpstream();
     const gate = await startTidegate(
-      `limits: {bodyIdle: 300ms, bodyRate: ${rate}}\nupstreams: {api: {url: "${upstream.url}"}}`,
+      `limits: {bodyIdle: 1s, bodyRate: ${rate}}\nupstreams: {api: {url: "${upstream.url}"}}`,
     );
     const client = await openRaw(gate.url);
     client.write(`POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`);
@@ -138,8 +138,8 @@ describe('an upload that trickles', () => {
   };
 
   test.each([
-    ['before it is sent', 100, 0],
-    ['as it is sent, however much came at first', 200_100, 200_000],
+    ['before it is sent', 300, 0],
+    ['as it is sent, however much came at first', 200_300, 200_000],
   ])('is answered with 408: %s', async (_, length, burst) => {
     const { upstream, gate, client } = await trickle('500B/s', length, burst);
     const answer = await client.ended();
