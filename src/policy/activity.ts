@@ -34,10 +34,13 @@ export class Activity {
     return Math.max(1, this.#clients, this.#previousClients);
   }
 
-  /** What the clients but one, which asks for `own`, ask for on average, arrivals a second; 0 when it is alone. */
-  demandOfOthers(own: PerSecond, now: Millis): PerSecond {
-    const others = this.clients(now) - 1;
-    return others === 0 ? 0 : Math.max(0, this.#demandAt(now) - own) / others;
+  /**
+   * What the clients but one, which asks for `own`, ask for on average, arrivals a second; 0 when it is alone.
+   * @param extra so many clients more than are to be counted: the keys of one address, where that one is an address
+   */
+  demandOfOthers(own: PerSecond, now: Millis, extra = 0): PerSecond {
+    const others = this.clients(now) - extra - 1;
+    return others <= 0 ? 0 : Math.max(0, this.#demandAt(now) - own) / others;
   }
 
   #demandAt(now: Millis): PerSecond {

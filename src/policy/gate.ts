@@ -2,13 +2,14 @@ import {
   blockedBy,
   estimateWait,
   heldUntil,
-  isLimited,
+  isQueueFull,
   isAsTold,
   isPoorProbe,
   patienceOf,
   PROMISE,
   roomOf,
   waitingPlace,
+  whyTooLong,
 } from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import type { GateView, LimitView, Listen } from './events.ts';
@@ -264,10 +265,9 @@ export class Gate {
     const least =
       room === undefined ? wait : estimateWait(ticket, room, weigh(this.#store, ticket, now), now, room.bestRate);
     if (least > ticket.patience) {
-      const why = isLimited(ticket, now) ? 'over_share' : 'queue_timeout';
-      return this.#refuse(ticket, slot, blockedBy(ticket, now) ?? why, wait, now);
+      return this.#refuse(ticket, slot, whyTooLong(ticket, now), wait, now);
     }
-    if (upstream.queued >= upstream.queue.maxDepth) {
+    if (isQueueFull(upstream, ticket)) {
       upstream.overflows += 1;
       return this.#refuse(ticket, slot, 'queue_full', wait, now);
     }

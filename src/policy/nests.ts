@@ -11,6 +11,9 @@ const MOST = 25_000;
 export class Nests {
   readonly #most: number;
   #uncounted = 0;
+  /** Clients beside the first of each address, in this window and the last. */
+  #extra = 0;
+  #previousExtra = 0;
   #window = Number.NEGATIVE_INFINITY;
   #active = new Map<string, number>();
   #previous = new Map<string, number>();
@@ -29,6 +32,7 @@ export class Nests {
     this.#roll(now);
     if (Math.floor(previousArrival / WINDOW) === this.#window) return;
     const count = this.#active.get(nest);
+    if (count !== undefined) this.#extra += 1;
     if (count !== undefined || this.#active.size < this.#most) this.#active.set(nest, (count ?? 0) + 1);
     else this.#uncounted += 1;
   }
@@ -39,10 +43,19 @@ export class Nests {
     return Math.max(1, this.#active.get(nest) ?? 0, this.#previous.get(nest) ?? 0);
   }
 
+  /** How many clients more are active than addresses. */
+  extra(now: Millis): number {
+    this.#roll(now);
+    return Math.max(this.#extra, this.#previousExtra);
+  }
+
   #roll(now: Millis): void {
     const window = Math.floor(now / WINDOW);
     if (window === this.#window) return;
-    this.#previous = window === this.#window + 1 ? this.#active : new Map<string, number>();
+    const isNext = window === this.#window + 1;
+    this.#previous = isNext ? this.#active : new Map<string, number>();
+    this.#previousExtra = isNext ? this.#extra : 0;
+    this.#extra = 0;
     this.#active = new Map();
     this.#window = window;
   }

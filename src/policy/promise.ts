@@ -60,12 +60,13 @@ interface Standing {
   readonly rate: PerSecond;
   /** The most that is no flood. */
   readonly fair: PerSecond;
-  readonly demand: PerSecond;
+  /** It asks for far more than that, or all keys of its address together do. */
+  readonly floods: boolean;
 }
 
 /** Returns undefined where nothing limits. */
 function standingOf(store: Store, ticket: Ticket, slot: ClientSlot, now: Millis): Standing | undefined {
-  const { activity, room } = store.upstream(ticket.upstream);
+  const { activity, nests, room } = store.upstream(ticket.upstream);
   const limit = ticket.limits.at(-1) ?? room?.line;
   if (limit === undefined) return undefined;
   // Of a nested limit nobody knows who asks for how much: a flood is one against what all have together.
@@ -77,19 +78,21 @@ function standingOf(store: Store, ticket: Ticket, slot: ClientSlot, now: Millis)
   for (const { meter } of ticket.limits) rate = Math.min(rate, meter.rate(now));
   const demand = store.clients.demand(slot, now);
   // What all do is no flood, however small a part the weights give to one.
-  return { limit, rate, fair: Math.max(share, activity.demandOfOthers(demand, now)), demand };
+  const fair = Math.max(share, activity.demandOfOthers(demand, now));
+  const keys = ticket.nest === undefined ? 1 : nests.clients(ticket.nest, now);
+  const fairTogether = Math.max(keys * share, activity.demandOfOthers(keys * demand, now, nests.extra(now)));
+  return { limit, rate, fair, floods: demand > FLOOD * fair || keys * demand > FLOOD * fairTogether };
 }
 
 /** Takes the next free slot of the limit. @returns how long until then */
 function reserve(
   { clients }: Store,
-  { limit, rate, fair, demand }: Standing,
+  { limit, rate, floods }: Standing,
   { ticket, slot, wait }: Omit<TurnedAway, 'why'>,
   now: Millis,
 ): Millis {
   const weight = ticket.weight * clients.allowance(slot, now);
-  // One that floods is told its own turn, and does not push everybody else's further away.
-  const floods = demand > FLOOD * fair;
+  // One that floods is told its own turn, and does not push the others' further away.
   const at = floods
     ? Math.max(now + wait, clients.promised(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
     : limit.reserveSlot(now, wait, rate);

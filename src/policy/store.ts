@@ -6,6 +6,7 @@ import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import type { Nests } from './nests.ts';
 import type { Room } from './room.ts';
+import type { Tally } from './tally.ts';
 import type { Millis } from './types.ts';
 
 /** What the gate keeps for one upstream. */
@@ -22,7 +23,9 @@ export interface Upstream {
   has?(nested: string): boolean;
   /** Requests that wait, at all of its limits and for room together. */
   queued: number;
-  /** Requests that were refused because as many waited as may. */
+  /** The same, by address, or by client where that is told apart by it. */
+  readonly queuedBy: Tally;
+  /** Requests that were refused because as many waited as may, of all or of their address. */
   overflows: number;
 }
 

@@ -90,6 +90,11 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
     this.settle = settle;
   }
 
+  /** Who has its connections and its places in the queue: the keys of one address have together what one of them would have alone. */
+  get holder(): string {
+    return this.nest ?? this.client;
+  }
+
   /** Who sends it, as far as quotas go. */
   get requester(): Requester {
     return (this.#requester ??= { credential: this.credential(), client: numberOf(this.client) });
@@ -97,8 +102,13 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
 
   /** Where it comes from and what it asks for, as far as failures go. */
   get source(): Source {
-    const address = this.nest ?? this.client;
-    return (this.#source ??= sourceOf(address, this.client, this.requester.credential ?? 0, this.path(), this.salt()));
+    return (this.#source ??= sourceOf(
+      this.holder,
+      this.client,
+      this.requester.credential ?? 0,
+      this.path(),
+      this.salt(),
+    ));
   }
 
   /** As the upstream sees it, without its query; undefined where it is not known. */

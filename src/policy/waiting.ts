@@ -62,7 +62,9 @@ export class Waiting {
     this.#expiries.push(ticket);
     if (limit !== ticket.limits.at(-1)) takeTokens(ticket, now, now); // all that is lacking is room
     limit.enqueue(ticket, slot, weigh(this.#store, ticket, now), now);
-    this.#store.upstream(ticket.upstream).queued += 1;
+    const upstream = this.#store.upstream(ticket.upstream);
+    upstream.queued += 1;
+    upstream.queuedBy.add(ticket.holder);
     this.#schedule(limit, now);
     this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'queued', why: undefined });
   }
@@ -157,10 +159,9 @@ export class Waiting {
     const isShort = room !== undefined && limit === room.line && room.isShort;
     if (!isShort) return isMixed(limit) ? queue.peek((ticket) => lacksToken(ticket, limit, now)) : queue.peek();
     const active = Math.max(activity.weight(now, 0), queue.activeWeight);
-    // The keys of one address have together what one of them would have alone.
     return queue.peek(
       (ticket) =>
-        room.isBeyond(ticket.nest ?? ticket.client, ticket.classWeight / Math.max(ticket.classWeight, active)) ||
+        room.isBeyond(ticket.holder, ticket.classWeight / Math.max(ticket.classWeight, active)) ||
         (isMixed(limit) && lacksToken(ticket, limit, now)),
     );
   }
@@ -224,10 +225,11 @@ export class Waiting {
 
   /** It waits no longer. */
   #forget(ticket: Ticket, admitted: boolean, now: Millis): void {
-    const { upstream, queuedAt } = ticket;
-    this.#store.upstream(upstream).queued -= 1;
+    const upstream = this.#store.upstream(ticket.upstream);
+    upstream.queued -= 1;
+    upstream.queuedBy.remove(ticket.holder);
     this.#expiries.remove(ticket);
-    this.#listen({ type: 'dequeued', upstream, waited: now - queuedAt, admitted });
+    this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted });
   }
 }
 

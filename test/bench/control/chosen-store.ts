@@ -6,6 +6,7 @@ import { Limit } from '../../../src/policy/limit.ts';
 import type { LimitRef } from '../../../src/policy/limit-ref.ts';
 import type { Meter } from '../../../src/policy/meter.ts';
 import { Nests } from '../../../src/policy/nests.ts';
+import { Tally } from '../../../src/policy/tally.ts';
 import type { Store, Upstream } from '../../../src/policy/store.ts';
 import type { PolicySettings } from '../../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../../src/sim/scenario.ts';
@@ -35,6 +36,7 @@ export class ChosenStore implements Store {
       name: UPSTREAM,
       queue,
       queued: 0,
+      queuedBy: new Tally(),
       overflows: 0,
       budget: new RetryBudget(budget),
       activity: new Activity(),
