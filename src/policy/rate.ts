@@ -8,6 +8,7 @@ import { hasten, isCalm } from './rate/grow.ts';
 import { InFlight } from './rate/in-flight.ts';
 import { goOnMeasuring, measure } from './rate/measure.ts';
 import { doubtNoise } from './rate/noise.ts';
+import type { RejectedPart } from './rate/rejected-part.ts';
 import type { Failure, Rejection } from './rate/rejection.ts';
 import { learnOf } from './rate/reopen.ts';
 import type { Rules } from './rate/rules.ts';
@@ -204,8 +205,9 @@ export class AdaptiveRate {
     this.#sends.rejected(sentAt);
     // A rejection inside the block says nothing about the rate outside it.
     if (this.blockades.isPartial && this.blockades.holds(source)) return this.blockades.failProbe(rejection, now);
+    const part = this.blockades.hearRejected(this.#state, source, now);
+    if (part !== undefined) return this.#block('rejections', rejection, now, part);
     noteRejection(this.#state, sentAt, now);
-    this.blockades.hearRejected(this.#state, source);
     const isNoise = this.#hearNoise();
     if (!isNoise) noteFelt(this.#state, this.#rules, now);
     if (retryAfter !== undefined) this.#rules.noteCost(this.#state, retryAfter / 1000 / Math.max(1, activeClients));
@@ -220,8 +222,7 @@ export class AdaptiveRate {
     const isChance = overrun && now - this.#acceptedAt < NOTHING_PASSES;
     if (isChance || !this.#rules.isBlackout(this.#state)) return cause;
     this.#inFlight.doubt(); // a place is free whenever a request ends
-    this.#block('rejections', rejection, now);
-    return 'blocked';
+    return this.#block('rejections', rejection, now);
   }
 
   /** No answer, or one that says that the upstream is broken. Returns the cause if nothing is let through any more. */
@@ -229,8 +230,7 @@ export class AdaptiveRate {
     const { source } = failure;
     if (this.blockades.holds(source)) return this.blockades.failProbe(failure, now);
     if (!this.blockades.hearFailed(source, now)) return undefined;
-    this.#block('errors', failure, now);
-    return 'errors';
+    return this.#block('errors', failure, now);
   }
 
   /**
@@ -312,9 +312,11 @@ export class AdaptiveRate {
     forgetLimit(this.#state, this.#settings);
   }
 
-  #block(cause: BlockCause, failure: Failure, now: Millis): void {
+  /** @param part what it is about, where others are known to pass */
+  #block(cause: BlockCause, failure: Failure, now: Millis, part?: RejectedPart): CutCause {
     const seen = Math.max(acceptedLately(this.#sends.recent, now), this.#sends.long.acceptedRate(now, SEEN_OVER));
-    this.blockades.begin(this.#state, { cause, failure, seen }, now);
+    this.blockades.begin(this.#state, { cause, failure, seen, part }, now);
+    return cause === 'rejections' ? 'blocked' : 'errors';
   }
 
   /** After rejections, to what the blackout has shown to pass. After errors, to half of what did, back to all in 3 s. */

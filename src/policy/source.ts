@@ -93,11 +93,13 @@ export function clientIn(source: Source): number {
   return source[CLIENT] ?? 0;
 }
 
-/** What one request may be part of, the widest first: the beginnings of its path, its path, its address, its client, and the last two there. */
+/** What one request may be part of, the widest first: the beginnings of its path, its path, its address, client and credential, and the first two there. */
 export function partsOf(source: Source): Source[] {
   const parts: number[][] = [];
   for (let end = PATH; end <= WHOLE_PATH; end += 1) if ((source[end] ?? 0) !== 0) parts.push(only(source, PATH, end));
-  for (const whose of [ADDRESS, CLIENT]) if ((source[whose] ?? 0) !== 0) parts.push(only(source, whose, whose));
+  for (const whose of [ADDRESS, CLIENT, CREDENTIAL]) {
+    if ((source[whose] ?? 0) !== 0) parts.push(only(source, whose, whose));
+  }
   for (const whose of [ADDRESS, CLIENT]) {
     const there = only(source, PATH, WHOLE_PATH);
     there[whose] = source[whose] ?? 0;
@@ -111,6 +113,11 @@ function only(source: Source, first: number, last: number): number[] {
   const part = [...ANYWHERE];
   for (let i = first; i <= last; i += 1) part[i] = source[i] ?? 0;
   return part;
+}
+
+/** Whether it says nothing of who asks. */
+export function isPath(part: Source): boolean {
+  return part[ADDRESS] === 0 && part[CLIENT] === 0 && part[CREDENTIAL] === 0;
 }
 
 export function partOf(scope: Source): BlockedPart {

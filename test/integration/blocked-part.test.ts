@@ -54,6 +54,18 @@ ${top}upstreams:
   return { upstream, gate, ask, statusOf: async (asker) => (await ask(asker)).status };
 }
 
+/** The first probe of somebody who was not asked to wait goes soon. It fails too: the next one waits. */
+async function failProbe({ upstream, ask }: Scene, asker: Asker): Promise<void> {
+  const sent = upstream.hits.length;
+  await eventually(
+    async () => {
+      await ask(asker);
+      return upstream.hits.length;
+    },
+    (hits) => hits > sent,
+  );
+}
+
 const fivePaths = ['/charges', '/charges/1', '/refunds', '/', '/report'];
 const eight = Array.from({ length: 8 }, (_, i) => i);
 
@@ -62,10 +74,10 @@ function addressOf(i: number): string {
 }
 
 test('a path that answers eight clients 503 with a Retry-After of five minutes stops no other path', async () => {
-  const { upstream, gate, ask, statusOf } = await start(({ path }) =>
-    path.startsWith('/reports') ? [503, 300] : 'ok',
-  );
+  const scene = await start(({ path }) => (path.startsWith('/reports') ? [503, 300] : 'ok'));
+  const { upstream, gate, ask, statusOf } = scene;
   for (const i of eight) await ask({ key: `k${i}`, address: addressOf(i), path: `/reports/${i}` });
+  await failProbe(scene, { key: 'first', address: '198.51.100.2', path: '/reports/8' });
   // Whoever was not asked to wait: other paths pass, that one does not.
   const sent = upstream.hits.length;
   const answer = await ask({ key: 'other', address: '198.51.100.1', path: '/reports/9' });
@@ -78,10 +90,12 @@ test('a path that answers eight clients 503 with a Retry-After of five minutes s
 });
 
 test('429s with a long Retry-After of the keys of one address stop no other address', async () => {
-  const { ask, statusOf } = await start(({ address }) => (address.startsWith('203.0.113.66') ? [429, 300] : 'ok'), '');
+  const scene = await start(({ address }) => (address.startsWith('203.0.113.66') ? [429, 300] : 'ok'), '');
+  const { ask, statusOf } = scene;
   for (const key of ['a', 'b', 'c', 'd']) await ask({ key, address: '203.0.113.66' });
   for (let i = 0; i < 5; i += 1) expect(await statusOf({ key: 'other', address: '198.51.100.1' })).toBe(200);
-  const stopped = await ask({ key: 'e', address: '203.0.113.66' });
+  await failProbe(scene, { key: 'e', address: '203.0.113.66' });
+  const stopped = await ask({ key: 'f', address: '203.0.113.66' });
   expect([stopped.status, stopped.json()['reason']]).toEqual([503, 'blocked']);
 });
 
@@ -98,8 +112,10 @@ test('one client that fails everywhere stops nobody else', async () => {
 });
 
 test('what fails for several clients on several paths stops all', async () => {
-  const { gate, ask } = await start(() => [503, 20]);
+  const scene = await start(() => [503, 20]);
+  const { gate, ask } = scene;
   for (const i of eight) await ask({ key: `k${i}`, address: addressOf(i), path: `/${i}` });
+  await failProbe(scene, { key: 'first', address: '198.51.100.2', path: '/8' });
   const answer = await ask({ key: 'other', address: '198.51.100.1', path: '/elsewhere' });
   expect([answer.status, answer.json()['reason']]).toEqual([503, 'blocked']);
   expect(await gate.metric('tidegate_ratelimit_blocks{upstream="api",cause="errors",part="upstream"}')).toBe(1);
@@ -107,11 +123,13 @@ test('what fails for several clients on several paths stops all', async () => {
 
 test('a part that is blocked is probed though the upstream asked for hours, and opens with it', async () => {
   let isBroken = true;
-  const { gate, ask, statusOf } = await start(
+  const scene = await start(
     ({ path }) => (isBroken && path === '/slow' ? [503, 7200] : 'ok'),
     'rateLimit: {maxProbeDelay: 300ms}\n    queue: {maxWait: 10ms}',
   );
+  const { gate, ask, statusOf } = scene;
   for (const i of eight) await ask({ key: `k${i}`, address: addressOf(i), path: '/slow' });
+  await failProbe(scene, { key: 'first', address: '198.51.100.2', path: '/slow' });
   isBroken = false;
   const statuses: number[] = [];
   await eventually(
@@ -138,8 +156,10 @@ test('the client that was asked to wait is no probe before its time', async () =
 });
 
 test('an explanation says what of the upstream is blocked, and why', async () => {
-  const { gate, ask } = await start(({ path }) => (path === '/slow' ? [503, 20] : 'ok'));
+  const scene = await start(({ path }) => (path === '/slow' ? [503, 20] : 'ok'));
+  const { gate, ask } = scene;
   for (const i of eight) await ask({ key: `k${i}`, address: addressOf(i), path: '/slow' });
+  await failProbe(scene, { key: 'first', address: '198.51.100.2', path: '/slow' });
   await ask({ key: 'other', address: '198.51.100.1', path: '/fine' });
   const refused = await send(gate.url, '/slow', {
     headers: ['X-Api-Key', 'other', 'X-Forwarded-For', '198.51.100.1'],
@@ -219,4 +239,22 @@ test('a cached 429 slows nobody', async () => {
   for (let i = 0; i < 5; i += 1) expect((await send(gate.url, '/cached')).status).toBe(429);
   for (let i = 0; i < 20; i += 1) expect((await send(gate.url, '/fine')).status).toBe(200);
   expect(await gate.metric('tidegate_ratelimit_state{upstream="api",state="open"}')).toBe(1);
+});
+
+test('an address that is rejected now and then leaves the others the rate of before', async () => {
+  let asked = 0;
+  const { gate, ask, statusOf } = await start(
+    ({ address }) => (address === '203.0.113.66' && (asked += 1) % 2 === 0 ? [429] : 'ok'),
+    'rateLimit: {initialRate: 1000/s}\n    queue: {maxWait: 5s}',
+  );
+  const statuses: number[] = [];
+  for (let i = 0; i < 60; i += 1) {
+    const rejected = ask({ key: `k${i}`, address: '203.0.113.66', path: `/own/${i % 7}` });
+    for (const n of [0, 1, 2]) {
+      statuses.push(await statusOf({ key: `good${n}`, address: addressOf(n), path: `/${n}` }));
+    }
+    await rejected;
+  }
+  expect(statuses.filter((status) => status !== 200)).toEqual([]);
+  expect(gate.view().limits[0]?.rate).toBeGreaterThan(900);
 });

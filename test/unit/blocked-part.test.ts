@@ -134,12 +134,15 @@ test('what rejections of one address have cut is given back to the others', () =
   expect([line.rate.phase, line.rate.rate]).toEqual(['open', Number.POSITIVE_INFINITY]);
 });
 
-test('whoever was asked to wait is no probe before its time; others are, after maxProbeDelay at the latest', () => {
+test('whoever was asked to wait is no probe before its time; others are at once, and then after maxProbeDelay at the latest', () => {
   const line = blockedBy((i) => ({ address: `a${i}`, path: `/${i}` }), { maxProbeDelay: 5000 }, 300_000);
+  const other = from({ address: 'other' });
   const begun = line.now - 1;
   expect(line.rate.delay(line.now, from({ address: 'a7' }))).toBe(begun + 300_010 - line.now);
-  expect(line.rate.delay(line.now, from({ address: 'other' }))).toBe(begun + 5000 - line.now);
-  expect(blockedBy((i) => ({ path: `/${i}` }), {}, 300_000).rate.blockades.probeAt).toBe(begun + 30_000);
+  expect(line.rate.delay(line.now, other)).toBe(begun + 50 - line.now);
+  line.now = begun + 50;
+  expect(line.ask('failed', other, 300_000)).toBe(true);
+  expect(line.rate.delay(line.now, from({ address: 'another' }))).toBe(begun + 50 + 5000 - line.now);
 });
 
 describe('evidence', () => {
@@ -163,5 +166,68 @@ describe('evidence', () => {
     const evidence = new Evidence(0.5);
     for (let i = 0; i < 8; i += 1) evidence.note(undefined);
     expect(partOf(evidence.scope)).toBe('upstream');
+  });
+});
+
+describe('a part that is rejected while others pass', () => {
+  /** Others pass twice for each request of the part, of which every second is rejected. */
+  function rejectPart(line: Line, part: (i: number) => Source, times = 40): number {
+    let held = 0;
+    for (let i = 0; i < times; i += 1) {
+      if (!line.ask(i % 2 === 0 ? 'rejected' : 'accepted', part(i))) held += 1;
+      line.now += 2;
+      line.ask('accepted', from({ address: `v${i % 3}`, path: `/v/${i % 3}` }));
+      line.now += 2;
+      line.ask('accepted', from({ address: `v${(i + 1) % 3}`, path: `/v/${i % 3}`, credential: 2 }));
+      line.now += 2;
+    }
+    return held;
+  }
+
+  test.each<[string, BlockedPart, (i: number) => From]>([
+    ['an address with many keys', 'address', (i) => ({ client: `k${i}`, path: `/${i}` })],
+    ['a client', 'client', (i) => ({ address: `a${i}`, client: 'k', path: `/${i}` })],
+    ['a credential', 'credential', (i) => ({ address: `a${i}`, path: `/${i}`, credential: 7 })],
+    ['a path', 'path', (i) => ({ address: `a${i}`, path: '/x/y' })],
+  ])('%s is blocked; the rate is as before', (_, part, of) => {
+    const line = new Line({ initialRate: 100 });
+    expect(rejectPart(line, (i) => from(of(i)))).toBeGreaterThan(0);
+    expect(line.rate.rate).toBeGreaterThanOrEqual(100);
+    const seen: (BlockedPart | undefined)[] = [];
+    for (let i = 0; i < 10; i += 1) {
+      rejectPart(line, (n) => from(of(n)), 2);
+      seen.push(line.part);
+    }
+    expect(new Set(seen.filter((one) => one !== undefined))).toEqual(new Set([part]));
+    expect(line.rate.rate).toBeGreaterThanOrEqual(100);
+  });
+
+  test('a limit of all that was open stays open', () => {
+    const line = new Line();
+    rejectPart(line, () => from({ address: 'a' }));
+    expect(line.rate.rate).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test('where others are rejected as often it is the limit of all, however much one asks for', () => {
+    const line = new Line({ initialRate: 100 });
+    for (let i = 0; i < 400; i += 1) {
+      line.ask(i % 3 === 0 ? 'rejected' : 'accepted', from(i % 5 === 0 ? { address: `v${i % 4}` } : { address: 'a' }));
+      line.now += 20;
+      expect(line.part).toBeUndefined();
+    }
+    expect(line.rate.rate).toBeLessThan(80);
+  });
+
+  test('a path that most requests are for is what the limit is about', () => {
+    const line = new Line({ initialRate: 100 });
+    for (let i = 0; i < 100; i += 1) {
+      for (const n of [0, 1, 2, 3, 4]) {
+        line.ask(n % 3 === 0 ? 'rejected' : 'accepted', from({ address: `a${n}`, path: '/x' }));
+      }
+      line.ask('accepted', from({ address: 'a', path: '/y' }));
+      line.now += 100;
+      expect(line.part).not.toBe('path');
+    }
+    expect(line.rate.rate).toBeLessThan(80);
   });
 });

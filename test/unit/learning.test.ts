@@ -87,8 +87,13 @@ describe('about the health of the upstream', () => {
     expect(world.ofType('cut')).toEqual([]);
   });
 
-  test('a Retry-After of a 503 is when the next probe may go', () => {
-    expect(after(response(503, { retryAfter: 700 })).limit.meter.blockedUntil).toBe(710);
+  test('a Retry-After of a 503 is when the next probe may go: at first of that client, after a probe of all', () => {
+    const world = after(response(503, { retryAfter: 700 }));
+    const { meter } = world.limit;
+    expect(meter.blockedUntil).toBe(50);
+    world.runUntil(50);
+    world.serve(world.arrive({ client: 'another' }), response(503, { retryAfter: 700 }));
+    expect(meter.blockedUntil).toBe(760);
   });
 });
 

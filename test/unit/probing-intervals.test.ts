@@ -73,8 +73,16 @@ describe('the next probe', () => {
     expect(planned.probeAt).toBe(1710);
   });
 
-  test('goes no later than it may, whatever the upstream asks for; but is not of the client that was asked', () => {
+  test('goes at once, if it is the first, to others than the client that was asked', () => {
     const planned = block();
+    const asked = sourceOf('a', 'a', 0, '/', '');
+    planProbe(planned, { retryAfter: 300_000, source: asked }, 30_000, 1000, MIDDLE);
+    expect(probeDelay(planned, 1000, sourceOf('b', 'b', 0, '/', ''))).toBe(50);
+    expect(probeDelay(planned, 1000, asked)).toBe(300_010);
+  });
+
+  test('goes no later than it may, whatever the upstream asks for; but is not of the client that was asked', () => {
+    const planned = block({ probes: 1 });
     const asked = sourceOf('a', 'a', 0, '/', '');
     planProbe(planned, { retryAfter: 300_000, source: asked }, 30_000, 1000, MIDDLE);
     expect(probeDelay(planned, 1000)).toBe(30_000);

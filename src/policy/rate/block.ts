@@ -148,8 +148,9 @@ export function isBlackout({ rejectedInRow }: RateState): boolean {
 }
 
 /**
- * The interval · U(0.75, 1.25), or what the upstream asks for where that is longer; never later than `latest`. The client
- * that it asked is no probe before its time.
+ * The interval · U(0.75, 1.25), or what the answer to a probe asks for where that is longer; never later than `latest`. What came
+ * before the block asks for is of concern to that client, which is no probe before its time: the first probe shows whether it
+ * is to others.
  */
 export function planProbe(
   block: Blockade,
@@ -160,7 +161,8 @@ export function planProbe(
 ): void {
   const own = block.interval(block.probes, block.goodRate) * (0.75 + 0.5 * random());
   const asked = retryAfter === undefined ? 0 : retryAfter + MARGIN;
-  block.probeAt = Math.max(block.probeAt, now + Math.min(latest, Math.max(own, asked)));
+  const least = block.probes === 0 && source !== undefined ? own : Math.max(own, asked);
+  block.probeAt = Math.max(block.probeAt, now + Math.min(latest, least));
   block.probeSentAt = undefined;
   if (asked === 0 || source === undefined) return;
   block.asked = clientIn(source);

@@ -16,6 +16,8 @@ import {
 import { uncutOf } from './cut.ts';
 import { ErrorAccount } from './errors.ts';
 import { Evidence } from './evidence.ts';
+import type { RejectedPart } from './rejected-part.ts';
+import { RejectedParts } from './rejected-part.ts';
 import type { Failure } from './rejection.ts';
 import type { Rules } from './rules.ts';
 import type { CutState, RateSettings, RateState } from './state.ts';
@@ -40,6 +42,8 @@ export interface Blocked {
   readonly failure: Failure;
   /** Accepted a second, lately. */
   readonly seen: PerSecond;
+  /** What it is about, where others are known to pass. */
+  readonly part?: RejectedPart | undefined;
 }
 
 /** Whether nothing gets through: the blockade that stands, if one does, and what the last one has left behind. */
@@ -50,7 +54,8 @@ export class Blockades {
   readonly #errors = new ErrorAccount();
   /** Of the rejections since the last accepted answer. */
   #rejections: Evidence | undefined;
-  /** How the limit stood before the first of them. */
+  #parts: RejectedParts | undefined;
+  /** How the limit stood before the first of those. */
   #beforeRejections: CutState | undefined;
   /** When a request was sent last that was accepted. */
   #passedAt = Number.NEGATIVE_INFINITY;
@@ -74,7 +79,7 @@ export class Blockades {
 
   /** As of `ErrorAccount`. */
   get isTroubled(): boolean {
-    return this.#errors.isTroubled;
+    return this.#errors.isTroubled || this.#parts?.areOpen === true;
   }
 
   /** One stands, and requests that it is not about pass. */
@@ -160,14 +165,18 @@ export class Blockades {
   hearAccepted(sentAt: Millis, now: Millis, source: Source | undefined): void {
     this.#passedAt = Math.max(this.#passedAt, sentAt);
     this.#rejections?.clear();
+    this.#parts?.passed(source);
     this.#errors.note(now, false, source);
   }
 
-  /** Before the limit is cut by it. */
-  hearRejected(state: RateState, source: Source | undefined): void {
+  /** Before the limit is cut by it. @returns the part that it is about; undefined where it is about all, or nothing passes beside a block */
+  hearRejected(state: RateState, source: Source | undefined, now: Millis): RejectedPart | undefined {
     this.#rejections ??= new Evidence(IN_COMMON);
     if (this.#rejections.isEmpty) this.#beforeRejections = uncutOf(state);
     this.#rejections.note(source);
+    if (this.#standing?.isPartial === false) return undefined;
+    this.#parts ??= new RejectedParts();
+    return this.#parts.rejected(state, source, now);
   }
 
   /**
@@ -189,13 +198,13 @@ export class Blockades {
    * Nothing is let through from now on, of what has this in common, but a probe at a time. While nothing has been accepted
    * since another began, what that is about stays blocked too.
    */
-  begin(state: RateState, { cause, failure, seen }: Blocked, now: Millis): void {
+  begin(state: RateState, { cause, failure, seen, part }: Blocked, now: Millis): void {
     const former = this.#standing;
     const isWider = former !== undefined && this.#passedAt <= former.since;
-    const scope = this.#scopeOf(cause, failure);
+    const scope = part === undefined ? this.#scopeOf(cause, failure) : [...part.scope];
     this.passBy(state);
     // The rejections are no limit's where they are about a part: what they cut is given back to the others.
-    const uncut = cause === 'rejections' ? this.#beforeRejections : undefined;
+    const uncut = cause === 'rejections' ? (part?.before ?? this.#beforeRejections) : undefined;
     const before = uncut !== undefined && uncut.rate >= state.rate ? uncut : uncutOf(state);
     const wasOpen = state.phase === 'open' || this.#reopenAt !== undefined;
     const lately = Math.max(LEAST_GOOD_RATE, seen, now < this.#goodUntil ? this.#goodRate : 0);
@@ -221,6 +230,7 @@ export class Blockades {
       now,
     );
     planProbe(this.#standing, failure, this.#latest, now, this.#random);
+    if (part !== undefined) this.passBy(state);
   }
 
   /** Goes on with one that another process had made, unless one stands. */

@@ -1,5 +1,6 @@
 import type { Block } from '../../policy/rate/block.ts';
 import { BLOCK_CAUSES } from '../../policy/rate/block.ts';
+import { PASSES_AFTER_REJECTION } from '../../policy/rate/rejected-part.ts';
 import type { Failure, Rejection } from '../../policy/rate/rejection.ts';
 import type { QuotaOwner } from '../../policy/requester.ts';
 import { ANYBODY } from '../../policy/requester.ts';
@@ -35,7 +36,7 @@ const NOTHING = new Float64Array(0);
 /** Numbers that there is room for at first: there may be a log for each client. After as many as these at once it begins anew. */
 const FEW = 16;
 const MANY = 8192;
-/** After a failure, so many of the next accepted requests are told with their sources. */
+/** After a failure, so many of the next accepted requests are told with their sources; after a rejection, as many as are looked at. */
 const TOLD_OF = 64;
 
 /**
@@ -87,6 +88,7 @@ export class HappeningLog {
 
   /** @param rejection `among` is the serial */
   rejected({ sentAt, among, retryAfter, activeClients, overrun = false, source }: Rejection, now: Millis): void {
+    this.#toldOf = Math.max(this.#toldOf, PASSES_AFTER_REJECTION);
     this.#write(REJECTED, sentAt, among, retryAfter ?? UNKNOWN, activeClients, overrun ? 1 : 0, now);
     this.#writeSource(source);
   }
