@@ -20,7 +20,7 @@ import { parseOptions, USAGE } from './options.ts';
 import type { LoadPlan } from './plan.ts';
 import type { Run } from './runs.ts';
 import { figureOf, PACED, throughput } from './runs.ts';
-import { goalTable, latencyTable, workloadTable } from './tables.ts';
+import { goalTable, latencyTable, pairedTable, workloadTable } from './tables.ts';
 import type { Workload } from './workloads.ts';
 import { CONNECTIONS, WORKLOADS } from './workloads.ts';
 
@@ -119,6 +119,7 @@ function report({ runs, rate }: Outcome, contenders: readonly ContenderName[], o
   const tables: Table[] = [
     ...WORKLOADS.map((workload) => workloadTable(workload, runs, contenders)),
     latencyTable(rate, runs, contenders),
+    ...(options.before === undefined ? [] : [pairedTable(runs)]),
     goalTable(runs),
   ];
   for (const table of tables) console.log(`\n${toText(table)}`);

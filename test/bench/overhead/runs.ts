@@ -39,6 +39,24 @@ export function figureOf(
   return spreadOf(those.map(figure).filter((value) => value !== undefined));
 }
 
+/** Of the ratios of two contenders in each round: what the machine does besides is alike for both. */
+export function pairedRatio(
+  runs: readonly Run[],
+  [contender, other]: readonly [Run['contender'], Run['contender']],
+  workload: string,
+): Spread | undefined {
+  const of = (name: Run['contender']): Map<number, number> =>
+    new Map(
+      runs
+        .filter((run) => run.contender === name && run.workload === workload)
+        .map((run) => [run.round, run.cpu ?? Number.NaN]),
+    );
+  const others = of(other);
+  return spreadOf(
+    [...of(contender)].map(([round, cost]) => cost / (others.get(round) ?? Number.NaN)).filter(Number.isFinite),
+  );
+}
+
 export const cpu = (run: Run): number | undefined => run.cpu;
 /** Requests a second. */
 export const throughput = (run: Run): number => (1000 * run.answered) / run.span;

@@ -1,8 +1,9 @@
 import type { Table } from '../control/table.ts';
 import { GOALS, isMet } from './goals.ts';
 import type { Run, Spread } from './runs.ts';
-import { cpu, figureOf, PACED, throughput } from './runs.ts';
+import { cpu, figureOf, PACED, pairedRatio, throughput } from './runs.ts';
 import type { Workload } from './workloads.ts';
+import { WORKLOADS } from './workloads.ts';
 
 /** One workload: what a request costs each of them. */
 export function workloadTable(
@@ -60,6 +61,22 @@ export function latencyTable(rate: number, runs: readonly Run[], contenders: rea
         p99 === undefined ? '' : `${p99.min.toFixed(2)}–${p99.max.toFixed(2)} ms`,
       ];
     }),
+  };
+}
+
+/** Ours beside another build of ours, and beside the floor: medians of the ratios of each round. */
+export function pairedTable(runs: readonly Run[]): Table {
+  const ratio = (contender: Run['contender'], other: Run['contender'], workload: string): string =>
+    pairedRatio(runs, [contender, other], workload)?.median.toFixed(2) ?? '';
+  return {
+    title: 'Processor time a request, as medians of the ratios of each round',
+    head: ['', 'now ÷ before', 'now ÷ floor', 'before ÷ floor'],
+    rows: [...WORKLOADS, { name: PACED, title: 'GET 1 KB at a fifth of the floor’s load' }].map(({ name, title }) => [
+      title,
+      ratio('tidegate', 'before', name),
+      ratio('tidegate', 'floor', name),
+      ratio('before', 'floor', name),
+    ]),
   };
 }
 
