@@ -108,7 +108,7 @@ function shelf.countAccounts() return accounts end
 local call = {struct.unpack('<ddddddddddd', ARGV[1])}
 local happenings = unpackDoubles(ARGV[1], 89)
 local given = unpackDoubles(ARGV[3], 1)
-settings = {initialRate = given[1] == given[1] and given[1] or nil, maxRate = given[2], minRate = given[3], cooldown = given[4], maxProbeDelay = given[5] == given[5] and given[5] or nil}
+settings = {initialRate = given[1] == given[1] and given[1] or nil, maxRate = given[2], minRate = given[3], cooldown = given[4], maxProbeDelay = given[5] == given[5] and given[5] or nil, isOfOne = given[6] == 1}
 chance = call[11]
 
 local time = redis.call('TIME') -- the clock

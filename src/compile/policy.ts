@@ -45,15 +45,16 @@ export function compileUpstream(
   return {
     name,
     scope: rateLimit.scope,
-    rate: compileRate(rateLimit),
+    rate: compileRate(rateLimit, rateLimit.scope !== 'upstream'),
     nested: [...compileClassLimits(classes), ...limits.map(compileNested)],
     queue,
     budget: retry.budget,
   };
 }
 
-function compileRate({ initialRate, maxRate, minRate, cooldown, maxProbeDelay }: RateConfig): RateSettings {
-  return { initialRate, maxRate: maxRate ?? Number.POSITIVE_INFINITY, minRate, cooldown, maxProbeDelay };
+function compileRate(config: RateConfig, isOfOne: boolean): RateSettings {
+  const { initialRate, maxRate = Number.POSITIVE_INFINITY, minRate, cooldown, maxProbeDelay } = config;
+  return { initialRate, maxRate, minRate, cooldown, maxProbeDelay, isOfOne };
 }
 
 type RateConfig = Pick<
@@ -64,7 +65,7 @@ type RateConfig = Pick<
 function compileNested(limit: UpstreamConfig['limits'][number]): NestedSettings {
   const { name, scope, match, each } = limit;
   const isKeyed = each.length > 0 || listOf(match.path).some((text) => makePathPattern(text).names.length > 0);
-  return { name, scope, isKeyed, rate: compileRate(limit) };
+  return { name, scope, isKeyed, rate: compileRate(limit, isKeyed || scope !== 'upstream') };
 }
 
 /** Known from the start and never to be learned. */

@@ -208,6 +208,14 @@ describe('a part that is rejected while others pass', () => {
     expect(line.rate.rate).toBe(Number.POSITIVE_INFINITY);
   });
 
+  test('a limit of one client remembers nothing of it: there may be thousands', () => {
+    const line = new Line({ initialRate: 100, isOfOne: true });
+    rejectPart(line, () => from({ path: '/x/y' }));
+    expect(line.part).toBeUndefined();
+    expect(line.rate.blockades.isTroubled).toBe(false);
+    expect(line.rate.rate).toBeLessThan(95);
+  });
+
   test('where others are rejected as often it is the limit of all, however much one asks for', () => {
     const line = new Line({ initialRate: 100 });
     for (let i = 0; i < 400; i += 1) {

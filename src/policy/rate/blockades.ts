@@ -174,7 +174,7 @@ export class Blockades {
     this.#rejections ??= new Evidence(IN_COMMON);
     if (this.#rejections.isEmpty) this.#beforeRejections = uncutOf(state);
     this.#rejections.note(source);
-    if (this.#standing?.isPartial === false) return undefined;
+    if (this.#standing?.isPartial === false || this.#settings.isOfOne === true) return undefined;
     this.#parts ??= new RejectedParts();
     return this.#parts.rejected(state, source, now);
   }

@@ -13,6 +13,8 @@ export interface RateSettings {
   readonly cooldown: Millis;
   /** While nothing gets through, a probe is due at least so often; 30 s when absent. */
   readonly maxProbeDelay?: Millis | undefined;
+  /** One client, or one credential, has it to itself, and there may be thousands: it remembers nothing of parts. */
+  readonly isOfOne?: boolean;
 }
 
 /** Unless the settings say otherwise. */

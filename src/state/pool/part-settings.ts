@@ -19,5 +19,6 @@ export function partOfSettings(whole: RateSettings, part: number, initialRate: n
     get maxProbeDelay() {
       return whole.maxProbeDelay;
     },
+    isOfOne: whole.isOfOne === true,
   };
 }

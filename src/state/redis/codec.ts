@@ -43,14 +43,16 @@ export function packCall(call: Call): Buffer {
   return packed;
 }
 
-export function packSettings({ initialRate, maxRate, minRate, cooldown, maxProbeDelay }: RateSettings): Buffer {
-  const packed = Buffer.allocUnsafe(5 * DOUBLE);
+export function packSettings(settings: RateSettings): Buffer {
+  const { initialRate, maxRate, minRate, cooldown, maxProbeDelay, isOfOne = false } = settings;
+  const packed = Buffer.allocUnsafe(6 * DOUBLE);
   const view = viewOf(packed);
   view.setFloat64(0, initialRate ?? Number.NaN, true);
   view.setFloat64(DOUBLE, maxRate, true);
   view.setFloat64(2 * DOUBLE, minRate, true);
   view.setFloat64(3 * DOUBLE, cooldown, true);
   view.setFloat64(4 * DOUBLE, maxProbeDelay ?? Number.NaN, true);
+  view.setFloat64(5 * DOUBLE, isOfOne ? 1 : 0, true);
   return packed;
 }
 
