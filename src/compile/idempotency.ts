@@ -11,10 +11,12 @@ type IdempotencyConfig = UpstreamConfig['idempotency'];
 /** @param mode where we observe, nothing is added to what passes */
 export function compileIdempotency(config: IdempotencyConfig, mode: Mode): Idempotency {
   const { header, jsonField, account, replayedHeader, generate, concurrent, ttl } = config;
+  const parts = compileAccount(account);
   return {
     header: header === false ? undefined : { name: header, lower: header.toLowerCase() },
     jsonField: jsonField?.split('.'),
-    account: compileAccount(account),
+    account: parts,
+    accountHeaders: new Set(parts.map((part) => part.header)),
     replayedHeader: replayedHeader === false ? undefined : replayedHeader.toLowerCase(),
     generates: generate && mode === 'enforce',
     concurrent,

@@ -1,10 +1,14 @@
 import type { Bound } from './bound.ts';
+import { countOf, excluding, excludingOne, includes, including, NONE } from './credentials.ts';
 import type { KeyedWrite } from './keyed-write.ts';
 import type { KeyRecord } from './types.ts';
 
 /** With them, 30 MB. */
 const MOST_UNRESOLVED = 20_000;
 const MOST_ANSWERED = 100_000;
+
+/** Of one write. */
+const MOST_OPEN_FOR = 8;
 
 /**
  * What is remembered of writes with idempotency keys. Unresolved ones are kept apart, so that answered ones never push them
@@ -59,15 +63,20 @@ export class KeyRecords {
       write.endpoint = endpoint;
     }
     if (isAnswered) this.#answer(write, isDone, credential);
-    else if (write.state !== 'answered' || write.doneFor === 0) this.#open(write);
-    else if (write.doneFor !== credential) write.openFor = credential;
+    else if (write.state !== 'answered' || write.doneFor === NONE) this.#open(write);
+    else this.#openFor(write, credential);
   }
 
-  /** One of its answers did not reach its client as a whole: where no other did, nobody knows what came of it. */
-  unheard(write: KeyedWrite): void {
+  /**
+   * One of its answers did not reach its client as a whole. Where no other said what came of it for good, nobody knows; else only this
+   * credential does not. That others were told of a decline says nothing of the attempts after that.
+   * @param wasDone by that answer
+   */
+  unheard(write: KeyedWrite, wasDone: boolean, credential: number): void {
     if (write.state !== 'answered') return;
-    write.answers -= 1;
-    if (write.answers <= 0) this.#open(write);
+    if (wasDone) write.doneFor = excludingOne(write.doneFor, credential);
+    if (write.doneFor === NONE) this.#open(write);
+    else this.#openFor(write, credential);
   }
 
   forget(write: KeyedWrite): void {
@@ -77,9 +86,8 @@ export class KeyRecords {
   }
 
   #answer(write: KeyedWrite, isDone: boolean, credential: number): void {
-    write.answers += 1;
-    if (isDone) write.doneFor = credential;
-    if (write.openFor === credential) write.openFor = 0;
+    if (isDone) write.doneFor = including(write.doneFor, credential);
+    write.openFor = excluding(write.openFor, credential);
     if (write.state === 'answered') return;
     this.#remove(write);
     write.state = 'answered';
@@ -89,11 +97,17 @@ export class KeyRecords {
   #open(write: KeyedWrite): void {
     if (write.state === 'unresolved') return;
     this.#remove(write);
-    write.answers = 0;
-    write.doneFor = 0;
-    write.openFor = 0;
+    write.doneFor = NONE;
+    write.openFor = NONE;
     write.state = 'unresolved';
     this.#keepUnresolved(write);
+  }
+
+  /** For this credential, unless it was told that it is done; for all, where there are many of them. */
+  #openFor(write: KeyedWrite, credential: number): void {
+    if (includes(write.doneFor, credential) || includes(write.openFor, credential)) return;
+    if (countOf(write.openFor) < MOST_OPEN_FOR) write.openFor = including(write.openFor, credential);
+    else this.#open(write);
   }
 
   #remove(write: KeyedWrite): void {

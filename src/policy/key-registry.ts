@@ -1,4 +1,5 @@
 import type { Bound } from './bound.ts';
+import { NONE } from './credentials.ts';
 import { KeyClaims } from './key-claims.ts';
 import { KeyRecords } from './key-records.ts';
 import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
@@ -47,11 +48,7 @@ export class KeyRegistry {
   /** Takes part in a write, as one of the requests that have it in hand. To be followed by `leave`. */
   enter(identity: WriteIdentity): KeyedWrite {
     const { name, credential } = identity;
-    const write =
-      this.#find(name, (known) => known.credential === credential) ??
-      this.#find(name, (known) => isSameWrite(known, identity)) ??
-      this.#lastOfMany(name) ??
-      this.#add(identity);
+    const write = this.#known(identity) ?? this.#lastOfMany(name) ?? this.#add(identity);
     // With the same credential, another body is the same write: whoever has joined it may come with one.
     if (write.credential !== credential) write.body = undefined;
     write.requests += 1;
@@ -95,9 +92,9 @@ export class KeyRegistry {
     this.#changed(write);
   }
 
-  /** One of its answers did not reach its client as a whole. */
-  unheard(write: KeyedWrite): void {
-    this.#records.unheard(write);
+  /** One of its answers, to a request with this credential, did not reach its client as a whole. @param wasDone by that answer */
+  unheard(write: KeyedWrite, wasDone: boolean, credential: number = write.credential): void {
+    this.#records.unheard(write, wasDone, credential);
     this.#changed(write);
   }
 
@@ -116,6 +113,23 @@ export class KeyRegistry {
     return undefined;
   }
 
+  /** Where neither credential nor body tells, the write may be any of its name: the oldest that is open is the one to mind. */
+  #known(identity: WriteIdentity): KeyedWrite | undefined {
+    const { name, credential, body } = identity;
+    const found =
+      this.#find(name, (known) => known.credential === credential) ??
+      this.#find(name, (known) => body !== undefined && known.body === body && isSameWrite(known, identity));
+    if (found !== undefined) return found;
+    let any: KeyedWrite | undefined;
+    let oldestOpen: KeyedWrite | undefined;
+    for (let known = this.#writes.get(name); known !== undefined; known = known.next) {
+      if (!isSameWrite(known, identity)) continue;
+      any ??= known;
+      if (isOpen(known)) oldestOpen = known; // the last of them is the first that was made
+    }
+    return oldestOpen ?? any;
+  }
+
   /** Where there are as many of a name as may be. */
   #lastOfMany(name: string): KeyedWrite | undefined {
     let count = 0;
@@ -123,12 +137,12 @@ export class KeyRegistry {
   }
 
   #add(identity: WriteIdentity): KeyedWrite {
-    const { upstream, name, credential, body } = identity;
+    const { upstream, name, credential, readFrom, body } = identity;
     const next = this.#writes.get(name);
     const state = 'new';
     const write: KeyedWrite = {
-      ...{ upstream, name, credential, body, next, state, firstSentAt: 0, endpoint: undefined },
-      ...{ answers: 0, doneFor: 0, openFor: 0, place: -1, requests: 0, sent: 0 },
+      ...{ upstream, name, credential, readFrom, body, next, state, firstSentAt: 0, endpoint: undefined },
+      ...{ doneFor: NONE, openFor: NONE, place: -1, requests: 0, sent: 0 },
     };
     this.#writes.set(name, write);
     return write;

@@ -1,3 +1,5 @@
+import type { Credentials } from './credentials.ts';
+import { includes, NONE } from './credentials.ts';
 import type { Millis } from './types.ts';
 
 /** What tells writes apart. All of it digests: of keys and credentials nothing is kept. */
@@ -7,6 +9,8 @@ export interface WriteIdentity {
   readonly name: string;
   /** Of whatever the client authenticates by, above 0; where it does not, of who it is, below 0. */
   readonly credential: number;
+  /** The header that a credential was looked for in; a reload may change it. */
+  readonly readFrom: string;
   /** Of the body; undefined where that is not known whole. */
   readonly body: number | undefined;
 }
@@ -22,15 +26,13 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   /** Of one that is under way or remembered: when it was first sent, and where to, if that matters. */
   firstSentAt: Millis;
   endpoint: string | undefined;
-  /** Requests whose clients have an answer of the upstream's. */
-  answers: number;
-  /** The credential that was told that it is done, or what came of it for good; 0 where none was. */
-  doneFor: number;
+  /** The credentials that were told that it is done, or what came of it for good; one as often as it was told. */
+  doneFor: Credentials;
   /**
-   * Of a write that is done: another credential whose later attempt got no answer; 0 where there is none. It may belong to another
-   * account, whose write is then open.
+   * Of a write that is done: other credentials whose later attempt got no answer. They may belong to another account, whose write is
+   * then open.
    */
-  openFor: number;
+  openFor: Credentials;
   /** Where in the ring of answered writes; -1 where it is not. */
   place: number;
   /** Requests that have it in hand. */
@@ -42,21 +44,23 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
 /**
  * Whether these two, of one name, are one write. A credential changes while its account does not, by refreshing a token or
  * by signing each request; and one key may be chosen by two accounts that nothing else names. So another
- * credential means another write only where the body differs too, or where only one of the two has a credential. Where a
- * body is not known, they are taken for one write.
+ * credential means another write only where the body differs too, or where only one of the two has a credential in the same
+ * header. Where a body is not known, they are taken for one write.
  */
 export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other: WriteIdentity): boolean {
   if (one.credential === other.credential) return true;
-  if (one.credential > 0 !== other.credential > 0) return false;
+  if (one.readFrom === other.readFrom && one.credential > 0 !== other.credential > 0) return false;
   return one.body === undefined || other.body === undefined || one.body === other.body;
 }
 
 /** Whether what is remembered as answered is so to whoever comes with this credential. */
 export function isAnsweredFor({ state, openFor }: KeyedWrite, credential: number): boolean {
-  return state === 'answered' && openFor !== credential;
+  return state === 'answered' && !includes(openFor, credential);
 }
 
 /** It may have been done, and nobody knows. */
-export function isOpen({ sent, state }: KeyedWrite): boolean {
+export function isOpen({ sent, state, doneFor, openFor }: KeyedWrite): boolean {
+  // Another attempt of one that is done changes nothing.
+  if (state === 'answered') return openFor !== NONE || (sent > 0 && doneFor === NONE);
   return sent > 0 || state === 'unresolved';
 }

@@ -8,6 +8,8 @@ export class WriteHistory {
   #firstSentAt: Millis | undefined;
   /** By an attempt of this exchange. */
   #isOwnOpen = false;
+  /** An endpoint has said that it works on the write of this key. */
+  #isAtWork = false;
   /** What others have left of it, or have under way. */
   #others: KeyRecord | undefined;
 
@@ -32,7 +34,7 @@ export class WriteHistory {
 
   /** Only the endpoint that knows its key may get it again. */
   isPinned(request: RequestFacts): boolean {
-    const isKnown = this.mayBeDone || this.wasAnswered;
+    const isKnown = this.mayBeDone || this.wasAnswered || this.#isAtWork;
     return isKnown && this.#policy.sharesKeys !== true && restsOnKey(request, this.#policy);
   }
 
@@ -45,6 +47,7 @@ export class WriteHistory {
 
   add(request: RequestFacts, outcome: Outcome, sentAt: Millis): void {
     if (outcome.kind === 'response' || outcome.sent) this.#firstSentAt ??= sentAt;
+    this.#isAtWork ||= outcome.kind === 'response' && (outcome.hints.lock || outcome.status === 409);
     this.#isOwnOpen ||= mayHaveHappened(request, outcome, this.#policy);
   }
 

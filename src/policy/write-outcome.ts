@@ -31,9 +31,13 @@ export function classifyWrite(outcome: Outcome, notProcessed: ReadonlySet<number
   return status >= 500 ? 'may_have_happened' : 'rejected';
 }
 
-/** Of an answer to it: whether that says for good what came of the write. A 402 does not: it may be tried again. */
-export function isDoneBy(outcome: Outcome): boolean {
-  return outcome.kind === 'response' && (outcome.isReplayed === true || outcome.status < 300);
+/**
+ * Of an answer to it: whether that says for good what came of the write. A 402 does not: it may be tried again.
+ * @param isAnyEndpoints others, which do not know this one's answers, may be asked as well: a stored decline is no word on those
+ */
+export function isDoneBy(outcome: Outcome, isAnyEndpoints = false): boolean {
+  if (outcome.kind !== 'response') return false;
+  return outcome.status < 300 || (outcome.isReplayed === true && !isAnyEndpoints);
 }
 
 /** Whether a write may have taken effect although this outcome says nothing good (RFC 9110 §9.2.2). */

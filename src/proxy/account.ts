@@ -18,7 +18,7 @@ export function nameAccount(parts: readonly AccountPart[], { headers, rawHeaders
     const account = read(part, String(value));
     return account === '' ? [] : [`${part.header}=${account}`];
   });
-  return named.join('\n');
+  return named.toSorted().join('\n'); // in whatever order they are configured
 }
 
 type AccountHeaders = Pick<Inbound, 'headers' | 'rawHeaders'>;
@@ -37,9 +37,14 @@ function readClaims(value: string): Readonly<Record<string, unknown>> | undefine
   const payload = value.replace(/^bearer +/i, '').split('.')[1];
   if (payload === undefined || payload === '') return undefined;
   try {
-    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString(), exactNumber);
     return typeof claims === 'object' && claims !== null ? { ...claims } : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Of a number that JavaScript would round, its text: two accounts are not to become one. */
+function exactNumber(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
+  return typeof value === 'number' && !Number.isSafeInteger(value) ? (context?.source ?? value) : value;
 }

@@ -1,5 +1,6 @@
 import type { KeyRecord, Millis, Outcome, Verdict } from '../policy/types.ts';
 import { isSafe } from '../policy/types.ts';
+import { restsOnKey } from '../policy/retry.ts';
 import { classifyWrite } from '../policy/write-outcome.ts';
 import type { Arrival } from './arrival.ts';
 import { factsOf, planOf } from './arrival.ts';
@@ -38,7 +39,7 @@ export class ArrivedWrite {
     return this.#key;
   }
 
-  /** Where its write was sent in an exchange before; undefined where that is not known, or does not matter. */
+  /** Where its write was sent in an exchange before; undefined where that is not known. */
   get endpoint(): string | undefined {
     return this.#claim?.endpoint;
   }
@@ -104,6 +105,7 @@ export class ArrivedWrite {
     const { name, idempotency, endpoints } = route.target;
     const { keys, clock } = this.#context;
     const policy = planOf(this.#arrival).retry;
+    const isPinned = endpoints.all.length > 1 && policy.sharesKeys !== true;
     const bytes = body?.whole ?? (request.hasBody ? undefined : NO_BODY);
     return new KeyClaim({
       keys,
@@ -118,7 +120,8 @@ export class ArrivedWrite {
       concurrent: idempotency.concurrent,
       ttl: keyTtlOf(request, route),
       policy,
-      isPinned: endpoints.all.length > 1 && policy.sharesKeys !== true,
+      isPinned,
+      isAnyEndpoints: isPinned && !restsOnKey({ ...factsOf(this.#arrival), keyed: true }, policy),
     });
   }
 }

@@ -13,6 +13,9 @@ export interface Failure {
   readonly flaw?: Flaw | undefined;
 }
 
+/** The cause where the one endpoint that a write may go to is there no more: nothing was sent. */
+export const ENDPOINT_REMOVED = 'ENDPOINT_REMOVED';
+
 /**
  * The upstream has not looked at a request: it refused its stream (RFC 9113 §7), or went away before (§6.8). So it may be sent
  * again, whatever it is.

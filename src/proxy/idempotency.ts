@@ -13,7 +13,7 @@ import { isListedInConnection } from './headers.ts';
 import type { Inbound } from './inbound.ts';
 import { isPlainJson } from './media-type.ts';
 import type { Route } from './plan.ts';
-import { upstreamPath } from './router.ts';
+import { bareHost, upstreamPath } from './router.ts';
 
 /** How an upstream recognises a write that it has seen before. */
 export interface Idempotency {
@@ -23,6 +23,8 @@ export interface Idempotency {
   readonly jsonField: readonly string[] | undefined;
   /** What names the account that a key belongs to. */
   readonly account: readonly AccountPart[];
+  /** The headers of these, in lower case. */
+  readonly accountHeaders: ReadonlySet<string>;
   /** The header by which the upstream marks a stored answer, in lower case; undefined where it does not. */
   readonly replayedHeader: string | undefined;
   /** Whether a key is minted for a POST or PATCH that has none. Only where there is a header for it. */
@@ -89,7 +91,11 @@ export function hasKeyInBody(request: Inbound, route: Route): boolean {
   const { verb, headers, hasBody } = request;
   if (route.target.idempotency.jsonField === undefined || !hasBody || isSafeMethod(verb)) return false;
   if (Number(headers['content-length'] ?? 0) > route.replayLimit) return false;
-  return isReadable(headers) && !isRepeated(request, 'content-type');
+  return (
+    isReadable(headers) &&
+    !isRepeated(request, 'content-type') &&
+    !isListedInConnection(request.rawHeaders, 'content-type')
+  );
 }
 
 /** @param body kept whole; undefined where there is none */
@@ -115,7 +121,9 @@ export function keyTtlOf(request: Inbound, route: Route): Millis | undefined {
 export function nameWrite({ request, route }: Pick<Arrival, 'request' | 'route'>, key: string): string {
   const { name, idempotency } = route.target;
   const account = nameAccount(idempotency.account, request);
-  return [name, account, request.verb, plainPath(upstreamPath(request.target, route)), key].join('\0');
+  // Where the upstream sees the client's own Host, that is a part of what is asked for.
+  const host = route.target.preserveHost ? bareHost(request.headers.host ?? '') : '';
+  return [name, account, host, request.verb, plainPath(upstreamPath(request.target, route)), key].join('\0');
 }
 
 /** What need not be percent-encoded, is not; what is, in capitals: the same resource has one name (RFC 3986 §6.2.2). */
@@ -132,12 +140,16 @@ function plainPath(path: string): string {
  * are refreshed and requests are signed one by one.
  */
 export function credentialOf({ request, route, client }: Arrival): Credential {
-  const value = request.headers[route.target.credentialHeader];
-  return value === undefined ? { kind: 'client', value: client.hash } : { kind: 'header', value: String(value) };
+  const header = route.target.credentialHeader;
+  const value = request.headers[header];
+  if (value === undefined) return { kind: 'client', header, value: client.hash };
+  return { kind: 'header', header, value: String(value) };
 }
 
 export interface Credential {
   readonly kind: 'header' | 'client';
+  /** Where it was looked for, in lower case. */
+  readonly header: string;
   readonly value: string;
 }
 

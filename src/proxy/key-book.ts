@@ -15,6 +15,7 @@ export class KeyBook extends KeyRegistry {
       upstream,
       name: this.digest(name),
       credential: (credential.kind === 'header' ? 1 : -1) * (1 + this.#hmac.digest(credential.value).readUIntBE(0, 6)),
+      readFrom: credential.header,
       body: body === undefined ? undefined : body.length * 2 ** 32 + crc32(body),
     };
   }

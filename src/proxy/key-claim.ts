@@ -1,3 +1,4 @@
+import { includes } from '../policy/credentials.ts';
 import type { Claimant } from '../policy/key-claims.ts';
 import type { KeyRegistry } from '../policy/key-registry.ts';
 import type { KeyedWrite, WriteIdentity } from '../policy/keyed-write.ts';
@@ -25,6 +26,8 @@ export interface KeyClaimParts {
   readonly policy: RetryPolicy;
   /** Each of several endpoints knows its own keys. */
   readonly isPinned: boolean;
+  /** And its method allows to ask any of them. */
+  readonly isAnyEndpoints?: boolean;
 }
 
 /** A request's claim to its idempotency key, from the time it asks until its verdict. */
@@ -44,6 +47,8 @@ export class KeyClaim implements Claimant {
   #isAnswered = false;
   /** As such it is remembered. */
   #isKeptAsAnswered = false;
+  /** That answer says for good what came of it. */
+  #isDone = false;
   /** An attempt may have taken effect. */
   #isOpen = false;
 
@@ -51,9 +56,9 @@ export class KeyClaim implements Claimant {
     this.#parts = parts;
   }
 
-  /** Where its write was sent by others; undefined where that is not known, or does not matter. */
+  /** Where its write was sent by others; undefined where that is not known. Also where there is one endpoint: there may have been another. */
   get endpoint(): string | undefined {
-    return this.#parts.isPinned ? this.#sentTo : undefined;
+    return this.#sentTo;
   }
 
   /** Waits until the deadline at most. Once it has the key, it keeps it, however often it asks. */
@@ -106,7 +111,9 @@ export class KeyClaim implements Claimant {
     if (write === undefined) return undefined;
     const { firstSentAt, endpoint, sent } = write;
     const isSentByOthers = sent > (this.#firstSentAt === undefined ? 0 : 1);
-    const record = this.#recall(write) ?? (isSentByOthers ? { firstSentAt, endpoint, isAnswered: false } : undefined);
+    const known = this.#recall(write);
+    const isOpenByOthers = isSentByOthers && known?.isDone !== true;
+    const record = isOpenByOthers ? { firstSentAt, endpoint, isAnswered: false } : known;
     this.#sentTo = record?.endpoint ?? this.#sentTo;
     return record;
   }
@@ -144,18 +151,19 @@ export class KeyClaim implements Claimant {
     const { keys, identity } = this.#parts;
     const write = keys.enter(identity);
     if (write.state !== 'answered') this.#keep(write, false);
-    else if (this.#isKeptAsAnswered) keys.unheard(write);
+    else if (this.#isKeptAsAnswered) keys.unheard(write, this.#isDone, identity.credential);
     keys.leave(write);
   }
 
   #remember(write: KeyedWrite, verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean): void {
-    const { ttl, isPinned, policy } = this.#parts;
+    const { ttl, isPinned, isAnyEndpoints = false, policy } = this.#parts;
     if (verdict.kind === 'forward' && outcome !== undefined) {
       this.#isAnswered = classifyWrite(outcome, policy.notProcessed) === 'answered';
       if (this.#isAnswered && isHeard) {
         // Without a lifetime, and with one endpoint or shared keys, only what was remembered before is: its client may not know.
         this.#isKeptAsAnswered = ttl !== undefined || isPinned || write.state !== 'new';
-        if (this.#isKeptAsAnswered) this.#keep(write, true, isDoneBy(outcome));
+        this.#isDone = isDoneBy(outcome, isAnyEndpoints);
+        if (this.#isKeptAsAnswered) this.#keep(write, true, this.#isDone);
         return;
       }
     }
@@ -182,7 +190,7 @@ export class KeyClaim implements Claimant {
     const record = keys.recall(write, ttl, clock.now());
     if (record?.isAnswered !== true) return record;
     const isAnswered = isAnsweredFor(write, identity.credential);
-    return { ...record, isAnswered, isDone: write.doneFor === identity.credential };
+    return { ...record, isAnswered, isDone: includes(write.doneFor, identity.credential) };
   }
 
   #turnedAway(): void {

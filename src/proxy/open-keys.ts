@@ -4,6 +4,7 @@ import type { Arrival } from './arrival.ts';
 import type { IdempotencyKey } from './idempotency.ts';
 import { hasKeyInBody, keyAtArrival, keyInBody, nameWrite } from './idempotency.ts';
 import type { Inbound } from './inbound.ts';
+import { findRepeated } from './inbound.ts';
 import type { KeyBook } from './key-book.ts';
 import type { Router } from './router.ts';
 import { upstreamPath } from './router.ts';
@@ -23,6 +24,7 @@ export function isKeyOpen(
     named = keyInBody(arrival, { payload: () => body }) ?? key;
   }
   if (named === undefined || named.from === 'minted') return false;
+  if (findRepeated(request, route.target.idempotency.accountHeaders) !== undefined) return true; // of whichever account
   return keys.isOpen(keys.digest(nameWrite(arrival, named.value)));
 }
 

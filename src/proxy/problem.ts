@@ -1,6 +1,7 @@
 import type { ErrorReason, Millis, Random, Verdict } from '../policy/types.ts';
 import { explainCause } from './causes.ts';
 import type { Failure } from './failure.ts';
+import { ENDPOINT_REMOVED } from './failure.ts';
 import type { Flaw } from './flaw.ts';
 import type { Late } from './patience.ts';
 
@@ -38,7 +39,8 @@ export function problemOf(verdict: Own, known: Pick<Failure, 'cause' | 'flaw'> =
     }
     case 'unknown': {
       if (verdict.reason === 'key_expired') return KEY_EXPIRED;
-      const { detail, ...told } = flaw === undefined ? { ...whyUnknown(verdict), reason: verdict.reason } : FLAWS[flaw];
+      const { detail, ...told } =
+        flaw === undefined ? { ...whyUnknown(verdict, cause), reason: verdict.reason } : FLAWS[flaw];
       return { ...told, ...UNKNOWN, detail: `${detail} ${ADVICE}`, retryAfter: undefined, unknown: true };
     }
   }
@@ -55,8 +57,12 @@ type Told = Omit<Problem, 'reason' | 'retryAfter' | 'unknown'> & Partial<Pick<Pr
 const UNKNOWN = { status: 504, title: 'Outcome unknown' };
 
 /** What is known of a write that may have been done. */
-function whyUnknown({ status, attempts }: Extract<Verdict, { readonly kind: 'unknown' }>): typeof NO_ANSWER {
-  if (attempts === 0) return { ...NO_ANSWER, detail: `${BEFORE} Nothing of this one was sent.` };
+function whyUnknown(
+  { status, attempts }: Extract<Verdict, { readonly kind: 'unknown' }>,
+  cause: string | undefined,
+): typeof NO_ANSWER {
+  const isUnsent = attempts === 0 || cause === ENDPOINT_REMOVED;
+  if (isUnsent) return { ...NO_ANSWER, detail: `${BEFORE} Nothing of this one was sent.` };
   if (status === undefined) return NO_ANSWER;
   const detail = `The upstream answered ${status} to the last attempt, which says nothing of one before that it did not answer.`;
   return { ...NO_ANSWER, detail };

@@ -71,6 +71,6 @@ function hasPrefix(path: string, prefix: string): boolean {
 }
 
 /** Without its port, which may be empty (RFC 3986 §3.2.3), and the dot of the root: the same host. */
-function bareHost(host: string): string {
+export function bareHost(host: string): string {
   return host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase();
 }

@@ -16,6 +16,7 @@ import type { ExchangeContext } from './context.ts';
 import { Deadline } from './deadline.ts';
 import type { Endpoint } from './endpoints.ts';
 import type { Failure } from './failure.ts';
+import { ENDPOINT_REMOVED } from './failure.ts';
 import { besideHead } from './headers.ts';
 import { isUnread } from './inbound.ts';
 import { Peek } from './peek.ts';
@@ -112,7 +113,7 @@ export class Sends implements AttemptOwner {
     }
     const mayTry = isRepeatable && !(payload instanceof Readable);
     const endpoint = this.#trip.choose(mayTry, this.#sentAt, pinnedTo);
-    if (endpoint === undefined) return this.onFailure({ reason: 'connect', sent: false, cause: 'ENDPOINT_REMOVED' });
+    if (endpoint === undefined) return this.onFailure({ reason: 'connect', sent: false, cause: ENDPOINT_REMOVED });
     this.#context.gate.begin(route.target.name, this.#holder);
     this.#sender.onSending(endpoint.label);
     this.#trip.send(

@@ -3,6 +3,7 @@ import type { Bound } from '../policy/bound.ts';
 import { OpenGate } from '../policy/open-gate.ts';
 import { Polls } from '../policy/polls.ts';
 import type { Millis } from '../policy/types.ts';
+import { isSafeMethod } from '../policy/types.ts';
 import { addressOf, clientAddress } from './address.ts';
 import type { Capacity } from './capacity.ts';
 import type { CheckLife } from './check/check-life.ts';
@@ -152,7 +153,10 @@ export class Proxy implements Reception {
       return this.#preflights.answer(request, response, route, route.cors);
     }
     if (maxForwardsOf(request) === 0) return this.refusals.answerAsLast(request, response, route.target.identities);
-    const repeated = findRepeated(request, route.target.identities);
+    const { identities, idempotency } = route.target;
+    const repeated =
+      findRepeated(request, identities) ??
+      (isSafeMethod(request.verb) ? undefined : findRepeated(request, idempotency.accountHeaders));
     if (repeated !== undefined) {
       const detail = `The request has more than one ${repeated}: whose it is would be a matter of opinion.`;
       return this.refusals.refuse(request, response, fault(400, 'Bad request', detail, 'bad_request'));

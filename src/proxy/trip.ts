@@ -77,6 +77,8 @@ export class Trip {
 
   /** What the send came to, and in the light of what is known of the endpoints. */
   settle(outcome: Outcome): Outcome {
+    // Nothing was sent anywhere: that says nothing of the endpoints that there are.
+    if (!this.#isOpen && outcome.kind === 'error') return { ...outcome, othersWork: true };
     if (!this.#isJudged && outcome.kind === 'response') {
       this.abandon();
       return outcome;

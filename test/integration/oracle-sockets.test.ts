@@ -6,9 +6,8 @@ import { classifyWrite } from '../../src/policy/write-outcome.ts';
 import { seededRandom } from '../../src/sim/seeded-random.ts';
 import { startHttpUpstream } from '../support/http-upstream.ts';
 import type { Told } from '../support/oracle/judge.ts';
-import { contradiction } from '../support/oracle/judge.ts';
+import { contradiction, toldByAnswer } from '../support/oracle/judge.ts';
 import { Ledger } from '../support/oracle/ledger.ts';
-import type { Received } from '../support/send.ts';
 import { send } from '../support/send.ts';
 import { startTidegate } from '../support/tidegate.ts';
 
@@ -23,16 +22,6 @@ interface Intent {
   /** An attempt has left it open, since the last answer to it that its client has. */
   isOpen: boolean;
   isKnown: boolean;
-}
-
-function toldBy(answer: Received): Told {
-  if (answer.header('tidegate-outcome') === 'unknown') return 'unknown';
-  const isOurs = answer.header('content-type') === 'application/problem+json';
-  const reason = isOurs ? answer.json()['reason'] : undefined;
-  if (reason === 'key_in_use') return 'in use';
-  if (reason === 'key_expired') return 'expired';
-  if (answer.status < 300) return 'done';
-  return answer.status === 402 ? 'declined' : 'not done';
 }
 
 test.each(['wait', 'refuse', 'pass'])(
@@ -81,7 +70,8 @@ upstreams:
 
     const ask = async (intent: Intent): Promise<Told> => {
       const headers = ['Idempotency-Key', intent.name, 'Authorization', `Bearer ${random()}`];
-      return toldBy(await send(gate.url, '/charges', { method: intent.method, headers, body: intent.name }));
+      const answer = await send(gate.url, '/charges', { method: intent.method, headers, body: intent.name });
+      return toldByAnswer(answer.status, answer.header, answer.body.toString());
     };
     /** Of answers to requests that were under way together nobody knows which was first: what they say is taken together. */
     const judge = (intent: Intent, answers: readonly Told[]): void => {

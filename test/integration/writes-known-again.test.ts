@@ -155,6 +155,14 @@ describe('an answer', () => {
     expect(toldOf(await post(gate.url, as('a')))).toEqual([409, undefined]);
   });
 
+  test.each([2, 9])('to one token is none to any of %i others whose own attempts are open', async (others) => {
+    const tokens = Array.from({ length: others }, (_, i) => `other-${i}`);
+    const upstream = await startAnswering(201, ...tokens.map(() => 'reset' as const), 401);
+    const gate = await startTidegate(one(upstream.url, 'ttl: 24h'));
+    expect(toldOf(await post(gate.url, as('a')))).toEqual([201, undefined]);
+    for (const token of [...tokens, ...tokens]) expect(toldOf(await post(gate.url, as(token)))).toEqual(UNKNOWN);
+  });
+
   test.each([429, 409, 401])('says for good that it is done: a %i behind a reset is plain', async (status) => {
     const upstream = await startAnswering(201, 'reset', status);
     const gate = await startTidegate(one(upstream.url, 'ttl: 1m', 'attempts: 2'));
@@ -183,6 +191,31 @@ describe('an answer', () => {
       (lines) => lines === 2,
     );
     expect(toldOf(await post(gate.url))).toEqual([429, undefined]);
+  });
+
+  test('of 402 that reached its client is none to a later attempt whose answer broke off', async () => {
+    const upstream = await startHttpUpstream((n, response) => {
+      if (n === 1) response.writeHead(402).end('declined');
+      else if (n === 2) response.writeHead(201, { 'Content-Length': '10' }).write('paid');
+      else response.writeHead(401).end('no');
+    });
+    const gate = await startTidegate(one(upstream.url, 'ttl: 1s'));
+    expect(toldOf(await post(gate.url))).toEqual([402, undefined]);
+    let hasBegun = false;
+    const sent = { method: 'POST', headers: KEY, body: 'x' };
+    const second = begin(gate.url, '/charges', sent, (incoming) => {
+      hasBegun = true;
+      incoming.on('error', () => undefined).resume();
+    }).end('x');
+    await eventually(() => hasBegun, Boolean);
+    second.destroy();
+    await eventually(
+      () => gate.requests().length,
+      (lines) => lines === 2,
+    );
+    expect(toldOf(await post(gate.url))).toEqual(UNKNOWN);
+    await sleep(1100);
+    expect(toldOf(await post(gate.url))).toEqual([409, 'unknown']);
   });
 
   test.each([409, 500])(

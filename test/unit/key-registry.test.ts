@@ -11,7 +11,13 @@ const people = ['', 'alice', 'bob', 'token 1', 'token 2', 'token 3'];
 function write(name: string, credential = 'alice', body?: string): WriteIdentity {
   const digest = people.includes(credential) ? people.indexOf(credential) : 100 + Number(credential.split(' ')[1]);
   const checksum = body === undefined ? undefined : Buffer.from(body).readUIntBE(0, Math.min(6, body.length));
-  return { upstream: 'up', name, credential: credential === '' ? -1 : digest, body: checksum };
+  return {
+    upstream: 'up',
+    name,
+    credential: credential === '' ? -1 : digest,
+    readFrom: 'authorization',
+    body: checksum,
+  };
 }
 
 /** Has a request leave what it knows of a write. */
@@ -113,11 +119,11 @@ describe('what is remembered', () => {
     const keys = new KeyRegistry();
     const entered = keys.enter(write('a'));
     for (const firstSentAt of [5, 9]) keys.keep(entered, { firstSentAt, isAnswered: true, isDone: true });
-    keys.unheard(entered);
+    keys.unheard(entered, true);
     expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 5, isAnswered: true });
-    keys.unheard(entered);
+    keys.unheard(entered, true);
     expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 5, isAnswered: false });
-    keys.unheard(entered);
+    keys.unheard(entered, true);
     expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 5, isAnswered: false });
   });
 

@@ -139,7 +139,13 @@ class Asked implements Effects {
         };
       },
       // Its token is another each time.
-      identity: { upstream: 'up', name: `${method} ${intent.key}`, credential: 1 + 1e9 * random(), body: 1 },
+      identity: {
+        upstream: 'up',
+        name: `${method} ${intent.key}`,
+        credential: 1 + 1e9 * random(),
+        readFrom: 'authorization',
+        body: 1,
+      },
       concurrent: options.concurrent,
       ttl: options.hasTtl ? TTL : undefined,
       policy: plan.retry,

@@ -22,6 +22,17 @@ export function toldBy(verdict: Verdict, outcome: Outcome | undefined): Told {
   }
 }
 
+/** The same, of an answer over a socket. @param header by its name in lower case */
+export function toldByAnswer(status: number, header: (name: string) => string | undefined, body: string): Told {
+  if (header('tidegate-outcome') === 'unknown') return 'unknown';
+  const isOurs = header('content-type') === 'application/problem+json';
+  const { reason } = (isOurs ? JSON.parse(body) : {}) as { reason?: string };
+  if (reason === 'key_in_use') return 'in use';
+  if (reason === 'key_expired') return 'expired';
+  if (status < 300) return 'done';
+  return status === 402 ? 'declined' : 'not done';
+}
+
 /** What is true of an intent when its client is told something. */
 export interface Truth {
   /** How often the upstream has carried it out. */

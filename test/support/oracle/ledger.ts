@@ -17,7 +17,7 @@ interface Entry {
 const ON_THE_WAY: Millis = 2;
 
 /** Rejections by something in front: a firewall, a router, an expired token. */
-const EDGE = [301, 303, 307, 400, 401, 403, 404, 405, 407, 408, 410, 413, 415, 421, 422, 425, 431, 451];
+export const EDGE = [301, 303, 307, 400, 401, 403, 404, 405, 407, 408, 410, 413, 415, 421, 422, 425, 431, 451];
 
 /**
  * An upstream that recognises keys for a time, behind an edge that has a mind of its own. It keeps a ledger: each intent, and how
