@@ -126,7 +126,7 @@ export class OwnStation implements Station {
   #survey(now: Millis): UpstreamLook[] {
     const { gate, store } = this.#parts;
     const surveys = surveyLimits(gate.limits(now), now, (upstream) => store.scopeOf(upstream));
-    return [...store.upstreams()].map(({ name, queued, budget, room }): UpstreamLook => {
+    return [...store.upstreams()].map(({ name, backlog, budget, room }): UpstreamLook => {
       const survey = surveys.get(name);
       const { limits, nearest, inFlight } = survey?.get('') ?? NOTHING_FELT;
       const scope = store.scopeOf(name) ?? 'upstream';
@@ -138,7 +138,7 @@ export class OwnStation implements Station {
         scope,
         limits,
         nearest: nearest?.view(now) ?? asSteered,
-        queued,
+        queued: backlog.size,
         inFlight: underWay,
         budget: budget.left,
         nested: lookAtNested(survey, store.nestedAt(name), now),

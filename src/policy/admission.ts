@@ -133,18 +133,6 @@ function waitForRoom(room: Room, turns: number, rate: PerSecond): Millis {
   return room.isAwaited && lacking > 0 ? (1000 * lacking) / rate : 0;
 }
 
-/** One address has at most so many times as many places in the queue as are left. */
-const PLACES_TAKEN = 8;
-
-/**
- * Whether it finds no place in the queue: a ninth is kept from each address, so that no one takes all (dynamic thresholds, Choudhury and
- * Hahne 1998).
- */
-export function isQueueFull({ queue, queued, queuedBy }: Upstream, { holder }: Ticket): boolean {
-  const left = queue.maxDepth - queued;
-  return left <= 0 || queuedBy.of(holder) >= PLACES_TAKEN * left;
-}
-
 /** Why it would have to wait for longer than it may. */
 export function whyTooLong(ticket: Ticket, now: Millis): Refusal {
   return blockedBy(ticket, now) ?? (isLimited(ticket, now) ? 'over_share' : 'queue_timeout');

@@ -2,7 +2,6 @@ import {
   blockedBy,
   estimateWait,
   heldUntil,
-  isQueueFull,
   isAsTold,
   isPoorProbe,
   patienceOf,
@@ -267,7 +266,7 @@ export class Gate {
     if (least > ticket.patience) {
       return this.#refuse(ticket, slot, whyTooLong(ticket, now), wait, now);
     }
-    if (isQueueFull(upstream, ticket)) {
+    if (upstream.backlog.isFull(ticket.holder, upstream.queue.maxDepth)) {
       upstream.overflows += 1;
       return this.#refuse(ticket, slot, 'queue_full', wait, now);
     }

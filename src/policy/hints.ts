@@ -282,8 +282,8 @@ export function readDate(headers: readonly string[], wallClock: Millis): Millis 
   return date === undefined ? wallClock : date + 1000 * readAge(headers);
 }
 
-/** In seconds; of several the largest. */
-function readAge(headers: readonly string[]): number {
+/** For how long an answer has been in caches, in seconds; of several the largest. */
+export function readAge(headers: readonly string[]): number {
   let age = 0;
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? '';

@@ -1,7 +1,9 @@
+import type { Place } from './backlog.ts';
+import { Backlog } from './backlog.ts';
 import type { Bound } from './bound.ts';
 
 /** Who waits for a key. */
-export interface Claimant {
+export interface Claimant extends Place {
   /** The key is theirs, until they release it. */
   onClaimed(): void;
 }
@@ -25,7 +27,7 @@ export class KeyClaims<K = string> {
   readonly #waiting = new Map<K, readonly Claimant[]>();
   readonly #most: number;
   readonly #mostPerKey: number;
-  #count = 0;
+  readonly #backlog = new Backlog();
   #refused = 0;
   /** Released, and to be handed on: each in its turn, however many end within the call that hands them the key. */
   readonly #released: K[] = [];
@@ -42,7 +44,7 @@ export class KeyClaims<K = string> {
   }
 
   get bound(): Bound {
-    return { name: 'key_waits', used: this.#count / this.#most, reached: this.#refused };
+    return { name: 'key_waits', used: this.#backlog.size / this.#most, reached: this.#refused };
   }
 
   /** False: another request has it. */
@@ -52,14 +54,14 @@ export class KeyClaims<K = string> {
     return true;
   }
 
-  /** Gets in line for a key that is held. False: as many wait as may, for it or in all. */
+  /** Gets in line for a key that is held. False: as many wait as may, for it, in all, or of its address. */
   wait(key: K, claimant: Claimant): boolean {
     const waiting = this.#waiting.get(key) ?? NOBODY;
-    if (this.#count >= this.#most || waiting.length >= this.#mostPerKey) {
+    if (this.#backlog.isFull(claimant.holder, this.#most) || waiting.length >= this.#mostPerKey) {
       this.#refused += 1;
       return false;
     }
-    this.#count += 1;
+    this.#backlog.add(claimant);
     this.#waiting.set(key, [...waiting, claimant]);
     return true;
   }
@@ -68,7 +70,7 @@ export class KeyClaims<K = string> {
   leave(key: K, claimant: Claimant): void {
     const waiting = this.#waiting.get(key);
     if (waiting === undefined || !waiting.includes(claimant)) return;
-    this.#count -= 1;
+    this.#backlog.remove(claimant);
     this.#waiting.set(
       key,
       waiting.filter((each) => each !== claimant),
@@ -93,7 +95,7 @@ export class KeyClaims<K = string> {
       this.#waiting.delete(key);
       return;
     }
-    this.#count -= 1;
+    this.#backlog.remove(next);
     this.#waiting.set(key, others);
     next.onClaimed();
   }

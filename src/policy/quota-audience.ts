@@ -1,6 +1,6 @@
 import type { QuotaOwner, Requester } from './requester.ts';
 import { differ } from './requester.ts';
-import { ToldLimits } from './told-limits.ts';
+import { overtakenBy, ToldLimits } from './told-limits.ts';
 import type { Millis, Quota } from './types.ts';
 
 /** A credential that was answered within this time is in use. */
@@ -8,9 +8,6 @@ const IN_USE: Millis = 300_000;
 /** Where requesters were found to have quotas of their own, they are taken to have them for so long after the last sign of it. */
 const APART_FOR: Millis = 600_000;
 
-/** By so many, or such a part of the limit, what is left may be told in another order than it was counted. */
-const OVERTAKEN = 10;
-const OVERTAKEN_PART = 0.1;
 const COARSE: Millis = 1000;
 const SHORTEST: Millis = 10_000;
 
@@ -32,14 +29,15 @@ export class QuotaAudience {
   readonly #told = new ToldLimits();
 
   /** Takes in one answer. Returns whether its quota is believed to hold for more than its requester. */
-  note(requester: Requester, { limit, remaining, resetIn }: Quota, now: Millis): boolean {
+  note(requester: Requester, quota: Quota, now: Millis): boolean {
     const { credential, client } = requester;
+    const { limit, remaining, resetIn } = quota;
     const isOther = differ(this.#credential, credential);
     const isOtherInUse = isOther && now - this.#notedAt < IN_USE;
     const isAnother = limit === this.#limit && differ(this.#client, client) && this.#isBeyond(remaining, resetIn, now);
-    if (this.#told.note(client, limit, now) || isOtherInUse || isAnother) this.#apartUntil = now + APART_FOR;
+    if (this.#told.note(requester, quota, now) || isOtherInUse || isAnother) this.#apartUntil = now + APART_FOR;
     if (isOther || limit !== this.#limit) this.#isCommon = false;
-    else if (differ(this.#client, client)) this.#isCommon = true;
+    else if (differ(this.#client, client)) this.#isCommon = !this.#told.isFarBelow(requester, quota, now);
     this.#credential = credential;
     this.#client = client;
     this.#limit = limit;
@@ -61,7 +59,7 @@ export class QuotaAudience {
     // Resets are told in whole seconds: of a short window they say too little, and that of the next is later by more.
     if (before < SHORTEST || elapsed >= before || resetIn > before - elapsed + COARSE) return false;
     const refilled = ((limit - this.#remaining) * elapsed) / before;
-    return remaining > this.#remaining + refilled + Math.max(OVERTAKEN, OVERTAKEN_PART * limit);
+    return remaining > this.#remaining + refilled + overtakenBy(limit);
   }
 
   /** Goes on from what another process knew. */

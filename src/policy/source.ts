@@ -108,6 +108,13 @@ export function partsOf(source: Source): Source[] {
   return parts;
 }
 
+/** The same part, of the requests that come from the address of this one. */
+export function ofAddress(part: Source, source: Source): number[] {
+  const own = [...part];
+  own[ADDRESS] = source[ADDRESS] ?? 0;
+  return own;
+}
+
 /** These of its numbers. */
 function only(source: Source, first: number, last: number): number[] {
   const part = [...ANYWHERE];

@@ -1,12 +1,12 @@
 import type { Activity } from './activity.ts';
 import type { QueueSettings } from './admission.ts';
+import type { Backlog } from './backlog.ts';
 import type { RetryBudget } from './budget.ts';
 import type { ClientStore } from './client.ts';
 import type { Limit } from './limit.ts';
 import type { LimitRef } from './limit-ref.ts';
 import type { Nests } from './nests.ts';
 import type { Room } from './room.ts';
-import type { Tally } from './tally.ts';
 import type { Millis } from './types.ts';
 
 /** What the gate keeps for one upstream. */
@@ -22,9 +22,7 @@ export interface Upstream {
   /** Whether one of its limits is called so, `LimitRef.nested`; where absent, it has its own alone. */
   has?(nested: string): boolean;
   /** Requests that wait, at all of its limits and for room together. */
-  queued: number;
-  /** The same, by address, or by client where that is told apart by it. */
-  readonly queuedBy: Tally;
+  readonly backlog: Backlog;
   /** Requests that were refused because as many waited as may, of all or of their address. */
   overflows: number;
 }

@@ -97,7 +97,11 @@ export class Ticket implements Waiter<Ticket>, HeapItem {
 
   /** Who sends it, as far as quotas go. */
   get requester(): Requester {
-    return (this.#requester ??= { credential: this.credential(), client: numberOf(this.client) });
+    return (this.#requester ??= {
+      credential: this.credential(),
+      client: numberOf(this.client),
+      address: numberOf(this.holder),
+    });
   }
 
   /** Where it comes from and what it asks for, as far as failures go. */

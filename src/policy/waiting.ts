@@ -62,9 +62,7 @@ export class Waiting {
     this.#expiries.push(ticket);
     if (limit !== ticket.limits.at(-1)) takeTokens(ticket, now, now); // all that is lacking is room
     limit.enqueue(ticket, slot, weigh(this.#store, ticket, now), now);
-    const upstream = this.#store.upstream(ticket.upstream);
-    upstream.queued += 1;
-    upstream.queuedBy.add(ticket.holder);
+    this.#store.upstream(ticket.upstream).backlog.add(ticket);
     this.#schedule(limit, now);
     this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'queued', why: undefined });
   }
@@ -225,11 +223,10 @@ export class Waiting {
 
   /** It waits no longer. */
   #forget(ticket: Ticket, admitted: boolean, now: Millis): void {
-    const upstream = this.#store.upstream(ticket.upstream);
-    upstream.queued -= 1;
-    upstream.queuedBy.remove(ticket.holder);
+    const { upstream, queuedAt } = ticket;
+    this.#store.upstream(upstream).backlog.remove(ticket);
     this.#expiries.remove(ticket);
-    this.#listen({ type: 'dequeued', upstream: ticket.upstream, waited: now - ticket.queuedAt, admitted });
+    this.#listen({ type: 'dequeued', upstream, waited: now - queuedAt, admitted });
   }
 }
 

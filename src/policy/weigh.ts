@@ -8,8 +8,14 @@ import type { Millis } from './types.ts';
  */
 export function weigh(store: Store, ticket: Ticket, now: Millis): number {
   const { nest, slot, classWeight } = ticket;
-  const sharers = nest === undefined ? 1 : store.upstream(ticket.upstream).nests.clients(nest, now);
+  const sharers = nest === undefined ? 1 : countSharers(store, ticket.upstream, nest, now);
   const part = ticket.limits.at(-1)?.parts?.get(ticket.client) ?? 1;
   ticket.weight = (part * classWeight) / sharers;
   return slot === undefined ? ticket.weight : ticket.weight * store.clients.allowance(slot, now);
+}
+
+/** Keys of one address that ask now, or still wait for what they asked for. */
+function countSharers(store: Store, upstream: string, nest: string, now: Millis): number {
+  const { nests, backlog } = store.upstream(upstream);
+  return Math.max(nests.clients(nest, now), backlog.clientsOf(nest));
 }

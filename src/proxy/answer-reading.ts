@@ -2,7 +2,6 @@ import type { CutReason } from '../policy/events.ts';
 import type { Clock, Millis } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
 import type { ExchangeContext } from './context.ts';
-import { Patience } from './patience.ts';
 import type { StalledReader, StalledReaders } from './stalled-readers.ts';
 
 export interface AnswerReadingOptions {
@@ -14,22 +13,26 @@ export interface AnswerReadingOptions {
   readonly span: Millis;
   /** Bytes a second that the client has to read while it leaves some unread; 0 for any. */
   readonly rate: number;
-  /** It reads more slowly than it may; or others wait for the connection. */
+  /** It has read more slowly than it may; or others wait for the connection. */
   readonly onCut: (why: CutReason) => void;
 }
 
-/** How a client reads its answer: time passes here while it leaves some of it unread, and so keeps its connection. */
+/**
+ * How a client reads its answer: time passes here while it leaves some of it unread, and so keeps its connection. What it has read shows
+ * only when the system has room again, which may be a megabyte later: until then there is no telling a slow reader from one that has
+ * stopped, who is given up when the stream has been idle for too long.
+ */
 export class AnswerReading implements StalledReader {
   /** Infinity while it reads. */
   since: Millis = Number.POSITIVE_INFINITY;
   readonly #options: AnswerReadingOptions;
-  readonly #patience: Patience | undefined;
   #hasStalled = false;
+  /** In this span: for how long some was left unread, and what was read. */
+  #waited: Millis = 0;
+  #read = 0;
 
   constructor(options: AnswerReadingOptions) {
     this.#options = options;
-    const { span, rate, clock, onCut } = options;
-    if (rate > 0) this.#patience = new Patience({ idle: span, rate, clock, onLate: () => onCut('slow_reader') });
   }
 
   get upstream(): string {
@@ -43,7 +46,6 @@ export class AnswerReading implements StalledReader {
   /** It takes no more for now. */
   stall(): void {
     this.since = this.#options.clock.now();
-    this.#patience?.wait();
     if (this.#hasStalled) return; // mostly for a moment, and soon again: it stays among the others
     this.#hasStalled = true;
     this.#options.stalled.add(this);
@@ -51,14 +53,18 @@ export class AnswerReading implements StalledReader {
 
   /** It has read all that was written. */
   resume(bytes: number): void {
-    this.#patience?.receive(bytes);
-    this.#patience?.rest();
+    const { clock, rate, span, onCut } = this.#options;
+    this.#waited += Math.max(0, clock.now() - this.since);
+    this.#read += bytes;
     this.since = Number.POSITIVE_INFINITY;
+    if (this.#waited < span) return;
+    if (this.#read < (rate * this.#waited) / 1000) return onCut('slow_reader');
+    this.#waited = 0;
+    this.#read = 0;
   }
 
   /** Nothing more is to be read of it. */
   end(): void {
-    this.#patience?.close();
     if (this.#hasStalled) this.#options.stalled.remove(this);
   }
 

@@ -101,7 +101,7 @@ export class ArrivedWrite {
   }
 
   #makeClaim(body: RequestBody | undefined): KeyClaim {
-    const { request, route } = this.#arrival;
+    const { request, route, client } = this.#arrival;
     const { name, idempotency, endpoints } = route.target;
     const { keys, clock } = this.#context;
     const policy = planOf(this.#arrival).retry;
@@ -117,6 +117,7 @@ export class ArrivedWrite {
         credentialOf(this.#arrival),
         bytes,
       ),
+      place: { holder: client.nest ?? client.hash, client: client.hash },
       concurrent: idempotency.concurrent,
       ttl: keyTtlOf(request, route),
       policy,

@@ -1,3 +1,4 @@
+import type { Place } from '../policy/backlog.ts';
 import { includes } from '../policy/credentials.ts';
 import type { Claimant } from '../policy/key-claims.ts';
 import type { KeyRegistry } from '../policy/key-registry.ts';
@@ -20,6 +21,8 @@ export interface KeyClaimParts {
   /** Runs something once, after this time. @returns what stops it */
   readonly schedule: (delay: Millis, run: () => void) => () => void;
   readonly identity: WriteIdentity;
+  /** Whose place it is while it waits. */
+  readonly place: Place;
   readonly concurrent: Idempotency['concurrent'];
   /** How long the upstream remembers the key; undefined where that is not known. */
   readonly ttl: Millis | undefined;
@@ -54,6 +57,14 @@ export class KeyClaim implements Claimant {
 
   constructor(parts: KeyClaimParts) {
     this.#parts = parts;
+  }
+
+  get holder(): string {
+    return this.#parts.place.holder;
+  }
+
+  get client(): string {
+    return this.#parts.place.client;
   }
 
   /** Where its write was sent by others; undefined where that is not known. Also where there is one endpoint: there may have been another. */

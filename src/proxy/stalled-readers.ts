@@ -76,18 +76,16 @@ export class StalledReaders {
   /** @returns how long until another may give way; Infinity where none is needed */
   #makeRoom(upstream: string, waiting: number): Millis {
     const now = this.#options.clock.now();
-    let lacking = waiting - Math.max(0, this.#options.free(upstream));
-    while (lacking > 0) {
-      const reader = worstOf(this.#readers.get(upstream) ?? [], now - GRACE);
+    const readers = this.#readers.get(upstream) ?? new Set();
+    if (readers.size === 0) return Number.POSITIVE_INFINITY;
+    if (this.#options.free(upstream) > 0) return GRACE; // who waits waits for something else
+    for (let lacking = waiting; lacking > 0; lacking -= 1) {
+      const reader = worstOf(readers, now - GRACE);
       if (reader === undefined) break;
       this.remove(reader);
       reader.giveWay();
-      lacking -= 1;
     }
-    if (lacking <= 0) return Number.POSITIVE_INFINITY;
-    const readers = [...(this.#readers.get(upstream) ?? [])];
-    if (readers.length === 0) return Number.POSITIVE_INFINITY;
-    const oldest = Math.min(now, ...readers.map(({ since }) => since)); // one that reads may stall right after
+    const oldest = Math.min(now, ...[...readers].map(({ since }) => since)); // one that reads may stall right after
     return Math.max(1, oldest + GRACE - now);
   }
 }

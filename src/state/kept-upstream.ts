@@ -1,5 +1,6 @@
 import { Activity } from '../policy/activity.ts';
 import type { QueueSettings } from '../policy/admission.ts';
+import { Backlog } from '../policy/backlog.ts';
 import type { BudgetSettings } from '../policy/budget.ts';
 import { RetryBudget } from '../policy/budget.ts';
 import type { Scope } from '../policy/events.ts';
@@ -11,7 +12,6 @@ import { Room } from '../policy/room.ts';
 import type { Steering } from '../policy/steering.ts';
 import { isSteered, UNSTEERED } from '../policy/steering.ts';
 import type { Upstream } from '../policy/store.ts';
-import { Tally } from '../policy/tally.ts';
 import { isUsed } from './is-used.ts';
 import type { NestedSettings } from './nested-limits.ts';
 import { NestedLimits } from './nested-limits.ts';
@@ -50,8 +50,7 @@ export class KeptUpstream implements Upstream {
   readonly nested: NestedLimits;
   /** What an operator wants: it outlasts limits, of which there may be none yet. */
   steering: Steering = UNSTEERED;
-  queued = 0;
-  readonly queuedBy = new Tally();
+  readonly backlog = new Backlog();
   overflows = 0;
   #scope: Scope;
   /** The limit that all of its requests stand under; undefined where each client or credential has its own. */

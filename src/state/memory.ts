@@ -155,8 +155,8 @@ export class MemoryStore implements Store {
       this.#own.bound,
       ...upstreams.flatMap(({ nested }) => nested.bounds),
       ...upstreams.map(({ nests }) => nests.bound),
-      ...upstreams.map(({ queue, queued, overflows }): Bound => {
-        return { name: 'queue', used: queued / Math.max(1, queue.maxDepth), reached: overflows };
+      ...upstreams.map(({ queue, backlog, overflows }): Bound => {
+        return { name: 'queue', used: backlog.size / Math.max(1, queue.maxDepth), reached: overflows };
       }),
     ];
   }

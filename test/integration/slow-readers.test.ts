@@ -10,7 +10,7 @@ import { eventually, startTidegate } from '../support/tidegate.ts';
 const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');
 
 /** Answers /large with what no socket takes at once, /events with a stream, and all else shortly. */
-async function start(settings: string, connections = 4) {
+async function start(settings: string, connections = 4, more = '') {
   const upstream = await listen((request, response) => {
     request.resume();
     if (request.url === '/large') response.end(LARGE);
@@ -18,7 +18,7 @@ async function start(settings: string, connections = 4) {
     else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': \n\n');
   });
   const gate = await startTidegate(
-    `${settings}\nclients: {key: [header:X-Client]}\nupstreams: {api: {url: "${upstream.url}", connections: ${connections}}}`,
+    `${settings}\nclients: {key: [header:X-Client]}\nupstreams: {api: {url: "${upstream.url}", connections: ${connections}${more}}}`,
   );
   return { upstream, gate };
 }
@@ -78,10 +78,16 @@ test('nobody gives way while nobody waits', async () => {
   expect(await gate.metric(cuts('gave_way'))).toBe(0);
 });
 
+/** Reads some of it every now and then. */
+function sip(socket: Socket, bytes: number): void {
+  const sipping = setInterval(() => void socket.read(Math.min(bytes, socket.readableLength)), 20);
+  socket.once('close', () => clearInterval(sipping));
+}
+
 test('an answer that is read more slowly than limits.readRate is broken off; an event stream that is quiet is not', async () => {
-  const { gate } = await start('limits: {bodyIdle: 300ms, readRate: 1MiB/s}');
+  const { gate } = await start('limits: {bodyIdle: 300ms, readRate: 100MiB/s}');
   const events = await stall(gate.url, '/events', 'listens');
-  await stall(gate.url, '/large', 'stalls');
+  sip(await stall(gate.url, '/large', 'sips'), 256 * 1024);
   await eventually(
     () => gate.metric(cuts('slow_reader')),
     (count) => count === 1,
@@ -91,6 +97,22 @@ test('an answer that is read more slowly than limits.readRate is broken off; an 
   await sleep(700);
   expect(events.destroyed).toBe(false);
   expect(gate.requests().some(({ path }) => path === '/events')).toBe(false);
+});
+
+test('who reads steadily is not cut, however long the system takes to show it', async () => {
+  const { gate } = await start('limits: {bodyIdle: 100ms, readRate: 1KiB/s}');
+  const socket = await stall(gate.url, '/large', 'sips');
+  sip(socket, 64 * 1024);
+  await sleep(1500);
+  expect([socket.destroyed, await gate.metric(cuts('slow_reader'))]).toEqual([false, 0]);
+});
+
+test('who waits for the rate has no reader cut while connections are free', async () => {
+  const { gate } = await start('', 4, ', rateLimit: {maxRate: 2/s}, queue: {maxWait: 20s}');
+  const socket = await stall(gate.url, '/large', 'stalls');
+  const waiting = Array.from({ length: 8 }, () => send(gate.url, '/', { headers: ['X-Client', 'many'] }));
+  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200));
+  expect([socket.destroyed, await gate.metric(cuts('gave_way'))]).toEqual([false, 0]);
 });
 
 test('with readRate: 0 an answer may be read at any speed', async () => {

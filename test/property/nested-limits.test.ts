@@ -104,7 +104,7 @@ test('all who wait are served or told within their time, and nothing is left of 
       for (const { queue, queuedWithin, isMixed } of world.store.limits()) {
         expect([queue.size, queuedWithin?.size ?? 0, isMixed]).toEqual([0, 0, false]);
       }
-      expect(world.store.upstream('up').queued).toBe(0);
+      expect(world.store.upstream('up').backlog.size).toBe(0);
     }),
     { numRuns: 150 },
   );

@@ -8,7 +8,7 @@ import { Activity } from '../../src/policy/activity.ts';
 import { Nests } from '../../src/policy/nests.ts';
 import { RetryBudget } from '../../src/policy/budget.ts';
 import type { ClientStore } from '../../src/policy/client.ts';
-import { Tally } from '../../src/policy/tally.ts';
+import { Backlog } from '../../src/policy/backlog.ts';
 import type { Listen, TideEvent } from '../../src/policy/events.ts';
 import type { Store, Upstream } from '../../src/policy/store.ts';
 import { Gate } from '../../src/policy/gate.ts';
@@ -126,7 +126,7 @@ export class ChosenStore implements Store {
     const { name, queue, budget } = settings;
     this.clients = new ClientTable(1000, listen);
     const parts = { budget: new RetryBudget(budget), activity: new Activity(), nests: new Nests() };
-    this.#upstream = { name, queue, queued: 0, queuedBy: new Tally(), overflows: 0, ...parts };
+    this.#upstream = { name, queue, backlog: new Backlog(), overflows: 0, ...parts };
     for (const [key, meter] of Object.entries(meters)) {
       this.#limits.set(
         key,

@@ -4,7 +4,7 @@ import { KeyClaims } from '../../src/policy/key-claims.ts';
 
 /** Writes down who was told, in order. */
 function claimants(told: string[]): (name: string) => Claimant {
-  return (name) => ({ onClaimed: () => told.push(name) });
+  return (name) => ({ holder: name, client: name, onClaimed: () => told.push(name) });
 }
 
 describe('a key', () => {
@@ -54,6 +54,8 @@ describe('a key', () => {
     claims.take('a');
     for (let i = 0; i < 20_000; i += 1) {
       claims.wait('a', {
+        holder: `${i}`,
+        client: `${i}`,
         onClaimed: () => {
           served += 1;
           claims.release('a');
@@ -63,6 +65,14 @@ describe('a key', () => {
     }
     claims.release('a');
     expect([served, claims.bound.used, claims.size]).toEqual([20_000, 0, 20]);
+  });
+
+  test('is waited for by one address in so many places that others still find one', () => {
+    const claims = new KeyClaims(90, 1000);
+    claims.take('a');
+    const wait = (holder: string): boolean => claims.wait('a', { holder, client: holder, onClaimed: () => undefined });
+    expect(Array.from({ length: 200 }, () => wait('here')).filter(Boolean)).toHaveLength(80);
+    expect([wait('there'), wait('here')]).toEqual([true, false]);
   });
 
   test('is waited for by so many that others still find a place', () => {

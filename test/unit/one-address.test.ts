@@ -22,6 +22,22 @@ describe('an address with many keys', () => {
     expect(toldTo(40)).toBeLessThan(toldTo(1) + 3000);
   });
 
+  test('has the share of one key, also while its keys only wait', () => {
+    const servedOf = (keys: number): number => {
+      const world = new World({
+        upstream: { ...limitedTo(40), queue: { maxWait: 30_000, maxDepth: 10_000 } },
+        random: () => 0.5,
+      });
+      for (let i = 0; i < 600; i += 1) world.arrive({ client: `k${i % keys}`, nest: 'here', deadline: 60_000 });
+      world.runUntil(6000);
+      const honest = Array.from({ length: 200 }, () => world.arrive({ client: 'o', nest: 'there', deadline: 60_000 }));
+      world.runUntil(9000);
+      return honest.filter(({ told }) => told?.kind === 'admitted').length;
+    };
+    expect(servedOf(1)).toBeGreaterThan(50);
+    expect(servedOf(200)).toBeGreaterThan(50);
+  });
+
   test('leaves places in the queue', () => {
     const world = new World({ upstream: { ...limitedTo(1000), queue: { maxWait: 10_000, maxDepth: 90 } } });
     const own = Array.from({ length: 200 }, (_, i) => world.arrive({ client: `k${i}`, nest: 'here' }).told);

@@ -1,5 +1,5 @@
 import type { Source } from '../source.ts';
-import { ANYWHERE, partsOf } from '../source.ts';
+import { ANYWHERE, ofAddress, partsOf } from '../source.ts';
 import type { Millis } from '../types.ts';
 import { Evidence } from './evidence.ts';
 import { RecentAnswers } from './recent-answers.ts';
@@ -48,7 +48,10 @@ export class ErrorAccount {
     if (recent === undefined || this.#last.length === 0) return common;
     if (recent.count(false, common) <= PASSES_BY_CHANCE * recent.count(true, common)) return common;
     for (const part of partsOf(this.#last)) {
-      if (recent.count(false, part) === 0 && recent.count(true, part) >= FAILURES_OF_A_PART) return part;
+      if (recent.count(false, part) === 0 && recent.count(true, part) >= FAILURES_OF_A_PART) {
+        const own = ofAddress(part, this.#last); // where all of them come from there, it is not about others
+        return recent.count(true, own) === recent.count(true, part) ? own : part;
+      }
     }
     return common;
   }

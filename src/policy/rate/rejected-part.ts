@@ -1,5 +1,5 @@
 import type { Source } from '../source.ts';
-import { isPath, partsOf, SOURCE_NUMBERS } from '../source.ts';
+import { isPath, ofAddress, partsOf, SOURCE_NUMBERS } from '../source.ts';
 import type { Millis } from '../types.ts';
 import { uncutOf } from './cut.ts';
 import type { CutState, RateState } from './state.ts';
@@ -72,7 +72,10 @@ export class RejectedParts {
         scope = part;
       }
     }
-    return scope === undefined ? undefined : { scope, before: this.#beforeAll(scope, state) };
+    if (scope === undefined) return undefined;
+    const own = ofAddress(scope, source); // where all of them come from there, it is not about others
+    if (this.#count(1, own) === this.#count(1, scope)) scope = own;
+    return { scope, before: this.#beforeAll(scope, state) };
   }
 
   /** How much likelier it all is if this part has a limit of its own, as a logarithm; 0 where nothing speaks for it. */

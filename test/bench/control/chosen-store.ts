@@ -6,7 +6,7 @@ import { Limit } from '../../../src/policy/limit.ts';
 import type { LimitRef } from '../../../src/policy/limit-ref.ts';
 import type { Meter } from '../../../src/policy/meter.ts';
 import { Nests } from '../../../src/policy/nests.ts';
-import { Tally } from '../../../src/policy/tally.ts';
+import { Backlog } from '../../../src/policy/backlog.ts';
 import type { Store, Upstream } from '../../../src/policy/store.ts';
 import type { PolicySettings } from '../../../src/sim/scenario.ts';
 import { UPSTREAM } from '../../../src/sim/scenario.ts';
@@ -35,8 +35,7 @@ export class ChosenStore implements Store {
     this.#upstream = {
       name: UPSTREAM,
       queue,
-      queued: 0,
-      queuedBy: new Tally(),
+      backlog: new Backlog(),
       overflows: 0,
       budget: new RetryBudget(budget),
       activity: new Activity(),

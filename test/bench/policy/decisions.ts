@@ -46,7 +46,7 @@ export function measureDecisions(law: Law, load: Load, clients: number, requests
     buildings.push(building);
   }
   const { passed, refused, store, tracked } = crowd;
-  const waiting = store.upstream('payments').queued;
+  const waiting = store.upstream('payments').backlog.size;
   return {
     clients,
     law,

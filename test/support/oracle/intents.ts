@@ -146,6 +146,7 @@ class Asked implements Effects {
         readFrom: 'authorization',
         body: 1,
       },
+      place: { holder: intent.name, client: intent.name },
       concurrent: options.concurrent,
       ttl: options.hasTtl ? TTL : undefined,
       policy: plan.retry,
