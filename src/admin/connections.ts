@@ -4,7 +4,8 @@ import type { Bound } from '../policy/bound.ts';
 
 /**
  * At most so many connections to a listener for operators. The next one is taken all the same, so that a probe is always answered:
- * the one that nothing has been asked on for the longest time gives way to it, or else the oldest that is being answered.
+ * the one that nothing has been asked on for the longest time gives way to it, or else the oldest that is being answered. A connection
+ * that asks again before it has its answer ends: a thousand scrapes in one piece would keep probes waiting.
  */
 export class BoundedConnections {
   readonly #most: number;
@@ -24,6 +25,7 @@ export class BoundedConnections {
     server.on('connection', (socket: Socket) => this.#take(socket));
     server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
       const { socket } = request;
+      if (this.#sockets.get(socket) === 'busy') return void socket.destroy();
       this.#use(socket, 'busy');
       response.once('close', () => this.#use(socket, 'idle'));
     });

@@ -119,6 +119,11 @@ export class Gate {
     this.#store.upstream(upstream).room?.end(holder, took);
   }
 
+  /** To the upstream; undefined where they are not bounded here. */
+  connectionsTo(upstream: string): number | undefined {
+    return this.#store.upstream(upstream).room?.connections;
+  }
+
   /** A connection to the upstream is free again. Returns whether somebody waited for one. */
   vacated(upstream: string, now: Millis): boolean {
     const { room } = this.#store.upstream(upstream);
@@ -195,8 +200,7 @@ export class Gate {
 
   /** Settings have changed: who waits is looked at anew, by limits and connections as they are now. */
   review(now: Millis): void {
-    const waitedAt = [...this.#store.limits()].filter(({ queue }) => queue.size > 0);
-    for (const limit of waitedAt) this.#waiting.pumpWithin(limit, now);
+    for (const limit of [...this.#store.limits()]) if (limit.queue.size > 0) this.#waiting.pumpWithin(limit, now);
     for (const { room } of this.#store.upstreams()) if (room !== undefined) this.#waiting.pump(room.line, now);
   }
 
@@ -238,9 +242,9 @@ export class Gate {
     this.#releaseQuotas(ticket, now);
 
     const held = heldUntil(clients, ticket, slot, now) - now;
+    ticket.patience = undefined;
     if (held > 0) {
       ticket.estimate = held;
-      ticket.patience = undefined;
       return this.#refuse(ticket, slot, 'held', held, now);
     }
 
@@ -253,7 +257,6 @@ export class Gate {
 
     const wait = estimateWait(ticket, room, weigh(this.#store, ticket, now), now);
     ticket.estimate = wait;
-    ticket.patience = undefined;
     if (limit === undefined || poorProbe) {
       return this.#refuse(ticket, slot, blockedBy(ticket, now) ?? 'blocked', wait, now);
     }

@@ -1,6 +1,7 @@
 import type { Gate } from './gate.ts';
 import type { Retry } from './retry.ts';
 import type { Admission, Ticket } from './ticket.ts';
+import { Tally } from './tally.ts';
 import { ADMITTED } from './ticket.ts';
 import type { Millis, RetryEnd } from './types.ts';
 
@@ -25,18 +26,35 @@ export type ExchangeGate = Pick<
 /** Connections that go through an open gate are in no client's share. */
 const HOLDER = '';
 
+/** What one address may have under way here: a quarter of the connections, and at least so many. */
+const PART = 1 / 4;
+const LEAST = 4;
+const AGAIN: Millis = 1000;
+
 /**
  * A gate that lets everything pass and learns nothing: for requests that no limit concerns. It counts the connections that
- * they take, which are taken all the same. A retry is made only where it costs nothing.
+ * they take, which are taken all the same, and bounds those of one address: they wait in no queue of the gate, and so before all
+ * who do. A retry is made only where it costs nothing.
  */
 export class OpenGate implements ExchangeGate {
   readonly #gate: Gate;
+  readonly #admitted = new Set<Ticket>();
+  readonly #underWay = new Tally();
 
   constructor(gate: Gate) {
     this.#gate = gate;
   }
 
-  arrive(): Admission {
+  arrive(ticket: Ticket): Admission {
+    if (this.#admitted.has(ticket)) return ADMITTED;
+    const key = keyOf(ticket);
+    const connections = this.#gate.connectionsTo(ticket.upstream) ?? Number.POSITIVE_INFINITY;
+    const most = Math.max(LEAST, PART * connections);
+    if (this.#gate.mode === 'enforce' && this.#underWay.of(key) >= most) {
+      return { kind: 'refused', why: 'queue_full', retryAfter: AGAIN };
+    }
+    this.#admitted.add(ticket);
+    this.#underWay.add(key);
     return ADMITTED;
   }
 
@@ -45,7 +63,11 @@ export class OpenGate implements ExchangeGate {
   head(): void {}
   end(): void {}
   cancel(): void {}
-  leave(): void {}
+
+  leave(ticket: Ticket): void {
+    if (this.#admitted.delete(ticket)) this.#underWay.remove(keyOf(ticket));
+  }
+
   release(): void {}
 
   begin(upstream: string): void {
@@ -68,4 +90,8 @@ export class OpenGate implements ExchangeGate {
   grounds(ticket: Ticket, now: Millis): ReturnType<Gate['grounds']> {
     return this.#gate.grounds(ticket, now);
   }
+}
+
+function keyOf({ upstream, holder }: Ticket): string {
+  return `${upstream}\0${holder}`;
 }

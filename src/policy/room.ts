@@ -69,7 +69,12 @@ export class Room {
 
   /** Whether it has more than this part of all connections. */
   isBeyond(holder: string, part: number): boolean {
-    return this.#attempts.of(holder) > part * (this.#underWay + Math.max(0, this.#free()));
+    return this.#attempts.of(holder) > part * this.connections;
+  }
+
+  /** All of them, busy or free. */
+  get connections(): number {
+    return this.#underWay + Math.max(0, this.#free());
   }
 
   /** Attempts that have or await a connection. */
@@ -96,7 +101,7 @@ export class Room {
   }
 
   #perSecond(serviceTime: Millis): PerSecond {
-    this.#connections = Math.max(this.#connections, this.#underWay + this.#free());
+    this.#connections = Math.max(this.#connections, this.connections);
     return (1000 * this.#connections) / serviceTime;
   }
 

@@ -414,6 +414,19 @@ describe('connections of a listener', () => {
     expect(sockets.at(-1)?.closed).toBe(false);
   });
 
+  test('end where another answer is asked for before the first has come: a thousand scrapes keep no probe waiting', async () => {
+    let scrapes = 0;
+    const registry = { metrics: () => Promise.resolve(`scrape ${(scrapes += 1)}`) };
+    const telemetry = await openTelemetry({ listen: LOOPBACK, registry });
+    const open = opener(telemetry.address);
+    const scrape = 'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
+    const socket = await open(scrape.repeat(1700));
+    await expect.poll(() => socket.closed).toBe(true);
+    expect(scrapes).toBeLessThan(3);
+    expect(await ask(telemetry, '/metrics')).toMatchObject({ status: 200 });
+    expect(await ask(telemetry, '/livez')).toMatchObject({ status: 200 });
+  });
+
   test('give way to a probe also where all of them are being answered', async () => {
     const admin = await openAdmin();
     const open = opener(admin.address);

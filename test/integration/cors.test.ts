@@ -311,3 +311,25 @@ test('a reload changes who may ask', async () => {
   expect((await gate.rewrite(yaml('cors: pass-through'))).kind).toBe('applied');
   expect((await preflight(gate.url)).status).toBe(200);
 });
+
+test('preflights of one address that the upstream is slow to answer keep no other from a connection', async () => {
+  const upstream = await startHttpUpstream((_n, response, { target }) => {
+    setTimeout(() => response.end('x'), target === '/slow' ? 300 : 0);
+    return response;
+  });
+  const gate = await startTidegate(`
+clients: {trustedProxies: [127.0.0.1], key: [ip]}
+upstreams: {api: {url: "${upstream.url}", connections: 4, retry: {attempts: 1}, queue: {maxWait: 5s}}}
+`);
+  const from = (address: string) => ['X-Forwarded-For', address];
+  const flood = Array.from({ length: 100 }, () =>
+    preflight(gate.url, [...PREFLIGHT, ...from('203.0.113.66')], '/slow').then(({ status }) => status),
+  );
+  const statuses: number[] = [];
+  for (let i = 0; i < 4; i += 1) {
+    statuses.push((await send(gate.url, '/fine', { headers: from('198.51.100.1') })).status);
+  }
+  expect(statuses).toEqual([200, 200, 200, 200]);
+  const answered = await Promise.all(flood);
+  expect(new Set(answered)).toEqual(new Set([200, 503]));
+});
