@@ -249,7 +249,12 @@ function noteRetryAfterField(reading: Reading, value: string): void {
     isDate = true;
     return reading.sentAt();
   });
-  if (delay !== undefined) noteRetryAfter(reading, isDate ? delay : delay - 1000 * reading.age());
+  if (delay !== undefined) return noteRetryAfter(reading, isDate ? delay : delay - 1000 * reading.age());
+  // Two fields that a proxy has joined; a date has a comma of its own, and was read above.
+  const elements = value.split(',');
+  if (elements.length > 1 && elements.every((each) => WHOLE.test(each))) {
+    for (const element of elements) noteRetryAfterField(reading, element);
+  }
 }
 
 const WHOLE = /^[ \t]*\d+[ \t]*$/;
