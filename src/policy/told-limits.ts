@@ -4,8 +4,9 @@ import type { Millis, Quota } from './types.ts';
 /** So many clients are remembered, those that were answered last; fewer of an address that has many of them. */
 const MOST = 16;
 const RECENT: Millis = 300_000;
-/** What is left may be so much less within this time, by what others ask for. */
+/** What is left may be much less after this time, by what others ask for; and of a quota that is whole again soon, at once. */
 const JUST_NOW: Millis = 60_000;
+const SOON: Millis = 10_000;
 
 /** By so many, or such a part of the limit, what is left may be told in another order than it was counted. */
 const OVERTAKEN = 10;
@@ -39,8 +40,8 @@ export class ToldLimits {
   }
 
   /** Whether another client was just told of much more of the same limit: then this is not what is left of one quota. */
-  isFarBelow({ client }: Requester, { limit, remaining }: Quota, now: Millis): boolean {
-    if (limit === undefined) return false;
+  isFarBelow({ client }: Requester, { limit, remaining, resetIn = 0 }: Quota, now: Millis): boolean {
+    if (limit === undefined || resetIn < SOON) return false;
     for (const other of this.#told) {
       if (other.client === client || other.limit !== limit || now - other.at > JUST_NOW) continue;
       if (other.remaining > remaining + overtakenBy(limit)) return true;
