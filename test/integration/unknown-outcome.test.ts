@@ -116,7 +116,7 @@ describe('an error that leaves it open whether a write took effect', () => {
 
 test('a write that timed out is unknown, and charged at most once', async () => {
   const upstream = await startUpstream();
-  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", timeout: 500ms, perTryTimeout: 150ms}}`);
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", timeout: 10s, perTryTimeout: 150ms}}`);
   const pay = (id: string, script: string, ...headers: string[]) =>
     send(gate.url, '/charges', {
       method: 'POST',
