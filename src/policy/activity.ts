@@ -35,8 +35,9 @@ export class Activity {
   }
 
   /**
-   * What the clients but one, which asks for `own`, ask for on average, arrivals a second; 0 when it is alone.
-   * @param extra so many clients more than are to be counted: the keys of one address, where that one is an address
+   * The average demand of all clients but one, in arrivals a second; 0 when it is alone.
+   * @param own the demand of that one
+   * @param extra clients that do not count: where an address is one client, all of its keys but the first
    */
   demandOfOthers(own: PerSecond, now: Millis, extra = 0): PerSecond {
     const others = this.clients(now) - extra - 1;

@@ -29,8 +29,8 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   /** The credentials that were told that it is done, or what came of it for good; one as often as it was told. */
   doneFor: Credentials;
   /**
-   * Of a write that is done: other credentials whose later attempt got no answer. They may belong to another account, whose write is
-   * then open.
+   * Other credentials of a write that is done, whose later attempts got no answer. Each may belong to another account, and the write of
+   * that account is open.
    */
   openFor: Credentials;
   /** Where in the ring of answered writes; -1 where it is not. */

@@ -20,7 +20,6 @@ export class QuotaAudience {
   /** Of the last answer. */
   #credential: number | undefined;
   #client: number | undefined;
-  #address: number | undefined;
   #limit: number | undefined;
   #remaining = 0;
   #resetIn: Millis | undefined;
@@ -37,23 +36,14 @@ export class QuotaAudience {
     const isOtherInUse = isOther && now - this.#notedAt < IN_USE;
     const isAnother = limit === this.#limit && differ(this.#client, client) && this.#isBeyond(remaining, resetIn, now);
     if (this.#told.note(requester, quota, now) || isOtherInUse || isAnother) this.#apartUntil = now + APART_FOR;
-    if (isOther || limit !== this.#limit) this.#isCommon = false;
-    else if (differ(this.#client, client)) {
-      this.#isCommon = this.#agrees(requester, quota) || !this.#told.isFarBelow(requester, quota, now);
-    }
+    this.#isCommon = this.#told.isCommon(requester, quota, now);
     this.#credential = credential;
     this.#client = client;
-    this.#address = requester.address ?? client;
     this.#limit = limit;
     this.#remaining = remaining;
     this.#resetIn = resetIn;
     this.#notedAt = now;
     return !this.isApart(now);
-  }
-
-  /** Whether another address was told about the same just before. */
-  #agrees({ client, address = client }: Requester, { limit = 0, remaining }: Quota): boolean {
-    return differ(this.#address, address) && Math.abs(remaining - this.#remaining) <= overtakenBy(limit);
   }
 
   /**

@@ -3,8 +3,8 @@ export interface Requester {
   /** What it authenticates with; 0 for nothing. */
   readonly credential: number | undefined;
   readonly client: number | undefined;
-  /** Of its client; absent where it is not known. */
-  readonly address?: number;
+  /** Of its client, as far as it is known. */
+  readonly address?: number | undefined;
 }
 
 /** What is said of it holds for everybody. */

@@ -88,6 +88,11 @@ export function commonOf(one: Source, other: Source): number[] {
   return common;
 }
 
+/** Undefined where it is not known. */
+export function addressIn(source: Source): number | undefined {
+  return source[ADDRESS] === 0 ? undefined : source[ADDRESS];
+}
+
 /** 0 where it is not known. */
 export function clientIn(source: Source): number {
   return source[CLIENT] ?? 0;

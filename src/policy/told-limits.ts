@@ -1,61 +1,69 @@
 import type { Requester } from './requester.ts';
+import { differ } from './requester.ts';
 import type { Millis, Quota } from './types.ts';
 
 /** So many clients are remembered, those that were answered last; fewer of an address that has many of them. */
 const MOST = 16;
 const RECENT: Millis = 300_000;
-/** What is left may be much less after this time, by what others ask for; and of a quota that is whole again soon, at once. */
+/** Within this time a quota that all share does not fall by far. */
 const JUST_NOW: Millis = 60_000;
+/** One that is whole again so soon may fall from all to nothing at any time. */
 const SOON: Millis = 10_000;
 
 /** By so many, or such a part of the limit, what is left may be told in another order than it was counted. */
 const OVERTAKEN = 10;
 const OVERTAKEN_PART = 0.1;
 
-export function overtakenBy(limit: number): number {
+export function overtakenBy(limit = 0): number {
   return Math.max(OVERTAKEN, OVERTAKEN_PART * limit);
 }
 
 interface ToldLimit {
   readonly client: number;
-  readonly address: number;
-  limit: number;
-  remaining: number;
-  /** When it was told so last. */
-  at: Millis;
+  readonly address: number | undefined;
+  readonly credential: number | undefined;
+  readonly limit: number | undefined;
+  readonly remaining: number;
+  readonly at: Millis;
 }
 
-/** What each client was told last of a quota: where they are told what one quota cannot be, there are several. Bounded. */
+/** What each client was told last of a quota: it shows whether they have one together. Bounded. */
 export class ToldLimits {
   readonly #told: ToldLimit[] = [];
 
   /** Takes in one answer. Returns whether another client is told another limit these days. */
-  note({ client, address }: Requester, { limit, remaining }: Quota, now: Millis): boolean {
-    if (client === undefined || limit === undefined) return false;
-    this.#note({ client, address: address ?? client, limit, remaining, at: now });
+  note({ client, address, credential }: Requester, { limit, remaining }: Quota, now: Millis): boolean {
+    if (client === undefined) return false;
+    this.#keep({ client, address, credential, limit, remaining, at: now });
     for (const other of this.#told) {
-      if (now - other.at < RECENT && other.client !== client && other.limit !== limit) return true;
+      if (now - other.at < RECENT && other.client !== client && differ(other.limit, limit)) return true;
     }
     return false;
   }
 
-  /** Whether another client was just told of much more of the same limit: then this is not what is left of one quota. */
-  isFarBelow({ client }: Requester, { limit, remaining, resetIn = 0 }: Quota, now: Millis): boolean {
-    if (limit === undefined || resetIn < SOON) return false;
+  /**
+   * Whether a quota is one that several share: another address was told about the same of it, and nobody of far more just before. The
+   * keys of one address are no evidence, for whoever has one may have many.
+   */
+  isCommon(requester: Requester, { limit, remaining, resetIn = 0 }: Quota, now: Millis): boolean {
+    let isShared = false;
     for (const other of this.#told) {
-      if (other.client === client || other.limit !== limit || now - other.at > JUST_NOW) continue;
-      if (other.remaining > remaining + overtakenBy(limit)) return true;
+      if (other.client === requester.client || other.limit !== limit || now - other.at > RECENT) continue;
+      if (differ(other.credential, requester.credential)) continue;
+      const isFarAbove = other.remaining > remaining + overtakenBy(limit);
+      if (isFarAbove && resetIn >= SOON && now - other.at <= JUST_NOW) return false;
+      const isAlike = Math.abs(other.remaining - remaining) <= overtakenBy(limit);
+      isShared ||= differ(other.address, requester.address) && (isAlike || resetIn < SOON);
     }
-    return false;
+    return isShared;
   }
 
-  #note(told: ToldLimit): void {
-    for (const own of this.#told) {
-      if (own.client !== told.client) continue;
-      own.limit = told.limit;
-      own.remaining = told.remaining;
-      own.at = told.at;
-      return;
+  #keep(told: ToldLimit): void {
+    for (let i = 0; i < this.#told.length; i += 1) {
+      if (this.#told[i]?.client === told.client) {
+        this.#told[i] = told;
+        return;
+      }
     }
     if (this.#told.length >= MOST) this.#dropOne();
     this.#told.push(told);

@@ -32,12 +32,12 @@ export function classifyWrite(outcome: Outcome, notProcessed: ReadonlySet<number
 }
 
 /**
- * Of an answer to it: whether that says for good what came of the write. A 402 does not: it may be tried again.
- * @param isAnyEndpoints others, which do not know this one's answers, may be asked as well: a stored decline is no word on those
+ * Whether an answer says for good what came of the write. A 402 does not, for the write may be tried again.
+ * @param mayAskOthers the write may go to other endpoints too, which do not know this one's keys: a stored decline says nothing of them
  */
-export function isDoneBy(outcome: Outcome, isAnyEndpoints = false): boolean {
+export function isDoneBy(outcome: Outcome, mayAskOthers = false): boolean {
   if (outcome.kind !== 'response') return false;
-  return outcome.status < 300 || (outcome.isReplayed === true && !isAnyEndpoints);
+  return outcome.status < 300 || (outcome.isReplayed === true && !mayAskOthers);
 }
 
 /** Whether a write may have taken effect although this outcome says nothing good (RFC 9110 §9.2.2). */

@@ -122,7 +122,7 @@ export class ArrivedWrite {
       ttl: keyTtlOf(request, route),
       policy,
       isPinned,
-      isAnyEndpoints: isPinned && !restsOnKey({ ...factsOf(this.#arrival), keyed: true }, policy),
+      mayAskOthers: isPinned && !restsOnKey({ ...factsOf(this.#arrival), keyed: true }, policy),
     });
   }
 }

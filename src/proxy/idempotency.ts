@@ -121,7 +121,7 @@ export function keyTtlOf(request: Inbound, route: Route): Millis | undefined {
 export function nameWrite({ request, route }: Pick<Arrival, 'request' | 'route'>, key: string): string {
   const { name, idempotency } = route.target;
   const account = nameAccount(idempotency.account, request);
-  // Where the upstream sees the client's own Host, that is a part of what is asked for.
+  // With `preserveHost` the upstream sees the client's Host, and two hosts are two resources.
   const host = route.target.preserveHost ? bareHost(request.headers.host ?? '') : '';
   return [name, account, host, request.verb, plainPath(upstreamPath(request.target, route)), key].join('\0');
 }

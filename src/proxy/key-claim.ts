@@ -29,8 +29,8 @@ export interface KeyClaimParts {
   readonly policy: RetryPolicy;
   /** Each of several endpoints knows its own keys. */
   readonly isPinned: boolean;
-  /** And its method allows to ask any of them. */
-  readonly isAnyEndpoints?: boolean;
+  /** And the write may go to any of them, by its method. */
+  readonly mayAskOthers?: boolean;
 }
 
 /** A request's claim to its idempotency key, from the time it asks until its verdict. */
@@ -167,13 +167,13 @@ export class KeyClaim implements Claimant {
   }
 
   #remember(write: KeyedWrite, verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean): void {
-    const { ttl, isPinned, isAnyEndpoints = false, policy } = this.#parts;
+    const { ttl, isPinned, mayAskOthers = false, policy } = this.#parts;
     if (verdict.kind === 'forward' && outcome !== undefined) {
       this.#isAnswered = classifyWrite(outcome, policy.notProcessed) === 'answered';
       if (this.#isAnswered && isHeard) {
         // Without a lifetime, and with one endpoint or shared keys, only what was remembered before is: its client may not know.
         this.#isKeptAsAnswered = ttl !== undefined || isPinned || write.state !== 'new';
-        this.#isDone = isDoneBy(outcome, isAnyEndpoints);
+        this.#isDone = isDoneBy(outcome, mayAskOthers);
         if (this.#isKeptAsAnswered) this.#keep(write, true, this.#isDone);
         return;
       }

@@ -3,8 +3,11 @@ import { expect, test } from 'vitest';
 import type { HttpUpstream } from '../support/http-upstream.ts';
 import { startHttpUpstream } from '../support/http-upstream.ts';
 import type { Received } from '../support/send.ts';
+import { pause } from '../support/pause.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { send } from '../support/send.ts';
 import { startTidegate } from '../support/tidegate.ts';
+import { startWorkers } from '../support/workers.ts';
 
 const EVIL = '203.0.113.66';
 
@@ -14,24 +17,35 @@ interface Answer {
   readonly body?: string;
 }
 
-async function start(answer: (key: string, path: string) => Answer, more = '', top = '') {
-  const upstream: HttpUpstream = await startHttpUpstream((_n, response, { headers, target }) => {
+function startUpstreamOf(answer: (key: string, path: string) => Answer): Promise<HttpUpstream> {
+  return startHttpUpstream((_n, response, { headers, target }) => {
     const key = headers[headers.findIndex((name) => name.toLowerCase() === 'x-api-key') + 1] ?? '';
     const { status = 200, headers: more = {}, body = 'served' } = answer(key, target);
     response.writeHead(status, more).end(body);
   });
-  const gate = await startTidegate(`
-clients: {trustedProxies: [127.0.0.1], key: ["header:x-api-key", ip]}
-${top}upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}${more}}}
-`);
-  const ask = (key: string, address: string, path = '/'): Promise<Received> =>
-    send(gate.url, path, { headers: ['X-Api-Key', key, 'X-Forwarded-For', address] });
-  return { upstream, gate, ask };
 }
 
-test.each([1, 2, 20])('%i spent keys of one address stop no other', async (keys) => {
+function configFor(url: string, more = ''): string {
+  return `clients: {trustedProxies: [127.0.0.1], key: ["header:x-api-key", ip]}
+upstreams: {api: {url: "${url}", retry: {attempts: 1}${more}}}
+`;
+}
+
+function asking(url: string) {
+  return (key: string, address: string, path = '/'): Promise<Received> =>
+    send(url, path, { headers: ['X-Api-Key', key, 'X-Forwarded-For', address] });
+}
+
+async function start(answer: (key: string, path: string) => Answer, more = '') {
+  const upstream = await startUpstreamOf(answer);
+  const gate = await startTidegate(configFor(upstream.url, more));
+  return { upstream, gate, ask: asking(gate.url) };
+}
+
+/** Each key has its own quota of 5000 an hour; some have spent it. */
+function quotasByKey(): (key: string) => Answer {
   const left = new Map<string, number>();
-  const { ask } = await start((key) => {
+  return (key) => {
     const remaining = key.startsWith('spent') ? 0 : (left.get(key) ?? 5000) - 1;
     left.set(key, remaining);
     const quota = {
@@ -40,11 +54,52 @@ test.each([1, 2, 20])('%i spent keys of one address stop no other', async (keys)
       'X-RateLimit-Reset': '250',
     };
     return { headers: quota };
-  });
+  };
+}
+
+test.each([1, 2, 20])('%i spent keys of one address stop no other', async (keys) => {
+  const { ask } = await start(quotasByKey());
   for (let i = 0; i < 3; i += 1) for (const n of [1, 2]) await ask(`good${n}`, `198.51.100.${n}`);
   for (let i = 0; i < keys; i += 1) await ask(`spent${i}`, EVIL);
+  for (const n of [1, 2]) expect((await ask(`good${n}`, `198.51.100.${n}`)).status).toBe(200);
+});
+
+test('nor where nobody else was told of a quota before', async () => {
+  const { ask } = await start(quotasByKey(), ', limits: [{name: endpoint, match: {path: ["/v1/{r}"]}}]');
+  for (const n of [1, 2]) await ask(`spent${n}`, EVIL, '/v1/refunds');
+  for (const path of ['/', '/v1/refunds']) expect((await ask('good', '198.51.100.1', path)).status).toBe(200);
+});
+
+test('nor do two that have spent theirs stop those who were just told of more', async () => {
+  const { ask } = await start(quotasByKey());
+  for (const n of [1, 2]) await ask(`good${n}`, `198.51.100.${n}`);
+  for (const n of [1, 2]) await ask(`spent${n}`, `203.0.113.${n}`);
   expect((await ask('good1', '198.51.100.1')).status).toBe(200);
-  expect((await ask('good2', '198.51.100.2')).status).toBe(200);
+});
+
+test('nor by way of workers', async () => {
+  const upstream = await startUpstreamOf(quotasByKey());
+  const gate = await startWorkers(`workers: 2\n${configFor(upstream.url)}`);
+  const ask = asking(gate.url);
+  for (let i = 0; i < 3; i += 1) for (const n of [1, 2]) await ask(`good${n}`, `198.51.100.${n}`);
+  for (const n of [1, 2]) await ask(`spent${n}`, EVIL);
+  for (const n of [1, 2, 3]) expect((await ask(`good${n}`, `198.51.100.${n}`)).status).toBe(200);
+});
+
+test('nor by way of replicas that share their limits', async () => {
+  const upstream = await startUpstreamOf(quotasByKey());
+  const redis = await startRedis();
+  const yaml = `state: {store: redis, url: "${redis.url}"}\n${configFor(upstream.url)}`;
+  const gates = [await startTidegate(yaml), await startTidegate(yaml)];
+  let turn = 0;
+  const ask = async (key: string, address: string): Promise<Received> => {
+    const answer = await asking(gates[(turn += 1) % 2]?.url ?? '')(key, address);
+    await pause(300); // the other is told of it
+    return answer;
+  };
+  for (let i = 0; i < 2; i += 1) for (const n of [1, 2]) await ask(`good${n}`, `198.51.100.${n}`);
+  for (const n of [1, 2, 3]) await ask(`spent${n}`, EVIL);
+  for (const n of [1, 2, 3, 4]) expect((await ask(`good${n}`, `198.51.100.${n}`)).status).toBe(200);
 });
 
 test('rejections of one address on a path block that path for no other', async () => {
@@ -87,3 +142,21 @@ test.each(['github', 'anthropic', 'openai'])(
     expect(rates()).toEqual(before);
   },
 );
+
+test('a message of github that quotes what was asked for is no refusal of all that show the token', async () => {
+  const quoting = {
+    headers: { 'Content-Type': 'application/json', 'X-RateLimit-Limit': '5000', 'X-RateLimit-Remaining': '4990' },
+    body: JSON.stringify({
+      data: { user: null },
+      errors: [{ type: 'NOT_FOUND', message: "Could not resolve to a User with the login of 'secondary rate limit'." }],
+    }),
+  };
+  const { gate } = await start(() => quoting, ', provider: github');
+  const ask = (address: string) =>
+    send(gate.url, '/graphql', {
+      method: 'POST',
+      headers: ['Authorization', 'Bearer shared', 'X-Forwarded-For', address, 'Content-Type', 'application/json'],
+      body: '{}',
+    });
+  for (const address of [EVIL, '198.51.100.1']) expect((await ask(address)).status).toBe(200);
+});

@@ -68,10 +68,10 @@ test('a limit of all that show no credential stops all of them', async () => {
   const { url, came } = await startUpstream(200);
   const tidegate = await startTidegate(`
 upstreams: {api: {url: "${url}"}}
-clients: {key: [header:x-client, ip]}
+clients: {trustedProxies: [127.0.0.1], key: [ip]}
 `);
   const statusFor = async (client: string): Promise<number> =>
-    (await send(tidegate.url, '/', { headers: ['X-Client', client] })).status;
+    (await send(tidegate.url, '/', { headers: ['X-Forwarded-For', `203.0.113.${client.charCodeAt(0)}`] })).status;
   expect([await statusFor('a'), await statusFor('b')]).toEqual([200, 200]); // one may have a quota of its own, two have not
   for (const client of ['a', 'b', 'c', 'd']) expect([429, 503]).toContain(await statusFor(client));
   expect(came).toHaveLength(2);

@@ -69,6 +69,13 @@ describe.each(PROVIDERS)('%s', (provider) => {
     expect(unkeyedWrites).toBe(REFUSE_FIRST.has(provider) ? 'on429' : 'never');
   });
 
+  test('takes no word of a client in a message for a refusal', () => {
+    const { codeField = [], answers = [] } = effective(provider).upstream.throttle ?? {};
+    const readsMessages = [codeField].flat().some((field) => field.endsWith('message'));
+    const anywhere = answers.flatMap(({ code = [] }) => [code].flat()).filter((glob) => glob.startsWith('*'));
+    expect(readsMessages ? anywhere : []).toEqual([]);
+  });
+
   test('is in the documentation as it is', () => {
     const docs = readFileSync(join(ROOT, 'docs/providers.md'), 'utf8');
     const row = docs.split('\n').find((line) => line.startsWith(`| \`${provider}\``)) ?? '';

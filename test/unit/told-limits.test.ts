@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
-import type { Quota } from '../../src/policy/types.ts';
+import { describe, expect, test } from 'vitest';
+import type { Requester } from '../../src/policy/requester.ts';
+import type { Millis, Quota } from '../../src/policy/types.ts';
 import { ToldLimits } from '../../src/policy/told-limits.ts';
 
 function note(told: ToldLimits, client: number | undefined, limit: number | undefined, now: number): boolean {
@@ -51,28 +52,54 @@ test('sixteen clients are remembered, those that were answered last', () => {
   expect(note(told, 1, 60, 5)).toBe(false); // and no more
 });
 
-test('what is left of one quota does not fall by far within a minute', () => {
+const quota = (remaining: number, limit = 5000, resetIn = 250_000): Quota => ({
+  limit,
+  remaining,
+  resetIn,
+  window: undefined,
+});
+const by = (client: number, address = client, credential = 0): Requester => ({ client, address, credential });
+
+/** Whether two answers, so far apart, show a quota that both share. */
+function showTogether(first: [Requester, Quota], second: [Requester, Quota], later = 1000): boolean {
   const told = new ToldLimits();
-  const quota = (remaining: number): Quota => ({ limit: 5000, remaining, resetIn: 250_000 }) as Quota;
-  told.note({ client: 1, credential: 0 }, quota(4997), 0);
-  const other = { client: 2, credential: 0 };
-  expect([4500, 4400, 0].map((remaining) => told.isFarBelow(other, quota(remaining), 60_000))).toEqual([
-    false,
-    true,
-    true,
-  ]);
-  expect(told.isFarBelow(other, quota(0), 60_001)).toBe(false);
-  expect(told.isFarBelow({ client: 1, credential: 0 }, quota(0), 1)).toBe(false);
-  expect(told.isFarBelow(other, { ...quota(0), limit: 60 }, 1)).toBe(false);
+  told.note(...first, 0);
+  told.note(...second, later);
+  return told.isCommon(...second, later);
+}
+
+describe('a quota is common', () => {
+  test.each<[string, boolean, [Requester, Quota], [Requester, Quota], Millis?]>([
+    ['where another address was told about the same', true, [by(1), quota(4997)], [by(2), quota(4990)]],
+    ['not where two keys of one address were', false, [by(1, 9), quota(0)], [by(2, 9), quota(0)]],
+    ['not where an address is not known', false, [{ client: 1, credential: 0 }, quota(0)], [by(2), quota(0)]],
+    ['not where credentials differ', false, [by(1, 1, 1), quota(9)], [by(2, 2, 2), quota(9)]],
+    ['not where limits differ', false, [by(1), quota(9, 60)], [by(2), quota(9, 100)]],
+    ['not where far more was told, be it long ago', false, [by(1), quota(4997)], [by(2), quota(0)], 120_000],
+    [
+      'where it is whole again soon and may fall at once',
+      true,
+      [by(1), quota(100, 100, 900)],
+      [by(2), quota(0, 100, 800)],
+    ],
+    ['not where the other answer is older than five minutes', false, [by(1), quota(9)], [by(2), quota(9)], 300_001],
+  ])('%s', (_, isCommon, first, second, later) => {
+    expect(showTogether(first, second, later)).toBe(isCommon);
+  });
+
+  test('not where anybody was just told of far more, though others agree', () => {
+    const told = new ToldLimits();
+    told.note(by(1), quota(4990), 0);
+    told.note(by(2), quota(0), 1000);
+    told.note(by(3), quota(0), 2000);
+    expect(told.isCommon(by(3), quota(0), 60_000)).toBe(false);
+    expect(told.isCommon(by(3), quota(0), 60_001)).toBe(true);
+  });
 });
 
 test('many keys of one address have nobody else forgotten', () => {
   const told = new ToldLimits();
-  told.note({ client: 1000, credential: 0, address: 1 }, { limit: 5000, remaining: 4997 } as Quota, 0);
-  for (let client = 1; client < 100; client += 1) {
-    told.note({ client, credential: 0, address: 2 }, { limit: 5000, remaining: 0 } as Quota, client);
-  }
-  expect(
-    told.isFarBelow({ client: 100, credential: 0 }, { limit: 5000, remaining: 0, resetIn: 250_000 } as Quota, 100),
-  ).toBe(true);
+  told.note(by(1000, 1), quota(4997), 0);
+  for (let client = 1; client < 100; client += 1) told.note(by(client, 2), quota(4000), client);
+  expect(told.isCommon(by(100, 3), quota(4000), 100)).toBe(false);
 });

@@ -53,7 +53,7 @@ export class RejectedParts {
   rejected(state: RateState, source: Source | undefined, now: Millis): RejectedPart | undefined {
     if (now - this.#lastAt > FORGOTTEN_AFTER) this.#forget();
     this.#lastAt = now;
-    // Of many in a row each would be looked at in vain: what tells parts apart is what passes between.
+    // Only what passes between rejections tells parts apart, so the next ones of a row bring nothing new.
     const hasPassed = this.#passesLeft < PASSES_AFTER_REJECTION;
     this.#passesLeft = PASSES_AFTER_REJECTION;
     this.#before.push(uncutOf(state));

@@ -1,5 +1,6 @@
+import type { Requester } from '../../policy/requester.ts';
 import type { Source } from '../../policy/source.ts';
-import { sourceOfClient } from '../../policy/source.ts';
+import { addressIn, sourceOfClient } from '../../policy/source.ts';
 import { Ticket } from '../../policy/ticket.ts';
 import type { Millis } from '../../policy/types.ts';
 import type { Inbound } from '../inbound.ts';
@@ -94,6 +95,11 @@ class ReportedTicket extends Ticket {
 
   override get source(): Source {
     return this.#permit.source ?? sourceOfClient(this.client);
+  }
+
+  /** Of the address there is its number alone. */
+  override get requester(): Requester {
+    return { ...super.requester, address: addressIn(this.source) };
   }
 
   protected override credential(): number | undefined {

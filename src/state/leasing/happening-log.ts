@@ -115,7 +115,7 @@ export class HappeningLog {
   }
 
   quota({ remaining, limit, resetIn, window }: Quota, sentAt: Millis, now: Millis, requester = ANYBODY): void {
-    const { credential, client } = requester;
+    const { credential, client, address } = requester;
     this.#write(
       QUOTA,
       remaining,
@@ -126,6 +126,7 @@ export class HappeningLog {
       client ?? UNKNOWN,
       sentAt,
       now,
+      address ?? UNKNOWN,
     );
   }
 
@@ -166,8 +167,8 @@ export class HappeningLog {
     this.#write(UNSPENT, slot);
   }
 
-  /** Writes nine numbers, whatever the kind: those beyond its own are written over, by its source or by the next. */
-  #write(kind: number, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0): void {
+  /** Writes ten numbers, whatever the kind: those beyond its own are written over, by its source or by the next. */
+  #write(kind: number, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0, i = 0): void {
     const at = this.#length;
     if (at + WIDEST > this.#numbers.length) {
       const more = new Float64Array(Math.max(FEW, 2 * this.#numbers.length));
@@ -184,6 +185,7 @@ export class HappeningLog {
     numbers[at + 6] = f;
     numbers[at + 7] = g;
     numbers[at + 8] = h;
+    numbers[at + 9] = i;
     this.#length = at + (LENGTHS[kind] ?? 1);
   }
 

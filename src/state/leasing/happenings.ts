@@ -20,7 +20,7 @@ export const PASSED_BY = 16;
 export const BLOCKED = 17;
 
 /** How many numbers each takes, its kind included; those of a source are the last. */
-export const LENGTHS: readonly number[] = [1, 3, 2, 4, 15, 13, 9, 2, 3, 1, 2, 2, 6, 3, 12, 2, 2, 14];
+export const LENGTHS: readonly number[] = [1, 3, 2, 4, 15, 13, 10, 2, 3, 1, 2, 2, 6, 3, 12, 2, 2, 14];
 
 /** Which of them are times. */
 const TIMES: readonly (readonly number[])[] = [

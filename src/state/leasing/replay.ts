@@ -115,7 +115,11 @@ export function replay(numbers: Happenings, to: Replayed): void {
       }
       case QUOTA: {
         const quota = { remaining: at(i + 1), limit: known(i + 2), resetIn: known(i + 3), window: known(i + 4) };
-        to.noteQuota(quota, at(i + 7), at(i + 8), { credential: known(i + 5), client: known(i + 6) });
+        to.noteQuota(quota, at(i + 7), at(i + 8), {
+          credential: known(i + 5),
+          client: known(i + 6),
+          address: known(i + 9),
+        });
         break;
       }
       case QUOTA_SPENT: {

@@ -103,7 +103,7 @@ export class Bank {
       open('failure');
       return void response.writeHead(pickOf([500, 502, 504, 520, 524], random)).end('{}');
     }
-    // Who waits for long would make the test wait as well.
+    // A long wait would make the test slow.
     if (fault < 0.36 && !ask.intent.isPatient) return open('silence');
     if (status === 409) return void response.writeHead(409).end('{}');
     const headers = {

@@ -32,7 +32,7 @@ export function drawIntents(topology: Topology, number: number, random: Random):
     key: isKeyed ? `key-${number}` : undefined,
     method: pickOf(METHODS, random),
     isPatient: random() < 0.9,
-    // Where nothing but tokens and bodies tells tenants apart, both stay as they are, and bodies are known whole.
+    // Some topologies tell tenants apart by token and body alone: there neither changes, and each body is kept whole.
     isCertain: topology.tenancy === 'credential' && isShared,
   };
   const tenants = isShared ? ['a', 'b'] : [pickOf(['a', 'b'], random)];
