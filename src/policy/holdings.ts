@@ -17,8 +17,8 @@ export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
 }
 
 /** Takes a place among the connections. */
-export function takeRoom(ticket: Ticket, room: Room): void {
-  room.hold();
+export function takeRoom(ticket: Ticket, room: Room, now: Millis): void {
+  room.hold(now);
   ticket.room = room;
 }
 

@@ -1,4 +1,4 @@
-import { isLimited, shareOf } from './admission.ts';
+import { isLimited, roomOf, shareOf } from './admission.ts';
 import type { ClientSlot } from './client.ts';
 import { FLOOD } from './client.ts';
 import type { Listen } from './events.ts';
@@ -35,7 +35,8 @@ export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: T
   const cutTo = isShare ? store.clients.refused(slot, standing.fair, now) : undefined;
   const { upstream, client } = ticket;
   if (cutTo !== undefined) listen({ type: 'client-cut', upstream, client, allowance: cutTo });
-  return promise(store, slot, reserve(store, standing, { ticket, slot, wait }, now), now);
+  const stalled = why === 'over_share' ? 0 : (roomOf(ticket, store.upstream(upstream))?.stalledFor(now) ?? 0);
+  return promise(store, slot, reserve(store, standing, { ticket, slot, wait: Math.max(wait, stalled) }, now), now);
 }
 
 /**

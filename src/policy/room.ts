@@ -28,6 +28,8 @@ export class Room {
   #leastTime: Millis = 0;
   /** As many as there ever were at a time. */
   #connections = 0;
+  /** When somebody last got one. */
+  #takenAt: Millis = Number.POSITIVE_INFINITY;
 
   /** @param free how many connections nobody uses */
   constructor(line: Limit, free: () => number) {
@@ -105,8 +107,17 @@ export class Room {
     return (1000 * this.#connections) / serviceTime;
   }
 
-  hold(): void {
+  /**
+   * How long nobody has got a connection while all are busy; else 0. Where attempts take far longer than those before them,
+   * only this shows it, and it may well go on for as long again.
+   */
+  stalledFor(now: Millis): Millis {
+    return this.isFull ? Math.max(0, now - this.#takenAt) : 0;
+  }
+
+  hold(now: Millis): void {
     this.#held += 1;
+    this.#takenAt = now;
   }
 
   /** One that was admitted has been sent, or will not be. */

@@ -75,7 +75,7 @@ export class Waiting {
 
   /** It has its tokens and may be sent: a connection is kept for it. */
   letGo(ticket: Ticket, room: Room | undefined, now: Millis): void {
-    if (room !== undefined) takeRoom(ticket, room);
+    if (room !== undefined) takeRoom(ticket, room, now);
     if (ticket.slot !== undefined) this.#store.clients.admitted(ticket.slot, now);
   }
 

@@ -295,3 +295,42 @@ describe('connections that are free', () => {
     expect(arrived.filter(waits).length).toBeGreaterThan(60);
   });
 });
+
+describe('who is refused while no connection comes free', () => {
+  const retryAfterOf = ({ told }: Guest) => (told?.kind === 'refused' ? told.retryAfter : undefined);
+
+  /** Answers came after 50 ms; now all connections are held by attempts that hang. */
+  const hanging = (): Connected => {
+    const at = full(2);
+    for (const holder of ['flood', 'flood']) at.gate.begin('up', holder);
+    for (let i = 0; i < 10; i += 1) {
+      at.gate.over('up', 'flood', 50);
+      at.gate.begin('up', 'flood');
+    }
+    return at;
+  };
+
+  test('comes back when as long again has passed, and not each second', () => {
+    const at = hanging();
+    const asked: number[] = [];
+    while (at.now < 20_000) {
+      const guest = at.arrive('calm');
+      while (waits(guest)) at.pass(1000);
+      const wait = retryAfterOf(guest) ?? Number.NaN;
+      asked.push(Math.round(wait / 1000));
+      at.pass(Math.max(1, wait));
+    }
+    expect(asked).toEqual([1, 4, 10]);
+  });
+
+  test('comes back soon when one has come free a moment ago', () => {
+    const at = hanging();
+    at.pass(10_000);
+    const waiting = at.arrive('flood');
+    expect(serveOne(at)).toBe('flood');
+    expect(why(waiting)).toBe('admitted');
+    const guest = at.arrive('calm');
+    at.pass(1000);
+    expect(retryAfterOf(guest)).toBeLessThan(1200);
+  });
+});
