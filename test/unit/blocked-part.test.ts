@@ -145,6 +145,36 @@ test('whoever was asked to wait is no probe before its time; others are at once,
   expect(line.rate.delay(line.now, from({ address: 'another' }))).toBe(begun + 50 + 5000 - line.now);
 });
 
+test('an address whose probe has failed leaves the next to others, if any of them asks in time', () => {
+  const line = blockedBy((i) => ({ address: `a${i}`, path: `/${i}` }));
+  const bad = (): Source => from({ address: 'bad', client: `key at ${line.now}` });
+  line.now = 2000;
+  expect(line.ask('failed', bad())).toBe(true);
+  const due = line.rate.delay(line.now, from({ address: 'other' }));
+  expect(line.rate.delay(line.now, bad())).toBeGreaterThan(due);
+  line.now += due;
+  expect(line.ask('accepted', bad())).toBe(false);
+  expect(line.ask('accepted', from({ address: 'other' }))).toBe(true);
+  expect(line.rate.phase).not.toBe('blocked');
+});
+
+test('where nobody else asks, it has the next a quarter of the interval later', () => {
+  const line = blockedBy((i) => ({ address: `a${i}`, path: `/${i}` }));
+  const bad = from({ address: 'bad' });
+  line.now = 2000;
+  expect(line.ask('failed', bad)).toBe(true);
+  expect(line.rate.delay(line.now, bad) + 1).toBeCloseTo(1.25 * 75, 5);
+  line.now += line.rate.delay(line.now, bad);
+  expect(line.ask('accepted', bad)).toBe(true);
+});
+
+test('nor has one to wait for others that alone is blocked', () => {
+  const line = blockedBy((i) => ({ client: `k${i}`, path: `/${i}` }));
+  line.now = 2000;
+  expect(line.ask('failed', from({ client: 'k1', path: '/1' }))).toBe(true);
+  expect(line.rate.delay(line.now, from({ client: 'k2', path: '/2' })) + 1).toBeCloseTo(75, 5);
+});
+
 describe('evidence', () => {
   test('of nothing is about anything', () => {
     expect(new Evidence(0.5).scope).toEqual(ANYWHERE);

@@ -1,5 +1,5 @@
 import type { Source } from '../source.ts';
-import { clientIn, isWithin } from '../source.ts';
+import { addressIn, clientIn, isWithin } from '../source.ts';
 import type { Millis, PerSecond, Random } from '../types.ts';
 import type { Failure } from './rejection.ts';
 import type { CutState, RateState } from './state.ts';
@@ -11,6 +11,8 @@ const PROBE_GROWTH = 1.5;
 /** Not a moment before the upstream asks for it, whatever the clocks do. */
 const MARGIN: Millis = 10;
 const PROBE_CAP: Millis = 5000;
+/** Of the interval: so much later than others an address may send a probe whose last one failed. */
+const YIELD = 0.25;
 
 /** The longest `patience`. */
 export const PROBE_PATIENCE: Millis = 30_000;
@@ -61,6 +63,9 @@ export interface Blockade {
   /** As of `Block`. */
   asked: number;
   askedUntil: Millis;
+  /** The address whose probe failed last, and until when it lets others go first. 0 where it alone is blocked. */
+  failedFrom: number;
+  yieldsUntil: Millis;
   /** When the probe left that is out; undefined when none is out. */
   probeSentAt: Millis | undefined;
   readonly interval: (probes: number, goodRate: PerSecond) => Millis;
@@ -82,6 +87,8 @@ export function blockade(terms: Terms, now: Millis): Blockade {
     probeAt: now,
     asked: 0,
     askedUntil: Number.NEGATIVE_INFINITY,
+    failedFrom: 0,
+    yieldsUntil: Number.NEGATIVE_INFINITY,
     probeSentAt: undefined,
   };
 }
@@ -104,10 +111,16 @@ export function awayUntil({ asked, askedUntil }: Pick<Block, 'asked' | 'askedUnt
   return asked !== 0 && source !== undefined && clientIn(source) === asked ? askedUntil : Number.NEGATIVE_INFINITY;
 }
 
+/** Before this a request leaves the probe to others, of whom there are some. */
+function yieldsUntil({ failedFrom, yieldsUntil: until }: Blockade, source?: Source): Millis {
+  const isItsOwn = failedFrom !== 0 && source !== undefined && addressIn(source) === failedFrom;
+  return isItsOwn ? until : Number.NEGATIVE_INFINITY;
+}
+
 /** How long until this request may leave as a probe, 0 when one is due. */
 export function probeDelay(block: Blockade, now: Millis, source?: Source): Millis {
   const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + block.patience;
-  return Math.max(0, Math.max(at, awayUntil(block, source)) - now);
+  return Math.max(0, Math.max(at, awayUntil(block, source), yieldsUntil(block, source)) - now);
 }
 
 /** For how long a probe has been due and none has left; 0 when none is due. */
@@ -135,7 +148,7 @@ export function expectedEnd(block: Blockade, now: Millis, source?: Source): Mill
     const next = probeSentAt + block.interval(probes + 1, block.goodRate);
     at = Math.min(next + 2 * Math.max(0, now - next), probeSentAt + block.patience);
   }
-  return Math.max(0, Math.max(at, awayUntil(block, source)) - now);
+  return Math.max(0, Math.max(at, awayUntil(block, source), yieldsUntil(block, source)) - now);
 }
 
 /** When a blackout ended: between the last probe that failed and the one, sent at `sentAt`, that did not. */
@@ -164,6 +177,9 @@ export function planProbe(
   const least = block.probes === 0 && source !== undefined ? own : Math.max(own, asked);
   block.probeAt = Math.max(block.probeAt, now + Math.min(latest, least));
   block.probeSentAt = undefined;
+  const isOfMany = block.probes > 0 && source !== undefined && addressIn(block.scope) === undefined;
+  block.failedFrom = isOfMany ? (addressIn(source) ?? 0) : 0;
+  block.yieldsUntil = block.probeAt + YIELD * own;
   if (asked === 0 || source === undefined) return;
   block.asked = clientIn(source);
   block.askedUntil = now + asked;

@@ -150,6 +150,7 @@ export class Blockades {
     this.#standing.probeAt = Math.min(this.#standing.probeAt, now);
     this.#standing.probeSentAt = undefined;
     this.#standing.askedUntil = Number.NEGATIVE_INFINITY;
+    this.#standing.yieldsUntil = Number.NEGATIVE_INFINITY;
   }
 
   /** An answer to what had left before the blockade tells nothing new, nor, where we observe, to what passed it by. */
