@@ -295,7 +295,8 @@ clients: {key: [header:x-api-key]}
     await traffic.stop(0);
   });
   await pause(1500);
-  falling.configure({ limit: { kind: 'token-bucket', rate: 10, burst: 1 } });
+  // To less than half, but not so far that many are rejected in a row: that would be a block.
+  falling.configure({ limit: { kind: 'token-bucket', rate: 40, burst: 1 } });
   expect(await prometheus.unmet('learned', LEARNED, LEARNING)).toEqual([]);
 }, 120_000);
 
