@@ -3,6 +3,7 @@
  * value that is negative or unparsable is ignored, one that is too large is clamped, and of two values the stricter counts.
  */
 import { parseDelay } from './hints/delay.ts';
+import { eachValue } from './hints/elements.ts';
 import { parseHttpDate } from './hints/http-date.ts';
 import { larger, MAX_HINT, parseDecimal, plausibleDelay } from './hints/numbers.ts';
 import {
@@ -78,6 +79,7 @@ const REASON = /^[ \t]*([\w.:-]{1,64})[ \t]*$/;
 const FIELDS: ReadonlyMap<string, ReadField> = new Map(
   Object.entries<ReadField>({
     'retry-after': noteRetryAfterField,
+    'x-retry-after': noteRetryAfterField,
     'retry-after-ms': (r, value) => noteRetryAfter(r, parseDecimal(value)),
     // Azure Cosmos DB and the AWS SDKs: milliseconds.
     'x-ms-retry-after-ms': (r, value) => noteRetryAfter(r, parseDecimal(value)),
@@ -107,7 +109,9 @@ const FIELDS: ReadonlyMap<string, ReadField> = new Map(
     ...tokenCountersOf('anthropic-ratelimit-input-tokens-', 'input'),
     ...tokenCountersOf('anthropic-ratelimit-output-tokens-', 'output'),
     age: () => undefined, // read where it is needed
+    'ratelimit-reset-after': (r, value) => noteResetAfter(r.standard, value, r.sentAt),
     'x-ratelimit-reset-after': (r, value) => noteResetAfter(r.vendor, value, r.sentAt),
+    'x-rate-limit-reset-after': (r, value) => noteResetAfter(r.dashed, value, r.sentAt),
     'x-shopify-shop-api-call-limit': (r, value) => {
       r.bucket = tighter(r.bucket, readBucket(value));
     },
@@ -175,21 +179,20 @@ function readFrom(start: number, status: number, headers: readonly string[], wal
 
 function conclude(reading: Reading): Hints {
   const { verdict } = reading;
-  // A cache repeats an answer to an earlier request: it says nothing about the rate now.
-  const isStale = reading.status === 429 && reading.age() > 0;
+  const isCached = reading.status >= 400 && reading.age() > 0;
   const reason = reading.reason ?? (reading.envoy ? 'envoy' : undefined);
   const lock = reading.reason !== undefined && isLock(reading.reason);
   const quota = quotaIn(reading, reading.status === 429 && reading.retryAfter === undefined && !lock);
   const retryAfter = notBefore(reading, quota);
   const isSaid = retryAfter !== undefined || verdict !== undefined || reason !== undefined || quota !== undefined;
-  if (!isSaid && !isStale) return NO_HINTS;
+  if (!isSaid && !isCached) return NO_HINTS;
   return {
     retryAfter: retryAfter === undefined ? undefined : Math.min(retryAfter, MAX_HINT),
     quota: quota === undefined ? undefined : boundStop(quota),
     verdict,
     reason,
     lock,
-    ...(isStale ? { throttled: false } : {}),
+    ...(isCached ? { isCached } : {}),
   };
 }
 
@@ -243,18 +246,15 @@ function noteRetryAfter(reading: Reading, delay: Millis | undefined): void {
 }
 
 /** Seconds count from when the answer was made, as a date does by itself. */
-function noteRetryAfterField(reading: Reading, value: string): void {
-  let isDate = false;
-  const delay = parseDelay(value, () => {
-    isDate = true;
-    return reading.sentAt();
+function noteRetryAfterField(reading: Reading, field: string): void {
+  eachValue(field, (value) => {
+    let isDate = false;
+    const delay = parseDelay(value, () => {
+      isDate = true;
+      return reading.sentAt();
+    });
+    if (delay !== undefined) noteRetryAfter(reading, isDate ? delay : delay - 1000 * reading.age());
   });
-  if (delay !== undefined) return noteRetryAfter(reading, isDate ? delay : delay - 1000 * reading.age());
-  // Two fields that a proxy has joined; a date has a comma of its own, and was read above.
-  const elements = value.split(',');
-  if (elements.length > 1 && elements.every((each) => WHOLE.test(each))) {
-    for (const element of elements) noteRetryAfterField(reading, element);
-  }
 }
 
 const WHOLE = /^[ \t]*\d+[ \t]*$/;
@@ -292,7 +292,10 @@ export function readAge(headers: readonly string[]): number {
   let age = 0;
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? '';
-    if (name.length === 3 && name.toLowerCase() === 'age') age = larger(age, parseDecimal(headers[i + 1] ?? '')) ?? 0;
+    if (name.length !== 3 || name.toLowerCase() !== 'age') continue;
+    eachValue(headers[i + 1] ?? '', (value) => {
+      age = larger(age, parseDecimal(value)) ?? 0;
+    });
   }
   return age;
 }

@@ -42,7 +42,9 @@ function learnOfOutcome(lesson: Lesson, outcome: Outcome, now: Millis): void {
   const { status, hints } = outcome;
   if (isThrottled(status, hints)) return reject(lesson, hints, now);
   if (isGatewayError(status)) {
-    return outcome.othersWork === true ? abandonProbes(ticket) : fail(lesson, hints.retryAfter, now);
+    return outcome.othersWork === true || hints.isCached === true
+      ? abandonProbes(ticket)
+      : fail(lesson, hints.retryAfter, now);
   }
   const innermost = innermostOf(ticket);
   for (const limit of ticket.limits) accept(limit, ticket, limit === innermost ? ticket.among : 0, now);
@@ -94,11 +96,16 @@ function accused({ refs }: Ticket, named: Hints['limit'], upstream: Upstream): L
  * the client sent as its past.
  */
 function reject(lesson: Lesson, hints: Hints, now: Millis): void {
-  const { ticket, upstream, store, listen } = lesson;
+  const { ticket, upstream, listen } = lesson;
   listen({ type: 'throttled', upstream: ticket.upstream, reason: hints.reason ?? 'unspecified' });
   const { slot } = ticket;
   const ref = accused(ticket, hints.limit, upstream);
   const limit = ref === undefined ? undefined : (standingUnder(ticket, ref) ?? firstFelt(lesson, ref, now));
+  if (hints.isCached === true) {
+    abandonProbes(ticket);
+    if (limit !== undefined) holdBack(lesson, limit, hints.retryAfter ?? 0, now);
+    return;
+  }
   for (const other of ticket.limits) if (other !== limit) accept(other, ticket, 0, now);
   if (limit === undefined || slot === undefined) return;
 
@@ -115,8 +122,14 @@ function reject(lesson: Lesson, hints: Hints, now: Millis): void {
   const cause = limit.meter.rejected(rejection, now);
   if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
 
-  if (hints.retryAfter === undefined || hints.retryAfter === 0 || rejection.overrun) return;
-  const until = now + hints.retryAfter;
+  if (!rejection.overrun) holdBack(lesson, limit, hints.retryAfter ?? 0, now);
+}
+
+/** Keeps who was asked to wait from the upstream, or from the limit that the answer is about. */
+function holdBack({ ticket, store }: Lesson, limit: Limit, retryAfter: Millis, now: Millis): void {
+  const { slot } = ticket;
+  if (retryAfter === 0 || slot === undefined) return;
+  const until = now + retryAfter;
   // Under a shared limit it is meant for who asked; others are told by their own answers. A limit of one's own stops.
   if (limit.ref.scope !== 'upstream') limit.meter.stop(until);
   else if (limit.ref.nested === '') store.clients.hold(slot, until, now);

@@ -34,6 +34,8 @@ export interface Hints {
    * Shopify's 200; or a 429 that is none. Absent: a 429 is one, and nothing else is.
    */
   readonly throttled?: boolean;
+  /** A cache has repeated an answer to an earlier request: it says nothing of the rate and of the health of now. */
+  readonly isCached?: boolean;
   /**
    * Which limit the refusal is about: the name of a nested one, or '' for the upstream's own; of several, the innermost that the
    * request stands under. Absent: the innermost of all.

@@ -104,13 +104,13 @@ export class Throttle {
   }
 }
 
-/** What a cache repeats is no refusal of now, whatever it is called. */
 function apply({ is, limit }: Rule, hints: Hints, code: string | undefined, { headers }: Told): Hints {
   return {
     ...hints,
     reason: hints.reason ?? (code === undefined ? undefined : wordOf(code)),
     lock: is === undefined ? hints.lock : is === 'lock',
-    ...(is === 'throttled' || is === 'answer' ? { throttled: is === 'throttled' && readAge(headers) === 0 } : {}),
+    ...(is === 'throttled' || is === 'answer' ? { throttled: is === 'throttled' } : {}),
+    ...(is === 'throttled' && readAge(headers) > 0 ? { isCached: true } : {}),
     ...(limit === undefined ? {} : { limit }),
   };
 }

@@ -241,6 +241,41 @@ test('a cached 429 slows nobody', async () => {
   expect(await gate.metric('tidegate_ratelimit_state{upstream="api",state="open"}')).toBe(1);
 });
 
+test.each([429, 503])(
+  'a cached %i that asks to wait keeps its client waiting for the rest of it, and nobody else',
+  async (status) => {
+    const headers = { Age: '30', 'Retry-After': '40' };
+    const upstream = await startHttpUpstream((n, response) =>
+      response.writeHead(n === 1 ? status : 200, n === 1 ? headers : {}).end(),
+    );
+    const retry = 'retry: {attempts: 2, backOff: {strategy: fixed, baseInterval: 1ms}}';
+    const gate = await startTidegate(`
+clients: {key: ["header:x-api-key"]}
+upstreams: {api: {url: "${upstream.url}", ${retry}, throttle: {answers: [{status: 503, is: throttled}]}}}
+`);
+    const ask = (key: string) => send(gate.url, '/', { headers: ['X-Api-Key', key] });
+    const first = await ask('a');
+    expect([first.status, upstream.hits.length]).toEqual([status, 1]); // its deadline comes before
+    const held = await ask('a');
+    expect(held.status).toBe(429);
+    expect(Number(held.header('retry-after'))).toBeGreaterThan(5);
+    expect(Number(held.header('retry-after'))).toBeLessThanOrEqual(10);
+    expect((await ask('b')).status).toBe(200);
+    expect(await gate.metric('tidegate_ratelimit_cuts_total{upstream="api",cause="first"}')).toBe(0);
+  },
+);
+
+test('a cached 429 without a Retry-After is retried as any other', async () => {
+  const upstream = await startHttpUpstream((n, response) =>
+    response.writeHead(n === 1 ? 429 : 200, { Age: '30' }).end(),
+  );
+  const gate = await startTidegate(`
+upstreams: {api: {url: "${upstream.url}", retry: {attempts: 2, backOff: {strategy: fixed, baseInterval: 1ms}}}}
+`);
+  expect((await send(gate.url, '/')).status).toBe(200);
+  expect(await gate.metric('tidegate_ratelimit_state{upstream="api",state="open"}')).toBe(1);
+});
+
 test('an address that is rejected now and then leaves the others the rate of before', async () => {
   let asked = 0;
   const { gate, ask, statusOf } = await start(

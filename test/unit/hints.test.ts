@@ -71,12 +71,14 @@ describe('Retry-After', () => {
     ['2m', 120_000],
     ['1m30s', 90_000],
     ['250ms', 250],
-    ['10 s', undefined],
-    ['2M', undefined],
+    ['10 s', 10_000],
+    ['2M', 120_000],
+    ['2 parsecs', undefined],
     ['.5', undefined],
     ['1, 2', 2000],
     ['50, 5', 50_000],
-    ['5, soon', undefined],
+    ['5, soon', 5000],
+    ['soon, later', undefined],
     ['NaN', undefined],
     ['Infinity', undefined],
     ['', undefined],
@@ -523,19 +525,25 @@ describe('a quota in the spellings of the real world', () => {
 });
 
 describe('an answer that has been in a cache', () => {
+  const QUOTA = ['X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '40'];
+
   test('asks to wait for what is left of its seconds, as of its date', () => {
     expect(read(503, ...DATE, 'Age', '10', 'Retry-After', '30').retryAfter).toBe(20_000);
     expect(read(503, 'Age', '10', 'Retry-After', '1m').retryAfter).toBe(50_000);
-    expect(read(503, 'Age', '40', 'Retry-After', '30')).toBe(NO_HINTS);
+    expect(read(503, 'Age', '40', 'Retry-After', '30').retryAfter).toBeUndefined();
     expect(read(503, 'Age', '10', 'retry-after-ms', '15000').retryAfter).toBe(15_000);
   });
 
-  test('says nothing of the rate, though it is a 429', () => {
-    expect(read(429, 'Age', '10')).toEqual({ ...NO_HINTS, throttled: false });
+  test('is marked as such when it is an error', () => {
+    for (const status of [429, 503]) expect(read(status, 'Age', '10')).toEqual({ ...NO_HINTS, isCached: true });
+    expect(read(429, 'Age', '10', 'Retry-After', '30')).toMatchObject({ retryAfter: 20_000, isCached: true });
     expect(read(429, 'Age', '0')).toBe(NO_HINTS);
+    expect(read(200, 'Age', '10')).toBe(NO_HINTS);
   });
 
-  const QUOTA = ['X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', '40'];
+  test.each(['3000,', ', 3000', '0, 3000'])('has an Age of %j, as lists are read', (age) => {
+    expect(read(200, ...QUOTA, 'Age', age)).toBe(NO_HINTS);
+  });
 
   test('says nothing of the quota of now', () => {
     expect(read(200, ...DATE, 'Age', '3000', ...QUOTA)).toBe(NO_HINTS);
@@ -548,6 +556,50 @@ describe('an answer that has been in a cache', () => {
     const at = ['Retry-After', 'Sat, 21 Nov 2026 11:26:45 GMT'];
     expect(read(503, ...DATE, 'Age', '15', ...at).retryAfter).toBe(30_000);
     expect(read(503, ...DATE, 'Age', '50', ...at).retryAfter).toBeUndefined();
+  });
+});
+
+describe('fields that a proxy has joined', () => {
+  const at = (second: number) => `Sat, 21 Nov 2026 11:26:${second} GMT`;
+
+  test.each([
+    ['40,', 40_000],
+    [', 40', 40_000],
+    ['40, 50', 50_000],
+    [`${at(45)}, ${at(40)}`, 45_000],
+    [`20, ${at(45)}`, 45_000],
+    ['40;x=1', 40_000],
+    ['"40"', 40_000],
+  ])('Retry-After: %s', (value, wait) => {
+    const date = ['Date', at(15).replace(':15', ':00')];
+    expect(read(429, ...date, 'Retry-After', value).retryAfter).toBe(wait);
+  });
+
+  test.each(['0, 5', '0,', ', 0', '0, 0'])('X-RateLimit-Remaining: %s', (remaining) => {
+    const { quota } = read(200, 'X-RateLimit-Remaining', remaining, 'X-RateLimit-Reset', '40, 30,');
+    expect(quota).toMatchObject({ remaining: 0, resetIn: 40_000 });
+  });
+});
+
+describe('a reset as some upstreams spell it', () => {
+  const date = ['Date', 'Sat, 21 Nov 2026 11:26:00 GMT'];
+  test.each([
+    '40S',
+    '40 seconds',
+    '"40"',
+    '0m 40s',
+    '0 minutes 40 secs',
+    '2026-11-21T11:26:40.000+0000',
+    '2026-11-21 11:26:40 UTC',
+    '2026-11-21T11:26:40',
+    '2026-11-21T13:26:40 +02:00',
+  ])('%s', (reset) => {
+    const { quota } = read(200, ...date, 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', reset);
+    expect(quota?.resetIn).toBe(40_000);
+  });
+
+  test.each(['40 parsecs', 'in 40 s', '4 0', '40sx'])('but not %s', (reset) => {
+    expect(read(200, 'X-RateLimit-Remaining', '0', 'X-RateLimit-Reset', reset).quota?.resetIn).toBeUndefined();
   });
 });
 

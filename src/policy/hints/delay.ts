@@ -12,17 +12,21 @@ const UNITS: Readonly<Record<string, Millis>> = {
   µs: 1e-3,
   ns: 1e-6,
 };
-const PART = /(\d+(?:\.\d+)?)(ms|us|µs|ns|[dhms])/y;
+const PART =
+  /[ \t]*(\d+(?:\.\d+)?)[ \t]*(?:(ms|us|µs|ns)|([dhms])(?:(?<=d)ays?|(?<=h)(?:ou)?rs?|(?<=m)in(?:ute)?s?|(?<=s)ec(?:ond)?s?)?)(?![a-z])/iy;
 
-/** As Go writes a duration, and OpenAI its resets: `2s`, `1m30s`, `6m0s`, `120ms`. Undefined for anything else. */
+/**
+ * As Go writes a duration, and OpenAI its resets: `2s`, `1m30s`, `6m0s`, `120ms`; with spaces, capitals and whole words too, as
+ * people do: `1M 30S`, `40 seconds`. Undefined for anything else.
+ */
 function parseDuration(text: string): Millis | undefined {
   let total: Millis | undefined;
   let at = 0;
   while (at < text.length) {
     PART.lastIndex = at;
-    const [part, count, unit = ''] = PART.exec(text) ?? [];
+    const [part, count, small, large] = PART.exec(text) ?? [];
     if (part === undefined) return undefined;
-    total = (total ?? 0) + Number(count) * (UNITS[unit] ?? Number.NaN);
+    total = (total ?? 0) + Number(count) * (UNITS[(small ?? large ?? '').toLowerCase()] ?? Number.NaN);
     at += part.length;
   }
   return total;

@@ -37,9 +37,14 @@ export function parseHttpDate(value: string, now: Millis): Millis | undefined {
   return undefined;
 }
 
-const TIMESTAMP = /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?(?:[Zz]|([+-])(\d\d):(\d\d))$/;
+const TIMESTAMP =
+  /^(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?(?:[Zz]| ?UTC| ?GMT| ?([+-])(\d\d):?(\d\d))?$/;
 
-/** A point in time as RFC 3339 §5.6 writes it, or ISO 8601 without seconds, in epoch milliseconds. @returns undefined for anything else */
+/**
+ * A point in time as RFC 3339 §5.6 writes it, or as upstreams nearly do: without seconds, with `UTC`, with an offset without a
+ * colon; without any zone it is UTC.
+ * @returns epoch ms; undefined for anything else
+ */
 export function parseTimestamp(value: string): Millis | undefined {
   const [, year, month, day, hour, minute, second = '0', fraction = '0', sign, hours = '0', minutes = '0'] =
     TIMESTAMP.exec(value) ?? [];

@@ -4,6 +4,7 @@
 import type { Millis, Quota } from '../types.ts';
 import { anyDelay, larger, LONGEST, MAX_HINT, parseDecimal, plausibleCount, smaller } from './numbers.ts';
 import { parseDelay, parseReset } from './delay.ts';
+import { eachValue } from './elements.ts';
 import { type Member, parseMembers } from './structured-fields.ts';
 
 /** One family of -Limit, -Remaining, -Reset fields, as far as read. Of duplicates, the most restrictive value. */
@@ -25,9 +26,11 @@ export function emptyTally(): Tally {
   };
 }
 
-/** A number; parameters say nothing that is needed: `0;w=21600` (Docker Hub). */
-export function noteRemaining(tally: Tally, value: string): void {
-  tally.remaining = smaller(tally.remaining, plausibleCount(parseDecimal(itemOf(value))));
+/** A number, or several of which the smallest counts. */
+export function noteRemaining(tally: Tally, field: string): void {
+  eachValue(field, (value) => {
+    tally.remaining = smaller(tally.remaining, plausibleCount(parseDecimal(value)));
+  });
 }
 
 /** A number, or the list of earlier drafts and of Envoy: `10, 10;w=1, 1000;w=3600`, where the first is the one in force. */
@@ -47,15 +50,19 @@ export function noteLimit(tally: Tally, value: string): void {
 }
 
 /** A number in whatever unit, a duration or a date, as `parseReset` reads them. */
-export function noteReset(tally: Tally, value: string, sentAt: () => Millis): void {
-  const delay = parseReset(itemOf(value), sentAt);
-  if (delay !== undefined) tally.reset = larger(tally.reset, anyDelay(delay));
+export function noteReset(tally: Tally, field: string, sentAt: () => Millis): void {
+  eachValue(field, (value) => {
+    const delay = parseReset(value, sentAt);
+    if (delay !== undefined) tally.reset = larger(tally.reset, anyDelay(delay));
+  });
 }
 
 /** Seconds, or a duration. */
-export function noteResetAfter(tally: Tally, value: string, sentAt: () => Millis): void {
-  const delay = parseDelay(itemOf(value), sentAt);
-  if (delay !== undefined) tally.resetAfter = larger(tally.resetAfter, anyDelay(delay));
+export function noteResetAfter(tally: Tally, field: string, sentAt: () => Millis): void {
+  eachValue(field, (value) => {
+    const delay = parseDelay(value, sentAt);
+    if (delay !== undefined) tally.resetAfter = larger(tally.resetAfter, anyDelay(delay));
+  });
 }
 
 /**
@@ -160,12 +167,6 @@ function secondsOf(value: number | string | undefined): Millis | undefined {
 function windowOf(policy: Member | undefined): Millis | undefined {
   const window = secondsOf(policy?.parameters.get('w') ?? policy?.parameters.get('window')) || undefined;
   return window !== undefined && window <= LONGEST ? window : undefined;
-}
-
-/** A value without its parameters. */
-function itemOf(value: string): string {
-  const end = value.indexOf(';');
-  return end < 0 ? value : value.slice(0, end);
 }
 
 function plausibleLimit(limit: number | undefined): number | undefined {
