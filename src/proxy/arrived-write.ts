@@ -121,7 +121,6 @@ export class ArrivedWrite {
       concurrent: idempotency.concurrent,
       ttl: keyTtlOf(request, route),
       policy,
-      isPinned,
       mayAskOthers: isPinned && !restsOnKey({ ...factsOf(this.#arrival), keyed: true }, policy),
     });
   }

@@ -27,9 +27,7 @@ export interface KeyClaimParts {
   /** How long the upstream remembers the key; undefined where that is not known. */
   readonly ttl: Millis | undefined;
   readonly policy: RetryPolicy;
-  /** Each of several endpoints knows its own keys. */
-  readonly isPinned: boolean;
-  /** And the write may go to any of them, by its method. */
+  /** Each of several endpoints knows its own keys, and the write may go to any of them by its method. */
   readonly mayAskOthers?: boolean;
 }
 
@@ -48,8 +46,6 @@ export class KeyClaim implements Claimant {
   /** By others, as far as is known. */
   #sentTo: string | undefined;
   #isAnswered = false;
-  /** As such it is remembered. */
-  #isKeptAsAnswered = false;
   /** That answer says for good what came of it. */
   #isDone = false;
   /** An attempt may have taken effect. */
@@ -162,19 +158,17 @@ export class KeyClaim implements Claimant {
     const { keys, identity } = this.#parts;
     const write = keys.enter(identity);
     if (write.state !== 'answered') this.#keep(write, false);
-    else if (this.#isKeptAsAnswered) keys.unheard(write, this.#isDone, identity.credential);
+    else keys.unheard(write, this.#isDone, identity.credential);
     keys.leave(write);
   }
 
   #remember(write: KeyedWrite, verdict: Verdict, outcome: Outcome | undefined, isHeard: boolean): void {
-    const { ttl, isPinned, mayAskOthers = false, policy } = this.#parts;
+    const { mayAskOthers = false, policy } = this.#parts;
     if (verdict.kind === 'forward' && outcome !== undefined) {
       this.#isAnswered = classifyWrite(outcome, policy.notProcessed) === 'answered';
       if (this.#isAnswered && isHeard) {
-        // Without a lifetime, and with one endpoint or shared keys, only what was remembered before is: its client may not know.
-        this.#isKeptAsAnswered = ttl !== undefined || isPinned || write.state !== 'new';
         this.#isDone = isDoneBy(outcome, mayAskOthers);
-        if (this.#isKeptAsAnswered) this.#keep(write, true, this.#isDone);
+        this.#keep(write, true, this.#isDone);
         return;
       }
     }
@@ -191,9 +185,11 @@ export class KeyClaim implements Claimant {
   }
 
   #tell(): void {
-    this.#record = this.#write && this.#recall(this.#write);
-    this.#sentTo = this.#record?.endpoint;
-    this.#claiming?.claimed(this.#record, this.#state === 'shared');
+    const write = this.#write;
+    this.#record = this.lookUp();
+    // Before a reload, `concurrent` may have let others have the key too.
+    const isShared = this.#state === 'shared' || (write !== undefined && write.sent > 0);
+    this.#claiming?.claimed(this.#record, isShared);
   }
 
   #recall(write: KeyedWrite): KeyRecord | undefined {

@@ -29,7 +29,9 @@ export interface ListenerOptions extends FrontDoorOptions {
 /** A server of our own: Fastify with one route, @fastify/http-proxy's, and our own exchange in place of its handler. */
 export class Listener implements Entrance {
   readonly #options: ListenerOptions;
-  readonly #pipelines = new Pipelines((socket, problem) => this.#receiver.refusals.refuseUnread(socket, problem));
+  readonly #pipelines = new Pipelines((socket, problem, request) =>
+    this.#receiver.refusals.refuseUnread(socket, problem, request),
+  );
   readonly #app: FastifyInstance;
   readonly #door: FrontDoor;
   #reception: Reception | undefined;

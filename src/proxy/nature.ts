@@ -11,14 +11,19 @@ export interface Kind {
   readonly paths: readonly PathPattern[];
 }
 
-/** `never` wins: what is said of both is not repeated. Undefined where nothing is known. */
+/**
+ * `never` wins: what is said of both is not repeated. It holds for a path with doubled slashes too: many servers read it as the path
+ * without them. Undefined where nothing is known.
+ */
 export function makeTellNature(kinds: readonly Kind[]): TellNature | undefined {
   if (kinds.length === 0) return undefined;
   const inOrder = kinds.toSorted((a, b) => Number(b.nature === 'never') - Number(a.nature === 'never'));
   return (method, path) => {
     const segments = segmentsOf(path);
+    const merged = path.includes('//') ? segmentsOf(path.replace(/\/{2,}/g, '/')) : segments;
     const kind = inOrder.find(
-      ({ methods, paths }) => methods?.has(method) !== false && firstMatch(paths, segments) !== undefined,
+      ({ nature, methods, paths }) =>
+        methods?.has(method) !== false && firstMatch(paths, nature === 'never' ? merged : segments) !== undefined,
     );
     return kind?.nature;
   };

@@ -6,8 +6,11 @@ import { closeInStages } from './respond.ts';
 
 export type Begin = (request: Http1Inbound, response: Http1Outbound) => void;
 
-/** Says on a connection, when all before has been answered, that what follows cannot be read. */
-export type Refuse = (socket: Socket, problem: Problem) => void;
+/**
+ * Says on a connection, when all before has been answered, that what follows cannot be read.
+ * @param request whose body that is, where its head could be read
+ */
+export type Refuse = (socket: Socket, problem: Problem, request: Http1Inbound | undefined) => void;
 
 /** So many requests may wait; then their connection is read no further. What one read brings, 64 KiB, may be more of them. */
 const READ_AHEAD = 16;
@@ -80,6 +83,8 @@ class Pipeline {
   readonly #waiting: (readonly [Http1Inbound, Http1Outbound, Begin])[] = [];
   #isPaused = false;
   #refusal: Problem | undefined;
+  /** Of a request that had been read in part, and had not begun. */
+  #unfinished: Http1Inbound | undefined;
   /** What follows is not known to be a request. */
   #hasLast = false;
 
@@ -108,7 +113,10 @@ class Pipeline {
   refuse(problem: Problem): void {
     if (this.#refusal !== undefined || !this.#socket.writable) return;
     this.#refusal = problem;
-    if (this.#waiting.at(-1)?.[0].complete === false) {
+    const last = this.#waiting.at(-1)?.[0];
+    if (last?.complete === false) {
+      last.mask(); // as each that begins
+      this.#unfinished = last;
       this.#waiting.pop();
       this.#queued.count -= 1;
     }
@@ -117,7 +125,7 @@ class Pipeline {
       return this.#request.owner?.onMalformed(problem);
     }
     if (this.#isBusy()) this.#awaitAnswer();
-    else this.#refuse(this.#socket, problem);
+    else this.#refuse(this.#socket, problem, this.#unfinished);
   }
 
   onDrain(): void {
@@ -167,7 +175,7 @@ class Pipeline {
     const next = this.#waiting.shift();
     if (next !== undefined) this.#queued.count -= 1;
     if (next === undefined) {
-      if (this.#refusal !== undefined) this.#refuse(this.#socket, this.#refusal);
+      if (this.#refusal !== undefined) this.#refuse(this.#socket, this.#refusal, this.#unfinished);
       return;
     }
     this.#begin(...next);

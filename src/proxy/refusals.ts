@@ -63,7 +63,8 @@ export class Refusals {
         const { context, snapshot } = this.#options;
         const ending = context.isDraining() || isComing(request) ? ['Connection', 'close'] : [];
         const told = { requestId, via: context.via, unread: snapshot().bodyIdle };
-        writeFinal(response, [...headers, ...ending], body, told);
+        const cors = this.#corsOf(request) ?? [];
+        writeFinal(response, [...headers, ...cors, ...ending], body, told);
       },
     );
   }
@@ -139,13 +140,19 @@ export class Refusals {
     if (!router.hasCors) return undefined;
     const { headers, path } = request;
     const method = preflightMethod(request) ?? request.verb;
-    const cors = router.find(method, headers.host, path)?.cors;
+    // Where no route takes this method, the page is still one that the route of its path lets read.
+    const cors = (router.find(method, headers.host, path) ?? router.findAny(headers.host, path))?.cors;
     return cors === undefined ? undefined : corsHeaders(cors, headers.origin);
   }
 
-  /** What never became a request: of it nothing is known but its connection. */
-  refuseUnread(socket: Socket, problem: Problem): void {
-    const { via, clock, listen, watcher, random } = this.#options.context;
+  /**
+   * What never became a request: of it nothing is known but its connection.
+   * @param request of which the head could be read
+   */
+  refuseUnread(socket: Socket, refused: Problem, request?: Inbound): void {
+    const { via, clock, listen, watcher, random, keys } = this.#options.context;
+    const isOpen = request !== undefined && isOpenOnArrival(keys, request, this.#options.snapshot().router);
+    const problem = isOpen ? unknownFor(refused) : refused;
     const requestId = this.#options.nextId();
     const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
     const record = recordRefused(problem, { id: requestId, at: clock.now(), took: 0, retryAfter });

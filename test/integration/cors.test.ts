@@ -40,6 +40,15 @@ function all(answer: Received, name: string): string[] {
   return answer.headers.filter((_, i, raw) => i % 2 === 1 && raw[i - 1]?.toLowerCase() === name);
 }
 
+test.each<[string, string, readonly string[], number]>([
+  ['OPTIONS', '/', ['Max-Forwards', '0'], 200],
+  ['POST', '/', [], 404],
+])('an answer of ours to %s that no upstream has seen may be read too', async (method, target, headers, status) => {
+  const { gate } = await start(`path: /, methods: [GET, OPTIONS], ${RULES}`);
+  const answer = await send(gate.url, target, { method, headers: ['Origin', APP, ...headers] });
+  expect([answer.status, all(answer, 'access-control-allow-origin')]).toEqual([status, [APP]]);
+});
+
 const decisions = (decision: string) => `tidegate_ratelimit_decisions_total{upstream="api",decision="${decision}"}`;
 
 describe('a preflight of a route that says who may ask', () => {

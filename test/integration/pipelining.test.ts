@@ -269,6 +269,28 @@ test('the last answer is not lost to a client that goes on sending', async () =>
   });
 });
 
+test('a write whose body is malformed behind another request is told as unknown where it is open', async () => {
+  const answer = (
+    socket: { destroy: () => void; write: (text: string) => unknown },
+    { target }: { target: string },
+  ) => {
+    if (target === '/reset') socket.destroy();
+    else setTimeout(() => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'), 100);
+    return true;
+  };
+  const upstream = await startStrictUpstream(answer);
+  const gate = await startTidegate(`upstreams: {api: {url: "${upstream.url}", retry: {attempts: 1}}}`);
+  const first = await openRaw(gate.url);
+  first.write(post('/reset', '{}', 'Idempotency-Key: k\r\n'));
+  await first.until('unknown');
+  const second = await openRaw(gate.url);
+  const malformed = 'Host: a\r\nIdempotency-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nZZ\r\n';
+  second.write(`${get('/slow')}POST /reset HTTP/1.1\r\n${malformed}`);
+  const answers = readResponses(await second.ended(), []);
+  expect(answers.map(({ status }) => status)).toEqual([200, 504]);
+  expect(second.received()).toMatch(/tidegate-outcome: unknown/i);
+});
+
 test('CONNECT does not stop a long answer before it', async () => {
   const SIZE = 5_000_000;
   const answer = (socket: { write: (text: string) => unknown }): boolean => {

@@ -79,6 +79,56 @@ describe('of several endpoints, the one that may know the key gets it again', ()
     for (let i = 0; i < 3; i += 1) expect(toldOf(await post(gate.url))).toEqual(UNKNOWN);
     expect(b.hits).toHaveLength(0);
   });
+
+  test.each(['', 'ttl: 24h'])('after a reload that adds another, where it was answered before: {%s}', async (key) => {
+    const charges: string[] = [];
+    const [a, b] = [await startBank(charges, 'a'), await startBank(charges, 'b')];
+    const gate = await startTidegate(one(a.url, key));
+    expect((await post(gate.url)).status).toBe(201);
+    await gate.rewrite(two(a, b, key));
+    for (let i = 0; i < 4; i += 1) expect((await post(gate.url)).status).toBe(201);
+    expect(charges).toEqual(['a']);
+  });
+
+  test('after a reload that adds another, while it is under way', async () => {
+    const charges: string[] = [];
+    const [a, b] = [await startBank(charges, 'a'), await startBank(charges, 'b')];
+    const gate = await startTidegate(one(a.url, ''));
+    const keys = ['k0', 'k1', 'k2', 'k3'].map((key) => ['Idempotency-Key', key]);
+    const first = keys.map((headers) => post(gate.url, headers));
+    await eventually(
+      () => charges.length,
+      (count) => count === 4,
+    );
+    await gate.rewrite(two(a, b, ''));
+    const again = keys.map((headers) => post(gate.url, headers));
+    for (const answer of await Promise.all([...first, ...again])) expect(answer.status).toBe(201);
+    expect(charges).toEqual(['a', 'a', 'a', 'a']);
+  });
+
+  test('and no other, after a reload that puts another in its place', async () => {
+    const charges: string[] = [];
+    const [a, b] = [await startBank(charges, 'a'), await startBank(charges, 'b')];
+    const gate = await startTidegate(one(a.url, ''));
+    expect((await post(gate.url)).status).toBe(201);
+    await gate.rewrite(one(b.url, ''));
+    expect(toldOf(await post(gate.url))).toEqual([502, undefined]);
+    await gate.rewrite(one(b.url, 'sharesKeys: true'));
+    expect((await post(gate.url)).status).toBe(201);
+    expect(charges).toEqual(['a', 'b']);
+  });
+
+  test('while it is under way, also where a reload turns pass into wait', async () => {
+    const charges: string[] = [];
+    const [a, b] = [await startBank(charges, 'a'), await startBank(charges, 'b')];
+    const gate = await startTidegate(two(a, b, 'concurrent: pass'));
+    const first = post(gate.url);
+    await eventually(() => charges.length, Boolean);
+    await gate.rewrite(two(a, b, 'concurrent: wait'));
+    expect((await post(gate.url)).status).toBe(201);
+    expect((await first).status).toBe(201);
+    expect(charges).toHaveLength(1);
+  });
 });
 
 describe('a write is one', () => {

@@ -150,7 +150,6 @@ class Asked implements Effects {
       concurrent: options.concurrent,
       ttl: options.hasTtl ? TTL : undefined,
       policy: plan.retry,
-      isPinned: false,
     });
     const client = `client ${Math.floor(40 * random())}`;
     this.#ticket = new Ticket('up', client, 1, [SHARED], (admission, now) => this.#drive.settle(admission, now));
