@@ -18,6 +18,7 @@ const EXPECTED = 'expected an http or https URL such as https://api.example.com'
 const ONLY_ORIGIN = 'only an origin: no path, query or fragment (a route may have a rewritePrefix)';
 const CREDENTIALS = 'credentials are not taken from a URL: clients send their own';
 const SEVERAL = 'one URL: several endpoints are a list, urls: [...]';
+const VARIABLE = 'a host without a variable: of those, only the environment’s are read, and written with braces';
 const SOCKET = 'a Unix socket is written unix:/path, with nothing behind its path';
 
 /** An http or https origin, a Unix socket, or "practice". What else a URL may have is refused: a route says which paths go where. */
@@ -58,6 +59,7 @@ function findMistake(text: string, url: URL | null): string | undefined {
   if (suggestSocket(text) !== undefined) return /unix/i.test(text) ? SOCKET : EXPECTED;
   if (/^(?:[^/]*:\/*)?[^/?#]*@/.test(text)) return CREDENTIALS;
   if (/^[^?#]*\S\s*(?:,|\s(?=https?:\/\/|\S+:\d))\s*\S/i.test(text)) return SEVERAL;
+  if (/^https?:\/\/[^/?#]*\$/i.test(text)) return VARIABLE;
   if (isPortWrong(text)) return 'a port is from 1 to 65535';
   if (url === null) return EXPECTED;
   if (url.hostname.includes('*')) return 'a host without a wildcard';
@@ -65,8 +67,8 @@ function findMistake(text: string, url: URL | null): string | undefined {
 }
 
 function isPortWrong(text: string): boolean {
-  const [, port = '1'] = /^https?:\/\/(?:\[[^\]]*\]|[^/?#:]+):(\d+)(?:[/?#]|$)/i.exec(text) ?? [];
-  return Number(port) < 1 || Number(port) > 65_535;
+  const [, port = '1'] = /^https?:\/\/(?:\[[^\]]*\]|[^/?#:]+):([^/?#:\s]+)(?:[/?#]|$)/i.exec(text) ?? [];
+  return !(Number(port) >= 1 && Number(port) <= 65_535);
 }
 
 /** Schemes that say how a host is spoken to, in other words; undefined where the host has to tell. */

@@ -324,6 +324,13 @@ describe('addresses', () => {
     ['WSS://app', EXPECTED, 'https://app'],
     ['//app', EXPECTED, 'http://app'],
     ['//api.example.com', EXPECTED, 'https://api.example.com'],
+    // With what another program would have put in.
+    [
+      'http://$host:3000',
+      'a host without a variable: of those, only the environment’s are read, and written with braces',
+      undefined,
+    ],
+    ['http://h.test:abc', 'a port is from 1 to 65535', undefined],
     // A slip in the scheme.
     ['http:/app', EXPECTED, 'http://app'],
     ['http:app', EXPECTED, 'http://app'],
@@ -362,7 +369,7 @@ describe('addresses', () => {
     ['mailto:me', EXPECTED, undefined],
     ['http://a b', EXPECTED, undefined],
     ['http://[::1', EXPECTED, undefined],
-    ['http://a:x', EXPECTED, undefined],
+    ['http://a:x', 'a port is from 1 to 65535', undefined],
     ['http://a:0', 'a port is from 1 to 65535', undefined],
     ['http://a:65536', 'a port is from 1 to 65535', undefined],
     ['https://*.example.com', 'a host without a wildcard', undefined],

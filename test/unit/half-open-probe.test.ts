@@ -138,10 +138,10 @@ describe('when nothing gets through', () => {
     const world = blockedWorld();
     for (let i = 0; i < 7; i += 1) {
       world.now += world.limit.meter.delay(world.now);
-      world.serve(world.arrive(), failure('timeout', true));
+      world.serve(world.arrive({ client: `client ${i}` }), failure('timeout', true));
     }
     world.now += world.limit.meter.delay(world.now);
-    world.send(world.arrive()); // seven have failed; if this one does, the next goes after 50 · 1.5⁸ ms
+    world.send(world.arrive({ client: 'client 7' })); // seven have failed; if this one does, the next goes after 50 · 1.5⁸ ms
     const refused = world.arrive({ client: 'a' }).told;
     expect(refused).toMatchObject({ kind: 'refused', why: 'blocked' });
     expect(refused?.kind === 'refused' && refused.retryAfter).toBeGreaterThanOrEqual(1281);
