@@ -5,7 +5,7 @@ import type { KeyRecord } from './types.ts';
 
 /** With them, 30 MB. */
 const MOST_UNRESOLVED = 20_000;
-const MOST_ANSWERED = 100_000;
+export const MOST_ANSWERED = 100_000;
 
 /** Of one write. */
 const MOST_OPEN_FOR = 8;

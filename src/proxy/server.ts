@@ -13,6 +13,7 @@ import { preflightMethod } from './cors.ts';
 import type { Endpoints } from './endpoints.ts';
 import type { Entrance, Reception } from './entrance.ts';
 import { isLoop, isUsableRequestId } from './headers.ts';
+import { heapLimit } from './heap.ts';
 import { keyAtArrival } from './idempotency.ts';
 import type { Inbound } from './inbound.ts';
 import { findFault, findRepeated } from './inbound.ts';
@@ -59,7 +60,7 @@ export class Proxy implements Reception {
     this.#context = {
       ...options.context,
       isDraining: () => this.#drainBy !== undefined,
-      keys: new KeyBook(),
+      keys: new KeyBook(heapLimit()),
       answerTimes: new AnswerTimes(),
       polls: new Polls(),
     };
