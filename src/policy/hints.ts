@@ -179,7 +179,7 @@ function readFrom(start: number, status: number, headers: readonly string[], wal
 
 function conclude(reading: Reading): Hints {
   const { verdict } = reading;
-  const isCached = reading.status >= 400 && reading.age() > 0;
+  const isCached = reading.age() > 0;
   const reason = reading.reason ?? (reading.envoy ? 'envoy' : undefined);
   const lock = reading.reason !== undefined && isLock(reading.reason);
   const quota = quotaIn(reading, reading.status === 429 && reading.retryAfter === undefined && !lock);

@@ -46,6 +46,8 @@ function learnOfOutcome(lesson: Lesson, outcome: Outcome, now: Millis): void {
       ? abandonProbes(ticket)
       : fail(lesson, hints.retryAfter, now);
   }
+  const isUntold = hints.quota === undefined && status < 400 && hints.isCached !== true;
+  if (isUntold && ticket.refs.at(-1)?.nested === '') upstream.untold.note(ticket.client, now);
   const innermost = innermostOf(ticket);
   for (const limit of ticket.limits) accept(limit, ticket, limit === innermost ? ticket.among : 0, now);
   if (status < 500) upstream.budget.earn();
@@ -103,7 +105,7 @@ function reject(lesson: Lesson, hints: Hints, now: Millis): void {
   const limit = ref === undefined ? undefined : (standingUnder(ticket, ref) ?? firstFelt(lesson, ref, now));
   if (hints.isCached === true) {
     abandonProbes(ticket);
-    if (limit !== undefined) holdBack(lesson, limit, hints.retryAfter ?? 0, now);
+    if (limit !== undefined) holdClient(lesson, limit, now + (hints.retryAfter ?? 0), now);
     return;
   }
   for (const other of ticket.limits) if (other !== limit) accept(other, ticket, 0, now);
@@ -122,17 +124,17 @@ function reject(lesson: Lesson, hints: Hints, now: Millis): void {
   const cause = limit.meter.rejected(rejection, now);
   if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
 
-  if (!rejection.overrun) holdBack(lesson, limit, hints.retryAfter ?? 0, now);
-}
-
-/** Keeps who was asked to wait from the upstream, or from the limit that the answer is about. */
-function holdBack({ ticket, store }: Lesson, limit: Limit, retryAfter: Millis, now: Millis): void {
-  const { slot } = ticket;
-  if (retryAfter === 0 || slot === undefined) return;
-  const until = now + retryAfter;
+  if (hints.retryAfter === undefined || hints.retryAfter === 0 || rejection.overrun) return;
+  const until = now + hints.retryAfter;
   // Under a shared limit it is meant for who asked; others are told by their own answers. A limit of one's own stops.
   if (limit.ref.scope !== 'upstream') limit.meter.stop(until);
-  else if (limit.ref.nested === '') store.clients.hold(slot, until, now);
+  else holdClient(lesson, limit, until, now);
+}
+
+/** Keeps the client that was asked to wait from the upstream, or from the limit that the answer is about. */
+function holdClient({ ticket, store }: Lesson, limit: Limit, until: Millis, now: Millis): void {
+  if (ticket.slot === undefined || until <= now) return;
+  if (limit.ref.nested === '') store.clients.hold(ticket.slot, until, now);
   else limit.hold(ticket.client, until, now); // what does not stand under it may go on
 }
 

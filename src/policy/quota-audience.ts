@@ -9,7 +9,7 @@ const IN_USE: Millis = 300_000;
 const APART_FOR: Millis = 600_000;
 
 const COARSE: Millis = 1000;
-const SHORTEST: Millis = 10_000;
+const SHORTEST: Millis = 3000;
 
 /**
  * Whom the answers at one limit tell of its quota: everybody, or each requester of its own. Nobody says so; what shows it is
@@ -28,20 +28,23 @@ export class QuotaAudience {
   #apartUntil: Millis = Number.NEGATIVE_INFINITY;
   readonly #told = new ToldLimits();
 
-  /** Takes in one answer. Returns whether its quota is believed to hold for more than its requester. */
-  note(requester: Requester, quota: Quota, now: Millis): boolean {
+  /**
+   * Takes in one answer. Returns whether its quota is believed to hold for more than its requester.
+   * @param sentAt when its request was sent
+   */
+  note(requester: Requester, quota: Quota, sentAt: Millis, now: Millis): boolean {
     const { credential, client } = requester;
-    const { limit, remaining, resetIn } = quota;
+    const { limit, remaining } = quota;
     const isOther = differ(this.#credential, credential);
     const isOtherInUse = isOther && now - this.#notedAt < IN_USE;
-    const isAnother = limit === this.#limit && differ(this.#client, client) && this.#isBeyond(remaining, resetIn, now);
+    const isAnother = limit === this.#limit && differ(this.#client, client) && this.#isBeyond(quota, sentAt, now);
     if (this.#told.note(requester, quota, now) || isOtherInUse || isAnother) this.#apartUntil = now + APART_FOR;
     this.#isCommon = this.#told.isCommon(requester, quota, now);
     this.#credential = credential;
     this.#client = client;
     this.#limit = limit;
     this.#remaining = remaining;
-    this.#resetIn = resetIn;
+    this.#resetIn = quota.resetIn;
     this.#notedAt = now;
     return !this.isApart(now);
   }
@@ -50,7 +53,7 @@ export class QuotaAudience {
    * Whether more is left than can be of what was told last: a quota that all share grows by no more than it refills, and answers
    * overtake each other by some.
    */
-  #isBeyond(remaining: number, resetIn: Millis | undefined, now: Millis): boolean {
+  #isBeyond({ remaining, resetIn }: Quota, sentAt: Millis, now: Millis): boolean {
     const limit = this.#limit;
     const before = this.#resetIn;
     if (limit === undefined || before === undefined || resetIn === undefined) return false;
@@ -58,7 +61,7 @@ export class QuotaAudience {
     // Resets are told in whole seconds: of a short window they say too little, and that of the next is later by more.
     if (before < SHORTEST || elapsed >= before || resetIn > before - elapsed + COARSE) return false;
     const refilled = ((limit - this.#remaining) * elapsed) / before;
-    return remaining > this.#remaining + refilled + overtakenBy(limit);
+    return remaining >= this.#remaining + refilled + overtakenBy(limit, sentAt >= this.#notedAt);
   }
 
   /** Goes on from what another process knew. */

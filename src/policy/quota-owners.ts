@@ -3,7 +3,7 @@
  * is known; else who was answered, as a 429 with Retry-After holds its client.
  */
 import type { Limit } from './limit.ts';
-import { stopOf } from './quota.ts';
+import { isScarce, stopOf } from './quota.ts';
 import type { QuotaOwner, Requester } from './requester.ts';
 import { ANYBODY, differ, keyOfRequester } from './requester.ts';
 import type { Store } from './store.ts';
@@ -30,7 +30,11 @@ export function applyQuota(
   // Who was not recognised was counted as somebody else.
   const isNobodys = limit.ref.scope !== 'credential' && (status === 401 || status === 407);
   const before = meter.quotaOwner(now);
-  if (!isNobodys && meter.noteQuota(quota, sentAt, now, requesterAt(limit, ticket))) {
+  if (
+    !isNobodys &&
+    !isOfSome(store, limit, ticket, quota, now) &&
+    meter.noteQuota(quota, sentAt, now, requesterAt(limit, ticket))
+  ) {
     return before === undefined && meter.isQuotaInForce(now) && releaseOthers(store, limit, now);
   }
   const isReleased = before !== undefined && !meter.isQuotaInForce(now);
@@ -40,6 +44,12 @@ export function applyQuota(
   const until = stopOf(quota, resetIn, sentAt, now);
   if (until > now) store.holdAt(limit, keyOfRequester(ticket.requester), until, now);
   return isReleased;
+}
+
+/** Whether a quota that would hold others back is told at some requests of the upstream alone, say at one path. */
+function isOfSome(store: Store, { ref }: Limit, { upstream, client }: Ticket, quota: Quota, now: Millis): boolean {
+  if (ref.nested !== '' || ref.scope !== 'upstream' || !isScarce(quota)) return false;
+  return store.upstream(upstream).untold.byOthers(client, now);
 }
 
 /**

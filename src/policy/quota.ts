@@ -30,7 +30,7 @@ export class QuotaPace {
    * @param sentAt when the request was sent that was answered so: answers may overtake each other
    */
   note(quota: Quota, sentAt: Millis, now: Millis, requester: Requester = ANYBODY): boolean {
-    if (!this.#isOfAll(quota, requester, now)) {
+    if (!this.#isOfAll(quota, requester, sentAt, now)) {
       this.#forget();
       return false;
     }
@@ -124,12 +124,12 @@ export class QuotaPace {
     return Math.max(this.#askedUntil, this.#spentUntil);
   }
 
-  #isOfAll(quota: Quota, requester: Requester, now: Millis): boolean {
+  #isOfAll(quota: Quota, requester: Requester, sentAt: Millis, now: Millis): boolean {
     if (this.#audience === undefined) {
       if (requester.credential === undefined && requester.client === undefined) return true;
       this.#audience = new QuotaAudience();
     }
-    return this.#audience.note(requester, quota, now);
+    return this.#audience.note(requester, quota, sentAt, now);
   }
 
   #forget(): void {

@@ -8,6 +8,7 @@ import type { LimitRef } from './limit-ref.ts';
 import type { Nests } from './nests.ts';
 import type { Room } from './room.ts';
 import type { Millis } from './types.ts';
+import type { UntoldQuotas } from './untold-quotas.ts';
 
 /** What the gate keeps for one upstream. */
 export interface Upstream {
@@ -17,6 +18,7 @@ export interface Upstream {
   readonly budget: RetryBudget;
   readonly activity: Activity;
   readonly nests: Nests;
+  readonly untold: UntoldQuotas;
   /** Its connections; absent where they are not bounded here. */
   readonly room?: Room | undefined;
   /** Whether one of its limits is called so, `LimitRef.nested`; where absent, it has its own alone. */

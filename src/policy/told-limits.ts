@@ -8,14 +8,19 @@ const RECENT: Millis = 300_000;
 /** Within this time a quota that all share does not fall by far. */
 const JUST_NOW: Millis = 60_000;
 /** One that is whole again so soon may fall from all to nothing at any time. */
-const SOON: Millis = 10_000;
+const SOON: Millis = 3000;
 
 /** By so many, or such a part of the limit, what is left may be told in another order than it was counted. */
 const OVERTAKEN = 10;
 const OVERTAKEN_PART = 0.1;
+/** Of a small limit so many would be all of it. */
+const MOST_OVERTAKEN = 0.25;
 
-export function overtakenBy(limit = 0): number {
-  return Math.max(OVERTAKEN, OVERTAKEN_PART * limit);
+/** @param isInOrder the request was sent when the other had been answered: only what the upstream counts late is out of order */
+export function overtakenBy(limit: number | undefined, isInOrder = false): number {
+  if (limit === undefined) return OVERTAKEN;
+  const part = OVERTAKEN_PART * limit;
+  return isInOrder ? Math.max(1, part) : Math.min(Math.max(OVERTAKEN, part), MOST_OVERTAKEN * limit);
 }
 
 interface ToldLimit {

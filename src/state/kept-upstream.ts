@@ -9,6 +9,7 @@ import type { Limit } from '../policy/limit.ts';
 import { Nests } from '../policy/nests.ts';
 import type { RateSettings } from '../policy/rate/state.ts';
 import { Room } from '../policy/room.ts';
+import { UntoldQuotas } from '../policy/untold-quotas.ts';
 import type { Steering } from '../policy/steering.ts';
 import { isSteered, UNSTEERED } from '../policy/steering.ts';
 import type { Upstream } from '../policy/store.ts';
@@ -45,6 +46,7 @@ export class KeptUpstream implements Upstream {
   readonly budget: RetryBudget;
   readonly activity = new Activity();
   readonly nests = new Nests();
+  readonly untold = new UntoldQuotas();
   readonly rate: LiveRate;
   readonly room: Room | undefined;
   readonly nested: NestedLimits;

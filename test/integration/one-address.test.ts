@@ -64,6 +64,60 @@ test.each([1, 2, 20])('%i spent keys of one address stop no other', async (keys)
   for (const n of [1, 2]) expect((await ask(`good${n}`, `198.51.100.${n}`)).status).toBe(200);
 });
 
+/** Each address has so many requests in each window, and is told of them. */
+function quotasByAddress(limit: number, seconds: number) {
+  const began = Date.now();
+  const used = new Map<string, number>();
+  return (address: string): Answer => {
+    const now = (Date.now() - began) / 1000;
+    const window = Math.floor(now / seconds);
+    const count = (used.get(`${address} ${window}`) ?? 0) + 1;
+    used.set(`${address} ${window}`, count);
+    const headers = {
+      'X-RateLimit-Limit': String(limit),
+      'X-RateLimit-Remaining': String(Math.max(0, limit - count)),
+      'X-RateLimit-Reset': String(Math.ceil((window + 1) * seconds - now)),
+    };
+    return count > limit ? { status: 429, headers } : { headers };
+  };
+}
+
+test.each([
+  [5, 60],
+  [10, 60],
+  [50, 8],
+  [50, 4],
+])('an address that has spent its %i of %i s stops no other', async (limit, seconds) => {
+  const tell = quotasByAddress(limit, seconds);
+  const upstream = await startHttpUpstream((_, response, { headers }) => {
+    const by = headers[headers.findIndex((name) => name.toLowerCase() === 'x-forwarded-for') + 1] ?? '';
+    const { status = 200, headers: more = {} } = tell(by.split(',')[0] ?? '');
+    return response.writeHead(status, more).end('served');
+  });
+  const gate = await startTidegate(configFor(upstream.url));
+  const ask = asking(gate.url);
+  const good = async () => {
+    const answers = await Promise.all([1, 2, 3].map((n) => ask(`good${n}`, `198.51.100.${n}`)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  };
+  expect((await ask('good1', '198.51.100.1')).status).toBe(200);
+  for (let i = 0; i < limit; i += 1) {
+    await ask('evil', EVIL);
+    if (i % 13 === 12) await good();
+  }
+  await good();
+});
+
+test('a quota that one path tells to several addresses stops no other path', async () => {
+  const spent = { 'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '120' };
+  const { ask } = await start((_, path) => (path === '/odd' ? { headers: spent } : {}));
+  for (const n of [1, 2, 3]) await ask(`good${n}`, `198.51.100.${n}`, '/ok');
+  await ask('a', '203.0.113.1', '/odd');
+  await ask('b', '203.0.113.2', '/odd');
+  for (const n of [1, 2, 3, 4]) expect((await ask(`good${n}`, `198.51.100.${n}`, '/ok')).status).toBe(200);
+  expect((await ask('a', '203.0.113.1', '/ok')).status).toBe(429);
+});
+
 test('nor where nobody else was told of a quota before', async () => {
   const { ask } = await start(quotasByKey(), ', limits: [{name: endpoint, match: {path: ["/v1/{r}"]}}]');
   for (const n of [1, 2]) await ask(`spent${n}`, EVIL, '/v1/refunds');

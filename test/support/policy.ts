@@ -6,6 +6,7 @@ import { live } from '../../src/polled.ts';
 import type { PollWait } from '../../src/driving/poll-course.ts';
 import { Activity } from '../../src/policy/activity.ts';
 import { Nests } from '../../src/policy/nests.ts';
+import { UntoldQuotas } from '../../src/policy/untold-quotas.ts';
 import { RetryBudget } from '../../src/policy/budget.ts';
 import type { ClientStore } from '../../src/policy/client.ts';
 import { Backlog } from '../../src/policy/backlog.ts';
@@ -125,7 +126,12 @@ export class ChosenStore implements Store {
   constructor(meters: Readonly<Record<string, Meter>>, listen: Listen, settings = upstreamSettings()) {
     const { name, queue, budget } = settings;
     this.clients = new ClientTable(1000, listen);
-    const parts = { budget: new RetryBudget(budget), activity: new Activity(), nests: new Nests() };
+    const parts = {
+      budget: new RetryBudget(budget),
+      activity: new Activity(),
+      nests: new Nests(),
+      untold: new UntoldQuotas(),
+    };
     this.#upstream = { name, queue, backlog: new Backlog(), overflows: 0, ...parts };
     for (const [key, meter] of Object.entries(meters)) {
       this.#limits.set(

@@ -25,7 +25,7 @@ export interface Reading<T> {
 }
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-const REQUEST_LINE = new RegExp(`^(${TOKEN}) (/[\\x21-\\x7e\\x80-\\xff]*) HTTP/1\\.1$`);
+const REQUEST_LINE = new RegExp(`^(${TOKEN}) (/[\\x21-\\x7e\\x80-\\xff]*|(?<=^OPTIONS )\\*) HTTP/1\\.1$`);
 const STATUS_LINE = /^HTTP\/1\.1 ([1-9]\d\d) [\t\x20-\x7e\x80-\xff]*$/;
 const FIELD_LINE = new RegExp(
   `^(${TOKEN}):[ \\t]*((?:[\\x21-\\x7e\\x80-\\xff](?:[\\t\\x20-\\x7e\\x80-\\xff]*[\\x21-\\x7e\\x80-\\xff])?)?)[ \\t]*$`,

@@ -130,7 +130,7 @@ function tellHints(status: number, hints: Hints): string {
   const parts: string[] = [];
   if (throttled === true && status !== 429) parts.push('which is a refusal for its rate here');
   if (throttled === false && status === 429) parts.push('which says nothing of the rate here');
-  if (isCached === true) parts.push('it comes from a cache and says nothing of the rate now');
+  if (isCached === true && status >= 400) parts.push('it comes from a cache and says nothing of the rate now');
   if (retryAfter !== undefined) parts.push(`Retry-After: ${tellDuration(retryAfter)}`);
   if (quota !== undefined) {
     const of = quota.limit === undefined ? '' : ` of ${quota.limit}`;

@@ -6,6 +6,7 @@ import { Limit } from '../../../src/policy/limit.ts';
 import type { LimitRef } from '../../../src/policy/limit-ref.ts';
 import type { Meter } from '../../../src/policy/meter.ts';
 import { Nests } from '../../../src/policy/nests.ts';
+import { UntoldQuotas } from '../../../src/policy/untold-quotas.ts';
 import { Backlog } from '../../../src/policy/backlog.ts';
 import type { Store, Upstream } from '../../../src/policy/store.ts';
 import type { PolicySettings } from '../../../src/sim/scenario.ts';
@@ -40,6 +41,7 @@ export class ChosenStore implements Store {
       budget: new RetryBudget(budget),
       activity: new Activity(),
       nests: new Nests(),
+      untold: new UntoldQuotas(),
     };
   }
 
