@@ -46,7 +46,7 @@ export function applyQuota(
   return isReleased;
 }
 
-/** Whether a quota that would hold others back is told at some requests of the upstream alone, say at one path. */
+/** Whether a quota that would hold others back covers only some requests, for example those of one path. */
 function isOfSome(store: Store, { ref }: Limit, { upstream, client }: Ticket, quota: Quota, now: Millis): boolean {
   if (ref.nested !== '' || ref.scope !== 'upstream' || !isScarce(quota)) return false;
   return store.upstream(upstream).untold.byOthers(client, now);

@@ -28,7 +28,7 @@ export class Room {
   #leastTime: Millis = 0;
   /** As many as there ever were at a time. */
   #connections = 0;
-  /** When somebody last got one. */
+  /** When a request last got a connection. */
   #takenAt: Millis = Number.POSITIVE_INFINITY;
 
   /** @param free how many connections nobody uses */
@@ -108,8 +108,8 @@ export class Room {
   }
 
   /**
-   * How long nobody has got a connection while all are busy; else 0. Where attempts take far longer than those before them,
-   * only this shows it, and it may well go on for as long again.
+   * How long no request has got a connection while all are busy, else 0. The service time counts only attempts that have ended;
+   * if the current ones hang, this is the only sign. The wait is expected to last as long again.
    */
   stalledFor(now: Millis): Millis {
     return this.isFull ? Math.max(0, now - this.#takenAt) : 0;

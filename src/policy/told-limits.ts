@@ -13,10 +13,13 @@ const SOON: Millis = 3000;
 /** By so many, or such a part of the limit, what is left may be told in another order than it was counted. */
 const OVERTAKEN = 10;
 const OVERTAKEN_PART = 0.1;
-/** Of a small limit so many would be all of it. */
+/** A cap for small limits, of which ten requests may be all. */
 const MOST_OVERTAKEN = 0.25;
 
-/** @param isInOrder the request was sent when the other had been answered: only what the upstream counts late is out of order */
+/**
+ * How far two answers may differ only because they overtook each other.
+ * @param isInOrder the request was sent after the other answer had arrived, so that only late counting in the upstream remains
+ */
 export function overtakenBy(limit: number | undefined, isInOrder = false): number {
   if (limit === undefined) return OVERTAKEN;
   const part = OVERTAKEN_PART * limit;

@@ -34,7 +34,7 @@ export interface Hints {
    * Shopify's 200; or a 429 that is none. Absent: a 429 is one, and nothing else is.
    */
   readonly throttled?: boolean;
-  /** A cache has repeated an answer to an earlier request: it says nothing of the rate and of the health of now. */
+  /** The answer comes from a cache (its Age is above 0). It says nothing about the rate or health of the upstream now. */
   readonly isCached?: boolean;
   /**
    * Which limit the refusal is about: the name of a nested one, or '' for the upstream's own; of several, the innermost that the

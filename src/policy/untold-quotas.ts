@@ -1,9 +1,9 @@
 import type { Millis } from './types.ts';
 
-/** So long a success without a quota speaks for an upstream that has none for all of its requests. */
+/** For this long a success without a quota is evidence that the upstream’s quota does not cover all requests. */
 const LASTS: Millis = 60_000;
 
-/** The last two clients whose requests succeeded at one upstream without being told of a quota, and when. */
+/** When the last two clients of one upstream succeeded without a quota in the answer. */
 export class UntoldQuotas {
   #client: string | undefined;
   #at: Millis = Number.NEGATIVE_INFINITY;
@@ -17,7 +17,7 @@ export class UntoldQuotas {
     this.#at = now;
   }
 
-  /** Whether a client other than this one succeeded lately without being told of a quota: one that is told now is not of all requests. */
+  /** Whether another client than this one has succeeded without a quota within the last minute. */
   byOthers(client: string, now: Millis): boolean {
     return now - (client === this.#client ? this.#formerAt : this.#at) < LASTS;
   }

@@ -1,4 +1,4 @@
-import { readAge, readDate, readHints } from '../policy/hints.ts';
+import { readDate, readHints } from '../policy/hints.ts';
 import { MAX_HINT, parseDecimal, plausibleDelay } from '../policy/hints/numbers.ts';
 import { readRetryAfter } from '../policy/hints/retry-after.ts';
 import type { PathPattern } from '../policy/path-pattern.ts';
@@ -87,7 +87,7 @@ export class Throttle {
         if (codes === undefined && mayHold(told)) return undefined;
         continue;
       }
-      return awaited(told, apply(rule, known, code, told), rule.waits, wallClock);
+      return awaited(told, apply(rule, known, code), rule.waits, wallClock);
     }
     return known;
   }
@@ -104,13 +104,12 @@ export class Throttle {
   }
 }
 
-function apply({ is, limit }: Rule, hints: Hints, code: string | undefined, { headers }: Told): Hints {
+function apply({ is, limit }: Rule, hints: Hints, code: string | undefined): Hints {
   return {
     ...hints,
     reason: hints.reason ?? (code === undefined ? undefined : wordOf(code)),
     lock: is === undefined ? hints.lock : is === 'lock',
     ...(is === 'throttled' || is === 'answer' ? { throttled: is === 'throttled' } : {}),
-    ...(is === 'throttled' && readAge(headers) > 0 ? { isCached: true } : {}),
     ...(limit === undefined ? {} : { limit }),
   };
 }

@@ -2,8 +2,8 @@
 const SEPARATOR = /,(?![ \t]*\d\d[ -][A-Z][a-z]{2}[ -])/;
 
 /**
- * Calls `note` with each value of a field that is defined to have one. A proxy may have joined several lines to one. Empty elements
- * and parameters are left out: `0;w=21600` (Docker Hub).
+ * Calls `note` with each value of a field that is defined to have a single one: a proxy may have joined several lines. Skips empty
+ * elements, and drops parameters such as the `w` of `0;w=21600` (Docker Hub).
  */
 export function eachValue(field: string, note: (value: string) => void): void {
   if (!field.includes(',')) return note(itemOf(field));

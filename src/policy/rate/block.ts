@@ -11,7 +11,7 @@ const PROBE_GROWTH = 1.5;
 /** Not a moment before the upstream asks for it, whatever the clocks do. */
 const MARGIN: Millis = 10;
 const PROBE_CAP: Millis = 5000;
-/** Of the interval: so much later than others an address may send a probe whose last one failed. */
+/** An address whose probe failed may send the next one later than others by this part of the interval. */
 const YIELD = 0.25;
 
 /** The longest `patience`. */
@@ -63,7 +63,7 @@ export interface Blockade {
   /** As of `Block`. */
   asked: number;
   askedUntil: Millis;
-  /** The address whose probe failed last, and until when it lets others go first. 0 where it alone is blocked. */
+  /** The address whose probe failed last, and until when other addresses go first; 0 if only this address is blocked. */
   failedFrom: number;
   yieldsUntil: Millis;
   /** When the probe left that is out; undefined when none is out. */
@@ -111,7 +111,7 @@ export function awayUntil({ asked, askedUntil }: Pick<Block, 'asked' | 'askedUnt
   return asked !== 0 && source !== undefined && clientIn(source) === asked ? askedUntil : Number.NEGATIVE_INFINITY;
 }
 
-/** Before this a request leaves the probe to others, of whom there are some. */
+/** Before this time the request is no probe, so that another address can send it. */
 function yieldsUntil({ failedFrom, yieldsUntil: until }: Blockade, source?: Source): Millis {
   const isItsOwn = failedFrom !== 0 && source !== undefined && addressIn(source) === failedFrom;
   return isItsOwn ? until : Number.NEGATIVE_INFINITY;
