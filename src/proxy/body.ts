@@ -5,6 +5,8 @@ import type { Inbound } from './inbound.ts';
 import type { PatienceOptions } from './patience.ts';
 import { Patience } from './patience.ts';
 import { Upload } from './upload.ts';
+import type { UploadStallParts } from './upload-stall.ts';
+import { UploadStall } from './upload-stall.ts';
 
 /** Bodies kept for a replay, of all requests together. */
 export class ReplayMemory {
@@ -50,6 +52,8 @@ export interface BodyOptions extends PatienceOptions {
   /** The longest body that is kept; a longer one is streamed, once. */
   readonly limit: number;
   readonly memory: ReplayMemory;
+  /** Whose connection it keeps while it is streamed. */
+  readonly place?: UploadStallParts;
   /** All of it is here, or what is not kept will be streamed. Called once. */
   readonly onRead: (kept: Kept) => void;
 }
@@ -94,8 +98,10 @@ export class RequestBody {
   /** What to send: the same bytes at each call while all is kept. */
   payload(): Payload {
     if (this.#state !== 'streaming') return this.#whole;
-    this.#patience ??= new Patience(this.#options);
-    this.#upload = new Upload(this.#source, this.#begun, this.#giveBack, this.#patience);
+    const patience = (this.#patience ??= new Patience(this.#options));
+    const { place } = this.#options;
+    const stall = place === undefined ? undefined : new UploadStall(place, () => patience.giveUp());
+    this.#upload = new Upload(this.#source, this.#begun, this.#giveBack, patience, stall);
     return this.#upload;
   }
 

@@ -16,8 +16,13 @@ export interface BodyReader {
 
 /** The body of a request that has one, which its client is asked for where it waits for that. */
 export function openBody(
-  { request, response, route, snapshot }: Arrival,
-  { replayMemory, clock, random }: Pick<ExchangeContext, 'replayMemory' | 'clock' | 'random'>,
+  { request, response, route, snapshot, client }: Arrival,
+  {
+    replayMemory,
+    clock,
+    random,
+    stalledReaders: stalled,
+  }: Pick<ExchangeContext, 'replayMemory' | 'clock' | 'random' | 'stalledReaders'>,
   write: ArrivedWrite,
   reader: BodyReader,
 ): RequestBody {
@@ -34,6 +39,7 @@ export function openBody(
     idle: snapshot.bodyIdle,
     rate: snapshot.bodyRate,
     clock,
+    place: { upstream: route.target.name, holder: client.nest ?? client.hash, stalled, clock },
     onRead,
     onLate: (late) => reader.onFault(LATE[late]),
   });

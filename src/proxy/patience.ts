@@ -67,6 +67,11 @@ export class Patience {
     this.#deadline.disarm();
   }
 
+  /** It is late already: others wait for what it keeps. */
+  giveUp(): void {
+    if (!this.#isLate) this.#tell('idle');
+  }
+
   /** Nothing more is wanted. */
   close(): void {
     this.rest();

@@ -1,14 +1,14 @@
 import type { TideEvent } from '../policy/events.ts';
 import type { Clock, Millis } from '../policy/types.ts';
 
-/** A client that leaves an answer unread, or has left it so before: it keeps a connection to the upstream. */
+/** A client that keeps a connection to the upstream: it leaves an answer unread, or sends nothing of its body, or has done so before. */
 export interface StalledReader {
   readonly upstream: string;
   /** Its client, or all clients of one address. */
   readonly holder: string;
-  /** Since when it has read nothing; Infinity while it reads. */
+  /** Since when it has read or sent nothing; Infinity while it does, or need not. */
   readonly since: Millis;
-  /** Its answer is broken off: others wait for the connection. */
+  /** Its exchange is broken off: others wait for the connection. */
   giveWay(): void;
 }
 
@@ -22,7 +22,7 @@ export interface StalledReadersOptions {
 const GRACE: Millis = 1000;
 
 /**
- * Clients that leave answers unread, by upstream. While others wait for a connection there, those give way: first of the client
+ * Clients that leave answers unread or send nothing of their bodies, by upstream. While others wait for a connection there, those give way: first of the client
  * that keeps the most of them, the one that has read nothing for the longest time.
  */
 export class StalledReaders {

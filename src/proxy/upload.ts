@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { Inbound } from './inbound.ts';
 import type { Patience } from './patience.ts';
 import { letGoOf } from './piece-memory.ts';
+import type { UploadStall } from './upload-stall.ts';
 
 /**
  * A body too long to be kept, read from its client as fast as the upstream takes it. It begins when it is first read:
@@ -13,17 +14,19 @@ export class Upload extends Readable {
   readonly #begun: Buffer[];
   readonly #onBegun: () => void;
   readonly #patience: Patience;
+  readonly #stall: UploadStall | undefined;
   #isAttached = false;
   #isBegun = false;
 
   /** @param onBegun called when nothing is left of what had been read */
-  constructor(source: Inbound, begun: Buffer[], onBegun: () => void, patience: Patience) {
+  constructor(source: Inbound, begun: Buffer[], onBegun: () => void, patience: Patience, stall?: UploadStall) {
     // One piece waits here at most: the others wait in the source, which gathers crumbs.
     super({ highWaterMark: 1 });
     this.#source = source;
     this.#begun = begun;
     this.#onBegun = onBegun;
     this.#patience = patience;
+    this.#stall = stall;
     // undici 8 takes its listener off when the response has ended first; the client may break off after that.
     this.on('error', () => undefined);
   }
@@ -47,11 +50,13 @@ export class Upload extends Readable {
     if (this.#source.readableEnded) return void this.push(null); // all had come, and was read, before this began
     if (!this.#isAttached) this.#attach();
     this.#patience.wait();
+    this.#stall?.wait();
     this.#source.resume();
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#patience.close();
+    this.#stall?.end();
     // Not paused: if the upstream has answered already, the rest is being let go (`endAnswer`).
     this.#source.off('data', this.#onData);
     this.#source.off('end', this.#onEnd);
@@ -71,11 +76,13 @@ export class Upload extends Readable {
     letGoOf(chunk, this.#source);
     if (this.push(chunk)) return;
     this.#patience.rest(); // a slow upstream is not the client's fault
+    this.#stall?.rest();
     this.#source.pause();
   };
 
   readonly #onEnd = (): void => {
     this.#patience.close();
+    this.#stall?.end();
     this.push(null);
   };
 

@@ -14,6 +14,7 @@ async function start(settings: string, connections = 4, more = '') {
   const upstream = await listen((request, response) => {
     request.resume();
     if (request.url === '/large') response.end(LARGE);
+    else if (request.url === '/up') request.on('end', () => response.end('uploaded'));
     else if (request.url !== '/events') response.end('served');
     else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': \n\n');
   });
@@ -52,6 +53,27 @@ test('others that wait for a connection are served: who reads nothing gives way'
     ({ length }) => length > 0,
   );
   expect(cut[0]).toMatchObject({ cut: true, path: '/large', reason: 'gave_way' });
+});
+
+test('others that wait for a connection are served: an upload of which nothing comes gives way', async () => {
+  const { gate } = await start('');
+  const { hostname, port } = new URL(gate.url);
+  const told: string[] = [];
+  for (let i = 0; i < 4; i += 1) {
+    const socket = connect(Number(port), hostname);
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => told.push(bytes.toString()));
+    socket.write(
+      `POST /up HTTP/1.1\r\nHost: h\r\nX-Client: stalls\r\nContent-Length: 1000000\r\n\r\n${i < 2 ? 'some' : ''}`,
+    );
+  }
+  await sleep(1100);
+  for (let i = 0; i < 3; i += 1) {
+    const answer = await send(gate.url, '/', { headers: ['X-Client', 'calm'] });
+    expect([answer.status, answer.body.toString()]).toEqual([200, 'served']);
+  }
+  expect(told.join('')).toMatch(/^HTTP\/1\.1 (?:408|504) /);
 });
 
 test('of several, the client that keeps most connections gives way first', async () => {
