@@ -37,7 +37,7 @@ export function* exchange(
   const isWrite = !isSafe(request);
   /** From where its write may be done on, nothing is told as if it were not. */
   const history = new WriteHistory(plan.retry);
-  /** Its key was claimed: others have a part in its write, before it or, where the key is shared, at the same time. */
+  /** Its key was claimed: others may have a part in its write, before it or at the same time. */
   let claimed: Claimed | undefined;
   let retryEnd: RetryEnd | undefined;
   /** A retry has been begun. */
@@ -79,7 +79,7 @@ export function* exchange(
       deadline += read.at - admission.at; // the deadline pauses while the client uploads
       sendAt = read.at;
     }
-    if (claimed?.isShared === true) yield* lookAgain(); // others may have sent it since
+    yield* lookAgain(); // others may have sent it since: with `concurrent: pass`, from the start or by a reload
     const startBy = history.goodUntil(request);
     if (sendAt > startBy) return yield* expired();
 

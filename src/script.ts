@@ -70,8 +70,6 @@ export interface Claimed {
   readonly kind: 'claimed';
   /** What is remembered of its write; absent where nothing is. */
   readonly record?: KeyRecord | undefined;
-  /** Others may send with the key at the same time. */
-  readonly isShared?: boolean;
   readonly at: Millis;
 }
 export interface Unclaimed {

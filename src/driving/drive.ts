@@ -70,15 +70,11 @@ export class Drive<E extends Effects = Effects> {
     this.#tell({ kind: 'body', replayable, keyed, at: this.#clock.now() });
   }
 
-  /**
-   * The key may be sent with.
-   * @param record what is remembered of its write
-   * @param isShared others may send with it at the same time
-   */
-  claimed(record: KeyRecord | undefined, isShared = false): void {
+  /** The key may be sent with. @param record what is remembered of its write */
+  claimed(record: KeyRecord | undefined): void {
     if (this.#phase !== 'claiming') return;
     const at = this.#endClaim(undefined);
-    this.#tell({ kind: 'claimed', record, isShared, at });
+    this.#tell({ kind: 'claimed', record, at });
   }
 
   /** @param mayBeDone by the request that has the key */

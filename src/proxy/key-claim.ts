@@ -10,7 +10,7 @@ import type { Idempotency } from './idempotency.ts';
 
 /** Who claims a key. One of the two is called once, unless the claim is cancelled. */
 export interface Claiming {
-  claimed(record: KeyRecord | undefined, isShared: boolean): void;
+  claimed(record: KeyRecord | undefined): void;
   /** @param mayBeDone by the request that has the key */
   unclaimed(why: 'key_in_use', mayBeDone: boolean): void;
 }
@@ -185,11 +185,8 @@ export class KeyClaim implements Claimant {
   }
 
   #tell(): void {
-    const write = this.#write;
     this.#record = this.lookUp();
-    // Before a reload, `concurrent` may have let others have the key too.
-    const isShared = this.#state === 'shared' || (write !== undefined && write.sent > 0);
-    this.#claiming?.claimed(this.#record, isShared);
+    this.#claiming?.claimed(this.#record);
   }
 
   #recall(write: KeyedWrite): KeyRecord | undefined {

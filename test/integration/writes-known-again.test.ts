@@ -118,6 +118,24 @@ describe('of several endpoints, the one that may know the key gets it again', ()
     expect(charges).toEqual(['a', 'b']);
   });
 
+  test('also where it sleeps before a retry while a reload turns wait into pass', async () => {
+    const charges: string[] = [];
+    const bank = await startBank(charges, 'b');
+    const a = await startHttpUpstream((n, response) => {
+      if (n === 1) return response.writeHead(503).end();
+      charges.push('a');
+      return response.writeHead(201).end('paid');
+    });
+    const pausing = (yaml: string) => yaml.replace('attempts: 1, ', 'attempts: 2, ').replace('1ms', '1s');
+    const gate = await startTidegate(pausing(two(a, bank)));
+    const first = post(gate.url);
+    await eventually(() => a.hits.length + bank.hits.length, Boolean);
+    await gate.rewrite(pausing(two(a, bank, 'ttl: 24h, concurrent: pass')));
+    expect((await post(gate.url)).status).toBe(201);
+    expect((await first).status).toBe(201);
+    expect(new Set(charges).size).toBe(1);
+  });
+
   test('while it is under way, also where a reload turns pass into wait', async () => {
     const charges: string[] = [];
     const [a, b] = [await startBank(charges, 'a'), await startBank(charges, 'b')];

@@ -89,6 +89,18 @@ test('a reload of credentialHeader forgets no open write', async () => {
   expect(told(await post(gate.url, as('t')))).toEqual([409, 'unknown']);
   expect(a.hits).toHaveLength(1);
 });
+test('nor is another body another write then: what was read of another header cannot be compared', async () => {
+  const a = await answering('reset', 201);
+  const gate = await startTidegate(up([a.url], 'ttl: 1s'));
+  const headers = [...as('t'), 'X-Cred', 'z'];
+  expect(told(await send(gate.url, '/charges', { method: 'POST', headers, body: '{"t":1}' }))).toEqual(UNKNOWN);
+  await gate.rewrite(up([a.url], 'ttl: 1s', 'attempts: 1', ', rateLimit: {credentialHeader: X-Cred}'));
+  await sleep(1100);
+  expect(told(await send(gate.url, '/charges', { method: 'POST', headers, body: '{"t":2}' }))).toEqual([
+    409,
+    'unknown',
+  ]);
+});
 test('an account list in another order names the same write', async () => {
   const a = await answering('reset', 201);
   const h = [...KEY, 'X-A', '1', 'X-B', '2'];

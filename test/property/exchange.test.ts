@@ -82,7 +82,6 @@ function answerTo(step: Step, world: Random, at: number): Answer {
       return {
         kind: 'claimed',
         record: world() < 0.2 ? { firstSentAt: at - 400, isAnswered: world() < 0.5 } : undefined,
-        isShared: world() < 0.3,
         at,
       };
     case 'look':

@@ -628,7 +628,7 @@ describe('a key', () => {
   });
 
   test('that others may send with at the same time: they are asked after before anything is denied', () => {
-    const sharing: Answer = { kind: 'claimed', isShared: true, at: 0 };
+    const sharing: Answer = { kind: 'claimed', at: 0 };
     const known = (isOpen: boolean): Answer => ({
       kind: 'known',
       record: isOpen ? { firstSentAt: 0, isAnswered: false } : undefined,
