@@ -252,7 +252,9 @@ test('nobody waits while a place in flight is free', () => {
       const world = new World({
         meters: { '': meter },
         onStep: ({ limit: { queue }, gate, now }) => {
-          if (queue.size > 0 && meter.delay(now) === 0) expect(gate.nextWake()).toBeLessThanOrEqual(now);
+          // After a failed probe, its address leaves the next one to others for a moment.
+          const mayGo = queue.flows.some(({ head }) => head !== undefined && meter.delay(now, head.source) === 0);
+          if (mayGo) expect(gate.nextWake()).toBeLessThanOrEqual(now);
           if (queue.size > 0) waited += 1;
         },
       });
