@@ -79,7 +79,7 @@ export function* exchange(
       deadline += read.at - admission.at; // the deadline pauses while the client uploads
       sendAt = read.at;
     }
-    yield* lookAgain(); // others may have sent it since: with `concurrent: pass`, from the start or by a reload
+    if (claimed !== undefined) yield* lookAgain(); // others may have sent it since: with `concurrent: pass`, from the start or by a reload
     const startBy = history.goodUntil(request);
     if (sendAt > startBy) return yield* expired();
 
