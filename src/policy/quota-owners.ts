@@ -3,7 +3,7 @@
  * is known; else who was answered, as a 429 with Retry-After holds its client.
  */
 import type { Limit } from './limit.ts';
-import { isScarce, stopOf } from './quota.ts';
+import { stopOf } from './quota.ts';
 import type { QuotaOwner, Requester } from './requester.ts';
 import { ANYBODY, differ, keyOfRequester } from './requester.ts';
 import type { Store } from './store.ts';
@@ -30,11 +30,7 @@ export function applyQuota(
   // Who was not recognised was counted as somebody else.
   const isNobodys = limit.ref.scope !== 'credential' && (status === 401 || status === 407);
   const before = meter.quotaOwner(now);
-  if (
-    !isNobodys &&
-    !isOfSome(store, limit, ticket, quota, now) &&
-    meter.noteQuota(quota, sentAt, now, requesterAt(limit, ticket))
-  ) {
+  if (!isNobodys && meter.noteQuota(quota, sentAt, now, requesterAt(limit, ticket))) {
     return before === undefined && meter.isQuotaInForce(now) && releaseOthers(store, limit, now);
   }
   const isReleased = before !== undefined && !meter.isQuotaInForce(now);
@@ -46,12 +42,6 @@ export function applyQuota(
   return isReleased;
 }
 
-/** Whether a quota that would hold others back covers only some requests, for example those of one path. */
-function isOfSome(store: Store, { ref }: Limit, { upstream, client }: Ticket, quota: Quota, now: Millis): boolean {
-  if (ref.nested !== '' || ref.scope !== 'upstream' || !isScarce(quota)) return false;
-  return store.upstream(upstream).untold.byOthers(client, now);
-}
-
 /**
  * Where a quota is in force that is not about who arrives, it is no longer in force for the limit, and goes on holding whom it is
  * about. Returns whether that was so.
@@ -60,13 +50,23 @@ export function releaseFor(store: Store, limit: Limit, ticket: Ticket, now: Mill
   const { meter } = limit;
   if (limit.isOurs || limit.ref.scope === 'credential' || !meter.isQuotaInForce(now)) return false;
   const requester = requesterAt(limit, ticket);
-  if (meter.isQuotaOf(requester)) return false;
+  const isOfSome = coversSomeOnly(store, limit, now);
+  if (!isOfSome && meter.isQuotaOf(requester)) return false;
   const owner = meter.quotaOwner(now);
   if (owner === undefined) return false;
   // Of a client that authenticates alike it is not known yet: its own answer will tell.
-  meter.disownQuota(differ(owner.credential, requester.credential), now);
+  meter.disownQuota(isOfSome || differ(owner.credential, requester.credential), now);
   holdOwner(store, limit, owner, ticket, now);
   return true;
+}
+
+/** Whether other clients than the one that was told last succeed without a quota: then it covers some requests only, say of one path. */
+function coversSomeOnly(store: Store, { ref, meter }: Limit, now: Millis): boolean {
+  if (ref.nested !== '' || ref.scope !== 'upstream') return false;
+  const { untold } = store.upstream(ref.upstream);
+  if (!untold.areRecent(now)) return false;
+  const told = meter.quotaOwner(now)?.client;
+  return told !== undefined && untold.areOfOthers(told, now);
 }
 
 /** @param ticket of another requester; where the limit is of one client, of the same client */

@@ -1,3 +1,4 @@
+import { numberOf } from './requester.ts';
 import type { Millis } from './types.ts';
 
 /** For this long a success without a quota is evidence that the upstream’s quota does not cover all requests. */
@@ -5,7 +6,7 @@ const LASTS: Millis = 60_000;
 
 /** When the last two clients of one upstream succeeded without a quota in the answer. */
 export class UntoldQuotas {
-  #client: string | undefined;
+  #client = '';
   #at: Millis = Number.NEGATIVE_INFINITY;
   #formerAt: Millis = Number.NEGATIVE_INFINITY;
 
@@ -17,8 +18,13 @@ export class UntoldQuotas {
     this.#at = now;
   }
 
-  /** Whether another client than this one has succeeded without a quota within the last minute. */
-  byOthers(client: string, now: Millis): boolean {
-    return now - (client === this.#client ? this.#formerAt : this.#at) < LASTS;
+  /** Whether any client has succeeded without a quota within the last minute. */
+  areRecent(now: Millis): boolean {
+    return now - this.#at < LASTS;
+  }
+
+  /** Whether another client than this one has. @param client its number, as of `numberOf` */
+  areOfOthers(client: number, now: Millis): boolean {
+    return now - (numberOf(this.#client) === client ? this.#formerAt : this.#at) < LASTS;
   }
 }

@@ -108,14 +108,37 @@ test.each([
   await good();
 });
 
-test('a quota that one path tells to several addresses stops no other path', async () => {
+const odd = (_key: string, path: string): Answer => {
   const spent = { 'X-RateLimit-Limit': '100', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '120' };
-  const { ask } = await start((_, path) => (path === '/odd' ? { headers: spent } : {}));
+  return path === '/odd' ? { headers: spent } : {};
+};
+
+test('a quota that one path tells to several addresses stops no other path', async () => {
+  const { ask } = await start(odd);
   for (const n of [1, 2, 3]) await ask(`good${n}`, `198.51.100.${n}`, '/ok');
   await ask('a', '203.0.113.1', '/odd');
   await ask('b', '203.0.113.2', '/odd');
   for (const n of [1, 2, 3, 4]) expect((await ask(`good${n}`, `198.51.100.${n}`, '/ok')).status).toBe(200);
   expect((await ask('a', '203.0.113.1', '/ok')).status).toBe(429);
+});
+
+test.each(['workers', 'replicas'])('nor by way of %s', async (topology) => {
+  const upstream = await startUpstreamOf(odd);
+  const redis = topology === 'replicas' ? await startRedis() : undefined;
+  const shared = redis === undefined ? 'workers: 2' : `state: {store: redis, url: "${redis.url}"}`;
+  const yaml = `${shared}\n${configFor(upstream.url)}`;
+  const gates =
+    redis === undefined ? [await startWorkers(yaml)] : [await startTidegate(yaml), await startTidegate(yaml)];
+  let turn = 0;
+  const ask = async (key: string, address: string, path: string): Promise<Received> => {
+    const answer = await asking(gates[(turn += 1) % gates.length]?.url ?? '')(key, address, path);
+    await pause(100); // the others hear of it
+    return answer;
+  };
+  for (let i = 0; i < 4; i += 1) for (const n of [1, 2, 3]) await ask(`good${n}`, `198.51.100.${n}`, '/ok');
+  for (const n of [1, 2]) await ask(`odd${n}`, `203.0.113.${n}`, '/odd');
+  await pause(500);
+  for (const n of [1, 2, 3, 4, 5, 6]) expect((await ask(`good${n}`, `198.51.100.${n}`, '/ok')).status).toBe(200);
 });
 
 test('nor where nobody else was told of a quota before', async () => {

@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest';
+import { numberOf } from '../../src/policy/requester.ts';
 import { UntoldQuotas } from '../../src/policy/untold-quotas.ts';
 
 test('asks whether another client succeeded within a minute without a quota', () => {
   const untold = new UntoldQuotas();
-  expect(untold.byOthers('a', 0)).toBe(false);
+  const byOthers = (client: string, now: number) => untold.areOfOthers(numberOf(client), now);
+  expect([untold.areRecent(0), byOthers('a', 0)]).toEqual([false, false]);
   untold.note('a', 0);
-  expect([untold.byOthers('a', 1), untold.byOthers('b', 1)]).toEqual([false, true]);
+  expect([byOthers('a', 1), byOthers('b', 1)]).toEqual([false, true]);
   untold.note('b', 1000);
-  expect([untold.byOthers('a', 2000), untold.byOthers('b', 2000)]).toEqual([true, true]);
+  expect([byOthers('a', 2000), byOthers('b', 2000)]).toEqual([true, true]);
   untold.note('b', 2000);
-  expect([untold.byOthers('b', 59_999), untold.byOthers('b', 60_000)]).toEqual([true, false]);
-  expect([untold.byOthers('c', 61_999), untold.byOthers('c', 62_000)]).toEqual([true, false]);
+  expect([byOthers('b', 59_999), byOthers('b', 60_000)]).toEqual([true, false]);
+  expect([byOthers('c', 61_999), byOthers('c', 62_000)]).toEqual([true, false]);
+  expect([untold.areRecent(61_999), untold.areRecent(62_000)]).toEqual([true, false]);
 });
