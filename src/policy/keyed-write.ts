@@ -49,7 +49,7 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
  */
 export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other: WriteIdentity): boolean {
   if (one.credential === other.credential) return true;
-  // What was read from another header cannot be compared.
+  // Digests of different headers cannot be compared.
   if (one.readFrom !== other.readFrom) return true;
   if (one.credential > 0 !== other.credential > 0) return false;
   return one.body === undefined || other.body === undefined || one.body === other.body;

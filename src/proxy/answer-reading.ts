@@ -1,14 +1,11 @@
 import type { CutReason } from '../policy/events.ts';
-import type { Clock, Millis } from '../policy/types.ts';
+import type { Millis } from '../policy/types.ts';
 import type { Arrival } from './arrival.ts';
 import type { ExchangeContext } from './context.ts';
-import type { StalledReader, StalledReaders } from './stalled-readers.ts';
+import type { StallParts } from './stall.ts';
+import { Stall } from './stall.ts';
 
-export interface AnswerReadingOptions {
-  readonly upstream: string;
-  readonly holder: string;
-  readonly clock: Clock;
-  readonly stalled: StalledReaders;
+export interface AnswerReadingOptions extends StallParts {
   /** Over which its rate is taken. */
   readonly span: Millis;
   /** Bytes a second that the client has to read while it leaves some unread; 0 for any. */
@@ -22,41 +19,29 @@ export interface AnswerReadingOptions {
  * only when the system has room again, which may be a megabyte later: until then there is no telling a slow reader from one that has
  * stopped, who is given up when the stream has been idle for too long.
  */
-export class AnswerReading implements StalledReader {
-  /** Infinity while it reads. */
-  since: Millis = Number.POSITIVE_INFINITY;
+export class AnswerReading {
   readonly #options: AnswerReadingOptions;
-  #hasStalled = false;
+  readonly #stall: Stall;
   /** In this span: for how long some was left unread, and what was read. */
   #waited: Millis = 0;
   #read = 0;
 
   constructor(options: AnswerReadingOptions) {
     this.#options = options;
-  }
-
-  get upstream(): string {
-    return this.#options.upstream;
-  }
-
-  get holder(): string {
-    return this.#options.holder;
+    this.#stall = new Stall(options, () => options.onCut('gave_way'));
   }
 
   /** It takes no more for now. */
   stall(): void {
-    this.since = this.#options.clock.now();
-    if (this.#hasStalled) return; // mostly for a moment, and soon again: it stays among the others
-    this.#hasStalled = true;
-    this.#options.stalled.add(this);
+    this.#stall.wait();
   }
 
   /** It has read all that was written. */
   resume(bytes: number): void {
     const { clock, rate, span, onCut } = this.#options;
-    this.#waited += Math.max(0, clock.now() - this.since);
+    this.#waited += Math.max(0, clock.now() - this.#stall.since);
     this.#read += bytes;
-    this.since = Number.POSITIVE_INFINITY;
+    this.#stall.rest();
     if (this.#waited < span) return;
     if (this.#read < (rate * this.#waited) / 1000) return onCut('slow_reader');
     this.#waited = 0;
@@ -65,11 +50,7 @@ export class AnswerReading implements StalledReader {
 
   /** Nothing more is to be read of it. */
   end(): void {
-    if (this.#hasStalled) this.#options.stalled.remove(this);
-  }
-
-  giveWay(): void {
-    this.#options.onCut('gave_way');
+    this.#stall.end();
   }
 }
 

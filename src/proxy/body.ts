@@ -5,8 +5,8 @@ import type { Inbound } from './inbound.ts';
 import type { PatienceOptions } from './patience.ts';
 import { Patience } from './patience.ts';
 import { Upload } from './upload.ts';
-import type { UploadStallParts } from './upload-stall.ts';
-import { UploadStall } from './upload-stall.ts';
+import type { StallParts } from './stall.ts';
+import { Stall } from './stall.ts';
 
 /** Bodies kept for a replay, of all requests together. */
 export class ReplayMemory {
@@ -53,7 +53,7 @@ export interface BodyOptions extends PatienceOptions {
   readonly limit: number;
   readonly memory: ReplayMemory;
   /** Whose connection it keeps while it is streamed. */
-  readonly place?: UploadStallParts;
+  readonly place?: StallParts;
   /** All of it is here, or what is not kept will be streamed. Called once. */
   readonly onRead: (kept: Kept) => void;
 }
@@ -100,7 +100,7 @@ export class RequestBody {
     if (this.#state !== 'streaming') return this.#whole;
     const patience = (this.#patience ??= new Patience(this.#options));
     const { place } = this.#options;
-    const stall = place === undefined ? undefined : new UploadStall(place, () => patience.giveUp());
+    const stall = place === undefined ? undefined : new Stall(place, () => patience.giveUp());
     this.#upload = new Upload(this.#source, this.#begun, this.#giveBack, patience, stall);
     return this.#upload;
   }

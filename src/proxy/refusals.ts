@@ -140,14 +140,14 @@ export class Refusals {
     if (!router.hasCors) return undefined;
     const { headers, path } = request;
     const method = preflightMethod(request) ?? request.verb;
-    // Where no route takes this method, the page is still one that the route of its path lets read.
-    const cors = (router.find(method, headers.host, path) ?? router.findAny(headers.host, path))?.cors;
+    // If no route takes this method, the route of the path decides.
+    const cors = (router.find(method, headers.host, path) ?? router.find(undefined, headers.host, path))?.cors;
     return cors === undefined ? undefined : corsHeaders(cors, headers.origin);
   }
 
   /**
-   * What never became a request: of it nothing is known but its connection.
-   * @param request of which the head could be read
+   * Answers bytes that never became a request. Only their connection is known.
+   * @param request whose body they are, if its head could be read
    */
   refuseUnread(socket: Socket, refused: Problem, request?: Inbound): void {
     const { via, clock, listen, watcher, random, keys } = this.#options.context;

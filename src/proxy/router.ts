@@ -19,17 +19,11 @@ export class Router {
     );
   }
 
-  /** @param path `*` leads where `/` does: it is about the server as a whole */
-  find(method: string, host: string | undefined, path: string): Route | undefined {
-    return this.#find(method, host, path);
-  }
-
-  /** The first route of this host and path, whatever methods it takes. */
-  findAny(host: string | undefined, path: string): Route | undefined {
-    return this.#find(undefined, host, path);
-  }
-
-  #find(method: string | undefined, host: string | undefined, path: string): Route | undefined {
+  /**
+   * @param method undefined: whatever methods the route takes
+   * @param path `*` leads where `/` does: it is about the server as a whole
+   */
+  find(method: string | undefined, host: string | undefined, path: string): Route | undefined {
     const name = host === undefined || !this.#asksForHosts ? undefined : bareHost(host);
     for (const route of this.#routes) {
       if (!hasPrefix(path === ASTERISK ? '/' : path, route.path)) continue;

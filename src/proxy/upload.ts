@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Inbound } from './inbound.ts';
 import type { Patience } from './patience.ts';
 import { letGoOf } from './piece-memory.ts';
-import type { UploadStall } from './upload-stall.ts';
+import type { Stall } from './stall.ts';
 
 /**
  * A body too long to be kept, read from its client as fast as the upstream takes it. It begins when it is first read:
@@ -14,12 +14,12 @@ export class Upload extends Readable {
   readonly #begun: Buffer[];
   readonly #onBegun: () => void;
   readonly #patience: Patience;
-  readonly #stall: UploadStall | undefined;
+  readonly #stall: Stall | undefined;
   #isAttached = false;
   #isBegun = false;
 
   /** @param onBegun called when nothing is left of what had been read */
-  constructor(source: Inbound, begun: Buffer[], onBegun: () => void, patience: Patience, stall?: UploadStall) {
+  constructor(source: Inbound, begun: Buffer[], onBegun: () => void, patience: Patience, stall?: Stall) {
     // One piece waits here at most: the others wait in the source, which gathers crumbs.
     super({ highWaterMark: 1 });
     this.#source = source;

@@ -1,9 +1,9 @@
 import type { Clock, Millis } from '../policy/types.ts';
 import type { StalledReader, StalledReaders } from './stalled-readers.ts';
 
-/** A streamed upload that keeps its connection to the upstream while its client sends nothing. */
-export class UploadStall implements StalledReader {
-  /** Since when nothing has come; Infinity while nothing is waited for. */
+/** A connection to the upstream that a client keeps busy while it reads nothing of its answer, or sends nothing of its upload. */
+export class Stall implements StalledReader {
+  /** Since when the client is waited for; Infinity while it is not. */
   since: Millis = Number.POSITIVE_INFINITY;
   readonly upstream: string;
   readonly holder: string;
@@ -12,8 +12,8 @@ export class UploadStall implements StalledReader {
   readonly #onGiveWay: () => void;
   #hasStalled = false;
 
-  /** @param onGiveWay others wait for the connection: the upload is to be given up */
-  constructor({ upstream, holder, stalled, clock }: UploadStallParts, onGiveWay: () => void) {
+  /** @param onGiveWay called when others wait for the connection: the exchange must end */
+  constructor({ upstream, holder, stalled, clock }: StallParts, onGiveWay: () => void) {
     this.upstream = upstream;
     this.holder = holder;
     this.#stalled = stalled;
@@ -21,7 +21,7 @@ export class UploadStall implements StalledReader {
     this.#onGiveWay = onGiveWay;
   }
 
-  /** More is wanted. */
+  /** The client has to read or send. Mostly for a moment and soon again, so it stays listed from the first time on. */
   wait(): void {
     this.since = this.#clock.now();
     if (this.#hasStalled) return;
@@ -29,11 +29,12 @@ export class UploadStall implements StalledReader {
     this.#stalled.add(this);
   }
 
-  /** Nothing is wanted for now. */
+  /** It has done so. */
   rest(): void {
     this.since = Number.POSITIVE_INFINITY;
   }
 
+  /** The exchange is over. */
   end(): void {
     if (this.#hasStalled) this.#stalled.remove(this);
   }
@@ -43,7 +44,7 @@ export class UploadStall implements StalledReader {
   }
 }
 
-export interface UploadStallParts {
+export interface StallParts {
   readonly upstream: string;
   /** Its client, or all clients of one address. */
   readonly holder: string;
