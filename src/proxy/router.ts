@@ -35,13 +35,15 @@ export class Router {
   }
 
   /**
-   * The route of what a preflight asks about, where that route answers it; else that of the preflight itself, which may not
-   * be named among the methods of a route.
+   * The route of the method that a preflight asks about. Where that one does not answer preflights, a route that names OPTIONS among its
+   * methods comes first: another route's permission must not stand for this one's.
    * @param method that is asked about
    */
   findPreflight(method: string, host: string | undefined, path: string): Route | undefined {
     const meant = this.find(method, host, path);
-    return meant?.cors === undefined ? (this.find('OPTIONS', host, path) ?? meant) : meant;
+    if (meant?.cors !== undefined) return meant;
+    const own = this.find('OPTIONS', host, path);
+    return meant === undefined || own?.methods?.has('OPTIONS') === true ? own : meant;
   }
 }
 

@@ -289,6 +289,18 @@ describe('a preflight that is left to the upstream', () => {
     expect((await send(gate.url, '/', { method: 'OPTIONS' })).status).toBe(404);
   });
 
+  test('gets no permission of another route', async () => {
+    const upstream = await startHttpUpstream((_, response) => response.writeHead(403).end());
+    const routesOf = (methods: string) =>
+      `upstreams: {api: {url: "${upstream.url}"}}\nroutes: [{path: /, upstream: api, ${RULES}}, {path: /m, upstream: api, methods: [${methods}]}]\n`;
+    for (const methods of ['POST', 'POST, OPTIONS']) {
+      const gate = await startTidegate(routesOf(methods));
+      const answer = await preflight(gate.url, PREFLIGHT, '/m/1');
+      expect([answer.status, all(answer, 'access-control-allow-origin')]).toEqual([403, []]);
+      expect((await preflight(gate.url, PREFLIGHT, '/x')).status).toBe(204);
+    }
+  });
+
   test('is let pass where an ingress asks, and needs no token', async () => {
     const { gate } = await start('', undefined, ONE, 'check: {}\nclients: {trustedProxies: [127.0.0.0/8]}');
     const check = () => send(gate.url, '/check/', { method: 'OPTIONS', headers: PREFLIGHT });
