@@ -1,6 +1,6 @@
 import type { KeyRecord, Millis, Outcome, Verdict } from '../policy/types.ts';
 import { isSafe } from '../policy/types.ts';
-import { restsOnKey } from '../policy/retry.ts';
+import { isNamedByKey } from '../policy/retry.ts';
 import { classifyWrite } from '../policy/write-outcome.ts';
 import type { Arrival } from './arrival.ts';
 import { factsOf, planOf } from './arrival.ts';
@@ -44,14 +44,14 @@ export class ArrivedWrite {
     return this.#claim?.endpoint;
   }
 
-  /** What an attempt came to. */
-  note(outcome: Outcome): void {
+  /** What an attempt came to. @param isStreamed its body was sent as its client sent it, so that the time it took is the client's too */
+  note(outcome: Outcome, isStreamed: boolean): void {
     if (isSafe(factsOf(this.#arrival))) return;
     this.#claim?.note(outcome);
-    if (outcome.kind === 'error' || outcome.isReplayed === true) return;
+    if (outcome.kind === 'error' || outcome.isReplayed === true || isStreamed) return;
     const { notProcessed } = planOf(this.#arrival).retry;
     if (classifyWrite(outcome, notProcessed) !== 'answered') return;
-    this.#context.answerTimes.of(this.#arrival.route.target.name).add(outcome.took);
+    this.#context.answerTimes.of(this.#arrival.route.name).add(outcome.took);
   }
 
   /**
@@ -121,7 +121,7 @@ export class ArrivedWrite {
       concurrent: idempotency.concurrent,
       ttl: keyTtlOf(request, route),
       policy,
-      mayAskOthers: isPinned && !restsOnKey({ ...factsOf(this.#arrival), keyed: true }, policy),
+      mayAskOthers: isPinned && !isNamedByKey({ ...factsOf(this.#arrival), keyed: true }),
     });
   }
 }

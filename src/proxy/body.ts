@@ -106,6 +106,11 @@ export class RequestBody {
   }
 
   /** All of it; undefined where it is not kept, or not all here. */
+  /** It was not kept: its client's pace is that of the upload. */
+  get isStreamed(): boolean {
+    return this.#state === 'streaming';
+  }
+
   get whole(): Buffer | undefined {
     return this.#whole ?? undefined;
   }

@@ -69,7 +69,7 @@ export class Life implements Effects, Sender, Watched, Listed {
     this.#sends = new Sends(context, arrival, this);
     this.#since = context.clock.now();
     const ticket = ticketOf(arrival, context.hash, (admission, now) => this.drive.settle(admission, now));
-    const answerTime = context.answerTimes.of(arrival.route.target.name).get;
+    const answerTime = context.answerTimes.of(arrival.route.name).get;
     this.drive = new Drive<Life>({
       script: live(this.#facts, planOf(arrival), context.random, this.#since, answerTime),
       gate: context.gate,
@@ -197,7 +197,7 @@ export class Life implements Effects, Sender, Watched, Listed {
   }
 
   onOutcome(outcome: Outcome): void {
-    this.#write.note(outcome);
+    this.#write.note(outcome, this.#body?.isStreamed === true);
     this.drive.settled(outcome);
   }
 
