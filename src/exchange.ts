@@ -95,7 +95,8 @@ export function* exchange(
 
     if (wouldHave?.decision === 'refused') return yield* settle(outcome); // no answer would have come to be retried
 
-    const known = { ...soFar, wasAnswered: history.wasAnswered, keyAge: history.ageAt(at) };
+    const { wasAnswered } = history;
+    const known = { ...soFar, wasAnswered, keyAge: history.ageAt(at), isPinned: history.isPinned(request) };
     const choice = chooseRetry(request, plan.retry, outcome, known, random);
     if (choice.kind === 'settled') {
       if (retrying && isFinal(outcome)) retryEnd = 'success';
@@ -194,7 +195,7 @@ export function* exchange(
     const { minAttemptTime } = plan.retry;
     if (!isWrite || minAttemptTime === undefined) return 0;
     const most = attempts === 0 ? plan.timeout / 2 : plan.timeout;
-    return Math.min(Math.max(minAttemptTime, answerTime()), most);
+    return Math.min(Math.max(minAttemptTime, Math.min(answerTime(), plan.perTryTimeout)), most);
   }
 }
 

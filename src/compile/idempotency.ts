@@ -4,7 +4,7 @@ import { listOf } from '../config/one-or-many.ts';
 import type { AccountPart } from '../proxy/account.ts';
 import type { Idempotency } from '../proxy/idempotency.ts';
 import { makePathPattern } from '../policy/path-pattern.ts';
-import { segmentsOf } from '../proxy/path-pattern.ts';
+import { mergeSlashes, segmentsOf } from '../proxy/path-pattern.ts';
 
 type IdempotencyConfig = UpstreamConfig['idempotency'];
 
@@ -37,8 +37,14 @@ export function claimsKeys({ header, jsonField }: IdempotencyConfig): boolean {
 function compileTtl(ttl: NonNullable<IdempotencyConfig['ttl']>): NonNullable<Idempotency['ttlOf']> {
   if (typeof ttl === 'number') return () => ttl;
   const rules = ttl.map((rule) => ({ ...rule, pattern: makePathPattern(rule.path) }));
-  return (method, path) => {
+  const ttlOf = (method: string, path: string) => {
     const segments = segmentsOf(path);
     return rules.find((rule) => (rule.method ?? method) === method && rule.pattern.match(segments) !== undefined)?.ttl;
+  };
+  // Many servers read doubled slashes as one: of two that may hold, the shorter one is safe.
+  return (method, path) => {
+    const written = ttlOf(method, path);
+    const merged = path.includes('//') ? ttlOf(method, mergeSlashes(path)) : undefined;
+    return merged === undefined ? written : Math.min(merged, written ?? merged);
   };
 }

@@ -32,6 +32,8 @@ export interface RetrySoFar {
   readonly wasAnswered?: boolean;
   /** Since its key was first sent; absent while it has not been, and where nobody counts. */
   readonly keyAge?: Millis | undefined;
+  /** The next attempt goes to the same endpoint, whatever comes of the others. */
+  readonly isPinned?: boolean;
 }
 
 const SETTLED: RetryChoice = { kind: 'settled' };
@@ -58,7 +60,7 @@ export function chooseRetry(
   const allowed = request.priorAttempts > 0 ? 1 : policy.attempts;
   if (soFar.attempts >= allowed) return stop('attempts_exhausted');
 
-  if (isMissed(outcome)) {
+  if (isMissed(outcome, soFar)) {
     return { kind: 'retry', retry: { reason, delay: 0, source: 'backoff', charged: false, memory: soFar.memory } };
   }
   const step = (policy.backOffFor[reason] ?? policy.backOff).next(soFar.attempts - 1, soFar.memory, random);
@@ -111,7 +113,7 @@ function callForRetry(
   if (!throttled && (status < 400 || hints.throttled === false)) return undefined;
   const isListed = retryOn.statuses.has(throttled ? 429 : status) || hints.verdict === 'retry';
   // The upstream says no more of a write that it has answered already.
-  if (soFar.wasAnswered === true && status === 409 && !hints.lock) return undefined;
+  if (soFar.wasAnswered === true && isLock(request, outcome)) return undefined;
   // A key that is in progress after an attempt without an answer is that attempt at work: its answer is what is wanted.
   if (isLock(request, outcome)) return isListed || retryOn.lock || soFar.mayBeDone ? 'lock' : undefined;
   if (!isListed) return undefined;
@@ -150,8 +152,13 @@ function isStored(request: RequestFacts, { notProcessed = NOT_PROCESSED }: Retry
 }
 
 /** Only its key makes this write safe to repeat: it is, for as long as the upstream remembers the key. */
-export function restsOnKey({ keyed, method, nature }: RequestFacts, { unkeyedWrites }: RetryPolicy): boolean {
-  return keyed && nature !== 'safe' && !isIdempotentMethod(method) && unkeyedWrites !== 'always';
+export function restsOnKey(request: RequestFacts, { unkeyedWrites }: RetryPolicy): boolean {
+  return isNamedByKey(request) && unkeyedWrites !== 'always';
+}
+
+/** Only its key says to an upstream that it is a repeat. */
+export function isNamedByKey({ keyed, method, nature }: RequestFacts): boolean {
+  return keyed && nature !== 'safe' && !isIdempotentMethod(method);
 }
 
 /**
@@ -159,8 +166,9 @@ export function restsOnKey({ keyed, method, nature }: RequestFacts, { unkeyedWri
  * would help nobody, and the retry is no load that the upstream has borne before. Another endpoint is tried at most as
  * often as attempts go; what was stale is followed by a new connection, which cannot be.
  */
-function isMissed(outcome: Outcome): boolean {
-  return outcome.kind === 'error' && (outcome.stale === true || (!outcome.sent && outcome.othersWork === true));
+function isMissed(outcome: Outcome, { isPinned }: RetrySoFar): boolean {
+  if (outcome.kind !== 'error') return false;
+  return outcome.stale === true || (!outcome.sent && outcome.othersWork === true && isPinned !== true);
 }
 
 function wasSent(outcome: Outcome): boolean {

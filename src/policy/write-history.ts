@@ -1,6 +1,6 @@
-import { restsOnKey } from './retry.ts';
+import { isNamedByKey, restsOnKey } from './retry.ts';
 import type { KeyRecord, Millis, Outcome, RequestFacts, RetryPolicy } from './types.ts';
-import { mayHaveHappened } from './write-outcome.ts';
+import { isAnsweredBy, mayHaveHappened } from './write-outcome.ts';
 
 /** What is known of one request's write: from its own attempts, and from exchanges before it with the same key. */
 export class WriteHistory {
@@ -35,7 +35,7 @@ export class WriteHistory {
   /** Only the endpoint that knows its key may get it again. */
   isPinned(request: RequestFacts): boolean {
     const isKnown = this.mayBeDone || this.wasAnswered || this.#isAtWork;
-    return isKnown && this.#policy.sharesKeys !== true && restsOnKey(request, this.#policy);
+    return isKnown && this.#policy.sharesKeys !== true && isNamedByKey(request);
   }
 
   /** @param record of other exchanges, as it is now */
@@ -48,7 +48,8 @@ export class WriteHistory {
   add(request: RequestFacts, outcome: Outcome, sentAt: Millis): void {
     if (outcome.kind === 'response' || outcome.sent) this.#firstSentAt ??= sentAt;
     this.#isAtWork ||= outcome.kind === 'response' && (outcome.hints.lock || outcome.status === 409);
-    this.#isOwnOpen ||= mayHaveHappened(request, outcome, this.#policy);
+    if (isAnsweredBy(outcome, this.#policy)) this.#isOwnOpen = false;
+    else this.#isOwnOpen ||= mayHaveHappened(request, outcome, this.#policy);
   }
 
   /** Since it was first sent; undefined while it has not been. */

@@ -5,6 +5,7 @@ import type { KeyRegistry } from '../policy/key-registry.ts';
 import type { KeyedWrite, WriteIdentity } from '../policy/keyed-write.ts';
 import { isAnsweredFor, isOpen } from '../policy/keyed-write.ts';
 import type { Clock, KeyRecord, Millis, Outcome, RetryPolicy, Verdict } from '../policy/types.ts';
+import type { WriteOutcome } from '../policy/write-outcome.ts';
 import { classifyWrite, isDoneBy } from '../policy/write-outcome.ts';
 import type { Idempotency } from './idempotency.ts';
 
@@ -48,8 +49,12 @@ export class KeyClaim implements Claimant {
   #isAnswered = false;
   /** That answer says for good what came of it. */
   #isDone = false;
-  /** An attempt may have taken effect. */
+  /** An attempt may have taken effect, and none has been answered since. */
   #isOpen = false;
+  /** An attempt was sent, and not only begun. */
+  #hasReached = false;
+  /** What the last attempt says of the write. */
+  #last: WriteOutcome | undefined;
 
   constructor(parts: KeyClaimParts) {
     this.#parts = parts;
@@ -99,7 +104,17 @@ export class KeyClaim implements Claimant {
     if (this.#firstSentAt === undefined) {
       this.#firstSentAt = clock.now();
       keys.sent(write, this.#firstSentAt, endpoint);
-    } else if (write.state === 'new' && write.sent === 1) write.endpoint = endpoint; // what was before did not stay there
+      return;
+    }
+    if (!this.#hasReached) this.#firstSentAt = clock.now();
+    // An answer that is asked for again, as some refusals of cards are, answers what was sent before it.
+    if (this.#last === 'answered') {
+      this.#endpoint = write.endpoint;
+      this.#keep(write, true);
+    }
+    if (write.state !== 'new' || write.sent !== 1) return;
+    write.endpoint = endpoint; // what was before did not stay there
+    if (!this.#hasReached) write.firstSentAt = this.#firstSentAt;
   }
 
   /** It takes part in its write: what is known of it is known here. */
@@ -109,7 +124,11 @@ export class KeyClaim implements Claimant {
 
   /** What an attempt came to. */
   note(outcome: Outcome): void {
-    this.#isOpen ||= classifyWrite(outcome, this.#parts.policy.notProcessed) === 'may_have_happened';
+    const meaning = classifyWrite(outcome, this.#parts.policy.notProcessed);
+    if (meaning !== 'nothing_sent') this.#hasReached = true;
+    if (meaning === 'answered') this.#isOpen = false;
+    else this.#isOpen ||= meaning === 'may_have_happened';
+    this.#last = meaning;
   }
 
   /** What others know of the write by now, or may have done by what they have sent. */

@@ -1,6 +1,6 @@
 import type { PathPattern } from '../policy/path-pattern.ts';
 import type { Nature } from '../policy/types.ts';
-import { firstMatch, segmentsOf } from './path-pattern.ts';
+import { firstMatch, mergeSlashes, segmentsOf } from './path-pattern.ts';
 import type { TellNature } from './plan.ts';
 
 /** Requests whose nature is known. */
@@ -20,7 +20,7 @@ export function makeTellNature(kinds: readonly Kind[]): TellNature | undefined {
   const inOrder = kinds.toSorted((a, b) => Number(b.nature === 'never') - Number(a.nature === 'never'));
   return (method, path) => {
     const segments = segmentsOf(path);
-    const merged = path.includes('//') ? segmentsOf(path.replace(/\/{2,}/g, '/')) : segments;
+    const merged = path.includes('//') ? segmentsOf(mergeSlashes(path)) : segments;
     const kind = inOrder.find(
       ({ nature, methods, paths }) =>
         methods?.has(method) !== false && firstMatch(paths, nature === 'never' ? merged : segments) !== undefined,

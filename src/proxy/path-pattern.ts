@@ -9,6 +9,11 @@ export function segmentsOf(path: string): readonly string[] {
   return splitPath(path.includes('%') ? decodeUnreserved(path) : path);
 }
 
+/** As many servers read a path with doubled slashes. */
+export function mergeSlashes(path: string): string {
+  return path.replace(/\/{2,}/g, '/');
+}
+
 /** The first pattern that matches, and what it has found; undefined where none does. */
 export function firstMatch(patterns: readonly PathPattern[], segments: readonly string[]): Match | undefined {
   for (const pattern of patterns) {

@@ -1,6 +1,9 @@
 /** That a write is known again: at which endpoint, by which token, after which answer, over a reload and in a long upload. */
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { HttpUpstream } from '../support/http-upstream.ts';
 import { listen, startHttpUpstream } from '../support/http-upstream.ts';
 import type { Received } from '../support/send.ts';
@@ -21,6 +24,16 @@ function two(a: HttpUpstream, b: HttpUpstream, idempotency = 'ttl: 24h'): string
 
 function post(url: string, headers: readonly string[] = KEY, body = 'x', target = '/charges'): Promise<Received> {
   return send(url, target, { method: 'POST', headers, body });
+}
+
+async function openServer(server: Server, port: number): Promise<AddressInfo> {
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  return server.address() as AddressInfo;
+}
+
+async function closeServer(server: Server): Promise<void> {
+  server.close().closeAllConnections();
+  if (server.listening) await once(server, 'close');
 }
 
 const toldOf = (answer: Received) => [answer.status, answer.header('tidegate-outcome')];
@@ -369,4 +382,80 @@ test('no second attempt of a write begins when it cannot be answered in time', a
   for (const answer of await Promise.all(known)) expect(answer.status).toBe(200);
   expect(toldOf(await post(gate.url))).toEqual([503, undefined]);
   expect(upstream.hits).toHaveLength(11);
+});
+
+describe('the age of a key', () => {
+  test('counts from the shortest of the lifetimes that a path with doubled slashes may have', async () => {
+    const upstream = await startAnswering(201);
+    const gate = await startTidegate(one(upstream.url, 'ttl: [{path: /v1/charges, ttl: 1s}]'));
+    expect((await post(gate.url, KEY, 'x', '/v1//charges')).status).toBe(201);
+    await sleep(1100);
+    expect((await post(gate.url, KEY, 'x', '/v1//charges')).status).toBe(409);
+  });
+
+  test('counts from the first attempt that was sent', async () => {
+    const server = createServer((_, response) => response.writeHead(201).end());
+    const { port } = await openServer(server, 0);
+    await closeServer(server);
+    const api = one(
+      `http://127.0.0.1:${port}`,
+      'ttl: 3s',
+      'attempts: 40, budget: {burst: 100}',
+      ', timeout: 10s',
+    ).replace('1ms', '100ms');
+    const gate = await startTidegate(api);
+    const first = post(gate.url);
+    await sleep(1500);
+    await openServer(server, port);
+    onTestFinished(() => closeServer(server));
+    expect((await first).status).toBe(201);
+    await sleep(2000);
+    expect((await post(gate.url)).status).toBe(201);
+  });
+});
+
+test('a repeat of an answered write that is refused for a lock is forwarded at once', async () => {
+  const upstream = await startAnswering(201, 409);
+  const gate = await startTidegate(one(upstream.url, 'ttl: 24h', 'attempts: 4, retryOn: [lock]'));
+  expect(toldOf(await post(gate.url))).toEqual([201, undefined]);
+  expect(toldOf(await post(gate.url))).toEqual([409, undefined]);
+  expect(upstream.hits).toHaveLength(2);
+});
+
+test('an answer of 402 answers the attempts before it, for later requests too', async () => {
+  const declined = [402, { 'Stripe-Should-Retry': 'true' }] as const;
+  const upstream = await startAnswering('reset', declined, 503, 401);
+  const gate = await startTidegate(
+    one(upstream.url, 'ttl: 24h', 'attempts: 3').replace('{url', '{provider: stripe, url'),
+  );
+  expect(toldOf(await post(gate.url))).toEqual([503, undefined]);
+  expect(toldOf(await post(gate.url))).toEqual([401, undefined]);
+});
+
+test('the time of a slow upload costs no other write its retries', async () => {
+  const upstream = await startHttpUpstream((n, response) => {
+    if (n === 4) response.destroy();
+    else response.writeHead(201).end();
+  });
+  const retry = 'attempts: 2, minAttemptTime: 100ms, replayLimit: 8B';
+  const gate = await startTidegate(one(upstream.url, 'ttl: 24h', retry, ', timeout: 2s'));
+  const uploads = ['a', 'b', 'c'].map((key) => {
+    const headers = ['Idempotency-Key', key];
+    return begin(
+      gate.url,
+      '/charges',
+      { method: 'POST', headers, chunked: true },
+      (incoming) => void incoming.resume(),
+    );
+  });
+  for (let i = 0; i < 24; i += 1) {
+    for (const upload of uploads) upload.write('a piece of it');
+    await sleep(100);
+  }
+  for (const upload of uploads) upload.end();
+  await eventually(
+    () => upstream.hits.length,
+    (hits) => hits === 3,
+  );
+  expect((await post(gate.url)).status).toBe(201);
 });

@@ -20,6 +20,14 @@ describe('a retry', () => {
     expect(choose(failure('connect', false))).toMatchObject({ retry: { delay: 100, charged: true } });
   });
 
+  test('of what only this endpoint may get waits until it is back, and is charged', () => {
+    const pinned = { ...FIRST, isPinned: true };
+    const refused = alone(failure('connect', false));
+    expect(choose(refused, { method: 'POST', keyed: true }, pinned)).toMatchObject({
+      retry: { delay: 100, charged: true },
+    });
+  });
+
   test('of what may have been done there waits, and is charged', () => {
     for (const outcome of [response(503), failure('reset', true), failure('timeout', true)]) {
       expect(choose(alone(outcome))).toMatchObject({ retry: { delay: 100, charged: true } });

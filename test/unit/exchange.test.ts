@@ -155,15 +155,35 @@ describe('the time that an attempt of a write needs', () => {
     expect(untilOf(KEYED, 400, { retry: retryPolicy() })).toBe(1000);
   });
 
-  test('is that of answers, the latest of which count most', () => {
+  test('is no more than one attempt may last', () => {
+    expect(untilOf(KEYED, 400, { perTryTimeout: 300 })).toBe(700);
+    expect(untilOf(KEYED, 400, { perTryTimeout: 100 })).toBe(750);
+  });
+
+  test('is the median of the last nine answers on a route, and unknown with fewer than three', () => {
     const times = new AnswerTimes();
-    const time = times.of('up');
-    expect(time.get()).toBe(0);
-    time.add(80);
-    expect(time.get()).toBe(80);
-    time.add(160);
-    expect(times.of('up').get()).toBe(90);
-    expect(times.of('other').get()).toBe(0);
+    const time = times.of('/charges');
+    for (const [took, median] of [
+      [5000, 0],
+      [80, 0],
+      [90, 90],
+      [100, 90],
+    ] as const) {
+      time.add(took);
+      expect(time.get()).toBe(median);
+    }
+    for (let i = 0; i < 5; i += 1) time.add(400);
+    expect(times.of('/charges').get()).toBe(400);
+    expect(times.of('/other').get()).toBe(0);
+  });
+
+  test('follows a change within five answers, and no slow answer among fast ones', () => {
+    const time = new AnswerTimes().of('/charges');
+    for (let i = 0; i < 9; i += 1) time.add(100);
+    for (let i = 0; i < 4; i += 1) time.add(9000);
+    expect(time.get()).toBe(100);
+    time.add(9000);
+    expect(time.get()).toBe(9000);
   });
 });
 
@@ -610,10 +630,20 @@ describe('a key', () => {
       kind: 'refuse',
       why: 'held',
     });
-    for (const status of [409, 400, 404]) {
-      const { verdict } = play([...answered, admitted(0), sent(response(status), 10)], KEYED, claiming);
+    for (const refusal of [response(409), response(422, { lock: true }), response(400), response(404)]) {
+      const { verdict } = play([...answered, admitted(0), sent(refusal, 10)], KEYED, claiming);
       expect(verdict).toMatchObject({ kind: 'forward', unknown: false, attempts: 1 });
     }
+  });
+
+  test('is answered by a 402 that the upstream wants repeated: what fails after it is plain, unless it may have taken effect', () => {
+    const declined = sent(response(402, { verdict: 'retry' }), 120);
+    const upToDecline = [...retryAfter(failure('reset', true)), admitted(110), declined, reserved(120), waited(130)];
+    const end = (outcome: Outcome) =>
+      play([...upToDecline, admitted(130), sent(outcome, 140)], KEYED, { retry: retryPolicy({ attempts: 3 }) }).verdict;
+    expect(end(response(503))).toMatchObject({ kind: 'forward', unknown: false, attempts: 3 });
+    expect(end(response(401))).toMatchObject({ kind: 'forward', unknown: false });
+    expect(end(failure('reset', true))).toMatchObject({ kind: 'unknown', reason: 'reset' });
   });
 
   test('is sent again only to the endpoint that may know it, unless all know the same', () => {
@@ -625,6 +655,9 @@ describe('a key', () => {
     expect(again(response(503), KEYED)).toEqual([false, false]);
     expect(again(failure('reset', true), { method: 'PUT', keyed: true })).toEqual([false, false]);
     expect(pinned(play([read(0), claimed(0, -9), admitted(0)], KEYED, claiming))).toEqual([true]);
+    const always = retryPolicy({ unkeyedWrites: 'always' });
+    const repeated = play([...retryAfter(failure('reset', true)), admitted(110)], KEYED, { retry: always });
+    expect(pinned(repeated)).toEqual([false, true]);
   });
 
   test('that others may send with at the same time: they are asked after before anything is denied', () => {
