@@ -9,6 +9,8 @@ const GAIN_DOWN = 1 / 2;
 const GAIN_UP = 1 / 32;
 /** Times what is known. */
 const LONGEST_SAMPLE = 2;
+/** Answers of each connection until they are believed: the first one takes a handshake, in a process that is not warm yet. */
+const LEARNED_AFTER = 2;
 
 /**
  * The connections to an upstream, as the gate sees them. A request beyond them waits in the fair queue, where the flood
@@ -26,6 +28,8 @@ export class Room {
   /** How long an attempt has its connection: the mean, and the least to be expected; undefined where nothing is known yet. */
   #serviceTime: Millis | undefined;
   #leastTime: Millis = 0;
+  /** Attempts that have ended. */
+  #ended = 0;
   /** As many as there ever were at a time. */
   #connections = 0;
   /** When a request last got a connection. */
@@ -55,12 +59,14 @@ export class Room {
   begin(holder: string): void {
     this.#attempts.add(holder);
     this.#underWay += 1;
+    this.#connections = Math.max(this.#connections, this.#underWay);
   }
 
   /** An attempt of this one needs its connection no more. @param took how long it had it */
   end(holder: string, took: Millis): void {
     this.#attempts.remove(holder);
     this.#underWay -= 1;
+    this.#ended += 1;
     const known = this.#serviceTime ?? took;
     // One stream that goes on for an hour says little of how soon others end.
     const sample = Math.min(took, LONGEST_SAMPLE * known);
@@ -99,7 +105,8 @@ export class Room {
 
   /** The same, at best: a process that has just started, or stands still for a moment, is faster soon. */
   get bestRate(): PerSecond {
-    return this.#serviceTime === undefined ? Number.POSITIVE_INFINITY : this.#perSecond(this.#leastTime);
+    const isKnown = this.#serviceTime !== undefined && this.#ended >= LEARNED_AFTER * this.#connections;
+    return isKnown ? this.#perSecond(this.#leastTime) : Number.POSITIVE_INFINITY;
   }
 
   #perSecond(serviceTime: Millis): PerSecond {
