@@ -21,13 +21,18 @@ export class BoundedConnections {
     return { name: 'admin_connections', used: this.#sockets.size / this.#most, reached: this.#closed };
   }
 
+  /** To be called once the server has its handler of requests, which then gets only those that may be answered. */
   watch(server: Server): void {
+    const handlers = server.listeners('request');
+    server.removeAllListeners('request');
     server.on('connection', (socket: Socket) => this.#take(socket));
-    server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
       const { socket } = request;
-      if (this.#sockets.get(socket) === 'busy') return void socket.destroy();
+      if (socket.destroyed) return;
+      if (this.#sockets.get(socket) === 'busy') return abandon(socket);
       this.#use(socket, 'busy');
       response.once('close', () => this.#use(socket, 'idle'));
+      for (const handle of handlers) Reflect.apply(handle, server, [request, response]);
     });
   }
 
@@ -57,3 +62,22 @@ export class BoundedConnections {
     return found;
   }
 }
+
+/**
+ * Ends a connection, and the reading of what has come on it. The parser of Node 24 would go on through all requests of one piece, 1500 of
+ * them, and the end costs each of them an error. Parsers are used again, so what is replaced is put back.
+ */
+function abandon(socket: Socket): void {
+  const parser: unknown = Reflect.get(socket, 'parser');
+  if (typeof parser === 'object' && parser !== null) {
+    const onHeadersComplete: unknown = Reflect.get(parser, ON_HEADERS_COMPLETE);
+    Reflect.set(parser, ON_HEADERS_COMPLETE, () => REFUSED);
+    socket.once('close', () => Reflect.set(parser, ON_HEADERS_COMPLETE, onHeadersComplete));
+  }
+  socket.destroy();
+}
+
+/** HTTPParser.kOnHeadersComplete of Node, which has no public name. */
+const ON_HEADERS_COMPLETE = 2;
+/** To llhttp: an error, which ends the parsing. */
+const REFUSED = -1;

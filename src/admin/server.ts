@@ -89,7 +89,6 @@ async function start(
     clientErrorHandler: (error, socket) => writeProblem(socket, error),
   });
   app.addHook('onRequest', async (request, reply) => {
-    if (request.raw.socket.destroyed) return reply.hijack(); // see BoundedConnections
     // Nor does a page of another origin read it by embedding it.
     reply.headers({
       'cache-control': 'no-store',

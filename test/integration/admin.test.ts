@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { request, type IncomingHttpHeaders } from 'node:http';
+import { createServer as createHttpServer, request, type IncomingHttpHeaders } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { BoundedConnections } from '../../src/admin/connections.ts';
 import type { Readiness } from '../../src/admin/health.ts';
 import { type AdminOptions, type AdminServer, startAdmin, startTelemetry } from '../../src/admin/server.ts';
 import type { Address } from '../../src/config/address.ts';
@@ -425,6 +426,27 @@ describe('connections of a listener', () => {
     expect(scrapes).toBeLessThan(3);
     expect(await ask(telemetry, '/metrics')).toMatchObject({ status: 200 });
     expect(await ask(telemetry, '/livez')).toMatchObject({ status: 200 });
+  });
+
+  test('are read no further then, and the parser serves the next connection', async () => {
+    const server = createHttpServer((_, response) => setImmediate(() => response.end('ok')));
+    new BoundedConnections(8).watch(server);
+    let heads = 0;
+    server.on('request', () => {
+      heads += 1;
+    });
+    server.on('clientError', (_, socket) => socket.destroy());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    onTestFinished(() => server.close().closeAllConnections());
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    for (let connection = 1; connection <= 3; connection += 1) {
+      const socket = connect(port ?? 0, '127.0.0.1').on('error', () => undefined);
+      socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1000));
+      await once(socket, 'close');
+      expect(heads).toBe(3 * connection - 1);
+      expect((await fetch(`http://127.0.0.1:${port}`)).status).toBe(200);
+    }
   });
 
   test('give way to a probe also where all of them are being answered', async () => {
