@@ -284,8 +284,14 @@ export function readDate(headers: readonly string[], wallClock: Millis): Millis 
   for (let i = 0; i + 1 < headers.length; i += 2) {
     if (headers[i]?.toLowerCase() === 'date') date ??= parseHttpDate((headers[i + 1] ?? '').trim(), wallClock);
   }
-  return date === undefined ? wallClock : date + 1000 * readAge(headers);
+  if (date === undefined) return wallClock;
+  const sentAt = date + 1000 * readAge(headers);
+  // A Date is cut to the second. Our clock is not, and where it agrees it holds nobody beyond a date that the client may read itself.
+  return wallClock >= sentAt && wallClock < sentAt + CUT_AND_UNDER_WAY ? wallClock : sentAt;
 }
+
+/** What a Date is cut by at most, and the answer's way. */
+const CUT_AND_UNDER_WAY: Millis = 1250;
 
 /** For how long an answer has been in caches, in seconds; of several the largest. */
 export function readAge(headers: readonly string[]): number {

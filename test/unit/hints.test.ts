@@ -97,6 +97,17 @@ describe('Retry-After', () => {
     expect(read(503, 'retry-after', value, 'Date', 'yesterday').retryAfter).toBe(15_000);
   });
 
+  test.each([
+    ['a little behind it', -1, 45_000],
+    ['in the same second', 0, 45_000],
+    ['in the same second', 999, 44_001],
+    ['a moment later, as an answer takes its way', 1249, 43_751],
+    ['ahead of it', 1250, 45_000],
+  ])('a date counts from our clock where that is %s as Date says: to the millisecond', (_, ahead, wait) => {
+    const headers = [...DATE, 'Retry-After', 'Sat, 21 Nov 2026 11:26:45 GMT'];
+    expect(readHints(503, headers, SENT + ahead).retryAfter).toBe(wait);
+  });
+
   test('of several Dates the first usable one counts', () => {
     const at = 'Sat, 21 Nov 2026 11:26:45 GMT';
     expect(read(503, 'Date', '?', ...DATE, 'Date', at, 'Retry-After', at).retryAfter).toBe(45_000);
