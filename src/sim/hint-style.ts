@@ -14,16 +14,16 @@ export function tellsQuota(style: HintStyle): boolean {
 /**
  * What `readHints` makes of the headers of this style, without the headers.
  * @param wait the true wait, on a refusal
- * @param epoch wall-clock time of the answer: dates are read against the answer's own `Date`
+ * @param epoch wall-clock time of the answer: the upstream's clock, and ours
  */
 export function hearHints(style: HintStyle, wait: Millis | undefined, quota: Quota | undefined, epoch: Millis): Hints {
   switch (style) {
     case 'none':
       return NO_HINTS;
     case 'retry-after':
-      return wait === undefined ? NO_HINTS : hearWait(waitSeconds(wait));
+      return wait === undefined ? NO_HINTS : hearWait(1000 * waitSeconds(wait));
     case 'retry-after-date':
-      return wait === undefined ? NO_HINTS : hearWait(retryAtSeconds(epoch, wait) - Math.floor(epoch / 1000));
+      return wait === undefined ? NO_HINTS : hearWait(untilSecond(retryAtSeconds(epoch, wait), epoch));
     case 'ratelimit': {
       // Places in flight say nothing of a rate.
       if (quota?.window === undefined) return NO_HINTS;
@@ -33,15 +33,14 @@ export function hearHints(style: HintStyle, wait: Millis | undefined, quota: Quo
     case 'x-ratelimit': {
       if (quota === undefined) return NO_HINTS;
       const { remaining, limit } = toldQuota(quota);
-      const reset = quota.resetIn === undefined ? undefined : resetSeconds(epoch, quota.resetIn);
-      const resetIn = reset === undefined ? undefined : reset - Math.floor(epoch / 1000);
-      return hearQuota({ remaining, limit, resetIn: toMillis(resetIn), window: undefined });
+      const resetIn = quota.resetIn === undefined ? undefined : untilSecond(resetSeconds(epoch, quota.resetIn), epoch);
+      return hearQuota({ remaining, limit, resetIn, window: undefined });
     }
   }
 }
 
-function hearWait(seconds: number): Hints {
-  return { ...NO_HINTS, retryAfter: Math.min(MAX_HINT, seconds * 1000) };
+function hearWait(retryAfter: Millis): Hints {
+  return { ...NO_HINTS, retryAfter: Math.min(MAX_HINT, retryAfter) };
 }
 
 function hearQuota(quota: Quota): Hints {
@@ -51,6 +50,11 @@ function hearQuota(quota: Quota): Hints {
 
 function toMillis(seconds: number | undefined): Millis | undefined {
   return seconds === undefined ? undefined : seconds * 1000;
+}
+
+/** How long until then, in whole milliseconds. @param second since 1970 */
+function untilSecond(second: number, epoch: Millis): Millis {
+  return Math.round(1000 * second - epoch);
 }
 
 /** A wait as `Retry-After` tells it: never too short, at least 1. */
