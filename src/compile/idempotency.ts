@@ -3,8 +3,8 @@ import type { UpstreamConfig } from '../config/schema.ts';
 import { listOf } from '../config/one-or-many.ts';
 import type { AccountPart } from '../proxy/account.ts';
 import type { Idempotency } from '../proxy/idempotency.ts';
-import { makePathPattern } from '../policy/path-pattern.ts';
-import { mergeSlashes, segmentsOf } from '../proxy/path-pattern.ts';
+import { makePathPattern, segmentsOf } from '../policy/path-pattern.ts';
+import { mergeSlashes } from '../proxy/path-pattern.ts';
 
 type IdempotencyConfig = UpstreamConfig['idempotency'];
 

@@ -2,8 +2,8 @@
 import { compilePlan, compileUpstream } from './policy.ts';
 import { listOf } from '../config/check-limits.ts';
 import type { ScenarioConfig } from '../config/scenario-schema.ts';
-import { makePathPattern } from '../policy/path-pattern.ts';
-import { firstMatch, segmentsOf } from '../proxy/path-pattern.ts';
+import { makePathPattern, segmentsOf } from '../policy/path-pattern.ts';
+import { firstMatch } from '../proxy/path-pattern.ts';
 import type { NestedSpec } from '../sim/nested-limits.ts';
 import type { ClientGroup, Scenario } from '../sim/scenario.ts';
 import { UPSTREAM } from '../sim/scenario.ts';

@@ -10,7 +10,7 @@ export interface PathPattern {
   /** Of its named segments, in their order, and at which place of a path each stands, from 1. */
   readonly names: readonly string[];
   readonly places: readonly number[];
-  /** @param segments of a path, as `splitPath` has them. Returns undefined where it does not match */
+  /** @param segments of a path, as `segmentsOf` has them. Returns undefined where it does not match */
   match(segments: readonly string[]): Captured | undefined;
   /** The pattern with these values in place of its named segments. */
   fill(captured: Captured): string;
@@ -24,7 +24,7 @@ const NOTHING: Captured = [];
  * @param text as `mistakeOf` finds nothing wrong with
  */
 export function makePathPattern(text: string): PathPattern {
-  const parts = splitPath(text);
+  const parts = [...segmentsOf(text)];
   const isOpen = parts.at(-1) === '**';
   if (isOpen) parts.pop();
   const names: string[] = [];
@@ -57,8 +57,26 @@ export function makePathPattern(text: string): PathPattern {
   };
 }
 
+/**
+ * The segments of a path or a pattern, normalised so that equivalent paths are equal: `/v1/%63harges` is no other endpoint than
+ * `/v1/charges`, and `a%2fb` no other segment than `a%2Fb`.
+ */
+export function segmentsOf(path: string): readonly string[] {
+  return splitPath(path.includes('%') ? normalizeEscapes(path) : path);
+}
+
+/** What need not be escaped is not (RFC 3986 §6.2.2.2): letters, digits and `._~-`. Other escapes are in upper case (§6.2.2.1). */
+export function normalizeEscapes(path: string): string {
+  return path.replace(/%[0-9A-Fa-f]{2}/g, normalizeEscape);
+}
+
+function normalizeEscape(escape: string): string {
+  const character = String.fromCharCode(Number.parseInt(escape.slice(1), 16));
+  return /[A-Za-z0-9._~-]/.test(character) ? character : escape.toUpperCase();
+}
+
 /** Without the slash before the first, and without one at the end. */
-export function splitPath(path: string): string[] {
+function splitPath(path: string): string[] {
   const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length;
   return path.slice(1, end).split('/');
 }

@@ -1,10 +1,11 @@
 import type { Scope } from '../policy/events.ts';
 import type { LimitRef } from '../policy/limit-ref.ts';
 import type { PathPattern } from '../policy/path-pattern.ts';
+import { segmentsOf } from '../policy/path-pattern.ts';
 import type { Hash } from './client-hash.ts';
 import type { Client } from './identity.ts';
 import type { Inbound } from './inbound.ts';
-import { firstMatch, segmentsOf } from './path-pattern.ts';
+import { firstMatch } from './path-pattern.ts';
 import type { Route } from './plan.ts';
 import { rewriteTarget } from './router.ts';
 

@@ -1,6 +1,7 @@
 import type { PathPattern } from '../policy/path-pattern.ts';
+import { segmentsOf } from '../policy/path-pattern.ts';
 import type { Nature } from '../policy/types.ts';
-import { firstMatch, mergeSlashes, segmentsOf } from './path-pattern.ts';
+import { firstMatch, mergeSlashes } from './path-pattern.ts';
 import type { TellNature } from './plan.ts';
 
 /** Requests whose nature is known. */

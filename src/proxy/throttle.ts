@@ -2,13 +2,14 @@ import { readDate, readHints } from '../policy/hints.ts';
 import { MAX_HINT, parseDecimal, plausibleDelay } from '../policy/hints/numbers.ts';
 import { readRetryAfter } from '../policy/hints/retry-after.ts';
 import type { PathPattern } from '../policy/path-pattern.ts';
+import { segmentsOf } from '../policy/path-pattern.ts';
 import type { Hints, Millis } from '../policy/types.ts';
 import { isThrottled } from '../policy/types.ts';
 import type { Field } from './answer-codes.ts';
 import { isReadable, MAX_LOOK } from './answer-codes.ts';
 import type { Glob } from './glob.ts';
 import { isJson } from './media-type.ts';
-import { firstMatch, segmentsOf } from './path-pattern.ts';
+import { firstMatch } from './path-pattern.ts';
 import { firstValue } from './raw-headers.ts';
 
 /** An answer, and what it answers. */

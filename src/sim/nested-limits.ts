@@ -1,5 +1,5 @@
 import type { PathPattern } from '../policy/path-pattern.ts';
-import { makePathPattern, splitPath } from '../policy/path-pattern.ts';
+import { makePathPattern, segmentsOf } from '../policy/path-pattern.ts';
 import type { Millis } from '../policy/types.ts';
 import type { ModelSpec } from './models.ts';
 import { makeModel } from './models.ts';
@@ -66,7 +66,7 @@ export class NestedLimits {
 
   #modelsOf({ method, path }: Asked): [NestedSpec, LimitModel][] {
     if (this.#specs.length === 0) return [];
-    const segments = splitPath(path);
+    const segments = segmentsOf(path);
     const found: [NestedSpec, LimitModel][] = [];
     for (const { spec, patterns } of this.#specs) {
       if (spec.method !== undefined && !spec.method.includes(method)) continue;

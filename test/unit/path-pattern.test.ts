@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { makePathPattern, mistakeOf, splitPath } from '../../src/policy/path-pattern.ts';
+import { makePathPattern, mistakeOf, segmentsOf } from '../../src/policy/path-pattern.ts';
 
-const match = (pattern: string, path: string) => makePathPattern(pattern).match(splitPath(path));
+const match = (pattern: string, path: string) => makePathPattern(pattern).match(segmentsOf(path));
 
 describe('a path pattern', () => {
   test.each([
@@ -27,6 +27,29 @@ describe('a path pattern', () => {
     ['/v1/{space=tax|issuing}/{resource}', '/v1/charges/ch_1', undefined],
   ])('%s and %s', (pattern, path, captured) => {
     expect(match(pattern, path)).toEqual(captured);
+  });
+
+  test.each([
+    ['/v1/%63harge', '/v1/charge'],
+    ['/v1/charge', '/v1/%63harge'],
+    ['/v1/a%7Eb', '/v1/a~b'],
+    ['/v1/a%2fb', '/v1/a%2Fb'],
+    ['/v1/a%2Fb', '/v1/a%2fb'],
+    ['/v1/caf%c3%A9', '/v1/caf%C3%a9'],
+    ['/v1/{space=t%61x|a%2fb}', '/v1/tax'],
+    ['/v1/{space=t%61x|a%2fb}', '/v1/a%2Fb'],
+  ])('%s is the same as %s', (pattern, path) => {
+    expect(match(pattern, path)).toBeDefined();
+  });
+
+  test('a character that is reserved is another one than its escape', () => {
+    expect(match('/v1/a%2Fb', '/v1/a/b')).toBeUndefined();
+    expect(match('/v1/a%3Bb', '/v1/a;b')).toBeUndefined();
+    expect(match('/v1/%2A', '/v1/charges')).toBeUndefined();
+  });
+
+  test('one value of a named segment is one value, however its escapes are written', () => {
+    expect(match('/v1/{resource}', '/v1/%63%2f')).toEqual(match('/v1/{resource}', '/v1/c%2F'));
   });
 
   test('is filled in with what it has found: what else varies is left out', () => {

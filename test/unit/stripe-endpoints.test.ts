@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { makePathPattern } from '../../src/policy/path-pattern.ts';
-import { firstMatch, segmentsOf } from '../../src/proxy/path-pattern.ts';
+import { makePathPattern, segmentsOf } from '../../src/policy/path-pattern.ts';
+import { firstMatch } from '../../src/proxy/path-pattern.ts';
 
 interface Preset {
   readonly limits: readonly { readonly name: string; readonly match: { readonly path: readonly string[] } }[];

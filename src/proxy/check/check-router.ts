@@ -1,4 +1,4 @@
-import { decodeUnreserved } from '../path-pattern.ts';
+import { normalizeEscapes } from '../../policy/path-pattern.ts';
 import type { Route } from '../plan.ts';
 import { Router } from '../router.ts';
 
@@ -32,11 +32,11 @@ export class CheckRouter {
   }
 }
 
-/** What need not be written with % is written without (RFC 3986 §6.2.2.2): for everybody the same path. */
+/** With its escapes as patterns have them: for everybody the same path. */
 export function normalizeTarget(target: string): string {
   const query = target.indexOf('?');
   const path = query < 0 ? target : target.slice(0, query);
-  return path.includes('%') ? decodeUnreserved(path) + target.slice(path.length) : target;
+  return path.includes('%') ? normalizeEscapes(path) + target.slice(path.length) : target;
 }
 
 /** As the most lenient app would: decoded, without what follows a semicolon, of one slash each, in one case. */

@@ -1,5 +1,5 @@
 import type { PerSecond, Millis } from '../../policy/types.ts';
-import { makePathPattern, splitPath } from '../../policy/path-pattern.ts';
+import { makePathPattern, segmentsOf } from '../../policy/path-pattern.ts';
 import { limitOf } from '../models.ts';
 import type { ClientGroup, Scenario } from '../scenario.ts';
 import { rateAt } from '../scenario.ts';
@@ -52,7 +52,7 @@ function keyOf({ path, method, eachMethod }: NestedSpec, group: ClientGroup): st
   if (method !== undefined && !method.includes(group.method)) return undefined;
   const prefix = eachMethod === true ? group.method : '';
   if (path === undefined) return prefix;
-  const segments = splitPath(group.path);
+  const segments = segmentsOf(group.path);
   for (const pattern of path) {
     const captured = makePathPattern(pattern).match(segments);
     if (captured !== undefined) return [prefix, ...captured].join(' ');
