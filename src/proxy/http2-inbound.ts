@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { readExpectation } from './expectation.ts';
 import type { Inbound } from './inbound.ts';
 import { withoutQuery } from './inbound.ts';
+import { isSameAuthority } from './request-target.ts';
 
 /**
  * A request over HTTP/2. Its body ends only if the client ended it: Node 24 tells `end` of a stream that was reset, and
@@ -33,7 +34,7 @@ export class Http2Inbound extends Readable implements Inbound {
     this.verb = headers[':method'] ?? '';
     this.target = headers[':path'] ?? '';
     this.headers = headers;
-    this.rawHeaders = plainHeaders(raw);
+    this.rawHeaders = plainHeaders(raw, headers[':scheme'] ?? '');
     headers.host ??= headers[':authority'];
     this.hasBody = !stream.endAfterHeaders;
     this.expectsContinue = readExpectation(headers.expect) === 'continue';
@@ -79,7 +80,7 @@ export class Http2Inbound extends Readable implements Inbound {
  * As HTTP/1.1 has them: `:authority` as Host (RFC 9113 §8.3.1), a Host beside it only where it says something else, and
  * the crumbs of a cookie put together again (§8.2.3).
  */
-function plainHeaders(raw: readonly string[]): string[] {
+function plainHeaders(raw: readonly string[], scheme: string): string[] {
   const out: string[] = [];
   let authority: string | undefined;
   let cookieAt = -1;
@@ -93,7 +94,7 @@ function plainHeaders(raw: readonly string[]): string[] {
       }
       continue;
     }
-    if (name === 'host' && value.toLowerCase() === authority?.toLowerCase()) continue;
+    if (name === 'host' && authority !== undefined && isSameAuthority(value, authority, scheme)) continue;
     if (name === 'cookie') {
       if (cookieAt >= 0) {
         out[cookieAt] += `; ${value}`;

@@ -46,7 +46,7 @@ function stripOwnOrigin({ target, verb, headers }: Inbound): string | undefined 
 }
 
 /** Names differ in no case, and the port of the scheme need not be written (RFC 9110 §4.2.3). */
-function isSameAuthority(one: string, other: string, scheme: string): boolean {
+export function isSameAuthority(one: string, other: string, scheme: string): boolean {
   return one === other || normalizeAuthority(one, scheme) === normalizeAuthority(other, scheme);
 }
 

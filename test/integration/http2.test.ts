@@ -420,6 +420,21 @@ test('what HTTP/1.1 refuses is refused', async () => {
   expect(upstream.hits).toHaveLength(1);
 });
 
+test('an authority with the port of its scheme is the one without a port', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  const statusOf = async (scheme: string, authority: string, host: string): Promise<number> =>
+    (await ask(session, '/', { ':scheme': scheme, ':authority': authority, host })).status;
+  expect(await statusOf('https', 'h.test', 'H.test:443')).toBe(200);
+  expect(await statusOf('https', 'h.test:443', 'h.test')).toBe(200);
+  expect(await statusOf('https', '[::1]', '[::1]:443')).toBe(200);
+  expect(await statusOf('http', 'h.test', 'h.test:80')).toBe(200);
+  expect(await statusOf('https', 'h.test', 'h.test:80')).toBe(400);
+  expect(await statusOf('http', 'h.test:443', 'h.test')).toBe(400);
+  expect(await statusOf('https', 'h.test:443', 'h.test:8443')).toBe(400);
+});
+
 test('no more than a hundred requests of a connection are open at a time', async () => {
   const upstream = await listen(() => undefined);
   const gate = await start(upstream.url, ', connections: 200');
