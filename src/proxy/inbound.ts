@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import type { Problem } from './problem.ts';
 import { fault } from './problem.ts';
 import { MALFORMED } from './parser-problem.ts';
-import { findTargetFault, HOST } from './request-target.ts';
+import { findTargetFault, isHost } from './request-target.ts';
 
 /** A request as it came in, over HTTP/1.1 or HTTP/2. As a stream it is the body: `end` means that all of it has come. */
 export interface Inbound extends Readable {
@@ -193,7 +193,7 @@ function findHostFault({ rawHeaders, headers, httpVersion }: Inbound): string | 
   const hosts = countOf(rawHeaders, 'host');
   if (hosts > 1) return 'more than one Host';
   if (hosts === 0 && httpVersion !== '1.0') return 'no Host';
-  return HOST.test(headers.host ?? '') ? undefined : 'a Host that is none';
+  return isHost(headers.host ?? '') ? undefined : 'a Host that is none';
 }
 
 function findFramingFault({ headers, httpVersion }: Inbound): string | undefined {

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import type { Inbound } from './inbound.ts';
 
 /** The target that is about a server as a whole, of OPTIONS alone (RFC 9112 §3.2.4). */
@@ -7,7 +8,13 @@ export const ASTERISK = '*';
  * RFC 3986 §3.2.2, without the comma: that is how two Hosts look when a hop before has joined them; and names
  * without encoding: none in use needs it, and routes would not see through it.
  */
-export const HOST = /^(?:\[[\w.:~%!$&'()*+;=-]+\]|[\w.~!$&'()*+;=-]*)(?::\d{0,5})?$/;
+const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|[\w.~!$&'()*+;=-]*)(?::\d{0,5})?$/;
+
+/** A name or an address, and a port. In brackets stands an IPv6 address: no zone, which means something on its own machine only. */
+export function isHost(text: string): boolean {
+  const found = HOST.exec(text);
+  return found !== null && (found[1] === undefined || isIPv6(found[1]));
+}
 
 /** What is wrong with a target; undefined where nothing is. An absolute form for our own host is replaced by what it means. */
 export function findTargetFault(request: Inbound): string | undefined {
@@ -38,7 +45,7 @@ const DOT_SEGMENT = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
  */
 function stripOwnOrigin({ target, verb, headers }: Inbound): string | undefined {
   const [, scheme = '', authority = '', rest = ''] = /^(https?):\/\/([^/?#]+)(.*)$/i.exec(target) ?? [];
-  if (authority === '' || authority.startsWith(':') || !HOST.test(authority)) return undefined;
+  if (authority === '' || authority.startsWith(':') || !isHost(authority)) return undefined;
   headers.host ??= authority; // HTTP/1.0 needs no Host, and the target has one
   if (!isSameAuthority(authority, headers.host, scheme.toLowerCase())) return undefined;
   if (rest === '') return verb === 'OPTIONS' ? ASTERISK : '/';

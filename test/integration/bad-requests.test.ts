@@ -267,7 +267,7 @@ describe('what looks odd and is sound passes', () => {
     expect(upstream.hits[0]?.target).toBe(target);
   });
 
-  test.each(['a', 'A.Example:80', 'a-b_c.~d', '[::1]', '[fe80::1%25eth0]:8080', '127.0.0.1:', ''])(
+  test.each(['a', 'A.Example:80', 'a-b_c.~d', '[::1]', '[FE80::1]:8080', '[::ffff:127.0.0.1]', '127.0.0.1:', ''])(
     'Host: %s',
     async (host) => {
       const { gate } = await start();
