@@ -18,6 +18,9 @@ export function isHost(text: string): boolean {
 
 /** What is wrong with a target; undefined where nothing is. An absolute form for our own host is replaced by what it means. */
 export function findTargetFault(request: Inbound): string | undefined {
+  // Over HTTP/1.1 the parser has refused such a target. Nothing of Node's looks at it over HTTP/2.
+  const isUnescaped = request.httpVersion === '2.0' && OUTSIDE_ASCII.test(request.target);
+  if (isUnescaped) return 'a character in its target that no URI has';
   if (!request.target.startsWith('/')) {
     if (request.target === ASTERISK) return request.verb === 'OPTIONS' ? undefined : 'a target that only OPTIONS has';
     const local = stripOwnOrigin(request);
@@ -35,6 +38,9 @@ export function findTargetFault(request: Inbound): string | undefined {
   if (request.target.includes('#')) return 'a fragment in the target';
   return undefined;
 }
+
+/** What is no visible ASCII: RFC 3986 §2 has all of it escaped. */
+const OUTSIDE_ASCII = /[^!-~]/;
 
 /** `.` and `..`, however their dots and the slashes around them are encoded. */
 const DOT_SEGMENT = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;

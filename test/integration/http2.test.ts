@@ -420,6 +420,17 @@ test('what HTTP/1.1 refuses is refused', async () => {
   expect(upstream.hits).toHaveLength(1);
 });
 
+test('a target with a character that is not ASCII is refused, as over HTTP/1.1', async () => {
+  const upstream = await startHttpUpstream((_n, response) => response.end());
+  const gate = await start(upstream.url);
+  const session = await openHttp2(gate.url, ca);
+  for (const target of ['/caf\xe9', '/caf\xc3\xa9', '/x?caf\xe9']) {
+    const { status, json } = await ask(session, target);
+    expect([target, status, json()['reason']]).toEqual([target, 400, 'bad_request']);
+  }
+  expect(upstream.hits).toEqual([]);
+});
+
 test('an authority with the port of its scheme is the one without a port', async () => {
   const upstream = await startHttpUpstream((_n, response) => response.end());
   const gate = await start(upstream.url);
