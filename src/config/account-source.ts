@@ -39,7 +39,26 @@ function readAccountSource(input: string | number): Reading<AccountSource> {
     const claims = (second ?? first).split('|');
     if (isName(header) && claims.every((claim) => claim !== '')) return { ok: true, value: { kind, header, claims } };
   }
-  return misread(`expected ${EXPECTED}`, isName(text) ? `header:${text}` : suggest(kind ?? '', ['header:', 'jwt:']));
+  return misreadSource(text);
+}
+
+/** Of each kind, one that says something: the kind alone is no source. */
+const EXAMPLES: ReadonlyMap<string, string> = new Map([
+  ['header', 'header:Stripe-Account'],
+  ['jwt', 'jwt:sub'],
+]);
+
+function misreadSource(text: string): Reading<never> {
+  const [kind = '', ...rest] = text.split(':');
+  const isBare = rest.length === 0 && !EXAMPLES.has(kind) && isName(text);
+  if (isBare) return misread(`expected ${EXPECTED}`, `header:${text}`);
+  const meant = suggest(kind, EXAMPLES.keys());
+  if (meant !== undefined && rest.join('') === '') {
+    return misread(`expected ${EXPECTED}, with a name behind the colon`, EXAMPLES.get(meant));
+  }
+  const mended = [meant, ...rest].join(':');
+  const isMended = meant !== undefined && meant !== kind && readAccountSource(mended).ok;
+  return misread(`expected ${EXPECTED}`, isMended ? mended : undefined);
 }
 
 function writeAccountSource(source: AccountSource): string {

@@ -230,6 +230,21 @@ describe('whose account a key is of', () => {
     },
   );
 
+  const expected = 'expected header:NAME, jwt:CLAIM (of the bearer token) or jwt:HEADER:CLAIM';
+  test.each([
+    ['header:', `${expected}, with a name behind the colon (header:Stripe-Account?)`],
+    ['header', `${expected}, with a name behind the colon (header:Stripe-Account?)`],
+    ['jwt:', `${expected}, with a name behind the colon (jwt:sub?)`],
+    ['jwt::', `${expected}, with a name behind the colon (jwt:sub?)`],
+    ['heder:', `${expected}, with a name behind the colon (header:Stripe-Account?)`],
+    ['heder:X-Account', `${expected} (header:X-Account?)`],
+    ['X-Account', `${expected} (header:X-Account?)`],
+    ['header:a b', expected],
+    ['heder:a b', expected],
+  ])('what is suggested for %s is no mistake itself', (source, message) => {
+    expect(found(`{account: ${JSON.stringify(source)}}`)).toEqual([`.account: ${message}`]);
+  });
+
   test('is printed as it is written', () => {
     const written = '{account: [header:A, "jwt:X-Assertion:iss|email", jwt:sub]}';
     expect(compiled(written).effective).toMatch('account: [header:A, jwt:X-Assertion:iss|email, jwt:sub]');
