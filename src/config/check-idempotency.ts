@@ -77,11 +77,16 @@ function whyNoKey(
   credentialHeader = '',
   identities: readonly string[] = [],
 ): string | undefined {
-  const name = header.toLowerCase().replaceAll('_', '-');
+  const name = fold(header);
   if (isOwned(name) || TAKEN.has(name) || TAKEN_FAMILY.test(name)) return 'a header with a meaning of its own';
-  const isSame = (other: string): boolean => other.toLowerCase() === header.toLowerCase();
+  const isSame = (other: string): boolean => fold(other) === name;
   if (isSame(credentialHeader)) return 'the credential of who asks';
   if (identities.some(isSame)) return 'what tells clients apart';
   const sources = account === 'none' ? [] : listOf(account);
   return sources.some((source) => isSame(source.header)) ? 'what names the account' : undefined;
+}
+
+/** Servers that read names as CGI does take a name with `_` for one with `-`. */
+function fold(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-');
 }

@@ -112,6 +112,21 @@ describe('where a key stands', () => {
     });
   });
 
+  test.each([
+    ['X-Api-Key', 'clients: {key: [header:x_api_key]}', '', 'what tells clients apart'],
+    ['x_api_key', 'clients: {key: [header:X-Api-Key]}', '', 'what tells clients apart'],
+    ['X-Tier', 'clients: {classes: {gold: {match: {header: {x_tier: gold}}}}}', '', 'what tells clients apart'],
+    ['X-Acc', '', ', account: header:X_Acc', 'what names the account'],
+    ['X_Acc', '', ', account: "jwt:x-acc:sub"', 'what names the account'],
+    ['X-Token', '', '}, rateLimit: {credentialHeader: x_token', 'the credential of who asks'],
+  ])('%s beside %s%s is none either: an underscore counts as a hyphen', (header, clients, more, what) => {
+    const text = `${clients}\nupstreams: {pay: {url: "http://pay.example", idempotency: {header: ${header}${more}}}}`;
+    expect(loadConfig(text, 'test.yaml', { env: {}, readFile: () => '' })).toMatchObject({
+      kind: 'mistakes',
+      mistakes: [{ message: expect.stringContaining(`is ${what}`) as unknown }],
+    });
+  });
+
   test('nor is what tells credentials apart', () => {
     const text =
       'upstreams: {pay: {url: "http://pay.example", rateLimit: {credentialHeader: X-Api-Key}, idempotency: {header: x-api-key}}}';
