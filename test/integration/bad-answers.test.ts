@@ -158,6 +158,7 @@ describe('what is no body is cut where it stops being one', () => {
     ['no end behind the last chunk', `${chunked}0\r\n`],
     ['half a trailer', `${chunked}0\r\nX-Sum: `],
     ['a trailer that is none', `${chunked}0\r\nnonsense\r\n\r\n`, 'hold'],
+    ['a length among the trailers', `${chunked}0\r\nContent-Length: 5\r\n\r\n`, 'hold'],
     ['a trailer larger than anybody needs', `${chunked}0\r\nX-Sum: ${'x'.repeat(200_000)}\r\n\r\n`, 'hold'],
   ])('%s', async (_, bytes, ending) => {
     const answer = (socket: Socket) => {
