@@ -22,7 +22,7 @@ const source = (path: string): string => join(ROOT, 'src', path);
 const input = {
   // main.js, beside it, asks for the Node that this needs first.
   program: source('main.ts'),
-  practice: source('practice/main.ts'),
+  practice: source('simulator/practice/main.ts'),
   index: source('library/index.ts'),
   policy: source('library/policy.ts'),
 };
@@ -63,8 +63,8 @@ const { output } = await bundle.write({
 await bundle.close();
 // `errorOnExist`: none of the bundle's own files has such a name.
 cpSync(join(ROOT, 'scripts/build/entrance'), folder, { recursive: true, force: false, errorOnExist: true });
-// Beside the chunk that reads them: src/state/redis/scripts.ts.
-cpSync(join(ROOT, 'src/state/redis/scripts'), join(folder, 'scripts'), { recursive: true });
+// Beside the chunk that reads them: src/sharing/redis/lua-scripts.ts.
+cpSync(join(ROOT, 'src/sharing/redis/scripts'), join(folder, 'scripts'), { recursive: true });
 // As they are, for a browser: src/admin/serve-page.ts.
 cpSync(join(ROOT, 'src/admin/page'), join(folder, 'page'), {
   recursive: true,

@@ -3,13 +3,13 @@
 import { isatty } from 'node:tty';
 import type { Options } from 'close-with-grace';
 import closeWithGrace from 'close-with-grace';
-import type { Command } from './cli/arguments.ts';
+import type { Command } from './cli/parse-arguments.ts';
 import { readFile } from './cli/read-file.ts';
-import { keepCompiled, openCompileCache } from './compile-cache.ts';
-import { WORKER } from './cluster/worker-argument.ts';
-import { tuneCollector } from './tune-collector.ts';
-import type { Millis } from './policy/types.ts';
-import { readVersion } from './version.ts';
+import { keepCompiled, openCompileCache } from './process/compile-cache.ts';
+import { WORKER } from './process/cluster/worker-argument.ts';
+import { tuneCollector } from './process/tune-garbage-collector.ts';
+import type { Millis } from './core/exchange/attempt-outcome.ts';
+import { readVersion } from './process/version.ts';
 
 /** Beyond the drain's own time: for the last lines of the log, and then it ends in any case. */
 const GRACE: Millis = 2000;
@@ -28,7 +28,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 const cache = openCompileCache(process.env);
 const version = readVersion();
 if (process.argv[2] === WORKER && process.send !== undefined) await runWorker();
-const { parseArguments } = await import('./cli/arguments.ts');
+const { parseArguments } = await import('./cli/parse-arguments.ts');
 const command = parseArguments(process.argv.slice(2));
 if (command.kind === 'usage-error') fail(`${command.message}; tidegate help lists what there is`, 2);
 await run(command);
@@ -40,21 +40,21 @@ async function run(command: Command): Promise<void> {
     case 'demo':
       return runDemo(command);
     case 'check': {
-      const { check } = await import('./cli/check.ts');
+      const { check } = await import('./cli/check/check-command.ts');
       const { text, exitCode } = check(command.file, { env: process.env, readFile });
       (exitCode === 0 ? process.stdout : process.stderr).write(text);
       process.exitCode = exitCode;
       return;
     }
     case 'diff': {
-      const { diff } = await import('./cli/diff.ts');
+      const { diff } = await import('./cli/diff-command.ts');
       const { text, exitCode } = diff(command.before, command.after, command.json, { env: process.env, readFile });
       (exitCode === 2 ? process.stderr : process.stdout).write(text);
       process.exitCode = exitCode;
       return;
     }
     case 'schema': {
-      const { jsonSchema } = await import('./config/json-schema.ts');
+      const { jsonSchema } = await import('./config/schema/json-schema.ts');
       return print(JSON.stringify(jsonSchema(), null, 2));
     }
     case 'explain':
@@ -66,7 +66,7 @@ async function run(command: Command): Promise<void> {
     case 'top':
       return runTop(command);
     case 'simulate-list': {
-      const { listScenarios } = await import('./cli/library.ts');
+      const { listScenarios } = await import('./cli/bundled-scenarios.ts');
       return print(listScenarios({ env: process.env, readFile }).trimEnd());
     }
     case 'simulate':
@@ -82,7 +82,10 @@ async function run(command: Command): Promise<void> {
 
 async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise<void> {
   tuneCollector();
-  const [{ serve }, { flush }] = await Promise.all([import('./cli/serve.ts'), import('./observe/log.ts')]);
+  const [{ serve }, { flush }] = await Promise.all([
+    import('./cli/serve-command.ts'),
+    import('./telemetry/log/logger.ts'),
+  ]);
   const served = await serve(flags, process.env, version);
   if (served.kind === 'failed') return fail(served.message, served.exitCode);
   const { app, config, logger, watch } = served;
@@ -134,8 +137,8 @@ async function runWorker(): Promise<never> {
   // A terminal, and many who stop services, signal every process of a group: the primary sees to it.
   const ignore = (): void => undefined;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, ignore);
-  const { work: startWork } = await import('./cluster/worker.ts');
-  const { flush } = await import('./observe/log.ts');
+  const { work: startWork } = await import('./process/cluster/worker.ts');
+  const { flush } = await import('./telemetry/log/logger.ts');
   const work = await startWork();
   if (work === undefined) process.exit(1);
   const { logger } = work;
@@ -152,7 +155,7 @@ async function runWorker(): Promise<never> {
 }
 
 async function runDemo({ flags }: Extract<Command, { kind: 'demo' }>): Promise<void> {
-  const { startDemo } = await import('./cli/demo.ts');
+  const { startDemo } = await import('./cli/demo-command.ts');
   const demo = await startDemo(flags, version, print);
   if (demo.kind === 'failed') return fail(demo.message, 1);
   closeWithGrace({ delay: 5000, logger: false }, () => {
@@ -177,7 +180,7 @@ function forgiveEcho(): void {
 }
 
 async function runBackoff(command: Extract<Command, { kind: 'backoff' }>): Promise<void> {
-  const { runBackoff: run } = await import('./cli/run-backoff.ts');
+  const { runBackoff: run } = await import('./cli/backoff/backoff-command.ts');
   const told = run(command, process.stdout.columns ?? 80);
   if (told.kind === 'failed') return fail(told.message, 2);
   process.stdout.write(told.text);
@@ -192,7 +195,7 @@ async function runLab(command: Extract<Command, { kind: 'lab' }>): Promise<void>
     stop.abort();
     forgiveEcho();
   });
-  const { runLab: run } = await import('./cli/lab/run-lab.ts');
+  const { runLab: run } = await import('./laboratory/commands/lab-command.ts');
   const { stderr } = process;
   const terminal = stderr.isTTY
     ? { write: (text: string) => void stderr.write(text), columns: stderr.columns || 80 }
@@ -215,7 +218,7 @@ async function draw(file: string | undefined, make: (() => string) | undefined):
 }
 
 async function runExplain({ id, admin, token, json }: Extract<Command, { kind: 'explain' }>): Promise<void> {
-  const { explainRequest } = await import('./cli/explain.ts');
+  const { explainRequest } = await import('./cli/explain-command.ts');
   const { TIDEGATE_ADMIN, TIDEGATE_ADMIN_TOKEN } = process.env;
   const explained = await explainRequest({
     id,
@@ -229,7 +232,7 @@ async function runExplain({ id, admin, token, json }: Extract<Command, { kind: '
 }
 
 async function simulate({ svg, ...options }: Extract<Command, { kind: 'simulate' }>): Promise<void> {
-  const { runSimulate } = await import('./cli/simulate.ts');
+  const { runSimulate } = await import('./cli/simulate-command.ts');
   const { columns } = process.stdout;
   const ran = runSimulate({ ...options, width: columns ?? 80 }, { env: process.env, readFile });
   if (ran.kind === 'failed') return fail(ran.message, ran.exitCode);
@@ -240,7 +243,10 @@ async function simulate({ svg, ...options }: Extract<Command, { kind: 'simulate'
 }
 
 async function runTop({ admin, token, once }: Extract<Command, { kind: 'top' }>): Promise<void> {
-  const [{ top }, { readAdminUrl }] = await Promise.all([import('./cli/top/top.ts'), import('./cli/top/admin-url.ts')]);
+  const [{ top }, { readAdminUrl }] = await Promise.all([
+    import('./cli/top/top-command.ts'),
+    import('./cli/top/admin-url.ts'),
+  ]);
   const { env, stdout: output, stdin: input } = process;
   const address = readAdminUrl(admin ?? (env['TIDEGATE_ADMIN'] || DEFAULT_ADMIN));
   if (!address.ok) return fail(address.message, 2);

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { z } from 'zod';
-import { ScenarioSchema } from '../../src/config/scenario-schema.ts';
-import { ConfigSchema } from '../../src/config/schema.ts';
+import { ScenarioSchema } from '../../src/simulator/scenario-file/scenario-schema.ts';
+import { ConfigSchema } from '../../src/config/schema/config-schema.ts';
 import { typeOfSchema } from './type-of-schema.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

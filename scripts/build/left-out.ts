@@ -2,9 +2,12 @@ import type { Plugin } from 'rolldown';
 
 /** What is only loaded when somebody asks for it, and nobody here does: by the ends of paths of files, with the reason. */
 const LEFT_OUT: readonly (readonly [RegExp, string])[] = [
-  [/\/@fastify\/(ajv-compiler|fast-json-stringify-compiler)\/index\.js$/, 'no route has a schema: src/no-schemas.ts'],
+  [
+    /\/@fastify\/(ajv-compiler|fast-json-stringify-compiler)\/index\.js$/,
+    'no route has a schema: src/http/server/fastify-no-schemas.ts',
+  ],
   [/\/light-my-request\/index\.js$/, 'of Fastify: for tests'],
-  [/\/undici\/lib\/milo\/[\w-]+\.js$/, 'an experimental parser: src/proxy/pool.ts has useMilo: false'],
+  [/\/undici\/lib\/milo\/[\w-]+\.js$/, 'an experimental parser: src/http/upstream/connector.ts has useMilo: false'],
   [/\/undici\/lib\/web\/(fetch\/(body|formdata)|webidl\/index)\.js$/, 'for bodies that are FormData'],
 ];
 

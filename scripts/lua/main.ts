@@ -18,7 +18,7 @@ import { translate } from './translate.mjs';
 
 const PACKAGES = ['typescript@6.0.2', 'typescript-to-lua@1.37.1'];
 const ROOT = join(import.meta.dirname, '../..');
-const TO = join(ROOT, 'src/state/redis/scripts');
+const TO = join(ROOT, 'src/sharing/redis/scripts');
 
 const { values } = parseArgs({ options: { compiler: { type: 'string' } } });
 const { lua, keeper, sources } = translate(load(values.compiler ?? fetchCompiler()), join(ROOT, 'src/'));
@@ -30,7 +30,7 @@ const header = [
 ].join('\n');
 // Where only the behaviour has changed, what is kept can be read all the same. Of accounts and of who waits, all of what
 // writes them counts: a change of the one is rare, and to misread the other is worse than to begin anew.
-const kept = [keeper, readFileSync(join(ROOT, 'src/state/pool/pool-account.ts'), 'utf8'), part('waiting.lua')];
+const kept = [keeper, readFileSync(join(ROOT, 'src/sharing/replicas/replica-account.ts'), 'utf8'), part('waiting.lua')];
 const version = createHash('sha256').update(kept.join('\0')).digest('hex').slice(0, 16);
 mkdirSync(TO, { recursive: true });
 write('lease', part('waiting.lua'));

@@ -5,12 +5,12 @@ import { failOn, link } from './link.mjs';
 import { prune } from './prune.mjs';
 
 const ENTRIES = [
-  'policy/events.ts',
-  'policy/rate/block.ts',
-  'policy/rate/rules.ts',
-  'policy/meter.ts',
-  'state/pool/pooled-limit.ts',
-  'state/pool/memory-pool.ts',
+  'core/events/proxy-events.ts',
+  'core/rate/breaker/active-block.ts',
+  'core/rate/rules.ts',
+  'core/limits/meter.ts',
+  'sharing/replicas/replica-shared-limit.ts',
+  'sharing/replicas/memory-backend.ts',
 ];
 /** What the host speaks of, and which methods it calls. */
 const ROOTS = ['PooledLimit', 'LocalMeter', 'RULES', 'LIMIT_STATES', 'CUT_CAUSES', 'BLOCK_CAUSES', 'WAITS_FOR'];

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Explanation } from '../observe/story/explain.ts';
-import { listElements } from '../policy/list-field.ts';
-import { renderExplanation } from '../observe/story/render-explanation.ts';
-import { sendProblem } from './problem.ts';
+import type { Explanation } from '../telemetry/explanations/build-explanation.ts';
+import { listElements } from '../core/http-semantics/list-field.ts';
+import { renderExplanation } from '../telemetry/explanations/render-explanation.ts';
+import { sendProblem } from './problem-response.ts';
 
 const UNKNOWN =
   'No story of this request is kept. It may be too long ago, or it went well and was not sampled; ' +

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Match } from './api/routes.ts';
-import { matchRoute } from './api/routes.ts';
-import { Feed } from './feed.ts';
-import type { Guard } from './guard.ts';
-import { pathOf } from './guard.ts';
-import type { Operations } from './api/operations.ts';
-import { sendProblem } from './problem.ts';
+import type { Match } from './api/api-routes.ts';
+import { matchRoute } from './api/api-routes.ts';
+import { Feed } from './event-broadcaster.ts';
+import type { Guard } from './access-guard.ts';
+import { pathOf } from './access-guard.ts';
+import type { Operations } from './api/admin-operations.ts';
+import { sendProblem } from './problem-response.ts';
 
 /** Of a body, in bytes: a configuration is what is longest. */
 const BODY_LIMIT = 256 * 1024;
@@ -84,7 +84,7 @@ async function answer(
   const match = matchRoute(request.method, pathOf(request));
   if (match.kind !== 'route') return reply; // it has been answered
   const { name, params } = match;
-  const { answerApi, refuseQuery } = await import('./api/answer.ts');
+  const { answerApi, refuseQuery } = await import('./api/handle-api-request.ts');
   if (name !== 'events') return answerApi(operations, { name, params, request, reply });
   const refused = refuseQuery(request, reply);
   if (refused !== undefined) return refused;

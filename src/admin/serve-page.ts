@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { installed } from '../installation.ts';
-import { listElements } from '../policy/list-field.ts';
+import { listElements } from '../core/http-semantics/list-field.ts';
 
 /**
  * Nothing from elsewhere, nothing inline, no text that becomes markup or code, and in nobody's frame: what strangers call

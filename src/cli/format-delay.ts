@@ -1,4 +1,4 @@
-import type { Millis } from '../policy/types.ts';
+import type { Millis } from '../core/exchange/attempt-outcome.ts';
 
 const HOUR: Millis = 3_600_000;
 const YEAR: Millis = 365.25 * 24 * HOUR;

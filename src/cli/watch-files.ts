@@ -1,7 +1,7 @@
 import type { FSWatcher } from 'node:fs';
 import { statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Millis } from '../policy/types.ts';
+import type { Millis } from '../core/exchange/attempt-outcome.ts';
 
 export interface FileWatch {
   /** They have just been read: there may be others among them. */

@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { explain } from '../config/substitute.ts';
+import { explain } from '../config/load/substitute.ts';
 
 /** Writes a file anew. @returns why it could not, in a line; undefined when it is written */
 export function writeFile(path: string, text: string): string | undefined {

@@ -1,9 +1,9 @@
 /** The registry of backoff strategies, in the words of the configuration. */
-import type { BackOffOptions, BackOffStrategy, StrategyDefinition, StrategyName } from '../policy/backoff.ts';
-import { isStrategyName, makeBackOff, strategies, strategyNames } from '../policy/backoff.ts';
-import type { BackOff, Millis, Random } from '../policy/types.ts';
-import { suggest } from '../config/suggest.ts';
-import { checkNames } from './check-names.ts';
+import type { BackOffOptions, BackOffStrategy, StrategyDefinition, StrategyName } from '../core/backoff/strategies.ts';
+import { isStrategyName, makeBackOff, strategies, strategyNames } from '../core/backoff/strategies.ts';
+import type { BackOff, Millis, Random } from '../core/exchange/attempt-outcome.ts';
+import { suggest } from '../config/values/suggest.ts';
+import { checkNames } from './unknown-options.ts';
 import type { Duration } from './duration.ts';
 import { readMillis } from './duration.ts';
 

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
-import { DURATION } from '../config/quantities.ts';
-import { parseDelay } from '../policy/hints/delay.ts';
-import type { Millis } from '../policy/types.ts';
+import { DURATION } from '../config/values/quantities.ts';
+import { parseDelay } from '../core/hints/parse-delay.ts';
+import type { Millis } from '../core/exchange/attempt-outcome.ts';
 import type { Duration } from './duration.ts';
 import { readWait } from './duration.ts';
 

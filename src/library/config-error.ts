@@ -1,5 +1,5 @@
-import type { Mistake } from '../config/mistakes.ts';
-import { formatMistakes } from '../config/mistakes.ts';
+import type { Mistake } from '../config/load/mistakes.ts';
+import { formatMistakes } from '../config/load/mistakes.ts';
 
 /** A configuration or a scenario that makes no sense: all that is wrong with it, a line each. */
 export class ConfigError extends Error {

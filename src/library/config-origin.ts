@@ -1,4 +1,4 @@
-import type { ConfigInput } from '../config/schema.ts';
+import type { ConfigInput } from '../config/schema/config-schema.ts';
 
 /** Where the configuration is: in an object, or in a file of YAML. */
 export type ConfigOrigin =

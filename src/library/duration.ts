@@ -1,5 +1,5 @@
-import { DURATION, readDuration } from '../config/quantities.ts';
-import type { Millis } from '../policy/types.ts';
+import { DURATION, readDuration } from '../config/values/quantities.ts';
+import type { Millis } from '../core/exchange/attempt-outcome.ts';
 
 /** A length of time: milliseconds, or as the configuration writes it: `250ms`, `2s`, `1m`, `24h`. */
 export type Duration = Millis | string;

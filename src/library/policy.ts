@@ -1,10 +1,10 @@
 /** `tidegate/policy`: what the proxy decides by, for programs of one's own. */
-export type { Attempt } from './attempt.ts';
+export type { Attempt } from './run-attempt.ts';
 export type { Backoff, BackoffOptions, BackoffSpec } from './backoffs.ts';
 export { backoffs } from './backoffs.ts';
 export type { Classification, Settled } from './classify.ts';
 export { classify } from './classify.ts';
-export type { RetryClock } from './clock.ts';
+export type { RetryClock } from './retry-clock.ts';
 export { ConfigError } from './config-error.ts';
 export type { Duration } from './duration.ts';
 export type { RetryNotice, RetryOptions } from './retry-options.ts';
@@ -13,9 +13,9 @@ export type { RetryEnd, RetryFailure } from './retry.ts';
 export { failureOf, retry } from './retry.ts';
 export type { SimulateOptions, Simulation } from './simulate.ts';
 export { simulate } from './simulate.ts';
-export type { ScenarioInput } from '../config/scenario-schema.ts';
-export type { Mistake } from '../config/mistakes.ts';
-export type { BackOffStrategy, Band, StrategyName } from '../policy/backoff.ts';
-export { BackOffOptionError } from '../policy/backoff.ts';
-export type { BudgetSettings } from '../policy/budget.ts';
-export type { BackOff, BackOffStep, Millis, Random } from '../policy/types.ts';
+export type { ScenarioInput } from '../simulator/scenario-file/scenario-schema.ts';
+export type { Mistake } from '../config/load/mistakes.ts';
+export type { BackOffStrategy, Band, StrategyName } from '../core/backoff/strategies.ts';
+export { BackOffOptionError } from '../core/backoff/strategies.ts';
+export type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
+export type { BackOff, BackOffStep, Millis, Random } from '../core/exchange/attempt-outcome.ts';

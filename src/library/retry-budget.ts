@@ -1,6 +1,6 @@
-import type { BudgetSettings } from '../policy/budget.ts';
-import { RetryBudget as Budget } from '../policy/budget.ts';
-import { checkNames } from './check-names.ts';
+import type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
+import { RetryBudget as Budget } from '../core/retry/retry-token-bucket.ts';
+import { checkNames } from './unknown-options.ts';
 
 /**
  * Bounds retries to a share of successes: each earns `ratio` of a retry, and `burst` are saved up at most, which is also what

@@ -1,12 +1,12 @@
-import type { StrategyName } from '../policy/backoff.ts';
-import type { BackOff, Millis, Random } from '../policy/types.ts';
+import type { StrategyName } from '../core/backoff/strategies.ts';
+import type { BackOff, Millis, Random } from '../core/exchange/attempt-outcome.ts';
 import type { BackoffSpec } from './backoffs.ts';
 import { chooseBackoff } from './backoffs.ts';
 import type { Classification, Settled } from './classify.ts';
 import { classify } from './classify.ts';
-import { checkNames } from './check-names.ts';
-import type { RetryClock } from './clock.ts';
-import { systemClock } from './clock.ts';
+import { checkNames } from './unknown-options.ts';
+import type { RetryClock } from './retry-clock.ts';
+import { systemClock } from './retry-clock.ts';
 import type { Duration } from './duration.ts';
 import { readMillis } from './duration.ts';
 import { RetryBudget } from './retry-budget.ts';

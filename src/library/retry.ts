@@ -1,10 +1,10 @@
 /** An action, again and again until it is done: the decisions are those of the proxy, the timers are here. */
-import type { Millis } from '../policy/types.ts';
-import type { Attempt, Limit } from './attempt.ts';
-import { runAttempt } from './attempt.ts';
+import type { Millis } from '../core/exchange/attempt-outcome.ts';
+import type { Attempt, Limit } from './run-attempt.ts';
+import { runAttempt } from './run-attempt.ts';
 import type { Classification, Settled } from './classify.ts';
 import { readClassification } from './classify.ts';
-import type { RetryClock } from './clock.ts';
+import type { RetryClock } from './retry-clock.ts';
 import { readWait } from './duration.ts';
 import type { RetryOptions, RetryTerms } from './retry-options.ts';
 import { readOptions } from './retry-options.ts';

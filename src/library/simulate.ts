@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import type { ScenarioInput } from '../config/scenario-schema.ts';
-import type { Judged } from '../sim/report/goals.ts';
-import type { Report } from '../sim/report/report.ts';
+import type { ScenarioInput } from '../simulator/scenario-file/scenario-schema.ts';
+import type { Judged } from '../simulator/report/goals.ts';
+import type { Report } from '../simulator/report/simulation-report.ts';
 import { ConfigError } from './config-error.ts';
-import { withoutLines, writeObject } from './written-object.ts';
+import { withoutLines, writeObject } from './config-object.ts';
 
 export interface SimulateOptions {
   /** Equal seeds give equal reports; the scenario's own unless given. */
@@ -30,8 +30,8 @@ export async function simulate(
 ): Promise<Simulation> {
   // Most who retry simulate nothing: they need not read what that needs.
   const [{ loadScenario }, { simulate: run }] = await Promise.all([
-    import('../config/load-scenario.ts'),
-    import('../simulate/simulate.ts'),
+    import('../simulator/scenario-file/load-scenario.ts'),
+    import('../simulator/simulate-scenario.ts'),
   ]);
   const isText = typeof scenario === 'string';
   const text = isText ? scenario : writeObject(scenario, name);

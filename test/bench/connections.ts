@@ -8,8 +8,8 @@ import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
 import { startApp } from '../../src/app.ts';
 import { readFile } from '../../src/cli/read-file.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { createLogger } from '../../src/observe/log.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
 
 const RUNS = [
   { clients: 500, latency: 50, requests: 20_000 },

@@ -6,14 +6,14 @@
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { compileScenario } from '../../src/compile/scenario.ts';
-import type { ScenarioConfig } from '../../src/config/scenario-schema.ts';
-import type { Millis } from '../../src/policy/types.ts';
-import type { Panel } from '../../src/sim/report/draw-panels.ts';
-import { drawPanels } from '../../src/sim/report/draw-panels.ts';
-import { groupPanels } from '../../src/sim/report/group-panels.ts';
-import type { Report, Sample } from '../../src/sim/report/report.ts';
-import { runScenario } from '../../src/sim/run.ts';
+import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
+import type { ScenarioConfig } from '../../src/simulator/scenario-file/scenario-schema.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import type { Panel } from '../../src/simulator/report/draw-panels.ts';
+import { drawPanels } from '../../src/simulator/report/draw-panels.ts';
+import { groupPanels } from '../../src/simulator/report/group-panels.ts';
+import type { Report, Sample } from '../../src/simulator/report/simulation-report.ts';
+import { runScenario } from '../../src/simulator/run-scenario.ts';
 import { loadLibrary } from '../support/library.ts';
 import { ABLATIONS } from './control/ablations.ts';
 import type { Controller } from './control/controllers.ts';

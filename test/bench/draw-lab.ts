@@ -4,8 +4,8 @@
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { drawBackoffs } from '../../src/cli/draw-backoffs.ts';
-import { makeBackOff, strategyNames } from '../../src/policy/backoff.ts';
+import { drawBackoffs } from '../../src/cli/backoff/draw-backoffs.ts';
+import { makeBackOff, strategyNames } from '../../src/core/backoff/strategies.ts';
 
 const FOLDER = 'docs/backoff';
 mkdirSync(FOLDER, { recursive: true });

@@ -7,16 +7,16 @@
  */
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { compareChannels } from '../../src/lab/aloha/compare.ts';
-import { byStrategy, byTable, RCP } from '../../src/lab/aloha/retransmission.ts';
-import { simulateThroughput } from '../../src/lab/aloha/throughput.ts';
-import { compareContenders } from '../../src/lab/contention/compare.ts';
-import { compareSegments } from '../../src/lab/ethernet/compare.ts';
-import { SLOT } from '../../src/lab/ethernet/segment.ts';
-import { finish } from '../../src/lab/experiment.ts';
-import { compareHerds } from '../../src/lab/herd/compare.ts';
-import { HINT_POLICIES } from '../../src/lab/herd/hint-policy.ts';
-import { makeBackOff } from '../../src/policy/backoff.ts';
+import { compareChannels } from '../../src/laboratory/aloha/compare-channels.ts';
+import { byStrategy, byTable, RCP } from '../../src/laboratory/aloha/retransmission.ts';
+import { simulateThroughput } from '../../src/laboratory/aloha/aloha-throughput.ts';
+import { compareContenders } from '../../src/laboratory/contention/compare-contention.ts';
+import { compareSegments } from '../../src/laboratory/ethernet/compare-segments.ts';
+import { SLOT } from '../../src/laboratory/ethernet/ethernet-segment.ts';
+import { finish } from '../../src/laboratory/experiment.ts';
+import { compareHerds } from '../../src/laboratory/herd/compare-herds.ts';
+import { HINT_POLICIES } from '../../src/laboratory/herd/hint-policy.ts';
+import { makeBackOff } from '../../src/core/backoff/strategies.ts';
 import { toText } from './control/table.ts';
 
 const { smoke } = parseArgs({ options: { smoke: { type: 'boolean', default: false } } }).values;

@@ -11,9 +11,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
-import type { RateSettings } from '../../src/policy/rate/state.ts';
-import { HappeningLog } from '../../src/state/leasing/happening-log.ts';
-import type { Answer, Call } from '../../src/state/pool/words.ts';
+import type { RateSettings } from '../../src/core/rate/rate-state.ts';
+import { HappeningLog } from '../../src/sharing/protocol/usage-log.ts';
+import type { Answer, Call } from '../../src/sharing/replicas/replica-protocol.ts';
 import type { ScriptPool, Told } from '../support/script-pool.ts';
 import { millis, openScriptPool } from '../support/script-pool.ts';
 

@@ -9,15 +9,15 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import { scenarioFile } from '../../src/cli/library.ts';
+import { scenarioFile } from '../../src/cli/bundled-scenarios.ts';
 import { readFile } from '../../src/cli/read-file.ts';
-import { compileScenario } from '../../src/compile/scenario.ts';
-import { loadScenario } from '../../src/config/load-scenario.ts';
-import { formatMistakes } from '../../src/config/mistakes.ts';
-import type { Store } from '../../src/policy/store.ts';
-import { runScenario } from '../../src/sim/run.ts';
-import { UPSTREAM } from '../../src/sim/scenario.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
+import { loadScenario } from '../../src/simulator/scenario-file/load-scenario.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
+import type { Store } from '../../src/core/admission/gate-store.ts';
+import { runScenario } from '../../src/simulator/run-scenario.ts';
+import { UPSTREAM } from '../../src/simulator/scenario.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 
 const { smoke, markdown } = parseArgs({
   options: { smoke: { type: 'boolean', default: false }, markdown: { type: 'string' } },

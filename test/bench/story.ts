@@ -6,18 +6,25 @@
 import { execFile } from 'node:child_process';
 import { parseArgs, promisify } from 'node:util';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import type { Effects } from '../../src/driving/effects.ts';
-import { Drive } from '../../src/driving/drive.ts';
-import { exchange } from '../../src/exchange.ts';
-import { Stories } from '../../src/observe/story/stories.ts';
-import { SpanWatcher } from '../../src/observe/tracing/span-watcher.ts';
-import type { RequestRecord } from '../../src/policy/events.ts';
-import { Gate } from '../../src/policy/gate.ts';
-import { Ticket } from '../../src/policy/ticket.ts';
-import type { Verdict } from '../../src/policy/types.ts';
-import { NO_HINTS } from '../../src/policy/types.ts';
-import type { Description, LastAttempt, Step, Trace, Watched, Watcher } from '../../src/policy/watch.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import type { Effects } from '../../src/core/exchange/effects.ts';
+import { Drive } from '../../src/core/exchange/exchange-driver.ts';
+import { exchange } from '../../src/core/exchange/exchange.ts';
+import { Stories } from '../../src/telemetry/explanations/explanation-recorder.ts';
+import { SpanWatcher } from '../../src/telemetry/tracing/span-observer.ts';
+import type { RequestRecord } from '../../src/core/events/proxy-events.ts';
+import { Gate } from '../../src/core/admission/gate.ts';
+import { Ticket } from '../../src/core/admission/ticket.ts';
+import type { Verdict } from '../../src/core/exchange/attempt-outcome.ts';
+import { NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
+import type {
+  Description,
+  LastAttempt,
+  Step,
+  Trace,
+  Watched,
+  Watcher,
+} from '../../src/core/exchange/exchange-observer.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 import { planOf, requestFacts, SHARED, upstreamSettings } from '../support/policy.ts';
 
 const { smoke, only } = parseArgs({

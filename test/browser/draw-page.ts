@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BrowserContextOptions } from 'playwright-core';
-import { startDemo } from '../../src/cli/demo.ts';
+import { startDemo } from '../../src/cli/demo-command.ts';
 import { startBrowser } from '../support/browser.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import type { ClientsPage, Status, UpstreamStatus } from '../../src/admin/page/types.ts';
+import type { ClientsPage, Status, UpstreamStatus } from '../../src/admin/page/api-types.ts';
 import { useBrowser } from '../support/browser.ts';
 import { writeConfigFile } from '../support/config-file.ts';
 import type { Running } from '../support/process.ts';

@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Status } from '../../src/admin/page/types.ts';
-import { writeCount, writePart, writeRate } from '../../src/admin/page/words.js';
-import { startTraffic } from '../../src/practice/traffic.ts';
+import type { Status } from '../../src/admin/page/api-types.ts';
+import { writeCount, writePart, writeRate } from '../../src/admin/page/labels.js';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
 import { useBrowser } from '../support/browser.ts';
 import type { Tidegate } from '../support/tidegate.ts';
 import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';

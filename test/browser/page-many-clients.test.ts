@@ -1,7 +1,7 @@
 import { Pool } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Status } from '../../src/admin/page/types.ts';
-import { startTraffic } from '../../src/practice/traffic.ts';
+import type { Status } from '../../src/admin/page/api-types.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
 import { useBrowser } from '../support/browser.ts';
 import { pause } from '../support/pause.ts';
 import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { jsonSchema } from '../../src/config/json-schema.ts';
-import { scenarioNames } from '../../src/cli/library.ts';
+import { jsonSchema } from '../../src/config/schema/json-schema.ts';
+import { scenarioNames } from '../../src/cli/bundled-scenarios.ts';
 import { buildBundle } from '../support/bundle.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { startHttp2 } from '../support/http2-upstream.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Explanation } from '../../src/observe/story/explain.ts';
+import type { Explanation } from '../../src/telemetry/explanations/build-explanation.ts';
 import { explained } from '../support/explained.ts';
 import { listen, refusingUrl, startHttpUpstream } from '../support/http-upstream.ts';
 import { run } from '../support/process.ts';

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
 import { shipped, startCaddy, startNginx } from '../support/ingresses.ts';
 import type { Origin } from '../support/origin.ts';
 import { startOrigin } from '../support/origin.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Practice, PracticeOptions } from '../../src/practice/server.ts';
+import type { Practice, PracticeOptions } from '../../src/simulator/practice/practice-server.ts';
 import type { Tidegate } from '../support/tidegate.ts';
 import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
 

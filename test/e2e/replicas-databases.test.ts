@@ -1,7 +1,7 @@
 /** Databases of one Redis have nothing in common: staging must not say how fast production sends. */
 import { expect, test } from 'vitest';
-import { startTraffic } from '../../src/practice/traffic.ts';
-import { readScripts } from '../../src/state/redis/scripts.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
+import { readScripts } from '../../src/sharing/redis/lua-scripts.ts';
 import { pause } from '../support/pause.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { startReplica } from '../support/replicas.ts';

@@ -1,7 +1,7 @@
 /** Replicas go on when the network between one of them and Redis is slow, cut, or silent. */
 import { expect, onTestFinished, test } from 'vitest';
-import { startTraffic } from '../../src/practice/traffic.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { pause } from '../support/pause.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { startRedis } from '../support/redis-server.ts';

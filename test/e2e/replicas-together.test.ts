@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import type { PracticeOptions } from '../../src/practice/server.ts';
-import { startTraffic } from '../../src/practice/traffic.ts';
-import { readScripts } from '../../src/state/redis/scripts.ts';
+import type { PracticeOptions } from '../../src/simulator/practice/practice-server.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
+import { readScripts } from '../../src/sharing/redis/lua-scripts.ts';
 import { pause } from '../support/pause.ts';
 import { startRedis } from '../support/redis-server.ts';
 import type { Replicas } from '../support/replicas.ts';
@@ -180,8 +180,8 @@ async function expectNothingAlive(how: 'answers' | 'stands still' | 'is not ther
   if (how === 'is not there') await redis.kill();
   const script = `
       import { readFile } from './src/cli/read-file.ts';
-      import { loadConfig } from './src/config/load.ts';
-      import { shareByRedis } from './src/running/replicas.ts';
+      import { loadConfig } from './src/config/load/load-config.ts';
+      import { shareByRedis } from './src/process/redis-sharing.ts';
       const { config } = loadConfig(${JSON.stringify(`upstreams: {api: {url: "http://127.0.0.1:1"}}\n${stateAt(redis.url)}`)}, 'x', { env: {}, readFile });
       const shared = await shareByRedis(config.state, { clock: performance, random: Math.random, listen: () => undefined });
       shared.close();`;

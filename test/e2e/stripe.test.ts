@@ -1,7 +1,7 @@
 import { Agent } from 'node:http';
 import Stripe from 'stripe';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { PracticeOptions } from '../../src/practice/server.ts';
+import type { PracticeOptions } from '../../src/simulator/practice/practice-server.ts';
 import { startOrigin } from '../support/origin.ts';
 import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
 

@@ -1,7 +1,7 @@
 /** A thousand intents to pay, each to be charged at most once, and nobody to be told that nothing happened when it did. */
 import { expect, onTestFinished, test } from 'vitest';
-import type { Random } from '../../src/policy/types.ts';
-import type { Practice, PracticeOptions } from '../../src/practice/server.ts';
+import type { Random } from '../../src/core/exchange/attempt-outcome.ts';
+import type { Practice, PracticeOptions } from '../../src/simulator/practice/practice-server.ts';
 import type { KeyPlace, Payment, Told } from '../support/payer.ts';
 import { pay, payNow } from '../support/payer.ts';
 import type { Faults, Relay } from '../support/relay.ts';

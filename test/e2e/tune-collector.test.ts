@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-const SOURCE = fileURLToPath(new URL('../../src/tune-collector.ts', import.meta.url));
+const SOURCE = fileURLToPath(new URL('../../src/process/tune-garbage-collector.ts', import.meta.url));
 /** V8 tells when a thread begins in whole milliseconds. */
 const ROUNDED = 2;
 

@@ -1,6 +1,6 @@
 /** What operators said, and workers that begin, end and lose upstreams meanwhile. */
 import { expect, onTestFinished, test } from 'vitest';
-import { startTraffic } from '../../src/practice/traffic.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
 import { openAdminApi, TOKEN } from '../support/admin-api.ts';
 import { startHttpUpstream } from '../support/http-upstream.ts';
 import { pause } from '../support/pause.ts';

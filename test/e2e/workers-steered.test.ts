@@ -1,6 +1,6 @@
 /** Several processes, seen and steered as one. */
 import { expect, test } from 'vitest';
-import { startTraffic } from '../../src/practice/traffic.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
 import { openAdminApi, TOKEN } from '../support/admin-api.ts';
 import { pause } from '../support/pause.ts';
 import { send } from '../support/send.ts';

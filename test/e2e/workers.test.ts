@@ -1,6 +1,6 @@
 /** Several processes that serve as one: real ones, over real sockets. */
 import { expect, onTestFinished, test } from 'vitest';
-import { startTraffic } from '../../src/practice/traffic.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
 import { pause } from '../support/pause.ts';
 import { eventually, startUpstream } from '../support/tidegate.ts';
 import { isAlive, startWorkers } from '../support/workers.ts';

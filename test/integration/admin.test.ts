@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { BoundedConnections } from '../../src/admin/connections.ts';
-import type { Readiness } from '../../src/admin/health.ts';
-import { type AdminOptions, type AdminServer, startAdmin, startTelemetry } from '../../src/admin/server.ts';
-import type { Address } from '../../src/config/address.ts';
-import { createMetrics } from '../../src/observe/metrics.ts';
+import { BoundedConnections } from '../../src/admin/bounded-connections.ts';
+import type { Readiness } from '../../src/admin/health-endpoints.ts';
+import { type AdminOptions, type AdminServer, startAdmin, startTelemetry } from '../../src/admin/admin-server.ts';
+import type { Address } from '../../src/config/values/listen-address.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
 
 const opened: AdminServer[] = [];
 afterEach(async () => {

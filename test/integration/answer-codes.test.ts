@@ -1,7 +1,7 @@
 /** An answer whose body has to be looked into before it is known what it means. */
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { MAX_LOOK } from '../../src/proxy/answer-codes.ts';
+import { MAX_LOOK } from '../../src/http/upstream/error-codes.ts';
 import { listen, sha256, startHttpUpstream } from '../support/http-upstream.ts';
 import { pause } from '../support/pause.ts';
 import { openRaw, startRawUpstream } from '../support/raw.ts';

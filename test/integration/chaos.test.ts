@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { pause } from '../support/pause.ts';
 import { keepAlive, send } from '../support/send.ts';
 import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
-import { originsOf } from '../../src/config/upstream-schema.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/load/mistakes.ts';
+import { originsOf } from '../../src/config/schema/upstream-schema.ts';
 import { startProcess } from '../support/process.ts';
 import { send } from '../support/send.ts';
 import { eventually } from '../support/tidegate.ts';
@@ -102,7 +102,9 @@ test('secrets are made once, and every file that is mounted is made', () => {
 test.each(['payments', 'accounts'])('%s plays an upstream, and its health check says so', async (name) => {
   const { command, healthcheck } = service(name);
   const spec = join(DOCKER, 'practice', (command.at(-1) ?? '').replace('/etc/practice/', ''));
-  const practice = startProcess(['--listen', '127.0.0.1:0', '--spec', spec], { script: 'src/practice/main.ts' });
+  const practice = startProcess(['--listen', '127.0.0.1:0', '--spec', spec], {
+    script: 'src/simulator/practice/main.ts',
+  });
   let told = '';
   practice.child.stdout.on('data', (chunk: Buffer) => (told += chunk.toString()));
   const url =

@@ -1,6 +1,6 @@
 /** Upstreams that close connections just as a request goes out on them: what is safe goes on, and nothing is done twice. */
 import { describe, expect, test } from 'vitest';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import type { ClosingUpstream, Habits } from '../support/closing-upstream.ts';
 import { startClosingUpstream } from '../support/closing-upstream.ts';
 import { pause } from '../support/pause.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { startTraffic } from '../../src/practice/traffic.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
 import { pause } from '../support/pause.ts';
 import { type Prometheus, startPrometheus } from '../support/prometheus.ts';
 import { startRedis } from '../support/redis-server.ts';

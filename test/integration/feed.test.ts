@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Frame } from '../../src/admin/api/operations.ts';
-import { Feed } from '../../src/admin/feed.ts';
+import type { Frame } from '../../src/admin/api/admin-operations.ts';
+import { Feed } from '../../src/admin/event-broadcaster.ts';
 import { eventually } from '../support/tidegate.ts';
 
 async function open(frame: () => Promise<Frame>) {

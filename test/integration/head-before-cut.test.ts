@@ -6,12 +6,12 @@ import { createServer as createHttps } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { AttemptOwner } from '../../src/proxy/attempt.ts';
-import { Attempt } from '../../src/proxy/attempt.ts';
-import { Errand } from '../../src/proxy/connection.ts';
-import { Http2Send } from '../../src/proxy/http2-send.ts';
-import { Http1Inbound } from '../../src/proxy/inbound.ts';
-import { breakOff } from '../../src/proxy/respond.ts';
+import type { AttemptOwner } from '../../src/http/upstream/upstream-attempt.ts';
+import { Attempt } from '../../src/http/upstream/upstream-attempt.ts';
+import { Errand } from '../../src/http/upstream/http1-connection.ts';
+import { Http2Send } from '../../src/http/upstream/http2-upstream-stream.ts';
+import { Http1Inbound } from '../../src/http/server/server-request.ts';
+import { breakOff } from '../../src/http/server/write-response.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { startHttp2 } from '../support/http2-upstream.ts';
 

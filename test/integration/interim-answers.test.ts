@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { writeInformation } from '../../src/proxy/respond.ts';
+import { writeInformation } from '../../src/http/server/write-response.ts';
 import { listen } from '../support/http-upstream.ts';
 import { openRaw, sendRaw, startRawUpstream } from '../support/raw.ts';
 import { send } from '../support/send.ts';

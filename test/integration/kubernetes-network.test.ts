@@ -2,7 +2,7 @@
 import { BlockList, isIPv6 } from 'node:net';
 import type { INetworkPolicyPeer } from 'kubernetes-models/networking.k8s.io/v1';
 import { describe, expect, test } from 'vitest';
-import { originsOf } from '../../src/config/upstream-schema.ts';
+import { originsOf } from '../../src/config/schema/upstream-schema.ts';
 import { all, labelsOf, one } from '../support/kubernetes/objects.ts';
 import type { Overlay } from '../support/kubernetes/overlays.ts';
 import { readOverlays } from '../support/kubernetes/overlays.ts';

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { IVolume } from 'kubernetes-models/v1';
 import { describe, expect, test } from 'vitest';
-import type { Address } from '../../src/config/address.ts';
-import { heapLimit } from '../../src/proxy/heap.ts';
+import type { Address } from '../../src/config/values/listen-address.ts';
+import { heapLimit } from '../../src/http/overload/v8-heap.ts';
 import { all, bytes, containersOf, podOf } from '../support/kubernetes/objects.ts';
 import { readOverlays } from '../support/kubernetes/overlays.ts';
 

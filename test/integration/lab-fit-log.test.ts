@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { chooseFormat } from '../../src/cli/lab/fit/parse-record.ts';
-import type { Logged } from '../../src/lab/fit/logged.ts';
+import { chooseFormat } from '../../src/laboratory/fit/log/log-format.ts';
+import type { Logged } from '../../src/laboratory/fit/logged-request.ts';
 import { refusingUrl } from '../support/http-upstream.ts';
 import { send, sendAndLeave } from '../support/send.ts';
 import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';

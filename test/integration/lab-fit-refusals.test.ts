@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, expect, test } from 'vitest';
-import { runLab } from '../../src/cli/lab/run-lab.ts';
+import { runLab } from '../../src/laboratory/commands/lab-command.ts';
 import { readFile } from '../../src/cli/read-file.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'tidegate-'));

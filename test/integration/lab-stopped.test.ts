@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { StudySpec } from '../../src/cli/lab/arguments.ts';
-import type { LabReport } from '../../src/cli/lab/run-lab.ts';
-import { runLab } from '../../src/cli/lab/run-lab.ts';
+import type { StudySpec } from '../../src/laboratory/commands/lab-arguments.ts';
+import type { LabReport } from '../../src/laboratory/commands/lab-command.ts';
+import { runLab } from '../../src/laboratory/commands/lab-command.ts';
 import { readFile } from '../../src/cli/read-file.ts';
 
 const CONTENTION: StudySpec = { study: 'contention', sizes: [5], trials: 1, strategies: [], options: {} };

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { KEPT } from '../../src/cli/describe-memory.ts';
+import { KEPT } from '../../src/cli/check/describe-memory.ts';
 
 const SCRIPT = fileURLToPath(new URL('../support/million-clients.ts', import.meta.url));
 const MILLION = 1_000_000;

@@ -1,9 +1,9 @@
 /** The oracle over sockets: real requests, a real upstream with a ledger, and each answer judged when it comes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { Outcome } from '../../src/policy/types.ts';
-import { classifyWrite } from '../../src/policy/write-outcome.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Outcome } from '../../src/core/exchange/attempt-outcome.ts';
+import { classifyWrite } from '../../src/core/idempotency/write-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { startHttpUpstream } from '../support/http-upstream.ts';
 import type { Told } from '../support/oracle/judge.ts';
 import { contradiction, toldByAnswer } from '../support/oracle/judge.ts';

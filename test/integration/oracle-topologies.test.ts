@@ -1,8 +1,8 @@
 /** The oracle over sockets, where there are several endpoints, tenants, lifetimes of keys, and clients that leave. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { Random } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Random } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { refusingUrl } from '../support/http-upstream.ts';
 import type { Ask } from '../support/oracle/ask.ts';
 import { askFor, drawManner, traceIdOf } from '../support/oracle/ask.ts';

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { FeedState } from '../../src/admin/page/feed.js';
-import { Feed } from '../../src/admin/page/feed.js';
+import type { FeedState } from '../../src/admin/page/sse-client.js';
+import { Feed } from '../../src/admin/page/sse-client.js';
 import { eventually } from '../support/tidegate.ts';
 
 interface Server {

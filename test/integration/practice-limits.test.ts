@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Practice } from '../../src/practice/server.ts';
-import { startPractice } from '../../src/practice/server.ts';
+import type { Practice } from '../../src/simulator/practice/practice-server.ts';
+import { startPractice } from '../../src/simulator/practice/practice-server.ts';
 
 /** So slow that what is left after a burst stays so while a test runs. */
 const THREE = { kind: 'token-bucket', rate: 0.001, burst: 3 } as const;

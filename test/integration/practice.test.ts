@@ -3,9 +3,9 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import type { PracticeOptions } from '../../src/practice/server.ts';
-import { startPractice } from '../../src/practice/server.ts';
-import { startTraffic } from '../../src/practice/traffic.ts';
+import type { PracticeOptions } from '../../src/simulator/practice/practice-server.ts';
+import { startPractice } from '../../src/simulator/practice/practice-server.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
 
 const agent = new Agent({ allowH2: false });
 const running: { close(): Promise<void> }[] = [];

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { expect, onTestFinished, test } from 'vitest';
-import { KEPT } from '../../src/cli/describe-memory.ts';
+import { KEPT } from '../../src/cli/check/describe-memory.ts';
 import { heldBytes } from '../support/heap.ts';
 import { startOrigin } from '../support/origin.ts';
 import { send } from '../support/send.ts';

@@ -1,8 +1,8 @@
 /** Clients that are to wait, as replicas tell each other and those that come later by Redis. */
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Hold } from '../../src/state/leasing/words.ts';
-import { Holds } from '../../src/state/redis/holds.ts';
+import type { Hold } from '../../src/sharing/workers/worker-protocol.ts';
+import { Holds } from '../../src/sharing/redis/client-hold-channel.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { eventually } from '../support/tidegate.ts';

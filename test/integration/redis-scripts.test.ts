@@ -1,10 +1,10 @@
 /** What the scripts make of a Redis that has lost something, or has something else in its keys; and what they leave there. */
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import type { RateSettings } from '../../src/policy/rate/state.ts';
-import type { Call } from '../../src/state/pool/words.ts';
-import { packCall, packSettings, readAnswer, readNews } from '../../src/state/redis/codec.ts';
-import { readScripts } from '../../src/state/redis/scripts.ts';
+import type { RateSettings } from '../../src/core/rate/rate-state.ts';
+import type { Call } from '../../src/sharing/replicas/replica-protocol.ts';
+import { packCall, packSettings, readAnswer, readNews } from '../../src/sharing/redis/lease-codec.ts';
+import { readScripts } from '../../src/sharing/redis/lua-scripts.ts';
 import { startCluster } from '../support/redis-cluster.ts';
 import { startRedis } from '../support/redis-server.ts';
 import type { ScriptPool, Told } from '../support/script-pool.ts';

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { startTraffic } from '../../src/practice/traffic.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
 import { refusingUrl, startHttpUpstream } from '../support/http-upstream.ts';
 import { pause } from '../support/pause.ts';
 import { type Prometheus, startPrometheus } from '../support/prometheus.ts';

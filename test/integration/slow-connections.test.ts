@@ -1,7 +1,7 @@
 /** Connections that take longer to be made than one attempt may last. */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { Lookup } from '../../src/proxy/name.ts';
+import type { Lookup } from '../../src/http/upstream/dns-resolver.ts';
 import { sha256 } from '../support/http-upstream.ts';
 import { startOrigin } from '../support/origin.ts';
 import { send } from '../support/send.ts';

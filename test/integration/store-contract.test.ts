@@ -1,8 +1,8 @@
 /** What a gate may rely on, whoever keeps its limits: this process, the primary of its workers, or Redis. */
 import { describe, expect, test } from 'vitest';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import type { UpstreamSettings } from '../../src/state/memory.ts';
-import { makeModel } from '../../src/sim/models.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import type { UpstreamSettings } from '../../src/store/memory-store.ts';
+import { makeModel } from '../../src/simulator/limit-models/limit-model-spec.ts';
 import { pause } from '../support/pause.ts';
 import { failure, limitedTo, response, SHARED } from '../support/policy.ts';
 import type { Seat, Standing } from '../support/seats.ts';

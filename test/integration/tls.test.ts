@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import type { TlsOptions, TLSSocket } from 'node:tls';
 import { createSecureContext } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { Lookup } from '../../src/proxy/name.ts';
+import type { Lookup } from '../../src/http/upstream/dns-resolver.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { startProcess } from '../support/process.ts';
 import { send } from '../support/send.ts';

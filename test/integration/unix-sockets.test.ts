@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { makeTrusts } from '../../src/proxy/identity.ts';
+import { makeTrusts } from '../../src/http/request/client-identity.ts';
 import { startHttpUpstream } from '../support/http-upstream.ts';
 import { headerOf, send } from '../support/send.ts';
 import type { Tidegate } from '../support/tidegate.ts';

@@ -1,6 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type BackOffOptions, type BackOffStrategy, makeBackOff, strategyNames } from '../../src/policy/backoff.ts';
+import {
+  type BackOffOptions,
+  type BackOffStrategy,
+  makeBackOff,
+  strategyNames,
+} from '../../src/core/backoff/strategies.ts';
 
 /** Uniform on [0, 1), its ends included more often than their share. */
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { ClientSlot } from '../../src/policy/client.ts';
-import type { ClientState, TideEvent } from '../../src/policy/events.ts';
-import type { Millis } from '../../src/policy/types.ts';
-import { ClientTable } from '../../src/state/client-table.ts';
+import type { ClientSlot } from '../../src/core/admission/client-allowance.ts';
+import type { ClientState, TideEvent } from '../../src/core/events/proxy-events.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import { ClientTable } from '../../src/store/clients/client-table.ts';
 
 /** What is known of one client, in plain words. */
 interface Client {

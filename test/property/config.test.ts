@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseArguments } from '../../src/cli/arguments.ts';
-import { readAddress, writeAddress } from '../../src/config/address.ts';
-import { readClientKey, writeClientKey } from '../../src/config/clients-schema.ts';
-import { printEffective } from '../../src/config/effective.ts';
-import type { Loaded } from '../../src/config/load.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes } from '../../src/config/mistakes.ts';
+import { parseArguments } from '../../src/cli/parse-arguments.ts';
+import { readAddress, writeAddress } from '../../src/config/values/listen-address.ts';
+import { readClientKey, writeClientKey } from '../../src/config/schema/clients-schema.ts';
+import { printEffective } from '../../src/config/load/effective-config.ts';
+import type { Loaded } from '../../src/config/load/load-config.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
 import {
   readByteRate,
   readDuration,
@@ -18,8 +18,8 @@ import {
   writeDuration,
   writeRate,
   writeSize,
-} from '../../src/config/units.ts';
-import { readUpstreamUrl } from '../../src/config/upstream-url.ts';
+} from '../../src/config/values/unit-schemas.ts';
+import { readUpstreamUrl } from '../../src/config/values/upstream-url.ts';
 import { makePem } from '../support/certificates.ts';
 import { withPresets } from '../support/presets.ts';
 

@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Answer, Plan, Step } from '../../src/script.ts';
-import { exchange } from '../../src/exchange.ts';
-import { makeBackOff, strategyNames } from '../../src/policy/backoff.ts';
-import type { Outcome, Random, Refusal, RequestFacts, Verdict } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Answer, Plan, Step } from '../../src/core/exchange/steps.ts';
+import { exchange } from '../../src/core/exchange/exchange.ts';
+import { makeBackOff, strategyNames } from '../../src/core/backoff/strategies.ts';
+import type { Outcome, Random, Refusal, RequestFacts, Verdict } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { failure, response, RETRY_ALL } from '../support/policy.ts';
 
 const SAFE = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'QUERY'];

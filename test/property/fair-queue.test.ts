@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Flow, Waiter } from '../../src/policy/fair-queue.ts';
-import { FairQueue } from '../../src/policy/fair-queue.ts';
+import type { Flow, Waiter } from '../../src/core/admission/fair-queue.ts';
+import { FairQueue } from '../../src/core/admission/fair-queue.ts';
 
 class Request implements Waiter<Request> {
   readonly key: number;

@@ -1,13 +1,13 @@
 /** Whole exchanges at one gate, in virtual time, under whatever may happen to them. */
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import { LocalMeter } from '../../src/policy/meter.ts';
-import { RULES } from '../../src/policy/rate/rules.ts';
-import type { Millis, Outcome, Random } from '../../src/policy/types.ts';
-import { Concurrency } from '../../src/sim/models/concurrency.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
-import type { UpstreamSettings } from '../../src/state/memory.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import { LocalMeter } from '../../src/core/limits/meter.ts';
+import { RULES } from '../../src/core/rate/rules.ts';
+import type { Millis, Outcome, Random } from '../../src/core/exchange/attempt-outcome.ts';
+import { Concurrency } from '../../src/simulator/limit-models/concurrency.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
+import type { UpstreamSettings } from '../../src/store/memory-store.ts';
 import type { Call, Reply, Story } from '../support/policy.ts';
 import { failure, response, retryPolicy, SHARED, World } from '../support/policy.ts';
 

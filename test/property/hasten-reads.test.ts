@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { connect, createServer } from 'node:net';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
-import { hastenReads } from '../../src/proxy/hasten-reads.ts';
+import { hastenReads } from '../../src/http/undici/sync-reads.ts';
 import { eventually } from '../support/tidegate.ts';
 
 /** What a parser does with a chunk: takes it all; gives some back and pauses until later; or pauses first. */

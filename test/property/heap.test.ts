@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { HeapItem } from '../../src/policy/heap.ts';
-import { Heap } from '../../src/policy/heap.ts';
-import { SlotHeap } from '../../src/state/slot-heap.ts';
-import { SlotList } from '../../src/state/slot-list.ts';
+import type { HeapItem } from '../../src/core/collections/binary-heap.ts';
+import { Heap } from '../../src/core/collections/binary-heap.ts';
+import { SlotHeap } from '../../src/store/clients/slot-heap.ts';
+import { SlotList } from '../../src/store/clients/slot-list.ts';
 
 interface Item extends HeapItem {
   readonly name: number;

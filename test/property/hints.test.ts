@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseHttpDate } from '../../src/policy/hints/http-date.ts';
-import { LONGEST } from '../../src/policy/hints/numbers.ts';
-import { formatRetryAfter, MAX_HINT, readHints } from '../../src/policy/hints.ts';
-import { type Hints, NO_HINTS } from '../../src/policy/types.ts';
+import { parseHttpDate } from '../../src/core/hints/http-date.ts';
+import { LONGEST } from '../../src/core/hints/hint-numbers.ts';
+import { formatRetryAfter, MAX_HINT, readHints } from '../../src/core/hints/read-hints.ts';
+import { type Hints, NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
 
 const WALL = Date.UTC(2026, 10, 21, 11, 26, 0);
 

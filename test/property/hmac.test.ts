@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Hmac } from '../../src/proxy/hmac.ts';
+import { Hmac } from '../../src/http/request/hmac.ts';
 
 const secret = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 200 }),

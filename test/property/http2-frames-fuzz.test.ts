@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { Random } from '../../src/policy/types.ts';
+import type { Random } from '../../src/core/exchange/attempt-outcome.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { FUZZ_TIMEOUT, fuzzFor } from '../support/fuzz.ts';
 import { FLAG, FRAME, PREFACE, answerOf, frame, literals, openHttp2, words } from '../support/http2.ts';

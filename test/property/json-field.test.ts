@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readJsonField } from '../../src/policy/read-json-field.ts';
+import { readJsonField } from '../../src/core/http-semantics/json-field.ts';
 
 const names = fc.constantFrom('a', 'b', 'key', 'k"e\\y', 'ü', '__proto__');
 const values = fc.letrec((tie) => ({

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { findEquilibria } from '../../src/lab/aloha/equilibria.ts';
-import type { AlohaChannel } from '../../src/lab/aloha/lam-chain.ts';
-import { chancesOf, solveLamChain } from '../../src/lab/aloha/lam-chain.ts';
+import { findEquilibria } from '../../src/laboratory/aloha/equilibria.ts';
+import type { AlohaChannel } from '../../src/laboratory/aloha/lam-chain.ts';
+import { chancesOf, solveLamChain } from '../../src/laboratory/aloha/lam-chain.ts';
 
 /** Channels whose every state can be left upwards and downwards. */
 const channels = fc

@@ -1,15 +1,15 @@
 /** A lender and its leaseholders, however many, far away and mortal: together they send no more than one would. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { compileScenario } from '../../src/compile/scenario.ts';
-import { World } from '../../src/sim/world/world.ts';
-import { leaseAmong } from '../../src/simulate/leases.ts';
-import { BLOCK_CAUSES } from '../../src/policy/rate/block.ts';
-import { SOURCE_NUMBERS } from '../../src/policy/source.ts';
-import { NEARBY } from '../../src/state/leasing/lending-terms.ts';
-import { HappeningLog } from '../../src/state/leasing/happening-log.ts';
-import { replay } from '../../src/state/leasing/replay.ts';
-import type { Replayed } from '../../src/state/leasing/replay.ts';
+import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
+import { World } from '../../src/simulator/engine/simulator.ts';
+import { leaseAmong } from '../../src/simulator/sharing/simulated-leasing.ts';
+import { BLOCK_CAUSES } from '../../src/core/rate/breaker/active-block.ts';
+import { SOURCE_NUMBERS } from '../../src/core/rate/breaker/request-attributes.ts';
+import { NEARBY } from '../../src/sharing/workers/lease-timing.ts';
+import { HappeningLog } from '../../src/sharing/protocol/usage-log.ts';
+import { replay } from '../../src/sharing/protocol/usage-replay.ts';
+import type { Replayed } from '../../src/sharing/protocol/usage-replay.ts';
 import { loadLibrary } from '../support/library.ts';
 
 const DURATION = 4000;

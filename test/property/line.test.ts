@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Linked } from '../../src/policy/line.ts';
-import { Line } from '../../src/policy/line.ts';
+import type { Linked } from '../../src/core/collections/linked-queue.ts';
+import { Line } from '../../src/core/collections/linked-queue.ts';
 
 class Item implements Linked<Item> {
   previous: Item | undefined = undefined;

@@ -1,9 +1,9 @@
 /** Requests under limits in all combinations: each takes a token of all of its limits or of none, and no limit lets more go. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import { ofClass } from '../../src/policy/limit-ref.ts';
-import type { NestedSettings } from '../../src/state/nested-limits.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import { ofClass } from '../../src/core/limits/limit-ref.ts';
+import type { NestedSettings } from '../../src/store/upstream-nested-limits.ts';
 import type { Standing } from '../support/policy.ts';
 import { limitedTo, SHARED, World } from '../support/policy.ts';
 

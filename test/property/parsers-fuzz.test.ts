@@ -2,16 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readAddress } from '../../src/config/address.ts';
-import { readClientKey } from '../../src/config/clients-schema.ts';
-import { printEffective } from '../../src/config/effective.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes } from '../../src/config/mistakes.ts';
-import { readByteRate, readDuration, readRate, readSize } from '../../src/config/units.ts';
-import { readUpstreamUrl } from '../../src/config/upstream-url.ts';
-import { LONGEST } from '../../src/policy/hints/numbers.ts';
-import { MAX_HINT, readHints } from '../../src/policy/hints.ts';
-import type { Hints } from '../../src/policy/types.ts';
+import { readAddress } from '../../src/config/values/listen-address.ts';
+import { readClientKey } from '../../src/config/schema/clients-schema.ts';
+import { printEffective } from '../../src/config/load/effective-config.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
+import { readByteRate, readDuration, readRate, readSize } from '../../src/config/values/unit-schemas.ts';
+import { readUpstreamUrl } from '../../src/config/values/upstream-url.ts';
+import { LONGEST } from '../../src/core/hints/hint-numbers.ts';
+import { MAX_HINT, readHints } from '../../src/core/hints/read-hints.ts';
+import type { Hints } from '../../src/core/exchange/attempt-outcome.ts';
 import { FUZZ_TIMEOUT, fuzz } from '../support/fuzz.ts';
 import { makeMutator } from '../support/mutate.ts';
 

@@ -1,13 +1,13 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Answer, Plan, Step } from '../../src/script.ts';
-import { live } from '../../src/polled.ts';
-import { makeBackOff, strategyNames } from '../../src/policy/backoff.ts';
-import { LEAST_DELAY } from '../../src/policy/poll.ts';
-import { Polls } from '../../src/policy/polls.ts';
-import { hintedDelay } from '../../src/policy/retry.ts';
-import type { Millis, Outcome, Random, Verdict } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Answer, Plan, Step } from '../../src/core/exchange/steps.ts';
+import { live } from '../../src/core/exchange/polling-exchange.ts';
+import { makeBackOff, strategyNames } from '../../src/core/backoff/strategies.ts';
+import { LEAST_DELAY } from '../../src/core/polling/choose-poll.ts';
+import { Polls } from '../../src/core/polling/poll-registry.ts';
+import { hintedDelay } from '../../src/core/retry/choose-retry.ts';
+import type { Millis, Outcome, Random, Verdict } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { failure, fixedDelay, planOf, pollPolicy, requestFacts, response, retryPolicy } from '../support/policy.ts';
 
 interface Polled {

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readFile } from '../../src/cli/read-file.ts';
-import { layBeneath } from '../../src/config/beneath.ts';
-import { printEffective } from '../../src/config/effective.ts';
-import { isMapping, valueAt } from '../../src/config/issues.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes } from '../../src/config/mistakes.ts';
-import type { Path } from '../../src/config/mistakes.ts';
-import { PROVIDERS } from '../../src/config/providers.ts';
-import type { UpstreamConfig } from '../../src/config/schema.ts';
+import { layBeneath } from '../../src/config/presets/preset-merge.ts';
+import { printEffective } from '../../src/config/load/effective-config.ts';
+import { isMapping, valueAt } from '../../src/config/load/schema-issues.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
+import type { Path } from '../../src/config/load/mistakes.ts';
+import { PROVIDERS } from '../../src/config/presets/providers.ts';
+import type { UpstreamConfig } from '../../src/config/schema/config-schema.ts';
 
 /** Paths of all that is no mapping, and of empty mappings. */
 function leaves(value: unknown, path: Path = []): Path[] {

@@ -1,12 +1,12 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { LimitState } from '../../src/policy/events.ts';
-import { AdaptiveRate } from '../../src/policy/rate.ts';
-import type { Rules } from '../../src/policy/rate/rules.ts';
-import { RULES } from '../../src/policy/rate/rules.ts';
-import type { RateSettings } from '../../src/policy/rate/state.ts';
-import type { Millis } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { LimitState } from '../../src/core/events/proxy-events.ts';
+import { AdaptiveRate } from '../../src/core/rate/adaptive-rate.ts';
+import type { Rules } from '../../src/core/rate/rules.ts';
+import { RULES } from '../../src/core/rate/rules.ts';
+import type { RateSettings } from '../../src/core/rate/rate-state.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
 const settings: fc.Arbitrary<RateSettings> = fc
   .record({

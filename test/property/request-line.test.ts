@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { IsoTime, writeLine } from '../../src/observe/request-line.ts';
-import type { RequestRecord } from '../../src/policy/events.ts';
+import { IsoTime, writeLine } from '../../src/telemetry/log/request-log-line.ts';
+import type { RequestRecord } from '../../src/core/events/proxy-events.ts';
 
 const text = fc.oneof(
   fc.string(),

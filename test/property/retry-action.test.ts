@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { backoffs } from '../../src/library/backoffs.ts';
 import { failureOf, retry } from '../../src/library/retry.ts';
 import { RetryBudget } from '../../src/library/retry-budget.ts';
-import { strategyNames } from '../../src/policy/backoff.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { strategyNames } from '../../src/core/backoff/strategies.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { firstOf } from '../support/first-of.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Listed } from '../../src/proxy/roster.ts';
-import { Roster } from '../../src/proxy/roster.ts';
+import type { Listed } from '../../src/core/collections/active-set.ts';
+import { Roster } from '../../src/core/collections/active-set.ts';
 
 test('a roster has those that came and did not leave, whoever leaves while it is gone through', () => {
   const step = fc.oneof(

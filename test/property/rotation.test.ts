@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Rotation } from '../../src/policy/rotation.ts';
+import { Rotation } from '../../src/core/endpoints/outlier-detection.ts';
 
 type Act =
   | { readonly do: 'send'; readonly isRepeatable: boolean; readonly failedAt: readonly number[] }

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ClientRecords } from '../../src/state/client-records.ts';
-import { hashKey } from '../../src/state/key-hash.ts';
-import { SlotIndex } from '../../src/state/slot-index.ts';
+import { ClientRecords } from '../../src/store/clients/client-records.ts';
+import { hashKey } from '../../src/store/clients/key-hash.ts';
+import { SlotIndex } from '../../src/store/clients/slot-index.ts';
 
 const SLOTS = 300;
 

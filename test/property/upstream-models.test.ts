@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readHints } from '../../src/policy/hints.ts';
-import { hintHeaders } from '../../src/practice/hint-headers.ts';
-import type { HintStyle } from '../../src/sim/hint-style.ts';
-import { HINT_STYLES, hearHints, tellsQuota } from '../../src/sim/hint-style.ts';
-import type { ModelSpec } from '../../src/sim/models.ts';
-import { makeModel } from '../../src/sim/models.ts';
+import { readHints } from '../../src/core/hints/read-hints.ts';
+import { hintHeaders } from '../../src/simulator/practice/hint-headers.ts';
+import type { HintStyle } from '../../src/simulator/upstream/hint-style.ts';
+import { HINT_STYLES, hearHints, tellsQuota } from '../../src/simulator/upstream/hint-style.ts';
+import type { ModelSpec } from '../../src/simulator/limit-models/limit-model-spec.ts';
+import { makeModel } from '../../src/simulator/limit-models/limit-model-spec.ts';
 
 const rate = fc.double({ min: 0.1, max: 2000, noNaN: true });
 const burst = fc.integer({ min: 1, max: 50 });

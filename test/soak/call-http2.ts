@@ -42,7 +42,7 @@ export function callHttp2(session: ClientHttp2Session, ask: Ask): Promise<Heard>
     stream.on('close', () => {
       clearTimeout(patience);
       clearTimeout(leaving);
-      // Node 24.21 counts the memory of its session wrong from there on, as src/proxy/http2-sessions.ts says: it would refuse answers.
+      // Node 24.21 counts the memory of its session wrong from there on, as src/http/server/http2-server-sessions.ts says: it would refuse answers.
       if (head !== undefined && body !== undefined && !stream.writableFinished) session.close();
       if (left) return resolve({ kind: 'left' });
       if (head === undefined) return resolve({ kind: 'lost', why });

@@ -1,5 +1,5 @@
 import type { Agent } from 'node:http';
-import type { Millis } from '../../src/policy/types.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 import { requestAt } from './reach.ts';
 
 export interface Ask {

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Millis, Random } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Millis, Random } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { SharedSessions } from '../support/shared-sessions.ts';
 import type { Account } from './account.ts';
 import { BAD_INPUT } from './bad-input.ts';

@@ -1,4 +1,4 @@
-import type { Millis } from '../../src/policy/types.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 import type { LogLine } from '../support/probed.ts';
 import type { FaultName, Happened } from './faults.ts';
 
@@ -44,7 +44,7 @@ const EXPECTED: readonly Expected[] = [
   { because: 'the connection broke before an answer', fits: failedFor('reset'), by: [...BROKEN, 'lost answers'] },
   { because: 'no answer came in time', fits: failedFor('timeout'), by: SLOW },
   {
-    // Node may not notice that its connection is reset; src/proxy/pulse.ts finds out within 6 s, and perTryTimeout is 5.
+    // Node may not notice that its connection is reset; src/http/upstream/http2-keepalive.ts finds out within 6 s, and perTryTimeout is 5.
     because: 'no answer came in time, on a connection over HTTP/2 that was reset unseen',
     fits: (line) => failedFor('timeout')(line) && line['upstream'] === 'secure',
     by: BROKEN,
@@ -75,7 +75,7 @@ const EXPECTED: readonly Expected[] = [
 
 /** Timers, and answers that were on their way. */
 const SLACK: Millis = 1500;
-/** Until a connection over HTTP/2 that a fault has killed unseen is found out: src/proxy/pulse.ts asks after 2 s, and waits 2 s. */
+/** Until a connection over HTTP/2 that a fault has killed unseen is found out: src/http/upstream/http2-keepalive.ts asks after 2 s, and waits 2 s. */
 const UNSEEN: Millis = 4000;
 /** What a limit is judged by may have been sent so long before: the default of perTryTimeout. */
 const ATTEMPT: Millis = 5000;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Millis, Random } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Millis, Random } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import type { Probed } from '../support/probed.ts';
 import type { Relay } from '../support/relay.ts';
 import type { Change } from './upstream.ts';

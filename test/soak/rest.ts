@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Millis } from '../../src/policy/types.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 import type { Held } from '../support/probe.ts';
 import type { Probed } from '../support/probed.ts';
 import type { Relay } from '../support/relay.ts';

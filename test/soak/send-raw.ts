@@ -1,4 +1,4 @@
-import type { Millis } from '../../src/policy/types.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 import { connectTo } from './reach.ts';
 
 const BAD_PATIENCE: Millis = 30_000;

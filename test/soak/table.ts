@@ -1,4 +1,4 @@
-import type { Millis } from '../../src/policy/types.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 import type { Held } from '../support/probe.ts';
 import type { Account } from './account.ts';
 import type { Happened } from './faults.ts';

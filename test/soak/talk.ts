@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Random } from '../../src/policy/types.ts';
+import type { Random } from '../../src/core/exchange/attempt-outcome.ts';
 import type { Heard } from './call.ts';
 import { PATIENCE } from './call.ts';
 import { requestAt } from './reach.ts';

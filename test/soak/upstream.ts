@@ -12,9 +12,9 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PracticeSpec } from '../../src/practice/practice-spec.ts';
-import { startPractice } from '../../src/practice/server.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { PracticeSpec } from '../../src/simulator/practice/practice-spec.ts';
+import { startPractice } from '../../src/simulator/practice/practice-server.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
 export interface Change {
   readonly practice?: Partial<PracticeSpec>;

@@ -1,11 +1,11 @@
 /** Checks in virtual time: who asks sends what passes to an upstream with a limit, and reports what came of some of it. */
-import { check } from '../../src/check.ts';
-import type { Effects } from '../../src/driving/effects.ts';
-import { Drive } from '../../src/driving/drive.ts';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import { Ticket } from '../../src/policy/ticket.ts';
-import type { Millis, Verdict } from '../../src/policy/types.ts';
-import type { LimitModel } from '../../src/sim/models/limit-model.ts';
+import { check } from '../../src/core/exchange/external-authorization.ts';
+import type { Effects } from '../../src/core/exchange/effects.ts';
+import { Drive } from '../../src/core/exchange/exchange-driver.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import { Ticket } from '../../src/core/admission/ticket.ts';
+import type { Millis, Verdict } from '../../src/core/exchange/attempt-outcome.ts';
+import type { LimitModel } from '../../src/simulator/limit-models/limit-model.ts';
 import { response, SHARED } from './policy.ts';
 import type { World } from './policy.ts';
 

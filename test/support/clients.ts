@@ -1,4 +1,4 @@
-import type { ClientGroup } from '../../src/sim/scenario.ts';
+import type { ClientGroup } from '../../src/simulator/scenario.ts';
 
 /** Ten clients that ask for 20/s each and do not listen. */
 export const TEN_CLIENTS: ClientGroup = {

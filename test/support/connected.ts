@@ -1,12 +1,12 @@
 /** A gate before an upstream of a few connections, in virtual time. */
-import type { TideEvent } from '../../src/policy/events.ts';
-import { Gate } from '../../src/policy/gate.ts';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import type { Admission } from '../../src/policy/ticket.ts';
-import { Ticket } from '../../src/policy/ticket.ts';
-import type { Millis, Outcome } from '../../src/policy/types.ts';
-import type { UpstreamSettings } from '../../src/state/memory.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import type { TideEvent } from '../../src/core/events/proxy-events.ts';
+import { Gate } from '../../src/core/admission/gate.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import type { Admission } from '../../src/core/admission/ticket.ts';
+import { Ticket } from '../../src/core/admission/ticket.ts';
+import type { Millis, Outcome } from '../../src/core/exchange/attempt-outcome.ts';
+import type { UpstreamSettings } from '../../src/store/memory-store.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 import { response, SHARED, upstreamSettings } from './policy.ts';
 
 export interface Guest {

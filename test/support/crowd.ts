@@ -1,8 +1,8 @@
 /** Many clients at once, each of which asks, waits for its answer, and asks again; and what every one was told. */
 import { createHash } from 'node:crypto';
 import { Pool } from 'undici';
-import type { Millis } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { hearHttp2 } from './hear-http2.ts';
 import { SharedSessions } from './shared-sessions.ts';
 

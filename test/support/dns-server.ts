@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns';
 import { once } from 'node:events';
 import { onTestFinished } from 'vitest';
-import type { Lookup } from '../../src/proxy/name.ts';
+import type { Lookup } from '../../src/http/upstream/dns-resolver.ts';
 
 export interface DnsServer {
   /** For `startTidegate`. */

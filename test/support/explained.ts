@@ -1,4 +1,4 @@
-import type { Explanation } from '../../src/observe/story/explain.ts';
+import type { Explanation } from '../../src/telemetry/explanations/build-explanation.ts';
 import type { Tidegate } from './tidegate.ts';
 import { eventually } from './tidegate.ts';
 

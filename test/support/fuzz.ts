@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import fc from 'fast-check';
-import type { Random } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Random } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
 /** Seconds that each fuzzer runs, instead of its number of cases: `npm run fuzz`. */
 const SECONDS = Number(process.env['TIDEGATE_FUZZ'] ?? 0);

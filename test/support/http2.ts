@@ -5,7 +5,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { connect as connectTls } from 'node:tls';
 import { onTestFinished } from 'vitest';
-import { MOST_SESSION_MEMORY } from '../../src/proxy/session-memory.ts';
+import { MOST_SESSION_MEMORY } from '../../src/http/undici/http2-session-memory.ts';
 
 export interface Answer {
   readonly status: number;

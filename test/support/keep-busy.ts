@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { sendInTurn } from '../../src/proxy/end-of-turn.ts';
+import { sendInTurn } from '../../src/http/undici/write-batching.ts';
 
 /** Has this process be as busy as under a load: what is small is then sent at the end of the turn it came in. */
 export async function keepBusy(): Promise<void> {

@@ -1,14 +1,14 @@
 /** Scenarios of the library, run in this process. */
 import { readFile } from '../../src/cli/read-file.ts';
-import { scenarioFile } from '../../src/cli/library.ts';
-import { loadScenario } from '../../src/config/load-scenario.ts';
-import { formatMistakes } from '../../src/config/mistakes.ts';
-import type { ScenarioConfig } from '../../src/config/scenario-schema.ts';
-import type { Millis } from '../../src/policy/types.ts';
-import type { Report } from '../../src/sim/report/report.ts';
-import { SAMPLE } from '../../src/sim/run.ts';
-import type { Simulated } from '../../src/simulate/simulate.ts';
-import { simulate } from '../../src/simulate/simulate.ts';
+import { scenarioFile } from '../../src/cli/bundled-scenarios.ts';
+import { loadScenario } from '../../src/simulator/scenario-file/load-scenario.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
+import type { ScenarioConfig } from '../../src/simulator/scenario-file/scenario-schema.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import type { Report } from '../../src/simulator/report/simulation-report.ts';
+import { SAMPLE } from '../../src/simulator/run-scenario.ts';
+import type { Simulated } from '../../src/simulator/simulate-scenario.ts';
+import { simulate } from '../../src/simulator/simulate-scenario.ts';
 
 /** @throws with all of its mistakes and warnings, if it has any */
 export function loadLibrary(name: string): ScenarioConfig {

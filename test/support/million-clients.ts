@@ -2,12 +2,12 @@
 //
 //   node --expose-gc test/support/million-clients.ts SCOPE COUNT MAX_TRACKED
 
-import { Gate } from '../../src/policy/gate.ts';
-import type { Scope } from '../../src/policy/events.ts';
-import { Ticket } from '../../src/policy/ticket.ts';
-import { NO_HINTS } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import { Gate } from '../../src/core/admission/gate.ts';
+import type { Scope } from '../../src/core/events/proxy-events.ts';
+import { Ticket } from '../../src/core/admission/ticket.ts';
+import { NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 
 const [scope, count, maxTracked] = [process.argv[2] as Scope, Number(process.argv[3]), Number(process.argv[4])];
 const store = new MemoryStore({

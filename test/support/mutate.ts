@@ -1,5 +1,5 @@
 /** Text made from other text by a seeded chance: what a fuzzer sends. */
-import type { Random } from '../../src/policy/types.ts';
+import type { Random } from '../../src/core/exchange/attempt-outcome.ts';
 
 export interface Mutator {
   /** This text, or another one, changed in one to four places. */

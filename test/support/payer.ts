@@ -1,7 +1,7 @@
 /** A client that wants to pay once, over bad connections, and remembers all that it was told. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Random } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Random } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import type { Received, Sent } from './send.ts';
 import { send } from './send.ts';
 

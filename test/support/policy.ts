@@ -1,27 +1,27 @@
 /** The policy as it is shipped, run in virtual time against an upstream that is a function. */
-import type { Effects } from '../../src/driving/effects.ts';
-import { Drive } from '../../src/driving/drive.ts';
-import type { Plan } from '../../src/script.ts';
-import { live } from '../../src/polled.ts';
-import type { PollWait } from '../../src/driving/poll-course.ts';
-import { Activity } from '../../src/policy/activity.ts';
-import { Nests } from '../../src/policy/nests.ts';
-import { UntoldQuotas } from '../../src/policy/untold-quotas.ts';
-import { RetryBudget } from '../../src/policy/budget.ts';
-import type { ClientStore } from '../../src/policy/client.ts';
-import { Backlog } from '../../src/policy/backlog.ts';
-import type { Listen, TideEvent } from '../../src/policy/events.ts';
-import type { Store, Upstream } from '../../src/policy/store.ts';
-import { Gate } from '../../src/policy/gate.ts';
-import { Heap } from '../../src/policy/heap.ts';
-import { formatRetryAfter } from '../../src/policy/hints.ts';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import { Limit } from '../../src/policy/limit.ts';
-import type { Meter } from '../../src/policy/meter.ts';
-import type { PollPolicy } from '../../src/policy/poll.ts';
-import { numberOf } from '../../src/policy/requester.ts';
-import type { Admission } from '../../src/policy/ticket.ts';
-import { Ticket } from '../../src/policy/ticket.ts';
+import type { Effects } from '../../src/core/exchange/effects.ts';
+import { Drive } from '../../src/core/exchange/exchange-driver.ts';
+import type { Plan } from '../../src/core/exchange/steps.ts';
+import { live } from '../../src/core/exchange/polling-exchange.ts';
+import type { PollWait } from '../../src/core/exchange/poll-session.ts';
+import { Activity } from '../../src/core/admission/active-clients.ts';
+import { Nests } from '../../src/core/admission/address-groups.ts';
+import { UntoldQuotas } from '../../src/core/quota/unmetered-successes.ts';
+import { RetryBudget } from '../../src/core/retry/retry-token-bucket.ts';
+import type { ClientStore } from '../../src/core/admission/client-allowance.ts';
+import { Backlog } from '../../src/core/admission/queue-occupancy.ts';
+import type { Listen, TideEvent } from '../../src/core/events/proxy-events.ts';
+import type { Store, Upstream } from '../../src/core/admission/gate-store.ts';
+import { Gate } from '../../src/core/admission/gate.ts';
+import { Heap } from '../../src/core/collections/binary-heap.ts';
+import { formatRetryAfter } from '../../src/core/hints/read-hints.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import { Limit } from '../../src/core/limits/limit.ts';
+import type { Meter } from '../../src/core/limits/meter.ts';
+import type { PollPolicy } from '../../src/core/polling/choose-poll.ts';
+import { numberOf } from '../../src/core/quota/requester.ts';
+import type { Admission } from '../../src/core/admission/ticket.ts';
+import { Ticket } from '../../src/core/admission/ticket.ts';
 import type {
   BackOff,
   ErrorReason,
@@ -34,13 +34,13 @@ import type {
   RequestFacts,
   RetryPolicy,
   Verdict,
-} from '../../src/policy/types.ts';
-import { NO_HINTS } from '../../src/policy/types.ts';
-import type { LimitModel } from '../../src/sim/models/limit-model.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
-import { ClientTable } from '../../src/state/client-table.ts';
-import type { UpstreamSettings } from '../../src/state/memory.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+} from '../../src/core/exchange/attempt-outcome.ts';
+import { NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
+import type { LimitModel } from '../../src/simulator/limit-models/limit-model.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
+import { ClientTable } from '../../src/store/clients/client-table.ts';
+import type { UpstreamSettings } from '../../src/store/memory-store.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 
 export function response(status: number, hints: Partial<Hints> = {}, took: Millis = 0): Outcome {
   return { kind: 'response', status, hints: { ...NO_HINTS, ...hints }, took };

@@ -1,8 +1,8 @@
 /** The state of a rate and accounts of sends, as a test of one rule wants them. */
-import { SendAccount } from '../../src/policy/rate/account.ts';
-import type { RateState } from '../../src/policy/rate/state.ts';
-import { makeRateState } from '../../src/policy/rate/state.ts';
-import type { Millis, PerSecond } from '../../src/policy/types.ts';
+import { SendAccount } from '../../src/core/rate/send-history.ts';
+import type { RateState } from '../../src/core/rate/rate-state.ts';
+import { makeRateState } from '../../src/core/rate/rate-state.ts';
+import type { Millis, PerSecond } from '../../src/core/exchange/attempt-outcome.ts';
 
 /** Of a limit of 100 a second that was cut to 95 at 0, and has not grown since; K is 3 s. */
 export function rateState(state: Partial<RateState> = {}): RateState {

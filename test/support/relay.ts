@@ -10,8 +10,8 @@
 import { once } from 'node:events';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { connect, createServer } from 'node:net';
-import type { Random } from '../../src/policy/types.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import type { Random } from '../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { Flow } from './relay/flow.ts';
 import type { Fault, Way } from './relay/flow.ts';
 import { swallow } from './relay/swallow.ts';

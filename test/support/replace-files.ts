@@ -1,5 +1,5 @@
 /** Replaces a file again and again, as fast as it can, until it is killed. */
-import { replaceFile } from '../../src/running/state-file.ts';
+import { replaceFile } from '../../src/store/persistence/state-file.ts';
 
 const [file = ''] = process.argv.slice(2);
 for (let n = 0; ; n += 1) {

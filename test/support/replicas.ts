@@ -7,9 +7,9 @@
  *     run.expectUnharmed(figures);
  */
 import { expect, onTestFinished } from 'vitest';
-import type { Practice } from '../../src/practice/server.ts';
-import type { Traffic } from '../../src/practice/traffic.ts';
-import { startTraffic } from '../../src/practice/traffic.ts';
+import type { Practice } from '../../src/simulator/practice/practice-server.ts';
+import type { Traffic } from '../../src/simulator/practice/traffic-generator.ts';
+import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
 import { pause } from './pause.ts';
 import type { Stalls } from './stalls.ts';
 import { watchStalls } from './stalls.ts';

@@ -1,10 +1,10 @@
 /** The scripts on a real Redis, told what time it is. */
 import type { Redis } from 'ioredis';
-import type { RateSettings } from '../../src/policy/rate/state.ts';
-import type { Answer, Call } from '../../src/state/pool/words.ts';
-import { packCall, packSettings, readAnswer } from '../../src/state/redis/codec.ts';
-import type { Scripts } from '../../src/state/redis/scripts.ts';
-import { readScripts } from '../../src/state/redis/scripts.ts';
+import type { RateSettings } from '../../src/core/rate/rate-state.ts';
+import type { Answer, Call } from '../../src/sharing/replicas/replica-protocol.ts';
+import { packCall, packSettings, readAnswer } from '../../src/sharing/redis/lease-codec.ts';
+import type { Scripts } from '../../src/sharing/redis/lua-scripts.ts';
+import { readScripts } from '../../src/sharing/redis/lua-scripts.ts';
 
 /** A call as a pool takes it. */
 export interface Told {

@@ -1,6 +1,6 @@
 import type { ClientHttp2Session } from 'node:http2';
 import { connect } from 'node:http2';
-import { MOST_SESSION_MEMORY } from '../../src/proxy/session-memory.ts';
+import { MOST_SESSION_MEMORY } from '../../src/http/undici/http2-session-memory.ts';
 
 /** Connections over HTTP/2 that are shared, and made again when they were lost. */
 export class SharedSessions {

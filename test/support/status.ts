@@ -1,5 +1,5 @@
 /** What the admin API tells, of a quiet Tidegate with one upstream. */
-import type { ClientRow, NestedLimitStatus, Status, UpstreamStatus } from '../../src/admin/page/types.ts';
+import type { ClientRow, NestedLimitStatus, Status, UpstreamStatus } from '../../src/admin/page/api-types.ts';
 
 const AT = '2026-11-22T03:00:00.000Z';
 

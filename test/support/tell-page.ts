@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { fastify } from 'fastify';
 import { onTestFinished } from 'vitest';
 import { servePage } from '../../src/admin/serve-page.ts';
-import { NO_SCHEMAS } from '../../src/no-schemas.ts';
+import { NO_SCHEMAS } from '../../src/http/server/fastify-no-schemas.ts';
 
 export type Told = readonly [name: string, data: unknown];
 

@@ -4,13 +4,13 @@ import { onTestFinished } from 'vitest';
 import type { App, AppParts } from '../../src/app.ts';
 import { startApp } from '../../src/app.ts';
 import { readFile } from '../../src/cli/read-file.ts';
-import type { Effective } from '../../src/config/changes.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes } from '../../src/config/mistakes.ts';
-import { createLogger } from '../../src/observe/log.ts';
-import type { Practice, PracticeOptions } from '../../src/practice/server.ts';
-import { startPractice } from '../../src/practice/server.ts';
-import type { ReloadResult } from '../../src/running/reloads.ts';
+import type { Effective } from '../../src/config/load/config-diff.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
+import type { Practice, PracticeOptions } from '../../src/simulator/practice/practice-server.ts';
+import { startPractice } from '../../src/simulator/practice/practice-server.ts';
+import type { ReloadResult } from '../../src/process/config-reloads.ts';
 
 export interface Tidegate extends App {
   /** Goes on with another configuration, completed as the first. */

@@ -10,8 +10,8 @@ import { createHash } from 'node:crypto';
 import { openSync, readFileSync, writeSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
-import { Ledger } from '../../src/practice/ledger.ts';
-import type { Entry } from '../../src/practice/ledger.ts';
+import { Ledger } from '../../src/simulator/practice/charge-ledger.ts';
+import type { Entry } from '../../src/simulator/practice/charge-ledger.ts';
 
 /** A line of the books. */
 export type Booked =

@@ -1,6 +1,6 @@
 /** Two hundred clients, a proxy in a process of its own and an upstream that keeps books: what a fault may not harm. */
 import { expect, onTestFinished } from 'vitest';
-import type { Millis } from '../../src/policy/types.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 import { makeCertificates } from './certificates.ts';
 import type { Told } from './crowd.ts';
 import { Crowd } from './crowd.ts';

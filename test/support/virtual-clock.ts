@@ -1,5 +1,5 @@
 /** A clock of `retry` that only moves when it is told to, or from wait to wait. */
-import type { RetryClock } from '../../src/library/clock.ts';
+import type { RetryClock } from '../../src/library/retry-clock.ts';
 
 export interface VirtualClock extends RetryClock {
   /** Waits that nobody has called off and that have not come to their end. */

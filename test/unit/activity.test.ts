@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Activity } from '../../src/policy/activity.ts';
-import type { Millis } from '../../src/policy/types.ts';
+import { Activity } from '../../src/core/admission/active-clients.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 
 /** Clients by name, each with its weight: notes their arrivals as a store would. */
 class Arrivals {

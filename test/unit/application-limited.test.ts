@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { isApplicationLimited, isCalm, rateOnCurve } from '../../src/policy/rate/grow.ts';
-import type { RateState } from '../../src/policy/rate/state.ts';
-import type { PerSecond } from '../../src/policy/types.ts';
+import { isApplicationLimited, isCalm, rateOnCurve } from '../../src/core/rate/growth.ts';
+import type { RateState } from '../../src/core/rate/rate-state.ts';
+import type { PerSecond } from '../../src/core/exchange/attempt-outcome.ts';
 import { rateState, recentAccount, sendEvenly } from '../support/rate-state.ts';
 
 /** Of a rate of 100, so many were sent in the last second. */

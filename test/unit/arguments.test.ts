@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { strategyNames } from '../../src/policy/backoff.ts';
-import { parseArguments } from '../../src/cli/arguments.ts';
+import { strategyNames } from '../../src/core/backoff/strategies.ts';
+import { parseArguments } from '../../src/cli/parse-arguments.ts';
 import { COMMAND_NAMES, helpText } from '../../src/cli/help.ts';
 
 /** As typed in a shell. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { listBackoffs, renderBackoff } from '../../src/cli/backoff.ts';
-import { BackOffOptionError, strategyNames } from '../../src/policy/backoff.ts';
+import { listBackoffs, renderBackoff } from '../../src/cli/backoff/backoff-report.ts';
+import { BackOffOptionError, strategyNames } from '../../src/core/backoff/strategies.ts';
 
 describe('tidegate backoff NAME', () => {
   test('shows formula, source, options, sequence, plot and sums', () => {

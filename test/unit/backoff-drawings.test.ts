@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { drawBackoffs } from '../../src/cli/draw-backoffs.ts';
-import { type BackOffSpec, makeBackOff, strategies, strategyNames } from '../../src/policy/backoff.ts';
+import { drawBackoffs } from '../../src/cli/backoff/draw-backoffs.ts';
+import { type BackOffSpec, makeBackOff, strategies, strategyNames } from '../../src/core/backoff/strategies.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');
 const document = readFileSync(join(DOCS, 'backoff.md'), 'utf8');

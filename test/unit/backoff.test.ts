@@ -8,7 +8,7 @@ import {
   makeBackOff,
   strategies,
   strategyNames,
-} from '../../src/policy/backoff.ts';
+} from '../../src/core/backoff/strategies.ts';
 
 /** The largest number below 1: what "u → 1" comes to. */
 const ALMOST_ONE = 1 - 2 ** -53;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { compareBackoffs } from '../../src/cli/compare-backoffs.ts';
-import { drawBackoffs } from '../../src/cli/draw-backoffs.ts';
-import type { BackOffStrategy, StrategyName } from '../../src/policy/backoff.ts';
-import { makeBackOff, strategies, strategyNames } from '../../src/policy/backoff.ts';
+import { compareBackoffs } from '../../src/cli/backoff/compare-backoffs.ts';
+import { drawBackoffs } from '../../src/cli/backoff/draw-backoffs.ts';
+import type { BackOffStrategy, StrategyName } from '../../src/core/backoff/strategies.ts';
+import { makeBackOff, strategies, strategyNames } from '../../src/core/backoff/strategies.ts';
 
 function made(...names: readonly StrategyName[]): BackOffStrategy[] {
   return names.map((strategy) => makeBackOff({ strategy }));

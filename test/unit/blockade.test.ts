@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { CutCause } from '../../src/policy/events.ts';
-import { AdaptiveRate } from '../../src/policy/rate.ts';
-import { ErrorAccount } from '../../src/policy/rate/errors.ts';
-import type { RateSettings } from '../../src/policy/rate/state.ts';
-import type { Millis, Random } from '../../src/policy/types.ts';
+import type { CutCause } from '../../src/core/events/proxy-events.ts';
+import { AdaptiveRate } from '../../src/core/rate/adaptive-rate.ts';
+import { ErrorAccount } from '../../src/core/rate/breaker/error-window.ts';
+import type { RateSettings } from '../../src/core/rate/rate-state.ts';
+import type { Millis, Random } from '../../src/core/exchange/attempt-outcome.ts';
 
 /** An adaptive rate that is told of one request after another: each is sent, and answered at once. */
 class Line {

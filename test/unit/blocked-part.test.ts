@@ -1,11 +1,11 @@
 /** What is blocked is what the failed requests have in common; the rest goes on as before. */
 import { describe, expect, test } from 'vitest';
-import { AdaptiveRate } from '../../src/policy/rate.ts';
-import { Evidence } from '../../src/policy/rate/evidence.ts';
-import type { RateSettings } from '../../src/policy/rate/state.ts';
-import type { BlockedPart, Source } from '../../src/policy/source.ts';
-import { ANYWHERE, isWithin, partOf, sourceOf } from '../../src/policy/source.ts';
-import type { Millis } from '../../src/policy/types.ts';
+import { AdaptiveRate } from '../../src/core/rate/adaptive-rate.ts';
+import { Evidence } from '../../src/core/rate/breaker/majority-vote.ts';
+import type { RateSettings } from '../../src/core/rate/rate-state.ts';
+import type { BlockedPart, Source } from '../../src/core/rate/breaker/request-attributes.ts';
+import { ANYWHERE, isWithin, partOf, sourceOf } from '../../src/core/rate/breaker/request-attributes.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 
 interface From {
   readonly address?: string;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RetryBudget } from '../../src/policy/budget.ts';
+import { RetryBudget } from '../../src/core/retry/retry-token-bucket.ts';
 
 function spendAll(budget: RetryBudget): number {
   let spent = 0;

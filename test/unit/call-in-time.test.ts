@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, test } from 'vitest';
-import { callInTime } from '../../src/cluster/call-in-time.ts';
+import { callInTime } from '../../src/process/cluster/coalesced-timer.ts';
 import { eventually } from '../support/tidegate.ts';
 
 let calls: number;

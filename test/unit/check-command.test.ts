@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { check } from '../../src/cli/check.ts';
-import { KEPT } from '../../src/cli/describe-memory.ts';
-import { ClientTable } from '../../src/state/client-table.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { check } from '../../src/cli/check/check-command.ts';
+import { KEPT } from '../../src/cli/check/describe-memory.ts';
+import { ClientTable } from '../../src/store/clients/client-table.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { makePem } from '../support/certificates.ts';
 import { heldBytes } from '../support/heap.ts';
 import { upstreamSettings } from '../support/policy.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { check } from '../../src/check.ts';
-import type { Answer, Step } from '../../src/script.ts';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import type { Verdict } from '../../src/policy/types.ts';
-import { FixedWindow } from '../../src/sim/models/fixed-window.ts';
-import { Gcra } from '../../src/sim/models/gcra.ts';
+import { check } from '../../src/core/exchange/external-authorization.ts';
+import type { Answer, Step } from '../../src/core/exchange/steps.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import type { Verdict } from '../../src/core/exchange/attempt-outcome.ts';
+import { FixedWindow } from '../../src/simulator/limit-models/fixed-window.ts';
+import { Gcra } from '../../src/simulator/limit-models/gcra.ts';
 import type { Loop } from '../support/checks.ts';
 import { ask, perSecond, report, runLoop } from '../support/checks.ts';
 import { limitedTo, upstreamSettings, World } from '../support/policy.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chooseFormat } from '../../src/admin/choose-format.ts';
+import { chooseFormat } from '../../src/admin/negotiate-format.ts';
 
 test.each([
   [

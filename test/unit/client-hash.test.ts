@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { ClientHash } from '../../src/proxy/client-hash.ts';
+import { ClientHash } from '../../src/http/request/client-hash.ts';
 import { heldBytes } from '../support/heap.ts';
 
 describe('what a client is known by', () => {

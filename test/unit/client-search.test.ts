@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { ClientSearch } from '../../src/state/client-search.ts';
-import { ClientTable } from '../../src/state/client-table.ts';
+import { ClientSearch } from '../../src/store/clients/client-search.ts';
+import { ClientTable } from '../../src/store/clients/client-table.ts';
 
 function fill(count: number): ClientTable {
   const table = new ClientTable(count, () => undefined);

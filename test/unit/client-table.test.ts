@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { ClientSlot } from '../../src/policy/client.ts';
-import type { TideEvent } from '../../src/policy/events.ts';
-import type { Millis } from '../../src/policy/types.ts';
-import type { Hold } from '../../src/state/leasing/words.ts';
-import { ClientTable } from '../../src/state/client-table.ts';
+import type { ClientSlot } from '../../src/core/admission/client-allowance.ts';
+import type { TideEvent } from '../../src/core/events/proxy-events.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import type { Hold } from '../../src/sharing/workers/worker-protocol.ts';
+import { ClientTable } from '../../src/store/clients/client-table.ts';
 
 class Trial {
   readonly events: TideEvent[] = [];

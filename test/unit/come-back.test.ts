@@ -1,6 +1,6 @@
 /** What the client of a refused request is told, where the upstream has refused it and says no time. */
 import { describe, expect, test } from 'vitest';
-import type { Millis, Outcome } from '../../src/policy/types.ts';
+import type { Millis, Outcome } from '../../src/core/exchange/attempt-outcome.ts';
 import type { Respond, Story } from '../support/policy.ts';
 import { response, SEND_ONCE, World } from '../support/policy.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { compareConfigs } from '../../src/config/changes.ts';
-import { ConfigSource } from '../../src/config/config-source.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes } from '../../src/config/mistakes.ts';
+import { compareConfigs } from '../../src/config/load/config-diff.ts';
+import { ConfigSource } from '../../src/config/load/config-source.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
 
 const API = 'upstreams: {api: {url: "https://a.example"}}\n';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { compileCors } from '../../src/compile/cors.ts';
-import { printEffective } from '../../src/config/effective.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
+import { compileCors } from '../../src/config/compile/compile-cors.ts';
+import { printEffective } from '../../src/config/load/effective-config.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/load/mistakes.ts';
 
 function load(cors: string, route = '') {
   const text = `upstreams: {api: {url: "https://a.example"}}\nroutes: [{upstream: api${route}, cors: ${cors}}]`;

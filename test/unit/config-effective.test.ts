@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { printEffective } from '../../src/config/effective.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import type { Config } from '../../src/config/schema.ts';
+import { printEffective } from '../../src/config/load/effective-config.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import type { Config } from '../../src/config/schema/config-schema.ts';
 import { makePem } from '../support/certificates.ts';
 
 const PEM = makePem();

@@ -1,10 +1,10 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
-import { check } from '../../src/cli/check.ts';
-import { jsonSchema } from '../../src/config/json-schema.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
-import { resolveSettings } from '../../src/config/settings.ts';
+import { check } from '../../src/cli/check/check-command.ts';
+import { jsonSchema } from '../../src/config/schema/json-schema.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/load/mistakes.ts';
+import { resolveSettings } from '../../src/config/load/serve-settings.ts';
 
 function load(upstream: string) {
   return loadConfig(`upstreams: {api: {${upstream}}}`, 'f.yaml', { env: {}, readFile: String });

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { printEffective } from '../../src/config/effective.ts';
-import { isSchema, jsonSchema } from '../../src/config/json-schema.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
-import type { Surroundings } from '../../src/config/substitute.ts';
+import { printEffective } from '../../src/config/load/effective-config.ts';
+import { isSchema, jsonSchema } from '../../src/config/schema/json-schema.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/load/mistakes.ts';
+import type { Surroundings } from '../../src/config/load/substitute.ts';
 import { makePem } from '../support/certificates.ts';
 import { withPresets } from '../support/presets.ts';
 

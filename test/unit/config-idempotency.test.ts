@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { printEffective } from '../../src/config/effective.ts';
-import { requestHeaders } from '../../src/proxy/headers.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { compileIdempotency } from '../../src/compile/idempotency.ts';
+import { printEffective } from '../../src/config/load/effective-config.ts';
+import { requestHeaders } from '../../src/http/headers/forward-headers.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { compileIdempotency } from '../../src/config/compile/compile-idempotency.ts';
 
 function load(idempotency: string) {
   const text = `upstreams: {pay: {url: "http://pay.example", idempotency: ${idempotency}}}`;

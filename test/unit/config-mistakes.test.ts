@@ -2,8 +2,8 @@
 import { createPrivateKey } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes } from '../../src/config/mistakes.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
 import { makePem } from '../support/certificates.ts';
 
 const SECRET = 'not to be repeated';

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { divideConfig } from '../../src/cluster/divide.ts';
-import { check } from '../../src/cli/check.ts';
-import { compilePoll } from '../../src/compile/policy.ts';
-import { compareConfigs } from '../../src/config/changes.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
-import type { Config } from '../../src/config/schema.ts';
+import { divideConfig } from '../../src/process/cluster/divide-config.ts';
+import { check } from '../../src/cli/check/check-command.ts';
+import { compilePoll } from '../../src/config/compile/compile-policy.ts';
+import { compareConfigs } from '../../src/config/load/config-diff.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/load/mistakes.ts';
+import type { Config } from '../../src/config/schema/config-schema.ts';
 
 const written = (route: string) => `upstreams: {api: {url: http://a}}\nroutes: [{upstream: api, ${route}}]\n`;
 

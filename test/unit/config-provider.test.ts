@@ -2,15 +2,15 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { check } from '../../src/cli/check.ts';
+import { check } from '../../src/cli/check/check-command.ts';
 import { readFile } from '../../src/cli/read-file.ts';
-import { printEffective } from '../../src/config/effective.ts';
-import { jsonSchema } from '../../src/config/json-schema.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
-import { PROVIDERS } from '../../src/config/providers.ts';
-import type { UpstreamConfig } from '../../src/config/schema.ts';
-import { resolveSettings } from '../../src/config/settings.ts';
+import { printEffective } from '../../src/config/load/effective-config.ts';
+import { jsonSchema } from '../../src/config/schema/json-schema.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/load/mistakes.ts';
+import { PROVIDERS } from '../../src/config/presets/providers.ts';
+import type { UpstreamConfig } from '../../src/config/schema/config-schema.ts';
+import { resolveSettings } from '../../src/config/load/serve-settings.ts';
 import { withPresets } from '../support/presets.ts';
 
 const env = { RATE: '9/s', WHO: 'stripe', WRONG: 'strype' };

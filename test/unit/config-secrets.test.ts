@@ -1,11 +1,11 @@
 /* oxlint-disable eslint/no-template-curly-in-string -- configurations have ${…} of their own */
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { check } from '../../src/cli/check.ts';
-import { printEffective } from '../../src/config/effective.ts';
-import type { Given } from '../../src/config/given.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
+import { check } from '../../src/cli/check/check-command.ts';
+import { printEffective } from '../../src/config/load/effective-config.ts';
+import type { Given } from '../../src/config/load/setting-overrides.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/load/mistakes.ts';
 import { makePem } from '../support/certificates.ts';
 
 const SECRET = '5ecretOfTheHouse-100';

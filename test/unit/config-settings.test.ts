@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { formatMistakes } from '../../src/config/mistakes.ts';
-import type { Config } from '../../src/config/schema.ts';
-import type { ServeFlags } from '../../src/config/settings.ts';
-import { resolveSettings } from '../../src/config/settings.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
+import type { Config } from '../../src/config/schema/config-schema.ts';
+import type { ServeFlags } from '../../src/config/load/serve-settings.ts';
+import { resolveSettings } from '../../src/config/load/serve-settings.ts';
 
 const FILES: Readonly<Record<string, string>> = {
   'one.yaml': 'listen: 127.0.0.1:1\nlog: {level: warn}\nupstreams: {api: {url: https://one, timeout: 3s}}',

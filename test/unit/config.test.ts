@@ -1,12 +1,12 @@
 /* oxlint-disable eslint/no-template-curly-in-string -- configurations have ${…} of their own */
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import type { Given } from '../../src/config/given.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
-import { overrideBackOff, overrideRetry } from '../../src/config/override.ts';
-import type { BackOffConfig, Config, PracticeConfig } from '../../src/config/schema.ts';
-import type { BackOffSpec } from '../../src/policy/backoff.ts';
-import type { ModelSpec } from '../../src/sim/models.ts';
+import type { Given } from '../../src/config/load/setting-overrides.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/load/mistakes.ts';
+import { overrideBackOff, overrideRetry } from '../../src/config/schema/retry-overrides.ts';
+import type { BackOffConfig, Config, PracticeConfig } from '../../src/config/schema/config-schema.ts';
+import type { BackOffSpec } from '../../src/core/backoff/strategies.ts';
+import type { ModelSpec } from '../../src/simulator/limit-models/limit-model-spec.ts';
 
 const FILES: Readonly<Record<string, string>> = { '/run/secrets/hash': 'a secret of a file\n', '/two': 'a\nb\n\n' };
 const ENV = { URL: 'https://api.example.com', ATTEMPTS: '3', RATIO: '0.5', ON: 'true', HOST: 'api', EMPTY: '' };

@@ -1,11 +1,11 @@
 /** While the loop is busy, requests are sent at the end of the turn in which they came: one may be given up before. */
 import { buildConnector } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import type { AttemptOwner } from '../../src/proxy/attempt.ts';
-import { Attempt } from '../../src/proxy/attempt.ts';
-import { ConnectionPool } from '../../src/proxy/connection-pool.ts';
-import { Errand } from '../../src/proxy/connection.ts';
-import { clientOptions } from '../../src/proxy/pool.ts';
+import type { AttemptOwner } from '../../src/http/upstream/upstream-attempt.ts';
+import { Attempt } from '../../src/http/upstream/upstream-attempt.ts';
+import { ConnectionPool } from '../../src/http/upstream/http1-connection-pool.ts';
+import { Errand } from '../../src/http/upstream/http1-connection.ts';
+import { clientOptions } from '../../src/http/upstream/connector.ts';
 import { startHttpUpstream } from '../support/http-upstream.ts';
 import { keepBusy } from '../support/keep-busy.ts';
 import { eventually } from '../support/tidegate.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { cutAgain, cutFirst, isSameEpoch, settleCut } from '../../src/policy/rate/cut.ts';
-import type { RateSettings } from '../../src/policy/rate/state.ts';
+import { cutAgain, cutFirst, isSameEpoch, settleCut } from '../../src/core/rate/decrease.ts';
+import type { RateSettings } from '../../src/core/rate/rate-state.ts';
 import { rateState, recentAccount, sendEvenly } from '../support/rate-state.ts';
 
 describe('one signal is one cut', () => {

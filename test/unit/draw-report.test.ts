@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { renderReport } from '../../src/cli/render-report.ts';
-import { countTicks, timeTicks } from '../../src/sim/report/axis.ts';
-import { condense, meanOf } from '../../src/sim/report/condense.ts';
-import { drawReport } from '../../src/sim/report/draw-report.ts';
+import { renderReport } from '../../src/cli/render-simulation-report.ts';
+import { countTicks, timeTicks } from '../../src/simulator/report/axis-ticks.ts';
+import { condense, meanOf } from '../../src/simulator/report/downsample.ts';
+import { drawReport } from '../../src/simulator/report/draw-report.ts';
 import { runLibrary } from '../support/library.ts';
 
 const labels = (ticks: readonly { readonly label: string }[]): string[] => ticks.map(({ label }) => label);

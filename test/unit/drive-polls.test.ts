@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { PollWait } from '../../src/driving/poll-course.ts';
-import type { PollOutcome } from '../../src/policy/events.ts';
-import type { Millis, Outcome } from '../../src/policy/types.ts';
+import type { PollWait } from '../../src/core/exchange/poll-session.ts';
+import type { PollOutcome } from '../../src/core/events/proxy-events.ts';
+import type { Millis, Outcome } from '../../src/core/exchange/attempt-outcome.ts';
 import type { Call } from '../support/policy.ts';
 import { fixedDelay, pollPolicy, response, SEND_ONCE, World } from '../support/policy.ts';
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Effects } from '../../src/driving/effects.ts';
-import { Drive } from '../../src/driving/drive.ts';
-import { exchange } from '../../src/exchange.ts';
-import { Gate } from '../../src/policy/gate.ts';
-import { Ticket } from '../../src/policy/ticket.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import type { Effects } from '../../src/core/exchange/effects.ts';
+import { Drive } from '../../src/core/exchange/exchange-driver.ts';
+import { exchange } from '../../src/core/exchange/exchange.ts';
+import { Gate } from '../../src/core/admission/gate.ts';
+import { Ticket } from '../../src/core/admission/ticket.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 import type { Call, Respond, Send, Story } from '../support/policy.ts';
 import {
   failure,

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { atEndOfTurn, sendInTurn } from '../../src/proxy/end-of-turn.ts';
+import { atEndOfTurn, sendInTurn } from '../../src/http/undici/write-batching.ts';
 import { keepBusy } from '../support/keep-busy.ts';
 
 test('what is to be done waits until its turn is over, and is done in its order', async () => {

@@ -1,8 +1,8 @@
 /** What one endpoint comes to while others work, and what a connection that was being closed comes to. */
 import { describe, expect, test } from 'vitest';
-import { chooseRetry } from '../../src/policy/retry.ts';
-import { judgeEndpoint } from '../../src/policy/rotation.ts';
-import type { Outcome, RequestFacts } from '../../src/policy/types.ts';
+import { chooseRetry } from '../../src/core/retry/choose-retry.ts';
+import { judgeEndpoint } from '../../src/core/endpoints/outlier-detection.ts';
+import type { Outcome, RequestFacts } from '../../src/core/exchange/attempt-outcome.ts';
 import { failure, requestFacts, response, retryPolicy, SEND_ONCE, World } from '../support/policy.ts';
 
 const alone = (outcome: Outcome): Outcome => ({ ...outcome, othersWork: true });

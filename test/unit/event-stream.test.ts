@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { EventStream } from '../../src/admin/page/event-stream.js';
+import { EventStream } from '../../src/admin/page/sse-parser.js';
 
 function read(...pieces: readonly string[]): unknown[] {
   const stream = new EventStream();

@@ -1,8 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Plan, Step } from '../../src/script.ts';
-import { exchange } from '../../src/exchange.ts';
-import { AnswerTimes } from '../../src/policy/answer-times.ts';
-import type { KeyRecord, Millis, Outcome, Refusal, RequestFacts, RetryEnd, Verdict } from '../../src/policy/types.ts';
+import type { Answer, Plan, Step } from '../../src/core/exchange/steps.ts';
+import { exchange } from '../../src/core/exchange/exchange.ts';
+import { AnswerTimes } from '../../src/core/retry/latency-estimates.ts';
+import type {
+  KeyRecord,
+  Millis,
+  Outcome,
+  Refusal,
+  RequestFacts,
+  RetryEnd,
+  Verdict,
+} from '../../src/core/exchange/attempt-outcome.ts';
 import { failure, planOf, requestFacts, response, retryPolicy } from '../support/policy.ts';
 
 const read = (at: Millis, replayable = true): Answer => ({ kind: 'body', replayable, at });

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Explanation } from '../../src/observe/story/explain.ts';
-import { Stories } from '../../src/observe/story/stories.ts';
-import { makeBackOff } from '../../src/policy/backoff.ts';
-import type { LimitView, RequestRecord } from '../../src/policy/events.ts';
-import type { Hints, Outcome, RetryPolicy } from '../../src/policy/types.ts';
-import type { Step, Watched } from '../../src/policy/watch.ts';
+import type { Explanation } from '../../src/telemetry/explanations/build-explanation.ts';
+import { Stories } from '../../src/telemetry/explanations/explanation-recorder.ts';
+import { makeBackOff } from '../../src/core/backoff/strategies.ts';
+import type { LimitView, RequestRecord } from '../../src/core/events/proxy-events.ts';
+import type { Hints, Outcome, RetryPolicy } from '../../src/core/exchange/attempt-outcome.ts';
+import type { Step, Watched } from '../../src/core/exchange/exchange-observer.ts';
 import { failure, response, retryPolicy } from '../support/policy.ts';
 
 type Retry = Extract<Step, { what: 'retry' }>['retry'];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Flow, Waiter } from '../../src/policy/fair-queue.ts';
-import { FairQueue } from '../../src/policy/fair-queue.ts';
+import type { Flow, Waiter } from '../../src/core/admission/fair-queue.ts';
+import { FairQueue } from '../../src/core/admission/fair-queue.ts';
 
 class Request implements Waiter<Request> {
   readonly name: string;

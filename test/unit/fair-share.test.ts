@@ -1,6 +1,6 @@
 /** Sharing as clients feel it: whole exchanges in virtual time, against a limit that is known or must be found. */
 import { describe, expect, test } from 'vitest';
-import { makeModel } from '../../src/sim/models.ts';
+import { makeModel } from '../../src/simulator/limit-models/limit-model-spec.ts';
 import type { Story } from '../support/policy.ts';
 import { isSuccess, limitedBy, limitedTo, planOf, response, SEND_ONCE, World } from '../support/policy.ts';
 

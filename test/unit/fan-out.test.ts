@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { fanOut } from '../../src/observe/events.ts';
-import type { TideEvent } from '../../src/policy/events.ts';
+import { fanOut } from '../../src/telemetry/event-fan-out.ts';
+import type { TideEvent } from '../../src/core/events/proxy-events.ts';
 
 const EVENT: TideEvent = { type: 'arrived', route: '/' };
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { QueueSettings } from '../../src/policy/admission.ts';
-import { LocalMeter } from '../../src/policy/meter.ts';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import { RULES } from '../../src/policy/rate/rules.ts';
+import type { QueueSettings } from '../../src/core/admission/wait-estimate.ts';
+import { LocalMeter } from '../../src/core/limits/meter.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import { RULES } from '../../src/core/rate/rules.ts';
 import type { Arrival, Standing, Story } from '../support/policy.ts';
-import { Concurrency } from '../../src/sim/models/concurrency.ts';
+import { Concurrency } from '../../src/simulator/limit-models/concurrency.ts';
 import { limitedTo, response, SEND_ONCE, SHARED, World } from '../support/policy.ts';
 
 /** U(…) in the middle, and every whole second of a Retry-After rounded down. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { makeGlob } from '../../src/proxy/glob.ts';
+import { makeGlob } from '../../src/http/request/glob.ts';
 
 describe('a pattern', () => {
   test.each([

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { judge } from '../../src/sim/report/goals.ts';
-import type { Report } from '../../src/sim/report/report.ts';
+import { judge } from '../../src/simulator/report/goals.ts';
+import type { Report } from '../../src/simulator/report/simulation-report.ts';
 import { runLibrary } from '../support/library.ts';
 
 const { report } = runLibrary('abuser', 1, { duration: 20_000, warmup: 5000 });

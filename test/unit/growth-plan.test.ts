@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { noteCost, noteLoss, planGrowth } from '../../src/policy/rate/plan.ts';
+import { noteCost, noteLoss, planGrowth } from '../../src/core/rate/probe-planner.ts';
 import { rateState } from '../support/rate-state.ts';
 
 describe('K, where the limit is near', () => {

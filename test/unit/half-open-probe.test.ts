@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Standing } from '../support/policy.ts';
 import { failure, limitedBy, response, World } from '../support/policy.ts';
-import { makeModel } from '../../src/sim/models.ts';
+import { makeModel } from '../../src/simulator/limit-models/limit-model-spec.ts';
 
 /** 100 a second served for ten seconds, then blocked by errors of eight clients; it is now 3000, and a probe is due. */
 function blockedWorld(): World {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { writeChanges } from '../../src/admin/page/changes.js';
-import type { Status, UpstreamStatus } from '../../src/admin/page/types.ts';
+import { writeChanges } from '../../src/admin/page/status-changes.js';
+import type { Status, UpstreamStatus } from '../../src/admin/page/api-types.ts';
 import {
   moodOf,
   writeCount,
@@ -10,7 +10,7 @@ import {
   writeRate,
   writeSpan,
   writeTook,
-} from '../../src/admin/page/words.js';
+} from '../../src/admin/page/labels.js';
 import { statusOf, upstreamOf } from '../support/status.ts';
 
 const NOW = Date.parse('2026-11-22T03:00:00.000Z');

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { getHeapStatistics } from 'node:v8';
 import { describe, expect, test } from 'vitest';
-import { heapLimit } from '../../src/proxy/heap.ts';
-import { fitHeap } from '../../src/state/fit-heap.ts';
+import { heapLimit } from '../../src/http/overload/v8-heap.ts';
+import { fitHeap } from '../../src/core/overload/heap-capacity.ts';
 
 const MIB = 1024 ** 2;
 const WANTED = { connections: 20_000, requests: 20_000, clients: 100_000, clientLimits: 100_000 };
@@ -14,7 +14,7 @@ describe('the limit of the heap', () => {
   });
 
   test('is read from NODE_OPTIONS and the command line, which has the last word', () => {
-    const source = `import { heapLimit } from ${JSON.stringify(new URL('../../src/proxy/heap.ts', import.meta.url).href)}; console.log(heapLimit());`;
+    const source = `import { heapLimit } from ${JSON.stringify(new URL('../../src/http/overload/v8-heap.ts', import.meta.url).href)}; console.log(heapLimit());`;
     const limitWith = (flags: string[], NODE_OPTIONS: string): number => {
       const args = [...flags, '--input-type=module', '--eval', source];
       return Number(spawnSync(process.execPath, args, { env: { NODE_OPTIONS }, encoding: 'utf8' }).stdout);

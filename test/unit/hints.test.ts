@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { parseHttpDate } from '../../src/policy/hints/http-date.ts';
-import { parseMembers } from '../../src/policy/hints/structured-fields.ts';
-import { formatRetryAfter, MAX_HINT, readHints } from '../../src/policy/hints.ts';
-import { type Hints, NO_HINTS, type Quota } from '../../src/policy/types.ts';
+import { parseHttpDate } from '../../src/core/hints/http-date.ts';
+import { parseMembers } from '../../src/core/hints/structured-fields.ts';
+import { formatRetryAfter, MAX_HINT, readHints } from '../../src/core/hints/read-hints.ts';
+import { type Hints, NO_HINTS, type Quota } from '../../src/core/exchange/attempt-outcome.ts';
 
 /** 30 s ahead of SENT, so that a test notices which clock was asked. */
 const WALL = Date.parse('2026-11-21T11:26:30Z');

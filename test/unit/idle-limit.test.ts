@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { IdleLimit } from '../../src/policy/idle-limit.ts';
+import { IdleLimit } from '../../src/core/endpoints/keep-alive-estimator.ts';
 
 function after(...closes: readonly (number | 'outlived')[]): number {
   const idle = new IdleLimit();

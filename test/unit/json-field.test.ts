@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readJsonField } from '../../src/policy/read-json-field.ts';
+import { readJsonField } from '../../src/core/http-semantics/json-field.ts';
 
 function read(text: string, path = 'idempotency_key'): string | undefined {
   return readJsonField(Buffer.from(text), path.split('.'));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { KeyBook } from '../../src/proxy/key-book.ts';
+import { KeyBook } from '../../src/http/idempotency/idempotency-registry.ts';
 
 test('remembers as many answered writes as a tenth of the heap has room for', () => {
   const keys = new KeyBook(10 * 10 * 256);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Claimant } from '../../src/policy/key-claims.ts';
-import { KeyClaims } from '../../src/policy/key-claims.ts';
+import type { Claimant } from '../../src/core/idempotency/key-claims.ts';
+import { KeyClaims } from '../../src/core/idempotency/key-claims.ts';
 
 /** Writes down who was told, in order. */
 function claimants(told: string[]): (name: string) => Claimant {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { KeyRegistry } from '../../src/policy/key-registry.ts';
-import { isAnsweredFor } from '../../src/policy/keyed-write.ts';
-import type { WriteIdentity } from '../../src/policy/keyed-write.ts';
+import { KeyRegistry } from '../../src/core/idempotency/key-registry.ts';
+import { isAnsweredFor } from '../../src/core/idempotency/keyed-write.ts';
+import type { WriteIdentity } from '../../src/core/idempotency/keyed-write.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
 

@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import { compareChannels } from '../../src/lab/aloha/compare.ts';
+import { compareChannels } from '../../src/laboratory/aloha/compare-channels.ts';
 import {
   findEquilibria,
   isStableAtEveryLoad,
   largestStableUsers,
   smallestStableSpread,
-} from '../../src/lab/aloha/equilibria.ts';
-import { solveLamChain } from '../../src/lab/aloha/lam-chain.ts';
-import type { Retransmission } from '../../src/lab/aloha/retransmission.ts';
-import { byChance, byStrategy, byTable, RCP } from '../../src/lab/aloha/retransmission.ts';
-import { SlottedChannel } from '../../src/lab/aloha/slotted-channel.ts';
-import { simulateThroughput } from '../../src/lab/aloha/throughput.ts';
-import { finish } from '../../src/lab/experiment.ts';
-import { studyChain } from '../../src/cli/lab/chain.ts';
-import { makeBackOff } from '../../src/policy/backoff.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+} from '../../src/laboratory/aloha/equilibria.ts';
+import { solveLamChain } from '../../src/laboratory/aloha/lam-chain.ts';
+import type { Retransmission } from '../../src/laboratory/aloha/retransmission.ts';
+import { byChance, byStrategy, byTable, RCP } from '../../src/laboratory/aloha/retransmission.ts';
+import { SlottedChannel } from '../../src/laboratory/aloha/slotted-channel.ts';
+import { simulateThroughput } from '../../src/laboratory/aloha/aloha-throughput.ts';
+import { finish } from '../../src/laboratory/experiment.ts';
+import { studyChain } from '../../src/laboratory/commands/lam-chain-study.ts';
+import { makeBackOff } from '../../src/core/backoff/strategies.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
 /** Stationary values, exact to the last digit that is written. */
 const CHAINS = [

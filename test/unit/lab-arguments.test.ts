@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseArguments } from '../../src/cli/arguments.ts';
+import { parseArguments } from '../../src/cli/parse-arguments.ts';
 
 function typed(line: string): unknown {
   return parseArguments(['lab', ...line.split(' ').filter((word) => word !== '')]);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { conduct } from '../../src/cli/lab/conduct.ts';
-import { ProgressBar } from '../../src/cli/lab/progress-bar.ts';
-import type { Experiment } from '../../src/lab/experiment.ts';
-import { Rounds } from '../../src/lab/rounds.ts';
+import { conduct } from '../../src/laboratory/commands/run-experiment.ts';
+import { ProgressBar } from '../../src/laboratory/commands/progress-bar.ts';
+import type { Experiment } from '../../src/laboratory/experiment.ts';
+import { Rounds } from '../../src/laboratory/round-robin.ts';
 
 function counting(steps: number): Experiment<number> {
   let done = 0;

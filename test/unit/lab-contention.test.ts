@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { compareContenders } from '../../src/lab/contention/compare.ts';
-import { contend } from '../../src/lab/contention/contend.ts';
-import { finish } from '../../src/lab/experiment.ts';
-import { complete } from '../../src/lab/trial.ts';
-import { makeStudy } from '../../src/cli/lab/study.ts';
-import { makeBackOff } from '../../src/policy/backoff.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { compareContenders } from '../../src/laboratory/contention/compare-contention.ts';
+import { contend } from '../../src/laboratory/contention/contention-trial.ts';
+import { finish } from '../../src/laboratory/experiment.ts';
+import { complete } from '../../src/laboratory/trial.ts';
+import { makeStudy } from '../../src/laboratory/commands/make-study.ts';
+import { makeBackOff } from '../../src/core/backoff/strategies.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
 interface Row {
   readonly n: number;

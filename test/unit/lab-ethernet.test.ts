@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { finish } from '../../src/lab/experiment.ts';
-import { predictEfficiency } from '../../src/lab/ethernet/predict-efficiency.ts';
-import type { SegmentSettings } from '../../src/lab/ethernet/segment.ts';
-import { OVERHEAD, Segment, SLOT } from '../../src/lab/ethernet/segment.ts';
-import { makeStudy } from '../../src/cli/lab/study.ts';
-import { makeBackOff } from '../../src/policy/backoff.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { finish } from '../../src/laboratory/experiment.ts';
+import { predictEfficiency } from '../../src/laboratory/ethernet/predict-efficiency.ts';
+import type { SegmentSettings } from '../../src/laboratory/ethernet/ethernet-segment.ts';
+import { OVERHEAD, Segment, SLOT } from '../../src/laboratory/ethernet/ethernet-segment.ts';
+import { makeStudy } from '../../src/laboratory/commands/make-study.ts';
+import { makeBackOff } from '../../src/core/backoff/strategies.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
 const FRAME = 1518 * 8;
 const SATURATED = Number.POSITIVE_INFINITY;

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { tellLimit } from '../../src/cli/lab/fit/tell-limit.ts';
-import { finish } from '../../src/lab/experiment.ts';
-import { Direct, NO_RETRIES } from '../../src/lab/fit/direct.ts';
-import { Excerpt } from '../../src/lab/fit/excerpt.ts';
-import type { Fitted } from '../../src/lab/fit/fit.ts';
-import { Fit } from '../../src/lab/fit/fit.ts';
-import type { KnownLimit } from '../../src/lab/fit/infer-bucket.ts';
-import type { Logged } from '../../src/lab/fit/logged.ts';
-import { answerOf, endOf, ONCE } from '../../src/lab/fit/logged.ts';
-import type { ModelSpec } from '../../src/sim/models.ts';
-import { makeModel } from '../../src/sim/models.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { tellLimit } from '../../src/laboratory/fit/report/format-inferred-limit.ts';
+import { finish } from '../../src/laboratory/experiment.ts';
+import { Direct, NO_RETRIES } from '../../src/laboratory/fit/direct-clients.ts';
+import { Excerpt } from '../../src/laboratory/fit/log-excerpt.ts';
+import type { Fitted } from '../../src/laboratory/fit/fit-experiment.ts';
+import { Fit } from '../../src/laboratory/fit/fit-experiment.ts';
+import type { KnownLimit } from '../../src/laboratory/fit/infer-bucket.ts';
+import type { Logged } from '../../src/laboratory/fit/logged-request.ts';
+import { answerOf, endOf, ONCE } from '../../src/laboratory/fit/logged-request.ts';
+import type { ModelSpec } from '../../src/simulator/limit-models/limit-model-spec.ts';
+import { makeModel } from '../../src/simulator/limit-models/limit-model-spec.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
 const NOTHING: KnownLimit = { rate: undefined, burst: undefined };
 

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import { chooseFormat } from '../../src/cli/lab/fit/parse-record.ts';
-import { tellFit } from '../../src/cli/lab/fit/tell-fit.ts';
-import { finish } from '../../src/lab/experiment.ts';
-import { Direct } from '../../src/lab/fit/direct.ts';
-import { Fit } from '../../src/lab/fit/fit.ts';
-import type { Logged } from '../../src/lab/fit/logged.ts';
-import { BucketSearch } from '../../src/lab/fit/infer-bucket.ts';
-import { fitUpstream, Survey } from '../../src/lab/fit/survey.ts';
-import { writeLine } from '../../src/observe/request-line.ts';
-import type { RequestRecord } from '../../src/policy/events.ts';
+import { chooseFormat } from '../../src/laboratory/fit/log/log-format.ts';
+import { tellFit } from '../../src/laboratory/fit/report/format-fit.ts';
+import { finish } from '../../src/laboratory/experiment.ts';
+import { Direct } from '../../src/laboratory/fit/direct-clients.ts';
+import { Fit } from '../../src/laboratory/fit/fit-experiment.ts';
+import type { Logged } from '../../src/laboratory/fit/logged-request.ts';
+import { BucketSearch } from '../../src/laboratory/fit/infer-bucket.ts';
+import { fitUpstream, Survey } from '../../src/laboratory/fit/log-survey.ts';
+import { writeLine } from '../../src/telemetry/log/request-log-line.ts';
+import type { RequestRecord } from '../../src/core/events/proxy-events.ts';
 
 const BEGAN = Date.parse('2026-11-22T10:00:00.000Z');
 

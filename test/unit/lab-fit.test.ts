@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import { chooseFormat } from '../../src/cli/lab/fit/parse-record.ts';
-import { finish } from '../../src/lab/experiment.ts';
-import { Direct } from '../../src/lab/fit/direct.ts';
-import type { Fitted } from '../../src/lab/fit/fit.ts';
-import { Fit } from '../../src/lab/fit/fit.ts';
-import { InOrder } from '../../src/lab/fit/in-order.ts';
-import type { Logged, LogReader } from '../../src/lab/fit/logged.ts';
-import { answerOf, endOf, ONCE } from '../../src/lab/fit/logged.ts';
-import { fitUpstream, Survey } from '../../src/lab/fit/survey.ts';
-import { writeLine } from '../../src/observe/request-line.ts';
-import { makeBackOff } from '../../src/policy/backoff.ts';
-import { TokenBucket } from '../../src/sim/models/token-bucket.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { chooseFormat } from '../../src/laboratory/fit/log/log-format.ts';
+import { finish } from '../../src/laboratory/experiment.ts';
+import { Direct } from '../../src/laboratory/fit/direct-clients.ts';
+import type { Fitted } from '../../src/laboratory/fit/fit-experiment.ts';
+import { Fit } from '../../src/laboratory/fit/fit-experiment.ts';
+import { InOrder } from '../../src/laboratory/fit/arrival-sorter.ts';
+import type { Logged, LogReader } from '../../src/laboratory/fit/logged-request.ts';
+import { answerOf, endOf, ONCE } from '../../src/laboratory/fit/logged-request.ts';
+import { fitUpstream, Survey } from '../../src/laboratory/fit/log-survey.ts';
+import { writeLine } from '../../src/telemetry/log/request-log-line.ts';
+import { makeBackOff } from '../../src/core/backoff/strategies.ts';
+import { TokenBucket } from '../../src/simulator/limit-models/token-bucket.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
 function logged(at: number, status = 200, took?: number, line = 1): Logged {
   const answer = answerOf(status);

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { finish } from '../../src/lab/experiment.ts';
-import { compareHerds } from '../../src/lab/herd/compare.ts';
-import type { HintPolicyName } from '../../src/lab/herd/hint-policy.ts';
-import { HINT_POLICIES, makeHintPolicy } from '../../src/lab/herd/hint-policy.ts';
-import type { StrategyName } from '../../src/policy/backoff.ts';
-import { StudyError } from '../../src/cli/lab/study-error.ts';
-import { makeStudy } from '../../src/cli/lab/study.ts';
-import { makeBackOff } from '../../src/policy/backoff.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
+import { finish } from '../../src/laboratory/experiment.ts';
+import { compareHerds } from '../../src/laboratory/herd/compare-herds.ts';
+import type { HintPolicyName } from '../../src/laboratory/herd/hint-policy.ts';
+import { HINT_POLICIES, makeHintPolicy } from '../../src/laboratory/herd/hint-policy.ts';
+import type { StrategyName } from '../../src/core/backoff/strategies.ts';
+import { StudyError } from '../../src/laboratory/commands/study-error.ts';
+import { makeStudy } from '../../src/laboratory/commands/make-study.ts';
+import { makeBackOff } from '../../src/core/backoff/strategies.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
 const WORLD = { clients: 500, rate: 100, burst: 10, trials: 1, seed: 1 };
 const LEAST = 5000;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { parseArguments } from '../../src/cli/arguments.ts';
-import type { LabCommand } from '../../src/cli/lab/arguments.ts';
-import type { LabReport } from '../../src/cli/lab/run-lab.ts';
-import { runLab } from '../../src/cli/lab/run-lab.ts';
+import { parseArguments } from '../../src/cli/parse-arguments.ts';
+import type { LabCommand } from '../../src/laboratory/commands/lab-arguments.ts';
+import type { LabReport } from '../../src/laboratory/commands/lab-command.ts';
+import { runLab } from '../../src/laboratory/commands/lab-command.ts';
 
 const SURROUNDINGS = { env: {}, readFile: () => '' };
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { TideEvent } from '../../src/policy/events.ts';
-import { LocalMeter } from '../../src/policy/meter.ts';
-import type { Millis } from '../../src/policy/types.ts';
-import { Leaseholder } from '../../src/state/leasing/leaseholder.ts';
-import { LeasedMeter } from '../../src/state/leasing/leased-meter.ts';
-import { Lender } from '../../src/state/leasing/lender.ts';
-import { NEARBY } from '../../src/state/leasing/lending-terms.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import type { TideEvent } from '../../src/core/events/proxy-events.ts';
+import { LocalMeter } from '../../src/core/limits/meter.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import { Leaseholder } from '../../src/sharing/workers/limit-client.ts';
+import { LeasedMeter } from '../../src/sharing/protocol/leased-meter.ts';
+import { Lender } from '../../src/sharing/workers/limit-server.ts';
+import { NEARBY } from '../../src/sharing/workers/lease-timing.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 import { SHARED, upstreamSettings } from '../support/policy.ts';
 
 // What a lender makes of leaseholders whose reports are late to different degrees: a rejection comes at once, what went well elsewhere later.

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { layBeneath } from '../../src/config/beneath.ts';
+import { layBeneath } from '../../src/config/presets/preset-merge.ts';
 
 /** What stands there afterwards. */
 function lay(written: object, preset: object): object {

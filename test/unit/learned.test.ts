@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { LimitView } from '../../src/policy/events.ts';
-import { learnedOf } from '../../src/state/learned.ts';
+import type { LimitView } from '../../src/core/events/proxy-events.ts';
+import { learnedOf } from '../../src/store/persistence/learned-state.ts';
 
 const open: LimitView = {
   upstream: 'api',

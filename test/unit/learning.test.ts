@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import type { Outcome } from '../../src/policy/types.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import type { Outcome } from '../../src/core/exchange/attempt-outcome.ts';
 import { failure, limitedTo, response, World } from '../support/policy.ts';
 
 /** Twelve calls that are out together, each answered so. */

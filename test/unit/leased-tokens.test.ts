@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { LimitState } from '../../src/policy/events.ts';
-import type { Meter } from '../../src/policy/meter.ts';
-import type { Millis } from '../../src/policy/types.ts';
+import type { LimitState } from '../../src/core/events/proxy-events.ts';
+import type { Meter } from '../../src/core/limits/meter.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 import { World } from '../support/policy.ts';
 
 /** Tokens of somebody else's: asked for when they are missed, and supplied when they come. */

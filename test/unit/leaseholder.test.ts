@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { MemoryStore } from '../../src/state/memory.ts';
-import { Leaseholder } from '../../src/state/leasing/leaseholder.ts';
-import { LeasedMeter } from '../../src/state/leasing/leased-meter.ts';
-import { startingTerms } from '../../src/state/leasing/terms.ts';
-import type { Report, Terms } from '../../src/state/leasing/words.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
+import { Leaseholder } from '../../src/sharing/workers/limit-client.ts';
+import { LeasedMeter } from '../../src/sharing/protocol/leased-meter.ts';
+import { startingTerms } from '../../src/sharing/protocol/limit-terms.ts';
+import type { Report, Terms } from '../../src/sharing/workers/worker-protocol.ts';
 import { SHARED, upstreamSettings } from '../support/policy.ts';
 
 const SETTINGS = upstreamSettings();

@@ -1,9 +1,9 @@
 /** Several processes that lease from one lender, in virtual time, with the code that workers run. */
 import { describe, expect, test } from 'vitest';
-import { compileScenario } from '../../src/compile/scenario.ts';
-import type { Report } from '../../src/sim/report/report.ts';
-import { runScenario } from '../../src/sim/run.ts';
-import { leaseAmong } from '../../src/simulate/leases.ts';
+import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
+import type { Report } from '../../src/simulator/report/simulation-report.ts';
+import { runScenario } from '../../src/simulator/run-scenario.ts';
+import { leaseAmong } from '../../src/simulator/sharing/simulated-leasing.ts';
 import { countBetween, loadLibrary, runLibrary } from '../support/library.ts';
 
 /** Milliseconds, one way: what a message between two processes of a machine takes. */

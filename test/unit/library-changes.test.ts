@@ -1,6 +1,6 @@
 /** What comes of limits, upstreams and machines that change while they are used. */
 import { expect, test } from 'vitest';
-import { settlingTime } from '../../src/sim/report/report.ts';
+import { settlingTime } from '../../src/simulator/report/simulation-report.ts';
 import { countBetween, missedGoals, runLibrary } from '../support/library.ts';
 
 const STEP = 60_000;

@@ -1,6 +1,6 @@
 /** What comes of limits that speak, and of those that are known before the first request. */
 import { expect, test } from 'vitest';
-import type { Report } from '../../src/sim/report/report.ts';
+import type { Report } from '../../src/simulator/report/simulation-report.ts';
 import { countBetween, loadLibrary, missedGoals, runLibrary } from '../support/library.ts';
 
 /** `seen` are the least goodput and the most waste of eight seeds. */

@@ -1,6 +1,6 @@
 /** What comes of clients who want different things from one limit. */
 import { expect, test } from 'vitest';
-import type { Simulated } from '../../src/simulate/simulate.ts';
+import type { Simulated } from '../../src/simulator/simulate-scenario.ts';
 import { missedGoals, runLibrary } from '../support/library.ts';
 
 const SEEDS = [1, 2, 3] as const;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { LimitHolds } from '../../src/policy/limit-holds.ts';
-import { keyOfRequester, numberOf } from '../../src/policy/requester.ts';
+import { LimitHolds } from '../../src/core/limits/client-holds.ts';
+import { keyOfRequester, numberOf } from '../../src/core/quota/requester.ts';
 
 function held(client: string, credential: string) {
   return { client, requester: { client: numberOf(client), credential: numberOf(credential) } };

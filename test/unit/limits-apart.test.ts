@@ -1,9 +1,9 @@
 /** Limits that requests stand under in different combinations: who is blamed, who waits where, and who goes first. */
 import { describe, expect, test } from 'vitest';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import { ofClass } from '../../src/policy/limit-ref.ts';
-import type { PerSecond } from '../../src/policy/types.ts';
-import type { NestedSettings } from '../../src/state/nested-limits.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import { ofClass } from '../../src/core/limits/limit-ref.ts';
+import type { PerSecond } from '../../src/core/exchange/attempt-outcome.ts';
+import type { NestedSettings } from '../../src/store/upstream-nested-limits.ts';
 import type { Standing } from '../support/policy.ts';
 import { failure, limitedTo, response, SHARED, World } from '../support/policy.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 import { upstreamSettings } from '../support/policy.ts';
 
 function storeOf(maxLimits: number): MemoryStore {

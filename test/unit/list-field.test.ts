@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { appendToList, listElements } from '../../src/policy/list-field.ts';
+import { appendToList, listElements } from '../../src/core/http-semantics/list-field.ts';
 
 describe('the elements of a list', () => {
   test.each([

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { logChanges } from '../../src/observe/change-log.ts';
-import { createLogger, flush, type LogLevel } from '../../src/observe/log.ts';
-import { logRequests } from '../../src/observe/request-log.ts';
-import type { RequestRecord, TideEvent } from '../../src/policy/events.ts';
+import { logChanges } from '../../src/telemetry/log/event-log.ts';
+import { createLogger, flush, type LogLevel } from '../../src/telemetry/log/logger.ts';
+import { logRequests } from '../../src/telemetry/log/request-log.ts';
+import type { RequestRecord, TideEvent } from '../../src/core/events/proxy-events.ts';
 
 function openLog(level: LogLevel = 'info') {
   const written: string[] = [];
@@ -255,8 +255,8 @@ describe('secrets', () => {
 });
 
 describe('standard output', () => {
-  const log = JSON.stringify(new URL('../../src/observe/log.ts', import.meta.url).href);
-  const output = JSON.stringify(new URL('../../src/observe/log-output.ts', import.meta.url).href);
+  const log = JSON.stringify(new URL('../../src/telemetry/log/logger.ts', import.meta.url).href);
+  const output = JSON.stringify(new URL('../../src/telemetry/log/stdout-destination.ts', import.meta.url).href);
 
   /** What a process that runs `script` has written when it has ended. */
   function run(script: string): string[] {

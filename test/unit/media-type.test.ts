@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isJson, isPlainJson } from '../../src/proxy/media-type.ts';
+import { isJson, isPlainJson } from '../../src/http/headers/media-type.ts';
 
 test.each<[string, boolean, boolean]>([
   ['application/json', true, true],

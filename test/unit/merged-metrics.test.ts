@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import type { ProcessMetrics } from '../../src/observe/merged-metrics.ts';
-import { MergedMetrics, readMetrics } from '../../src/observe/merged-metrics.ts';
-import type { MetricsOptions } from '../../src/observe/metrics.ts';
-import { createMetrics } from '../../src/observe/metrics.ts';
-import type { GateView, LimitView } from '../../src/policy/events.ts';
+import type { ProcessMetrics } from '../../src/telemetry/metrics/exposition/merged-metrics.ts';
+import { MergedMetrics, readMetrics } from '../../src/telemetry/metrics/exposition/merged-metrics.ts';
+import type { MetricsOptions } from '../../src/telemetry/metrics/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics/metrics.ts';
+import type { GateView, LimitView } from '../../src/core/events/proxy-events.ts';
 
 const LIMIT: LimitView = {
   upstream: 'api',

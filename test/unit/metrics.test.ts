@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
+import { createMetrics, type Metrics } from '../../src/telemetry/metrics/metrics.ts';
 import type {
   ClientsView,
   EndpointView,
@@ -9,8 +9,8 @@ import type {
   LimitView,
   RequestRecord,
   TideEvent,
-} from '../../src/policy/events.ts';
-import type { StoreResult } from '../../src/policy/store-events.ts';
+} from '../../src/core/events/proxy-events.ts';
+import type { StoreResult } from '../../src/core/events/store-events.ts';
 
 const NO_CLIENTS: ClientsView = {
   tracked: 0,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { LocalMeter } from '../../src/policy/meter.ts';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import { RULES } from '../../src/policy/rate/rules.ts';
-import type { PerSecond } from '../../src/policy/types.ts';
+import { LocalMeter } from '../../src/core/limits/meter.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import { RULES } from '../../src/core/rate/rules.ts';
+import type { PerSecond } from '../../src/core/exchange/attempt-outcome.ts';
 import type { Standing } from '../support/policy.ts';
 import { failure, response, SHARED, World } from '../support/policy.ts';
 

@@ -1,13 +1,13 @@
 /** What a store keeps of nested limits: across reloads, restarts and orders. */
 import { describe, expect, test } from 'vitest';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import { ofClass } from '../../src/policy/limit-ref.ts';
-import { learnedOf } from '../../src/state/learned.ts';
-import type { Limit } from '../../src/policy/limit.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
-import type { NestedSettings } from '../../src/state/nested-limits.ts';
-import type { StateContext } from '../../src/running/state-text.ts';
-import { readState, writeState } from '../../src/running/state-text.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import { ofClass } from '../../src/core/limits/limit-ref.ts';
+import { learnedOf } from '../../src/store/persistence/learned-state.ts';
+import type { Limit } from '../../src/core/limits/limit.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
+import type { NestedSettings } from '../../src/store/upstream-nested-limits.ts';
+import type { StateContext } from '../../src/store/persistence/state-codec.ts';
+import { readState, writeState } from '../../src/store/persistence/state-codec.ts';
 import { upstreamSettings } from '../support/policy.ts';
 
 const RATE = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 };

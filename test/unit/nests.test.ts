@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Nests } from '../../src/policy/nests.ts';
+import { Nests } from '../../src/core/admission/address-groups.ts';
 import type { Standing } from '../support/policy.ts';
 import { limitedTo, World } from '../support/policy.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { doubtNoise, hearNoise } from '../../src/policy/rate/noise.ts';
-import type { RateState } from '../../src/policy/rate/state.ts';
+import { doubtNoise, hearNoise } from '../../src/core/rate/background-rejections.ts';
+import type { RateState } from '../../src/core/rate/rate-state.ts';
 import { rateState } from '../support/rate-state.ts';
 
 /** A rate that was cut from `from` to `to` by a tenth each time, when `share` of the answers had been rejected. */

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { TideEvent } from '../../src/policy/events.ts';
-import type { Millis, Mode } from '../../src/policy/types.ts';
-import type { ClientGroup, Scenario } from '../../src/sim/scenario.ts';
-import { UPSTREAM } from '../../src/sim/scenario.ts';
-import type { UpstreamSpec } from '../../src/sim/upstream.ts';
-import { World as Simulation } from '../../src/sim/world/world.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import type { TideEvent } from '../../src/core/events/proxy-events.ts';
+import type { Millis, Mode } from '../../src/core/exchange/attempt-outcome.ts';
+import type { ClientGroup, Scenario } from '../../src/simulator/scenario.ts';
+import { UPSTREAM } from '../../src/simulator/scenario.ts';
+import type { UpstreamSpec } from '../../src/simulator/upstream/upstream-model.ts';
+import { World as Simulation } from '../../src/simulator/engine/simulator.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 import { runLibrary } from '../support/library.ts';
 import { failure, limitedTo, response, retryPolicy, upstreamSettings, World } from '../support/policy.ts';
 import { TEN_CLIENTS } from '../support/clients.ts';

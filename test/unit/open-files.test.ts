@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { descriptorLimit } from '../../src/proxy/descriptors.ts';
-import { fitDescriptors } from '../../src/state/fit-descriptors.ts';
+import { descriptorLimit } from '../../src/http/overload/open-file-limit.ts';
+import { fitDescriptors } from '../../src/core/overload/descriptor-capacity.ts';
 
 describe('how many files may be open', () => {
   const told = (text: string): number | undefined => {

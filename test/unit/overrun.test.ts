@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { CutCause } from '../../src/policy/events.ts';
-import { AdaptiveRate } from '../../src/policy/rate.ts';
-import { measure } from '../../src/policy/rate/measure.ts';
-import type { Millis } from '../../src/policy/types.ts';
+import type { CutCause } from '../../src/core/events/proxy-events.ts';
+import { AdaptiveRate } from '../../src/core/rate/adaptive-rate.ts';
+import { measure } from '../../src/core/rate/overrun-estimator.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 import { longAccount, sendEvenly } from '../support/rate-state.ts';
 
 describe('a limit that is overrun is measured', () => {

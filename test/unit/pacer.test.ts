@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Pacer } from '../../src/policy/pacer.ts';
+import { Pacer } from '../../src/core/rate/pacer.ts';
 
 /** When requests that never wait longer than they must would leave. */
 function departures(rate: number, count: number): number[] {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { makePathPattern, mistakeOf, segmentsOf } from '../../src/policy/path-pattern.ts';
+import { makePathPattern, mistakeOf, segmentsOf } from '../../src/core/http-semantics/path-pattern.ts';
 
 const match = (pattern: string, path: string) => makePathPattern(pattern).match(segmentsOf(path));
 

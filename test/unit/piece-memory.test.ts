@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer as listen, Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { Http1Inbound } from '../../src/proxy/inbound.ts';
-import { forwardPiece, giveBackWritten, letGoOf } from '../../src/proxy/piece-memory.ts';
+import { Http1Inbound } from '../../src/http/server/server-request.ts';
+import { forwardPiece, giveBackWritten, letGoOf } from '../../src/http/undici/buffer-release.ts';
 import { eventually } from '../support/tidegate.ts';
 
 const SIZE = 64 * 1024;

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { Http1Outbound } from '../../src/proxy/http1-outbound.ts';
-import { Http1Inbound } from '../../src/proxy/inbound.ts';
-import { Pipelines } from '../../src/proxy/pipelines.ts';
+import { Http1Outbound } from '../../src/http/server/http1-server-response.ts';
+import { Http1Inbound } from '../../src/http/server/server-request.ts';
+import { Pipelines } from '../../src/http/server/pipelines.ts';
 import { eventually } from '../support/tidegate.ts';
 
 /** `/at-once` is answered as it begins, and all others when the test does. */

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { CutCause } from '../../src/policy/events.ts';
-import { AdaptiveRate } from '../../src/policy/rate.ts';
-import { InFlight } from '../../src/policy/rate/in-flight.ts';
-import { Places, PlacesEvidence } from '../../src/policy/rate/places.ts';
-import type { Rules } from '../../src/policy/rate/rules.ts';
-import { RULES } from '../../src/policy/rate/rules.ts';
-import type { RateSettings } from '../../src/policy/rate/state.ts';
-import type { Millis } from '../../src/policy/types.ts';
+import type { CutCause } from '../../src/core/events/proxy-events.ts';
+import { AdaptiveRate } from '../../src/core/rate/adaptive-rate.ts';
+import { InFlight } from '../../src/core/rate/in-flight-limiter.ts';
+import { Places, PlacesEvidence } from '../../src/core/rate/concurrency-limit.ts';
+import type { Rules } from '../../src/core/rate/rules.ts';
+import { RULES } from '../../src/core/rate/rules.ts';
+import type { RateSettings } from '../../src/core/rate/rate-state.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 import { rateState } from '../support/rate-state.ts';
 
 /** 128 were accepted among 5, but so many of them among 10. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { backoffs, ConfigError, simulate } from '../../src/library/policy.ts';
 import type { ScenarioInput } from '../../src/library/policy.ts';
-import { strategyNames } from '../../src/policy/backoff.ts';
+import { strategyNames } from '../../src/core/backoff/strategies.ts';
 import { firstOf } from '../support/first-of.ts';
 import { run } from '../support/process.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { makeBackOff } from '../../src/policy/backoff.ts';
-import type { Poll, PollsSoFar } from '../../src/policy/poll.ts';
-import { choosePoll, isNotReady, LEAST_DELAY, putOffPoll } from '../../src/policy/poll.ts';
-import type { Hints } from '../../src/policy/types.ts';
-import { NO_HINTS } from '../../src/policy/types.ts';
+import { makeBackOff } from '../../src/core/backoff/strategies.ts';
+import type { Poll, PollsSoFar } from '../../src/core/polling/choose-poll.ts';
+import { choosePoll, isNotReady, LEAST_DELAY, putOffPoll } from '../../src/core/polling/choose-poll.ts';
+import type { Hints } from '../../src/core/exchange/attempt-outcome.ts';
+import { NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
 import { failure, pollPolicy, response } from '../support/policy.ts';
 
 const doubling = makeBackOff({ strategy: 'exponential', baseInterval: 1000, multiplier: 2, maxInterval: 16_000 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer, Plan, Step } from '../../src/script.ts';
-import { live } from '../../src/polled.ts';
-import type { PollPolicy } from '../../src/policy/poll.ts';
-import type { Millis, Outcome, RequestFacts, Verdict } from '../../src/policy/types.ts';
+import type { Answer, Plan, Step } from '../../src/core/exchange/steps.ts';
+import { live } from '../../src/core/exchange/polling-exchange.ts';
+import type { PollPolicy } from '../../src/core/polling/choose-poll.ts';
+import type { Millis, Outcome, RequestFacts, Verdict } from '../../src/core/exchange/attempt-outcome.ts';
 import { failure, fixedDelay, planOf, pollPolicy, requestFacts, response } from '../support/policy.ts';
 
 const NOT_READY = response(202);

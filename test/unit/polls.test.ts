@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { makeBackOff } from '../../src/policy/backoff.ts';
-import { Polls } from '../../src/policy/polls.ts';
+import { makeBackOff } from '../../src/core/backoff/strategies.ts';
+import { Polls } from '../../src/core/polling/poll-registry.ts';
 import { heldBytes } from '../support/heap.ts';
 
 const backOff = makeBackOff({ strategy: 'exponential', baseInterval: 1000, multiplier: 2, maxInterval: 16_000 });

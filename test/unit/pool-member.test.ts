@@ -1,12 +1,12 @@
 /** What a process does with answers and news of a pool that come when something else has come first. */
 import { expect, test } from 'vitest';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
-import type { Borrower } from '../../src/state/pool/borrower.ts';
-import type { PoolSign } from '../../src/state/pool/pool-member.ts';
-import { PoolMember } from '../../src/state/pool/pool-member.ts';
-import { PooledMeter } from '../../src/state/pool/pooled-meter.ts';
-import type { Answer, Call, News, PoolTerms } from '../../src/state/pool/words.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
+import type { Borrower } from '../../src/sharing/replicas/lease-client.ts';
+import type { PoolSign } from '../../src/sharing/replicas/replica-limit-client.ts';
+import { PoolMember } from '../../src/sharing/replicas/replica-limit-client.ts';
+import { PooledMeter } from '../../src/sharing/replicas/replica-meter.ts';
+import type { Answer, Call, News, PoolTerms } from '../../src/sharing/replicas/replica-protocol.ts';
 import { upstreamSettings } from '../support/policy.ts';
 
 const RATE = { initialRate: 10, maxRate: 10, minRate: 0.1, cooldown: 1000 };

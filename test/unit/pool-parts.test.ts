@@ -1,14 +1,14 @@
 /** The small parts of a pool, each by what it says of itself. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Replayed } from '../../src/state/leasing/replay.ts';
-import type { Happenings } from '../../src/state/leasing/happenings.ts';
-import { HappeningLog } from '../../src/state/leasing/happening-log.ts';
-import { replay } from '../../src/state/leasing/replay.ts';
-import { shiftTimes } from '../../src/state/leasing/happenings.ts';
-import { Census } from '../../src/state/pool/census.ts';
-import { InFlightHistory } from '../../src/state/pool/in-flight-history.ts';
-import { PoolClock } from '../../src/state/pool/pool-clock.ts';
+import type { Replayed } from '../../src/sharing/protocol/usage-replay.ts';
+import type { Happenings } from '../../src/sharing/protocol/usage-entries.ts';
+import { HappeningLog } from '../../src/sharing/protocol/usage-log.ts';
+import { replay } from '../../src/sharing/protocol/usage-replay.ts';
+import { shiftTimes } from '../../src/sharing/protocol/usage-entries.ts';
+import { Census } from '../../src/sharing/replicas/active-weight.ts';
+import { InFlightHistory } from '../../src/sharing/replicas/in-flight-history.ts';
+import { PoolClock } from '../../src/sharing/replicas/backend-clock.ts';
 
 describe('the clock of a pool', () => {
   test('is known as well as its quickest answer tells', () => {

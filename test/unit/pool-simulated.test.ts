@@ -1,12 +1,12 @@
 /** Several processes that keep their limits in one pool, in virtual time, with the code that runs in Redis. */
 import { describe, expect, test } from 'vitest';
-import { compileScenario } from '../../src/compile/scenario.ts';
-import type { ScenarioConfig } from '../../src/config/scenario-schema.ts';
-import type { Millis } from '../../src/policy/types.ts';
-import type { Report } from '../../src/sim/report/report.ts';
-import { runScenario } from '../../src/sim/run.ts';
-import type { PoolOptions, PoolTally } from '../../src/simulate/pool.ts';
-import { poolAmong } from '../../src/simulate/pool.ts';
+import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
+import type { ScenarioConfig } from '../../src/simulator/scenario-file/scenario-schema.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import type { Report } from '../../src/simulator/report/simulation-report.ts';
+import { runScenario } from '../../src/simulator/run-scenario.ts';
+import type { PoolOptions, PoolTally } from '../../src/simulator/sharing/simulated-pool.ts';
+import { poolAmong } from '../../src/simulator/sharing/simulated-pool.ts';
 import { countBetween, loadLibrary, missedGoals, runLibrary } from '../support/library.ts';
 
 /** Milliseconds, one way: what a call within one network takes. */

@@ -1,8 +1,8 @@
 /** A limit in the pool, by what it answers to calls. */
 import { expect, test } from 'vitest';
-import { HappeningLog } from '../../src/state/leasing/happening-log.ts';
-import { MemoryPool } from '../../src/state/pool/memory-pool.ts';
-import type { Answer } from '../../src/state/pool/words.ts';
+import { HappeningLog } from '../../src/sharing/protocol/usage-log.ts';
+import { MemoryPool } from '../../src/sharing/replicas/memory-backend.ts';
+import type { Answer } from '../../src/sharing/replicas/replica-protocol.ts';
 
 const SETTINGS = { initialRate: 100, maxRate: 1000, minRate: 0.1, cooldown: 1000 };
 const REF = { upstream: 'up', nested: '', scope: 'upstream', key: '' } as const;

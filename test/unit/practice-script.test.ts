@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { answerWith } from '../../src/practice/act.ts';
-import { parseScript, ScriptError } from '../../src/practice/script.ts';
+import { answerWith } from '../../src/simulator/practice/response-plan.ts';
+import { parseScript, ScriptError } from '../../src/simulator/practice/response-script.ts';
 
 const plain = { delay: 0, works: false };
 

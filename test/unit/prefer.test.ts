@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readWait } from '../../src/proxy/prefer.ts';
+import { readWait } from '../../src/http/headers/prefer-header.ts';
 
 describe('Prefer: wait', () => {
   test.each([

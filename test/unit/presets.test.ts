@@ -2,15 +2,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { check } from '../../src/cli/check.ts';
+import { check } from '../../src/cli/check/check-command.ts';
 import { readFile } from '../../src/cli/read-file.ts';
-import { isMapping, valueAt } from '../../src/config/issues.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes, formatWarnings } from '../../src/config/mistakes.ts';
-import { readPreset } from '../../src/config/preset.ts';
-import type { Provider } from '../../src/config/providers.ts';
-import { PROVIDERS } from '../../src/config/providers.ts';
-import { PRACTICE_URL } from '../../src/config/upstream-url.ts';
+import { isMapping, valueAt } from '../../src/config/load/schema-issues.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../src/config/load/mistakes.ts';
+import { readPreset } from '../../src/config/presets/preset.ts';
+import type { Provider } from '../../src/config/presets/providers.ts';
+import { PROVIDERS } from '../../src/config/presets/providers.ts';
+import { PRACTICE_URL } from '../../src/config/values/upstream-url.ts';
 import { withPresets } from '../support/presets.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

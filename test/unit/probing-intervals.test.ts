@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Blockade } from '../../src/policy/rate/block.ts';
+import type { Blockade } from '../../src/core/rate/breaker/active-block.ts';
 import {
   blockade,
   expectedEnd,
@@ -9,10 +9,10 @@ import {
   probeDelay,
   probeInterval,
   probeOverdue,
-} from '../../src/policy/rate/block.ts';
-import { uncutOf } from '../../src/policy/rate/cut.ts';
-import { ANYWHERE, sourceOf } from '../../src/policy/source.ts';
-import type { Random } from '../../src/policy/types.ts';
+} from '../../src/core/rate/breaker/active-block.ts';
+import { uncutOf } from '../../src/core/rate/decrease.ts';
+import { ANYWHERE, sourceOf } from '../../src/core/rate/breaker/request-attributes.ts';
+import type { Random } from '../../src/core/exchange/attempt-outcome.ts';
 import { rateState } from '../support/rate-state.ts';
 
 const MIDDLE: Random = () => 0.5;

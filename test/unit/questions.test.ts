@@ -1,9 +1,9 @@
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import type { Answerers } from '../../src/cluster/answerers.ts';
-import { answer } from '../../src/cluster/answerers.ts';
-import { Questions } from '../../src/cluster/questions.ts';
-import { createLogger } from '../../src/observe/log.ts';
+import type { Answerers } from '../../src/process/cluster/worker-query-handlers.ts';
+import { answer } from '../../src/process/cluster/worker-query-handlers.ts';
+import { Questions } from '../../src/process/cluster/pending-queries.ts';
+import { createLogger } from '../../src/telemetry/log/logger.ts';
 
 describe('what workers are asked', () => {
   const told = (worker: number, number = 1) =>

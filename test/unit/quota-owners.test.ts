@@ -1,10 +1,10 @@
 /** Whom a quota holds that one client is told. */
 import { describe, expect, test } from 'vitest';
-import type { LimitRef } from '../../src/policy/limit-ref.ts';
-import type { Quota } from '../../src/policy/types.ts';
-import { learnedOf } from '../../src/state/learned.ts';
-import type { UpstreamSettings } from '../../src/state/memory.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
+import type { Quota } from '../../src/core/exchange/attempt-outcome.ts';
+import { learnedOf } from '../../src/store/persistence/learned-state.ts';
+import type { UpstreamSettings } from '../../src/store/memory-store.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 import type { Arrival, Standing } from '../support/policy.ts';
 import { response, SHARED, World } from '../support/policy.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { QuotaPace } from '../../src/policy/quota.ts';
-import type { Quota } from '../../src/policy/types.ts';
+import { QuotaPace } from '../../src/core/quota/quota-pacing.ts';
+import type { Quota } from '../../src/core/exchange/attempt-outcome.ts';
 import { limitedTo, response, World } from '../support/policy.ts';
 
 function quotaOf(quota: Partial<Quota>): Quota {

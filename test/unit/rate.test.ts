@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { CutCause } from '../../src/policy/events.ts';
-import { AdaptiveRate } from '../../src/policy/rate.ts';
-import type { RateSettings } from '../../src/policy/rate/state.ts';
-import type { Millis, PerSecond, Random } from '../../src/policy/types.ts';
+import type { CutCause } from '../../src/core/events/proxy-events.ts';
+import { AdaptiveRate } from '../../src/core/rate/adaptive-rate.ts';
+import type { RateSettings } from '../../src/core/rate/rate-state.ts';
+import type { Millis, PerSecond, Random } from '../../src/core/exchange/attempt-outcome.ts';
 
 /** U(0.75, 1.25) = 1. */
 const MIDDLE: Random = () => 0.5;

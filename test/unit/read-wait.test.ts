@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readHints, readWait } from '../../src/policy/hints.ts';
+import { readHints, readWait } from '../../src/core/hints/read-hints.ts';
 
 const NOW = Date.UTC(2026, 9, 21, 7, 28, 0);
 

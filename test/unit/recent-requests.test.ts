@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { MOST_REQUESTS, RecentRequests } from '../../src/observe/recent-requests.ts';
-import type { RequestRecord } from '../../src/policy/events.ts';
+import { MOST_REQUESTS, RecentRequests } from '../../src/telemetry/history/recent-requests.ts';
+import type { RequestRecord } from '../../src/core/events/proxy-events.ts';
 
 function begin() {
   let now = 0;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { RecordCopy } from '../../src/observe/record-copy.ts';
-import type { RequestRecord } from '../../src/policy/events.ts';
+import { RecordCopy } from '../../src/telemetry/history/reusable-record.ts';
+import type { RequestRecord } from '../../src/core/events/proxy-events.ts';
 
 /** Every field there is, and in each something else than there is to begin with. */
 const FULL: Required<RequestRecord> = {

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { Blockade } from '../../src/policy/rate/block.ts';
-import { blockade, probeInterval } from '../../src/policy/rate/block.ts';
-import { uncutOf } from '../../src/policy/rate/cut.ts';
-import type { Reopening } from '../../src/policy/rate/reopen.ts';
-import { reopen } from '../../src/policy/rate/reopen.ts';
-import type { RateState } from '../../src/policy/rate/state.ts';
-import { ANYWHERE } from '../../src/policy/source.ts';
-import type { Millis } from '../../src/policy/types.ts';
+import type { Blockade } from '../../src/core/rate/breaker/active-block.ts';
+import { blockade, probeInterval } from '../../src/core/rate/breaker/active-block.ts';
+import { uncutOf } from '../../src/core/rate/decrease.ts';
+import type { Reopening } from '../../src/core/rate/recovery.ts';
+import { reopen } from '../../src/core/rate/recovery.ts';
+import type { RateState } from '../../src/core/rate/rate-state.ts';
+import { ANYWHERE } from '../../src/core/rate/breaker/request-attributes.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 import { longAccount, rateState, sendEvenly } from '../support/rate-state.ts';
 
 function blockadeOf(goodRate: number, since: Millis): Blockade {

@@ -2,12 +2,12 @@ import { getEventListeners, once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import type { Attempt } from '../../src/library/attempt.ts';
+import type { Attempt } from '../../src/library/run-attempt.ts';
 import type { RetryOptions } from '../../src/library/retry-options.ts';
 import { RetryBudget } from '../../src/library/retry-budget.ts';
 import { failureOf, retry } from '../../src/library/retry.ts';
 
-import { strategyNames } from '../../src/policy/backoff.ts';
+import { strategyNames } from '../../src/core/backoff/strategies.ts';
 import { virtualClock } from '../support/virtual-clock.ts';
 
 const half = (): number => 0.5;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { RetryChoice } from '../../src/policy/retry.ts';
-import { chooseRetry } from '../../src/policy/retry.ts';
-import { mayHaveHappened } from '../../src/policy/write-outcome.ts';
+import type { RetryChoice } from '../../src/core/retry/choose-retry.ts';
+import { chooseRetry } from '../../src/core/retry/choose-retry.ts';
+import { mayHaveHappened } from '../../src/core/idempotency/write-outcome.ts';
 import type {
   BackOff,
   Hints,
@@ -11,7 +11,7 @@ import type {
   RetryOn,
   RetryPolicy,
   RetryReason,
-} from '../../src/policy/types.ts';
+} from '../../src/core/exchange/attempt-outcome.ts';
 import { failure, fixedDelay, requestFacts, response, RETRY_ALL, retryPolicy } from '../support/policy.ts';
 
 const FIRST = { attempts: 1, replayable: true, mayBeDone: false, memory: 0 };

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { rewriteTarget } from '../../src/proxy/router.ts';
+import { rewriteTarget } from '../../src/http/request/router.ts';
 
 describe('rewritePrefix takes the place of the path', () => {
   test.each([

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { EndpointChange, OutlierSettings } from '../../src/policy/rotation.ts';
-import { judgeEndpoint, Rotation } from '../../src/policy/rotation.ts';
-import type { ErrorReason, Millis } from '../../src/policy/types.ts';
-import { NO_HINTS } from '../../src/policy/types.ts';
+import type { EndpointChange, OutlierSettings } from '../../src/core/endpoints/outlier-detection.ts';
+import { judgeEndpoint, Rotation } from '../../src/core/endpoints/outlier-detection.ts';
+import type { ErrorReason, Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import { NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
 
 const OUTLIERS: OutlierSettings = {
   consecutiveGatewayErrors: 3,

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { Latencies } from '../../src/sim/report/latencies.ts';
-import type { Sample } from '../../src/sim/report/report.ts';
-import { jainIndex, settlingTime } from '../../src/sim/report/report.ts';
-import { capacityOf, runScenario, SAMPLE } from '../../src/sim/run.ts';
-import type { Scenario } from '../../src/sim/scenario.ts';
-import { UPSTREAM } from '../../src/sim/scenario.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import { Latencies } from '../../src/simulator/report/latency-histogram.ts';
+import type { Sample } from '../../src/simulator/report/simulation-report.ts';
+import { jainIndex, settlingTime } from '../../src/simulator/report/simulation-report.ts';
+import { capacityOf, runScenario, SAMPLE } from '../../src/simulator/run-scenario.ts';
+import type { Scenario } from '../../src/simulator/scenario.ts';
+import { UPSTREAM } from '../../src/simulator/scenario.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 import { planOf, upstreamSettings } from '../support/policy.ts';
 import { TEN_CLIENTS } from '../support/clients.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { scenarioNames } from '../../src/cli/library.ts';
+import { scenarioNames } from '../../src/cli/bundled-scenarios.ts';
 import { loadLibrary, runLibrary } from '../support/library.ts';
 
 test.each(scenarioNames())('%s loads without a warning, says what it is, and runs', (name) => {

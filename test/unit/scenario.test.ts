@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { readFile } from '../../src/cli/read-file.ts';
-import { compileScenario } from '../../src/compile/scenario.ts';
-import { compilePlan, compileUpstreams } from '../../src/compile/policy.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { loadScenario } from '../../src/config/load-scenario.ts';
-import { formatMistakes } from '../../src/config/mistakes.ts';
-import { PROVIDERS } from '../../src/config/providers.ts';
-import type { ScenarioConfig } from '../../src/config/scenario-schema.ts';
+import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
+import { compilePlan, compileUpstreams } from '../../src/config/compile/compile-policy.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { loadScenario } from '../../src/simulator/scenario-file/load-scenario.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
+import { PROVIDERS } from '../../src/config/presets/providers.ts';
+import type { ScenarioConfig } from '../../src/simulator/scenario-file/scenario-schema.ts';
 
 const surroundings = { env: { RATE: '40/s' }, readFile: () => '' };
 const SOUND = 'upstream: {limit: {kind: unlimited}}\nclients: [{rate: 1/s}]\n';

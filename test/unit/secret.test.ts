@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
-import { secretOf } from '../../src/running/secret.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { secretOf } from '../../src/process/client-hash-secret.ts';
 
 function secretBy(text: string): string {
   const loaded = loadConfig(`upstreams: {api: {url: "http://a"}}\n${text}`, 'a.yaml', { env: {}, readFile: () => '' });

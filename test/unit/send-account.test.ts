@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SendAccount } from '../../src/policy/rate/account.ts';
+import { SendAccount } from '../../src/core/rate/send-history.ts';
 
 /** 10 buckets of 100 ms; one sent at each of these times. */
 function accountOf(times: readonly number[]): SendAccount {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
-import type { Sending } from '../../src/state/leasing/kept-limit.ts';
-import { Sendings } from '../../src/state/leasing/sendings.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
+import type { Sending } from '../../src/sharing/protocol/authoritative-limit.ts';
+import { Sendings } from '../../src/sharing/workers/sent-requests.ts';
 
 function sending(serial: number): Sending {
   return { sentAt: 1000 + serial, epoch: 1, among: serial, number: serial };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { LocalMeter } from '../../src/policy/meter.ts';
-import type { LiveRate } from '../../src/state/kept-upstream.ts';
+import { LocalMeter } from '../../src/core/limits/meter.ts';
+import type { LiveRate } from '../../src/store/upstream-state.ts';
 
 function meterOf(settings: Partial<LiveRate> = {}) {
   const live: LiveRate = { initialRate: undefined, maxRate: Infinity, minRate: 0.1, cooldown: 1000, ...settings };

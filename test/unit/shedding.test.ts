@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { Shedding } from '../../src/policy/shedding.ts';
-import type { Millis } from '../../src/policy/types.ts';
+import { Shedding } from '../../src/core/overload/load-shedding.ts';
+import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
 
 const TICK = 100;
 const BOUND = 500;

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import type { GateView, Listen, TideEvent } from '../../src/policy/events.ts';
-import { EventQueue } from '../../src/sim/world/event-queue.ts';
-import type { ModelSpec } from '../../src/sim/models.ts';
-import type { Scenario } from '../../src/sim/scenario.ts';
-import { UPSTREAM } from '../../src/sim/scenario.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
-import type { Answered } from '../../src/sim/world/world.ts';
-import { World } from '../../src/sim/world/world.ts';
-import { MemoryStore } from '../../src/state/memory.ts';
+import type { GateView, Listen, TideEvent } from '../../src/core/events/proxy-events.ts';
+import { EventQueue } from '../../src/simulator/engine/event-queue.ts';
+import type { ModelSpec } from '../../src/simulator/limit-models/limit-model-spec.ts';
+import type { Scenario } from '../../src/simulator/scenario.ts';
+import { UPSTREAM } from '../../src/simulator/scenario.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
+import type { Answered } from '../../src/simulator/engine/simulator.ts';
+import { World } from '../../src/simulator/engine/simulator.ts';
+import { MemoryStore } from '../../src/store/memory-store.ts';
 import { retryPolicy, upstreamSettings } from '../support/policy.ts';
 import { TEN_CLIENTS } from '../support/clients.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { Learned } from '../../src/state/learned.ts';
-import type { StateContext } from '../../src/running/state-text.ts';
-import { ANYWHERE } from '../../src/policy/source.ts';
-import { BLOCKS_LAST, RATES_LAST, readState, writeState } from '../../src/running/state-text.ts';
+import type { Learned } from '../../src/store/persistence/learned-state.ts';
+import type { StateContext } from '../../src/store/persistence/state-codec.ts';
+import { ANYWHERE } from '../../src/core/rate/breaker/request-attributes.ts';
+import { BLOCKS_LAST, RATES_LAST, readState, writeState } from '../../src/store/persistence/state-codec.ts';
 
 const WALL = Date.parse('2026-03-01T12:00:00.000Z');
 const written: StateContext = {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { LocalMeter } from '../../src/policy/meter.ts';
-import { SteeredMeter } from '../../src/policy/steered-meter.ts';
-import type { Order, Steering } from '../../src/policy/steering.ts';
-import { isSteered, obey, UNSTEERED } from '../../src/policy/steering.ts';
+import { LocalMeter } from '../../src/core/limits/meter.ts';
+import { SteeredMeter } from '../../src/core/limits/override-meter.ts';
+import type { Order, Steering } from '../../src/core/limits/operator-override.ts';
+import { isSteered, obey, UNSTEERED } from '../../src/core/limits/operator-override.ts';
 
 const SETTINGS = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 };
 

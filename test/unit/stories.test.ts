@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import type { Explanation } from '../../src/observe/story/explain.ts';
-import { renderExplanation } from '../../src/observe/story/render-explanation.ts';
-import { Ring } from '../../src/observe/story/ring.ts';
-import { MOST_STEPS, MOST_STORIES, Stories } from '../../src/observe/story/stories.ts';
-import { isTroubled } from '../../src/observe/story/troubled.ts';
-import type { LimitView, RequestRecord } from '../../src/policy/events.ts';
-import type { Grounds } from '../../src/policy/grounds.ts';
-import { NO_HINTS } from '../../src/policy/types.ts';
-import type { Watched } from '../../src/policy/watch.ts';
+import type { Explanation } from '../../src/telemetry/explanations/build-explanation.ts';
+import { renderExplanation } from '../../src/telemetry/explanations/render-explanation.ts';
+import { Ring } from '../../src/telemetry/history/byte-bounded-ring.ts';
+import { MOST_STEPS, MOST_STORIES, Stories } from '../../src/telemetry/explanations/explanation-recorder.ts';
+import { isTroubled } from '../../src/telemetry/history/notable-request.ts';
+import type { LimitView, RequestRecord } from '../../src/core/events/proxy-events.ts';
+import type { Grounds } from '../../src/core/admission/decision-details.ts';
+import { NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
+import type { Watched } from '../../src/core/exchange/exchange-observer.ts';
 import { heldBytes } from '../support/heap.ts';
 import { requestFacts, response, retryPolicy } from '../support/policy.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { makeStrategy, tellUnread } from '../../src/cli/strategy-options.ts';
+import { makeStrategy, tellUnread } from '../../src/cli/backoff/strategy-options.ts';
 
 function refusal(...given: Parameters<typeof makeStrategy>): string {
   try {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { makePathPattern, segmentsOf } from '../../src/policy/path-pattern.ts';
-import { firstMatch } from '../../src/proxy/path-pattern.ts';
+import { makePathPattern, segmentsOf } from '../../src/core/http-semantics/path-pattern.ts';
+import { firstMatch } from '../../src/http/request/match-path.ts';
 
 interface Preset {
   readonly limits: readonly { readonly name: string; readonly match: { readonly path: readonly string[] } }[];

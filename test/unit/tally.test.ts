@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Tally } from '../../src/policy/tally.ts';
+import { Tally } from '../../src/core/collections/counter-map.ts';
 
 test('counts each for itself, and to none', () => {
   const tally = new Tally();

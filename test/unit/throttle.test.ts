@@ -1,13 +1,13 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { compileThrottle } from '../../src/compile/throttle.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { formatMistakes } from '../../src/config/mistakes.ts';
-import { readHints } from '../../src/policy/hints.ts';
-import type { Hints } from '../../src/policy/types.ts';
-import { NO_HINTS } from '../../src/policy/types.ts';
-import { MAX_LOOK, readCodes } from '../../src/proxy/answer-codes.ts';
-import type { Throttle } from '../../src/proxy/throttle.ts';
+import { compileThrottle } from '../../src/config/compile/compile-throttle.ts';
+import { loadConfig } from '../../src/config/load/load-config.ts';
+import { formatMistakes } from '../../src/config/load/mistakes.ts';
+import { readHints } from '../../src/core/hints/read-hints.ts';
+import type { Hints } from '../../src/core/exchange/attempt-outcome.ts';
+import { NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
+import { MAX_LOOK, readCodes } from '../../src/http/upstream/error-codes.ts';
+import type { Throttle } from '../../src/http/upstream/throttle-rules.ts';
 
 const NOW = Date.parse('2026-11-22T12:00:00Z');
 const JSON_BODY = ['Content-Type', 'application/json; charset=utf-8'];

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { Timeline } from '../../src/observe/timeline.ts';
-import type { TideEvent } from '../../src/policy/events.ts';
+import { Timeline } from '../../src/telemetry/history/timeline.ts';
+import type { TideEvent } from '../../src/core/events/proxy-events.ts';
 
 function begin() {
   let now = 0;

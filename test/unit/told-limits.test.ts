@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Requester } from '../../src/policy/requester.ts';
-import type { Millis, Quota } from '../../src/policy/types.ts';
-import { ToldLimits } from '../../src/policy/told-limits.ts';
+import type { Requester } from '../../src/core/quota/requester.ts';
+import type { Millis, Quota } from '../../src/core/exchange/attempt-outcome.ts';
+import { ToldLimits } from '../../src/core/quota/reported-quotas.ts';
 
 function note(told: ToldLimits, client: number | undefined, limit: number | undefined, now: number): boolean {
   return told.note({ client, credential: 0 }, { limit, remaining: 0 } as Quota, now);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { readAdminUrl } from '../../src/cli/top/admin-url.ts';
 import type { FrameOptions, Heard } from '../../src/cli/top/draw-frame.ts';
 import { drawFrame } from '../../src/cli/top/draw-frame.ts';
-import { COLOURED, PLAIN } from '../../src/cli/top/paint.ts';
+import { COLOURED, PLAIN } from '../../src/cli/top/terminal-style.ts';
 import { clientOf, nestedOf, statusOf, upstreamOf } from '../support/status.ts';
 
 const HEARD: Heard = {

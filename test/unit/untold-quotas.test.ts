@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { numberOf } from '../../src/policy/requester.ts';
-import { UntoldQuotas } from '../../src/policy/untold-quotas.ts';
+import { numberOf } from '../../src/core/quota/requester.ts';
+import { UntoldQuotas } from '../../src/core/quota/unmetered-successes.ts';
 
 test('asks whether another client succeeded within a minute without a quota', () => {
   const untold = new UntoldQuotas();

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { NO_HINTS } from '../../src/policy/types.ts';
-import type { LatencySpec } from '../../src/sim/latency.ts';
-import { makeLatency } from '../../src/sim/latency.ts';
-import { seededRandom } from '../../src/sim/seeded-random.ts';
-import type { UpstreamSpec } from '../../src/sim/upstream.ts';
-import { Upstream } from '../../src/sim/upstream.ts';
+import { NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
+import type { LatencySpec } from '../../src/simulator/upstream/latency-model.ts';
+import { makeLatency } from '../../src/simulator/upstream/latency-model.ts';
+import { seededRandom } from '../../src/simulator/seeded-random.ts';
+import type { UpstreamSpec } from '../../src/simulator/upstream/upstream-model.ts';
+import { Upstream } from '../../src/simulator/upstream/upstream-model.ts';
 
 /** Chance that comes in the order given, and must not be asked for more. */
 function chance(...values: number[]): () => number {

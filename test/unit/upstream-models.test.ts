@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ModelSpec } from '../../src/sim/models.ts';
-import { limitOf, makeModel, withLimit } from '../../src/sim/models.ts';
+import type { ModelSpec } from '../../src/simulator/limit-models/limit-model-spec.ts';
+import { limitOf, makeModel, withLimit } from '../../src/simulator/limit-models/limit-model-spec.ts';
 
 /** Which of the arrivals pass, and what the others are told to wait, to the nanosecond. */
 function arriveAt(spec: ModelSpec, times: readonly number[]): (true | number)[] {

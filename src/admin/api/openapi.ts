@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { QUERIES } from './queries.ts';
-import type { RouteName } from './routes.ts';
-import { ROUTES } from './routes.ts';
-import { ApiSchemas } from './schemas.ts';
+import { QUERIES } from './query-schemas.ts';
+import type { RouteName } from './api-routes.ts';
+import { ROUTES } from './api-routes.ts';
+import { ApiSchemas } from './response-schemas.ts';
 
 interface Told {
   readonly summary: string;

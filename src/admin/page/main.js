@@ -1,25 +1,25 @@
 /** Puts the page together: what is heard goes into the model, and what has changed is drawn once a frame. */
-import { Actions } from './actions.js';
-import { Admin, checkToken } from './admin.js';
-import { speak } from './announce.js';
-import { writeChanges } from './changes.js';
-import { ClientSheet } from './client-sheet.js';
-import { Clients } from './clients.js';
-import { Connection } from './connection.js';
-import { find } from './elements.js';
-import { ExplanationSheet } from './explanation.js';
-import { Feed } from './feed.js';
-import { Model } from './model.js';
-import { Process } from './process.js';
-import { Requests } from './requests.js';
+import { Actions } from './operator-actions.js';
+import { Admin, checkToken } from './admin-client.js';
+import { speak } from './announcements.js';
+import { writeChanges } from './status-changes.js';
+import { ClientSheet } from './client-dialog.js';
+import { Clients } from './clients-table.js';
+import { Connection } from './connection-banner.js';
+import { find } from './dom.js';
+import { ExplanationSheet } from './explanation-dialog.js';
+import { Feed } from './sse-client.js';
+import { Model } from './page-model.js';
+import { Process } from './process-panel.js';
+import { Requests } from './requests-table.js';
 import { switchTheme } from './theme-switch.js';
-import { Timeline } from './timeline.js';
-import { TokenKeeper } from './token-keeper.js';
-import { Upstreams } from './upstreams.js';
-import { moodOf } from './words.js';
+import { Timeline } from './timeline-list.js';
+import { TokenKeeper } from './token-dialog.js';
+import { Upstreams } from './upstream-cards.js';
+import { moodOf } from './labels.js';
 
-/** @import { FeedState } from './feed.js' */
-/** @import { Events } from './types.ts' */
+/** @import { FeedState } from './sse-client.js' */
+/** @import { Events } from './api-types.ts' */
 
 /** Of countdowns, in milliseconds. */
 const TICK = 500;

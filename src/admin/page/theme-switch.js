@@ -1,5 +1,5 @@
 /** Dark, light, or as the system has it. */
-import { find, setText } from './elements.js';
+import { find, setText } from './dom.js';
 
 const THEMES = /** @type {const} */ (['system', 'dark', 'light']);
 const KEY = 'tidegate-theme';

@@ -1,4 +1,4 @@
-import { suggest } from '../../config/suggest.ts';
+import { suggest } from '../../config/values/suggest.ts';
 
 export type AdminUrl = { readonly ok: true; readonly url: string } | { readonly ok: false; readonly message: string };
 

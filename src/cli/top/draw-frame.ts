@@ -1,6 +1,12 @@
 /** What `tidegate top` shows, as lines. Text from what was heard; nothing is printed here. */
-import type { ClientRow, NestedLimitStatus, Status, TimelineEvent, UpstreamStatus } from '../../admin/page/types.ts';
-import type { Mood } from '../../admin/page/words.js';
+import type {
+  ClientRow,
+  NestedLimitStatus,
+  Status,
+  TimelineEvent,
+  UpstreamStatus,
+} from '../../admin/page/api-types.ts';
+import type { Mood } from '../../admin/page/labels.js';
 import {
   moodOf,
   moodOfNested,
@@ -17,11 +23,11 @@ import {
   writeSpan,
   writeState,
   writeTook,
-} from '../../admin/page/words.js';
+} from '../../admin/page/labels.js';
 import type { Column } from './draw-table.ts';
 import { drawTable } from './draw-table.ts';
-import type { Paint } from './paint.ts';
-import { fit, MARKS, printable } from './paint.ts';
+import type { Paint } from './terminal-style.ts';
+import { fit, MARKS, printable } from './terminal-style.ts';
 
 export interface Heard {
   readonly status: Status;

@@ -1,5 +1,5 @@
-import type { Paint } from './paint.ts';
-import { fit, lengthOf } from './paint.ts';
+import type { Paint } from './terminal-style.ts';
+import { fit, lengthOf } from './terminal-style.ts';
 
 export interface Column<T> {
   readonly title: string;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
-import type { Millis } from '../../../src/policy/types.ts';
+import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
 
 export interface Taken {
   /** Of each that was answered, from when it was due. */

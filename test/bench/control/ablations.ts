@@ -1,10 +1,10 @@
-import { FairQueue } from '../../../src/policy/fair-queue.ts';
-import { Limit } from '../../../src/policy/limit.ts';
-import { LocalMeter } from '../../../src/policy/meter.ts';
-import type { Ticket } from '../../../src/policy/ticket.ts';
-import type { Millis } from '../../../src/policy/types.ts';
-import type { PolicySettings, Scenario } from '../../../src/sim/scenario.ts';
-import { ClientTable } from '../../../src/state/client-table.ts';
+import { FairQueue } from '../../../src/core/admission/fair-queue.ts';
+import { Limit } from '../../../src/core/limits/limit.ts';
+import { LocalMeter } from '../../../src/core/limits/meter.ts';
+import type { Ticket } from '../../../src/core/admission/ticket.ts';
+import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { PolicySettings, Scenario } from '../../../src/simulator/scenario.ts';
+import { ClientTable } from '../../../src/store/clients/client-table.ts';
 import type { Controller } from './controllers.ts';
 import { OURS } from './controllers.ts';
 import { replace } from './replace.ts';

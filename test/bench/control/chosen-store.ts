@@ -1,18 +1,18 @@
-import { Activity } from '../../../src/policy/activity.ts';
-import { RetryBudget } from '../../../src/policy/budget.ts';
-import type { ClientStore } from '../../../src/policy/client.ts';
-import type { Listen } from '../../../src/policy/events.ts';
-import { Limit } from '../../../src/policy/limit.ts';
-import type { LimitRef } from '../../../src/policy/limit-ref.ts';
-import type { Meter } from '../../../src/policy/meter.ts';
-import { Nests } from '../../../src/policy/nests.ts';
-import { UntoldQuotas } from '../../../src/policy/untold-quotas.ts';
-import { Backlog } from '../../../src/policy/backlog.ts';
-import type { Store, Upstream } from '../../../src/policy/store.ts';
-import type { PolicySettings } from '../../../src/sim/scenario.ts';
-import { UPSTREAM } from '../../../src/sim/scenario.ts';
-import type { Millis } from '../../../src/policy/types.ts';
-import { ClientTable } from '../../../src/state/client-table.ts';
+import { Activity } from '../../../src/core/admission/active-clients.ts';
+import { RetryBudget } from '../../../src/core/retry/retry-token-bucket.ts';
+import type { ClientStore } from '../../../src/core/admission/client-allowance.ts';
+import type { Listen } from '../../../src/core/events/proxy-events.ts';
+import { Limit } from '../../../src/core/limits/limit.ts';
+import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
+import type { Meter } from '../../../src/core/limits/meter.ts';
+import { Nests } from '../../../src/core/admission/address-groups.ts';
+import { UntoldQuotas } from '../../../src/core/quota/unmetered-successes.ts';
+import { Backlog } from '../../../src/core/admission/queue-occupancy.ts';
+import type { Store, Upstream } from '../../../src/core/admission/gate-store.ts';
+import type { PolicySettings } from '../../../src/simulator/scenario.ts';
+import { UPSTREAM } from '../../../src/simulator/scenario.ts';
+import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
+import { ClientTable } from '../../../src/store/clients/client-table.ts';
 
 interface ChosenParts {
   readonly policy: Pick<PolicySettings, 'queue' | 'budget'>;

@@ -1,12 +1,12 @@
-import type { exchange } from '../../../src/exchange.ts';
-import type { Listen } from '../../../src/policy/events.ts';
-import type { Store } from '../../../src/policy/store.ts';
-import type { Random } from '../../../src/policy/types.ts';
-import type { Scenario } from '../../../src/sim/scenario.ts';
-import { UPSTREAM } from '../../../src/sim/scenario.ts';
-import type { MemoryOptions } from '../../../src/state/memory.ts';
-import { MemoryStore } from '../../../src/state/memory.ts';
-import { shareMeters } from '../../../src/state/shared-meters.ts';
+import type { exchange } from '../../../src/core/exchange/exchange.ts';
+import type { Listen } from '../../../src/core/events/proxy-events.ts';
+import type { Store } from '../../../src/core/admission/gate-store.ts';
+import type { Random } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { Scenario } from '../../../src/simulator/scenario.ts';
+import { UPSTREAM } from '../../../src/simulator/scenario.ts';
+import type { MemoryOptions } from '../../../src/store/memory-store.ts';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
+import { shareMeters } from '../../../src/simulator/shared-meters.ts';
 
 /** Something that decides when requests leave, behind the same gate, exchange and retries as everything else. */
 export interface Controller {

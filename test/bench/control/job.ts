@@ -1,5 +1,5 @@
-import { runScenario } from '../../../src/sim/run.ts';
-import type { Scenario } from '../../../src/sim/scenario.ts';
+import { runScenario } from '../../../src/simulator/run-scenario.ts';
+import type { Scenario } from '../../../src/simulator/scenario.ts';
 import { ABLATIONS } from './ablations.ts';
 import { BASELINES } from './baselines.ts';
 import type { Controller } from './controllers.ts';

@@ -1,6 +1,6 @@
-import type { Millis } from '../../../src/policy/types.ts';
-import type { Report, Sample } from '../../../src/sim/report/report.ts';
-import { settlingTime } from '../../../src/sim/report/report.ts';
+import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { Report, Sample } from '../../../src/simulator/report/simulation-report.ts';
+import { settlingTime } from '../../../src/simulator/report/simulation-report.ts';
 import type { Figure, Row } from './rows/row.ts';
 
 /** `settle` is Infinity where a run never settled, and `waste` where nothing succeeded. */

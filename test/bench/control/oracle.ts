@@ -1,8 +1,8 @@
-import { Pacer } from '../../../src/policy/pacer.ts';
-import type { Millis, PerSecond } from '../../../src/policy/types.ts';
-import { limitOf } from '../../../src/sim/models.ts';
-import { capacityOf } from '../../../src/sim/run.ts';
-import type { Scenario } from '../../../src/sim/scenario.ts';
+import { Pacer } from '../../../src/core/rate/pacer.ts';
+import type { Millis, PerSecond } from '../../../src/core/exchange/attempt-outcome.ts';
+import { limitOf } from '../../../src/simulator/limit-models/limit-model-spec.ts';
+import { capacityOf } from '../../../src/simulator/run-scenario.ts';
+import type { Scenario } from '../../../src/simulator/scenario.ts';
 import { ChosenStore } from './chosen-store.ts';
 import type { Controller } from './controllers.ts';
 import { PassingMeter } from './passing-meter.ts';

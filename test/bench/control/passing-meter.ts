@@ -1,7 +1,7 @@
-import type { CutCause, LimitState } from '../../../src/policy/events.ts';
-import type { Meter } from '../../../src/policy/meter.ts';
-import type { Failure, Rejection } from '../../../src/policy/rate/rejection.ts';
-import type { Millis, PerSecond } from '../../../src/policy/types.ts';
+import type { CutCause, LimitState } from '../../../src/core/events/proxy-events.ts';
+import type { Meter } from '../../../src/core/limits/meter.ts';
+import type { Failure, Rejection } from '../../../src/core/rate/failed-send.ts';
+import type { Millis, PerSecond } from '../../../src/core/exchange/attempt-outcome.ts';
 
 /**
  * Lets everything pass at once, and counts what is in flight. It never blocks, so it has no probes; it leases nothing,

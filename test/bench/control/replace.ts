@@ -1,10 +1,10 @@
-import type { Limit } from '../../../src/policy/limit.ts';
-import type { LimitRef } from '../../../src/policy/limit-ref.ts';
-import type { Meter } from '../../../src/policy/meter.ts';
-import { LocalMeter } from '../../../src/policy/meter.ts';
-import type { Random } from '../../../src/policy/types.ts';
-import type { PolicySettings } from '../../../src/sim/scenario.ts';
-import { ClientTable } from '../../../src/state/client-table.ts';
+import type { Limit } from '../../../src/core/limits/limit.ts';
+import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
+import type { Meter } from '../../../src/core/limits/meter.ts';
+import { LocalMeter } from '../../../src/core/limits/meter.ts';
+import type { Random } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { PolicySettings } from '../../../src/simulator/scenario.ts';
+import { ClientTable } from '../../../src/store/clients/client-table.ts';
 import { ChosenStore } from './chosen-store.ts';
 import type { Controller } from './controllers.ts';
 

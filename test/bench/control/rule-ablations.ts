@@ -1,7 +1,7 @@
-import { LocalMeter } from '../../../src/policy/meter.ts';
-import type { Rules } from '../../../src/policy/rate/rules.ts';
-import { RULES } from '../../../src/policy/rate/rules.ts';
-import type { RateState } from '../../../src/policy/rate/state.ts';
+import { LocalMeter } from '../../../src/core/limits/meter.ts';
+import type { Rules } from '../../../src/core/rate/rules.ts';
+import { RULES } from '../../../src/core/rate/rules.ts';
+import type { RateState } from '../../../src/core/rate/rate-state.ts';
 import type { Controller } from './controllers.ts';
 import { replace } from './replace.ts';
 

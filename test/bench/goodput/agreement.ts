@@ -1,4 +1,4 @@
-import type { Report } from '../../../src/sim/report/report.ts';
+import type { Report } from '../../../src/simulator/report/simulation-report.ts';
 import type { Row } from './row.ts';
 
 /** Further apart, either the simulator or the proxy is wrong. */

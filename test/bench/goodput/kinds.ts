@@ -1,9 +1,9 @@
-import type { PerSecond } from '../../../src/policy/types.ts';
-import type { LatencySpec } from '../../../src/sim/latency.ts';
-import type { ModelSpec } from '../../../src/sim/models.ts';
-import { limitOf } from '../../../src/sim/models.ts';
-import { capacityOf } from '../../../src/sim/run.ts';
-import type { UpstreamSpec } from '../../../src/sim/upstream.ts';
+import type { PerSecond } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { LatencySpec } from '../../../src/simulator/upstream/latency-model.ts';
+import type { ModelSpec } from '../../../src/simulator/limit-models/limit-model-spec.ts';
+import { limitOf } from '../../../src/simulator/limit-models/limit-model-spec.ts';
+import { capacityOf } from '../../../src/simulator/run-scenario.ts';
+import type { UpstreamSpec } from '../../../src/simulator/upstream/upstream-model.ts';
 
 /** A hidden limit to be found. */
 export interface Kind {

@@ -4,8 +4,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { z } from 'zod';
-import type { Millis } from '../../../src/policy/types.ts';
-import { seededRandom } from '../../../src/sim/seeded-random.ts';
+import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import type { Counted, Measurement } from './measurement.ts';
 import { loadPlan } from './measurement.ts';
 

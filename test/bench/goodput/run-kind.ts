@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { PracticeSpec } from '../../../src/practice/practice-spec.ts';
-import type { Millis } from '../../../src/policy/types.ts';
+import type { PracticeSpec } from '../../../src/simulator/practice/practice-spec.ts';
+import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { Agreement } from './agreement.ts';
 import { compare } from './agreement.ts';
 import type { ContenderName } from './contenders.ts';
@@ -37,7 +37,7 @@ export async function runKind(
   const spec: PracticeSpec = { ...kind.upstream, seed: options.seed };
   const specFile = join(folder, 'practice.json');
   writeFileSync(specFile, JSON.stringify(spec));
-  const args = ['src/practice/main.ts', '--listen', '127.0.0.1:0', '--spec', specFile];
+  const args = ['src/simulator/practice/main.ts', '--listen', '127.0.0.1:0', '--spec', specFile];
   const practice = new Program({ command: process.execPath, args, stopSignal: 'SIGKILL' });
   const rows: Row[] = [];
   try {

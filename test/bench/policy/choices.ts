@@ -1,5 +1,5 @@
-import type { Random } from '../../../src/policy/types.ts';
-import { seededRandom } from '../../../src/sim/seeded-random.ts';
+import type { Random } from '../../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 
 export type Law = 'uniform' | 'Zipf';
 

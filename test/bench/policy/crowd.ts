@@ -1,13 +1,13 @@
 import { randomFillSync } from 'node:crypto';
-import { Gate } from '../../../src/policy/gate.ts';
-import type { Admission } from '../../../src/policy/ticket.ts';
-import { Ticket } from '../../../src/policy/ticket.ts';
-import type { LimitRef } from '../../../src/policy/limit-ref.ts';
-import type { Millis, Outcome, PerSecond } from '../../../src/policy/types.ts';
-import { NO_HINTS } from '../../../src/policy/types.ts';
-import { seededRandom } from '../../../src/sim/seeded-random.ts';
-import type { UpstreamSettings } from '../../../src/state/memory.ts';
-import { MemoryStore } from '../../../src/state/memory.ts';
+import { Gate } from '../../../src/core/admission/gate.ts';
+import type { Admission } from '../../../src/core/admission/ticket.ts';
+import { Ticket } from '../../../src/core/admission/ticket.ts';
+import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
+import type { Millis, Outcome, PerSecond } from '../../../src/core/exchange/attempt-outcome.ts';
+import { NO_HINTS } from '../../../src/core/exchange/attempt-outcome.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
+import type { UpstreamSettings } from '../../../src/store/memory-store.ts';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
 
 export const UPSTREAM = 'payments';
 export const REFS: readonly LimitRef[] = [{ upstream: UPSTREAM, nested: '', scope: 'upstream', key: '' }];

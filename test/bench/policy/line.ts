@@ -1,9 +1,9 @@
-import type { Limit } from '../../../src/policy/limit.ts';
-import { Ticket } from '../../../src/policy/ticket.ts';
-import type { Millis, Random } from '../../../src/policy/types.ts';
-import { Waiting } from '../../../src/policy/waiting.ts';
-import { seededRandom } from '../../../src/sim/seeded-random.ts';
-import { MemoryStore } from '../../../src/state/memory.ts';
+import type { Limit } from '../../../src/core/limits/limit.ts';
+import { Ticket } from '../../../src/core/admission/ticket.ts';
+import type { Millis, Random } from '../../../src/core/exchange/attempt-outcome.ts';
+import { Waiting } from '../../../src/core/admission/wait-queue.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
 import { REFS, settingsFor, UPSTREAM } from './crowd.ts';
 
 export interface Size {

@@ -1,4 +1,4 @@
-import { seededRandom } from '../../../src/sim/seeded-random.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import { shuffle } from './choices.ts';
 import type { Size } from './line.ts';
 import { Line } from './line.ts';

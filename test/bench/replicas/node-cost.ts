@@ -1,15 +1,15 @@
-import { Gate } from '../../../src/policy/gate.ts';
-import type { Admission } from '../../../src/policy/ticket.ts';
-import { Ticket } from '../../../src/policy/ticket.ts';
-import type { Clock, Millis, Outcome } from '../../../src/policy/types.ts';
-import { NO_HINTS } from '../../../src/policy/types.ts';
-import type { Borrower } from '../../../src/state/pool/borrower.ts';
-import { MemoryPool } from '../../../src/state/pool/memory-pool.ts';
-import { PoolMember } from '../../../src/state/pool/pool-member.ts';
-import type { Answer, Call } from '../../../src/state/pool/words.ts';
-import type { Caller } from '../../../src/state/redis/redis-pool.ts';
-import { RedisPool } from '../../../src/state/redis/redis-pool.ts';
-import { MemoryStore } from '../../../src/state/memory.ts';
+import { Gate } from '../../../src/core/admission/gate.ts';
+import type { Admission } from '../../../src/core/admission/ticket.ts';
+import { Ticket } from '../../../src/core/admission/ticket.ts';
+import type { Clock, Millis, Outcome } from '../../../src/core/exchange/attempt-outcome.ts';
+import { NO_HINTS } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { Borrower } from '../../../src/sharing/replicas/lease-client.ts';
+import { MemoryPool } from '../../../src/sharing/replicas/memory-backend.ts';
+import { PoolMember } from '../../../src/sharing/replicas/replica-limit-client.ts';
+import type { Answer, Call } from '../../../src/sharing/replicas/replica-protocol.ts';
+import type { Caller } from '../../../src/sharing/redis/redis-backend.ts';
+import { RedisPool } from '../../../src/sharing/redis/redis-backend.ts';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
 import { REFS, settingsFor, UPSTREAM } from '../policy/crowd.ts';
 import type { BenchRedis } from './redis.ts';
 

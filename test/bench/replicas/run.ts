@@ -37,7 +37,7 @@ export async function runReplicas({ kind, count, redis, folder, seconds, warmup 
   const own = mkdtempSync(join(folder, 'run-'));
   const specFile = join(own, 'practice.json');
   writeFileSync(specFile, JSON.stringify({ ...kind.upstream, seed: 1 }));
-  const practiceArgs = ['src/practice/main.ts', '--listen', '127.0.0.1:0', '--spec', specFile];
+  const practiceArgs = ['src/simulator/practice/main.ts', '--listen', '127.0.0.1:0', '--spec', specFile];
   const programs = [new Program({ command: process.execPath, args: practiceArgs, stopSignal: 'SIGKILL' })];
   try {
     const upstream = (await programs[0]?.printed(/practice upstream on (http:\S+)\n/)) ?? '';

@@ -1,6 +1,6 @@
-import { compileScenario } from '../../../src/compile/scenario.ts';
-import { runScenario } from '../../../src/sim/run.ts';
-import { poolAmong } from '../../../src/simulate/pool.ts';
+import { compileScenario } from '../../../src/simulator/scenario-file/compile-scenario.ts';
+import { runScenario } from '../../../src/simulator/run-scenario.ts';
+import { poolAmong } from '../../../src/simulator/sharing/simulated-pool.ts';
 import { loadLibrary } from '../../support/library.ts';
 
 export interface SimulatedPool {

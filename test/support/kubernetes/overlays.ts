@@ -1,7 +1,7 @@
 import type { IContainer, IPodSpec } from 'kubernetes-models/v1';
-import type { Config } from '../../../src/config/schema.ts';
-import { loadConfig } from '../../../src/config/load.ts';
-import { formatMistakes, formatWarnings } from '../../../src/config/mistakes.ts';
+import type { Config } from '../../../src/config/schema/config-schema.ts';
+import { loadConfig } from '../../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../../src/config/load/mistakes.ts';
 import { withPresets } from '../presets.ts';
 import type { KubernetesObject } from './build.ts';
 import { build } from './build.ts';

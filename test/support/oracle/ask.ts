@@ -1,7 +1,7 @@
 /** One request of a client that may be slow, break off, or leave. */
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Millis, Random } from '../../../src/policy/types.ts';
+import type { Millis, Random } from '../../../src/core/exchange/attempt-outcome.ts';
 import { begin } from '../send.ts';
 import type { Intent } from './intent.ts';
 import type { Told } from './judge.ts';

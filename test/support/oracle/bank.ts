@@ -1,7 +1,7 @@
 /** Endpoints that carry out writes, recognise keys, and keep a ledger; in front of each an edge that has a mind of its own. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Millis, Random } from '../../../src/policy/types.ts';
+import type { Millis, Random } from '../../../src/core/exchange/attempt-outcome.ts';
 import { headerOf } from '../send.ts';
 import { listen } from '../http-upstream.ts';
 import type { Ask } from './ask.ts';

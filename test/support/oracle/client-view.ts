@@ -1,5 +1,5 @@
 /** What one client may be told of its write, by what it was told before and by what the upstream knows. */
-import type { Millis } from '../../../src/policy/types.ts';
+import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { Ask } from './ask.ts';
 import type { Intent } from './intent.ts';
 import { REPLAY_LIMIT } from './topology.ts';

@@ -1,4 +1,4 @@
-import type { Random } from '../../../src/policy/types.ts';
+import type { Random } from '../../../src/core/exchange/attempt-outcome.ts';
 import type { Topology } from './topology.ts';
 import { pickOf, REPLAY_LIMIT } from './topology.ts';
 

@@ -1,14 +1,14 @@
 /** Random clients with random habits, in virtual time, against a ledger; what each is told is judged at once. */
-import { live } from '../../../src/polled.ts';
-import { Drive } from '../../../src/driving/drive.ts';
-import type { Effects } from '../../../src/driving/effects.ts';
-import { KeyRegistry } from '../../../src/policy/key-registry.ts';
-import { Ticket } from '../../../src/policy/ticket.ts';
-import type { KeyRecord, Millis, Outcome, Random, Verdict } from '../../../src/policy/types.ts';
-import { classifyWrite } from '../../../src/policy/write-outcome.ts';
-import { KeyClaim } from '../../../src/proxy/key-claim.ts';
-import type { Plan, SendStep } from '../../../src/script.ts';
-import { seededRandom } from '../../../src/sim/seeded-random.ts';
+import { live } from '../../../src/core/exchange/polling-exchange.ts';
+import { Drive } from '../../../src/core/exchange/exchange-driver.ts';
+import type { Effects } from '../../../src/core/exchange/effects.ts';
+import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
+import { Ticket } from '../../../src/core/admission/ticket.ts';
+import type { KeyRecord, Millis, Outcome, Random, Verdict } from '../../../src/core/exchange/attempt-outcome.ts';
+import { classifyWrite } from '../../../src/core/idempotency/write-outcome.ts';
+import { KeyClaim } from '../../../src/http/idempotency/key-claim.ts';
+import type { Plan, SendStep } from '../../../src/core/exchange/steps.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import { failure, fixedDelay, planOf, requestFacts, RETRY_ALL, retryPolicy, SHARED, World } from '../policy.ts';
 import type { Told } from './judge.ts';
 import { contradiction, toldBy } from './judge.ts';

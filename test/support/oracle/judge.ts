@@ -1,4 +1,4 @@
-import type { Outcome, Verdict } from '../../../src/policy/types.ts';
+import type { Outcome, Verdict } from '../../../src/core/exchange/attempt-outcome.ts';
 
 /** What a client learned of one request. */
 export type Told = 'done' | 'declined' | 'unknown' | 'in use' | 'expired' | 'not done' | 'nothing';

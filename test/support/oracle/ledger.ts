@@ -1,4 +1,4 @@
-import type { Millis, Outcome, Random } from '../../../src/policy/types.ts';
+import type { Millis, Outcome, Random } from '../../../src/core/exchange/attempt-outcome.ts';
 import { failure, response } from '../policy.ts';
 
 /** What the proxy sees of an attempt, and after how long. */

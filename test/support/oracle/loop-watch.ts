@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import type { Millis } from '../../../src/policy/types.ts';
+import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
 
 const EVERY: Millis = 10;
 const KEPT = 100;

@@ -1,5 +1,5 @@
 /** What the oracle varies from one configuration to the next, and the YAML that says so. */
-import type { Millis, Random } from '../../../src/policy/types.ts';
+import type { Millis, Random } from '../../../src/core/exchange/attempt-outcome.ts';
 
 export type Concurrent = 'wait' | 'refuse' | 'pass';
 

@@ -1,6 +1,6 @@
 /** A whole Tidegate with a preset, in front of a provider that behaves so. */
-import type { TrafficRequest } from '../../../src/practice/traffic.ts';
-import { startTraffic } from '../../../src/practice/traffic.ts';
+import type { TrafficRequest } from '../../../src/simulator/practice/traffic-generator.ts';
+import { startTraffic } from '../../../src/simulator/practice/traffic-generator.ts';
 import { pause } from '../pause.ts';
 import type { Received, Sent } from '../send.ts';
 import { send } from '../send.ts';

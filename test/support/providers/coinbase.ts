@@ -1,4 +1,4 @@
-import { TokenBucket } from '../../../src/sim/models/token-bucket.ts';
+import { TokenBucket } from '../../../src/simulator/limit-models/token-bucket.ts';
 import type { Provider } from './provider.ts';
 import { ask, startProvider } from './provider.ts';
 

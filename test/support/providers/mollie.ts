@@ -1,4 +1,4 @@
-import { FixedWindow } from '../../../src/sim/models/fixed-window.ts';
+import { FixedWindow } from '../../../src/simulator/limit-models/fixed-window.ts';
 import type { Provider } from './provider.ts';
 import { ask, startProvider } from './provider.ts';
 

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import type { LimitModel } from '../../../src/sim/models/limit-model.ts';
+import type { LimitModel } from '../../../src/simulator/limit-models/limit-model.ts';
 
 export interface Asked {
   readonly method: string;

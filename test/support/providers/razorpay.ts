@@ -1,4 +1,4 @@
-import { Gcra } from '../../../src/sim/models/gcra.ts';
+import { Gcra } from '../../../src/simulator/limit-models/gcra.ts';
 import type { Provider, Said } from './provider.ts';
 import { ask, startProvider } from './provider.ts';
 

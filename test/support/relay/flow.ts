@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Millis, Random } from '../../../src/policy/types.ts';
+import type { Millis, Random } from '../../../src/core/exchange/attempt-outcome.ts';
 
 /** From the client to the target, or back. */
 export type Way = 'up' | 'down';

@@ -1,4 +1,4 @@
-import type { Scenario } from '../../../../src/sim/scenario.ts';
+import type { Scenario } from '../../../../src/simulator/scenario.ts';
 
 /** Each client keeps a limit of its own, as a library within that client does. */
 export function perClient(scenario: Scenario): Scenario {

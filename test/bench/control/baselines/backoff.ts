@@ -1,6 +1,6 @@
-import type { Plan, Script, Step } from '../../../../src/script.ts';
-import { exchange } from '../../../../src/exchange.ts';
-import type { Millis, Random, RequestFacts } from '../../../../src/policy/types.ts';
+import type { Plan, Script, Step } from '../../../../src/core/exchange/steps.ts';
+import { exchange } from '../../../../src/core/exchange/exchange.ts';
+import type { Millis, Random, RequestFacts } from '../../../../src/core/exchange/attempt-outcome.ts';
 import { ChosenStore } from '../chosen-store.ts';
 import type { Controller } from '../controllers.ts';
 import { PassingMeter } from '../passing-meter.ts';

@@ -1,6 +1,6 @@
-import type { CutCause } from '../../../../src/policy/events.ts';
-import type { Failure, Rejection } from '../../../../src/policy/rate/rejection.ts';
-import type { Millis, Random } from '../../../../src/policy/types.ts';
+import type { CutCause } from '../../../../src/core/events/proxy-events.ts';
+import type { Failure, Rejection } from '../../../../src/core/rate/failed-send.ts';
+import type { Millis, Random } from '../../../../src/core/exchange/attempt-outcome.ts';
 import { ChosenStore, ForgetfulClients } from '../chosen-store.ts';
 import type { Controller } from '../controllers.ts';
 import { PassingMeter } from '../passing-meter.ts';

@@ -1,4 +1,4 @@
-import type { Millis, Random } from '../../../../src/policy/types.ts';
+import type { Millis, Random } from '../../../../src/core/exchange/attempt-outcome.ts';
 import { ChosenStore } from '../chosen-store.ts';
 import type { Controller } from '../controllers.ts';
 import { PassingMeter } from '../passing-meter.ts';

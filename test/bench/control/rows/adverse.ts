@@ -1,5 +1,5 @@
-import { compileScenario } from '../../../../src/compile/scenario.ts';
-import type { ScenarioConfig } from '../../../../src/config/scenario-schema.ts';
+import { compileScenario } from '../../../../src/simulator/scenario-file/compile-scenario.ts';
+import type { ScenarioConfig } from '../../../../src/simulator/scenario-file/scenario-schema.ts';
 import { loadLibrary } from '../../../support/library.ts';
 import type { Row } from './row.ts';
 

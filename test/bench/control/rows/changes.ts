@@ -1,5 +1,5 @@
-import type { ModelSpec } from '../../../../src/sim/models.ts';
-import type { PerSecond } from '../../../../src/policy/types.ts';
+import type { ModelSpec } from '../../../../src/simulator/limit-models/limit-model-spec.ts';
+import type { PerSecond } from '../../../../src/core/exchange/attempt-outcome.ts';
 import type { Goal, Row } from './row.ts';
 import { BUCKET, KINDS, world } from './world.ts';
 

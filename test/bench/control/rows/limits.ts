@@ -1,4 +1,4 @@
-import type { ModelSpec } from '../../../../src/sim/models.ts';
+import type { ModelSpec } from '../../../../src/simulator/limit-models/limit-model-spec.ts';
 import type { Row } from './row.ts';
 import { KINDS, RATES, wasteAllowed, world } from './world.ts';
 

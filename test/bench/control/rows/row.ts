@@ -1,5 +1,5 @@
-import type { Scenario } from '../../../../src/sim/scenario.ts';
-import type { Millis } from '../../../../src/policy/types.ts';
+import type { Scenario } from '../../../../src/simulator/scenario.ts';
+import type { Millis } from '../../../../src/core/exchange/attempt-outcome.ts';
 
 /** What a figure has to be: at least, or at most. */
 export interface Goal {

@@ -1,10 +1,10 @@
-import { compilePlan, compileUpstreams } from '../../../../src/compile/policy.ts';
-import { loadConfig } from '../../../../src/config/load.ts';
-import type { Millis, PerSecond } from '../../../../src/policy/types.ts';
-import type { ModelSpec } from '../../../../src/sim/models.ts';
-import type { ClientGroup, PolicySettings, Scenario } from '../../../../src/sim/scenario.ts';
-import { UPSTREAM } from '../../../../src/sim/scenario.ts';
-import type { UpstreamSpec } from '../../../../src/sim/upstream.ts';
+import { compilePlan, compileUpstreams } from '../../../../src/config/compile/compile-policy.ts';
+import { loadConfig } from '../../../../src/config/load/load-config.ts';
+import type { Millis, PerSecond } from '../../../../src/core/exchange/attempt-outcome.ts';
+import type { ModelSpec } from '../../../../src/simulator/limit-models/limit-model-spec.ts';
+import type { ClientGroup, PolicySettings, Scenario } from '../../../../src/simulator/scenario.ts';
+import { UPSTREAM } from '../../../../src/simulator/scenario.ts';
+import type { UpstreamSpec } from '../../../../src/simulator/upstream/upstream-model.ts';
 import { TEN_CLIENTS } from '../../../support/clients.ts';
 
 export const DEFAULTS: PolicySettings = defaults();

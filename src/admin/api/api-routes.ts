@@ -1,0 +1,80 @@
+import { suggest } from '../../config/values/suggest.ts';
+
+export type RouteName = (typeof ROUTES)[number]['name'];
+
+/** What the API answers to, and in which words of the path the rest is. Read by who serves it, and by its document. */
+export const ROUTES = [
+  { method: 'GET', path: '/api/status', name: 'status' },
+  { method: 'GET', path: '/api/clients', name: 'clients' },
+  { method: 'GET', path: '/api/requests', name: 'requests' },
+  { method: 'GET', path: '/api/timeline', name: 'timeline' },
+  { method: 'GET', path: '/api/events', name: 'events' },
+  { method: 'GET', path: '/api/config', name: 'config' },
+  { method: 'GET', path: '/api/openapi.json', name: 'openapi' },
+  { method: 'GET', path: '/explain/{id}', name: 'explain' },
+  { method: 'POST', path: '/api/upstreams/{name}/pin', name: 'pin' },
+  { method: 'POST', path: '/api/upstreams/{name}/unpin', name: 'unpin' },
+  { method: 'POST', path: '/api/upstreams/{name}/block', name: 'block' },
+  { method: 'POST', path: '/api/upstreams/{name}/unblock', name: 'unblock' },
+  { method: 'POST', path: '/api/clients/{key}/reset', name: 'reset' },
+  { method: 'POST', path: '/api/config/validate', name: 'validate' },
+  { method: 'POST', path: '/drain', name: 'drain' },
+] as const satisfies readonly RouteShape[];
+
+interface RouteShape {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly name: string;
+}
+
+export type Match =
+  | { readonly kind: 'route'; readonly name: RouteName; readonly params: Readonly<Record<string, string>> }
+  | { readonly kind: 'method'; readonly allow: string }
+  /** `nearest`: a path that is like it. */
+  | { readonly kind: 'unknown'; readonly nearest: string | undefined };
+
+/** @param path as it was sent, without its query */
+export function matchRoute(method: string, path: string): Match {
+  const wanted = method === 'HEAD' ? 'GET' : method;
+  let allow: string | undefined;
+  for (const route of ROUTES) {
+    const params = matchPath(route.path, path);
+    if (params === undefined) continue;
+    if (route.method === wanted && !(method === 'HEAD' && route.name === 'events')) {
+      return { kind: 'route', name: route.name, params };
+    }
+    allow = route.name === 'events' ? 'GET' : (ALLOWED[route.method] ?? route.method);
+  }
+  if (allow !== undefined) return { kind: 'method', allow };
+  const known = ROUTES.map((route) => route.path);
+  return { kind: 'unknown', nearest: suggest(path, known) };
+}
+
+const ALLOWED: Readonly<Record<string, string>> = { GET: 'GET, HEAD' };
+
+function matchPath(template: string, path: string): Readonly<Record<string, string>> | undefined {
+  const wanted = template.split('/');
+  const given = path.split('/');
+  if (wanted.length !== given.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [i, part] of wanted.entries()) {
+    const word = given[i] ?? '';
+    const name = /^\{(\w+)\}$/.exec(part)?.[1];
+    if (name === undefined) {
+      if (part !== word) return undefined;
+      continue;
+    }
+    const decoded = decode(word);
+    if (decoded === undefined || decoded === '') return undefined;
+    params[name] = decoded;
+  }
+  return params;
+}
+
+function decode(word: string): string | undefined {
+  try {
+    return decodeURIComponent(word);
+  } catch {
+    return undefined;
+  }
+}

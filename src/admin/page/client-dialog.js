@@ -1,0 +1,98 @@
+/** All that is known of one client. */
+import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom.js';
+import { writeClientState } from './clients-table.js';
+import { showFacts } from './definition-list.js';
+import { moodOfOutcome, writeOutcome } from './requests-table.js';
+import { secondsTo, writeClock, writeCount, writePart, writeRate, writeSpan } from './labels.js';
+
+/** @import { Admin, Answer } from './admin-client.js' */
+/** @import { Model } from './page-model.js' */
+/** @import { ClientRow, RequestRow, RequestsPage } from './api-types.ts' */
+
+const LATEST = 20;
+
+export class ClientSheet {
+  #model;
+  #admin;
+  #explain;
+  #dialog = find(document, '#client', HTMLDialogElement);
+  #rows = find(this.#dialog, '[data-rows]', HTMLElement);
+  #empty = find(this.#dialog, '[data-empty]', HTMLElement);
+  #problem = find(this.#dialog, '[data-problem]', HTMLElement);
+  /** @type {ClientRow | undefined} */
+  #client;
+
+  /**
+   * @param {Model} model
+   * @param {Admin} admin
+   * @param {{readonly reset: (key: string) => void, readonly explain: (id: string) => void}} on
+   */
+  constructor(model, admin, { reset, explain }) {
+    this.#model = model;
+    this.#admin = admin;
+    this.#explain = explain;
+    find(this.#dialog, '[data-reset]', HTMLButtonElement).addEventListener('click', () => {
+      if (this.#client !== undefined) reset(this.#client.key);
+    });
+    this.#dialog.addEventListener('close', () => (this.#client = undefined));
+  }
+
+  /** @param {ClientRow} client */
+  open(client) {
+    this.#client = client;
+    setText(find(this.#dialog, 'h2', HTMLElement), `Client ${client.key}`);
+    setShown(this.#problem, false);
+    setShown(this.#empty, false);
+    this.#rows.replaceChildren();
+    this.draw();
+    this.#dialog.showModal();
+    void this.#load(client);
+  }
+
+  draw() {
+    if (this.#client === undefined) return;
+    const { key, upstream } = this.#client;
+    this.#client = this.#model.clients.rows.find((row) => row.key === key && row.upstream === upstream) ?? this.#client;
+    const client = this.#client;
+    const { now } = this.#model;
+    const left = secondsTo(client.nextSlot, now);
+    showFacts(find(this.#dialog, '[data-facts]', HTMLElement), [
+      ['upstream', client.upstream],
+      ['state', writeClientState(client, now)],
+      ['standing', writePart(client.allowance)],
+      ['wants', writeRate(client.demandPerSecond)],
+      ['share', writeRate(client.sharePerSecond)],
+      ['waiting', writeCount(client.queued)],
+      ['told to come', left === undefined ? '–' : `in ${writeSpan(left)}`],
+      ['last seen', client.lastSeen === null ? '–' : writeClock(client.lastSeen)],
+    ]);
+  }
+
+  /** @param {ClientRow} client */
+  async #load(client) {
+    const query = new URLSearchParams({ client: client.key, limit: String(LATEST) });
+    /** @type {Answer<RequestsPage>} */
+    const answer = await this.#admin.read(`/api/requests?${query}`);
+    if (this.#client?.key !== client.key) return;
+    if (!answer.ok) setText(this.#problem, answer.why);
+    setShown(this.#problem, !answer.ok);
+    const requests = answer.ok ? answer.data.requests : [];
+    setShown(this.#empty, answer.ok && requests.length === 0);
+    this.#rows.replaceChildren(...requests.map((request) => this.#makeRow(request)));
+  }
+
+  /** @param {RequestRow} request */
+  #makeRow(request) {
+    const row = copyTemplate('event-template');
+    setTime(find(row, '[data-at]', HTMLElement), request.at, writeClock(request.at));
+    setAttribute(row, 'data-mood', moodOfOutcome(request.outcome));
+    setText(find(row, '[data-kind]', HTMLElement), writeOutcome(request.outcome));
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'link';
+    button.textContent = `${request.method} ${request.path}`;
+    button.addEventListener('click', () => this.#explain(request.id));
+    find(row, '[data-text]', HTMLElement).append(button, ` ${request.status}`);
+    return row;
+  }
+}

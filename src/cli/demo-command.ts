@@ -1,0 +1,103 @@
+import { LogOutput } from '../telemetry/log/stdout-destination.ts';
+import { createLogger } from '../telemetry/log/logger.ts';
+import type { App } from '../app.ts';
+import { startApp } from '../app.ts';
+import { formatMistakes } from '../config/load/mistakes.ts';
+import type { ServeFlags } from '../config/load/serve-settings.ts';
+import { resolveSettings } from '../config/load/serve-settings.ts';
+import type { LimitView } from '../core/events/proxy-events.ts';
+import type { Practice } from '../simulator/practice/practice-server.ts';
+import type { Traffic } from '../simulator/practice/traffic-generator.ts';
+import { startTraffic } from '../simulator/practice/traffic-generator.ts';
+
+const LIMIT = 50;
+
+/** A practice upstream of 50 requests a second that tells nobody, and three clients that want more than that. */
+const CONFIG = `
+clients: {key: [header:x-api-key]}
+drain: {delay: 0, timeout: 2s}
+upstreams: {practice: {url: practice}}
+practice: {limit: {kind: token-bucket, rate: ${LIMIT}/s, burst: 10}, latency: 30ms}
+log: {level: warn}
+`;
+
+const CLIENTS = [
+  { name: 'shop', rate: 20, honoursRetryAfter: true },
+  { name: 'app', rate: 20, honoursRetryAfter: true },
+  { name: 'batch', rate: 60 },
+];
+
+export type Demo =
+  | { readonly kind: 'running'; readonly app: App; readonly stop: () => Promise<void> }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** Practice upstream, proxy and traffic in one process. A line a second tells what happens. */
+export async function startDemo(flags: ServeFlags, version: string, print: (line: string) => void): Promise<Demo> {
+  const settings = resolveSettings({ ...flags, config: 'demo' }, { env: {}, readFile: () => CONFIG });
+  if (settings.kind === 'nothing') throw new Error('the demo has a config of its own');
+  if (settings.kind === 'mistakes') return { kind: 'failed', message: formatMistakes(settings.mistakes) };
+  const logOutput = new LogOutput(settings.config.log.buffer);
+  const app = await startApp(settings.config, {
+    logger: createLogger({ level: 'warn', destination: logOutput }),
+    logOutput,
+    version,
+  });
+  const { practice } = app;
+  if (practice === undefined) throw new Error('the demo plays its own upstream');
+  const traffic = startTraffic({ target: app.url, clients: CLIENTS });
+
+  print(`Tidegate ${version} on ${app.url}, live page on ${app.adminUrl ?? '(off)'}`);
+  print(`A practice upstream takes ${LIMIT} requests a second and says so to nobody. Three clients ask for 100.`);
+  print('');
+  print(HEADING);
+  const timer = setInterval(reporter(app, practice, traffic, print), 1000);
+  return {
+    kind: 'running',
+    app,
+    stop: async () => {
+      clearInterval(timer);
+      await traffic.stop();
+      await app.drain();
+    },
+  };
+}
+
+const HEADING = '   time   offered  answered 200   told to wait   upstream 429s   learned rate   state';
+
+/** Tells each second what came in it. */
+function reporter(app: App, practice: Practice, traffic: Traffic, print: (line: string) => void): () => void {
+  let before = count(practice, traffic);
+  let seconds = 0;
+  return () => {
+    const now = count(practice, traffic);
+    const limit = app.view().limits[0];
+    seconds += 1;
+    const cells = [
+      `${seconds} s`.padStart(7),
+      String(now.offered - before.offered).padStart(9),
+      String(now.served - before.served).padStart(14),
+      String(now.refused - before.refused).padStart(14),
+      String(now.rejected - before.rejected).padStart(15),
+      rateOf(limit).padStart(14),
+      `   ${limit?.state ?? ''}`,
+    ];
+    print(cells.join(''));
+    before = now;
+  };
+}
+
+function count(practice: Practice, traffic: Traffic): Record<'offered' | 'served' | 'refused' | 'rejected', number> {
+  let offered = 0;
+  let served = 0;
+  let refused = 0;
+  for (const { sent, answered } of Object.values(traffic.stats())) {
+    offered += sent;
+    served += answered[200] ?? 0;
+    refused += (answered[429] ?? 0) + (answered[503] ?? 0);
+  }
+  return { offered, served, refused, rejected: practice.stats().rejected };
+}
+
+function rateOf(limit: LimitView | undefined): string {
+  return limit === undefined || !Number.isFinite(limit.rate) ? 'none' : `${limit.rate.toFixed(1)}/s`;
+}

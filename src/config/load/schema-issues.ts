@@ -1,0 +1,143 @@
+import type { z } from 'zod';
+import type { KnownKeys } from './known-keys.ts';
+import type { Finding, Path } from './mistakes.ts';
+import { suggest } from '../values/suggest.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/** What the schema objects to, in our words. Messages carry no values. */
+export function toFindings(issues: readonly Issue[], root: unknown, keys: KnownKeys): Finding[] {
+  return issues.flatMap((issue) => translate(issue, toPath(issue.path), { root, keys }));
+}
+
+interface Context {
+  readonly root: unknown;
+  readonly keys: KnownKeys;
+}
+
+function translate(issue: Issue, path: Path, context: Context): Finding[] {
+  const { root, keys } = context;
+  const input = valueAt(root, path);
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => describeKey(path, key, keys));
+  }
+  if (issue.code === 'invalid_key') {
+    return [{ path, at: 'key', message: issue.issues[0]?.message ?? 'not a name' }];
+  }
+  if (input === undefined) return [{ path, at: 'value', message: 'missing' }];
+  if (issue.code === 'invalid_union') {
+    const meant = meantBranch(issue.errors);
+    if (meant !== undefined) {
+      return meant.flatMap((inner) => translate(inner, [...path, ...toPath(inner.path)], context));
+    }
+  }
+  return [{ path, at: 'value', ...describe(issue, input) }];
+}
+
+function describeKey(path: Path, key: string, keys: KnownKeys): Finding {
+  const here = [...path, key];
+  if (keys.isNotYet(here)) return { path: here, at: 'key', message: 'not supported yet' };
+  const other = keys.goesWith(path, key);
+  if (other !== undefined) return { path: here, at: 'key', message: `only with ${other}` };
+  return { path: here, at: 'key', message: 'unknown key', suggestion: keys.suggest(path, key) };
+}
+
+/** Of the alternatives, the one that fails inside, not as a whole: what was written is of its kind. */
+function meantBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
+  const inside = branches.filter((issues) => !issues.some(({ code, path }) => path.length === 0 && WHOLE.has(code)));
+  return inside.length === 1 ? inside[0] : undefined;
+}
+
+const WHOLE: ReadonlySet<string> = new Set(['invalid_type', 'invalid_value', 'invalid_union']);
+
+function describe(
+  issue: Issue,
+  input: unknown,
+): { readonly message: string; readonly suggestion?: string | undefined } {
+  switch (issue.code) {
+    case 'invalid_type':
+      return { message: describeType(issue.expected, input) };
+    case 'invalid_value': {
+      const values = issue.values.map(String);
+      const own = issue.message.startsWith('Invalid ') ? undefined : issue.message;
+      return { message: own ?? describeChoice(values), suggestion: suggestChoice(input, values) };
+    }
+    case 'invalid_union':
+      if ('options' in issue && issue.options !== undefined) {
+        const kinds = issue.options.map(String);
+        return { message: describeChoice(kinds), suggestion: suggestChoice(input, kinds) };
+      }
+      return { message: issue.message };
+    case 'too_small':
+      return { message: describeLeast(issue.origin, Number(issue.minimum)) };
+    case 'too_big':
+      return { message: `must be at most ${Number(issue.maximum)}${UNITS[issue.origin] ?? ''}` };
+    case 'custom': {
+      const suggestion: unknown = issue.params?.['suggestion'];
+      return { message: issue.message, suggestion: typeof suggestion === 'string' ? suggestion : undefined };
+    }
+    case 'invalid_format':
+    case 'invalid_key':
+    case 'invalid_element':
+    case 'not_multiple_of':
+    case 'unrecognized_keys':
+      return { message: issue.message };
+  }
+}
+
+function describeChoice(values: readonly string[]): string {
+  return values.length === 1 ? `expected ${values[0]}` : `expected one of ${values.join(', ')}`;
+}
+
+function suggestChoice(input: unknown, values: readonly string[]): string | undefined {
+  return typeof input === 'string' ? suggest(input, values) : undefined;
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a mapping',
+  record: 'a mapping',
+};
+
+function describeType(expected: string, input: unknown): string {
+  const wanted = KINDS[expected] ?? expected;
+  const quotes = expected === 'string' && (typeof input === 'number' || typeof input === 'boolean');
+  return `expected ${wanted}, got ${kindOf(input)}${quotes ? ' (put it in quotes)' : ''}`;
+}
+
+const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' items' };
+
+function describeLeast(origin: string, minimum: number): string {
+  if (minimum === 1 && origin in UNITS) return 'must not be empty';
+  return `must be at least ${minimum}${UNITS[origin] ?? ''}`;
+}
+
+function kindOf(input: unknown): string {
+  if (input === null) return 'nothing';
+  if (Array.isArray(input)) return 'a list';
+  if (typeof input === 'number' && !Number.isFinite(input)) return 'no finite number';
+  if (typeof input === 'number' && !Number.isInteger(input)) return 'a fraction';
+  return KINDS[typeof input] ?? 'something else';
+}
+
+function toPath(path: readonly PropertyKey[]): Path {
+  return path.map((step) => (typeof step === 'number' ? step : String(step)));
+}
+
+export function isMapping(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Undefined where there is nothing. */
+export function valueAt(root: unknown, path: Path): unknown {
+  let value = root;
+  for (const step of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined;
+    value = Reflect.get(value, step);
+  }
+  return value;
+}

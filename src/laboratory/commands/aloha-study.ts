@@ -1,0 +1,150 @@
+import type { ChannelRow } from '../aloha/compare-channels.ts';
+import { compareChannels } from '../aloha/compare-channels.ts';
+import type { Retransmission } from '../aloha/retransmission.ts';
+import { byStrategy, byTable, RCP } from '../aloha/retransmission.ts';
+import type { ThroughputRow } from '../aloha/aloha-throughput.ts';
+import { simulateThroughput } from '../aloha/aloha-throughput.ts';
+import { drawChart } from '../chart/draw-chart.ts';
+import { linearScale } from '../chart/chart-scale.ts';
+import type { Experiment } from '../experiment.ts';
+import { retell } from '../experiment.ts';
+import type { BackOffOptions, StrategyName } from '../../core/backoff/strategies.ts';
+import { makeStrategy, tellUnread } from '../../cli/backoff/strategy-options.ts';
+import type { StudySpec } from './lab-arguments.ts';
+import { bar, joinLines, layTable, plural } from './text-table.ts';
+import type { Told } from './study-report.ts';
+
+/** G of the curves. */
+const ATTEMPTS = [
+  0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.4, 1.6, 1.8, 2, 2.25, 2.5, 2.75, 3,
+];
+const SLOTS = 1_000_000;
+const BAR = 36;
+
+/** `tidegate lab aloha`: what comes through of what is sent. */
+export function studyThroughput(
+  { slots = SLOTS }: Extract<StudySpec, { study: 'throughput' }>,
+  seed: number,
+): Experiment<Told> {
+  return retell(simulateThroughput({ attempts: ATTEMPTS, slots, seed }), tellThroughput);
+}
+
+function tellThroughput(rows: readonly ThroughputRow[]): Told {
+  const four = (value: number): string => value.toFixed(4);
+  const lines = [
+    "What comes through of packets that are sent at random: S of G, a packet's time each.",
+    '',
+    ...layTable(
+      ['G', 'pure', 'simulated', 'slotted', 'simulated', ''],
+      rows.map((row) => [
+        row.attempts.toFixed(2),
+        four(row.pure),
+        four(row.pureSimulated),
+        four(row.slotted),
+        four(row.slottedSimulated),
+        bar(row.slotted, BAR).padEnd(BAR),
+      ]),
+    ),
+    '',
+    `pure: G·e^(−2G), at most 1/(2e) = ${(1 / (2 * Math.E)).toFixed(6)} at G = 0.5`,
+    `slotted: G·e^(−G), at most 1/e = ${(1 / Math.E).toFixed(6)} at G = 1; bars: slotted`,
+  ];
+  return { text: joinLines(lines), json: { rows }, draw: () => drawThroughput(rows), isEmpty: rows.length === 0 };
+}
+
+function drawThroughput(rows: readonly ThroughputRow[]): string {
+  const line = (name: string, of: (row: ThroughputRow) => number, dashed: boolean) => ({
+    name,
+    dashed,
+    points: rows.map((row) => [row.attempts, of(row)] as const),
+  });
+  return drawChart({
+    title: 'ALOHA: what comes through of what is sent',
+    note: 'beyond its maximum a channel carries less, the more is sent: retries without a backoff go there',
+    x: {
+      label: "G: packets sent in a packet's time",
+      scale: linearScale(
+        rows.map(({ attempts }) => attempts),
+        0,
+      ),
+      format: trim,
+    },
+    y: { label: 'S: packets that come through', scale: linearScale([0.4]), format: trim },
+    lines: [
+      line('slotted, simulated', (row) => row.slottedSimulated, false),
+      line('pure, simulated', (row) => row.pureSimulated, false),
+      line('G·e^(−G)', (row) => row.slotted, true),
+      line('G·e^(−2G)', (row) => row.pure, true),
+    ],
+  });
+}
+
+/** `tidegate lab aloha NAME… --n --load`: a channel with one way of retransmission after another. @throws RangeError where options do not fit */
+export function studyChannel(spec: Extract<StudySpec, { study: 'channel' }>, seed: number): Experiment<Told> {
+  const { users, load, slots = SLOTS, strategies, options } = spec;
+  const names: readonly StrategyName[] = strategies.length === 0 ? ['table', 'ethernet', 'full-jitter'] : strategies;
+  const retransmissions = names.map((name) => retransmission(name, options));
+  const experiment = compareChannels({ users, load, retransmissions, slots, seed });
+  const remarks = tellUnread(names, options);
+  return retell(experiment, (rows) => ({ ...tellChannel(rows, users, load), remarks }));
+}
+
+/** A slot is a millisecond of a strategy's, but the slot of those that count in slots is one. */
+function retransmission(name: StrategyName, options: BackOffOptions): Retransmission {
+  if (name === 'table') return byTable(options.table ?? RCP, options.slot);
+  return byStrategy(makeStrategy(name, options, { slot: 1 }));
+}
+
+function tellChannel(rows: readonly ChannelRow[], users: number, load: number): Told {
+  const lines = [
+    `${plural(users, 'user')} of a slotted channel who would send ${load} packets a slot; a delay of 1ms is a slot.`,
+    '',
+    ...layTable(
+      ['strategy', 'S', 'backlog', 'D (slots)', 'given up', ''],
+      rows.map((row) => [
+        row.strategy,
+        row.throughput.toFixed(4),
+        row.backlog.toFixed(2),
+        Number.isFinite(row.delay) ? row.delay.toFixed(2) : '–',
+        String(row.dropped),
+        row.collapsed ? 'collapsed' : '',
+      ]),
+    ),
+    '',
+    'S: packets a slot that come through, the first tenth of the time not counted; D: from the first try to the end, of those',
+    'packets. Most of the users of a channel that has collapsed have collided, and less than half of the load comes through.',
+  ];
+  const told = rows.map(({ delay, ...row }) => ({ ...row, delay: Number.isFinite(delay) ? delay : null }));
+  return {
+    text: joinLines(lines),
+    json: { rows: told },
+    draw: () => drawChannel(rows, users, load),
+    isEmpty: rows.length === 0,
+  };
+}
+
+function drawChannel(rows: readonly ChannelRow[], users: number, load: number): string {
+  const points = rows.flatMap(({ history }) => history);
+  return drawChart({
+    title: `The backlog of ${plural(users, 'user')} at load ${load}`,
+    note: 'a channel that holds keeps few waiting; one that collapses never comes back',
+    x: {
+      label: 'slots',
+      scale: linearScale(
+        points.map(([slot]) => slot),
+        0,
+      ),
+      format: thousands,
+    },
+    y: { label: 'users who have collided', scale: linearScale(points.map(([, backlog]) => backlog)), format: trim },
+    lines: rows.map(({ strategy, history }) => ({ name: strategy, points: history })),
+  });
+}
+
+function trim(value: number): string {
+  return String(Number(value.toFixed(4)));
+}
+
+function thousands(value: number): string {
+  return value >= 1e6 ? `${trim(value / 1e6)}M` : value >= 1e3 ? `${trim(value / 1e3)}k` : String(value);
+}

@@ -1,0 +1,107 @@
+import { drawChart } from '../../chart/draw-chart.ts';
+import { linearScale } from '../../chart/chart-scale.ts';
+import type { FitRow } from '../replay-candidate.ts';
+import type { Fitted } from '../fit-experiment.ts';
+import type { KnownLimit } from '../infer-bucket.ts';
+import type { Surveyed, Took } from '../log-survey.ts';
+import type { UpstreamSpec } from '../../../simulator/upstream/upstream-model.ts';
+import { formatDelay } from '../../../cli/format-delay.ts';
+import { joinLines, layTable } from '../../commands/text-table.ts';
+import { StudyError } from '../../commands/study-error.ts';
+import type { Told } from '../../commands/study-report.ts';
+import { tellDisordered, tellEvidence, tellNothing } from './format-evidence.ts';
+
+/**
+ * @param known of the limit, what was told and is not taken from the log
+ * @throws StudyError where the log has no request, or is out of order
+ */
+export function tellFit(log: string, fitted: Fitted, known: KnownLimit): Told {
+  const { stage, surveyed, skipped, firstSkipped, aside, disorder, inferred, upstream, rows } = fitted;
+  if (stage === 'disordered') throw new StudyError(tellDisordered(log, disorder, surveyed.requests));
+  if (upstream !== undefined && surveyed.requests === 0) {
+    throw new StudyError(tellNothing(log, fitted));
+  }
+  const lines = [
+    ...tellEvidence(log, fitted, known),
+    '',
+    ...layTable(
+      ['policy', 'served', 'refused', 'failed', 'sends', 'waste', 'p50', 'p99'],
+      [tellLog(surveyed), ...rows.map(tellRow)],
+    ),
+    '',
+    'refused: ended in a 429, or in a refusal of the proxy; waste: attempts that the upstream refused or failed, a success;',
+    'p50, p99: of successes, waiting included. The first line is the log itself, the others are simulated.',
+  ];
+  return {
+    text: joinLines(lines),
+    isEmpty: surveyed.requests === 0,
+    json: {
+      stage,
+      log: withoutDraws(surveyed),
+      skipped,
+      firstSkipped,
+      aside,
+      disorder,
+      inferred: inferred ?? null,
+      upstream: plain(upstream),
+      rows,
+    },
+    draw: () => draw(log, rows),
+  };
+}
+
+function tellLog({ successes, refused, failed, gone, answers, latency }: Surveyed): string[] {
+  const sends = Object.values(answers).reduce((a, b) => a + b, 0);
+  const wasted = answers.refused + answers.failed + answers.unclear;
+  return [
+    '(the log)',
+    // Whoever has gone was not served.
+    ...[successes, refused, failed + gone, sends].map(String),
+    (successes === 0 ? wasted : wasted / successes).toFixed(3),
+    ...(latency === undefined ? ['–', '–'] : [formatDelay(latency.p50), formatDelay(latency.p99)]),
+  ];
+}
+
+function tellRow({ policy, successes, refused, failed, sends, waste, latency }: FitRow): string[] {
+  return [
+    policy,
+    ...[successes, refused, failed, sends].map(String),
+    waste.toFixed(3),
+    formatDelay(latency.p50),
+    formatDelay(latency.p99),
+  ];
+}
+
+/** Of a thousand quantiles two tell enough. */
+function withoutDraws({ service, refusing, ...others }: Surveyed): object {
+  return { ...others, service: ends(service), refusing: ends(refusing) };
+}
+
+function ends(took: Took | undefined): Took | null {
+  return took === undefined ? null : { p50: took.p50, p99: took.p99 };
+}
+
+function plain(upstream: UpstreamSpec | undefined): object | null {
+  if (upstream === undefined) return null;
+  const { limit, latency, errors = [] } = upstream;
+  return { limit, latency: { kind: latency?.kind, mean: latency?.mean }, errors };
+}
+
+function draw(log: string, rows: readonly FitRow[]): string {
+  const offered = Math.max(1, ...rows.map(({ requests }) => requests));
+  return drawChart({
+    title: `What policies would have made of ${log}`,
+    note: rows.map(({ policy }, i) => `${i + 1}: ${policy}`).join(', '),
+    x: {
+      label: 'policy',
+      scale: linearScale([rows.length], 1),
+      format: (value) => (Number.isInteger(value) ? String(value) : ''),
+    },
+    y: { label: 'a part of the requests', scale: linearScale([1]), format: (part) => String(Number(part.toFixed(2))) },
+    lines: [
+      { name: 'served', points: rows.map(({ successes }, i) => [i + 1, successes / offered]) },
+      { name: 'refused', points: rows.map(({ refused }, i) => [i + 1, refused / offered]) },
+      { name: 'waste', points: rows.map(({ waste }, i) => [i + 1, Math.min(1, waste)]) },
+    ],
+  });
+}

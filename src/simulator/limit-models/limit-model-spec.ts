@@ -1,0 +1,80 @@
+import type { BlackoutSpec } from './blackout.ts';
+import { Blackout } from './blackout.ts';
+import type { ConcurrencySpec } from './concurrency.ts';
+import { Concurrency } from './concurrency.ts';
+import type { FixedWindowSpec } from './fixed-window.ts';
+import { FixedWindow } from './fixed-window.ts';
+import type { GcraSpec } from './gcra.ts';
+import { Gcra } from './gcra.ts';
+import type { LimitModel } from './limit-model.ts';
+import type { SlidingWindowSpec } from './sliding-window.ts';
+import { SlidingWindow } from './sliding-window.ts';
+import type { TokenBucketSpec } from './token-bucket.ts';
+import { TokenBucket } from './token-bucket.ts';
+import type { UnlimitedSpec } from './unlimited.ts';
+import { Unlimited } from './unlimited.ts';
+
+/** A limit as a configuration writes it. */
+export type ModelSpec =
+  | TokenBucketSpec
+  | GcraSpec
+  | FixedWindowSpec
+  | SlidingWindowSpec
+  | BlackoutSpec
+  | ConcurrencySpec
+  | UnlimitedSpec;
+
+/** @throws RangeError when a number of the spec is out of its range */
+export function makeModel(spec: ModelSpec): LimitModel {
+  switch (spec.kind) {
+    case 'token-bucket':
+      return new TokenBucket(spec);
+    case 'gcra':
+      return new Gcra(spec);
+    case 'fixed-window':
+      return new FixedWindow(spec);
+    case 'sliding-window':
+    case 'sliding-window-counting':
+      return new SlidingWindow(spec);
+    case 'blackout':
+      return new Blackout(spec);
+    case 'concurrency':
+      return new Concurrency(spec);
+    case 'unlimited':
+      return new Unlimited();
+  }
+}
+
+/** The same limit with another number: what `LimitModel.retarget` makes of it. */
+export function withLimit(spec: ModelSpec, limit: number): ModelSpec {
+  switch (spec.kind) {
+    case 'token-bucket':
+    case 'gcra':
+    case 'blackout':
+      return { ...spec, rate: limit };
+    case 'fixed-window':
+    case 'sliding-window':
+    case 'sliding-window-counting':
+    case 'concurrency':
+      return { ...spec, limit };
+    case 'unlimited':
+      return spec;
+  }
+}
+
+/** The number that `withLimit` changes; `Infinity` when there is no limit. */
+export function limitOf(spec: ModelSpec): number {
+  switch (spec.kind) {
+    case 'token-bucket':
+    case 'gcra':
+    case 'blackout':
+      return spec.rate;
+    case 'fixed-window':
+    case 'sliding-window':
+    case 'sliding-window-counting':
+    case 'concurrency':
+      return spec.limit;
+    case 'unlimited':
+      return Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,61 @@
+import type { PerSecond, Millis } from '../../core/exchange/attempt-outcome.ts';
+import { makePathPattern, segmentsOf } from '../../core/http-semantics/path-pattern.ts';
+import { limitOf } from '../limit-models/limit-model-spec.ts';
+import type { ClientGroup, Scenario } from '../scenario.ts';
+import { rateAt } from '../scenario.ts';
+import type { NestedSpec } from '../upstream/nested-limit-models.ts';
+
+/** What clients want a second: all of it, and as far as the nested limits of the upstream allow it. */
+export interface Demand {
+  readonly all: PerSecond;
+  readonly allowed: PerSecond;
+}
+
+/**
+ * What clients want of an upstream, as far as its nested limits allow it: what an oracle would send if the limit of
+ * all were no limit. Where limits are nested in each other, each is applied by itself.
+ */
+export function allowedDemand({ clients, upstream }: Scenario): (now: Millis) => Demand {
+  const limits = (upstream.limits ?? []).map((spec) => ({ spec, rate: ratePerSecond(spec) }));
+  const demandOf = (group: ClientGroup, now: Millis): PerSecond => group.count * rateAt(group, now);
+  const keys = clients.map((group) => limits.map(({ spec }) => keyOf(spec, group)));
+  return (now) => {
+    const wanted = clients.map((group) => demandOf(group, now));
+    const all = sum(wanted);
+    for (const [i, { rate }] of limits.entries()) {
+      const byKey = new Map<string, PerSecond>();
+      for (const [g, demand] of wanted.entries()) {
+        const key = keys[g]?.[i];
+        if (key !== undefined) byKey.set(key, (byKey.get(key) ?? 0) + demand);
+      }
+      for (const [g, demand] of wanted.entries()) {
+        const key = keys[g]?.[i];
+        const together = key === undefined ? 0 : (byKey.get(key) ?? 0);
+        if (together > rate) wanted[g] = (demand * rate) / together;
+      }
+    }
+    return { all, allowed: sum(wanted) };
+  };
+}
+
+function sum(rates: readonly PerSecond[]): PerSecond {
+  return rates.reduce((total, rate) => total + rate, 0);
+}
+
+function ratePerSecond({ limit }: NestedSpec): PerSecond {
+  if ('window' in limit) return (1000 * limit.limit) / limit.window;
+  return limit.kind === 'concurrency' ? Number.POSITIVE_INFINITY : limitOf(limit);
+}
+
+/** Which of several limits the group's requests stand under; undefined for none. */
+function keyOf({ path, method, eachMethod }: NestedSpec, group: ClientGroup): string | undefined {
+  if (method !== undefined && !method.includes(group.method)) return undefined;
+  const prefix = eachMethod === true ? group.method : '';
+  if (path === undefined) return prefix;
+  const segments = segmentsOf(group.path);
+  for (const pattern of path) {
+    const captured = makePathPattern(pattern).match(segments);
+    if (captured !== undefined) return [prefix, ...captured].join(' ');
+  }
+  return undefined;
+}

@@ -1,6 +1,0 @@
-import type { Limit } from '../policy/limit.ts';
-
-/** Somebody waits there, or is on the way because of it. */
-export function isUsed({ queue, queuedWithin, meter }: Limit): boolean {
-  return queue.size > 0 || meter.inFlight > 0 || (queuedWithin !== undefined && queuedWithin.size > 0);
-}
