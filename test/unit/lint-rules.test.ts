@@ -161,6 +161,34 @@ describe('the linter’s config', () => {
     expect(folders.filter((folder) => !LAYERS.some(({ name }) => name === folder))).toEqual([]);
   });
 
+  test('is the table that docs/architecture.md shows', async () => {
+    const page = await readFile(join(ROOT, 'docs/architecture.md'), 'utf8');
+    const rows = LAYERS.map(({ name, imports }) => {
+      const list = imports.map((each) => `\`${each}\``).join(', ');
+      return `| \`${name}\` | ${list === '' ? 'nothing' : list} |`;
+    });
+    expect(page).toContain(['| --- | --- |', ...rows, ''].join('\n'));
+  });
+
+  test('names only folders that are imported', async () => {
+    const imported = new Map<string, Set<string>>();
+    for (const file of await readdir(join(ROOT, 'src'), { recursive: true })) {
+      if (!/\.[jt]s$/.test(file)) continue;
+      const layer = LAYERS.findLast(({ name }) => file === `${name}.ts` || file.startsWith(`${name}/`));
+      const source = await readFile(join(ROOT, 'src', file), 'utf8');
+      for (const [, specifier] of source.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)) {
+        const target = join(dirname(file), specifier ?? '');
+        const entry = target.split('/')[0]?.replace(/\.ts$/, '') ?? '';
+        const known = imported.get(layer?.name ?? '') ?? new Set();
+        imported.set(layer?.name ?? '', known.add(entry));
+      }
+    }
+    const unused = LAYERS.flatMap(({ name, imports }) =>
+      imports.filter((entry) => imported.get(name)?.has(entry) !== true).map((entry) => `${name}: ${entry}`),
+    );
+    expect(unused).toEqual([]);
+  });
+
   test('is switched off nowhere without a reason', async () => {
     const unexplained: string[] = [];
     for (const folder of ['src', 'test', 'scripts']) {

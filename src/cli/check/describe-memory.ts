@@ -11,7 +11,7 @@ import { MOST_BYTES } from '../../telemetry/explanations/explanation-recorder.ts
  */
 export const KEPT = { request: 15 * 1024, client: 256, limit: 5 * 1024 } as const;
 
-/** state/nested-limits.ts: of each name. */
+/** store/upstream-nested-limits.ts: of each name. */
 const MOST_KEYED = 1000;
 const MUCH_MEMORY = 1024 ** 3;
 

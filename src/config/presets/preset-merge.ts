@@ -9,7 +9,7 @@ import { readRate } from '../values/unit-schemas.ts';
  * - its `url`, where `url` or `urls` is written;
  * - its `initialRate`, where that is beyond the `minRate` or `maxRate` written;
  * - its `header` of the idempotency key, where only a `jsonField` is written: that is where the key stands;
- * - a backoff of another strategy than the one written, to which its options would mean something else (override.ts).
+ * - a backoff of another strategy than the one written, to which its options would mean something else (retry-overrides.ts).
  * @param written sound or not; changed in place
  * @param preset changed in place
  * @returns the paths of what was added

@@ -26,7 +26,7 @@ export const BackOff = z.strictObject({
   ...fields,
 });
 
-/** Laid over another: see override.ts. */
+/** Laid over another: see retry-overrides.ts. */
 export const BackOffOverride = z.strictObject({
   strategy: Strategy.optional().describe('Another strategy, which then starts from its own defaults.'),
   ...fields,

@@ -113,7 +113,7 @@ export const Retry = z.strictObject({
   neverPaths: fields.neverPaths.prefault([]),
 });
 
-/** Of a route, laid over its upstream's: see override.ts. The budget is the upstream's own. */
+/** Of a route, laid over its upstream's: see retry-overrides.ts. The budget is the upstream's own. */
 export const RetryOverride = z.strictObject({
   ...z.object(fields).partial().shape,
   backOff: BackOffOverride.optional().describe('Other delays; what is left out is as in the upstream.'),

@@ -4,7 +4,7 @@ const KEPT = 256;
 /**
  * How many of each there are, where they come and go all the time. A key that is at none stays for a while: of a `Map` whose keys come
  * and go V8 (Node 24) makes a new table after every few, and the old one points to the new one. Once one has grown old,
- * it keeps all tables after it until the next full collection (see proxy/roster.ts).
+ * it keeps all tables after it until the next full collection (see core/collections/active-set.ts).
  */
 export class Tally {
   #counts = new Map<string, number>();

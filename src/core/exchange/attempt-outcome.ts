@@ -1,6 +1,6 @@
 /**
  * The vocabulary of the policy: what a request is to it, what an attempt came to, what a client is told.
- * Everything here is data. Nothing in `policy/` knows a clock, chance or I/O: `now` and `random` are arguments.
+ * Everything here is data. Nothing in `core/` knows a clock, chance or I/O: `now` and `random` are arguments.
  */
 
 /** Milliseconds: a duration, or a point on a monotonic clock of arbitrary origin. */

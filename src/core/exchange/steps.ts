@@ -1,6 +1,6 @@
 /**
- * The words of scripts, which tell lives: that of a request (exchange.ts), of one that is polled for (polled.ts), of a check
- * (check.ts). A script asks for things with `yield`, and is told what came of them.
+ * The words of scripts, which tell lives: that of a request (exchange.ts), of one that is polled for (polling-exchange.ts), of a check
+ * (external-authorization.ts). A script asks for things with `yield`, and is told what came of them.
  */
 import type { Decision } from '../events/proxy-events.ts';
 import type { Poll, PollPolicy } from '../polling/choose-poll.ts';

@@ -20,7 +20,7 @@ const NOBODY: readonly Claimant[] = [];
 /**
  * Idempotency keys of requests under way: each is held by one request at a time, and goes to the next in the order of their
  * arrival. Who waits says itself when it has waited long enough. The values hold on to no request: a `Map` of V8 may keep
- * what was in it beyond its time (see roster.ts).
+ * what was in it beyond its time (see active-set.ts).
  */
 export class KeyClaims<K = string> {
   /** By those who hold it, who waits. */

@@ -116,7 +116,7 @@ const TOO_SLOW = fault(408, 'Request body too slow', 'The report did not come in
 const TOO_LARGE = fault(413, 'Content too large', `A report has at most ${MOST_BYTES} bytes.`, 'body_too_large');
 
 function read(request: Inbound, settle: (told: Problem | Buffer) => void): void {
-  if (!request.hasBody) return settle(NOTHING); // it may be no stream, and never end: front-door.ts
+  if (!request.hasBody) return settle(NOTHING); // it may be no stream, and never end: http-server.ts
   const chunks: Buffer[] = [];
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {

@@ -89,7 +89,7 @@ export class Listener implements Entrance {
     const app = Fastify({
       logger: false,
       schemaController: NO_SCHEMAS,
-      trustProxy: false, // ours: see address.ts
+      trustProxy: false, // ours: see client-address.ts
       serverFactory,
       clientErrorHandler: (error, socket) => this.#onClientError(error, socket),
     });

@@ -67,7 +67,7 @@ export class FrontDoor {
     this.server.on('drop', () => {
       this.#dropped += 1;
     });
-    this.server.maxHeadersCount = 0; // counted in inbound.ts: Node may drop what is beyond, and with it the length of the body
+    this.server.maxHeadersCount = 0; // counted in server-request.ts: Node may drop what is beyond, and with it the length of the body
     // Node 24.21 tells the two apart by a pattern that finds 100-continue within other words, and takes an empty Expect for one.
     const receiveExpecting = (request: Http1Inbound, response: Http1Outbound): void => {
       const expectation = readExpectation(request.headers.expect);
@@ -119,7 +119,7 @@ function open({ headersTimeout, tls, http2, ticketKeys, onCertificate }: FrontDo
     requestTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE,
     connectionsCheckingInterval: CONNECTIONS_CHECK,
-    requireHostHeader: false, // Node's own 400 says nothing: see inbound.ts
+    requireHostHeader: false, // Node's own 400 says nothing: see server-request.ts
     maxHeaderSize: MAX_HEADER_SIZE,
     optimizeEmptyRequests: true, // one without a body is no stream that begins and ends: see `hasBody`
     noDelay: true,

@@ -99,7 +99,7 @@ export class Http2Outbound extends EventEmitter implements Outbound {
 
   /**
    * Not before all of the answer has gone: Node 24.21 would put the reset off until then, and never send it if the stream is
-   * destroyed meanwhile. What becomes of that is told in http2-send.ts. And destroyed it has to be: what of the upload has come
+   * destroyed meanwhile. What becomes of that is told in http2-upstream-stream.ts. And destroyed it has to be: what of the upload has come
    * and is not read would keep it.
    */
   readonly #closeUpload = (): void => {

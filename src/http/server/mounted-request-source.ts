@@ -23,7 +23,7 @@ export class Mount implements Entrance {
   take(message: IncomingMessage, response: ServerResponse, prefix: string): void {
     if (this.#reception === undefined) throw new Error('a request before the proxy was ready');
     const { refusals } = this.#reception;
-    // What is not upgraded here is served as if it had not asked; where the next request begins is not known: inbound.ts.
+    // What is not upgraded here is served as if it had not asked; where the next request begins is not known: server-request.ts.
     if (message.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     const { url = '', httpVersion } = message;
     const local = withoutPrefix(url, prefix);
@@ -34,7 +34,7 @@ export class Mount implements Entrance {
     this.#reception.handle(request, response);
   }
 
-  /** Who listens takes no more; each answer ends its connection: reply.ts. */
+  /** Who listens takes no more; each answer ends its connection: client-response.ts. */
   drain(): void {}
 
   settle(): Promise<void> {

@@ -47,7 +47,7 @@ function boundUnread(response: Outbound, unread: Millis): void {
   response.once('close', () => clearTimeout(timer));
 }
 
-/** How an answer goes out where its own status would be misread: see check/dialect.ts. */
+/** How an answer goes out where its own status would be misread: see http/ext-authz/ingress-dialect.ts. */
 export interface Wrapping {
   readonly status: number;
   /** Beside its own; names and values in turn. */

@@ -39,7 +39,7 @@ export const KEEP_ALIVE: Millis = 4000;
 export function clientOptions(): Omit<Client.Options, 'connect'> {
   return {
     pipelining: 1,
-    allowH2: false, // ours: see http2-send.ts
+    allowH2: false, // ours: see http2-upstream-stream.ts
     useMilo: false, // whatever UNDICI_USE_MILO says: experimental
     headersTimeout: 0,
     bodyTimeout: 0,

@@ -48,7 +48,7 @@ export class Errand implements Linked<Errand> {
   speakPlainly(): void {
     this.isPlain = true;
     const { headers } = this.options;
-    // Legal without `Connection: TE` in HTTP/2 alone: see headers.ts.
+    // Legal without `Connection: TE` in HTTP/2 alone: see forward-headers.ts.
     if (!headers.includes('te')) return;
     this.options = { ...this.options, headers: headers.filter((_, i) => headers[i - (i % 2)] !== 'te') };
   }

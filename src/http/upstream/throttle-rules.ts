@@ -52,7 +52,7 @@ export interface ThrottleOptions {
   readonly rules: readonly Rule[];
 }
 
-/** How one upstream says no: what its configuration adds to what is read of every answer (policy/hints.ts). */
+/** How one upstream says no: what its configuration adds to what is read of every answer (core/hints/read-hints.ts). */
 export class Throttle {
   readonly codeFields: readonly Field[];
   readonly #options: ThrottleOptions;

@@ -179,7 +179,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, reasonPhrase = ''): void {
-    if (this.#state !== 'open' || status === 100) return; // over HTTP/1.1, mend-parser.ts skips it
+    if (this.#state !== 'open' || status === 100) return; // over HTTP/1.1, parser-patches.ts skips it
     const headers = decode(controller.rawHeaders);
     const flaw = flawOfHead(status, headers);
     if (flaw !== undefined) return controller.abort(new FlawedAnswer(flaw));

@@ -9,7 +9,7 @@ const SPARE = 64;
 /**
  * What a leaseholder has sent, by serials that count up. Those of the last moment are in a ring, where each has the place of the one
  * so many sends before it; only what is still on its way by then goes to a `Map`. Of a `Map` that all of them come to and leave V8
- * (Node 24) makes a new table after every few, and the old ones keep what the new ones hold (see proxy/roster.ts).
+ * (Node 24) makes a new table after every few, and the old ones keep what the new ones hold (see core/collections/active-set.ts).
  */
 export class Sendings {
   /** A power of two of places. */

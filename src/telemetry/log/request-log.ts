@@ -17,7 +17,7 @@ export function logRequests(logger: Logger, share: () => number): Listen {
   return (event) => {
     if (event.type !== 'done') return;
     const { record } = event;
-    // Of an overload its begin and its end are told (see change-log.ts): a line for each would add to it.
+    // Of an overload its begin and its end are told (see event-log.ts): a line for each would add to it.
     if (record.reason === 'overloaded') return;
     const successes = share();
     if (successes < 1 && isSuccess(record)) {

@@ -1,4 +1,4 @@
-/** What the fields of our own log say (observe/request-line.ts writes them). */
+/** What the fields of our own log say (telemetry/log/request-log-line.ts writes them). */
 import type { Answer, Attempts, End, Logged } from '../logged-request.ts';
 import { answerOf, endOf, ONCE } from '../logged-request.ts';
 import type { Millis } from '../../../core/exchange/attempt-outcome.ts';
