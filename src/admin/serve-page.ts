@@ -39,9 +39,10 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** All there is: what a path names is looked up, never put together. */
 const MODULES = [
-  ...['actions', 'admin', 'announce', 'ask', 'changes', 'chart', 'client-sheet', 'clients', 'connection', 'elements'],
-  ...['event-stream', 'explanation', 'facts', 'feed', 'main', 'model', 'process', 'requests', 'rows', 'theme'],
-  ...['theme-switch', 'timeline', 'token-keeper', 'uplot', 'upstreams', 'words'],
+  ...['admin-client', 'announcements', 'client-dialog', 'clients-table', 'confirm-dialog', 'connection-banner'],
+  ...['definition-list', 'dom', 'explanation-dialog', 'keyed-rows', 'labels', 'main', 'operator-actions'],
+  ...['page-model', 'process-panel', 'rate-chart', 'requests-table', 'sse-client', 'sse-parser', 'status-changes'],
+  ...['theme', 'theme-switch', 'timeline-list', 'token-dialog', 'uplot', 'upstream-cards'],
 ];
 const FILES: ReadonlyMap<string, string> = new Map([
   ['/', 'index.html'],

@@ -112,7 +112,7 @@ test('its files are kept by the browser, and asked about', async () => {
   }
   for (const path of [
     '/page/',
-    '/page/types.ts',
+    '/page/api-types.ts',
     '/page/tsconfig.json',
     '/page/../admin.ts',
     '/page/%2e%2e/guard.ts',
