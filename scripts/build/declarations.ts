@@ -14,8 +14,9 @@ const ENTRIES = { 'index.d.ts': 'library/index.d.ts', 'policy.d.ts': 'library/po
 
 /** Types that are derived of schemas, written out: whoever uses them need not have what they are derived with. */
 const WRITTEN_OUT: Readonly<Record<string, () => string>> = {
-  'config/schema.d.ts': () => declare('ConfigInput', 'A configuration as written.', ConfigSchema),
-  'config/scenario-schema.d.ts': () => declare('ScenarioInput', 'A scenario as written.', ScenarioSchema),
+  'config/schema/config-schema.d.ts': () => declare('ConfigInput', 'A configuration as written.', ConfigSchema),
+  'simulator/scenario-file/scenario-schema.d.ts': () =>
+    declare('ScenarioInput', 'A scenario as written.', ScenarioSchema),
 };
 
 /** Imports that whoever uses the types has: that of a plugin's host. */

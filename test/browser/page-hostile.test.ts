@@ -114,8 +114,8 @@ test('its files are kept by the browser, and asked about', async () => {
     '/page/',
     '/page/api-types.ts',
     '/page/tsconfig.json',
-    '/page/../admin.ts',
-    '/page/%2e%2e/guard.ts',
+    '/page/../admin-server.ts',
+    '/page/%2e%2e/serve-page.ts',
   ]) {
     expect((await fetch(`${tidegate.adminUrl}${path}`)).status).toBe(404);
   }
