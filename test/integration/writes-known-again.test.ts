@@ -83,6 +83,27 @@ describe('of several endpoints, the one that may know the key gets it again', ()
     expect(charges).toHaveLength(1);
   });
 
+  test('by its own last attempt, once another with its key has ended without effect', async () => {
+    const charges: string[] = [];
+    let sends = 0;
+    const startBank413 = (name: string) =>
+      startHttpUpstream((_, response, { headers }) => {
+        if (headers.includes('first')) return setTimeout(() => response.writeHead(413).end(), 300);
+        sends += 1;
+        if (sends === 1) return response.writeHead(503).end();
+        if (!charges.includes(name)) charges.push(name);
+        return sends === 2 ? response.destroy() : response.writeHead(201).end('paid');
+      });
+    const [a, b] = [await startBank413('a'), await startBank413('b')];
+    const pass = two(a, b, 'ttl: 24h, concurrent: pass').replace('attempts: 1', 'attempts: 4').replace('1ms', '500ms');
+    const gate = await startTidegate(pass);
+    const first = post(gate.url, [...KEY, 'X-Who', 'first']);
+    await eventually(() => a.hits.length + b.hits.length, Boolean);
+    expect((await post(gate.url)).status).toBe(201);
+    await first;
+    expect([sends, charges.length]).toEqual([3, 1]);
+  });
+
   test('also when there was one only', async () => {
     const a = await startAnswering('reset');
     const b = await startAnswering(200);

@@ -140,7 +140,7 @@ export class KeyClaim implements Claimant {
     const known = this.#recall(write);
     const isOpenByOthers = isSentByOthers && known?.isDone !== true;
     const record = isOpenByOthers ? { firstSentAt, endpoint, isAnswered: false } : known;
-    this.#sentTo = record?.endpoint ?? this.#sentTo;
+    this.#sentTo = record?.endpoint;
     return record;
   }
 
