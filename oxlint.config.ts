@@ -39,7 +39,7 @@ export default defineConfig({
     'unicorn/no-useless-spread': 'off', // pairs of a flat list, a line each
     'unicorn/prefer-add-event-listener': 'off',
 
-    // What the types promise must hold.
+    // Type safety.
     'typescript/ban-ts-comment': 'error',
     'typescript/no-deprecated': 'error',
     'typescript/no-dynamic-delete': 'error',

@@ -1,6 +1,7 @@
 import { isNamedByKey, restsOnKey } from '../retry/choose-retry.ts';
 import type { KeyRecord, Millis, Outcome, RequestFacts, RetryPolicy } from '../exchange/attempt-outcome.ts';
-import { isAnsweredBy, mayHaveHappened } from './write-outcome.ts';
+import { isSafe } from '../exchange/attempt-outcome.ts';
+import { classifyWrite } from './write-outcome.ts';
 
 /** What is known of one request's write: from its own attempts, and from exchanges before it with the same key. */
 export class WriteHistory {
@@ -48,8 +49,10 @@ export class WriteHistory {
   add(request: RequestFacts, outcome: Outcome, sentAt: Millis): void {
     if (outcome.kind === 'response' || outcome.sent) this.#firstSentAt ??= sentAt;
     this.#isAtWork ||= outcome.kind === 'response' && (outcome.hints.lock || outcome.status === 409);
-    if (isAnsweredBy(outcome, this.#policy)) this.#isOwnOpen = false;
-    else this.#isOwnOpen ||= mayHaveHappened(request, outcome, this.#policy);
+    if (isSafe(request)) return;
+    const meaning = classifyWrite(outcome, this.#policy.notProcessed);
+    if (meaning === 'answered') this.#isOwnOpen = false;
+    else this.#isOwnOpen ||= meaning === 'may_have_happened';
   }
 
   /** Since it was first sent; undefined while it has not been. */

@@ -31,11 +31,6 @@ export function classifyWrite(outcome: Outcome, notProcessed: ReadonlySet<number
   return status >= 500 ? 'may_have_happened' : 'rejected';
 }
 
-/** Whether it answers the write, and with it the attempts before. */
-export function isAnsweredBy(outcome: Outcome, { notProcessed }: Pick<RetryPolicy, 'notProcessed'> = {}): boolean {
-  return classifyWrite(outcome, notProcessed) === 'answered';
-}
-
 /**
  * Whether an answer says for good what came of the write. A 402 does not, for the write may be tried again.
  * @param mayAskOthers the write may go to other endpoints too, which do not know this one's keys: a stored decline says nothing of them

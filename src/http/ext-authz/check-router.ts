@@ -1,3 +1,4 @@
+import { mergeSlashes } from '../request/match-path.ts';
 import { normalizeEscapes } from '../../core/http-semantics/path-pattern.ts';
 import type { Route } from '../request/snapshot-types.ts';
 import { Router } from '../request/router.ts';
@@ -42,8 +43,5 @@ export function normalizeTarget(target: string): string {
 /** As the most lenient app would: decoded, without what follows a semicolon, of one slash each, in one case. */
 function readLoosely(path: string): string {
   const decoded = path.replace(/%[0-9A-Fa-f]{2}/g, (coded) => String.fromCharCode(Number.parseInt(coded.slice(1), 16)));
-  return decoded
-    .replace(/[;?#][^/]*/g, '')
-    .replace(/\/{2,}/g, '/')
-    .toLowerCase();
+  return mergeSlashes(decoded.replace(/[;?#][^/]*/g, '')).toLowerCase();
 }

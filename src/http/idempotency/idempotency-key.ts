@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { listElements } from '../../core/http-semantics/list-field.ts';
+import { normalizeEscapes } from '../../core/http-semantics/path-pattern.ts';
 import { readJsonField } from '../../core/http-semantics/json-field.ts';
 import type { Millis } from '../../core/exchange/attempt-outcome.ts';
 import { isSafeMethod } from '../../core/exchange/attempt-outcome.ts';
@@ -123,16 +124,7 @@ export function nameWrite({ request, route }: Pick<Arrival, 'request' | 'route'>
   const account = nameAccount(idempotency.account, request);
   // With `preserveHost` the upstream sees the client's Host, and two hosts are two resources.
   const host = route.target.preserveHost ? bareHost(request.headers.host ?? '') : '';
-  return [name, account, host, request.verb, plainPath(upstreamPath(request.target, route)), key].join('\0');
-}
-
-/** What need not be percent-encoded, is not; what is, in capitals: the same resource has one name (RFC 3986 §6.2.2). */
-function plainPath(path: string): string {
-  if (!path.includes('%')) return path;
-  return path.replace(/%[\dA-Fa-f]{2}/g, (encoded) => {
-    const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16));
-    return /[\w.~-]/.test(character) ? character : encoded.toUpperCase();
-  });
+  return [name, account, host, request.verb, normalizeEscapes(upstreamPath(request.target, route)), key].join('\0');
 }
 
 /**

@@ -23,7 +23,7 @@ export class Mount implements Entrance {
   take(message: IncomingMessage, response: ServerResponse, prefix: string): void {
     if (this.#reception === undefined) throw new Error('a request before the proxy was ready');
     const { refusals } = this.#reception;
-    // What is not upgraded here is served as if it had not asked; where the next request begins is not known: server-request.ts.
+    // A request for an upgrade that is not taken is served without it. Where the next request begins is unknown (server-request.ts).
     if (message.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     const { url = '', httpVersion } = message;
     const local = withoutPrefix(url, prefix);

@@ -17,7 +17,7 @@ export function logRequests(logger: Logger, share: () => number): Listen {
   return (event) => {
     if (event.type !== 'done') return;
     const { record } = event;
-    // Of an overload its begin and its end are told (see event-log.ts): a line for each would add to it.
+    // The log has a line for the start and the end of an overload (event-log.ts); a line for each request would add to the load.
     if (record.reason === 'overloaded') return;
     const successes = share();
     if (successes < 1 && isSuccess(record)) {
