@@ -63,13 +63,20 @@ state: {store: redis, url: "${redis.url}"}
   });
 }
 
-/** What Grafana puts in the place of variables, with all of their values chosen: it escapes them for a regular expression. */
+/**
+ * What Grafana puts in the place of variables, with all of their values chosen: it escapes them for a regular expression.
+ * Waits for the values of both upstreams and both routes: Prometheus indexes the series of a scrape one after another, so
+ * one metric can be there before the next.
+ */
 async function fillIn(): Promise<(expression: string) => string> {
   const filled = await Promise.all(
     dashboard.templating.list.map(async ({ name, query: { query } }) => {
       const [, metric = '', label = ''] = /^label_values\((\w+), (\w+)\)$/.exec(query) ?? [];
-      const values = await prometheus.labelValues(metric, label);
-      expect(values, `the values of $${name}`).not.toEqual([]);
+      const values = await eventually(
+        () => prometheus.labelValues(metric, label),
+        ({ length }) => length >= 2,
+        20_000,
+      );
       const escaped = values.map((value) => value.replaceAll(/[\\^$*+?.()|[\]{}/]/g, String.raw`\\$&`));
       return [name, `(${escaped.join('|')})`] as const;
     }),
@@ -82,11 +89,6 @@ async function fillIn(): Promise<(expression: string) => string> {
 
 test('each panel has something to draw, and each rule can be evaluated', async () => {
   await startWorld();
-  await eventually(
-    () => prometheus.labelValues('tidegate_requests_in_flight', 'route'),
-    ({ length }) => length >= 2,
-    20_000,
-  );
   const fill = await fillIn();
   let empty = dashboard.panels.flatMap(({ title, targets }) =>
     targets.map(({ refId, expr }) => ({ what: `${title} ${refId}`, expression: fill(expr) })),
