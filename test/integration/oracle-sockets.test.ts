@@ -8,11 +8,17 @@ import { startHttpUpstream } from '../support/http-upstream.ts';
 import type { Told } from '../support/oracle/judge.ts';
 import { contradiction, toldByAnswer } from '../support/oracle/judge.ts';
 import { Ledger } from '../support/oracle/ledger.ts';
+import { LoopWatch } from '../support/oracle/loop-watch.ts';
 import { send } from '../support/send.ts';
 import { startTidegate } from '../support/tidegate.ts';
 
 const INTENTS = Number(process.env['TIDEGATE_ORACLE_SOCKETS'] ?? 1200);
 const AT_A_TIME = 30;
+/** Of each kind of answer. An upstream that is blocked for a while has most requests refused meanwhile: the test goes on. */
+const ANSWERS_OF_A_KIND = 21;
+const KINDS = ['done', 'declined', 'unknown', 'not done'] as const;
+/** Of the 300 ms between an answer in time and the end of an attempt. */
+const LAG_ALLOWED = 100;
 const METHODS = ['POST', 'POST', 'PATCH', 'PUT', 'DELETE'];
 
 interface Intent {
@@ -32,6 +38,7 @@ test.each(['wait', 'refuse', 'pass'])(
     const intents = new Map<string, Intent>();
     const wrong: string[] = [];
     const counts: Partial<Record<Told, number>> = {};
+    const watch = new LoopWatch();
 
     const upstream = await startHttpUpstream((_n, response, hit) => {
       const key = hit.headers[hit.headers.findIndex((name) => name.toLowerCase() === 'idempotency-key') + 1] ?? '';
@@ -75,6 +82,8 @@ upstreams:
     };
     /** Of answers to requests that were under way together nobody knows which was first: what they say is taken together. */
     const judge = (intent: Intent, answers: readonly Told[]): void => {
+      // All of it is one process: where that stood still, an answer in time may have come after the end of its attempt.
+      if (watch.worstLag() > LAG_ALLOWED) intent.isOpen = true;
       if (answers.some((told) => told === 'done' || told === 'declined')) intent.isKnown = true;
       for (const told of answers) {
         counts[told] = (counts[told] ?? 0) + 1;
@@ -91,8 +100,10 @@ upstreams:
     };
 
     let next = 0;
+    const isEnough = (): boolean => next >= INTENTS && KINDS.every((told) => (counts[told] ?? 0) >= ANSWERS_OF_A_KIND);
     const client = async (): Promise<void> => {
-      for (let number = next++; number < INTENTS; number = next++) {
+      while (!isEnough()) {
+        const number = next++;
         const method = METHODS[Math.floor(METHODS.length * random())] ?? 'POST';
         const intent: Intent = { name: `intent-${number}`, method, story: [], isOpen: false, isKnown: false };
         intents.set(intent.name, intent);
@@ -106,7 +117,6 @@ upstreams:
     };
     await Promise.all(Array.from({ length: AT_A_TIME }, client));
 
-    for (const told of ['done', 'declined', 'unknown', 'not done'] as const) expect(counts[told]).toBeGreaterThan(20);
     expect([wrong.length, wrong.slice(0, 5)]).toEqual([0, []]);
   },
   120_000,
