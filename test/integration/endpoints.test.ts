@@ -17,6 +17,7 @@ async function start(
   count: number,
   more = RETRY,
   failures = 3,
+  ejection = 'baseEjectionTime: 300ms, maxEjectionTime: 600ms',
 ): Promise<{ gate: Tidegate; endpoints: [Switchable, ...Switchable[]] }> {
   const first = await startSwitchable();
   const others = await Promise.all(Array.from({ length: count - 1 }, () => startSwitchable()));
@@ -26,7 +27,7 @@ async function start(
 upstreams:
   api:
     urls: [${urls}]
-    outlierDetection: {consecutiveGatewayErrors: ${failures}, baseEjectionTime: 300ms, maxEjectionTime: 600ms}
+    outlierDetection: {consecutiveGatewayErrors: ${failures}, ${ejection}}
     ${more}
 `);
   return { gate, endpoints };
@@ -101,7 +102,7 @@ describe('several endpoints', () => {
   });
 
   test('of which one says 503: what may be sent again goes to another, and once only to that one', async () => {
-    const { gate, endpoints } = await start(2);
+    const { gate, endpoints } = await start(2, RETRY, 3, 'baseEjectionTime: 1m');
     endpoints[0].answer((_, response) => void response.writeHead(503).end());
     const answers = await ask(gate, 20, 1);
     expect(statuses(answers)).toEqual([200]);

@@ -9,11 +9,15 @@ import { eventually, startTidegate } from '../support/tidegate.ts';
 
 describe('server-sent events', () => {
   test('arrive one by one, and may pause for as long as they like', async () => {
+    const headSeen = Promise.withResolvers<undefined>();
+    const firstSeen = Promise.withResolvers<undefined>();
     const upstream = await listen(async (_request, response) => {
       response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8' });
       response.flushHeaders();
+      await headSeen.promise;
       await pause(300);
       response.write('data: one\n\n');
+      await firstSeen.promise;
       await pause(700);
       response.end('data: two\n\n');
     });
@@ -22,12 +26,14 @@ describe('server-sent events', () => {
     );
     const client = await openRaw(gate.url);
     client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-    await client.until('text/event-stream', 250);
+    await client.until('text/event-stream');
     expect(client.received()).not.toContain('data:');
-    await client.until('data: one', 600);
+    headSeen.resolve(undefined);
+    await client.until('data: one');
     expect(client.received()).not.toContain('data: two');
     // It has its head: it is in nobody's way any more.
     expect(gate.view().limits[0]?.inFlight).toBe(0);
+    firstSeen.resolve(undefined);
     await client.until('data: two');
     const [line] = await eventually(gate.requests, ({ length }) => length === 1);
     expect(line).toMatchObject({ status: 200, outcome: 'forwarded' });
