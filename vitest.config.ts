@@ -1,8 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
 const EXCLUDED = ['test/bench/**'];
+/** Fast, and without sockets and child processes, which test/setup/no-sockets.ts refuses. Slower ones are in test/slow. */
+const UNIT = ['test/{unit,property}/**/*.test.ts'];
 /** What they see is how fast several processes answer each other: they come after all others, which take all of the processors. */
-const ALONE = ['test/e2e/replicas-*.test.ts'];
+const ALONE = ['test/e2e/sharing/replicas-*.test.ts'];
 
 export default defineConfig({
   test: {
@@ -10,9 +12,21 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: 'unit',
+          include: UNIT,
+          setupFiles: ['test/setup/no-sockets.ts'],
+          // Nothing of a file outlives it: to share processes halves the time.
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'together',
           include: ['test/**/*.test.ts'],
-          exclude: [...EXCLUDED, ...ALONE],
+          exclude: [...EXCLUDED, ...UNIT, ...ALONE],
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
@@ -22,7 +36,7 @@ export default defineConfig({
         test: { name: 'alone', include: ALONE, exclude: EXCLUDED, maxWorkers: 2, sequence: { groupOrder: 1 } },
       },
     ],
-    // Each file in a process of its own: sockets, timers and signal handlers of one never reach another.
+    // Each other file in a process of its own: sockets, timers and signal handlers of one never reach another.
     pool: 'forks',
     isolate: true,
     retry: 0,

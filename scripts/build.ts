@@ -1,9 +1,9 @@
-// Bundles the program, dependencies included, as ES modules: docs/start.md says why so.
+// Bundles the program with its dependencies as ES modules; docs/start.md gives the reasons.
 //
 //   npm run build [-- --out FOLDER] [--types] [--modules FILE]
 //
-//   --types          for programs that import it; takes some seconds more
-//   --modules FILE   tells, as JSON, which of the modules of src are in which file
+//   --types          also writes type declarations, which takes some seconds
+//   --modules FILE   writes as JSON which modules of src each file contains
 
 import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
@@ -16,11 +16,11 @@ import { leftOut } from './build/left-out.ts';
 import { ascii } from './build/ascii.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-/** What programs import. */
+/** Entry points that programs import. */
 const LIBRARIES: ReadonlySet<string> = new Set(['index', 'policy']);
 const source = (path: string): string => join(ROOT, 'src', path);
 const input = {
-  // main.js, beside it, asks for the Node that this needs first.
+  // main.js beside it checks the Node version first.
   program: source('main.ts'),
   practice: source('simulator/practice/main.ts'),
   index: source('library/index.ts'),
@@ -38,7 +38,7 @@ const since = performance.now();
 const bundle = await rolldown({
   input,
   platform: 'node',
-  // As files are joined: an entry may export what others need of its file.
+  // Modules are grouped in files, so an entry may also export what other files need.
   preserveEntrySignatures: 'allow-extension',
   tsconfig: false,
   plugins: [builtins(), leftOut(), ascii(), licences('LICENCES.txt', [join(ROOT, 'node_modules/uplot')])],
@@ -51,21 +51,21 @@ rmSync(folder, { recursive: true, force: true });
 const { output } = await bundle.write({
   dir: folder,
   format: 'esm',
-  // Modules that are imported are run in turn, so that this one comes before all that could fail.
+  // Imported modules run in order, so this one runs before everything that could fail in an old Node.
   banner: ({ isEntry, name }) => (isEntry && LIBRARIES.has(name) ? "import './check-node.js';" : ''),
-  // All beside each other: src/installation.ts.
+  // All files in one folder, as src/installation.ts expects.
   entryFileNames: '[name].js',
   chunkFileNames: '[name].js',
   codeSplitting: filesByLoader(Object.values(input)),
-  // Names stay, for the stacks of faults.
+  // Keeps names for readable error stacks.
   minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
 });
 await bundle.close();
-// `errorOnExist`: none of the bundle's own files has such a name.
+// `errorOnExist` guards against a name conflict with a bundle file.
 cpSync(join(ROOT, 'scripts/build/entrance'), folder, { recursive: true, force: false, errorOnExist: true });
-// Beside the chunk that reads them: src/sharing/redis/lua-scripts.ts.
+// Next to the chunk of src/sharing/redis/lua-script.ts, which reads it.
 cpSync(join(ROOT, 'src/sharing/redis/scripts'), join(folder, 'scripts'), { recursive: true });
-// As they are, for a browser: src/admin/serve-page.ts.
+// Unbundled files for browsers, served by src/admin/serve-page.ts.
 cpSync(join(ROOT, 'src/admin/page'), join(folder, 'page'), {
   recursive: true,
   filter: (path) => !/\.(ts|json)$/.test(path),
@@ -74,7 +74,7 @@ const uplot = join(ROOT, 'node_modules/uplot/dist');
 cpSync(join(uplot, 'uPlot.esm.js'), join(folder, 'page/uplot.js'));
 cpSync(join(uplot, 'uPlot.min.css'), join(folder, 'page/uplot.css'));
 if (values.types) {
-  // Only here: it needs the compiler.
+  // Imported only here, because it loads the compiler.
   const { writeDeclarations } = await import('./build/declarations.ts');
   console.log(`${writeDeclarations(folder)} files of types`);
 }

@@ -1,5 +1,5 @@
-// Fills the compile cache that comes with an image, by a first start and a first request. To be run as the user that the
-// image runs as, after `npm run build`; docs/start.md.
+// Fills the compile cache of a container image with a first start and a first request. Run it as the image's user, after
+// `npm run build`; see docs/start.md.
 //
 //   node scripts/fill-cache.ts
 
@@ -29,9 +29,9 @@ for await (const line of createInterface(child.stdout)) {
   if (url === undefined) continue;
   const answer = await fetch(url);
   assert.equal(answer.status, 200);
-  child.kill('SIGINT'); // ends without a delay, and by itself: Node writes what it has compiled
+  child.kill('SIGINT'); // exits at once and normally, so that Node writes its compile cache
 }
 await ended;
 assert.equal(child.exitCode, 0);
-// Whoever copies it makes it root's.
+// Copying the folder makes root its owner, so it must be world-readable.
 assert.equal(spawnSync('chmod', ['-R', 'a+rX', FOLDER]).status, 0);

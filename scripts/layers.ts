@@ -1,11 +1,11 @@
 /** Which folders of src/ a folder may import. The linter enforces this table, and docs/architecture.md shows it. */
 
 export interface Layer {
-  /** Below src/: a folder, or a file. */
+  /** A folder or file below src/. */
   readonly name: string;
   /** Other entries of src/ that its files may import. */
   readonly imports: readonly string[];
-  /** Packages, and modules of Node, that they may not import: a regular expression. */
+  /** Packages and Node modules that they must not import: a regular expression. */
   readonly noPackages?: string;
 }
 
@@ -15,10 +15,10 @@ const SERVERS = '(fastify|undici)($|/)|@fastify/';
 export const LAYERS: readonly Layer[] = [
   { name: 'core', imports: [], noPackages: ANY },
   { name: 'telemetry', imports: ['core'] },
-  { name: 'config', imports: ['core', 'simulator', 'installation'] },
+  { name: 'config', imports: ['core', 'installation'] },
   { name: 'http', imports: ['core', 'config'] },
   { name: 'sharing', imports: ['core', 'store'], noPackages: SERVERS },
-  { name: 'store', imports: ['core', 'config', 'sharing'], noPackages: SERVERS },
+  { name: 'store', imports: ['core', 'config'], noPackages: SERVERS },
   { name: 'config/compile', imports: ['core', 'http', 'store'] },
   { name: 'simulator', imports: ['core', 'config', 'http', 'sharing', 'store'] },
   { name: 'admin', imports: ['core', 'config', 'http', 'installation', 'store', 'telemetry'] },
@@ -46,10 +46,10 @@ interface ImportRule {
   readonly rules: { readonly 'eslint/no-restricted-imports': ['error', { patterns: ImportPattern[] }] };
 }
 
-/** A path such as `./../x.ts` or `../core/../x.ts`, which would hide where it leads. */
+/** A path such as `./../x.ts` or `../core/../x.ts`, which hides its target. */
 const DETOUR = { regex: '(^\\.|[^.])/\\.\\.(/|$)', message: 'An import goes straight to its file.' };
 
-/** One rule a layer, for the configuration of the linter. */
+/** Returns one linter rule for each layer. */
 export function importRules(): ImportRule[] {
   const rules = LAYERS.map((layer) => {
     const [home] = layer.name.split('/');
@@ -60,14 +60,20 @@ export function importRules(): ImportRule[] {
     if (layer.noPackages !== undefined) patterns.push({ regex: `^(${layer.noPackages})`, message });
     return ruleOf(FILES.has(layer.name) ? `src/${layer.name}.ts` : `src/${layer.name}/**`, patterns);
   });
-  const page = { regex: '^[^.]|^\\.\\.', message: 'A browser finds only what lies beside it.' };
+  const message = 'A browser finds only the files of the page.';
+  const page = { regex: '^[^.]|^\\.\\.', message };
+  const pageFolder = { regex: '^[^.]|^\\.\\./\\.\\.', message };
   const pageOnly = {
-    group: ['../**/admin/**', '!../**/admin/page/*'],
+    group: ['../**/admin/**', '!../**/admin/page/**'],
     message: 'cli reads the admin API with what the page has for it.',
   };
   const [cli] = rules.filter(({ files }) => files.includes('src/cli/**'));
   cli?.rules['eslint/no-restricted-imports'][1].patterns.push(pageOnly);
-  return [...rules, ruleOf('src/admin/page/*.js', [DETOUR, page])];
+  return [
+    ...rules,
+    ruleOf('src/admin/page/*.js', [DETOUR, page]),
+    ruleOf('src/admin/page/*/*.js', [DETOUR, pageFolder]),
+  ];
 }
 
 function ruleOf(files: string, patterns: ImportPattern[]): ImportRule {

@@ -1,7 +1,7 @@
-// What `npm pack` does before and after it: docs/package.md.
+// Prepares and cleans up for `npm pack`; see docs/package.md.
 //
-//   node scripts/package.ts before     builds dist/ with its types, and puts the manifest of the package in the place of ours
-//   node scripts/package.ts after      puts ours back
+//   node scripts/package.ts before     builds dist/ with types, and replaces package.json by the published manifest
+//   node scripts/package.ts after      restores package.json
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { published } from './build/published.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const MANIFEST = join(ROOT, 'package.json');
-/** Ours, in the meantime. */
+/** The original package.json meanwhile. */
 const KEPT = join(ROOT, 'package.json.kept');
 
 function restore(): void {
@@ -19,7 +19,7 @@ function restore(): void {
 
 function prepare(): void {
   const build = [join(ROOT, 'scripts/build.ts'), '--types'];
-  // Of `npm pack --json`, standard output is the report.
+  // Standard output is reserved for the report of `npm pack --json`.
   const { status } = spawnSync(process.execPath, build, { cwd: ROOT, stdio: ['ignore', process.stderr, 'inherit'] });
   if (status !== 0) process.exit(1);
   const manifest: unknown = JSON.parse(readFileSync(MANIFEST, 'utf8'));

@@ -1,7 +1,7 @@
 /**
- * A file or folder that comes with the program, found from wherever it is run: `config/scenarios/`, say.
- * This file is one level below the package's own folder wherever it ends up: in src/ or, bundled, in dist/.
+ * The URL of a file or folder of the installation, such as `config/scenarios/`, whatever the working directory.
+ * This file must stay one level below the package folder: it is in src/, and in dist/ when bundled.
  */
-export function installed(path: string): URL {
+export function installedFile(path: string): URL {
   return new URL(`../${path}`, import.meta.url);
 }

@@ -1,61 +1,60 @@
 #!/usr/bin/env node
-/** The command line. The only place that ends the process. */
-import { isatty } from 'node:tty';
+/** The command line. The only file that ends the process. */
 import type { Options } from 'close-with-grace';
 import closeWithGrace from 'close-with-grace';
-import type { Command } from './cli/parse-arguments.ts';
+import type { CliCommand } from './cli/parse-arguments.ts';
 import { readFile } from './cli/read-file.ts';
-import { keepCompiled, openCompileCache } from './process/compile-cache.ts';
-import { WORKER } from './process/cluster/worker-argument.ts';
-import { tuneCollector } from './process/tune-garbage-collector.ts';
-import type { Millis } from './core/exchange/attempt-outcome.ts';
+import { saveCompileCache, openCompileCache } from './process/compile-cache.ts';
+import { WORKER_ARGUMENT } from './process/cluster/worker-argument.ts';
+import { ignoreDuplicateSigint, watchHangUps } from './process/signals.ts';
+import { tuneGarbageCollector } from './process/tune-garbage-collector.ts';
+import type { Millis } from './core/scalars.ts';
 import { readVersion } from './process/version.ts';
 
-/** Beyond the drain's own time: for the last lines of the log, and then it ends in any case. */
-const GRACE: Millis = 2000;
-const ECHO: Millis = 500;
-/** As config/schema has it. */
+/** Added to the time of the drain, for the last log lines. After that the process ends in any case. */
+const EXIT_GRACE: Millis = 2000;
+/** The default of `admin` in the configuration, repeated here so that `top` need not load the schema. */
 const DEFAULT_ADMIN = '127.0.0.1:9901';
-/** After the first requests, which compile what was not compiled before; soon, as nobody knows how the process will end. */
-const KEEP_COMPILED: Millis = 1000;
+/** Late enough that the first requests have compiled their code, and soon in case the process is killed. */
+const SAVE_CACHE_DELAY: Millis = 1000;
 
-// Whoever reads our output may stop: `tidegate schema | head`.
+// The reader of a pipe may stop early: `tidegate schema | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
 
-// Before whatever is to come from it: all that follows is imported where it is needed, and nothing else is.
+// The cache serves only modules that are loaded after this line, so commands are imported dynamically.
 const cache = openCompileCache(process.env);
 const version = readVersion();
-if (process.argv[2] === WORKER && process.send !== undefined) await runWorker();
+if (process.argv[2] === WORKER_ARGUMENT && process.send !== undefined) await runWorker();
 const { parseArguments } = await import('./cli/parse-arguments.ts');
 const command = parseArguments(process.argv.slice(2));
-if (command.kind === 'usage-error') fail(`${command.message}; tidegate help lists what there is`, 2);
+if (command.kind === 'usage-error') fail(`${command.message}; run tidegate help for usage`, 2);
 await run(command);
 
-async function run(command: Command): Promise<void> {
+async function run(command: CliCommand): Promise<void> {
   switch (command.kind) {
     case 'serve':
       return runServe(command);
     case 'demo':
       return runDemo(command);
     case 'check': {
-      const { check } = await import('./cli/check/check-command.ts');
-      const { text, exitCode } = check(command.file, { env: process.env, readFile });
+      const { runCheck } = await import('./cli/check/check-command.ts');
+      const { text, exitCode } = runCheck(command.file, { env: process.env, readFile });
       (exitCode === 0 ? process.stdout : process.stderr).write(text);
       process.exitCode = exitCode;
       return;
     }
     case 'diff': {
-      const { diff } = await import('./cli/diff-command.ts');
-      const { text, exitCode } = diff(command.before, command.after, command.json, { env: process.env, readFile });
+      const { runDiff } = await import('./cli/diff-command.ts');
+      const { text, exitCode } = runDiff(command.before, command.after, command.json, { env: process.env, readFile });
       (exitCode === 2 ? process.stderr : process.stdout).write(text);
       process.exitCode = exitCode;
       return;
     }
     case 'schema': {
-      const { jsonSchema } = await import('./config/schema/json-schema.ts');
-      return print(JSON.stringify(jsonSchema(), null, 2));
+      const { configJsonSchema } = await import('./config/schema/json-schema.ts');
+      return print(JSON.stringify(configJsonSchema(), null, 2));
     }
     case 'explain':
       return runExplain(command);
@@ -70,7 +69,7 @@ async function run(command: Command): Promise<void> {
       return print(listScenarios({ env: process.env, readFile }).trimEnd());
     }
     case 'simulate':
-      return simulate(command);
+      return runSimulateCommand(command);
     case 'help': {
       const { helpText } = await import('./cli/help.ts');
       return print(helpText(command.topic).trimEnd());
@@ -80,9 +79,9 @@ async function run(command: Command): Promise<void> {
   }
 }
 
-async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise<void> {
-  tuneCollector();
-  const [{ serve }, { flush }] = await Promise.all([
+async function runServe({ flags }: Extract<CliCommand, { kind: 'serve' }>): Promise<void> {
+  tuneGarbageCollector();
+  const [{ serve }, { flushLogger }] = await Promise.all([
     import('./cli/serve-command.ts'),
     import('./telemetry/log/logger.ts'),
   ]);
@@ -91,166 +90,137 @@ async function runServe({ flags }: Extract<Command, { kind: 'serve' }>): Promise
   const { app, config, logger, watch } = served;
   const { refused } = cache;
   if (refused !== undefined) logger.warn({ refused }, 'TIDEGATE_CACHE cannot be used: starts take longer');
-  setTimeout(keepCompiled, KEEP_COMPILED).unref();
+  setTimeout(saveCompileCache, SAVE_CACHE_DELAY).unref();
   const { delay, timeout } = config.drain;
-  let isEnding = false;
-  const hungUp = followHangUps(async () => {
-    if (isEnding) return;
+  let isStopping = false;
+  const terminalLost = watchHangUps(async () => {
+    if (isStopping) return;
     await app.reload();
-    watch.follow();
+    watch.refresh();
   });
-  const grace: Options = { delay: delay + timeout + GRACE, logger: false, skip: ['SIGHUP'] };
+  const grace: Options = { delay: delay + timeout + EXIT_GRACE, logger: false, skip: ['SIGHUP'] };
   const { close } = closeWithGrace(grace, async ({ signal = 'SIGHUP', err }) => {
-    isEnding = true;
-    forgiveEcho();
+    isStopping = true;
+    ignoreDuplicateSigint();
     watch.close();
     if (err === undefined) {
       logger.info({ signal }, 'draining');
-      // Nobody routes to a terminal: there is no balancer to wait for.
+      // A process in a terminal has no load balancer that must first notice the drain.
       await app.drain(signal === 'SIGINT' || signal === 'SIGHUP' ? 0 : delay);
       logger.info('stopped');
     } else {
-      logger.fatal({ err }, 'a fault of this program: it ends, because what it knows can no longer be trusted');
+      logger.fatal({ err }, 'internal error: the process exits because its state can no longer be trusted');
     }
-    await flush(logger);
+    await flushLogger(logger);
   });
-  void hungUp.then(close);
+  void terminalLost.then(close);
 }
 
-/**
- * SIGHUP has two meanings: to a service, to read its configuration again; and that the terminal has gone it was started from.
- * Resolves with the second.
- */
-function followHangUps(reload: () => Promise<void>): Promise<void> {
-  const hasTerminal = isatty(0);
-  return new Promise((resolve) => {
-    process.on('SIGHUP', () => {
-      if (hasTerminal && !isatty(0)) resolve();
-      else void reload();
-    });
-  });
-}
-
-/** One of several processes that serve: its primary says when it begins and when it ends. */
+/** Runs a worker process. Its primary starts it and ends it. */
 async function runWorker(): Promise<never> {
-  tuneCollector();
-  // A terminal, and many who stop services, signal every process of a group: the primary sees to it.
+  tuneGarbageCollector();
+  // Terminals and service managers signal the whole process group. The primary handles the signal for its workers.
   const ignore = (): void => undefined;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) process.on(signal, ignore);
-  const { work: startWork } = await import('./process/cluster/worker.ts');
-  const { flush } = await import('./telemetry/log/logger.ts');
-  const work = await startWork();
-  if (work === undefined) process.exit(1);
-  const { logger } = work;
+  const { startWorker } = await import('./process/cluster/worker.ts');
+  const { flushLogger } = await import('./telemetry/log/logger.ts');
+  const worker = await startWorker();
+  if (worker === undefined) process.exit(1);
+  const { logger } = worker;
   const fail = async (err: unknown): Promise<void> => {
-    logger.fatal({ err }, 'a fault of this program: this worker ends, because what it knows can no longer be trusted');
-    await flush(logger);
+    logger.fatal({ err }, 'internal error: this worker exits because its state can no longer be trusted');
+    await flushLogger(logger);
     process.exit(1);
   };
   process.on('uncaughtException', (err) => void fail(err));
   process.on('unhandledRejection', (err) => void fail(err));
-  await work.end(await work.over);
-  await flush(logger);
+  await worker.end(await worker.shutdown);
+  await flushLogger(logger);
   process.exit(0);
 }
 
-async function runDemo({ flags }: Extract<Command, { kind: 'demo' }>): Promise<void> {
+async function runDemo({ flags }: Extract<CliCommand, { kind: 'demo' }>): Promise<void> {
   const { startDemo } = await import('./cli/demo-command.ts');
   const demo = await startDemo(flags, version, print);
   if (demo.kind === 'failed') return fail(demo.message, 1);
   closeWithGrace({ delay: 5000, logger: false }, () => {
-    forgiveEcho();
+    ignoreDuplicateSigint();
     return demo.stop();
   });
 }
 
-/**
- * One Ctrl-C under npm comes twice within a millisecond, from the terminal and from npm: the echo is not a second wish.
- * (close-with-grace 2.5.0 ends the process at any second signal, and has put up its listeners for it by now.)
- */
-function forgiveEcho(): void {
-  const insist = process.listeners('SIGINT');
-  const ignore = (): void => undefined;
-  process.on('SIGINT', ignore);
-  for (const listener of insist) process.off('SIGINT', listener);
-  setTimeout(() => {
-    for (const listener of insist) process.on('SIGINT', listener);
-    process.off('SIGINT', ignore);
-  }, ECHO).unref();
-}
-
-async function runBackoff(command: Extract<Command, { kind: 'backoff' }>): Promise<void> {
+async function runBackoff(command: Extract<CliCommand, { kind: 'backoff' }>): Promise<void> {
   const { runBackoff: run } = await import('./cli/backoff/backoff-command.ts');
-  const told = run(command, process.stdout.columns ?? 80);
-  if (told.kind === 'failed') return fail(told.message, 2);
-  process.stdout.write(told.text);
-  process.stderr.write(told.remarks);
-  await draw(command.svg, told.draw);
+  const result = run(command, process.stdout.columns ?? 80);
+  if (result.kind === 'failed') return fail(result.message, 2);
+  process.stdout.write(result.text);
+  process.stderr.write(result.remarks);
+  await writeSvg(command.svg, result.draw);
 }
 
-async function runLab(command: Extract<Command, { kind: 'lab' }>): Promise<void> {
+async function runLab(command: Extract<CliCommand, { kind: 'lab' }>): Promise<void> {
   const stop = new AbortController();
-  // A second one ends it as ever, but for the echo of the first.
+  // A second Ctrl-C ends the process as usual, except for the duplicate that npm sends.
   process.once('SIGINT', () => {
     stop.abort();
-    forgiveEcho();
+    ignoreDuplicateSigint();
   });
   const { runLab: run } = await import('./laboratory/commands/lab-command.ts');
   const { stderr } = process;
   const terminal = stderr.isTTY
     ? { write: (text: string) => void stderr.write(text), columns: stderr.columns || 80 }
     : undefined;
-  const ran = await run(command, { signal: stop.signal, terminal, surroundings: { env: process.env, readFile } });
-  if (ran.kind === 'failed') return fail(ran.message, ran.exitCode);
-  // First what has taken long to come to: a file that cannot be written ends it all.
-  process.stdout.write(ran.text);
-  process.stderr.write(ran.remarks);
-  process.exitCode = ran.exitCode;
-  await draw(command.svg, ran.draw);
+  const result = await run(command, { signal: stop.signal, terminal, environment: { env: process.env, readFile } });
+  if (result.kind === 'failed') return fail(result.message, result.exitCode);
+  // The result comes first: it took long to compute, and a file that cannot be written ends the process.
+  process.stdout.write(result.text);
+  process.stderr.write(result.remarks);
+  process.exitCode = result.exitCode;
+  await writeSvg(command.svg, result.draw);
 }
 
-/** Into the file of `--svg`, where there is one. */
-async function draw(file: string | undefined, make: (() => string) | undefined): Promise<void> {
-  if (file === undefined || make === undefined) return;
+/** Writes the drawing to the file of `--svg`, if one is given. */
+async function writeSvg(file: string | undefined, render: (() => string) | undefined): Promise<void> {
+  if (file === undefined || render === undefined) return;
   const { writeFile } = await import('./cli/write-file.ts');
-  const refusal = writeFile(file, make());
-  if (refusal !== undefined) fail(refusal, 1);
+  const problem = writeFile(file, render());
+  if (problem !== undefined) fail(problem, 1);
 }
 
-async function runExplain({ id, admin, token, json }: Extract<Command, { kind: 'explain' }>): Promise<void> {
+async function runExplain({ id, admin, token, json }: Extract<CliCommand, { kind: 'explain' }>): Promise<void> {
   const { explainRequest } = await import('./cli/explain-command.ts');
   const { TIDEGATE_ADMIN, TIDEGATE_ADMIN_TOKEN } = process.env;
-  const explained = await explainRequest({
+  const result = await explainRequest({
     id,
     admin: admin ?? TIDEGATE_ADMIN,
     token: token ?? TIDEGATE_ADMIN_TOKEN,
     json,
     width: process.stdout.columns ?? 80,
   });
-  if (explained.kind === 'failed') return fail(explained.message, explained.exitCode);
-  process.stdout.write(explained.text);
+  if (result.kind === 'failed') return fail(result.message, result.exitCode);
+  process.stdout.write(result.text);
 }
 
-async function simulate({ svg, ...options }: Extract<Command, { kind: 'simulate' }>): Promise<void> {
+async function runSimulateCommand({ svg, ...options }: Extract<CliCommand, { kind: 'simulate' }>): Promise<void> {
   const { runSimulate } = await import('./cli/simulate-command.ts');
   const { columns } = process.stdout;
-  const ran = runSimulate({ ...options, width: columns ?? 80 }, { env: process.env, readFile });
-  if (ran.kind === 'failed') return fail(ran.message, ran.exitCode);
-  await draw(svg, ran.draw);
-  process.stdout.write(ran.text);
-  process.stderr.write(ran.remarks);
-  process.exitCode = ran.exitCode;
+  const result = runSimulate({ ...options, width: columns ?? 80 }, { env: process.env, readFile });
+  if (result.kind === 'failed') return fail(result.message, result.exitCode);
+  await writeSvg(svg, result.draw);
+  process.stdout.write(result.text);
+  process.stderr.write(result.remarks);
+  process.exitCode = result.exitCode;
 }
 
-async function runTop({ admin, token, once }: Extract<Command, { kind: 'top' }>): Promise<void> {
-  const [{ top }, { readAdminUrl }] = await Promise.all([
+async function runTop({ admin, token, once }: Extract<CliCommand, { kind: 'top' }>): Promise<void> {
+  const [{ top }, { parseAdminUrl }] = await Promise.all([
     import('./cli/top/top-command.ts'),
     import('./cli/top/admin-url.ts'),
   ]);
   const { env, stdout: output, stdin: input } = process;
-  const address = readAdminUrl(admin ?? (env['TIDEGATE_ADMIN'] || DEFAULT_ADMIN));
+  const address = parseAdminUrl(admin ?? (env['TIDEGATE_ADMIN'] || DEFAULT_ADMIN));
   if (!address.ok) return fail(address.message, 2);
-  const ended = await top({
+  const result = await top({
     url: address.url,
     token: token ?? (env['TIDEGATE_ADMIN_TOKEN'] || undefined),
     once,
@@ -259,7 +229,7 @@ async function runTop({ admin, token, once }: Extract<Command, { kind: 'top' }>)
     input,
     random: Math.random,
   });
-  if (ended.kind === 'failed') fail(ended.message, 1);
+  if (result.kind === 'failed') fail(result.message, 1);
 }
 
 function print(text: string): void {

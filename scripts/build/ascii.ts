@@ -1,8 +1,8 @@
 import type { Plugin } from 'rolldown';
 
 /**
- * Writes what is not ASCII as escapes. V8 keeps the text of a file that has one such character beyond Latin-1 with two bytes a
- * character: twice the memory. Comments are gone by now, so that all of it is within strings, templates and patterns.
+ * Escapes non-ASCII characters. V8 stores a source with any character beyond Latin-1 in two bytes a character, twice the
+ * memory. Comments are removed before, so these characters occur only in strings, templates and patterns.
  */
 export function ascii(): Plugin {
   return {
@@ -15,7 +15,7 @@ export function ascii(): Plugin {
   };
 }
 
-/** @param unit a UTF-16 code unit: of a pair, each on its own */
+/** @param unit a UTF-16 code unit; surrogates are escaped separately */
 function escape(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

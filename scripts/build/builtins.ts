@@ -6,9 +6,9 @@ const PREFIX = '\0builtin:';
 const OF_RUNTIME = '\0runtime-builtin:';
 
 /**
- * Takes Node's own modules as CommonJS does. An `import` of one reads every property that it has (Node 24.21.0,
- * lib/internal/bootstrap/realm.js, syncExports), getters too: that of `WebSocket` in node:http loads an undici of Node's
- * own, whatever one has asked for. Of a `require` nothing comes but what is read.
+ * Loads Node's modules by `require`. An `import` reads all of their properties (Node 24.21.0,
+ * lib/internal/bootstrap/realm.js, syncExports), including getters: `WebSocket` of node:http loads Node's internal undici.
+ * A `require` reads only the properties in use.
  */
 export function builtins(): Plugin {
   return {
@@ -17,7 +17,7 @@ export function builtins(): Plugin {
       filter: { id: /^(node:)?[a-z\d_/]+$/ },
       handler(id, importer, { kind }) {
         if (!isBuiltin(id) || importer === undefined || kind !== 'import-statement') return;
-        // All files need the bundler's runtime: one that is in a file with other modules would need it in turn.
+        // Every file needs the bundler's runtime, so the runtime itself must not depend on another file.
         const whose = importer === RUNTIME_MODULE_ID ? OF_RUNTIME : PREFIX;
         return { id: `${whose}${id}`, moduleSideEffects: false };
       },
@@ -29,7 +29,7 @@ export function builtins(): Plugin {
   };
 }
 
-/** What nobody imports of it is left out of the bundle, and so never read. */
+/** Exports that are not imported are dropped from the bundle, and so never read. */
 function asModule(id: string): string {
   const names = Object.keys(process.getBuiltinModule(id) ?? {}).filter(
     (name) => /^[A-Za-z_]\w*$/.test(name) && name !== 'default',

@@ -9,23 +9,23 @@ import { typeOfSchema } from './type-of-schema.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** What programs import: the file of types beside the bundle, and the source that it is of. */
+/** Declaration files beside the bundle, and the sources they are generated from. */
 const ENTRIES = { 'index.d.ts': 'library/index.d.ts', 'policy.d.ts': 'library/policy.d.ts' };
 
-/** Types that are derived of schemas, written out: whoever uses them need not have what they are derived with. */
+/** Types derived from schemas, written out so that users do not need the schema library. */
 const WRITTEN_OUT: Readonly<Record<string, () => string>> = {
   'config/schema/config-schema.d.ts': () => declare('ConfigInput', 'A configuration as written.', ConfigSchema),
   'simulator/scenario-file/scenario-schema.d.ts': () =>
     declare('ScenarioInput', 'A scenario as written.', ScenarioSchema),
 };
 
-/** Imports that whoever uses the types has: that of a plugin's host. */
+/** Packages that users of the types have installed: the host of the plugin. */
 const OF_OTHERS: ReadonlySet<string> = new Set(['fastify']);
 
 /**
- * Writes the types of what programs import, and of all that those name.
- * @returns how many files
- * @throws where they name what a program that installs the package would not have
+ * Writes the declarations of the entry points and all types they refer to.
+ * @returns the number of files
+ * @throws if they refer to a package that users do not have
  */
 export function writeDeclarations(folder: string): number {
   const emitted = mkdtempSync(join(tmpdir(), 'tidegate-types-'));
@@ -44,7 +44,7 @@ export function writeDeclarations(folder: string): number {
         named.add(relative(emitted, join(emitted, dirname(file), `${path}.d.ts`)));
       }
       const foreign = Array.from(text.matchAll(FOREIGN), ([, name = '']) => name).find((name) => !OF_OTHERS.has(name));
-      if (foreign !== undefined) throw new Error(`the types of ${file} name ${foreign}, which nobody has then`);
+      if (foreign !== undefined) throw new Error(`the types of ${file} name ${foreign}, which users do not have`);
     }
     for (const [entry, file] of Object.entries(ENTRIES)) {
       writeFileSync(join(folder, entry), `export * from './types/${file.replace(/\.d\.ts$/, '.js')}';\n`);

@@ -1,6 +1,6 @@
 import type { CodeSplittingOptions } from 'rolldown';
 
-/** What is known of a module; null where there is none. */
+/** Returns information about a module; null if it does not exist. */
 type Look = (id: string) => Imports | null;
 
 interface Imports {
@@ -8,34 +8,34 @@ interface Imports {
   readonly dynamicallyImportedIds: readonly string[];
 }
 
-/** What the bundle begins with, or a module of ours that is imported where it is wanted. */
+/** An entry of the bundle, or a module of src that is imported dynamically. */
 interface Loader {
   readonly path: string;
-  /** All that runs before what it holds, and itself. */
+  /** The loader itself and all its static dependencies. */
   readonly needed: ReadonlySet<string>;
 }
 
 /**
- * Joins modules in one file for each set of loaders that have them when they are loaded. The bundler does so by those that need them,
- * which with some thirty loaders is more than eighty files for one start, to be found, read and linked one by one; but what whoever loads
- * a module has already need not lie apart from what that module needs.
+ * Groups modules into one file for each set of loaders that have them once loaded. The bundler groups by the loaders that
+ * need a module, which with about thirty loaders means more than eighty files for one start. Modules that the importer of
+ * a loader has already loaded need no separate file.
  *
- * Whoever has a module has all that it imports: so a file imports only files of as many loaders or more, none runs before
- * what it needs, and nobody loads what it does not need.
+ * A loader that has a module has all of its imports. Therefore a file imports only files of the same or more loaders, no
+ * module runs before its dependencies, and no loader loads a module that it does not need.
  *
- * @param begin paths of what the bundle begins with
+ * @param begin paths of the entries of the bundle
  */
 export function filesByLoader(begin: readonly string[]): CodeSplittingOptions {
   let files: ReadonlyMap<string, string> | undefined;
   return {
-    // A group takes what it imports along otherwise, whoever else needs it.
+    // Otherwise a group would include its imports, even if other groups need them.
     includeDependenciesRecursively: false,
     groups: [
       {
         debugName: 'by loader',
         name(id, graph) {
           files ??= fileOfEach(begin, (of) => graph.getModuleInfo(of));
-          // What is begun with has a file in any case, and needs no second one.
+          // Entries get their own files anyway.
           return begin.includes(id) ? undefined : files.get(id);
         },
       },
@@ -43,7 +43,7 @@ export function filesByLoader(begin: readonly string[]): CodeSplittingOptions {
   };
 }
 
-/** @returns by the module's id */
+/** @returns file names by module id */
 function fileOfEach(begin: readonly string[], look: Look): ReadonlyMap<string, string> {
   const owners = new Map<string, number[]>();
   for (const [loader, had] of [...whatEachHas(begin, look)].entries()) {
@@ -60,14 +60,14 @@ function fileOfEach(begin: readonly string[], look: Look): ReadonlyMap<string, s
   return files;
 }
 
-/** Of each loader in turn: what it needs, and what all of those have that load it. */
+/** Yields for each loader the modules it needs and the modules that all of its importers have. */
 function whatEachHas(begin: readonly string[], look: Look): Iterable<ReadonlySet<string>> {
   const loaders = findLoaders(begin, look);
   const loadedBy = new Map(loaders.map((each) => [each, loaders.filter((by) => isLoadedBy(by, each, look))]));
   for (const each of loaders) if (begin.includes(each.path)) loadedBy.set(each, []);
   const everything = new Set(loaders.flatMap(({ needed }) => [...needed]));
   const had = new Map<Loader, ReadonlySet<string>>(loaders.map((each) => [each, everything]));
-  // Some load each other in a circle: all are taken to have everything, until none has too much.
+  // Loaders may import each other in a cycle: start with everything, and reduce until nothing changes.
   for (let hasChanged = true; hasChanged; ) {
     hasChanged = false;
     for (const each of loaders) {
@@ -84,7 +84,7 @@ function whatEachHas(begin: readonly string[], look: Look): Iterable<ReadonlySet
 function findLoaders(begin: readonly string[], look: Look): readonly Loader[] {
   const paths = new Set(begin);
   for (const id of reachedFrom(begin, (of) => [...of.importedIds, ...of.dynamicallyImportedIds], look)) {
-    // What packages load so is seldom wanted, and stays as the bundler has it.
+    // Dynamic imports of packages are rare, and left to the bundler.
     if (!id.includes('/node_modules/')) for (const path of look(id)?.dynamicallyImportedIds ?? []) paths.add(path);
   }
   return Array.from(paths, (path) => ({ path, needed: reachedFrom([path], ({ importedIds }) => importedIds, look) }));

@@ -1,6 +1,6 @@
 import type { Plugin } from 'rolldown';
 
-/** What is only loaded when somebody asks for it, and nobody here does: by the ends of paths of files, with the reason. */
+/** Optional files that are never loaded here, by the end of their path, with the reason. */
 const LEFT_OUT: readonly (readonly [RegExp, string])[] = [
   [
     /\/@fastify\/(ajv-compiler|fast-json-stringify-compiler)\/index\.js$/,
@@ -12,8 +12,8 @@ const LEFT_OUT: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * undici 8.13.1 without what it has besides: fetch, caches, mocks, interceptors. They are loaded with the rest (index.js),
- * and nobody can tell a bundler that they could as well not be.
+ * undici 8.13.1 without fetch, caches, mocks and interceptors. Its index.js requires them all, so a bundler cannot remove
+ * them.
  */
 const UNDICI = `
   const Dispatcher = require('undici/lib/dispatcher/dispatcher.js');
@@ -26,7 +26,7 @@ const UNDICI = `
   exports.buildConnector = require('undici/lib/core/connect.js');
 `;
 
-/** Leaves out of the bundle what is never reached; should it be, the error says so. */
+/** Replaces unreachable files by a module that throws an error with the reason. */
 export function leftOut(): Plugin {
   return {
     name: 'left-out',

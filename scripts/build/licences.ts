@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import type { Plugin } from 'rolldown';
 
 /**
- * Beside the bundle, the licences of those whose work is in it: most ask for no more than that, and for no less.
- * @param copied folders of packages that come with it without being part of it
+ * Writes the licences of bundled packages beside the bundle, as most of them require.
+ * @param copied folders of packages that are copied without being bundled
  */
 export function licences(file: string, copied: readonly string[]): Plugin {
   return {
@@ -27,7 +27,7 @@ export function licences(file: string, copied: readonly string[]): Plugin {
   };
 }
 
-/** @throws where a package has neither a text nor a name of a licence */
+/** @throws if a package has neither a licence text nor a licence name */
 function describe(folder: string): string {
   const manifest: unknown = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const [name, version, license] = ['name', 'version', 'license'].map((key) => field(manifest, key));

@@ -1,4 +1,4 @@
-/** What the manifest of the checkout says that holds for the package as well. All else is for those who work on it. */
+/** Fields of package.json that are published. All others concern development only. */
 const KEPT = [
   'name',
   'version',
@@ -12,13 +12,13 @@ const KEPT = [
   'engines',
 ] as const;
 
-/** Whoever mounts the proxy has a Fastify already; all others need none. */
+/** Only programs that mount the proxy in Fastify need it, and they have it installed. */
 const HOST = { peerDependencies: { fastify: '^5.0.0' }, peerDependenciesMeta: { fastify: { optional: true } } };
 
 /**
- * The manifest of the package: the bundle has its dependencies within, and brings no Node of its own. The checkout's is
- * `private`, so that nothing but a package that was made and tried is ever published; this one is not.
- * @throws where one of them is missing
+ * Returns the published manifest, without dependencies because they are bundled. The checkout's manifest is `private`, so
+ * that only a built package can be published; this one is not.
+ * @throws if a published field is missing
  */
 export function published(manifest: unknown): Record<string, unknown> {
   if (!(manifest instanceof Object)) throw new TypeError('package.json holds no object');

@@ -1,7 +1,7 @@
-/** A schema of JSON as a type of TypeScript, with its descriptions: what an editor shows to those who write a configuration in code. */
+/** Converts JSON Schema to a TypeScript type with its descriptions, which editors show for a configuration in code. */
 type Schema = Readonly<Record<string, unknown>>;
 
-/** @throws for what no schema of ours has: it would be lost otherwise */
+/** @throws for unsupported keywords, which would be lost otherwise */
 export function typeOfSchema(schema: Schema, indent = ''): string {
   const unknown = Object.keys(schema).filter((key) => !READ.has(key) && !LEFT_OUT.has(key));
   if (unknown.length > 0) throw new Error(`no type is known for ${unknown.join(', ')}`);
@@ -39,7 +39,7 @@ const READ: ReadonlySet<string> = new Set([
   'default',
 ]);
 
-/** What types cannot say, or need not; it is checked when the configuration is read. */
+/** Keywords without an equivalent in types; they are checked when the configuration is read. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   '$schema',
   'title',
@@ -75,12 +75,12 @@ function typeOfObject(schema: Schema, indent: string): string {
     const key = /^[A-Za-z_$][\w$]*$/.test(name) ? name : JSON.stringify(name);
     const type = typeOfSchema(property, within);
     const value = needed.has(name) ? `${key}: ${type}` : `${key}?: ${type} | undefined`;
-    return [...tell(property, within), `${within}readonly ${value};`];
+    return [...comment(property, within), `${within}readonly ${value};`];
   });
   return `{\n${lines.join('\n')}\n${indent}}`;
 }
 
-function tell({ description, default: usual }: Schema, indent: string): string[] {
+function comment({ description, default: usual }: Schema, indent: string): string[] {
   const words = [
     ...(typeof description === 'string' ? [description] : []),
     ...(usual === undefined || typeof usual === 'object' ? [] : [`@default ${JSON.stringify(usual)}`]),

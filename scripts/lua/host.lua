@@ -1,20 +1,23 @@
--- The host: a limit in keys of Redis, a call in arguments, its answer in one string of little-endian doubles.
+-- The host: it reads a limit from the keys of Redis and a request from the arguments, and returns the response as one string of
+-- little-endian doubles.
 --
--- KEYS  1 the limit, 2 the accounts (hash: holder, doubles), 3 when each holder was heard (sorted set),
---       4 and 5 who waits: of spans of WAITS_FOR by turns, so that two are kept and the one before is dropped (hash:
---       's' the span, 'n' and 'u' .. client with how many it waits in this span and with how many of those not in the one
---       before, 'h' .. length of client .. ':' .. client .. holder for each of them)
--- ARGV  1 the call, 2 the holder, 3 the settings, 4 the channel for news or '', 5 the name there, 6 … clients
+-- KEYS  1 the limit, 2 the accounts (hash: replica, doubles), 3 the time of each replica's last request (sorted set),
+--       4 and 5 the replicas at which clients wait (hashes, one for each of the last two windows of WAITING_WINDOW:
+--       's' the number of the window, 'h' .. length of client .. ':' .. client .. replica for each pair,
+--       'n' .. client the number of its replicas in this window,
+--       'u' .. client the number of those that are not in the window before)
+-- ARGV  1 the request, 2 the replica, 3 the settings, 4 the channel for broadcasts or '', 5 the limit's name there,
+--       6 … the clients that wait
 --
--- Nothing is written before the limit has taken in all of the call: one that cannot be read changes nothing.
+-- The script writes nothing before the limit has served the request, so that an invalid request changes nothing.
 
-local KEPT_FOR = 3600000
--- Results of one unpack: Lua's stack has room for 8000.
-local MOST_UNPACKED = 2000
+local EXPIRY = 3600000
+-- The most results of one unpack: Lua's stack has room for 8000.
+local MAX_UNPACKED = 2000
 
 local settings
-local chance = 0
-local function random() return chance end
+local randomValue = 0
+local function random() return randomValue end
 
 local function mapList(list, map)
   local mapped = {}
@@ -22,34 +25,34 @@ local function mapList(list, map)
   return mapped
 end
 
--- A long list that is rarely looked at stays packed until it is: then it becomes a plain one.
-local later = {}
-local function open(list)
+-- A long list that is rarely used stays packed until an element is read or written. Then it becomes a plain list.
+local lazyList = {}
+local function unpackInPlace(list)
   local values = cmsgpack.unpack(rawget(list, 'packed'))
   setmetatable(list, nil)
   list.packed = nil
   for i = 1, #values do list[i] = values[i] end
 end
-function later.__index(list, key)
-  open(list)
+function lazyList.__index(list, key)
+  unpackInPlace(list)
   return list[key]
 end
-function later.__newindex(list, key, value)
-  open(list)
+function lazyList.__newindex(list, key, value)
+  unpackInPlace(list)
   list[key] = value
 end
-local function unpackLater(packed) return setmetatable({packed = packed}, later) end
-local function packAgain(list) return rawget(list, 'packed') or cmsgpack.pack(list) end
+local function unpackLazily(packed) return setmetatable({packed = packed}, lazyList) end
+local function packLazyList(list) return rawget(list, 'packed') or cmsgpack.pack(list) end
 
---@ keeper
+--@ state codec
 
 local function unpackDoubles(packed, from)
   local count = math_floor((#packed - from + 1) / 8)
-  local first = math_min(count, MOST_UNPACKED)
+  local first = math_min(count, MAX_UNPACKED)
   local list = {struct.unpack('<' .. string.rep('d', first), packed, from)}
   list[first + 1] = nil
-  for at = first, count - 1, MOST_UNPACKED do
-    local size = math_min(count - at, MOST_UNPACKED)
+  for at = first, count - 1, MAX_UNPACKED do
+    local size = math_min(count - at, MAX_UNPACKED)
     local part = {struct.unpack('<' .. string.rep('d', size), packed, from + 8 * at)}
     for i = 1, size do list[at + i] = part[i] end
   end
@@ -58,93 +61,126 @@ end
 
 local function packDoubles(list)
   local count = #list
-  if count <= MOST_UNPACKED then return struct.pack('<' .. string.rep('d', count), unpack(list, 1, count)) end
+  if count <= MAX_UNPACKED then return struct.pack('<' .. string.rep('d', count), unpack(list, 1, count)) end
   local parts = {}
-  for at = 1, count, MOST_UNPACKED do
-    local last = math_min(count, at + MOST_UNPACKED - 1)
+  for at = 1, count, MAX_UNPACKED do
+    local last = math_min(count, at + MAX_UNPACKED - 1)
     parts[#parts + 1] = struct.pack('<' .. string.rep('d', last - at + 1), unpack(list, at, last))
   end
   return table.concat(parts)
 end
 
--- The limit as it is kept; nil where nothing is, or what cannot be read: of another version, say.
+-- Returns the stored limit and the number of accounts; nil where none is stored, or one that this version cannot read.
 local function readLimit()
-  local kept = redis.pcall('GET', KEYS[1])
-  if type(kept) ~= 'string' or string.sub(kept, 1, #VERSION) ~= VERSION then return nil end
-  local isRead, list = pcall(cmsgpack.unpack, string.sub(kept, #VERSION + 1))
+  local stored = redis.pcall('GET', KEYS[1])
+  if type(stored) ~= 'string' or string.sub(stored, 1, #VERSION) ~= VERSION then return nil end
+  local isRead, list = pcall(cmsgpack.unpack, string.sub(stored, #VERSION + 1))
   if not isRead or type(list) ~= 'table' then return nil end
-  -- One of these keys may have been evicted: what the others say is of no use then.
+  -- Redis may have evicted one of these keys. Then the others are of no use.
   if redis.pcall('HLEN', KEYS[2]) ~= list[1] or redis.pcall('ZCARD', KEYS[3]) ~= list[1] then return nil end
-  return readPooledLimit(list[2]), list[1]
+  return readReplicaSharedLimit(list[2]), list[1]
 end
 
 local now
-local accounts = 0
-local buried
-local shelf = {}
+local accountCount = 0
+local deleted
+local writtenAccount
+local store = {}
 
-function shelf.readAccount(_, holder)
-  local packed = (buried == nil or not buried[holder]) and redis.call('HGET', KEYS[2], holder)
+function store.readAccount(_, replicaId)
+  local packed = (deleted == nil or not deleted[replicaId]) and redis.call('HGET', KEYS[2], replicaId)
   return packed and unpackDoubles(packed, 1) or nil
 end
 
-local keptAccount
-function shelf.keepAccount(_, _, numbers) keptAccount = numbers end
+function store.writeAccount(_, _, numbers) writtenAccount = numbers end
 
-function shelf.dropAccount(_, holder)
-  buried = buried or {}
-  buried[holder] = true
-  accounts = accounts - 1
+function store.deleteAccount(_, replicaId)
+  deleted = deleted or {}
+  deleted[replicaId] = true
+  accountCount = accountCount - 1
 end
 
-function shelf.silentSince(_, before, most)
-  return redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', '(' .. string.format('%.17g', before), 'LIMIT', 0, most)
+function store.silentSince(_, before, max)
+  return redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', '(' .. string.format('%.17g', before), 'LIMIT', 0, max)
 end
 
-function shelf.countAccounts() return accounts end
+function store.countAccounts() return accountCount end
 
---@ waiting
+-- Counts the replicas of both windows: those of the window before, and those of this one that are not among them.
+function store.recordWaiting(_, client, replicaId)
+  local window = math_floor(now / WAITING_WINDOW)
+  local isOdd = window % 2 == 1
+  local this, before = KEYS[isOdd and 5 or 4], KEYS[isOdd and 4 or 5]
+  local field = 'h' .. #client .. ':' .. client .. replicaId
+  if tonumber(redis.call('HGET', this, 's')) ~= window then
+    redis.call('DEL', this)
+    redis.call('HSET', this, 's', window)
+    redis.call('PEXPIRE', this, 3 * WAITING_WINDOW)
+  end
+  local hasBefore = tonumber(redis.call('HGET', before, 's')) == window - 1
+  local added = redis.call('HSETNX', this, field, 1)
+  if added == 1 then
+    redis.call('HINCRBY', this, 'n' .. client, 1)
+    if not hasBefore or redis.call('HEXISTS', before, field) == 0 then redis.call('HINCRBY', this, 'u' .. client, 1) end
+  end
+  return (tonumber(redis.call('HGET', this, 'u' .. client)) or 0)
+    + (hasBefore and tonumber(redis.call('HGET', before, 'n' .. client)) or 0)
+end
 
-local call = {struct.unpack('<ddddddddddd', ARGV[1])}
-local happenings = unpackDoubles(ARGV[1], 89)
-local given = unpackDoubles(ARGV[3], 1)
-settings = {initialRate = given[1] == given[1] and given[1] or nil, maxRate = given[2], minRate = given[3], cooldown = given[4], maxProbeDelay = given[5] == given[5] and given[5] or nil, isOfOne = given[6] == 1}
-chance = call[11]
+local head = {struct.unpack('<ddddddddddd', ARGV[1])}
+randomValue = head[11]
+local waitingClients = {}
+for i = 6, #ARGV do waitingClients[i - 5] = ARGV[i] end
+local request = {
+  replicaId = ARGV[2],
+  now = head[1],
+  usage = unpackDoubles(ARGV[1], 89),
+  leasedTokens = head[2],
+  inFlight = head[3],
+  want = head[4],
+  weight = head[5],
+  roundTrip = head[6],
+  known = {
+    epoch = head[7],
+    since = head[8],
+    rate = head[9],
+    ceiling = head[10],
+  },
+  random = randomValue,
+  waitingClients = waitingClients,
+}
+local numbers = unpackDoubles(ARGV[3], 1)
+settings = {
+  initialRate = numbers[1] == numbers[1] and numbers[1] or nil,
+  maxRate = numbers[2],
+  minRate = numbers[3],
+  cooldown = numbers[4],
+  maxProbeDelay = numbers[5] == numbers[5] and numbers[5] or nil,
+  isPerClient = numbers[6] == 1,
+}
 
-local time = redis.call('TIME') -- the clock
-local limit, known = readLimit()
+local time = redis.call('TIME')
+local limit, storedCount = readLimit()
 local isNew = limit == nil
-if isNew then limit = __TS__New(PooledLimit, __TS__New(LocalMeter, settings, random)) end
-accounts = known or 0
+if isNew then limit = __TS__New(ReplicaSharedLimit, __TS__New(LocalMeter, settings, random)) end
+accountCount = storedCount or 0
 now = limit:now(1000 * time[1] + time[2] / 1000)
--- Nothing is kept beside what is not there.
+-- Without a limit, the other keys are of no use.
 if isNew then redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]) end
 
-local answer = limit:serve({
-  holder = ARGV[2],
-  now = call[1],
-  happenings = happenings,
-  lent = call[2],
-  inFlight = call[3],
-  want = call[4],
-  weight = call[5],
-  roundTrip = call[6],
-  known = {epoch = call[7], since = call[8], rate = call[9], ceiling = call[10]},
-  chance = chance,
-  clients = clients,
-}, shelf, now, isNew)
+local response = limit:serve(request, store, now, isNew)
 
-if buried ~= nil then
-  for holder in pairs(buried) do
-    redis.call('HDEL', KEYS[2], holder)
-    redis.call('ZREM', KEYS[3], holder)
+if deleted ~= nil then
+  for replicaId in pairs(deleted) do
+    redis.call('HDEL', KEYS[2], replicaId)
+    redis.call('ZREM', KEYS[3], replicaId)
   end
 end
-accounts = accounts + redis.call('HSET', KEYS[2], ARGV[2], packDoubles(keptAccount))
+accountCount = accountCount + redis.call('HSET', KEYS[2], ARGV[2], packDoubles(writtenAccount))
 redis.call('ZADD', KEYS[3], now, ARGV[2])
-redis.call('PEXPIRE', KEYS[2], KEPT_FOR)
-redis.call('PEXPIRE', KEYS[3], KEPT_FOR)
-redis.call('SET', KEYS[1], VERSION .. cmsgpack.pack({accounts, writePooledLimit(limit)}), 'PX', KEPT_FOR)
+redis.call('PEXPIRE', KEYS[2], EXPIRY)
+redis.call('PEXPIRE', KEYS[3], EXPIRY)
+redis.call('SET', KEYS[1], VERSION .. cmsgpack.pack({accountCount, writeReplicaSharedLimit(limit)}), 'PX', EXPIRY)
 
 local function indexOf(list, name)
   for i = 1, #list do
@@ -152,44 +188,49 @@ local function indexOf(list, name)
   end
 end
 
-local UNKNOWN_NUMBER = 0 / 0
-local terms = answer.terms
-local told = {
-  terms.epoch, indexOf(LIMIT_STATES, terms.phase), terms.isFree and 1 or 0, terms.rate, terms.ceiling,
-  terms.places or UNKNOWN_NUMBER, terms.blockedUntil or UNKNOWN_NUMBER, terms.expectedAt, terms.isProbeOut and 1 or 0,
-  terms.quotaLeft or UNKNOWN_NUMBER, terms.others, terms.validFor, terms.inFlight, terms.sends, terms.holders,
-  0, UNKNOWN_NUMBER, UNKNOWN_NUMBER, UNKNOWN_NUMBER, terms.isQuotaApart and 1 or 0,
+-- The places of these numbers are those of decodeResponse in src/sharing/redis/lease-codec.ts.
+local NOTHING = 0 / 0
+local terms = response.terms
+local encoded = {
+  terms.epoch, indexOf(LIMIT_STATES, terms.phase), terms.isUnlimited and 1 or 0, terms.rate, terms.ceiling,
+  terms.concurrencyLimit or NOTHING, terms.blockedUntil or NOTHING, terms.expectedAt, terms.isProbeOut and 1 or 0,
+  terms.quotaLeft or NOTHING, terms.otherWeight, terms.validFor, terms.inFlight, terms.sendCount, terms.replicas,
+  0, NOTHING, NOTHING, NOTHING, terms.isQuotaPerRequester and 1 or 0,
 }
 local owner = terms.quotaOwner
 if owner ~= nil then
-  told[16], told[17] = 1 + (owner.isCommon and 1 or 0) + (owner.isSpent and 2 or 0), owner.credential or UNKNOWN_NUMBER
-  told[18], told[19] = owner.client or UNKNOWN_NUMBER, owner['until']
+  encoded[16] = 1 + (owner.isCommon and 1 or 0) + (owner.isSpent and 2 or 0)
+  encoded[17], encoded[18], encoded[19] = owner.credential or NOTHING, owner.client or NOTHING, owner['until']
 end
+for i = 21, 34 do encoded[i] = 0 end
 local block = terms.block
-for i = 21, 34 do told[i] = 0 end
 if block ~= nil then
-  told[21] = 1 + indexOf(BLOCK_CAUSES, block.cause) + (block.isPartial and #BLOCK_CAUSES or 0)
-  told[22], told[23], told[24], told[25], told[26] = block.since, block.probeAt, block.expectedAt, block.asked, block.askedUntil
-  for i = 1, 8 do told[26 + i] = block.scope[i] end
+  encoded[21] = 1 + indexOf(BLOCK_CAUSES, block.cause) + (block.isPartial and #BLOCK_CAUSES or 0)
+  encoded[22], encoded[23], encoded[24] = block.since, block.probeAt, block.expectedAt
+  encoded[25], encoded[26] = block.heldClient, block.heldClientUntil
+  for i = 1, 8 do encoded[26 + i] = block.scope[i] end
 end
-local size = #told
-local function tell(number)
+local size = #encoded
+local function append(number)
   size = size + 1
-  told[size] = number
+  encoded[size] = number
 end
-tell(answer.now)
--- Who may not publish is served all the same: all is written by now, and others learn of it when they call.
-if answer.isNews and ARGV[4] ~= '' then redis.pcall('PUBLISH', ARGV[4], ARGV[5] .. '\0' .. packDoubles(told)) end
-tell(answer.againAt)
-tell(answer.isNews and 1 or 0)
-tell(#answer.slots)
-tell(#answer.waitsWith)
-tell(#answer.cuts)
-for _, slot in ipairs(answer.slots) do tell(slot) end
-for _, count in ipairs(answer.waitsWith) do tell(count) end
-for _, cut in ipairs(answer.cuts) do
-  tell(indexOf(CUT_CAUSES, cut.cause))
-  tell(cut.from)
-  tell(cut.to)
+append(response.now)
+-- PUBLISH may be forbidden. The response is sent all the same: all is stored by now, and the other replicas learn of the change
+-- by their next request.
+if response.shouldBroadcast and ARGV[4] ~= '' then
+  redis.pcall('PUBLISH', ARGV[4], ARGV[5] .. '\0' .. packDoubles(encoded))
 end
-return packDoubles(told)
+append(response.askAgainAt)
+append(response.shouldBroadcast and 1 or 0)
+append(#response.slots)
+append(#response.waitingReplicas)
+append(#response.decreases)
+for _, slot in ipairs(response.slots) do append(slot) end
+for _, count in ipairs(response.waitingReplicas) do append(count) end
+for _, decrease in ipairs(response.decreases) do
+  append(indexOf(CUT_CAUSES, decrease.cause))
+  append(decrease.from)
+  append(decrease.to)
+end
+return packDoubles(encoded)

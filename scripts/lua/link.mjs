@@ -1,15 +1,15 @@
-// Links what the scripts need of the sources to one TypeScript file, in the subset that TypeScriptToLua does well.
+// Links the parts of the sources that the script needs to one TypeScript file, in the subset that TypeScriptToLua translates well.
 //
-// What is written anew, and why:
-//   constants           stand where they are used: Lua allows 200 locals a function, and 60 of an outer one
-//   #private names      p_private: TypeScriptToLua knows none
-//   get x()             a method, and so where it is used: accessors are looked up by name at each use
-//   a.x(), Math.max(…)  what they come to, where that is short: inline.mjs
-//   Float32Array …      a plain list; what is stored is rounded as there
-//   { ...a, b: undefined }  unset: an assignment of nil leaves out what it is assigned to
-//   throw new …Error(m) error(m): classes of errors would be defined at each call
+// What changes, and why:
+//   constants           their values replace their names: Lua allows 200 locals and 60 upvalues a function
+//   #private names      become p_private: TypeScriptToLua does not support them
+//   get x()             becomes a method: a Lua accessor is looked up by its name at each use
+//   a.x(), Math.max(…)  short bodies replace calls: inline.mjs
+//   Float32Array …      becomes a plain list, and each stored value is rounded as a typed array rounds it
+//   { ...a, b: undefined }  calls unset: an assignment of nil to a field that a spread sets has no effect
+//   throw new …Error(m) becomes error(m): Lua would define the classes of errors at each run
 
-import { meaningOf, printer } from './print.mjs';
+import { symbolOf, printer } from './print.mjs';
 
 /**
  * @param ts TypeScript's own API, of a version that has one
@@ -30,11 +30,11 @@ export function link(ts, { entries, roots, folder }) {
   });
   failOn(ts, ts.getPreEmitDiagnostics(program));
   const checker = program.getTypeChecker();
-  const files = inOrderOfImport(ts, program, entries);
+  const files = sortByImports(ts, program, entries);
   const declared = declarationsOf(ts, checker, files);
-  const wanted = reach(ts, checker, declared, roots);
+  const wanted = findReachable(ts, checker, declared, roots);
   const constants = constantsOf(ts, checker, declared, wanted);
-  const names = nameAll(ts, declared, wanted);
+  const names = assignNames(ts, declared, wanted);
   const print = printer(ts, checker, { declared, constants, names });
 
   const parts = [PRELUDE];
@@ -43,7 +43,8 @@ export function link(ts, { entries, roots, folder }) {
   }
   const used = new Set([...wanted].map((symbol) => declared.get(symbol).file.fileName));
   const sources = files.map(({ fileName }) => fileName).filter((name) => used.has(name));
-  if (sources.some((name) => !name.startsWith(folder))) throw new Error(`not of ${folder}: ${sources.join(', ')}`);
+  const foreign = sources.filter((name) => !name.startsWith(folder));
+  if (foreign.length > 0) throw new Error(`not in ${folder}: ${foreign.join(', ')}`);
   const classNamed = (name) =>
     [...wanted].find((symbol) => symbol.name === name && symbol.flags & ts.SymbolFlags.Class);
   return {
@@ -52,11 +53,20 @@ export function link(ts, { entries, roots, folder }) {
     checker,
     nameOf: (symbol) => names.get(symbol),
     classNamed,
-    constant: (name) => [...constants].find(([symbol]) => symbol.name === name)?.[1],
+    /** Undefined where no interface or class is called so. */
+    typeNamed: (name) => {
+      const symbol = [...declared.keys()].find((each) => each.name === name && each.flags & ts.SymbolFlags.Type);
+      return symbol && checker.getDeclaredTypeOfSymbol(symbol);
+    },
+    constant: (name) => {
+      const [, value] = [...constants].find(([symbol]) => symbol.name === name) ?? [];
+      if (value === undefined) throw new Error(`no number is called ${name}`);
+      return value;
+    },
   };
 }
 
-/** What the host gives. */
+/** The functions of prelude.lua. */
 const PRELUDE = `
 declare function error(this: void, message: string): never;
 declare function zeros(this: void, count: number): number[];
@@ -71,7 +81,7 @@ export function failOn(ts, diagnostics) {
   throw new Error(ts.formatDiagnostics(diagnostics, host));
 }
 
-function inOrderOfImport(ts, program, entries) {
+function sortByImports(ts, program, entries) {
   const files = [];
   const seen = new Set();
   const visit = (file) => {
@@ -88,14 +98,14 @@ function inOrderOfImport(ts, program, entries) {
   return files;
 }
 
-/** All that stands at the top of a file, by its symbol. */
+/** The declarations at the top level of all files, by their symbols. */
 function declarationsOf(ts, checker, files) {
   const declared = new Map();
   for (const file of files) {
     for (const statement of file.statements) {
       if (ts.isImportDeclaration(statement) || ts.isExportDeclaration(statement)) continue;
       const list = ts.isVariableStatement(statement) ? statement.declarationList.declarations : [statement];
-      if (list.length !== 1 || !list[0].name) throw new Error(`one name a statement: ${statement.getText()}`);
+      if (list.length !== 1 || !list[0].name) throw new Error(`declares not one name: ${statement.getText()}`);
       const symbol = checker.getSymbolAtLocation(list[0].name);
       declared.set(symbol, { symbol, file, statement, declaration: list[0] });
     }
@@ -103,36 +113,37 @@ function declarationsOf(ts, checker, files) {
   return declared;
 }
 
-function reach(ts, checker, declared, roots) {
+/** The declarations that the roots use, directly or not. */
+function findReachable(ts, checker, declared, roots) {
   const wanted = new Set();
   const visit = (node) => {
     if (ts.isHeritageClause(node)) return;
     if (ts.isIdentifier(node)) {
-      const symbol = meaningOf(ts, checker, node);
-      if (declared.has(symbol)) want(symbol);
+      const symbol = symbolOf(ts, checker, node);
+      if (declared.has(symbol)) add(symbol);
     }
     ts.forEachChild(node, visit);
   };
-  const want = (symbol) => {
+  const add = (symbol) => {
     if (wanted.has(symbol)) return;
     wanted.add(symbol);
     visit(declared.get(symbol).statement);
   };
   for (const root of roots) {
     const found = [...declared.keys()].find(({ name }) => name === root);
-    if (found === undefined) throw new Error(`nothing is called ${root}`);
-    want(found);
+    if (found === undefined) throw new Error(`no declaration is called ${root}`);
+    add(found);
   }
   return wanted;
 }
 
-/** Numbers that are known: what is written where each is used. */
+/** The text of each constant whose value is a known number. */
 function constantsOf(ts, checker, declared, wanted) {
   const constants = new Map();
   const numberOf = (node) => {
     if (ts.isNumericLiteral(node)) return node.getText();
     if (ts.isPrefixUnaryExpression(node)) return `(-${numberOf(node.operand)})`;
-    if (ts.isIdentifier(node)) return constants.get(meaningOf(ts, checker, node));
+    if (ts.isIdentifier(node)) return constants.get(symbolOf(ts, checker, node));
     if (!ts.isBinaryExpression(node)) return undefined;
     const sides = [numberOf(node.left), numberOf(node.right)];
     return sides.includes(undefined) ? undefined : `(${sides.join(node.operatorToken.getText())})`;
@@ -145,8 +156,8 @@ function constantsOf(ts, checker, declared, wanted) {
   return constants;
 }
 
-/** No two alike, and none like what is local anywhere: what one function returns may be written into another. */
-function nameAll(ts, declared, wanted) {
+/** Gives each declaration a name that no other has, nor any local: a body may be inlined in any other function. */
+function assignNames(ts, declared, wanted) {
   const names = new Map();
   const taken = new Set();
   const visit = (node) => {

@@ -1,12 +1,12 @@
-// Prints what is wanted of the sources, with what link.mjs says is written anew.
+// Prints declarations of the sources, with the changes that link.mjs lists.
 
-import { bodyOf, isPure, makeScopes, mayMove } from './inline.mjs';
+import { canSubstitute, inlinableBody, isPure, makeScopes } from './inline.mjs';
 
-/** Typed arrays: what rounds a value that is stored. */
-const ROUNDED = { Float32Array: 'float32', Uint16Array: 'uint16' };
+/** Typed arrays, and the functions of prelude.lua that round a stored value. */
+const ROUNDING = { Float32Array: 'float32', Uint16Array: 'uint16' };
 
-/** What a name stands for, imported or not. */
-export function meaningOf(ts, checker, node) {
+/** The symbol of a name; of an imported one, that of its declaration. */
+export function symbolOf(ts, checker, node) {
   const isShorthand = ts.isShorthandPropertyAssignment(node.parent) && node.parent.name === node;
   const symbol = isShorthand
     ? checker.getShorthandAssignmentValueSymbol(node.parent)
@@ -17,7 +17,7 @@ export function meaningOf(ts, checker, node) {
 export function printer(ts, checker, { declared, constants, names }) {
   const scopes = makeScopes();
   const accessorOf = (symbol) => symbol?.declarations?.find((declaration) => ts.isGetAccessor(declaration));
-  const isLib = (symbol) => !declared.has(symbol);
+  const isForeign = (symbol) => !declared.has(symbol);
 
   const rewrite = (node) => {
     switch (node.kind) {
@@ -25,7 +25,7 @@ export function printer(ts, checker, { declared, constants, names }) {
       case ts.SyntaxKind.HeritageClause:
         return '';
       case ts.SyntaxKind.SetAccessor:
-        throw new Error(`not translated: ${node.getText()}`);
+        throw new Error(`cannot be translated: ${node.getText()}`);
       case ts.SyntaxKind.GetAccessor:
         return print(node).replace(/^get /, '');
       case ts.SyntaxKind.PrivateIdentifier:
@@ -43,11 +43,11 @@ export function printer(ts, checker, { declared, constants, names }) {
       case ts.SyntaxKind.CallExpression:
         return printCall(node);
       case ts.SyntaxKind.VariableDeclaration:
-        return ts.isObjectBindingPattern(node.name) ? printParts(node) : undefined;
+        return ts.isObjectBindingPattern(node.name) ? printDestructuring(node) : undefined;
       case ts.SyntaxKind.TypeReference:
-        return ROUNDED[node.typeName.getText()] ? 'number[]' : undefined;
+        return ROUNDING[node.typeName.getText()] ? 'number[]' : undefined;
       case ts.SyntaxKind.NewExpression:
-        return ROUNDED[node.expression.getText()] ? `zeros(${node.arguments.map(render).join()})` : undefined;
+        return ROUNDING[node.expression.getText()] ? `zeros(${node.arguments.map(render).join()})` : undefined;
       case ts.SyntaxKind.BinaryExpression:
         return printStore(node);
       case ts.SyntaxKind.ObjectLiteralExpression:
@@ -69,13 +69,17 @@ export function printer(ts, checker, { declared, constants, names }) {
   const printCall = (node) => {
     const { expression, arguments: given } = node;
     if (ts.isOptionalChain(node)) return undefined;
-    if (isExtreme(expression) && given.length === 2 && given.every((each) => isPure(ts, each) && !isRead(each))) {
+    if (
+      isMinOrMax(expression) &&
+      given.length === 2 &&
+      given.every((each) => isPure(ts, each) && !callsAccessor(each))
+    ) {
       const [a, b] = given.map(render);
-      const [less, more] = expression.name.text === 'max' ? [a, b] : [b, a]; // a `>` might be taken for the end of types
-      return `(${less} < ${more} ? ${b} : ${a})`;
+      const [less, greater] = expression.name.text === 'max' ? [a, b] : [b, a]; // `>` might be parsed as the end of type arguments
+      return `(${less} < ${greater} ? ${b} : ${a})`;
     }
     const isMethod = ts.isPropertyAccessExpression(expression);
-    const symbol = isMethod ? checker.getSymbolAtLocation(expression.name) : meaningOf(ts, checker, expression);
+    const symbol = isMethod ? checker.getSymbolAtLocation(expression.name) : symbolOf(ts, checker, expression);
     const [declaration, more] = symbol?.declarations ?? [];
     if (!declaration || more) return undefined;
     const isLocal =
@@ -88,24 +92,24 @@ export function printer(ts, checker, { declared, constants, names }) {
     return ts.isFunctionDeclaration(declaration) ? inline(declaration, undefined, given) : undefined;
   };
 
-  const isExtreme = (node) =>
+  const isMinOrMax = (node) =>
     ts.isPropertyAccessExpression(node) &&
     node.expression.getText() === 'Math' &&
     ['max', 'min'].includes(node.name.text);
 
-  /** Whether a method is called for it. */
-  const isRead = (node) => {
+  /** Whether it reads an accessor, which becomes a call. */
+  const callsAccessor = (node) => {
     const isOne =
       ts.isPropertyAccessExpression(node) && accessorOf(checker.getSymbolAtLocation(node.name)) !== undefined;
-    return isOne || Boolean(ts.forEachChild(node, (child) => isRead(child) || undefined));
+    return isOne || Boolean(ts.forEachChild(node, (child) => callsAccessor(child) || undefined));
   };
 
   const inline = (declaration, receiver, given, isStatement = false) => {
-    const body = bodyOf(ts, declaration, isStatement);
-    if (body === undefined || scopes.isDeep() || given.length !== declaration.parameters.length) return undefined;
+    const body = inlinableBody(ts, declaration, isStatement);
+    if (body === undefined || scopes.isFull() || given.length !== declaration.parameters.length) return undefined;
     if (receiver && !isPure(ts, receiver)) return undefined;
     const names = declaration.parameters.map(({ name }) => name.text);
-    if (!mayMove(ts, { body, names, given })) return undefined;
+    if (!canSubstitute(ts, { body, names, given })) return undefined;
     const texts = declaration.parameters.map(({ name }, i) => [
       checker.getSymbolAtLocation(name),
       `(${render(given[i])})`,
@@ -115,29 +119,29 @@ export function printer(ts, checker, { declared, constants, names }) {
   };
 
   const printName = (node) => {
-    const symbol = meaningOf(ts, checker, node);
+    const symbol = symbolOf(ts, checker, node);
     const text = scopes.textOf(symbol);
     if (text !== undefined) return text;
     return constants.get(symbol) ?? names.get(symbol) ?? node.text;
   };
 
-  /** `const { a, b } = c` where one is an accessor. */
-  const printParts = (node) => {
+  /** `const { a, b } = c` where a or b is an accessor. */
+  const printDestructuring = (node) => {
     const type = checker.getTypeAtLocation(node.initializer);
     const parts = node.name.elements.map(({ propertyName, name, initializer }) => {
       const key = (propertyName ?? name).getText();
       return { key, name: name.getText(), initializer, accessor: accessorOf(checker.getPropertyOfType(type, key)) };
     });
     if (!parts.some(({ accessor }) => accessor)) return undefined;
-    if (parts.some(({ initializer }) => initializer)) throw new Error(`not translated: ${node.getText()}`);
+    if (parts.some(({ initializer }) => initializer)) throw new Error(`cannot be translated: ${node.getText()}`);
     const from = render(node.initializer);
-    if (from.includes('(')) throw new Error(`would be called more than once: ${node.getText()}`);
+    if (from.includes('(')) throw new Error(`would be evaluated more than once: ${node.getText()}`);
     const read = ({ key, accessor }) =>
       (accessor && inline(accessor, node.initializer, [])) ?? `${from}.${key}${accessor ? '()' : ''}`;
     return parts.map((part) => `${part.name} = ${read(part)}`).join(', ');
   };
 
-  /** In `{ ...a, b: undefined }`, nothing would be set. */
+  /** `{ ...a, b: undefined }`: in Lua the assignment of nil would leave the value that the spread has set. */
   const printSpread = (node) => {
     const spread = node.properties.findIndex((property) => ts.isSpreadAssignment(property));
     if (spread < 0) return undefined;
@@ -155,7 +159,7 @@ export function printer(ts, checker, { declared, constants, names }) {
     if (node.operatorToken.kind !== ts.SyntaxKind.EqualsToken) return undefined;
     if (!ts.isElementAccessExpression(node.left)) return undefined;
     const type = checker.getNonNullableType(checker.getTypeAtLocation(node.left.expression)).symbol;
-    const round = type && isLib(type) ? ROUNDED[type.name] : undefined;
+    const round = type && isForeign(type) ? ROUNDING[type.name] : undefined;
     return round && `${render(node.left)} = ${round}(${render(node.right)})`;
   };
 

@@ -1,27 +1,26 @@
-// Leaves out functions and methods that nothing names any more: each would be made anew at each call of a script.
+// Removes functions and methods that no code names any more, because their calls were inlined: the script would create each of
+// them at each run.
 
-/** @param {readonly string[]} kept names that the host speaks of */
-export function prune(ts, text, kept) {
+/** @param {readonly string[]} called names of methods that only host.lua calls */
+export function prune(ts, text, called) {
   for (let before = ''; before !== text; ) {
     before = text;
     const file = ts.createSourceFile('linked.ts', text, ts.ScriptTarget.ESNext, true);
     const counts = new Map();
-    const unnamed = [];
+    const functions = [];
     const visit = (node) => {
       if (ts.isIdentifier(node)) counts.set(node.text, (counts.get(node.text) ?? 0) + 1);
-      if (ts.isMethodDeclaration(node) || ts.isFunctionDeclaration(node)) unnamed.push(node);
-      if (isLocalFunction(ts, node)) unnamed.push(node);
+      const hasBody = (ts.isMethodDeclaration(node) || ts.isFunctionDeclaration(node)) && node.body !== undefined;
+      if (hasBody || isLocalFunction(ts, node)) functions.push(node);
       ts.forEachChild(node, visit);
     };
     visit(file);
     const nameOf = (node) =>
       (ts.isVariableStatement(node) ? node.declarationList.declarations[0].name : node.name).text;
-    const gone = unnamed.filter((node) => node.body !== undefined || ts.isVariableStatement(node));
-    for (const node of gone.toSorted((a, b) => b.pos - a.pos)) {
-      if (counts.get(nameOf(node)) !== 1 || kept.includes(nameOf(node))) continue;
-      text = text.slice(0, node.getStart()) + text.slice(node.end);
-      break; // what it held is gone too
-    }
+    const isUnused = (node) => counts.get(nameOf(node)) === 1 && !called.includes(nameOf(node));
+    const unused = functions.toSorted((a, b) => b.pos - a.pos).find(isUnused);
+    // One at a time: without it, other functions may be unused too.
+    if (unused !== undefined) text = text.slice(0, unused.getStart()) + text.slice(unused.end);
   }
   return text;
 }

@@ -1,23 +1,29 @@
-// From the sources to Lua.
+// Translates the sources to Lua.
 
-import { writeKeeper } from './keep.mjs';
+import { checkHost } from './check-host.mjs';
 import { failOn, link } from './link.mjs';
 import { prune } from './prune.mjs';
+import { generateStateCodec } from './state-codec.mjs';
 
 const ENTRIES = [
-  'core/events/proxy-events.ts',
+  'core/limits/limit-state.ts',
   'core/rate/breaker/active-block.ts',
   'core/rate/rules.ts',
-  'core/limits/meter.ts',
+  'core/limits/local-meter.ts',
   'sharing/replicas/replica-shared-limit.ts',
   'sharing/replicas/memory-backend.ts',
 ];
-/** What the host speaks of, and which methods it calls. */
-const ROOTS = ['PooledLimit', 'LocalMeter', 'RULES', 'LIMIT_STATES', 'CUT_CAUSES', 'BLOCK_CAUSES', 'WAITS_FOR'];
+/** The class whose instances Redis stores. */
+const LIMIT_CLASS = 'ReplicaSharedLimit';
+/** The name of a constant in the sources, and of a local in the script. */
+const WINDOW = 'WAITING_WINDOW';
+/** The declarations that host.lua uses, and the methods that it calls. */
+const ROOTS = [LIMIT_CLASS, 'LocalMeter', 'RATE_RULES', 'LIMIT_STATES', 'CUT_CAUSES', 'BLOCK_CAUSES', WINDOW];
 const CALLED = ['now', 'serve'];
 
-export function translate({ typescript: ts, toLua }, src) {
+export function translate({ typescript: ts, toLua }, src, host) {
   const linked = link(ts, { entries: ENTRIES.map((path) => src + path), roots: ROOTS, folder: src });
+  checkHost(ts, linked, host);
   const { diagnostics, transpiledFiles } = toLua.transpileVirtualProject(
     { 'linked.ts': prune(ts, linked.text, CALLED) },
     {
@@ -32,19 +38,22 @@ export function translate({ typescript: ts, toLua }, src) {
       noHeader: true,
     },
   );
-  // What TypeScript minds now it did not mind before (a method's result is not narrowed as an accessor's is), unless it
-  // cannot read it.
+  // The linked file may have type errors that the sources do not have, for the result of a method is not narrowed as an
+  // accessor is. Only errors of syntax and of the translation count.
   failOn(
     ts,
     diagnostics.filter(({ source, code }) => source === 'typescript-to-lua' || code < 2000),
   );
   const lua = transpiledFiles.find((file) => file.lua !== undefined).lua;
-  const waitsFor = `local WAITS_FOR = ${linked.constant('WAITS_FOR')}\n`;
-  return { lua: waitsFor + bare(lua), keeper: writeKeeper(ts, linked, 'PooledLimit'), sources: linked.sources };
+  return {
+    lua: `local ${WINDOW} = ${linked.constant(WINDOW)}\n${stripModule(lua)}`,
+    stateCodec: generateStateCodec(ts, linked, LIMIT_CLASS),
+    sources: linked.sources,
+  };
 }
 
-/** Without the module around it, and with the functions of `math` as locals. */
-function bare(lua) {
+/** Removes the module around the code, and calls the functions of `math` by locals. */
+function stripModule(lua) {
   return lua
     .replace(/^local ____exports = \{\}\n/m, '')
     .replace(/^return ____exports\n?/m, '')

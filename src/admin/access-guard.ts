@@ -2,43 +2,38 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Address, isLoopback } from '../config/values/listen-address.ts';
 import { sendProblem } from './problem-response.ts';
-import { isPage } from './serve-page.ts';
+import { isPagePath } from './serve-page.ts';
 
-/** Undefined when the request may pass; else it has been answered. */
-export type Guard = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | undefined;
+/** Returns undefined if the request may pass; otherwise it has sent the response. */
+export type AccessGuard = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | undefined;
 
-/** Harmless, and asked for by probes that cannot carry a token. */
-const OPEN_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz']);
+/** Paths without secrets, for probes that cannot send a token. */
+const UNAUTHENTICATED_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 
 /**
- * Who may use the admin port. Whoever has the token may. Without it:
- * - on a loopback address, requests whose Host is a loopback name or address: a web page can make a browser connect to
- *   127.0.0.1 under a name of its own (DNS rebinding), but cannot make it send another Host; and whose Origin, if they
- *   have one, is that Host: a page of another origin may make a browser send requests there, and browsers say whose;
- * - on a Unix socket, everyone: the file's permissions decide;
- * - elsewhere, /livez and /readyz only, and the page, which asks for the token to show anything.
+ * Guards reads of the admin port. A request with the token passes. Without the token,
+ * - on a loopback address, requests pass whose Host is a loopback name or address and whose Origin, if present, is that Host.
+ *   A web page can make a browser connect to 127.0.0.1 under a name of its own (DNS rebinding), but the browser then sends that
+ *   name as Host, and the page's origin as Origin;
+ * - on a Unix socket, every request passes: the permissions of the file decide;
+ * - elsewhere, only /livez, /readyz and the files of the page pass. The page asks for the token before it can show data.
  *
- * @throws Error when the address is not a loopback one and there is no token.
+ * @throws Error if the address is not a loopback address and there is no token
  */
-export function createGuard(listen: Address, token: string | undefined): Guard {
-  const holdsToken = token === undefined ? () => false : createTokenCheck(token);
+export function createReadGuard(listen: Address, token: string | undefined): AccessGuard {
+  const hasToken = token === undefined ? () => false : createTokenCheck(token);
   if (listen.kind === 'unix') return () => undefined;
 
   if (isLoopback(listen)) {
     return (request, reply) => {
       const { host, origin } = request.headers;
-      if (holdsToken(request)) return undefined;
+      if (hasToken(request)) return undefined;
       // Browsers always send Host; HTTP/1.0 tools need not.
       if (host !== undefined && !namesLoopback(host)) {
-        return sendProblem(
-          reply,
-          421,
-          'Misdirected Request',
-          'This listener answers to loopback names and addresses only.',
-        );
+        return sendProblem(reply, 421, 'Misdirected Request', 'The Host header must be a loopback name or address.');
       }
-      if (origin === undefined || isOwn(origin, host)) return undefined;
-      return sendProblem(reply, 403, 'Forbidden', 'Pages of other origins have no business here.');
+      if (origin === undefined || isOwnOrigin(origin, host)) return undefined;
+      return sendProblem(reply, 403, 'Forbidden', 'Requests from pages of other origins are not allowed.');
     };
   }
 
@@ -46,59 +41,59 @@ export function createGuard(listen: Address, token: string | undefined): Guard {
     throw new Error(`the admin port needs a token to listen on ${listen.host}, which is not a loopback address`);
   }
   return (request, reply) => {
-    const path = pathOf(request);
-    if (OPEN_PATHS.has(path) || isPage(path) || holdsToken(request)) return undefined;
+    const path = requestPath(request);
+    if (UNAUTHENTICATED_PATHS.has(path) || isPagePath(path) || hasToken(request)) return undefined;
     reply.header('www-authenticate', 'Bearer realm="tidegate"');
     return sendProblem(reply, 401, 'Unauthorized', 'Send the admin token as Authorization: Bearer.');
   };
 }
 
 /**
- * Who may change anything: whoever has the token, from anywhere but a page of another origin; on a Unix socket, everyone
- * whom its file lets in. Nobody else, on a loopback address neither: other users of the machine, and its browsers, are there.
+ * Guards actions. They need the token, on a loopback address too, because other users and browsers of the machine can connect
+ * there. Requests from pages of another origin never pass. On a Unix socket, the permissions of the file decide.
  */
-export function createWriteGuard(listen: Address, token: string | undefined): Guard {
-  const holdsToken = token === undefined ? undefined : createTokenCheck(token);
+export function createWriteGuard(listen: Address, token: string | undefined): AccessGuard {
+  const hasToken = token === undefined ? undefined : createTokenCheck(token);
   return (request, reply) => {
     const { host, origin, 'sec-fetch-site': site } = request.headers;
-    if (origin !== undefined && !isSame(origin, host)) {
-      return sendProblem(reply, 403, 'Forbidden', 'Pages of other origins have no business here.');
+    if (origin !== undefined && !isSameOrigin(origin, host)) {
+      return sendProblem(reply, 403, 'Forbidden', 'Requests from pages of other origins are not allowed.');
     }
     if (site !== undefined && site !== 'same-origin' && site !== 'none') {
-      return sendProblem(reply, 403, 'Forbidden', 'Pages of other sites have no business here.');
+      return sendProblem(reply, 403, 'Forbidden', 'Requests from pages of other sites are not allowed.');
     }
-    if (listen.kind === 'unix' || holdsToken?.(request) === true) return undefined;
-    if (holdsToken === undefined) return sendProblem(reply, 403, 'Forbidden', NO_TOKEN);
+    if (listen.kind === 'unix' || hasToken?.(request) === true) return undefined;
+    if (hasToken === undefined) return sendProblem(reply, 403, 'Forbidden', NO_TOKEN);
     reply.header('www-authenticate', 'Bearer realm="tidegate"');
     return sendProblem(reply, 401, 'Unauthorized', 'Send the admin token as Authorization: Bearer.');
   };
 }
 
 const NO_TOKEN =
-  'Nothing can be changed without a token. Set admin.token in the configuration, to 16 characters or more: admin: {listen: "127.0.0.1:9901", token: …}.';
+  'Actions require a token. Set admin.token (at least 16 characters) in the configuration: admin: {listen: "127.0.0.1:9901", token: …}.';
 
-/** As `isOwn`, of one that may have come through a proxy that speaks TLS. */
-function isSame(origin: string, host: string | undefined): boolean {
+/** As `isOwnOrigin`, but also with https, for a TLS proxy in front of the admin port. */
+function isSameOrigin(origin: string, host: string | undefined): boolean {
   const from = origin.toLowerCase().replace(/^https?:\/\//, '');
   return host !== undefined && from === host.toLowerCase() && from !== origin.toLowerCase();
 }
 
-/** Whether a page comes from here. Sandboxed pages and files say `null`. */
-function isOwn(origin: string, host: string | undefined): boolean {
+/** Whether an origin is this server. Sandboxed pages and local files have the origin `null`. */
+function isOwnOrigin(origin: string, host: string | undefined): boolean {
   return host !== undefined && origin.toLowerCase() === `http://${host.toLowerCase()}`;
 }
 
-export function pathOf(request: FastifyRequest): string {
+export function requestPath(request: FastifyRequest): string {
   const query = request.url.indexOf('?');
   return query === -1 ? request.url : request.url.slice(0, query);
 }
 
-/** In constant time: hashes are of equal length, and tell nothing of how much of a guess was right. */
+/** Compares in constant time. Hashes have equal length and do not reveal how much of a guess was right. */
 function createTokenCheck(token: string): (request: FastifyRequest) => boolean {
   const expected = sha256(token);
   return ({ headers }) => {
-    const given = /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
-    return given !== undefined && timingSafeEqual(sha256(given), expected);
+    const presented = /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
+    return presented !== undefined && timingSafeEqual(sha256(presented), expected);
   };
 }
 
@@ -106,7 +101,7 @@ function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Of a Host header: a name or an address, that of IPv6 in brackets, and perhaps a port. */
+/** Whether a Host header (name, IPv4 or [IPv6] address, optional port) is a loopback one. */
 function namesLoopback(header: string): boolean {
   const [, ipv6, other = ''] = /^(?:\[([\da-f:.]+)\]|([^:[\]@/]+))(?::\d+)?$/i.exec(header) ?? [];
   return isLoopback({ kind: 'tcp', host: (ipv6 ?? other).toLowerCase(), port: 0 });

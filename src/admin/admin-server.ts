@@ -1,60 +1,60 @@
 import { STATUS_CODES } from 'node:http';
 import { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Address } from '../config/values/listen-address.ts';
-import type { Bound } from '../core/overload/resource-bound.ts';
+import type { ResourceBound } from '../core/overload/resource-bound.ts';
 import { NO_SCHEMAS } from '../http/server/fastify-no-schemas.ts';
-import type { Format } from '../telemetry/metrics/exposition/exposition-format.ts';
-import { CONTENT_TYPES } from '../telemetry/metrics/exposition/exposition-format.ts';
-import { chooseFormat } from './negotiate-format.ts';
+import type { ExpositionFormat } from '../telemetry/metrics/exposition/exposition-format.ts';
+import { EXPOSITION_CONTENT_TYPES } from '../telemetry/metrics/exposition/exposition-format.ts';
+import { negotiateFormat } from './negotiate-format.ts';
 import { BoundedConnections } from './bounded-connections.ts';
-import { createGuard, createWriteGuard, type Guard, pathOf } from './access-guard.ts';
+import { createReadGuard, createWriteGuard, type AccessGuard, requestPath } from './access-guard.ts';
 import { type Readiness, serveHealth } from './health-endpoints.ts';
-import { matchRoute } from './api/api-routes.ts';
-import type { Operations } from './api/admin-operations.ts';
-import { sendProblem, writeProblem } from './problem-response.ts';
-import { refuseUnrouted, serveApi } from './serve-api.ts';
+import { matchApiRoute } from './api/api-routes.ts';
+import type { AdminOperations } from './api/admin-operations.ts';
+import { sendProblem, writeProblemToSocket } from './problem-response.ts';
+import { rejectUnrouted, serveApi } from './serve-api.ts';
 import { servePage } from './serve-page.ts';
 
-/** What /metrics tells. */
-export interface Exposition {
-  metrics(format: Format): Promise<string>;
+/** The source of /metrics. */
+export interface MetricsSource {
+  metrics(format: ExpositionFormat): Promise<string>;
 }
 
 export interface TelemetryOptions {
   readonly listen: Address;
-  readonly registry: Exposition;
+  readonly registry: MetricsSource;
   readonly readiness: () => Readiness;
 }
 
 export interface AdminOptions extends TelemetryOptions {
-  /** Needed to listen anywhere but on a loopback address or a Unix socket. */
+  /** Required unless `listen` is a loopback address or a Unix socket. */
   readonly token?: string | undefined;
-  /** What the API tells of; no API when absent. */
-  readonly operations?: Operations | undefined;
+  /** Operations of the API; undefined: no API and no page. */
+  readonly operations?: AdminOperations | undefined;
 }
 
 export interface AdminServer {
-  /** With the port that was given to it. */
+  /** The address in use, with the port that the system chose. */
   readonly address: Address;
-  readonly bound: Bound;
-  /** Ends all connections, those in the middle of an answer too: a drain never waits for a scrape or an open page. */
+  readonly bound: ResourceBound;
+  /** Closes all connections, busy ones too: a drain never waits for a scrape or an open page. */
   close(): Promise<void>;
 }
 
-/** Of what may be sent to us, in milliseconds and bytes: these listeners read nothing but heads. */
+/** Limits of a request, in milliseconds and bytes. */
 const REQUEST_TIMEOUT = 10_000;
 const BODY_LIMIT = 64 * 1024;
-/** More than any number of probes, scrapers and open pages; a bound on what strangers may take of a telemetry port. */
+/** More than probes, scrapers and pages need; bounds what strangers can use of a public telemetry port. */
 const MAX_CONNECTIONS = 128;
-/** Node looks for late heads only every 30 s unless told otherwise. */
-const CONNECTIONS_CHECK = 1000;
+/** Milliseconds between checks for late request heads; Node's default is 30 s. */
+const CONNECTIONS_CHECK_INTERVAL = 1000;
 
 /**
- * For operators: /livez, /readyz, /metrics, the API and its page, for those whom `createGuard` lets in.
- * Rejects with the error of listening (EADDRINUSE, EACCES …), or when the address needs a token and has none.
+ * Starts the admin port: /livez, /readyz, /metrics, the API and its page, behind the guards of access-guard.ts.
+ * Rejects with the error of listening (EADDRINUSE, EACCES …), or if the address requires a token and there is none.
  */
-export async function startAdmin({ token, operations, ...options }: AdminOptions): Promise<AdminServer> {
-  return start(options, createGuard(options.listen, token), (app) => {
+export async function startAdminServer({ token, operations, ...options }: AdminOptions): Promise<AdminServer> {
+  return startListener(options, createReadGuard(options.listen, token), (app) => {
     if (operations === undefined) return;
     serveApi(app, operations, createWriteGuard(options.listen, token));
     servePage(app);
@@ -62,45 +62,45 @@ export async function startAdmin({ token, operations, ...options }: AdminOptions
 }
 
 /**
- * For kubelet and Prometheus, on any address and open to anyone: /livez, /readyz and /metrics, and never more than these.
+ * Starts the telemetry port for kubelet and Prometheus: /livez, /readyz and /metrics only, without a token, on any address.
  * Rejects with the error of listening.
  */
-export async function startTelemetry(options: TelemetryOptions): Promise<AdminServer> {
+export async function startTelemetryServer(options: TelemetryOptions): Promise<AdminServer> {
   const { listen, registry, readiness } = options;
-  return start({ listen, registry, readiness }, () => undefined);
+  return startListener({ listen, registry, readiness }, () => undefined);
 }
 
-async function start(
+async function startListener(
   { listen, registry, readiness }: TelemetryOptions,
-  guard: Guard,
-  serveMore: (app: FastifyInstance) => void = () => undefined,
+  guard: AccessGuard,
+  registerRoutes: (app: FastifyInstance) => void = () => undefined,
 ): Promise<AdminServer> {
   const app = fastify({
     logger: false,
     schemaController: NO_SCHEMAS,
     forceCloseConnections: true,
     requestTimeout: REQUEST_TIMEOUT,
-    http: { headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: CONNECTIONS_CHECK },
+    http: { headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: CONNECTIONS_CHECK_INTERVAL },
     bodyLimit: BODY_LIMIT,
-    // Before any hook: a URL that does not decode.
+    // A URL that cannot be decoded fails before any hook runs.
     frameworkErrors: (_error, _request, reply) => {
       sendProblem(reply, 400, 'Bad Request', 'The URL is malformed.');
     },
-    clientErrorHandler: (error, socket) => writeProblem(socket, error),
+    clientErrorHandler: (error, socket) => writeProblemToSocket(socket, error),
   });
   app.addHook('onRequest', async (request, reply) => {
-    // Nor does a page of another origin read it by embedding it.
+    // A page of another origin must not read a response by embedding it,
     reply.headers({
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
       'cross-origin-resource-policy': 'same-origin',
-      // Nor is an answer a page that does anything, or that another may frame.
+      // and no response may act as a page or be framed.
       'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
       'referrer-policy': 'no-referrer',
     });
-    return guard(request, reply) ?? (request.is404 ? answerUnrouted(app, request, reply) : undefined);
+    return guard(request, reply) ?? (request.is404 ? rejectUnknownPath(app, request, reply) : undefined);
   });
-  // A 503 says when to ask again: of one that starts or goes away, that is soon known.
+  // Starting and draining end soon, so a 503 asks the client to retry after a second.
   app.addHook('onSend', (_request, reply, payload, done) => {
     const { statusCode } = reply;
     if ((statusCode === 503 || statusCode === 429) && !reply.hasHeader('retry-after')) reply.header('retry-after', '1');
@@ -112,18 +112,18 @@ async function start(
 
   serveHealth(app, readiness);
   app.get('/metrics', async (request, reply) => {
-    const format = chooseFormat(request.headers.accept);
+    const format = negotiateFormat(request.headers.accept);
     const exposition = await registry.metrics(format);
-    return reply.type(CONTENT_TYPES[format]).header('vary', 'Accept').send(exposition);
+    return reply.type(EXPOSITION_CONTENT_TYPES[format]).header('vary', 'Accept').send(exposition);
   });
 
-  serveMore(app);
+  registerRoutes(app);
 
   const connections = new BoundedConnections(MAX_CONNECTIONS);
-  connections.watch(app.server);
+  connections.attach(app.server);
   await app.listen(listen.kind === 'unix' ? { path: listen.path } : { host: listen.host, port: listen.port });
   return {
-    address: addressOf(app, listen),
+    address: boundAddress(app, listen),
     get bound() {
       return connections.bound;
     },
@@ -131,21 +131,21 @@ async function start(
   };
 }
 
-/** Before a body is read: whatever it is, nobody asked for it. */
-function answerUnrouted(app: FastifyInstance, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const path = pathOf(request);
+/** Rejects unknown paths before their body is read. */
+function rejectUnknownPath(app: FastifyInstance, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = requestPath(request);
   if (/^\/(?:api\/|drain$)/.test(path) && app.hasRoute({ method: 'GET', url: '/api/*' })) {
-    const refused = refuseUnrouted(reply, matchRoute(request.method, path));
-    if (refused !== undefined) return refused;
+    const rejected = rejectUnrouted(reply, matchApiRoute(request.method, path));
+    if (rejected !== undefined) return rejected;
   }
   if (!app.hasRoute({ method: 'GET', url: path })) {
-    return sendProblem(reply, 404, 'Not Found', 'There is nothing here.');
+    return sendProblem(reply, 404, 'Not Found', 'No such path.');
   }
   reply.header('allow', 'GET, HEAD');
   return sendProblem(reply, 405, 'Method Not Allowed', 'Use GET or HEAD.');
 }
 
-function addressOf(app: FastifyInstance, listen: Address): Address {
+function boundAddress(app: FastifyInstance, listen: Address): Address {
   const bound = app.server.address();
   return typeof bound === 'object' && bound !== null ? { kind: 'tcp', host: bound.address, port: bound.port } : listen;
 }

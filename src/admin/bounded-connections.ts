@@ -1,56 +1,56 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Bound } from '../core/overload/resource-bound.ts';
+import type { ResourceBound } from '../core/overload/resource-bound.ts';
 
 /**
- * At most so many connections to a listener for operators. The next one is taken all the same, so that a probe is always answered:
- * the one that nothing has been asked on for the longest time gives way to it, or else the oldest that is being answered. A connection
- * that asks again before it has its answer ends: a thousand scrapes in one piece would keep probes waiting.
+ * Bounds the connections of an operator listener. A connection beyond the bound is still accepted, so that probes are always
+ * answered: it evicts the connection that has been idle longest, or else the oldest busy one. A connection that pipelines a
+ * request before it has its response is closed: a thousand pipelined scrapes would delay probes.
  */
 export class BoundedConnections {
-  readonly #most: number;
-  /** In the order of their last use; the value says whether one is being answered. */
+  readonly #max: number;
+  /** Least recently used first; `busy`: a response is pending. */
   readonly #sockets = new Map<Socket, 'idle' | 'busy'>();
-  #closed = 0;
+  #evicted = 0;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(max: number) {
+    this.#max = max;
   }
 
-  get bound(): Bound {
-    return { name: 'admin_connections', used: this.#sockets.size / this.#most, reached: this.#closed };
+  get bound(): ResourceBound {
+    return { name: 'admin_connections', used: this.#sockets.size / this.#max, reached: this.#evicted };
   }
 
-  /** To be called once the server has its handler of requests, which then gets only those that may be answered. */
-  watch(server: Server): void {
+  /** Wraps the request handlers of the server, so it must be called after they are registered. */
+  attach(server: Server): void {
     const handlers = server.listeners('request');
     server.removeAllListeners('request');
-    server.on('connection', (socket: Socket) => this.#take(socket));
+    server.on('connection', (socket: Socket) => this.#onConnection(socket));
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
       const { socket } = request;
       if (socket.destroyed) return;
       if (this.#sockets.get(socket) === 'busy') return abandon(socket);
-      this.#use(socket, 'busy');
-      response.once('close', () => this.#use(socket, 'idle'));
+      this.#markUsed(socket, 'busy');
+      response.once('close', () => this.#markUsed(socket, 'idle'));
       for (const handle of handlers) Reflect.apply(handle, server, [request, response]);
     });
   }
 
-  #take(socket: Socket): void {
-    if (this.#sockets.size >= this.#most) {
-      this.#closed += 1;
-      this.#leastUseful()?.destroy();
+  #onConnection(socket: Socket): void {
+    if (this.#sockets.size >= this.#max) {
+      this.#evicted += 1;
+      this.#evictCandidate()?.destroy();
     }
     this.#sockets.set(socket, 'idle');
     socket.once('close', () => this.#sockets.delete(socket));
   }
 
-  #use(socket: Socket, state: 'idle' | 'busy'): void {
+  #markUsed(socket: Socket, state: 'idle' | 'busy'): void {
     if (this.#sockets.delete(socket)) this.#sockets.set(socket, state);
   }
 
-  /** It is forgotten at once: its end may be told later than the next connection. */
-  #leastUseful(): Socket | undefined {
+  /** Removes the candidate at once, because its `close` event may come after the next connection. */
+  #evictCandidate(): Socket | undefined {
     let found: Socket | undefined;
     for (const [socket, state] of this.#sockets) {
       found ??= socket;
@@ -64,8 +64,8 @@ export class BoundedConnections {
 }
 
 /**
- * Ends a connection, and the reading of what has come on it. The parser of Node 24 would go on through all requests of one piece, 1500 of
- * them, and the end costs each of them an error. Parsers are used again, so what is replaced is put back.
+ * Closes a connection and stops the parsing of data already received. Without this, the parser of Node 24 goes through all
+ * requests of one chunk (1500 of them), each of which then fails with an error. Node reuses parsers, so the callback is restored.
  */
 function abandon(socket: Socket): void {
   const parser: unknown = Reflect.get(socket, 'parser');
@@ -77,7 +77,7 @@ function abandon(socket: Socket): void {
   socket.destroy();
 }
 
-/** HTTPParser.kOnHeadersComplete of Node, which has no public name. */
+/** HTTPParser.kOnHeadersComplete of Node; it has no public name. */
 const ON_HEADERS_COMPLETE = 2;
-/** To llhttp: an error, which ends the parsing. */
+/** An error to llhttp, which ends the parsing. */
 const REFUSED = -1;

@@ -1,39 +1,39 @@
 import type { ServerResponse } from 'node:http';
-import type { Frame, Operations, Watch } from './api/admin-operations.ts';
+import type { EventFrame, AdminOperations, FrameSource } from './api/admin-operations.ts';
 
-/** So many may watch. */
-const MOST_VIEWERS = 32;
-const EVERY = 500;
-/** Frames between two comments, which keep what lies between from taking a connection for dead. */
-const COMMENT_EVERY = 30;
-/** A viewer that has so many bytes unread gets no more; and for so many frames, no more at all. */
-const MOST_UNREAD = 1024 * 1024;
-const MOST_SKIPPED = 30;
+/** Maximum number of viewers. */
+const MAX_VIEWERS = 32;
+const FRAME_INTERVAL_MS = 500;
+/** Frames between two comments. Comments keep proxies in between from closing an idle connection. */
+const FRAMES_PER_COMMENT = 30;
+/** A viewer with more unread bytes skips frames; after too many skipped frames its connection is closed. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
+const MAX_SKIPPED_FRAMES = 30;
 
 /**
- * Server-sent events, for all who watch: each frame is made and written once. Nothing is looked at while nobody watches,
- * and nobody who reads slowly holds up the others.
+ * Sends server-sent events to all viewers. Each frame is built once for all of them, none is built without viewers, and a slow
+ * viewer does not delay the others.
  */
-export class Feed {
-  readonly #operations: Pick<Operations, 'watch'>;
-  readonly #every: number;
+export class EventBroadcaster {
+  readonly #operations: Pick<AdminOperations, 'watch'>;
+  readonly #frameIntervalMs: number;
   readonly #viewers = new Map<ServerResponse, { skipped: number }>();
   #isRunning = false;
   #id = 0;
-  /** The last status, for who comes between two. */
-  #status: Buffer | undefined;
+  /** The last status event, for viewers that connect between two of them. */
+  #lastStatus: Buffer | undefined;
 
-  /** @param every milliseconds from one frame to the next; every other has the status */
-  constructor(operations: Pick<Operations, 'watch'>, every: number = EVERY) {
+  /** @param frameIntervalMs milliseconds between frames; every second frame contains the status */
+  constructor(operations: Pick<AdminOperations, 'watch'>, frameIntervalMs: number = FRAME_INTERVAL_MS) {
     this.#operations = operations;
-    this.#every = every;
+    this.#frameIntervalMs = frameIntervalMs;
   }
 
   get isFull(): boolean {
-    return this.#viewers.size >= MOST_VIEWERS;
+    return this.#viewers.size >= MAX_VIEWERS;
   }
 
-  /** @param response whose head has not been written; it stays open until its viewer goes */
+  /** Adds a viewer. @param response without its head; stays open until the viewer disconnects */
   open(response: ServerResponse, headers: Readonly<Record<string, number | string | string[] | undefined>>): void {
     response.writeHead(200, {
       ...headers,
@@ -41,9 +41,9 @@ export class Feed {
       'x-accel-buffering': 'no',
     });
     response.write('retry: 1000\n\n');
-    if (this.#status !== undefined) response.write(this.#status);
+    if (this.#lastStatus !== undefined) response.write(this.#lastStatus);
     this.#viewers.set(response, { skipped: 0 });
-    response.on('error', () => undefined); // its close says the same
+    response.on('error', () => undefined); // `close` follows
     response.on('close', () => this.#viewers.delete(response));
     if (!this.#isRunning) void this.#run();
   }
@@ -53,47 +53,47 @@ export class Feed {
     const watch = this.#operations.watch();
     for (let frames = 1; this.#viewers.size > 0; frames += 1) {
       const since = performance.now();
-      await this.#tellFrame(watch);
-      if (frames % COMMENT_EVERY === 0) this.#broadcast(Buffer.from(': still here\n\n'));
-      await sleep(this.#every - (performance.now() - since));
+      await this.#sendFrame(watch);
+      if (frames % FRAMES_PER_COMMENT === 0) this.#broadcast(Buffer.from(': still here\n\n'));
+      await sleep(this.#frameIntervalMs - (performance.now() - since));
     }
-    this.#status = undefined;
+    this.#lastStatus = undefined;
     this.#isRunning = false;
   }
 
-  async #tellFrame(watch: Watch): Promise<void> {
-    let frame: Frame;
+  async #sendFrame(frames: FrameSource): Promise<void> {
+    let frame: EventFrame;
     try {
-      frame = await watch.frame();
+      frame = await frames.nextFrame();
     } catch {
-      // The next may be had; and who watches sees that none came.
+      // The next frame may succeed. Viewers notice a missing status by themselves.
       return;
     }
-    const { status, moments, requests } = frame;
-    const parts = moments.map((moment) => this.#event('timeline', moment));
-    if (requests !== undefined) parts.push(this.#event('requests', requests));
+    const { status, timelineEvents, requests } = frame;
+    const parts = timelineEvents.map((event) => this.#formatEvent('timeline', event));
+    if (requests !== undefined) parts.push(this.#formatEvent('requests', requests));
     if (status !== undefined) {
-      const told = this.#event('status', status);
-      this.#status = Buffer.from(told);
-      parts.push(told);
+      const statusEvent = this.#formatEvent('status', status);
+      this.#lastStatus = Buffer.from(statusEvent);
+      parts.push(statusEvent);
     }
     if (parts.length > 0) this.#broadcast(Buffer.from(parts.join('')));
   }
 
-  #event(name: string, data: unknown): string {
+  #formatEvent(name: string, data: unknown): string {
     this.#id += 1;
     return `id: ${this.#id}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
   }
 
   #broadcast(bytes: Buffer): void {
     for (const [response, viewer] of this.#viewers) {
-      if (response.writableLength <= MOST_UNREAD) {
+      if (response.writableLength <= MAX_UNREAD_BYTES) {
         viewer.skipped = 0;
         response.write(bytes);
         continue;
       }
       viewer.skipped += 1;
-      if (viewer.skipped > MOST_SKIPPED) response.destroy();
+      if (viewer.skipped > MAX_SKIPPED_FRAMES) response.destroy();
     }
   }
 }

@@ -1,16 +1,16 @@
 import type { FastifyInstance } from 'fastify';
 
 /**
- * Whether requests should be sent here. Only our own life decides: when the third party is down, replacing this process
- * helps nobody, and the answers it gives (503 with a Retry-After) are still the best there are.
+ * Readiness of this process. The state of the upstreams does not count: if one is down, replacing this process does not help,
+ * and its 503 with a Retry-After is still the best response.
  */
 export interface Readiness {
   readonly phase: 'starting' | 'ready' | 'draining';
-  /** Told by `?verbose`, one line each; decides nothing. */
+  /** Lines of `?verbose`; without effect on readiness. */
   readonly notes?: Readonly<Record<string, string>>;
 }
 
-/** GET /livez: the event loop turns. GET /readyz: 200 when ready, else 503. Both in plain text. */
+/** GET /livez: 200 while the event loop runs. GET /readyz: 200 when ready, else 503. Both in plain text. */
 export function serveHealth(app: FastifyInstance, readiness: () => Readiness): void {
   app.get('/livez', (_request, reply) => reply.type('text/plain; charset=utf-8').send('live\n'));
 

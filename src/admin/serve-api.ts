@@ -1,35 +1,35 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Match } from './api/api-routes.ts';
-import { matchRoute } from './api/api-routes.ts';
-import { Feed } from './event-broadcaster.ts';
-import type { Guard } from './access-guard.ts';
-import { pathOf } from './access-guard.ts';
-import type { Operations } from './api/admin-operations.ts';
+import type { RouteMatchResult } from './api/api-routes.ts';
+import { matchApiRoute } from './api/api-routes.ts';
+import { EventBroadcaster } from './event-broadcaster.ts';
+import type { AccessGuard } from './access-guard.ts';
+import { requestPath } from './access-guard.ts';
+import type { AdminOperations } from './api/admin-operations.ts';
 import { sendProblem } from './problem-response.ts';
 
-/** Of a body, in bytes: a configuration is what is longest. */
+/** Maximum body in bytes; the longest body is a configuration to validate. */
 const BODY_LIMIT = 256 * 1024;
 
 /**
- * The admin API: whatever is asked below /api and /explain, and /drain.
- * @param guardWrites asked before anything is changed
+ * Registers the admin API: the paths below /api and /explain, and /drain.
+ * @param guardWrites guard of the actions
  */
-export function serveApi(app: FastifyInstance, operations: Operations, guardWrites: Guard): void {
-  const feed = new Feed(operations);
+export function serveApi(app: FastifyInstance, operations: AdminOperations, guardWrites: AccessGuard): void {
+  const feed = new EventBroadcaster(operations);
   void app.register((scope, _options, done) => {
-    // Text, whatever it is called: before it is read, what it is called has been looked at.
+    // Bodies are read as text; the onRequest hook has checked the content type before.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, parsed) => parsed(null, body));
     scope.addHook('onRequest', (request, reply, next) => {
-      const match = matchRoute(request.method, pathOf(request));
+      const match = matchApiRoute(request.method, requestPath(request));
       const isWrite = request.method === 'POST';
-      const refused =
-        refuseUnrouted(reply, match) ??
-        (isWrite ? (guardWrites(request, reply) ?? refuseType(request, reply, match)) : undefined);
-      if (refused === undefined) next();
+      const rejected =
+        rejectUnrouted(reply, match) ??
+        (isWrite ? (guardWrites(request, reply) ?? rejectContentType(request, reply, match)) : undefined);
+      if (rejected === undefined) next();
     });
     const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
-      answer({ operations, feed }, request, reply);
+      dispatch({ operations, feed }, request, reply);
     scope.all('/api/*', { bodyLimit: BODY_LIMIT }, handler);
     scope.all('/explain/*', handler);
     scope.all('/drain', handler);
@@ -37,8 +37,8 @@ export function serveApi(app: FastifyInstance, operations: Operations, guardWrit
   });
 }
 
-/** Undefined where there is such a route. */
-export function refuseUnrouted(reply: FastifyReply, match: Match): FastifyReply | undefined {
+/** Sends 404 or 405 if there is no such route; returns undefined if there is. */
+export function rejectUnrouted(reply: FastifyReply, match: RouteMatchResult): FastifyReply | undefined {
   switch (match.kind) {
     case 'route':
       return undefined;
@@ -47,50 +47,49 @@ export function refuseUnrouted(reply: FastifyReply, match: Match): FastifyReply 
       return sendProblem(reply, 405, 'Method Not Allowed', `Use ${match.allow.replace(', ', ' or ')}.`);
     case 'unknown': {
       const hint = match.nearest === undefined ? '' : ` Did you mean ${match.nearest}?`;
-      return sendProblem(
-        reply,
-        404,
-        'Not Found',
-        `There is nothing here.${hint} /api/openapi.json tells what there is.`,
-      );
+      return sendProblem(reply, 404, 'Not Found', `No such path.${hint} /api/openapi.json lists all paths.`);
     }
   }
 }
 
 /**
- * A form of another page can send some types without asking: those that it cannot are enough.
- * Undefined where it is one of those.
+ * Sends 415 unless the content type is one that a cross-site form cannot send without a preflight request.
+ * Returns undefined if the type is accepted.
  */
-function refuseType(request: FastifyRequest, reply: FastifyReply, match: Match): FastifyReply | undefined {
+function rejectContentType(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  match: RouteMatchResult,
+): FastifyReply | undefined {
   const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  const takes = match.kind === 'route' && match.name === 'validate' ? YAML : JSON_ONLY;
-  if (type === undefined || takes.includes(type)) return undefined;
-  return sendProblem(reply, 415, 'Unsupported Media Type', `Send ${takes.join(' or ')}, or no body.`);
+  const accepted = match.kind === 'route' && match.name === 'validate' ? YAML_TYPES : JSON_TYPES;
+  if (type === undefined || accepted.includes(type)) return undefined;
+  return sendProblem(reply, 415, 'Unsupported Media Type', `Send ${accepted.join(' or ')}, or no body.`);
 }
 
-const JSON_ONLY = ['application/json'];
-const YAML = ['application/yaml', 'application/json'];
+const JSON_TYPES = ['application/json'];
+const YAML_TYPES = ['application/yaml', 'application/json'];
 
-interface Served {
-  readonly operations: Operations;
-  readonly feed: Feed;
+interface ApiContext {
+  readonly operations: AdminOperations;
+  readonly feed: EventBroadcaster;
 }
 
-async function answer(
-  { operations, feed }: Served,
+async function dispatch(
+  { operations, feed }: ApiContext,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const match = matchRoute(request.method, pathOf(request));
-  if (match.kind !== 'route') return reply; // it has been answered
+  const match = matchApiRoute(request.method, requestPath(request));
+  if (match.kind !== 'route') return reply; // the hook has sent the response
   const { name, params } = match;
-  const { answerApi, refuseQuery } = await import('./api/handle-api-request.ts');
-  if (name !== 'events') return answerApi(operations, { name, params, request, reply });
-  const refused = refuseQuery(request, reply);
-  if (refused !== undefined) return refused;
+  const { handleApiRequest, rejectQuery } = await import('./api/handle-api-request.ts');
+  if (name !== 'events') return handleApiRequest(operations, { name, params, request, reply });
+  const rejected = rejectQuery(request, reply);
+  if (rejected !== undefined) return rejected;
   if (feed.isFull) {
     reply.header('retry-after', '30');
-    return sendProblem(reply, 503, 'Service Unavailable', 'As many watch as may. Close a page that nobody looks at.');
+    return sendProblem(reply, 503, 'Service Unavailable', 'Too many viewers are connected. Close an unused page.');
   }
   reply.hijack();
   feed.open(reply.raw, reply.getHeaders());

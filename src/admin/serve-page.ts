@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { installed } from '../installation.ts';
-import { listElements } from '../core/http-semantics/list-field.ts';
+import { installedFile } from '../installation.ts';
+import { parseListField } from '../core/http-semantics/list-field.ts';
 
 /**
- * Nothing from elsewhere, nothing inline, no text that becomes markup or code, and in nobody's frame: what strangers call
- * themselves is shown here, to people who may do much.
+ * Allows scripts, styles, images and connections of this origin only, nothing inline, no framing, and no text that becomes
+ * markup or code: client names on the page come from outside, and its readers may operate the proxy.
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -21,40 +21,57 @@ const CONTENT_SECURITY_POLICY = [
   "trusted-types 'none'",
 ].join('; ');
 
-const HEADERS = {
+const PAGE_HEADERS = {
   'content-security-policy': CONTENT_SECURITY_POLICY,
   'cross-origin-opener-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
-  // Kept, and asked about each time: another version of Tidegate may have come.
+  // Cached, and revalidated each time, because another version of Tidegate may run by then.
   'cache-control': 'no-cache',
 };
 
-const TYPES: Readonly<Record<string, string>> = {
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
   css: 'text/css; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
   svg: 'image/svg+xml',
 };
 
-/** All there is: what a path names is looked up, never put together. */
-const MODULES = [
-  ...['admin-client', 'announcements', 'client-dialog', 'clients-table', 'confirm-dialog', 'connection-banner'],
-  ...['definition-list', 'dom', 'explanation-dialog', 'keyed-rows', 'labels', 'main', 'operator-actions'],
-  ...['page-model', 'process-panel', 'rate-chart', 'requests-table', 'sse-client', 'sse-parser', 'status-changes'],
-  ...['theme', 'theme-switch', 'timeline-list', 'token-dialog', 'uplot', 'upstream-cards'],
+/** Every script of the page. A request path is looked up in this list and never joined to a folder. */
+const SCRIPTS = [
+  ...[
+    'admin-client',
+    'client-dialog',
+    'clients-table',
+    'connection-banner',
+    'explanation-dialog',
+    'keyed-rows',
+    'main',
+  ],
+  ...['operator-actions', 'page-model', 'process-panel', 'rate-chart', 'requests-table', 'sse-client', 'sse-parser'],
+  ...['theme', 'theme-switch', 'timeline-list', 'token-dialog', 'upstream-cards', 'upstream-figures', 'uplot'],
+  ...['dom/announcements', 'dom/confirm-dialog', 'dom/definition-list', 'dom/dom'],
+  ...['text/client-labels', 'text/labels', 'text/outcome-labels', 'text/status-changes'],
 ];
-const FILES: ReadonlyMap<string, string> = new Map([
-  ['/', 'index.html'],
-  ...['page.css', 'uplot.css', 'icon.svg', ...MODULES.map((name) => `${name}.js`)].map((file): [string, string] => [
+
+/** Served as one file, so that the page waits for one stylesheet of ours. In order of the cascade. */
+const STYLESHEETS = [
+  ...['base', 'controls', 'header', 'layout', 'upstreams', 'tables', 'events', 'dialogs', 'narrow'],
+].map((name) => `styles/${name}.css`);
+
+/** The files below `page/` that make up the response to each path. */
+const PAGE_FILES: ReadonlyMap<string, readonly string[]> = new Map([
+  ['/', ['index.html']],
+  ['/page/page.css', STYLESHEETS],
+  ...['uplot.css', 'icon.svg', ...SCRIPTS.map((name) => `${name}.js`)].map((file): [string, string[]] => [
     `/page/${file}`,
-    file,
+    [file],
   ]),
 ]);
 
-/** Whether a path is part of the page, which tells nothing but what the program is: it asks for the token by itself. */
-export function isPage(path: string): boolean {
-  return FILES.has(path);
+/** Whether a path is part of the page. Page files need no token: they hold no data, and the page asks for the token. */
+export function isPagePath(path: string): boolean {
+  return PAGE_FILES.has(path);
 }
 
 interface Asset {
@@ -63,34 +80,37 @@ interface Asset {
   readonly tag: string;
 }
 
-/** GET / and what it needs beneath /page. Files are read when they are first asked for. */
+/** GET / and the files below /page. Files are read at their first request. */
 export function servePage(app: FastifyInstance): void {
-  for (const [path, file] of FILES) {
+  for (const [path, files] of PAGE_FILES) {
     let asset: Promise<Asset> | undefined;
     app.get(path, async (request, reply) => {
-      asset ??= read(file);
-      return answer(request, reply, await asset);
+      asset ??= loadAsset(files);
+      return sendAsset(request, reply, await asset);
     });
   }
 }
 
-function answer(request: FastifyRequest, reply: FastifyReply, { body, type, tag }: Asset): FastifyReply {
-  reply.headers({ ...HEADERS, etag: tag });
-  const known = listElements(request.headers['if-none-match']).some((each) => each.replace(/^W\//, '') === tag);
-  return known ? reply.code(304).send() : reply.type(type).send(body);
+function sendAsset(request: FastifyRequest, reply: FastifyReply, { body, type, tag }: Asset): FastifyReply {
+  reply.headers({ ...PAGE_HEADERS, etag: tag });
+  const isUnchanged = parseListField(request.headers['if-none-match']).some((each) => each.replace(/^W\//, '') === tag);
+  return isUnchanged ? reply.code(304).send() : reply.type(type).send(body);
 }
 
-async function read(file: string): Promise<Asset> {
-  const body = await readAsset(file);
+async function loadAsset(files: readonly string[]): Promise<Asset> {
+  const body = Buffer.concat(await Promise.all(files.map(readAsset)));
   const tag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
-  return { body, type: TYPES[file.slice(file.lastIndexOf('.') + 1)] ?? 'application/octet-stream', tag };
+  const [file = ''] = files;
+  return { body, type: CONTENT_TYPES[file.slice(file.lastIndexOf('.') + 1)] ?? 'application/octet-stream', tag };
 }
 
-/** What is not ours lies beside the rest when bundled, and elsewhere before. */
-const FOREIGN: Readonly<Record<string, string>> = { 'uplot.js': 'uPlot.esm.js', 'uplot.css': 'uPlot.min.css' };
+/** Files of the uplot package: beside the page in a bundle, in node_modules in a checkout. */
+const VENDORED_FILES: Readonly<Record<string, string>> = { 'uplot.js': 'uPlot.esm.js', 'uplot.css': 'uPlot.min.css' };
 
 function readAsset(file: string): Promise<Buffer> {
-  const beside = readFile(new URL(`./page/${file}`, import.meta.url));
-  const foreign = FOREIGN[file];
-  return foreign === undefined ? beside : beside.catch(() => readFile(installed(`node_modules/uplot/dist/${foreign}`)));
+  const bundled = readFile(new URL(`./page/${file}`, import.meta.url));
+  const vendored = VENDORED_FILES[file];
+  return vendored === undefined
+    ? bundled
+    : bundled.catch(() => readFile(installedFile(`node_modules/uplot/dist/${vendored}`)));
 }

@@ -1,35 +1,35 @@
-/** The scenarios that come with the program, found from wherever it is run. */
+/** The scenarios of the installation. */
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { loadScenario } from '../simulator/scenario-file/load-scenario.ts';
-import type { Surroundings } from '../config/load/substitute.ts';
-import { installed } from '../installation.ts';
+import type { ConfigEnvironment } from '../config/load/substitute.ts';
+import { installedFile } from '../installation.ts';
 
-const FOLDER = installed('config/scenarios/');
-const ENDING = '.yaml';
+const SCENARIO_FOLDER = installedFile('config/scenarios/');
+const SCENARIO_EXTENSION = '.yaml';
 
 /** In alphabetical order. */
 export function scenarioNames(): string[] {
-  return readdirSync(FOLDER)
-    .filter((file) => file.endsWith(ENDING))
-    .map((file) => file.slice(0, -ENDING.length))
+  return readdirSync(SCENARIO_FOLDER)
+    .filter((file) => file.endsWith(SCENARIO_EXTENSION))
+    .map((file) => file.slice(0, -SCENARIO_EXTENSION.length))
     .toSorted();
 }
 
 /** @param name one of `scenarioNames` */
 export function scenarioFile(name: string): string {
-  return fileURLToPath(new URL(`${name}${ENDING}`, FOLDER));
+  return fileURLToPath(new URL(`${name}${SCENARIO_EXTENSION}`, SCENARIO_FOLDER));
 }
 
-/** Every scenario with its title, a line each. */
-export function listScenarios(surroundings: Surroundings): string {
+/** One line per scenario, with its title. */
+export function listScenarios(environment: ConfigEnvironment): string {
   const names = scenarioNames();
   const width = Math.max(...names.map((name) => name.length));
   return names
     .map((name) => {
       const file = scenarioFile(name);
-      const read = loadScenario(surroundings.readFile(file), file, surroundings);
-      const title = read.kind === 'ok' ? (read.value.title ?? '') : 'has mistakes';
+      const read = loadScenario(environment.readFile(file), file, environment);
+      const title = read.kind === 'ok' ? (read.value.title ?? '') : 'invalid';
       return `  ${name.padEnd(width)}  ${title}\n`;
     })
     .join('');

@@ -1,29 +1,29 @@
-/** What is typed behind a command: options by name, and the rest. */
+/** Parses the arguments of a command: options by name, and positionals. */
 import type { ParseArgsConfig } from 'node:util';
 import { parseArgs } from 'node:util';
 import { suggest } from '../config/values/suggest.ts';
 
-/** The message is one line, for whoever typed it. */
+/** A mistake on the command line. The message is one line. */
 export type UsageError = { readonly kind: 'usage-error'; readonly message: string };
 
-export type Options = NonNullable<ParseArgsConfig['options']>;
-export const TEXT = { type: 'string' } as const;
-export const SWITCH = { type: 'boolean' } as const;
+export type OptionSpecs = NonNullable<ParseArgsConfig['options']>;
+export const STRING_OPTION = { type: 'string' } as const;
+export const BOOLEAN_OPTION = { type: 'boolean' } as const;
 
-/** What was typed and is understood: values of options by name, and the rest. */
-export interface Typed {
+/** The options by name, and the positionals. */
+export interface ParsedOptions {
   readonly value: (name: string) => string | undefined;
   readonly has: (name: string) => boolean;
-  readonly rest: readonly string[];
+  readonly positionals: readonly string[];
 }
 
-/** Not strict: the messages of `parseArgs` are of several sentences, and know no suggestions. */
-export function readTyped(args: readonly string[], options: Options): Typed | UsageError {
+/** Uses `parseArgs` in its lenient mode, because its own messages are long and have no suggestions. */
+export function parseOptions(args: readonly string[], options: OptionSpecs): ParsedOptions | UsageError {
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const values = new Map<string, string | undefined>();
-  const rest: string[] = [];
+  const positionals: string[] = [];
   for (const token of tokens) {
-    if (token.kind === 'positional') rest.push(token.value);
+    if (token.kind === 'positional') positionals.push(token.value);
     if (token.kind !== 'option') continue;
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
     if (option === undefined) {
@@ -32,7 +32,7 @@ export function readTyped(args: readonly string[], options: Options): Typed | Us
     }
     if (values.has(token.name)) return usageError(`${token.rawName} is given twice`);
     if (option.type === 'boolean' && token.value !== undefined) return usageError(`${token.rawName} takes no value`);
-    // The next option is not this one's value, unless it is joined by "="; a negative number is none.
+    // An option that follows is not the value of this one, unless joined by "=". A negative number is a value.
     if (
       option.type === 'string' &&
       (token.value === undefined || (/^-(?![.\d])/.test(token.value) && !token.inlineValue))
@@ -41,7 +41,7 @@ export function readTyped(args: readonly string[], options: Options): Typed | Us
     }
     values.set(token.name, token.value);
   }
-  return { value: (name) => values.get(name), has: (name) => values.has(name), rest };
+  return { value: (name) => values.get(name), has: (name) => values.has(name), positionals };
 }
 
 export function isNumber(text: string): boolean {
@@ -52,8 +52,8 @@ export function isNegative(text: string): boolean {
   return /^-[.\d]/.test(text);
 }
 
-/** `--seed`: undefined when it was not told. */
-export function readSeed({ value }: Typed): number | undefined | UsageError {
+/** The value of `--seed`; undefined if it is not given. */
+export function parseSeed({ value }: ParsedOptions): number | undefined | UsageError {
   const seed = value('seed');
   if (seed === undefined) return undefined;
   if (/^\d{1,16}$/.test(seed) && Number.isSafeInteger(Number(seed))) return Number(seed);

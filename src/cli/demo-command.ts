@@ -1,18 +1,18 @@
-import { LogOutput } from '../telemetry/log/stdout-destination.ts';
+import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
 import type { App } from '../app.ts';
 import { startApp } from '../app.ts';
 import { formatMistakes } from '../config/load/mistakes.ts';
 import type { ServeFlags } from '../config/load/serve-settings.ts';
-import { resolveSettings } from '../config/load/serve-settings.ts';
-import type { LimitView } from '../core/events/proxy-events.ts';
-import type { Practice } from '../simulator/practice/practice-server.ts';
-import type { Traffic } from '../simulator/practice/traffic-generator.ts';
+import { resolveServeSettings } from '../config/load/serve-settings.ts';
+import type { LimitView } from '../core/events/gate-views.ts';
+import type { PracticeServer } from '../simulator/practice/practice-server.ts';
+import type { TrafficGenerator } from '../simulator/practice/traffic-generator.ts';
 import { startTraffic } from '../simulator/practice/traffic-generator.ts';
 
 const LIMIT = 50;
 
-/** A practice upstream of 50 requests a second that tells nobody, and three clients that want more than that. */
+/** A practice upstream with an undisclosed limit of 50 requests per second, and three clients that send more. */
 const CONFIG = `
 clients: {key: [header:x-api-key]}
 drain: {delay: 0, timeout: 2s}
@@ -31,12 +31,12 @@ export type Demo =
   | { readonly kind: 'running'; readonly app: App; readonly stop: () => Promise<void> }
   | { readonly kind: 'failed'; readonly message: string };
 
-/** Practice upstream, proxy and traffic in one process. A line a second tells what happens. */
+/** Runs practice upstream, proxy and traffic in one process, and prints a line of figures each second. */
 export async function startDemo(flags: ServeFlags, version: string, print: (line: string) => void): Promise<Demo> {
-  const settings = resolveSettings({ ...flags, config: 'demo' }, { env: {}, readFile: () => CONFIG });
+  const settings = resolveServeSettings({ ...flags, config: 'demo' }, { env: {}, readFile: () => CONFIG });
   if (settings.kind === 'nothing') throw new Error('the demo has a config of its own');
   if (settings.kind === 'mistakes') return { kind: 'failed', message: formatMistakes(settings.mistakes) };
-  const logOutput = new LogOutput(settings.config.log.buffer);
+  const logOutput = new StdoutDestination(settings.config.log.buffer);
   const app = await startApp(settings.config, {
     logger: createLogger({ level: 'warn', destination: logOutput }),
     logOutput,
@@ -47,10 +47,10 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
   const traffic = startTraffic({ target: app.url, clients: CLIENTS });
 
   print(`Tidegate ${version} on ${app.url}, live page on ${app.adminUrl ?? '(off)'}`);
-  print(`A practice upstream takes ${LIMIT} requests a second and says so to nobody. Three clients ask for 100.`);
+  print(`The practice upstream has an undisclosed limit of ${LIMIT} requests per second. Three clients send 100.`);
   print('');
   print(HEADING);
-  const timer = setInterval(reporter(app, practice, traffic, print), 1000);
+  const timer = setInterval(makeReporter(app, practice, traffic, print), 1000);
   return {
     kind: 'running',
     app,
@@ -62,14 +62,19 @@ export async function startDemo(flags: ServeFlags, version: string, print: (line
   };
 }
 
-const HEADING = '   time   offered  answered 200   told to wait   upstream 429s   learned rate   state';
+const HEADING = '   time   offered  answered 200        refused   upstream 429s   learned rate   state';
 
-/** Tells each second what came in it. */
-function reporter(app: App, practice: Practice, traffic: Traffic, print: (line: string) => void): () => void {
-  let before = count(practice, traffic);
+/** Returns a function that prints the figures since its last call. */
+function makeReporter(
+  app: App,
+  practice: PracticeServer,
+  traffic: TrafficGenerator,
+  print: (line: string) => void,
+): () => void {
+  let before = readTotals(practice, traffic);
   let seconds = 0;
   return () => {
-    const now = count(practice, traffic);
+    const now = readTotals(practice, traffic);
     const limit = app.view().limits[0];
     seconds += 1;
     const cells = [
@@ -78,7 +83,7 @@ function reporter(app: App, practice: Practice, traffic: Traffic, print: (line: 
       String(now.served - before.served).padStart(14),
       String(now.refused - before.refused).padStart(14),
       String(now.rejected - before.rejected).padStart(15),
-      rateOf(limit).padStart(14),
+      formatLearnedRate(limit).padStart(14),
       `   ${limit?.state ?? ''}`,
     ];
     print(cells.join(''));
@@ -86,7 +91,10 @@ function reporter(app: App, practice: Practice, traffic: Traffic, print: (line: 
   };
 }
 
-function count(practice: Practice, traffic: Traffic): Record<'offered' | 'served' | 'refused' | 'rejected', number> {
+function readTotals(
+  practice: PracticeServer,
+  traffic: TrafficGenerator,
+): Record<'offered' | 'served' | 'refused' | 'rejected', number> {
   let offered = 0;
   let served = 0;
   let refused = 0;
@@ -98,6 +106,6 @@ function count(practice: Practice, traffic: Traffic): Record<'offered' | 'served
   return { offered, served, refused, rejected: practice.stats().rejected };
 }
 
-function rateOf(limit: LimitView | undefined): string {
+function formatLearnedRate(limit: LimitView | undefined): string {
   return limit === undefined || !Number.isFinite(limit.rate) ? 'none' : `${limit.rate.toFixed(1)}/s`;
 }

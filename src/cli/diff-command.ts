@@ -1,102 +1,106 @@
-import type { Change } from '../config/load/config-diff.ts';
-import { compareConfigs } from '../config/load/config-diff.ts';
-import type { Loaded } from '../config/load/load-config.ts';
+import type { ConfigChange } from '../config/load/config-diff.ts';
+import { diffConfigs } from '../config/load/config-diff.ts';
+import type { LoadResult } from '../config/load/load-config.ts';
 import { loadConfig } from '../config/load/load-config.ts';
 import { formatMistakes } from '../config/load/mistakes.ts';
-import { unreadable } from '../config/load/serve-settings.ts';
-import type { Surroundings } from '../config/load/substitute.ts';
+import { unreadableFile } from '../config/load/serve-settings.ts';
+import type { ConfigEnvironment } from '../config/load/substitute.ts';
 
 export interface DiffReport {
-  /** Lines, each ended by a newline; or what is wrong with the files. */
+  /** Lines, each with a newline: the changes, or the errors of the files. */
   readonly text: string;
-  /** As of diff(1): 0 the same, 1 different, 2 trouble. */
+  /** As in diff(1): 0 equal, 1 different, 2 an error. */
   readonly exitCode: 0 | 1 | 2;
 }
 
-/** `tidegate diff OLD NEW`: what a running process would make of another configuration. */
-export function diff(before: string, after: string, json: boolean, surroundings: Surroundings): DiffReport {
-  const [from, to] = [load(before, surroundings), load(after, surroundings)];
+/** `tidegate diff OLD NEW`: what a reload would change in a running process. */
+export function runDiff(before: string, after: string, json: boolean, environment: ConfigEnvironment): DiffReport {
+  const [from, to] = [load(before, environment), load(after, environment)];
   if (from.kind === 'mistakes' || to.kind === 'mistakes') {
     const mistakes = [from, to].flatMap((loaded) => (loaded.kind === 'mistakes' ? loaded.mistakes : []));
     return { text: `${formatMistakes(mistakes)}\n`, exitCode: 2 };
   }
-  const changes = compareConfigs(from, to);
+  const changes = diffConfigs(from, to);
   const exitCode = changes.length === 0 ? 0 : 1;
   if (json) return { text: `${JSON.stringify(toJson(changes))}\n`, exitCode };
-  return { text: changes.length === 0 ? '' : `${[...describe(changes)].join('\n')}\n`, exitCode };
+  return { text: changes.length === 0 ? '' : `${[...formatChanges(changes)].join('\n')}\n`, exitCode };
 }
 
-function load(file: string, surroundings: Surroundings): Loaded {
+function load(file: string, environment: ConfigEnvironment): LoadResult {
   try {
-    return loadConfig(surroundings.readFile(file), file, surroundings);
+    return loadConfig(environment.readFile(file), file, environment);
   } catch (error) {
-    return { kind: 'mistakes', mistakes: [unreadable(file, error)] };
+    return { kind: 'mistakes', mistakes: [unreadableFile(file, error)] };
   }
 }
 
-function* describe(changes: readonly Change[]): Generator<string> {
-  const stuck = changes.filter(({ needsRestart }) => needsRestart);
-  if (stuck.length > 0) {
+function* formatChanges(changes: readonly ConfigChange[]): Generator<string> {
+  const needingRestart = changes.filter(({ needsRestart }) => needsRestart);
+  if (needingRestart.length > 0) {
     yield 'Needs a restart: a reload of this file is refused as a whole.';
-    for (const change of stuck) yield `  ${tell(change)}`;
+    for (const change of needingRestart) yield `  ${formatChange(change)}`;
   }
   const rest = changes.filter(({ needsRestart }) => !needsRestart);
-  yield* group('Routes:', rest, 'routes', ({ kind, steps, to, from }) => {
+  yield* formatGroup('Routes:', rest, 'routes', ({ kind, steps, to, from }) => {
     const [, name = ''] = steps;
     if (kind === 'added' && steps.length === 2) return `${name} is added: ${to ?? ''}`;
     if (kind === 'removed' && steps.length === 2) return `${name} is removed; it was ${from ?? ''}`;
     return undefined;
   });
-  yield* group('Upstreams:', rest, 'upstreams', ({ kind, steps }) => {
+  yield* formatGroup('Upstreams:', rest, 'upstreams', ({ kind, steps }) => {
     const [, name = ''] = steps;
     if (steps.length > 2 || kind === 'changed') return undefined;
-    return kind === 'added' ? `${name} is added: ${ADDED}` : `${name} is removed: ${REMOVED}`;
+    return kind === 'added' ? `${name} is added: ${ADDED_EFFECT}` : `${name} is removed: ${REMOVED_EFFECT}`;
   });
   const others = rest.filter(({ steps }) => steps[0] !== 'routes' && steps[0] !== 'upstreams');
   if (others.length > 0) yield 'Settings:';
-  for (const change of others) yield `  ${tell(change)}`;
-  if (stuck.length === 0) {
-    yield 'What was learned of upstreams that stay is kept, but for what is told above; requests under way end by the settings they began with.';
+  for (const change of others) yield `  ${formatChange(change)}`;
+  if (needingRestart.length === 0) {
+    yield 'Learned limits of the remaining upstreams are kept, except as noted above; requests in flight keep the settings of their arrival.';
   }
 }
 
-function* group(
+function* formatGroup(
   title: string,
-  changes: readonly Change[],
+  changes: readonly ConfigChange[],
   part: string,
-  tellWhole: (change: Change) => string | undefined,
+  formatWhole: (change: ConfigChange) => string | undefined,
 ): Generator<string> {
   const own = changes.filter(({ steps }) => steps[0] === part);
   if (own.length > 0) yield title;
-  for (const change of own) yield `  ${tellWhole(change) ?? tell(change)}`;
+  for (const change of own) yield `  ${formatWhole(change) ?? formatChange(change)}`;
 }
 
-function tell(change: Change): string {
+function formatChange(change: ConfigChange): string {
   const { path, from = 'absent', to = 'absent' } = change;
-  const meaning = meaningOf(change);
+  const meaning = describeEffect(change);
   return `${path}: ${from} → ${to}${meaning === undefined ? '' : ` (${meaning})`}`;
 }
 
-/** What it does to what was learned, and to connections. */
-function meaningOf({ steps }: Change): string | undefined {
+/** The effect of a change on learned limits and on connections. */
+function describeEffect({ steps }: ConfigChange): string | undefined {
   const [part, , key, setting] = steps;
-  if (part === 'clients' && steps[1] === 'key') return 'clients are told apart anew: what was learned of each is lost';
+  if (part === 'clients' && steps[1] === 'key') {
+    return 'clients are identified anew: what was learned about each is lost';
+  }
   if (part !== 'upstreams') return undefined;
   if (key === 'url' || key === 'urls') {
-    return 'new connections for new requests; the learned limit is kept: give it another name to begin anew';
+    return 'new requests use new connections; the learned limit is kept: rename the upstream to discard it';
   }
-  if (RECONNECTS.has(String(key))) return 'new connections for new requests; those there are end with theirs';
+  if (RECONNECTING_KEYS.has(String(key))) {
+    return 'new requests use new connections; existing ones close after their requests';
+  }
   if (key !== 'rateLimit') return undefined;
-  if (setting === 'scope' || setting === 'credentialHeader') return 'limits begin anew';
-  if (setting === 'maxRate' || setting === 'minRate') return 'holds at once for what was learned';
-  if (setting === 'initialRate') return 'used where no limit was felt yet; one that was felt is kept';
+  if (setting === 'scope' || setting === 'credentialHeader') return 'limits are learned anew';
+  if (setting === 'maxRate' || setting === 'minRate') return 'applies at once to learned rates';
+  if (setting === 'initialRate') return 'applies where no limit was detected yet; learned limits are kept';
   return undefined;
 }
 
-const ADDED = 'its limit is learned from the first request on';
-const REMOVED = 'its requests are finished, then its connections end and what was learned of it is lost';
+const ADDED_EFFECT = 'its limit is learned from the first request';
+const REMOVED_EFFECT = 'its requests are finished, then its connections close and its learned limit is lost';
 
-const RECONNECTS: ReadonlySet<string> = new Set([
+const RECONNECTING_KEYS: ReadonlySet<string> = new Set([
   'tls',
   'http2',
   'connections',
@@ -105,7 +109,7 @@ const RECONNECTS: ReadonlySet<string> = new Set([
   'dnsRefresh',
 ]);
 
-function toJson(changes: readonly Change[]): object {
+function toJson(changes: readonly ConfigChange[]): object {
   return {
     same: changes.length === 0,
     needsRestart: changes.some(({ needsRestart }) => needsRestart),
@@ -115,7 +119,7 @@ function toJson(changes: readonly Change[]): object {
       from: change.from ?? null,
       to: change.to ?? null,
       needsRestart: change.needsRestart,
-      meaning: meaningOf(change) ?? null,
+      meaning: describeEffect(change) ?? null,
     })),
   };
 }

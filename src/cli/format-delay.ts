@@ -1,9 +1,9 @@
-import type { Millis } from '../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../core/scalars.ts';
 
 const HOUR: Millis = 3_600_000;
 const YEAR: Millis = 365.25 * 24 * HOUR;
 
-/** Four digits in the unit that suits; seconds up to ten hours, for waits are told in them. */
+/** Four digits in a suitable unit; seconds up to ten hours, because delays are usually given in seconds. */
 export function formatDelay(delay: Millis): string {
   if (delay === 0) return '0';
   if (delay < 1) return `${fourDigits(delay * 1000)}µs`;

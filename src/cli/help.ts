@@ -1,13 +1,12 @@
-/** What `tidegate help` prints. */
+/** The text of `tidegate help`. */
 export type CommandName = (typeof COMMAND_NAMES)[number];
 
 export const COMMAND_NAMES = [
   'serve',
   'check',
-  'schema',
-  'explain',
   'diff',
   'schema',
+  'explain',
   'backoff',
   'lab',
   'simulate',
@@ -22,81 +21,81 @@ and retries only what is safe to retry.
 
 usage: tidegate [COMMAND] [OPTIONS]
 
-  serve            serve clients, as a file or --upstream says; the default
-  check FILE       say what is wrong with a configuration, or print what it comes to
-  diff OLD NEW     what a reload would change, what it would not, and what becomes of what was learned
-  schema           the JSON Schema of the configuration, for editors
-  explain ID       why a request ended as it did: the id is its answer's Tidegate-Request-Id
-  backoff NAME     what a backoff strategy will do, or several side by side; without a name, all of them
-  lab STUDY        experiments on backoff: contention, aloha, ethernet, thundering-herd, fit
-  simulate NAME    a scenario in virtual time, with the proxy's own policy
-  demo             a practice upstream, the proxy and traffic, in one process
-  top              what a running Tidegate does, live in the terminal
-  help [COMMAND]   this, or more about a command
-  version          the version
+  serve            run the proxy with a configuration file or --upstream; the default command
+  check FILE       validate a configuration; print its effective settings, worst cases and warnings
+  diff OLD NEW     show what a reload would change, and what needs a restart
+  schema           print the JSON Schema of the configuration, for editors
+  explain ID       explain why a request ended as it did; ID is the Tidegate-Request-Id of its response
+  backoff NAME     show the delays of a backoff strategy, or compare several; without a NAME, list them
+  lab STUDY        run experiments on backoff: contention, aloha, ethernet, thundering-herd, fit
+  simulate NAME    run a scenario in virtual time, with the code of the proxy
+  demo             run a practice upstream, the proxy and traffic in one process
+  top              show a running Tidegate live in the terminal
+  help [COMMAND]   print this overview, or the help of a command
+  version          print the version
 
-The quickest start: tidegate --upstream https://api.example.com
+Quick start: tidegate --upstream https://api.example.com
 `;
 
 const TOPICS: Readonly<Record<CommandName, string>> = {
   serve: `usage: tidegate [serve] [--config FILE] [--upstream URL] [OPTIONS]
 
-  --config FILE        the configuration (TIDEGATE_CONFIG)
-  --upstream URL       the upstream: alone, or instead of the file's (TIDEGATE_UPSTREAM)
-  --listen ADDRESS     where clients connect; host:port, [::]:port or unix:/path (TIDEGATE_LISTEN)
-  --admin ADDRESS      where the admin port listens; false turns it off (TIDEGATE_ADMIN)
-  --client-key LIST    what tells clients apart, tried in order: header:NAME, bearer, ip, path:N
+  --config FILE        configuration file (TIDEGATE_CONFIG)
+  --upstream URL       the only upstream, or a replacement for that of the file (TIDEGATE_UPSTREAM)
+  --listen ADDRESS     address for clients: host:port, [::]:port or unix:/path (TIDEGATE_LISTEN)
+  --admin ADDRESS      address of the admin port; false disables it (TIDEGATE_ADMIN)
+  --client-key LIST    how to identify clients, tried in order: header:NAME, bearer, ip, path:N
   --log-level LEVEL    trace, debug, info, warn, error, fatal or silent
 
-TIDEGATE_REDIS_URL has replicas share what they know through Redis: state.url of the file, with store: redis.
+TIDEGATE_REDIS_URL sets state.url and state.store: redis, so that replicas share their limits through Redis.
 
-Flags come before variables, variables before the file.
-SIGTERM drains; a second one ends at once. SIGHUP reads the configuration again, and so does a change of its file.
+Flags override environment variables, which override the file.
+SIGTERM drains; a second SIGTERM exits at once. SIGHUP reloads the configuration, as does a change of its file.
 `,
   check: `usage: tidegate check FILE
 
-Prints the configuration in effect, its worst cases and its warnings, and exits with 0;
-or everything that is wrong with it, each with its place, and exits with 1.
+Prints the effective configuration, its worst cases and its warnings, and exits with 0.
+If the configuration is invalid, prints every error with its position, and exits with 1.
 Secrets are not printed.
 `,
   diff: `usage: tidegate diff OLD NEW [--json]
 
-  --json        the changes as one JSON object
+  --json        print the changes as one JSON object
 
-Tells what differs between two configurations in effect: routes, upstreams, each setting from old to new, what needs
-a restart, and what becomes of what was learned. Exits with 0 when they come to the same, 1 when they differ, and
-2 when one of them cannot be read or is not sound. Secrets are not printed.
+Compares two effective configurations: routes, upstreams, each changed setting, what needs a restart, and what happens to
+learned limits. Exits with 0 if they are equal, with 1 if they differ, and with 2 if one of them cannot be read or is
+invalid. Secrets are not printed.
 `,
   schema: `usage: tidegate schema
 
-Prints the JSON Schema of the configuration. An editor with the YAML language server takes it from a first line
+Prints the JSON Schema of the configuration. Editors with the YAML language server use it if the first line of the file is
   # yaml-language-server: $schema=tidegate.schema.json
 `,
   explain: `usage: tidegate explain ID [--admin URL] [--token TOKEN] [--json]
 
-  --admin URL      the admin port of the proxy: http://host:port, host:port or unix:/path;
-                   127.0.0.1:9901 unless given (TIDEGATE_ADMIN)
-  --token TOKEN    its token, where it has one; TIDEGATE_ADMIN_TOKEN keeps it out of the list of processes
-  --json           the explanation as one JSON object
+  --admin URL      admin port of the proxy: http://host:port, host:port or unix:/path (TIDEGATE_ADMIN);
+                   default: 127.0.0.1:9901
+  --token TOKEN    admin token; TIDEGATE_ADMIN_TOKEN keeps it out of the process list
+  --json           print the explanation as one JSON object
 
-Tells what was decided of a request, with the numbers behind it, what each attempt came to, and why it waited.
-The id is in its answer (Tidegate-Request-Id) and in its line of the log. docs/explain.md says which stories are kept.
+Explains a request: each decision with its numbers, the result of each attempt, and the reason of each wait.
+The ID is in the response (Tidegate-Request-Id) and in the log. docs/explain.md says which requests are recorded.
 `,
   backoff: `usage: tidegate backoff [NAME...] [OPTIONS]
 
-  --base DURATION         the first delay, or the unit delays grow from
-  --multiplier N          how much longer each delay is than the one before
-  --max DURATION          the longest delay
-  --jitter N | DURATION   a part from 0 to 1, or the most that additive-jitter adds
-  --exponent N            the power of polynomial
-  --table N,N,…           slots to choose from, retry after retry
-  --slot DURATION         the length of a slot, of ethernet and table
-  --attempts N            how many delays to show
-  --json                  rows as JSON, in milliseconds; of several names, by name
-  --svg FILE              draws them
+  --base DURATION         first delay, or the unit from which delays grow
+  --multiplier N          factor from each delay to the next
+  --max DURATION          maximum delay
+  --jitter N | DURATION   share from 0 to 1, or the maximum that additive-jitter adds
+  --exponent N            exponent of polynomial
+  --table N,N,…           number of slots to choose from, for each retry
+  --slot DURATION         length of a slot, for ethernet and table
+  --attempts N            number of delays to show
+  --json                  print rows as JSON, in milliseconds; several strategies by name
+  --svg FILE              draw the delays into a file
 
-What is left out is the strategy's own default. Several names are compared side by side. Without a name, lists the
-strategies. What each is good for is in docs/backoff.md.
+Options that are not given have the defaults of the strategy. Several names are compared side by side. Without a name,
+lists the strategies. docs/backoff.md says what each is good for.
 `,
   lab: `usage: tidegate lab contention [STRATEGY...] [--n N,N,…] [--trials N]
        tidegate lab aloha [--slots N]
@@ -106,41 +105,41 @@ strategies. What each is good for is in docs/backoff.md.
        tidegate lab thundering-herd [STRATEGY...] [--n N] [--limit RATE] [--burst N] [--trials N]
        tidegate lab fit LOG [SCENARIO...] [--limit RATE] [--burst N]
 
-  --seed N      another run of the same: a whole number from 0; 1 unless given
-  --json        one object
-  --svg FILE    draws it
+  --seed N      seed of the random numbers: a whole number from 0; default: 1
+  --json        print one JSON object
+  --svg FILE    draw the result into a file
 
-contention: clients write to one row, by strategy: calls and time. aloha: what comes through of what is sent at random;
-with --k, Lam's Markov chain of a slotted channel; with --n and --load, the same channel simulated with strategies, whose
-delays of 1ms are a slot. ethernet: stations on a segment with truncated binary backoff. thundering-herd: refused
-clients come back, by what their refusals say and by strategy. fit: plays the traffic of a log (ours, or CSV with time,
-client, status, and perhaps method, path and ms; sorted by time) through policies, that of each SCENARIO too.
-Strategies take --base, --max and what else tidegate backoff takes. Equal seeds give equal figures. Ctrl-C shows what
-there is by then. More in docs/backoff.md.
+contention: clients update one row; calls and time by strategy. aloha: throughput of random access to a channel; with --k,
+Lam's Markov chain of a slotted channel; with --n and --load, a simulation of that channel with strategies, where a delay
+of 1ms is one slot. ethernet: stations on a segment with truncated binary backoff. thundering-herd: refused clients return,
+by Retry-After and by strategy. fit: replays the traffic of a log (of Tidegate, or CSV with time, client, status, and
+optionally method, path and ms; sorted by time) with several policies, including that of each SCENARIO.
+Strategies take --base, --max and the other options of tidegate backoff. Equal seeds give equal results. Ctrl-C prints the
+results so far. See docs/backoff.md.
 `,
   simulate: `usage: tidegate simulate FILE|NAME [OPTIONS]
        tidegate simulate --list
 
-  --list        the scenarios that come with the program
-  --seed N      another run of the same scenario: a whole number from 0
-  --json        the report as one JSON object; a rate without a limit is null
-  --svg FILE    draws rate, queue and waste over time
-  --check       exits with 1 when a goal of the scenario is missed
+  --list        list the bundled scenarios
+  --seed N      seed of the random numbers: a whole number from 0; default: that of the scenario
+  --json        print the report as one JSON object; a rate without a limit is null
+  --svg FILE    draw rate, queue and waste over time into a file
+  --check       exit with 1 if a goal of the scenario is missed
 
 Runs a scenario in virtual time, with the exchange, the gate and the queues of the proxy and a model of an upstream.
-Equal files and seeds give equal reports. What a scenario can say is in docs/simulator.md.
+Equal files and seeds give equal reports. docs/simulator.md describes the scenario format.
 `,
   demo: `usage: tidegate demo [--listen ADDRESS] [--admin ADDRESS]
 
-Starts a practice upstream, the proxy in front of it, and traffic.
+Runs a practice upstream, the proxy in front of it, and traffic.
 `,
   top: `usage: tidegate top [--admin URL] [--token TOKEN] [--once]
 
-  --admin URL      its admin port: http://127.0.0.1:9901 unless given (TIDEGATE_ADMIN)
-  --token TOKEN    where that port asks for it (TIDEGATE_ADMIN_TOKEN, which others on the machine cannot see)
-  --once           prints what there is, and ends; so it does where the output is no terminal
+  --admin URL      admin port; default: http://127.0.0.1:9901 (TIDEGATE_ADMIN)
+  --token TOKEN    admin token; TIDEGATE_ADMIN_TOKEN keeps it out of the process list
+  --once           print one frame and exit; the default if the output is not a terminal
 
-Shows upstreams, clients by trouble and what happened. q or Ctrl-C leaves; NO_COLOR is kept to.
+Shows upstreams, the most restricted clients and the timeline. q or Ctrl-C exits. NO_COLOR disables colours.
 `,
   help: `usage: tidegate help [COMMAND]
 `,

@@ -1,16 +1,16 @@
 import type { ServeFlags } from '../config/load/serve-settings.ts';
 import { suggest } from '../config/values/suggest.ts';
 import type { BackoffCommand } from './backoff/backoff-arguments.ts';
-import { BACKOFF_OPTIONS, interpretBackoff } from './backoff/backoff-arguments.ts';
+import { BACKOFF_OPTIONS, toBackoffCommand } from './backoff/backoff-arguments.ts';
 import type { CommandName } from './help.ts';
 import { COMMAND_NAMES } from './help.ts';
 import type { LabCommand } from '../laboratory/commands/lab-arguments.ts';
-import { parseLab } from '../laboratory/commands/lab-arguments.ts';
-import type { Options, Typed, UsageError } from './cli-parse.ts';
-import { readSeed, readTyped, SWITCH, TEXT, usageError } from './cli-parse.ts';
+import { parseLabCommand } from '../laboratory/commands/lab-arguments.ts';
+import type { OptionSpecs, ParsedOptions, UsageError } from './cli-parse.ts';
+import { parseSeed, parseOptions, BOOLEAN_OPTION, STRING_OPTION, usageError } from './cli-parse.ts';
 
-/** What was asked for. */
-export type Command =
+/** A parsed command line. */
+export type CliCommand =
   | { readonly kind: 'serve'; readonly flags: ServeFlags }
   | { readonly kind: 'check'; readonly file: string }
   | { readonly kind: 'diff'; readonly before: string; readonly after: string; readonly json: boolean }
@@ -27,9 +27,9 @@ export type Command =
   | { readonly kind: 'simulate-list' }
   | {
       readonly kind: 'simulate';
-      /** A file, or a name. */
+      /** A file, or the name of a bundled scenario. */
       readonly scenario: string;
-      /** Undefined: the scenario's own. */
+      /** Undefined: the seed of the scenario. */
       readonly seed: number | undefined;
       readonly json: boolean;
       readonly svg: string | undefined;
@@ -38,7 +38,7 @@ export type Command =
   | { readonly kind: 'demo'; readonly flags: Pick<ServeFlags, 'listen' | 'admin'> }
   | {
       readonly kind: 'top';
-      /** Of the admin port, and its token; undefined when not told. */
+      /** Address of the admin port; undefined if not given, as is the token. */
       readonly admin: string | undefined;
       readonly token: string | undefined;
       readonly once: boolean;
@@ -46,38 +46,51 @@ export type Command =
   | { readonly kind: 'help'; readonly topic: CommandName | undefined }
   | { readonly kind: 'version' };
 
-const COMMON: Options = { help: { ...SWITCH, short: 'h' }, version: SWITCH };
-const OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, Options>> = {
-  serve: { config: TEXT, upstream: TEXT, listen: TEXT, admin: TEXT, 'client-key': TEXT, 'log-level': TEXT },
+const COMMON_OPTIONS: OptionSpecs = { help: { ...BOOLEAN_OPTION, short: 'h' }, version: BOOLEAN_OPTION };
+const COMMAND_OPTIONS: Readonly<Record<Exclude<CommandName, 'lab'>, OptionSpecs>> = {
+  serve: {
+    config: STRING_OPTION,
+    upstream: STRING_OPTION,
+    listen: STRING_OPTION,
+    admin: STRING_OPTION,
+    'client-key': STRING_OPTION,
+    'log-level': STRING_OPTION,
+  },
   check: {},
-  diff: { json: SWITCH },
+  diff: { json: BOOLEAN_OPTION },
   schema: {},
-  explain: { admin: TEXT, token: TEXT, json: SWITCH },
+  explain: { admin: STRING_OPTION, token: STRING_OPTION, json: BOOLEAN_OPTION },
   backoff: BACKOFF_OPTIONS,
-  simulate: { list: SWITCH, seed: TEXT, json: SWITCH, svg: TEXT, check: SWITCH },
-  demo: { listen: TEXT, admin: TEXT },
-  top: { admin: TEXT, token: TEXT, once: SWITCH },
+  simulate: {
+    list: BOOLEAN_OPTION,
+    seed: STRING_OPTION,
+    json: BOOLEAN_OPTION,
+    svg: STRING_OPTION,
+    check: BOOLEAN_OPTION,
+  },
+  demo: { listen: STRING_OPTION, admin: STRING_OPTION },
+  top: { admin: STRING_OPTION, token: STRING_OPTION, once: BOOLEAN_OPTION },
   help: {},
   version: {},
 };
 
-/** @param argv without the program: `process.argv.slice(2)` */
-export function parseArguments(argv: readonly string[]): Command | UsageError {
+/** @param argv without the program name: `process.argv.slice(2)` */
+export function parseArguments(argv: readonly string[]): CliCommand | UsageError {
   const [first = '', ...others] = argv;
   const implied = first === '' || first.startsWith('-');
   const name = implied ? 'serve' : COMMAND_NAMES.find((command) => command === first);
   if (name === undefined) return unknownCommand(first);
-  if (name === 'lab') return parseLab(others); // each study has options of its own
-  const typed = readTyped(implied ? argv : others, { ...COMMON, ...OPTIONS[name] });
-  if ('kind' in typed) return typed;
-  if (typed.has('help')) return { kind: 'help', topic: implied ? undefined : name };
-  if (typed.has('version')) return { kind: 'version' };
-  return interpret(name, typed);
+  if (name === 'lab') return parseLabCommand(others); // each study has options of its own
+  const options = parseOptions(implied ? argv : others, { ...COMMON_OPTIONS, ...COMMAND_OPTIONS[name] });
+  if ('kind' in options) return options;
+  if (options.has('help')) return { kind: 'help', topic: implied ? undefined : name };
+  if (options.has('version')) return { kind: 'version' };
+  return toCommand(name, options);
 }
 
-function interpret(name: keyof typeof OPTIONS, typed: Typed): Command | UsageError {
-  const { value, rest } = typed;
-  const [operand, ...surplus] = rest;
+function toCommand(name: keyof typeof COMMAND_OPTIONS, options: ParsedOptions): CliCommand | UsageError {
+  const { value, positionals } = options;
+  const [operand, ...surplus] = positionals;
   const listen = value('listen');
   const admin = value('admin');
   switch (name) {
@@ -100,26 +113,26 @@ function interpret(name: keyof typeof OPTIONS, typed: Typed): Command | UsageErr
       if (operand === undefined) return usageError('check needs a FILE');
       return surplus.length > 0 ? usageError('check takes one FILE') : { kind: 'check', file: operand };
     case 'explain':
-      if (operand === undefined) return usageError('explain needs an ID: the Tidegate-Request-Id of an answer');
+      if (operand === undefined) return usageError('explain needs an ID: the Tidegate-Request-Id of a response');
       if (surplus.length > 0) return usageError('explain takes one ID');
-      return { kind: 'explain', id: operand, admin, token: value('token'), json: typed.has('json') };
+      return { kind: 'explain', id: operand, admin, token: value('token'), json: options.has('json') };
     case 'diff': {
       const [after, ...more] = surplus;
       if (operand === undefined || after === undefined) return usageError('diff needs two files: OLD NEW');
       if (more.length > 0) return usageError('diff takes two files: OLD NEW');
-      return { kind: 'diff', before: operand, after, json: typed.has('json') };
+      return { kind: 'diff', before: operand, after, json: options.has('json') };
     }
     case 'backoff':
-      return interpretBackoff(typed);
+      return toBackoffCommand(options);
     case 'simulate':
-      return interpretSimulate(typed);
+      return toSimulateCommand(options);
     case 'help': {
       const topic = COMMAND_NAMES.find((command) => command === operand);
       return operand !== undefined && topic === undefined ? unknownCommand(operand) : { kind: 'help', topic };
     }
     case 'top':
       if (operand !== undefined) return usageError(`top takes no '${operand}'`, `--admin ${operand}`);
-      return { kind: 'top', admin, token: value('token'), once: typed.has('once') };
+      return { kind: 'top', admin, token: value('token'), once: options.has('once') };
     case 'demo':
     case 'schema':
     case 'version':
@@ -128,15 +141,15 @@ function interpret(name: keyof typeof OPTIONS, typed: Typed): Command | UsageErr
   }
 }
 
-function interpretSimulate(typed: Typed): Command | UsageError {
-  const { value, has, rest } = typed;
-  const [scenario, ...surplus] = rest;
+function toSimulateCommand(options: ParsedOptions): CliCommand | UsageError {
+  const { value, has, positionals } = options;
+  const [scenario, ...surplus] = positionals;
   if (has('list')) {
     return scenario === undefined ? { kind: 'simulate-list' } : usageError(`simulate --list takes no '${scenario}'`);
   }
-  if (scenario === undefined) return usageError('simulate needs a FILE or a NAME; --list tells the names');
+  if (scenario === undefined) return usageError('simulate needs a FILE or a NAME; --list shows the names');
   if (surplus.length > 0) return usageError('simulate takes one FILE or NAME');
-  const seed = readSeed(typed);
+  const seed = parseSeed(options);
   if (typeof seed === 'object') return seed;
   const svg = value('svg');
   if (svg === '') return usageError('--svg needs a FILE');

@@ -1,35 +1,40 @@
-import type { Bound, Judged } from '../simulator/report/goals.ts';
-import { condense, lastOf, meanOf } from '../simulator/report/downsample.ts';
-import type { Counts, GroupReport, Report, Sample } from '../simulator/report/simulation-report.ts';
-import type { Millis } from '../core/exchange/attempt-outcome.ts';
+import type { GoalBound, GoalResult } from '../simulator/report/goals.ts';
+import { downsample, lastValue, meanValue } from '../simulator/report/downsample.ts';
+import type {
+  ReportCounts,
+  GroupReport,
+  SimulationReport,
+  ReportSample,
+} from '../simulator/report/simulation-report.ts';
+import type { Millis } from '../core/scalars.ts';
 
-export interface Rendered {
+export interface SimulationReportView {
   readonly title: string | undefined;
-  readonly report: Report;
-  readonly goals: readonly Judged[];
+  readonly report: SimulationReport;
+  readonly goals: readonly GoalResult[];
 }
 
-const NARROWEST = 40;
-const WIDEST = 120;
+const MIN_WIDTH = 40;
+const MAX_WIDTH = 120;
 const ROWS = 10;
 
 /**
  * A report for a terminal: headline figures, groups, goals, and a plot of the rate against the limit.
- * @param width columns there are
- * @returns lines, each ended by a newline
+ * @param width columns of the terminal
+ * @returns lines, each with a newline
  */
-export function renderReport({ title, report, goals }: Rendered, width: number): string {
+export function renderSimulationReport({ title, report, goals }: SimulationReportView, width: number): string {
   const { scenario, seed, span, counts } = report;
-  const columns = Math.max(NARROWEST, Math.min(WIDEST, width));
+  const columns = Math.max(MIN_WIDTH, Math.min(MAX_WIDTH, width));
   const lines = [
     title === undefined ? scenario : `${scenario}: ${title}`,
     `${formatTime(span)} counted, seed ${seed}`,
     '',
-    ...layOut(headline(report), columns),
+    ...formatCells(headline(report), columns),
     '',
-    ...layOut(listCounts(counts), columns),
+    ...formatCells(listCounts(counts), columns),
     '',
-    ...(report.groups.length > 1 ? [...table(report.groups), ''] : []),
+    ...(report.groups.length > 1 ? [...formatGroups(report.groups), ''] : []),
     ...(goals.length > 0 ? [...goals.map(formatGoal), ''] : []),
     ...plot(report.series, columns),
   ];
@@ -38,7 +43,7 @@ export function renderReport({ title, report, goals }: Rendered, width: number):
 
 type Cell = readonly [name: string, value: string];
 
-function headline(report: Report): Cell[] {
+function headline(report: SimulationReport): Cell[] {
   const { goodput, waste, refused, failures, latency, jain, oscillation } = report;
   return [
     ['goodput', formatNumber(goodput)],
@@ -52,7 +57,7 @@ function headline(report: Report): Cell[] {
   ];
 }
 
-function listCounts({ offered, successes, refused, failed, sends, wasted }: Counts): Cell[] {
+function listCounts({ offered, successes, refused, failed, sends, wasted }: ReportCounts): Cell[] {
   return [
     ['requests', String(offered)],
     ['successes', String(successes)],
@@ -63,8 +68,8 @@ function listCounts({ offered, successes, refused, failed, sends, wasted }: Coun
   ];
 }
 
-/** As many a line as there is room for. */
-function layOut(cells: readonly Cell[], columns: number): string[] {
+/** As many cells per line as fit. */
+function formatCells(cells: readonly Cell[], columns: number): string[] {
   const each = 26;
   const perLine = Math.max(1, Math.min(4, Math.floor((columns - 2) / each)));
   const lines: string[] = [];
@@ -75,7 +80,7 @@ function layOut(cells: readonly Cell[], columns: number): string[] {
   return lines;
 }
 
-function table(groups: readonly GroupReport[]): string[] {
+function formatGroups(groups: readonly GroupReport[]): string[] {
   const rows = groups.map(({ name, offered, served, share, latency, jain }) => [
     name,
     String(offered),
@@ -93,17 +98,17 @@ function table(groups: readonly GroupReport[]): string[] {
   });
 }
 
-function formatGoal({ goal, bound, unit, value, met }: Judged): string {
+function formatGoal({ goal, bound, unit, value, met }: GoalResult): string {
   const format = unit === 'ms' ? formatTime : formatNumber;
-  const came = value === undefined ? 'never' : format(value);
-  return `  ${met ? 'met   ' : 'MISSED'}  ${goal} ${formatBound(bound, format)}: ${came}`;
+  const actual = value === undefined ? 'never' : format(value);
+  return `  ${met ? 'met   ' : 'MISSED'}  ${goal} ${formatBound(bound, format)}: ${actual}`;
 }
 
-function formatBound({ is, value }: Bound, format: (value: number) => string): string {
+function formatBound({ is, value }: GoalBound, format: (value: number) => string): string {
   return `${is} ${format(value)}`;
 }
 
-/** Four decimals, and no more than tell something. */
+/** Up to four significant decimals. */
 function formatNumber(value: number): string {
   if (!Number.isFinite(value)) return '∞';
   return Number.isInteger(value) ? String(value) : value.toFixed(value < 0.1 ? 4 : 3);
@@ -117,16 +122,16 @@ function formatTime(ms: Millis): string {
 
 const EIGHTHS = ' ▁▂▃▄▅▆▇█';
 
-/** The rate as bars, the limit as a line; where nothing limits the rate, what was sent. */
-function plot(series: readonly Sample[], columns: number): string[] {
+/** The rate as bars, the limit as a line. Where there is no rate limit, the bars show what was sent. */
+function plot(series: readonly ReportSample[], columns: number): string[] {
   const last = series.at(-1);
   if (last === undefined) return [];
-  const points = condense(series, 1, columns - 12).map((each) => ({
-    rate: meanOf(each, ({ rate, sent }) => (Number.isFinite(rate) ? rate : sent)),
-    limit: lastOf(each, ({ limit }) => limit),
+  const points = downsample(series, 1, columns - 12).map((each) => ({
+    rate: meanValue(each, ({ rate, sent }) => (Number.isFinite(rate) ? rate : sent)),
+    limit: lastValue(each, ({ limit }) => limit),
   }));
-  const told = points.flatMap(({ rate, limit }) => [rate, limit]).filter(Number.isFinite);
-  const top = niceTop(1.05 * Math.max(...told, 1));
+  const values = points.flatMap(({ rate, limit }) => [rate, limit]).filter(Number.isFinite);
+  const top = roundUpAxis(1.05 * Math.max(...values, 1));
   const lines = Array.from({ length: ROWS }, (_, row) => {
     const floor = (top * (ROWS - 1 - row)) / ROWS;
     const step = top / ROWS;
@@ -143,12 +148,12 @@ function plot(series: readonly Sample[], columns: number): string[] {
     ...lines,
     `${' '.repeat(10)}└${'─'.repeat(points.length)}`,
     `${' '.repeat(11)}0${end.padStart(points.length - 1)}`,
-    `${' '.repeat(11)}█ rate (what is sent, while it is open)   ─ limit`,
+    `${' '.repeat(11)}█ rate (sent, while open)   ─ limit`,
   ];
 }
 
-/** A round number from `value` on: ten rows of it are easily told. */
-function niceTop(value: number): number {
+/** The next round number ≥ `value`, so that ten rows have readable labels. */
+function roundUpAxis(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   for (const factor of [1, 1.5, 2, 3, 5, 7.5]) if (factor * power >= value) return factor * power;
   return 10 * power;

@@ -7,43 +7,43 @@ import { formatMistakes, formatWarnings } from '../config/load/mistakes.ts';
 import { ConfigSource } from '../config/load/config-source.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { ServeFlags } from '../config/load/serve-settings.ts';
-import { LogOutput } from '../telemetry/log/stdout-destination.ts';
+import { StdoutDestination } from '../telemetry/log/stdout-destination.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
 import { readFile } from './read-file.ts';
 import type { FileWatch } from './watch-files.ts';
 import { watchFiles } from './watch-files.ts';
 
-export type Served =
+export type ServeResult =
   | {
       readonly kind: 'running';
       readonly app: App;
       readonly config: Config;
       readonly logger: Logger;
-      /** Of the files that the configuration comes from: reads it again when they change. */
+      /** Reloads the configuration when one of its files changes. */
       readonly watch: FileWatch;
     }
-  /** Nothing runs; what to say, and the exit code: 1 for what can be mended, 2 for a command that makes no sense. */
+  /** Exit code 1: a failure that can be fixed; 2: an invalid command line. */
   | { readonly kind: 'failed'; readonly message: string; readonly exitCode: 1 | 2 };
 
-const NOTHING = `nothing to serve: name a config (--config FILE, TIDEGATE_CONFIG) or an upstream (--upstream URL, TIDEGATE_UPSTREAM)`;
+const NOTHING_TO_SERVE = `nothing to serve: name a config (--config FILE, TIDEGATE_CONFIG) or an upstream (--upstream URL, TIDEGATE_UPSTREAM)`;
 
-/** Starts the proxy, or says in one line or a few why not. */
-export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: string): Promise<Served> {
+/** Starts the proxy, or returns a message why it cannot start. */
+export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: string): Promise<ServeResult> {
   const source = new ConfigSource(flags, { env, readFile });
   const settings = source.read();
-  if (settings.kind === 'nothing') return { kind: 'failed', message: NOTHING, exitCode: 2 };
+  if (settings.kind === 'nothing') return { kind: 'failed', message: NOTHING_TO_SERVE, exitCode: 2 };
   if (settings.kind === 'mistakes') {
     return { kind: 'failed', message: formatMistakes(settings.mistakes), exitCode: 1 };
   }
   const { config, warnings, file, substituted } = settings;
   const workers = countWorkers(config);
-  const logOutput = new LogOutput(config.log.buffer, workers > 1);
+  const logOutput = new StdoutDestination(config.log.buffer, workers > 1);
   const logger = createLogger({ level: config.log.level, destination: logOutput });
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
   try {
     const requestDrain = (): void => void process.kill(process.pid, 'SIGTERM');
     const parts = { logger, logOutput, version, source, substituted, requestDrain };
-    const app = workers > 1 ? await startSeveral(config, workers, parts) : await startApp(config, parts);
+    const app = workers > 1 ? await startWithWorkers(config, workers, parts) : await startApp(config, parts);
     const { url, adminUrl, telemetryUrl } = app;
     logger.info(
       {
@@ -63,32 +63,32 @@ export async function serve(flags: ServeFlags, env: NodeJS.ProcessEnv, version: 
     );
     return { kind: 'running', app, config, logger, watch };
   } catch (error) {
-    return { kind: 'failed', message: explainStart(error), exitCode: 1 };
+    return { kind: 'failed', message: describeStartError(error), exitCode: 1 };
   }
 }
 
-/** Most have one process: they need not read what several need. */
-async function startSeveral(...args: Parameters<typeof StartCluster>): Promise<App> {
+/** Loaded on demand, because most installations have one process. */
+async function startWithWorkers(...args: Parameters<typeof StartCluster>): Promise<App> {
   const { startCluster } = await import('../process/cluster/primary.ts');
   return startCluster(...args);
 }
 
-/** Why it could not be started, without a stack. */
-function explainStart(error: unknown): string {
+/** Why the proxy could not start, without a stack trace. */
+function describeStartError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, syscall, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
   if (syscall !== 'listen') return error.message;
-  // Of a Unix socket the port is −1, and the address its path.
-  const socket = port === undefined || port < 0;
-  const where = socket ? address : `${address ?? ''}:${port}`;
+  // For a Unix socket, the port is −1 and the address is its path.
+  const isUnixSocket = port === undefined || port < 0;
+  const where = isUnixSocket ? address : `${address ?? ''}:${port}`;
   if (code === 'EADDRINUSE') {
     return `${where} is in use by another process: choose another address for listen, admin or telemetry`;
   }
-  // libuv tells that the folder of a socket is missing as EACCES too (uv_pipe_bind).
-  if (socket && (code === 'EACCES' || code === 'ENOTDIR')) {
-    return `${where} cannot be made: its folder must exist and be writable by this user`;
+  // libuv reports a missing folder of a socket as EACCES too (uv_pipe_bind).
+  if (isUnixSocket && (code === 'EACCES' || code === 'ENOTDIR')) {
+    return `${where} cannot be created: its folder must exist and be writable by this user`;
   }
-  if (code === 'EACCES') return `${where} may not be used by this user: ports below 1024 need a privilege`;
-  if (code === 'EADDRNOTAVAIL') return `${where} is no address of this machine`;
+  if (code === 'EACCES') return `${where}: permission denied; ports below 1024 need a privilege`;
+  if (code === 'EADDRNOTAVAIL') return `${where} is not an address of this machine`;
   return error.message;
 }

@@ -1,78 +1,78 @@
 import type { FSWatcher } from 'node:fs';
 import { statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Millis } from '../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../core/scalars.ts';
 
 export interface FileWatch {
-  /** They have just been read: there may be others among them. */
-  follow(): void;
+  /** To be called after the files were read: the list of files may have changed. */
+  refresh(): void;
   close(): void;
 }
 
-/** Many ways of writing a file raise several events, and of several files each is written in its turn. */
-const UNREST: Millis = 100;
-/** A folder that never rests is looked at all the same. */
-const LONGEST_UNREST: Millis = 1000;
-/** Where nothing is told (NFS, a folder that was itself replaced), it is looked so often. */
-const LOOK_EVERY: Millis = 5000;
+/** One write often raises several events, and several files are written one after another. */
+const DEBOUNCE: Millis = 100;
+/** Limits the delay if events never stop. */
+const MAX_DEBOUNCE: Millis = 1000;
+/** Interval of the check where no events arrive: on NFS, or after the folder itself was replaced. */
+const POLL_INTERVAL: Millis = 5000;
 
-/** Standard input, and what a shell has opened: they are read once. */
-const ONCE = /^\/dev\/(?:stdin|fd\/\d+)$/;
+/** Standard input and descriptors that a shell has opened can be read only once. */
+const READ_ONCE = /^\/dev\/(?:stdin|fd\/\d+)$/;
 
 /**
- * Calls when files have come to hold something else. Their folders are watched, not they: an editor puts another file in
- * their place, and what Kubernetes mounts is swapped by a link beside it.
- * @param files asked for anew after each change
- * @param onChange reads them, all that there are by then
+ * Watches files for changes. Watches their folders instead of the files, because editors replace a file, and Kubernetes swaps
+ * a mounted file through a link beside it.
+ * @param files the current list; called again after each change
+ * @param onChange reads all files again
  */
 export function watchFiles(files: () => Iterable<string>, onChange: () => Promise<unknown>): FileWatch {
   const watchers = new Map<string, FSWatcher>();
-  let seen = new Map<string, string>();
+  let versions = new Map<string, string>();
   let timer: NodeJS.Timeout | undefined;
-  let restlessSince: Millis | undefined;
+  let firstEventAt: Millis | undefined;
 
-  const follow = (): void => {
-    const paths = [...files()].filter((path) => !ONCE.test(path));
-    // What was read before keeps its mark: it may have changed since.
-    seen = new Map(paths.map((path) => [path, seen.get(path) ?? mark(path)]));
+  const refresh = (): void => {
+    const paths = [...files()].filter((path) => !READ_ONCE.test(path));
+    // A known file keeps its version: it may have changed since it was read.
+    versions = new Map(paths.map((path) => [path, versions.get(path) ?? fileVersion(path)]));
     const folders = new Set(paths.map((path) => dirname(path)));
-    for (const [folder, watcher] of watchers) if (!folders.has(folder)) leave(folder, watcher);
-    for (const folder of folders) if (!watchers.has(folder)) enter(folder);
+    for (const [folder, watcher] of watchers) if (!folders.has(folder)) unwatchFolder(folder, watcher);
+    for (const folder of folders) if (!watchers.has(folder)) watchFolder(folder);
   };
 
-  const leave = (folder: string, watcher: FSWatcher): void => {
+  const unwatchFolder = (folder: string, watcher: FSWatcher): void => {
     watcher.close();
     watchers.delete(folder);
   };
 
-  const enter = (folder: string): void => {
+  const watchFolder = (folder: string): void => {
     try {
-      const watcher = watch(folder, { persistent: false }, soon);
-      watcher.on('error', () => leave(folder, watcher));
+      const watcher = watch(folder, { persistent: false }, scheduleCheck);
+      watcher.on('error', () => unwatchFolder(folder, watcher));
       watchers.set(folder, watcher);
     } catch {
-      // It is looked at now and then all the same.
+      // The periodic check covers this folder.
     }
   };
 
-  const look = (): void => {
-    restlessSince = undefined;
-    const before = seen;
-    seen = new Map([...before.keys()].map((path) => [path, mark(path)]));
-    if ([...seen].some(([path, at]) => before.get(path) !== at)) void onChange().then(follow);
+  const checkFiles = (): void => {
+    firstEventAt = undefined;
+    const before = versions;
+    versions = new Map([...before.keys()].map((path) => [path, fileVersion(path)]));
+    if ([...versions].some(([path, at]) => before.get(path) !== at)) void onChange().then(refresh);
   };
 
-  const soon = (): void => {
+  const scheduleCheck = (): void => {
     const now = performance.now();
-    restlessSince ??= now;
+    firstEventAt ??= now;
     clearTimeout(timer);
-    timer = setTimeout(look, Math.min(UNREST, Math.max(0, restlessSince + LONGEST_UNREST - now))).unref();
+    timer = setTimeout(checkFiles, Math.min(DEBOUNCE, Math.max(0, firstEventAt + MAX_DEBOUNCE - now))).unref();
   };
 
-  follow();
-  const interval = setInterval(look, LOOK_EVERY).unref();
+  refresh();
+  const interval = setInterval(checkFiles, POLL_INTERVAL).unref();
   return {
-    follow,
+    refresh,
     close: () => {
       clearTimeout(timer);
       clearInterval(interval);
@@ -81,8 +81,8 @@ export function watchFiles(files: () => Iterable<string>, onChange: () => Promis
   };
 }
 
-/** Another file, or one that was written since. */
-function mark(path: string): string {
+/** Changes when the file is replaced or written. */
+function fileVersion(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
     return `${path} ${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;

@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
-import { explain } from '../config/load/substitute.ts';
+import { describeFileError } from '../config/load/substitute.ts';
 
-/** Writes a file anew. @returns why it could not, in a line; undefined when it is written */
+/** Writes or replaces a file. @returns the problem in one line; undefined on success */
 export function writeFile(path: string, text: string): string | undefined {
   try {
     writeFileSync(path, text);
     return undefined;
   } catch (error) {
-    return `${path} cannot be written: ${explain(error)}`;
+    return `${path} cannot be written: ${describeFileError(error)}`;
   }
 }

@@ -1,32 +1,32 @@
-import type { Clock, Millis } from '../core/exchange/attempt-outcome.ts';
+import type { Clock, Millis } from '../core/scalars.ts';
 
-/** What says itself when it has something to do. */
-export interface Sleeper {
-  /** Undefined when there is nothing to wait for. */
+/** Something that knows when it has work to do. */
+export interface Wakeable {
+  /** When it has to be woken; undefined if there is nothing to do. */
   nextWake(): Millis | undefined;
-  /** Earlier than asked for does no harm. */
+  /** May be called early. */
   wake(now: Millis): void;
 }
 
-/** Wakes a sleeper in time: one timer, however much it waits for. */
+/** Wakes its target when it has work due, by one timer. */
 export class WakeTimer {
-  readonly #sleeper: Sleeper;
+  readonly #target: Wakeable;
   readonly #clock: Clock;
   #timer: NodeJS.Timeout | undefined;
   #at: Millis = Number.POSITIVE_INFINITY;
 
-  constructor(sleeper: Sleeper, clock: Clock) {
-    this.#sleeper = sleeper;
+  constructor(target: Wakeable, clock: Clock) {
+    this.#target = target;
     this.#clock = clock;
   }
 
-  /** To be called whenever it may want to be woken earlier than before. */
+  /** To be called whenever the target may have to be woken earlier than before. */
   rearm(): void {
-    const at = this.#sleeper.nextWake() ?? Number.POSITIVE_INFINITY;
+    const at = this.#target.nextWake() ?? Number.POSITIVE_INFINITY;
     if (at >= this.#at) return;
     clearTimeout(this.#timer);
     this.#at = at;
-    // What is waited for has a connection, which keeps this process: a timer that nobody waits for any more must not.
+    // Waiting requests keep the process alive by their connections; this timer alone must not.
     this.#timer = setTimeout(this.#wake, Math.max(0, Math.ceil(at - this.#clock.now()))).unref();
   }
 
@@ -36,7 +36,7 @@ export class WakeTimer {
 
   readonly #wake = (): void => {
     this.#at = Number.POSITIVE_INFINITY;
-    this.#sleeper.wake(this.#clock.now());
+    this.#target.wake(this.#clock.now());
     this.rearm();
   };
 }

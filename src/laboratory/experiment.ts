@@ -1,31 +1,31 @@
 /**
- * Work that is done a little at a time, so that whoever runs it can show how far it has come, and stop it. It knows no
- * clock and no output, and the same seed gives the same result.
+ * Work in small steps, so that its runner can show progress and stop it. It uses no
+ * clock and no output; the same seed gives the same result.
  */
 export interface Experiment<Result> {
-  /** What has been done of it: from 0 to 1, and 1 when there is no more to do. */
+  /** Progress from 0 to 1; 1 when it is complete. */
   readonly progress: number;
 
-  /** Does some milliseconds' worth more. */
+  /** Does a step of some milliseconds. */
   step(): void;
 
-  /** What has come of it so far. */
+  /** The result so far. */
   result(): Result;
 }
 
-/** To its end. */
-export function finish<Result>(experiment: Experiment<Result>): Result {
+/** Runs an experiment to its end. */
+export function runToCompletion<Result>(experiment: Experiment<Result>): Result {
   while (experiment.progress < 1) experiment.step();
   return experiment.result();
 }
 
-/** The same work, told in another way. */
-export function retell<From, To>(experiment: Experiment<From>, tell: (result: From) => To): Experiment<To> {
+/** The same experiment, with its result converted. */
+export function mapResult<From, To>(experiment: Experiment<From>, map: (result: From) => To): Experiment<To> {
   return {
     get progress() {
       return experiment.progress;
     },
     step: () => experiment.step(),
-    result: () => tell(experiment.result()),
+    result: () => map(experiment.result()),
   };
 }

@@ -1,5 +1,5 @@
-/** How many there were of each whole number from 0 on. */
-export class GrowingCounts {
+/** A histogram of whole numbers from 0. */
+export class IntegerHistogram {
   readonly #counts: number[] = [];
 
   get values(): readonly number[] {

@@ -1,6 +1,6 @@
-import type { Random } from '../core/exchange/attempt-outcome.ts';
+import type { Random } from '../core/scalars.ts';
 
-/** A normal variate: Box, Muller (1958), of which the second is not kept, so that each call draws twice. */
-export function normal(mean: number, deviation: number, random: Random): number {
+/** A normal variate: Box, Muller (1958), without keeping the second value, so each call draws twice. */
+export function drawNormal(mean: number, deviation: number, random: Random): number {
   return mean + deviation * Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }

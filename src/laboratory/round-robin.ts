@@ -1,21 +1,21 @@
 import type { Experiment } from './experiment.ts';
 
-/** One of several things that are compared. */
-export interface Cell<Row> {
-  /** A trial, a piece of a long one, or some thousand slots more. @returns whether that was a round */
+/** One of the alternatives compared. */
+export interface RoundRobinCell<Row> {
+  /** Runs a trial, a part of a long one, or some thousand slots. @returns whether it completed a round */
   run(): boolean;
-  /** What has come of it so far; undefined before there is anything. */
+  /** The result so far; undefined before there is one. */
   row(): Row | undefined;
 }
 
-/** Cells in turn, round after round: stopped early, all of them have been tried about equally often. */
-export class Rounds<Row> implements Experiment<readonly Row[]> {
-  readonly #cells: readonly Cell<Row>[];
+/** Runs the cells in turn, so that a run stopped early has tried all of them about equally often. */
+export class RoundRobinExperiment<Row> implements Experiment<readonly Row[]> {
+  readonly #cells: readonly RoundRobinCell<Row>[];
   readonly #rounds: number;
   #done = 0;
 
   /** @param rounds of each cell, ≥ 1 */
-  constructor(cells: readonly Cell<Row>[], rounds: number) {
+  constructor(cells: readonly RoundRobinCell<Row>[], rounds: number) {
     this.#cells = cells;
     this.#rounds = rounds;
   }
@@ -28,7 +28,7 @@ export class Rounds<Row> implements Experiment<readonly Row[]> {
     if (this.#cells[this.#done % this.#cells.length]?.run() === true) this.#done += 1;
   }
 
-  /** Rows of those cells that have come to something, in their order. */
+  /** The rows of cells with a result, in order. */
   result(): readonly Row[] {
     return this.#cells.map((cell) => cell.row()).filter((row) => row !== undefined);
   }

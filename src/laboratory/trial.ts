@@ -1,11 +1,11 @@
-/** Work that pauses now and then, so that nobody has to wait for its end. */
+/** Work that yields now and then, so that it can be stopped. */
 export type Trial<Result> = Generator<void, Result>;
 
-/** How many events a trial handles before it pauses: some milliseconds. */
-export const BREATH = 20_000;
+/** Events handled between yields: some milliseconds. */
+export const EVENTS_PER_YIELD = 20_000;
 
-/** To its end, without a pause. */
-export function complete<Result>(trial: Trial<Result>): Result {
+/** Runs a trial to its end. */
+export function runTrial<Result>(trial: Trial<Result>): Result {
   for (;;) {
     const step = trial.next();
     if (step.done === true) return step.value;

@@ -1,33 +1,34 @@
-/** The registry of backoff strategies, in the words of the configuration. */
+/** The registry of backoff strategies, with the option names of the configuration. */
 import type { BackOffOptions, BackOffStrategy, StrategyDefinition, StrategyName } from '../core/backoff/strategies.ts';
 import { isStrategyName, makeBackOff, strategies, strategyNames } from '../core/backoff/strategies.ts';
-import type { BackOff, Millis, Random } from '../core/exchange/attempt-outcome.ts';
+import type { BackOff } from '../core/backoff/back-off.ts';
+import type { Millis, Random } from '../core/scalars.ts';
 import { suggest } from '../config/values/suggest.ts';
-import { checkNames } from './unknown-options.ts';
+import { rejectUnknownOptions } from './unknown-options.ts';
 import type { Duration } from './duration.ts';
-import { readMillis } from './duration.ts';
+import { parseMillis } from './duration.ts';
 
-/** What a strategy can be told; what is left out is its own default. Lengths of time as `Duration`. */
+/** Options of a strategy. An option that is absent has the strategy's default; an option that it does not use has no effect. */
 export interface BackoffOptions {
-  /** The first delay, or the unit the delays grow from. */
+  /** The first delay, or the unit from which the delays grow. */
   readonly baseInterval?: Duration | undefined;
-  /** How much longer each delay is than the one before, ≥ 1. */
+  /** Factor from each delay to the next, ≥ 1. */
   readonly multiplier?: number | undefined;
-  /** The cap; at least `baseInterval`. */
+  /** Maximum delay, at least `baseInterval`. */
   readonly maxInterval?: Duration | undefined;
-  /** How far a delay strays from its middle, as a part of it: within [0, 1]. */
+  /** Maximum deviation of a delay from its middle, as a share of the middle: 0 to 1. */
   readonly jitter?: number | undefined;
-  /** The most that is added to a delay. */
+  /** Maximum random time added to a delay. */
   readonly jitterInterval?: Duration | undefined;
-  /** The power of a polynomial, ≥ 0. */
+  /** Exponent of the polynomial, ≥ 0. */
   readonly exponent?: number | undefined;
-  /** Slots to choose from, retry after retry; the last is repeated. Whole numbers ≥ 1. */
+  /** Number of slots to choose from, for each retry; the last entry repeats. Whole numbers ≥ 1. */
   readonly table?: readonly number[] | undefined;
-  /** The length of a slot. */
+  /** Length of a slot. */
   readonly slot?: Duration | undefined;
 }
 
-/** A strategy by name, with options over its defaults. */
+/** A strategy by name, with options that override its defaults. */
 export interface BackoffSpec extends BackoffOptions {
   readonly strategy: StrategyName;
 }
@@ -36,50 +37,52 @@ export interface BackoffSpec extends BackoffOptions {
 export interface Backoff extends Pick<StrategyDefinition, 'summary' | 'formula' | 'source' | 'defaults'> {
   readonly name: StrategyName;
   /**
-   * Ready to use, and without state of its own: one serves any number of callers.
-   * @throws RangeError naming an option that is impossible, TypeError for one that is unknown and for a duration that is none
+   * Makes the strategy with these options. It has no state, so one instance serves any number of callers.
+   * @throws RangeError if the value of an option is out of range; TypeError for an unknown option or an invalid duration
    */
   make(options?: BackoffOptions): BackOffStrategy;
   /**
-   * Its delays in milliseconds, one after another, until it gives up; most never do.
+   * Generates its delays in milliseconds. Ends if the strategy gives up; most strategies never do.
+   * @param random uniform on [0, 1); `Math.random` by default
    * @throws as `make`
    */
   delays(options?: BackoffOptions, random?: Random): Generator<Millis, void, void>;
 }
 
-/** All strategies by name, in the order of a listing: from the plainest on. */
+/** All strategies by name, the simplest first. */
 export const backoffs: Readonly<Record<StrategyName, Backoff>> = Object.freeze(
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every name has an entry: they are the names of the type
-  Object.fromEntries(strategyNames.map((name) => [name, describe(name)])) as Record<StrategyName, Backoff>,
+  Object.fromEntries(strategyNames.map((name) => [name, toBackoff(name)])) as Record<StrategyName, Backoff>,
 );
 
 /**
- * @param given a name, a name with options, or a strategy that is ready
- * @throws RangeError or TypeError that says what is wrong with it
+ * Resolves the `backOff` option of `retry`.
+ * @param given a name, a name with options, or a ready strategy
+ * @throws RangeError or TypeError with the problem
  */
-export function chooseBackoff(given: StrategyName | BackoffSpec | BackOff): BackOff {
-  if (typeof given === 'string') return make(given, {});
+export function resolveBackoff(given: StrategyName | BackoffSpec | BackOff): BackOff {
+  if (typeof given === 'string') return makeStrategy(given, {});
   if (typeof given !== 'object' || given === null) {
     throw new TypeError(`backOff must be the name of a strategy, {strategy, …} or a strategy, not ${String(given)}`);
   }
   if ('next' in given) return given;
   const { strategy, ...options } = given;
-  return make(strategy, options);
+  return makeStrategy(strategy, options);
 }
 
-function make(strategy: StrategyName, options: BackoffOptions): BackOffStrategy {
+function makeStrategy(strategy: StrategyName, options: BackoffOptions): BackOffStrategy {
   if (!isStrategyName(strategy)) {
     const near = suggest(String(strategy), strategyNames);
-    const told = near === undefined ? `: there are ${strategyNames.join(', ')}` : ` (did you mean ${near}?)`;
-    throw new RangeError(`no backoff strategy is called '${String(strategy)}'${told}`);
+    const hint = near === undefined ? `: there are ${strategyNames.join(', ')}` : ` (did you mean ${near}?)`;
+    throw new RangeError(`no backoff strategy is called '${String(strategy)}'${hint}`);
   }
-  checkNames(options, OPTIONS, `the backoff ${strategy}`);
-  return makeBackOff({ strategy, ...inMillis(options) });
+  rejectUnknownOptions(options, OPTION_NAMES, `the backoff ${strategy}`);
+  return makeBackOff({ strategy, ...toMillisOptions(options) });
 }
 
-function describe(name: StrategyName): Backoff {
+function toBackoff(name: StrategyName): Backoff {
   const { summary, formula, source, defaults } = strategies[name];
-  const makeOne = (options: BackoffOptions = {}): BackOffStrategy => make(name, options);
+  const makeOne = (options: BackoffOptions = {}): BackOffStrategy => makeStrategy(name, options);
   return Object.freeze({
     name,
     summary,
@@ -102,7 +105,7 @@ function* delaysOf(strategy: BackOff, random: Random): Generator<Millis, void, v
 }
 
 const DURATIONS = ['baseInterval', 'maxInterval', 'jitterInterval', 'slot'] as const;
-const OPTIONS = [
+const OPTION_NAMES = [
   ...DURATIONS,
   'multiplier',
   'jitter',
@@ -110,11 +113,11 @@ const OPTIONS = [
   'table',
 ] as const satisfies readonly (keyof BackoffOptions)[];
 
-function inMillis(options: BackoffOptions): BackOffOptions {
+function toMillisOptions(options: BackoffOptions): BackOffOptions {
   const read: { [K in (typeof DURATIONS)[number]]?: Millis } = {};
   for (const name of DURATIONS) {
     const given = options[name];
-    if (given !== undefined) read[name] = readMillis(given, name);
+    if (given !== undefined) read[name] = parseMillis(given, name);
   }
   const { baseInterval: _base, maxInterval: _cap, jitterInterval: _jitter, slot: _slot, ...others } = options;
   return { ...others, ...read };

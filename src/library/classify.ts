@@ -1,34 +1,37 @@
 import { inspect } from 'node:util';
-import { DURATION } from '../config/values/quantities.ts';
+import { DURATION_PATTERN } from '../config/values/quantities.ts';
 import { parseDelay } from '../core/hints/parse-delay.ts';
-import type { Millis } from '../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../core/scalars.ts';
 import type { Duration } from './duration.ts';
-import { readWait } from './duration.ts';
+import { parseRetryAfter } from './duration.ts';
 
-/** What an attempt came to. */
+/** The result of an attempt: its value, or the error that it threw. */
 export type Settled<T> =
   | { readonly kind: 'value'; readonly value: T }
   | { readonly kind: 'error'; readonly error: unknown };
 
-/** Another attempt, or none; or another, and not before so long, which may be `Infinity`. */
+/**
+ * `retry`: try again after the backoff. `stop`: this result is final. `retryAfter`: try again, and wait at least this long
+ * (`Infinity` is allowed and ends the retries) instead of the backoff.
+ */
 export type Classification = 'retry' | 'stop' | { readonly retryAfter: Duration };
 
 /**
- * What `retry` goes by unless told otherwise. Any value is what was wanted. Of errors,
- * - an AbortError stops: somebody wished it to end;
- * - a programming error (TypeError, ReferenceError, RangeError, SyntaxError and their kin, a failed assertion) stops, but
- *   for the TypeError that `fetch` makes of a connection that failed;
- * - one with a `retryAfter` is retried, and not before that: milliseconds; or text, such as `2s` or what a Retry-After
- *   header says;
- * - one with a `status` or `statusCode` from 400 to 499 stops, but for 408, 425 and 429: the answer would be the same;
- * - any other is retried.
+ * The default classifier of `retry`. Every value stops. Of the errors,
+ * - an AbortError stops;
+ * - a programming error (TypeError, ReferenceError, RangeError, SyntaxError, EvalError, URIError, a failed assertion) stops,
+ *   except the TypeError with which `fetch` reports a failed connection;
+ * - an error with a `retryAfter` field is retried after that time: milliseconds, a duration such as `2s`, or the value of a
+ *   Retry-After header;
+ * - an error with a `status` or `statusCode` from 400 to 499 stops, except 408, 425 and 429;
+ * - any other error is retried.
  */
 export function classify(settled: Settled<unknown>): Classification {
   if (settled.kind === 'value') return 'stop';
   const { error } = settled;
   if (!(error instanceof Error)) return 'retry';
   if (error.name === 'AbortError' || isProgrammingError(error)) return 'stop';
-  const retryAfter = readHint(fieldOf(error, 'retryAfter'));
+  const retryAfter = parseRetryAfterField(fieldOf(error, 'retryAfter'));
   if (retryAfter !== undefined) return { retryAfter };
   const status = fieldOf(error, 'status') ?? fieldOf(error, 'statusCode');
   return typeof status === 'number' && isClientError(status) ? 'stop' : 'retry';
@@ -42,8 +45,8 @@ function isProgrammingError(error: Error): boolean {
 }
 
 /**
- * The Fetch Standard has a failed connection told as a TypeError; Node 24 keeps what failed as its cause, with a code. Of what
- * is no URL, that is a TypeError as well.
+ * The Fetch Standard reports a failed connection as a TypeError. Node 24 adds the network error, which has a code, as its cause.
+ * For an invalid URL the cause is a TypeError too, so it counts as a programming error.
  */
 function isFailedFetch(error: Error): boolean {
   if (!(error instanceof TypeError && error.cause instanceof Error)) return false;
@@ -51,33 +54,33 @@ function isFailedFetch(error: Error): boolean {
 }
 
 /**
- * What cannot be read asks for nothing: the error is what counts. What is too long for anybody is kept as it is: to forget
- * it would be to come back at once.
+ * Undefined for a value that cannot be read: the rest of the error decides then. A value beyond all limits is kept, because
+ * ignoring it would mean to retry at once.
  */
-function readHint(told: unknown): Millis | undefined {
-  const delay = typeof told === 'string' ? readText(told) : told;
+function parseRetryAfterField(value: unknown): Millis | undefined {
+  const delay = typeof value === 'string' ? parseRetryAfterText(value) : value;
   return typeof delay === 'number' && delay >= 0 ? delay : undefined;
 }
 
-function readText(told: string): Millis | undefined {
-  return DURATION.test(told) ? readWait(told, 'retryAfter') : parseDelay(told, () => Date.now());
+function parseRetryAfterText(text: string): Millis | undefined {
+  return DURATION_PATTERN.test(text) ? parseRetryAfter(text, 'retryAfter') : parseDelay(text, () => Date.now());
 }
 
 /**
- * What a classifier of somebody's own has answered, once that is known to be an answer.
- * @throws TypeError for anything else: to take it for one or the other would be to guess whether to send again
+ * Validates the result of a caller's own classifier.
+ * @throws TypeError for anything else: a guess could send a request twice
  */
-export function readClassification(answered: unknown): Classification {
-  if (answered === 'retry' || answered === 'stop') return answered;
-  if (typeof answered === 'object' && answered !== null && 'retryAfter' in answered) {
-    const { retryAfter } = answered;
+export function validateClassification(value: unknown): Classification {
+  if (value === 'retry' || value === 'stop') return value;
+  if (typeof value === 'object' && value !== null && 'retryAfter' in value) {
+    const { retryAfter } = value;
     if (typeof retryAfter === 'number' || typeof retryAfter === 'string') return { retryAfter };
   }
-  const told = answered instanceof Promise ? 'a promise: it is not waited for' : inspect(answered, { depth: 1 });
-  throw new TypeError(`classify must return 'retry', 'stop' or {retryAfter}, not ${told}`);
+  const description = value instanceof Promise ? 'a promise: it is not waited for' : inspect(value, { depth: 1 });
+  throw new TypeError(`classify must return 'retry', 'stop' or {retryAfter}, not ${description}`);
 }
 
-/** Request timeout, too early and too many requests are worth another attempt. */
+/** 408 (Request Timeout), 425 (Too Early) and 429 (Too Many Requests) are worth another attempt. */
 function isClientError(status: number): boolean {
   return status >= 400 && status <= 499 && status !== 408 && status !== 425 && status !== 429;
 }

@@ -1,7 +1,7 @@
 import type { Mistake } from '../config/load/mistakes.ts';
 import { formatMistakes } from '../config/load/mistakes.ts';
 
-/** A configuration or a scenario that makes no sense: all that is wrong with it, a line each. */
+/** An invalid configuration or scenario. The message lists every problem, one line each. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly mistakes: readonly Mistake[];

@@ -3,12 +3,12 @@ import { formatPath } from '../config/load/mistakes.ts';
 import { ConfigError } from './config-error.ts';
 
 /**
- * An object as the text that the readers of configurations read. What it holds is meant as it stands: a `${` in it refers to
- * nothing.
- * @param name what mistakes in it are told of
- * @throws ConfigError for what is no object, and for one that no text can hold: a cycle, a BigInt
+ * Serialises a configuration object for the configuration parser. `${` is escaped, so that strings are taken literally and
+ * not as references to environment variables.
+ * @param name stands for the file in error messages
+ * @throws ConfigError if the value is no object or cannot be serialised (a cycle, a BigInt)
  */
-export function writeObject(value: unknown, name: string): string {
+export function stringifyConfig(value: unknown, name: string): string {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ConfigError([mistakeOf(name, '', `must be an object, not ${kindOf(value)}`)]);
   }
@@ -17,15 +17,15 @@ export function writeObject(value: unknown, name: string): string {
       typeof inner === 'string' ? inner.replaceAll('${', () => '$${') : inner,
     );
   } catch (error) {
-    const [path, message] = findUnwritable(value, [], []) ?? [[], `cannot be read: ${String(error)}`];
-    throw new ConfigError([withoutLines(mistakeOf(name, formatPath(path), message))]);
+    const [path, message] = findUnserializable(value, [], []) ?? [[], `cannot be read: ${String(error)}`];
+    throw new ConfigError([withoutPosition(mistakeOf(name, formatPath(path), message))]);
   }
 }
 
-/** Of an object nobody has lines to look for: the path says where. */
-export function withoutLines({ file, path, message, ...rest }: Mistake): Mistake {
-  const told = path === '' ? message : `${path}: ${message}`;
-  return { ...rest, file, path, message: told, line: undefined, column: undefined };
+/** An object has no lines, so the message names the path instead of a position. */
+export function withoutPosition({ file, path, message, ...rest }: Mistake): Mistake {
+  const fullMessage = path === '' ? message : `${path}: ${message}`;
+  return { ...rest, file, path, message: fullMessage, line: undefined, column: undefined };
 }
 
 function mistakeOf(file: string, path: string, message: string): Mistake {
@@ -37,14 +37,18 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'a list' : `a ${typeof value}`;
 }
 
-/** The first thing in it that JSON has no word for, and why. `above`: what holds it. */
-function findUnwritable(value: unknown, path: Path, above: readonly unknown[]): readonly [Path, string] | undefined {
+/** The first value that JSON cannot represent, with the reason. `above`: the objects that contain it. */
+function findUnserializable(
+  value: unknown,
+  path: Path,
+  above: readonly unknown[],
+): readonly [Path, string] | undefined {
   if (typeof value === 'bigint') return [path, 'a BigInt is no number here'];
   if (typeof value !== 'object' || value === null) return undefined;
   if (above.includes(value)) return [path, 'holds itself'];
   const isList = Array.isArray(value);
   for (const [name, inner] of Object.entries(value)) {
-    const found = findUnwritable(inner, [...path, isList ? Number(name) : name], [...above, value]);
+    const found = findUnserializable(inner, [...path, isList ? Number(name) : name], [...above, value]);
     if (found !== undefined) return found;
   }
   return undefined;

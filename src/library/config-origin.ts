@@ -1,6 +1,6 @@
 import type { ConfigInput } from '../config/schema/config-schema.ts';
 
-/** Where the configuration is: in an object, or in a file of YAML. */
+/** The configuration: an object, or the path of a YAML file. */
 export type ConfigOrigin =
   | { readonly config: ConfigInput; readonly file?: undefined }
   | { readonly file: string; readonly config?: undefined };

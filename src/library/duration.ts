@@ -1,33 +1,34 @@
-import { DURATION, readDuration } from '../config/values/quantities.ts';
-import type { Millis } from '../core/exchange/attempt-outcome.ts';
+import { DURATION_PATTERN, parseDuration } from '../config/values/quantities.ts';
+import type { Millis } from '../core/scalars.ts';
 
-/** A length of time: milliseconds, or as the configuration writes it: `250ms`, `2s`, `1m`, `24h`. */
+/** A duration: milliseconds as a number, or a string as in the configuration: `250ms`, `2s`, `1m`, `24h`. */
 export type Duration = Millis | string;
 
-/** Node fires a timer that is longer at once. */
-export const LONGEST: Millis = 2 ** 31 - 1;
+/** The longest timer of Node, 24.8 days. A longer one fires at once. */
+export const MAX_TIMER_MS: Millis = 2 ** 31 - 1;
 
 /**
- * @param name of the option, for the message
- * @throws TypeError for what is no duration, and for one below 0 or beyond 24 days
+ * Converts a duration to milliseconds.
+ * @param name the option, for the message
+ * @throws TypeError for an invalid duration, a negative one, or one beyond 24 days
  */
-export function readMillis(given: Duration, name: string): Millis {
+export function parseMillis(given: Duration, name: string): Millis {
   if (typeof given === 'number') {
-    if (given >= 0 && given <= LONGEST) return given;
-    throw new TypeError(`${name} must be from 0 to ${LONGEST} milliseconds, not ${given}`);
+    if (given >= 0 && given <= MAX_TIMER_MS) return given;
+    throw new TypeError(`${name} must be from 0 to ${MAX_TIMER_MS} milliseconds, not ${given}`);
   }
-  const reading = readDuration(given);
+  const reading = parseDuration(given);
   if (reading.ok) return reading.value;
   const near = reading.suggestion === undefined ? '' : ` (did you mean ${reading.suggestion}?)`;
   throw new TypeError(`${name}: ${reading.message}${near}`);
 }
 
 /**
- * A wait that somebody asks for, which may be longer than anybody waits: `Infinity` where it is text.
- * @throws TypeError for what is no duration, and for one below 0
+ * Converts a `retryAfter` to milliseconds. A string beyond the longest duration becomes `Infinity`.
+ * @throws TypeError for an invalid or negative duration
  */
-export function readWait(given: Duration, name: string): Millis {
+export function parseRetryAfter(given: Duration, name: string): Millis {
   if (typeof given === 'number' && given >= 0) return given;
-  if (typeof given === 'string' && DURATION.test(given) && !readDuration(given).ok) return Infinity;
-  return readMillis(given, name);
+  if (typeof given === 'string' && DURATION_PATTERN.test(given) && !parseDuration(given).ok) return Infinity;
+  return parseMillis(given, name);
 }

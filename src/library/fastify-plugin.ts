@@ -1,4 +1,4 @@
-/** The proxy as a part of somebody's Fastify application. */
+/** The proxy as a plugin of a Fastify application. */
 import { Server as HttpServer } from 'node:http';
 import { Server as HttpsServer } from 'node:https';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -6,48 +6,46 @@ import type { Logger } from 'pino';
 import { startApp } from '../app.ts';
 import { formatWarnings } from '../config/load/mistakes.ts';
 import type { ConfigInput } from '../config/schema/config-schema.ts';
-import { Mount } from '../http/server/mounted-request-source.ts';
+import { MountedRequestSource } from '../http/server/mounted-request-source.ts';
 import type { ReloadResult } from '../process/reload-result.ts';
 import type { App } from '../process/app-types.ts';
 import { readVersion } from '../process/version.ts';
-import { checkNames } from './unknown-options.ts';
+import { rejectUnknownOptions } from './unknown-options.ts';
 import { ConfigError } from './config-error.ts';
 import type { ConfigOrigin } from './config-origin.ts';
-import { readConfig } from './plugin-config.ts';
-import { logInto } from './host-logger.ts';
+import { loadPluginConfig } from './plugin-config.ts';
+import { createForwardingLogger } from './host-logger.ts';
 
-/** A registry of metrics, such as prom-client’s. */
+/** A metrics registry, such as that of prom-client. */
 export interface HostRegistry {
   registerMetric(metric: object): void;
   removeSingleMetric(name: string): void;
 }
 
-/** What can be asked of a proxy that is mounted. */
+/** Handle of a mounted proxy. */
 export interface Mounted {
-  /** In the text format of Prometheus. */
+  /** The metrics in the Prometheus text format. */
   metrics(): Promise<string>;
   /**
-   * Puts another configuration in effect while requests go on; reads the file again when none is given. Never rejects:
-   * what cannot be used is told, and the one before goes on.
+   * Applies a new configuration without interrupting requests. Without an argument, reads `file` (or `config`) again. Never
+   * rejects: if the configuration cannot be used, the result says why and the previous one stays in effect.
    */
   reload(config?: ConfigInput): Promise<ReloadResult>;
 }
 
 export type TidegateOptions = ConfigOrigin & {
-  /** Gets the metrics of the proxy, all named `tidegate_…`. One proxy can have it. */
+  /** Registry to which the `tidegate_…` metrics are added. Each proxy needs its own. */
   readonly registry?: HostRegistry | undefined;
   /** Called once, before the application is ready. */
   readonly onMounted?: ((mounted: Mounted) => void) | undefined;
 };
 
 /**
- * A Fastify plugin. Under its `prefix`, all is passed on as the configuration says: what the proxy sees of a path, its
- * routes too, is what follows the prefix. Hooks of the application run before; its parsers of bodies do not, and no other
- * route of it is changed. What is logged goes to the application's logger. When the application closes, requests in flight
- * have `drain.timeout` to end.
- * @throws ConfigError that tells every mistake of the configuration; a TypeError for options that make no sense; an Error for a
- * registry that has such metrics already, for a server of HTTP/2, for a prefix with
- * parameters, and for whatever cannot be opened: a certificate that cannot be read
+ * Fastify plugin that proxies every request below its `prefix`. Routes of the configuration match the path after the prefix.
+ * The application's hooks run first; its body parsers do not run, and its other routes are not affected. Log lines go to the
+ * application's logger. When the application closes, requests in flight have `drain.timeout` to finish.
+ * @throws ConfigError with every problem of the configuration; TypeError for invalid options, an HTTP/2 server or a prefix with
+ * parameters; Error if the registry already has such metrics, or if a certificate cannot be read
  */
 export async function tidegate(app: FastifyInstance, options: TidegateOptions): Promise<void> {
   checkOptions(options);
@@ -57,38 +55,38 @@ export async function tidegate(app: FastifyInstance, options: TidegateOptions): 
     throw new TypeError('tidegate can be mounted in a server of HTTP/1.1 only, and this one speaks HTTP/2');
   }
   if (/[:*]/.test(prefix)) throw new TypeError(`tidegate needs a prefix without parameters, not ${prefix}`);
-  const { warnings, ...effective } = readConfig(options);
-  const logger = logInto(app.log);
+  const { warnings, ...effective } = loadPluginConfig(options);
+  const logger = createForwardingLogger(app.log);
   for (const warning of warnings) logger.warn(formatWarnings([warning]));
-  const mount = new Mount();
+  const mount = new MountedRequestSource();
   const proxy = await startApp(effective.config, {
     logger,
     version: readVersion(),
     substituted: effective.substituted,
     mount: { entrance: mount, proto: server instanceof HttpsServer ? 'https' : 'http' },
   });
-  closeWith(app, proxy);
+  drainOnClose(app, proxy);
   mountRoutes(app, (request, reply) => {
     reply.hijack();
-    // What hooks have given the answer: what comes from the upstream goes over it.
+    // Headers that hooks have set. Headers of the upstream override them.
     for (const [name, value] of Object.entries(reply.getHeaders())) {
-      if (value !== undefined && !FRAMING.has(name)) reply.raw.setHeader(name, value);
+      if (value !== undefined && !FRAMING_HEADERS.has(name)) reply.raw.setHeader(name, value);
     }
-    mount.take(request.raw, reply.raw, prefix.replace(/\/+$/, ''));
+    mount.handle(request.raw, reply.raw, prefix.replace(/\/+$/, ''));
   });
-  if (options.registry !== undefined) showMetrics(app, proxy, options.registry);
+  if (options.registry !== undefined) registerMetrics(app, proxy, options.registry);
   options.onMounted?.({
     metrics: async () => (await proxy.registry?.metrics()) ?? '',
-    reload: (config) => reload(proxy, config === undefined ? options : { config }, logger),
+    reload: (config) => reloadConfig(proxy, config === undefined ? options : { config }, logger),
   });
 }
 
-/** Ours, and those that Fastify takes for itself and hands on. */
-const NAMES = ['config', 'file', 'registry', 'onMounted', 'prefix', 'logLevel', 'logSerializers'] as const;
+/** Options of the plugin, and the options of Fastify's `register`, which it passes on. */
+const OPTION_NAMES = ['config', 'file', 'registry', 'onMounted', 'prefix', 'logLevel', 'logSerializers'] as const;
 
-/** What was meant is not guessed: the wrong configuration is in front of somebody's payments. */
+/** Rejects invalid options instead of guessing, because the proxy may stand in front of payments. */
 function checkOptions(options: TidegateOptions): void {
-  checkNames(options, NAMES, 'tidegate');
+  rejectUnknownOptions(options, OPTION_NAMES, 'tidegate');
   const { file, onMounted, registry }: { readonly [K in keyof TidegateOptions]: unknown } = options;
   const isInObject = 'config' in options && options.config !== undefined;
   if (isInObject === (file !== undefined)) {
@@ -103,10 +101,10 @@ function checkOptions(options: TidegateOptions): void {
   }
 }
 
-/** How long an answer is, only who has it can say. */
-const FRAMING: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'trailer']);
+/** Headers that describe the length of the response, which only the proxy knows. */
+const FRAMING_HEADERS: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'trailer']);
 
-/** The body is left unread, whatever it says it is. */
+/** Registers the routes with parsers that leave every body unread, so that the proxy can stream it. */
 function mountRoutes(app: FastifyInstance, handler: (request: FastifyRequest, reply: FastifyReply) => void): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -115,8 +113,8 @@ function mountRoutes(app: FastifyInstance, handler: (request: FastifyRequest, re
   if (app.prefix !== '') app.route({ method, url: '/', handler, exposeHeadRoute: false });
 }
 
-/** The server waits for what is in flight, and that for the drain; so the drain begins first, and is over last. */
-function closeWith(app: FastifyInstance, proxy: App): void {
+/** The server waits for requests in flight, so the drain must start before the server closes. */
+function drainOnClose(app: FastifyInstance, proxy: App): void {
   let drained: Promise<void> | undefined;
   app.addHook('preClose', (done) => {
     drained = proxy.drain(0);
@@ -125,38 +123,38 @@ function closeWith(app: FastifyInstance, proxy: App): void {
   app.addHook('onClose', async () => drained ?? proxy.close());
 }
 
-function showMetrics(app: FastifyInstance, { registry }: App, host: HostRegistry): void {
-  // Those of the process are for the application to tell.
-  const own = (registry?.getMetricsAsArray() ?? []).filter(({ name }) => name.startsWith('tidegate_'));
-  const shown: string[] = [];
-  const hide = (): void => {
-    for (const name of shown) host.removeSingleMetric(name);
+function registerMetrics(app: FastifyInstance, { registry }: App, host: HostRegistry): void {
+  // The application reports the metrics of the process itself.
+  const metrics = (registry?.getMetricsAsArray() ?? []).filter(({ name }) => name.startsWith('tidegate_'));
+  const registered: string[] = [];
+  const unregister = (): void => {
+    for (const name of registered) host.removeSingleMetric(name);
   };
-  for (const metric of own) {
+  for (const metric of metrics) {
     try {
       host.registerMetric(metric);
     } catch (cause) {
-      hide();
+      unregister();
       const problem = `registry cannot take ${metric.name}; one proxy can have it, and another needs one of its own`;
       throw new Error(problem, { cause });
     }
-    shown.push(metric.name);
+    registered.push(metric.name);
   }
   app.addHook('onClose', (_, done) => {
-    hide();
+    unregister();
     done();
   });
 }
 
-async function reload(proxy: App, origin: ConfigOrigin, logger: Logger): Promise<ReloadResult> {
+async function reloadConfig(proxy: App, origin: ConfigOrigin, logger: Logger): Promise<ReloadResult> {
   try {
-    const { warnings, ...effective } = readConfig(origin);
+    const { warnings, ...effective } = loadPluginConfig(origin);
     const result = await proxy.apply(effective);
     if (result.kind === 'applied') for (const warning of warnings) logger.warn(formatWarnings([warning]));
     return result;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    logger.error({ problem: error.message }, 'configuration not reloaded: the one before goes on');
+    logger.error({ problem: error.message }, 'configuration not reloaded: the previous one stays in effect');
     return { kind: 'refused', problem: error.message };
   }
 }

@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
-import { isMapping } from '../config/load/schema-issues.ts';
+import { isMapping } from '../config/values/plain-object.ts';
 import type { LogLevel } from '../telemetry/log/logger.ts';
 import { createLogger } from '../telemetry/log/logger.ts';
 
-/** A logger as Fastify has one: pino's, or any that is like it. */
+/** The logger of the application: pino, or a compatible one. */
 export interface HostLogger {
   readonly level: string;
   debug(fields: object, message: string): void;
@@ -12,16 +12,16 @@ export interface HostLogger {
   error(fields: object, message: string): void;
 }
 
-const LEVELS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+const LOG_LEVELS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
-/** A logger of ours whose lines go to another's, with secrets blanked. Its level is that of the other when it is made. */
-export function logInto(host: HostLogger): Logger {
-  const level = LEVELS.find((known) => known === host.level) ?? 'info';
-  return createLogger({ level, destination: { write: (line) => pass(line, host) } });
+/** Creates a logger that masks secrets and forwards its lines to the host's logger. The level is that of the host at creation. */
+export function createForwardingLogger(host: HostLogger): Logger {
+  const level = LOG_LEVELS.find((known) => known === host.level) ?? 'info';
+  return createLogger({ level, destination: { write: (line) => forwardLine(line, host) } });
 }
 
-/** They are lines of JSON by now. */
-function pass(line: string, host: HostLogger): void {
+/** Log lines arrive here as JSON. */
+function forwardLine(line: string, host: HostLogger): void {
   const parsed: unknown = JSON.parse(line);
   if (!isMapping(parsed)) return;
   const { level, msg, time: _, ...fields } = { level: '', msg: '', time: '', ...parsed };

@@ -1,4 +1,4 @@
-/** `tidegate`: the proxy within a program of one's own. */
+/** `tidegate`: the proxy as a Fastify plugin. */
 export { ConfigError } from './config-error.ts';
 export type { HostRegistry, Mounted, TidegateOptions } from './fastify-plugin.ts';
 export { tidegate } from './fastify-plugin.ts';

@@ -1,4 +1,4 @@
-/** `tidegate/policy`: what the proxy decides by, for programs of one's own. */
+/** `tidegate/policy`: retries, backoffs and the simulator, without the proxy. */
 export type { Attempt } from './run-attempt.ts';
 export type { Backoff, BackoffOptions, BackoffSpec } from './backoffs.ts';
 export { backoffs } from './backoffs.ts';
@@ -18,4 +18,5 @@ export type { Mistake } from '../config/load/mistakes.ts';
 export type { BackOffStrategy, Band, StrategyName } from '../core/backoff/strategies.ts';
 export { BackOffOptionError } from '../core/backoff/strategies.ts';
 export type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
-export type { BackOff, BackOffStep, Millis, Random } from '../core/exchange/attempt-outcome.ts';
+export type { BackOff, BackOffStep } from '../core/backoff/back-off.ts';
+export type { Millis, Random } from '../core/scalars.ts';

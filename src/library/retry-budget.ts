@@ -1,28 +1,31 @@
 import type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
-import { RetryBudget as Budget } from '../core/retry/retry-token-bucket.ts';
-import { checkNames } from './unknown-options.ts';
+import { RetryTokenBucket as Budget } from '../core/retry/retry-token-bucket.ts';
+import { rejectUnknownOptions } from './unknown-options.ts';
 
 /**
- * Bounds retries to a share of successes: each earns `ratio` of a retry, and `burst` are saved up at most, which is also what
- * one starts with. One for all that ask the same upstream.
- * @throws TypeError or RangeError for settings that make no sense: they would be no budget at all
+ * Token bucket that limits retries to a share of successes. Each success earns `ratio` tokens (≥ 0), up to `burst` (≥ 0), which
+ * is also the initial number; each retry takes one. Share one instance among all callers of an upstream.
+ * @throws TypeError or RangeError for invalid settings
  */
 export class RetryBudget extends Budget {
   constructor(settings: BudgetSettings) {
-    super(readSettings(settings));
+    super(validateSettings(settings));
   }
 
-  /** @throws as the constructor; what was in effect stays so */
+  /**
+   * Changes the settings; the tokens stay, up to the new `burst`.
+   * @throws as the constructor; the previous settings stay in effect then
+   */
   override adjust(settings: BudgetSettings): void {
-    super.adjust(readSettings(settings));
+    super.adjust(validateSettings(settings));
   }
 }
 
-const NAMES = ['ratio', 'burst'] as const;
+const OPTION_NAMES = ['ratio', 'burst'] as const;
 
-/** A copy: what becomes of the object later is not checked. */
-function readSettings(given: BudgetSettings): BudgetSettings {
-  checkNames(given, NAMES, 'RetryBudget');
+/** Returns a copy, so that later changes of the object have no effect. */
+function validateSettings(given: BudgetSettings): BudgetSettings {
+  rejectUnknownOptions(given, OPTION_NAMES, 'RetryBudget');
   const { ratio, burst } = given;
   for (const [name, value] of [
     ['ratio', ratio],

@@ -1,17 +1,17 @@
-import type { Clock, Millis } from '../core/exchange/attempt-outcome.ts';
-import { LONGEST } from './duration.ts';
+import type { Clock, Millis } from '../core/scalars.ts';
+import { MAX_TIMER_MS } from './duration.ts';
 
-/** Time as `retry` knows it; another one for tests that do not wait. */
+/** The clock and timers of `retry`. Replace it in tests that must not wait. */
 export interface RetryClock extends Clock {
-  /** Calls back once after so long, never within this call. @returns what calls it off */
+  /** Calls `wake` once after `ms` milliseconds, never synchronously. @returns a function that cancels the call */
   wait(ms: Millis, wake: () => void): () => void;
 }
 
-/** Of this process: `performance.now()` and its timers. */
+/** `performance.now()` and the timers of this process. */
 export const systemClock: RetryClock = {
   now: () => performance.now(),
   wait(ms, wake) {
-    const timer = setTimeout(wake, Math.min(Math.ceil(ms), LONGEST));
+    const timer = setTimeout(wake, Math.min(Math.ceil(ms), MAX_TIMER_MS));
     return () => clearTimeout(timer);
   },
 };

@@ -1,55 +1,59 @@
 import type { StrategyName } from '../core/backoff/strategies.ts';
-import type { BackOff, Millis, Random } from '../core/exchange/attempt-outcome.ts';
+import type { BackOff } from '../core/backoff/back-off.ts';
+import type { Millis, Random } from '../core/scalars.ts';
 import type { BackoffSpec } from './backoffs.ts';
-import { chooseBackoff } from './backoffs.ts';
+import { resolveBackoff } from './backoffs.ts';
 import type { Classification, Settled } from './classify.ts';
 import { classify } from './classify.ts';
-import { checkNames } from './unknown-options.ts';
+import { rejectUnknownOptions } from './unknown-options.ts';
 import type { RetryClock } from './retry-clock.ts';
 import { systemClock } from './retry-clock.ts';
 import type { Duration } from './duration.ts';
-import { readMillis } from './duration.ts';
+import { parseMillis } from './duration.ts';
 import { RetryBudget } from './retry-budget.ts';
 
-/** A retry that is about to be waited for. */
+/** Describes a retry before its delay starts. */
 export interface RetryNotice<T> {
-  /** The attempt that it follows, from 1. */
+  /** Number of the attempt that has just ended, from 1. */
   readonly attempt: number;
-  /** What that came to. */
+  /** Its result. */
   readonly settled: Settled<T>;
+  /** Milliseconds until the next attempt. */
   readonly delay: Millis;
-  /** Where the delay comes from: the strategy, or what the upstream asked for. */
+  /** Source of the delay: the backoff strategy, or a `retryAfter` of the upstream. */
   readonly source: 'backoff' | 'hint';
 }
 
-/** In the words of the configuration; what is left out is its default there. */
+/** Options of `retry`, named and with defaults as in the configuration. */
 export interface RetryOptions<T> {
-  /** Attempts in all, the first one included; `Infinity` for no bound. 4 unless given. */
+  /** Maximum number of attempts, the first one included: a whole number ≥ 1, or `Infinity`. Default: 4. */
   readonly attempts?: number | undefined;
-  /** A strategy by name, with options, or ready. `full-jitter` unless given. */
+  /** Delays between attempts: the name of a strategy, a name with options, or a strategy object. Default: `full-jitter`. */
   readonly backOff?: StrategyName | BackoffSpec | BackOff | undefined;
-  /** For all of it, waits included. No bound unless given. */
+  /** Time for all attempts and delays together, above 0. Default: unlimited. */
   readonly timeout?: Duration | undefined;
-  /** The same as a point on the clock of `performance.now()`, such as an outer attempt has; the earlier of the two holds. */
+  /** Absolute deadline on the clock of `performance.now()`, for instance that of an outer attempt. The earlier of this and `timeout` applies. */
   readonly deadline?: Millis | undefined;
-  /** For each attempt. No bound unless given. */
+  /** Time for each attempt, above 0. Default: unlimited. */
   readonly perTryTimeout?: Duration | undefined;
-  /** A wait that is asked for is not begun when it is longer. 60 s unless given. */
+  /** Longest `retryAfter` that is waited for; a longer one ends the retries. Default: 60 s. */
   readonly maxRetryAfter?: Duration | undefined;
-  /** Ends it at once, be it in an attempt or in a wait; rejects with its reason. */
+  /** Aborts the current attempt or delay at once. `retry` rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Whether an outcome calls for another attempt; `classify` unless given. What it throws is what `retry` rejects with. */
+  /** Decides whether a result is retried. Default: `classify`. If it throws, `retry` rejects with that error. */
   readonly classify?: ((settled: Settled<T>, attempt: number) => Classification) | undefined;
-  /** Shared by all that ask the same upstream: bounds retries to a share of successes. None unless given. */
+  /** Limits retries to a share of successes; to be shared by all callers of an upstream. Default: no budget. */
   readonly budget?: RetryBudget | undefined;
-  /** Told before each wait. What it throws is what `retry` rejects with. */
+  /** Called before each delay. If it throws, `retry` rejects with that error. */
   readonly onRetry?: ((notice: RetryNotice<T>) => void) | undefined;
+  /** Uniform on [0, 1). Default: `Math.random`. */
   readonly random?: Random | undefined;
+  /** Default: `performance.now()` and the timers of this process. */
   readonly clock?: RetryClock | undefined;
 }
 
-/** As read. */
-export interface RetryTerms<T> {
+/** Validated options with defaults filled in; durations in milliseconds. */
+export interface ResolvedRetryOptions<T> {
   readonly attempts: number;
   readonly backOff: BackOff;
   readonly deadline: Millis;
@@ -63,7 +67,7 @@ export interface RetryTerms<T> {
   readonly clock: RetryClock;
 }
 
-const NAMES = [
+const OPTION_NAMES = [
   'attempts',
   'backOff',
   'timeout',
@@ -78,13 +82,13 @@ const NAMES = [
   'clock',
 ] as const satisfies readonly (keyof RetryOptions<unknown>)[];
 
-const ATTEMPTS = 4;
-const MAX_RETRY_AFTER: Millis = 60_000;
+const DEFAULT_ATTEMPTS = 4;
+const DEFAULT_MAX_RETRY_AFTER: Millis = 60_000;
 
-/** @throws TypeError or RangeError that says what is wrong: a slip would otherwise be a retry that never was */
-export function readOptions<T>(options: RetryOptions<T>): RetryTerms<T> {
-  checkNames(options, NAMES, 'retry');
-  const { attempts = ATTEMPTS, backOff = 'full-jitter', deadline, clock = systemClock } = options;
+/** @throws TypeError or RangeError with the problem: an ignored typo would be a retry that never happens */
+export function resolveRetryOptions<T>(options: RetryOptions<T>): ResolvedRetryOptions<T> {
+  rejectUnknownOptions(options, OPTION_NAMES, 'retry');
+  const { attempts = DEFAULT_ATTEMPTS, backOff = 'full-jitter', deadline, clock = systemClock } = options;
   if (!(attempts === Infinity || (Number.isSafeInteger(attempts) && attempts >= 1))) {
     throw new RangeError(`attempts must be a whole number from 1, or Infinity, not ${String(attempts)}`);
   }
@@ -92,20 +96,22 @@ export function readOptions<T>(options: RetryOptions<T>): RetryTerms<T> {
     throw new TypeError('deadline must be a point on the clock of performance.now(), in milliseconds');
   }
   if (!(options.budget === undefined || options.budget instanceof RetryBudget)) {
-    throw new TypeError('budget must be a RetryBudget, that is shared: new RetryBudget({ ratio, burst })');
+    throw new TypeError('budget must be a shared RetryBudget: new RetryBudget({ ratio, burst })');
   }
   for (const name of ['classify', 'onRetry', 'random'] as const) {
     const given: unknown = options[name];
     if (given !== undefined && typeof given !== 'function') throw new TypeError(`${name} must be a function`);
   }
-  const timeout = readBound(options.timeout, 'timeout');
+  const timeout = parseTimeout(options.timeout, 'timeout');
   return {
     attempts,
-    backOff: chooseBackoff(backOff),
+    backOff: resolveBackoff(backOff),
     deadline: Math.min(deadline ?? Infinity, clock.now() + timeout),
-    perTryTimeout: readBound(options.perTryTimeout, 'perTryTimeout'),
+    perTryTimeout: parseTimeout(options.perTryTimeout, 'perTryTimeout'),
     maxRetryAfter:
-      options.maxRetryAfter === undefined ? MAX_RETRY_AFTER : readMillis(options.maxRetryAfter, 'maxRetryAfter'),
+      options.maxRetryAfter === undefined
+        ? DEFAULT_MAX_RETRY_AFTER
+        : parseMillis(options.maxRetryAfter, 'maxRetryAfter'),
     signal: options.signal,
     classify: options.classify ?? classify,
     budget: options.budget,
@@ -115,10 +121,10 @@ export function readOptions<T>(options: RetryOptions<T>): RetryTerms<T> {
   };
 }
 
-/** Above 0. */
-function readBound(given: Duration | undefined, name: string): Millis {
+/** Milliseconds above 0; `Infinity` if absent. */
+function parseTimeout(given: Duration | undefined, name: string): Millis {
   if (given === undefined) return Infinity;
-  const ms = readMillis(given, name);
+  const ms = parseMillis(given, name);
   if (ms === 0) throw new TypeError(`${name} must be longer than 0`);
   return ms;
 }

@@ -1,130 +1,144 @@
-/** An action, again and again until it is done: the decisions are those of the proxy, the timers are here. */
-import type { Millis } from '../core/exchange/attempt-outcome.ts';
-import type { Attempt, Limit } from './run-attempt.ts';
+/** Retries an action by the rules of the proxy. */
+import type { Millis } from '../core/scalars.ts';
+import type { Attempt, AttemptTimeout } from './run-attempt.ts';
 import { runAttempt } from './run-attempt.ts';
 import type { Classification, Settled } from './classify.ts';
-import { readClassification } from './classify.ts';
+import { validateClassification } from './classify.ts';
 import type { RetryClock } from './retry-clock.ts';
-import { readWait } from './duration.ts';
-import type { RetryOptions, RetryTerms } from './retry-options.ts';
-import { readOptions } from './retry-options.ts';
+import { parseRetryAfter } from './duration.ts';
+import type { RetryOptions, ResolvedRetryOptions } from './retry-options.ts';
+import { resolveRetryOptions } from './retry-options.ts';
 
-/** Why there was no further attempt. */
+/**
+ * Why there was no further attempt. `stopped`: the classifier returned `stop`. `attempts_exhausted`: all attempts are used, or
+ * the strategy gave up. `deadline`: the next delay would end after the deadline. `budget_exhausted`: the budget had no token.
+ * `retry_after_too_long`: the upstream asked for more than `maxRetryAfter`.
+ */
 export type RetryEnd = 'stopped' | 'attempts_exhausted' | 'deadline' | 'budget_exhausted' | 'retry_after_too_long';
 
 export interface RetryFailure {
-  /** Attempts that were made, ≥ 1. */
+  /** Number of attempts made, ≥ 1. */
   readonly attempts: number;
   readonly end: RetryEnd;
 }
 
-/** Beside the errors and not on them: they are the action's own, and may be frozen. */
+/** Kept apart from the errors, which belong to the action and may be frozen. */
 const failures = new WeakMap<object, RetryFailure>();
 
-/** What is known of an error that `retry` has rejected with; undefined for any other. */
+/** Returns the details of an error with which `retry` has rejected; undefined for any other value. */
 export function failureOf(error: unknown): RetryFailure | undefined {
   return typeof error === 'object' && error !== null ? failures.get(error) : undefined;
 }
 
 /**
- * Calls the action, and calls it again where what it came to is worth another attempt, until it is done, may not be tried
- * again, or is out of time. The first attempt is made at once.
+ * Calls the action until its result is final, or until attempts, time or budget run out. The first attempt starts at once.
  *
- * A wait that would end beyond the deadline is not begun. An attempt that is out of time ends, whether or not it heeds its
- * signal, with a `TimeoutError`, and that may be retried. Nothing is left behind: no timer, no listener on the signal, no
- * rejection without a handler.
- * @returns the value that was settled on: also one that called for a retry and cannot have it
- * @throws the last error, as the action threw it (see `failureOf`); the reason of the signal when that aborts; a TypeError
- * or RangeError, before anything is tried, for options that make no sense
+ * A delay that would end after the deadline does not start. An attempt that exceeds its time ends with a `TimeoutError`, whether
+ * or not the action observes its signal, and may be retried. No timer, signal listener or unhandled rejection is left behind.
+ * @returns the last value, including one that the classifier wanted to retry and that could not be retried
+ * @throws the last error of the action, unchanged (see `failureOf`); the reason of `signal` if it aborts; a `TimeoutError` if the
+ * deadline has passed before the first attempt; a TypeError or RangeError for invalid options, before the first attempt
  */
 export async function retry<T>(
   action: (attempt: Attempt) => T | PromiseLike<T>,
   options: RetryOptions<T> = {},
 ): Promise<T> {
-  const terms = readOptions(options);
-  const { deadline, signal, clock } = terms;
+  const resolved = resolveRetryOptions(options);
+  const { deadline, signal, clock } = resolved;
   signal?.throwIfAborted();
   if (clock.now() >= deadline) throw timeoutError('the deadline had passed before the first attempt');
   let memory = 0;
   for (let attempt = 1; ; attempt += 1) {
-    const limit = limitOf(terms);
-    const { settled, discard } = await runAttempt(action, { attempt, deadline }, limit, signal, clock);
-    const next = decide(settled, attempt, memory, terms);
+    const timeout = nextAttemptTimeout(resolved);
+    const { settled, discard } = await runAttempt(action, { attempt, deadline }, timeout, signal, clock);
+    const next = decideNext(settled, attempt, memory, resolved);
     if (next.kind === 'end') {
       if (settled.kind === 'value') {
-        if (next.why === 'stopped') terms.budget?.earn();
+        if (next.why === 'stopped') resolved.budget?.earn();
         return settled.value;
       }
-      note(settled.error, { attempts: attempt, end: next.why });
+      recordFailure(settled.error, { attempts: attempt, end: next.why });
       throw settled.error;
     }
     memory = next.memory;
     try {
-      terms.onRetry?.({ attempt, settled, delay: next.delay, source: next.source });
+      resolved.onRetry?.({ attempt, settled, delay: next.delay, source: next.source });
       if (settled.kind === 'value') discard();
       await sleep(next.delay, clock, signal);
-      if (clock.now() >= deadline) throw late(settled, attempt);
+      if (clock.now() >= deadline) throw deadlineError(settled, attempt);
     } catch (error) {
-      terms.budget?.refund();
+      resolved.budget?.refund();
       throw error;
     }
   }
 }
 
-type Next =
+type NextStep =
   | { readonly kind: 'end'; readonly why: RetryEnd }
   | { readonly kind: 'wait'; readonly delay: Millis; readonly source: 'backoff' | 'hint'; readonly memory: number };
 
-/** All conditions, in the order in which they are told; the budget last, because it is spent. */
-function decide<T>(settled: Settled<T>, attempt: number, memory: number, terms: RetryTerms<T>): Next {
-  const classified = readClassification(terms.classify(settled, attempt));
+/** All conditions, in the order in which they are reported. The budget comes last, because the check takes a token. */
+function decideNext<T>(
+  settled: Settled<T>,
+  attempt: number,
+  memory: number,
+  options: ResolvedRetryOptions<T>,
+): NextStep {
+  const classified = validateClassification(options.classify(settled, attempt));
   if (classified === 'stop') return { kind: 'end', why: 'stopped' };
-  if (attempt >= terms.attempts) return { kind: 'end', why: 'attempts_exhausted' };
-  const step = terms.backOff.next(attempt - 1, memory, terms.random);
+  if (attempt >= options.attempts) return { kind: 'end', why: 'attempts_exhausted' };
+  const step = options.backOff.next(attempt - 1, memory, options.random);
   if (step === undefined) return { kind: 'end', why: 'attempts_exhausted' };
-  // A strategy of somebody's own may give anything, and a timer takes NaN for 1.
+  // A caller's own strategy may return anything, and a timer takes NaN for 1.
   if (typeof step.delay !== 'number' || !(step.delay >= 0)) {
     throw new TypeError(`backOff must give delays from 0, not ${String(step.delay)}`);
   }
-  const hinted = hintOf(classified);
-  if (hinted !== undefined && hinted > terms.maxRetryAfter) return { kind: 'end', why: 'retry_after_too_long' };
-  // As the proxy has it: those who were told the same do not come back in the same moment.
-  const delay = hinted === undefined ? step.delay : hinted + terms.random() * Math.min(hinted / 10, 1000);
-  if (terms.clock.now() + delay >= terms.deadline) return { kind: 'end', why: 'deadline' };
-  if (terms.budget?.spend() === false) return { kind: 'end', why: 'budget_exhausted' };
-  return { kind: 'wait', delay, source: hinted === undefined ? 'backoff' : 'hint', memory: step.memory };
+  const retryAfterMs = retryAfterOf(classified);
+  if (retryAfterMs !== undefined && retryAfterMs > options.maxRetryAfter) {
+    return { kind: 'end', why: 'retry_after_too_long' };
+  }
+  // As in the proxy: jitter, so that clients with the same Retry-After do not return at the same time.
+  const delay =
+    retryAfterMs === undefined ? step.delay : retryAfterMs + options.random() * Math.min(retryAfterMs / 10, 1000);
+  if (options.clock.now() + delay >= options.deadline) return { kind: 'end', why: 'deadline' };
+  if (options.budget?.spend() === false) return { kind: 'end', why: 'budget_exhausted' };
+  return { kind: 'wait', delay, source: retryAfterMs === undefined ? 'backoff' : 'hint', memory: step.memory };
 }
 
-/** One of 0 asks for nothing. */
-function hintOf(classified: Classification): Millis | undefined {
+/** A `retryAfter` of 0 counts as none. */
+function retryAfterOf(classified: Classification): Millis | undefined {
   if (typeof classified === 'string') return undefined;
-  return readWait(classified.retryAfter, 'retryAfter') || undefined;
+  return parseRetryAfter(classified.retryAfter, 'retryAfter') || undefined;
 }
 
-/** What ends the next attempt first. */
-function limitOf<T>({ perTryTimeout, deadline, clock }: RetryTerms<T>): Limit | undefined {
+/** The end of the next attempt: `perTryTimeout` or the deadline, whichever is earlier. Undefined: unlimited. */
+function nextAttemptTimeout<T>({
+  perTryTimeout,
+  deadline,
+  clock,
+}: ResolvedRetryOptions<T>): AttemptTimeout | undefined {
   const now = clock.now();
-  const byItself = now + perTryTimeout;
-  if (byItself < deadline) {
-    return { at: byItself, error: () => timeoutError(`the attempt took longer than ${perTryTimeout} ms`) };
+  const perTryEnd = now + perTryTimeout;
+  if (perTryEnd < deadline) {
+    return { at: perTryEnd, error: () => timeoutError(`the attempt took longer than ${perTryTimeout} ms`) };
   }
   if (deadline === Infinity) return undefined;
   return { at: deadline, error: () => timeoutError('the deadline has passed') };
 }
 
-/** It woke later than it should have. */
-function late(settled: Settled<unknown>, attempts: number): unknown {
+/** For a delay whose timer fired too late. */
+function deadlineError(settled: Settled<unknown>, attempts: number): unknown {
   const error = settled.kind === 'error' ? settled.error : timeoutError('the deadline has passed');
-  note(error, { attempts, end: 'deadline' });
+  recordFailure(error, { attempts, end: 'deadline' });
   return error;
 }
 
-/** As `AbortSignal.timeout` aborts with. */
+/** The same error as that of `AbortSignal.timeout`. */
 function timeoutError(message: string): DOMException {
   return new DOMException(message, 'TimeoutError');
 }
 
-/** Rejects at once with the reason of the signal when that aborts. */
+/** Resolves after `ms`; rejects with the reason of the signal as soon as it aborts. */
 function sleep(ms: Millis, clock: RetryClock, signal: AbortSignal | undefined): Promise<void> {
   signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
@@ -141,6 +155,6 @@ function sleep(ms: Millis, clock: RetryClock, signal: AbortSignal | undefined): 
   });
 }
 
-function note(error: unknown, failure: RetryFailure): void {
+function recordFailure(error: unknown, failure: RetryFailure): void {
   if (typeof error === 'object' && error !== null) failures.set(error, failure);
 }

@@ -1,70 +1,71 @@
-import type { Millis } from '../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../core/scalars.ts';
 import type { Settled } from './classify.ts';
 import type { RetryClock } from './retry-clock.ts';
 
-/** What an action is told. */
+/** Argument of the action. */
 export interface Attempt {
-  /** Counts from 1. */
+  /** Number of the attempt, from 1. */
   readonly attempt: number;
-  /** Aborts when this attempt is to end: its time or the deadline is over, the caller has aborted, its value is not wanted. */
+  /** Aborts when the attempt must end: at its timeout or the deadline, when the caller aborts, or when its value is discarded. */
   readonly signal: AbortSignal;
-  /** On the clock of `performance.now()`; `Infinity` where there is none. To be handed on to a `retry` within. */
+  /** Deadline of the whole `retry` on the clock of `performance.now()`; `Infinity` if there is none. Pass it to a nested `retry`. */
   readonly deadline: Millis;
 }
 
-/** Ends at this point of the clock, with such an error. */
-export interface Limit {
+/** The time at which the attempt ends, on the clock of `RetryClock`, and the error for it. */
+export interface AttemptTimeout {
   readonly at: Millis;
   readonly error: () => Error;
 }
 
-export interface Attempted<T> {
+export interface AttemptResult<T> {
   readonly settled: Settled<T>;
-  /** Nobody wants what it came to: what it has open may be closed. */
+  /** Aborts the signal of a finished attempt, so that the action can release what its value holds. */
   readonly discard: () => void;
 }
 
 /**
- * Runs one attempt to its end, or until its limit, whether or not it heeds its signal. Nothing of it is left then: no
- * timer, no listener, and no rejection that nobody handles.
+ * Runs one attempt until it settles or times out, whether or not the action observes its signal. Leaves no timer, listener or
+ * unhandled rejection behind.
  * @param signal the caller's, not aborted yet
- * @returns a promise that is rejected with the reason of `signal` when that aborts, and never else
+ * @returns rejects only if `signal` aborts, with its reason
  */
 export function runAttempt<T>(
   action: (attempt: Attempt) => T | PromiseLike<T>,
   { attempt, deadline }: Pick<Attempt, 'attempt' | 'deadline'>,
-  limit: Limit | undefined,
+  timeout: AttemptTimeout | undefined,
   signal: AbortSignal | undefined,
   clock: RetryClock,
-): Promise<Attempted<T>> {
+): Promise<AttemptResult<T>> {
   return new Promise((resolve, reject) => {
-    const own = new AbortController();
-    const discard = (): void => own.abort(new DOMException('the attempt is over', 'AbortError'));
+    const controller = new AbortController();
+    const discard = (): void => controller.abort(new DOMException('the attempt is over', 'AbortError'));
     let isOver = false;
-    const end = (tell: () => void): void => {
+    const end = (settlePromise: () => void): void => {
       if (isOver) return;
       isOver = true;
       stopTimer?.();
       signal?.removeEventListener('abort', onAbort);
-      tell();
+      settlePromise();
     };
     const settle = (settled: Settled<T>): void => end(() => resolve({ settled, discard }));
     const onAbort = (): void =>
       end(() => {
         // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- what the caller has aborted with, as fetch does
         reject(signal?.reason);
-        own.abort(signal?.reason);
+        controller.abort(signal?.reason);
       });
-    const onLimit = ({ error: make }: Limit): void => {
-      const error = make();
+    const onTimeout = ({ error: createError }: AttemptTimeout): void => {
+      const error = createError();
       settle({ kind: 'error', error });
-      own.abort(error);
+      controller.abort(error);
     };
-    const stopTimer = limit === undefined ? undefined : clock.wait(limit.at - clock.now(), () => onLimit(limit));
+    const stopTimer =
+      timeout === undefined ? undefined : clock.wait(timeout.at - clock.now(), () => onTimeout(timeout));
     signal?.addEventListener('abort', onAbort, { once: true });
-    // Called here and now; what it throws is as what it rejects with.
+    // Calls the action synchronously, and treats a thrown error like a rejection.
     new Promise<T>((take) => {
-      take(action({ attempt, signal: own.signal, deadline }));
+      take(action({ attempt, signal: controller.signal, deadline }));
     }).then(
       (value) => settle({ kind: 'value', value }),
       (error: unknown) => settle({ kind: 'error', error }),

@@ -1,44 +1,44 @@
 import { readFileSync } from 'node:fs';
 import type { ScenarioInput } from '../simulator/scenario-file/scenario-schema.ts';
-import type { Judged } from '../simulator/report/goals.ts';
-import type { Report } from '../simulator/report/simulation-report.ts';
+import type { GoalResult } from '../simulator/report/goals.ts';
+import type { SimulationReport } from '../simulator/report/simulation-report.ts';
 import { ConfigError } from './config-error.ts';
-import { withoutLines, writeObject } from './config-object.ts';
+import { withoutPosition, stringifyConfig } from './config-object.ts';
 
 export interface SimulateOptions {
-  /** Equal seeds give equal reports; the scenario's own unless given. */
+  /** Seed of the random numbers: equal seeds give equal reports. Default: the scenario's own. */
   readonly seed?: number | undefined;
-  /** What the report calls the scenario; `scenario` unless given. */
+  /** Name of the scenario in the report. Default: `scenario`. */
   readonly name?: string | undefined;
 }
 
-/** As `tidegate simulate --json` tells it. */
-export interface Simulation extends Report {
-  /** What the scenario should come to, and what it came to. */
-  readonly goals: readonly Judged[];
+/** The report of `tidegate simulate --json`. */
+export interface Simulation extends SimulationReport {
+  /** The goals of the scenario, each with its bound and the measured value. */
+  readonly goals: readonly GoalResult[];
 }
 
 /**
- * Runs a scenario in virtual time, with the proxy's own exchange and gate. Takes the processor for as long as it goes: a
- * million requests are some seconds.
- * @param scenario an object, or YAML
- * @throws ConfigError that tells every mistake in it
+ * Runs a scenario in virtual time with the code of the proxy. Blocks the event loop while it runs: some seconds for a million
+ * requests.
+ * @param scenario an object, or YAML text
+ * @throws ConfigError with every problem of the scenario
  */
 export async function simulate(
   scenario: ScenarioInput | string,
   { seed, name = 'scenario' }: SimulateOptions = {},
 ): Promise<Simulation> {
-  // Most who retry simulate nothing: they need not read what that needs.
-  const [{ loadScenario }, { simulate: run }] = await Promise.all([
+  // Loaded on demand, because most programs that import `retry` never simulate.
+  const [{ loadScenario }, { simulateScenario: run }] = await Promise.all([
     import('../simulator/scenario-file/load-scenario.ts'),
     import('../simulator/simulate-scenario.ts'),
   ]);
   const isText = typeof scenario === 'string';
-  const text = isText ? scenario : writeObject(scenario, name);
-  // Only of presets: `policy.provider`.
+  const text = isText ? scenario : stringifyConfig(scenario, name);
+  // Reads only the presets of `policy.provider`.
   const readFile = (path: string): string => readFileSync(path, 'utf8');
   const read = loadScenario(text, name, { env: process.env, readFile });
-  if (read.kind === 'mistakes') throw new ConfigError(isText ? read.mistakes : read.mistakes.map(withoutLines));
+  if (read.kind === 'mistakes') throw new ConfigError(isText ? read.mistakes : read.mistakes.map(withoutPosition));
   const { report, goals } = run(name, read.value, seed);
   return { ...report, goals };
 }

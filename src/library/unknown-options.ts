@@ -1,17 +1,17 @@
 import { suggest } from '../config/values/suggest.ts';
 
 /**
- * Options that are none of these would be read over, and a slip would be a wish that nobody heard.
- * @param of whose options they are, for the message
- * @throws TypeError for what is no object, and for a name that is unknown
+ * Rejects unknown options, because a typo would otherwise have no effect and no message.
+ * @param owner the function or plugin, for the message
+ * @throws TypeError if the options are no object, or for an unknown name
  */
-export function checkNames(given: unknown, names: readonly string[], of: string): void {
-  if (typeof given !== 'object' || given === null) {
-    throw new TypeError(`${of} takes its options as an object, not ${String(given)}`);
+export function rejectUnknownOptions(options: unknown, names: readonly string[], owner: string): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new TypeError(`${owner} takes its options as an object, not ${String(options)}`);
   }
-  for (const name of Object.keys(given)) {
+  for (const name of Object.keys(options)) {
     if (names.includes(name)) continue;
     const near = suggest(name, names);
-    throw new TypeError(`${of} has no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}`);
+    throw new TypeError(`${owner} has no option ${name}${near === undefined ? '' : ` (did you mean ${near}?)`}`);
   }
 }

@@ -1,56 +1,57 @@
-/** What one configuration comes to in the proxy, and how the next takes its place while requests go on. */
-import type { TargetParts } from '../config/compile/compile-snapshot.ts';
+/** The compiled configuration in effect, and how a new one replaces it while requests are in flight. */
+import type { TargetDependencies } from '../config/compile/compile-snapshot.ts';
 import { compileSnapshot, compileTargets } from '../config/compile/compile-snapshot.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import { ownUrls } from './practice-upstream.ts';
-import type { Bound } from '../core/overload/resource-bound.ts';
-import type { EndpointView } from '../core/events/proxy-events.ts';
-import type { Millis } from '../core/exchange/attempt-outcome.ts';
-import type { ClientHash } from '../http/request/client-hash.ts';
+import { practiceUrls } from './practice-upstream.ts';
+import type { ResourceBound } from '../core/overload/resource-bound.ts';
+import type { EndpointView } from '../core/events/gate-views.ts';
+import type { Millis } from '../core/scalars.ts';
+import type { ClientHasher } from '../http/request/client-hash.ts';
 import type { Endpoints } from '../http/upstream/endpoints.ts';
-import type { Snapshot, Target } from '../http/request/snapshot-types.ts';
+import type { Snapshot } from '../http/request/snapshot-types.ts';
+import type { UpstreamTarget } from '../http/request/route.ts';
 
-export interface RuntimeParts extends TargetParts {
-  readonly clientHash: ClientHash;
-  /** Where the practice upstream is, if there is one. */
+export interface ActiveConfigParts extends TargetDependencies {
+  readonly clientHash: ClientHasher;
+  /** The URL of the practice upstream, if there is one. */
   readonly practiceUrl: string | undefined;
 }
 
-export interface RuntimeWatch {
-  /** Whether a request in flight goes there, or may yet. */
+export interface ActiveConfigHooks {
+  /** Whether a request in flight uses these endpoints, or may still use them. */
   readonly isUsing: (endpoints: Endpoints) => boolean;
-  /** This upstream is not configured any more, and nothing is on its way there. */
+  /** Called when an upstream is no longer configured and no request uses it. */
   readonly onRemoved: (upstream: string) => void;
-  /** Called now and then until it returns that nothing of what was configured before is left. */
+  /** Called repeatedly until it returns true: nothing of the previous configuration is left. */
   readonly sweep: () => boolean;
-  /** Nothing of what was configured before is left. */
+  /** Called when nothing of the previous configuration is left. */
   readonly onSettled: () => void;
 }
 
-/** A configuration that could be built, and is not in effect yet. */
-export interface Built {
+/** A compiled configuration that is not in effect yet. */
+export interface BuiltConfig {
   readonly config: Config;
-  readonly targets: ReadonlyMap<string, Target>;
+  readonly targets: ReadonlyMap<string, UpstreamTarget>;
   readonly snapshot: Snapshot;
 }
 
-/** How often it is looked whether what is not configured any more is still in use. */
-const LOOK_EVERY: Millis = 100;
+/** The interval of checks whether retired endpoints are still in use. */
+const SWEEP_INTERVAL: Millis = 100;
 
 /**
- * The configuration in effect, as the proxy knows it. A request keeps the snapshot of its arrival to the end, and the
- * connections that it goes by stay until it has ended.
+ * The compiled configuration in effect. A request keeps the snapshot of its arrival until it ends, and its connections stay
+ * open until then.
  */
-export class Runtime {
-  readonly #parts: RuntimeParts;
-  #built: Built;
-  /** Connections of configurations before, and whose they are. */
-  readonly #leaving = new Map<Endpoints, string>();
-  #watch: RuntimeWatch | undefined;
+export class ActiveConfig {
+  readonly #parts: ActiveConfigParts;
+  #built: BuiltConfig;
+  /** Endpoints of previous configurations, with the names of their upstreams. */
+  readonly #retiring = new Map<Endpoints, string>();
+  #hooks: ActiveConfigHooks | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   /** @throws an Error of node:fs, when a certificate cannot be read */
-  constructor(config: Config, parts: RuntimeParts) {
+  constructor(config: Config, parts: ActiveConfigParts) {
     this.#parts = parts;
     this.#built = this.#build(config, new Map());
   }
@@ -63,40 +64,40 @@ export class Runtime {
     return this.#built.snapshot;
   }
 
-  /** To be called before anything is swapped. */
-  watch(watch: RuntimeWatch): void {
-    this.#watch = watch;
+  /** Call it before the first `activate`. */
+  setHooks(hooks: ActiveConfigHooks): void {
+    this.#hooks = hooks;
   }
 
-  /** Changes nothing. @throws an Error of node:fs, when a certificate cannot be read */
-  build(config: Config): Built {
+  /** Compiles a configuration without activating it. @throws an Error of node:fs, when a certificate cannot be read */
+  build(config: Config): BuiltConfig {
     return this.#build(config, this.#built.targets);
   }
 
-  /** From the next request on. What is not needed any more ends when those have ended that need it. */
-  swap(built: Built): void {
+  /** Takes effect with the next request. Endpoints that are no longer configured close when no request uses them. */
+  activate(built: BuiltConfig): void {
     const { targets } = this.#built;
     this.#built = built;
-    this.#parts.clientHash.forget();
+    this.#parts.clientHash.dropCaches();
     for (const [name, { endpoints }] of targets) {
-      if (built.targets.get(name)?.endpoints !== endpoints) this.#leaving.set(endpoints, name);
+      if (built.targets.get(name)?.endpoints !== endpoints) this.#retiring.set(endpoints, name);
     }
-    this.review();
+    this.scheduleSweep();
   }
 
-  /** Looks, before long, whether anything is left of what was configured before. */
-  review(): void {
+  /** Schedules a check whether anything of previous configurations is left. */
+  scheduleSweep(): void {
     clearTimeout(this.#timer);
-    this.#lookSoon();
+    this.#startSweepTimer();
   }
 
-  /** Of an upstream, the connections that nobody uses; without bound where everything is sent at once. */
-  free(upstream: string): number {
+  /** Unused connections of an upstream; Infinity in observe mode, which sends everything at once. */
+  freeConnections(upstream: string): number {
     if (this.config.mode === 'observe') return Number.POSITIVE_INFINITY;
-    return this.#built.targets.get(upstream)?.endpoints.free() ?? Number.POSITIVE_INFINITY;
+    return this.#built.targets.get(upstream)?.endpoints.freeConnections() ?? Number.POSITIVE_INFINITY;
   }
 
-  views(): EndpointView[] {
+  endpointViews(): EndpointView[] {
     return [...this.#built.targets].flatMap(([upstream, { endpoints }]) =>
       endpoints.all.map(({ index, label }) => ({
         upstream,
@@ -106,47 +107,47 @@ export class Runtime {
     );
   }
 
-  /** Those of connections that have ended are told on: what is counted never falls. */
-  *bounds(): Generator<Bound> {
-    if (this.#reached > 0) yield { name: 'upstream_connections', used: 0, reached: this.#reached };
-    for (const endpoints of this.#all()) yield endpoints.bound;
+  /** Includes the counts of closed endpoints, because a counter never decreases. */
+  *bounds(): Generator<ResourceBound> {
+    if (this.#retiredBoundHits > 0) yield { name: 'upstream_connections', used: 0, reached: this.#retiredBoundHits };
+    for (const endpoints of this.#allEndpoints()) yield endpoints.bound;
   }
 
-  #reached = 0;
+  #retiredBoundHits = 0;
 
   async close(): Promise<void> {
     clearTimeout(this.#timer);
-    await Promise.all([...this.#all()].map((endpoints) => endpoints.destroy()));
+    await Promise.all([...this.#allEndpoints()].map((endpoints) => endpoints.destroy()));
   }
 
-  *#all(): Generator<Endpoints> {
+  *#allEndpoints(): Generator<Endpoints> {
     for (const { endpoints } of this.#built.targets.values()) yield endpoints;
-    yield* this.#leaving.keys();
+    yield* this.#retiring.keys();
   }
 
-  #build(config: Config, before: ReadonlyMap<string, Target>): Built {
+  #build(config: Config, before: ReadonlyMap<string, UpstreamTarget>): BuiltConfig {
     const { clientHash, practiceUrl, ...parts } = this.#parts;
-    const targets = compileTargets(config, ownUrls(config, practiceUrl), parts, before);
+    const targets = compileTargets(config, practiceUrls(config, practiceUrl), parts, before);
     return { config, targets, snapshot: compileSnapshot(config, targets, clientHash) };
   }
 
-  #lookSoon(): void {
-    this.#timer = setTimeout(this.#look, LOOK_EVERY).unref();
+  #startSweepTimer(): void {
+    this.#timer = setTimeout(this.#sweep, SWEEP_INTERVAL).unref();
   }
 
-  readonly #look = (): void => {
-    const watch = this.#watch;
-    if (watch === undefined) return;
-    for (const [endpoints, upstream] of this.#leaving) {
-      if (watch.isUsing(endpoints) || !endpoints.isAtRest) continue;
-      this.#leaving.delete(endpoints);
-      this.#reached += endpoints.bound.reached;
+  readonly #sweep = (): void => {
+    const hooks = this.#hooks;
+    if (hooks === undefined) return;
+    for (const [endpoints, upstream] of this.#retiring) {
+      if (hooks.isUsing(endpoints) || !endpoints.isIdle) continue;
+      this.#retiring.delete(endpoints);
+      this.#retiredBoundHits += endpoints.bound.reached;
       void endpoints.destroy();
-      const isLeft = this.#built.targets.has(upstream) || [...this.#leaving.values()].includes(upstream);
-      if (!isLeft) watch.onRemoved(upstream);
+      const isLeft = this.#built.targets.has(upstream) || [...this.#retiring.values()].includes(upstream);
+      if (!isLeft) hooks.onRemoved(upstream);
     }
-    const isSwept = watch.sweep();
-    if (isSwept && this.#leaving.size === 0) watch.onSettled();
-    else this.#lookSoon();
+    const isSwept = hooks.sweep();
+    if (isSwept && this.#retiring.size === 0) hooks.onSettled();
+    else this.#startSweepTimer();
   };
 }

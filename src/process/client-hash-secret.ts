@@ -2,10 +2,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Config } from '../config/schema/config-schema.ts';
 
 /**
- * What keys the hashes of clients. Replicas that share a store have to call a client the same: where nobody gave them a
- * secret, it is made of what they have in common, the store's prefix and password.
+ * The key of the client hashes. Replicas that share a store need the same hash for a client: without `secret`, the key is
+ * derived from what they have in common, the prefix and password of the store.
  */
-export function secretOf({ secret, state }: Config): string {
+export function resolveHashSecret({ secret, state }: Config): string {
   if (secret !== undefined) return secret;
   if (state.store === 'memory') return randomBytes(32).toString('hex');
   const password = state.password ?? state.url.password ?? '';

@@ -1,68 +1,68 @@
 /**
- * The compile cache of Node: what V8 has made of the program's files, kept from one start to the next (docs/start.md).
- * It is code that will be run, so that nobody else may have a hand in it.
+ * The compile cache of Node: V8's compiled code of the program, kept from one start to the next (docs/start.md). The code is
+ * executed, so no other user may be able to write to it.
  */
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync } from 'node:fs';
 import { constants, enableCompileCache, flushCompileCache, getCompileCacheDir } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { installed } from '../installation.ts';
+import { installedFile } from '../installation.ts';
 
 export interface CompileCache {
-  /** Undefined: there is none. */
+  /** Undefined: no cache is used. */
   readonly folder: string | undefined;
-  /** Why the folder that `TIDEGATE_CACHE` names is not used. */
+  /** Why the folder in `TIDEGATE_CACHE` is not used. */
   readonly refused?: string;
 }
 
 const OFF = 'off';
 
 /**
- * Modules that are loaded from now on come from the cache: in the folder that `TIDEGATE_CACHE` names, and nowhere else; or in
- * one that came with the program, or in the temporary folder. None where it is `off`, or where no folder will do. Node's own
- * NODE_COMPILE_CACHE and NODE_DISABLE_COMPILE_CACHE come before all that. Never throws.
+ * Loads modules from the cache from now on. Uses only the folder in `TIDEGATE_CACHE`, if it is set; else one installed with
+ * the program, or one in the temporary folder. No cache where it is `off`, or where no folder is usable. NODE_COMPILE_CACHE
+ * and NODE_DISABLE_COMPILE_CACHE of Node take precedence. Never throws.
  */
 export function openCompileCache(env: NodeJS.ProcessEnv): CompileCache {
-  const chosen = getCompileCacheDir();
-  if (chosen !== undefined) return { folder: chosen };
-  const named = env['TIDEGATE_CACHE'] || undefined;
-  if (named === OFF) return { folder: undefined };
-  if (named !== undefined) {
-    const opened = open(resolve(named));
+  const nodeFolder = getCompileCacheDir();
+  if (nodeFolder !== undefined) return { folder: nodeFolder };
+  const configuredFolder = env['TIDEGATE_CACHE'] || undefined;
+  if (configuredFolder === OFF) return { folder: undefined };
+  if (configuredFolder !== undefined) {
+    const opened = enableIn(resolve(configuredFolder));
     return typeof opened === 'string' ? { folder: opened } : { folder: undefined, refused: opened.refused };
   }
-  for (const folder of usual()) {
-    const opened = open(folder);
+  for (const folder of defaultFolders()) {
+    const opened = enableIn(folder);
     if (typeof opened === 'string') return { folder: opened };
   }
   return { folder: undefined };
 }
 
 /**
- * Writes what is not in the cache yet. Node does so when the process ends by itself, and a proxy is mostly ended by a signal.
- * Where it cannot be written, it is not.
+ * Writes new code to the cache. Node does that only when the process exits by itself, and a proxy usually ends by a signal.
+ * Ignores write errors.
  */
-export function keepCompiled(): void {
+export function saveCompileCache(): void {
   flushCompileCache();
 }
 
-function usual(): string[] {
-  const ready = fileURLToPath(installed('cache'));
-  const own = join(tmpdir(), `tidegate-${process.getuid?.() ?? 'cache'}`);
-  return existsSync(ready) ? [ready, own] : [own];
+function defaultFolders(): string[] {
+  const bundled = fileURLToPath(installedFile('cache'));
+  const temporary = join(tmpdir(), `tidegate-${process.getuid?.() ?? 'cache'}`);
+  return existsSync(bundled) ? [bundled, temporary] : [temporary];
 }
 
-/** The folder in use, or why it is not. */
-function open(folder: string): string | { readonly refused: string } {
-  const umask = process.umask(0o077); // the folder that Node makes within is nobody else's either
+/** Returns the folder in use, or why it is not used. */
+function enableIn(folder: string): string | { readonly refused: string } {
+  const umask = process.umask(0o077); // Node creates a folder within: no access for others
   try {
     makeFolder(folder);
-    const real = realpathSync(folder); // no link is followed that somebody could turn meanwhile
-    const stranger = findStranger(real);
-    if (stranger !== undefined) return { refused: `${stranger} can be changed by others` };
+    const real = realpathSync(folder); // a link could be changed between the check and the use
+    const unsafePath = findUnsafePath(real);
+    if (unsafePath !== undefined) return { refused: `${unsafePath} is writable by other users` };
     const { status, message, directory } = enableCompileCache(real);
-    if (status !== constants.compileCacheStatus.ENABLED) return { refused: message ?? 'Node does without' };
+    if (status !== constants.compileCacheStatus.ENABLED) return { refused: message ?? 'Node could not enable it' };
     return directory ?? real;
   } catch (error) {
     return { refused: error instanceof Error ? error.message : String(error) };
@@ -72,8 +72,8 @@ function open(folder: string): string | { readonly refused: string } {
 }
 
 /**
- * The folder, and those above it that are not there. One after the other: `recursive` of Node 24.21 goes on for ever where a
- * folder seems not to be there and cannot be made (below /proc).
+ * Creates the folder and its missing parents, one by one: `recursive` of Node 24.21 never returns where a folder appears
+ * missing and cannot be created (below /proc).
  */
 function makeFolder(folder: string): void {
   const missing: string[] = [];
@@ -81,26 +81,26 @@ function makeFolder(folder: string): void {
   for (const path of missing) mkdirSync(path);
 }
 
-const BY_OTHERS = 0o022;
+const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 const ROOT = 0;
 
-/** What of the folder, the folders in it and those above it somebody else could put other files into; undefined when nothing. */
-function findStranger(folder: string): string | undefined {
+/** The first of the folder, its entries and its parents that another user could write to; undefined when there is none. */
+function findUnsafePath(folder: string): string | undefined {
   const uid = process.getuid?.();
   if (uid === undefined) return undefined; // Windows: the temporary folder is the user's own
   const within = [folder, ...readdirSync(folder).map((name) => join(folder, name))];
-  const open = within.find((path) => !isOurs(path, uid, 'alone'));
+  const open = within.find((path) => !isTrusted(path, uid, 'alone'));
   if (open !== undefined) return open;
   for (let path = dirname(folder), below = folder; path !== below; below = path, path = dirname(path)) {
-    if (!isOurs(path, uid, 'shared')) return path;
+    if (!isTrusted(path, uid, 'shared')) return path;
   }
   return undefined;
 }
 
-/** In a folder that is sticky, as /tmp is, others cannot put theirs in the place of ours. */
-function isOurs(path: string, uid: number, use: 'alone' | 'shared'): boolean {
+/** In a sticky folder such as /tmp, other users cannot replace our files. */
+function isTrusted(path: string, uid: number, use: 'alone' | 'shared'): boolean {
   const { mode, uid: owner } = lstatSync(path);
   if (owner !== uid && owner !== ROOT) return false;
-  return (mode & BY_OTHERS) === 0 || (use === 'shared' && (mode & STICKY) !== 0);
+  return (mode & WRITABLE_BY_OTHERS) === 0 || (use === 'shared' && (mode & STICKY) !== 0);
 }

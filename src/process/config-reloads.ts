@@ -1,63 +1,63 @@
-/** When the configuration is read again: what became of it. */
+/** Reloads of the configuration, and their results. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
-import type { Effective } from '../config/load/config-diff.ts';
-import type { Validation } from '../config/load/config-source.ts';
+import type { EffectiveConfiguration } from '../config/load/config-diff.ts';
+import type { ConfigValidation } from '../config/load/config-source.ts';
 import { ConfigSource } from '../config/load/config-source.ts';
 import { formatMistakes, formatWarnings } from '../config/load/mistakes.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import type { Listen } from '../core/events/proxy-events.ts';
+import type { EventSink } from '../core/events/proxy-events.ts';
 import { readClientTls } from '../http/tls/client-tls.ts';
 import type { ReloadResult } from './reload-result.ts';
 
 export type { ReloadResult } from './reload-result.ts';
 
-/** Of the last reading; times in milliseconds of the epoch. */
+/** The result of the last reload; times in milliseconds of the epoch. */
 export interface LastReload {
   readonly at: number;
   readonly ok: boolean;
   readonly problem: string | undefined;
 }
 
-/** What others may do with the configuration of a process. */
+/** Reload operations on a process. */
 export interface ReloadControls {
-  /** Reads it again from where it came, and puts it in effect. Never rejects. */
+  /** Reads the configuration from its source again, and puts it in effect. Never rejects. */
   reload(): Promise<ReloadResult>;
-  /** Puts one in effect that was read elsewhere. Never rejects. */
-  apply(effective: Effective): Promise<ReloadResult>;
-  /** What the last reading came to; undefined before there was a second one. */
+  /** Puts a configuration in effect that was read elsewhere. Never rejects. */
+  apply(effective: EffectiveConfiguration): Promise<ReloadResult>;
+  /** The result of the last reload; undefined before the first one. */
   lastReload(): LastReload | undefined;
-  /** When the one in effect took effect; milliseconds of the epoch. */
+  /** When the current configuration took effect, in milliseconds of the epoch. */
   loadedAt(): number;
-  /** As of `ConfigSource.validate`. Changes nothing, and never throws. */
-  validateConfig(text: string): Validation;
+  /** As `ConfigSource.validate`. Changes nothing, and never throws. */
+  validateConfig(text: string): ConfigValidation;
 }
 
-export interface ReloadsParts {
-  /** Undefined: there is nothing to read again. */
+export interface ConfigReloadsParts {
+  /** Undefined: the configuration cannot be reloaded. */
   readonly source: ConfigSource | undefined;
   readonly logger: Logger;
-  readonly listen: Listen;
+  readonly listen: EventSink;
   readonly wallClock: () => number;
-  /** Puts it in effect, whole or not at all. @throws what keeps it from that */
+  /** Puts it in effect, completely or not at all. @throws the error that prevents it */
   readonly apply: (config: Config) => void | Promise<void>;
-  /** It says what the one in effect says. */
+  /** Called when a reload finds no changes. */
   readonly onUnchanged?: () => void;
 }
 
-/** Reads the configuration again, one reading at a time, and has it put in effect where it is sound and has changed. */
-export class Reloads {
-  readonly #parts: ReloadsParts;
-  #current: Effective;
+/** Reloads the configuration, one reload at a time, and puts it in effect if it is valid and has changed. */
+export class ConfigReloads {
+  readonly #parts: ConfigReloadsParts;
+  #current: EffectiveConfiguration;
   #certificates: ReadonlyMap<string, string>;
   #last: LastReload | undefined;
   #loadedAt: number;
   #readAt: number;
   /** Never rejects. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #queue: Promise<unknown> = Promise.resolve();
 
-  constructor(current: Effective, parts: ReloadsParts) {
+  constructor(current: EffectiveConfiguration, parts: ConfigReloadsParts) {
     this.#current = current;
     this.#parts = parts;
     this.#certificates = digestCertificates(current.config);
@@ -65,8 +65,8 @@ export class Reloads {
     this.#readAt = this.#loadedAt;
   }
 
-  /** In effect. */
-  get current(): Effective {
+  /** The configuration in effect. */
+  get current(): EffectiveConfiguration {
     return this.#current;
   }
 
@@ -74,59 +74,61 @@ export class Reloads {
     return this.#last;
   }
 
-  /** When what is in effect took effect; milliseconds of the epoch. */
+  /** When the current configuration took effect, in milliseconds of the epoch. */
   get loadedAt(): number {
     return this.#loadedAt;
   }
 
   /** For metrics. */
-  get reading(): { readonly ok: boolean; readonly readAt: number } {
+  get readStatus(): { readonly ok: boolean; readonly readAt: number } {
     return { ok: this.#last?.ok ?? true, readAt: this.#readAt };
   }
 
-  /** Reads it from where it came. Never rejects. */
+  /** Reads the configuration from its source. Never rejects. */
   reload(): Promise<ReloadResult> {
-    return this.#inTurn(() => this.#read());
+    return this.#enqueue(() => this.#readAndApply());
   }
 
-  /** Takes one that was read elsewhere. Never rejects. */
-  apply(effective: Effective): Promise<ReloadResult> {
-    return this.#inTurn(() => this.#take(effective));
+  /** Applies a configuration that was read elsewhere. Never rejects. */
+  apply(effective: EffectiveConfiguration): Promise<ReloadResult> {
+    return this.#enqueue(() => this.#applyIfChanged(effective));
   }
 
-  validate(text: string): Validation {
+  validate(text: string): ConfigValidation {
     return (this.#parts.source ?? NO_SOURCE).validate(text);
   }
 
-  #inTurn(act: () => Promise<ReloadResult>): Promise<ReloadResult> {
-    const turn = this.#turn
-      .then(act)
+  #enqueue(reload: () => Promise<ReloadResult>): Promise<ReloadResult> {
+    const turn = this.#queue
+      .then(reload)
       .catch((error: unknown) => this.#refuse(error instanceof Error ? error.message : String(error)));
-    this.#turn = turn;
+    this.#queue = turn;
     return turn;
   }
 
-  async #read(): Promise<ReloadResult> {
+  async #readAndApply(): Promise<ReloadResult> {
     const settings = this.#parts.source?.read();
-    if (settings === undefined || settings.kind === 'nothing') return this.#refuse('there is nothing to read again');
+    if (settings === undefined || settings.kind === 'nothing') return this.#refuse('no configuration file to reload');
     if (settings.kind === 'mistakes') return this.#refuse(formatMistakes(settings.mistakes));
-    const result = await this.#take(settings);
+    const result = await this.#applyIfChanged(settings);
     if (result.kind !== 'applied') return result;
     for (const warning of settings.warnings) this.#parts.logger.warn(formatWarnings([warning]));
     return result;
   }
 
-  async #take(effective: Effective): Promise<ReloadResult> {
+  async #applyIfChanged(effective: EffectiveConfiguration): Promise<ReloadResult> {
     const { logger, listen, wallClock, apply, onUnchanged } = this.#parts;
-    const { compareConfigs } = await import('../config/load/config-diff.ts'); // most never need it
-    const changes = compareConfigs(this.#current, effective);
-    const stuck = changes.filter(({ needsRestart }) => needsRestart);
-    if (stuck.length > 0) return this.#refuse(`needs a restart: ${stuck.map(({ path }) => path).join(', ')}`);
+    const { diffConfigs } = await import('../config/load/config-diff.ts'); // loaded on the first reload only
+    const changes = diffConfigs(this.#current, effective);
+    const needingRestart = changes.filter(({ needsRestart }) => needsRestart);
+    if (needingRestart.length > 0) {
+      return this.#refuse(`needs a restart: ${needingRestart.map(({ path }) => path).join(', ')}`);
+    }
     const certificates = digestCertificates(effective.config);
     const renewed = [...certificates].filter(([path, digest]) => (this.#certificates.get(path) ?? digest) !== digest);
     const changed = [...changes.map(({ path }) => path), ...renewed.map(([path]) => path)];
     if (changed.length === 0) {
-      logger.debug('configuration read again: it says the same');
+      logger.debug('configuration unchanged: nothing to reload');
       this.#note(wallClock(), undefined);
       onUnchanged?.();
       return { kind: 'unchanged' };
@@ -153,7 +155,7 @@ export class Reloads {
   }
 }
 
-export function controlsOf(reloads: Reloads): ReloadControls {
+export function reloadControls(reloads: ConfigReloads): ReloadControls {
   return {
     reload: () => reloads.reload(),
     apply: (effective) => reloads.apply(effective),
@@ -163,10 +165,10 @@ export function controlsOf(reloads: Reloads): ReloadControls {
   };
 }
 
-/** Where the configuration did not come from files: it reads those that come with the program. */
+/** For a process whose configuration did not come from a file: validates against the installed files only. */
 const NO_SOURCE = new ConfigSource({}, { env: {}, readFile: (path) => readFileSync(path, 'utf8') });
 
-/** Of what the files of upstreams' certificates hold, by where they are named: they may change where no setting does. */
+/** Digests of the certificate files of upstreams, by path: their contents may change while no setting does. */
 function digestCertificates({ upstreams }: Config): ReadonlyMap<string, string> {
   return new Map(
     Object.entries(upstreams).map(([name, { tls }]) => {

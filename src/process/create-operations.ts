@@ -1,26 +1,28 @@
-import { describeEffective } from '../config/load/effective-config.ts';
+import { effectiveConfigData } from '../config/load/effective-config.ts';
 import type { Mistake } from '../config/load/mistakes.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import type { Validation } from '../admin/api/admin-operations.ts';
-import type { Facts, StationOperationsParts } from '../admin/operations/process-group-operations.ts';
-import { StationOperations } from '../admin/operations/process-group-operations.ts';
-import type { Reloads } from './config-reloads.ts';
+import type { ValidationReport } from '../admin/api/admin-operations.ts';
+import type { ProcessFacts } from '../admin/operations/process-facts.ts';
+import type { ProcessGroupOperationsParts } from '../admin/operations/process-group-operations.ts';
+import { ProcessGroupOperations } from '../admin/operations/process-group-operations.ts';
+import type { ConfigReloads } from './config-reloads.ts';
 
-export interface OwnOperationsParts extends Pick<StationOperationsParts, 'clock' | 'drain' | 'listen' | 'stations'> {
-  readonly phase: () => Facts['phase'];
+export interface CreateOperationsParts
+  extends Pick<ProcessGroupOperationsParts, 'clock' | 'drain' | 'listen' | 'processes'> {
+  readonly phase: () => ProcessFacts['phase'];
   readonly version: string;
-  /** Processes that serve. */
+  /** Number of workers that serve. */
   readonly workers: number;
-  readonly reloads: Reloads;
+  readonly reloads: ConfigReloads;
 }
 
-/** What operators see and do, with what the configuration in effect says of it. */
-export function makeOperations(parts: OwnOperationsParts): StationOperations {
-  const { stations, clock, listen, drain, phase, version, workers, reloads } = parts;
+/** The operations of the admin API, with the facts that the configuration in effect adds. */
+export function createOperations(parts: CreateOperationsParts): ProcessGroupOperations {
+  const { processes, clock, listen, drain, phase, version, workers, reloads } = parts;
   const wallClock = (): number => Date.now();
   const startedAt = wallClock();
-  return new StationOperations({
-    stations,
+  return new ProcessGroupOperations({
+    processes,
     clock,
     wallClock,
     facts: () => {
@@ -29,28 +31,30 @@ export function makeOperations(parts: OwnOperationsParts): StationOperations {
       return { mode, store: state.store, version, workers, startedAt, configLoadedAt, lastReload, phase: phase() };
     },
     maxRateOf: (upstream) => reloads.current.config.upstreams[upstream]?.rateLimit.maxRate,
-    config: () => describeEffective(reloads.current.config, reloads.current.substituted),
+    config: () => effectiveConfigData(reloads.current.config, reloads.current.substituted),
     listen,
     drain,
-    validate: (text) => validate(reloads, text),
+    validate: (text) => validateConfig(reloads, text),
   });
 }
 
-/** Whether all clients have one weight. */
-export function areEqual({ clients }: Config): boolean {
+/** True if all client classes have weight 1. */
+export function haveEqualWeights({ clients }: Config): boolean {
   return Object.values(clients.classes).every(({ weight }) => weight === 1);
 }
 
-function validate(reloads: Reloads, text: string): Validation {
-  const told = reloads.validate(text);
-  if (told.kind === 'mistakes') return { kind: 'mistakes', mistakes: told.mistakes.map(tell) };
+function validateConfig(reloads: ConfigReloads, text: string): ValidationReport {
+  const validation = reloads.validate(text);
+  if (validation.kind === 'mistakes') return { kind: 'mistakes', mistakes: validation.mistakes.map(formatConfigError) };
   return {
     kind: 'valid',
-    warnings: told.warnings.map((warning) => `${tell(warning).place} ${tell(warning).message}`),
+    warnings: validation.warnings.map(
+      (warning) => `${formatConfigError(warning).place} ${formatConfigError(warning).message}`,
+    ),
   };
 }
 
-function tell({ line, column, path, message, suggestion }: Mistake): {
+function formatConfigError({ line, column, path, message, suggestion }: Mistake): {
   readonly place: string;
   readonly message: string;
 } {

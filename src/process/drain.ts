@@ -1,38 +1,38 @@
-/** How requests in flight come to their end when the process goes away. */
-import type { Clock, Millis } from '../core/exchange/attempt-outcome.ts';
+/** Ends the requests in flight when the process shuts down. */
+import type { Clock, Millis } from '../core/scalars.ts';
 import type { Proxy } from '../http/request/proxy.ts';
 
-const POLL: Millis = 20;
-/** For answers of our own to those whom the end of a drain cuts. */
-const LAST_WORDS: Millis = 300;
+const POLL_INTERVAL: Millis = 20;
+/** Time for our own responses to requests that the end of a drain aborts. */
+const FINAL_RESPONSES_TIMEOUT: Millis = 300;
 
 export interface DrainParts {
   readonly timeout: Millis;
   readonly clock: Clock;
-  /** Ends what goes to upstreams. */
-  readonly cut: () => Promise<void>;
+  /** Closes the connections to upstreams. */
+  readonly closeUpstreams: () => Promise<void>;
 }
 
-/** Takes no more, and waits for what is in flight. Returns how many requests had to be cut. */
-export async function drainProxy(proxy: Proxy, { timeout, clock, cut }: DrainParts): Promise<number> {
-  const by = clock.now() + timeout;
-  proxy.drain(by);
-  await settleWithin(proxy, timeout, clock);
-  const left = proxy.inFlight;
-  if (left === 0) return 0;
-  // Those are told, with what is known of them, before their connections end.
-  proxy.expire();
-  await cut();
-  await settleWithin(proxy, LAST_WORDS, clock);
-  return left;
+/** Accepts no more requests, and waits for those in flight. Returns how many had to be aborted. */
+export async function drainProxy(proxy: Proxy, { timeout, clock, closeUpstreams }: DrainParts): Promise<number> {
+  const deadline = clock.now() + timeout;
+  proxy.drain(deadline);
+  await waitForIdle(proxy, timeout, clock);
+  const remaining = proxy.inFlight;
+  if (remaining === 0) return 0;
+  // The clients of those get a response about their state before their connections close.
+  proxy.expireDrain();
+  await closeUpstreams();
+  await waitForIdle(proxy, FINAL_RESPONSES_TIMEOUT, clock);
+  return remaining;
 }
 
-async function settleWithin(proxy: Proxy, time: Millis, clock: Clock): Promise<void> {
-  const by = clock.now() + time;
-  while (proxy.inFlight > 0 && clock.now() < by) await pause(POLL);
+async function waitForIdle(proxy: Proxy, timeout: Millis, clock: Clock): Promise<void> {
+  const deadline = clock.now() + timeout;
+  while (proxy.inFlight > 0 && clock.now() < deadline) await sleep(POLL_INTERVAL);
 }
 
-export function pause(ms: Millis): Promise<void> {
+export function sleep(ms: Millis): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, ms);
   });

@@ -1,38 +1,38 @@
+import type { MemoryStoreOptions } from '../store/memory-store-options.ts';
+import type { StoreBinding } from '../sharing/protocol/store-binding.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import type { Membership } from './worker-membership.ts';
-import type { Clock } from '../core/exchange/attempt-outcome.ts';
-import type { ReplicaParts } from './redis-sharing.ts';
-import type { Held } from '../sharing/workers/limit-client.ts';
-import type { MemoryOptions } from '../store/memory-store.ts';
+import type { WorkerMembership } from './worker-membership.ts';
+import type { Clock } from '../core/scalars.ts';
+import type { RedisSharingParts } from './redis-sharing.ts';
 
-/** Limits that other processes have a share in, and how they are borrowed here. */
-export interface SharedLimits {
+/** Limits that are shared with other processes. */
+export interface LimitSharing {
   /** For the store. */
-  readonly options: Pick<MemoryOptions, 'makeMeter' | 'sharing' | 'isPinnedElsewhere'>;
-  /** The store and its gate are there. */
-  wire(held: Held): void;
+  readonly storeOptions: Pick<MemoryStoreOptions, 'makeMeter' | 'sharingHooks' | 'isPinnedElsewhere'>;
+  /** Called when the store and its gate exist. */
+  bind(binding: StoreBinding): void;
   close(): void;
 }
 
-/** Most share their limits with nobody, and get undefined: they need not read what Redis needs. */
+/** Undefined for a process that shares no limits. Loads the Redis modules only where they are used. */
 export async function shareLimits(
   { state }: Pick<Config, 'state'>,
-  { membership, ...parts }: ReplicaParts & { readonly membership: Membership | undefined },
-): Promise<SharedLimits | undefined> {
-  if (state.store === 'memory') return membership && shareAmongWorkers(membership, parts.clock);
-  const { shareByRedis } = await import('./redis-sharing.ts');
-  return shareByRedis(state, parts);
+  { membership, ...parts }: RedisSharingParts & { readonly membership: WorkerMembership | undefined },
+): Promise<LimitSharing | undefined> {
+  if (state.store === 'memory') return membership && shareThroughPrimary(membership, parts.clock);
+  const { shareOverRedis } = await import('./redis-sharing.ts');
+  return shareOverRedis(state, parts);
 }
 
-/** Lent by the primary of several workers. */
-export function shareAmongWorkers({ leaseholder }: Membership, clock: Clock): SharedLimits {
+/** The primary of several workers leases tokens to them. */
+export function shareThroughPrimary({ limitClient }: WorkerMembership, clock: Clock): LimitSharing {
   return {
-    options: {
-      makeMeter: (ref, rate) => leaseholder.makeMeter(ref, rate),
-      sharing: leaseholder,
+    storeOptions: {
+      makeMeter: (ref, rate) => limitClient.makeMeter(ref, rate),
+      sharingHooks: limitClient,
       isPinnedElsewhere: true,
     },
-    wire: (held) => leaseholder.wire(held, clock.now()),
+    bind: (binding) => limitClient.bind(binding, clock.now()),
     close: () => undefined,
   };
 }

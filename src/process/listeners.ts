@@ -1,46 +1,46 @@
-/** What listens where nobody mounts us: the ports of operators, and the proxy's own. */
+/** The listeners of a standalone process: admin, telemetry and the proxy itself. */
 import { logCertificate } from './log-certificate.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import type { Opened } from './resource-stack.ts';
-import type { Operators } from './operator-servers.ts';
-import { openToOperators } from './operator-servers.ts';
-import { Listener } from '../http/server/fastify-listener.ts';
+import type { ResourceStack } from './resource-stack.ts';
+import type { OperatorServers } from './operator-servers.ts';
+import { startOperatorServers } from './operator-servers.ts';
+import { FastifyListener } from '../http/server/fastify-listener.ts';
 import type { Proxy } from '../http/request/proxy.ts';
 import type { AppParts } from './app-types.ts';
-import { addressesOf, permit, removeStaleSocket } from './unix-socket.ts';
+import { listenAddresses, setSocketPermissions, removeStaleSocket } from './unix-socket.ts';
 
-export interface OwnListenersParts extends Pick<AppParts, 'logger'> {
+export interface ListenersParts extends Pick<AppParts, 'logger'> {
   readonly proxy: Proxy;
   readonly maxConnections: number;
   readonly membership: AppParts['membership'] | undefined;
-  readonly shown: Parameters<typeof openToOperators>[1];
+  readonly operatorOptions: Parameters<typeof startOperatorServers>[1];
 }
 
 /**
- * Opens them; the proxy last.
- * @param opened gets what closes each of them
- * @returns with where clients connect, ports filled in
+ * Opens the listeners, the proxy last.
+ * @param resources gets the close function of each
+ * @returns the URL of the proxy, with its actual port
  * @throws the error of listen(2), with its code; that of node:fs or node:tls, when the certificate cannot be used
  */
-export async function openOwnListeners(
+export async function openListeners(
   config: Config,
-  { proxy, maxConnections, membership, shown, logger }: OwnListenersParts,
-  opened: Pick<Opened, 'push'>,
-): Promise<{ readonly operators: Operators; readonly url: string }> {
+  { proxy, maxConnections, membership, operatorOptions, logger }: ListenersParts,
+  resources: Pick<ResourceStack, 'push'>,
+): Promise<{ readonly operators: OperatorServers; readonly url: string }> {
   const { listen } = config;
-  const listener = new Listener({
+  const listener = new FastifyListener({
     ...listen,
     headersTimeout: config.limits.headers,
     maxConnections,
     ticketKeys: membership?.ticketKeys,
     onCertificate: (problem) => logCertificate(logger, problem),
   });
-  // Of several workers, the primary sees to the files of sockets.
-  const isAlone = membership === undefined;
-  if (isAlone) for (const address of addressesOf(config)) await removeStaleSocket(address);
-  const operators = await openToOperators(config, shown, opened);
-  opened.push(() => proxy.close());
+  // With several workers, the primary manages the socket files.
+  const isSingleProcess = membership === undefined;
+  if (isSingleProcess) for (const address of listenAddresses(config)) await removeStaleSocket(address);
+  const operators = await startOperatorServers(config, operatorOptions, resources);
+  resources.push(() => proxy.close());
   const url = await proxy.open(listener);
-  if (isAlone) permit(listen.address, listen.permissions);
+  if (isSingleProcess) setSocketPermissions(listen.address, listen.permissions);
   return { operators, url };
 }

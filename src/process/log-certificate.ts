@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 
-/** A certificate of ours was reread. @param problem why the one before is shown on */
+/** Logs that the server certificate was reloaded. @param problem why the previous one stays in use */
 export function logCertificate(logger: Logger, problem: Error | undefined): void {
-  if (problem === undefined) return logger.info('another certificate is shown to clients: its files have changed');
-  const told = 'the certificate has changed and cannot be used: the one before is shown on';
-  logger.warn({ problem: problem.message }, told);
+  if (problem === undefined) return logger.info('certificate reloaded: its files have changed');
+  const text = 'new certificate cannot be used: the previous one stays in use';
+  logger.warn({ problem: problem.message }, text);
 }

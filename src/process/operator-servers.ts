@@ -1,44 +1,44 @@
-/** What is open to operators beside the proxy: the admin port, and the telemetry port. */
-import type { Opened } from './resource-stack.ts';
+/** The servers for operators: the admin port and the telemetry port. */
+import type { ResourceStack } from './resource-stack.ts';
 import type { AdminOptions, AdminServer } from '../admin/admin-server.ts';
-import { startAdmin, startTelemetry } from '../admin/admin-server.ts';
-import { writeAddress } from '../config/values/listen-address.ts';
+import { startAdminServer, startTelemetryServer } from '../admin/admin-server.ts';
+import { formatListenAddress } from '../config/values/listen-address.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import type { Bound } from '../core/overload/resource-bound.ts';
-import { permit } from './unix-socket.ts';
+import type { ResourceBound } from '../core/overload/resource-bound.ts';
+import { setSocketPermissions } from './unix-socket.ts';
 
-export interface Operators {
+export interface OperatorServers {
   readonly adminUrl: string | undefined;
   readonly telemetryUrl: string | undefined;
-  readonly bounds: readonly Bound[];
+  readonly bounds: readonly ResourceBound[];
 }
 
-/** Before that: who asks for metrics on the first of them may come before the second is open. */
-export const NOT_OPEN: Operators = { adminUrl: undefined, telemetryUrl: undefined, bounds: [] };
+/** Used until both are open: metrics may be scraped from the first before that. */
+export const NO_OPERATOR_SERVERS: OperatorServers = { adminUrl: undefined, telemetryUrl: undefined, bounds: [] };
 
 /**
- * @param opened gets what closes each of them
+ * @param resources gets the close function of each
  * @throws the error of listen(2), with its code
  */
-export async function openToOperators(
+export async function startOperatorServers(
   { admin, telemetry }: Pick<Config, 'admin' | 'telemetry'>,
-  { operations, ...shown }: Omit<AdminOptions, 'listen' | 'token'>,
-  opened: Pick<Opened, 'push'>,
-): Promise<Operators> {
+  { operations, ...options }: Omit<AdminOptions, 'listen' | 'token'>,
+  resources: Pick<ResourceStack, 'push'>,
+): Promise<OperatorServers> {
   const servers: AdminServer[] = [];
-  const keep = (server: AdminServer): string => {
+  const register = (server: AdminServer): string => {
     servers.push(server);
-    opened.push(() => server.close());
-    const written = writeAddress(server.address);
-    return server.address.kind === 'unix' ? written : `http://${written}`;
+    resources.push(() => server.close());
+    const addressText = formatListenAddress(server.address);
+    return server.address.kind === 'unix' ? addressText : `http://${addressText}`;
   };
   let adminUrl: string | undefined;
   if (admin !== false) {
-    adminUrl = keep(await startAdmin({ ...shown, listen: admin.listen, token: admin.token, operations }));
-    permit(admin.listen, admin.permissions);
+    adminUrl = register(await startAdminServer({ ...options, listen: admin.listen, token: admin.token, operations }));
+    setSocketPermissions(admin.listen, admin.permissions);
   }
   const telemetryUrl =
-    telemetry === undefined ? undefined : keep(await startTelemetry({ ...shown, listen: telemetry }));
+    telemetry === undefined ? undefined : register(await startTelemetryServer({ ...options, listen: telemetry }));
   return {
     adminUrl,
     telemetryUrl,

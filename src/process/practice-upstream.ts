@@ -1,12 +1,12 @@
 import type { Config, PracticeConfig } from '../config/schema/config-schema.ts';
 import { PRACTICE_URL } from '../config/values/upstream-url.ts';
-import type { Practice, PracticeOptions } from '../simulator/practice/practice-server.ts';
+import type { PracticeServer, PracticeOptions } from '../simulator/practice/practice-server.ts';
 
-/** The practice upstream, where an upstream has `url: practice`. */
-export async function openPractice(config: Config): Promise<Practice | undefined> {
+/** Starts the practice upstream if an upstream has `url: practice`. */
+export async function openPracticeUpstream(config: Config): Promise<PracticeServer | undefined> {
   if (!Object.values(config.upstreams).some(({ url }) => url === PRACTICE_URL)) return undefined;
-  const { startPractice } = await import('../simulator/practice/practice-server.ts'); // most play none
-  return startPractice(practiceSpec(config.practice));
+  const { startPracticeServer } = await import('../simulator/practice/practice-server.ts'); // loaded only where it is used
+  return startPracticeServer(practiceSpec(config.practice));
 }
 
 function practiceSpec(practice: PracticeConfig | undefined): PracticeOptions {
@@ -15,11 +15,11 @@ function practiceSpec(practice: PracticeConfig | undefined): PracticeOptions {
   return { limit, latency: { kind: 'constant', mean: latency }, hints, seed };
 }
 
-/** The urls of upstreams that we play ourselves, by name. @param own where */
-export function ownUrls(config: Config, own: string | undefined): ReadonlyMap<string, string> {
+/** The URL of each upstream with `url: practice`, by name. @param practiceUrl of the practice upstream */
+export function practiceUrls(config: Config, practiceUrl: string | undefined): ReadonlyMap<string, string> {
   const urls = new Map<string, string>();
   for (const [name, { url }] of Object.entries(config.upstreams)) {
-    if (url === PRACTICE_URL && own !== undefined) urls.set(name, own);
+    if (url === PRACTICE_URL && practiceUrl !== undefined) urls.set(name, practiceUrl);
   }
   return urls;
 }

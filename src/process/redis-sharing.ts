@@ -1,82 +1,92 @@
-/** Limits that replicas share: kept in Redis, borrowed of it here. Loaded only where they are. */
+/** Limits that replicas share: kept in Redis, which leases tokens to each replica. Loaded only where it is used. */
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/schema/config-schema.ts';
 import { hostname } from 'node:os';
-import type { Listen } from '../core/events/proxy-events.ts';
-import { nameNested } from '../core/limits/limit-ref.ts';
-import type { Clock, Millis, Random } from '../core/exchange/attempt-outcome.ts';
+import type { EventSink } from '../core/events/proxy-events.ts';
+import { nestedLimitField } from '../core/limits/limit-ref.ts';
+import type { Clock, Millis, Random } from '../core/scalars.ts';
 import { readClientTls } from '../http/tls/client-tls.ts';
-import type { SharedLimits } from './limit-sharing.ts';
-import { PoolMember } from '../sharing/replicas/replica-limit-client.ts';
-import type { RedisPlace } from '../sharing/redis/redis-connection.ts';
-import { RedisPool } from '../sharing/redis/redis-backend.ts';
+import type { LimitSharing } from './limit-sharing.ts';
+import { ReplicaLimitClient } from '../sharing/replicas/replica-limit-client.ts';
+import type { RedisLocation } from '../sharing/redis/redis-connection.ts';
+import { RedisBackend } from '../sharing/redis/redis-backend.ts';
 import { WakeTimer } from '../http/wake-timer.ts';
 
-export type RedisState = Extract<Config['state'], { store: 'redis' }>;
+export type RedisStateConfig = Extract<Config['state'], { store: 'redis' }>;
 
-export interface ReplicaParts {
+export interface RedisSharingParts {
   readonly clock: Clock;
   readonly random: Random;
-  readonly listen: Listen;
+  readonly listen: EventSink;
 }
 
-/** A start waits so long for Redis: a request must not find it unknown that it is there. */
-const START_WITHIN: Millis = 1000;
+/** How long the start waits for Redis, so that the first requests find the shared limits. */
+const STARTUP_WAIT: Millis = 1000;
 
 /** @throws an Error of node:fs that names the path, when a certificate cannot be read */
-export async function shareByRedis(state: RedisState, { clock, random, listen }: ReplicaParts): Promise<SharedLimits> {
-  const member: PoolMember = new PoolMember({
-    holder: `${hostname()}-${process.pid}-${randomBytes(6).toString('base64url')}`,
+export async function shareOverRedis(
+  state: RedisStateConfig,
+  { clock, random, listen }: RedisSharingParts,
+): Promise<LimitSharing> {
+  const limitClient: ReplicaLimitClient = new ReplicaLimitClient({
+    replicaId: `${hostname()}-${process.pid}-${randomBytes(6).toString('base64url')}`,
     clock,
     random,
-    call: (borrower, call) => pool.call(borrower, call),
-    hold: (hold) => pool.hold(hold),
-    onCut: (ref, { cause, from, to }) =>
-      listen({ type: 'cut', upstream: ref.upstream, ...nameNested(ref), scope: ref.scope, cause, from, to }),
+    call: (borrower, call) => backend.lease(borrower, call),
+    publishHold: (hold) => backend.publishHold(hold),
+    onDecrease: (ref, { cause, from, to }) =>
+      listen({ type: 'cut', upstream: ref.upstream, ...nestedLimitField(ref), scope: ref.scope, cause, from, to }),
     rearm: () => rearm(),
-    onAway: (isDegraded) => {
-      const cause = isDegraded ? pool.problem : undefined;
-      if (!isDegraded) pool.tellBack();
+    onDegraded: (isDegraded) => {
+      const cause = isDegraded ? backend.problem : undefined;
+      if (!isDegraded) backend.announceRecovery();
       listen({ type: 'store-degraded', store: 'redis', isDegraded, cause });
     },
   });
-  const pool: RedisPool = new RedisPool({
-    place: placeOf(state),
+  const backend: RedisBackend = new RedisBackend({
+    location: redisLocation(state),
     prefix: state.prefix,
     timeout: state.timeout,
     clock,
     random,
     onRequest: (op, result, duration) => listen({ type: 'store-request', store: 'redis', op, result, duration }),
-    onNews: (news) => member.hearNews(news, clock.now()),
-    onHold: (hold) => member.hearHold(hold, clock.now()),
-    onDeaf: (cause) => listen({ type: 'store-deaf', store: 'redis', isDeaf: cause !== undefined, cause }),
-    onSign: (sign) => member.hearSign(sign, clock.now()),
+    onBroadcast: (broadcast) => limitClient.onBroadcast(broadcast, clock.now()),
+    onHold: (hold) => limitClient.applyHold(hold, clock.now()),
+    onPubSubLost: (cause) => listen({ type: 'store-deaf', store: 'redis', isDeaf: cause !== undefined, cause }),
+    onRecoverySign: (sign) => limitClient.onRecoverySign(sign, clock.now()),
   });
-  const timer = new WakeTimer(member, clock);
+  const timer = new WakeTimer(limitClient, clock);
   let immediate: NodeJS.Immediate | undefined;
   const rearm = (): void => {
-    const at = member.nextWake() ?? Number.POSITIVE_INFINITY;
+    const at = limitClient.nextWake() ?? Number.POSITIVE_INFINITY;
     if (at > clock.now()) return timer.rearm();
-    // Somebody waits: no timer is as soon as this.
+    // A request is waiting: setImmediate fires before any timer.
     immediate ??= setImmediate(() => {
       immediate = undefined;
-      member.wake(clock.now());
+      limitClient.wake(clock.now());
       timer.rearm();
     });
   };
-  await pool.open(START_WITHIN);
+  await backend.open(STARTUP_WAIT);
   return {
-    options: { makeMeter: (ref, rate) => member.makeMeter(ref, rate), sharing: member },
-    wire: (held) => member.wire(held),
+    storeOptions: { makeMeter: (ref, rate) => limitClient.makeMeter(ref, rate), sharingHooks: limitClient },
+    bind: (binding) => limitClient.bind(binding),
     close: () => {
       timer.stop();
       clearImmediate(immediate);
-      pool.close();
+      backend.close();
     },
   };
 }
 
-function placeOf({ url, username, password, sentinelUsername, sentinelPassword, tls }: RedisState): RedisPlace {
+function redisLocation({
+  url,
+  username,
+  password,
+  sentinelUsername,
+  sentinelPassword,
+  tls,
+}: RedisStateConfig): RedisLocation {
   const { kind, nodes, db } = url;
   return {
     kind,

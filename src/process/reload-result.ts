@@ -1,8 +1,11 @@
-/** What came of putting a configuration in effect. */
+/** The result of a reload. */
 export type ReloadResult =
-  /** In effect. `changed`: paths of settings. */
+  /** The configuration is in effect. `changed`: paths of the changed settings. */
   | { readonly kind: 'applied'; readonly changed: readonly string[] }
-  /** It says what the one in effect says. */
+  /** The configuration has no changes. */
   | { readonly kind: 'unchanged' }
-  /** The one before goes on. `problem` in lines, such as `tidegate.yaml:12:7 upstreams.payments.url: missing`. */
+  /**
+   * The previous configuration stays in effect. `problem` has one or more lines, such as `tidegate.yaml:12:7
+   * upstreams.payments.url: missing`.
+   */
   | { readonly kind: 'refused'; readonly problem: string };

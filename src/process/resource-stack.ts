@@ -1,24 +1,24 @@
-/** What has been opened, to be closed in the other order. */
-export class Opened {
+/** Open resources, closed in the reverse order. */
+export class ResourceStack {
   readonly #closes: (() => Promise<void>)[] = [];
 
   push(close: () => Promise<void>): void {
     this.#closes.push(close);
   }
 
-  /** Each once, the last first. */
+  /** Closes each once, the last one first. */
   readonly close = async (): Promise<void> => {
     for (const close of this.#closes.splice(0).toReversed()) await close();
   };
 }
 
-/** @throws what `open` throws, when what it had opened by then is closed */
-export async function openWhole<T>(open: (opened: Opened) => Promise<T>): Promise<T> {
-  const opened = new Opened();
+/** @throws the error of `open`, after closing what it had opened */
+export async function withRollback<T>(open: (resources: ResourceStack) => Promise<T>): Promise<T> {
+  const resources = new ResourceStack();
   try {
-    return await open(opened);
+    return await open(resources);
   } catch (error) {
-    await opened.close();
+    await resources.close();
     throw error;
   }
 }

@@ -3,27 +3,26 @@ import { availableParallelism } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * Has V8 collect as suits a proxy, most of whose objects live for as long as a request does (docs/performance.md). To be called before
- * the heap has grown: what is decided, or begun by then, stays.
+ * Tunes V8's garbage collector for a proxy, most of whose objects live as long as a request (docs/performance.md). Call it before
+ * the heap grows: V8 does not revise earlier decisions.
  *
- * Nothing is made old: where objects of one place in the program have outlived several scavenges (an upstream was slow, or few
- * requests came), V8 makes all further ones in the old generation, until a full collection finds next to none of it alive. Till then
- * each keeps what it points to, with all of its request.
+ * Disables allocation-site pretenuring. When objects of one allocation site survive several scavenges (a slow upstream, few
+ * requests), V8 allocates all further ones in the old generation, until a full collection finds almost none of them alive. Until
+ * then, each retains everything it references, with all of its request.
  *
- * And where this process has one processor (a container with less than two CPUs), a full collection marks what lives in one go. V8
- * would do it in threads beside the program, which share its processor for 40 to 70 ms; or without them between two requests, which
- * takes 250 to 1000 ms until the end, and all requests of that time are kept, and copied when the program stands still for as long as
- * it would have to mark everything at once.
+ * On one processor (a container with less than two CPUs), also disables incremental marking. Concurrent marking threads would
+ * share the processor with the program for 40 to 70 ms. Marking in steps between requests takes 250 to 1000 ms to finish; all
+ * requests of that time are retained and copied, in a pause as long as marking everything at once.
  */
-export function tuneCollector(processors = availableParallelism()): void {
+export function tuneGarbageCollector(processors = availableParallelism()): void {
   setFlagsFromString('--no-allocation-site-pretenuring');
   if (processors === 1) setFlagsFromString('--no-incremental-marking');
-  process.nextTick(() => shapes.push(executionAsyncResource()));
+  process.nextTick(() => tickObjects.push(executionAsyncResource()));
 }
 
 /**
- * The object of a tick, kept for its shape. Node 24 makes one at each `process.nextTick`, three or four a request, by a literal with
- * computed keys. V8 remembers one shape for such a place, and weakly: once a collection finds none of these objects alive, the next
- * has another shape, and all that follow are made by V8's runtime, key by key (0.4 µs each and more, for 0.05).
+ * A tick object, retained for its hidden class. Node 24 creates one at each `process.nextTick`, three or four per request, by a
+ * literal with computed keys. V8 caches one hidden class for such a literal, weakly: once a collection finds none of these objects
+ * alive, the next one has another hidden class, and V8's runtime creates all later ones key by key (0.4 µs or more each, not 0.05).
  */
-const shapes: object[] = [];
+const tickObjects: object[] = [];

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { installed } from '../installation.ts';
+import { installedFile } from '../installation.ts';
 
-/** Of this program, as its package.json has it; `unknown` where that has none. */
+/** The version in package.json; `unknown` if it has none. */
 export function readVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(installed('package.json'), 'utf8'));
+  const manifest: unknown = JSON.parse(readFileSync(installedFile('package.json'), 'utf8'));
   return manifest instanceof Object && 'version' in manifest ? String(manifest.version) : 'unknown';
 }

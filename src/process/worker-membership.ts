@@ -1,43 +1,44 @@
+import type { StoreBinding } from '../sharing/protocol/store-binding.ts';
 import type { Registry } from 'prom-client';
-import type { Listen } from '../core/events/proxy-events.ts';
+import type { EventSink } from '../core/events/proxy-events.ts';
 import type { Gate } from '../core/admission/gate.ts';
-import type { Clock } from '../core/exchange/attempt-outcome.ts';
-import type { Station, UpstreamOrder } from '../admin/operations/process-api.ts';
+import type { Clock } from '../core/scalars.ts';
+import type { ProcessApi, UpstreamOverride } from '../admin/operations/process-api.ts';
 import type { WakeTimer } from '../http/wake-timer.ts';
-import type { Held, Leaseholder } from '../sharing/workers/limit-client.ts';
+import type { LimitClient } from '../sharing/workers/limit-client.ts';
 
-/** What a process has of its primary, where it is one of several workers. */
-export interface Membership {
-  /** Which of all workers there ever are, from 1: a number is not used again. */
+/** What a worker gets from its primary. */
+export interface WorkerMembership {
+  /** The number of this worker, from 1; never reused. */
   readonly worker: number;
-  /** What all of them are called in Via: a request that comes back to any of them has come back. */
+  /** The name of all workers in Via, so that each of them detects a loop through another. */
   readonly instance: string;
-  /** One that all of them read alike. */
+  /** A clock that reads the same in all workers. */
   readonly clock: Clock;
-  /** Its limits are those of all. */
-  readonly leaseholder: Leaseholder;
-  /** Of the practice upstream that the primary plays, if it does. */
+  /** The client of the limits that all workers share. */
+  readonly limitClient: LimitClient;
+  /** The URL of the practice upstream in the primary, if there is one. */
   readonly practiceUrl: string | undefined;
-  /** A session that TLS began with one of them may go on with another. */
+  /** TLS ticket keys, shared so that a session can be resumed at any worker. */
   readonly ticketKeys: Buffer;
-  /** Nothing is left here of what was configured before the last reload. */
+  /** Called when nothing of the configuration before the last reload is left here. */
   readonly onSettled: () => void;
-  /** What operators have said before this one began. */
-  readonly orders: readonly UpstreamOrder[];
-  /** What the primary tells, with that of the others. */
-  readonly show: (registry: Registry, station: Station) => void;
+  /** Operator overrides from before this worker started. */
+  readonly overrides: readonly UpstreamOverride[];
+  /** Exposes metrics and the process API to the primary, which merges those of all workers. */
+  readonly exposeToPrimary: (registry: Registry, api: ProcessApi) => void;
 }
 
-/** Cuts and states of limits are told by the primary, once. */
-export function withoutLimits(listen: Listen): Listen {
+/** Drops events about limits: the primary emits them once for all workers. */
+export function withoutLimitEvents(listen: EventSink): EventSink {
   return (event) => {
     if (event.type !== 'limit-state' && event.type !== 'cut') listen(event);
   };
 }
 
-export function supplier(gate: Gate, timer: WakeTimer): Held['supply'] {
+export function createSupplyHandler(gate: Gate, timer: WakeTimer): StoreBinding['onTokensSupplied'] {
   return (limit, now) => {
-    gate.supply(limit, now);
+    gate.onTokensSupplied(limit, now);
     timer.rearm();
   };
 }

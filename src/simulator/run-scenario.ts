@@ -1,31 +1,34 @@
-import type { GateView } from '../core/events/proxy-events.ts';
-import type { Millis, PerSecond } from '../core/exchange/attempt-outcome.ts';
-import type { Report } from './report/simulation-report.ts';
-import { Tally } from './report/report-recorder.ts';
+import type { GateView } from '../core/events/gate-views.ts';
+import type { Millis, PerSecond } from '../core/scalars.ts';
+import type { SimulationReport } from './report/simulation-report.ts';
+import { ReportRecorder } from './report/report-recorder.ts';
 import type { UpstreamSpec } from './upstream/upstream-model.ts';
-import type { WorldParts } from './engine/simulator.ts';
-import { World } from './engine/simulator.ts';
+import type { SimulatorParts } from './engine/simulator.ts';
+import { Simulator } from './engine/simulator.ts';
 
-/** How often the series has a sample. */
-export const SAMPLE: Millis = 250;
+/** The interval of the series' samples, in ms. */
+export const SAMPLE_INTERVAL: Millis = 250;
 
-/** Runs a scenario to its end and counts it. */
-export function runScenario(parts: Omit<WorldParts, 'observer'>): Report {
+/** Runs a scenario to its end and returns its report. */
+export function runScenario(parts: Omit<SimulatorParts, 'observer'>): SimulationReport {
   const { scenario, seed } = parts;
-  const tally: Tally = new Tally(scenario, () => world.now());
-  const world: World = new World({ ...parts, observer: tally });
+  const recorder: ReportRecorder = new ReportRecorder(scenario, () => simulator.now());
+  const simulator: Simulator = new Simulator({ ...parts, observer: recorder });
   let views: readonly GateView[] = [];
-  world.run(SAMPLE, (now) => {
-    // Looking moves a gate on in time, which nobody does while it sleeps.
-    if (!world.isAsleep) views = world.gates.map((gate) => gate.view(now));
-    const capacity = capacityOf(scenario.upstream, world.upstream.limit(now), now);
-    tally.sample(now, scenario.pauses.some(({ from, to }) => now > from && now <= to) ? 0 : capacity, views);
+  simulator.run(SAMPLE_INTERVAL, (now) => {
+    // Reading the view advances a gate in time, so it is not read while the machine sleeps.
+    if (!simulator.isPaused) views = simulator.gates.map((gate) => gate.view(now));
+    const capacity = upstreamCapacity(scenario.upstream, simulator.upstream.limit(now), now);
+    recorder.sample(now, scenario.pauses.some(({ from, to }) => now > from && now <= to) ? 0 : capacity, views);
   });
-  return tally.report(seed);
+  return recorder.report(seed);
 }
 
-/** What an upstream lets through a second, at a limit in the unit of its kind; 0 while it is down. Little's law for places in flight. */
-export function capacityOf(spec: UpstreamSpec, limit: number, now: Millis): PerSecond {
+/**
+ * Requests a second that an upstream accepts, at a limit in the unit of its kind; 0 while it is down. A limit on
+ * requests in flight is converted by Little's law.
+ */
+export function upstreamCapacity(spec: UpstreamSpec, limit: number, now: Millis): PerSecond {
   if ((spec.outages ?? []).some(({ from, to }) => now > from && now <= to)) return 0;
   switch (spec.limit.kind) {
     case 'fixed-window':

@@ -1,45 +1,45 @@
 import type { QueueSettings } from '../core/admission/wait-estimate.ts';
 import type { BudgetSettings } from '../core/retry/retry-token-bucket.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
-import type { Scope } from '../core/events/proxy-events.ts';
+import type { LimitScope } from '../core/limits/limit-state.ts';
 import type { LimitRef } from '../core/limits/limit-ref.ts';
-import type { Plan } from '../core/exchange/steps.ts';
-import type { Millis, PerSecond } from '../core/exchange/attempt-outcome.ts';
+import type { RoutePolicy } from '../core/exchange/steps.ts';
+import type { Millis, PerSecond } from '../core/scalars.ts';
 import type { UpstreamSpec } from './upstream/upstream-model.ts';
 
-/** What the one upstream of a scenario is called. */
-export const UPSTREAM = 'upstream';
+/** The name of a scenario's upstream. */
+export const UPSTREAM_NAME = 'upstream';
 
-/** A world to try a policy in: an upstream, the clients who want it, and what lies between. */
+/** What a policy is simulated against: an upstream, its clients and the network between. */
 export interface Scenario {
   readonly name: string;
   readonly duration: Millis;
-  /** What happens before this is not counted: a start is judged by scenarios of its own. */
+  /** The time before this is not counted: the start is judged by scenarios of its own. */
   readonly warmup: Millis;
   readonly upstream: UpstreamSpec;
-  /** One way between proxy and upstream. */
-  readonly network: Millis;
+  /** Network delay between proxy and upstream, one way. */
+  readonly networkLatency: Millis;
   readonly clients: readonly ClientGroup[];
-  /** Proxies, each with its share of every client's requests. */
+  /** The number of proxies. Each receives a part of every client's requests. */
   readonly replicas: number;
-  /** Whether they share their limits; queues, budgets and what they know of clients stay their own. */
+  /** Whether the replicas share limits; queues, budgets and client state stay separate. */
   readonly shared: boolean;
-  /** They keep their limits in a pool, which is so far away, one way; undefined where they do not. */
-  readonly pool?: Millis | undefined;
-  /** They lease from one lender, which is so far away, one way; undefined where they do not. */
-  readonly lease?: Millis | undefined;
-  /** When the machine of the proxies sleeps: in order, none within another. */
-  readonly pauses: readonly Pause[];
-  readonly policy: PolicySettings;
+  /** The one-way delay to the pool that keeps the replicas' limits; undefined without a pool. */
+  readonly poolLatency?: Millis | undefined;
+  /** The one-way delay to the server that the replicas lease from; undefined without leases. */
+  readonly leaseLatency?: Millis | undefined;
+  /** When the proxies' machine sleeps: in order, without overlap. */
+  readonly pauses: readonly ProxyPause[];
+  readonly policy: ScenarioPolicy;
 }
 
-/** The machine of the proxies sleeps: timers fire, answers are read and requests are taken when it has woken. */
-export interface Pause {
+/** A sleep of the proxies' machine: timers, responses and requests are handled after it wakes. */
+export interface ProxyPause {
   readonly from: Millis;
   readonly to: Millis;
 }
 
-/** Clients that are alike. */
+/** A group of identical clients. */
 export interface ClientGroup {
   readonly name: string;
   readonly count: number;
@@ -48,36 +48,39 @@ export interface ClientGroup {
   readonly weight: number;
   readonly from: Millis;
   readonly to: Millis;
-  /** The rate changes. */
+  /** Changes of the rate. */
   readonly steps: readonly { readonly at: Millis; readonly rate: PerSecond }[];
-  /** Whether it waits when it is told to; what it would have sent meanwhile is not sent. */
+  /** Whether it honours Retry-After; requests it would have sent meanwhile are not sent. */
   readonly honoursRetryAfter: boolean;
   readonly method: string;
   readonly path: string;
-  /** Nested limits that its requests stand under, outermost first; of those of clients the key is what comes behind the client. */
+  /**
+   * Nested limits that apply to its requests, outermost first. The key of a limit of each client is the part after the
+   * client.
+   */
   readonly limits: readonly Omit<LimitRef, 'upstream'>[];
   readonly keyed: boolean;
 }
 
-/** What a config says of an upstream, as far as a policy is concerned. */
-export interface PolicySettings {
-  readonly scope: Scope;
+/** The settings of an upstream that concern a policy. */
+export interface ScenarioPolicy {
+  readonly scope: LimitScope;
   readonly rate: RateSettings;
-  readonly nested?: readonly NestedPolicy[] | undefined;
+  readonly nested?: readonly NestedLimitPolicy[] | undefined;
   readonly queue: QueueSettings;
   readonly budget: BudgetSettings;
-  readonly plan: Plan;
+  readonly plan: RoutePolicy;
 }
 
-/** A nested limit of the policy: one of all, or of those in `ClientGroup.limits`. */
-export interface NestedPolicy {
+/** A nested limit of the policy: of all requests, or of those named in `ClientGroup.limits`. */
+export interface NestedLimitPolicy {
   readonly name: string;
-  readonly scope: Scope;
+  readonly scope: LimitScope;
   readonly isKeyed: boolean;
   readonly rate: RateSettings;
 }
 
-/** What each client of the group wants to send a second; 0 outside its time. */
+/** The demand of each client of the group in requests a second; 0 outside its time. */
 export function rateAt({ rate, from, to, steps }: ClientGroup, now: Millis): PerSecond {
   if (now < from || now >= to) return 0;
   let current = rate;

@@ -1,6 +1,6 @@
-import type { Random } from '../core/exchange/attempt-outcome.ts';
+import type { Random } from '../core/scalars.ts';
 
-/** Chance that comes out the same every time: sfc32 (Chris Doty-Humphrey, PractRand), 2³² values, seeded by one number. */
+/** A deterministic generator of random numbers: sfc32 (Chris Doty-Humphrey, PractRand), 2³² values, seeded by one number. */
 export function seededRandom(seed: number): Random {
   let a = 0;
   let b = seed | 0;

@@ -1,10 +1,10 @@
+import type { MemoryStoreOptions } from '../store/memory-store-options.ts';
 import type { LimitRef } from '../core/limits/limit-ref.ts';
 import type { Meter } from '../core/limits/meter.ts';
-import { LocalMeter } from '../core/limits/meter.ts';
-import type { MemoryOptions } from '../store/memory-store.ts';
+import { LocalMeter } from '../core/limits/local-meter.ts';
 
-/** Makes one meter for each limit, whoever asks: stores of one process that know of each other, as in a simulation. */
-export function shareMeters(): NonNullable<MemoryOptions['makeMeter']> {
+/** Returns the same meter for the same limit to every store, for simulated replicas that share limits. */
+export function createSharedMeters(): NonNullable<MemoryStoreOptions['makeMeter']> {
   const meters = new Map<string, Meter>();
   return ({ upstream, nested, scope, key }: LimitRef, rate, random) => {
     const name = JSON.stringify([upstream, nested, scope, key]);

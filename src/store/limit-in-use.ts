@@ -1,6 +1,6 @@
 import type { Limit } from '../core/limits/limit.ts';
 
-/** Somebody waits there, or is on the way because of it. */
-export function isUsed({ queue, queuedWithin, meter }: Limit): boolean {
-  return queue.size > 0 || meter.inFlight > 0 || (queuedWithin !== undefined && queuedWithin.size > 0);
+/** Whether a request waits at this limit or one nested in it, or is in flight. */
+export function isLimitInUse({ queue, nestedWithWaiters, meter }: Limit): boolean {
+  return queue.size > 0 || meter.inFlight > 0 || (nestedWithWaiters !== undefined && nestedWithWaiters.size > 0);
 }

@@ -1,26 +1,26 @@
-import type { Bound, BoundName } from '../core/overload/resource-bound.ts';
+import type { ResourceBound, ResourceBoundName } from '../core/overload/resource-bound.ts';
 import type { Limit } from '../core/limits/limit.ts';
-import { isUsed } from './limit-in-use.ts';
+import { isLimitInUse } from './limit-in-use.ts';
 
-/** Limits that are looked at for one to forget: a newcomer costs no more, however many are in use. */
-const LOOKS = 32;
+/** The maximum number of limits that are examined for one eviction, however many are in use. */
+const EVICTION_SCAN = 32;
 
-/** Limits that are made when they are first met: the least recently used make room for others. */
-export class LimitShelf {
+/** A bounded set of limits that are made on demand: the least recently used make room for others. */
+export class LimitLru {
   /** Least recently used first. */
   readonly #limits = new Map<string, Limit>();
-  readonly #onForget: (limit: Limit) => void;
-  #forgotten = 0;
-  /** How many there are at most, but for those in use. */
-  most: number;
+  readonly #onEvict: (limit: Limit) => void;
+  #evictions = 0;
+  /** The maximum size; limits in use may exceed it. */
+  maxSize: number;
 
-  constructor(most: number, onForget: (limit: Limit) => void) {
-    this.most = most;
-    this.#onForget = onForget;
+  constructor(maxSize: number, onEvict: (limit: Limit) => void) {
+    this.maxSize = maxSize;
+    this.#onEvict = onEvict;
   }
 
-  bound(name: BoundName): Bound {
-    return { name, used: this.#limits.size / this.most, reached: this.#forgotten };
+  bound(name: ResourceBoundName): ResourceBound {
+    return { name, used: this.#limits.size / this.maxSize, reached: this.#evictions };
   }
 
   get size(): number {
@@ -31,7 +31,7 @@ export class LimitShelf {
     return this.#limits.values();
   }
 
-  /** As `use`, and it is no more recently used than before. */
+  /** As `use`, without marking the limit as used. */
   peek(name: string): Limit | undefined {
     return this.#limits.get(name);
   }
@@ -46,45 +46,45 @@ export class LimitShelf {
 
   add(name: string, limit: Limit): void {
     this.#limits.set(name, limit);
-    if (this.#limits.size > this.most) this.#forgetOne(limit);
+    if (this.#limits.size > this.maxSize) this.#evictOne(limit);
   }
 
-  /** Takes it away, and tells nobody. */
+  /** Removes a limit without calling `onEvict`. */
   remove(name: string): void {
     this.#limits.delete(name);
   }
 
-  /** Forgets those of which this holds. */
-  drop(isDropped: (limit: Limit) => boolean): void {
-    for (const [name, limit] of this.#limits) if (isDropped(limit)) this.#forget(name);
+  /** Evicts the limits that fulfil the condition. */
+  removeIf(shouldRemove: (limit: Limit) => boolean): void {
+    for (const [name, limit] of this.#limits) if (shouldRemove(limit)) this.#evict(name);
   }
 
   /**
-   * The least recently used that nobody uses: one that has learned nothing if there is one near, so that whoever makes up
-   * names pushes out what was made up. Those in use are as many as there are requests, and put behind; where a look finds
-   * nothing else, there is one too many for a while.
-   * @param newest it is about to learn why it was made
+   * Evicts the least recently used limit that is not in use: if possible one that has learned nothing, so that made-up names
+   * evict each other. Limits in use, no more than there are requests, are moved to the end. Where all examined limits are in
+   * use, the bound is exceeded for a while.
+   * @param newest is not evicted: it is about to learn from the outcome that it was made for
    */
-  #forgetOne(newest: Limit): void {
+  #evictOne(newest: Limit): void {
     let oldest: string | undefined;
-    let looks = 0;
+    let scanned = 0;
     for (const [name, limit] of this.#limits) {
-      if (this.#limits.size <= this.most || looks === LOOKS) break;
-      looks += 1;
+      if (this.#limits.size <= this.maxSize || scanned === EVICTION_SCAN) break;
+      scanned += 1;
       if (limit === newest) continue;
-      if (isUsed(limit)) {
+      if (isLimitInUse(limit)) {
         this.#limits.delete(name);
         this.#limits.set(name, limit);
       } else if (limit.hasLearned) oldest ??= name;
-      else this.#forget(name);
+      else this.#evict(name);
     }
-    if (oldest !== undefined && this.#limits.size > this.most) this.#forget(oldest);
+    if (oldest !== undefined && this.#limits.size > this.maxSize) this.#evict(oldest);
   }
 
-  #forget(name: string): void {
+  #evict(name: string): void {
     const limit = this.#limits.get(name);
     this.#limits.delete(name);
-    this.#forgotten += 1;
-    if (limit !== undefined) this.#onForget(limit);
+    this.#evictions += 1;
+    if (limit !== undefined) this.#onEvict(limit);
   }
 }

@@ -1,70 +1,46 @@
-import type { Bound } from '../core/overload/resource-bound.ts';
-import type { LimitView, Listen, Scope } from '../core/events/proxy-events.ts';
-import type { Store, Upstream } from '../core/admission/gate-store.ts';
+import type { ClientHold } from '../core/limits/client-holds.ts';
+import type { ResourceBound } from '../core/overload/resource-bound.ts';
+import type { LimitView } from '../core/events/gate-views.ts';
+import type { LimitScope } from '../core/limits/limit-state.ts';
+import type { GateStore, GateUpstream } from '../core/admission/gate-store.ts';
 import type { LimitRef } from '../core/limits/limit-ref.ts';
 import { Limit } from '../core/limits/limit.ts';
-import type { Meter } from '../core/limits/meter.ts';
-import { LocalMeter } from '../core/limits/meter.ts';
-import { isOfRequester } from '../core/quota/requester.ts';
-import type { Order, Steering } from '../core/limits/operator-override.ts';
-import { obey } from '../core/limits/operator-override.ts';
+import { LocalMeter } from '../core/limits/local-meter.ts';
+import { isRequesterKey } from '../core/quota/requester.ts';
+import { applyOverride, type OverrideChange, type OperatorOverride } from '../core/limits/operator-override.ts';
 import type { RateSettings } from '../core/rate/rate-state.ts';
-import type { Millis, Random } from '../core/exchange/attempt-outcome.ts';
-import type { Hold } from '../sharing/workers/worker-protocol.ts';
+import type { Millis } from '../core/scalars.ts';
+import type { MemoryStoreOptions } from './memory-store-options.ts';
+import { makeConnectionQueue } from './connection-queue.ts';
 import { ClientTable } from './clients/client-table.ts';
-import type { UpstreamSettings } from './upstream-state.ts';
-import { KeptUpstream } from './upstream-state.ts';
-import type { Learned } from './persistence/learned-state.ts';
-import { OwnLimits } from './per-client-limits.ts';
-import { isUsed } from './limit-in-use.ts';
-import { keepStop } from '../core/limits/meter-stop.ts';
-
-export type { UpstreamSettings } from './upstream-state.ts';
-
-export interface MemoryOptions {
-  readonly upstreams: readonly UpstreamSettings[];
-  /** Clients that are remembered at most. */
-  readonly maxTracked: number;
-  /** Limits of single clients or credentials that are remembered at most; as many as clients when absent. */
-  readonly maxLimits?: number;
-  readonly random: Random;
-  readonly listen: Listen;
-  /** How many connections to an upstream nobody uses, by its name; not bounded here when absent. */
-  readonly freeConnections?: Pick<ReadonlyMap<string, () => number>, 'get'>;
-  /** One of its own for each limit when absent. */
-  readonly makeMeter?: (ref: LimitRef, rate: RateSettings, random: Random) => Meter;
-  /** Told of each limit that is made or forgotten, and of each client that is to wait, where others share them. */
-  readonly sharing?: Sharing;
-  /** Rates that an operator has chosen are kept to by who lends the tokens. */
-  readonly isPinnedElsewhere?: boolean;
-}
-
-export interface Sharing {
-  adopt(limit: Limit): void;
-  forget(limit: Limit): void;
-  hold(hold: Hold): void;
-}
+import { UpstreamState, type UpstreamSettings } from './upstream-state.ts';
+import type { LearnedState } from './persistence/learned-state.ts';
+import { PerClientLimits } from './per-client-limits.ts';
+import { isLimitInUse } from './limit-in-use.ts';
+import { restoreStop } from '../core/limits/meter-stop.ts';
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** Everything in this process's memory. Answers at once. */
-export class MemoryStore implements Store {
+/** Keeps limits and clients in the memory of this process. */
+export class MemoryStore implements GateStore {
   readonly clients: ClientTable;
-  readonly #options: MemoryOptions;
-  readonly #upstreams = new Map<string, KeptUpstream>();
-  /** Limits of scope client and credential. */
-  readonly #own: OwnLimits;
+  readonly #options: MemoryStoreOptions;
+  readonly #upstreams = new Map<string, UpstreamState>();
+  /** The limits of scope `client` and `credential`. */
+  readonly #perClientLimits: PerClientLimits;
 
-  constructor(options: MemoryOptions) {
+  constructor(options: MemoryStoreOptions) {
     this.#options = options;
-    const { sharing } = options;
-    this.#own = new OwnLimits(options.maxLimits ?? options.maxTracked, (limit) => sharing?.forget(limit));
-    const onHold = sharing === undefined ? undefined : (hold: Hold) => sharing.hold(hold);
+    const { sharingHooks } = options;
+    this.#perClientLimits = new PerClientLimits(options.maxLimits ?? options.maxTracked, (limit) =>
+      sharingHooks?.onLimitForgotten(limit),
+    );
+    const onHold = sharingHooks === undefined ? undefined : (hold: ClientHold) => sharingHooks.onClientHeld(hold);
     this.clients = new ClientTable(options.maxTracked, options.listen, onHold);
-    for (const settings of options.upstreams) this.#upstreams.set(settings.name, this.#enter(settings));
+    for (const settings of options.upstreams) this.#upstreams.set(settings.name, this.#addUpstream(settings));
   }
 
-  upstream(name: string): Upstream {
+  upstream(name: string): GateUpstream {
     return this.#entry(name);
   }
 
@@ -72,216 +48,202 @@ export class MemoryStore implements Store {
     return this.#upstreams.has(upstream);
   }
 
-  upstreams(): Iterable<Upstream> {
+  upstreams(): Iterable<GateUpstream> {
     return this.#upstreams.values();
   }
 
-  find(ref: LimitRef): Limit | undefined {
+  findLimit(ref: LimitRef): Limit | undefined {
     const entry = this.#entry(ref.upstream);
     if (ref.scope === 'upstream') return ref.nested === '' ? entry.shared : entry.nested.find(ref);
     if (ref.nested !== '' && !entry.nested.has(ref.nested)) return undefined;
-    const isKnown = ref.nested === '' ? entry.isKnown : entry.nested.isKnown(ref.nested);
-    // A limit that is known beforehand needs no first rejection.
-    return this.#own.use(ref) ?? (isKnown ? this.make(ref) : undefined);
+    const isKnown = ref.nested === '' ? entry.hasKnownLimit : entry.nested.hasKnownLimit(ref.nested);
+    // A limit with a configured rate exists before its first rejection.
+    return this.#perClientLimits.use(ref) ?? (isKnown ? this.findOrCreateLimit(ref) : undefined);
   }
 
-  make(ref: LimitRef): Limit {
-    const { rate, nested, steering } = this.#entry(ref.upstream);
-    if (ref.nested !== '' && ref.scope === 'upstream') return nested.find(ref) ?? this.#newLine(ref);
-    if (ref.nested !== '' && !nested.has(ref.nested)) return this.#newLine(ref); // gone meanwhile
-    const limit = this.#newLimit(ref, nested.rateOf(ref.nested) ?? rate);
-    if (ref.nested === '') this.#hold(limit, steering, NEVER);
-    this.#own.add(limit);
+  findOrCreateLimit(ref: LimitRef): Limit {
+    const { random } = this.#options;
+    const { rate, nested, override } = this.#entry(ref.upstream);
+    if (ref.nested !== '' && ref.scope === 'upstream') return nested.find(ref) ?? makeConnectionQueue(ref, random);
+    if (ref.nested !== '' && !nested.has(ref.nested)) return makeConnectionQueue(ref, random); // removed by a reload
+    const limit = this.#makeLimit(ref, nested.rateOf(ref.nested) ?? rate);
+    if (ref.nested === '') this.#applyOverrideTo(limit, override, NEVER);
+    this.#perClientLimits.add(limit);
     return limit;
   }
 
-  holdAt(limit: Limit, key: string, until: Millis, now: Millis): void {
-    limit.hold(key, until, now);
+  holdClientAt(limit: Limit, key: string, until: Millis, now: Millis): void {
+    limit.holdClient(key, until, now);
     const { upstream } = limit.ref;
-    if (limit !== this.#upstreams.get(upstream)?.shared) return; // at others it is held by who heard it
-    this.#options.sharing?.hold({ client: `${upstream}\0${key}`, until });
+    if (limit !== this.#upstreams.get(upstream)?.shared) return; // at other limits, only the process that received the response holds it
+    this.#options.sharingHooks?.onClientHeld({ client: `${upstream}\0${key}`, until });
   }
 
-  /** A client was told to wait, or was allowed less, where it came to another process. */
-  heed(hold: Hold, now: Millis): void {
+  /** Applies a hold, or a reduced allowance, that another process published. */
+  applyHold(hold: ClientHold, now: Millis): void {
     const key = hold.client.slice(hold.client.indexOf('\0') + 1);
-    if (!isOfRequester(key)) return this.clients.heed(hold, now);
-    this.#upstreams.get(upstreamOf(hold))?.shared?.hold(key, hold.until, now);
+    if (!isRequesterKey(key)) return this.clients.applyHold(hold, now);
+    this.#upstreams.get(upstreamOfHold(hold))?.shared?.holdClient(key, hold.until, now);
   }
 
   /**
-   * An operator's word on an upstream's own limits; and that it is to be asked at once whether it lets anything through, on
-   * the nested ones too. Returns those limits: who waits there may go, or has to wait on.
+   * Applies an operator's change to the upstream's own limits. `unblock` also allows a probe at once, on nested limits too.
+   * Returns the limits concerned: their queues need to be served again.
    */
-  steer(upstream: string, order: Order, now: Millis): readonly Limit[] {
+  applyOverride(upstream: string, change: OverrideChange, now: Millis): readonly Limit[] {
     const entry = this.#entry(upstream);
-    entry.steering = obey(entry.steering, order);
+    entry.override = applyOverride(entry.override, change);
     const limits = entry.shared === undefined ? [] : [entry.shared];
-    for (const limit of this.#own.values()) if (limit.ref.upstream === upstream) limits.push(limit);
-    if (order.do === 'unblock') limits.push(...entry.nested.limits());
+    for (const limit of this.#perClientLimits.values()) if (limit.ref.upstream === upstream) limits.push(limit);
+    if (change.action === 'unblock') limits.push(...entry.nested.limits());
     for (const limit of limits) {
-      if (limit.ref.nested === '') this.#hold(limit, entry.steering, now);
-      if (order.do === 'unblock') limit.meter.probeNow?.(now);
+      if (limit.ref.nested === '') this.#applyOverrideTo(limit, entry.override, now);
+      if (change.action === 'unblock') limit.meter.probeNow?.(now);
     }
     return limits;
   }
 
-  /** What an operator wants of the limits of an upstream. */
-  steeringOf(upstream: string): Steering {
-    return this.#entry(upstream).steering;
+  /** The operator's override of the upstream's own limits. */
+  overrideOf(upstream: string): OperatorOverride {
+    return this.#entry(upstream).override;
   }
 
-  /** Undefined where no upstream is named so. */
-  scopeOf(upstream: string): Scope | undefined {
+  /** Undefined where no upstream has this name. */
+  scopeOf(upstream: string): LimitScope | undefined {
     return this.#upstreams.get(upstream)?.scope;
   }
 
-  /** Names and scopes of the nested limits of an upstream, in the order in which requests stand under them. */
-  nestedAt(upstream: string): Iterable<readonly [name: string, scope: Scope]> {
-    return this.#upstreams.get(upstream)?.nested.scopes() ?? [];
+  /** Names and scopes of the nested limits of an upstream, in the order in which requests take their tokens. */
+  nestedLimitScopes(upstream: string): Iterable<readonly [name: string, scope: LimitScope]> {
+    return this.#upstreams.get(upstream)?.nested.scopesByName() ?? [];
   }
 
-  /** The limit that a client stands under, if that is known. Of credentials it is not. */
-  limitOf(upstream: string, client: string): Limit | undefined {
+  /** The limit that applies to a client; undefined for limits of scope `credential`, and before one exists. */
+  clientLimit(upstream: string, client: string): Limit | undefined {
     const entry = this.#upstreams.get(upstream);
     if (entry?.scope !== 'client') return entry?.shared;
-    return this.#own.peek({ upstream, nested: '', scope: 'client', key: client });
+    return this.#perClientLimits.peek({ upstream, nested: '', scope: 'client', key: client });
   }
 
-  get bounds(): readonly Bound[] {
+  get bounds(): readonly ResourceBound[] {
     const upstreams = [...this.#upstreams.values()];
     return [
       this.clients.bound,
-      this.#own.bound,
+      this.#perClientLimits.bound,
       ...upstreams.flatMap(({ nested }) => nested.bounds),
-      ...upstreams.map(({ nests }) => nests.bound),
-      ...upstreams.map(({ queue, backlog, overflows }): Bound => {
-        return { name: 'queue', used: backlog.size / Math.max(1, queue.maxDepth), reached: overflows };
+      ...upstreams.map(({ addressGroups }) => addressGroups.bound),
+      ...upstreams.map(({ queue, queueOccupancy, queueOverflows }): ResourceBound => {
+        return { name: 'queue', used: queueOccupancy.size / Math.max(1, queue.maxDepth), reached: queueOverflows };
       }),
     ];
   }
 
-  /** What has been learned of limits: not what operators want of them. */
-  *learned(now: Millis): Iterable<LimitView> {
-    for (const limit of this.limits()) yield limit.view(now, limit.own);
+  /** The limits as they were learned, without overrides of operators. */
+  *learnedViews(now: Millis): Iterable<LimitView> {
+    for (const limit of this.limits()) yield limit.view(now, limit.learnedMeter);
   }
 
   *limits(): Iterable<Limit> {
-    for (const { shared, room, nested } of this.#upstreams.values()) {
+    for (const { shared, connectionSlots, nested } of this.#upstreams.values()) {
       if (shared !== undefined) yield shared;
-      else if (room !== undefined && room.line.queue.size > 0) yield room.line;
+      else if (connectionSlots !== undefined && connectionSlots.queueLimit.queue.size > 0) {
+        yield connectionSlots.queueLimit;
+      }
       yield* nested.limits();
     }
-    yield* this.#own.values();
+    yield* this.#perClientLimits.values();
   }
 
   /**
-   * What is configured from now on. An upstream that is not named any more goes on until it is removed.
-   * @param maxLimits as of the options
+   * Applies a new configuration. An upstream that it no longer names stays until it is removed.
+   * @param maxLimits as in the options
    */
   configure(upstreams: readonly UpstreamSettings[], maxLimits: number): void {
-    this.#own.most = maxLimits;
+    this.#perClientLimits.maxSize = maxLimits;
     for (const settings of upstreams) {
       const known = this.#upstreams.get(settings.name);
-      if (known === undefined) this.#upstreams.set(settings.name, this.#enter(settings));
+      if (known === undefined) this.#upstreams.set(settings.name, this.#addUpstream(settings));
       else {
-        known.adjust(settings);
-        if (known.shared !== undefined) this.#hold(known.shared, known.steering, NEVER);
+        known.reconfigure(settings);
+        if (known.shared !== undefined) this.#applyOverrideTo(known.shared, known.override, NEVER);
       }
     }
   }
 
-  /** Nobody asks for this upstream any more: all that was kept of it goes, but for its clients, who are forgotten in time. */
-  remove(name: string): void {
-    const { sharing } = this.#options;
+  /** Removes an upstream that no request uses any more. Its clients stay until they are evicted. */
+  removeUpstream(name: string): void {
+    const { sharingHooks } = this.#options;
     const { shared, nested } = this.#upstreams.get(name) ?? {};
-    if (shared !== undefined) sharing?.forget(shared);
-    for (const limit of nested?.limits() ?? []) sharing?.forget(limit);
-    this.#own.drop(({ ref }) => ref.upstream === name);
+    if (shared !== undefined) sharingHooks?.onLimitForgotten(shared);
+    for (const limit of nested?.limits() ?? []) sharingHooks?.onLimitForgotten(limit);
+    this.#perClientLimits.removeIf(({ ref }) => ref.upstream === name);
     this.#upstreams.delete(name);
   }
 
-  /** Lets go of limits that no request stands under any more, because the scope has changed or a name is gone. Returns whether none is left. */
+  /** Removes unused limits whose scope has changed or whose name is no longer configured. Returns whether none is left. */
   sweep(): boolean {
-    let left = 0;
+    let remaining = 0;
     for (const upstream of this.#upstreams.values()) {
-      const former = upstream.letGo();
-      if (former !== undefined) this.#options.sharing?.forget(former);
-      else if (upstream.scope !== 'upstream' && upstream.shared !== undefined) left += 1;
-      left += upstream.nested.sweep();
+      const former = upstream.releaseFormerLimit();
+      if (former !== undefined) this.#options.sharingHooks?.onLimitForgotten(former);
+      else if (upstream.scope !== 'upstream' && upstream.shared !== undefined) remaining += 1;
+      remaining += upstream.nested.sweep();
     }
-    this.#own.drop((limit) => {
-      if (this.#isKept(limit.ref)) return false;
-      if (isUsed(limit)) left += 1;
-      return !isUsed(limit);
+    this.#perClientLimits.removeIf((limit) => {
+      if (this.#isConfigured(limit.ref)) return false;
+      if (isLimitInUse(limit)) remaining += 1;
+      return !isLimitInUse(limit);
     });
-    return left === 0;
+    return remaining === 0;
   }
 
-  /** Goes on from what another process had learned. Of what is not configured, or is kept elsewhere, nothing is taken. */
-  restore({ limits, holds }: Learned, now: Millis): void {
-    for (const known of limits) {
-      const { ref, rate, ceiling, places } = known;
-      if (!this.#isKept(ref)) continue;
-      const { meter } = this.find(ref) ?? this.make(ref);
-      if (rate !== undefined) meter.resume?.(rate, ceiling ?? rate, now, places);
-      keepStop(meter, known, now);
+  /** Restores what another process learned, as far as its limits are configured here. */
+  restore({ limits, holds }: LearnedState, now: Millis): void {
+    for (const learned of limits) {
+      const { ref, rate, ceiling, concurrencyLimit } = learned;
+      if (!this.#isConfigured(ref)) continue;
+      const { meter } = this.findLimit(ref) ?? this.findOrCreateLimit(ref);
+      if (rate !== undefined) meter.resume?.(rate, ceiling ?? rate, now, concurrencyLimit);
+      restoreStop(meter, learned, now);
     }
-    for (const hold of holds) if (this.#upstreams.has(upstreamOf(hold))) this.heed(hold, now);
+    for (const hold of holds) if (this.#upstreams.has(upstreamOfHold(hold))) this.applyHold(hold, now);
   }
 
-  /** Whether requests stand under it by what is configured. */
-  #isKept({ upstream, nested, scope }: LimitRef): boolean {
+  /** Whether the configuration has a limit of this name and scope. */
+  #isConfigured({ upstream, nested, scope }: LimitRef): boolean {
     const entry = this.#upstreams.get(upstream);
     return scope === (nested === '' ? entry?.scope : entry?.nested.scopeOf(nested));
   }
 
-  #entry(name: string): KeptUpstream {
+  #entry(name: string): UpstreamState {
     const entry = this.#upstreams.get(name);
     if (entry === undefined) throw new Error(`no upstream is named '${name}'`);
     return entry;
   }
 
-  #enter(settings: UpstreamSettings): KeptUpstream {
-    return new KeptUpstream(settings, {
-      makeLimit: (ref, rate) => this.#newLimit(ref, rate),
-      makeLine: (ref) => this.#newLine(ref),
-      onForget: (limit) => this.#options.sharing?.forget(limit),
-      free: this.#options.freeConnections?.get(settings.name),
+  #addUpstream(settings: UpstreamSettings): UpstreamState {
+    return new UpstreamState(settings, {
+      makeLimit: (ref, rate) => this.#makeLimit(ref, rate),
+      makeConnectionQueue: (ref) => makeConnectionQueue(ref, this.#options.random),
+      onLimitForgotten: (limit) => this.#options.sharingHooks?.onLimitForgotten(limit),
+      freeConnections: this.#options.freeConnections?.get(settings.name),
     });
   }
 
-  #newLimit(ref: LimitRef, rate: RateSettings): Limit {
-    const { makeMeter = makeLocalMeter, random } = this.#options;
-    const limit = new Limit(ref, makeMeter(ref, rate, random));
-    this.#options.sharing?.adopt(limit);
+  #makeLimit(ref: LimitRef, rate: RateSettings): Limit {
+    const { makeMeter, random, sharingHooks } = this.#options;
+    const limit = new Limit(ref, makeMeter?.(ref, rate, random) ?? new LocalMeter(rate, random));
+    sharingHooks?.onLimitCreated(limit);
     return limit;
   }
 
-  /** To a rate that was chosen for all, who lends the tokens of all. */
-  #hold(limit: Limit, steering: Steering, now: Millis): void {
-    if (this.#options.isPinnedElsewhere !== true) return limit.steer(steering, now);
-    limit.isPinnedElsewhere = steering.pinned !== undefined;
-    limit.steer({ ...steering, pinned: undefined }, now);
-  }
-
-  #newLine(ref: LimitRef): Limit {
-    return new Limit(ref, new LocalMeter(UNLIMITED, this.#options.random));
+  #applyOverrideTo(limit: Limit, override: OperatorOverride, now: Millis): void {
+    if (this.#options.isPinnedElsewhere !== true) return limit.setOverride(override, now);
+    limit.isPinnedElsewhere = override.pinnedRate !== undefined;
+    limit.setOverride({ ...override, pinnedRate: undefined }, now);
   }
 }
 
-/** Of a line that is no limit. */
-const UNLIMITED: RateSettings = {
-  initialRate: undefined,
-  maxRate: Number.POSITIVE_INFINITY,
-  minRate: 1,
-  cooldown: 0,
-};
-
-function makeLocalMeter(_ref: LimitRef, rate: RateSettings, random: Random): Meter {
-  return new LocalMeter(rate, random);
-}
-
-function upstreamOf({ client }: Hold): string {
+function upstreamOfHold({ client }: ClientHold): string {
   return client.slice(0, client.indexOf('\0'));
 }

@@ -1,85 +1,85 @@
-import type { Bound } from '../core/overload/resource-bound.ts';
+import { limitId } from '../core/limits/limit-ref.ts';
+import type { ResourceBound } from '../core/overload/resource-bound.ts';
 import type { Limit } from '../core/limits/limit.ts';
 import type { LimitRef } from '../core/limits/limit-ref.ts';
-import { nameOf } from '../sharing/protocol/limit-terms.ts';
-import { LimitShelf } from './limit-lru.ts';
+import { LimitLru } from './limit-lru.ts';
 
-/** Of one name, for one client or credential: endpoints and the like that it has asked for. */
-const MOST_OF_ONE = 50;
+/** The maximum number of limits of one name for one client or credential, such as one for each endpoint. */
+const MAX_PER_OWNER = 50;
 
-/** Limits of single clients and credentials. Whoever makes up paths pushes out its own, and no one else's. */
-export class OwnLimits {
-  readonly #all: LimitShelf;
-  /** Of those that are told apart by more than whose they are. */
-  readonly #keyed = new Map<string, LimitShelf>();
-  readonly #onForget: (limit: Limit) => void;
-  #pushedOut = 0;
+/** Limits of single clients and credentials. A client that makes up paths evicts only its own limits. */
+export class PerClientLimits {
+  readonly #all: LimitLru;
+  /** Limits with further keys, such as the endpoint, by client or credential. */
+  readonly #byOwner = new Map<string, LimitLru>();
+  readonly #onEvict: (limit: Limit) => void;
+  #ownerEvictions = 0;
 
-  constructor(most: number, onForget: (limit: Limit) => void) {
-    this.#onForget = onForget;
-    this.#all = new LimitShelf(most, (limit) => {
-      this.#leave(limit);
-      onForget(limit);
+  constructor(maxSize: number, onEvict: (limit: Limit) => void) {
+    this.#onEvict = onEvict;
+    this.#all = new LimitLru(maxSize, (limit) => {
+      this.#removeFromOwner(limit);
+      onEvict(limit);
     });
   }
 
-  set most(most: number) {
-    this.#all.most = most;
+  set maxSize(maxSize: number) {
+    this.#all.maxSize = maxSize;
   }
 
-  get bound(): Bound {
+  get bound(): ResourceBound {
     const { name, used, reached } = this.#all.bound('client_limits');
-    return { name, used, reached: reached + this.#pushedOut };
+    return { name, used, reached: reached + this.#ownerEvictions };
   }
 
   values(): Iterable<Limit> {
     return this.#all.values();
   }
 
-  /** As `use`, and it is no more recently used than before. */
+  /** As `use`, without marking the limit as used. */
   peek(ref: LimitRef): Limit | undefined {
-    return this.#all.peek(nameOf(ref));
+    return this.#all.peek(limitId(ref));
   }
 
   use(ref: LimitRef): Limit | undefined {
-    const owner = ownerOf(ref);
-    const name = nameOf(ref);
-    if (owner !== undefined) this.#keyed.get(owner)?.use(name);
+    const owner = ownerKey(ref);
+    const name = limitId(ref);
+    if (owner !== undefined) this.#byOwner.get(owner)?.use(name);
     return this.#all.use(name);
   }
 
   add(limit: Limit): void {
-    const name = nameOf(limit.ref);
+    const name = limitId(limit.ref);
     this.#all.add(name, limit);
-    const owner = ownerOf(limit.ref);
+    const owner = ownerKey(limit.ref);
     if (owner === undefined) return;
-    const known = this.#keyed.get(owner) ?? new LimitShelf(MOST_OF_ONE, (pushed) => this.#pushOut(pushed));
-    this.#keyed.set(owner, known);
-    known.add(name, limit);
+    const limits = this.#byOwner.get(owner) ?? new LimitLru(MAX_PER_OWNER, (evicted) => this.#evict(evicted));
+    this.#byOwner.set(owner, limits);
+    limits.add(name, limit);
   }
 
-  /** Forgets those of which this holds. */
-  drop(isDropped: (limit: Limit) => boolean): void {
-    this.#all.drop(isDropped);
+  /** Evicts the limits that fulfil the condition. */
+  removeIf(shouldRemove: (limit: Limit) => boolean): void {
+    this.#all.removeIf(shouldRemove);
   }
 
-  #pushOut(limit: Limit): void {
-    this.#pushedOut += 1;
-    this.#all.remove(nameOf(limit.ref));
-    this.#onForget(limit);
+  #evict(limit: Limit): void {
+    this.#ownerEvictions += 1;
+    this.#all.remove(limitId(limit.ref));
+    this.#onEvict(limit);
   }
 
-  #leave({ ref }: Limit): void {
-    const owner = ownerOf(ref);
-    const shelf = owner === undefined ? undefined : this.#keyed.get(owner);
-    if (owner === undefined || shelf === undefined) return;
-    shelf.remove(nameOf(ref));
-    if (shelf.size === 0) this.#keyed.delete(owner);
+  #removeFromOwner({ ref }: Limit): void {
+    const owner = ownerKey(ref);
+    const limits = owner === undefined ? undefined : this.#byOwner.get(owner);
+    if (owner === undefined || limits === undefined) return;
+    limits.remove(limitId(ref));
+    if (limits.size === 0) this.#byOwner.delete(owner);
   }
 }
 
-/** Whose it is, at which upstream and under which name; undefined where there is but one of that name. */
-function ownerOf(ref: LimitRef): string | undefined {
+/** The upstream, name and owner of a limit with further keys; undefined where an owner has only one of that name. */
+function ownerKey(ref: LimitRef): string | undefined {
   const end = ref.key.indexOf(' ');
-  return end < 0 ? undefined : nameOf({ ...ref, key: ref.key.slice(0, end) });
+  return end < 0 ? undefined : limitId({ ...ref, key: ref.key.slice(0, end) });
 }

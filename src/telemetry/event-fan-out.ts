@@ -1,20 +1,23 @@
-import type { Listen, TideEvent } from '../core/events/proxy-events.ts';
+import type { EventSink, ProxyEvent } from '../core/events/proxy-events.ts';
 
-export interface FanOut {
-  readonly listen: Listen;
+export interface EventFanOut {
+  readonly listen: EventSink;
   /** Times a listener threw. */
   readonly failures: () => number;
 }
 
 /**
- * Tells every listener of every event, in order. A listener that throws harms neither the others nor the request: it is
- * counted, and its first failure is handed to `report`.
+ * Delivers every event to every listener, in order. An error of a listener affects neither the others nor the request: it is
+ * counted, and the first one of each listener is passed to `report`.
  */
-export function fanOut(listeners: readonly Listen[], report: (error: unknown, event: TideEvent) => void): FanOut {
-  const reported = new Set<Listen>();
+export function fanOutEvents(
+  listeners: readonly EventSink[],
+  report: (error: unknown, event: ProxyEvent) => void,
+): EventFanOut {
+  const reported = new Set<EventSink>();
   let failures = 0;
 
-  const fail = (listener: Listen, error: unknown, event: TideEvent): void => {
+  const fail = (listener: EventSink, error: unknown, event: ProxyEvent): void => {
     failures += 1;
     if (reported.has(listener)) return;
     reported.add(listener);

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** What a build is made of. */
+/** Sources of the build. */
 const SOURCES = ['src', 'scripts', 'package.json', 'package-lock.json'];
 
-/** What users run. */
+/** The built program. */
 export const BUILT = join(ROOT, 'dist/main.js');
 
-/** Builds it where it is not there, or older than what it is made of. @throws Error when that fails */
+/** Builds the program if it is missing or older than its sources. @throws Error if the build fails */
 export function ensureBuilt(): void {
   if (existsSync(BUILT) && SOURCES.every((name) => newest(join(ROOT, name)) <= statSync(BUILT).mtimeMs)) return;
   const { status } = spawnSync(process.execPath, ['scripts/build.ts'], { cwd: ROOT, stdio: 'inherit' });

@@ -1,5 +1,5 @@
 /**
- * A healthy upstream that never refuses, and more clients than there are connections to it: who is refused all the same?
+ * Which requests does the proxy reject in front of a healthy, unlimited upstream when clients outnumber its connections?
  * `npm run bench:connections`
  */
 import { once } from 'node:events';

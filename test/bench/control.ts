@@ -1,12 +1,12 @@
 /**
- * How well the adaptive rate controls, in virtual time: every row of the goals, with seeds it was not tuned on, and what
- * other controllers do of the same.
+ * Measures the adaptive rate and other controllers in virtual time: every row with goals, with seeds that were not used for
+ * tuning.
  *
- *     npm run bench:control                                    ends with 1 when a goal is missed
+ *     npm run bench:control                                    exits with 1 if a goal is missed
  *     npm run bench:control -- --rows step --controllers tidegate,aimd --seeds 2
- *     npm run bench:control -- --ablations                     ours without one of its rules at a time
+ *     npm run bench:control -- --ablations                     Tidegate without one rule at a time
  *     npm run bench:control -- --json runs.json --markdown docs/benchmarks.md
- *     npm run bench:control -- --smoke                         in seconds, and looks for gross mistakes only
+ *     npm run bench:control -- --smoke                         takes seconds, and finds gross errors only
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -16,7 +16,7 @@ import { BASELINES } from './control/baselines.ts';
 import type { Controller } from './control/controllers.ts';
 import { OURS } from './control/controllers.ts';
 import type { Job } from './control/job.ts';
-import type { Row } from './control/rows/row.ts';
+import type { ControlRow } from './control/rows/row.ts';
 import { ROWS } from './control/rows.ts';
 import { ABOUT_ABLATIONS, INTRODUCTION, writeSection } from './control/section.ts';
 import type { Result } from './control/run-all.ts';
@@ -46,14 +46,14 @@ const { values } = parseArgs({
   },
 });
 
-/** Neither rules nor their constants were chosen with these. */
+/** First seed of the evaluation, not used to choose rules or constants. */
 const JUDGED_FROM = 801;
-/** With these it was decided which rules stay. */
+/** First seed of the ablations, which decided which rules to keep. */
 const ABLATED_FROM = 301;
-/** Of others: their figures are far enough apart. */
+/** Seeds for other controllers, whose figures differ enough. */
 const SEEDS_OF_OTHERS = 2;
 
-/** Left out of ablations: what costs most, and tells little that a hundred requests a second do not. */
+/** Rows excluded from ablations: expensive, with little more information than rows of 100/s. */
 const DEAR = /1000\/s|300\/s|200 in flight/;
 
 const wanted = new RegExp(values.rows, 'i');
@@ -119,7 +119,7 @@ async function compare(): Promise<void> {
   if (missed.length > 0) process.exitCode = 1;
 }
 
-/** The names that are asked for, or all; undefined when one of them is nobody's. */
+/** Returns the selected names, by default all; undefined if one is unknown. */
 function choose(controllers: readonly Controller[]): readonly string[] | undefined {
   const all = controllers.map(({ name }) => name);
   const chosen = values.controllers?.split(',') ?? all;
@@ -128,7 +128,7 @@ function choose(controllers: readonly Controller[]): readonly string[] | undefin
   return unknown === undefined ? chosen : undefined;
 }
 
-function jobsOf(of: readonly Row[], controllers: readonly string[], seedsFor: (name: string) => number): Job[] {
+function jobsOf(of: readonly ControlRow[], controllers: readonly string[], seedsFor: (name: string) => number): Job[] {
   return controllers.flatMap((controller) =>
     of.flatMap(({ name }) =>
       Array.from({ length: seedsFor(controller) }, (_, i) => ({
@@ -141,7 +141,7 @@ function jobsOf(of: readonly Row[], controllers: readonly string[], seedsFor: (n
   );
 }
 
-/** What is not finite is null in JSON. */
+/** Writes results as JSON, where non-finite numbers become null. */
 function keep(results: readonly Result[]): void {
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, undefined, 1)}\n`);
 }

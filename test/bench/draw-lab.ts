@@ -1,6 +1,6 @@
 /**
- * Draws what docs/backoff.md shows, with the commands that it tells: `node test/bench/draw-lab.ts`. The drawings of single
- * strategies are compared by a test; those of studies change with their models alone.
+ * Draws the figures of docs/backoff.md with the commands given there: `node test/bench/draw-lab.ts`. A test compares the
+ * drawings of single strategies; those of studies change only with their models.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';

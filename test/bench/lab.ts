@@ -1,19 +1,19 @@
 /**
- * What the laboratory costs, in seconds of one core: ten million slots of ALOHA, a million attempts of contending clients, an
- * hour of a segment, and herds.
+ * CPU seconds of the laboratory's experiments: ten million ALOHA slots, a million attempts of contending clients, an hour
+ * of an Ethernet segment, and thundering herds.
  *
- *     npm run bench:lab                 as the goals are meant
+ *     npm run bench:lab                 full size, with goals
  *     npm run bench:lab -- --smoke      a tenth of it
  */
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { compareChannels } from '../../src/laboratory/aloha/compare-channels.ts';
-import { byStrategy, byTable, RCP } from '../../src/laboratory/aloha/retransmission.ts';
+import { retransmitByStrategy, retransmitByTable, RCP } from '../../src/laboratory/aloha/retransmission.ts';
 import { simulateThroughput } from '../../src/laboratory/aloha/aloha-throughput.ts';
-import { compareContenders } from '../../src/laboratory/contention/compare-contention.ts';
+import { compareContention } from '../../src/laboratory/contention/compare-contention.ts';
 import { compareSegments } from '../../src/laboratory/ethernet/compare-segments.ts';
-import { SLOT } from '../../src/laboratory/ethernet/ethernet-segment.ts';
-import { finish } from '../../src/laboratory/experiment.ts';
+import { SLOT_BITS } from '../../src/laboratory/ethernet/ethernet-segment.ts';
+import { runToCompletion } from '../../src/laboratory/experiment.ts';
 import { compareHerds } from '../../src/laboratory/herd/compare-herds.ts';
 import { HINT_POLICIES } from '../../src/laboratory/herd/hint-policy.ts';
 import { makeBackOff } from '../../src/core/backoff/strategies.ts';
@@ -35,26 +35,26 @@ const studies: readonly { readonly what: string; readonly goal: boolean; readonl
     what: 'throughput of ALOHA, pure and slotted',
     goal: true,
     run: () =>
-      `${finish(simulateThroughput({ attempts: [1], slots: SLOTS, seed: 1 }))[0]?.slottedSimulated.toFixed(4)}`,
+      `${runToCompletion(simulateThroughput({ attempts: [1], slots: SLOTS, seed: 1 }))[0]?.slottedSimulated.toFixed(4)}`,
   },
   {
     what: "a channel of 400 users, Lam's table",
     goal: true,
     run: () =>
-      `S ${finish(compareChannels({ ...channel, retransmissions: [byTable(RCP)] }))[0]?.throughput.toFixed(4)}`,
+      `S ${runToCompletion(compareChannels({ ...channel, retransmissions: [retransmitByTable(RCP)] }))[0]?.throughput.toFixed(4)}`,
   },
   {
     what: 'a channel of 400 users, full-jitter',
     goal: true,
     run: () =>
-      `S ${finish(compareChannels({ ...channel, retransmissions: [byStrategy(full)] }))[0]?.throughput.toFixed(4)}`,
+      `S ${runToCompletion(compareChannels({ ...channel, retransmissions: [retransmitByStrategy(full)] }))[0]?.throughput.toFixed(4)}`,
   },
   {
     what: '100 contending clients, full-jitter',
     goal: true,
     run: () => {
-      const [row] = finish(
-        compareContenders({ sizes: [100], contestants: [{ name: 'full', backOff: essay }], trials, seed: 1 }),
+      const [row] = runToCompletion(
+        compareContention({ sizes: [100], clientStrategies: [{ name: 'full', backOff: essay }], trials, seed: 1 }),
       );
       return `${Math.round((row?.calls ?? 0) * trials)} attempts`;
     },
@@ -63,9 +63,9 @@ const studies: readonly { readonly what: string; readonly goal: boolean; readonl
     what: 'a segment of 100 stations',
     goal: false,
     run: () => {
-      const backOff = makeBackOff({ strategy: 'ethernet', slot: SLOT });
+      const backOff = makeBackOff({ strategy: 'ethernet', slot: SLOT_BITS });
       const settings = { stations: [100], frame: 1518 * 8, load: Number.POSITIVE_INFINITY, backOff, seed: 1 };
-      const [row] = finish(compareSegments({ ...settings, time: 60_000 * PART }));
+      const [row] = runToCompletion(compareSegments({ ...settings, time: 60_000 * PART }));
       return `${((row?.time ?? 0) / 1000).toFixed(0)} s of it`;
     },
   },
@@ -75,13 +75,13 @@ const studies: readonly { readonly what: string; readonly goal: boolean; readonl
     run: () => {
       const contestants = [{ name: 'full-jitter', backOff: full }];
       const world = { clients: 1000, rate: 100, burst: 10, trials: Math.ceil(20 * PART), seed: 1 };
-      return `${finish(compareHerds({ ...world, hints: HINT_POLICIES, contestants })).length} rows`;
+      return `${runToCompletion(compareHerds({ ...world, hints: HINT_POLICIES, clientStrategies: contestants })).length} rows`;
     },
   },
 ];
 
 const measured = studies.map(({ what, goal, run }) => {
-  // Of this thread, so that what else the machine does makes no difference.
+  // CPU time of this thread, independent of other load.
   const started = process.threadCpuUsage();
   const came = run();
   const { user, system } = process.threadCpuUsage(started);

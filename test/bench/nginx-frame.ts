@@ -1,6 +1,6 @@
 /**
- * An nginx of one worker that keeps to its folder and to the foreground.
- * @param http what stands in its `http` block, the access log left out: `off`, or a file
+ * Configuration of an nginx with one worker, in the foreground and within its folder.
+ * @param http the content of its `http` block without the access log: `off`, or a file
  */
 export function nginxFrame(folder: string, accessLog: string, http: string): string {
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(

@@ -6,15 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const PATIENCE = 10_000;
-const LOOK_EVERY = 20;
+const START_TIMEOUT = 10_000;
+const POLL_INTERVAL = 20;
 
 interface Command {
   readonly command: string;
   readonly args: readonly string[];
-  /** Ends it at once, with all its workers. */
+  /** Stops it at once, with its workers. */
   readonly stopSignal: NodeJS.Signals;
-  /** Where what it prints goes, instead of to us: reading it would cost the machine as much as writing it. */
+  /** File for its output, because reading it here would cost as much CPU time as writing it. */
   readonly output?: string;
 }
 
@@ -24,12 +24,12 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
-/** A program that runs beside the benchmark, and not longer. */
+/** A program that runs at most as long as the benchmark. */
 export class Program {
   readonly #command: Command;
   readonly #child: ChildProcess;
   readonly #ended: Promise<void>;
-  /** The beginning of what it prints; the rest is read and dropped. */
+  /** The beginning of its output; the rest is read and dropped. */
   #printed = '';
   #hasEnded = false;
 
@@ -57,17 +57,17 @@ export class Program {
     });
   }
 
-  /** The first group of the pattern in what it prints. Rejects when it ends before, or takes too long. */
+  /** Resolves to the first group of the pattern in its output. Rejects if it exits before, or after a timeout. */
   async printed(pattern: RegExp): Promise<string> {
     return this.#until(() => Promise.resolve(pattern.exec(this.#readPrinted())?.[1]));
   }
 
-  /** Resolves when it takes connections. Rejects when it ends before, or takes too long. */
+  /** Resolves when it accepts connections. Rejects if it exits before, or after a timeout. */
   async listening(port: number): Promise<void> {
     await this.#until(() => takesConnections(port));
   }
 
-  /** Undefined when it could not be started. */
+  /** Undefined if it could not be started. */
   get pid(): number | undefined {
     return this.#child.pid;
   }
@@ -87,7 +87,7 @@ export class Program {
   }
 
   async #until<T>(look: () => Promise<T | undefined>): Promise<T> {
-    const until = performance.now() + PATIENCE;
+    const until = performance.now() + START_TIMEOUT;
     for (;;) {
       const seen = await look();
       if (seen !== undefined) return seen;
@@ -95,12 +95,12 @@ export class Program {
         const what = this.#hasEnded ? 'ended' : 'is not ready';
         throw new Error(`${this.#command.command} ${what}: ${this.#readPrinted().trim() || 'it printed nothing'}`);
       }
-      await sleep(LOOK_EVERY);
+      await sleep(POLL_INTERVAL);
     }
   }
 }
 
-/** A port of 127.0.0.1 that nobody listens on, for a program that cannot choose one. */
+/** Returns a free port of 127.0.0.1, for a program that cannot choose one. */
 export async function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

@@ -1,6 +1,6 @@
 /**
- * What a call costs Redis: microseconds of its processor's time, from INFO cpu, by how many requests it tells of; and the
- * bytes that are kept of a limit.
+ * The cost of a script call in Redis: CPU microseconds from INFO cpu, by the number of requests it reports, and the bytes
+ * stored for a limit.
  *
  *     npm run bench:script [-- --calls 2000]
  */
@@ -12,15 +12,15 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
 import type { RateSettings } from '../../src/core/rate/rate-state.ts';
-import { HappeningLog } from '../../src/sharing/protocol/usage-log.ts';
-import type { Answer, Call } from '../../src/sharing/replicas/replica-protocol.ts';
-import type { ScriptPool, Told } from '../support/script-pool.ts';
-import { millis, openScriptPool } from '../support/script-pool.ts';
+import { UsageLog } from '../../src/sharing/protocol/usage-log.ts';
+import type { LeaseResponse, LeaseRequest } from '../../src/sharing/replicas/replica-protocol.ts';
+import type { ScriptRunner, ScriptCall } from '../support/redis/script-runner.ts';
+import { millis, openScriptRunner } from '../support/redis/script-runner.ts';
 
-/** Microseconds a call that tells of nothing, and for each request told of. */
+/** Microseconds for a call without requests and for each reported request; bytes of state. */
 const GOAL = { call: 250, request: 5, state: 2560 };
-const HOLDERS = 20;
-const PASSED = 5000;
+const CLIENTS = 20;
+const SENT = 5000;
 const STRETCHES = 10;
 const LEARNED: RateSettings = {
   initialRate: undefined,
@@ -32,69 +32,69 @@ const LEARNED: RateSettings = {
 const { values } = parseArgs({ options: { calls: { type: 'string', default: '2000' } } });
 const calls = Number(values.calls);
 
-async function measure(on: ScriptPool, told: number): Promise<{ readonly cost: number; readonly state: number }> {
-  const limit = `told-${told}`;
+async function measure(on: ScriptRunner, reported: number): Promise<{ readonly cost: number; readonly state: number }> {
+  const limit = `reported-${reported}`;
   const script = new Script();
-  await script.play(on, limit, 400, told);
-  // The least of some stretches: others on the machine can only make it more.
+  await script.play(on, limit, 400, reported);
+  // The minimum of several measurements, because other load can only increase the cost.
   let cost = Number.POSITIVE_INFINITY;
   for (let left = STRETCHES; left > 0; left -= 1) {
     const before = await spent(on);
-    await script.play(on, limit, calls / STRETCHES, told);
+    await script.play(on, limit, calls / STRETCHES, reported);
     cost = Math.min(cost, (STRETCHES * ((await spent(on)) - before)) / calls);
   }
   const [state = ''] = on.keys(limit);
   return { cost, state: await on.redis.strlen(state) };
 }
 
-/** Calls by turns, of which each tells of as many requests, one in two hundred rejected, and asks for as many tokens. */
+/** Makes calls that report a number of requests, one in two hundred rejected, and request as many tokens. */
 class Script {
   #time = 1_700_000_000_000_000;
   #made = 0;
   #requests = 0;
-  #terms: Answer['terms'] | undefined;
+  #terms: LeaseResponse['terms'] | undefined;
 
-  async play(on: ScriptPool, limit: string, count: number, told: number): Promise<void> {
+  async play(on: ScriptRunner, limit: string, count: number, reported: number): Promise<void> {
     for (let left = count; left > 0; left -= 1) {
-      const batch = [this.#make(told)];
-      this.#terms = (await on.play(limit, batch)).at(-1)?.terms;
+      const batch = [this.#make(reported)];
+      this.#terms = (await on.run(limit, batch)).at(-1)?.terms;
     }
   }
 
-  #make(requests: number): Told {
-    this.#time += PASSED;
+  #make(requests: number): ScriptCall {
+    this.#time += SENT;
     this.#made += 1;
     const now = millis(this.#time);
-    const log = new HappeningLog();
+    const log = new UsageLog();
     for (let i = 0; i < requests; i += 1) {
       this.#requests += 1;
-      const sentAt = now - (PASSED * HOLDERS * (1 - i / requests)) / 1000;
-      log.givenBack();
+      const sentAt = now - (SENT * CLIENTS * (1 - i / requests)) / 1000;
+      log.tokenReturned();
       log.sent(this.#requests, sentAt);
       if (this.#requests % 200 === 0) {
-        log.rejected({ sentAt, among: this.#requests, retryAfter: undefined, activeClients: 1 }, now);
+        log.rejected({ sentAt, inFlightAtSend: this.#requests, retryAfterMs: undefined, activeClients: 1 }, now);
       } else log.accepted(sentAt, this.#requests, now);
       log.ended(now);
     }
     const { epoch = 0, rate = Number.POSITIVE_INFINITY, ceiling = rate } = this.#terms ?? {};
-    const call: Call = {
-      holder: `holder-${this.#made % HOLDERS}`,
+    const call: LeaseRequest = {
+      replicaId: `holder-${this.#made % CLIENTS}`,
       now,
-      happenings: log.take(),
-      lent: 0,
+      usage: log.take(),
+      leasedTokens: 0,
       inFlight: 0,
       want: Math.max(1, requests),
       weight: 1,
       roundTrip: 1,
       known: { epoch, since: now - 1000, rate, ceiling },
-      chance: 0.5,
-      clients: [],
+      random: 0.5,
+      waitingClients: [],
     };
     return { settings: requests === 0 ? { ...LEARNED, initialRate: 100 } : LEARNED, call, time: this.#time };
   }
 }
 
-async function spent({ redis }: ScriptPool): Promise<number> {
+async function spent({ redis }: ScriptRunner): Promise<number> {
   const info = await redis.info('cpu');
   const seconds = (name: string): number => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1]);
   return 1e6 * (seconds('used_cpu_user') + seconds('used_cpu_sys'));
@@ -111,13 +111,15 @@ const server = spawn('redis-server', given, { stdio: 'ignore' });
 const redis = new Redis({ path, retryStrategy: () => 20, maxRetriesPerRequest: null });
 redis.on('error', () => undefined); // until it listens
 try {
-  const pool = await openScriptPool(redis);
-  // A limit that has been felt: what nothing limits costs less.
-  const rows: { readonly told: number; readonly cost: number; readonly state: number }[] = [];
-  for (const told of [0, 1, 10, 50, 100]) rows.push({ told, ...(await measure(pool, told)) });
+  const pool = await openScriptRunner(redis);
+  // A learned limit, because calls without a limit cost less.
+  const rows: { readonly reported: number; readonly cost: number; readonly state: number }[] = [];
+  for (const reported of [0, 1, 10, 50, 100]) rows.push({ reported, ...(await measure(pool, reported)) });
   const [none, , , , most] = rows;
-  for (const { told, cost, state } of rows) {
-    print(`${String(told).padStart(4)} requests told: ${cost.toFixed(0).padStart(5)} µs a call, ${state} bytes kept`);
+  for (const { reported, cost, state } of rows) {
+    print(
+      `${String(reported).padStart(4)} requests reported: ${cost.toFixed(0).padStart(5)} µs a call, ${state} bytes kept`,
+    );
   }
   const request = ((most?.cost ?? 0) - (none?.cost ?? 0)) / 100;
   print(

@@ -1,9 +1,8 @@
 /**
- * What the simulator costs: simulated requests of clients a second on one core, and the memory of a million clients in
- * one run.
+ * The cost of the simulator: simulated client requests a second on one core, and the memory of a million clients in one run.
  *
- *     npm run bench:simulator                                    as the goals are meant
- *     npm run bench:simulator -- --smoke                         in seconds, and fails only when something is badly wrong
+ *     npm run bench:simulator                                    full size, with goals
+ *     npm run bench:simulator -- --smoke                         takes seconds, and fails only for gross errors
  *     npm run bench:simulator -- --markdown docs/benchmarks.md   puts the figures between the marks of that file
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,23 +13,23 @@ import { readFile } from '../../src/cli/read-file.ts';
 import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
 import { loadScenario } from '../../src/simulator/scenario-file/load-scenario.ts';
 import { formatMistakes } from '../../src/config/load/mistakes.ts';
-import type { Store } from '../../src/core/admission/gate-store.ts';
+import type { GateStore } from '../../src/core/admission/gate-store.ts';
 import { runScenario } from '../../src/simulator/run-scenario.ts';
-import { UPSTREAM } from '../../src/simulator/scenario.ts';
+import { UPSTREAM_NAME } from '../../src/simulator/scenario.ts';
 import { MemoryStore } from '../../src/store/memory-store.ts';
 
 const { smoke, markdown } = parseArgs({
   options: { smoke: { type: 'boolean', default: false }, markdown: { type: 'string' } },
 }).values;
 
-/** Requests a second of one core, bytes, and clients. A smoke run is over before all of it is compiled. */
+/** Requests a second on one core, bytes, and clients. A smoke run ends before all code is compiled. */
 const GOAL = { speed: smoke ? 60_000 : 300_000, memory: 2 * 1024 ** 3, clients: smoke ? 90_000 : 990_000 };
 const MARKS = ['<!-- simulator:begin -->', '<!-- simulator:end -->'] as const;
 
-if (markdown !== undefined) aroundMarks(markdown); // now, not after a minute
+if (markdown !== undefined) aroundMarks(markdown); // fails now, not after a minute
 
 const plains = Array.from({ length: smoke ? 1 : 3 }, () => measure('token-bucket', smoke ? 1_200_000 : 7_200_000));
-// The fastest: others on the machine can only slow it down.
+// The fastest counts, because other load can only slow it down.
 const plain = plains.reduce((best, each) => (each.seconds < best.seconds ? each : best));
 const million = measure('million-clients', smoke ? 2000 : undefined);
 const peak = 1024 * process.resourceUsage().maxRSS;
@@ -61,26 +60,26 @@ if (markdown !== undefined) {
 
 interface Measured {
   readonly duration: number;
-  /** That were remembered at the end. */
+  /** Tracked clients at the end. */
   readonly clients: number;
   readonly requests: number;
   readonly sends: number;
-  /** Of one core. */
+  /** Seconds of one core. */
   readonly seconds: number;
 }
 
-/** @param lasts ms, instead of what the scenario says */
+/** @param lasts ms, replaces the scenario's duration */
 function measure(name: string, lasts: number | undefined): Measured {
   const file = scenarioFile(name);
   const read = loadScenario(readFile(file), file, { env: {}, readFile });
   if (read.kind === 'mistakes') throw new Error(formatMistakes(read.mistakes));
   const config = { ...read.value, warmup: 0, duration: lasts ?? read.value.duration };
   const { maxTracked } = config.policy;
-  const stores: Store[] = [];
-  // Of this thread, so that what else the machine does makes no difference.
+  const stores: GateStore[] = [];
+  // CPU time of this thread, independent of other load.
   const started = process.threadCpuUsage();
   const scenario = compileScenario(name, config);
-  const upstreams = [{ name: UPSTREAM, ...scenario.policy }];
+  const upstreams = [{ name: UPSTREAM_NAME, ...scenario.policy }];
   const { counts } = runScenario({
     scenario,
     seed: config.seed,
@@ -105,7 +104,7 @@ function cells({ duration, clients, requests, sends, seconds }: Measured): strin
   ];
 }
 
-/** What stands before and after the marks. @throws when they are not there, once each and in order */
+/** Returns the text before and after the marks. @throws if they are not there exactly once and in order */
 function aroundMarks(file: string): readonly [before: string, after: string] {
   const [before, rest, ...more] = readFileSync(file, 'utf8').split(MARKS[0]);
   const [, after, ...others] = rest?.split(MARKS[1]) ?? [];

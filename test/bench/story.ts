@@ -1,91 +1,99 @@
-// What it costs to be able to explain a request: the script, the drive and the gate of one that passes at once and is answered with
-// 200, with and without somebody who watches it; and what a story costs that is kept.
+// The cost of explanations: runs exchange, driver and gate for a request that is admitted at once and answered with 200, with
+// and without an observer; and the cost of a stored explanation.
 //
 //   npm run bench:story -- [--smoke]
 
 import { execFile } from 'node:child_process';
 import { parseArgs, promisify } from 'node:util';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import type { Effects } from '../../src/core/exchange/effects.ts';
-import { Drive } from '../../src/core/exchange/exchange-driver.ts';
+import type { ExchangeEffects } from '../../src/core/exchange/effects.ts';
+import { ExchangeDriver } from '../../src/core/exchange/exchange-driver.ts';
 import { exchange } from '../../src/core/exchange/exchange.ts';
-import { Stories } from '../../src/telemetry/explanations/explanation-recorder.ts';
-import { SpanWatcher } from '../../src/telemetry/tracing/span-observer.ts';
-import type { RequestRecord } from '../../src/core/events/proxy-events.ts';
+import { ExplanationRecorder } from '../../src/telemetry/explanations/explanation-recorder.ts';
+import { SpanObserver } from '../../src/telemetry/tracing/span-observer.ts';
+import type { RequestRecord } from '../../src/core/events/request-record.ts';
 import { Gate } from '../../src/core/admission/gate.ts';
 import { Ticket } from '../../src/core/admission/ticket.ts';
-import type { Verdict } from '../../src/core/exchange/attempt-outcome.ts';
-import { NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
+import type { ExchangeVerdict } from '../../src/core/exchange/exchange-verdict.ts';
+import { NO_HINTS } from '../../src/core/hints/hints.ts';
 import type {
-  Description,
+  ExchangeDescription,
   LastAttempt,
-  Step,
-  Trace,
-  Watched,
-  Watcher,
+  TraceStep,
+  TraceContext,
+  ObservedExchange,
+  ExchangeObserver,
 } from '../../src/core/exchange/exchange-observer.ts';
 import { MemoryStore } from '../../src/store/memory-store.ts';
-import { planOf, requestFacts, SHARED, upstreamSettings } from '../support/policy.ts';
+import { routePolicy, requestFacts, SHARED, upstreamSettings } from '../support/core/policy-builders.ts';
 
 const { smoke, only } = parseArgs({
   options: { smoke: { type: 'boolean', default: false }, only: { type: 'string' } },
 }).values;
 const [PROCESSES, ROUNDS, REQUESTS] = smoke ? [1, 2, 1000] : [5, 10, 100_000];
 
-const PLAN = planOf();
+const PLAN = routePolicy();
 const FACTS = requestFacts();
 const clock = { now: (): number => now };
 let now = 0;
 
-/** An upstream that answers within the call, and never wrong. */
-class Immediate implements Effects, Watched {
-  steps: Step[] | undefined;
-  trace: Trace | undefined;
-  readonly drive: Drive<Immediate>;
+/** An upstream that responds synchronously and never fails. */
+class Immediate implements ExchangeEffects, ObservedExchange {
+  steps: TraceStep[] | undefined;
+  trace: TraceContext | undefined;
+  readonly drive: ExchangeDriver<Immediate>;
   readonly #number: number;
   readonly #status: number;
 
-  constructor(gate: Gate, watcher: Watcher | undefined, number: number, status: number) {
+  constructor(gate: Gate, watcher: ExchangeObserver | undefined, number: number, status: number) {
     this.#number = number;
     this.#status = status;
-    const ticket = new Ticket('up', 'client', 1, [SHARED], (admission, at) => this.drive.settle(admission, at));
+    const ticket = new Ticket('up', 'client', 1, [SHARED], (admission, at) => this.drive.onAdmission(admission, at));
     const script = exchange(FACTS, PLAN, () => 0.5, now);
-    this.drive = new Drive<Immediate>({ script, gate, ticket, effects: this, clock, listen: ignore, watcher });
+    this.drive = new ExchangeDriver<Immediate>({
+      generator: script,
+      gate,
+      ticket,
+      effects: this,
+      clock,
+      listen: ignore,
+      observer: watcher,
+    });
   }
 
   readBody(): void {
-    this.drive.bodyRead(true);
+    this.drive.onBodyRead(true);
   }
 
   claim(): void {
-    this.drive.claimed(undefined);
+    this.drive.onClaimed(undefined);
   }
 
   cancelClaim(): boolean {
     return false;
   }
 
-  lookUp(): undefined {}
+  lookUpKey(): undefined {}
 
   send(): void {
     now += 0.02;
-    this.drive.settled({ kind: 'response', status: this.#status, hints: NO_HINTS, took: 0.02 });
+    this.drive.onOutcome({ kind: 'response', status: this.#status, hints: NO_HINTS, took: 0.02 });
   }
 
-  finish(verdict: Verdict): void {
-    if (verdict.kind === 'forward') this.drive.ended();
+  finish(verdict: ExchangeVerdict): void {
+    if (verdict.kind === 'forward') this.drive.onResponseEnd();
   }
 
   cancelSend(): boolean {
     return true;
   }
 
-  discard(): void {}
+  discardResponse(): void {}
   sleep(): void {}
   cancelSleep(): void {}
-  rearm(): void {}
+  rearmGateTimer(): void {}
 
-  describe(): Description {
+  describe(): ExchangeDescription {
     return {
       ...{ id: `bench-${this.#number.toString(36)}`, method: 'GET', path: '/v1/charges', route: '/', routePath: '/' },
       ...{ upstream: 'up', client: '0123456789abcdef', identifiedBy: 'ip', scheme: 'http', version: '1.1' },
@@ -105,19 +113,19 @@ class Immediate implements Effects, Watched {
       ...{
         reason: undefined,
         attempts: 1,
-        queued: 0,
-        slept: 0,
-        toHead: 0.02,
+        queueTime: 0,
+        sleepTime: 0,
+        timeToHead: 0.02,
         took: 0.02,
-        retryAfter: undefined,
-        cut: false,
+        retryAfterSeconds: undefined,
+        isTruncated: false,
       },
     };
   }
 }
 
-/** @returns nanoseconds of the thread for each request */
-function measure(watcher: Watcher | undefined, status: number): number {
+/** @returns CPU nanoseconds per request */
+function measure(watcher: ExchangeObserver | undefined, status: number): number {
   const store = new MemoryStore({ upstreams: [upstreamSettings()], maxTracked: 10, random: () => 0.5, listen: ignore });
   const gate = new Gate(store, ignore);
   const since = process.threadCpuUsage();
@@ -126,7 +134,7 @@ function measure(watcher: Watcher | undefined, status: number): number {
     const request = new Immediate(gate, watcher, i, status);
     request.drive.start();
     const record = request.record();
-    watcher?.over(request, record);
+    watcher?.onEnd(request, record);
   }
   const { user, system } = process.threadCpuUsage(since);
   return (1000 * (user + system)) / REQUESTS;
@@ -134,18 +142,18 @@ function measure(watcher: Watcher | undefined, status: number): number {
 
 function ignore(): void {}
 
-const CASES: Readonly<Record<string, readonly [watcher: 'nobody' | 'stories' | 'spans', status: number]>> = {
-  'passed, 200, nobody watches': ['nobody', 200],
-  'passed, 200, five a second kept': ['stories', 200],
-  'passed, 404, nobody watches': ['nobody', 404],
-  'passed, 404, every story kept': ['stories', 404],
+const CASES: Readonly<Record<string, readonly [watcher: 'none' | 'explanations' | 'spans', status: number]>> = {
+  'passed, 200, nobody watches': ['none', 200],
+  'passed, 200, five a second kept': ['explanations', 200],
+  'passed, 404, nobody watches': ['none', 404],
+  'passed, 404, every story kept': ['explanations', 404],
   'passed, 200, traced': ['spans', 200],
 };
 
 if (only === undefined) await compare();
 else run(only);
 
-/** Each in processes of its own, for the compiler knows what it has seen; in turn, so that what the machine does besides hits all alike. */
+/** Runs each case in its own processes, because V8 optimises for observed types; in turn, so that other load affects all alike. */
 async function compare(): Promise<void> {
   const figures = new Map<string, number[]>(Object.keys(CASES).map((name) => [name, []]));
   for (let i = 0; i < PROCESSES; i += 1) {
@@ -161,21 +169,25 @@ async function compare(): Promise<void> {
   }
 }
 
-/** The fastest round: others on the machine can only slow it down. */
+/** Reports the fastest round, because other load can only slow it down. */
 function run(name: string): void {
-  const [kind, status] = CASES[name] ?? ['nobody', 200];
+  const [kind, status] = CASES[name] ?? ['none', 200];
   const watcher =
-    kind === 'nobody' ? undefined : kind === 'stories' ? new Stories({ wallClock: () => Date.now() }) : makeSpans();
+    kind === 'none'
+      ? undefined
+      : kind === 'explanations'
+        ? new ExplanationRecorder({ wallClock: () => Date.now() })
+        : makeSpans();
   const costs = Array.from({ length: ROUNDS }, () => measure(watcher, status));
   console.log(Math.min(...costs));
 }
 
-/** Spans are made and gathered as they are where they are sent; nobody is sent them. */
-function makeSpans(): Watcher {
+/** Creates and batches spans as for export, without sending them. */
+function makeSpans(): ExchangeObserver {
   const exporter = {
     export: (_: unknown, done: (result: { code: number }) => void) => done({ code: 0 }),
     shutdown: () => Promise.resolve(),
   };
   const provider = new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(exporter)] });
-  return new SpanWatcher(provider.getTracer('bench'));
+  return new SpanObserver(provider.getTracer('bench'));
 }

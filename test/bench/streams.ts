@@ -1,30 +1,30 @@
 /**
- * What bodies of 5 GiB cost, down and up, with a length and in chunks: time, and memory, which must not grow with them.
- * Proxy, and upstream with client, are a process each.
+ * Time and memory of 5 GiB bodies in both directions, with a length and chunked. Memory must not grow with the body. The
+ * proxy runs in one process, upstream and client in another.
  *
  *     npm run bench:streams              5 GiB, four times: some minutes
  *     npm run bench:streams -- --smoke   64 MiB
  */
 import { availableParallelism, cpus } from 'node:os';
 import { parseArgs } from 'node:util';
-import type { Framing, Way } from '../support/big-streams.ts';
-import { MIB, peakWhile, startBigUpstream, stream } from '../support/big-streams.ts';
+import type { BodyFraming, BodyDirection } from '../support/upstreams/big-body-upstream.ts';
+import { MIB, measurePeakMemory, startBigBodyUpstream, streamBody } from '../support/upstreams/big-body-upstream.ts';
 import { Program } from './program.ts';
 
 const { smoke } = parseArgs({ options: { smoke: { type: 'boolean', default: false } } }).values;
 
 const WARM_UP = 64 * MIB;
 const SIZE = smoke ? WARM_UP : 5 * 1024 * MIB;
-/** What a process may take more than after the first bodies, in bytes: on a busy machine garbage is collected late. */
+/** Allowed growth in bytes after the first bodies: on a busy machine garbage is collected late. */
 const GOAL = 256 * MIB;
-const WAYS: readonly [Way, Framing][] = [
+const WAYS: readonly [BodyDirection, BodyFraming][] = [
   ['down', 'length'],
   ['down', 'chunked'],
   ['up', 'length'],
   ['up', 'chunked'],
 ];
 
-const upstream = await startBigUpstream();
+const upstream = await startBigBodyUpstream();
 const args = ['src/main.ts', 'serve', '--upstream', upstream.url, '--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
 const proxy = new Program({ command: process.execPath, args, stopSignal: 'SIGKILL' });
 const line = await proxy.printed(/(\{[^\n]*"msg":"listening"[^\n]*\})/);
@@ -32,13 +32,13 @@ const { url, admin } = JSON.parse(line) as { readonly url: string; readonly admi
 
 let warm = 0;
 for (const [way, framing] of WAYS) {
-  warm = Math.max(warm, await peakWhile(admin, () => stream(url, way, framing, WARM_UP)));
+  warm = Math.max(warm, await measurePeakMemory(admin, () => streamBody(url, way, framing, WARM_UP)));
 }
 const rows: string[][] = [];
 let peak = 0;
 for (const [way, framing] of WAYS) {
   const since = performance.now();
-  const peakOfWay = await peakWhile(admin, () => stream(url, way, framing, SIZE));
+  const peakOfWay = await measurePeakMemory(admin, () => streamBody(url, way, framing, SIZE));
   const seconds = (performance.now() - since) / 1000;
   peak = Math.max(peak, peakOfWay);
   rows.push([way, framing, `${seconds.toFixed(1)} s`, `${(SIZE / MIB / seconds).toFixed(0)} MiB/s`, inMib(peakOfWay)]);

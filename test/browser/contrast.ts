@@ -1,17 +1,17 @@
 import type { Page } from 'playwright-core';
 
-/** WCAG 2.2, 1.4.3: of text, unless it is large. */
+/** Minimum contrast of normal text: WCAG 2.2, 1.4.3. */
 const LEAST = 4.5;
 const LEAST_OF_LARGE = 3;
 
-/** Texts that can be seen and stand out too little from what is behind them, with their contrast. */
+/** Returns the visible texts with too little contrast to their background, and that contrast. */
 export function findFaint(page: Page, within = 'body'): Promise<string[]> {
   return page.evaluate(
     ({ within, least, leastOfLarge }) => {
       const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
       if (canvas === null) throw new Error('no canvas');
       type Colour = readonly [number, number, number, number];
-      // Whatever it is written in.
+      // Parses any CSS colour notation.
       const read = (colour: string): Colour => {
         canvas.clearRect(0, 0, 1, 1);
         canvas.fillStyle = colour;

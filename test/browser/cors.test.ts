@@ -1,14 +1,14 @@
-/** A page of another origin that asks through the proxy. */
+/** A page of another origin that sends requests through the proxy. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { useBrowser } from '../support/browser.ts';
-import { startHttpUpstream } from '../support/http-upstream.ts';
-import { startTidegate } from '../support/tidegate.ts';
+import { useBrowser } from '../support/admin/browser.ts';
+import { startHttpUpstream } from '../support/upstreams/http-upstream.ts';
+import { startTidegate } from '../support/proxy/tidegate.ts';
 
 const open = useBrowser();
 
-/** An empty page, of an origin of its own. */
+/** Serves an empty page from its own origin. */
 async function startPage(): Promise<string> {
   const server = createServer((_request, response) => {
     response.setHeader('content-type', 'text/html');
@@ -37,7 +37,7 @@ upstreams: {api: {url: "${upstream.url}", rateLimit: {initialRate: 0.1/s, maxRat
 routes: [{upstream: api, ${cors.replace('ORIGIN', origin)}}]
 `);
   const { page } = await open(origin);
-  /** With a header that has a browser ask before it asks. */
+  /** Sends a request with a header that requires a preflight. */
   const ask = (credentials: RequestCredentials = 'same-origin'): Promise<Seen | string> =>
     page.evaluate(
       async ([url, credentials]) => {
@@ -63,7 +63,7 @@ routes: [{upstream: api, ${cors.replace('ORIGIN', origin)}}]
   return { upstream, gate, ask };
 }
 
-test('it is refused with a 429, and reads why and when to come back', async () => {
+test('the page can read the reason and Retry-After of a 429', async () => {
   const { upstream, ask } = await start('cors: {origins: ["ORIGIN"]}');
   expect(await ask()).toMatchObject({ status: 200 });
   const refused = await ask();
@@ -75,19 +75,19 @@ test('it is refused with a 429, and reads why and when to come back', async () =
   expect(upstream.hits.map(({ method }) => method)).toEqual(['PUT']);
 });
 
-test('with credentials it reads the same', async () => {
+test('the page can read a 429 to a request with credentials', async () => {
   const { ask } = await start('cors: {origins: ["ORIGIN"], credentials: true}');
   expect(await ask('include')).toMatchObject({ status: 200 });
   expect(await ask('include')).toMatchObject({ status: 429, reason: 'over_share' });
 });
 
-test('where all may ask, it reads the same', async () => {
+test('the page can read a 429 when every origin is allowed', async () => {
   const { ask } = await start('cors: {origins: ["*"]}');
   expect(await ask()).toMatchObject({ status: 200 });
   expect(await ask()).toMatchObject({ status: 429, reason: 'over_share' });
 });
 
-test('where it may not ask, its browser does not let it', async () => {
+test('the browser blocks the request when the origin is not allowed', async () => {
   const { upstream, ask } = await start('cors: {origins: ["https://other.example"]}');
   expect(await ask()).toMatch(/TypeError/);
   expect(upstream.hits).toHaveLength(0);

@@ -4,10 +4,10 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BrowserContextOptions } from 'playwright-core';
 import { startDemo } from '../../src/cli/demo-command.ts';
-import { startBrowser } from '../support/browser.ts';
+import { startBrowser } from '../support/admin/browser.ts';
 
 const DOCS = join(import.meta.dirname, '../../docs');
-/** Until there is something to see. */
+/** Milliseconds until the charts show something. */
 const WATCHED = 90_000;
 
 const VIEWS: Readonly<Record<string, BrowserContextOptions>> = {

@@ -1,11 +1,11 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { useBrowser } from '../support/browser.ts';
+import { useBrowser } from '../support/admin/browser.ts';
 import { findFaint } from './contrast.ts';
-import { clientOf, statusOf, upstreamOf } from '../support/status.ts';
-import type { Tidegate } from '../support/tidegate.ts';
-import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
-import { tellPage } from '../support/tell-page.ts';
+import { clientOf, statusOf, upstreamOf } from '../support/admin/status-builders.ts';
+import type { Tidegate } from '../support/proxy/tidegate.ts';
+import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
+import { servePageEvents } from '../support/admin/page-event-server.ts';
 
 const open = useBrowser();
 const TOKEN = 'open sesame open';
@@ -20,8 +20,8 @@ upstreams: {payments: {url: "${upstream.url}"}}
   return tidegate;
 }
 
-/** One of everything that can be shown. */
-async function tellEverything(): Promise<string> {
+/** Serves a page with one of everything it can show. */
+async function serveEverything(): Promise<string> {
   const at = new Date().toISOString();
   const until = new Date(Date.now() + 60_000).toISOString();
   const states = ['held', 'backoff', 'cooldown', 'restoring', 'normal'] as const;
@@ -80,7 +80,7 @@ async function tellEverything(): Promise<string> {
     tookSeconds: 0.1,
   }));
   const kinds = ['cut', 'blocked', 'unblocked', 'reload', 'pin', 'drain'];
-  const { url } = await tellPage([
+  const { url } = await servePageEvents([
     ['status', { status, clients: { total: 5, rows } }],
     ['requests', { requests, more: 3 }],
     ...kinds.map((kind) => ['timeline', { id: kind, at, kind, upstream: 'open', text: 'what it was' }] as const),
@@ -93,8 +93,8 @@ async function settle(page: Page): Promise<void> {
   await page.locator('#timeline li').first().waitFor();
 }
 
-describe('with a keyboard alone', () => {
-  test('a rate is pinned, from the top of the page to where one was', async () => {
+describe('keyboard access', () => {
+  test('pins a rate with the keyboard, and returns the focus to the button', async () => {
     const tidegate = await start();
     const { page } = await open(String(tidegate.adminUrl));
     await page.locator('.upstream').waitFor();
@@ -102,11 +102,11 @@ describe('with a keyboard alone', () => {
     const press = (...keys: readonly string[]) =>
       keys.reduce((done, key) => done.then(() => page.keyboard.press(key)), Promise.resolve());
     await press('Tab');
-    expect(await focused()).toBe('Skip to the upstreams');
+    expect(await focused()).toBe('Skip to upstreams');
     await press('Enter', 'Tab');
     expect(await focused()).toBe('Pin a rate…');
     await press('Enter');
-    await page.keyboard.type('50/s'); // over what was suggested
+    await page.keyboard.type('50/s'); // replaces the selected suggestion
     await press('Enter');
     await page.getByLabel('Token', { exact: true }).waitFor();
     await page.keyboard.type(TOKEN);
@@ -120,7 +120,7 @@ describe('with a keyboard alone', () => {
     expect(await page.locator('#changes').textContent()).toContain('The rate of payments is pinned at 50/s.');
   });
 
-  test('everything that can be pressed is reached, in the order it is read, and shows where one is', async () => {
+  test('reaches every control with Tab in reading order, with a visible focus', async () => {
     const tidegate = await start();
     const { page } = await open(String(tidegate.adminUrl));
     await page.locator('#requests tbody tr').first().waitFor();
@@ -148,15 +148,15 @@ describe('with a keyboard alone', () => {
       expect(at.outline).not.toBe('none');
       order.push(at.index);
     }
-    // The skip link comes first of all, and is behind us where we began.
+    // The skip link precedes the starting point.
     expect(order.length).toBeGreaterThanOrEqual(wanted - 1);
     expect(order.slice(0, wanted - 1)).toEqual(order.slice(0, wanted - 1).toSorted((a, b) => a - b));
   });
 });
 
-describe('for a screen reader', () => {
-  test('everything has a name and a role, ids are of one, and headings follow each other', async () => {
-    const { page } = await open(await tellEverything());
+describe('screen reader access', () => {
+  test('gives every element a name and a role, uses ids once, and skips no heading level', async () => {
+    const { page } = await open(await serveEverything());
     await settle(page);
     const session = await page.context().newCDPSession(page);
     const { nodes } = (await session.send('Accessibility.getFullAXTree')) as {
@@ -205,21 +205,21 @@ describe('for a screen reader', () => {
   });
 });
 
-describe('to be seen', () => {
+describe('visual access', () => {
   test.each(['dark', 'light'] as const)(
-    'every text stands out from its ground by 4.5 to 1 or more: %s',
+    'every text has a contrast of at least 4.5 to 1 in the %s theme',
     async (colorScheme) => {
-      const { page } = await open(await tellEverything(), { colorScheme, reducedMotion: 'reduce' });
+      const { page } = await open(await serveEverything(), { colorScheme, reducedMotion: 'reduce' });
       await settle(page);
       expect(await findFaint(page)).toEqual([]);
-      // `open` has a dialog of each kind shown, one after another.
+      // The dialog is checked too.
       await page.getByRole('button', { name: 'Block…' }).first().click();
       expect(await findFaint(page, 'dialog[open]')).toEqual([]);
     },
   );
 
-  test('a chosen theme outlives the page, and the system no longer matters', async () => {
-    const { page } = await open(await tellEverything(), { colorScheme: 'dark' });
+  test('keeps the chosen theme after a reload, whatever the system theme', async () => {
+    const { page } = await open(await serveEverything(), { colorScheme: 'dark' });
     const ground = (): Promise<string> =>
       page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     const dark = await ground();
@@ -233,8 +233,8 @@ describe('to be seen', () => {
     await page.getByRole('button', { name: 'Theme: light' }).waitFor();
   });
 
-  test('it needs no sideways scrolling on a telephone, nor at any width from there on', async () => {
-    const { page } = await open(await tellEverything(), { viewport: { width: 360, height: 740 } });
+  test('needs no horizontal scrolling at widths from 360 px', async () => {
+    const { page } = await open(await serveEverything(), { viewport: { width: 360, height: 740 } });
     await settle(page);
     for (const width of [360, 390, 480, 620, 621, 768, 900, 901, 1000, 1280]) {
       await page.setViewportSize({ width, height: 740 });
@@ -243,8 +243,8 @@ describe('to be seen', () => {
     }
   });
 
-  test('what can be pressed on a telephone is large enough for a finger', async () => {
-    const { page } = await open(await tellEverything(), { viewport: { width: 360, height: 740 }, hasTouch: true });
+  test('has touch targets of at least 24 px on a phone', async () => {
+    const { page } = await open(await serveEverything(), { viewport: { width: 360, height: 740 }, hasTouch: true });
     await settle(page);
     const small = await page.evaluate(() =>
       Array.from(document.querySelectorAll('button, input, select'))
@@ -254,8 +254,8 @@ describe('to be seen', () => {
     expect(small).toEqual([]);
   });
 
-  test('nothing moves for those who asked for that', async () => {
-    const { page } = await open(await tellEverything(), { reducedMotion: 'reduce' });
+  test('shows no animation when reduced motion is preferred', async () => {
+    const { page } = await open(await serveEverything(), { reducedMotion: 'reduce' });
     await settle(page);
     const moving = await page.evaluate(() => document.getAnimations().length);
     const transitions = await page

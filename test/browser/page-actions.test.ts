@@ -1,12 +1,12 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import type { ClientsPage, Status, UpstreamStatus } from '../../src/admin/page/api-types.ts';
-import { useBrowser } from '../support/browser.ts';
-import { writeConfigFile } from '../support/config-file.ts';
-import type { Running } from '../support/process.ts';
-import { startProcess } from '../support/process.ts';
-import type { Tidegate } from '../support/tidegate.ts';
-import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+import type { ClientsPage, ProcessStatus, UpstreamStatus } from '../../src/admin/page/api-types.ts';
+import { useBrowser } from '../support/admin/browser.ts';
+import { writeConfigFile } from '../support/proxy/config-file.ts';
+import type { RunningProcess } from '../support/proxy/process.ts';
+import { startProcess } from '../support/proxy/process.ts';
+import type { Tidegate } from '../support/proxy/tidegate.ts';
+import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
 
 const open = useBrowser();
 const TOKEN = 'open sesame open';
@@ -25,7 +25,7 @@ upstreams: {payments: {url: "${upstream.url}"}}
 
 async function upstreamOf(tidegate: Tidegate): Promise<UpstreamStatus> {
   const response = await fetch(`${tidegate.adminUrl}/api/status`);
-  const [upstream] = ((await response.json()) as Status).upstreams;
+  const [upstream] = ((await response.json()) as ProcessStatus).upstreams;
   if (upstream === undefined) throw new Error('it has an upstream');
   return upstream;
 }
@@ -44,7 +44,7 @@ upstreams: {payments: {url: "${upstream}"}}
 `);
 }
 
-async function adminOf({ log }: Running): Promise<string> {
+async function adminOf({ log }: RunningProcess): Promise<string> {
   const lines = await eventually(log, (seen) => seen.some(({ msg }) => msg === 'listening'), 20_000);
   return String(lines.find(({ msg }) => msg === 'listening')?.['admin']);
 }
@@ -54,16 +54,16 @@ function toast(page: Page): Promise<string | null> {
 }
 
 describe('an operator', () => {
-  test('pins a rate and releases it, and is asked for the token once', async () => {
+  test('pins and releases a rate, entering the token once', async () => {
     const tidegate = await start();
     const { page, wrongs } = await open(String(tidegate.adminUrl));
     await page.getByRole('button', { name: 'Pin a rate…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Pin the rate of payments' });
     await dialog.getByRole('textbox').fill('fast');
-    await dialog.getByRole('button', { name: 'Pin it' }).click();
-    await dialog.getByText('Type a rate such as 50/s').waitFor();
+    await dialog.getByRole('button', { name: 'Pin rate' }).click();
+    await dialog.getByText('Enter a rate such as 50/s').waitFor();
     await dialog.getByRole('textbox').fill('30/m');
-    await dialog.getByRole('button', { name: 'Pin it' }).click();
+    await dialog.getByRole('button', { name: 'Pin rate' }).click();
     await giveToken(page);
     await dialog.waitFor({ state: 'hidden' });
     expect(await toast(page)).toContain('The rate of payments is pinned at 30/m.');
@@ -71,7 +71,7 @@ describe('an operator', () => {
     await page.getByText('pinned at 0.5/s by an operator').first().waitFor({ timeout: PATIENCE });
 
     await page.getByRole('button', { name: 'Release…' }).click();
-    await page.getByRole('button', { name: 'Release it' }).click();
+    await page.getByRole('button', { name: 'Release rate' }).click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     expect((await upstreamOf(tidegate)).pinned).toBeNull();
     await eventually(
@@ -82,16 +82,16 @@ describe('an operator', () => {
     expect(wrongs).toEqual([]);
   });
 
-  test('blocks an upstream for a while, sees it count down, and unblocks it', async () => {
+  test('blocks an upstream for five minutes, sees the countdown, and unblocks it', async () => {
     const tidegate = await start();
     const { page, wrongs } = await open(String(tidegate.adminUrl));
     await page.getByRole('button', { name: 'Block…' }).click();
-    await page.getByLabel('For how long').selectOption('for 5 minutes');
+    await page.getByLabel('Duration').selectOption('for 5 minutes');
     await page.getByRole('button', { name: 'Block payments' }).click();
     await giveToken(page);
     const headline = (): Promise<string | null> => page.locator('.upstream [data-headline]').textContent();
     const first = await eventually(headline, (text) => text?.startsWith('Blocked by an operator') === true, PATIENCE);
-    expect(first).toMatch(/for [45] min \d\d s more$/);
+    expect(first).toMatch(/for another [45] min \d\d s$/);
     await eventually(headline, (text) => text !== first, PATIENCE);
     expect(await page.locator('.upstream .state').first().textContent()).toBe('blocked');
     expect(await page.title()).toBe('■ payments blocked – Tidegate');
@@ -108,7 +108,7 @@ describe('an operator', () => {
     expect(wrongs).toEqual([]);
   });
 
-  test('resets a client from what is known of it', async () => {
+  test('resets a client from its details', async () => {
     const tidegate = await start();
     const { page, wrongs } = await open(String(tidegate.adminUrl));
     const listed = (await (await fetch(`${tidegate.adminUrl}/api/clients`)).json()) as ClientsPage;
@@ -117,7 +117,7 @@ describe('an operator', () => {
     const sheet = page.getByRole('dialog', { name: `Client ${key}` });
     await sheet.getByText('GET /').waitFor();
     await sheet.getByRole('button', { name: 'Reset this client…' }).click();
-    await page.getByRole('button', { name: 'Reset it' }).click();
+    await page.getByRole('button', { name: 'Reset client', exact: true }).click();
     await giveToken(page);
     await eventually(
       () => toast(page),
@@ -132,7 +132,7 @@ describe('an operator', () => {
     expect(wrongs).toEqual([]);
   });
 
-  test('is told that a token is wrong, and can have it forgotten', async () => {
+  test('sees that a token is wrong, and can make the page forget it', async () => {
     const tidegate = await start();
     const { page, wrongs } = await open(String(tidegate.adminUrl));
     await page.getByRole('button', { name: 'Token…' }).click();
@@ -141,20 +141,20 @@ describe('an operator', () => {
       if (response.url().endsWith('/api/config/validate')) asked.push(response.status());
     });
     await giveToken(page, 'open barley open');
-    await page.getByText('That is not the token').waitFor();
+    await page.getByText('The token was not accepted.').waitFor();
     await giveToken(page);
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
-    expect(asked).toEqual([401, 422]); // let in, and looked at
+    expect(asked).toEqual([401, 422]); // the second one is authorized; the empty configuration is invalid
     const kept = (): Promise<string[]> =>
       page.evaluate(() => [sessionStorage, localStorage].flatMap((store) => Object.values(store) as string[]));
     expect(await kept()).toEqual([TOKEN]);
     await page.getByRole('button', { name: 'Token…' }).click();
-    await page.getByRole('button', { name: 'Forget it' }).click();
+    await page.getByRole('button', { name: 'Forget token' }).click();
     expect(await kept()).toEqual([]);
     expect(wrongs).toEqual([]);
   });
 
-  test('is told how to set a token where there is none', async () => {
+  test('sees how to set a token when none is configured', async () => {
     const tidegate = await start('');
     const { page } = await open(String(tidegate.adminUrl));
     await page.getByRole('button', { name: 'Block…' }).click();
@@ -168,13 +168,13 @@ describe('an operator', () => {
     expect((await upstreamOf(tidegate)).state).toBe('open');
   });
 
-  test('does nothing by closing a question', async () => {
+  test('changes nothing by closing a dialog', async () => {
     const tidegate = await start();
     const { page } = await open(String(tidegate.adminUrl));
     for (const [name, close] of [
       ['Drain…', () => page.keyboard.press('Escape')],
       ['Block…', () => page.getByRole('button', { name: 'Cancel' }).click()],
-      ['Drain…', () => page.keyboard.press('Enter')], // what cannot be taken back is not what Enter does
+      ['Drain…', () => page.keyboard.press('Enter')], // Enter does not confirm an irreversible action
     ] as const) {
       await page.getByRole('button', { name }).click();
       await close();
@@ -184,11 +184,11 @@ describe('an operator', () => {
     expect((await fetch(`${tidegate.adminUrl}/readyz`)).status).toBe(200);
   });
 
-  test('reads nothing on a port that is open to others before the token is given, and then everything', async () => {
+  test('sees data on a port open to other machines only after entering the token', async () => {
     const upstream = await startUpstream();
     const running = startProcess(['--config', writeConfig('0.0.0.0:0', upstream.url)]);
     const { page, wrongs } = await open((await adminOf(running)).replace('0.0.0.0', '127.0.0.1'));
-    await page.getByText('This Tidegate asks for its admin token.').waitFor();
+    await page.getByText('The admin port requires a token.').waitFor();
     expect(await page.locator('.upstream').count()).toBe(0);
     await giveToken(page);
     await page.locator('.upstream').waitFor();
@@ -196,17 +196,17 @@ describe('an operator', () => {
     expect(wrongs).toEqual([]);
   });
 
-  test('drains it, and sees that it is gone', async () => {
+  test('drains Tidegate, and sees that the connection is lost', async () => {
     const upstream = await startUpstream();
     const running = startProcess(['--config', writeConfig('127.0.0.1:0', upstream.url)]);
     const { page } = await open(await adminOf(running));
     await page.locator('.upstream').waitFor();
     await page.getByRole('button', { name: 'Drain…' }).click();
-    await page.getByRole('button', { name: 'Drain and end it' }).click();
+    await page.getByRole('button', { name: 'Drain and stop' }).click();
     await giveToken(page);
     await eventually(
       () => toast(page),
-      (text) => text?.startsWith('It is draining.') === true,
+      (text) => text?.startsWith('Tidegate is draining.') === true,
       PATIENCE,
     );
     expect((await running.ended).code).toBe(0);

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { useBrowser } from '../support/browser.ts';
-import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+import { useBrowser } from '../support/admin/browser.ts';
+import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
 
 const open = useBrowser();
 
-test('a lost connection is told, and comes back by itself', async () => {
+test('shows a lost connection, and reconnects by itself', async () => {
   const upstream = await startUpstream();
   const yaml = (admin: string): string => `
 admin: ${admin}
@@ -16,18 +16,18 @@ upstreams: {payments: {url: "${upstream.url}"}}
   const banner = page.locator('#connection');
   expect(await banner.isVisible()).toBe(false);
   await first.close();
-  await page.getByText(/^Connection lost: .* Trying again in \d+ s\.$/).waitFor();
+  await page.getByText(/^Connection lost: .* Retrying in \d+ s\.$/).waitFor();
   expect(await page.locator('#changes').textContent()).toContain('The connection to Tidegate is lost.');
 
   const { host } = new URL(String(first.adminUrl));
   const second = await startTidegate(yaml(host));
   await fetch(second.url);
   await page
-    .getByRole('button', { name: 'Try now' })
+    .getByRole('button', { name: 'Retry now' })
     .click({ timeout: 2000 })
-    .catch(() => undefined); // it may be back by itself
+    .catch(() => undefined); // it may have reconnected already
   await banner.waitFor({ state: 'hidden', timeout: 20_000 });
-  // What came while nobody listened is asked for.
+  // Requests made while disconnected are loaded afterwards.
   await eventually(
     () => page.locator('#outcomes').textContent(),
     (text) => text?.includes('1 forwarded') === true,

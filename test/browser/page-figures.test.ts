@@ -1,11 +1,11 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Status } from '../../src/admin/page/api-types.ts';
-import { writeCount, writePart, writeRate } from '../../src/admin/page/labels.js';
+import type { ProcessStatus } from '../../src/admin/page/api-types.ts';
+import { formatCount, formatPercent, formatRateLabel } from '../../src/admin/page/text/labels.js';
 import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
-import { useBrowser } from '../support/browser.ts';
-import type { Tidegate } from '../support/tidegate.ts';
-import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+import { useBrowser } from '../support/admin/browser.ts';
+import type { Tidegate } from '../support/proxy/tidegate.ts';
+import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
 
 const open = useBrowser();
 const PATIENCE = 20_000;
@@ -27,8 +27,8 @@ upstreams: {payments: {url: "${upstream.url}"}}
   return { tidegate, stop };
 }
 
-async function ask(tidegate: Tidegate): Promise<Status> {
-  return (await (await fetch(`${tidegate.adminUrl}/api/status`)).json()) as Status;
+async function ask(tidegate: Tidegate): Promise<ProcessStatus> {
+  return (await (await fetch(`${tidegate.adminUrl}/api/status`)).json()) as ProcessStatus;
 }
 
 function texts(page: Page, selector: string): Promise<string[]> {
@@ -36,7 +36,7 @@ function texts(page: Page, selector: string): Promise<string[]> {
 }
 
 describe('the page', () => {
-  test('shows what the API tells, while a limit is being learned and when it is quiet again', async () => {
+  test('shows the values of the API after a limit was learned and traffic has stopped', async () => {
     const { tidegate, stop } = await startBusy();
     const { page, wrongs } = await open(String(tidegate.adminUrl));
     await page.waitForSelector('.upstream');
@@ -57,25 +57,25 @@ describe('the page', () => {
         const { requests, upstreams, clients } = await ask(tidegate);
         const [upstream] = upstreams;
         if (upstream === undefined) throw new Error('it has an upstream');
-        const told = {
+        const expected = {
           phase: 'ready',
-          requests: writeRate(requests.perSecond),
-          forwarded: `${writeCount(requests.outcomes.forwarded)} forwarded`,
+          requests: formatRateLabel(requests.perSecond),
+          forwarded: `${formatCount(requests.outcomes.forwarded)} forwarded`,
           state: upstream.state,
-          allowed: writeRate(upstream.rate),
-          sent: writeRate(upstream.sentPerSecond),
-          waiting: writeCount(upstream.queued),
-          inFlight: writeCount(upstream.inFlight),
-          budget: writePart(upstream.budgetLeft),
+          allowed: formatRateLabel(upstream.rate),
+          sent: formatRateLabel(upstream.sentPerSecond),
+          waiting: formatCount(upstream.queued),
+          inFlight: formatCount(upstream.inFlight),
+          budget: formatPercent(upstream.budgetLeft),
           endpoint: upstream.endpoints[0]?.endpoint,
-          clients: `all ${writeCount(clients.tracked)}`,
+          clients: `all ${formatCount(clients.tracked)}`,
         };
         const text = (selector: string): Promise<string | null> => page.locator(selector).first().textContent();
-        const shown: typeof told = {
+        const shown: typeof expected = {
           phase: String(await text('#phase [data-text]')),
           requests: String(await text('[data-total=perSecond]')),
           forwarded: String(await text('#outcomes li')),
-          state: (await text('.upstream [data-state]')) as typeof told.state,
+          state: (await text('.upstream [data-state]')) as typeof expected.state,
           allowed: String(await text('[data-series=rate] [data-value]')).replace('none', 'no limit'),
           sent: String(await text('[data-series=sent] [data-value]')),
           waiting: String(await text('[data-figure=queued]')),
@@ -84,16 +84,16 @@ describe('the page', () => {
           endpoint: String(await text('[data-endpoints] li')),
           clients: String(await text('#clients [data-states] button')),
         };
-        return { told, shown };
+        return { expected, shown };
       },
-      ({ told, shown }) => told.sent === '0/s' && JSON.stringify(told) === JSON.stringify(shown),
+      ({ expected, shown }) => expected.sent === '0/s' && JSON.stringify(expected) === JSON.stringify(shown),
       PATIENCE,
     );
-    expect(seen.shown).toEqual(seen.told);
+    expect(seen.shown).toEqual(seen.expected);
     expect(wrongs).toEqual([]);
   });
 
-  test('draws the rates, in colours that follow the theme', async () => {
+  test('draws the rates in the colours of the theme', async () => {
     const { tidegate } = await startBusy();
     const { page, wrongs } = await open(String(tidegate.adminUrl), { colorScheme: 'dark' });
     const inks = (): Promise<string[]> =>
@@ -121,7 +121,7 @@ describe('the page', () => {
     expect(wrongs).toEqual([]);
   });
 
-  test('tells what happened, and explains a request', async () => {
+  test('shows the timeline, and explains a request', async () => {
     const { tidegate } = await startBusy();
     const { page, wrongs } = await open(String(tidegate.adminUrl));
     await eventually(

@@ -1,28 +1,28 @@
 import { request } from 'node:http';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { useBrowser } from '../support/browser.ts';
-import { clientOf, statusOf, upstreamOf } from '../support/status.ts';
-import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
-import { tellPage } from '../support/tell-page.ts';
+import { useBrowser } from '../support/admin/browser.ts';
+import { clientOf, statusOf, upstreamOf } from '../support/admin/status-builders.ts';
+import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
+import { servePageEvents } from '../support/admin/page-event-server.ts';
 
 const open = useBrowser();
 const MARKUP = '<img src=/nowhere onerror=alert(1)><script>alert(2)</script>"\'&amp;{{7*7}}';
 const PATIENCE = 10_000;
 
-/** Elements that nobody put there. */
-function strangers(page: Page): Promise<number> {
+/** Counts elements that injected markup would create. */
+function countInjected(page: Page): Promise<number> {
   return page.locator('main img, main script, dialog img, dialog script, body > script').count();
 }
 
-test('a path that is markup is shown as it is, and does nothing', async () => {
+test('shows markup in a request path as text', async () => {
   const upstream = await startUpstream();
   const tidegate = await startTidegate(`upstreams: {payments: {url: "${upstream.url}"}}`);
   const path = '/<img/src=x/onerror=alert(1)>/<script>alert(2)</script>';
   const { hostname, port } = new URL(tidegate.url);
   const { page, wrongs } = await open(String(tidegate.adminUrl));
   await page.locator('.upstream').waitFor();
-  // fetch would have encoded it.
+  // fetch would encode the path.
   await new Promise((resolve) => {
     request({ hostname, port, path }, (response) => response.resume().on('end', resolve)).end();
   });
@@ -34,11 +34,11 @@ test('a path that is markup is shown as it is, and does nothing', async () => {
   );
   await cell.click();
   await page.getByRole('dialog').locator('[data-steps] li').first().waitFor();
-  expect(await strangers(page)).toBe(0);
+  expect(await countInjected(page)).toBe(0);
   expect(wrongs).toEqual([]);
 });
 
-test('nor does anything else that is told, whatever it is', async () => {
+test('shows markup in names, keys and events as text', async () => {
   const at = new Date().toISOString();
   const status = statusOf({
     at,
@@ -50,7 +50,7 @@ test('nor does anything else that is told, whatever it is', async () => {
     ],
   });
   const clients = { total: 2, rows: [clientOf({ key: MARKUP, upstream: MARKUP }), clientOf({ key: 'constructor' })] };
-  const { url } = await tellPage([
+  const { url } = await servePageEvents([
     ['status', { status, clients }],
     ['timeline', { id: '1', at, kind: MARKUP, upstream: MARKUP, text: MARKUP }],
   ]);
@@ -64,11 +64,11 @@ test('nor does anything else that is told, whatever it is', async () => {
   await page.keyboard.press('Escape');
   await page.getByRole('button', { name: 'Pin a rate…' }).first().click();
   expect(await page.getByRole('dialog').locator('h2').textContent()).toBe(`Pin the rate of ${MARKUP}`);
-  expect(await strangers(page)).toBe(0);
+  expect(await countInjected(page)).toBe(0);
   expect(wrongs).toEqual([]);
 });
 
-test('what could become markup or code is refused by the browser as well', async () => {
+test('the browser blocks markup and code under the Content-Security-Policy', async () => {
   const tidegate = await startTidegate('upstreams: {payments: {url: "http://127.0.0.1:1"}}');
   const { page, wrongs } = await open(String(tidegate.adminUrl));
   const refused = await page.evaluate(() => {
@@ -94,7 +94,7 @@ test('what could become markup or code is refused by the browser as well', async
   expect(headers.get('content-security-policy')).not.toContain('unsafe');
 });
 
-test('its files are kept by the browser, and asked about', async () => {
+test('serves its files with an ETag and answers a matching request with 304', async () => {
   const tidegate = await startTidegate('upstreams: {payments: {url: "http://127.0.0.1:1"}}');
   for (const [path, type] of [
     ['/', 'text/html; charset=utf-8'],

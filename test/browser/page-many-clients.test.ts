@@ -1,18 +1,18 @@
 import { Pool } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Status } from '../../src/admin/page/api-types.ts';
+import type { ProcessStatus } from '../../src/admin/page/api-types.ts';
 import { startTraffic } from '../../src/simulator/practice/traffic-generator.ts';
-import { useBrowser } from '../support/browser.ts';
+import { useBrowser } from '../support/admin/browser.ts';
 import { pause } from '../support/pause.ts';
-import { eventually, startTidegate, startUpstream } from '../support/tidegate.ts';
+import { eventually, startTidegate, startUpstream } from '../support/proxy/tidegate.ts';
 
 const open = useBrowser();
 const CLIENTS = 10_000;
-/** Of a second, as a part. With ten thousand rows, laid out each second, it is 0.6. */
+/** Maximum busy fraction of the main thread. Laying out ten thousand rows every second takes 0.6. */
 const MOST_BUSY = 0.25;
 const WATCHED = 6000;
 
-test('stays smooth with ten thousand clients and traffic, of whom it shows fifty', async () => {
+test('keeps the main thread responsive with ten thousand clients, of which it shows fifty', async () => {
   const upstream = await startUpstream();
   const tidegate = await startTidegate(`
 clients: {key: [header:x-api-key]}
@@ -44,13 +44,13 @@ log: {level: warn}
     (rows) => rows === 50,
     20_000,
   );
-  const { clients } = (await (await fetch(`${tidegate.adminUrl}/api/status`)).json()) as Status;
+  const { clients } = (await (await fetch(`${tidegate.adminUrl}/api/status`)).json()) as ProcessStatus;
   expect(clients.tracked).toBe(CLIENTS);
   expect((await page.locator('#clients [data-count]').textContent())?.replaceAll(/\s/g, ' ')).toBe(
-    '50 of 10 000, by trouble',
+    '50 of 10 000, most restricted first',
   );
   const cdp = await page.context().newCDPSession(page);
-  // Processor time of the page's main thread, in seconds: what others take of the machine does not count.
+  // CPU seconds of the page's main thread, which other load on the machine does not affect.
   await cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
   const measure = async (): Promise<ReadonlyMap<string, number>> => {
     const { metrics } = await cdp.send('Performance.getMetrics');
@@ -62,7 +62,7 @@ log: {level: warn}
   const grown = (name: string): number => (after.get(name) ?? Number.NaN) - (before.get(name) ?? Number.NaN);
   const share = (1000 * grown('TaskDuration')) / WATCHED;
   console.log(`page with ${CLIENTS} clients: busy for ${(100 * share).toFixed(1)} % of the time`);
-  expect(grown('LayoutCount')).toBeGreaterThan(2); // it goes on showing what is new
+  expect(grown('LayoutCount')).toBeGreaterThan(2); // it still shows updates
   expect(share).toBeLessThan(MOST_BUSY);
   expect(wrongs).toEqual([]);
 });

@@ -1,24 +1,24 @@
 import { describe, expect, test } from 'vitest';
-import { useBrowser } from '../support/browser.ts';
-import { clientOf, statusOf, upstreamOf } from '../support/status.ts';
-import type { Told } from '../support/tell-page.ts';
-import { tellPage } from '../support/tell-page.ts';
-import { eventually } from '../support/tidegate.ts';
+import { useBrowser } from '../support/admin/browser.ts';
+import { clientOf, statusOf, upstreamOf } from '../support/admin/status-builders.ts';
+import type { PageEvent } from '../support/admin/page-event-server.ts';
+import { servePageEvents } from '../support/admin/page-event-server.ts';
+import { eventually } from '../support/proxy/tidegate.ts';
 
 const open = useBrowser();
 const PATIENCE = 10_000;
 
-/** So many seconds from now. */
+/** The time in `seconds` seconds. */
 function after(seconds: number): string {
   return new Date(Date.now() + seconds * 1000).toISOString();
 }
 
-function told(status: Parameters<typeof statusOf>[0]): Told {
+function statusEvent(status: Parameters<typeof statusOf>[0]): PageEvent {
   return ['status', { status: statusOf({ at: after(0), ...status }), clients: { total: 0, rows: [] } }];
 }
 
-describe('the page says', () => {
-  test('when the upstream blocks, until when, and counts down between two figures', async () => {
+describe('the page shows', () => {
+  test('that the upstream is blocked, with a countdown between two updates', async () => {
     const blocked = upstreamOf({
       state: 'blocked',
       blockedBy: 'upstream',
@@ -27,7 +27,7 @@ describe('the page says', () => {
       rate: 84,
       queued: 7,
     });
-    const { page } = await open((await tellPage([told({ upstreams: [blocked] })])).url);
+    const { page } = await open((await servePageEvents([statusEvent({ upstreams: [blocked] })])).url);
     const headline = (): Promise<string | null> =>
       page.locator('.upstream [data-headline]').textContent({ timeout: PATIENCE });
     const first = String(await headline());
@@ -36,12 +36,12 @@ describe('the page says', () => {
     expect(await page.locator('#changes').textContent()).toContain('payments: blocked by the upstream');
   });
 
-  test('in a line for each, how it stands with several upstreams', async () => {
+  test('one summary line for each of several upstreams', async () => {
     const upstreams = [upstreamOf({ rate: 84, sentPerSecond: 80 }), upstreamOf({ name: 'ledger', state: 'blocked' })];
-    const { page } = await open((await tellPage([told({ upstreams })])).url);
+    const { page } = await open((await servePageEvents([statusEvent({ upstreams })])).url);
     await page.locator('#short li').first().waitFor();
     expect(await page.locator('#short li').allTextContents()).toEqual([
-      'payments allowed 84/s, sending 80/s, all well',
+      'payments allowed 84/s, sending 80/s, healthy',
       'ledger blocked by the upstream; probing now',
     ]);
     expect(await page.title()).toBe('■ ledger blocked – Tidegate');
@@ -49,42 +49,42 @@ describe('the page says', () => {
     expect(await page.evaluate(() => location.hash)).toBe('#upstream-ledger');
   });
 
-  test('that the store is gone, a reload has failed, and that it drains', async () => {
+  test('that the store is unavailable, a reload failed and the process is draining', async () => {
     const lastReload = {
       at: after(-9),
       ok: false,
       problem: 'tidegate.yaml:3:1 retyr: unknown key (did you mean retry?)',
     };
-    const status = told({
+    const status = statusEvent({
       phase: 'draining',
       store: { kind: 'redis', degraded: true },
       config: { loadedAt: after(-99), lastReload },
     });
-    const { page } = await open((await tellPage([status])).url);
+    const { page } = await open((await servePageEvents([status])).url);
     await page.locator('#notices li').first().waitFor();
     const notices = (await page.locator('#notices li').allTextContents()).join('\n');
     expect(notices).toMatch(/^Draining/);
-    expect(notices).toContain('The store (redis) does not answer');
+    expect(notices).toContain('The store (redis) is not responding');
     expect(notices).toContain('did you mean retry?');
     expect(await page.getByRole('button', { name: 'Drain…' }).isDisabled()).toBe(true);
   });
 
-  test('for how long a client is held, and keeps rows where they are while somebody points at them', async () => {
+  test('how long a client is held, without moving rows under the pointer', async () => {
     const rows = ['aaaa', 'bbbb', 'cccc'].map((key) => clientOf({ key, state: 'held', heldUntil: after(40) }));
-    const frame = (keys: readonly string[]): Told => [
+    const frame = (keys: readonly string[]): PageEvent => [
       'status',
       {
         status: statusOf({ at: after(0) }),
         clients: { total: 3, rows: keys.map((key) => rows.find((row) => row.key === key)) },
       },
     ];
-    const { url, tell } = await tellPage([frame(['aaaa', 'bbbb', 'cccc'])]);
+    const { url, send } = await servePageEvents([frame(['aaaa', 'bbbb', 'cccc'])]);
     const { page } = await open(url);
     const keys = (): Promise<string[]> => page.locator('#clients [data-open]').allTextContents();
     await eventually(keys, (seen) => seen.join() === 'aaaa,bbbb,cccc', PATIENCE);
     expect(await page.locator('#clients [data-state]').first().textContent()).toMatch(/^held, [34]\d s$/);
     await page.locator('#clients tbody tr').nth(1).hover();
-    tell(frame(['cccc', 'bbbb']));
+    send(frame(['cccc', 'bbbb']));
     const gone = page.locator('#clients tr[data-gone]');
     await eventually(
       () => gone.count(),
@@ -97,8 +97,8 @@ describe('the page says', () => {
   });
 });
 
-test('nothing is drawn while nobody can see it', async () => {
-  const { page } = await open((await tellPage([told({})])).url);
+test('draws nothing while the page is hidden', async () => {
+  const { page } = await open((await servePageEvents([statusEvent({})])).url);
   await page.locator('.upstream').waitFor();
   const frames = (): Promise<number> =>
     page.evaluate(async () => {

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Sourced by check.sh, which provides storage, cache and work.
 
-# Stands in for Docker's official Node image: Debian, Node and npm in the same places, the user 1000. Kept while what it
-# is made of is the same, and for a month at most: Debian's packages move on.
+# Builds a stand-in for Docker's official Node image: Debian, Node and npm in the same places, the user 1000. It is cached
+# while its sources are the same, and for a month at most, because Debian's packages change.
 make_base() {
   local name=$1 node version suite key
   node=$(readlink -f "$(node -p process.execPath)")

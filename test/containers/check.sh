@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the image of the Dockerfile and runs it without a container engine: buildah in chroot isolation, on a base image
-# made here and tagged as the one the Dockerfile names. Then the compose file and what it mounts.
+# made here and tagged as the one the Dockerfile names. Then checks the compose file and the files it mounts.
 #
 # Needs root. The base image stays in /var/cache between runs; everything else is removed.
 set -euo pipefail
@@ -28,7 +28,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# How npm outside reaches its registry, for npm inside: options for a build, nothing of which stays in the image.
+# Prints build options that give npm in the image the registry settings of this machine. They do not stay in the image.
 npm_options() {
   local ca user
   npm --loglevel=error config list --json >"$work/npm.json"
@@ -47,25 +47,25 @@ npm_options() {
   [[ ! -r $user ]] || echo "--volume=$user:/root/.npmrc:ro"
 }
 
-# Whether Redis, started like this, never forgets a key to make room, and writes nothing to a disk.
+# Checks that Redis, started with this command, evicts no keys and writes nothing to disk.
 check_redis() {
-  local at="$work/redis.sock" told
+  local at="$work/redis.sock" settings
   "$@" --port 0 --unixsocket "$at" --dir "$work" >"$work/redis.log" &
   local pid=$!
   for ((tries = 0; tries < 100; tries += 1)); do
     redis-cli -s "$at" ping >/dev/null 2>&1 && break
     sleep 0.1
   done
-  told=$(redis-cli -s "$at" config get 'maxmemory*' | paste -sd ' '; redis-cli -s "$at" config get save | paste -sd '|')
+  settings=$(redis-cli -s "$at" config get 'maxmemory*' | paste -sd ' '; redis-cli -s "$at" config get save | paste -sd '|')
   kill "$pid"
   wait "$pid" || true
-  [[ $told == *'maxmemory-policy noeviction'* && $told == *'maxmemory 67108864'* && $told == *'save|' ]] ||
-    { echo "Redis of the compose file is set otherwise: $told"; cat "$work/redis.log"; return 1; } >&2
+  [[ $settings == *'maxmemory-policy noeviction'* && $settings == *'maxmemory 67108864'* && $settings == *'save|' ]] ||
+    { echo "Redis of the compose file is set otherwise: $settings"; cat "$work/redis.log"; return 1; } >&2
 }
 
-# Whether Redis knows the users of the file that the compose file mounts, and lets others do no more than its health check.
+# Checks that Redis has the users of the mounted ACL file, and allows other users only its health check.
 check_users() {
-  local at="$work/users.sock" folder=$1 told
+  local at="$work/users.sock" folder=$1 settings
   shift
   "$@" --port 0 --unixsocket "$at" --dir "$work" --aclfile "$folder/redis-users.acl" >"$work/users.log" &
   local pid=$!
@@ -73,11 +73,11 @@ check_users() {
     [[ $(redis-cli -s "$at" ping 2>/dev/null) == PONG ]] && break
     sleep 0.1
   done
-  told=$(redis-cli -s "$at" get tidegate:x; redis-cli -s "$at" --no-auth-warning --user tidegate \
+  settings=$(redis-cli -s "$at" get tidegate:x; redis-cli -s "$at" --no-auth-warning --user tidegate \
     --pass "$(cat "$folder/redis-password")" set tidegate:x 1)
   kill "$pid"
   wait "$pid" || true
-  [[ $told == *NOPERM* && $told == *OK ]] || { echo "Redis lets others do: $told"; cat "$work/users.log"; return 1; } >&2
+  [[ $settings == *NOPERM* && $settings == *OK ]] || { echo "Redis lets others do: $settings"; cat "$work/users.log"; return 1; } >&2
 }
 
 echo '-- base image'
@@ -99,7 +99,7 @@ for file in "$here/in-container.ts" "$work/image.json" docker/tidegate/tidegate.
   docker/grafana/dashboards/tidegate.json; do
   storage copy --quiet "$container" "$file" /tmp/check/ >/dev/null
 done
-# As compose mounts them: files of this machine, with the rights that they have here.
+# Compose mounts these files of this machine with their permissions.
 sh docker/make-secrets.sh "$work/secrets"
 storage copy --quiet "$container" docker/replicas/tidegate.yaml /tmp/check/replica.yaml >/dev/null
 storage copy --quiet "$container" "$work"/secrets/* /run/secrets/ >/dev/null
@@ -110,7 +110,7 @@ for overlay in gateway sidecar ingress-helper; do
   pod=$(storage from --pull-never "$image")
   mkdir "$work/$overlay"
   node "$here/pod.ts" "$overlay" "$work/$overlay"
-  # Root's, and of the group that kubelet gives it by fsGroup.
+  # Owned by root, with the group that kubelet sets for fsGroup.
   storage copy --quiet --chown 0:1000 "$pod" "$work/$overlay/root" / >/dev/null
   storage copy --quiet "$pod" "$here/in-pod.ts" "$work/$overlay/pod.json" /tmp/check/ >/dev/null
   storage run "$pod" -- node /tmp/check/in-pod.ts

@@ -1,6 +1,6 @@
-// Whether what the compose file mounts is there, and whether every service is as locked up as it can be. Argument: the
-// output of `docker-compose config` with all profiles. That it is a compose file at all is for docker-compose to say.
-// Tells how its Redis is started, an argument a line.
+// Checks that every mounted file exists and that every service has minimal privileges. Argument: the output of
+// `docker-compose config` with all profiles; docker-compose itself validates the file. Prints the command of its Redis,
+// one argument a line.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -55,16 +55,16 @@ for (const [name, made] of Object.entries(services)) {
   }
   assert.deepEqual(made.cap_drop, ['ALL'], `${name} keeps capabilities`);
   assert.deepEqual(made.security_opt, ['no-new-privileges:true'], name);
-  // Grafana keeps its plugins up to date in its own folder.
+  // Grafana updates its plugins in its own folder.
   assert.equal(made.read_only, name !== 'grafana', `${name} may write into its image`);
-  // Whoever can look at a process or a container sees its variables.
+  // Environment variables are visible to everyone who can inspect the process or the container.
   assert.ok(
     !Object.keys(made.environment).some((key) => /SECRET|PASSWORD|TOKEN/.test(key)),
     `${name} has secrets as variables`,
   );
-  // An image that is not ours may run as root unless told.
+  // A third-party image may run as root by default.
   if (made.build === undefined) assert.match(made.user ?? '', /^[1-9]\d*:/, `${name} may run as root`);
-  // Ours has a health check of its own.
+  // Tidegate's image has its own health check.
   if (made.build === undefined) assert.ok(made.healthcheck, `${name} has no health check`);
   for (const port of made.ports) {
     const address = typeof port === 'string' ? port : port.host_ip;
@@ -72,7 +72,7 @@ for (const [name, made] of Object.entries(services)) {
   }
 }
 
-// Replicas are alike but for their ports, and nobody else reaches what they share.
+// Replicas differ only in their ports, and only they reach Redis.
 assert.deepEqual({ ...one, ports: [] }, { ...other, ports: [] });
 assert.deepEqual(one.command, tidegate.command);
 assert.deepEqual(
@@ -88,7 +88,7 @@ assert.deepEqual(
 assert.deepEqual(Object.keys(redis.networks), ['store']);
 assert.ok(networks['store']?.internal, 'the network of Redis has a way out');
 
-// Its users are in a file that is made where it runs.
+// The file with the users of Redis is generated where it runs.
 assert.deepEqual(redis.command.slice(-2), ['--aclfile', '/run/secrets/redis-users.acl']);
 console.log(redis.command.slice(0, -2).join('\n'));
 

@@ -1,5 +1,5 @@
-// The queries of Grafana's dashboards as recording rules, on standard output: `promtool check rules` reads them as
-// Prometheus would. Argument: the folder of the dashboards.
+// Prints the queries of the Grafana dashboards as recording rules, for `promtool check rules`. Argument: the folder of
+// the dashboards.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ assert.ok(queries.length > 0, `no queries in ${folder}`);
 
 const rules = queries.map((query, at) => ({
   record: `query:${at}`,
-  // What Grafana puts in their place is of this kind.
+  // Values like those that Grafana substitutes for its variables.
   expr: query.replaceAll('$__rate_interval', '1m').replaceAll(/\$\w+/g, '.*'),
 }));
 console.log(JSON.stringify({ groups: [{ name: 'dashboards', rules }] }));

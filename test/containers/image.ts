@@ -1,4 +1,4 @@
-// Whether the image's config is what an orchestrator needs to see. Argument: the output of `buildah inspect`.
+// Checks that the image's config meets the needs of an orchestrator. Argument: the output of `buildah inspect`.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -21,9 +21,9 @@ const [file] = process.argv.slice(2);
 assert.ok(file, 'usage: image.ts FILE');
 const { config } = inspected.parse(JSON.parse(readFileSync(file, 'utf8'))).Docker;
 
-// A number, and not root's: Kubernetes' runAsNonRoot refuses a name.
+// A number other than root's: runAsNonRoot of Kubernetes rejects a name.
 assert.match(config.User, /^[1-9]\d*:[1-9]\d*$/);
-// No shell between the engine and the process, or signals end there.
+// No shell between the engine and the process, because a shell would not forward signals.
 assert.equal(config.Entrypoint[0], 'node');
 assert.equal(config.Healthcheck.Test[0], 'CMD');
 assert.equal(config.Healthcheck.Test[1], 'node');

@@ -1,4 +1,4 @@
-// Runs inside a container of the image, with the image's own user, entrypoint and health check. Node and nothing else:
+// Runs inside a container of the image, with the image's own user, entrypoint and health check. Uses Node only, because
 // the image has no development dependencies.
 
 import assert from 'node:assert/strict';
@@ -43,7 +43,7 @@ assert.equal(
 );
 assert.equal(await exitCode(start(config.Entrypoint)), 2, 'nothing to serve is an error');
 
-// As the compose file runs it: a practice upstream of the same image.
+// A practice upstream from the same image, as in the compose file.
 const practice = `127.0.0.1:${await freePort()}`;
 const practiceMain = ['node', '/app/dist/practice.js', '--listen', practice];
 const upstream = start([...practiceMain, '--spec', join(folder, 'payments.yaml')]);
@@ -51,7 +51,7 @@ const env = {
   TIDEGATE_UPSTREAM: `http://${practice}`,
   TIDEGATE_LISTEN: `127.0.0.1:${await freePort()}`,
   TIDEGATE_ADMIN: `127.0.0.1:${await freePort()}`,
-  // Nobody is there: it goes on alone.
+  // Nothing listens there: Tidegate runs without the shared store.
   TIDEGATE_REDIS_URL: `redis://127.0.0.1:${await freePort()}`,
 };
 assert.notEqual(await exitCode(start(health, env)), 0, 'not healthy before it runs');
@@ -92,7 +92,7 @@ async function exitCode(child: ChildProcess): Promise<number | null> {
   return code;
 }
 
-/** As an engine does: asks again and again until one answer is good. */
+/** Repeats the health check until it succeeds, as a container engine does. */
 async function untilHealthy(child: ChildProcess, extra: Readonly<Record<string, string>>): Promise<void> {
   for (let tries = 0; tries < 60 && child.exitCode === null; tries += 1) {
     if ((await exitCode(start(health, extra))) === 0) return;
@@ -101,7 +101,7 @@ async function untilHealthy(child: ChildProcess, extra: Readonly<Record<string, 
   assert.fail('never healthy');
 }
 
-/** With chroot for isolation the ports are the machine's. */
+/** Chroot isolation shares the ports of the machine, so a free one is chosen. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -1,6 +1,6 @@
-// Runs inside a container of the image, as kubelet runs it by the pod.json beside this file: becomes ready, answers the
-// probes of its telemetry port, and ends on SIGTERM. Node and nothing else. With chroot for isolation the ports are the
-// machine's, so others than configured are taken.
+// Runs inside a container of the image, as kubelet would according to pod.json beside this file: checks that Tidegate
+// becomes ready, answers the probes on its telemetry port, and exits on SIGTERM. Uses Node only. Chroot isolation shares
+// the ports of the machine, so free ports replace the configured ones.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -49,7 +49,7 @@ try {
   child.kill('SIGKILL');
 }
 
-/** As a startupProbe does: every so often, for half a minute. */
+/** Polls readiness for half a minute, as a startupProbe does. */
 async function untilReady(): Promise<boolean> {
   for (let tries = 0; tries < 120 && child.exitCode === null; tries += 1) {
     const answer = await fetch(`http://127.0.0.1:${telemetry}/readyz`).catch(() => undefined);

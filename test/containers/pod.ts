@@ -1,5 +1,5 @@
-// What kubelet would give the Tidegate of an overlay of config/kubernetes, for a container of the image. Arguments: the
-// overlay, and a folder. That gets `root/` with what is mounted, and `pod.json` with how it is started.
+// Writes what kubelet would give to the Tidegate container of an overlay of config/kubernetes. Arguments: the overlay, and
+// an output folder, which gets the mounted files in `root/` and the command and environment in `pod.json`.
 
 import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';

@@ -1,11 +1,12 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ClientSlot } from '../../src/core/admission/client-allowance.ts';
-import type { ClientState, TideEvent } from '../../src/core/events/proxy-events.ts';
-import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import type { ClientState } from '../../src/core/events/event-labels.ts';
+import type { ProxyEvent } from '../../src/core/events/proxy-events.ts';
+import type { Millis } from '../../src/core/scalars.ts';
 import { ClientTable } from '../../src/store/clients/client-table.ts';
 
-/** What is known of one client, in plain words. */
+/** The reference model of one client. */
 interface Client {
   readonly key: string;
   readonly slot: ClientSlot;
@@ -47,16 +48,16 @@ const action = fc.oneof(
 );
 const actions = fc.array(fc.tuple(after, action), { maxLength: 150, size: 'max' });
 
-test('forgets the right ones, and counts and tells what a plain list would', () => {
+test('evicts, counts and reports the same clients as a plain list', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), actions, (maxTracked, sequence) => {
-      const events: TideEvent[] = [];
-      const told = new Map<string, ClientState>();
+      const events: ProxyEvent[] = [];
+      const reported = new Map<string, ClientState>();
       const table = new ClientTable(maxTracked, (event) => {
         events.push(event);
         if (event.type !== 'client-state') return;
-        expect(told.get(event.client) ?? 'normal').toBe(event.from);
-        told.set(event.client, event.to);
+        expect(reported.get(event.client) ?? 'normal').toBe(event.from);
+        reported.set(event.client, event.to);
       });
       const clients: Client[] = [];
       let now = 0;
@@ -78,9 +79,9 @@ test('forgets the right ones, and counts and tells what a plain list would', () 
             expect(isNormal(gone)).toBe(evicted.cause === 'calm');
             if (evicted.cause === 'troubled') expect(calmAt(gone)).toBe(Math.min(...idle.map(calmAt)));
             clients.splice(clients.indexOf(gone), 1);
-            told.delete(gone.key);
+            reported.delete(gone.key);
           }
-          if (slot === maxTracked) return table.leave(slot); // shared by those for whom there is no room
+          if (slot === maxTracked) return table.leave(slot); // the slot shared by clients that found no room
           expect(clients.some((client) => client.slot === slot)).toBe(false);
           clients.push({
             key,
@@ -115,16 +116,16 @@ test('forgets the right ones, and counts and tells what a plain list would', () 
           expect(view.allowance.min).toBeCloseTo(Math.min(1, ...allowances), 9);
           const mean = allowances.reduce((sum, one) => sum + one, 0) / allowances.length;
           expect(view.allowance.mean).toBeCloseTo(allowances.length === 0 ? 1 : mean, 9);
-          for (const one of clients) expect(told.get(one.key) ?? 'normal').toBe(stateOf(one, now));
+          for (const one of clients) expect(reported.get(one.key) ?? 'normal').toBe(stateOf(one, now));
         } else if (client === undefined) continue;
         else if (each.do === 'leave') {
           table.leave(client.slot);
           client.users -= 1;
         } else if (each.do === 'refuse') {
           const demand = demandOf(client, now);
-          if (Math.abs(demand - 3 * each.share) < 1e-9) continue; // a matter of rounding
+          if (Math.abs(demand - 3 * each.share) < 1e-9) continue; // too close to decide, by rounding
           const allowance = allowanceOf(client, now);
-          const result = table.refused(client.slot, each.share, now);
+          const result = table.onRefused(client.slot, each.share, now);
           if (demand <= 3 * each.share) {
             expect(result).toBeUndefined();
             continue;
@@ -135,7 +136,7 @@ test('forgets the right ones, and counts and tells what a plain list would', () 
           if (result !== undefined) expect(result).toBeCloseTo(client.cutTo, 9);
           else expect(client.cutTo).toBeCloseTo(allowance, 9);
         } else if (each.do === 'admit') {
-          table.admitted(client.slot, now);
+          table.onAdmitted(client.slot, now);
           client.stillRefused = false;
         } else {
           table.hold(client.slot, now + each.hold, now);

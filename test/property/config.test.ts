@@ -3,25 +3,25 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseArguments } from '../../src/cli/parse-arguments.ts';
-import { readAddress, writeAddress } from '../../src/config/values/listen-address.ts';
-import { readClientKey, writeClientKey } from '../../src/config/schema/clients-schema.ts';
-import { printEffective } from '../../src/config/load/effective-config.ts';
-import type { Loaded } from '../../src/config/load/load-config.ts';
+import { parseListenAddress, formatListenAddress } from '../../src/config/values/listen-address.ts';
+import { parseClientKey, formatClientKey } from '../../src/config/schema/clients-schema.ts';
+import { formatEffectiveConfig } from '../../src/config/load/effective-config.ts';
+import type { LoadResult } from '../../src/config/load/load-config.ts';
 import { loadConfig } from '../../src/config/load/load-config.ts';
 import { formatMistakes } from '../../src/config/load/mistakes.ts';
 import {
-  readByteRate,
-  readDuration,
-  readRate,
-  readSize,
-  writeByteRate,
-  writeDuration,
-  writeRate,
-  writeSize,
+  parseByteRate,
+  parseDuration,
+  parseRate,
+  parseSize,
+  formatByteRate,
+  formatDuration,
+  formatRate,
+  formatSize,
 } from '../../src/config/values/unit-schemas.ts';
-import { readUpstreamUrl } from '../../src/config/values/upstream-url.ts';
+import { parseUpstreamUrl } from '../../src/config/values/upstream-url.ts';
 import { makePem } from '../support/certificates.ts';
-import { withPresets } from '../support/presets.ts';
+import { withPresets } from '../support/proxy/presets.ts';
 
 const REFERENCE = ['$', '{X}'].join('');
 const SOUND = [
@@ -33,18 +33,18 @@ const SOUND = [
 
 const PEM = makePem();
 
-function load(text: string): Loaded {
+function load(text: string): LoadResult {
   return loadConfig(text, 'f.yaml', {
     env: { TIDEGATE_ADMIN_TOKEN: '0123456789abcdef' },
     readFile: withPresets((path) => (path.endsWith('.pem') ? PEM : '0123456789abcdef\n')),
   });
 }
 
-/** Whatever comes of it is of the promised form. */
+/** The result has the documented form. */
 function expectForm(text: string): void {
   const loaded = load(text);
   if (loaded.kind === 'ok') {
-    expect(printEffective(loaded.config, loaded.substituted)).toMatch(/^listen: /);
+    expect(formatEffectiveConfig(loaded.config, loaded.substituted)).toMatch(/^listen: /);
     return;
   }
   const lines = text.split('\n');
@@ -60,11 +60,11 @@ function expectForm(text: string): void {
   expect(
     formatMistakes(loaded.mistakes)
       .split('\n')
-      .every((told) => /^f\.yaml:\d+:\d+ ./.test(told)),
+      .every((mistake) => /^f\.yaml:\d+:\d+ ./.test(mistake)),
   ).toBe(true);
 }
 
-describe('units come back as they went', () => {
+describe('parsing and formatting units round-trips', () => {
   const decimal = fc
     .tuple(fc.nat(100_000), fc.nat(9999))
     .map(([whole, part]) => (part === 0 ? `${whole}` : `${whole}.${part}`));
@@ -72,14 +72,14 @@ describe('units come back as they went', () => {
   test('durations', () => {
     fc.assert(
       fc.property(decimal, fc.constantFrom('ms', 's', 'm', 'h'), (number, unit) => {
-        const reading = readDuration(`${number}${unit}`);
+        const reading = parseDuration(`${number}${unit}`);
         fc.pre(reading.ok);
-        expect(readDuration(writeDuration(reading.value))).toEqual(reading);
+        expect(parseDuration(formatDuration(reading.value))).toEqual(reading);
       }),
     );
     fc.assert(
       fc.property(fc.nat(2_073_600_000), (ms) => {
-        expect(readDuration(writeDuration(ms))).toEqual({ ok: true, value: ms });
+        expect(parseDuration(formatDuration(ms))).toEqual({ ok: true, value: ms });
       }),
     );
   });
@@ -87,9 +87,9 @@ describe('units come back as they went', () => {
   test('rates', () => {
     fc.assert(
       fc.property(decimal, fc.constantFrom('s', 'm', 'h'), (number, unit) => {
-        const reading = readRate(`${number}/${unit}`);
+        const reading = parseRate(`${number}/${unit}`);
         fc.pre(reading.ok);
-        expect(readRate(writeRate(reading.value))).toEqual(reading);
+        expect(parseRate(formatRate(reading.value))).toEqual(reading);
       }),
     );
   });
@@ -97,19 +97,19 @@ describe('units come back as they went', () => {
   test('sizes', () => {
     fc.assert(
       fc.property(fc.maxSafeNat(), (bytes) => {
-        expect(readSize(writeSize(bytes))).toEqual({ ok: true, value: bytes });
-        expect(readByteRate(writeByteRate(bytes))).toEqual({ ok: true, value: bytes });
+        expect(parseSize(formatSize(bytes))).toEqual({ ok: true, value: bytes });
+        expect(parseByteRate(formatByteRate(bytes))).toEqual({ ok: true, value: bytes });
       }),
     );
     fc.assert(
       fc.property(fc.nat(1_000_000), fc.constantFrom('B', 'KiB', 'MiB', 'GiB'), (number, unit) => {
-        const reading = readSize(`${number}${unit}`);
-        expect(reading.ok && readSize(writeSize(reading.value))).toEqual(reading);
+        const reading = parseSize(`${number}${unit}`);
+        expect(reading.ok && parseSize(formatSize(reading.value))).toEqual(reading);
       }),
     );
   });
 
-  test('addresses and keys of clients', () => {
+  test('listen addresses and client keys', () => {
     const port = fc.nat(65_535);
     const host = fc.oneof(
       fc.ipV4(),
@@ -118,9 +118,9 @@ describe('units come back as they went', () => {
     );
     fc.assert(
       fc.property(host, port, (name, number) => {
-        const reading = readAddress(`${name}:${number}`);
+        const reading = parseListenAddress(`${name}:${number}`);
         fc.pre(reading.ok);
-        expect(writeAddress(reading.value)).toBe(`${name}:${number}`);
+        expect(formatListenAddress(reading.value)).toBe(`${name}:${number}`);
       }),
     );
     const key = fc.oneof(
@@ -130,13 +130,13 @@ describe('units come back as they went', () => {
     );
     fc.assert(
       fc.property(key, (text) => {
-        const reading = readClientKey(text);
-        expect(reading.ok && writeClientKey(reading.value)).toBe(text);
+        const reading = parseClientKey(text);
+        expect(reading.ok && formatClientKey(reading.value)).toBe(text);
       }),
     );
   });
 
-  test('a suggestion is something that would be understood', () => {
+  test('every suggestion is a value that the parser accepts', () => {
     const number = fc.oneof(fc.nat(1000).map(String), fc.constantFrom('.5', '1.25', '-1', ''));
     const unit = fc.oneof(
       fc.constantFrom(
@@ -159,7 +159,7 @@ describe('units come back as they went', () => {
     );
     fc.assert(
       fc.property(number, unit, (n, u) => {
-        for (const read of [readDuration, readRate, readSize, readByteRate]) {
+        for (const read of [parseDuration, parseRate, parseSize, parseByteRate]) {
           const reading = read(`${n}${u}`);
           if (reading.ok || reading.suggestion === undefined) continue;
           for (const suggestion of reading.suggestion.split(' or ')) {
@@ -171,14 +171,14 @@ describe('units come back as they went', () => {
   });
 });
 
-describe('nothing that is written makes it throw', () => {
-  test('any text', () => {
+describe('never throws', () => {
+  test('on any text', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), expectForm), { numRuns: 300 });
     const yaml = fc.string({ unit: fc.constantFrom(...'ab:-[]{}\n  #&*!|>\'"%@?,~$x0\t\r<='.split('')) });
     fc.assert(fc.property(yaml, expectForm), { numRuns: 500 });
   });
 
-  test('a sound configuration with something in it changed', () => {
+  test('on a valid configuration with one part changed', () => {
     const change = fc.record({
       text: fc.constantFrom(...SOUND),
       at: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -197,7 +197,7 @@ describe('nothing that is written makes it throw', () => {
     );
   });
 
-  test('any value in any place', () => {
+  test('on any value in any place', () => {
     const keys = fc.constantFrom(
       'listen',
       'admin',
@@ -245,10 +245,10 @@ describe('nothing that is written makes it throw', () => {
     );
   });
 
-  test('any URL, any arguments', () => {
+  test('on any URL and any arguments', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.webUrl({ withQueryParameters: true })), (text) => {
-        const reading = readUpstreamUrl(text);
+        const reading = parseUpstreamUrl(text);
         if (reading.ok && text !== 'practice') expect(new URL(reading.value).origin).toBe(reading.value);
       }),
     );

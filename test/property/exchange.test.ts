@@ -1,11 +1,15 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Answer, Plan, Step } from '../../src/core/exchange/steps.ts';
+import type { StepResult, RoutePolicy, ExchangeStep } from '../../src/core/exchange/steps.ts';
 import { exchange } from '../../src/core/exchange/exchange.ts';
 import { makeBackOff, strategyNames } from '../../src/core/backoff/strategies.ts';
-import type { Outcome, Random, Refusal, RequestFacts, Verdict } from '../../src/core/exchange/attempt-outcome.ts';
+import type { AttemptOutcome } from '../../src/core/exchange/attempt-outcome.ts';
+import type { Random } from '../../src/core/scalars.ts';
+import type { RefusalReason } from '../../src/core/admission/gate-decision.ts';
+import type { RequestFacts } from '../../src/core/exchange/request-facts.ts';
+import type { ExchangeVerdict } from '../../src/core/exchange/exchange-verdict.ts';
 import { seededRandom } from '../../src/simulator/seeded-random.ts';
-import { failure, response, RETRY_ALL } from '../support/policy.ts';
+import { failure, response, RETRY_ALL } from '../support/core/policy-builders.ts';
 
 const SAFE = ['GET', 'HEAD', 'OPTIONS', 'TRACE', 'QUERY'];
 
@@ -17,14 +21,14 @@ const request: fc.Arbitrary<RequestFacts> = fc.record({
   keyTtl: fc.constantFrom(undefined, undefined, 500, 5000),
 });
 
-const plan: fc.Arbitrary<Plan> = fc.record({
+const plan: fc.Arbitrary<RoutePolicy> = fc.record({
   timeout: fc.integer({ min: 1, max: 20_000 }),
   perTryTimeout: fc.integer({ min: 1, max: 20_000 }),
   claims: fc.boolean(),
   retry: fc.record({
     retryOn: fc.record({
       statuses: fc.constantFrom(RETRY_ALL.statuses, new Set([503]), new Set<number>()),
-      connectFailure: fc.boolean(),
+      connect: fc.boolean(),
       reset: fc.boolean(),
       timeout: fc.boolean(),
       lock: fc.boolean(),
@@ -40,19 +44,19 @@ const plan: fc.Arbitrary<Plan> = fc.record({
 });
 
 interface Run {
-  readonly steps: Step[];
-  readonly outcomes: Outcome[];
-  readonly answers: Answer[];
-  readonly verdict: Verdict;
+  readonly steps: ExchangeStep[];
+  readonly outcomes: AttemptOutcome[];
+  readonly answers: StepResult[];
+  readonly verdict: ExchangeVerdict;
 }
 
-/** What the world does is chosen by a seed: failures are far more likely than in any real one. */
-function run(facts: RequestFacts, given: Plan, seed: number): Run {
+/** The seed determines the environment; failures are far more frequent than in production. */
+function run(facts: RequestFacts, given: RoutePolicy, seed: number): Run {
   const world = seededRandom(seed);
   const script = exchange(facts, given, seededRandom(seed + 1), 0);
-  const steps: Step[] = [];
-  const outcomes: Outcome[] = [];
-  const answers: Answer[] = [];
+  const steps: ExchangeStep[] = [];
+  const outcomes: AttemptOutcome[] = [];
+  const answers: StepResult[] = [];
   let now = 0;
   let result = script.next();
   while (result.done !== true) {
@@ -68,7 +72,7 @@ function run(facts: RequestFacts, given: Plan, seed: number): Run {
   return { steps, outcomes, answers, verdict: result.value };
 }
 
-function answerTo(step: Step, world: Random, at: number): Answer {
+function answerTo(step: ExchangeStep, world: Random, at: number): StepResult {
   const goes = world() < 0.05;
   switch (step.do) {
     case 'body':
@@ -94,7 +98,7 @@ function answerTo(step: Step, world: Random, at: number): Answer {
       if (goes) return { kind: 'gone', at };
       return world() < 0.85
         ? { kind: 'admitted', at }
-        : { kind: 'refused', why: pick(REFUSALS, world), retryAfter: 1, at };
+        : { kind: 'refused', why: pick(REFUSALS, world), retryAfterMs: 1, at };
     case 'send':
       return { kind: 'sent', outcome: goes ? failure('aborted', true) : pick(OUTCOMES, world), at };
     case 'grant':
@@ -108,22 +112,22 @@ function answerTo(step: Step, world: Random, at: number): Answer {
   }
 }
 
-const REFUSALS: readonly Refusal[] = ['over_share', 'held', 'blocked', 'queue_timeout', 'queue_full', 'draining'];
+const REFUSALS: readonly RefusalReason[] = ['over_share', 'held', 'blocked', 'queue_timeout', 'queue_full', 'draining'];
 
-const OUTCOMES: readonly Outcome[] = [
+const OUTCOMES: readonly AttemptOutcome[] = [
   response(200),
   response(402),
   response(404),
-  { ...response(400), isReplayed: true } as Outcome,
+  { ...response(400), isReplayed: true } as AttemptOutcome,
   response(409),
   response(429),
-  response(429, { retryAfter: 700 }),
+  response(429, { retryAfterMs: 700 }),
   response(429, { lock: true }),
   response(500),
   response(502),
   response(503),
-  response(503, { retryAfter: 5000 }),
-  response(503, { verdict: 'never' }),
+  response(503, { retryAfterMs: 5000 }),
+  response(503, { retryAdvice: 'never' }),
   response(524),
   failure('connect', false),
   failure('reset', false),
@@ -135,15 +139,15 @@ function pick<T>(values: readonly T[], world: Random): T {
   return values[Math.floor(world() * values.length)]!;
 }
 
-const wasSent = (outcome: Outcome) => outcome.kind === 'response' || outcome.sent;
+const wasSent = (outcome: AttemptOutcome) => outcome.kind === 'response' || outcome.sent;
 
-/** Written anew, not taken from the code under test. */
-function mayHaveActed({ method }: RequestFacts, outcome: Outcome): boolean {
+/** Written independently of the code under test. */
+function mayHaveActed({ method }: RequestFacts, outcome: AttemptOutcome): boolean {
   if (SAFE.includes(method)) return false;
   return outcome.kind === 'error' ? outcome.sent : [500, 502, 524].includes(outcome.status);
 }
 
-function check(property: (facts: RequestFacts, given: Plan, seed: number) => void, numRuns = 2000): void {
+function check(property: (facts: RequestFacts, given: RoutePolicy, seed: number) => void, numRuns = 2000): void {
   fc.assert(
     fc.property(request, plan, fc.integer({ min: 0, max: 2 ** 31 }), (facts, given, seed) => {
       property(facts, given, seed);
@@ -158,7 +162,7 @@ test('equal seeds give equal runs', () => {
   }, 500);
 });
 
-test('the steps come in one order, and each retry is reserved before it is begun', () => {
+test('emits steps in one order, and reserves each retry before it begins', () => {
   check((facts, given, seed) => {
     const { steps } = run(facts, given, seed);
     const claims = given.claims === true && facts.keyed && !SAFE.includes(facts.method);
@@ -167,33 +171,33 @@ test('the steps come in one order, and each retry is reserved before it is begun
     const order = new RegExp(
       `^${first.join('( ')}( reserve wait admit send)*( reserve( wait( admit)?)?)?${')?'.repeat(first.length - 1)}$`,
     );
-    const asked = steps.map((step) => step.do);
-    expect(asked.filter((step) => step !== 'look').join(' ')).toMatch(order);
+    const actions = steps.map((step) => step.do);
+    expect(actions.filter((step) => step !== 'look').join(' ')).toMatch(order);
   });
 });
 
-test('never more sends than allowed, and never one when the client has gone or another proxy retries', () => {
+test('never exceeds the allowed sends, nor sends after the client leaves or for the retry of another proxy', () => {
   check((facts, given, seed) => {
     const { steps, answers, outcomes, verdict } = run(facts, given, seed);
-    const told = answers.map((answer) => answer.kind);
+    const kinds = answers.map((answer) => answer.kind);
     const sends = steps.filter((step) => step.do === 'send').length;
     expect(sends).toBeLessThanOrEqual(facts.priorAttempts > 0 ? 1 : given.retry.attempts);
     expect(verdict.attempts).toBe(sends);
-    expect(told.slice(0, -1)).not.toContain('gone');
+    expect(kinds.slice(0, -1)).not.toContain('gone');
     const aborted = outcomes.findIndex((outcome) => outcome.kind === 'error' && outcome.reason === 'aborted');
     expect([-1, sends - 1]).toContain(aborted);
-    if (told.at(-1) === 'gone' || aborted >= 0) expect(verdict.kind).toBe('gone');
+    if (kinds.at(-1) === 'gone' || aborted >= 0) expect(verdict.kind).toBe('gone');
   });
 });
 
-test('what must not be sent twice is sent once', () => {
+test('sends a request that must not be repeated once', () => {
   check((facts, given, seed) => {
     const { outcomes } = run(facts, given, seed);
     const { keyed, method } = facts;
     const isWrite = !SAFE.includes(method) && method !== 'PUT' && method !== 'DELETE';
     for (const outcome of outcomes.slice(0, -1)) {
       if (!wasSent(outcome)) continue;
-      expect(outcome.kind === 'response' && outcome.hints.verdict === 'never').toBe(false);
+      expect(outcome.kind === 'response' && outcome.hints.retryAdvice === 'never').toBe(false);
       if (!isWrite || keyed || given.retry.unkeyedWrites === 'always') continue;
       expect(given.retry.unkeyedWrites).toBe('on429');
       expect(outcome).toMatchObject({ kind: 'response', status: 429, hints: { lock: false } });
@@ -201,7 +205,7 @@ test('what must not be sent twice is sent once', () => {
   });
 });
 
-test('what only its key makes safe is not sent again beyond the lifetime of the key', () => {
+test('stops resending a write that only its key makes safe once the key expires', () => {
   check((facts, given, seed) => {
     const { steps, answers, verdict } = run(facts, given, seed);
     const { keyed, method, keyTtl } = facts;
@@ -230,7 +234,7 @@ test('what only its key makes safe is not sent again beyond the lifetime of the 
   });
 });
 
-test('of an upstream that does a failed write anew, none that failed there is sent again', () => {
+test('never resends a failed write to an upstream that would execute it again', () => {
   check((facts, given, seed) => {
     const { outcomes } = run(facts, given, seed);
     if (given.retry.replaysErrors !== false || given.retry.unkeyedWrites !== 'never') return;
@@ -241,7 +245,7 @@ test('of an upstream that does a failed write anew, none that failed there is se
   });
 });
 
-test('a body that could not be kept is never sent twice', () => {
+test('never sends a body twice if it could not be buffered', () => {
   check((facts, given, seed) => {
     const { outcomes, answers } = run(facts, given, seed);
     const bodies = answers.filter((answer) => answer.kind === 'body');
@@ -250,7 +254,7 @@ test('a body that could not be kept is never sent twice', () => {
   });
 });
 
-test('a write that may have happened is never told as refused, failed or throttled', () => {
+test('never reports a write that may have taken effect as refused, failed or throttled', () => {
   check((facts, given, seed) => {
     const { answers, outcomes, verdict } = run(facts, given, seed);
     const records = answers.flatMap((answer) =>
@@ -276,26 +280,26 @@ test('a write that may have happened is never told as refused, failed or throttl
   });
 });
 
-test('no wait is shorter than the upstream asked for, none longer than a client may be held for it', () => {
+test('waits no less than the upstream asks for, and no more than a client may be held for it', () => {
   check((facts, given, seed) => {
     const { steps, outcomes } = run(facts, given, seed);
     const waits = steps.flatMap((step) => (step.do === 'wait' ? [step.ms] : []));
     for (const [i, ms] of waits.entries()) {
       const outcome = outcomes[i]!;
       expect(Number.isFinite(ms) && ms >= 0).toBe(true);
-      if (outcome.kind !== 'response' || outcome.hints.retryAfter === undefined) continue;
-      const asked = outcome.hints.retryAfter;
-      expect(ms).toBeGreaterThanOrEqual(asked);
-      expect(ms).toBeLessThanOrEqual(1.1 * asked);
-      expect(asked).toBeLessThanOrEqual(given.retry.maxRetryAfter);
+      if (outcome.kind !== 'response' || outcome.hints.retryAfterMs === undefined) continue;
+      const requestedWait = outcome.hints.retryAfterMs;
+      expect(ms).toBeGreaterThanOrEqual(requestedWait);
+      expect(ms).toBeLessThanOrEqual(1.1 * requestedWait);
+      expect(requestedWait).toBeLessThanOrEqual(given.retry.maxRetryAfter);
     }
   });
 });
 
-test('the deadline is set once, when the body has been read', () => {
+test('sets the deadline once, when the body has been read', () => {
   check((facts, given, seed) => {
     const { steps } = run(facts, given, seed);
-    if (facts.keyTtl !== undefined) return; // the lifetime of a key bounds it too
+    if (facts.keyTtl !== undefined) return; // the lifetime of the key bounds it too
     const deadlines = new Set(steps.flatMap((step) => ('deadline' in step ? [step.deadline] : [])));
     expect(deadlines.size).toBeLessThanOrEqual(facts.expectsContinue ? 2 : 1);
     for (const step of steps) {

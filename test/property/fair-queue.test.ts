@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Flow, Waiter } from '../../src/core/admission/fair-queue.ts';
+import type { FairQueueFlow, FairQueueItem } from '../../src/core/admission/fair-queue.ts';
 import { FairQueue } from '../../src/core/admission/fair-queue.ts';
 
-class Request implements Waiter<Request> {
+class Request implements FairQueueItem<Request> {
   readonly key: number;
-  flow: Flow<Request> | undefined = undefined;
+  flow: FairQueueFlow<Request> | undefined = undefined;
   previous: Request | undefined = undefined;
   next: Request | undefined = undefined;
 
@@ -14,7 +14,7 @@ class Request implements Waiter<Request> {
   }
 }
 
-/** The same discipline by plain lists: what of the queue is to be trusted. */
+/** The same discipline by plain lists: the reference model. */
 class NaiveQueue {
   readonly flows: { key: number; tag: number; weight: number; since: number; waiting: Request[] }[] = [];
   virtual = 0;
@@ -29,7 +29,7 @@ class NaiveQueue {
     }
   }
 
-  /** Whether the queue under test may serve this one next. */
+  /** Whether the queue under test may serve this request next. */
   mayServe(chosen: Request): boolean {
     const { tag, waiting } = this.flowOf(chosen);
     return waiting[0] === chosen && tag >= this.virtual && this.flows.every((other) => other.tag >= tag);
@@ -65,7 +65,7 @@ const change = fc.oneof(
   fc.record({ do: fc.constant('remove' as const), which: fc.nat() }),
 );
 
-test('serves, counts and shares as plain lists would', () => {
+test('serves, counts and shares as plain lists do', () => {
   fc.assert(
     fc.property(fc.array(change, { maxLength: 100, size: 'max' }), (changes) => {
       const queue = new FairQueue<Request>();
@@ -86,15 +86,15 @@ test('serves, counts and shares as plain lists would', () => {
           const request = model.waiting[each.which % model.waiting.length];
           if (request === undefined) continue;
           queue.remove(request);
-          queue.remove(request); // once is enough
+          queue.remove(request); // a repeat has no effect
           model.remove(request);
         }
 
         expect(queue.size).toBe(model.waiting.length);
         for (let key = 0; key <= 4; key += 1) {
           const flow = model.flows.find((candidate) => candidate.key === key);
-          expect(queue.backlog(key)).toBe(flow?.waiting.length ?? 0);
-          expect(queue.waitingFor(key, now)).toBe(flow === undefined ? 0 : now - flow.since);
+          expect(queue.queuedBy(key)).toBe(flow?.waiting.length ?? 0);
+          expect(queue.activeFor(key, now)).toBe(flow === undefined ? 0 : now - flow.since);
           const others = model.flows.filter((other) => other !== flow);
           const total = others.reduce((sum, other) => sum + other.weight, 2);
           expect(queue.share(key, 2)).toBeCloseTo(2 / total, 9);
@@ -105,7 +105,7 @@ test('serves, counts and shares as plain lists would', () => {
   );
 });
 
-test('while all wait, nobody is ahead of its weighted share by more than one turn of each', () => {
+test('while all clients wait, none is ahead of its weighted share by more than one turn of each', () => {
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom(0.5, 1, 2, 4, 8), { minLength: 2, maxLength: 6, size: 'max' }),

@@ -1,21 +1,23 @@
-/** Whole exchanges at one gate, in virtual time, under whatever may happen to them. */
+/** Runs whole exchanges at one gate in virtual time, with random failures, departures and shutdowns. */
+import type { UpstreamSettings } from '../../src/store/upstream-state.ts';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LimitRef } from '../../src/core/limits/limit-ref.ts';
-import { LocalMeter } from '../../src/core/limits/meter.ts';
-import { RULES } from '../../src/core/rate/rules.ts';
-import type { Millis, Outcome, Random } from '../../src/core/exchange/attempt-outcome.ts';
+import { LocalMeter } from '../../src/core/limits/local-meter.ts';
+import { RATE_RULES } from '../../src/core/rate/rules.ts';
+import type { Millis, Random } from '../../src/core/scalars.ts';
+import type { AttemptOutcome } from '../../src/core/exchange/attempt-outcome.ts';
 import { Concurrency } from '../../src/simulator/limit-models/concurrency.ts';
 import { seededRandom } from '../../src/simulator/seeded-random.ts';
-import type { UpstreamSettings } from '../../src/store/memory-store.ts';
-import type { Call, Reply, Story } from '../support/policy.ts';
-import { failure, response, retryPolicy, SHARED, World } from '../support/policy.ts';
+import type { Call, Reply, CallRecord } from '../support/core/call-record.ts';
+import { failure, response, retryPolicy, SHARED } from '../support/core/policy-builders.ts';
+import { World } from '../support/core/world.ts';
 
 interface Setting {
   readonly seed: number;
   readonly upstream: Partial<UpstreamSettings>;
   readonly calls: number;
-  /** Over how long they come. */
+  /** The interval over which the calls arrive. */
   readonly span: Millis;
   readonly clients: number;
   readonly maxTracked: number;
@@ -40,20 +42,20 @@ const setting: fc.Arbitrary<Setting> = fc.record({
   maxTracked: fc.constantFrom(2, 1000),
 });
 
-const OUTCOMES: readonly Outcome[] = [
+const OUTCOMES: readonly AttemptOutcome[] = [
   response(200),
   response(200),
   response(200),
   response(404),
   response(429),
-  response(429, { retryAfter: 300 }),
-  response(429, { retryAfter: 4000 }),
+  response(429, { retryAfterMs: 300 }),
+  response(429, { retryAfterMs: 4000 }),
   response(429, { lock: true }),
   response(200, { quota: { remaining: 0, limit: 10, resetIn: 700, window: 1000 } }),
   response(200, { quota: { remaining: 2, limit: 10, resetIn: 900, window: undefined } }),
   response(500),
   response(503),
-  response(503, { retryAfter: 1000 }),
+  response(503, { retryAfterMs: 1000 }),
   failure('connect', false),
   failure('reset', true),
 ];
@@ -62,18 +64,18 @@ function pick<T>(values: readonly T[], chance: Random): T {
   return values[Math.floor(chance() * values.length)]!;
 }
 
-/** An upstream in a mood that lasts for a while: sound, throttling, or broken. */
-function moody(chance: Random): () => Reply {
+/** An upstream that stays healthy, throttling or failing for a while. */
+function makeUnstableReply(chance: Random): () => Reply {
   let left = 0;
-  let mood = 0;
+  let condition = 0;
   return () => {
-    if (left === 0) [left, mood] = [1 + Math.floor(20 * chance()), chance()];
+    if (left === 0) [left, condition] = [1 + Math.floor(20 * chance()), chance()];
     left -= 1;
     const after = 100 * chance() ** 3 * (chance() < 0.05 ? 100 : 1);
     if (chance() < 0.02) return 'silence';
-    if (mood < 0.4) return { outcome: response(200), after };
-    if (mood < 0.6) return { outcome: pick(OUTCOMES, chance), after };
-    if (mood < 0.8) return { outcome: chance() < 0.8 ? response(429) : response(200), after };
+    if (condition < 0.4) return { outcome: response(200), after };
+    if (condition < 0.6) return { outcome: pick(OUTCOMES, chance), after };
+    if (condition < 0.8) return { outcome: chance() < 0.8 ? response(429) : response(200), after };
     return { outcome: chance() < 0.9 ? failure('connect', false) : response(200), after };
   };
 }
@@ -89,7 +91,7 @@ function callOf(name: string, scope: UpstreamSettings['scope'], chance: Random):
       keyed: chance() < 0.5,
       expectsContinue: chance() < 0.2,
     },
-    plan: {
+    policy: {
       timeout: pick([500, 3000, 10_000], chance),
       perTryTimeout: pick([200, 2000], chance),
       retry: retryPolicy({ attempts: pick([1, 2, 4], chance), maxRetryAfter: pick([0, 5000], chance) }),
@@ -102,43 +104,43 @@ function callOf(name: string, scope: UpstreamSettings['scope'], chance: Random):
 
 interface Played {
   readonly world: World;
-  readonly stories: readonly Story[];
+  readonly records: readonly CallRecord[];
 }
 
-/** All calls, some of whose clients go, and some of which are told that the proxy goes; then time for all to end. */
+/** Runs all calls, some of whose clients leave, and some of which a shutdown interrupts; then waits for all to end. */
 function play({ seed, upstream, calls, span, clients, maxTracked }: Setting, onStep?: (world: World) => void): Played {
   const chance = seededRandom(seed);
   const world = new World({ upstream, seed: seed + 1, maxTracked, ...(onStep === undefined ? {} : { onStep }) });
-  world.respond = moody(chance);
-  const stories: Story[] = [];
+  world.respond = makeUnstableReply(chance);
+  const records: CallRecord[] = [];
   for (let i = 0; i < calls; i += 1) {
     const call = callOf(`client ${Math.floor(clients * chance())}`, upstream.scope ?? 'upstream', chance);
     const goes = chance() < 0.15 ? 1500 * chance() ** 2 : undefined;
     const drains = chance() < 0.05 ? 1000 * chance() : undefined;
     world.at(span * chance(), () => {
-      const story = world.call(call);
-      stories.push(story);
-      if (goes !== undefined) world.at(world.now + goes, () => story.drive.gone());
-      if (drains !== undefined) world.at(world.now + drains, () => story.drive.drain(world.now + 500));
+      const record = world.call(call);
+      records.push(record);
+      if (goes !== undefined) world.at(world.now + goes, () => record.driver.onClientGone());
+      if (drains !== undefined) world.at(world.now + drains, () => record.driver.drain(world.now + 500));
     });
   }
   world.runUntil(span + 60_000);
-  return { world, stories };
+  return { world, records };
 }
 
 function check(property: (given: Setting) => void, numRuns = 250, known: readonly Setting[] = []): void {
   fc.assert(fc.property(setting, property), { numRuns, examples: known.map((each) => [each]) });
 }
 
-test('every exchange ends, in time, and leaves nothing behind', () => {
+test('every exchange ends in time and leaves no state behind', () => {
   check((given) => {
-    const { world, stories } = play(given);
-    expect(stories).toHaveLength(given.calls);
-    for (const { call, drive, verdict, startedAt, endedAt } of stories) {
-      expect(drive.isDone).toBe(true);
+    const { world, records } = play(given);
+    expect(records).toHaveLength(given.calls);
+    for (const { call, driver, verdict, startedAt, endedAt } of records) {
+      expect(driver.isDone).toBe(true);
       expect(verdict).toBeDefined();
-      // The deadline pauses during the upload; an attempt that is begun has a millisecond at the least.
-      expect(endedAt - startedAt).toBeLessThanOrEqual(call.plan!.timeout! + (call.upload ?? 0) + 1.001);
+      // The deadline pauses during the upload; an attempt that has begun has at least a millisecond.
+      expect(endedAt - startedAt).toBeLessThanOrEqual(call.policy!.timeout! + (call.upload ?? 0) + 1.001);
     }
     for (const limit of world.store.limits()) {
       expect(limit.meter.inFlight).toBe(0);
@@ -146,11 +148,11 @@ test('every exchange ends, in time, and leaves nothing behind', () => {
     }
     const queued = world.ofType('decision').filter(({ decision }) => decision === 'queued');
     expect(world.ofType('dequeued')).toHaveLength(queued.length);
-    expect(world.ofType('retry-end').length).toBeLessThanOrEqual(stories.length);
+    expect(world.ofType('retry-end').length).toBeLessThanOrEqual(records.length);
   });
 });
 
-test('no queue is ever longer than its bound', () => {
+test('no queue exceeds its bound', () => {
   check((given) => {
     const bound = given.upstream.queue?.maxDepth ?? 0;
     let longest = 0;
@@ -161,19 +163,19 @@ test('no queue is ever longer than its bound', () => {
   });
 });
 
-test('woken only when it asks to be, the gate lets nobody wait past its time', () => {
+test('woken only when it asks to be, the gate keeps no request past its maximum wait', () => {
   check((given) => {
     const { world } = play(given, ({ gate, now }) => {
       const wake = gate.nextWake();
       if (wake !== undefined) expect(Number.isFinite(wake) && wake >= now - 1e-6).toBe(true);
     });
-    // A client that keeps its promise is kept for a second longer.
+    // A client that returns in its slot may wait for a second longer.
     const longest = (given.upstream.queue?.maxWait ?? 0) + 1000;
     for (const { waited } of world.ofType('dequeued')) expect(waited).toBeLessThanOrEqual(longest + 1e-6);
   });
 });
 
-test('nothing is sent for a client before the time that the upstream asked it for', () => {
+test('sends no request of a client before the time that the upstream asked it to wait for', () => {
   check((given) => {
     if (given.upstream.scope !== 'upstream' || given.maxTracked < given.clients) return;
     const heldUntil = new Map<string, Millis>();
@@ -187,7 +189,7 @@ test('nothing is sent for a client before the time that the upstream asked it fo
       world.at(at + after, () => {
         heldUntil.set(client, Math.max(heldUntil.get(client) ?? 0, world.now + retryAfter));
       });
-      return { outcome: response(429, { retryAfter }), after };
+      return { outcome: response(429, { retryAfterMs: retryAfter }), after };
     };
     for (let i = 0; i < given.calls; i += 1) {
       world.at(given.span * chance(), () => {
@@ -198,33 +200,33 @@ test('nothing is sent for a client before the time that the upstream asked it fo
   });
 });
 
-test('once the upstream is sound again, requests pass again', () => {
+test('admits requests again once the upstream has recovered', () => {
   check((given) => {
     const chance = seededRandom(given.seed);
     const world = new World({
       upstream: { ...given.upstream, queue: { maxWait: 1000, maxDepth: 100 } },
       seed: given.seed,
     });
-    const mood = moody(chance);
-    world.respond = (send) => (send.at < 10_000 ? mood() : { outcome: response(200), after: 5 });
+    const condition = makeUnstableReply(chance);
+    world.respond = (send) => (send.at < 10_000 ? condition() : { outcome: response(200), after: 5 });
     const scope = given.upstream.scope ?? 'upstream';
-    const stories: Story[] = [];
+    const records: CallRecord[] = [];
     for (let at = 0; at < 40_000; at += chance() < 0.9 ? 400 * chance() : 3000) {
       const call = callOf('client', scope, chance);
-      world.at(at, () => stories.push(world.call({ ...call, plan: { timeout: 3000, perTryTimeout: 2000 } })));
+      world.at(at, () => records.push(world.call({ ...call, policy: { timeout: 3000, perTryTimeout: 2000 } })));
     }
     world.runUntil(60_000);
-    // A probe that is out takes 2 s at most, the next is due within 6.25 s, and nobody is held for longer than 4 s. The
-    // rate that it comes back to may be low, if next to nothing had been accepted before.
+    // A probe in flight takes at most 2 s, the next is due within 6.25 s, and no hold exceeds 4 s. The recovery rate may be
+    // low if little had been accepted before.
     for (const limit of world.store.limits()) expect(limit.isBlocked(world.now)).toBe(false);
-    const late = stories.filter(({ startedAt }) => startedAt > 25_000);
+    const late = records.filter(({ startedAt }) => startedAt > 25_000);
     expect(late.some(({ status }) => status === 200)).toBe(true);
     const { rate } = given.upstream;
     if (rate !== undefined && rate.minRate > 10) expect(late.every(({ status }) => status === 200)).toBe(true);
   }, 60);
 });
 
-/** The rate grows as a request comes that is refused, while others wait: their wake was reckoned by the rate of before. */
+/** The rate grows at the arrival of a refused request while others wait: their wake was set by the earlier rate. */
 const RATE_GROWS: Setting = {
   seed: 1_444_689_371,
   upstream: {
@@ -239,9 +241,12 @@ const RATE_GROWS: Setting = {
   maxTracked: 2,
 };
 
-test('nobody waits while a place in flight is free', () => {
-  // Any rejection is believed to be for the number in flight.
-  const rules = { ...RULES, watchPlaces: () => ({ accepted() {}, rejected: (among: number) => among, forget() {} }) };
+test('keeps no request waiting while a concurrency place is free', () => {
+  // Every rejection is attributed to the number in flight.
+  const rules = {
+    ...RATE_RULES,
+    makeConcurrencyDetector: () => ({ onAccepted() {}, onRejected: (among: number) => among, reset() {} }),
+  };
   const rate = { initialRate: undefined, maxRate: Number.POSITIVE_INFINITY, minRate: 0.1, cooldown: 1000 };
   let waited = 0;
   check(
@@ -253,23 +258,23 @@ test('nobody waits while a place in flight is free', () => {
         meters: { '': meter },
         onStep: ({ limit: { queue }, gate, now }) => {
           // After a failed probe, its address leaves the next one to others for a moment.
-          const mayGo = queue.flows.some(({ head }) => head !== undefined && meter.delay(now, head.source) === 0);
+          const mayGo = queue.flows.some(({ head }) => head !== undefined && meter.delay(now, head.attributes) === 0);
           if (mayGo) expect(gate.nextWake()).toBeLessThanOrEqual(now);
           if (queue.size > 0) waited += 1;
         },
       });
       world.respond = () => {
         const after = 300 * chance();
-        if (!places.arrive().accepted) return { outcome: response(429), after: 0 };
-        world.at(world.now + after, () => places.leave());
+        if (!places.tryAcquire().accepted) return { outcome: response(429), after: 0 };
+        world.at(world.now + after, () => places.release());
         return { outcome: chance() < 0.8 ? response(200) : pick(OUTCOMES, chance), after };
       };
       for (let i = 0; i < calls; i += 1) {
         const call = callOf(`client ${Math.floor(clients * chance())}`, 'upstream', chance);
         const goes = chance() < 0.15 ? 500 * chance() : undefined;
         world.at(0.1 * span * chance(), () => {
-          const { drive } = world.call(call);
-          if (goes !== undefined) world.at(world.now + goes, () => drive.gone());
+          const { driver } = world.call(call);
+          if (goes !== undefined) world.at(world.now + goes, () => driver.onClientGone());
         });
       }
       world.runUntil(span + 60_000);

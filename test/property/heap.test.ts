@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { HeapItem } from '../../src/core/collections/binary-heap.ts';
-import { Heap } from '../../src/core/collections/binary-heap.ts';
+import { BinaryHeap } from '../../src/core/collections/binary-heap.ts';
 import { SlotHeap } from '../../src/store/clients/slot-heap.ts';
 import { SlotList } from '../../src/store/clients/slot-list.ts';
 
@@ -10,7 +10,7 @@ interface Item extends HeapItem {
   key: number;
 }
 
-/** Keys repeat often, so that equal ones are met. */
+/** Keys repeat often, to cover equal ones. */
 const key = fc.integer({ min: 0, max: 20 });
 const slot = fc.nat(15);
 
@@ -32,10 +32,10 @@ const changes: fc.Arbitrary<Change[]> = fc.array(
 );
 
 describe('a heap', () => {
-  test('holds what a plain set would, and its first has the least key', () => {
+  test('holds the same items as a plain set, and its first has the least key', () => {
     fc.assert(
       fc.property(changes, (sequence) => {
-        const heap = new Heap<Item>((a, b) => a.key < b.key);
+        const heap = new BinaryHeap<Item>((a, b) => a.key < b.key);
         const items = Array.from({ length: 16 }, (_, name): Item => ({ name, key: 0, heapIndex: -1 }));
         const model = new Set<Item>();
         for (const change of sequence) {
@@ -64,7 +64,7 @@ describe('a heap', () => {
 });
 
 describe('a heap of slots', () => {
-  test('holds what a plain map would, and its first has the least key, while it grows', () => {
+  test('holds the same items as a plain map, and its first has the least key, while it grows', () => {
     fc.assert(
       fc.property(changes, (sequence) => {
         const heap = new SlotHeap();
@@ -99,7 +99,7 @@ describe('a heap of slots', () => {
 });
 
 describe('a list of slots', () => {
-  test('keeps the order of a plain array, while it grows', () => {
+  test('keeps the order of a plain array while it grows', () => {
     fc.assert(
       fc.property(changes, (sequence) => {
         const list = new SlotList();
@@ -131,7 +131,7 @@ describe('a list of slots', () => {
   });
 });
 
-function drain(heap: Heap<Item>): number[] {
+function drain(heap: BinaryHeap<Item>): number[] {
   const keys: number[] = [];
   for (let item = heap.peek(); item !== undefined; item = heap.peek()) {
     keys.push(item.key);

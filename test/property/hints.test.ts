@@ -1,9 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseHttpDate } from '../../src/core/hints/http-date.ts';
-import { LONGEST } from '../../src/core/hints/hint-numbers.ts';
-import { formatRetryAfter, MAX_HINT, readHints } from '../../src/core/hints/read-hints.ts';
-import { type Hints, NO_HINTS } from '../../src/core/exchange/attempt-outcome.ts';
+import { MAX_DELAY, MAX_HINTED_DELAY } from '../../src/core/hints/hint-numbers.ts';
+import { formatRetryAfter } from '../../src/core/hints/format-retry-after.ts';
+import { readHints } from '../../src/core/hints/read-hints.ts';
+import { type Hints, NO_HINTS } from '../../src/core/hints/hints.ts';
 
 const WALL = Date.UTC(2026, 10, 21, 11, 26, 0);
 
@@ -70,7 +71,7 @@ const VALUES = [
   '2026-11-21T12:56+01:30',
 ];
 
-/** A valid value with one stretch of it replaced by arbitrary bytes, or repeated. */
+/** A valid value with a part replaced by arbitrary bytes, or repeated. */
 const mutated = fc
   .tuple(fc.constantFrom(...VALUES), fc.nat(60), fc.nat(5), fc.oneof(latin1, fc.constant(undefined)))
   .map(([value, at, length, bytes]) => {
@@ -88,27 +89,29 @@ function headersOf(name: fc.Arbitrary<string>, value: fc.Arbitrary<string>): fc.
 
 const status = fc.oneof(fc.constantFrom(200, 202, 301, 403, 409, 429, 500, 503), fc.integer({ min: 100, max: 599 }));
 
-function expectWithinRanges({ retryAfter, quota, verdict, reason, lock }: Hints): void {
-  if (retryAfter !== undefined) expectWithin(retryAfter, 0, MAX_HINT);
+function expectWithinRanges({ retryAfterMs, quota, retryAdvice, reason, lock }: Hints): void {
+  if (retryAfterMs !== undefined) expectWithin(retryAfterMs, 0, MAX_HINTED_DELAY);
   if (quota !== undefined) {
     expectWithin(quota.remaining, 0, Number.MAX_SAFE_INTEGER);
     expect(Number.isInteger(quota.remaining)).toBe(true);
     if (quota.limit !== undefined) expectWithin(quota.limit, 1, Number.MAX_SAFE_INTEGER);
-    if (quota.resetIn !== undefined) expectWithin(quota.resetIn, 0, quota.remaining === 0 ? MAX_HINT : LONGEST);
-    if (quota.window !== undefined) expectWithin(quota.window, Number.MIN_VALUE, LONGEST);
+    if (quota.resetIn !== undefined) {
+      expectWithin(quota.resetIn, 0, quota.remaining === 0 ? MAX_HINTED_DELAY : MAX_DELAY);
+    }
+    if (quota.window !== undefined) expectWithin(quota.window, Number.MIN_VALUE, MAX_DELAY);
   }
-  expect([undefined, 'retry', 'never']).toContain(verdict);
+  expect([undefined, 'retry', 'never']).toContain(retryAdvice);
   if (reason !== undefined) expect(reason).toMatch(/^[\w.:-]{1,64}$/);
   if (lock) expect(reason?.toLowerCase()).toBe('resource-specific');
 }
 
-/** Numbers only, and neither NaN nor −0, which would divide to −Infinity. */
+/** Accepts only numbers, without NaN and −0, which would divide to −Infinity. */
 function expectWithin(value: number, min: number, max: number): void {
   expect(value >= min && value <= max && !Object.is(value, -0)).toBe(true);
 }
 
-describe('whatever an upstream sends', () => {
-  test('arbitrary bytes: never throws, and all it tells is within its range', () => {
+describe('arbitrary upstream headers', () => {
+  test('arbitrary bytes: never throws, and every hint is within its range', () => {
     const headers = headersOf(fc.oneof(anyCase, latin1), latin1);
     fc.assert(
       fc.property(status, headers, fc.double(), (code, raw, wallClock) =>
@@ -129,7 +132,7 @@ describe('whatever an upstream sends', () => {
     );
   });
 
-  test('a list that ends in a name without a value is as good as one without that name', () => {
+  test('a trailing name without a value has the same effect as no name', () => {
     fc.assert(
       fc.property(status, headersOf(anyCase, mutated), anyCase, (code, raw, name) => {
         expect(readHints(code, [...raw, name], WALL)).toEqual(readHints(code, raw, WALL));
@@ -137,7 +140,7 @@ describe('whatever an upstream sends', () => {
     );
   });
 
-  test('names that are not ours are never read', () => {
+  test('unknown header names are never read', () => {
     const known = new Set(NAMES.map((name) => name.toLowerCase()));
     const strange = fc
       .oneof(
@@ -181,7 +184,7 @@ describe('whatever an upstream sends', () => {
   });
 });
 
-describe('what is written is read again', () => {
+describe('written values read back unchanged', () => {
   const count = fc.integer({ min: 0, max: 999_999_999_999_999 });
   const seconds = fc.integer({ min: 0, max: 300 });
 
@@ -189,20 +192,20 @@ describe('what is written is read again', () => {
     fc.assert(
       fc.property(seconds, fc.integer({ min: 0, max: 4_000_000_000 }), (delay, sent) => {
         const date = (epoch: number) => new Date(epoch * 1000).toUTCString();
-        expect(readHints(429, ['Retry-After', String(delay)], WALL).retryAfter).toBe(delay * 1000);
+        expect(readHints(429, ['Retry-After', String(delay)], WALL).retryAfterMs).toBe(delay * 1000);
         const headers = ['Retry-After', date(sent + delay), 'Date', date(sent)];
-        expect(readHints(429, headers, WALL).retryAfter).toBe(delay * 1000);
+        expect(readHints(429, headers, WALL).retryAfterMs).toBe(delay * 1000);
       }),
     );
   });
 
-  test('a Retry-After of our own', () => {
+  test('a Retry-After that we write', () => {
     const u = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
     fc.assert(
-      fc.property(fc.integer({ min: 1000, max: MAX_HINT }), u, (delay, chance) => {
-        const told =
-          readHints(429, ['Retry-After', formatRetryAfter(delay, () => chance)], WALL).retryAfter ?? Number.NaN;
-        expect(Math.abs(told - delay)).toBeLessThan(1000);
+      fc.property(fc.integer({ min: 1000, max: MAX_HINTED_DELAY }), u, (delay, chance) => {
+        const responseFields =
+          readHints(429, ['Retry-After', formatRetryAfter(delay, () => chance)], WALL).retryAfterMs ?? Number.NaN;
+        expect(Math.abs(responseFields - delay)).toBeLessThan(1000);
       }),
     );
   });
@@ -213,7 +216,7 @@ describe('what is written is read again', () => {
       maxLength: 12,
     });
     fc.assert(
-      fc.property(name, count, count, seconds, fc.integer({ min: 1, max: LONGEST / 1000 }), (text, r, q, t, w) => {
+      fc.property(name, count, count, seconds, fc.integer({ min: 1, max: MAX_DELAY / 1000 }), (text, r, q, t, w) => {
         const quoted = `"${text.replace(/["\\]/g, '\\$&')}"`;
         const limit = q === 0 ? undefined : q;
         const fields = [
@@ -232,8 +235,8 @@ describe('what is written is read again', () => {
   });
 });
 
-describe('an HTTP-date means what Date.parse says it means', () => {
-  // toUTCString writes an IMF-fixdate for the years that have four digits.
+describe('an HTTP-date has the meaning that Date.parse gives it', () => {
+  // toUTCString writes an IMF-fixdate for four-digit years.
   const at = (from: string, to: string) =>
     fc.integer({ min: Date.parse(from) / 1000, max: Date.parse(to) / 1000 }).map((epoch) => epoch * 1000);
 
@@ -255,7 +258,7 @@ describe('an HTTP-date means what Date.parse says it means', () => {
     expect(disagreeing).toBe(0);
   });
 
-  test('asctime, and RFC 850 within the 50 years that both read alike', () => {
+  test('asctime, and RFC 850 within the 50 years that both parsers read alike', () => {
     const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
     fc.assert(
       fc.property(at('1977-01-01T00:00:00Z', '2049-12-31T23:59:59Z'), (epoch) => {
@@ -274,16 +277,16 @@ describe('an HTTP-date means what Date.parse says it means', () => {
   });
 });
 
-describe('the rounding of a Retry-After of our own', () => {
-  test('on a grid of u the mean is the delay, and every value is a whole second next to it', () => {
+describe('rounding of our own Retry-After', () => {
+  test('on an even grid of u the mean is the delay, and every value is an adjacent whole second', () => {
     const grid = 1000;
     fc.assert(
-      fc.property(fc.integer({ min: 1000, max: MAX_HINT }), (delay) => {
+      fc.property(fc.integer({ min: 1000, max: MAX_HINTED_DELAY }), (delay) => {
         let sum = 0;
         for (let k = 0; k < grid; k++) {
-          const told = formatRetryAfter(delay, () => (k + 0.5) / grid);
-          expect(told).toMatch(/^[1-9]\d{0,2}$/);
-          sum += Number(told) * 1000;
+          const written = formatRetryAfter(delay, () => (k + 0.5) / grid);
+          expect(written).toMatch(/^[1-9]\d{0,2}$/);
+          sum += Number(written) * 1000;
         }
         // One step of the grid, and the rounding of binary fractions.
         expect(Math.abs(sum / grid - delay)).toBeLessThanOrEqual(1000 / grid + 1e-6);
@@ -292,12 +295,12 @@ describe('the rounding of a Retry-After of our own', () => {
     );
   });
 
-  test('whatever the delay: a whole number within [1, 300]', () => {
+  test('any delay becomes a whole number within [1, 300]', () => {
     fc.assert(
       fc.property(fc.double(), fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), (delay, u) => {
-        const told = formatRetryAfter(delay, () => u);
-        expect(told).toMatch(/^[1-9]\d{0,2}$/);
-        expectWithin(Number(told), 1, 300);
+        const written = formatRetryAfter(delay, () => u);
+        expect(written).toMatch(/^[1-9]\d{0,2}$/);
+        expectWithin(Number(written), 1, 300);
       }),
       { numRuns: 2000 },
     );

@@ -27,7 +27,7 @@ function follow(value: unknown, path: readonly string[]): unknown {
   return at;
 }
 
-test('of sound documents it reads what JSON.parse reads, however they are spaced and escaped', () => {
+test('reads the same value as JSON.parse from a valid document, however it is spaced and escaped', () => {
   fc.assert(
     fc.property(
       values.object,
@@ -46,7 +46,7 @@ test('of sound documents it reads what JSON.parse reads, however they are spaced
   );
 });
 
-test('of a document that was damaged it reads nothing that JSON.parse would not', () => {
+test('reads no value from a damaged document that JSON.parse would reject', () => {
   fc.assert(
     fc.property(
       values.object,
@@ -64,7 +64,7 @@ test('of a document that was damaged it reads nothing that JSON.parse would not'
   );
 });
 
-/** Of a text as JSON has it: each letter as its number. */
+/** Escapes every letter of a JSON text as a number. */
 function escapeLetters(text: string): string {
   return text.replaceAll(/\\u.{4}|\\.|[a-z]/g, (part) =>
     part.length > 1 ? part : `\\u${part.charCodeAt(0).toString(16).padStart(4, '0')}`,

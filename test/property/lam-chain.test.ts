@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { findEquilibria } from '../../src/laboratory/aloha/equilibria.ts';
 import type { AlohaChannel } from '../../src/laboratory/aloha/lam-chain.ts';
-import { chancesOf, solveLamChain } from '../../src/laboratory/aloha/lam-chain.ts';
+import { slotProbabilities, solveLamChain } from '../../src/laboratory/aloha/lam-chain.ts';
 
-/** Channels whose every state can be left upwards and downwards. */
+/** Channels in which every state can be left in both directions. */
 const channels = fc
   .record({
     users: fc.integer({ min: 2, max: 9 }),
@@ -19,10 +19,10 @@ function binomial(n: number, k: number, p: number): number {
   return ways * p ** k * (1 - p) ** (n - k);
 }
 
-/** The same chain said plainly: so many new packets, so many sent again, and one of them alone comes through. */
+/** One step of the chain from its definition: new packets, resent packets, and a success if exactly one is sent. */
 function step(distribution: readonly number[], channel: AlohaChannel): number[] {
   const { users } = channel;
-  const { arrival, retry } = chancesOf(channel);
+  const { arrival, retry } = slotProbabilities(channel);
   const next = distribution.map(() => 0);
   for (const [n, here] of distribution.entries()) {
     for (let begun = 0; begun <= users - n; begun += 1) {
@@ -37,7 +37,7 @@ function step(distribution: readonly number[], channel: AlohaChannel): number[] 
   return next;
 }
 
-test('what is solved stays as it is for a slot', () => {
+test('a solved chain stays as it is for a slot', () => {
   fc.assert(
     fc.property(channels, (channel) => {
       const distribution = [...solveLamChain(channel).distribution];
@@ -47,7 +47,7 @@ test('what is solved stays as it is for a slot', () => {
   );
 });
 
-test("what comes through is what comes in, and Little's law holds", () => {
+test("throughput equals arrivals in equilibrium, and Little's law holds", () => {
   fc.assert(
     fc.property(channels, (channel) => {
       const { throughput, backlog, delay } = solveLamChain(channel);
@@ -57,7 +57,7 @@ test("what comes through is what comes in, and Little's law holds", () => {
   );
 });
 
-test('equilibria are stable and unstable in turn, the first and the last stable', () => {
+test('equilibria alternate between stable and unstable; the first and the last are stable', () => {
   fc.assert(
     fc.property(channels, (channel) => {
       const equilibria = findEquilibria(channel);

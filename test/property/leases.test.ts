@@ -1,20 +1,20 @@
-/** A lender and its leaseholders, however many, far away and mortal: together they send no more than one would. */
+/** One lender and any number of distant, failing leaseholders send no more together than one process would. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
-import { World } from '../../src/simulator/engine/simulator.ts';
-import { leaseAmong } from '../../src/simulator/sharing/simulated-leasing.ts';
+import { Simulator } from '../../src/simulator/engine/simulator.ts';
+import { makeSimulatedLeasing } from '../../src/simulator/sharing/simulated-leasing.ts';
 import { BLOCK_CAUSES } from '../../src/core/rate/breaker/active-block.ts';
-import { SOURCE_NUMBERS } from '../../src/core/rate/breaker/request-attributes.ts';
-import { NEARBY } from '../../src/sharing/workers/lease-timing.ts';
-import { HappeningLog } from '../../src/sharing/protocol/usage-log.ts';
-import { replay } from '../../src/sharing/protocol/usage-replay.ts';
-import type { Replayed } from '../../src/sharing/protocol/usage-replay.ts';
-import { loadLibrary } from '../support/library.ts';
+import { ATTRIBUTE_COUNT } from '../../src/core/rate/breaker/request-attributes.ts';
+import { WORKER_LEASE_TIMING } from '../../src/sharing/workers/lease-timing.ts';
+import { UsageLog } from '../../src/sharing/protocol/usage-log.ts';
+import { replayUsage } from '../../src/sharing/protocol/usage-replay.ts';
+import type { UsageHandler } from '../../src/sharing/protocol/usage-replay.ts';
+import { loadLibraryScenario } from '../support/core/scenario-library.ts';
 
 const DURATION = 4000;
 
-test('what they send in any stretch of time is what the rate allows, and what may be late', () => {
+test('over any interval, sends stay within the rate plus the allowed lateness', () => {
   const runs = fc.record({
     replicas: fc.integer({ min: 1, max: 6 }),
     latency: fc.double({ min: 0, max: 4, noNaN: true }),
@@ -28,7 +28,7 @@ test('what they send in any stretch of time is what the rate allows, and what ma
   });
   fc.assert(
     fc.property(runs, ({ replicas, latency, rate, load, clients, maxWait, deathAt, errors, seed }) => {
-      const config = loadLibrary('known-limit');
+      const config = loadLibraryScenario('known-limit');
       const [group] = config.clients;
       if (group === undefined) throw new Error('nobody asks');
       const scenario = compileScenario('leases', {
@@ -53,17 +53,17 @@ test('what they send in any stretch of time is what the rate allows, and what ma
       const at: number[] = [];
       const observer = {
         onOffer: () => undefined,
-        onConduct: () => at.push(world.now()),
-        onAnswer: () => undefined,
+        onUpstreamDecision: () => at.push(world.now()),
+        onRequestEnd: () => undefined,
       };
-      const world: World = new World({
+      const world: Simulator = new Simulator({
         scenario,
         seed,
         observer,
-        ...leaseAmong(scenario, seed, { maxTracked: 1000, latency, deaths }),
+        ...makeSimulatedLeasing(scenario, seed, { maxTracked: 1000, latency, deaths }),
       });
       world.run(DURATION, () => undefined);
-      const late = NEARBY.validFor + latency;
+      const late = WORKER_LEASE_TIMING.validFor + latency;
       let excess = 0;
       for (const [first, from] of at.entries()) {
         for (let last = first + 1; last < at.length; last += 1) {
@@ -72,7 +72,7 @@ test('what they send in any stretch of time is what the rate allows, and what ma
           excess = Math.max(excess, last - first - (rate * (span + late)) / 1000 - 1);
         }
       }
-      expect(excess).toBeLessThan(1e-6); // of rounding
+      expect(excess).toBeLessThan(1e-6); // by rounding
       if (load > 1.5 && deathAt === undefined && maxWait > 400 && rate > 20) {
         expect(at.length).toBeGreaterThan((0.9 * (rate * DURATION)) / 1000);
       }
@@ -86,24 +86,27 @@ const WRITTEN_AS = new Map([
   ['resumeQuota', 'quotaSpent'],
   ['disownQuota', 'quotaDisowned'],
   ['resumeBlock', 'blocked'],
+  ['remember', 'rateRemembered'],
+  ['stop', 'stopped'],
+  ['abandonProbe', 'probeAbandoned'],
 ]);
 
-test('what is written down is read as it was', () => {
+test('encoded messages decode unchanged', () => {
   const time = fc.double({ min: 0, max: 1e12, noNaN: true });
   const maybe = fc.option(time, { nil: undefined });
-  const numbers = fc.array(fc.nat(), { minLength: SOURCE_NUMBERS, maxLength: SOURCE_NUMBERS });
+  const numbers = fc.array(fc.nat(), { minLength: ATTRIBUTE_COUNT, maxLength: ATTRIBUTE_COUNT });
   const source = fc.option(numbers, { nil: undefined });
   const block = fc
     .record({
       cause: fc.constantFrom(...BLOCK_CAUSES),
       scope: numbers,
       probeAt: time,
-      asked: fc.nat(),
-      askedUntil: time,
+      heldClient: fc.nat(),
+      heldClientUntil: time,
     })
-    .map((told) => ({ ...told, since: 0, isPartial: false, expectedAt: told.probeAt }));
+    .map((reported) => ({ ...reported, since: 0, isPartial: false, expectedAt: reported.probeAt }));
   const happening = fc.oneof(
-    fc.constant(['givenBack'] as const),
+    fc.constant(['tokenReturned'] as const),
     fc.tuple(fc.constant('sent' as const), fc.nat(), time),
     fc.tuple(fc.constant('ended' as const), time),
     fc.tuple(fc.constant('accepted' as const), time, fc.nat(), time),
@@ -111,21 +114,21 @@ test('what is written down is read as it was', () => {
       fc.constant('rejected' as const),
       fc.record({
         sentAt: time,
-        among: fc.nat(),
-        retryAfter: maybe,
+        inFlightAtSend: fc.nat(),
+        retryAfterMs: maybe,
         activeClients: fc.nat(),
         overrun: fc.boolean(),
-        source,
+        attributes: source,
       }),
       time,
     ),
     fc.tuple(
       fc.constant('failed' as const),
-      fc.record({ sentAt: time, retryAfter: maybe, overrun: fc.boolean(), source }),
+      fc.record({ sentAt: time, retryAfterMs: maybe, overrun: fc.boolean(), attributes: source }),
       time,
     ),
     fc.tuple(fc.constant('probed' as const), time),
-    fc.tuple(fc.constant('passedBy' as const), time),
+    fc.tuple(fc.constant('blockBypassed' as const), time),
     fc.tuple(fc.constant('resumeBlock' as const), block, fc.constant(0)),
     fc.tuple(
       fc.constant('noteQuota' as const),
@@ -143,40 +146,40 @@ test('what is written down is read as it was', () => {
     fc.tuple(fc.constant('stop' as const), time),
     fc.tuple(fc.constant('remember' as const), time, time),
     fc.constant(['abandonProbe'] as const),
-    fc.tuple(fc.constant('unspent' as const), time),
-    fc.tuple(fc.constant('epoch' as const), fc.nat()),
+    fc.tuple(fc.constant('tokenUnused' as const), time),
+    fc.tuple(fc.constant('epochSeen' as const), fc.nat()),
   );
   fc.assert(
     fc.property(fc.array(happening), (happenings) => {
-      const log = new HappeningLog();
+      const log = new UsageLog();
       for (const [kind, ...facts] of happenings) {
         const write: unknown = Reflect.get(log, WRITTEN_AS.get(kind) ?? kind);
         if (typeof write === 'function') Reflect.apply(write, log, facts);
       }
       const read: unknown[] = [];
-      const reader = new Proxy({} as Replayed, {
+      const reader = new Proxy({} as UsageHandler, {
         get:
           (_, kind) =>
           (...facts: unknown[]) =>
             read.push([kind, ...facts]),
       });
-      replay(log.take(), reader);
+      replayUsage(log.take(), reader);
       expect(read).toEqual(happenings);
       expect(log.isEmpty).toBe(true);
     }),
   );
 });
 
-test('whose answer was accepted is read too, where that was written down', () => {
-  const log = new HappeningLog();
+test('encodes whose answer was accepted, where that is known', () => {
+  const log = new UsageLog();
   const source = [1, 2, 3, 4, 5, 6, 7, 8];
   log.accepted(10, 11, 12, source);
   const read: unknown[] = [];
-  const reader: Pick<Replayed, 'accepted'> = { accepted: (...facts) => void read.push(facts) };
-  replay(log.take(), reader as Replayed);
+  const reader: Pick<UsageHandler, 'accepted'> = { accepted: (...facts) => void read.push(facts) };
+  replayUsage(log.take(), reader as UsageHandler);
   expect(read).toEqual([[10, 11, 12, source]]);
 });
 
-test('what nobody wrote is not read', () => {
-  expect(() => replay([99], {} as Replayed)).toThrow(RangeError);
+test('rejects input that no encoder wrote', () => {
+  expect(() => replayUsage([99], {} as UsageHandler)).toThrow(RangeError);
 });

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Linked } from '../../src/core/collections/linked-queue.ts';
-import { Line } from '../../src/core/collections/linked-queue.ts';
+import type { LinkedItem } from '../../src/core/collections/linked-queue.ts';
+import { LinkedQueue } from '../../src/core/collections/linked-queue.ts';
 
-class Item implements Linked<Item> {
+class Item implements LinkedItem<Item> {
   previous: Item | undefined = undefined;
   next: Item | undefined = undefined;
 }
@@ -14,10 +14,10 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('remove' as const), which: fc.nat(30) }),
 );
 
-test('a line is served in the order of coming, whoever leaves it, and who has left points to nobody', () => {
+test('serves in order of arrival when entries leave, and a departed entry keeps no links', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-      const line = new Line<Item>();
+      const line = new LinkedQueue<Item>();
       const expected: Item[] = [];
       const all: Item[] = [];
       for (const each of steps) {

@@ -1,18 +1,28 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Answer, Plan, Step } from '../../src/core/exchange/steps.ts';
-import { live } from '../../src/core/exchange/polling-exchange.ts';
+import type { StepResult, RoutePolicy, ExchangeStep } from '../../src/core/exchange/steps.ts';
+import { runExchange } from '../../src/core/exchange/polling-exchange.ts';
 import { makeBackOff, strategyNames } from '../../src/core/backoff/strategies.ts';
-import { LEAST_DELAY } from '../../src/core/polling/choose-poll.ts';
-import { Polls } from '../../src/core/polling/poll-registry.ts';
-import { hintedDelay } from '../../src/core/retry/choose-retry.ts';
-import type { Millis, Outcome, Random, Verdict } from '../../src/core/exchange/attempt-outcome.ts';
+import { MIN_POLL_DELAY } from '../../src/core/polling/choose-poll.ts';
+import { PollRegistry } from '../../src/core/polling/poll-registry.ts';
+import { hintedDelay } from '../../src/core/retry/hinted-delay.ts';
+import type { Millis, Random } from '../../src/core/scalars.ts';
+import type { AttemptOutcome } from '../../src/core/exchange/attempt-outcome.ts';
+import type { ExchangeVerdict } from '../../src/core/exchange/exchange-verdict.ts';
 import { seededRandom } from '../../src/simulator/seeded-random.ts';
-import { failure, fixedDelay, planOf, pollPolicy, requestFacts, response, retryPolicy } from '../support/policy.ts';
+import {
+  failure,
+  fixedDelay,
+  routePolicy,
+  pollPolicy,
+  requestFacts,
+  response,
+  retryPolicy,
+} from '../support/core/policy-builders.ts';
 
 interface Polled {
   readonly wait: Millis;
-  readonly plan: Plan;
+  readonly plan: RoutePolicy;
   readonly seed: number;
   /** Delays that the back-off has drawn, in order. */
   readonly drawn: Millis[];
@@ -39,22 +49,22 @@ const polled: fc.Arbitrary<Polled> = fc
     };
     const poll = pollPolicy({ backOff: { name: strategy, next }, maxWait, maxPolls });
     const retry = retryPolicy({ attempts, backOff: fixedDelay(50) });
-    return { wait, plan: planOf({ timeout, perTryTimeout: timeout, retry, poll }), seed, drawn };
+    return { wait, plan: routePolicy({ timeout, perTryTimeout: timeout, retry, poll }), seed, drawn };
   });
 
 interface Event {
-  readonly step: Step;
-  readonly answer: Answer;
-  /** When it was asked, and when it was answered. */
+  readonly step: ExchangeStep;
+  readonly answer: StepResult;
+  /** Times of the request and of the response. */
   readonly asked: Millis;
   readonly at: Millis;
-  /** What the back-off has drawn last. */
+  /** The delay last drawn by the back-off. */
   readonly drawn: Millis;
 }
 
-function run({ wait, plan, seed, drawn }: Polled): { events: Event[]; verdict: Verdict } {
+function run({ wait, plan, seed, drawn }: Polled): { events: Event[]; verdict: ExchangeVerdict } {
   const world = seededRandom(seed);
-  const script = live(requestFacts({ wait }), plan, seededRandom(seed + 1), 0);
+  const script = runExchange(requestFacts({ preferredWait: wait }), plan, seededRandom(seed + 1), 0);
   const events: Event[] = [];
   let now = 0;
   let result = script.next();
@@ -70,12 +80,12 @@ function run({ wait, plan, seed, drawn }: Polled): { events: Event[]; verdict: V
   return { events, verdict: result.value };
 }
 
-function answerTo(step: Step, world: Random, now: Millis): Answer {
+function answerTo(step: ExchangeStep, world: Random, now: Millis): StepResult {
   switch (step.do) {
     case 'body':
       return { kind: 'body', replayable: true, at: now };
     case 'admit':
-      if (world() < 0.03) return { kind: 'refused', why: 'over_share', retryAfter: 5000 * world(), at: now };
+      if (world() < 0.03) return { kind: 'refused', why: 'over_share', retryAfterMs: 5000 * world(), at: now };
       return { kind: 'admitted', at: now + (world() < 0.2 ? 400 * world() : 0) };
     case 'send':
       return { kind: 'sent', outcome: outcome(world), at: now + 100 * world() };
@@ -93,10 +103,10 @@ function answerTo(step: Step, world: Random, now: Millis): Answer {
   }
 }
 
-function outcome(world: Random): Outcome {
+function outcome(world: Random): AttemptOutcome {
   const chance = world();
   if (chance < 0.85) return response(202);
-  if (chance < 0.92) return response(202, { retryAfter: 20_000 * world() });
+  if (chance < 0.92) return response(202, { retryAfterMs: 20_000 * world() });
   if (chance < 0.95) return response(503);
   if (chance < 0.97) return failure('reset', true);
   return response(chance < 0.99 ? 200 : 404);
@@ -104,13 +114,13 @@ function outcome(world: Random): Outcome {
 
 const hold = (property: (polled: Polled) => void) => fc.assert(fc.property(polled, property), { numRuns: 2000 });
 
-/** The poll that a wait was for. */
+/** The poll that the wait belongs to. */
 function pollBefore(events: readonly Event[], index: number) {
   const { step } = events[index - 1] ?? {};
   return step?.do === 'poll' ? step : undefined;
 }
 
-test('no poll is begun when the wait is over, nor one too many', () => {
+test('begins no poll after the end of the wait, and no more polls than allowed', () => {
   hold((each) => {
     const { events, verdict } = run(each);
     const end = Math.min(each.wait, each.plan.poll?.maxWait ?? 0);
@@ -122,7 +132,7 @@ test('no poll is begun when the wait is over, nor one too many', () => {
   });
 });
 
-test('no poll comes sooner than the back-off has it, but for the last, and none sooner than the upstream asks for', () => {
+test('polls no sooner than the back-off, except for the last, and never sooner than the upstream asks', () => {
   hold((each) => {
     const { events } = run(each);
     for (const [i, { asked, at, answer, drawn }] of events.entries()) {
@@ -130,14 +140,14 @@ test('no poll comes sooner than the back-off has it, but for the last, and none 
       const before = events[i - 2]?.answer;
       if (step?.after !== 'not_ready' || answer.kind !== 'waited' || before?.kind !== 'sent') continue;
       const hinted = before.outcome.kind === 'response' ? (hintedDelay(before.outcome.hints) ?? 0) : 0;
-      const own = Math.max(LEAST_DELAY, drawn);
-      const least = step.poll.source === 'end' ? Math.max(LEAST_DELAY, own / 4) : own;
+      const own = Math.max(MIN_POLL_DELAY, drawn);
+      const least = step.poll.source === 'end' ? Math.max(MIN_POLL_DELAY, own / 4) : own;
       expect(at - asked + 1e-6).toBeGreaterThanOrEqual(Math.max(hinted, least));
     }
   });
 });
 
-test('there is one end: what is forwarded is the last that was said, and nothing follows it', () => {
+test('ends once: forwards the last response, and takes no step after it', () => {
   hold((each) => {
     const { events, verdict } = run(each);
     const sent = events.flatMap(({ answer }) => (answer.kind === 'sent' ? [answer.outcome] : []));
@@ -145,14 +155,14 @@ test('there is one end: what is forwarded is the last that was said, and nothing
     const last = sent.at(-1);
     if (verdict.kind !== 'forward') return;
     expect(last?.kind).toBe('response');
-    // Nothing has been waited for since: it is in hand.
+    // Without a wait since, the response is still in hand.
     const at = events.findLastIndex(({ answer }) => answer.kind === 'sent');
     expect(events.slice(at + 1).filter(({ step }) => step.do === 'wait')).toEqual([]);
     expect(verdict.notReady === true).toBe(last?.kind === 'response' && last.status === 202);
   });
 });
 
-test('each poll has as many attempts as a request of its own, and no more', () => {
+test('gives each poll as many attempts as a request of its own', () => {
   hold((each) => {
     const { events } = run(each);
     const numbers = events.flatMap(({ step }) => (step.do === 'send' ? [step.attempt] : []));
@@ -163,19 +173,19 @@ test('each poll has as many attempts as a request of its own, and no more', () =
   });
 });
 
-test('who asks again for what does not change is told what the back-off has, however many others do', () => {
+test('returns the back-off delay to each client that polls an unchanged resource, however many others poll', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.integer({ min: 0, max: 8 }), fc.integer({ min: 1, max: 3 })), { maxLength: 200 }),
       (asks) => {
         const backOff = makeBackOff({ strategy: 'exponential', baseInterval: 1, multiplier: 2, maxInterval: 2 ** 40 });
-        const polls = new Polls(9);
+        const polls = new PollRegistry(9);
         const counts = new Map<number, number>();
         for (const [now, [client, times]] of asks.entries()) {
           const count = (counts.get(client) ?? 0) + times;
           counts.set(client, count);
-          const told = polls.slow({ key: `${client}`, answer: '', polls: times, backOff }, now, () => 0);
-          expect(told).toBe(Math.min(2 ** 40, 2 ** (count - 1)));
+          const delay = polls.nextRetryAfter({ key: `${client}`, answer: '', polls: times, backOff }, now, () => 0);
+          expect(delay).toBe(Math.min(2 ** 40, 2 ** (count - 1)));
         }
       },
     ),

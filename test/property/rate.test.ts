@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { LimitState } from '../../src/core/events/proxy-events.ts';
+import type { LimitState } from '../../src/core/limits/limit-state.ts';
 import { AdaptiveRate } from '../../src/core/rate/adaptive-rate.ts';
-import type { Rules } from '../../src/core/rate/rules.ts';
-import { RULES } from '../../src/core/rate/rules.ts';
+import type { RateRules } from '../../src/core/rate/rules.ts';
+import { RATE_RULES } from '../../src/core/rate/rules.ts';
 import type { RateSettings } from '../../src/core/rate/rate-state.ts';
-import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../src/core/scalars.ts';
 import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
 const settings: fc.Arbitrary<RateSettings> = fc
@@ -54,22 +54,22 @@ const events: fc.Arbitrary<Event[]> = fc.array(fc.oneof(quiet, answer), { maxLen
 const NEXT: Readonly<Record<LimitState, readonly LimitState[]>> = {
   open: ['backoff', 'blocked'],
   backoff: ['cooldown', 'blocked'],
-  cooldown: ['restoring', 'open', 'backoff', 'blocked'], // open: at once, after a long pause
+  cooldown: ['restoring', 'open', 'backoff', 'blocked'], // open: at once after a long pause
   restoring: ['open', 'backoff', 'blocked'],
   blocked: ['cooldown', 'restoring'],
 };
 
-/** Believes at the first rejection among more than two that places in flight are what is limited. */
-const EAGER: Rules = {
-  ...RULES,
-  watchPlaces: () => ({
-    accepted: () => undefined,
-    rejected: (among) => (among > 2 ? among : undefined),
-    forget: () => undefined,
+/** Infers a concurrency limit at the first rejection among more than two in flight. */
+const EAGER: RateRules = {
+  ...RATE_RULES,
+  makeConcurrencyDetector: () => ({
+    onAccepted: () => undefined,
+    onRejected: (among) => (among > 2 ? among : undefined),
+    reset: () => undefined,
   }),
 };
 
-/** A rate, and what is out of it. */
+/** A rate, and its requests in flight. */
 interface Line {
   readonly rate: AdaptiveRate;
   readonly out: { readonly sentAt: Millis; readonly among: number }[];
@@ -78,24 +78,24 @@ interface Line {
 
 type Check = (rate: AdaptiveRate, call: string, sentAt: Millis, now: Millis, result: string | undefined) => void;
 
-/** Feeds the events, as a gate would: what is blocked sends nothing but probes. Calls `check` after every single call. */
+/** Feeds the events as a gate would: a blocked rate sends only probes. Calls `check` after every event. */
 function feed(given: RateSettings, sequence: readonly Event[], seed: number, check: Check): Line {
   const random = seededRandom(seed);
-  const rate = new AdaptiveRate(given, random, random() < 0.5 ? EAGER : RULES);
+  const rate = new AdaptiveRate(given, random, random() < 0.5 ? EAGER : RATE_RULES);
   const line: Line = { rate, out: [], now: 1000 };
   const { out } = line;
   const send = (): void => {
     if (rate.delay(line.now) > 0) return;
     rate.admit(line.now);
-    rate.giveBack();
-    out.push({ sentAt: line.now, among: rate.sent(line.now) });
+    rate.inFlightLimiter.releaseReservation();
+    out.push({ sentAt: line.now, among: rate.onSent(line.now) });
     check(rate, 'send', line.now, line.now, undefined);
   };
   for (const event of sequence) {
     line.now += event.after;
     const { now } = line;
     if (event.do === 'send') send();
-    else if (event.do === 'abandonProbe') rate.blockades.abandonProbe();
+    else if (event.do === 'abandonProbe') rate.breaker.abandonProbe();
     else if (event.do === 'advance') {
       rate.advance(now, event.queued);
       check(rate, 'advance', now, now, undefined);
@@ -108,11 +108,16 @@ function feed(given: RateSettings, sequence: readonly Event[], seed: number, che
         const activeClients = 1 + (event.which % 3);
         const overrun = event.which % 7 === 0;
         let result: string | undefined;
-        if (event.do === 'accept') rate.accepted(sentAt, among, now);
-        else if (event.do === 'fail') result = rate.failed({ sentAt, retryAfter: event.hint, overrun }, now);
-        else result = rate.rejected({ sentAt, among, retryAfter: event.hint, activeClients, overrun }, now);
+        if (event.do === 'accept') rate.onAccepted(sentAt, among, now);
+        else if (event.do === 'fail') result = rate.onFailed({ sentAt, retryAfterMs: event.hint, overrun }, now);
+        else {
+          result = rate.onRejected(
+            { sentAt, inFlightAtSend: among, retryAfterMs: event.hint, activeClients, overrun },
+            now,
+          );
+        }
         check(rate, overrun ? `${event.do} of an overrun` : event.do, sentAt, now, result);
-        rate.ended();
+        rate.inFlightLimiter.onEnded();
       }
     }
   }
@@ -128,20 +133,20 @@ function expectAlways(make: (given: RateSettings) => Check, numRuns = 250): void
   );
 }
 
-test('the rate is within its bounds, always', () => {
+test('the rate is always within its bounds', () => {
   expectAlways((given) => (rate) => {
     expect(rate.rate).toBeGreaterThanOrEqual(given.minRate);
     expect(rate.rate).toBeLessThanOrEqual(given.maxRate);
     expect(rate.ceiling).toBeGreaterThanOrEqual(given.minRate);
     expect(rate.ceiling).toBeLessThanOrEqual(given.maxRate);
     expect(rate.pace).toBeGreaterThanOrEqual(rate.rate);
-    expect(rate.places).toBeGreaterThanOrEqual(1);
-    expect(rate.inFlight).toBeGreaterThanOrEqual(0);
+    expect(rate.inFlightLimiter.limit).toBeGreaterThanOrEqual(1);
+    expect(rate.inFlightLimiter.count).toBeGreaterThanOrEqual(0);
     if (rate.phase !== 'open') expect(Number.isFinite(rate.rate)).toBe(true);
   });
 });
 
-test('one state follows another as the picture says', () => {
+test('states follow the documented state diagram', () => {
   expectAlways((given) => {
     let before: LimitState = given.initialRate === undefined ? 'open' : 'restoring';
     return ({ phase }, call) => {
@@ -152,33 +157,33 @@ test('one state follows another as the picture says', () => {
   });
 });
 
-test('time lets a rate grow, and nothing but a rejection or errors lets it fall', () => {
+test('the rate grows with time, and falls only at a rejection or errors', () => {
   expectAlways(() => {
     let before: number | undefined;
     let phase: LimitState = 'open';
     let byPlaces = false;
     return (rate, call, _sentAt, _now, result) => {
       if (before !== undefined) {
-        // Where places in flight are limited, the rate is what comes of them.
+        // With a concurrency limit, the rate results from the places.
         if (call === 'advance' && !byPlaces) expect(rate.rate).toBeGreaterThanOrEqual(before);
         if (call === 'send') expect(rate.rate).toBe(before);
         // An accepted probe sets the rate anew.
         if (call.startsWith('accept') && phase !== 'blocked') expect(rate.rate).toBe(before);
-        // What an overrun limit accepts is measured, be it less or more than was thought.
+        // The measurement of an exceeded limit may be lower or higher than the estimate.
         if (call === 'reject of an overrun' && phase === 'blocked') expect(rate.rate).toBe(before);
         if (call === 'reject' || call.startsWith('fail')) {
-          // A cut to what comes of places may be the one that blocks.
+          // A cut to the rate that results from the places may be the one that blocks.
           if (result !== 'places' && result !== 'blocked') expect(rate.rate).toBeLessThanOrEqual(before);
           if (result === undefined) expect(rate.rate).toBe(before);
         }
       }
       ({ rate: before, phase } = rate);
-      byPlaces = Number.isFinite(rate.places);
+      byPlaces = Number.isFinite(rate.inFlightLimiter.limit);
     };
   });
 });
 
-test('cuts of one limit are an epoch apart', () => {
+test('cuts of one limit are at least an epoch apart', () => {
   expectAlways(() => {
     let cutAt = Number.NEGATIVE_INFINITY;
     return (_rate, _call, sentAt, now, result) => {
@@ -188,57 +193,57 @@ test('cuts of one limit are an epoch apart', () => {
   });
 });
 
-test('a blockade lets a probe through within 5 s · 1.25, what is asked for, or the 30 s of a lost one', () => {
+test('a block admits a probe within 5 s · 1.25, the requested wait, or the 30 s of a lost probe', () => {
   expectAlways(() => {
     let longest = 30_000.001;
     return (rate, call, _sentAt, now) => {
-      if (call.startsWith('reject') || call.startsWith('fail')) longest = 300_010.001; // of rounding
+      if (call.startsWith('reject') || call.startsWith('fail')) longest = 300_010.001; // by rounding
       const delay = rate.delay(now);
-      const expected = rate.expected(now);
+      const expected = rate.expectedDelay(now);
       expect(expected).toBeGreaterThanOrEqual(0);
-      expect(rate.blockades.overdue(now)).toBeGreaterThanOrEqual(0);
+      expect(rate.breaker.probeOverdueFor(now)).toBeGreaterThanOrEqual(0);
       if (rate.phase === 'blocked') {
         expect(delay).toBeGreaterThanOrEqual(0);
         expect(delay).toBeLessThanOrEqual(longest);
         expect(expected).toBeLessThanOrEqual(Math.max(delay, 5000));
-        expect(rate.blockades.probeAt).toBeDefined();
+        expect(rate.breaker.probeAt).toBeDefined();
       } else {
-        // Nobody waits but for the end of another.
-        expect(delay).toBe(rate.inFlight < rate.places ? 0 : Number.POSITIVE_INFINITY);
-        expect(rate.blockades.probeAt).toBeUndefined();
+        // A request waits only for the end of another.
+        expect(delay).toBe(rate.inFlightLimiter.count < rate.inFlightLimiter.limit ? 0 : Number.POSITIVE_INFINITY);
+        expect(rate.breaker.probeAt).toBeUndefined();
       }
     };
   });
 });
 
-/** Sends as fast as it may, twice a second or more, and all of it is accepted, until `end`, or `isDone`. */
+/** Sends at the full rate, at least twice a second, with everything accepted, until `end` or `isDone`. */
 function recover(line: Line, end: Millis, isDone: () => boolean): void {
   const { rate } = line;
   while (line.now < end && !isDone()) {
     rate.advance(line.now, true);
     if (rate.delay(line.now) === 0) {
       rate.admit(line.now);
-      rate.giveBack();
-      const among = rate.sent(line.now);
-      rate.accepted(line.now, among, line.now + 20);
-      rate.ended();
+      rate.inFlightLimiter.releaseReservation();
+      const among = rate.onSent(line.now);
+      rate.onAccepted(line.now, among, line.now + 20);
+      rate.inFlightLimiter.onEnded();
     }
     line.now += Math.min(500, Math.max(1, 1000 / rate.pace));
   }
 }
 
-test('whatever has happened, an upstream that accepts again is used again', () => {
+test('after any history, an upstream that accepts again is used again', () => {
   fc.assert(
     fc.property(settings, events, fc.integer(), (given, sequence, seed) => {
       const line = feed(given, sequence, seed, () => undefined);
       const { rate, out } = line;
-      for (; out.length > 0; out.pop()) rate.ended(); // of these no answer comes
-      // The longest Retry-After, and then a probe.
+      for (; out.length > 0; out.pop()) rate.inFlightLimiter.onEnded(); // these never get a response
+      // The longest Retry-After, followed by a probe.
       recover(line, line.now + 301_000, () => rate.phase !== 'blocked');
       expect(rate.phase).not.toBe('blocked');
-      // No more than can be tried here. Of places in flight, the rate is what comes of them.
+      // The largest rate that this test can reach. With a concurrency limit, the rate results from the places.
       const enough = Math.min(given.maxRate, 20, Math.max(1, 10 * rate.rate));
-      const isFree = (): boolean => rate.rate >= enough || Number.isFinite(rate.places);
+      const isFree = (): boolean => rate.rate >= enough || Number.isFinite(rate.inFlightLimiter.limit);
       recover(line, line.now + 4 * 3_600_000, isFree); // K is up to 12 minutes
       expect(isFree(), `${rate.rate} of ${enough}, ${rate.phase}`).toBe(true);
     }),
@@ -246,7 +251,7 @@ test('whatever has happened, an upstream that accepts again is used again', () =
   );
 });
 
-test('equal chances make equal rates', () => {
+test('equal random draws give equal rates', () => {
   fc.assert(
     fc.property(settings, events, fc.integer(), (given, sequence, seed) => {
       const runs = [0, 1].map(() => {

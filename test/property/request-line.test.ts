@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { IsoTime, writeLine } from '../../src/telemetry/log/request-log-line.ts';
-import type { RequestRecord } from '../../src/core/events/proxy-events.ts';
+import { IsoTimeCache, formatRequestLine } from '../../src/telemetry/log/request-log-line.ts';
+import type { RequestRecord } from '../../src/core/events/request-record.ts';
 
 const text = fc.oneof(
   fc.string(),
@@ -10,7 +10,7 @@ const text = fc.oneof(
 );
 const millis = fc.double({ min: 0, max: 1e9, noNaN: true });
 
-test('a line is JSON, and says what it was told, whatever that is', () => {
+test('a line is JSON, and holds the given values, whatever they are', () => {
   fc.assert(
     fc.property(
       text,
@@ -33,16 +33,19 @@ test('a line is JSON, and says what it was told, whatever that is', () => {
           reason: cause,
           cause,
           attempts: 1,
-          queued: took,
-          slept: 0,
-          toHead: 0,
+          queueTime: took,
+          sleepTime: 0,
+          timeToHead: 0,
           took,
-          retryAfter: undefined,
-          cut,
+          retryAfterSeconds: undefined,
+          isTruncated: cut,
         };
-        const line = writeLine({ level: 'warn', time: '2026-01-02T03:04:05.678Z', bindings: ',"worker":2' }, record);
+        const line = formatRequestLine(
+          { level: 'warn', time: '2026-01-02T03:04:05.678Z', bindings: ',"worker":2' },
+          record,
+        );
         expect(line.indexOf('\n')).toBe(line.length - 1);
-        const told = {
+        const fields = {
           ...{
             level: 'warn',
             time: '2026-01-02T03:04:05.678Z',
@@ -63,14 +66,14 @@ test('a line is JSON, and says what it was told, whatever that is', () => {
           },
           ...{ queuedMs: Math.round(took * 10) / 10, ms: Math.round(took * 10) / 10 },
         };
-        expect(JSON.parse(line)).toEqual(JSON.parse(JSON.stringify(told)));
+        expect(JSON.parse(line)).toEqual(JSON.parse(JSON.stringify(fields)));
       },
     ),
   );
 });
 
-test('the time is that of Date', () => {
-  const time = new IsoTime();
+test('the time equals that of Date', () => {
+  const time = new IsoTimeCache();
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 4e12 })), fc.integer({ min: 0, max: 5 }), (moments, step) => {
       for (const moment of moments.flatMap((each) => [each, each, each + step])) {

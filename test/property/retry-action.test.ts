@@ -6,11 +6,11 @@ import { RetryBudget } from '../../src/library/retry-budget.ts';
 import { strategyNames } from '../../src/core/backoff/strategies.ts';
 import { seededRandom } from '../../src/simulator/seeded-random.ts';
 import { firstOf } from '../support/first-of.ts';
-import { virtualClock } from '../support/virtual-clock.ts';
+import { virtualClock } from '../support/core/virtual-clock.ts';
 
 const name = fc.constantFrom(...strategyNames);
 
-test('never more attempts than allowed, never a wait beyond the deadline, and nothing left behind', async () => {
+test('makes no more attempts than allowed, never waits beyond the deadline, and leaves no state behind', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({
@@ -34,7 +34,7 @@ test('never more attempts than allowed, never a wait beyond the deadline, and no
             if (bounds.timeout !== undefined) expect(clock.now()).toBeLessThan(since + bounds.timeout);
             const how = failures[attempt - 1];
             if (how === undefined) return 'done';
-            // Without a bound nothing would end it.
+            // Without a timeout the attempt would never end.
             if (how === 'hangs' && (bounds.timeout ?? bounds.perTryTimeout) !== undefined) {
               return new Promise<string>(() => undefined);
             }
@@ -53,7 +53,7 @@ test('never more attempts than allowed, never a wait beyond the deadline, and no
   );
 });
 
-test('the delays of a strategy are those that retry waits, each within its band', async () => {
+test('retry waits the delays of the strategy, each within its band', async () => {
   await fc.assert(
     fc.asyncProperty(name, fc.integer(), async (strategy, seed) => {
       const clock = virtualClock();

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Guest } from '../support/connected.ts';
-import { Connected } from '../support/connected.ts';
-import { limitedTo, response } from '../support/policy.ts';
+import type { WaitingRequest } from '../support/core/connection-limited-gate.ts';
+import { ConnectionLimitedGate } from '../support/core/connection-limited-gate.ts';
+import { limitedTo, response } from '../support/core/policy-builders.ts';
 
 type Act =
   | { readonly do: 'arrive'; readonly client: string }
@@ -26,13 +26,13 @@ const upstream = fc.constantFrom(
   { scope: 'client' as const, ...limitedTo(20) },
 );
 
-test('whatever comes: never more than the connections, nobody waits beside a free one, and everybody is told', () => {
+test('never exceeds the connections, queues no request beside a free one, and answers all', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 4 }), upstream, fc.array(act, { maxLength: 120 }), (most, settings, acts) => {
-      const at = new Connected(most, settings);
-      const guests: Guest[] = [];
-      const unsent = new Set<Guest>();
-      const sent = new Set<Guest>();
+      const at = new ConnectionLimitedGate(most, settings);
+      const guests: WaitingRequest[] = [];
+      const unsent = new Set<WaitingRequest>();
+      const sent = new Set<WaitingRequest>();
       const pick = <T>(from: Iterable<T>, n: number): T | undefined => {
         const list = [...from];
         return list[n % Math.max(1, list.length)];
@@ -52,12 +52,12 @@ test('whatever comes: never more than the connections, nobody waits beside a fre
         }
         if (step.do === 'leave') {
           const guest = pick(
-            guests.filter((each) => each.told === undefined || unsent.has(each)),
+            guests.filter((each) => each.admission === undefined || unsent.has(each)),
             step.which,
           );
           if (guest === undefined) return;
           at.gate.cancel(guest.ticket, at.now);
-          at.gate.leave(guest.ticket);
+          at.gate.onExchangeEnd(guest.ticket);
           unsent.delete(guest);
           guests.splice(guests.indexOf(guest), 1);
         }
@@ -68,13 +68,13 @@ test('whatever comes: never more than the connections, nobody waits beside a fre
         for (const guest of sent) unsent.delete(guest);
         const holders = unsent.size + sent.size;
         expect(holders).toBeLessThanOrEqual(most);
-        const waiting = guests.filter(({ told }) => told === undefined).length;
+        const waiting = guests.filter(({ admission }) => admission === undefined).length;
         expect(at.gate.view(at.now).limits.reduce((sum, { queued }) => sum + queued, 0)).toBe(waiting);
-        // Without a rate, who waits waits for a connection.
+        // Without a rate, requests wait only for a connection.
         if (settings.rate === undefined && waiting > 0) expect(holders).toBe(most);
       }
       at.pass(120_000);
-      expect(guests.filter(({ told }) => told === undefined)).toEqual([]);
+      expect(guests.filter(({ admission }) => admission === undefined)).toEqual([]);
     }),
     { numRuns: 300 },
   );

@@ -1,18 +1,18 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Listed } from '../../src/core/collections/active-set.ts';
-import { Roster } from '../../src/core/collections/active-set.ts';
+import type { ActiveSetMember } from '../../src/core/collections/active-set.ts';
+import { ActiveSet } from '../../src/core/collections/active-set.ts';
 
-test('a roster has those that came and did not leave, whoever leaves while it is gone through', () => {
+test('holds the members that have joined and not left, even if they leave during iteration', () => {
   const step = fc.oneof(
     fc.record({ comes: fc.constant(true), which: fc.nat(20) }),
     fc.record({ comes: fc.constant(false), which: fc.nat(20) }),
   );
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), fc.nat(3), (steps, every) => {
-      const roster = new Roster<Listed>();
+      const roster = new ActiveSet<ActiveSetMember>();
       const items = Array.from({ length: 21 }, () => ({ place: -1 }));
-      const expected = new Set<Listed>();
+      const expected = new Set<ActiveSetMember>();
       for (const { comes, which } of steps) {
         const item = items[which];
         if (item === undefined || (comes && expected.has(item))) continue;
@@ -26,7 +26,7 @@ test('a roster has those that came and did not leave, whoever leaves while it is
         expect(roster.size).toBe(expected.size);
         expect(new Set(roster)).toEqual(expected);
       }
-      const seen: Listed[] = [];
+      const seen: ActiveSetMember[] = [];
       for (const item of roster) {
         seen.push(item);
         if (seen.length % 4 === every) roster.remove(item);

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Rotation } from '../../src/core/endpoints/outlier-detection.ts';
+import { EndpointBalancer } from '../../src/core/endpoints/outlier-detection.ts';
 
 type Act =
   | { readonly do: 'send'; readonly isRepeatable: boolean; readonly failedAt: readonly number[] }
@@ -21,7 +21,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   fc.record({ do: fc.constant('pass' as const), time: fc.nat(3000) }),
 );
 
-test('whatever fails: some endpoint is in rotation, no more than a share is out, and one is tried by one request at a time', () => {
+test('under any failures, keeps an endpoint in rotation, ejects at most the share, and sends single trials', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 6 }),
@@ -34,7 +34,7 @@ test('whatever fails: some endpoint is in rotation, no more than a share is out,
           maxEjectionTime: 3000,
           maxEjectionPercent: percent,
         };
-        const rotation = new Rotation(
+        const rotation = new EndpointBalancer(
           count,
           4,
           settings,
@@ -53,24 +53,24 @@ test('whatever fails: some endpoint is in rotation, no more than a share is out,
               expect(step.failedAt).not.toContain(index);
               expect(open.filter((each) => each.isTrial && each.index === index)).toEqual([]);
             } else if (step.failedAt.includes(index)) {
-              // It has failed at all that are left.
+              // The request has failed at every remaining endpoint.
               for (let other = 0; other < count; other += 1) {
                 expect(rotation.isEjected(other) || step.failedAt.includes(other)).toBe(true);
               }
             }
-            rotation.begin(index);
+            rotation.onAttemptStart(index);
             open.push({ index, sentAt: now, isTrial });
           }
           if (step.do === 'end') {
             const [ended] = open.splice(step.which % Math.max(1, open.length), 1);
             if (ended === undefined) continue;
             const { index, sentAt } = ended;
-            if (step.how === 'works') rotation.succeeded(index, sentAt, now);
-            else if (step.how === 'fails') rotation.failed(index, sentAt, now);
-            else rotation.abandoned(index, sentAt);
-            rotation.end(index);
+            if (step.how === 'works') rotation.onSuccess(index, sentAt, now);
+            else if (step.how === 'fails') rotation.onFailure(index, sentAt, now);
+            else rotation.onInconclusive(index, sentAt);
+            rotation.onAttemptEnd(index);
             if (step.how === 'works' && ended.isTrial) expect(rotation.isEjected(index)).toBe(false);
-            // One that is out has been given back, or is out anew: what else is under way there is no trial any more.
+            // An ejected endpoint has returned its trial or has been ejected again, so other requests to it are no trial.
             if (!rotation.isEjected(index) || step.how !== 'nothing') {
               for (const [i, each] of open.entries()) if (each.index === index) open[i] = { ...each, isTrial: false };
             }
@@ -79,7 +79,7 @@ test('whatever fails: some endpoint is in rotation, no more than a share is out,
           expect(out).toBeLessThanOrEqual(Math.min(count - 1, Math.ceil((count * percent) / 100)));
           if (out === 0) {
             const pending = Array.from({ length: count }, (_, i) => open.filter(({ index }) => index === i).length);
-            expect(rotation.free()).toBe(pending.reduce((sum, busy) => sum + Math.max(0, 4 - busy), 0));
+            expect(rotation.freeConnections()).toBe(pending.reduce((sum, busy) => sum + Math.max(0, 4 - busy), 0));
           }
         }
       },

@@ -15,7 +15,7 @@ class Trial {
   }
 }
 
-/** Two keys of one hash: there are some among a few hundred thousand (the birthday of 32 bits). */
+/** Finds two keys with the same hash among a few hundred thousand (the birthday bound for 32 bits). */
 function findCollision(): readonly [string, string] {
   const seen = new Map<number, string>();
   for (let i = 0; i < 1_000_000; i += 1) {
@@ -32,7 +32,7 @@ const odd = fc.nat(40).map((number) => `${'x'.repeat(54 + (number % 4))}${number
 const key = fc.oneof({ weight: 4, arbitrary: short }, { weight: 1, arbitrary: odd });
 
 describe('an index of slots', () => {
-  test('finds what a Map would, whatever comes and goes', () => {
+  test('finds the same slots as a Map, through any insertions and removals', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.boolean(), key), { maxLength: 1500, size: 'max' }), (actions) => {
         const { index, records } = new Trial();
@@ -61,7 +61,7 @@ describe('an index of slots', () => {
     );
   });
 
-  test('finds a key by its parts as by the whole', () => {
+  test('finds a key by its parts and by the whole', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 40 }), fc.string({ maxLength: 40, unit: 'grapheme' }), (prefix, rest) => {
         const { index } = new Trial();
@@ -76,7 +76,7 @@ describe('an index of slots', () => {
     );
   });
 
-  test('tells keys of one hash apart', () => {
+  test('distinguishes keys with the same hash', () => {
     const [one, other] = findCollision();
     const { index } = new Trial();
     index.set(3, one);
@@ -87,7 +87,7 @@ describe('an index of slots', () => {
     expect([index.get(one), index.get(other)]).toEqual([undefined, 4]);
   });
 
-  test('knows its keys after the records have moved', () => {
+  test('still finds its keys after the records have moved', () => {
     const { index, records } = new Trial(2);
     index.set(0, 'a');
     index.set(1, 'я'.repeat(80));

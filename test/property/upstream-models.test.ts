@@ -2,10 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readHints } from '../../src/core/hints/read-hints.ts';
 import { hintHeaders } from '../../src/simulator/practice/hint-headers.ts';
-import type { HintStyle } from '../../src/simulator/upstream/hint-style.ts';
-import { HINT_STYLES, hearHints, tellsQuota } from '../../src/simulator/upstream/hint-style.ts';
-import type { ModelSpec } from '../../src/simulator/limit-models/limit-model-spec.ts';
-import { makeModel } from '../../src/simulator/limit-models/limit-model-spec.ts';
+import type { HintStyle } from '../../src/config/schema/hint-styles.ts';
+import { HINT_STYLES } from '../../src/config/schema/hint-styles.ts';
+import { buildHints, includesQuota } from '../../src/simulator/upstream/hint-style.ts';
+import type { LimitModelSpec } from '../../src/simulator/limit-models/limit-model-spec.ts';
+import { makeLimitModel } from '../../src/simulator/limit-models/limit-model-spec.ts';
 
 const rate = fc.double({ min: 0.1, max: 2000, noNaN: true });
 const burst = fc.integer({ min: 1, max: 50 });
@@ -20,9 +21,9 @@ const sliding = fc.record({
   window,
 });
 const concurrency = fc.record({ kind: fc.constant('concurrency' as const), limit });
-const anyModel: fc.Arbitrary<ModelSpec> = fc.oneof(buckets, fixed, sliding, concurrency);
+const anyModel: fc.Arbitrary<LimitModelSpec> = fc.oneof(buckets, fixed, sliding, concurrency);
 
-/** Arrival times: bursts and pauses, from an origin that may be far. */
+/** Arrival times in bursts and pauses, possibly far from the origin. */
 const arrivals = fc
   .tuple(
     fc.constantFrom(0, 1, 12_345.678, 1e9),
@@ -40,16 +41,16 @@ const arrivals = fc
     return gaps.map((gap) => (now += gap));
   });
 
-function acceptedAt(spec: ModelSpec, times: readonly number[]): number[] {
-  const model = makeModel(spec);
-  return times.filter((now) => model.arrive(now).accepted);
+function acceptedAt(spec: LimitModelSpec, times: readonly number[]): number[] {
+  const model = makeLimitModel(spec);
+  return times.filter((now) => model.tryAcquire(now).accepted);
 }
 
-/** What floating time may be off by, at the far origin. */
+/** The error of floating-point times far from the origin. */
 const CLOSE = 1e-5;
 
-describe('over any arrivals', () => {
-  test('a bucket passes at most burst + rate × time, between any two of them', () => {
+describe('over arbitrary arrivals', () => {
+  test('a bucket admits at most burst + rate × time between any two arrivals', () => {
     fc.assert(
       fc.property(buckets, arrivals, (spec, times) => {
         const accepted = acceptedAt(spec, times);
@@ -63,8 +64,8 @@ describe('over any arrivals', () => {
     );
   });
 
-  test('a bucket and the GCRA pass the same', () => {
-    // Whole rates and times: both are then exact, and an edge is on the same side of both.
+  test('a bucket and the GCRA admit the same requests', () => {
+    // Whole rates and times are exact, so both limiters see an edge on the same side.
     const whole = fc.record({ rate: fc.constantFrom(1, 2, 5, 10, 50, 100, 1000), burst });
     const ticks = fc.array(fc.integer({ min: 0, max: 300 }), { maxLength: 200, size: 'max' });
     fc.assert(
@@ -78,7 +79,7 @@ describe('over any arrivals', () => {
     );
   });
 
-  test('a fixed window passes at most its limit between two ticks', () => {
+  test('a fixed window admits at most its limit between two ticks', () => {
     fc.assert(
       fc.property(fixed, arrivals, (spec, times) => {
         const counts = new Map<number, number>();
@@ -91,7 +92,7 @@ describe('over any arrivals', () => {
     );
   });
 
-  test('a sliding window passes at most its limit in any window', () => {
+  test('a sliding window admits at most its limit in any window', () => {
     fc.assert(
       fc.property(sliding, arrivals, (spec, times) => {
         const accepted = acceptedAt(spec, times);
@@ -102,7 +103,7 @@ describe('over any arrivals', () => {
     );
   });
 
-  test('one that counts refusals passes none that the other refuses', () => {
+  test('a limiter that counts refusals admits no request that one without refuses', () => {
     fc.assert(
       fc.property(sliding, arrivals, (spec, times) => {
         const lenient = acceptedAt({ ...spec, kind: 'sliding-window' }, times).length;
@@ -112,15 +113,15 @@ describe('over any arrivals', () => {
     );
   });
 
-  test('never more are in flight than there are places', () => {
+  test('never more requests are in flight than there are places', () => {
     fc.assert(
       fc.property(concurrency, fc.array(fc.boolean(), { maxLength: 200, size: 'max' }), (spec, comings) => {
-        const model = makeModel(spec);
+        const model = makeLimitModel(spec);
         let inFlight = 0;
         for (const comes of comings) {
-          if (comes && model.arrive(0).accepted) inFlight += 1;
+          if (comes && model.tryAcquire(0).accepted) inFlight += 1;
           if (!comes && inFlight > 0) {
-            model.leave(0);
+            model.release(0);
             inFlight -= 1;
           }
           expect(inFlight).toBeLessThanOrEqual(spec.limit);
@@ -130,68 +131,68 @@ describe('over any arrivals', () => {
     );
   });
 
-  test('what remains is whole, not negative, and the truth', () => {
+  test('the remaining count is whole, non-negative and exact', () => {
     fc.assert(
       fc.property(anyModel, arrivals, (spec, times) => {
-        const model = makeModel(spec);
+        const model = makeLimitModel(spec);
         for (const now of times) {
           const remaining = model.quota(now)?.remaining ?? Number.NaN;
           expect(Number.isSafeInteger(remaining)).toBe(true);
           expect(remaining).toBeGreaterThanOrEqual(0);
-          expect(model.arrive(now).accepted).toBe(remaining > 0);
+          expect(model.tryAcquire(now).accepted).toBe(remaining > 0);
         }
       }),
     );
   });
 
-  test('who comes back after the wait that was told passes, if nobody else came', () => {
+  test('a client that returns after the announced wait is admitted if no other client arrived', () => {
     fc.assert(
       fc.property(fc.oneof(buckets, fixed, sliding), arrivals, (spec, times) => {
-        const model = makeModel(spec);
+        const model = makeLimitModel(spec);
         for (const now of times) {
-          const admission = model.arrive(now);
+          const admission = model.tryAcquire(now);
           if (admission.accepted) continue;
-          expect(admission.retryAfter).toBeGreaterThan(0);
-          expect(model.arrive(now + admission.retryAfter)).toEqual({ accepted: true });
+          expect(admission.retryAfterMs).toBeGreaterThan(0);
+          expect(model.tryAcquire(now + admission.retryAfterMs)).toEqual({ accepted: true });
           return;
         }
       }),
     );
   });
 
-  test('what remains stays the truth while the limit changes', () => {
+  test('the remaining count stays exact while the limit changes', () => {
     const changes = fc.array(fc.tuple(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 1, max: 60 })), {
       maxLength: 100,
       size: 'max',
     });
     fc.assert(
       fc.property(anyModel, changes, (spec, steps) => {
-        const model = makeModel(spec);
+        const model = makeLimitModel(spec);
         let now = 0;
         for (const [i, [gap, number]] of steps.entries()) {
           now += gap;
-          if (i % 5 === 4) model.retarget(number, now);
+          if (i % 5 === 4) model.setLimit(number, now);
           const remaining = model.quota(now)?.remaining ?? Number.NaN;
           expect(remaining).toBeGreaterThanOrEqual(0);
-          expect(model.arrive(now).accepted).toBe(remaining > 0);
+          expect(model.tryAcquire(now).accepted).toBe(remaining > 0);
         }
       }),
     );
   });
 });
 
-test('the headers of every style are read as the simulator says they are heard', () => {
+test('the headers of every style are parsed into the hints that the simulator passes on', () => {
   const styles = fc.constantFrom<HintStyle[]>(...HINT_STYLES);
   const epochs = fc.double({ min: 1.7e12, max: 1.9e12, noNaN: true });
   fc.assert(
     fc.property(styles, anyModel, arrivals, epochs, (style, spec, times, epoch) => {
-      const model = makeModel(spec);
+      const model = makeLimitModel(spec);
       for (const now of times) {
-        const admission = model.arrive(now);
-        const wait = admission.accepted ? undefined : admission.retryAfter;
-        const quota = tellsQuota(style) ? model.quota(now) : undefined;
+        const admission = model.tryAcquire(now);
+        const wait = admission.accepted ? undefined : admission.retryAfterMs;
+        const quota = includesQuota(style) ? model.quota(now) : undefined;
         const read = readHints(admission.accepted ? 200 : 429, hintHeaders(style, wait, quota, epoch), epoch);
-        expect(read).toEqual(hearHints(style, wait, quota, epoch));
+        expect(read).toEqual(buildHints(style, wait, quota, epoch));
       }
     }),
   );

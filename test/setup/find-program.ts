@@ -1,9 +1,9 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Where a program is installed; undefined when it is not. */
+/** Returns the path of an installed program, otherwise undefined. */
 export function findProgram(name: string): string | undefined {
-  // Debian keeps servers in /usr/sbin, which is not on everybody's PATH.
+  // Debian keeps servers in /usr/sbin, which is often not on PATH.
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
   return folders.map((folder) => join(folder, name)).find(isExecutable);
 }

@@ -1,6 +1,6 @@
-// Looks for the programs that tests run besides what npm brings, before any test starts: a test that cannot run must
-// not pass for one that did. As root on Debian or Ubuntu (a container, CI) it installs what is missing; elsewhere it
-// ends with the one line to type.
+// Checks before the tests that all programs they need besides npm packages are installed, so that no test is skipped
+// silently. As root on Debian or Ubuntu (a container, CI) it installs missing programs; elsewhere it prints the command
+// to run.
 //
 //   node test/setup/programs.ts [tests | replicas | containers | bench | overhead | workers]
 
@@ -15,13 +15,13 @@ interface Program {
   readonly name: string;
   readonly apt: string;
   readonly brew: string | undefined;
-  /** Where it is installed; undefined: a program of this name. */
+  /** Finds it; by default a program of this name. */
   readonly find?: () => string | undefined;
-  /** Brings it where its packages are not enough. */
+  /** Downloads it if system packages are not enough. */
   readonly fetch?: () => void;
 }
 
-/** Debian's is too old for today's fields. */
+/** Debian's version is too old. */
 const KUBECTL: Program = {
   name: 'kubectl',
   apt: 'unzip',
@@ -71,7 +71,7 @@ const PROGRAMS: Readonly<Record<string, readonly Program[]>> = {
   ],
 };
 
-/** A benchmark measures without its peers too, and its table says which were not there. */
+/** Benchmarks also run without their peers; their tables name the missing ones. */
 const OPTIONAL: ReadonlySet<string> = new Set(['bench', 'overhead']);
 
 const purpose = process.argv[2] ?? 'tests';
@@ -127,7 +127,7 @@ function remedy(programs: readonly Program[]): string {
   return formulas.includes(undefined) ? 'a Debian machine' : `brew install ${[...new Set(formulas)].join(' ')}`;
 }
 
-/** Installs, trying twice: mirrors hiccup, and a fresh machine has no package lists yet. */
+/** Installs, trying twice: mirrors may fail, and a new machine has no package lists. */
 function install(packages: string): void {
   const resume = holdServices();
   try {
@@ -146,7 +146,7 @@ function apt(args: readonly string[]): boolean {
   return status === 0;
 }
 
-/** Packages of servers start them on install; the tests want the programs alone. */
+/** Prevents server packages from starting services on installation. */
 function holdServices(): () => void {
   const policy = '/usr/sbin/policy-rc.d';
   if (existsSync(policy)) return () => undefined;

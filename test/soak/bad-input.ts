@@ -1,7 +1,7 @@
 const HOST = 'Host: soak\r\n';
 const CLOSE = 'Connection: close\r\n';
 
-/** What a proxy must refuse, and live on: each on a connection of its own. */
+/** Input that a proxy must reject without harm, each on its own connection. */
 export const BAD_INPUT: readonly string[] = [
   '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
   'nonsense\r\n\r\n',

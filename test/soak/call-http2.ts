@@ -1,9 +1,9 @@
 import type { ClientHttp2Session, IncomingHttpHeaders } from 'node:http2';
-import type { Ask, Heard } from './call.ts';
-import { PATIENCE } from './call.ts';
+import type { CallOptions, CallResult } from './call.ts';
+import { CALL_TIMEOUT } from './call.ts';
 
-/** Asks once on a connection that others share, and tells what came of it. */
-export function callHttp2(session: ClientHttp2Session, ask: Ask): Promise<Heard> {
+/** Sends one request on a shared connection and returns its result. */
+export function callHttp2(session: ClientHttp2Session, ask: CallOptions): Promise<CallResult> {
   const { method, path, headers = {}, body, chunked = false } = ask;
   const length = body === undefined || chunked ? {} : { 'content-length': String(body.length) };
   return new Promise((resolve) => {
@@ -21,10 +21,10 @@ export function callHttp2(session: ClientHttp2Session, ask: Ask): Promise<Heard>
       left = true;
       stream.close(8); // CANCEL
     };
-    const patience = setTimeout(() => {
-      why = `no end within ${PATIENCE} ms`;
+    const timeout = setTimeout(() => {
+      why = `no end within ${CALL_TIMEOUT} ms`;
       stream.destroy(new Error(why));
-    }, PATIENCE);
+    }, CALL_TIMEOUT);
     const leaving = ask.leavesAfter === undefined ? undefined : setTimeout(leave, ask.leavesAfter);
     stream.on('response', (received) => (head = received));
     stream.on('data', (chunk: Buffer) => {
@@ -33,28 +33,28 @@ export function callHttp2(session: ClientHttp2Session, ask: Ask): Promise<Heard>
       stream.pause();
       setTimeout(() => stream.resume(), ask.readsEvery);
     });
-    // Of one that is reset with an error too (Node 24); one that is reset without has its answer, and is whole.
+    // Node 24 emits `end` for a stream reset with an error too; one reset without an error has its complete response.
     stream.on('end', () => (ended = true));
     stream.on('error', (error: Error) => {
       broken = true;
       why = error.message;
     });
     stream.on('close', () => {
-      clearTimeout(patience);
+      clearTimeout(timeout);
       clearTimeout(leaving);
-      // Node 24.21 counts the memory of its session wrong from there on, as src/http/server/http2-server-sessions.ts says: it would refuse answers.
+      // From here on Node 24.21 miscounts the memory of its session, as src/http/server/http2-server-sessions.ts says: it would refuse answers.
       if (head !== undefined && body !== undefined && !stream.writableFinished) session.close();
       if (left) return resolve({ kind: 'left' });
       if (head === undefined) return resolve({ kind: 'lost', why });
       const status = Number(head[':status']);
       if (broken || !ended || stream.rstCode !== 0) {
-        // Nobody reset it, and what had come of it was dropped with its connection: it may have been whole.
+        // Not reset, but dropped with its connection: it may have been complete.
         const isDropped = session.destroyed && !broken && stream.rstCode === 0;
         if (isDropped) return resolve({ kind: 'dropped', status, id: String(head['tidegate-request-id']) });
         return resolve({ kind: 'cut', status });
       }
-      const told = head;
-      const header = (name: string): string => String(told[name] ?? '');
+      const answerHead = head;
+      const header = (name: string): string => String(answerHead[name] ?? '');
       resolve({ kind: 'answered', status, header, body: Buffer.concat(chunks) });
     });
     stream.on('continue', () => stream.end(body));

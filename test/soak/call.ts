@@ -1,8 +1,8 @@
 import type { Agent } from 'node:http';
-import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
-import { requestAt } from './reach.ts';
+import type { Millis } from '../../src/core/scalars.ts';
+import { requestAt } from './proxy-connection.ts';
 
-export interface Ask {
+export interface CallOptions {
   readonly method: 'GET' | 'POST' | 'PUT';
   /** With its query. */
   readonly path: string;
@@ -10,49 +10,53 @@ export interface Ask {
   readonly body?: Buffer;
   /** Without a length. */
   readonly chunked?: boolean;
-  /** What is waited after each piece of the answer. */
+  /** Delay after each chunk of the response, in ms. */
   readonly readsEvery?: Millis;
-  /** Breaks off, answered or not. */
+  /** Aborts after this time, in ms, answered or not. */
   readonly leavesAfter?: Millis;
 }
 
-/** What came of it. */
-export type Heard =
+/** The result of a call. */
+export type CallResult =
   | {
       readonly kind: 'answered';
       readonly status: number;
       readonly header: (name: string) => string;
       readonly body: Buffer;
     }
-  /** A head came, and the body did not come to its end. */
+  /** The response head arrived, but the body broke off. */
   | { readonly kind: 'cut'; readonly status: number }
   /**
-   * The same, as its connection was being ended (GOAWAY): Node's client then drops what it has and has not handed on yet, also of
-   * an answer that came whole. Which of both it was, only the log knows.
+   * The same, as its connection ended (GOAWAY): Node's client then drops data that it has not delivered yet, even of
+   * a complete response. Only the log says which it was.
    */
   | { readonly kind: 'dropped'; readonly status: number; readonly id: string }
   | { readonly kind: 'left' }
   | { readonly kind: 'lost'; readonly why: string };
 
-/** Nothing that is answered at all takes so long. */
-export const PATIENCE: Millis = 45_000;
+/** Longer than any response takes, in ms. */
+export const CALL_TIMEOUT: Millis = 45_000;
 
-/** Asks once over HTTP/1.1, and tells what came of it. @param ca vouches for who answers by TLS */
-export function call(url: string, { agent, ca }: { agent: Agent | false; ca: string }, ask: Ask): Promise<Heard> {
+/** Sends one request over HTTP/1.1 and returns its result. @param ca PEM text of the CA, for TLS */
+export function call(
+  url: string,
+  { agent, ca }: { agent: Agent | false; ca: string },
+  ask: CallOptions,
+): Promise<CallResult> {
   const { method, path, headers = {}, body, chunked = false } = ask;
   const length = body === undefined || chunked ? {} : { 'content-length': String(body.length) };
   return new Promise((resolve) => {
     const outgoing = requestAt(url, { method, path, agent, ca, headers: { ...headers, ...length } });
     let status = 0;
-    const settle = (heard: Heard): void => {
-      clearTimeout(patience);
+    const settle = (result: CallResult): void => {
+      clearTimeout(timeout);
       clearTimeout(leaving);
-      resolve(heard);
+      resolve(result);
     };
-    const patience = setTimeout(() => {
-      settle({ kind: 'lost', why: `no end within ${PATIENCE} ms, status ${status}` });
+    const timeout = setTimeout(() => {
+      settle({ kind: 'lost', why: `no end within ${CALL_TIMEOUT} ms, status ${status}` });
       outgoing.destroy();
-    }, PATIENCE);
+    }, CALL_TIMEOUT);
     const leave = (): void => {
       settle({ kind: 'left' });
       outgoing.destroy();
@@ -77,7 +81,7 @@ export function call(url: string, { agent, ca }: { agent: Agent | false; ca: str
         settle({ kind: 'answered', status, header, body: Buffer.concat(chunks) });
       });
     });
-    // Once there is a head the answer decides: it may come before all has been sent.
+    // After the head the response decides: it may arrive before the body has been sent.
     outgoing.on('error', (error) => status === 0 && breakOff(error));
     outgoing.on('continue', () => outgoing.end(body));
     if (headers['expect'] === undefined) outgoing.end(body);

@@ -1,7 +1,7 @@
-// Everything at once, for as long as you like: all kinds of clients, a hidden limit, faults of networks and upstreams, in
-// front of a proxy with the default configuration. Clients come by TLS, over HTTP/1.1 and HTTP/2 (`--plain`: without both); one
-// upstream is spoken to by TLS and HTTP/2. Ends with 1 when a request was lost, when something leaked, or when the
-// log has a line of trouble that no fault explains.
+// A long test with everything at once: all kinds of clients, a hidden limit, and faults of networks and upstreams, in
+// front of a proxy with the default configuration. Clients use TLS, over HTTP/1.1 and HTTP/2 (`--plain`: neither); one
+// upstream uses TLS and HTTP/2. Exits with 1 if a request was lost, something leaked, or the
+// log has a warning or error that no fault explains.
 //
 //   npm run soak -- --minutes 10
 
@@ -9,31 +9,31 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
-import type { LogLine } from '../support/probed.ts';
+import type { Millis } from '../../src/core/scalars.ts';
+import type { LogLine } from '../support/proxy/probed-process.ts';
 import { makeCertificates } from '../support/certificates.ts';
-import { startProbed } from '../support/probed.ts';
-import type { Relay } from '../support/relay.ts';
-import { startRelay } from '../support/relay.ts';
-import { Account } from './account.ts';
-import { Clients } from './clients.ts';
-import { explain, tellBefore } from './expected.ts';
-import { FAULT_NAMES, Faults } from './faults.ts';
-import { checkLedger } from './ledger.ts';
-import type { Options } from './options.ts';
+import { startProbedProcess } from '../support/proxy/probed-process.ts';
+import type { Relay } from '../support/relay/relay.ts';
+import { startRelay } from '../support/relay/relay.ts';
+import { SoakCounts } from './soak-counts.ts';
+import { SoakClients } from './soak-clients.ts';
+import { explainLogLine, formatRecentFaults } from './expected-log-lines.ts';
+import { FAULT_NAMES, FaultInjector } from './fault-injector.ts';
+import { checkLedger } from './check-ledger.ts';
+import type { SoakOptions } from './options.ts';
 import { parseOptions, USAGE } from './options.ts';
-import { comeToRest, findLeaks } from './rest.ts';
-import { Table } from './table.ts';
-import type { Change, Places } from './upstream.ts';
+import { waitUntilIdle, findLeaks } from './idle-state.ts';
+import { SoakTable } from './soak-table.ts';
+import type { UpstreamChange, UpstreamUrls } from './upstream.ts';
 
 const MINUTE: Millis = 60_000;
-/** Of all requests; 10 of 48 000 in four minutes. */
-const MOST_DROPPED = 0.001;
-const LINE_EVERY: Millis = 10_000;
-const LONGEST_BEAT: Millis = 5000;
+/** Maximum share of all requests; measured: 10 of 48,000 in four minutes. */
+const MAX_DROPPED_SHARE = 0.001;
+const LINE_INTERVAL: Millis = 10_000;
+const MAX_FAULT_INTERVAL: Millis = 5000;
 const SHOWN = 20;
 
-async function soak({ minutes, seed, by }: Options): Promise<readonly string[]> {
+async function soak({ minutes, seed, transport }: SoakOptions): Promise<readonly string[]> {
   const certificates = makeCertificates();
   process.once('exit', () => certificates.remove());
   certificates.issue('server', '-addext', 'subjectAltName=IP:127.0.0.1,DNS:localhost');
@@ -43,8 +43,8 @@ async function soak({ minutes, seed, by }: Options): Promise<readonly string[]> 
     certificates.path('server'),
   ]);
   process.once('exit', () => upstream.kill('SIGKILL'));
-  const [places] = (await once(upstream, 'message')) as [Places];
-  const change = (what: Change): void => void upstream.send(what);
+  const [places] = (await once(upstream, 'message')) as [UpstreamUrls];
+  const change = (what: UpstreamChange): void => void upstream.send(what);
   const relays = [
     await startRelay(places.pay, { seed }),
     await startRelay(places.feed, { seed: seed + 1 }),
@@ -52,68 +52,68 @@ async function soak({ minutes, seed, by }: Options): Promise<readonly string[]> 
   ];
   const [pay, feed, secure] = relays.map(({ url }) => new URL(url).port);
 
-  const account = new Account();
-  const trouble: LogLine[] = [];
-  const gate = await startProbed(
-    `listen: {address: 127.0.0.1:0${by === 'tls' ? `, tls: {cert: ${cert}, key: ${key}}, http2: true` : ''}}
+  const account = new SoakCounts();
+  const warnings: LogLine[] = [];
+  const gate = await startProbedProcess(
+    `listen: {address: 127.0.0.1:0${transport === 'tls' ? `, tls: {cert: ${cert}, key: ${key}}, http2: true` : ''}}
 upstreams:
   pay: {url: "http://localhost:${pay}"}
   feed: {url: "http://localhost:${feed}"}
   secure: {url: "https://localhost:${secure}", http2: true, tls: {ca: ${ca}}}
 routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path: /, upstream: pay}]`,
     (line) => {
-      if (line['msg'] === 'request') account.log(line);
-      if (line['level'] !== 'info') trouble.push(line);
+      if (line['msg'] === 'request') account.countLogged(line);
+      if (line['level'] !== 'info') warnings.push(line);
     },
   );
   process.once('exit', () => gate.kill());
   let isOver = false;
   void gate.ended.then((complaints) => {
     if (isOver) return;
-    for (const line of trouble) if (line['level'] === 'fatal') console.error(`FAULT ${JSON.stringify(line)}`);
+    for (const line of warnings) if (line['level'] === 'fatal') console.error(`FAULT ${JSON.stringify(line)}`);
     console.error(`FAULT the proxy ended with ${String(gate.exitCode)}${complaints}\nFAILED`);
     process.exit(1);
   });
-  const idle = await gate.held();
-  await gate.lookups();
+  const idle = await gate.heldResources();
+  await gate.setDnsFailure();
 
   const slow = await startRelay(gate.url, { seed: seed + 2 });
-  slow.spoil({ up: { trickle: { bytes: 60, every: 30 } }, down: { trickle: { bytes: 200, every: 20 } } });
+  slow.injectFaults({ up: { trickle: { bytes: 60, every: 30 } }, down: { trickle: { bytes: 200, every: 20 } } });
   const broken = await startRelay(gate.url, { seed: seed + 3 });
-  broken.spoil((_, random) => ({
+  broken.injectFaults((_, random) => ({
     [random() < 0.5 ? 'up' : 'down']: { end: { after: [0, 3500], how: random() < 0.5 ? 'cut' : 'reset' } },
   }));
   const through = (relay: Relay): string => relay.url.replace('http:', new URL(gate.url).protocol);
   const doors = { url: gate.url, ca: certificates.read('ca.crt'), slow: through(slow), broken: through(broken) };
-  const clients = new Clients(doors, account, seed);
+  const clients = new SoakClients(doors, account, seed);
   const total = minutes * MINUTE;
-  const beat = Math.min(LONGEST_BEAT, total / (3.5 * FAULT_NAMES.length));
-  const faults = new Faults({ relays, gate, change }, beat, seed);
-  const table = new Table(account);
+  const faultInterval = Math.min(MAX_FAULT_INTERVAL, total / (3.5 * FAULT_NAMES.length));
+  const faults = new FaultInjector({ relays, gate, change }, faultInterval, seed);
+  const table = new SoakTable(account);
 
-  /** Load and faults for so long, and then a rest. */
-  const load = async (length: Millis): Promise<Awaited<ReturnType<typeof comeToRest>>> => {
+  /** Runs load and faults for this long, then waits until the proxy is idle. */
+  const load = async (length: Millis): Promise<Awaited<ReturnType<typeof waitUntilIdle>>> => {
     const until = performance.now() + length;
     clients.start();
     faults.start();
     for (let left = length; left > 0; left = until - performance.now()) {
-      await sleep(Math.min(LINE_EVERY, left));
-      console.log(table.line(await gate.held(), faults.happened));
+      await sleep(Math.min(LINE_INTERVAL, left));
+      console.log(table.line(await gate.heldResources(), faults.records));
     }
     await faults.stop();
     await clients.stop();
-    return comeToRest(gate, relays, idle);
+    return waitUntilIdle(gate, relays, idle);
   };
 
   console.log(
-    `${minutes} min, seed ${seed}, clients by ${by.toUpperCase()}; a fault every ${((2 * beat) / 1000).toFixed(1)} s at most; Node ${process.version}`,
+    `${minutes} min, seed ${seed}, clients over ${transport.toUpperCase()}; a fault every ${((2 * faultInterval) / 1000).toFixed(1)} s at most; Node ${process.version}`,
   );
   console.log(table.head());
   const started = performance.now();
   const firstLoad = Math.min(MINUTE, total / 3);
   const first = await load(firstLoad);
   const elapsed = performance.now() - started;
-  const last = await load(total - elapsed - (elapsed - firstLoad)); // the last rest takes as long as the first
+  const last = await load(total - elapsed - (elapsed - firstLoad)); // the last idle phase takes as long as the first
 
   for (const relay of [slow, broken, ...relays]) await relay.close();
   const ledger = await checkLedger(places.pay, clients.charges);
@@ -121,41 +121,45 @@ routes: [{path: /feed, upstream: feed}, {path: /secure, upstream: secure}, {path
   await gate.stop();
   upstream.kill('SIGKILL');
 
-  const told = [...last.metrics].filter(([name]) => name.startsWith('tidegate_requests_total{'));
-  const counted = told.reduce((sum, [, value]) => sum + value, 0);
-  const explained = trouble.map((line) => ({ line, why: explain(line, faults.happened) }));
+  const requestSeries = [...last.metrics].filter(([name]) => name.startsWith('tidegate_requests_total{'));
+  const counted = requestSeries.reduce((sum, [, value]) => sum + value, 0);
+  const explained = warnings.map((line) => ({ line, why: explainLogLine(line, faults.records) }));
   for (const [why, lines] of Map.groupBy(explained, (each) => each.why)) {
-    if (why !== undefined) console.log(`${String(lines.length).padStart(7)} lines of trouble: ${why}`);
+    if (why !== undefined) console.log(`${String(lines.length).padStart(7)} warnings: ${why}`);
   }
   const shed = ['event_loop', 'heap']
     .map((bound) => last.metrics.get(`tidegate_bound_reached_total{bound="${bound}"}`) ?? Number.NaN)
     .reduce((sum, times) => sum + times, 0);
-  const { sent, left, shed: shedTold } = account.totals();
+  const { sent, left, shed: shedReceived } = account.totals();
   const mb = (bytes: number): string => (bytes / 1024 / 1024).toFixed(2);
   console.log(
-    `${sent} requests asked, ${left} of them left; ${account.lines} logged, ${shed} shed, ${counted} counted; ${ledger.told}`,
+    `${sent} requests sent, ${left} of them aborted; ${account.lines} logged, ${shed} shed, ${counted} counted; ${ledger.summary}`,
   );
   const { dropped } = account;
-  console.log(`${dropped} answers dropped by clients as their HTTP/2 connections were being ended`);
-  console.log(`${faults.happened.length} faults of ${new Set(faults.happened.map(({ name }) => name)).size} kinds`);
+  console.log(`${dropped} responses dropped by clients as their HTTP/2 connections ended`);
+  console.log(`${faults.records.length} faults of ${new Set(faults.records.map(({ name }) => name)).size} kinds`);
   console.log(
-    `at rest: ${mb(first.held.bytes)} MB and ${first.held.files} files after the first minute, ${mb(last.held.bytes)} MB and ${last.held.files} files at the end`,
+    `idle: ${mb(first.held.bytes)} MB and ${first.held.files} files after the first minute, ${mb(last.held.bytes)} MB and ${last.held.files} files at the end`,
   );
 
   return [
     ...account.faults,
     ...account.differences(),
-    ...(dropped > MOST_DROPPED * sent ? [`${dropped} answers were dropped as their connections were being ended`] : []),
+    ...(dropped > MAX_DROPPED_SHARE * sent ? [`${dropped} responses were dropped as their connections ended`] : []),
     ...(counted === account.lines + shed
       ? []
       : [`${counted} requests were counted, ${account.lines} logged and ${shed} shed`]),
-    ...(shedTold > shed ? [`${shedTold} were told that the proxy has too much to do, and it turned ${shed} away`] : []),
+    ...(shedReceived > shed
+      ? [`${shedReceived} clients received an overload rejection, but the proxy counts ${shed}`]
+      : []),
     ...first.faults,
     ...last.faults,
     ...findLeaks(first, last, total >= 3 * MINUTE ? 'long' : 'short'),
     ...ledger.faults,
     ...explained.flatMap(({ line, why }) =>
-      why === undefined ? [`unexplained: ${JSON.stringify(line)}, after ${tellBefore(line, faults.happened)}`] : [],
+      why === undefined
+        ? [`unexplained: ${JSON.stringify(line)}, after ${formatRecentFaults(line, faults.records)}`]
+        : [],
     ),
     ...(gate.exitCode === 0 ? [] : [`the proxy ended with ${String(gate.exitCode)}`]),
   ];

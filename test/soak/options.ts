@@ -1,23 +1,23 @@
 import { parseArgs } from 'node:util';
 
-export interface Options {
-  /** How long it takes, rests included. */
+export interface SoakOptions {
+  /** Length of the run in minutes, pauses included. */
   readonly minutes: number;
-  /** Of clients and faults. */
+  /** Seed of clients and faults. */
   readonly seed: number;
-  /** How clients come: by TLS, and some over HTTP/2; or without both. */
-  readonly by: 'tls' | 'tcp';
+  /** `tls`: clients use TLS, and some HTTP/2. `tcp`: neither. */
+  readonly transport: 'tls' | 'tcp';
 }
 
 export const USAGE = `npm run soak -- [options]
 
-  --minutes N   how long, at least 0.5 (10)
-  --seed N      of clients and faults (1)
-  --plain       clients come without TLS and HTTP/2
+  --minutes N   length of the run, at least 0.5 (default 10)
+  --seed N      seed of clients and faults (default 1)
+  --plain       clients without TLS and HTTP/2
 `;
 
 /** @throws Error that says what is wrong with the arguments */
-export function parseOptions(args: readonly string[]): Options | 'help' {
+export function parseOptions(args: readonly string[]): SoakOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -32,5 +32,5 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
   if (!(minutes >= 0.5 && minutes <= 10_000)) throw new Error(`--minutes ${values.minutes}: expected 0.5 or more`);
   const seed = Number(values.seed);
   if (!Number.isSafeInteger(seed)) throw new Error(`--seed ${values.seed}: expected a whole number`);
-  return { minutes, seed, by: values.plain ? 'tcp' : 'tls' };
+  return { minutes, seed, transport: values.plain ? 'tcp' : 'tls' };
 }

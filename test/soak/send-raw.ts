@@ -1,21 +1,21 @@
-import type { Millis } from '../../src/core/exchange/attempt-outcome.ts';
-import { connectTo } from './reach.ts';
+import type { Millis } from '../../src/core/scalars.ts';
+import { connectTo } from './proxy-connection.ts';
 
-const BAD_PATIENCE: Millis = 30_000;
+const TIMEOUT: Millis = 30_000;
 
-/** All that came until the other side closed; undefined when it did not for long. */
+/** Sends bytes and returns all data until the proxy closes; undefined if it does not close in time. */
 export function sendRaw({ url, ca }: { url: string; ca: string }, bytes: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connectTo(url, ca);
-    const patience = setTimeout(() => {
+    const timeout = setTimeout(() => {
       resolve(undefined);
       socket.destroy();
-    }, BAD_PATIENCE);
+    }, TIMEOUT);
     let text = '';
     socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
     socket.on('error', () => undefined);
     socket.on('close', () => {
-      clearTimeout(patience);
+      clearTimeout(timeout);
       resolve(text);
     });
     socket.write(Buffer.from(bytes, 'latin1'));

@@ -1,5 +1,5 @@
-// What the soak's proxy stands in front of, in a process of its own: a practice upstream with a hidden limit, and a feed
-// of large bodies both ways and of server-sent events. Tells its parent where they listen; is told what to change.
+// The upstreams of the soak, in a process of their own: a practice upstream with a hidden limit, and a feed
+// of large bodies in both directions and of server-sent events. Sends its URLs to the parent, which sends changes.
 
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -13,19 +13,19 @@ import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PracticeSpec } from '../../src/simulator/practice/practice-spec.ts';
-import { startPractice } from '../../src/simulator/practice/practice-server.ts';
+import { startPracticeServer } from '../../src/simulator/practice/practice-server.ts';
 import { seededRandom } from '../../src/simulator/seeded-random.ts';
 
-export interface Change {
+export interface UpstreamChange {
   readonly practice?: Partial<PracticeSpec>;
   /** The share of requests to the feed that fail. */
   readonly failing?: number;
 }
 
-export interface Places {
+export interface UpstreamUrls {
   readonly pay: string;
   readonly feed: string;
-  /** The same by TLS, over HTTP/2 and HTTP/1.1. */
+  /** The feed over TLS, by HTTP/2 and HTTP/1.1. */
   readonly secure: string;
 }
 
@@ -40,7 +40,7 @@ const seed = Number(seedText);
 const random = seededRandom(seed);
 let failing = 0;
 
-const practice = await startPractice({
+const practice = await startPracticeServer({
   limit: { kind: 'token-bucket', rate: 150, burst: 30 },
   latency: { kind: 'lognormal', mean: 30, sigma: 0.5 },
   hints: 'retry-after',
@@ -53,7 +53,7 @@ const secure = createSecureServer(
   { key: readFileSync(`${certificate}.key`), cert: readFileSync(`${certificate}.crt`), allowHTTP1: true },
   answer,
 );
-// Whoever changes to a WebSocket is said back what he says.
+// Echoes the data of WebSockets.
 secure.on('upgrade', (_request: IncomingMessage, socket: Duplex) => {
   socket.on('error', () => undefined);
   socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
@@ -64,7 +64,7 @@ secure.on('sessionError', () => undefined);
 secure.listen({ host: '127.0.0.1', port: 0, backlog: 4096 });
 await once(secure, 'listening');
 
-process.on('message', (change: Change) => {
+process.on('message', (change: UpstreamChange) => {
   if (change.practice !== undefined) practice.configure(change.practice);
   failing = change.failing ?? failing;
 });
@@ -72,7 +72,7 @@ process.send?.({
   pay: practice.url,
   feed: `http://127.0.0.1:${(feed.address() as AddressInfo).port}`,
   secure: `https://127.0.0.1:${(secure.address() as AddressInfo).port}`,
-} satisfies Places);
+} satisfies UpstreamUrls);
 
 function answer(request: Request, response: Response): void {
   response.on('error', () => undefined);
@@ -90,19 +90,19 @@ async function serve(request: Request, response: Response): Promise<void> {
     response.end('failed');
     return;
   }
-  if (pathname.endsWith('/upload')) return take(request, response);
+  if (pathname.endsWith('/upload')) return hashUpload(request, response);
   request.resume();
-  if (pathname.endsWith('/events')) return tell(response, Number(searchParams.get('count')));
-  return give(response, Number(searchParams.get('bytes')));
+  if (pathname.endsWith('/events')) return sendEvents(response, Number(searchParams.get('count')));
+  return sendBody(response, Number(searchParams.get('bytes')));
 }
 
-async function take(request: Request, response: Response): Promise<void> {
+async function hashUpload(request: Request, response: Response): Promise<void> {
   const hash = createHash('sha256');
   for await (const chunk of request) hash.update(chunk as Buffer);
   response.end(hash.digest('hex'));
 }
 
-async function tell(response: Response, count: number): Promise<void> {
+async function sendEvents(response: Response, count: number): Promise<void> {
   response.setHeader('Content-Type', 'text/event-stream');
   await pipeline(events(count), response);
 }
@@ -114,8 +114,8 @@ async function* events(count: number): AsyncGenerator<string> {
   }
 }
 
-/** With a length, in chunks, or until the connection ends: then nobody can tell a cut that is a clean end of it. */
-async function give(response: Response, bytes: number): Promise<void> {
+/** Sends a body with a length, in chunks, or until the connection ends: then a clean cut cannot be detected. */
+async function sendBody(response: Response, bytes: number): Promise<void> {
   const framing = Math.floor(random() * (response instanceof ServerResponse ? 3 : 2));
   if (framing === 0) response.setHeader('Content-Length', bytes);
   if (framing === 2 && response instanceof ServerResponse) {

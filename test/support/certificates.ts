@@ -1,23 +1,24 @@
-/** Certificates made for one test file, by OpenSSL: `name.crt` and `name.key` in a folder. */
+/** Creates certificates for one test file with OpenSSL: `name.crt` and `name.key` in a folder. */
 import { execFileSync } from 'node:child_process';
+import { generateKeyPairSync, sign } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface Certificates {
-  /** Of `server.crt`, say. */
+  /** Returns the path of a file such as `server.crt`. */
   readonly path: (name: string) => string;
   readonly read: (name: string) => string;
-  /** One signed by the authority `ca`. @param more arguments of `openssl req -x509` */
+  /** Issues a certificate signed by the CA `ca`. @param more arguments of `openssl req -x509` */
   readonly issue: (name: string, ...more: string[]) => void;
-  /** One that `ca` has signed, and that has expired. */
+  /** Issues an expired certificate signed by `ca`. */
   readonly issueExpired: (name: string, subjectAltName: string) => void;
-  /** One that vouches for itself. */
+  /** Creates a self-signed certificate. */
   readonly selfSign: (name: string, ...more: string[]) => void;
   readonly remove: () => void;
 }
 
-/** With an authority of its own, `ca`. */
+/** Creates the folder and its own CA, `ca`. */
 export function makeCertificates(): Certificates {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-tls-'));
   const path = (name: string): string => join(folder, name);
@@ -61,10 +62,28 @@ export function makeCertificates(): Certificates {
   };
 }
 
-/** A certificate and its key in one text, which serves wherever PEM is wanted. */
+/**
+ * Returns a self-signed certificate and its key as one PEM text. Made without OpenSSL: X.509 version 1, valid from 2020 to
+ * 2049, for an Ed25519 key.
+ */
 export function makePem(): string {
-  const certificates = makeCertificates();
-  const text = certificates.read('ca.crt') + certificates.read('ca.key');
-  certificates.remove();
-  return text;
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  const algorithm = der(0x30, Buffer.from('06032b6570', 'hex'));
+  const name = der(0x30, der(0x31, der(0x30, Buffer.from('0603550403', 'hex'), der(0x0c, Buffer.from('test')))));
+  const validity = der(0x30, der(0x17, Buffer.from('200101000000Z')), der(0x17, Buffer.from('491231235959Z')));
+  const serial = der(0x02, Buffer.from([1]));
+  const spki = publicKey.export({ type: 'spki', format: 'der' });
+  const signed = der(0x30, serial, algorithm, name, validity, name, spki);
+  const signature = der(0x03, Buffer.from([0]), sign(null, signed, privateKey));
+  const base64 = der(0x30, signed, algorithm, signature).toString('base64');
+  const certificate = `-----BEGIN CERTIFICATE-----\n${base64.replaceAll(/.{1,64}/g, '$&\n')}-----END CERTIFICATE-----\n`;
+  return certificate + String(privateKey.export({ type: 'pkcs8', format: 'pem' }));
+}
+
+/** Encodes an ASN.1 value of less than 64 KiB in DER. */
+function der(tag: number, ...parts: readonly Buffer[]): Buffer {
+  const value = Buffer.concat(parts);
+  const { length } = value;
+  const size = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255];
+  return Buffer.concat([Buffer.from([tag, ...size]), value]);
 }

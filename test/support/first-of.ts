@@ -1,4 +1,4 @@
-/** The first few of what may never end. */
+/** Returns the first `count` items of a possibly infinite sequence. */
 export function firstOf<T>(items: Iterable<T>, count: number): T[] {
   const found: T[] = [];
   for (const item of items) {

@@ -1,4 +1,4 @@
-/** Loaded into a process before its own program: on SIGWINCH it says, in a line of JSON, what it holds on to. */
+/** Preloaded into a process: on SIGWINCH it prints its live memory as a line of JSON. */
 import { heldBytes } from './heap.ts';
 
 process.on('SIGWINCH', () => {

@@ -4,10 +4,10 @@ import { runInNewContext } from 'node:vm';
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** Bytes of this process that somebody still holds on to: the heap, and buffers outside of it. */
+/** Returns the live bytes of this process: heap and external buffers. */
 export function heldBytes(): number {
   collect();
-  collect(); // what the first one has found free, buffers give back by the second
+  collect(); // buffers found unreachable by the first collection are released by the second
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }

@@ -1,6 +1,6 @@
 /**
- * A machine that has other work stands still now and then, and what waits for its turn meanwhile is not answered in time.
- * What is seen of timing there says nothing of what is tested: it is tested again.
+ * A busy machine sometimes stalls, which makes responses late. Timing measured during a stall says nothing about the
+ * program, so the test is repeated.
  *
  *     test('…', AGAIN_IF_STALLED, async () => {
  *       const stalls = watchStalls();
@@ -14,15 +14,15 @@ import { onTestFinished } from 'vitest';
 const STALL_NS = 50e6;
 const STALLED = 'the machine stood still meanwhile';
 
-/** For `test`. What is asked does not change; how often it may be tried does. */
+/** Options of `test` that repeat it after a stall, with the same assertions. */
 export const AGAIN_IF_STALLED = { timeout: 90_000, retry: { count: 3, condition: new RegExp(STALLED) } } as const;
 
 export interface Stalls {
-  /** Fails as `check` does, and says so where that may be because of a stall. */
+  /** Fails like `check`, and marks the failure if a stall may be the cause. */
   unlessStalled(check: () => void): void;
 }
 
-/** From now until the test has ended. */
+/** Watches for stalls until the test ends. */
 export function watchStalls(): Stalls {
   const delay = monitorEventLoopDelay({ resolution: 10 });
   delay.enable();

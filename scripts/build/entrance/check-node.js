@@ -1,4 +1,4 @@
-// Comes first in what can be imported of the package: scripts/build.ts.
+// The first import of every library entry point; see scripts/build.ts.
 import { refusal } from './needed-node.js';
 
 if (refusal !== undefined) throw new Error(refusal);

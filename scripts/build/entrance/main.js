@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// The program, where this Node can run it: scripts/build.ts.
+// Starts the program if this Node can run it; see scripts/build.ts.
 import { refusal } from './needed-node.js';
 
 if (refusal === undefined) {
-  // By its address: it is beside this file once it is built, and not here.
+  // By URL, because program.js is beside this file only after the build.
   void import(new URL('program.js', import.meta.url).href);
 } else {
   process.stderr.write(`${refusal}\n`);

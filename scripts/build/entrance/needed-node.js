@@ -1,8 +1,8 @@
-// In what Node 12.17 can read, the first that has modules: whoever has an old one is told so, and not shown our code.
+// Uses only the syntax of Node 12.17, the first with ES modules, so that an old Node prints this message, not a syntax error.
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
-/** Why this Node will not do; undefined where it will. As `engines` of package.json has it. */
+/** Why this Node is not supported; undefined if it is. Must match `engines` in package.json. */
 export const refusal =
   (major === 22 && minor >= 21) || (major === 24 && minor >= 9) || major > 24
     ? undefined

@@ -1,29 +1,31 @@
-/** What may be told, and what is answered. */
+/** Schemas of the actions: their parameters and responses. */
 import { z } from 'zod';
 import { PositiveDuration, Rate } from '../../config/values/unit-schemas.ts';
 import { ApiSchemas, ClientRow, UpstreamStatus } from './response-schemas.ts';
 
-const Notes = z.array(z.string()).describe('What else there is to know of it, in sentences.');
+const NotesSchema = z.array(z.string()).describe('Notes for the operator, in sentences.');
 
-export const PinQuery = z.strictObject({
-  rate: Rate.describe('What to hold the rate at: 50/s, 20/m or 5000/h.'),
+export const PinQuerySchema = z.strictObject({
+  rate: Rate.describe('Rate to pin: 50/s, 20/m or 5000/h.'),
 });
-export const BlockQuery = z.strictObject({
-  for: PositiveDuration.optional().describe('How long, such as 5m; until it is unblocked if absent.'),
+export const BlockQuerySchema = z.strictObject({
+  for: PositiveDuration.optional().describe('Duration, such as 5m; if absent, until unblocked.'),
 });
 
-export const SteeredUpstream = UpstreamStatus.extend({ notes: Notes }).register(ApiSchemas, { id: 'SteeredUpstream' });
-export const ResetClient = ClientRow.extend({
-  alsoAt: z.array(z.string()).describe('Other upstreams at which it begins anew.'),
-  notes: Notes,
+export const UpstreamActionResponse = UpstreamStatus.extend({ notes: NotesSchema }).register(ApiSchemas, {
+  id: 'SteeredUpstream',
+});
+export const ClientResetResponse = ClientRow.extend({
+  alsoAt: z.array(z.string()).describe('Other upstreams at which the client was reset.'),
+  notes: NotesSchema,
 }).register(ApiSchemas, { id: 'ResetClient' });
-export const Draining = z
-  .object({ phase: z.literal('draining'), notes: Notes })
+export const DrainResponse = z
+  .object({ phase: z.literal('draining'), notes: NotesSchema })
   .register(ApiSchemas, { id: 'Draining' });
-export const Valid = z
+export const ValidationResponseSchema = z
   .object({ valid: z.literal(true), warnings: z.array(z.string()) })
   .register(ApiSchemas, { id: 'Valid' });
 
-export type SteeredUpstream = z.output<typeof SteeredUpstream>;
-export type ResetClient = z.output<typeof ResetClient>;
-export type Draining = z.output<typeof Draining>;
+export type UpstreamActionResponse = z.output<typeof UpstreamActionResponse>;
+export type ClientResetResponse = z.output<typeof ClientResetResponse>;
+export type DrainResponse = z.output<typeof DrainResponse>;

@@ -1,67 +1,72 @@
 import type { Explanation } from '../../telemetry/explanations/build-explanation.ts';
-import type { Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
-import type { Draining, ResetClient, SteeredUpstream } from './action-schemas.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from './action-schemas.ts';
 import type { ClientsQuery, RequestsQuery } from './query-schemas.ts';
 import type {
   ClientsPage,
   RequestsPage,
-  Status,
+  ProcessStatus,
   StatusFrame,
   RequestsFrame,
   TimelineEvent,
 } from './response-schemas.ts';
 
-/** What operators can see and do, be it one process or several. */
-export interface Operations {
-  /** Takes a second where nobody has looked for a minute: rates are of the time since the last look. */
-  status(): Promise<Status>;
-  /** Undefined where the cursor is none of ours. */
+/** The operations behind the admin API, for one process or several. */
+export interface AdminOperations {
+  /** Rates cover the time since the previous call. After a minute without a call, this one takes a second to measure them. */
+  status(): Promise<ProcessStatus>;
+  /** Most restricted first. Undefined if the cursor is invalid. */
   clients(query: ClientsQuery): Promise<ClientsPage | undefined>;
+  /** Newest first. Undefined if the cursor is invalid. */
   requests(query: RequestsQuery): Promise<RequestsPage | undefined>;
   /** Newest first. */
   timeline(limit: number): Promise<readonly TimelineEvent[]>;
-  /** As one would write it, without secrets. */
+  /** The effective configuration, without secrets. */
   config(): Readonly<Record<string, unknown>>;
-  /** The story of a request; undefined where it is not known any more, or never was. */
+  /** The explanation of a request; undefined if it is not recorded. */
   explain(id: string): Promise<Explanation | undefined>;
-  /** @param by where who says so is, for the log */
-  steer(upstream: string, command: Command, by: string): Promise<Done<SteeredUpstream>>;
-  /** A client begins anew: what it was told, and what its allowance had fallen to, is forgotten. */
-  reset(client: string, by: string): Promise<Done<ResetClient>>;
+  /** @param by address of the operator, for the log */
+  overrideUpstream(
+    upstream: string,
+    command: OverrideCommand,
+    by: string,
+  ): Promise<ActionResult<UpstreamActionResponse>>;
+  /** Clears the hold, the reserved slot and the reduced allowance of a client. */
+  reset(client: string, by: string): Promise<ActionResult<ClientResetResponse>>;
   /** As on SIGTERM. */
-  drain(by: string): Draining;
-  /** Whether this would do as a configuration. */
-  validate(text: string): Validation;
-  /** For who watches: what is new since the last frame. Costs nothing while nobody does. */
-  watch(): Watch;
+  drain(by: string): DrainResponse;
+  /** Validates a configuration without applying it. */
+  validate(text: string): ValidationReport;
+  /** Returns a source of frames for the event stream. It costs nothing until its first frame. */
+  watch(): FrameSource;
 }
 
-export type Command =
+export type OverrideCommand =
   | { readonly do: 'pin'; readonly rate: PerSecond }
   | { readonly do: 'unpin' | 'unblock' }
-  /** For `time`, or until it is unblocked. */
+  /** For `time`; undefined: until unblocked. */
   | { readonly do: 'block'; readonly time: Millis | undefined };
 
-export type Done<T> =
+export type ActionResult<T> =
   | { readonly kind: 'done'; readonly row: T }
-  /** There is none of this name. */
+  /** No upstream or client has this name. */
   | { readonly kind: 'unknown'; readonly nearest: string | undefined }
-  /** In a sentence. */
+  /** `why` is a sentence. */
   | { readonly kind: 'refused'; readonly why: string };
 
-export type Validation =
+export type ValidationReport =
   | { readonly kind: 'valid'; readonly warnings: readonly string[] }
   | { readonly kind: 'mistakes'; readonly mistakes: readonly { readonly place: string; readonly message: string }[] };
 
-/** Somebody watches. */
-export interface Watch {
-  /** To be asked for twice a second; the status is in every other. */
-  frame(): Promise<Frame>;
+/** Produces the frames of the event stream. */
+export interface FrameSource {
+  /** To be called twice a second. Every second frame contains the status. */
+  nextFrame(): Promise<EventFrame>;
 }
 
-export interface Frame {
+export interface EventFrame {
   readonly status?: StatusFrame;
   /** Oldest first. */
-  readonly moments: readonly TimelineEvent[];
+  readonly timelineEvents: readonly TimelineEvent[];
   readonly requests?: RequestsFrame;
 }

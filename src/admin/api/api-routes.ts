@@ -1,9 +1,9 @@
 import { suggest } from '../../config/values/suggest.ts';
 
-export type RouteName = (typeof ROUTES)[number]['name'];
+export type ApiRouteName = (typeof API_ROUTES)[number]['name'];
 
-/** What the API answers to, and in which words of the path the rest is. Read by who serves it, and by its document. */
-export const ROUTES = [
+/** The routes of the API, for the server and for its OpenAPI document. `{…}` is a path parameter. */
+export const API_ROUTES = [
   { method: 'GET', path: '/api/status', name: 'status' },
   { method: 'GET', path: '/api/clients', name: 'clients' },
   { method: 'GET', path: '/api/requests', name: 'requests' },
@@ -19,38 +19,38 @@ export const ROUTES = [
   { method: 'POST', path: '/api/clients/{key}/reset', name: 'reset' },
   { method: 'POST', path: '/api/config/validate', name: 'validate' },
   { method: 'POST', path: '/drain', name: 'drain' },
-] as const satisfies readonly RouteShape[];
+] as const satisfies readonly ApiRoute[];
 
-interface RouteShape {
+interface ApiRoute {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly name: string;
 }
 
-export type Match =
-  | { readonly kind: 'route'; readonly name: RouteName; readonly params: Readonly<Record<string, string>> }
+export type RouteMatchResult =
+  | { readonly kind: 'route'; readonly name: ApiRouteName; readonly params: Readonly<Record<string, string>> }
   | { readonly kind: 'method'; readonly allow: string }
-  /** `nearest`: a path that is like it. */
+  /** `nearest`: a similar path. */
   | { readonly kind: 'unknown'; readonly nearest: string | undefined };
 
-/** @param path as it was sent, without its query */
-export function matchRoute(method: string, path: string): Match {
+/** @param path as sent, without the query */
+export function matchApiRoute(method: string, path: string): RouteMatchResult {
   const wanted = method === 'HEAD' ? 'GET' : method;
   let allow: string | undefined;
-  for (const route of ROUTES) {
+  for (const route of API_ROUTES) {
     const params = matchPath(route.path, path);
     if (params === undefined) continue;
     if (route.method === wanted && !(method === 'HEAD' && route.name === 'events')) {
       return { kind: 'route', name: route.name, params };
     }
-    allow = route.name === 'events' ? 'GET' : (ALLOWED[route.method] ?? route.method);
+    allow = route.name === 'events' ? 'GET' : (ALLOW_HEADERS[route.method] ?? route.method);
   }
   if (allow !== undefined) return { kind: 'method', allow };
-  const known = ROUTES.map((route) => route.path);
+  const known = API_ROUTES.map((route) => route.path);
   return { kind: 'unknown', nearest: suggest(path, known) };
 }
 
-const ALLOWED: Readonly<Record<string, string>> = { GET: 'GET, HEAD' };
+const ALLOW_HEADERS: Readonly<Record<string, string>> = { GET: 'GET, HEAD' };
 
 function matchPath(template: string, path: string): Readonly<Record<string, string>> | undefined {
   const wanted = template.split('/');
@@ -64,14 +64,14 @@ function matchPath(template: string, path: string): Readonly<Record<string, stri
       if (part !== word) return undefined;
       continue;
     }
-    const decoded = decode(word);
+    const decoded = decodeSegment(word);
     if (decoded === undefined || decoded === '') return undefined;
     params[name] = decoded;
   }
   return params;
 }
 
-function decode(word: string): string | undefined {
+function decodeSegment(word: string): string | undefined {
   try {
     return decodeURIComponent(word);
   } catch {

@@ -1,88 +1,108 @@
-/** What the routes of the API answer. Loaded at the first question: schemas take time to make, and most starts want none. */
+/** The handlers of the API. Loaded at the first request, because the schemas delay the start and are rarely needed. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Command, Done, Operations } from './admin-operations.ts';
+import type { OverrideCommand, ActionResult, AdminOperations } from './admin-operations.ts';
 import { sendExplanation } from '../send-explanation.ts';
 import { sendProblem } from '../problem-response.ts';
-import { BlockQuery, PinQuery } from './action-schemas.ts';
-import { describeApi } from './openapi.ts';
-import { ClientsQuery, parseQuery, QUERIES, RequestsQuery, TimelineQuery } from './query-schemas.ts';
-import type { RouteName } from './api-routes.ts';
+import { BlockQuerySchema, PinQuerySchema } from './action-schemas.ts';
+import { openApiDocument } from './openapi.ts';
+import { ClientsQuery, parseQuery, QUERY_SCHEMAS, RequestsQuery, TimelineQuerySchema } from './query-schemas.ts';
+import type { ApiRouteName } from './api-routes.ts';
 
-export interface Question {
-  readonly name: Exclude<RouteName, 'events'>;
+export interface ApiRequest {
+  readonly name: Exclude<ApiRouteName, 'events'>;
   readonly params: Readonly<Record<string, string>>;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
 
-export async function answerApi(operations: Operations, question: Question): Promise<FastifyReply> {
-  const { name, params, request, reply } = question;
+export async function handleApiRequest(operations: AdminOperations, apiRequest: ApiRequest): Promise<FastifyReply> {
+  const { name, params, request, reply } = apiRequest;
   const { query } = request;
   switch (name) {
     case 'clients':
-      return given(reply, parseQuery(ClientsQuery, query), (asked) => sendPage(reply, operations.clients(asked)));
+      return withQuery(reply, parseQuery(ClientsQuery, query), (parsedQuery) =>
+        sendPage(reply, operations.clients(parsedQuery)),
+      );
     case 'requests':
-      return given(reply, parseQuery(RequestsQuery, query), (asked) => sendPage(reply, operations.requests(asked)));
+      return withQuery(reply, parseQuery(RequestsQuery, query), (parsedQuery) =>
+        sendPage(reply, operations.requests(parsedQuery)),
+      );
     case 'timeline':
-      return given(reply, parseQuery(TimelineQuery, query), async ({ limit }) => {
+      return withQuery(reply, parseQuery(TimelineQuerySchema, query), async ({ limit }) => {
         return reply.send({ events: await operations.timeline(limit) });
       });
     case 'pin':
-      return given(reply, parseQuery(PinQuery, query), ({ rate }) => steer(operations, question, { do: 'pin', rate }));
+      return withQuery(reply, parseQuery(PinQuerySchema, query), ({ rate }) =>
+        overrideUpstream(operations, apiRequest, { do: 'pin', rate }),
+      );
     case 'block':
-      return given(reply, parseQuery(BlockQuery, query), ({ for: time }) => {
-        return steer(operations, question, { do: 'block', time });
+      return withQuery(reply, parseQuery(BlockQuerySchema, query), ({ for: time }) => {
+        return overrideUpstream(operations, apiRequest, { do: 'block', time });
       });
     case 'unpin':
     case 'unblock':
-      return given(reply, parseQuery(QUERIES[name], query), () => steer(operations, question, { do: name }));
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS[name], query), () =>
+        overrideUpstream(operations, apiRequest, { do: name }),
+      );
     case 'reset':
-      return given(reply, parseQuery(QUERIES.reset, query), async () => {
-        return sendDone(reply, await operations.reset(params['key'] ?? '', whereOf(request)), 'client');
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.reset, query), async () => {
+        return sendActionResult(reply, await operations.reset(params['key'] ?? '', clientAddressOf(request)), 'client');
       });
     case 'status':
-      return given(reply, parseQuery(QUERIES.status, query), async () => reply.send(await operations.status()));
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.status, query), async () =>
+        reply.send(await operations.status()),
+      );
     case 'config':
-      return given(reply, parseQuery(QUERIES.config, query), () => reply.send(operations.config()));
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.config, query), () => reply.send(operations.config()));
     case 'openapi':
-      return given(reply, parseQuery(QUERIES.openapi, query), () => reply.send(describeApi()));
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.openapi, query), () => reply.send(openApiDocument()));
     case 'explain':
-      return given(reply, parseQuery(QUERIES.explain, query), async () => {
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.explain, query), async () => {
         return sendExplanation(request, reply, await operations.explain(params['id'] ?? ''));
       });
     case 'drain':
-      return given(reply, parseQuery(QUERIES.drain, query), () => reply.send(operations.drain(whereOf(request))));
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.drain, query), () =>
+        reply.send(operations.drain(clientAddressOf(request))),
+      );
     case 'validate':
-      return given(reply, parseQuery(QUERIES.validate, query), () => validate(operations, request, reply));
+      return withQuery(reply, parseQuery(QUERY_SCHEMAS.validate, query), () => validate(operations, request, reply));
   }
 }
 
-/** Of a route that takes no parameters. Undefined where there are none. */
-export function refuseQuery(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
-  const query = parseQuery(QUERIES.events, request.query);
+/** Sends 400 if a route without parameters has a query; returns undefined otherwise. */
+export function rejectQuery(request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined {
+  const query = parseQuery(QUERY_SCHEMAS.events, request.query);
   return query.ok ? undefined : sendProblem(reply, 400, 'Bad Request', query.problem);
 }
 
-async function given<T>(
+async function withQuery<T>(
   reply: FastifyReply,
   query: ReturnType<typeof parseQuery<T>>,
-  answer: (query: T) => FastifyReply | Promise<FastifyReply>,
+  handle: (query: T) => FastifyReply | Promise<FastifyReply>,
 ): Promise<FastifyReply> {
-  return query.ok ? answer(query.value) : sendProblem(reply, 400, 'Bad Request', query.problem);
+  return query.ok ? handle(query.value) : sendProblem(reply, 400, 'Bad Request', query.problem);
 }
 
 async function sendPage(reply: FastifyReply, page: Promise<object | undefined>): Promise<FastifyReply> {
   const found = await page;
   if (found !== undefined) return reply.send(found);
-  return sendProblem(reply, 400, 'Bad Request', "cursor: not one that was given as 'next': begin without it");
+  return sendProblem(reply, 400, 'Bad Request', "cursor: not a 'next' value of this API; start again without a cursor");
 }
 
-async function steer(operations: Operations, question: Question, command: Command): Promise<FastifyReply> {
-  const { params, request, reply } = question;
-  return sendDone(reply, await operations.steer(params['name'] ?? '', command, whereOf(request)), 'upstream');
+async function overrideUpstream(
+  operations: AdminOperations,
+  apiRequest: ApiRequest,
+  command: OverrideCommand,
+): Promise<FastifyReply> {
+  const { params, request, reply } = apiRequest;
+  return sendActionResult(
+    reply,
+    await operations.overrideUpstream(params['name'] ?? '', command, clientAddressOf(request)),
+    'upstream',
+  );
 }
 
-function sendDone(reply: FastifyReply, done: Done<object>, what: string): FastifyReply {
+function sendActionResult(reply: FastifyReply, done: ActionResult<object>, noun: string): FastifyReply {
   switch (done.kind) {
     case 'done':
       return reply.send(done.row);
@@ -90,22 +110,23 @@ function sendDone(reply: FastifyReply, done: Done<object>, what: string): Fastif
       return sendProblem(reply, 409, 'Conflict', done.why);
     case 'unknown': {
       const hint = done.nearest === undefined ? '' : ` Did you mean ${done.nearest}?`;
-      return sendProblem(reply, 404, 'Not Found', `There is no such ${what}.${hint}`);
+      return sendProblem(reply, 404, 'Not Found', `No such ${noun}.${hint}`);
     }
   }
 }
 
-function validate(operations: Operations, { body }: FastifyRequest, reply: FastifyReply): FastifyReply {
+function validate(operations: AdminOperations, { body }: FastifyRequest, reply: FastifyReply): FastifyReply {
   const text = typeof body === 'string' ? body : '';
-  if (text === '') return sendProblem(reply, 400, 'Bad Request', 'Send the configuration as the body, in YAML.');
+  if (text === '') return sendProblem(reply, 400, 'Bad Request', 'Send the configuration in the body, as YAML.');
   const validation = operations.validate(text);
   if (validation.kind === 'valid') return reply.send({ valid: true, warnings: validation.warnings });
   const { mistakes } = validation;
-  const detail = mistakes.length === 1 ? 'There is a mistake in it.' : `There are ${mistakes.length} mistakes in it.`;
+  const detail =
+    mistakes.length === 1 ? 'The configuration has an error.' : `The configuration has ${mistakes.length} errors.`;
   return sendProblem(reply, 422, 'Unprocessable Content', detail, { mistakes });
 }
 
-/** Where who says so is: for the log, and for others who watch. A Unix socket has no address. */
-function whereOf({ socket }: FastifyRequest): string {
+/** Address of the operator, for the log and the timeline. A Unix socket has none. */
+function clientAddressOf({ socket }: FastifyRequest): string {
   return socket.remoteAddress ?? 'a local socket';
 }

@@ -1,50 +1,51 @@
 import { z } from 'zod';
-import { QUERIES } from './query-schemas.ts';
-import type { RouteName } from './api-routes.ts';
-import { ROUTES } from './api-routes.ts';
+import { QUERY_SCHEMAS } from './query-schemas.ts';
+import type { ApiRouteName } from './api-routes.ts';
+import { API_ROUTES } from './api-routes.ts';
 import { ApiSchemas } from './response-schemas.ts';
 
-interface Told {
+interface RouteDescription {
   readonly summary: string;
-  /** The name of a schema; undefined for a document of another form. */
+  /** Name of the response schema; undefined if the response has no schema. */
   readonly answer?: string;
   readonly type?: string;
-  /** The type of what is sent. */
+  /** Content type of the request body. */
   readonly body?: string;
 }
 
-const TOLD: Readonly<Record<RouteName, Told>> = {
-  status: { summary: 'How all stands: upstreams, requests, clients', answer: 'Status' },
-  clients: { summary: 'Clients, those in most trouble first', answer: 'ClientsPage' },
-  requests: { summary: 'Requests that have ended, newest first', answer: 'RequestsPage' },
-  timeline: { summary: 'Cuts, blocks, reloads, actions: newest first', answer: 'TimelinePage' },
+const ROUTE_DESCRIPTIONS: Readonly<Record<ApiRouteName, RouteDescription>> = {
+  status: { summary: 'Status of upstreams, requests and clients', answer: 'Status' },
+  clients: { summary: 'Clients, most restricted first', answer: 'ClientsPage' },
+  requests: { summary: 'Ended requests, newest first', answer: 'RequestsPage' },
+  timeline: { summary: 'Rate cuts, blocks, reloads and operator actions, newest first', answer: 'TimelinePage' },
   events: {
     summary:
-      'Server-sent events: status (StatusFrame, each second), requests (RequestsFrame), timeline (TimelineEvent, as it happens)',
+      'Server-sent events: status (StatusFrame, every second), requests (RequestsFrame), timeline (TimelineEvent, as it happens)',
     type: 'text/event-stream',
   },
-  config: { summary: 'The configuration in effect, secrets masked', answer: 'EffectiveConfig' },
+  config: { summary: 'The effective configuration, secrets masked', answer: 'EffectiveConfig' },
   openapi: { summary: 'This document' },
   explain: {
-    summary: 'Why a request ended as it did, by the Tidegate-Request-Id of its answer; as text where that is asked for',
+    summary:
+      'Why a request ended as it did, by the Tidegate-Request-Id of its response; as text for Accept: text/plain',
     answer: 'Explanation',
   },
-  pin: { summary: 'Hold the rate of an upstream, whatever is learned', answer: 'SteeredUpstream' },
-  unpin: { summary: 'Go by what is learned again', answer: 'SteeredUpstream' },
-  block: { summary: 'Let nothing pass to an upstream', answer: 'SteeredUpstream' },
+  pin: { summary: 'Pin the rate of an upstream', answer: 'SteeredUpstream' },
+  unpin: { summary: 'Return to the learned rate', answer: 'SteeredUpstream' },
+  block: { summary: 'Send no requests to an upstream', answer: 'SteeredUpstream' },
   unblock: {
-    summary: 'Let requests pass again; where the upstream itself blocks, probe at once',
+    summary: 'Send requests again; if the upstream itself rejects everything, probe at once',
     answer: 'SteeredUpstream',
   },
-  reset: { summary: 'Forget what a client was told, and that its allowance was cut', answer: 'ResetClient' },
-  validate: { summary: 'Whether a configuration would do', answer: 'Valid', body: 'application/yaml' },
-  drain: { summary: 'Go away, as on SIGTERM', answer: 'Draining' },
+  reset: { summary: 'Clear the hold, the reserved slot and the reduced allowance of a client', answer: 'ResetClient' },
+  validate: { summary: 'Validate a configuration', answer: 'Valid', body: 'application/yaml' },
+  drain: { summary: 'Drain and exit, as on SIGTERM', answer: 'Draining' },
 };
 
-/** The OpenAPI 3.1 document of the admin API, made of its schemas. */
-export function describeApi(): Readonly<Record<string, unknown>> {
+/** The OpenAPI 3.1 document of the admin API, generated from its schemas. */
+export function openApiDocument(): Readonly<Record<string, unknown>> {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const route of ROUTES) (paths[route.path] ??= {})[route.method.toLowerCase()] = describeRoute(route);
+  for (const route of API_ROUTES) (paths[route.path] ??= {})[route.method.toLowerCase()] = describeRoute(route);
   return {
     openapi: '3.1.0',
     info: { title: 'Tidegate: the admin API', version: '1', license: { name: 'MIT', identifier: 'MIT' } },
@@ -58,38 +59,38 @@ export function describeApi(): Readonly<Record<string, unknown>> {
   };
 }
 
-function describeRoute({ method, path, name }: (typeof ROUTES)[number]): Readonly<Record<string, unknown>> {
-  const { summary, answer, body, type = 'application/json' } = TOLD[name];
-  const schema = answer === undefined ? {} : refTo(answer);
+function describeRoute({ method, path, name }: (typeof API_ROUTES)[number]): Readonly<Record<string, unknown>> {
+  const { summary, answer, body, type = 'application/json' } = ROUTE_DESCRIPTIONS[name];
+  const schema = answer === undefined ? {} : schemaRef(answer);
   return {
     operationId: name,
     summary,
-    parameters: [...pathParameters(path), ...queryParameters(QUERIES[name])],
+    parameters: [...pathParameters(path), ...queryParameters(QUERY_SCHEMAS[name])],
     ...(body === undefined
       ? {}
       : { requestBody: { required: true, content: { [body]: { schema: { type: 'string' } } } } }),
     ...(method === 'POST' ? { security: [{ token: [] }] } : {}),
     responses: {
-      200: { description: 'Well', content: { [type]: { schema } } },
+      200: { description: 'Success', content: { [type]: { schema } } },
       default: {
         description: 'A problem (RFC 9457)',
-        content: { 'application/problem+json': { schema: refTo('Problem') } },
+        content: { 'application/problem+json': { schema: schemaRef('Problem') } },
       },
     },
   };
 }
 
-function refTo(id: string): Readonly<Record<string, string>> {
+function schemaRef(id: string): Readonly<Record<string, string>> {
   return { $ref: `#/components/schemas/${id}` };
 }
 
 function namedSchemas(): Readonly<Record<string, unknown>> {
   const { schemas } = z.toJSONSchema(ApiSchemas, { uri: (id) => `#/components/schemas/${id}` });
-  return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutPlace(schema)]));
+  return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, omitSchemaIds(schema)]));
 }
 
-/** In the document, it stands where it is. */
-function withoutPlace(schema: object): Readonly<Record<string, unknown>> {
+/** Inside the document, schemas need no `$schema` and `$id`. */
+function omitSchemaIds(schema: object): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(schema).filter(([key]) => key !== '$schema' && key !== '$id'));
 }
 
@@ -101,7 +102,7 @@ function pathParameters(path: string): readonly unknown[] {
 
 function queryParameters(query: z.ZodObject): readonly unknown[] {
   return Object.entries(query.shape).map(([name, type]) => {
-    const { description, ...schema } = withoutPlace(z.toJSONSchema(type, { io: 'input' }));
+    const { description, ...schema } = omitSchemaIds(z.toJSONSchema(type, { io: 'input' }));
     const required = !z.safeParse(type, undefined).success;
     return { name, in: 'query', required, schema, ...(description === undefined ? {} : { description }) };
   });

@@ -1,42 +1,42 @@
-/** What the admin API says, as schemas: the types of the program and the OpenAPI document are made of them. */
+/** Schemas of the responses. The types of the program and the OpenAPI document are derived from them. */
 import { z } from 'zod';
 import { REQUEST_OUTCOMES } from '../../telemetry/metrics/request-counts.ts';
 import { TIMELINE_KINDS } from '../../telemetry/history/timeline.ts';
 
-/** Those that have a name in the OpenAPI document. */
+/** Schemas with a name in the OpenAPI document. */
 export const ApiSchemas = z.registry<{ readonly id: string }>();
 
-const Time = z.iso.datetime({ precision: 3 }).describe('ISO 8601, UTC, with milliseconds.');
-const PerSecond = z.number().min(0);
-const Seconds = z.number().min(0);
-const Share = z.number().min(0).max(1);
-const Count = z.int().min(0);
-const ClientKey = z.string().describe('Hashed identity of the client.');
+const TimeSchema = z.iso.datetime({ precision: 3 }).describe('ISO 8601, UTC, with milliseconds.');
+const RateSchema = z.number().min(0);
+const SecondsSchema = z.number().min(0);
+const ShareSchema = z.number().min(0).max(1);
+const CountSchema = z.int().min(0);
+const ClientKeySchema = z.string().describe('Hashed identity of the client.');
 
-export const ClientState = z.enum(['normal', 'held', 'backoff', 'cooldown', 'restoring']);
-export const Outcome = z.enum(REQUEST_OUTCOMES);
+export const ClientStateSchema = z.enum(['normal', 'held', 'backoff', 'cooldown', 'restoring']);
+export const OutcomeSchema = z.enum(REQUEST_OUTCOMES);
 
-const LimitState = z.enum(['open', 'backoff', 'cooldown', 'restoring', 'blocked']);
+const LimitStateSchema = z.enum(['open', 'backoff', 'cooldown', 'restoring', 'blocked']);
 
 export const NestedLimitStatus = z
   .object({
-    name: z.string().describe('As in the configuration; of a class of clients, class:NAME.'),
+    name: z.string().describe('Name in the configuration; class:NAME for the limit of a client class.'),
     scope: z.enum(['upstream', 'client', 'credential']),
     which: z
       .string()
-      .describe('Of several of this name, which one this is of; empty where there is one, or it is a client’s.'),
-    state: LimitState,
-    until: Time.nullable().describe('When this state ends, as far as that is known.'),
+      .describe('Which of several limits of this name is shown; empty if there is one, or if it belongs to a client.'),
+    state: LimitStateSchema,
+    until: TimeSchema.nullable().describe('When this state ends, if known.'),
     untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
-    rate: PerSecond.nullable().describe('Rate in force; null while nothing limits.'),
-    ceiling: PerSecond.nullable().describe('Where the limit was felt last.'),
-    places: PerSecond.nullable().describe('How many may be in flight, where that turned out to be the limit.'),
-    quotaLeft: Share.nullable().describe('What is left of the quota that the upstream tells of.'),
-    limits: Count.describe(
-      'Limits of this name. Of several, all of this but queued and inFlight is of the one nearest to trouble.',
+    rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
+    ceiling: RateSchema.nullable().describe('Rate at which the limit was met last.'),
+    places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
+    quotaLeft: ShareSchema.nullable().describe('Remaining share of the quota that the upstream reports.'),
+    limits: CountSchema.describe(
+      'Number of limits of this name. All fields except queued and inFlight describe the most critical one.',
     ),
-    queued: Count,
-    inFlight: Count,
+    queued: CountSchema,
+    inFlight: CountSchema,
   })
   .register(ApiSchemas, { id: 'NestedLimitStatus' });
 
@@ -44,87 +44,89 @@ export const UpstreamStatus = z
   .object({
     name: z.string(),
     scope: z.enum(['upstream', 'client', 'credential']),
-    state: LimitState,
-    until: Time.nullable().describe('When this state ends, as far as that is known.'),
+    state: LimitStateSchema,
+    until: TimeSchema.nullable().describe('When this state ends, if known.'),
     untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
     blockedBy: z.enum(['upstream', 'operator']).nullable(),
-    rate: PerSecond.nullable().describe('Rate in force; null while nothing limits.'),
-    ceiling: PerSecond.nullable().describe('Where the limit was felt last.'),
-    places: PerSecond.nullable().describe('How many may be in flight, where that turned out to be the limit.'),
-    pinned: PerSecond.nullable().describe('What an operator holds the rate at.'),
-    learnedRate: PerSecond.nullable().describe(
-      'What the rate would be, were it not pinned; null while nothing limits.',
+    rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
+    ceiling: RateSchema.nullable().describe('Rate at which the limit was met last.'),
+    places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
+    pinned: RateSchema.nullable().describe('Rate pinned by an operator.'),
+    learnedRate: RateSchema.nullable().describe('The rate without a pin; null if there is no limit.'),
+    limits: CountSchema.describe(
+      'Number of limits of the upstream in force. State, rate and quota describe the most critical one.',
     ),
-    limits: Count.describe('Limits of its own in force. Of several, all of this is of the one nearest to trouble.'),
-    sentPerSecond: PerSecond,
-    acceptedPerSecond: PerSecond,
-    throttledPerSecond: PerSecond,
-    retriesPerSecond: PerSecond,
-    queued: Count,
-    inFlight: Count,
-    quotaLeft: Share.nullable().describe('What is left of the quota that the upstream tells of.'),
-    budgetLeft: Share.describe('What is left of the retry budget.'),
-    p50Seconds: Seconds.nullable().describe('Of attempts, to their heads, in the last ten seconds.'),
-    p99Seconds: Seconds.nullable(),
-    nestedLimits: z.array(NestedLimitStatus).describe('In the order in which requests stand under them.'),
+    sentPerSecond: RateSchema,
+    acceptedPerSecond: RateSchema,
+    throttledPerSecond: RateSchema,
+    retriesPerSecond: RateSchema,
+    queued: CountSchema,
+    inFlight: CountSchema,
+    quotaLeft: ShareSchema.nullable().describe('Remaining share of the quota that the upstream reports.'),
+    budgetLeft: ShareSchema.describe('Remaining share of the retry budget.'),
+    p50Seconds: SecondsSchema.nullable().describe(
+      'Duration of attempts to the response head, over the last ten seconds.',
+    ),
+    p99Seconds: SecondsSchema.nullable(),
+    nestedLimits: z.array(NestedLimitStatus).describe('Outermost first.'),
     endpoints: z.array(z.object({ endpoint: z.string(), healthy: z.boolean() })),
   })
   .register(ApiSchemas, { id: 'UpstreamStatus' });
 
-export const Status = z
+export const ProcessStatus = z
   .object({
-    at: Time,
+    at: TimeSchema,
     version: z.string(),
     mode: z.enum(['enforce', 'observe']),
     phase: z.enum(['starting', 'ready', 'draining']),
-    startedAt: Time,
-    workers: z.int().min(1).describe('Processes that are to serve.'),
+    startedAt: TimeSchema,
+    workers: z.int().min(1).describe('Configured number of serving processes.'),
     config: z.object({
-      loadedAt: Time,
-      lastReload: z.object({ at: Time, ok: z.boolean(), problem: z.string().nullable() }).nullable(),
+      loadedAt: TimeSchema,
+      lastReload: z.object({ at: TimeSchema, ok: z.boolean(), problem: z.string().nullable() }).nullable(),
     }),
     store: z.object({
       kind: z.enum(['memory', 'redis']),
-      degraded: z.boolean().describe('It does not answer: this process goes on alone.'),
+      degraded: z.boolean().describe('The store is not responding; this process limits on its own.'),
     }),
     requests: z.object({
-      perSecond: PerSecond.describe('That ended.'),
-      inFlight: Count,
-      p50Seconds: Seconds.nullable().describe('To the end of the answer, in the last ten seconds.'),
-      p99Seconds: Seconds.nullable(),
-      outcomes: z.record(Outcome, Count).describe('Since the start.'),
+      perSecond: RateSchema.describe('Ended requests per second.'),
+      inFlight: CountSchema,
+      p50Seconds: SecondsSchema.nullable().describe('Duration to the end of the response, over the last ten seconds.'),
+      p99Seconds: SecondsSchema.nullable(),
+      outcomes: z.record(OutcomeSchema, CountSchema).describe('Counts since the start.'),
     }),
     upstreams: z.array(UpstreamStatus),
     clients: z.object({
-      tracked: Count,
-      byState: z.record(ClientState, Count),
-      allowance: z.object({ min: Share, mean: Share }),
+      tracked: CountSchema,
+      byState: z.record(ClientStateSchema, CountSchema),
+      allowance: z.object({ min: ShareSchema, mean: ShareSchema }),
     }),
   })
   .register(ApiSchemas, { id: 'Status' });
 
 export const ClientRow = z
   .object({
-    key: ClientKey,
+    key: ClientKeySchema,
     upstream: z.string(),
-    state: ClientState,
-    allowance: Share,
-    demandPerSecond: PerSecond,
-    sharePerSecond: PerSecond.nullable().describe(
-      'Its part of the rate; null where nothing limits, or classes have weights.',
+    state: ClientStateSchema,
+    allowance: ShareSchema,
+    demandPerSecond: RateSchema,
+    sharePerSecond: RateSchema.nullable().describe(
+      'Its share of the rate; null if there is no limit or if classes have weights.',
     ),
-    queued: Count,
-    heldUntil: Time.nullable(),
-    nextSlot: Time.nullable().describe('When it was last told to come back.'),
-    calmAt: Time.nullable().describe('When it is normal again, if nothing happens until then.'),
-    lastSeen: Time.nullable(),
+    queued: CountSchema,
+    heldUntil: TimeSchema.nullable(),
+    nextSlot: TimeSchema.nullable().describe('The time that its last Retry-After named.'),
+    calmAt: TimeSchema.nullable().describe('When it returns to normal if it is not restricted again.'),
+    lastSeen: TimeSchema.nullable(),
   })
   .register(ApiSchemas, { id: 'ClientRow' });
 
 export const ClientsPage = z
   .object({
-    total: Count,
-    matching: Count,
+    total: CountSchema,
+    matching: CountSchema,
     clients: z.array(ClientRow),
     next: z.string().nullable().describe('The cursor of the next page; null on the last.'),
   })
@@ -133,17 +135,17 @@ export const ClientsPage = z
 export const RequestRow = z
   .object({
     id: z.string(),
-    at: Time.describe('When it arrived.'),
+    at: TimeSchema.describe('Time of arrival.'),
     route: z.string(),
     upstream: z.string(),
-    client: ClientKey,
+    client: ClientKeySchema,
     method: z.string(),
-    path: z.string().describe('Without its query.'),
-    status: Count.describe('0 where the client had gone before an answer.'),
-    outcome: Outcome,
+    path: z.string().describe('Path without the query.'),
+    status: CountSchema.describe('0 if the client disconnected before a response.'),
+    outcome: OutcomeSchema,
     reason: z.string().nullable(),
-    attempts: Count,
-    tookSeconds: Seconds,
+    attempts: CountSchema,
+    tookSeconds: SecondsSchema,
   })
   .register(ApiSchemas, { id: 'RequestRow' });
 
@@ -153,53 +155,55 @@ export const RequestsPage = z
 
 export const TimelineEvent = z
   .object({
-    id: z.string().describe('The same again where cuts or changes in a row are told as one that goes on.'),
-    at: Time,
+    id: z.string().describe('A series of cuts or changes is one event: its updates have the same id.'),
+    at: TimeSchema,
     kind: z.enum(TIMELINE_KINDS),
     upstream: z.string().nullable(),
     text: z.string(),
   })
   .register(ApiSchemas, { id: 'TimelineEvent' });
 
-export const TimelinePage = z.object({ events: z.array(TimelineEvent) }).register(ApiSchemas, { id: 'TimelinePage' });
+export const TimelinePageSchema = z
+  .object({ events: z.array(TimelineEvent) })
+  .register(ApiSchemas, { id: 'TimelinePage' });
 
-/** What /api/events tells each second, and twice a second. */
+/** Events of /api/events: the status every second, requests twice a second. */
 export const StatusFrame = z
-  .object({ status: Status, clients: z.object({ total: Count, rows: z.array(ClientRow).max(50) }) })
+  .object({ status: ProcessStatus, clients: z.object({ total: CountSchema, rows: z.array(ClientRow).max(50) }) })
   .register(ApiSchemas, { id: 'StatusFrame' });
 export const RequestsFrame = z
-  .object({ requests: z.array(RequestRow).max(20), more: Count.describe('That ended besides these.') })
+  .object({ requests: z.array(RequestRow).max(20), more: CountSchema.describe('Further requests that ended.') })
   .register(ApiSchemas, { id: 'RequestsFrame' });
 
-export const Explanation = z
+export const ExplanationResponse = z
   .object({
     id: z.string(),
-    at: Time,
+    at: TimeSchema,
     client: z.object({
       key: z.string(),
-      identifiedBy: z.string().nullable().describe('null where it was refused before anybody asked who it is'),
+      identifiedBy: z.string().nullable().describe('null if the request was refused before its client was identified'),
     }),
     route: z.string(),
     upstream: z.string(),
     method: z.string(),
     path: z.string(),
-    outcome: Outcome,
-    status: z.int().describe('0 where the client had gone before it was told anything'),
+    outcome: OutcomeSchema,
+    status: z.int().describe('0 if the client disconnected before a response'),
     traceId: z.string().nullable(),
     verdict: z.string(),
     steps: z.array(
       z
         .looseObject({
-          at: z.number().min(0).describe('Seconds since it arrived.'),
+          at: z.number().min(0).describe('Seconds since arrival.'),
           what: z.string(),
-          text: z.string().describe('For people.'),
+          text: z.string().describe('Readable description.'),
         })
-        .describe('What happened, with the numbers behind it.'),
+        .describe('A step, with its figures.'),
     ),
   })
   .register(ApiSchemas, { id: 'Explanation' });
 
-export const Problem = z
+export const ProblemSchema = z
   .object({
     type: z.string(),
     title: z.string(),
@@ -209,12 +213,12 @@ export const Problem = z
   })
   .register(ApiSchemas, { id: 'Problem' });
 
-export const EffectiveConfig = z
+export const EffectiveConfigSchema = z
   .record(z.string(), z.unknown())
-  .describe('The configuration in effect, as one would write it; secrets masked.')
+  .describe('The effective configuration in the form of a file; secrets masked.')
   .register(ApiSchemas, { id: 'EffectiveConfig' });
 
-export type Status = z.output<typeof Status>;
+export type ProcessStatus = z.output<typeof ProcessStatus>;
 export type UpstreamStatus = z.output<typeof UpstreamStatus>;
 export type NestedLimitStatus = z.output<typeof NestedLimitStatus>;
 export type ClientRow = z.output<typeof ClientRow>;
@@ -224,4 +228,4 @@ export type RequestsPage = z.output<typeof RequestsPage>;
 export type TimelineEvent = z.output<typeof TimelineEvent>;
 export type StatusFrame = z.output<typeof StatusFrame>;
 export type RequestsFrame = z.output<typeof RequestsFrame>;
-export type Explanation = z.output<typeof Explanation>;
+export type ExplanationResponse = z.output<typeof ExplanationResponse>;

@@ -1,118 +1,119 @@
-/** What stations tell, in the words of the admin API. */
+/** Converts the views of processes to rows of the admin API. */
 import type {
   ClientRow,
   NestedLimitStatus,
   RequestRow,
-  Status,
+  ProcessStatus,
   TimelineEvent,
   UpstreamStatus,
 } from '../api/response-schemas.ts';
-import { NOTHING_SENT, quantile } from '../../telemetry/metrics/request-counts.ts';
+import { ZERO_UPSTREAM_COUNTS, histogramQuantile } from '../../telemetry/metrics/request-counts.ts';
 import type { EndedRequest } from '../../telemetry/history/recent-requests.ts';
-import type { Moment } from '../../telemetry/history/timeline.ts';
-import type { EndpointView, LimitView } from '../../core/events/proxy-events.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Span } from './counter-rates.ts';
-import { perSecond, round } from './counter-rates.ts';
-import type { ClientLook, NestedLook, UpstreamLook } from './process-api.ts';
+import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
+import type { EndpointView, LimitView } from '../../core/events/gate-views.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { CounterWindow } from './counter-rates.ts';
+import { ratePerSecond, roundToMilli } from './counter-rates.ts';
+import type { ClientView, NestedLimitView, UpstreamProcessView } from './process-api.ts';
 
-/** When it is, by both clocks. */
-export interface Moments {
+/** The current time by both clocks. */
+export interface ClockReading {
   readonly now: Millis;
-  /** Milliseconds of the epoch at the origin of the monotonic clock. */
+  /** Wall-clock time at the origin of the monotonic clock, in milliseconds since 1970. */
   readonly origin: Millis;
 }
 
-export function describeUpstream(
-  look: UpstreamLook,
-  span: Span,
+export function toUpstreamStatus(
+  view: UpstreamProcessView,
+  window: CounterWindow,
   endpoints: readonly EndpointView[],
-  moments: Moments,
+  clock: ClockReading,
 ): UpstreamStatus {
-  const { name, scope, nearest, limits, queued, inFlight, budget, nested } = look;
-  const after = span.after.upstreams.get(name) ?? NOTHING_SENT;
-  const before = span.before.upstreams.get(name) ?? NOTHING_SENT;
-  const long = span.longBefore.upstreams.get(name) ?? NOTHING_SENT;
+  const { name, scope, mostCritical, limits, queued, inFlight, budget, nested } = view;
+  const after = window.after.upstreams.get(name) ?? ZERO_UPSTREAM_COUNTS;
+  const before = window.before.upstreams.get(name) ?? ZERO_UPSTREAM_COUNTS;
+  const long = window.longBefore.upstreams.get(name) ?? ZERO_UPSTREAM_COUNTS;
   return {
     name,
     scope,
-    state: nearest?.state ?? 'open',
-    ...describeEnd(nearest, moments),
-    blockedBy: nearest?.state !== 'blocked' ? null : nearest.isStopped === true ? 'operator' : 'upstream',
-    rate: bounded(nearest?.rate),
-    ceiling: bounded(nearest?.ceiling),
-    places: nearest?.places ?? null,
-    pinned: bounded(nearest?.pinned),
-    learnedRate: bounded(nearest?.learned ?? nearest?.rate),
+    state: mostCritical?.state ?? 'open',
+    ...describeUntil(mostCritical, clock),
+    blockedBy:
+      mostCritical?.state !== 'blocked' ? null : mostCritical.isBlockedByOperator === true ? 'operator' : 'upstream',
+    rate: finiteOrNull(mostCritical?.rate),
+    ceiling: finiteOrNull(mostCritical?.ceiling),
+    places: mostCritical?.concurrencyLimit ?? null,
+    pinned: finiteOrNull(mostCritical?.pinnedRate),
+    learnedRate: finiteOrNull(mostCritical?.learnedRate ?? mostCritical?.rate),
     limits,
-    sentPerSecond: perSecond(span, before.sent, after.sent),
-    acceptedPerSecond: perSecond(span, before.accepted, after.accepted),
-    throttledPerSecond: perSecond(span, before.throttled, after.throttled),
-    retriesPerSecond: perSecond(span, before.retries, after.retries),
+    sentPerSecond: ratePerSecond(window, before.sent, after.sent),
+    acceptedPerSecond: ratePerSecond(window, before.accepted, after.accepted),
+    throttledPerSecond: ratePerSecond(window, before.throttled, after.throttled),
+    retriesPerSecond: ratePerSecond(window, before.retries, after.retries),
     queued,
     inFlight,
-    quotaLeft: nearest?.quotaLeft === undefined ? null : round(nearest.quotaLeft),
-    budgetLeft: round(budget),
-    p50Seconds: seconds(quantile(0.5, long.durations, after.durations)),
-    p99Seconds: seconds(quantile(0.99, long.durations, after.durations)),
-    nestedLimits: nested.map((each) => describeNested(each, moments)),
+    quotaLeft: mostCritical?.quotaLeft === undefined ? null : roundToMilli(mostCritical.quotaLeft),
+    budgetLeft: roundToMilli(budget),
+    p50Seconds: toSeconds(histogramQuantile(0.5, long.durations, after.durations)),
+    p99Seconds: toSeconds(histogramQuantile(0.99, long.durations, after.durations)),
+    nestedLimits: nested.map((each) => toNestedLimitStatus(each, clock)),
     endpoints: endpoints
       .filter(({ upstream }) => upstream === name)
       .map(({ endpoint, isHealthy }) => ({ endpoint, healthy: isHealthy })),
   };
 }
 
-function describeNested(
-  { name, scope, nearest, limits, queued, inFlight }: NestedLook,
-  moments: Moments,
+function toNestedLimitStatus(
+  { name, scope, mostCritical, limits, queued, inFlight }: NestedLimitView,
+  clock: ClockReading,
 ): NestedLimitStatus {
   return {
     name,
     scope,
-    which: scope === 'upstream' ? (nearest?.key ?? '') : '',
-    state: nearest?.state ?? 'open',
-    ...describeEnd(nearest, moments),
-    rate: bounded(nearest?.rate),
-    ceiling: bounded(nearest?.ceiling),
-    places: nearest?.places ?? null,
-    quotaLeft: nearest?.quotaLeft === undefined ? null : round(nearest.quotaLeft),
+    which: scope === 'upstream' ? (mostCritical?.key ?? '') : '',
+    state: mostCritical?.state ?? 'open',
+    ...describeUntil(mostCritical, clock),
+    rate: finiteOrNull(mostCritical?.rate),
+    ceiling: finiteOrNull(mostCritical?.ceiling),
+    places: mostCritical?.concurrencyLimit ?? null,
+    quotaLeft: mostCritical?.quotaLeft === undefined ? null : roundToMilli(mostCritical.quotaLeft),
     limits,
     queued,
     inFlight,
   };
 }
 
-export function describeRequests(span: Span): Status['requests'] {
-  const { after, before, longBefore } = span;
-  const total = (outcomes: Status['requests']['outcomes']): number =>
+export function toRequestTotals(window: CounterWindow): ProcessStatus['requests'] {
+  const { after, before, longBefore } = window;
+  const total = (outcomes: ProcessStatus['requests']['outcomes']): number =>
     Object.values(outcomes).reduce((sum, count) => sum + count, 0);
   return {
-    perSecond: perSecond(span, total(before.outcomes), total(after.outcomes)),
+    perSecond: ratePerSecond(window, total(before.outcomes), total(after.outcomes)),
     inFlight: after.inFlight,
-    p50Seconds: seconds(quantile(0.5, longBefore.durations, after.durations)),
-    p99Seconds: seconds(quantile(0.99, longBefore.durations, after.durations)),
+    p50Seconds: toSeconds(histogramQuantile(0.5, longBefore.durations, after.durations)),
+    p99Seconds: toSeconds(histogramQuantile(0.99, longBefore.durations, after.durations)),
     outcomes: after.outcomes,
   };
 }
 
-export function describeClient(look: ClientLook, moments: Moments): ClientRow {
-  const { key, upstream, state, allowance, demand, share, queued, heldUntil, nextSlot, calmAt, lastSeen } = look;
+export function toClientRow(view: ClientView, clock: ClockReading): ClientRow {
+  const { key, upstream, state, allowance, demand, share, queued, heldUntil, nextSlot, calmAt, lastSeen } = view;
   return {
     key,
     upstream,
     state,
-    allowance: round(allowance),
-    demandPerSecond: round(demand),
-    sharePerSecond: share === undefined ? null : round(share),
+    allowance: roundToMilli(allowance),
+    demandPerSecond: roundToMilli(demand),
+    sharePerSecond: share === undefined ? null : roundToMilli(share),
     queued,
-    heldUntil: heldUntil > moments.now ? iso(heldUntil, moments) : null,
-    nextSlot: iso(nextSlot, moments),
-    calmAt: calmAt > moments.now ? iso(calmAt, moments) : null,
-    lastSeen: iso(lastSeen, moments),
+    heldUntil: heldUntil > clock.now ? toIsoTime(heldUntil, clock) : null,
+    nextSlot: toIsoTime(nextSlot, clock),
+    calmAt: calmAt > clock.now ? toIsoTime(calmAt, clock) : null,
+    lastSeen: toIsoTime(lastSeen, clock),
   };
 }
 
-export function describeRequest({ at, record }: EndedRequest): RequestRow {
+export function toRequestRow({ at, record }: EndedRequest): RequestRow {
   const { id, route, upstream, client, method, path, status, outcome, reason, attempts, took } = record;
   return {
     id,
@@ -130,32 +131,32 @@ export function describeRequest({ at, record }: EndedRequest): RequestRow {
   };
 }
 
-export function describeMoment({ number, at, kind, upstream, text }: Moment, station: number): TimelineEvent {
-  return { id: `${station}-${number}`, at: new Date(at).toISOString(), kind, upstream: upstream ?? null, text };
+export function toTimelineEvent({ number, at, kind, upstream, text }: TimelineEntry, process: number): TimelineEvent {
+  return { id: `${process}-${number}`, at: new Date(at).toISOString(), kind, upstream: upstream ?? null, text };
 }
 
-/** A monotonic time; null where it is none. */
-export function iso(at: Millis | undefined, { origin }: Moments): string | null {
+/** Converts a monotonic time to ISO 8601; null if it is undefined or infinite. */
+export function toIsoTime(at: Millis | undefined, { origin }: ClockReading): string | null {
   return at === undefined || !Number.isFinite(at) ? null : new Date(origin + at).toISOString();
 }
 
-function describeEnd(view: LimitView | undefined, moments: Moments): Pick<UpstreamStatus, 'until' | 'untilWhat'> {
+function describeUntil(view: LimitView | undefined, clock: ClockReading): Pick<UpstreamStatus, 'until' | 'untilWhat'> {
   if (view?.state === 'cooldown' && view.cooldownUntil !== undefined) {
-    return { until: iso(view.cooldownUntil, moments), untilWhat: 'cooldown ends' };
+    return { until: toIsoTime(view.cooldownUntil, clock), untilWhat: 'cooldown ends' };
   }
   if (view?.state !== 'blocked') return { until: null, untilWhat: null };
-  const { blockedUntil, isProbed, isStopped } = view;
-  const untilWhat = isProbed === true && isStopped !== true ? 'next probe' : 'blocked until';
-  // In the past: the probe is out, or the next request is it.
-  const until = blockedUntil === undefined || blockedUntil <= moments.now ? null : iso(blockedUntil, moments);
-  return { until, untilWhat: until === null && isStopped === true ? null : untilWhat };
+  const { blockedUntil, isProbed, isBlockedByOperator } = view;
+  const untilWhat = isProbed === true && isBlockedByOperator !== true ? 'next probe' : 'blocked until';
+  // A time in the past: the probe is in flight, or the next request becomes the probe.
+  const until = blockedUntil === undefined || blockedUntil <= clock.now ? null : toIsoTime(blockedUntil, clock);
+  return { until, untilWhat: until === null && isBlockedByOperator === true ? null : untilWhat };
 }
 
 /** JSON has no Infinity. */
-function bounded(value: number | undefined): number | null {
-  return value === undefined || !Number.isFinite(value) ? null : round(value);
+function finiteOrNull(value: number | undefined): number | null {
+  return value === undefined || !Number.isFinite(value) ? null : roundToMilli(value);
 }
 
-function seconds(time: Millis | undefined): number | null {
+function toSeconds(time: Millis | undefined): number | null {
   return time === undefined ? null : Math.round(time * 1000) / 1e6;
 }

@@ -1,66 +1,66 @@
-import type { Counts } from '../../telemetry/metrics/request-counts.ts';
-import { NO_COUNTS } from '../../telemetry/metrics/request-counts.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
+import { ZERO_REQUEST_COUNTS } from '../../telemetry/metrics/request-counts.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** Rates are of no less than this; a timer may be a little early. */
-const SHORTEST: Millis = 900;
-/** A reading that is older than this says nothing of now. */
-const LONGEST: Millis = 60_000;
-/** Quantiles are of so long, where it was watched for so long: of a second there are few values. */
-const OF_QUANTILES: Millis = 10_000;
+/** Shortest window of a rate. A little below a second, because timers may fire early. */
+const MIN_WINDOW: Millis = 900;
+/** Older readings are discarded. */
+const MAX_READING_AGE: Millis = 60_000;
+/** Window of quantiles, as far as readings reach back: a second has too few values. */
+const QUANTILE_WINDOW: Millis = 10_000;
 
-interface Reading {
+interface CounterReading {
   readonly at: Millis;
-  readonly counts: Counts;
+  readonly counts: RequestCounts;
 }
 
-/** The difference of two readings. */
-export interface Span {
+/** Two readings whose difference gives rates, and an older one for quantiles. */
+export interface CounterWindow {
   readonly seconds: number;
-  readonly before: Counts;
-  readonly after: Counts;
-  /** What had been counted when the time began that quantiles are of. */
-  readonly longBefore: Counts;
+  readonly before: RequestCounts;
+  readonly after: RequestCounts;
+  /** The counts at the start of the window of quantiles. */
+  readonly longBefore: RequestCounts;
 }
 
-/** Turns what is counted into rates, by keeping the last readings. Nothing is read unless somebody looks. */
-export class Pace {
-  #readings: readonly Reading[] = [];
+/** Computes rates from counters by keeping the last readings. Counters are read only on request. */
+export class CounterRates {
+  #readings: readonly CounterReading[] = [];
 
-  note(counts: Counts, at: Millis): void {
-    const fresh = this.#readings.filter((reading) => at - reading.at < LONGEST);
-    const recent = fresh.filter((reading) => at - reading.at <= OF_QUANTILES);
+  record(counts: RequestCounts, at: Millis): void {
+    const fresh = this.#readings.filter((reading) => at - reading.at < MAX_READING_AGE);
+    const recent = fresh.filter((reading) => at - reading.at <= QUANTILE_WINDOW);
     const last = fresh.at(-1);
-    // Many who look at once need no reading each.
-    if (last !== undefined && at - last.at < SHORTEST / 2 && fresh.length > 1) return;
+    // Concurrent requests share a reading.
+    if (last !== undefined && at - last.at < MIN_WINDOW / 2 && fresh.length > 1) return;
     this.#readings = [...(recent.length > 0 ? recent : fresh.slice(-1)), { at, counts }];
   }
 
-  /** How long until there is a span that ends then; 0 when there is one. */
-  lacks(now: Millis): Millis {
-    const first = this.#readings.find((reading) => now - reading.at < LONGEST);
-    return first === undefined ? SHORTEST : Math.max(0, first.at + SHORTEST - now);
+  /** Milliseconds until a window of the minimum length exists; 0 if there is one. */
+  timeUntilReady(now: Millis): Millis {
+    const first = this.#readings.find((reading) => now - reading.at < MAX_READING_AGE);
+    return first === undefined ? MIN_WINDOW : Math.max(0, first.at + MIN_WINDOW - now);
   }
 
-  /** The shortest span that ends with these counts; one of no length where there is no reading before. */
-  span(after: Counts, now: Millis): Span {
-    const before = this.#readings.findLast((reading) => now - reading.at >= SHORTEST) ?? this.#readings[0];
-    const long = this.#readings.find((reading) => now - reading.at <= OF_QUANTILES) ?? before;
+  /** The shortest window that ends with these counts; its length is 0 without an earlier reading. */
+  window(after: RequestCounts, now: Millis): CounterWindow {
+    const before = this.#readings.findLast((reading) => now - reading.at >= MIN_WINDOW) ?? this.#readings[0];
+    const long = this.#readings.find((reading) => now - reading.at <= QUANTILE_WINDOW) ?? before;
     return {
       seconds: before === undefined ? 0 : (now - before.at) / 1000,
-      before: before?.counts ?? NO_COUNTS,
+      before: before?.counts ?? ZERO_REQUEST_COUNTS,
       after,
-      longBefore: long?.counts ?? NO_COUNTS,
+      longBefore: long?.counts ?? ZERO_REQUEST_COUNTS,
     };
   }
 }
 
-/** A second; 0 where the span has no length, or a process that had counted is gone. */
-export function perSecond({ seconds }: Span, before: number, after: number): number {
-  return seconds <= 0 ? 0 : round(Math.max(0, after - before) / seconds);
+/** Rate per second; 0 if the window has no length or if the counter fell because a process ended. */
+export function ratePerSecond({ seconds }: CounterWindow, before: number, after: number): number {
+  return seconds <= 0 ? 0 : roundToMilli(Math.max(0, after - before) / seconds);
 }
 
-/** For people and for the wire. */
-export function round(value: number): number {
+/** Rounds to three decimals. */
+export function roundToMilli(value: number): number {
   return Math.round(value * 1000) / 1000;
 }

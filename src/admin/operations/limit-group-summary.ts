@@ -1,106 +1,112 @@
-import type { LimitState, LimitView, Scope } from '../../core/events/proxy-events.ts';
+import type { LimitState, LimitScope } from '../../core/limits/limit-state.ts';
+import type { LimitView } from '../../core/events/gate-views.ts';
 import type { Limit } from '../../core/limits/limit.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import type { Steering } from '../../core/limits/operator-override.ts';
-import { isSteered } from '../../core/limits/operator-override.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { NestedLook } from './process-api.ts';
+import type { OperatorOverride } from '../../core/limits/operator-override.ts';
+import { isOverridden } from '../../core/limits/operator-override.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { NestedLimitView } from './process-api.ts';
 
-/** What an upstream's own limits come to, or the nested ones of one name. */
-export interface Survey {
+/** Summary of the limits of an upstream, or of its nested limits of one name. */
+export interface LimitGroupSummary {
   readonly limits: number;
   readonly inFlight: number;
   readonly queued: number;
-  /** The one nearest to trouble. */
-  readonly nearest: Limit | undefined;
+  /** The limit in the most severe state, and of those the one with the lowest rate. */
+  readonly mostCritical: Limit | undefined;
 }
 
-export const NOTHING_FELT: Survey = { limits: 0, inFlight: 0, queued: 0, nearest: undefined };
+export const EMPTY_SUMMARY: LimitGroupSummary = { limits: 0, inFlight: 0, queued: 0, mostCritical: undefined };
 
-const TROUBLE: readonly LimitState[] = ['open', 'restoring', 'cooldown', 'backoff', 'blocked'];
+const STATE_SEVERITY: readonly LimitState[] = ['open', 'restoring', 'cooldown', 'backoff', 'blocked'];
 
 /**
- * By upstream and name, in one pass: there may be one for each client.
- * @param scopeOf of an upstream's own limits: what is of another is a line for room
+ * Summarises limits by upstream and name in one pass, because there may be one for each client.
+ * @param scopeOf scope of an upstream's own limits; a limit of another scope is the queue for connections and is skipped
  */
-export function surveyLimits(
+export function summarizeLimits(
   limits: Iterable<Limit>,
   now: Millis,
-  scopeOf: (upstream: string) => Scope | undefined,
-): Surveys {
-  const surveys = new Map<string, Map<string, Growing>>();
+  scopeOf: (upstream: string) => LimitScope | undefined,
+): LimitGroupSummaries {
+  const summaries = new Map<string, Map<string, MutableGroupSummary>>();
   for (const limit of limits) {
     const { upstream, nested, scope } = limit.ref;
     if (nested === '' && scope !== scopeOf(upstream)) continue;
-    const ofUpstream = surveys.get(upstream) ?? new Map<string, Growing>();
-    surveys.set(upstream, ofUpstream);
-    const survey = ofUpstream.get(nested);
-    if (survey === undefined) {
-      ofUpstream.set(nested, { limits: 1, inFlight: limit.meter.inFlight, queued: limit.queue.size, nearest: limit });
+    const ofUpstream = summaries.get(upstream) ?? new Map<string, MutableGroupSummary>();
+    summaries.set(upstream, ofUpstream);
+    const summary = ofUpstream.get(nested);
+    if (summary === undefined) {
+      ofUpstream.set(nested, {
+        limits: 1,
+        inFlight: limit.meter.inFlight,
+        queued: limit.queue.size,
+        mostCritical: limit,
+      });
       continue;
     }
-    survey.limits += 1;
-    survey.queued += limit.queue.size;
-    survey.inFlight += limit.meter.inFlight;
-    if (isNearer(limit, survey.nearest, now)) survey.nearest = limit;
+    summary.limits += 1;
+    summary.queued += limit.queue.size;
+    summary.inFlight += limit.meter.inFlight;
+    if (isMoreCritical(limit, summary.mostCritical, now)) summary.mostCritical = limit;
   }
-  return surveys;
+  return summaries;
 }
 
-interface Growing {
+interface MutableGroupSummary {
   limits: number;
   inFlight: number;
   queued: number;
-  nearest: Limit;
+  mostCritical: Limit;
 }
 
-/** By upstream, and by the name of a nested limit; that of its own is empty. */
-export type Surveys = ReadonlyMap<string, ReadonlyMap<string, Survey>>;
+/** By upstream and name of the nested limit; the name of an upstream's own limits is empty. */
+export type LimitGroupSummaries = ReadonlyMap<string, ReadonlyMap<string, LimitGroupSummary>>;
 
-/** @param names of the nested limits that are configured, felt or not, each with its scope */
-export function lookAtNested(
-  surveys: ReadonlyMap<string, Survey> | undefined,
-  names: Iterable<readonly [name: string, scope: Scope]>,
+/** @param names all configured nested limits, each with its scope */
+export function nestedLimitViews(
+  summaries: ReadonlyMap<string, LimitGroupSummary> | undefined,
+  names: Iterable<readonly [name: string, scope: LimitScope]>,
   now: Millis,
-): NestedLook[] {
+): NestedLimitView[] {
   return [...names].map(([name, scope]) => {
-    const { nearest, limits, queued, inFlight } = surveys?.get(name) ?? NOTHING_FELT;
-    return { name, scope, limits, nearest: nearest?.view(now), queued, inFlight };
+    const { mostCritical, limits, queued, inFlight } = summaries?.get(name) ?? EMPTY_SUMMARY;
+    return { name, scope, limits, mostCritical: mostCritical?.view(now), queued, inFlight };
   });
 }
 
-function isNearer(one: Limit, other: Limit, now: Millis): boolean {
-  const [a, b] = [troubleOf(one, now), troubleOf(other, now)];
+function isMoreCritical(one: Limit, other: Limit, now: Millis): boolean {
+  const [a, b] = [severityOf(one, now), severityOf(other, now)];
   return a === b ? one.meter.rate(now) < other.meter.rate(now) : a > b;
 }
 
-function troubleOf(limit: Limit, now: Millis): number {
-  return TROUBLE.indexOf(limit.isBlocked(now) ? 'blocked' : limit.meter.phase);
+function severityOf(limit: Limit, now: Millis): number {
+  return STATE_SEVERITY.indexOf(limit.isBlocked(now) ? 'blocked' : limit.meter.phase);
 }
 
-/** Of what several processes tell of one limit. */
-export function isNearerView(one: LimitView, other: LimitView): boolean {
-  const [a, b] = [TROUBLE.indexOf(one.state), TROUBLE.indexOf(other.state)];
+/** Compares the views that two processes have of one limit. */
+export function isViewMoreCritical(one: LimitView, other: LimitView): boolean {
+  const [a, b] = [STATE_SEVERITY.indexOf(one.state), STATE_SEVERITY.indexOf(other.state)];
   return a === b ? one.rate < other.rate : a > b;
 }
 
-/** How a limit would look that nobody has come to yet, by what an operator wants of it; undefined where nobody wants anything. */
-export function steeredView(ref: LimitRef, steering: Steering, now: Millis): LimitView | undefined {
-  if (!isSteered(steering, now)) return undefined;
-  const { pinned, blockedUntil } = steering;
-  const isStopped = blockedUntil > now;
+/** The view of a limit that has no requests yet, by the override of an operator; undefined without an override. */
+export function overrideView(ref: LimitRef, override: OperatorOverride, now: Millis): LimitView | undefined {
+  if (!isOverridden(override, now)) return undefined;
+  const { pinnedRate, blockedUntil } = override;
+  const isBlocked = blockedUntil > now;
   return {
     ...ref,
-    state: isStopped ? 'blocked' : 'open',
-    rate: pinned ?? Number.POSITIVE_INFINITY,
+    state: isBlocked ? 'blocked' : 'open',
+    rate: pinnedRate ?? Number.POSITIVE_INFINITY,
     ceiling: Number.POSITIVE_INFINITY,
-    places: undefined,
-    blockedUntil: isStopped && Number.isFinite(blockedUntil) ? blockedUntil : undefined,
+    concurrencyLimit: undefined,
+    blockedUntil: isBlocked && Number.isFinite(blockedUntil) ? blockedUntil : undefined,
     quotaLeft: undefined,
     queued: 0,
     inFlight: 0,
-    pinned,
-    learned: Number.POSITIVE_INFINITY,
-    isStopped,
+    pinnedRate,
+    learnedRate: Number.POSITIVE_INFINITY,
+    isBlockedByOperator: isBlocked,
   };
 }

@@ -1,71 +1,71 @@
-import type { Frame, Watch } from '../api/admin-operations.ts';
+import type { EventFrame, FrameSource } from '../api/admin-operations.ts';
 import type { RequestsFrame, StatusFrame, TimelineEvent } from '../api/response-schemas.ts';
 import type { EndedRequest } from '../../telemetry/history/recent-requests.ts';
-import { describeMoment, describeRequest } from './admin-rows.ts';
-import type { Stations } from './process-api.ts';
+import { toTimelineEvent, toRequestRow } from './admin-rows.ts';
+import type { ProcessGroup } from './process-api.ts';
 
-/** Requests that one frame tells of. */
-const MOST_REQUESTS = 20;
+/** Maximum number of requests in a frame. */
+const MAX_FRAME_REQUESTS = 20;
 
-/** What is new, again and again, for as long as somebody watches. */
-export class Watching implements Watch {
-  readonly #stations: Stations;
-  readonly #lookAll: () => Promise<StatusFrame>;
-  /** What has been told of each station. */
-  readonly #toldMoment = new Map<number, number>();
-  readonly #toldEnded = new Map<number, number>();
+/** Produces frames with what is new since the previous frame. */
+export class LiveStatus implements FrameSource {
+  readonly #processes: ProcessGroup;
+  readonly #fullStatus: () => Promise<StatusFrame>;
+  /** By process: the last timeline entry and the number of ended requests that were sent. */
+  readonly #lastEventSent = new Map<number, number>();
+  readonly #lastEndedSent = new Map<number, number>();
   #frames = 0;
 
-  constructor(stations: Stations, lookAll: () => Promise<StatusFrame>) {
-    this.#stations = stations;
-    this.#lookAll = lookAll;
+  constructor(processes: ProcessGroup, fullStatus: () => Promise<StatusFrame>) {
+    this.#processes = processes;
+    this.#fullStatus = fullStatus;
   }
 
-  async frame(): Promise<Frame> {
+  async nextFrame(): Promise<EventFrame> {
     const isFirst = this.#frames === 0;
-    const isWhole = this.#frames % 2 === 0;
+    const isFullFrame = this.#frames % 2 === 0;
     this.#frames += 1;
-    const [status, moments, requests] = await Promise.all([
-      isWhole ? this.#lookAll() : undefined,
-      this.#newMoments(isFirst),
+    const [status, entries, requests] = await Promise.all([
+      isFullFrame ? this.#fullStatus() : undefined,
+      this.#newEvents(isFirst),
       this.#newRequests(isFirst),
     ]);
     return {
       ...(status === undefined ? {} : { status }),
-      moments,
+      timelineEvents: entries,
       ...(requests === undefined ? {} : { requests }),
     };
   }
 
-  /** What was before the first frame, the timeline tells. */
-  async #newMoments(isFirst: boolean): Promise<TimelineEvent[]> {
-    const toldOf = (station: number): number => this.#toldMoment.get(station) ?? 0;
-    const answers = await this.#stations.ask('moments', (station) => ({ since: toldOf(station) }));
-    const fresh = [...answers].flatMap(([station, moments]) => {
-      this.#toldMoment.set(station, moments.at(-1)?.order ?? toldOf(station));
-      return isFirst ? [] : moments.map((moment) => ({ station, moment }));
+  /** The first frame has no events, because viewers load the timeline by themselves. */
+  async #newEvents(isFirst: boolean): Promise<TimelineEvent[]> {
+    const lastSentOf = (process: number): number => this.#lastEventSent.get(process) ?? 0;
+    const answers = await this.#processes.query('timeline', (process) => ({ since: lastSentOf(process) }));
+    const fresh = [...answers].flatMap(([process, entries]) => {
+      this.#lastEventSent.set(process, entries.at(-1)?.order ?? lastSentOf(process));
+      return isFirst ? [] : entries.map((entry) => ({ process, entry }));
     });
     return fresh
-      .toSorted((a, b) => a.moment.at - b.moment.at)
-      .map(({ station, moment }) => describeMoment(moment, station));
+      .toSorted((a, b) => a.entry.at - b.entry.at)
+      .map(({ process, entry }) => toTimelineEvent(entry, process));
   }
 
   async #newRequests(isFirst: boolean): Promise<RequestsFrame | undefined> {
-    const answers = await this.#stations.ask('requests', () => ({ limit: MOST_REQUESTS }));
+    const answers = await this.#processes.query('requests', () => ({ limit: MAX_FRAME_REQUESTS }));
     const fresh: EndedRequest[] = [];
     let ended = 0;
-    for (const [station, found] of answers) {
-      const told = this.#toldEnded.get(station) ?? (isFirst ? found.ended : 0);
-      this.#toldEnded.set(station, found.ended);
-      ended += found.ended - told;
-      fresh.push(...found.requests.slice(0, found.ended - told));
+    for (const [process, found] of answers) {
+      const alreadySent = this.#lastEndedSent.get(process) ?? (isFirst ? found.ended : 0);
+      this.#lastEndedSent.set(process, found.ended);
+      ended += found.ended - alreadySent;
+      fresh.push(...found.requests.slice(0, found.ended - alreadySent));
     }
     if (ended === 0) return undefined;
-    const newest = fresh.toSorted((a, b) => endOf(b) - endOf(a)).slice(0, MOST_REQUESTS);
-    return { requests: newest.map(describeRequest), more: ended - newest.length };
+    const newest = fresh.toSorted((a, b) => requestEndTime(b) - requestEndTime(a)).slice(0, MAX_FRAME_REQUESTS);
+    return { requests: newest.map(toRequestRow), more: ended - newest.length };
   }
 }
 
-export function endOf({ at, record }: EndedRequest): number {
+export function requestEndTime({ at, record }: EndedRequest): number {
   return at + record.took;
 }

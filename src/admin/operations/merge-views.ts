@@ -1,76 +1,82 @@
-/** What several processes tell, as if one had told it. */
-import type { Counts } from '../../telemetry/metrics/request-counts.ts';
-import { addCounts } from '../../telemetry/metrics/request-counts.ts';
-import type { ClientsView, EndpointView } from '../../core/events/proxy-events.ts';
-import { isNearerView } from './limit-group-summary.ts';
-import type { ClientLook, Look, NestedLook, UpstreamLook } from './process-api.ts';
+/** Merges the views of several processes into one. */
+import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
+import { sumRequestCounts } from '../../telemetry/metrics/request-counts.ts';
+import type { ClientsView, EndpointView } from '../../core/events/gate-views.ts';
+import { isViewMoreCritical } from './limit-group-summary.ts';
+import type { ClientView, ProcessView, NestedLimitView, UpstreamProcessView } from './process-api.ts';
 
-/** Counters never fall, though processes end and others begin. */
-export class CountsOfAll {
-  readonly #last = new Map<number, Counts>();
-  #past: Counts = addCounts([]);
+/** Sums of counters that never fall, although processes end and start. */
+export class MergedCounts {
+  readonly #last = new Map<number, RequestCounts>();
+  #ofExited: RequestCounts = sumRequestCounts([]);
 
-  /** Returns the sum. Of a process that has not answered, what it said last. */
-  note(looks: ReadonlyMap<number, Look>): Counts {
-    for (const [station, { counts }] of looks) this.#last.set(station, counts);
-    return addCounts([this.#past, ...this.#last.values()]);
+  /** Returns the sum. A process that has not responded counts with its last values. */
+  add(views: ReadonlyMap<number, ProcessView>): RequestCounts {
+    for (const [process, { counts }] of views) this.#last.set(process, counts);
+    return sumRequestCounts([this.#ofExited, ...this.#last.values()]);
   }
 
-  /** Its requests have ended, one way or another. */
-  gone(station: number): void {
-    const last = this.#last.get(station);
-    this.#last.delete(station);
-    if (last !== undefined) this.#past = addCounts([this.#past, { ...last, inFlight: 0 }]);
+  /** To be called when a process has ended; none of its requests is in flight any more. */
+  removeProcess(process: number): void {
+    const last = this.#last.get(process);
+    this.#last.delete(process);
+    if (last !== undefined) this.#ofExited = sumRequestCounts([this.#ofExited, { ...last, inFlight: 0 }]);
   }
 }
 
-/** Of the limit of an upstream, who keeps it knows best: station 0, where it does. */
-export function mergeUpstreams(looks: ReadonlyMap<number, Look>): UpstreamLook[] {
-  const merged = new Map<string, UpstreamLook>();
-  for (const [station, { upstreams }] of [...looks].toSorted(([a], [b]) => b - a)) {
+/** Process 0 is authoritative for the limit of an upstream, if it keeps that limit. */
+export function mergeUpstreams(views: ReadonlyMap<number, ProcessView>): UpstreamProcessView[] {
+  const merged = new Map<string, UpstreamProcessView>();
+  for (const [process, { upstreams }] of [...views].toSorted(([a], [b]) => b - a)) {
     for (const each of upstreams) {
       const known = merged.get(each.name);
-      merged.set(each.name, known === undefined ? each : combine(known, each, station === 0));
+      merged.set(each.name, known === undefined ? each : combineUpstreams(known, each, process === 0));
     }
   }
-  const order = [...looks.values()].flatMap(({ upstreams }) => upstreams.map(({ name }) => name));
+  const order = [...views.values()].flatMap(({ upstreams }) => upstreams.map(({ name }) => name));
   return [...merged.values()].toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
 }
 
-function combine(a: UpstreamLook, b: UpstreamLook, isKeeper: boolean): UpstreamLook {
+function combineUpstreams(a: UpstreamProcessView, b: UpstreamProcessView, keepsLimits: boolean): UpstreamProcessView {
   return {
-    ...combineLimits(a, b, isKeeper),
+    ...combineLimits(a, b, keepsLimits),
     budget: Math.min(a.budget, b.budget),
-    nested: combineNested(a, b, isKeeper),
+    nested: combineNested(a, b, keepsLimits),
   };
 }
 
-/** In the order of the one that is told of first; one that a reload brings, not all may know yet. */
-function combineNested(a: UpstreamLook, b: UpstreamLook, isKeeper: boolean): readonly NestedLook[] {
+/** In the order of `a`. During a reload, not every process may know a new limit. */
+function combineNested(
+  a: UpstreamProcessView,
+  b: UpstreamProcessView,
+  keepsLimits: boolean,
+): readonly NestedLimitView[] {
   const others = new Map(b.nested.map((each) => [each.name, each]));
   const combined = a.nested.map((each) => {
     const other = others.get(each.name);
     others.delete(each.name);
-    return other === undefined ? each : combineLimits(each, other, isKeeper);
+    return other === undefined ? each : combineLimits(each, other, keepsLimits);
   });
   return [...combined, ...others.values()];
 }
 
-function combineLimits(a: NestedLook, b: NestedLook, isKeeper: boolean): NestedLook {
-  const isNearer = a.nearest === undefined || (b.nearest !== undefined && isNearerView(b.nearest, a.nearest));
+function combineLimits(a: NestedLimitView, b: NestedLimitView, keepsLimits: boolean): NestedLimitView {
+  const isNearer =
+    a.mostCritical === undefined ||
+    (b.mostCritical !== undefined && isViewMoreCritical(b.mostCritical, a.mostCritical));
   return {
     name: a.name,
     scope: a.scope,
-    limits: isKeeper && b.limits > 0 ? b.limits : Math.max(a.limits, b.limits),
-    nearest: (isKeeper || isNearer) && b.nearest !== undefined ? b.nearest : a.nearest,
+    limits: keepsLimits && b.limits > 0 ? b.limits : Math.max(a.limits, b.limits),
+    mostCritical: (keepsLimits || isNearer) && b.mostCritical !== undefined ? b.mostCritical : a.mostCritical,
     queued: a.queued + b.queued,
     inFlight: a.inFlight + b.inFlight,
   };
 }
 
-export function mergeEndpoints(looks: Iterable<Look>): EndpointView[] {
+export function mergeEndpoints(views: Iterable<ProcessView>): EndpointView[] {
   const merged = new Map<string, EndpointView>();
-  for (const { endpoints } of looks) {
+  for (const { endpoints } of views) {
     for (const each of endpoints) {
       const name = `${each.upstream}\0${each.endpoint}`;
       const isHealthy = each.isHealthy && merged.get(name)?.isHealthy !== false;
@@ -80,13 +86,13 @@ export function mergeEndpoints(looks: Iterable<Look>): EndpointView[] {
   return [...merged.values()];
 }
 
-/** A client that has come to several processes is counted by each. */
-export function mergeClients(looks: Iterable<Look>): ClientsView {
+/** A client that several processes know is counted once for each of them. */
+export function mergeClients(views: Iterable<ProcessView>): ClientsView {
   let tracked = 0;
   let lost = 0;
   let min = 1;
   const byState = { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 };
-  for (const { clients } of looks) {
+  for (const { clients } of views) {
     tracked += clients.tracked;
     lost += clients.tracked * (1 - clients.allowance.mean);
     min = Math.min(min, clients.allowance.min);
@@ -99,8 +105,8 @@ export function mergeClients(looks: Iterable<Look>): ClientsView {
   return { tracked, byState, allowance: { min, mean: tracked === 0 ? 1 : 1 - lost / tracked } };
 }
 
-/** One client, as two processes know it. */
-export function combineClients(a: ClientLook, b: ClientLook): ClientLook {
+/** Merges the rows of one client in two processes. */
+export function combineClients(a: ClientView, b: ClientView): ClientView {
   const worse = a.rank.group <= b.rank.group ? a : b;
   return {
     ...worse,
@@ -114,26 +120,26 @@ export function combineClients(a: ClientLook, b: ClientLook): ClientLook {
   };
 }
 
-/** Sorted lists as one, up to a number of rows, and how far each has been read. */
+/** Merges sorted lists up to `limit` rows; `read` has the last row taken from each list. */
 export function mergePages<T>(
   pages: ReadonlyMap<number, readonly T[]>,
   isBefore: (a: T, b: T) => boolean,
-  most: number,
+  limit: number,
 ): { readonly rows: readonly T[]; readonly read: ReadonlyMap<number, T>; readonly isAll: boolean } {
-  const places = new Map([...pages.keys()].map((station) => [station, 0]));
+  const positions = new Map([...pages.keys()].map((process) => [process, 0]));
   const read = new Map<number, T>();
   const rows: T[] = [];
-  while (rows.length < most) {
-    let first: { readonly station: number; readonly row: T } | undefined;
-    for (const [station, page] of pages) {
-      const row = page[places.get(station) ?? 0];
-      if (row !== undefined && (first === undefined || isBefore(row, first.row))) first = { station, row };
+  while (rows.length < limit) {
+    let first: { readonly process: number; readonly row: T } | undefined;
+    for (const [process, page] of pages) {
+      const row = page[positions.get(process) ?? 0];
+      if (row !== undefined && (first === undefined || isBefore(row, first.row))) first = { process, row };
     }
     if (first === undefined) break;
     rows.push(first.row);
-    read.set(first.station, first.row);
-    places.set(first.station, (places.get(first.station) ?? 0) + 1);
+    read.set(first.process, first.row);
+    positions.set(first.process, (positions.get(first.process) ?? 0) + 1);
   }
-  const isAll = [...pages].every(([station, page]) => page.length < most && places.get(station) === page.length);
-  return { rows, read, isAll };
+  const isLast = [...pages].every(([process, page]) => page.length < limit && positions.get(process) === page.length);
+  return { rows, read, isAll: isLast };
 }

@@ -1,100 +1,113 @@
-import type { Draining, ResetClient, SteeredUpstream } from '../api/action-schemas.ts';
+import type { DrainResponse, ClientResetResponse, UpstreamActionResponse } from '../api/action-schemas.ts';
 import type { ClientRow, UpstreamStatus } from '../api/response-schemas.ts';
-import type { Command, Done } from '../api/admin-operations.ts';
+import type { OverrideCommand, ActionResult } from '../api/admin-operations.ts';
 import { suggest } from '../../config/values/suggest.ts';
-import type { Listen, OperatorEvent } from '../../core/events/proxy-events.ts';
-import type { Order } from '../../core/limits/operator-override.ts';
-import type { Clock, Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
-import { noteSteering } from './override-notes.ts';
-import type { Stations } from './process-api.ts';
-import type { Facts } from './process-group-operations.ts';
+import type { EventSink, OperatorEvent } from '../../core/events/proxy-events.ts';
+import type { OverrideChange } from '../../core/limits/operator-override.ts';
+import type { Clock, Millis, PerSecond } from '../../core/scalars.ts';
+import { overrideNotes } from './override-notes.ts';
+import type { ProcessGroup } from './process-api.ts';
+import type { ProcessFacts } from './process-facts.ts';
 
-export interface ActingParts {
-  readonly stations: Stations;
+export interface OperatorCommandsParts {
+  readonly processes: ProcessGroup;
   readonly clock: Clock;
-  readonly facts: () => Facts;
-  /** As configured; undefined where nothing is. */
+  readonly facts: () => ProcessFacts;
+  /** `rateLimit.maxRate` of an upstream; undefined if it is not configured. */
   readonly maxRateOf: (upstream: string) => PerSecond | undefined;
-  readonly listen: Listen;
+  readonly listen: EventSink;
   readonly drain: () => void;
-  /** As they stand. */
+  /** The current status of the upstreams. */
   readonly upstreams: () => Promise<readonly UpstreamStatus[]>;
-  /** Whose keys are like this, those in most trouble first. */
+  /** Clients whose key contains this text, most restricted first. */
   readonly findClients: (part: string) => Promise<readonly ClientRow[]>;
 }
 
-/** As much of a mistyped key as is likely to be right. */
-const PREFIX = 6;
+/** Length of the prefix of a mistyped key that is searched for suggestions. */
+const SUGGESTION_PREFIX = 6;
 
-/** What operators say is done by all stations, and told of once. */
-export class Acting {
-  readonly #parts: ActingParts;
+/** Applies operator commands in all processes, and reports each command once. */
+export class OperatorCommands {
+  readonly #parts: OperatorCommandsParts;
   #isDraining = false;
 
-  constructor(parts: ActingParts) {
+  constructor(parts: OperatorCommandsParts) {
     this.#parts = parts;
   }
 
-  async steer(upstream: string, command: Command, by: string): Promise<Done<SteeredUpstream>> {
-    const { stations, clock, facts, listen, upstreams, maxRateOf } = this.#parts;
+  async applyOverride(
+    upstream: string,
+    command: OverrideCommand,
+    by: string,
+  ): Promise<ActionResult<UpstreamActionResponse>> {
+    const { processes, clock, facts, listen, upstreams, maxRateOf } = this.#parts;
     const names = (await upstreams()).map(({ name }) => name);
     if (!names.includes(upstream)) return { kind: 'unknown', nearest: suggest(upstream, names) };
     const { mode, store, workers } = facts();
-    const isLettingGo = command.do === 'unpin' || command.do === 'unblock';
-    if (mode === 'observe' && !isLettingGo) return { kind: 'refused', why: OBSERVING };
-    listen({ type: 'operator', by, ...tell(upstream, command) });
-    const order = orderOf(command, clock.now());
-    // What they share through Redis, nobody here lends to all of them.
-    const isDivided = order.do === 'pin' && store === 'redis' && workers > 1;
-    await stations.ask('steer', () => {
-      return { upstream, order: isDivided ? { ...order, rate: order.rate / workers } : order };
+    const isRelease = command.do === 'unpin' || command.do === 'unblock';
+    if (mode === 'observe' && !isRelease) return { kind: 'refused', why: REFUSED_IN_OBSERVE_MODE };
+    listen({ type: 'operator', by, ...toOperatorEvent(upstream, command) });
+    const override = toOverrideCommand(command, clock.now());
+    // Workers that share limits through Redis have no common limit here, so each gets its part of the pinned rate.
+    const isDivided = override.action === 'pin' && store === 'redis' && workers > 1;
+    await processes.query('applyOverride', () => {
+      return { upstream, order: isDivided ? { ...override, rate: override.rate / workers } : override };
     });
     const row = (await upstreams()).find(({ name }) => name === upstream);
-    if (row === undefined) return { kind: 'unknown', nearest: undefined }; // a reload has taken it away meanwhile
+    if (row === undefined) return { kind: 'unknown', nearest: undefined }; // a reload has removed it meanwhile
     return {
       kind: 'done',
-      row: { ...row, notes: noteSteering(row, command, { ...facts(), maxRate: maxRateOf(upstream) }) },
+      row: { ...row, notes: overrideNotes(row, command, { ...facts(), maxRate: maxRateOf(upstream) }) },
     };
   }
 
-  async reset(client: string, by: string): Promise<Done<ResetClient>> {
-    const { stations, listen, facts, findClients } = this.#parts;
-    const answers = await stations.ask('reset', () => ({ client }));
+  async reset(client: string, by: string): Promise<ActionResult<ClientResetResponse>> {
+    const { processes, listen, facts, findClients } = this.#parts;
+    const answers = await processes.query('reset', () => ({ client }));
     const known = new Set([...answers.values()].flat());
     if (known.size === 0) {
-      const [like] = await findClients(client.slice(0, PREFIX));
-      return { kind: 'unknown', nearest: like?.key };
+      const [similar] = await findClients(client.slice(0, SUGGESTION_PREFIX));
+      return { kind: 'unknown', nearest: similar?.key };
     }
     listen({ type: 'operator', by, action: 'reset', client });
     const row = (await findClients(client)).find(({ key }) => key === client);
-    if (row === undefined) return { kind: 'unknown', nearest: undefined }; // forgotten meanwhile, to make room
-    const notes = ['It is judged by what it does from now on.', ...(facts().store === 'redis' ? [HELD_ELSEWHERE] : [])];
+    if (row === undefined) return { kind: 'unknown', nearest: undefined }; // evicted meanwhile
+    const notes = ['Only its future requests count.', ...(facts().store === 'redis' ? [NOTE_OTHER_REPLICAS] : [])];
     return { kind: 'done', row: { ...row, alsoAt: [...known].filter((name) => name !== row.upstream), notes } };
   }
 
-  drain(by: string): Draining {
+  drain(by: string): DrainResponse {
     const { listen, drain } = this.#parts;
-    // As a signal, a second one would mean at once.
+    // A second drain must not act like a second signal, which exits at once.
     if (!this.#isDraining) {
       this.#isDraining = true;
       listen({ type: 'operator', by, action: 'drain' });
       drain();
     }
-    return { phase: 'draining', notes: ['As on SIGTERM: soon no more is taken, and it ends when all is answered.'] };
+    return {
+      phase: 'draining',
+      notes: ['As on SIGTERM: it stops accepting requests soon, and exits when all are answered.'],
+    };
   }
 }
 
-const HELD_ELSEWHERE = 'This process only: replicas that have heard that it is held keep to that.';
-const OBSERVING = 'In observe mode every request is forwarded at once: there is nothing to steer.';
+const NOTE_OTHER_REPLICAS = 'This process only: replicas that know of the hold keep it.';
+const REFUSED_IN_OBSERVE_MODE =
+  'In observe mode every request is forwarded at once, so rates cannot be pinned and upstreams cannot be blocked.';
 
-function orderOf(command: Command, now: Millis): Order {
-  if (command.do !== 'block') return command;
-  return { do: 'block', until: command.time === undefined ? Number.POSITIVE_INFINITY : now + command.time };
+function toOverrideCommand(command: OverrideCommand, now: Millis): OverrideChange {
+  if (command.do === 'pin') return { action: 'pin', rate: command.rate };
+  if (command.do !== 'block') return { action: command.do };
+  return { action: 'block', until: command.time === undefined ? Number.POSITIVE_INFINITY : now + command.time };
 }
 
-type Said = OperatorEvent extends infer Each ? (Each extends OperatorEvent ? Omit<Each, 'type' | 'by'> : never) : never;
+type OperatorEventFields = OperatorEvent extends infer Each
+  ? Each extends OperatorEvent
+    ? Omit<Each, 'type' | 'by'>
+    : never
+  : never;
 
-function tell(upstream: string, command: Command): Said {
+function toOperatorEvent(upstream: string, command: OverrideCommand): OperatorEventFields {
   switch (command.do) {
     case 'pin':
       return { action: 'pin', upstream, rate: command.rate };

@@ -1,56 +1,58 @@
-/** What an operator should know of what was just done, in sentences. */
-import type { SteeredUpstream } from '../api/action-schemas.ts';
+/** Notes on the effects of an operator command, in sentences. */
+import type { UpstreamActionResponse } from '../api/action-schemas.ts';
 import type { UpstreamStatus } from '../api/response-schemas.ts';
-import type { Command } from '../api/admin-operations.ts';
-import type { PerSecond } from '../../core/exchange/attempt-outcome.ts';
-import type { Facts } from './process-group-operations.ts';
+import type { OverrideCommand } from '../api/admin-operations.ts';
+import type { PerSecond } from '../../core/scalars.ts';
+import type { ProcessFacts } from './process-facts.ts';
 
-export function noteSteering(
+export function overrideNotes(
   row: UpstreamStatus,
-  command: Command,
-  { store, workers, maxRate }: Pick<Facts, 'store' | 'workers'> & { readonly maxRate: PerSecond | undefined },
-): SteeredUpstream['notes'] {
-  const notes = notesOf(row, command);
+  command: OverrideCommand,
+  { store, workers, maxRate }: Pick<ProcessFacts, 'store' | 'workers'> & { readonly maxRate: PerSecond | undefined },
+): UpstreamActionResponse['notes'] {
+  const notes = commandNotes(row, command);
   if (command.do === 'pin' && maxRate !== undefined && command.rate > maxRate) {
-    notes.push(`That is more than maxRate (${write(maxRate)}): it is held at this all the same.`);
+    notes.push(`That is more than maxRate (${formatRate(maxRate)}); the pin overrides it.`);
   }
   if (store === 'redis') {
-    const whose =
-      workers > 1 ? `The ${workers} processes of this machine only, each with its part` : 'This process only';
-    notes.push(`${whose}: replicas that share the limit through Redis are not told, and go on as before.`);
-    if (command.do === 'unblock') notes.push(PROBED_BY_REDIS);
+    const scopeText =
+      workers > 1 ? `Only the ${workers} workers of this machine, each with its part` : 'This process only';
+    notes.push(`${scopeText}: replicas that share the limit through Redis are not affected.`);
+    if (command.do === 'unblock') notes.push(NOTE_REDIS_BLOCK);
   }
-  if (command.do === 'pin' || command.do === 'block') notes.push('A restart forgets it.');
+  if (command.do === 'pin' || command.do === 'block') notes.push('A restart removes it.');
   return notes;
 }
 
-function notesOf({ scope, learnedRate, nestedLimits }: UpstreamStatus, command: Command): string[] {
+function commandNotes({ scope, learnedRate, nestedLimits }: UpstreamStatus, command: OverrideCommand): string[] {
   switch (command.do) {
     case 'pin':
       return [
-        `The rate is held at ${write(command.rate)}, and answers of 429 do not lower it: if that is more than the upstream allows, it rejects the rest, and may shut us out.`,
+        `The rate is pinned at ${formatRate(command.rate)}, and 429s do not lower it. If the upstream allows less, it rejects the rest, and may block all requests.`,
         learnedRate === null
-          ? 'No limit has been felt so far.'
-          : `What has been learned is ${write(learnedRate)}; it is learned on, and holds again after unpin.`,
-        ...(nestedLimits.length === 0 ? [] : [NESTED_GO_ON]),
-        ...(scope === 'upstream' ? [] : [`Each limit of a single ${scope} is held at this.`]),
+          ? 'No limit has been detected so far.'
+          : `The learned rate is ${formatRate(learnedRate)}; learning continues, and the learned rate applies again after unpin.`,
+        ...(nestedLimits.length === 0 ? [] : [NOTE_NESTED_LIMITS]),
+        ...(scope === 'upstream' ? [] : [`The limit of each ${scope} is pinned at this rate.`]),
       ];
     case 'unpin':
       return [
-        learnedRate === null ? 'Nothing limits now.' : `The rate is what has been learned: ${write(learnedRate)}.`,
+        learnedRate === null ? 'There is no limit now.' : `The learned rate applies: ${formatRate(learnedRate)}.`,
       ];
     case 'block': {
-      const end = command.time === undefined ? 'until it is unblocked' : `for ${Math.round(command.time / 1000)} s`;
-      return [`Nothing passes ${end}: requests are answered 503 with Retry-After. Those on their way are answered.`];
+      const end = command.time === undefined ? 'until unblocked' : `for ${Math.round(command.time / 1000)} s`;
+      return [
+        `No requests are sent ${end}: they are refused with 503 and a Retry-After. Requests in flight are completed.`,
+      ];
     }
     case 'unblock':
-      return ['Requests pass. Where the upstream itself lets nothing through, the next request is a probe.'];
+      return ['Requests are sent again. If the upstream itself rejects everything, the next request is a probe.'];
   }
 }
 
-function write(rate: PerSecond): string {
+function formatRate(rate: PerSecond): string {
   return `${Number(rate.toPrecision(3))}/s`;
 }
 
-const NESTED_GO_ON = 'Limits nested in it go on as they are: a request has to pass those too.';
-const PROBED_BY_REDIS = 'Where the upstream itself blocks, that is kept in Redis, and ends by its probes.';
+const NOTE_NESTED_LIMITS = 'Nested limits are not affected: a request needs a token of those too.';
+const NOTE_REDIS_BLOCK = 'A block by the upstream itself is kept in Redis, and ends when a probe is accepted.';

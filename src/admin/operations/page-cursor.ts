@@ -1,17 +1,17 @@
-/** Where a page of several lists ended, in a form that nobody need understand. */
+/** Opaque cursors: where a page over the lists of several processes ended. */
 
-/** How far each station has been read. */
-export interface Cursor<T> {
+/** The position in the list of each process. */
+export interface PageCursor<T> {
   readonly at: number;
   readonly read: ReadonlyMap<number, T>;
 }
 
-export function writeCursor<T>({ at, read }: Cursor<T>): string {
+export function encodeCursor<T>({ at, read }: PageCursor<T>): string {
   return Buffer.from(JSON.stringify([at, ...read])).toString('base64url');
 }
 
-/** Undefined where it is none of ours. */
-export function readCursor<T>(text: string, isPlace: (value: unknown) => value is T): Cursor<T> | undefined {
+/** Undefined if the text is not a valid cursor. */
+export function decodeCursor<T>(text: string, isPosition: (value: unknown) => value is T): PageCursor<T> | undefined {
   let parsed: unknown;
   try {
     parsed = JSON.parse(Buffer.from(text, 'base64url').toString());
@@ -24,9 +24,9 @@ export function readCursor<T>(text: string, isPlace: (value: unknown) => value i
   const read = new Map<number, T>();
   for (const entry of entries) {
     if (!isList(entry)) return undefined;
-    const [station, place] = entry;
-    if (typeof station !== 'number' || !isPlace(place)) return undefined;
-    read.set(station, place);
+    const [process, position] = entry;
+    if (typeof process !== 'number' || !isPosition(position)) return undefined;
+    read.set(process, position);
   }
   return { at, read };
 }

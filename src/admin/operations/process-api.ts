@@ -1,117 +1,119 @@
 import type { Explanation } from '../../telemetry/explanations/build-explanation.ts';
-import type { EndedRequest, RequestQuery } from '../../telemetry/history/recent-requests.ts';
-import type { Counts } from '../../telemetry/metrics/request-counts.ts';
-import type { Moment } from '../../telemetry/history/timeline.ts';
-import type { ClientsView, ClientState, EndpointView, LimitView, Scope } from '../../core/events/proxy-events.ts';
-import type { Order } from '../../core/limits/operator-override.ts';
-import type { Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
-import type { ClientQuery, Rank } from '../../store/clients/client-search.ts';
+import type { EndedRequest, RecentRequestsQuery } from '../../telemetry/history/recent-requests.ts';
+import type { RequestCounts } from '../../telemetry/metrics/request-counts.ts';
+import type { TimelineEntry } from '../../telemetry/history/timeline.ts';
+import type { ClientsView, EndpointView, LimitView } from '../../core/events/gate-views.ts';
+import type { ClientState } from '../../core/events/event-labels.ts';
+import type { LimitScope } from '../../core/limits/limit-state.ts';
+import type { OverrideChange } from '../../core/limits/operator-override.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { ClientQuery, ClientRank } from '../../store/clients/client-search.ts';
 
 /**
- * What one process can be asked about itself, and told to do. Questions and answers are plain data: they cross from a primary to its
- * workers as they are. Times are of the monotonic clock that all of them read, where nothing else is said.
+ * The queries that one process answers about itself. Inputs and results are plain data, because they pass between a primary and
+ * its workers. Unless stated otherwise, times are of the monotonic clock, which all processes share.
  */
-export interface Dialogue {
-  readonly look: { readonly asks: LookQuestion; readonly tells: Look };
-  readonly clients: { readonly asks: ClientQuery & { readonly at: Millis }; readonly tells: ClientsFound };
-  readonly requests: { readonly asks: RequestQuery; readonly tells: RequestsFound };
-  /** Those that are new, or have changed. */
-  readonly moments: { readonly asks: { readonly since: number }; readonly tells: readonly Moment[] };
-  /** The story of a request; undefined where it is not known here. */
-  readonly explain: { readonly asks: { readonly id: string }; readonly tells: Explanation | undefined };
-  readonly steer: { readonly asks: UpstreamOrder; readonly tells: null };
+export interface ProcessQueries {
+  readonly view: { readonly input: ViewQuery; readonly result: ProcessView };
+  readonly clients: { readonly input: ClientQuery & { readonly at: Millis }; readonly result: ClientMatches };
+  readonly requests: { readonly input: RecentRequestsQuery; readonly result: RequestMatches };
+  /** Timeline entries that are new or have changed. */
+  readonly timeline: { readonly input: { readonly since: number }; readonly result: readonly TimelineEntry[] };
+  /** The explanation of a request; undefined if it is not recorded here. */
+  readonly explain: { readonly input: { readonly id: string }; readonly result: Explanation | undefined };
+  readonly applyOverride: { readonly input: UpstreamOverride; readonly result: null };
   /** The upstreams at which the client was known. */
-  readonly reset: { readonly asks: { readonly client: string }; readonly tells: readonly string[] };
+  readonly reset: { readonly input: { readonly client: string }; readonly result: readonly string[] };
 }
 
-/** An operator's word on the limits of an upstream. */
-export interface UpstreamOrder {
+/** An operator's override of the limits of an upstream. */
+export interface UpstreamOverride {
   readonly upstream: string;
-  readonly order: Order;
+  readonly order: OverrideChange;
 }
 
-export type StationName = keyof Dialogue;
-export type QuestionTo<K extends StationName> = Dialogue[K]['asks'];
-export type AnswerOf<K extends StationName> = Dialogue[K]['tells'];
-export type Answers<K extends StationName> = ReadonlyMap<number, AnswerOf<K>>;
+export type ProcessQueryName = keyof ProcessQueries;
+export type QueryInput<K extends ProcessQueryName> = ProcessQueries[K]['input'];
+export type QueryResult<K extends ProcessQueryName> = ProcessQueries[K]['result'];
+export type QueryResults<K extends ProcessQueryName> = ReadonlyMap<number, QueryResult<K>>;
 
-export type Station = {
-  readonly [K in StationName]: (question: QuestionTo<K>) => AnswerOf<K> | Promise<AnswerOf<K>>;
+export type ProcessApi = {
+  readonly [K in ProcessQueryName]: (input: QueryInput<K>) => QueryResult<K> | Promise<QueryResult<K>>;
 };
 
-export interface LookQuestion {
-  /** How many of the clients in most trouble are told. */
-  readonly clients: number;
+export interface ViewQuery {
+  /** Maximum number of clients in the view, most restricted first. */
+  readonly maxClients: number;
 }
 
-export interface Look {
-  readonly counts: Counts;
-  readonly upstreams: readonly UpstreamLook[];
+export interface ProcessView {
+  readonly counts: RequestCounts;
+  readonly upstreams: readonly UpstreamProcessView[];
   readonly endpoints: readonly EndpointView[];
   readonly clients: ClientsView;
-  readonly troubled: readonly ClientLook[];
-  /** The store that is shared does not answer. */
+  readonly troubled: readonly ClientView[];
+  /** The shared store is not responding. */
   readonly isDegraded: boolean;
 }
 
 /** The limits of one upstream. */
-export interface UpstreamLook {
+export interface UpstreamProcessView {
   readonly name: string;
-  readonly scope: Scope;
+  readonly scope: LimitScope;
   /** Limits in force. */
   readonly limits: number;
-  /** The one nearest to trouble; undefined where none has been felt. */
-  readonly nearest: LimitView | undefined;
+  /** The most critical limit; undefined if none exists yet. */
+  readonly mostCritical: LimitView | undefined;
   readonly queued: number;
   readonly inFlight: number;
   /** Retry budget left as a share of its burst. */
   readonly budget: number;
-  /** In the order in which requests stand under them. */
-  readonly nested: readonly NestedLook[];
+  /** Outermost first. */
+  readonly nested: readonly NestedLimitView[];
 }
 
-/** The nested limits of one name, or that of a class of clients. */
-export interface NestedLook {
+/** The nested limits of one name, or the limit of a client class. */
+export interface NestedLimitView {
   readonly name: string;
-  readonly scope: Scope;
+  readonly scope: LimitScope;
   readonly limits: number;
-  readonly nearest: LimitView | undefined;
+  readonly mostCritical: LimitView | undefined;
   readonly queued: number;
   readonly inFlight: number;
 }
 
-export interface ClientLook {
-  readonly rank: Rank;
+export interface ClientView {
+  readonly rank: ClientRank;
   readonly upstream: string;
-  /** Its hash. */
+  /** Hash of the client key. */
   readonly key: string;
   readonly state: ClientState;
   readonly allowance: number;
   readonly demand: PerSecond;
-  /** What it has of the rate while others ask too; undefined where nothing limits, or that is not known. */
+  /** Its part of the rate while others send too; undefined if there is no limit or if the part is unknown. */
   readonly share: PerSecond | undefined;
   readonly queued: number;
-  /** Each −Infinity where there is none. */
+  /** These times are −Infinity if there is none. */
   readonly heldUntil: Millis;
   readonly nextSlot: Millis;
   readonly calmAt: Millis;
   readonly lastSeen: Millis;
 }
 
-export interface ClientsFound {
+export interface ClientMatches {
   readonly tracked: number;
   readonly matching: number;
-  readonly clients: readonly ClientLook[];
+  readonly clients: readonly ClientView[];
 }
 
-export interface RequestsFound {
-  /** How many have ended here in all. */
+export interface RequestMatches {
+  /** Number of requests that have ended in this process. */
   readonly ended: number;
   readonly requests: readonly EndedRequest[];
 }
 
-/** The stations of all processes, by number: 0 is that of a process of its own, or of a primary. */
-export interface Stations {
-  /** Asks each of them what is to be asked of it, and returns the answers of those that answer in time. */
-  ask<K extends StationName>(name: K, question: (station: number) => QuestionTo<K>): Promise<Answers<K>>;
+/** The processes by number: 0 is a single process, or the primary of several workers. */
+export interface ProcessGroup {
+  /** Queries every process, and returns the results of those that respond in time. */
+  query<K extends ProcessQueryName>(name: K, input: (process: number) => QueryInput<K>): Promise<QueryResults<K>>;
 }

@@ -1,14 +1,17 @@
-import type { Answers, QuestionTo, Station, StationName, Stations } from './process-api.ts';
+import type { QueryResults, QueryInput, ProcessApi, ProcessQueryName, ProcessGroup } from './process-api.ts';
 
-/** Of a process that is alone. */
-export class OwnStations implements Stations {
-  readonly #station: Station;
+/** The group of a single process. */
+export class SingleProcessGroup implements ProcessGroup {
+  readonly #process: ProcessApi;
 
-  constructor(station: Station) {
-    this.#station = station;
+  constructor(process: ProcessApi) {
+    this.#process = process;
   }
 
-  async ask<K extends StationName>(name: K, question: (station: number) => QuestionTo<K>): Promise<Answers<K>> {
-    return new Map([[0, await this.#station[name](question(0))]]);
+  async query<K extends ProcessQueryName>(
+    name: K,
+    input: (process: number) => QueryInput<K>,
+  ): Promise<QueryResults<K>> {
+    return new Map([[0, await this.#process[name](input(0))]]);
   }
 }

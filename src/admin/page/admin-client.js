@@ -1,55 +1,57 @@
-/** Asks the admin API, with the token if there is one. */
-import { problemOf } from './sse-client.js';
+/** Client of the admin API. Sends the token if there is one. */
+import { problemDetail } from './sse-client.js';
 
-/** @import { TokenKeeper } from './token-dialog.js' */
+/** @import { TokenDialog } from './token-dialog.js' */
 
-/** @typedef {{readonly ok: false, readonly status: number, readonly why: string}} Refusal status 0: no answer came */
+/** @typedef {{readonly ok: false, readonly status: number, readonly why: string}} Refusal status 0: no response */
 /**
  * @template T
  * @typedef {{readonly ok: true, readonly data: T} | Refusal} Answer
  */
 
-export class Admin {
+export class AdminClient {
   #tokens;
 
-  /** @param {TokenKeeper} tokens */
+  /** @param {TokenDialog} tokens */
   constructor(tokens) {
     this.#tokens = tokens;
   }
 
   /**
-   * @template T what it is known to answer with
+   * @template T type of the response
    * @param {string} path
    * @returns {Promise<Answer<T>>}
    */
-  read(path) {
+  get(path) {
     return send('GET', path, this.#tokens.token);
   }
 
   /**
-   * Asks for the token where one is missing, until it is right or nobody wants to any more.
+   * Asks the user for the token on 401, until a token is accepted or the user cancels.
    * @param {string} path
    * @returns {Promise<Answer<unknown>>}
    */
-  async act(path) {
+  async post(path) {
     for (;;) {
       const answer = await send('POST', path, this.#tokens.token);
       if (answer.ok || answer.status !== 401) return answer;
-      const had = this.#tokens.token !== undefined;
-      const why = had ? 'The token that is kept here is not accepted (any more).' : 'This needs the admin token.';
-      if (!(await this.#tokens.ask(why))) return { ...answer, why: 'Nothing was done: it needs the admin token.' };
+      const hadToken = this.#tokens.token !== undefined;
+      const why = hadToken ? 'The stored token was not accepted.' : 'This action requires the admin token.';
+      if (!(await this.#tokens.ask(why))) {
+        return { ...answer, why: 'Nothing was changed: this action requires the admin token.' };
+      }
     }
   }
 }
 
 /**
- * What is wrong with a token; undefined when it is right. Asked by an action that changes nothing.
+ * Checks a token with an action that changes nothing. Resolves with the problem; undefined: valid.
  * @param {string} token
  */
 export async function checkToken(token) {
   const answer = await send('POST', '/api/config/validate', token, '{}');
-  if (!answer.ok && answer.status === 401) return 'That is not the token: it was not accepted.';
-  // Whatever else is wrong with the question, it was let in.
+  if (!answer.ok && answer.status === 401) return 'The token was not accepted.';
+  // Any other 4xx, such as 422 for the empty config, comes after the check of the token.
   return answer.ok || (answer.status >= 400 && answer.status !== 403) ? undefined : answer.why;
 }
 
@@ -72,14 +74,14 @@ async function send(method, path, token, body) {
       cache: 'no-store',
       ...(body === undefined ? {} : { body }),
     });
-    if (!response.ok) return { ok: false, status: response.status, why: sentence(await problemOf(response)) };
+    if (!response.ok) return { ok: false, status: response.status, why: endWithPeriod(await problemDetail(response)) };
     return { ok: true, data: /** @type {T} */ (await response.json()) };
   } catch {
-    return { ok: false, status: 0, why: 'No answer came: the connection to Tidegate is lost.' };
+    return { ok: false, status: 0, why: 'No response: the connection to Tidegate is lost.' };
   }
 }
 
 /** @param {string} text */
-function sentence(text) {
+function endWithPeriod(text) {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }

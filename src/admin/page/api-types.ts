@@ -1,23 +1,23 @@
-/** What the admin API tells, as the page and `tidegate top` read it. Times are ISO 8601 in UTC; null is unknown, or without a limit. */
+/** Types of the admin API as the page and `tidegate top` read it. Times are ISO 8601 in UTC; null means unknown or unlimited. */
 import type {
   ClientRow,
   NestedLimitStatus,
   RequestRow,
   RequestsFrame,
-  Status,
+  ProcessStatus,
   StatusFrame,
   TimelineEvent,
   UpstreamStatus,
 } from '../api/response-schemas.ts';
 
-export type { ClientsPage, Explanation, RequestsPage, TimelinePage } from '../api/response-schemas.ts';
-export type { ClientRow, NestedLimitStatus, RequestRow, Status, TimelineEvent, UpstreamStatus };
+export type { ClientsPage, ExplanationResponse, RequestsPage, TimelinePageSchema } from '../api/response-schemas.ts';
+export type { ClientRow, NestedLimitStatus, RequestRow, ProcessStatus, TimelineEvent, UpstreamStatus };
 
-export type ClientState = ClientRow['state'];
-export type RequestOutcome = RequestRow['outcome'];
+export type ApiClientState = ClientRow['state'];
+export type ApiRequestOutcome = RequestRow['outcome'];
 
-/** What the stream of events carries, by the names of the events. */
-export interface Events {
+/** Data of the event stream, by event name. */
+export interface StreamEvents {
   readonly status: StatusFrame;
   readonly timeline: TimelineEvent;
   readonly requests: RequestsFrame;

@@ -1,17 +1,24 @@
-/** All that is known of one client. */
-import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom.js';
-import { writeClientState } from './clients-table.js';
-import { showFacts } from './definition-list.js';
-import { moodOfOutcome, writeOutcome } from './requests-table.js';
-import { secondsTo, writeClock, writeCount, writePart, writeRate, writeSpan } from './labels.js';
+/** The details of one client. */
+import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom/dom.js';
+import { fillDefinitionList } from './dom/definition-list.js';
+import { formatClientState } from './text/client-labels.js';
+import { outcomeLabel, outcomeSeverity } from './text/outcome-labels.js';
+import {
+  secondsUntil,
+  formatClock,
+  formatCount,
+  formatPercent,
+  formatRateLabel,
+  formatTimeSpan,
+} from './text/labels.js';
 
-/** @import { Admin, Answer } from './admin-client.js' */
-/** @import { Model } from './page-model.js' */
+/** @import { AdminClient, Answer } from './admin-client.js' */
+/** @import { PageModel } from './page-model.js' */
 /** @import { ClientRow, RequestRow, RequestsPage } from './api-types.ts' */
 
-const LATEST = 20;
+const LATEST_REQUESTS = 20;
 
-export class ClientSheet {
+export class ClientDialog {
   #model;
   #admin;
   #explain;
@@ -23,8 +30,8 @@ export class ClientSheet {
   #client;
 
   /**
-   * @param {Model} model
-   * @param {Admin} admin
+   * @param {PageModel} model
+   * @param {AdminClient} admin
    * @param {{readonly reset: (key: string) => void, readonly explain: (id: string) => void}} on
    */
   constructor(model, admin, { reset, explain }) {
@@ -55,24 +62,24 @@ export class ClientSheet {
     this.#client = this.#model.clients.rows.find((row) => row.key === key && row.upstream === upstream) ?? this.#client;
     const client = this.#client;
     const { now } = this.#model;
-    const left = secondsTo(client.nextSlot, now);
-    showFacts(find(this.#dialog, '[data-facts]', HTMLElement), [
+    const left = secondsUntil(client.nextSlot, now);
+    fillDefinitionList(find(this.#dialog, '[data-facts]', HTMLElement), [
       ['upstream', client.upstream],
-      ['state', writeClientState(client, now)],
-      ['standing', writePart(client.allowance)],
-      ['wants', writeRate(client.demandPerSecond)],
-      ['share', writeRate(client.sharePerSecond)],
-      ['waiting', writeCount(client.queued)],
-      ['told to come', left === undefined ? '–' : `in ${writeSpan(left)}`],
-      ['last seen', client.lastSeen === null ? '–' : writeClock(client.lastSeen)],
+      ['state', formatClientState(client, now)],
+      ['allowance', formatPercent(client.allowance)],
+      ['demand', formatRateLabel(client.demandPerSecond)],
+      ['share', formatRateLabel(client.sharePerSecond)],
+      ['waiting', formatCount(client.queued)],
+      ['next slot', left === undefined ? '–' : `in ${formatTimeSpan(left)}`],
+      ['last seen', client.lastSeen === null ? '–' : formatClock(client.lastSeen)],
     ]);
   }
 
   /** @param {ClientRow} client */
   async #load(client) {
-    const query = new URLSearchParams({ client: client.key, limit: String(LATEST) });
+    const query = new URLSearchParams({ client: client.key, limit: String(LATEST_REQUESTS) });
     /** @type {Answer<RequestsPage>} */
-    const answer = await this.#admin.read(`/api/requests?${query}`);
+    const answer = await this.#admin.get(`/api/requests?${query}`);
     if (this.#client?.key !== client.key) return;
     if (!answer.ok) setText(this.#problem, answer.why);
     setShown(this.#problem, !answer.ok);
@@ -84,9 +91,9 @@ export class ClientSheet {
   /** @param {RequestRow} request */
   #makeRow(request) {
     const row = copyTemplate('event-template');
-    setTime(find(row, '[data-at]', HTMLElement), request.at, writeClock(request.at));
-    setAttribute(row, 'data-mood', moodOfOutcome(request.outcome));
-    setText(find(row, '[data-kind]', HTMLElement), writeOutcome(request.outcome));
+    setTime(find(row, '[data-at]', HTMLElement), request.at, formatClock(request.at));
+    setAttribute(row, 'data-severity', outcomeSeverity(request.outcome));
+    setText(find(row, '[data-kind]', HTMLElement), outcomeLabel(request.outcome));
     const button = document.createElement('button');
     button.type = 'button';
     button.className = 'link';

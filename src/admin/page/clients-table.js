@@ -1,20 +1,29 @@
-/** The clients, those in most trouble first. Unfiltered they come with the stream; filtered, they are asked for. */
-import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom.js';
-import { Rows } from './keyed-rows.js';
-import { secondsTo, writeClock, writeCount, writePart, writeRate, writeSpan } from './labels.js';
+/** The clients, most restricted first. The event stream carries the first rows; a filter or more rows need the API. */
+import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom/dom.js';
+import { KeyedRows } from './keyed-rows.js';
+import { clientSeverity, formatClientState } from './text/client-labels.js';
+import {
+  secondsUntil,
+  formatClock,
+  formatCount,
+  formatPercent,
+  formatRateLabel,
+  formatTimeSpan,
+} from './text/labels.js';
 
-/** @import { Admin } from './admin-client.js' */
-/** @import { Model } from './page-model.js' */
-/** @import { ClientRow, ClientState, ClientsPage } from './api-types.ts' */
+/** @import { AdminClient } from './admin-client.js' */
+/** @import { PageModel } from './page-model.js' */
+/** @import { ClientRow, ApiClientState, ClientsPage } from './api-types.ts' */
 
 const STATES = /** @type {const} */ (['held', 'backoff', 'cooldown', 'restoring', 'normal']);
-/** Milliseconds between two askings while a filter is set, and after the last key was typed. */
-const ASKED = 2000;
-const TYPED = 250;
-const PAGE = 50;
-const MOST = 500;
+/** Between two queries while a filter is set. */
+const REFRESH_INTERVAL_MS = 2000;
+/** Between the last key stroke and the query. */
+const TYPING_DELAY_MS = 250;
+const PAGE_SIZE = 50;
+const MAX_ROWS = 500;
 
-export class Clients {
+export class ClientsTable {
   #model;
   #admin;
   #rows;
@@ -23,50 +32,50 @@ export class Clients {
   #count = find(this.#panel, '[data-count]', HTMLElement);
   #empty = find(this.#panel, '[data-empty]', HTMLElement);
   #more = find(this.#panel, '[data-more]', HTMLButtonElement);
-  /** @type {Map<ClientState | '', {readonly button: HTMLButtonElement, readonly text: HTMLElement}>} */
+  /** @type {Map<ApiClientState | '', {readonly button: HTMLButtonElement, readonly text: HTMLElement}>} */
   #chips = new Map();
-  /** @type {ClientState | ''} */
+  /** @type {ApiClientState | ''} */
   #state = '';
-  #limit = PAGE;
-  /** @type {ClientsPage | undefined} what was answered to the filter that is set */
-  #found;
+  #limit = PAGE_SIZE;
+  /** @type {ClientsPage | undefined} the response to the current filter */
+  #results;
   /** @type {string | undefined} */
   #problem;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
-  #asked = 0;
-  /** The filter is another, and its rows are not shown yet. */
-  #isNew = false;
+  #queryNumber = 0;
+  /** The filter has changed, and its rows are not shown yet. */
+  #isFilterNew = false;
 
   /**
-   * @param {Model} model
-   * @param {Admin} admin
+   * @param {PageModel} model
+   * @param {AdminClient} admin
    * @param {{readonly open: (client: ClientRow) => void, readonly reset: (key: string) => void}} on
    */
   constructor(model, admin, { open, reset }) {
     this.#model = model;
     this.#admin = admin;
-    /** @type {Rows<ClientRow>} */
-    this.#rows = new Rows(
+    /** @type {KeyedRows<ClientRow>} */
+    this.#rows = new KeyedRows(
       find(this.#panel, '[data-rows]', HTMLElement),
       ({ key, upstream }) => `${key} ${upstream}`,
       () => makeRow(model, open, reset),
     );
-    const place = find(this.#panel, '[data-states]', HTMLElement);
+    const container = find(this.#panel, '[data-states]', HTMLElement);
     for (const state of /** @type {const} */ (['', ...STATES])) {
       const button = document.createElement('button');
       const text = document.createElement('span');
       button.type = 'button';
       button.append(text);
       button.addEventListener('click', () => this.#choose(this.#state === state ? '' : state));
-      place.append(button);
+      container.append(button);
       this.#chips.set(state, { button, text });
     }
     this.#choose('');
-    this.#search.addEventListener('input', () => this.#ask(TYPED));
+    this.#search.addEventListener('input', () => this.#scheduleQuery(TYPING_DELAY_MS));
     this.#more.addEventListener('click', () => {
-      this.#limit = Math.min(MOST, this.#limit * 2);
-      this.#ask(0);
+      this.#limit = Math.min(MAX_ROWS, this.#limit * 2);
+      this.#scheduleQuery(0);
     });
   }
 
@@ -75,87 +84,90 @@ export class Clients {
     if (status === undefined) return;
     const { tracked, byState } = status.clients;
     for (const [state, { text }] of this.#chips) {
-      setText(text, state === '' ? `all ${writeCount(tracked)}` : `${state} ${writeCount(byState[state])}`);
+      setText(text, state === '' ? `all ${formatCount(tracked)}` : `${state} ${formatCount(byState[state])}`);
     }
     const filtered = this.#isFiltered;
-    const shown = filtered ? (this.#found?.clients ?? []) : clients.rows;
-    const matching = filtered ? (this.#found?.matching ?? 0) : clients.total;
-    if (!filtered || this.#found !== undefined) {
-      this.#rows.show(shown, this.#isNew);
-      this.#isNew = false;
+    const shown = filtered ? (this.#results?.clients ?? []) : clients.rows;
+    const matching = filtered ? (this.#results?.matching ?? 0) : clients.total;
+    if (!filtered || this.#results !== undefined) {
+      this.#rows.show(shown, this.#isFilterNew);
+      this.#isFilterNew = false;
     }
-    const asking = filtered && this.#found === undefined ? 'asking…' : undefined;
+    const loading = filtered && this.#results === undefined ? 'loading…' : undefined;
     setText(
       this.#count,
       this.#problem ??
-        asking ??
-        `${writeCount(shown.length)} of ${writeCount(matching)}${filtered ? ' that match' : ''}, by trouble`,
+        loading ??
+        `${formatCount(shown.length)} of ${formatCount(matching)}${filtered ? ' matching' : ''}, most restricted first`,
     );
-    setShown(this.#empty, shown.length === 0 && (!filtered || this.#found !== undefined));
-    setText(this.#empty, filtered ? 'No client matches.' : 'No client yet. Those who send requests show here.');
-    setShown(this.#more, shown.length < matching && this.#limit < MOST);
+    setShown(this.#empty, shown.length === 0 && (!filtered || this.#results !== undefined));
+    setText(
+      this.#empty,
+      filtered ? 'No client matches.' : 'No clients yet. Clients appear here once they send requests.',
+    );
+    setShown(this.#more, shown.length < matching && this.#limit < MAX_ROWS);
   }
 
   get #isFiltered() {
-    return this.#state !== '' || this.#search.value.trim() !== '' || this.#limit > PAGE;
+    return this.#state !== '' || this.#search.value.trim() !== '' || this.#limit > PAGE_SIZE;
   }
 
-  /** @param {ClientState | ''} state */
+  /** @param {ApiClientState | ''} state */
   #choose(state) {
     this.#state = state;
     for (const [each, { button }] of this.#chips) setAttribute(button, 'aria-pressed', String(each === state));
-    this.#limit = PAGE;
-    this.#ask(0);
+    this.#limit = PAGE_SIZE;
+    this.#scheduleQuery(0);
   }
 
-  /** @param {number} wait */
-  #ask(wait) {
+  /** @param {number} delayMs */
+  #scheduleQuery(delayMs) {
     clearTimeout(this.#timer);
-    this.#asked += 1;
-    this.#isNew = true;
-    this.#found = undefined;
+    this.#queryNumber += 1;
+    this.#isFilterNew = true;
+    this.#results = undefined;
     this.#problem = undefined;
-    if (this.#isFiltered) this.#timer = setTimeout(() => void this.#find(), wait);
+    if (this.#isFiltered) this.#timer = setTimeout(() => void this.#query(), delayMs);
     this.draw();
   }
 
-  async #find() {
-    const asking = this.#asked;
+  async #query() {
+    const queryNumber = this.#queryNumber;
     const query = new URLSearchParams({ limit: String(this.#limit) });
     if (this.#state !== '') query.set('state', this.#state);
     const search = this.#search.value.trim();
     if (search !== '') query.set('search', search);
     /** @type {import('./admin-client.js').Answer<ClientsPage> | undefined} */
-    const answer = document.hidden ? undefined : await this.#admin.read(`/api/clients?${query}`);
-    if (asking !== this.#asked) return;
-    if (answer?.ok === true) this.#found = answer.data;
+    const answer = document.hidden ? undefined : await this.#admin.get(`/api/clients?${query}`);
+    if (queryNumber !== this.#queryNumber) return;
+    if (answer?.ok === true) this.#results = answer.data;
     this.#problem = answer?.ok === false ? answer.why : undefined;
-    this.#timer = setTimeout(() => void this.#find(), ASKED);
+    this.#timer = setTimeout(() => void this.#query(), REFRESH_INTERVAL_MS);
     this.draw();
   }
 }
 
 /**
- * @param {Model} model
+ * @param {PageModel} model
  * @param {(client: ClientRow) => void} open
  * @param {(key: string) => void} reset
  */
 function makeRow(model, open, reset) {
   const row = copyTemplate('client-template');
   /** @param {string} name */
-  const place = (name) => find(row, `[data-${name}]`, HTMLElement);
-  const [key, upstream, state, allowance] = [place('open'), place('upstream'), place('state'), place('allowance')];
+  const cell = (name) => find(row, `[data-${name}]`, HTMLElement);
+  const [key, upstream, state, allowance] = [cell('open'), cell('upstream'), cell('state'), cell('allowance')];
   const [demand, share, queued, slot, seen] = [
-    place('demand'),
-    place('share'),
-    place('queued'),
-    place('slot'),
-    place('seen'),
+    cell('demand'),
+    cell('share'),
+    cell('queued'),
+    cell('slot'),
+    cell('seen'),
   ];
-  const mood = find(row, '.state', HTMLElement);
-  const measure = place('measure');
-  const resetButton = place('reset');
-  let part = -1;
+  const stateCell = find(row, '.state', HTMLElement);
+  const measure = cell('measure');
+  const resetButton = cell('reset');
+  let drawnAllowance = -1;
   /** @type {ClientRow | undefined} */
   let client;
   key.addEventListener('click', () => client && open(client));
@@ -168,34 +180,19 @@ function makeRow(model, open, reset) {
       setText(key, shown.key);
       setAttribute(key, 'title', shown.key);
       setText(upstream, shown.upstream);
-      setAttribute(mood, 'data-mood', moodOfClient(shown.state));
-      setText(state, writeClientState(shown, model.now));
-      setText(allowance, writePart(shown.allowance));
-      if (part !== shown.allowance) measure.style.transform = `scaleX(${shown.allowance})`;
-      part = shown.allowance;
-      setText(demand, writeRate(shown.demandPerSecond));
-      setText(share, shown.sharePerSecond === null ? 'no limit' : writeRate(shown.sharePerSecond));
-      setText(queued, writeCount(shown.queued));
-      const left = secondsTo(shown.nextSlot, model.now);
-      setText(slot, left === undefined ? '–' : `in ${writeSpan(left)}`);
+      setAttribute(stateCell, 'data-severity', clientSeverity(shown.state));
+      setText(state, formatClientState(shown, model.now));
+      setText(allowance, formatPercent(shown.allowance));
+      if (drawnAllowance !== shown.allowance) measure.style.transform = `scaleX(${shown.allowance})`;
+      drawnAllowance = shown.allowance;
+      setText(demand, formatRateLabel(shown.demandPerSecond));
+      setText(share, shown.sharePerSecond === null ? 'no limit' : formatRateLabel(shown.sharePerSecond));
+      setText(queued, formatCount(shown.queued));
+      const left = secondsUntil(shown.nextSlot, model.now);
+      setText(slot, left === undefined ? '–' : `in ${formatTimeSpan(left)}`);
       if (shown.lastSeen === null) setText(seen, '–');
-      else setTime(seen, shown.lastSeen, writeClock(shown.lastSeen));
+      else setTime(seen, shown.lastSeen, formatClock(shown.lastSeen));
       setAttribute(resetButton, 'aria-label', `Reset client ${shown.key}`);
     },
   };
-}
-
-/** @param {ClientState} state */
-export function moodOfClient(state) {
-  if (state === 'held') return 'trouble';
-  return state === 'normal' ? 'well' : 'wary';
-}
-
-/**
- * @param {ClientRow} client
- * @param {number} now
- */
-export function writeClientState({ state, heldUntil, calmAt }, now) {
-  const left = secondsTo(state === 'held' ? heldUntil : state === 'normal' ? null : calmAt, now);
-  return left === undefined ? state : `${state}, ${writeSpan(left)}`;
 }

@@ -1,15 +1,15 @@
-/** Says when what is shown is no longer what is. */
-import { speak } from './announcements.js';
-import { find, setShown, setText } from './dom.js';
-import { writeSpan } from './labels.js';
+/** The banner that warns when the data on the page is out of date. */
+import { announce } from './dom/announcements.js';
+import { find, setShown, setText } from './dom/dom.js';
+import { formatTimeSpan } from './text/labels.js';
 
 /** @import { FeedState } from './sse-client.js' */
-/** @import { Model } from './page-model.js' */
+/** @import { PageModel } from './page-model.js' */
 
-/** Milliseconds without a status, after which that is told: one comes each second. */
-const STALE = 4000;
+/** Time without a status event until the banner appears. A status arrives every second. */
+const STALE_AFTER_MS = 4000;
 
-export class Connection {
+export class ConnectionBanner {
   #model;
   #banner = find(document, '#connection', HTMLElement);
   #text = find(this.#banner, '[data-text]', HTMLElement);
@@ -19,7 +19,7 @@ export class Connection {
   #wasLost = false;
 
   /**
-   * @param {Model} model
+   * @param {PageModel} model
    * @param {() => void} retry
    */
   constructor(model, retry) {
@@ -28,41 +28,43 @@ export class Connection {
   }
 
   /** @param {FeedState} state */
-  take(state) {
+  setState(state) {
     this.#state = state;
     if (state.kind === 'lost') {
       this.#retryAt = Date.now() + state.retryIn;
-      if (!this.#wasLost) speak('The connection to Tidegate is lost.');
+      if (!this.#wasLost) announce('The connection to Tidegate is lost.');
       this.#wasLost = true;
     } else if (state.kind === 'live') {
-      if (this.#wasLost) speak('The connection to Tidegate is back.');
+      if (this.#wasLost) announce('The connection to Tidegate is restored.');
       this.#wasLost = false;
     }
     this.draw();
   }
 
   draw() {
-    const text = this.#write();
+    const text = this.#formatText();
     setShown(this.#banner, text !== undefined);
     if (text !== undefined) setText(this.#text, text);
     document.body.classList.toggle('stale', text !== undefined && this.#model.status !== undefined);
   }
 
-  #write() {
+  #formatText() {
     const state = this.#state;
-    const age = this.#model.heardAt === 0 ? undefined : Date.now() - this.#model.heardAt;
-    const shown = age === undefined ? '' : ` What is shown is ${writeSpan(age / 1000)} old.`;
+    const age = this.#model.receivedAt === 0 ? undefined : Date.now() - this.#model.receivedAt;
+    const staleness = age === undefined ? '' : ` Data is ${formatTimeSpan(age / 1000)} old.`;
     switch (state.kind) {
       case 'lost': {
         const wait = Math.max(0, this.#retryAt - Date.now()) / 1000;
-        return `Connection lost: ${state.why}.${shown} Trying again in ${writeSpan(wait)}.`;
+        return `Connection lost: ${state.why}.${staleness} Retrying in ${formatTimeSpan(wait)}.`;
       }
       case 'denied':
-        return `Not let in (${state.status}): ${state.why}${shown}`;
+        return `Access denied (${state.status}): ${state.why}${staleness}`;
       case 'connecting':
-        return this.#wasLost ? `Connecting again…${shown}` : undefined;
+        return this.#wasLost ? `Reconnecting…${staleness}` : undefined;
       case 'live':
-        return age !== undefined && age > STALE ? `Nothing has come for ${writeSpan(age / 1000)}.` : undefined;
+        return age !== undefined && age > STALE_AFTER_MS
+          ? `No data received for ${formatTimeSpan(age / 1000)}.`
+          : undefined;
     }
   }
 }

@@ -1,12 +1,12 @@
-/** The story of one request. */
-import { find, setShown, setText } from './dom.js';
-import { showFacts } from './definition-list.js';
-import { writeClock } from './labels.js';
+/** The explanation of one request: verdict, facts and steps. */
+import { find, setShown, setText } from './dom/dom.js';
+import { fillDefinitionList } from './dom/definition-list.js';
+import { formatClock } from './text/labels.js';
 
-/** @import { Admin, Answer } from './admin-client.js' */
-/** @import { Explanation } from './api-types.ts' */
+/** @import { AdminClient, Answer } from './admin-client.js' */
+/** @import { ExplanationResponse } from './api-types.ts' */
 
-export class ExplanationSheet {
+export class ExplanationDialog {
   #admin;
   #dialog = find(document, '#explanation', HTMLDialogElement);
   #title = find(this.#dialog, 'h2', HTMLElement);
@@ -14,37 +14,37 @@ export class ExplanationSheet {
   #facts = find(this.#dialog, '[data-facts]', HTMLElement);
   #steps = find(this.#dialog, '[data-steps]', HTMLElement);
   #problem = find(this.#dialog, '[data-problem]', HTMLElement);
-  #wanted = '';
+  #requestId = '';
 
-  /** @param {Admin} admin */
+  /** @param {AdminClient} admin */
   constructor(admin) {
     this.#admin = admin;
   }
 
   /** @param {string} id */
   async open(id) {
-    this.#wanted = id;
+    this.#requestId = id;
     setText(this.#title, `Request ${id}`);
-    setText(this.#verdict, 'Asking…');
+    setText(this.#verdict, 'Loading…');
     setShown(this.#problem, false);
-    showFacts(this.#facts, []);
+    fillDefinitionList(this.#facts, []);
     this.#steps.replaceChildren();
     if (!this.#dialog.open) this.#dialog.showModal();
-    /** @type {Answer<Explanation>} */
-    const answer = await this.#admin.read(`/explain/${encodeURIComponent(id)}`);
-    if (this.#wanted !== id) return;
+    /** @type {Answer<ExplanationResponse>} */
+    const answer = await this.#admin.get(`/explain/${encodeURIComponent(id)}`);
+    if (this.#requestId !== id) return;
     setText(this.#verdict, answer.ok ? answer.data.verdict : '');
     setShown(this.#problem, !answer.ok);
     if (answer.ok) this.#show(answer.data);
     else setText(this.#problem, answer.why);
   }
 
-  /** @param {Explanation} explanation */
+  /** @param {ExplanationResponse} explanation */
   #show({ at, client, route, upstream, method, path, outcome, status, steps }) {
     setText(this.#title, `${method} ${path}`);
-    showFacts(this.#facts, [
-      ['id', this.#wanted],
-      ['arrived', writeClock(at)],
+    fillDefinitionList(this.#facts, [
+      ['id', this.#requestId],
+      ['arrived', formatClock(at)],
       ['client', client.identifiedBy === null ? client.key : `${client.key} (by ${client.identifiedBy})`],
       ['route', route],
       ['upstream', upstream],
@@ -55,17 +55,17 @@ export class ExplanationSheet {
   }
 }
 
-/** @param {Explanation['steps'][number]} step */
+/** @param {ExplanationResponse['steps'][number]} step */
 function makeStep({ at, what, text }) {
   const item = document.createElement('li');
-  for (const [name, shown] of [
+  for (const [className = '', content = ''] of [
     ['at', `+${at.toFixed(3)} s`],
     ['what', what],
     ['text', text],
   ]) {
     const part = document.createElement('span');
-    part.className = name ?? '';
-    part.textContent = shown ?? '';
+    part.className = className;
+    part.textContent = content;
     item.append(part);
   }
   return item;

@@ -1,62 +1,61 @@
-/** Puts the page together: what is heard goes into the model, and what has changed is drawn once a frame. */
-import { Actions } from './operator-actions.js';
-import { Admin, checkToken } from './admin-client.js';
-import { speak } from './announcements.js';
-import { writeChanges } from './status-changes.js';
-import { ClientSheet } from './client-dialog.js';
-import { Clients } from './clients-table.js';
-import { Connection } from './connection-banner.js';
-import { find } from './dom.js';
-import { ExplanationSheet } from './explanation-dialog.js';
-import { Feed } from './sse-client.js';
-import { Model } from './page-model.js';
-import { Process } from './process-panel.js';
-import { Requests } from './requests-table.js';
-import { switchTheme } from './theme-switch.js';
-import { Timeline } from './timeline-list.js';
-import { TokenKeeper } from './token-dialog.js';
-import { Upstreams } from './upstream-cards.js';
-import { moodOf } from './labels.js';
+/** Entry point of the page: events go into the model, and the views draw at most once per frame. */
+import { OperatorActions } from './operator-actions.js';
+import { AdminClient, checkToken } from './admin-client.js';
+import { announce } from './dom/announcements.js';
+import { describeChanges } from './text/status-changes.js';
+import { ClientDialog } from './client-dialog.js';
+import { ClientsTable } from './clients-table.js';
+import { ConnectionBanner } from './connection-banner.js';
+import { find } from './dom/dom.js';
+import { ExplanationDialog } from './explanation-dialog.js';
+import { SseClient } from './sse-client.js';
+import { PageModel } from './page-model.js';
+import { ProcessPanel } from './process-panel.js';
+import { RequestsTable } from './requests-table.js';
+import { initThemeSwitch } from './theme-switch.js';
+import { TimelineList } from './timeline-list.js';
+import { TokenDialog } from './token-dialog.js';
+import { UpstreamCards } from './upstream-cards.js';
+import { upstreamSeverity } from './text/labels.js';
 
 /** @import { FeedState } from './sse-client.js' */
-/** @import { Events } from './api-types.ts' */
+/** @import { StreamEvents } from './api-types.ts' */
 
-/** Of countdowns, in milliseconds. */
-const TICK = 500;
+/** Countdowns move between two status events. */
+const REDRAW_INTERVAL_MS = 500;
 
-const model = new Model();
-const tokens = new TokenKeeper(checkToken, () => feed.restart());
-const admin = new Admin(tokens);
-const actions = new Actions(admin);
-const explanations = new ExplanationSheet(admin);
+const model = new PageModel();
+const tokens = new TokenDialog(checkToken, () => feed.restart());
+const admin = new AdminClient(tokens);
+const actions = new OperatorActions(admin);
+const explanations = new ExplanationDialog(admin);
 /** @param {string} key */
-const reset = (key) => actions.resetClient(key);
+const resetClient = (key) => actions.resetClient(key);
 /** @param {string} id */
 const explain = (id) => void explanations.open(id);
-const clientSheet = new ClientSheet(model, admin, { reset, explain });
-const clients = new Clients(model, admin, { reset, open: (client) => clientSheet.open(client) });
-const requests = new Requests(admin, explain);
-const timeline = new Timeline(admin);
-const upstreams = new Upstreams(model, actions);
-const connection = new Connection(model, () => feed.retryNow());
-const views = [new Process(model), upstreams, clients, clientSheet, requests, timeline, connection];
+const clientDialog = new ClientDialog(model, admin, { reset: resetClient, explain });
+const clients = new ClientsTable(model, admin, { reset: resetClient, open: (client) => clientDialog.open(client) });
+const requests = new RequestsTable(admin, explain);
+const timeline = new TimelineList(admin);
+const upstreams = new UpstreamCards(model, actions);
+const connection = new ConnectionBanner(model, () => feed.retryNow());
+const views = [new ProcessPanel(model), upstreams, clients, clientDialog, requests, timeline, connection];
 
 let isDrawing = false;
 
-/** Nothing is drawn twice in a frame, and nothing while nobody can see it. */
+/** Draws at most once per frame, and not at all while the page is hidden. */
 function draw() {
   if (isDrawing || document.hidden) return;
   isDrawing = true;
   requestAnimationFrame(() => {
     isDrawing = false;
     for (const view of views) view.draw();
-    document.title = writeTitle();
+    document.title = formatTitle();
   });
 }
 
-function writeTitle() {
-  const moods = model.status?.upstreams.map((upstream) => /** @type {const} */ ([moodOf(upstream), upstream]));
-  const [, worst] = moods?.find(([mood]) => mood === 'trouble') ?? [];
+function formatTitle() {
+  const worst = model.status?.upstreams.find((upstream) => upstreamSeverity(upstream) === 'critical');
   return worst === undefined ? 'Tidegate' : `■ ${worst.name} ${worst.state} – Tidegate`;
 }
 
@@ -64,53 +63,53 @@ function writeTitle() {
  * @param {string} name
  * @param {unknown} data
  */
-function hear(name, data) {
+function handleEvent(name, data) {
   switch (name) {
     case 'status': {
-      const heard = /** @type {Events['status']} */ (data);
+      const statusEvent = /** @type {StreamEvents['status']} */ (data);
       const before = model.status;
-      model.take(heard);
-      for (const change of writeChanges(before, heard.status, model.now)) speak(change);
+      model.update(statusEvent);
+      for (const change of describeChanges(before, statusEvent.status, model.now)) announce(change);
       break;
     }
     case 'timeline':
-      timeline.add(/** @type {Events['timeline']} */ (data));
+      timeline.add(/** @type {StreamEvents['timeline']} */ (data));
       break;
     case 'requests':
-      requests.add(/** @type {Events['requests']} */ (data));
+      requests.add(/** @type {StreamEvents['requests']} */ (data));
       break;
   }
   draw();
 }
 
 /** @param {FeedState} state */
-function turn(state) {
-  connection.take(state);
+function handleConnectionState(state) {
+  connection.setState(state);
   if (state.kind === 'live') {
     void requests.load();
     void timeline.load();
   }
   if (state.kind !== 'denied' || state.status !== 401) return;
-  const had = tokens.token !== undefined;
-  void tokens.ask(
-    had ? 'The token that is kept here is not accepted (any more).' : 'This Tidegate asks for its admin token.',
-  );
+  const hasToken = tokens.token !== undefined;
+  void tokens.ask(hasToken ? 'The stored token was not accepted.' : 'The admin port requires a token.');
 }
 
-const feed = new Feed({
+const feed = new SseClient({
   url: '/api/events',
   token: () => tokens.token,
-  onEvent: hear,
-  onState: turn,
+  onEvent: handleEvent,
+  onState: handleConnectionState,
   random: Math.random,
 });
 
 find(document, '#token', HTMLButtonElement).addEventListener('click', () => {
-  void tokens.ask('Reading needs it where the admin port is open to others; actions always do.');
+  void tokens.ask(
+    'Actions always require the token. Reading requires it unless the admin port is on a loopback address.',
+  );
 });
 find(document, '#drain', HTMLButtonElement).addEventListener('click', () => actions.drain());
-switchTheme(() => upstreams.recolour());
-setInterval(draw, TICK);
+initThemeSwitch(() => upstreams.recolour());
+setInterval(draw, REDRAW_INTERVAL_MS);
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) return;
   feed.retryNow();

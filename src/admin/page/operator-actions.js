@@ -1,70 +1,71 @@
-/** What an operator can do, each after a question that says what it means. */
-import { tellResult } from './announcements.js';
-import { ask } from './confirm-dialog.js';
-import { writeRate } from './labels.js';
+/** The operator actions. Each asks for confirmation and states its effects first. */
+import { showResult } from './dom/announcements.js';
+import { confirmAction } from './dom/confirm-dialog.js';
+import { formatRateLabel } from './text/labels.js';
 
-/** @import { Admin } from './admin-client.js' */
-/** @import { Question } from './confirm-dialog.js' */
+/** @import { AdminClient } from './admin-client.js' */
+/** @import { Question } from './dom/confirm-dialog.js' */
 /** @import { UpstreamStatus } from './api-types.ts' */
 
 /** @type {readonly (readonly [value: string, text: string])[]} */
-const SPANS = [
-  ['', 'until somebody unblocks it'],
+const BLOCK_DURATIONS = [
+  ['', 'until unblocked'],
   ['1m', 'for 1 minute'],
   ['5m', 'for 5 minutes'],
   ['15m', 'for 15 minutes'],
   ['1h', 'for 1 hour'],
 ];
 
-export class Actions {
+export class OperatorActions {
   #admin;
 
-  /** @param {Admin} admin */
+  /** @param {AdminClient} admin */
   constructor(admin) {
     this.#admin = admin;
   }
 
   /** @param {UpstreamStatus} upstream */
   pin({ name, rate, pinned, sentPerSecond }) {
-    const now = pinned ?? rate;
-    const suggestion = now ?? Math.max(1, sentPerSecond);
-    const learned = now === null ? 'It has no limit now.' : `It is allowed ${writeRate(now)} now.`;
-    this.#ask({
+    const current = pinned ?? rate;
+    const suggestion = current ?? Math.max(1, sentPerSecond);
+    const allowed =
+      current === null ? 'There is no limit now.' : `The allowed rate is ${formatRateLabel(current)} now.`;
+    this.#confirm({
       title: `Pin the rate of ${name}`,
-      text: `${learned} Whatever it answers, no more and no less than this rate will be sent, until you release it.\nWhat is above its real limit is answered with 429, and that no longer lowers the rate.`,
-      confirm: 'Pin it',
+      text: `${allowed} Until you release it, requests are sent at the pinned rate, whatever the upstream responds.\nIf the pinned rate exceeds the real limit, the upstream rejects the excess with 429, and those 429s no longer lower the rate.`,
+      confirm: 'Pin rate',
       field: {
         kind: 'text',
-        label: 'Requests a second, such as 50/s',
-        value: `${round(suggestion)}/s`,
+        label: 'Requests per second, such as 50/s',
+        value: `${roundRate(suggestion)}/s`,
         check: checkRate,
       },
-      path: (rate) => `${of(name)}/pin?rate=${encodeURIComponent(writeUnit(rate))}`,
-      done: (rate) => `The rate of ${name} is pinned at ${writeUnit(rate)}.`,
+      path: (rate) => `${upstreamActionPath(name)}/pin?rate=${encodeURIComponent(withUnit(rate))}`,
+      done: (rate) => `The rate of ${name} is pinned at ${withUnit(rate)}.`,
     });
   }
 
   /** @param {UpstreamStatus} upstream */
   unpin({ name, pinned, learnedRate }) {
-    this.#ask({
+    this.#confirm({
       title: `Release the rate of ${name}`,
-      text: `It is pinned at ${writeRate(pinned)}. What was learned meanwhile holds again: ${writeRate(learnedRate)}.`,
-      confirm: 'Release it',
-      path: () => `${of(name)}/unpin`,
-      done: () => `The rate of ${name} is released, and learned again.`,
+      text: `The rate is pinned at ${formatRateLabel(pinned)}. After release, the learned rate applies: ${formatRateLabel(learnedRate)}.`,
+      confirm: 'Release rate',
+      path: () => `${upstreamActionPath(name)}/unpin`,
+      done: () => `The rate of ${name} is released; the learned rate applies.`,
     });
   }
 
   /** @param {UpstreamStatus} upstream */
   block({ name, queued, inFlight }) {
-    this.#ask({
+    this.#confirm({
       title: `Block ${name}`,
-      text: `Nothing more will be sent to ${name}. Clients are told to come back later, the ${queued} that wait as well as new ones; the ${inFlight} in flight are not cut.`,
+      text: `No more requests are sent to ${name}. New requests and the ${queued} in the queue are refused with a Retry-After; the ${inFlight} in flight are not cut off.`,
       confirm: `Block ${name}`,
       danger: true,
-      field: { kind: 'choice', label: 'For how long', options: SPANS },
-      path: (span) => `${of(name)}/block${span === '' ? '' : `?for=${span}`}`,
-      done: (span) => `${name} is blocked ${SPANS.find(([value]) => value === span)?.[1] ?? ''}.`,
+      field: { kind: 'choice', label: 'Duration', options: BLOCK_DURATIONS },
+      path: (duration) => `${upstreamActionPath(name)}/block${duration === '' ? '' : `?for=${duration}`}`,
+      done: (duration) => `${name} is blocked ${BLOCK_DURATIONS.find(([value]) => value === duration)?.[1] ?? ''}.`,
     });
   }
 
@@ -72,47 +73,47 @@ export class Actions {
   unblock({ name, blockedBy }) {
     const by =
       blockedBy === 'operator'
-        ? 'An operator has blocked it.'
-        : 'The upstream itself has blocked us, and may do so again.';
-    this.#ask({
+        ? 'An operator blocked it.'
+        : 'The upstream rejects all requests, and may go on doing so.';
+    this.#confirm({
       title: `Unblock ${name}`,
-      text: `${by} One request is sent at once to see whether it answers; when it does, the others follow.`,
+      text: `${by} One request is sent at once as a probe. If the upstream accepts it, the other requests follow.`,
       confirm: `Unblock ${name}`,
-      path: () => `${of(name)}/unblock`,
+      path: () => `${upstreamActionPath(name)}/unblock`,
       done: () => `${name} is unblocked.`,
     });
   }
 
   /** @param {string} key */
   resetClient(key) {
-    this.#ask({
+    this.#confirm({
       title: 'Reset this client',
-      text: `Client ${key}: its hold, its cut and what it was promised are forgotten. It begins anew, as if it had never been here.`,
-      confirm: 'Reset it',
+      text: `Client ${key}: its hold, its reduced allowance and its reserved slot are cleared. It starts over as a new client.`,
+      confirm: 'Reset client',
       path: () => `/api/clients/${encodeURIComponent(key)}/reset`,
       done: () => `Client ${key} is reset.`,
     });
   }
 
   drain() {
-    this.#ask({
-      title: 'Drain this Tidegate',
-      text: 'It says that it is not ready, takes no new requests after the delay of its config, answers those it has, and ends. This page ends with it.\nThis cannot be undone from here: whoever runs it has to start it again.',
-      confirm: 'Drain and end it',
+    this.#confirm({
+      title: 'Drain Tidegate',
+      text: 'Tidegate reports that it is not ready, stops accepting requests after drain.delay, answers the requests in flight and exits. This page then loses its connection.\nThis cannot be undone here: Tidegate has to be started again.',
+      confirm: 'Drain and stop',
       danger: true,
       path: () => '/drain',
-      done: () => 'It is draining.',
+      done: () => 'Tidegate is draining.',
     });
   }
 
   /** @param {Omit<Question, 'act'> & {readonly path: (value: string) => string, readonly done: (value: string) => string}} question */
-  #ask({ path, done, ...question }) {
-    ask({
+  #confirm({ path, done, ...question }) {
+    confirmAction({
       ...question,
       act: async (value) => {
-        const answer = await this.#admin.act(path(value));
+        const answer = await this.#admin.post(path(value));
         if (!answer.ok) return answer.why;
-        tellResult(`${done(value)}${remarkOf(answer.data)}`, 'well');
+        showResult(`${done(value)}${formatNotes(answer.data)}`, 'ok');
         return undefined;
       },
     });
@@ -120,15 +121,15 @@ export class Actions {
 }
 
 /** @param {string} name */
-function of(name) {
+function upstreamActionPath(name) {
   return `/api/upstreams/${encodeURIComponent(name)}`;
 }
 
 /**
- * What the API adds: that it holds for one process only, say.
+ * The notes of the API, for instance that an action affects one process only.
  * @param {unknown} data
  */
-function remarkOf(data) {
+function formatNotes(data) {
   if (!(data instanceof Object && 'notes' in data && Array.isArray(data.notes))) return '';
   return data.notes.map((note) => ` ${note}`).join('');
 }
@@ -136,17 +137,17 @@ function remarkOf(data) {
 /** @param {string} rate */
 function checkRate(rate) {
   const [, number, unit] = /^(\d+(?:\.\d+)?)\s*(?:\/\s*(s|m|h))?$/.exec(rate) ?? [];
-  if (number === undefined) return 'Type a rate such as 50/s, 0.5/s or 300/m.';
-  return Number(number) > 0 ? undefined : `0/${unit ?? 's'} would send nothing: block it instead.`;
+  if (number === undefined) return 'Enter a rate such as 50/s, 0.5/s or 300/m.';
+  return Number(number) > 0 ? undefined : `0/${unit ?? 's'} would send nothing: block the upstream instead.`;
 }
 
 /** @param {string} rate */
-function writeUnit(rate) {
+function withUnit(rate) {
   const bare = rate.replaceAll(/\s/g, '');
   return /\/\w+$/.test(bare) ? bare : `${bare}/s`;
 }
 
 /** @param {number} rate */
-function round(rate) {
+function roundRate(rate) {
   return rate >= 10 ? Math.round(rate) : Number(rate.toFixed(1));
 }

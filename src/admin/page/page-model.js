@@ -1,16 +1,16 @@
-/** What has been heard so far. */
+/** The state of the page: the latest status, and the rates of the last minutes. */
 
-/** @import { ClientRow, Events, Status, UpstreamStatus } from './api-types.ts' */
+/** @import { ClientRow, StreamEvents, ProcessStatus, UpstreamStatus } from './api-types.ts' */
 
-/** Seconds that the charts show. */
-export const SPAN = 300;
-/** Longer than this between two samples, and nobody knows what was in between. */
-const GAP = 4;
-/** Samples over which the least delayed tells the server's clock. */
+/** The longest time axis of the charts, in seconds. */
+export const CHART_SECONDS = 300;
+/** A longer gap between two samples is drawn as a gap. */
+const MAX_GAP_SECONDS = 4;
+/** The least delayed of this many status events gives the offset of the server's clock. */
 const CLOCK_SAMPLES = 10;
 
-/** Of one upstream, aligned: seconds since 1970, and rates; null where nothing is known. */
-export class History {
+/** Samples of one upstream: times in seconds since 1970, and rates per second; null where unknown. */
+export class RateHistory {
   /** @type {number[]} */
   times = [];
   /** @type {Record<'rate' | 'sent' | 'throttled' | 'ceiling', (number | null)[]>} */
@@ -23,10 +23,10 @@ export class History {
   add(time, { state, rate, pinned, ceiling, sentPerSecond, throttledPerSecond }) {
     const last = this.times.at(-1);
     if (last !== undefined && time <= last) return;
-    if (last !== undefined && time - last > GAP) this.#push(last + 1, null, null, null, null);
+    if (last !== undefined && time - last > MAX_GAP_SECONDS) this.#push(last + 1, null, null, null, null);
     const allowed = state === 'blocked' ? 0 : (pinned ?? rate);
     this.#push(time, allowed, sentPerSecond, throttledPerSecond, ceiling);
-    while ((this.times[0] ?? time) < time - SPAN - GAP) {
+    while ((this.times[0] ?? time) < time - CHART_SECONDS - MAX_GAP_SECONDS) {
       this.times.shift();
       for (const values of Object.values(this.series)) values.shift();
     }
@@ -48,15 +48,15 @@ export class History {
   }
 }
 
-export class Model {
-  /** @type {Status | undefined} */
+export class PageModel {
+  /** @type {ProcessStatus | undefined} */
   status;
   /** @type {{readonly total: number, readonly rows: readonly ClientRow[]}} */
   clients = { total: 0, rows: [] };
-  /** @type {Map<string, History>} */
+  /** @type {Map<string, RateHistory>} */
   histories = new Map();
-  /** When the newest status came, by our clock. */
-  heardAt = 0;
+  /** When the newest status arrived, by the browser's clock, in milliseconds since 1970; 0: none yet. */
+  receivedAt = 0;
   /** @type {number[]} */
   #offsets = [];
 
@@ -65,16 +65,16 @@ export class Model {
     return Date.now() + (this.#offsets.length === 0 ? 0 : Math.max(...this.#offsets));
   }
 
-  /** @param {Events['status']} heard */
-  take({ status, clients }) {
+  /** @param {StreamEvents['status']} event */
+  update({ status, clients }) {
     this.status = status;
     this.clients = clients;
-    this.heardAt = Date.now();
+    this.receivedAt = Date.now();
     const at = Date.parse(status.at);
-    this.#offsets.push(at - this.heardAt);
+    this.#offsets.push(at - this.receivedAt);
     if (this.#offsets.length > CLOCK_SAMPLES) this.#offsets.shift();
     for (const upstream of status.upstreams) {
-      const history = this.histories.get(upstream.name) ?? new History();
+      const history = this.histories.get(upstream.name) ?? new RateHistory();
       this.histories.set(upstream.name, history);
       history.add(at / 1000, upstream);
     }

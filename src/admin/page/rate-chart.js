@@ -1,38 +1,38 @@
-/** The rates of the last five minutes, of one upstream. */
-import { find } from './dom.js';
-import { SPAN } from './page-model.js';
+/** The chart of one upstream's rates in the last five minutes. */
+import { find } from './dom/dom.js';
+import { CHART_SECONDS } from './page-model.js';
 import uPlot from './uplot.js';
-import { writeClock } from './labels.js';
+import { formatClock } from './text/labels.js';
 
-/** @import { History } from './page-model.js' */
+/** @import { RateHistory } from './page-model.js' */
 
-/** In the order they are drawn. */
+/** In drawing order. */
 const SERIES = /** @type {const} */ (['sent', 'ceiling', 'throttled', 'rate']);
 const FONT = '12px system-ui, sans-serif';
-/** Seconds that are shown at least. */
-const SHORTEST = 60;
-/** A ceiling far above all else would flatten the rest. */
-const CEILING_SHARE = 2;
+/** The shortest time axis, in seconds. */
+const MIN_SPAN_SECONDS = 60;
+/** A ceiling above this multiple of all other values is hidden: it would flatten the other curves. */
+const MAX_CEILING_RATIO = 2;
 
-export class Chart {
+export class RateChart {
   #plot;
-  #place;
+  #container;
   #card;
-  #seen = false;
-  /** @type {number | undefined} the newest sample that is drawn */
-  #drawn;
+  #isVisible = false;
+  /** @type {number | undefined} time of the newest sample that is drawn */
+  #drawnUntil;
   /** @type {Record<string, string>} */
   #colours = {};
-  /** @type {History | undefined} */
+  /** @type {RateHistory | undefined} */
   #history;
 
   /**
-   * @param {HTMLElement} card with a legend, whose colours are used
-   * @param {(index: number | null) => void} onPoint told which sample is pointed at
+   * @param {HTMLElement} card its legend provides the colours
+   * @param {(index: number | null) => void} onPoint called with the index of the sample under the pointer
    */
   constructor(card, onPoint) {
     this.#card = card;
-    this.#place = find(card, '[data-plot]', HTMLElement);
+    this.#container = find(card, '[data-plot]', HTMLElement);
     const line = { points: { show: false } };
     /** @param {string} name */
     const stroke = (name) => () => this.#colours[name] ?? '';
@@ -56,7 +56,7 @@ export class Chart {
             size: 26,
             space: 64,
             incrs: [10, 20, 30, 60],
-            values: (_plot, splits) => splits.map(writeAxisTime),
+            values: (_plot, splits) => splits.map(formatAxisTime),
           },
           { ...axis, size: 46, values: (_plot, splits) => splits.map((value) => (value === 0 ? '0' : `${value}/s`)) },
         ],
@@ -70,49 +70,49 @@ export class Chart {
         hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)] },
       },
       [[], [], [], [], []],
-      this.#place,
+      this.#container,
     );
-    new ResizeObserver(() => this.#fit()).observe(this.#place);
+    new ResizeObserver(() => this.#fit()).observe(this.#container);
     new IntersectionObserver((entries) => {
-      this.#seen = entries.at(-1)?.isIntersecting ?? false;
-      if (this.#seen) this.draw(this.#history);
-    }).observe(this.#place);
+      this.#isVisible = entries.at(-1)?.isIntersecting ?? false;
+      if (this.#isVisible) this.draw(this.#history);
+    }).observe(this.#container);
   }
 
-  /** @param {History | undefined} history drawn when it can be seen */
+  /** @param {RateHistory | undefined} history drawn once the chart is visible */
   draw(history) {
     this.#history = history;
-    if (!this.#seen || history === undefined) return;
+    if (!this.#isVisible || history === undefined) return;
     const { times, series } = history;
     const last = times.at(-1) ?? 0;
-    if (last === this.#drawn) return;
-    // Not before it is part of the page: nothing has a colour until then.
-    if (this.#drawn === undefined) this.#readColours();
-    this.#drawn = last;
+    if (last === this.#drawnUntil) return;
+    // Computed colours exist only once the chart is part of the document.
+    if (this.#drawnUntil === undefined) this.#readColours();
+    this.#drawnUntil = last;
     this.#plot.batch(() => {
       this.#plot.setData(
-        [times, ...SERIES.map((name) => (name === 'ceiling' ? within(history) : series[name]))],
+        [times, ...SERIES.map((name) => (name === 'ceiling' ? clipCeiling(history) : series[name]))],
         false,
       );
-      // A page that was just opened knows little: that little, then, at its own scale.
-      const first = Math.max(last - SPAN, Math.min(times[0] ?? last, last - SHORTEST));
+      // A page that was just opened has few samples, so the axis starts at the first of them.
+      const first = Math.max(last - CHART_SECONDS, Math.min(times[0] ?? last, last - MIN_SPAN_SECONDS));
       this.#plot.setScale('x', { min: first, max: last });
     });
   }
 
-  /** The colours are others now. */
+  /** Draws again with the colours of the current theme. */
   recolour() {
-    this.#drawn = undefined;
+    this.#drawnUntil = undefined;
     this.draw(this.#history);
   }
 
   /** @param {string} text */
   describe(text) {
-    this.#place.setAttribute('aria-label', text);
+    this.#container.setAttribute('aria-label', text);
   }
 
   #fit() {
-    const { clientWidth: width, clientHeight: height } = this.#place;
+    const { clientWidth: width, clientHeight: height } = this.#container;
     if (width > 0 && height > 0) this.#plot.setSize({ width, height });
   }
 
@@ -123,26 +123,26 @@ export class Chart {
       const swatch = find(this.#card, `[data-series='${name}'] .swatch`, Element);
       this.#colours[name] = getComputedStyle(swatch).color;
     }
-    // The card's edge tells its mood; the grid does not.
+    // The card's border colour depends on its severity; the grid keeps the neutral one.
     this.#colours['grid'] = getComputedStyle(find(this.#card, '.figures div', Element)).borderBottomColor;
   }
 }
 
 /**
- * The ceiling, where it leaves room for the rest.
- * @param {History} history
+ * The ceiling series without the values that would flatten the other curves.
+ * @param {RateHistory} history
  */
-function within({ series }) {
+function clipCeiling({ series }) {
   let highest = 1;
   for (const name of /** @type {const} */ (['rate', 'sent', 'throttled'])) {
     for (const value of series[name]) if (value !== null && value > highest) highest = value;
   }
-  return series.ceiling.map((value) => (value !== null && value > highest * CEILING_SHARE ? null : value));
+  return series.ceiling.map((value) => (value !== null && value > highest * MAX_CEILING_RATIO ? null : value));
 }
 
 /** @param {number} seconds since 1970 */
-function writeAxisTime(seconds) {
-  const clock = writeClock(new Date(seconds * 1000).toISOString());
+function formatAxisTime(seconds) {
+  const clock = formatClock(new Date(seconds * 1000).toISOString());
   return clock.endsWith(':00') ? clock.slice(0, -3) : clock;
 }
 

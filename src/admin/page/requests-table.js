@@ -1,15 +1,16 @@
-/** The latest requests, the newest first; each opens its explanation. */
-import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom.js';
-import { Rows } from './keyed-rows.js';
-import { writeClock, writeCount, writeTook } from './labels.js';
+/** The latest requests, newest first. Each row opens the explanation of its request. */
+import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom/dom.js';
+import { KeyedRows } from './keyed-rows.js';
+import { formatClock, formatCount, formatLatency } from './text/labels.js';
+import { OUTCOME_LABELS, outcomeLabel, outcomeSeverity } from './text/outcome-labels.js';
 
-/** @import { Admin, Answer } from './admin-client.js' */
-/** @import { Events, RequestOutcome, RequestRow, RequestsPage } from './api-types.ts' */
+/** @import { AdminClient, Answer } from './admin-client.js' */
+/** @import { StreamEvents, RequestRow, RequestsPage } from './api-types.ts' */
 
-const KEPT = 100;
-const ASKED = 50;
+const MAX_ROWS = 100;
+const PAGE_SIZE = 50;
 
-export class Requests {
+export class RequestsTable {
   #admin;
   #rows;
   #panel = find(document, '#requests', HTMLElement);
@@ -19,27 +20,28 @@ export class Requests {
   #pause = find(this.#panel, '[data-pause]', HTMLButtonElement);
   /** @type {RequestRow[]} */
   #requests = [];
-  /** Come since the rows were last let move. */
+  /** Requests that arrived while the rows were held in place. */
   #newer = 0;
-  /** Come, and told only by their number. */
-  #untold = 0;
+  /** Requests that the stream counted but did not list. */
+  #unlisted = 0;
   #paused = false;
   /** @type {string | undefined} */
   #problem;
   #loads = 0;
 
   /**
-   * @param {Admin} admin
+   * @param {AdminClient} admin
    * @param {(id: string) => void} explain
    */
   constructor(admin, explain) {
     this.#admin = admin;
-    /** @type {Rows<RequestRow>} */
-    this.#rows = new Rows(
+    /** @type {KeyedRows<RequestRow>} */
+    this.#rows = new KeyedRows(
       find(this.#panel, '[data-rows]', HTMLElement),
       ({ id }) => id,
       (request) => makeRow(request, explain),
     );
+    for (const [value, label] of Object.entries(OUTCOME_LABELS)) this.#outcome.append(new Option(label, value));
     this.#outcome.addEventListener('change', () => {
       this.#requests = [];
       this.#rows.show([], true);
@@ -53,25 +55,25 @@ export class Requests {
     });
   }
 
-  /** Those that came before somebody looked. */
+  /** Loads the requests that ended before the page was connected. */
   async load() {
     this.#loads += 1;
     const loading = this.#loads;
-    const query = new URLSearchParams({ limit: String(ASKED) });
+    const query = new URLSearchParams({ limit: String(PAGE_SIZE) });
     if (this.#outcome.value !== '') query.set('outcome', this.#outcome.value);
     /** @type {Answer<RequestsPage>} */
-    const answer = await this.#admin.read(`/api/requests?${query}`);
+    const answer = await this.#admin.get(`/api/requests?${query}`);
     if (loading !== this.#loads) return;
     this.#problem = answer.ok ? undefined : answer.why;
     if (answer.ok) this.#merge(answer.data.requests);
     this.draw();
   }
 
-  /** @param {Events['requests']} heard */
+  /** @param {StreamEvents['requests']} event */
   add({ requests, more }) {
     const wanted = requests.filter(({ outcome }) => this.#outcome.value === '' || outcome === this.#outcome.value);
     this.#newer += wanted.length;
-    this.#untold += more;
+    this.#unlisted += more;
     this.#merge(wanted);
   }
 
@@ -80,26 +82,28 @@ export class Requests {
       this.#newer = 0;
       this.#rows.show(this.#requests);
     }
-    setText(this.#count, this.#problem ?? this.#writeCount());
+    setText(this.#count, this.#problem ?? this.#formatCount());
     setShown(this.#empty, this.#requests.length === 0);
     const filtered = this.#outcome.value !== '';
     setText(
       this.#empty,
-      filtered ? 'None of the latest came to this.' : 'No request yet. Point a client at the proxy, and it shows here.',
+      filtered
+        ? 'No recent request has this outcome.'
+        : 'No requests yet. Send a request through the proxy to see it here.',
     );
   }
 
-  #writeCount() {
-    const newer = `${writeCount(this.#newer)} newer`;
-    if (this.#newer > 0) return `${this.#paused ? 'paused' : 'held while you are here'}, ${newer}`;
+  #formatCount() {
+    const newer = `${formatCount(this.#newer)} newer`;
+    if (this.#newer > 0) return `${this.#paused ? 'paused' : 'paused under the pointer or focus'}, ${newer}`;
     if (this.#paused) return 'paused';
-    return this.#untold > 0 ? `the newest ${this.#requests.length}, sampled` : `the newest ${this.#requests.length}`;
+    return `newest ${this.#requests.length}${this.#unlisted > 0 ? ', sampled' : ''}`;
   }
 
   /** @param {readonly RequestRow[]} requests */
   #merge(requests) {
     const known = new Map([...requests, ...this.#requests].map((request) => [request.id, request]));
-    this.#requests = [...known.values()].toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, KEPT);
+    this.#requests = [...known.values()].toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, MAX_ROWS);
   }
 }
 
@@ -109,45 +113,17 @@ export class Requests {
  */
 function makeRow(request, explain) {
   const row = copyTemplate('request-template');
-  setTime(find(row, '[data-at]', HTMLElement), request.at, writeClock(request.at));
+  setTime(find(row, '[data-at]', HTMLElement), request.at, formatClock(request.at));
   const open = find(row, '[data-open]', HTMLButtonElement);
   setText(open, `${request.method} ${request.path}`);
   setAttribute(open, 'title', `${request.method} ${request.path}\nExplain ${request.id}`);
   open.addEventListener('click', () => explain(request.id));
   setText(find(row, '[data-status]', HTMLElement), request.status > 0 ? String(request.status) : '–');
-  setAttribute(find(row, '.state', HTMLElement), 'data-mood', moodOfOutcome(request.outcome));
+  setAttribute(find(row, '.state', HTMLElement), 'data-severity', outcomeSeverity(request.outcome));
   const outcome = find(row, '[data-outcome]', HTMLElement);
-  setText(outcome, writeOutcome(request.outcome));
+  setText(outcome, outcomeLabel(request.outcome));
   if (request.reason !== null) setAttribute(outcome, 'title', request.reason);
-  setText(find(row, '[data-attempts]', HTMLElement), request.attempts === 0 ? 'never' : `${request.attempts}×`);
-  setText(find(row, '[data-took]', HTMLElement), writeTook(request.tookSeconds));
+  setText(find(row, '[data-attempts]', HTMLElement), String(request.attempts));
+  setText(find(row, '[data-took]', HTMLElement), formatLatency(request.tookSeconds));
   return { row, fill: () => undefined };
-}
-
-/** @type {Readonly<Record<RequestOutcome, string>>} */
-export const OUTCOMES = {
-  forwarded: 'forwarded',
-  recovered: 'recovered',
-  checked: 'let pass',
-  preflight: 'preflight',
-  refused: 'refused',
-  queue_timeout: 'waited in vain',
-  upstream_error: 'upstream error',
-  unknown: 'unknown',
-  client_gone: 'client gone',
-};
-
-/** @param {RequestOutcome} outcome */
-export function writeOutcome(outcome) {
-  return OUTCOMES[outcome] ?? outcome;
-}
-
-/** @param {RequestOutcome} outcome */
-export function moodOfOutcome(outcome) {
-  if (['forwarded', 'recovered', 'checked', 'preflight'].includes(outcome)) return 'well';
-  return outcome === 'unknown' || outcome === 'upstream_error'
-    ? 'trouble'
-    : outcome === 'client_gone'
-      ? 'quiet'
-      : 'wary';
 }

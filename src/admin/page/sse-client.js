@@ -1,5 +1,5 @@
-/** Follows the admin port's events for as long as anybody wants them, and comes back when the connection is lost. */
-import { EventStream } from './sse-parser.js';
+/** Follows the event stream of the admin port, and reconnects with backoff when the connection is lost. */
+import { SseParser } from './sse-parser.js';
 
 /**
  * @typedef {(
@@ -11,22 +11,22 @@ import { EventStream } from './sse-parser.js';
  *
  * @typedef {object} FeedOptions
  * @property {string} url
- * @property {() => string | undefined} token asked for at each attempt
+ * @property {() => string | undefined} token called at each attempt
  * @property {(name: string, data: unknown) => void} onEvent
  * @property {(state: FeedState) => void} onState
  * @property {() => number} random uniform on [0, 1)
  */
 
-/** Of waits between attempts, in milliseconds. */
-const FIRST_WAIT = 500;
-const LONGEST_WAIT = 15_000;
-/** Something comes each second: after this, nothing will. */
-const SILENCE = 10_000;
+/** Bounds of the delay between attempts. */
+const FIRST_WAIT_MS = 500;
+const MAX_WAIT_MS = 15_000;
+/** The server sends something every second, so a longer silence means a dead connection. */
+const SILENCE_TIMEOUT_MS = 10_000;
 
-/** Refusals that no patience helps against. */
-const DENIALS = new Set([401, 403, 404, 421]);
+/** Retrying does not help against these. */
+const PERMANENT_STATUSES = new Set([401, 403, 404, 421]);
 
-export class Feed {
+export class SseClient {
   /** @type {FeedOptions} */
   #options;
   #failures = 0;
@@ -42,14 +42,14 @@ export class Feed {
     void this.#connect();
   }
 
-  /** Does not wait any longer: a token is there, or somebody looks again. */
+  /** Ends the current delay, for instance because the page is visible again. No effect while connected. */
   retryNow() {
     if (this.#closed || this.#attempt !== undefined) return;
     clearTimeout(this.#timer);
     void this.#connect();
   }
 
-  /** As if the connection were lost, and back at once: with another token, say. */
+  /** Drops the connection and opens a new one, for instance with another token. */
   restart() {
     this.#attempt?.abort();
     this.#attempt = undefined;
@@ -71,15 +71,15 @@ export class Feed {
     if (this.#closed || this.#attempt !== attempt) return;
     this.#attempt = undefined;
     if (end.kind === 'denied') return this.#options.onState(end);
-    const retryIn = Math.max(end.notBefore, this.#chooseWait());
+    const retryIn = Math.max(end.notBefore, this.#backoffDelay());
     this.#failures += 1;
     this.#timer = setTimeout(() => this.retryNow(), retryIn);
     this.#options.onState({ kind: 'lost', why: end.why, retryIn });
   }
 
-  /** Full jitter: all pages of a proxy that comes back do not come back at once. */
-  #chooseWait() {
-    const bound = Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** this.#failures);
+  /** Jitter, so that the open pages of a restarted proxy do not all reconnect at once. */
+  #backoffDelay() {
+    const bound = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures);
     return bound * (0.1 + 0.9 * this.#options.random());
   }
 
@@ -88,34 +88,37 @@ export class Feed {
    * @returns {Promise<
    *   {readonly kind: 'lost', readonly why: string, readonly notBefore: number}
    *   | Extract<FeedState, {readonly kind: 'denied'}>
-   * >} when it is over
+   * >} resolves when the connection ends
    */
   async #follow(attempt) {
     const { url, token } = this.#options;
-    const listen = () => {
+    const restartSilenceTimer = () => {
       clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => attempt.abort(new Error('nothing came for ten seconds')), SILENCE);
+      this.#timer = setTimeout(() => attempt.abort(new Error('no data for 10 seconds')), SILENCE_TIMEOUT_MS);
     };
-    listen();
+    restartSilenceTimer();
     try {
-      const held = token();
+      const bearer = token();
       const response = await fetch(url, {
-        headers: { accept: 'text/event-stream', ...(held === undefined ? {} : { authorization: `Bearer ${held}` }) },
+        headers: {
+          accept: 'text/event-stream',
+          ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+        },
         cache: 'no-store',
         signal: attempt.signal,
       });
-      if (!response.ok || response.body === null) return await refusal(response);
+      if (!response.ok || response.body === null) return await describeRefusal(response);
       this.#options.onState({ kind: 'live' });
-      const stream = new EventStream();
+      const stream = new SseParser();
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
         const { done, value } = await reader.read();
         if (done) return { kind: 'lost', why: 'the connection was closed', notBefore: 0 };
-        listen();
-        for (const { name, data } of stream.read(value)) this.#tell(name, data);
+        restartSilenceTimer();
+        for (const { name, data } of stream.push(value)) this.#dispatch(name, data);
       }
     } catch (error) {
-      return { kind: 'lost', why: told(error), notBefore: 0 };
+      return { kind: 'lost', why: describeError(error), notBefore: 0 };
     }
   }
 
@@ -123,38 +126,38 @@ export class Feed {
    * @param {string} name
    * @param {string} data
    */
-  #tell(name, data) {
+  #dispatch(name, data) {
     this.#failures = 0;
     this.#options.onEvent(name, JSON.parse(data));
   }
 }
 
 /** @param {Response} response */
-async function refusal(response) {
+async function describeRefusal(response) {
   const { status } = response;
-  const why = await problemOf(response);
-  if (DENIALS.has(status)) return /** @type {const} */ ({ kind: 'denied', status, why });
+  const why = await problemDetail(response);
+  if (PERMANENT_STATUSES.has(status)) return /** @type {const} */ ({ kind: 'denied', status, why });
   const seconds = Number(response.headers.get('retry-after') ?? 0);
   return /** @type {const} */ ({ kind: 'lost', why, notBefore: Number.isFinite(seconds) ? seconds * 1000 : 0 });
 }
 
 /**
- * What a problem+json says, in a sentence.
+ * The `detail` of a problem+json response, or its status.
  * @param {Response} response
  */
-export async function problemOf(response) {
+export async function problemDetail(response) {
   try {
     /** @type {unknown} */
     const problem = await response.json();
     if (problem instanceof Object && 'detail' in problem && typeof problem.detail === 'string') return problem.detail;
   } catch {
-    // Not ours: a proxy between has answered.
+    // Not a response of Tidegate: a proxy in between has answered.
   }
-  return `it answered ${response.status}`;
+  return `HTTP status ${response.status}`;
 }
 
 /** @param {unknown} error */
-function told(error) {
+function describeError(error) {
   if (!(error instanceof Error)) return 'the connection failed';
   const { cause } = error;
   if (cause instanceof Error && 'code' in cause) return String(cause.code);

@@ -1,35 +1,35 @@
 /**
- * Reads server-sent events as https://html.spec.whatwg.org/multipage/server-sent-events.html has them, piece by piece: an
- * EventSource cannot send a token, and Node has none.
+ * Incremental parser of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+ * EventSource is no alternative: it cannot send a token, and Node has none.
  */
 
 /** @typedef {{readonly name: string, readonly data: string}} Message */
 
-export class EventStream {
+export class SseParser {
   #rest = '';
   #name = '';
   /** @type {string[]} */
   #data = [];
 
   /**
-   * @param {string} text what has come, cut anywhere
-   * @returns {Message[]} those that are complete with it
+   * @param {string} text the next piece of the stream, cut anywhere
+   * @returns {Message[]} the messages that this piece completes
    */
-  read(text) {
+  push(text) {
     /** @type {Message[]} */
     const messages = [];
-    // Of CR and LF that belong together, the second may be yet to come.
+    // A CR at the end may be the first half of a CR LF whose LF is in the next piece.
     const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop() ?? '';
     for (const line of lines) {
       if (line === '') this.#dispatch(messages);
-      else this.#take(line);
+      else this.#parseLine(line);
     }
     return messages;
   }
 
   /** @param {string} line */
-  #take(line) {
+  #parseLine(line) {
     const [, field, value = ''] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
     if (field === 'event') this.#name = value;
     else if (field === 'data') this.#data.push(value);

@@ -1,11 +1,11 @@
-/** Dark, light, or as the system has it. */
-import { find, setText } from './dom.js';
+/** Switches between the dark theme, the light theme and that of the system. */
+import { find, setText } from './dom/dom.js';
 
 const THEMES = /** @type {const} */ (['system', 'dark', 'light']);
 const KEY = 'tidegate-theme';
 
-/** @param {() => void} onChange colours are others now */
-export function switchTheme(onChange) {
+/** @param {() => void} onChange called when the colours change */
+export function initThemeSwitch(onChange) {
   const button = find(document, '#theme', HTMLButtonElement);
   const { dataset } = document.documentElement;
   /** @type {(typeof THEMES)[number]} */
@@ -19,7 +19,7 @@ export function switchTheme(onChange) {
     try {
       localStorage.setItem(KEY, theme);
     } catch {
-      // Storage is forbidden here: the choice lasts as long as the page.
+      // Storage is not available: the choice lasts until the page is closed.
     }
     show();
     onChange();

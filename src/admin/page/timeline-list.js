@@ -1,17 +1,17 @@
-/** What happened: cuts, blocks, reloads and what operators did, the newest first. */
-import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom.js';
-import { Rows } from './keyed-rows.js';
-import { writeClock } from './labels.js';
+/** The timeline: rate cuts, blocks, reloads and operator actions, newest first. */
+import { copyTemplate, find, setAttribute, setShown, setText, setTime } from './dom/dom.js';
+import { KeyedRows } from './keyed-rows.js';
+import { formatClock } from './text/labels.js';
 
-/** @import { Admin, Answer } from './admin-client.js' */
+/** @import { AdminClient, Answer } from './admin-client.js' */
 /** @import { TimelineEvent } from './api-types.ts' */
 
-const KEPT = 200;
+const MAX_EVENTS = 200;
 
-const TROUBLE = new Set(['blocked', 'overload', 'drain']);
-const WARY = new Set(['cut', 'endpoint', 'store', 'pin']);
+const CRITICAL_KINDS = new Set(['blocked', 'overload', 'drain']);
+const WARNING_KINDS = new Set(['cut', 'endpoint', 'store', 'pin']);
 
-export class Timeline {
+export class TimelineList {
   #admin;
   #rows;
   #panel = find(document, '#timeline', HTMLElement);
@@ -22,16 +22,16 @@ export class Timeline {
   /** @type {string | undefined} */
   #problem;
 
-  /** @param {Admin} admin */
+  /** @param {AdminClient} admin */
   constructor(admin) {
     this.#admin = admin;
-    /** @type {Rows<TimelineEvent>} */
-    this.#rows = new Rows(find(this.#panel, '[data-rows]', HTMLElement), ({ id }) => id, makeRow);
+    /** @type {KeyedRows<TimelineEvent>} */
+    this.#rows = new KeyedRows(find(this.#panel, '[data-rows]', HTMLElement), ({ id }) => id, makeRow);
   }
 
   async load() {
     /** @type {Answer<{readonly events: readonly TimelineEvent[]}>} */
-    const answer = await this.#admin.read(`/api/timeline?limit=${KEPT}`);
+    const answer = await this.#admin.get(`/api/timeline?limit=${MAX_EVENTS}`);
     this.#problem = answer.ok ? undefined : answer.why;
     if (answer.ok) this.#merge(answer.data.events);
     this.draw();
@@ -51,23 +51,27 @@ export class Timeline {
   /** @param {readonly TimelineEvent[]} events */
   #merge(events) {
     const known = new Map([...this.#events, ...events].map((event) => [event.id, event]));
-    this.#events = [...known.values()].toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, KEPT);
+    this.#events = [...known.values()].toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, MAX_EVENTS);
   }
 }
 
 /** @param {TimelineEvent} event */
 function makeRow({ kind, upstream }) {
   const row = copyTemplate('event-template');
-  setAttribute(row, 'data-mood', TROUBLE.has(kind) ? 'trouble' : WARY.has(kind) ? 'wary' : 'quiet');
+  setAttribute(
+    row,
+    'data-severity',
+    CRITICAL_KINDS.has(kind) ? 'critical' : WARNING_KINDS.has(kind) ? 'warning' : 'muted',
+  );
   setText(find(row, '[data-kind]', HTMLElement), kind);
-  const [name, told] = [document.createElement('b'), document.createElement('span')];
+  const [name, textElement] = [document.createElement('b'), document.createElement('span')];
   if (upstream !== null) name.textContent = `${upstream}: `;
-  find(row, '[data-text]', HTMLElement).append(name, told);
+  find(row, '[data-text]', HTMLElement).append(name, textElement);
   const when = find(row, '[data-at]', HTMLElement);
   /** @param {TimelineEvent} event */
   const fill = ({ at, text }) => {
-    setTime(when, at, writeClock(at));
-    setText(told, text);
+    setTime(when, at, formatClock(at));
+    setText(textElement, text);
   };
   return { row, fill };
 }

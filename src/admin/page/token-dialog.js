@@ -1,9 +1,9 @@
-/** Keeps the admin token for as long as this tab is open, and asks for it. It is never part of an address. */
-import { find, setShown, setText } from './dom.js';
+/** Asks for the admin token and keeps it for this tab (sessionStorage). The token is never part of a URL. */
+import { find, setShown, setText } from './dom/dom.js';
 
-const KEY = 'tidegate-token';
+const STORAGE_KEY = 'tidegate-token';
 
-export class TokenKeeper {
+export class TokenDialog {
   #check;
   #onChange;
   #dialog = find(document, '#token-dialog', HTMLDialogElement);
@@ -13,24 +13,24 @@ export class TokenKeeper {
   #forget = find(this.#dialog, '[data-forget]', HTMLButtonElement);
   #submit = find(this.#dialog, '[type=submit]', HTMLButtonElement);
   /** @type {string | undefined} */
-  #token = sessionStorage.getItem(KEY) ?? undefined;
+  #token = sessionStorage.getItem(STORAGE_KEY) ?? undefined;
   /** @type {Promise<boolean> | undefined} */
   #asking;
 
   /**
-   * @param {(token: string) => Promise<string | undefined>} check what is wrong with a token
-   * @param {() => void} onChange there is another, or none any more
+   * @param {(token: string) => Promise<string | undefined>} check resolves with the problem of a token; undefined: valid
+   * @param {() => void} onChange called when the token is replaced or forgotten
    */
   constructor(check, onChange) {
     this.#check = check;
     this.#onChange = onChange;
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault();
-      void this.#take(this.#input.value.trim());
+      void this.#submitToken(this.#input.value.trim());
     });
     find(this.#dialog, '[data-cancel]', HTMLButtonElement).addEventListener('click', () => this.#dialog.close());
     this.#forget.addEventListener('click', () => {
-      this.#keep(undefined);
+      this.#store(undefined);
       this.#dialog.close();
     });
   }
@@ -41,7 +41,7 @@ export class TokenKeeper {
 
   /**
    * @param {string} why
-   * @returns {Promise<boolean>} whether there is a token now that was accepted
+   * @returns {Promise<boolean>} whether the user entered a token that was accepted
    */
   ask(why) {
     this.#asking ??= this.#open(why).finally(() => (this.#asking = undefined));
@@ -52,7 +52,7 @@ export class TokenKeeper {
   #open(why) {
     setText(
       find(this.#dialog, '#token-text', HTMLElement),
-      `${why} It is kept in this tab only, until the tab is closed.`,
+      `${why} The token is stored in this tab only, until the tab is closed.`,
     );
     setShown(this.#forget, this.#token !== undefined);
     setShown(this.#problem, false);
@@ -66,29 +66,29 @@ export class TokenKeeper {
   }
 
   /** @param {string} token */
-  async #take(token) {
-    if (token === '') return this.#tell('Type the token: admin.token in the config of Tidegate.');
+  async #submitToken(token) {
+    if (token === '') return this.#showProblem('Enter the token: admin.token in the Tidegate config.');
     this.#submit.disabled = true;
-    const wrong = await this.#check(token);
+    const failure = await this.#check(token);
     this.#submit.disabled = false;
     if (!this.#dialog.open) return;
-    if (wrong !== undefined) return this.#tell(wrong);
-    this.#keep(token);
+    if (failure !== undefined) return this.#showProblem(failure);
+    this.#store(token);
     this.#dialog.close('kept');
   }
 
   /** @param {string} problem */
-  #tell(problem) {
+  #showProblem(problem) {
     setText(this.#problem, problem);
     setShown(this.#problem, true);
     this.#input.focus();
   }
 
   /** @param {string | undefined} token */
-  #keep(token) {
+  #store(token) {
     this.#token = token;
-    if (token === undefined) sessionStorage.removeItem(KEY);
-    else sessionStorage.setItem(KEY, token);
+    if (token === undefined) sessionStorage.removeItem(STORAGE_KEY);
+    else sessionStorage.setItem(STORAGE_KEY, token);
     this.#onChange();
   }
 }

@@ -1,2 +1,2 @@
-// Served from where the package lies, or from beside this file in dist/: src/admin/serve-page.ts.
+// Served from the uplot package in a checkout, and from beside the page in dist/ (src/admin/serve-page.ts).
 export { default } from 'uplot';

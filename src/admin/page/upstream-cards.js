@@ -1,55 +1,50 @@
-/** A card for each upstream, in the order of the config, and all of them in a line each. */
-import { Chart } from './rate-chart.js';
-import { copyTemplate, find, setAttribute, setShown, setText } from './dom.js';
-import { Rows } from './keyed-rows.js';
+/** A card for each upstream, in the order of the config, and a summary line for each above the cards. */
+import { RateChart } from './rate-chart.js';
+import { copyTemplate, find, setAttribute, setShown, setText } from './dom/dom.js';
+import { KeyedRows } from './keyed-rows.js';
 import {
-  moodOf,
-  moodOfNested,
-  moodOfState,
-  writeClock,
-  writeCount,
-  writeHeadline,
-  writeLimitName,
-  writeNested,
-  writePart,
-  writeRate,
-  writeSpan,
-  writeState,
-  writeTook,
-} from './labels.js';
+  upstreamSeverity,
+  stateSeverity,
+  formatClock,
+  formatHeadline,
+  formatRateLabel,
+  formatTimeSpan,
+  stateLabel,
+} from './text/labels.js';
+import { makeEndpoints, makeFigures, makeNestedLimits } from './upstream-figures.js';
 
-/** @import { Actions } from './operator-actions.js' */
-/** @import { History, Model } from './page-model.js' */
+/** @import { OperatorActions } from './operator-actions.js' */
+/** @import { RateHistory, PageModel } from './page-model.js' */
 /** @import { UpstreamStatus } from './api-types.ts' */
 
-/** Of what a chart says to those who cannot see it, in milliseconds: nobody wants to hear it each second. */
-const DESCRIBED = 10_000;
+/** Milliseconds between updates of a chart's description for screen readers: each second would be a nuisance. */
+const DESCRIPTION_INTERVAL_MS = 10_000;
 
-export class Upstreams {
+export class UpstreamCards {
   #model;
   #short = find(document, '#short', HTMLElement);
   #waiting = find(document, '#waiting', HTMLElement);
   #cards;
   #lines;
-  /** @type {Set<Chart>} */
+  /** @type {Set<RateChart>} */
   #charts = new Set();
 
   /**
-   * @param {Model} model
-   * @param {Actions} actions
+   * @param {PageModel} model
+   * @param {OperatorActions} actions
    */
   constructor(model, actions) {
     this.#model = model;
-    const place = find(document, '#upstreams', HTMLElement);
-    /** @type {Rows<UpstreamStatus>} */
-    this.#cards = new Rows(
-      place,
+    const container = find(document, '#upstreams', HTMLElement);
+    /** @type {KeyedRows<UpstreamStatus>} */
+    this.#cards = new KeyedRows(
+      container,
       ({ name }) => name,
       ({ name }) => this.#makeCard(name, actions),
       'always',
     );
-    /** @type {Rows<UpstreamStatus>} */
-    this.#lines = new Rows(
+    /** @type {KeyedRows<UpstreamStatus>} */
+    this.#lines = new KeyedRows(
       this.#short,
       ({ name }) => name,
       (upstream) => this.#makeLine(upstream),
@@ -66,6 +61,7 @@ export class Upstreams {
     if (status.upstreams.length > 1) this.#lines.show(status.upstreams);
   }
 
+  /** Reads the colours again after a change of theme. */
   recolour() {
     for (const chart of this.#charts) chart.recolour();
   }
@@ -81,55 +77,55 @@ export class Upstreams {
     const line = document.createElement('p');
     mark.className = 'mark';
     mark.ariaHidden = 'true';
-    link.href = `#${idOf(name)}`;
+    link.href = `#${cardId(name)}`;
     link.textContent = name;
     line.append(link, ' ', text);
     row.append(mark, line);
     /** @param {UpstreamStatus} upstream */
     const fill = (upstream) => {
-      setAttribute(row, 'data-mood', moodOf(upstream));
-      setText(text, writeHeadline(upstream, this.#model.now));
+      setAttribute(row, 'data-severity', upstreamSeverity(upstream));
+      setText(text, formatHeadline(upstream, this.#model.now));
     };
     return { row, fill };
   }
 
   /**
    * @param {string} name
-   * @param {Actions} actions
+   * @param {OperatorActions} actions
    */
   #makeCard(name, actions) {
     const row = copyTemplate('upstream-template');
-    row.id = idOf(name);
+    row.id = cardId(name);
     const title = find(row, '[data-name]', HTMLElement);
     title.id = `${row.id}-title`;
     setText(title, name);
     row.setAttribute('aria-labelledby', title.id);
-    find(row, '.actions', HTMLElement).setAttribute('aria-label', `What can be done with ${name}`);
+    find(row, '.actions', HTMLElement).setAttribute('aria-label', `Actions for ${name}`);
     /** @type {UpstreamStatus | undefined} */
     let shown;
     for (const act of /** @type {const} */ (['pin', 'unpin', 'block', 'unblock'])) {
       find(row, `[data-act='${act}']`, HTMLButtonElement).addEventListener('click', () => shown && actions[act](shown));
     }
     /** @type {number | null} */
-    let pointed = null;
+    let pointedIndex = null;
     const legend = this.#makeLegend(row);
-    const chart = new Chart(row, (index) => {
-      pointed = index;
-      legend(this.#model.histories.get(name), pointed);
+    const chart = new RateChart(row, (index) => {
+      pointedIndex = index;
+      legend(this.#model.histories.get(name), pointedIndex);
     });
     this.#charts.add(chart);
-    const fillFigures = figures(row);
-    const fillNested = nestedLimits(row);
-    const fillEndpoints = endpoints(row);
+    const fillFigures = makeFigures(row);
+    const fillNested = makeNestedLimits(row);
+    const fillEndpoints = makeEndpoints(row);
     let describedAt = 0;
     /** @param {UpstreamStatus} upstream */
     const fill = (upstream) => {
       shown = upstream;
       const { now } = this.#model;
-      setAttribute(row, 'data-mood', moodOf(upstream));
-      setAttribute(find(row, '.state', HTMLElement), 'data-mood', moodOfState(upstream));
-      setText(find(row, '[data-state]', HTMLElement), writeState(upstream));
-      const headline = writeHeadline(upstream, now);
+      setAttribute(row, 'data-severity', upstreamSeverity(upstream));
+      setAttribute(find(row, '.state', HTMLElement), 'data-severity', stateSeverity(upstream));
+      setText(find(row, '[data-state]', HTMLElement), stateLabel(upstream));
+      const headline = formatHeadline(upstream, now);
       setText(find(row, '[data-headline]', HTMLElement), `${headline.charAt(0).toUpperCase()}${headline.slice(1)}`);
       const { state, pinned } = upstream;
       setText(find(row, "[data-act='pin']", HTMLElement), pinned === null ? 'Pin a rate…' : 'Pin another rate…');
@@ -138,14 +134,14 @@ export class Upstreams {
       setShown(find(row, "[data-act='unblock']", HTMLElement), state === 'blocked');
       const history = this.#model.histories.get(name);
       chart.draw(history);
-      legend(history, pointed);
+      legend(history, pointedIndex);
       fillFigures(upstream);
       fillNested(upstream, now);
       fillEndpoints(upstream);
-      if (now - describedAt < DESCRIBED) return;
+      if (now - describedAt < DESCRIPTION_INTERVAL_MS) return;
       describedAt = now;
       chart.describe(
-        `Rates of the last five minutes. Now: allowed ${writeRate(upstream.rate)}, sent ${writeRate(upstream.sentPerSecond)}, refused by the upstream ${writeRate(upstream.throttledPerSecond)}.`,
+        `Rates of the last five minutes. Now: allowed ${formatRateLabel(upstream.rate)}, sent ${formatRateLabel(upstream.sentPerSecond)}, rejected by the upstream ${formatRateLabel(upstream.throttledPerSecond)}.`,
       );
     };
     return { row, fill };
@@ -158,110 +154,25 @@ export class Upstreams {
     );
     const when = find(row, '[data-when]', HTMLElement);
     /**
-     * @param {History | undefined} history
+     * @param {RateHistory | undefined} history
      * @param {number | null} index of the sample; null: the newest
      */
     return (history, index) => {
       if (history === undefined) return;
       const { times, series } = history;
-      for (const [name, place] of values) {
+      for (const [name, element] of values) {
         const value = series[name].at(index ?? -1) ?? null;
-        setText(place, value === null ? 'none' : writeRate(value));
+        setText(element, value === null ? 'none' : formatRateLabel(value));
       }
       const at = index === null ? undefined : times[index];
-      const watched = (times.at(-1) ?? 0) - (times[0] ?? 0);
-      const latest = watched < 299 ? `watched for ${writeSpan(watched)}` : 'the last 5 minutes';
-      setText(when, at === undefined ? latest : `at ${writeClock(new Date(at * 1000).toISOString())}`);
+      const span = (times.at(-1) ?? 0) - (times[0] ?? 0);
+      const latest = span < 299 ? `last ${formatTimeSpan(span)}` : 'last 5 minutes';
+      setText(when, at === undefined ? latest : `at ${formatClock(new Date(at * 1000).toISOString())}`);
     };
   }
 }
 
-/** @param {HTMLElement} row */
-function figures(row) {
-  /** @param {string} name */
-  const place = (name) => find(row, `[data-figure='${name}']`, HTMLElement);
-  const limits = find(row, '[data-limits]', HTMLElement);
-  /** @param {UpstreamStatus} upstream */
-  return (upstream) => {
-    const { inFlight, places, scope } = upstream;
-    setText(place('accepted'), writeRate(upstream.acceptedPerSecond));
-    setText(place('queued'), writeCount(upstream.queued));
-    setText(
-      place('inFlight'),
-      places === null ? writeCount(inFlight) : `${writeCount(inFlight)} of ${writeCount(places)}`,
-    );
-    setText(place('retries'), writeRate(upstream.retriesPerSecond));
-    setText(place('budget'), writePart(upstream.budgetLeft));
-    setText(place('quota'), upstream.quotaLeft === null ? 'not told' : writePart(upstream.quotaLeft));
-    setText(place('p50'), writeTook(upstream.p50Seconds));
-    setText(place('p99'), writeTook(upstream.p99Seconds));
-    setShown(limits, scope !== 'upstream');
-    setText(place('limits'), `${writeCount(upstream.limits)}, one a ${scope}`);
-  };
-}
-
-/** @param {HTMLElement} row */
-function nestedLimits(row) {
-  const list = find(row, '[data-nested]', HTMLElement);
-  let now = 0;
-  /** @type {Rows<UpstreamStatus['nestedLimits'][number]>} */
-  const rows = new Rows(
-    list,
-    ({ name }) => name,
-    () => {
-      const item = document.createElement('li');
-      const [mark, text] = [document.createElement('span'), document.createElement('span')];
-      item.className = 'state';
-      mark.className = 'mark';
-      mark.ariaHidden = 'true';
-      item.append(mark, text);
-      return {
-        row: item,
-        fill: (limit) => {
-          setAttribute(item, 'data-mood', moodOfNested(limit));
-          setText(text, `${writeLimitName(limit)}: ${writeNested(limit, now)}`);
-        },
-      };
-    },
-  );
-  /**
-   * @param {UpstreamStatus} upstream
-   * @param {number} at
-   */
-  return (upstream, at) => {
-    now = at;
-    setShown(list, upstream.nestedLimits.length > 0);
-    rows.show(upstream.nestedLimits);
-  };
-}
-
-/** @param {HTMLElement} row */
-function endpoints(row) {
-  /** @type {Rows<UpstreamStatus['endpoints'][number]>} */
-  const rows = new Rows(
-    find(row, '[data-endpoints]', HTMLElement),
-    ({ endpoint }) => endpoint,
-    () => {
-      const item = document.createElement('li');
-      const [mark, text] = [document.createElement('span'), document.createElement('span')];
-      item.className = 'state';
-      mark.className = 'mark';
-      mark.ariaHidden = 'true';
-      item.append(mark, text);
-      return {
-        row: item,
-        fill: ({ endpoint, healthy }) => {
-          setAttribute(item, 'data-mood', healthy ? 'well' : 'trouble');
-          setText(text, healthy ? endpoint : `${endpoint} – left out: it fails`);
-        },
-      };
-    },
-  );
-  /** @param {UpstreamStatus} upstream */
-  return (upstream) => rows.show(upstream.endpoints);
-}
-
 /** @param {string} name */
-function idOf(name) {
+function cardId(name) {
   return `upstream-${encodeURIComponent(name)}`;
 }

@@ -1,45 +1,50 @@
 import { suggest } from '../../config/values/suggest.ts';
-import { readDuration } from '../../config/values/unit-schemas.ts';
+import { parseDuration } from '../../config/values/unit-schemas.ts';
 import type { BackOffOptions, StrategyName } from '../../core/backoff/strategies.ts';
 import { isStrategyName, strategyNames } from '../../core/backoff/strategies.ts';
 import { listNames } from './strategy-options.ts';
-import type { Typed, UsageError } from '../cli-parse.ts';
-import { isNegative, isNumber, SWITCH, TEXT, usageError } from '../cli-parse.ts';
+import type { ParsedOptions, UsageError } from '../cli-parse.ts';
+import { isNegative, isNumber, BOOLEAN_OPTION, STRING_OPTION, usageError } from '../cli-parse.ts';
 
 export interface BackoffCommand {
   readonly kind: 'backoff';
-  /** Empty: list them. */
+  /** Empty: list all strategies. */
   readonly names: readonly StrategyName[];
   readonly options: BackOffOptions;
-  /** Delays to show, 1 to 1000; undefined when not told. */
+  /** Delays to show, 1 to 1000; undefined if not given. */
   readonly attempts: number | undefined;
   readonly json: boolean;
-  /** The file to draw into. */
+  /** File for the drawing. */
   readonly svg: string | undefined;
 }
 
-/** What a strategy can be told on a command line. */
+/** The options of strategies on a command line. */
 export const STRATEGY_OPTIONS = {
-  base: TEXT,
-  multiplier: TEXT,
-  max: TEXT,
-  jitter: TEXT,
-  exponent: TEXT,
-  table: TEXT,
-  slot: TEXT,
+  base: STRING_OPTION,
+  multiplier: STRING_OPTION,
+  max: STRING_OPTION,
+  jitter: STRING_OPTION,
+  exponent: STRING_OPTION,
+  table: STRING_OPTION,
+  slot: STRING_OPTION,
 } as const;
 
-export const BACKOFF_OPTIONS = { ...STRATEGY_OPTIONS, attempts: TEXT, json: SWITCH, svg: TEXT } as const;
+export const BACKOFF_OPTIONS = {
+  ...STRATEGY_OPTIONS,
+  attempts: STRING_OPTION,
+  json: BOOLEAN_OPTION,
+  svg: STRING_OPTION,
+} as const;
 
-export function interpretBackoff(typed: Typed): BackoffCommand | UsageError {
-  const { value, has, rest } = typed;
-  const names = readStrategyNames(rest);
+export function toBackoffCommand(parsed: ParsedOptions): BackoffCommand | UsageError {
+  const { value, has, positionals } = parsed;
+  const names = parseStrategyNames(positionals);
   if ('kind' in names) return names;
-  const options = readStrategyOptions(typed);
+  const options = parseStrategyOptions(parsed);
   if ('kind' in options) return options;
   const unused = Object.keys(BACKOFF_OPTIONS).find((option) => option !== 'json' && has(option));
   if (names.length === 0 && unused !== undefined) {
-    return usageError(`backoff without a NAME lists the strategies: --${unused} is of one`);
+    return usageError(`backoff without a NAME lists the strategies: --${unused} needs a NAME`);
   }
   const attempts = value('attempts');
   if (attempts !== undefined && !(/^\d{1,4}$/.test(attempts) && Number(attempts) >= 1 && Number(attempts) <= 1000)) {
@@ -57,8 +62,8 @@ export function interpretBackoff(typed: Typed): BackoffCommand | UsageError {
   };
 }
 
-/** Each once, in the order in which they were named. */
-export function readStrategyNames(words: readonly string[]): readonly StrategyName[] | UsageError {
+/** Without duplicates, in the order given. */
+export function parseStrategyNames(words: readonly string[]): readonly StrategyName[] | UsageError {
   const names: StrategyName[] = [];
   for (const name of new Set(words)) {
     if (!isStrategyName(name)) return unknownStrategy(name);
@@ -73,7 +78,7 @@ function unknownStrategy(name: string): UsageError {
   return usageError(`no strategy is called '${name}'${known}`, near);
 }
 
-export function readStrategyOptions({ value }: Typed): BackOffOptions | UsageError {
+export function parseStrategyOptions({ value }: ParsedOptions): BackOffOptions | UsageError {
   const options: { -readonly [K in keyof BackOffOptions]: BackOffOptions[K] } = {};
   for (const [flag, option] of [
     ['base', 'baseInterval'],
@@ -83,8 +88,8 @@ export function readStrategyOptions({ value }: Typed): BackOffOptions | UsageErr
     const text = value(flag);
     if (text === undefined) continue;
     if (isNegative(text)) return usageError(`--${flag}: a duration cannot be negative`);
-    // As in the configuration, nothing needs no unit.
-    const reading = readDuration(text === '0' ? 0 : text);
+    // As in the configuration, 0 needs no unit.
+    const reading = parseDuration(text === '0' ? 0 : text);
     if (!reading.ok) return usageError(`--${flag}: ${reading.message}`, reading.suggestion);
     options[option] = reading.value;
   }
@@ -109,7 +114,7 @@ export function readStrategyOptions({ value }: Typed): BackOffOptions | UsageErr
   }
   const jitter = value('jitter');
   if (jitter !== undefined) {
-    const reading = readDuration(jitter);
+    const reading = parseDuration(jitter);
     const part = isNumber(jitter) && Number(jitter) <= 1;
     if (!part && !reading.ok) return usageError('--jitter: expected a part from 0 to 1, or a duration such as 100ms');
     if (part) options.jitter = Number(jitter);

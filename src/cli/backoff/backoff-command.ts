@@ -1,15 +1,15 @@
-/** `tidegate backoff`: strategies as they were asked for. Text from options; nothing is printed here. */
+/** `tidegate backoff`: lists, shows or compares strategies. Returns text; prints nothing. */
 import type { StrategyName } from '../../core/backoff/strategies.ts';
 import { strategies as definitions, strategyNames } from '../../core/backoff/strategies.ts';
 import type { BackoffCommand } from './backoff-arguments.ts';
 import { listBackoffs, renderBackoff } from './backoff-report.ts';
 import { compareBackoffs } from './compare-backoffs.ts';
 import { drawBackoffs } from './draw-backoffs.ts';
-import { makeStrategy, tellUnread } from './strategy-options.ts';
+import { makeStrategy, describeUnusedOptions } from './strategy-options.ts';
 
 export type BackoffOutput =
   | {
-      readonly kind: 'told';
+      readonly kind: 'shown';
       readonly text: string;
       /** For standard error. */
       readonly remarks: string;
@@ -21,17 +21,17 @@ export type BackoffOutput =
 export function runBackoff({ names, options, attempts, json }: BackoffCommand, width: number): BackoffOutput {
   const [first, ...others] = names;
   if (first === undefined) {
-    return { kind: 'told', text: json ? listAsJson() : listBackoffs(), remarks: '', draw: undefined };
+    return { kind: 'shown', text: json ? listAsJson() : listBackoffs(), remarks: '', draw: undefined };
   }
   try {
-    const made = names.map((name) => makeStrategy(name, options));
-    const told =
+    const strategies = names.map((name) => makeStrategy(name, options));
+    const report =
       others.length === 0
         ? renderBackoff({ strategy: first, ...options }, { attempts })
-        : compareBackoffs(made, attempts, width);
-    const text = json ? `${JSON.stringify(told.json)}\n` : told.text;
-    const remarks = tellUnread(names, options).map((line) => `${line}\n`);
-    return { kind: 'told', text, remarks: remarks.join(''), draw: () => drawBackoffs(made, attempts) };
+        : compareBackoffs(strategies, attempts, width);
+    const text = json ? `${JSON.stringify(report.json)}\n` : report.text;
+    const remarks = describeUnusedOptions(names, options).map((line) => `${line}\n`);
+    return { kind: 'shown', text, remarks: remarks.join(''), draw: () => drawBackoffs(strategies, attempts) };
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     return { kind: 'failed', message: error.message };
@@ -39,9 +39,9 @@ export function runBackoff({ names, options, attempts, json }: BackoffCommand, w
 }
 
 function listAsJson(): string {
-  const tell = (name: StrategyName) => {
+  const toJson = (name: StrategyName) => {
     const { summary, formula, source } = definitions[name];
     return { name, summary, formula, source };
   };
-  return `${JSON.stringify({ strategies: strategyNames.map(tell) })}\n`;
+  return `${JSON.stringify({ strategies: strategyNames.map(toJson) })}\n`;
 }

@@ -1,10 +1,10 @@
-/** `tidegate backoff NAME`: what a strategy will do, as numbers and as a plot. Text from options; nothing is printed here. */
+/** `tidegate backoff NAME`: the delays of a strategy as a table and a plot. Returns text; prints nothing. */
 import type { BackOffOptions, BackOffSpec, BackOffStrategy, Band } from '../../core/backoff/strategies.ts';
 import { makeBackOff, strategies, strategyNames } from '../../core/backoff/strategies.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { formatDelay } from '../format-delay.ts';
 
-export interface BackoffView {
+export interface BackoffReportOptions {
   /** Rows to show, ≥ 1; undefined: ten, or all there are of a strategy that gives up. */
   readonly attempts?: number | undefined;
   /** Columns of the plot, ≥ 1. */
@@ -16,20 +16,20 @@ export interface BackoffRow extends Band {
   readonly attempt: number;
 }
 
-/** The same thing twice: for a terminal, and for `--json`. */
+/** The report in both forms: text for a terminal, and the value for `--json`. */
 export interface BackoffReport {
-  /** Lines, each ended by a newline. */
+  /** Lines, each with a newline. */
   readonly text: string;
   readonly json: { readonly rows: readonly BackoffRow[] };
 }
 
-const ROWS = 10;
+const DEFAULT_ROWS = 10;
 export const PLOT_WIDTH = 40;
 
 /** Shows a strategy. @throws BackOffOptionError naming an impossible option. */
 export function renderBackoff(
   spec: BackOffSpec,
-  { attempts, plotWidth = PLOT_WIDTH }: BackoffView = {},
+  { attempts, plotWidth = PLOT_WIDTH }: BackoffReportOptions = {},
 ): BackoffReport {
   const strategy = makeBackOff(spec);
   const { summary, formula, expectation, source } = strategies[spec.strategy];
@@ -64,23 +64,28 @@ export function listBackoffs(): string {
 /** @param count undefined: ten, or all there are of a strategy that gives up */
 export function listRows(strategy: BackOffStrategy, count: number | undefined): BackoffRow[] {
   const rows: BackoffRow[] = [];
-  for (let n = 0; n < (count ?? (strategy.retries === Infinity ? ROWS : strategy.retries)); n += 1) {
+  for (let n = 0; n < (count ?? (strategy.retries === Infinity ? DEFAULT_ROWS : strategy.retries)); n += 1) {
     const band = strategy.band(n);
     if (band === undefined) break;
-    rows.push({ attempt: n + 1, min: tidy(band.min), mean: tidy(band.mean), max: tidy(band.max) });
+    rows.push({
+      attempt: n + 1,
+      min: roundToNanosecond(band.min),
+      mean: roundToNanosecond(band.mean),
+      max: roundToNanosecond(band.max),
+    });
   }
   return rows;
 }
 
 /** To the nanosecond: 4096.000000000001 is a rounding error of 1.6³. */
-function tidy(delay: Millis): Millis {
+function roundToNanosecond(delay: Millis): Millis {
   return Number(delay.toFixed(6));
 }
 
 /**
- * What is waited in all. Expectations add up whether or not the delays depend on each other; ends do unless the strategy
- * says otherwise.
- * @param bands of its first delays
+ * The band of the total delay. Means add up whether or not the delays depend on each other; minimum and maximum add up unless
+ * the strategy overrides them.
+ * @param bands the bands of its first delays
  */
 export function sumBands(strategy: BackOffStrategy, bands: readonly Band[]): Band {
   const sum = { min: 0, mean: 0, max: 0 };
@@ -94,22 +99,22 @@ export function sumBands(strategy: BackOffStrategy, bands: readonly Band[]): Ban
 
 function describeEnd(strategy: BackOffStrategy): string {
   if (strategy.retries === Infinity) return "Never gives up: the route's attempts or timeout end it.";
-  return `Gives up after attempt ${strategy.retries + 1}, having waited ${tellSum(strategy)}.`;
+  return `Gives up after attempt ${strategy.retries + 1}, having waited ${formatTotalWait(strategy)}.`;
 }
 
-/** What a strategy that gives up has waited by then. */
-export function tellSum(strategy: BackOffStrategy): string {
+/** The total delay of a strategy until it gives up. */
+export function formatTotalWait(strategy: BackOffStrategy): string {
   const { min, mean, max } = sumBands(strategy, listRows(strategy, strategy.retries));
   return min === max ? formatDelay(mean) : `${formatDelay(mean)} on average, at most ${formatDelay(max)}`;
 }
 
-const DURATIONS: ReadonlySet<string> = new Set(['baseInterval', 'maxInterval', 'jitterInterval', 'slot']);
+const DURATION_OPTIONS: ReadonlySet<string> = new Set(['baseInterval', 'maxInterval', 'jitterInterval', 'slot']);
 
 function describeOptions(options: BackOffOptions): string {
   return Object.entries(options)
     .map(([name, value]) => {
       if (Array.isArray(value)) return `${name} [${value.join(', ')}]`;
-      return `${name} ${DURATIONS.has(name) ? formatDelay(Number(value)) : String(value)}`;
+      return `${name} ${DURATION_OPTIONS.has(name) ? formatDelay(Number(value)) : String(value)}`;
     })
     .join(', ');
 }
@@ -122,7 +127,7 @@ function tableLine(label: string, ...cells: readonly string[]): string {
   return `  ${label.padStart(13)}${cells.map((cell) => ` ${cell}`.padStart(10)).join('')}`;
 }
 
-/** The band as a bar: `scale` fills the width. A delay too short for a column still leaves a trace. */
+/** Draws the band as a bar; `scale` fills the width. A delay too short for a column still leaves a mark. */
 export function plotBand({ min, mean, max }: Band, scale: Millis, width: number): string {
   if (max === 0) return '';
   const columns = (delay: Millis): number => Math.round((delay / scale) * width);

@@ -1,39 +1,39 @@
-/** `tidegate backoff NAME NAME …`: strategies side by side. Text from options; nothing is printed here. */
+/** `tidegate backoff NAME NAME …`: strategies side by side. Returns text; prints nothing. */
 import type { BackOffStrategy } from '../../core/backoff/strategies.ts';
 import type { BackoffRow } from './backoff-report.ts';
-import { listRows, PLOT_WIDTH, plotBand, sumBands, tellSum } from './backoff-report.ts';
+import { listRows, PLOT_WIDTH, plotBand, sumBands, formatTotalWait } from './backoff-report.ts';
 import { formatDelay } from '../format-delay.ts';
-import { plotHeights } from './plot-sparklines.ts';
+import { plotSparklines } from './plot-sparklines.ts';
 
-export interface Comparison {
-  /** Lines, each ended by a newline. */
+export interface BackoffComparison {
+  /** Lines, each with a newline. */
   readonly text: string;
   readonly json: Readonly<Record<string, { readonly rows: readonly BackoffRow[] }>>;
 }
 
-const ALL = 'in all';
-const BEFORE = 15;
+const TOTAL_LABEL = 'in all';
+const LABEL_WIDTH = 15;
 
 /**
- * Means in columns, then a plot: bars on one scale, attempt by attempt, or a line for each where those are too many.
+ * Prints mean delays in columns and a plot: bars on one scale, or a line per strategy if there are too many bars.
  * @param strategies with different names
- * @param attempts rows to show, ≥ 1; undefined: as many as the longest has by itself
- * @param width columns of the terminal: strategies that do not fit beside the others come below
+ * @param attempts rows to show, ≥ 1; undefined: the default of the longest strategy
+ * @param width columns of the terminal; strategies that do not fit continue below
  */
 export function compareBackoffs(
   strategies: readonly BackOffStrategy[],
   attempts: number | undefined,
   width: number,
-): Comparison {
+): BackoffComparison {
   const count = attempts ?? Math.max(...strategies.map((strategy) => listRows(strategy, undefined).length));
   const shown = strategies.map((strategy) => ({ strategy, rows: listRows(strategy, count) }));
   const lines = ['The mean wait after each attempt', ''];
-  for (const some of chunk(shown, width - BEFORE)) lines.push(...tableOf(some), '');
+  for (const some of chunk(shown, width - LABEL_WIDTH)) lines.push(...formatMeans(some), '');
   lines.push(...plot(shown, width), '');
   for (const strategy of strategies) {
     if (strategy.retries === Infinity) continue;
     lines.push(
-      `  ${strategy.name} gives up after attempt ${strategy.retries + 1}, having waited ${tellSum(strategy)}.`,
+      `  ${strategy.name} gives up after attempt ${strategy.retries + 1}, having waited ${formatTotalWait(strategy)}.`,
     );
   }
   return {
@@ -42,15 +42,15 @@ export function compareBackoffs(
   };
 }
 
-/** Bars that still fit on a screen, tables above them. */
-const MOST_BARS = 32;
+/** Bars that fit on a screen below the tables. */
+const MAX_BARS = 32;
 
-function plot(shown: readonly Shown[], width: number): string[] {
+function plot(shown: readonly ShownStrategy[], width: number): string[] {
   const attempts = Math.max(...shown.map(({ rows }) => rows.length));
-  if (attempts * shown.length <= MOST_BARS) return plotBars(shown, attempts);
-  const few = Math.floor(MOST_BARS / shown.length);
+  if (attempts * shown.length <= MAX_BARS) return plotBars(shown, attempts);
+  const few = Math.floor(MAX_BARS / shown.length);
   return [
-    ...plotHeights(
+    ...plotSparklines(
       shown.map(({ strategy, rows }) => ({ name: strategy.name, delays: rows.map(({ mean }) => mean) })),
       width,
     ),
@@ -59,7 +59,7 @@ function plot(shown: readonly Shown[], width: number): string[] {
 }
 
 /** Attempt by attempt, on one scale. */
-function plotBars(shown: readonly Shown[], attempts: number): string[] {
+function plotBars(shown: readonly ShownStrategy[], attempts: number): string[] {
   const scale = Math.max(...shown.flatMap(({ rows }) => rows.map(({ max }) => max)));
   const label = Math.max(...shown.map(({ strategy }) => strategy.name.length));
   const lines: string[] = [];
@@ -74,15 +74,15 @@ function plotBars(shown: readonly Shown[], attempts: number): string[] {
   return [...lines, '', '  █ waited always   ░ as chance has it   ┃ mean'];
 }
 
-interface Shown {
+interface ShownStrategy {
   readonly strategy: BackOffStrategy;
   readonly rows: readonly BackoffRow[];
 }
 
-function tableOf(shown: readonly Shown[]): string[] {
+function formatMeans(shown: readonly ShownStrategy[]): string[] {
   const count = Math.max(...shown.map(({ rows }) => rows.length));
   const line = (label: string, cells: readonly string[]): string =>
-    `  ${label.padStart(BEFORE - 2)}${cells.map((cell, i) => cell.padStart(columnOf(shown[i]))).join('')}`;
+    `  ${label.padStart(LABEL_WIDTH - 2)}${cells.map((cell, i) => cell.padStart(columnWidth(shown[i]))).join('')}`;
   return [
     line(
       'after attempt',
@@ -95,7 +95,7 @@ function tableOf(shown: readonly Shown[]): string[] {
       ),
     ),
     line(
-      ALL,
+      TOTAL_LABEL,
       shown.map(({ strategy, rows }) => formatDelay(sumBands(strategy, rows).mean)),
     ),
     line(
@@ -105,16 +105,16 @@ function tableOf(shown: readonly Shown[]): string[] {
   ];
 }
 
-function columnOf(shown: Shown | undefined): number {
+function columnWidth(shown: ShownStrategy | undefined): number {
   return 2 + Math.max(8, shown?.strategy.name.length ?? 0);
 }
 
-/** As many in each as fit, one at least. */
-function chunk(shown: readonly Shown[], width: number): Shown[][] {
-  const chunks: Shown[][] = [];
+/** Splits the strategies into groups that fit the width, at least one in each. */
+function chunk(shown: readonly ShownStrategy[], width: number): ShownStrategy[][] {
+  const chunks: ShownStrategy[][] = [];
   let left = 0;
   for (const each of shown) {
-    const needed = columnOf(each);
+    const needed = columnWidth(each);
     const last = chunks.at(-1);
     if (last === undefined || needed > left) {
       chunks.push([each]);

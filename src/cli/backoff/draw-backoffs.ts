@@ -5,7 +5,7 @@ import { strategies as definitions, isStrategyName } from '../../core/backoff/st
 import { listRows } from './backoff-report.ts';
 import { formatDelay } from '../format-delay.ts';
 
-/** Where the waits of a few strategies lie, retry after retry: means as lines, and what chance makes of them as bands. SVG. */
+/** Draws the delays of strategies by attempt as SVG: means as lines, ranges as bands. */
 export function drawBackoffs(strategies: readonly BackOffStrategy[], attempts: number | undefined): string {
   const shown = strategies.map((strategy) => ({ name: strategy.name, rows: listRows(strategy, attempts) }));
   const rows = shown.flatMap((each) => each.rows);

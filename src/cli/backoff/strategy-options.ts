@@ -1,47 +1,47 @@
-/** Strategies as a command line asks for them, and what is to be said of their options: in the words in which they were typed. */
+/** Builds strategies from command-line options, with messages in terms of the flags. */
 import type { BackOffOptions, BackOffStrategy, OptionName, StrategyName } from '../../core/backoff/strategies.ts';
 import { BackOffOptionError, makeBackOff, strategies, strategyNames } from '../../core/backoff/strategies.ts';
 import { formatDelay } from '../format-delay.ts';
 
 /**
- * @param typed what was given
- * @param ofStudy what a study has in place of the strategy's own defaults
- * @throws RangeError where options do not fit each other: a line for whoever typed them
+ * @param given the options of the command line
+ * @param studyDefaults defaults of a study, which override those of the strategy
+ * @throws RangeError with a one-line message if options contradict each other
  */
 export function makeStrategy(
   strategy: StrategyName,
-  typed: BackOffOptions,
-  ofStudy: BackOffOptions = {},
+  given: BackOffOptions,
+  studyDefaults: BackOffOptions = {},
 ): BackOffStrategy {
   try {
-    return makeBackOff({ strategy, ...ofStudy, ...typed });
+    return makeBackOff({ strategy, ...studyDefaults, ...given });
   } catch (error) {
     if (!(error instanceof BackOffOptionError)) throw error;
-    throw new RangeError(tellMisfit(strategy, typed, ofStudy, error), { cause: error });
+    throw new RangeError(describeMisfit(strategy, given, studyDefaults, error), { cause: error });
   }
 }
 
-function tellMisfit(
+function describeMisfit(
   strategy: StrategyName,
-  typed: BackOffOptions,
-  ofStudy: BackOffOptions,
+  given: BackOffOptions,
+  studyDefaults: BackOffOptions,
   { option, message }: BackOffOptionError,
 ): string {
-  const { baseInterval = 0, maxInterval = 0 } = { ...strategies[strategy].defaults, ...ofStudy, ...typed };
-  if (option === 'baseInterval' && typed.baseInterval === 0) {
+  const { baseInterval = 0, maxInterval = 0 } = { ...strategies[strategy].defaults, ...studyDefaults, ...given };
+  if (option === 'baseInterval' && given.baseInterval === 0) {
     return `${strategy}: --base must be above 0, or it never reaches --max`;
   }
   if (option !== 'maxInterval') return message;
   const [base, max] = [formatDelay(baseInterval), formatDelay(maxInterval)];
-  if (typed.maxInterval === undefined) {
+  if (given.maxInterval === undefined) {
     return `${strategy}: --base ${base} is longer than --max, which is ${max} unless given`;
   }
-  return typed.baseInterval === undefined
+  return given.baseInterval === undefined
     ? `${strategy}: --max ${max} is shorter than --base, which is ${base} unless given`
     : `${strategy}: --max ${max} is shorter than --base ${base}`;
 }
 
-const TYPED_AS: Readonly<Record<OptionName, string>> = {
+const OPTION_FLAGS: Readonly<Record<OptionName, string>> = {
   baseInterval: '--base',
   multiplier: '--multiplier',
   maxInterval: '--max',
@@ -52,21 +52,21 @@ const TYPED_AS: Readonly<Record<OptionName, string>> = {
   slot: '--slot',
 };
 
-/** A line for each option that was typed and that none of the strategies reads: it would be missed in silence. */
-export function tellUnread(names: readonly StrategyName[], typed: BackOffOptions): string[] {
+/** One line for each given option that none of the strategies uses. */
+export function describeUnusedOptions(names: readonly StrategyName[], given: BackOffOptions): string[] {
   const isReadBy = (option: OptionName) => (name: StrategyName) => option in strategies[name].defaults;
-  return Object.keys(TYPED_AS)
+  return Object.keys(OPTION_FLAGS)
     .filter(isOption)
-    .filter((option) => typed[option] !== undefined && !names.some(isReadBy(option)))
+    .filter((option) => given[option] !== undefined && !names.some(isReadBy(option)))
     .map((option) => {
       const readers = strategyNames.filter(isReadBy(option));
-      const reading = `${listNames(readers)} ${readers.length === 1 ? 'reads' : 'read'} it`;
-      return `tidegate: ${TYPED_AS[option]} makes no difference to ${listNames(names)}: ${reading}`;
+      const reading = `${listNames(readers)} ${readers.length === 1 ? 'uses' : 'use'} it`;
+      return `tidegate: ${OPTION_FLAGS[option]} has no effect on ${listNames(names)}: ${reading}`;
     });
 }
 
 function isOption(name: string): name is OptionName {
-  return Object.hasOwn(TYPED_AS, name);
+  return Object.hasOwn(OPTION_FLAGS, name);
 }
 
 /** "a, b and c". */

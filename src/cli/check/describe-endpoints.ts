@@ -1,24 +1,24 @@
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
-import { writeDuration } from '../../config/values/unit-schemas.ts';
-import { originsOf } from '../../config/schema/upstream-schema.ts';
+import { formatDuration } from '../../config/values/unit-schemas.ts';
+import { upstreamOrigins } from '../../config/schema/upstream-schema.ts';
 
-/** What becomes of the endpoints of upstreams that have several, in lines. */
+/** Endpoints and ejection of the upstreams that have several endpoints, one line each. */
 export function describeEndpoints({ upstreams }: Config): string[] {
   return Object.entries(upstreams).flatMap(([name, upstream]) => {
-    const count = originsOf(upstream).length;
+    const count = upstreamOrigins(upstream).length;
     if (count < 2) return [];
     return [
       `${name}: ${count} endpoints, up to ${upstream.connections} connections to each`,
-      `  ${tellEjections(upstream.outlierDetection, count)}`,
+      `  ${describeEjection(upstream.outlierDetection, count)}`,
     ];
   });
 }
 
-function tellEjections(outliers: UpstreamConfig['outlierDetection'], count: number): string {
+function describeEjection(outliers: UpstreamConfig['outlierDetection'], count: number): string {
   const { consecutiveGatewayErrors, baseEjectionTime, maxEjectionTime, maxEjectionPercent } = outliers;
-  const most = Math.min(count - 1, Math.ceil((count * maxEjectionPercent) / 100));
-  if (consecutiveGatewayErrors === 0 || most === 0) return 'none is left out, whatever fails';
+  const maxEjected = Math.min(count - 1, Math.ceil((count * maxEjectionPercent) / 100));
+  if (consecutiveGatewayErrors === 0 || maxEjected === 0) return 'no endpoint is ever ejected';
   const failures = `${consecutiveGatewayErrors} ${consecutiveGatewayErrors === 1 ? 'failure' : 'failures in a row'}`;
-  const time = `${writeDuration(baseEjectionTime)} up to ${writeDuration(maxEjectionTime)}`;
-  return `after ${failures} one is left out, for ${time}; at most ${most} at a time, and none when all fail`;
+  const time = `${formatDuration(baseEjectionTime)} up to ${formatDuration(maxEjectionTime)}`;
+  return `an endpoint is ejected after ${failures}, for ${time}; at most ${maxEjected} at a time, and none if all fail`;
 }

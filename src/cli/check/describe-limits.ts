@@ -1,45 +1,50 @@
-import { listOf } from '../../config/rules/nested-limit-rules.ts';
+import { toList } from '../../config/values/one-or-many.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
-import { writeRate } from '../../config/values/unit-schemas.ts';
+import { formatRate } from '../../config/values/unit-schemas.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
 
-/** What requests stand under at upstreams that have nested limits or limits of classes, outermost first, in lines. */
+/** The limits of upstreams with nested limits or class limits, outermost first, one line each. */
 export function describeLimits({ upstreams, clients }: Config): string[] {
   const classes = Object.entries(clients.classes).flatMap(([name, { maxRate }]) =>
-    maxRate === undefined ? [] : [`class ${name}: ${writeRate(maxRate)}, all its clients together`],
+    maxRate === undefined ? [] : [`class ${name}: ${formatRate(maxRate)} for all its clients together`],
   );
   return Object.entries(upstreams).flatMap(([name, { rateLimit, limits }]) => {
     if (limits.length === 0 && classes.length === 0) return [];
-    const nested = limits.map((limit) => `${limit.name}: ${tellMatch(limit)}, ${tellWhose(limit)}, ${tellRate(limit)}`);
-    const own = `all requests: ${tellWhose({ scope: rateLimit.scope })}, ${tellRate(rateLimit)}`;
+    const nested = limits.map(
+      (limit) => `${limit.name}: ${describeMatch(limit)}, ${describeScope(limit)}, ${describeRate(limit)}`,
+    );
+    const own = `all requests: ${describeScope({ scope: rateLimit.scope })}, ${describeRate(rateLimit)}`;
     return [
-      `${name}: a request has to pass all that it stands under`,
+      `${name}: a request needs a token of every limit that applies to it`,
       ...[own, ...classes, ...nested].map((line) => `  ${line}`),
     ];
   });
 }
 
-type Limit = UpstreamConfig['limits'][number];
+type LimitConfig = UpstreamConfig['limits'][number];
 
-/** Patterns that fit on a line. */
-const MOST_TOLD = 3;
+/** More paths than this are summarised. */
+const MAX_PATHS_SHOWN = 3;
 
-function tellMatch({ match: { path, method } }: Limit): string {
-  const paths = listOf(path);
-  const told = paths.length > MOST_TOLD ? [`${paths.length} paths such as ${paths[0]}`] : paths;
-  const parts = [...(method === undefined ? [] : [listOf(method).join(' or ')]), ...told];
+function describeMatch({ match: { path, method } }: LimitConfig): string {
+  const paths = toList(path);
+  const shown = paths.length > MAX_PATHS_SHOWN ? [`${paths.length} paths such as ${paths[0]}`] : paths;
+  const parts = [...(method === undefined ? [] : [toList(method).join(' or ')]), ...shown];
   return parts.length === 0 ? 'all requests' : parts.join(' ');
 }
 
-function tellWhose({ scope, each = [], match }: Pick<Limit, 'scope'> & Partial<Pick<Limit, 'each' | 'match'>>): string {
-  const [pattern] = listOf(match?.path);
+function describeScope({
+  scope,
+  each = [],
+  match,
+}: Pick<LimitConfig, 'scope'> & Partial<Pick<LimitConfig, 'each' | 'match'>>): string {
+  const [pattern] = toList(match?.path);
   const names = pattern === undefined || each.includes('path') ? [] : makePathPattern(pattern).names;
-  const by = [...each, ...names];
-  const whose = scope === 'upstream' ? (by.length === 0 ? 'one of all together' : 'one') : `one of each ${scope}`;
-  return by.length === 0 ? whose : `${whose} for each ${by.join(' and ')}`;
+  const keys = [...(scope === 'upstream' ? [] : [scope]), ...each, ...names];
+  return keys.length === 0 ? 'one limit for all' : `one limit per ${keys.join(' and ')}`;
 }
 
-function tellRate({ initialRate, maxRate }: Pick<Limit, 'initialRate' | 'maxRate'>): string {
-  const begins = initialRate === undefined ? 'its rate is learned' : `from ${writeRate(initialRate)}`;
-  return maxRate === undefined ? begins : `${begins}, at most ${writeRate(maxRate)}`;
+function describeRate({ initialRate, maxRate }: Pick<LimitConfig, 'initialRate' | 'maxRate'>): string {
+  const start = initialRate === undefined ? 'rate learned' : `rate learned from ${formatRate(initialRate)}`;
+  return maxRate === undefined ? start : `${start}, at most ${formatRate(maxRate)}`;
 }

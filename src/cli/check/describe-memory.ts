@@ -1,21 +1,21 @@
-import { listOf } from '../../config/rules/nested-limit-rules.ts';
-import { MAX_STREAMS } from '../../config/schema/listen-schema.ts';
+import { toList } from '../../config/values/one-or-many.ts';
+import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
 import type { Config, UpstreamConfig } from '../../config/schema/config-schema.ts';
-import { writeSize } from '../../config/values/unit-schemas.ts';
-import { MOST_BYTES } from '../../telemetry/explanations/explanation-recorder.ts';
+import { formatSize } from '../../config/values/unit-schemas.ts';
+import { MAX_RECORD_BYTES } from '../../telemetry/explanations/explanation-recorder.ts';
 
 /**
- * Bytes that one of them keeps in memory, rounded up from what was measured on Node 24: 10 to 13 KiB for a request that
- * waits (its connection, headers and account, without a body), 160 to 170 B for a client (300 B where the
- * upstream's name is longer than 38 characters), 4.1 KiB for a limit of its own.
+ * Memory in bytes for one item, rounded up from measurements on Node 24: 10 to 13 KiB for a queued request (connection,
+ * headers and bookkeeping, without a body), 160 to 170 B for a client (300 B if the upstream's name is longer than 38
+ * characters), 4.1 KiB for a limit.
  */
-export const KEPT = { request: 15 * 1024, client: 256, limit: 5 * 1024 } as const;
+export const BYTES_EACH = { request: 15 * 1024, client: 256, limit: 5 * 1024 } as const;
 
-/** store/upstream-nested-limits.ts: of each name. */
-const MOST_KEYED = 1000;
-const MUCH_MEMORY = 1024 ** 3;
+/** Limits of each name that are kept (store/upstream-nested-limits.ts). */
+const MAX_KEYED_LIMITS = 1000;
+const MEMORY_WARNING_BYTES = 1024 ** 3;
 
-/** What all of it may take together, and each part. */
+/** Maximum memory, in total and by part, one line each. */
 export function describeMemory(config: Config): string[] {
   const { limits, clients, upstreams, mode, listen } = config;
   const own = Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
@@ -24,59 +24,59 @@ export function describeMemory(config: Config): string[] {
   const keyed = Object.values(upstreams).reduce((sum, each) => sum + each.limits.filter(isKeyed).length, 0);
   const waiting = Math.min(
     limits.requests,
-    limits.connections * (listen.http2 ? MAX_STREAMS : 1),
+    limits.connections * (listen.http2 ? MAX_CONCURRENT_STREAMS : 1),
     Object.values(upstreams).reduce((sum, { queue }) => sum + (queue.maxWait === 0 ? 0 : queue.maxDepth), 0),
   );
   const parts = [
     { what: 'request bodies kept for retries', bytes: limits.replayMemory },
     {
-      what: `${waiting} requests that ${mode === 'observe' ? 'would wait' : 'wait'} in queues, about ${about(KEPT.request)} each`,
-      bytes: waiting * KEPT.request,
+      what: `${waiting} requests that ${mode === 'observe' ? 'would wait' : 'wait'} in queues, about ${formatBytes(BYTES_EACH.request)} each`,
+      bytes: waiting * BYTES_EACH.request,
     },
     {
-      what: `${clients.maxTracked} clients, about ${about(KEPT.client)} each`,
-      bytes: clients.maxTracked * KEPT.client,
+      what: `${clients.maxTracked} clients, about ${formatBytes(BYTES_EACH.client)} each`,
+      bytes: clients.maxTracked * BYTES_EACH.client,
     },
-    { what: 'stories of requests, for explanations', bytes: MOST_BYTES },
+    { what: 'explanations of requests', bytes: MAX_RECORD_BYTES },
     ...(keyed > 0
       ? [
           {
-            what: `${keyed * MOST_KEYED} nested limits of endpoints and the like, about ${about(KEPT.limit)} each`,
-            bytes: keyed * MOST_KEYED * KEPT.limit,
+            what: `${keyed * MAX_KEYED_LIMITS} nested limits per path, method or header, about ${formatBytes(BYTES_EACH.limit)} each`,
+            bytes: keyed * MAX_KEYED_LIMITS * BYTES_EACH.limit,
           },
         ]
       : []),
     ...(own
       ? [
           {
-            what: `${clients.maxTracked} limits of single clients or credentials, about ${about(KEPT.limit)} each`,
-            bytes: clients.maxTracked * KEPT.limit,
+            what: `${clients.maxTracked} limits of single clients or credentials, about ${formatBytes(BYTES_EACH.limit)} each`,
+            bytes: clients.maxTracked * BYTES_EACH.limit,
           },
         ]
       : []),
   ];
   const total = parts.reduce((sum, { bytes }) => sum + bytes, 0);
   return [
-    `memory: up to ${about(total)}, beside what Node itself takes and what is being sent`,
-    ...parts.map(({ what, bytes }) => `  ${about(bytes)}: ${what}`),
-    ...(total > MUCH_MEMORY
+    `memory: up to ${formatBytes(total)}, in addition to Node itself and data in transit`,
+    ...parts.map(({ what, bytes }) => `  ${formatBytes(bytes)}: ${what}`),
+    ...(total > MEMORY_WARNING_BYTES
       ? [
-          '  warning: that is more than 1GiB: lower limits.replayMemory, clients.maxTracked or queue.maxDepth, or provide it',
+          '  warning: more than 1GiB: provide that much, or lower limits.replayMemory, clients.maxTracked or queue.maxDepth',
         ]
       : []),
   ];
 }
 
-/** Whether there is one for each endpoint or the like. */
+/** Whether the entry makes one limit per path segment, method or header. */
 function isKeyed({ scope, each, match }: UpstreamConfig['limits'][number]): boolean {
-  if (scope !== 'upstream') return false; // those of clients are counted with the others of theirs
-  return each.length > 0 || listOf(match.path).some((path) => path.includes('{'));
+  if (scope !== 'upstream') return false; // counted with the limits of clients
+  return each.length > 0 || toList(match.path).some((path) => path.includes('{'));
 }
 
-/** Whole units where it is many of them. */
-function about(bytes: number): string {
+/** In the largest unit of which there are at least ten, rounded up. */
+function formatBytes(bytes: number): string {
   for (const unit of [1024 ** 3, 1024 ** 2, 1024]) {
-    if (bytes >= 10 * unit) return writeSize(Math.ceil(bytes / unit) * unit);
+    if (bytes >= 10 * unit) return formatSize(Math.ceil(bytes / unit) * unit);
   }
-  return writeSize(bytes);
+  return formatSize(bytes);
 }

@@ -1,25 +1,25 @@
-import { encodeEffective } from '../../config/load/effective-config.ts';
-import { isMapping, valueAt } from '../../config/load/schema-issues.ts';
+import { encodeConfig } from '../../config/load/effective-config.ts';
+import { isMapping, valueAt } from '../../config/values/plain-object.ts';
 import type { Path } from '../../config/load/mistakes.ts';
-import type { Doubt } from '../../config/presets/preset.ts';
+import type { UncertainSetting } from '../../config/presets/preset.ts';
 import { readPreset } from '../../config/presets/preset.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
-import type { Surroundings } from '../../config/load/substitute.ts';
+import type { ConfigEnvironment } from '../../config/load/substitute.ts';
 
-/** What a preset is not sure of, where it is in effect. */
-export interface DoubtHere extends Doubt {
+/** An uncertain setting of a preset that is in effect. */
+export interface EffectiveUncertainSetting extends UncertainSetting {
   readonly upstream: string;
-  /** Of the setting; undefined where there is none, because nothing is known. */
+  /** Path of the setting; undefined if the preset leaves it unset. */
   readonly path: Path | undefined;
 }
 
-/** What presets are not sure of, but for what is written: that is no preset's any more. */
-export function findDoubts(
+/** The uncertain settings of presets that the configuration does not override. */
+export function findUncertainSettings(
   config: Config,
-  readFile: Surroundings['readFile'],
+  readFile: ConfigEnvironment['readFile'],
   isWritten: (path: Path) => boolean,
-): DoubtHere[] {
-  const effective = encodeEffective(config);
+): EffectiveUncertainSetting[] {
+  const effective = encodeConfig(config);
   return Object.entries(config.upstreams).flatMap(([upstream, { provider }]) => {
     const preset = provider === undefined ? undefined : readPreset(provider, readFile);
     if (preset === undefined || 'problem' in preset) return [];
@@ -32,18 +32,18 @@ export function findDoubts(
   });
 }
 
-/** What the presets of upstreams do not know and cannot do, in lines. */
+/** Uncertain settings and limitations of the presets in use, one line each. */
 export function describeProviders(
   { upstreams }: Config,
-  readFile: Surroundings['readFile'],
-  doubts: readonly DoubtHere[],
+  readFile: ConfigEnvironment['readFile'],
+  uncertain: readonly EffectiveUncertainSetting[],
 ): string[] {
   return Object.entries(upstreams).flatMap(([name, { provider }]) => {
     const preset = provider === undefined ? undefined : readPreset(provider, readFile);
     if (preset === undefined || 'problem' in preset) return [];
     return [
-      `${name}: where nothing is written, as the preset ${provider} has it`,
-      ...doubts
+      `${name}: unset settings come from the preset ${provider}`,
+      ...uncertain
         .filter(({ upstream }) => upstream === name)
         .map(
           ({ about, because, path }) => `  uncertain: ${about}${path === undefined ? ' (not set)' : ''}: ${because}`,
@@ -53,12 +53,14 @@ export function describeProviders(
   });
 }
 
-/** For `printEffective`: a comment behind each setting that may not be so. */
-export function markDoubts(doubts: readonly DoubtHere[]): { readonly path: Path; readonly text: string }[] {
-  return doubts.flatMap(({ path }) => (path === undefined ? [] : [{ path, text: 'uncertain' }]));
+/** For `formatEffectiveConfig`: a comment after each uncertain setting. */
+export function markUncertain(
+  uncertain: readonly EffectiveUncertainSetting[],
+): { readonly path: Path; readonly text: string }[] {
+  return uncertain.flatMap(({ path }) => (path === undefined ? [] : [{ path, text: 'uncertain' }]));
 }
 
-/** Items of a list go by their names. `list`: the outermost list on the way, which is one value. */
+/** Resolves a path in which list items go by name. `list` is the outermost list on the path; it is overridden as a whole. */
 function locate(
   root: unknown,
   from: Path,
@@ -67,10 +69,10 @@ function locate(
   const path = [...from];
   let list: Path | undefined;
   for (const step of steps) {
-    const holder = valueAt(root, path);
-    if (Array.isArray(holder)) list ??= [...path];
+    const parent = valueAt(root, path);
+    if (Array.isArray(parent)) list ??= [...path];
     path.push(
-      Array.isArray(holder) ? holder.findIndex((item) => isMapping(item) && valueAt(item, ['name']) === step) : step,
+      Array.isArray(parent) ? parent.findIndex((item) => isMapping(item) && valueAt(item, ['name']) === step) : step,
     );
     if (valueAt(root, path) === undefined) return { path: undefined, list };
   }

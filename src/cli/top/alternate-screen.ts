@@ -1,11 +1,11 @@
-/** A terminal's other screen, for as long as something is shown on it: what was there comes back. */
+/** The alternate screen of a terminal. Closing it restores the previous contents. */
 
-export interface ScreenParts {
+export interface ScreenOptions {
   readonly output: NodeJS.WriteStream;
   readonly input: NodeJS.ReadStream;
   /** q, Ctrl-C or Ctrl-D was pressed. */
   readonly onQuit: () => void;
-  /** What is shown is gone or cut: it is wanted again. */
+  /** The terminal was resized or resumed, so the frame must be drawn again. */
   readonly onRedraw: () => void;
 }
 
@@ -13,21 +13,21 @@ export interface Screen {
   readonly width: number;
   readonly height: number;
   show(lines: readonly string[]): void;
-  /** Once, however often it is called. */
+  /** Restores the terminal. Further calls have no effect. */
   close(): void;
 }
 
-/** The other screen, no cursor, and lines that are cut and not wrapped. */
+/** Alternate screen, cursor hidden, no line wrapping. */
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l';
 const LEAVE = '\x1b[?7h\x1b[?25h\x1b[?1049l';
-/** All at once, where a terminal knows that: nothing flickers. */
+/** Synchronized output, where the terminal supports it: avoids flicker. */
 const BEGIN = '\x1b[?2026h\x1b[H';
 const END = '\x1b[J\x1b[?2026l';
 const CTRL_C = '\x03';
 const CTRL_D = '\x04';
 const CTRL_Z = '\x1a';
 
-export function openScreen({ output, input, onQuit, onRedraw }: ScreenParts): Screen {
+export function openScreen({ output, input, onQuit, onRedraw }: ScreenOptions): Screen {
   let shown = '';
   let isOpen = false;
   const enter = (): void => {
@@ -42,11 +42,11 @@ export function openScreen({ output, input, onQuit, onRedraw }: ScreenParts): Sc
     output.write(LEAVE);
     if (input.isTTY) input.setRawMode(false);
   };
-  const wake = (): void => {
+  const resume = (): void => {
     enter();
     onRedraw();
   };
-  const press = (keys: Buffer): void => {
+  const onKeys = (keys: Buffer): void => {
     for (const key of keys.toString()) {
       if (key === 'q' || key === 'Q' || key === CTRL_C || key === CTRL_D) return onQuit();
       if (key !== CTRL_Z) continue;
@@ -60,10 +60,10 @@ export function openScreen({ output, input, onQuit, onRedraw }: ScreenParts): Sc
   };
   enter();
   output.on('resize', resize);
-  process.on('SIGCONT', wake);
+  process.on('SIGCONT', resume);
   process.on('exit', leave);
   if (input.isTTY) {
-    input.on('data', press);
+    input.on('data', onKeys);
     input.resume();
   }
   return {
@@ -82,9 +82,9 @@ export function openScreen({ output, input, onQuit, onRedraw }: ScreenParts): Sc
     close() {
       leave();
       output.off('resize', resize);
-      process.off('SIGCONT', wake);
+      process.off('SIGCONT', resume);
       process.off('exit', leave);
-      input.off('data', press);
+      input.off('data', onKeys);
       input.pause();
     },
   };

@@ -1,40 +1,40 @@
-/** Asks the admin API once for what a frame needs. */
-import { problemOf } from '../../admin/page/sse-client.js';
-import type { ClientsPage, Status, TimelineEvent } from '../../admin/page/api-types.ts';
-import type { Heard } from './draw-frame.ts';
+/** Fetches the data of one frame from the admin API. */
+import { problemDetail } from '../../admin/page/sse-client.js';
+import type { ClientsPage, ProcessStatus, TimelineEvent } from '../../admin/page/api-types.ts';
+import type { TopSnapshot } from './draw-frame.ts';
 
-export interface Source {
-  /** Of the admin port, such as `http://127.0.0.1:9901`. */
+export interface AdminAccess {
+  /** URL of the admin port, such as `http://127.0.0.1:9901`. */
   readonly url: string;
   readonly token: string | undefined;
 }
 
-export type Look =
-  | { readonly kind: 'heard'; readonly heard: Heard }
+export type SnapshotResult =
+  | { readonly kind: 'fetched'; readonly snapshot: TopSnapshot }
   | { readonly kind: 'failed'; readonly message: string };
 
-const PATIENCE = 10_000;
-const CLIENTS = 50;
-const EVENTS = 50;
+const REQUEST_TIMEOUT = 10_000;
+const CLIENT_LIMIT = 50;
+const EVENT_LIMIT = 50;
 
-/** Never throws: the message says what was wrong, and what may help. */
-export async function look(source: Source): Promise<Look> {
+/** Never rejects: a failure has a message with the cause and a remedy. */
+export async function fetchSnapshot(access: AdminAccess): Promise<SnapshotResult> {
   try {
     const [status, clients, timeline] = await Promise.all([
-      ask(source, '/api/status', isStatus),
-      ask(source, `/api/clients?limit=${CLIENTS}`, isClientsPage),
-      ask(source, `/api/timeline?limit=${EVENTS}`, isTimeline),
+      fetchJson(access, '/api/status', isStatus),
+      fetchJson(access, `/api/clients?limit=${CLIENT_LIMIT}`, isClientsPage),
+      fetchJson(access, `/api/timeline?limit=${EVENT_LIMIT}`, isTimeline),
     ]);
     return {
-      kind: 'heard',
-      heard: { status, clients: { total: clients.total, rows: clients.clients }, events: timeline.events },
+      kind: 'fetched',
+      snapshot: { status, clients: { total: clients.total, rows: clients.clients }, events: timeline.events },
     };
   } catch (error) {
-    return { kind: 'failed', message: explain(error, source) };
+    return { kind: 'failed', message: describeFailure(error, access) };
   }
 }
 
-class Denied extends Error {
+class RequestDenied extends Error {
   readonly status: number;
 
   constructor(status: number, why: string) {
@@ -43,23 +43,27 @@ class Denied extends Error {
   }
 }
 
-/** Another program answers there. */
-class Stranger extends Error {}
+/** The response comes from another program. */
+class NotTidegateError extends Error {}
 
-async function ask<T>({ url, token }: Source, path: string, isWanted: (data: unknown) => data is T): Promise<T> {
+async function fetchJson<T>(
+  { url, token }: AdminAccess,
+  path: string,
+  isExpected: (data: unknown) => data is T,
+): Promise<T> {
   const response = await fetch(`${url}${path}`, {
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-    signal: AbortSignal.timeout(PATIENCE),
+    signal: AbortSignal.timeout(REQUEST_TIMEOUT),
   });
-  if (!response.ok) throw new Denied(response.status, await problemOf(response));
+  if (!response.ok) throw new RequestDenied(response.status, await problemDetail(response));
   const data: unknown = await response.json();
-  if (!isWanted(data)) throw new Stranger();
+  if (!isExpected(data)) throw new NotTidegateError();
   return data;
 }
 
-// What it answers is in its schemas; these tell it from another program.
+// The schemas of the API define the responses. These checks only detect another program.
 
-function isStatus(data: unknown): data is Status {
+function isStatus(data: unknown): data is ProcessStatus {
   return data instanceof Object && 'upstreams' in data && 'requests' in data;
 }
 
@@ -71,23 +75,23 @@ function isTimeline(data: unknown): data is { readonly events: readonly Timeline
   return data instanceof Object && 'events' in data;
 }
 
-/** What was wrong, and what may help. */
-function explain(error: unknown, { url, token }: Source): string {
-  if (error instanceof Denied) return explainDenial(error.status, error.message, url, token !== undefined);
+/** The cause, and a remedy. */
+function describeFailure(error: unknown, { url, token }: AdminAccess): string {
+  if (error instanceof RequestDenied) return describeDenial(error.status, error.message, url, token !== undefined);
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined;
-  const isStranger = error instanceof Stranger || error instanceof SyntaxError;
-  if (isStranger) return `${url} does not answer as the admin port of a Tidegate does`;
+  const isNotTidegate = error instanceof NotTidegateError || error instanceof SyntaxError;
+  if (isNotTidegate) return `${url} is not the admin port of Tidegate`;
   const why = code ?? (cause instanceof Error ? cause.message : String(cause));
-  return `no answer from ${url} (${why}): does Tidegate run there? Its log says at 'listening' where its admin port is`;
+  return `no response from ${url} (${why}): is Tidegate running? Its log line 'listening' shows the address of the admin port`;
 }
 
-export function explainDenial(status: number, why: string, url: string, hasToken: boolean): string {
+export function describeDenial(status: number, why: string, url: string, hasToken: boolean): string {
   if (status === 401) {
     return hasToken
-      ? `${url} does not accept this token: admin.token in its config is another`
-      : `${url} asks for its admin token: --token TOKEN, or TIDEGATE_ADMIN_TOKEN`;
+      ? `${url} rejects this token: it is not the admin.token of its configuration`
+      : `${url} requires the admin token: set --token TOKEN or TIDEGATE_ADMIN_TOKEN`;
   }
-  if (status === 404) return `${url} does not answer as the admin port of a Tidegate does (404)`;
-  return `${url} answers ${status}: ${why}`;
+  if (status === 404) return `${url} is not the admin port of Tidegate (404)`;
+  return `${url} responds with ${status}: ${why}`;
 }

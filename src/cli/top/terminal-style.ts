@@ -1,39 +1,47 @@
-/** Colours of a terminal, by what they mean. */
-import type { Mood } from '../../admin/page/labels.js';
+/** Terminal colours by meaning. */
+import type { Severity } from '../../admin/page/text/labels.js';
 
-export interface Paint {
-  readonly mood: (mood: Mood, text: string) => string;
-  readonly quiet: (text: string) => string;
+export interface TerminalStyle {
+  readonly severity: (severity: Severity, text: string) => string;
+  readonly muted: (text: string) => string;
   readonly strong: (text: string) => string;
 }
 
-/** For NO_COLOR, and what is no terminal: marks and words say it all. */
-export const PLAIN: Paint = { mood: (_, text) => text, quiet: (text) => text, strong: (text) => text };
+/** For NO_COLOR and for output that is not a terminal: marks and words carry the meaning. */
+export const PLAIN_STYLE: TerminalStyle = {
+  severity: (_, text) => text,
+  muted: (text) => text,
+  strong: (text) => text,
+};
 
 const RESET = '\x1b[0m';
-const MOODS: Readonly<Record<Mood, string>> = { well: '\x1b[32m', wary: '\x1b[33m', trouble: '\x1b[31;1m' };
+const SEVERITY_COLOURS: Readonly<Record<Severity, string>> = {
+  ok: '\x1b[32m',
+  warning: '\x1b[33m',
+  critical: '\x1b[31;1m',
+};
 
-export const COLOURED: Paint = {
-  mood: (mood, text) => `${MOODS[mood]}${text}${RESET}`,
-  quiet: (text) => `\x1b[2m${text}${RESET}`,
+export const COLOURED_STYLE: TerminalStyle = {
+  severity: (severity, text) => `${SEVERITY_COLOURS[severity]}${text}${RESET}`,
+  muted: (text) => `\x1b[2m${text}${RESET}`,
   strong: (text) => `\x1b[1m${text}${RESET}`,
 };
 
-/** A form for each mood, as on the page. */
-export const MARKS: Readonly<Record<Mood, string>> = { well: '●', wary: '▲', trouble: '■' };
+/** A shape for each severity, as on the page. */
+export const SEVERITY_MARKS: Readonly<Record<Severity, string>> = { ok: '●', warning: '▲', critical: '■' };
 
-/** What was named by strangers, without what a terminal would obey. */
+/** Replaces control and format characters: clients choose names, and a terminal would execute escape sequences. */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '�');
 }
 
-/** Letters of a text, as a terminal gives each its place. */
-export function lengthOf(text: string): number {
+/** The number of code points, which is the number of columns for the text shown here. */
+export function displayLength(text: string): number {
   return Array.from(text).length;
 }
 
-/** Cut to a width, and told to be cut. */
-export function fit(text: string, width: number): string {
+/** Shortens a text to a width; an ellipsis marks the cut. */
+export function truncate(text: string, width: number): string {
   const letters = Array.from(text);
   if (letters.length <= width) return text;
   return width < 1 ? '' : `${letters.slice(0, width - 1).join('')}…`;

@@ -1,45 +1,54 @@
 import type { Logger } from 'pino';
 import type { Config } from '../schema/config-schema.ts';
-import { originsOf } from '../schema/upstream-schema.ts';
-import { descriptorLimit } from '../../http/overload/open-file-limit.ts';
-import { heapLimit } from '../../http/overload/v8-heap.ts';
-import { fitDescriptors } from '../../core/overload/descriptor-capacity.ts';
-import type { Sizes } from '../../core/overload/heap-capacity.ts';
-import { fitHeap, SIZES } from '../../core/overload/heap-capacity.ts';
+import { upstreamOrigins } from '../schema/upstream-schema.ts';
+import { openFileLimit } from '../../http/overload/open-file-limit.ts';
+import { oldSpaceLimit } from '../../http/overload/v8-heap.ts';
+import { capByDescriptors } from '../../core/overload/descriptor-capacity.ts';
+import type { HeapBoundSizes } from '../../core/overload/heap-capacity.ts';
+import { capByHeap, HEAP_BOUND_SIZES } from '../../core/overload/heap-capacity.ts';
 
-/** Limits of single clients that may be remembered, where others are configured than at the start. */
-export function compileClientLimits(config: Config): number {
-  return fitHeap(wantedBy(config), heapLimit()).clientLimits;
+/** How many limits of single clients fit in the heap, for a configuration that is reloaded. */
+export function computeClientLimitCapacity(config: Config): number {
+  return capByHeap(configuredCapacities(config), oldSpaceLimit()).clientLimits;
 }
 
-/** What of the configuration the heap and the files that may be open have room for; told where that is less. */
-export function compileSizes(config: Config, logger: Logger): Sizes {
+/** The configured capacities, reduced to what the heap and the limit on open files allow. Logs each reduction. */
+export function computeCapacities(config: Config, logger: Logger): HeapBoundSizes {
   const { upstreams } = config;
-  const wanted = wantedBy(config);
-  const heap = heapLimit();
-  const sizes = fitHeap(wanted, heap);
-  const isLess = SIZES.some((kind) => sizes[kind] < wanted[kind]);
+  const configured = configuredCapacities(config);
+  const heap = oldSpaceLimit();
+  const sizes = capByHeap(configured, heap);
+  const isLess = HEAP_BOUND_SIZES.some((kind) => sizes[kind] < configured[kind]);
   if (isLess) {
-    logger.info({ heapMiB: Math.floor(heap / 1024 ** 2), ...sizes }, 'the heap has room for less than is configured');
+    logger.info(
+      { heapMiB: Math.floor(heap / 1024 ** 2), ...sizes },
+      'capacities reduced: the heap is too small for the configured ones',
+    );
   }
-  const openFiles = descriptorLimit();
+  const openFiles = openFileLimit();
   if (openFiles === undefined) return sizes;
-  const upstream = Object.values(upstreams).reduce((sum, each) => sum + each.connections * originsOf(each).length, 0);
-  const connections = fitDescriptors(sizes.connections, upstream, openFiles);
+  const upstream = Object.values(upstreams).reduce(
+    (sum, each) => sum + each.connections * upstreamOrigins(each).length,
+    0,
+  );
+  const connections = capByDescriptors(sizes.connections, upstream, openFiles);
   if (connections < sizes.connections) {
-    logger.info({ openFiles, connections }, 'fewer files may be open than are configured as connections');
+    logger.info(
+      { openFiles, connections },
+      'connections reduced: the limit on open files is too low for the configured number',
+    );
   }
   return { ...sizes, connections };
 }
 
-function wantedBy({ limits, clients, upstreams }: Config): Sizes {
-  const own = Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
+function configuredCapacities({ limits, clients, upstreams }: Config): HeapBoundSizes {
+  const hasPerClientLimits = Object.values(upstreams).some(({ rateLimit, limits: nested }) =>
     [rateLimit, ...nested].some(({ scope }) => scope !== 'upstream'),
   );
   return {
     connections: limits.connections,
     requests: limits.requests,
     clients: clients.maxTracked,
-    clientLimits: own ? clients.maxTracked : 1,
+    clientLimits: hasPerClientLimits ? clients.maxTracked : 1,
   };
 }

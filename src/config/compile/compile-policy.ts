@@ -1,21 +1,22 @@
-/** What a configuration says to the policy: the same for the proxy and for the simulator. */
-import type { Plan } from '../../core/exchange/steps.ts';
-import { listOf } from '../rules/nested-limit-rules.ts';
-import { overrideBackOff } from '../schema/retry-overrides.ts';
-import { POLL_BACK_OFF } from '../schema/poll-schema.ts';
+/** Compiles the settings that the core uses: for the proxy and for the simulator. */
+import type { UpstreamSettings } from '../../store/upstream-state.ts';
+import type { RoutePolicy } from '../../core/exchange/steps.ts';
+import { toList } from '../values/one-or-many.ts';
+import { mergeBackOff } from '../schema/retry-overrides.ts';
+import { DEFAULT_POLL_BACK_OFF } from '../schema/poll-schema.ts';
 import type { BackOffConfig, Config, PollConfig, RetryConfig, UpstreamConfig } from '../schema/config-schema.ts';
 import type { BackOffStrategy } from '../../core/backoff/strategies.ts';
 import { makeBackOff } from '../../core/backoff/strategies.ts';
-import { ofClass } from '../../core/limits/limit-ref.ts';
+import { classLimitName } from '../../core/limits/limit-ref.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { PollPolicy } from '../../core/polling/choose-poll.ts';
-import type { Mode, RetryOn, RetryReason } from '../../core/exchange/attempt-outcome.ts';
-import type { UpstreamSettings } from '../../store/memory-store.ts';
-import type { NestedSettings } from '../../store/upstream-nested-limits.ts';
+import type { EnforcementMode } from '../../core/admission/gate-decision.ts';
+import type { RetryOn, RetryReason } from '../../core/retry/retry-policy.ts';
+import type { NestedLimitSettings } from '../../store/upstream-nested-limits.ts';
 
-/** How the reasons of `backOffFor` are called in the policy. */
-const REASONS: Readonly<Record<keyof RetryConfig['backOffFor'], RetryReason>> = {
+/** The one mapping from the configuration's retry conditions, in `backOffFor` and in `retryOn`, to the core's retry reasons. */
+const RETRY_REASON_OF_CONDITION: Readonly<Record<keyof RetryConfig['backOffFor'], RetryReason>> = {
   '5xx': 'status_5xx',
   '429': 'status_429',
   'connect-failure': 'connect',
@@ -24,7 +25,7 @@ const REASONS: Readonly<Record<keyof RetryConfig['backOffFor'], RetryReason>> = 
   lock: 'lock',
 };
 
-/** What a configuration says of one upstream, as far as the policy is concerned. */
+/** The settings of an upstream that the core uses. */
 export type PolicyConfig = Pick<
   UpstreamConfig,
   'retry' | 'rateLimit' | 'limits' | 'queue' | 'timeout' | 'perTryTimeout'
@@ -45,40 +46,40 @@ export function compileUpstream(
   return {
     name,
     scope: rateLimit.scope,
-    rate: compileRate(rateLimit, rateLimit.scope !== 'upstream'),
-    nested: [...compileClassLimits(classes), ...limits.map(compileNested)],
+    rate: compileRateSettings(rateLimit, rateLimit.scope !== 'upstream'),
+    nested: [...compileClassLimits(classes), ...limits.map(compileNestedLimit)],
     queue,
     budget: retry.budget,
   };
 }
 
-function compileRate(config: RateConfig, isOfOne: boolean): RateSettings {
+function compileRateSettings(config: RateLimitConfig, isPerClient: boolean): RateSettings {
   const { initialRate, maxRate = Number.POSITIVE_INFINITY, minRate, cooldown, maxProbeDelay } = config;
-  return { initialRate, maxRate, minRate, cooldown, maxProbeDelay, isOfOne };
+  return { initialRate, maxRate, minRate, cooldown, maxProbeDelay, isPerClient };
 }
 
-type RateConfig = Pick<
+type RateLimitConfig = Pick<
   UpstreamConfig['rateLimit'],
   'initialRate' | 'maxRate' | 'minRate' | 'cooldown' | 'maxProbeDelay'
 >;
 
-function compileNested(limit: UpstreamConfig['limits'][number]): NestedSettings {
+function compileNestedLimit(limit: UpstreamConfig['limits'][number]): NestedLimitSettings {
   const { name, scope, match, each } = limit;
-  const isKeyed = each.length > 0 || listOf(match.path).some((text) => makePathPattern(text).names.length > 0);
-  return { name, scope, isKeyed, rate: compileRate(limit, isKeyed || scope !== 'upstream') };
+  const isKeyed = each.length > 0 || toList(match.path).some((text) => makePathPattern(text).names.length > 0);
+  return { name, scope, isKeyed, rate: compileRateSettings(limit, isKeyed || scope !== 'upstream') };
 }
 
-/** Known from the start and never to be learned. */
-function compileClassLimits(classes: Config['clients']['classes']): NestedSettings[] {
+/** The limits of `clients.classes`: fixed, never learned. */
+function compileClassLimits(classes: Config['clients']['classes']): NestedLimitSettings[] {
   return Object.entries(classes).flatMap(([name, { maxRate }]) => {
     if (maxRate === undefined) return [];
     const rate = { initialRate: maxRate, maxRate, minRate: Math.min(maxRate, 0.1), cooldown: 0 };
-    return [{ name: ofClass(name), scope: 'upstream' as const, isKeyed: false, rate }];
+    return [{ name: classLimitName(name), scope: 'upstream' as const, isKeyed: false, rate }];
   });
 }
 
-/** What else there is to a route's plan. */
-export interface PlanParts extends Pick<PolicyConfig, 'timeout' | 'perTryTimeout'> {
+/** Settings of a route beside its retries. */
+export interface PlanOptions extends Pick<PolicyConfig, 'timeout' | 'perTryTimeout'> {
   readonly claims?: boolean;
   readonly replaysErrors?: boolean | undefined;
   readonly sharesKeys?: boolean;
@@ -86,13 +87,13 @@ export interface PlanParts extends Pick<PolicyConfig, 'timeout' | 'perTryTimeout
 
 export function compilePlan(
   retry: RetryConfig,
-  { timeout, perTryTimeout, claims = false, replaysErrors, sharesKeys = false }: PlanParts,
-  mode: Mode = 'enforce',
-): Plan {
+  { timeout, perTryTimeout, claims = false, replaysErrors, sharesKeys = false }: PlanOptions,
+  mode: EnforcementMode = 'enforce',
+): RoutePolicy {
   const backOffFor: Partial<Record<RetryReason, BackOffStrategy>> = {};
   for (const [condition, override] of Object.entries(retry.backOffFor)) {
-    if (override === undefined || !isReason(condition)) continue;
-    backOffFor[REASONS[condition]] = compileBackOff(overrideBackOff(retry.backOff, override));
+    if (override === undefined || !isBackOffCondition(condition)) continue;
+    backOffFor[RETRY_REASON_OF_CONDITION[condition]] = compileBackOff(mergeBackOff(retry.backOff, override));
   }
   return {
     mode,
@@ -121,15 +122,15 @@ export function compilePoll(poll: PollConfig | undefined): PollPolicy | undefine
   const { notReady, backOff, maxWait, maxPolls, maxWaiting } = poll;
   return {
     notReady: new Set(notReady),
-    backOff: compileBackOff(overrideBackOff(POLL_BACK_OFF, backOff)),
+    backOff: compileBackOff(mergeBackOff(DEFAULT_POLL_BACK_OFF, backOff)),
     maxWait,
     maxPolls,
     maxWaiting,
   };
 }
 
-function isReason(condition: string): condition is keyof typeof REASONS {
-  return Object.hasOwn(REASONS, condition);
+function isBackOffCondition(condition: string): condition is keyof typeof RETRY_REASON_OF_CONDITION {
+  return Object.hasOwn(RETRY_REASON_OF_CONDITION, condition);
 }
 
 function compileBackOff(backOff: BackOffConfig): BackOffStrategy {
@@ -138,16 +139,18 @@ function compileBackOff(backOff: BackOffConfig): BackOffStrategy {
 
 function compileRetryOn(conditions: RetryConfig['retryOn']): RetryOn {
   const statuses = new Set<number>();
+  const reasons = new Set<RetryReason>();
   for (const condition of conditions) {
     if (typeof condition === 'number') statuses.add(condition);
     else if (condition === '5xx') for (let status = 500; status <= 599; status += 1) statuses.add(status);
     else if (condition === 'gateway-error') for (const status of [502, 503, 504]) statuses.add(status);
+    else reasons.add(RETRY_REASON_OF_CONDITION[condition]);
   }
   return {
     statuses,
-    connectFailure: conditions.includes('connect-failure'),
-    reset: conditions.includes('reset'),
-    timeout: conditions.includes('timeout'),
-    lock: conditions.includes('lock'),
+    connect: reasons.has('connect'),
+    reset: reasons.has('reset'),
+    timeout: reasons.has('timeout'),
+    lock: reasons.has('lock'),
   };
 }

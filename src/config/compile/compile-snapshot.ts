@@ -1,68 +1,74 @@
-/** A configuration as people write it, made into what the policy and the proxy work with. */
+/** Compiles a configuration into what requests use: targets and snapshots. */
 import { compileCors } from './compile-cors.ts';
-import { claimsKeys, compileIdempotency } from './compile-idempotency.ts';
+import { compileIdempotency } from './compile-idempotency.ts';
 import { compilePlan, compilePoll } from './compile-policy.ts';
-import { compileNature, compileThrottle } from './compile-throttle.ts';
-import type { Plan } from '../../core/exchange/steps.ts';
-import { listOf } from '../rules/nested-limit-rules.ts';
-import { overrideBackOff, overrideRetry } from '../schema/retry-overrides.ts';
-import { nameOf } from '../schema/route-name.ts';
+import { compileReplaySafety, compileThrottleRules } from './compile-throttle.ts';
+import type { RoutePolicy } from '../../core/exchange/steps.ts';
+import { toList } from '../values/one-or-many.ts';
+import { mergeBackOff, mergeRetry } from '../schema/retry-overrides.ts';
+import { routeName } from '../schema/route-name.ts';
 import type { Config, RouteConfig, UpstreamConfig } from '../schema/config-schema.ts';
-import { originsOf } from '../schema/upstream-schema.ts';
+import { recognisesKeys } from '../schema/idempotency-schema.ts';
+import { upstreamOrigins } from '../schema/upstream-schema.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import { ofClass } from '../../core/limits/limit-ref.ts';
+import { classLimitName } from '../../core/limits/limit-ref.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
-import type { ClientHash } from '../../http/request/client-hash.ts';
+import type { ClientHasher } from '../../http/request/client-hash.ts';
 import type { EndpointsOptions } from '../../http/upstream/endpoints.ts';
 import { Endpoints } from '../../http/upstream/endpoints.ts';
-import { makeGlob } from '../../http/request/glob.ts';
-import type { ClassRule, NameRule } from '../../http/request/client-identity.ts';
-import { headersOf, makeIdentify, makePathTeller, makeTrusts } from '../../http/request/client-identity.ts';
-import type { NestedRule } from '../../http/request/match-limits.ts';
+import { compileGlob } from '../../http/request/glob.ts';
+import type { ClientClassRule, ClientNameRule } from '../../http/request/client-identity.ts';
+import {
+  identityHeaders,
+  makeClientIdentifier,
+  makePathRedactor,
+  makeTrustCheck,
+} from '../../http/request/client-identity.ts';
 import { CheckRouter } from '../../http/ext-authz/check-router.ts';
 import { digestToken } from '../../http/ext-authz/bearer-token.ts';
-import type { CheckPoint, Route, Snapshot, Target } from '../../http/request/snapshot-types.ts';
+import type { ExtAuthzSettings, Snapshot } from '../../http/request/snapshot-types.ts';
+import type { NestedLimitRule, Route, UpstreamTarget } from '../../http/request/route.ts';
 import { Router } from '../../http/request/router.ts';
 
-export type TargetParts = Pick<EndpointsOptions, 'lookup' | 'clock' | 'random' | 'listen' | 'onFree'>;
+export type TargetDependencies = Pick<EndpointsOptions, 'lookup' | 'clock' | 'random' | 'listen' | 'onFree'>;
 
 /**
- * @param urls of upstreams that this process plays itself, by name
- * @param before whose connections are kept where they would be made just so again; none at a start
+ * @param urls of practice upstreams, by name
+ * @param previous targets whose connections are kept where their settings are equal; none at the start
  * @throws an Error of node:fs, when a certificate cannot be read
  */
 export function compileTargets(
   config: Config,
   urls: ReadonlyMap<string, string>,
-  parts: TargetParts,
-  before: ReadonlyMap<string, Target> = new Map(),
-): ReadonlyMap<string, Target> {
+  parts: TargetDependencies,
+  previous: ReadonlyMap<string, UpstreamTarget> = new Map(),
+): ReadonlyMap<string, UpstreamTarget> {
   return new Map(
     Object.entries(config.upstreams).map(([name, upstream]) => {
-      const own = urls.get(name);
+      const practiceUrl = urls.get(name);
       const { connections, connectTimeout, tls, http2, preserveHost, streamIdle, rateLimit, idempotency } = upstream;
       const options: EndpointsOptions = {
         ...parts,
         upstream: name,
-        urls: own === undefined ? originsOf(upstream) : [own],
-        pool: { connections, connectTimeout, tls, http2 },
+        urls: practiceUrl === undefined ? upstreamOrigins(upstream) : [practiceUrl],
+        pool: { maxConnections: connections, connectTimeout, tls, http2 },
         outliers: upstream.outlierDetection,
         refresh: upstream.dnsRefresh,
       };
-      const known = before.get(name)?.endpoints;
-      const target: Target = {
+      const previousEndpoints = previous.get(name)?.endpoints;
+      const target: UpstreamTarget = {
         name,
-        endpoints: known?.isAs(options) === true ? known : new Endpoints(options),
+        endpoints: previousEndpoints?.isSameAs(options) === true ? previousEndpoints : new Endpoints(options),
         http2,
         preserveHost,
         scope: rateLimit.scope,
         credentialHeader: rateLimit.credentialHeader.toLowerCase(),
-        nested: compileNestedRules(upstream, config.clients.key),
+        nestedLimits: compileNestedRules(upstream, config.clients.key),
         classLimits: compileClassLimits(name, config.clients.classes),
-        identities: new Set([rateLimit.credentialHeader.toLowerCase(), ...headersOf(config.clients.key)]),
+        identityHeaders: new Set([rateLimit.credentialHeader.toLowerCase(), ...identityHeaders(config.clients.key)]),
         idempotency: compileIdempotency(idempotency, config.mode),
         streamIdle,
-        throttle: compileThrottle(upstream.throttle),
+        throttle: compileThrottleRules(upstream.throttle),
       };
       return [name, target];
     }),
@@ -71,48 +77,52 @@ export function compileTargets(
 
 export function compileSnapshot(
   config: Config,
-  targets: ReadonlyMap<string, Target>,
-  hashes: Pick<ClientHash, 'of'>,
+  targets: ReadonlyMap<string, UpstreamTarget>,
+  clientHasher: Pick<ClientHasher, 'cachedHash'>,
 ): Snapshot {
   const { clients } = config;
   const routes = config.routes.map((route) => [route, compileRoute(route, config, targets)] as const);
-  const without = (others: RouteConfig['check']): Route[] =>
-    routes.filter(([{ check }]) => check !== others).map(([, route]) => route);
+  const routesExcept = (excluded: RouteConfig['check']): Route[] =>
+    routes.filter(([{ check }]) => check !== excluded).map(([, route]) => route);
   return {
-    router: new Router(without('only')),
-    check: compileCheck(config.check, new CheckRouter(without('never')), targets),
-    identify: makeIdentify(clients.key, { classes: compileClasses(config), names: compileNames(config) }, hashes),
-    tellPath: makePathTeller(clients.key),
-    trusts: makeTrusts(clients.trustedProxies, config.listen.address.kind === 'unix'),
-    forwarded: config.forwarded,
-    bodyIdle: config.limits.bodyIdle,
-    bodyRate: config.limits.bodyRate,
-    readRate: config.limits.readRate,
+    router: new Router(routesExcept('only')),
+    check: compileExternalAuthorization(config.check, new CheckRouter(routesExcept('never')), targets),
+    identifyClient: makeClientIdentifier(
+      clients.key,
+      { classes: compileClientClasses(config), names: compileClientNames(config) },
+      clientHasher,
+    ),
+    redactPath: makePathRedactor(clients.key),
+    isTrustedProxy: makeTrustCheck(clients.trustedProxies, config.listen.address.kind === 'unix'),
+    addsForwarded: config.forwarded,
+    bodyIdleTimeout: config.limits.bodyIdle,
+    minBodyRate: config.limits.bodyRate,
+    minReadRate: config.limits.readRate,
   };
 }
 
-function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<string, Target>): Route {
+function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<string, UpstreamTarget>): Route {
   const upstream = config.upstreams[route.upstream];
   const target = targets.get(route.upstream);
   if (upstream === undefined || target === undefined) throw new Error(`no upstream is named '${route.upstream}'`);
-  const retry = overrideRetry(upstream.retry, route.retry);
+  const retry = mergeRetry(upstream.retry, route.retry);
   const { idempotency } = upstream;
-  const given = {
-    claims: config.mode === 'enforce' && claimsKeys(idempotency),
+  const planOptions = {
+    claims: config.mode === 'enforce' && recognisesKeys(idempotency),
     replaysErrors: idempotency.replaysErrors,
     sharesKeys: idempotency.sharesKeys,
     timeout: route.timeout ?? upstream.timeout,
     perTryTimeout: route.perTryTimeout ?? upstream.perTryTimeout,
   };
   const poll = compilePoll(route.poll);
-  const planOfClass = new Map<string, Plan>();
+  const policyByClass = new Map<string, RoutePolicy>();
   for (const [name, { backOff }] of Object.entries(config.clients.classes)) {
     if (backOff === undefined) continue;
-    const ofClass = { ...retry, backOff: overrideBackOff(retry.backOff, backOff) };
-    planOfClass.set(name, { ...compilePlan(ofClass, given, config.mode), poll });
+    const classRetry = { ...retry, backOff: mergeBackOff(retry.backOff, backOff) };
+    policyByClass.set(name, { ...compilePlan(classRetry, planOptions, config.mode), poll });
   }
   return {
-    name: nameOf(route),
+    name: routeName(route),
     target,
     path: route.path,
     host: route.host,
@@ -120,57 +130,59 @@ function compileRoute(route: RouteConfig, config: Config, targets: ReadonlyMap<s
     rewritePrefix: route.rewritePrefix,
     cors: compileCors(route.cors, route.methods),
     replayLimit: retry.replayLimit,
-    tellNature: compileNature(retry),
-    plan: { ...compilePlan(retry, given, config.mode), poll },
-    planOfClass,
+    replaySafetyOf: compileReplaySafety(retry),
+    policy: { ...compilePlan(retry, planOptions, config.mode), poll },
+    policyByClass,
   };
 }
 
-function compileNestedRules({ limits }: UpstreamConfig, keys: Config['clients']['key']): NestedRule[] {
-  const secretPlaces = new Set(keys.flatMap((key) => (key.kind === 'path' ? [key.segment] : [])));
+function compileNestedRules({ limits }: UpstreamConfig, keys: Config['clients']['key']): NestedLimitRule[] {
+  const secretSegments = new Set(keys.flatMap((key) => (key.kind === 'path' ? [key.segment] : [])));
   return limits.map(({ name, scope, match: { path, method }, each }) => ({
     name,
     scope,
-    patterns: path === undefined ? undefined : listOf(path).map(makePathPattern),
-    methods: method === undefined ? undefined : new Set<string>(listOf(method)),
+    patterns: path === undefined ? undefined : toList(path).map(makePathPattern),
+    methods: method === undefined ? undefined : new Set<string>(toList(method)),
     eachMethod: each.includes('method'),
     eachPath: each.includes('path'),
-    secretPlaces,
+    secretSegments,
   }));
 }
 
 function compileClassLimits(upstream: string, classes: Config['clients']['classes']): ReadonlyMap<string, LimitRef> {
   const limited = Object.entries(classes).filter(([, { maxRate }]) => maxRate !== undefined);
-  return new Map(limited.map(([name]) => [name, { upstream, nested: ofClass(name), scope: 'upstream', key: '' }]));
+  return new Map(
+    limited.map(([name]) => [name, { upstream, nested: classLimitName(name), scope: 'upstream', key: '' }]),
+  );
 }
 
-function compileCheck(
+function compileExternalAuthorization(
   check: Config['check'],
   router: CheckRouter,
-  targets: ReadonlyMap<string, Target>,
-): CheckPoint | undefined {
+  targets: ReadonlyMap<string, UpstreamTarget>,
+): ExtAuthzSettings | undefined {
   if (check === undefined) return undefined;
   const { path, reportPath, unrouted } = check;
   const token = check.token === undefined ? undefined : digestToken(check.token);
-  return { path, reportPath, token, router, passesUnrouted: unrouted === 'pass', targets };
+  return { checkPath: path, reportPath, tokenDigest: token, router, allowsUnrouted: unrouted === 'pass', targets };
 }
 
-function compileClasses(config: Config): ClassRule[] {
+function compileClientClasses(config: Config): ClientClassRule[] {
   return Object.entries(config.clients.classes).map(([name, { match, weight }]) => ({
     name,
     weight,
     headers: Object.entries(match.header ?? {}).map(
-      ([header, glob]) => [header.toLowerCase(), makeGlob(glob)] as const,
+      ([header, glob]) => [header.toLowerCase(), compileGlob(glob)] as const,
     ),
-    keys: (match.key ?? []).map(makeGlob),
+    keys: (match.key ?? []).map(compileGlob),
   }));
 }
 
-function compileNames({ clients }: Config): NameRule[] {
-  return Object.entries(clients.names).map(([name, keys]) => ({ name, keys: keys.map(makeGlob) }));
+function compileClientNames({ clients }: Config): ClientNameRule[] {
+  return Object.entries(clients.names).map(([name, keys]) => ({ name, keys: keys.map(compileGlob) }));
 }
 
-/** Upstreams whose certificate nobody verifies. */
+/** Upstreams whose certificate is not verified. */
 export function insecureUpstreams(config: Config): ReadonlySet<string> {
   const insecure = Object.entries(config.upstreams).filter(([, { tls }]) => tls.insecure);
   return new Set(insecure.map(([name]) => name));

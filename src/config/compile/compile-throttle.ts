@@ -1,62 +1,66 @@
-/** What a configuration says of answers and of paths: for the proxy. */
-import { listOf } from '../values/one-or-many.ts';
+/** Compiles rules about responses and about paths: for the proxy. */
+import { toList } from '../values/one-or-many.ts';
 import type { RetryConfig, ThrottleConfig } from '../schema/config-schema.ts';
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
-import { makeGlob } from '../../http/request/glob.ts';
-import type { Kind } from '../../http/request/replay-safety.ts';
-import { makeTellNature } from '../../http/request/replay-safety.ts';
-import type { TellNature } from '../../http/request/snapshot-types.ts';
-import type { Rule } from '../../http/upstream/throttle-rules.ts';
-import { Throttle } from '../../http/upstream/throttle-rules.ts';
+import { compileGlob } from '../../http/request/glob.ts';
+import type { ReplaySafetyRule } from '../../http/request/replay-safety.ts';
+import { makeReplaySafetyClassifier } from '../../http/request/replay-safety.ts';
+import type { ClassifyReplaySafety } from '../../http/request/route.ts';
+import type { ThrottleRule } from '../../http/upstream/throttle-rules.ts';
+import { ThrottleRules } from '../../http/upstream/throttle-rules.ts';
 
-export function compileThrottle(config: ThrottleConfig | undefined): Throttle | undefined {
+export function compileThrottleRules(config: ThrottleConfig | undefined): ThrottleRules | undefined {
   if (config === undefined) return undefined;
   const { reasonHeader, verdictHeader, codeField, answers } = config;
-  return new Throttle({
+  return new ThrottleRules({
     reasonHeader: reasonHeader?.toLowerCase(),
     verdictHeader: verdictHeader?.toLowerCase(),
-    codeFields: codeField === undefined ? [] : listOf(codeField).map((field) => field.split('.')),
-    rules: answers.map(compileRule),
+    codeFields: codeField === undefined ? [] : toList(codeField).map((field) => field.split('.')),
+    rules: answers.map(compileThrottleRule),
   });
 }
 
-function compileRule(rule: ThrottleConfig['answers'][number]): Rule {
+function compileThrottleRule(rule: ThrottleConfig['answers'][number]): ThrottleRule {
   const { status, method, path, header = {}, reason, code, is, limit, wait } = rule;
   return {
-    statuses: status === undefined ? undefined : new Set(listOf(status)),
-    methods: method === undefined ? undefined : new Set(listOf(method)),
-    paths: path === undefined ? undefined : listOf(path).map(makePathPattern),
-    headers: Object.entries(header).map(([name, glob]) => [name.toLowerCase(), makeGlob(glob)] as const),
-    reasons: reason === undefined ? undefined : listOf(reason).map(makeGlob),
-    codes: code === undefined ? undefined : listOf(code).map(makeGlob),
-    is,
+    statuses: status === undefined ? undefined : new Set(toList(status)),
+    methods: method === undefined ? undefined : new Set(toList(method)),
+    paths: path === undefined ? undefined : toList(path).map(makePathPattern),
+    headers: Object.entries(header).map(([name, glob]) => [name.toLowerCase(), compileGlob(glob)] as const),
+    reasons: reason === undefined ? undefined : toList(reason).map(compileGlob),
+    codes: code === undefined ? undefined : toList(code).map(compileGlob),
+    meaning: is,
     limit,
-    waits: wait === undefined ? [] : listOf(wait).map(compileWait),
+    waitSources: wait === undefined ? [] : toList(wait).map(compileWaitRule),
   };
 }
 
-type Wait = Rule['waits'][number];
+type WaitRule = ThrottleRule['waitSources'][number];
 
-function compileWait(wait: Wait): Wait {
+function compileWaitRule(wait: WaitRule): WaitRule {
   return typeof wait === 'number' ? wait : { ...wait, header: wait.header.toLowerCase() };
 }
 
-/** Undefined where nothing is known of any path. */
-export function compileNature({ safePaths, neverPaths }: RetryConfig): TellNature | undefined {
-  return makeTellNature([
-    // A DELETE is no read, wherever it goes.
-    ...safePaths.map((each) => compileKind('safe', each, ['POST'])),
-    ...neverPaths.map((each) => compileKind('never', each, undefined)),
+/** Undefined where no path has a rule. */
+export function compileReplaySafety({ safePaths, neverPaths }: RetryConfig): ClassifyReplaySafety | undefined {
+  return makeReplaySafetyClassifier([
+    // A rule without methods applies to POST only: a DELETE is never safe.
+    ...safePaths.map((each) => compileReplaySafetyRule('safe', each, ['POST'])),
+    ...neverPaths.map((each) => compileReplaySafetyRule('never', each, undefined)),
   ]);
 }
 
 type PathRule = RetryConfig['safePaths'][number];
 
-function compileKind(nature: Kind['nature'], written: PathRule, usual: readonly string[] | undefined): Kind {
-  const { path, method = usual } = typeof written === 'string' ? { path: written } : written;
+function compileReplaySafetyRule(
+  safety: ReplaySafetyRule['safety'],
+  pathRule: PathRule,
+  defaultMethods: readonly string[] | undefined,
+): ReplaySafetyRule {
+  const { path, method = defaultMethods } = typeof pathRule === 'string' ? { path: pathRule } : pathRule;
   return {
-    nature,
-    methods: method === undefined ? undefined : new Set(listOf(method)),
-    paths: listOf(path).map(makePathPattern),
+    safety,
+    methods: method === undefined ? undefined : new Set(toList(method)),
+    paths: toList(path).map(makePathPattern),
   };
 }

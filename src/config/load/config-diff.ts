@@ -1,32 +1,32 @@
-/** What differs between two configurations in effect, and what of that a running process cannot take over. */
+/** The differences between two configurations in effect, and which of them need a restart. */
 import { isDeepStrictEqual } from 'node:util';
-import { conceal, encodeEffective } from './effective-config.ts';
-import { isMapping, valueAt } from './schema-issues.ts';
+import { maskSecrets, encodeConfig } from './effective-config.ts';
+import { isMapping, valueAt } from '../values/plain-object.ts';
 import type { Path } from './mistakes.ts';
 import { formatPath } from './mistakes.ts';
-import { nameOf } from '../schema/route-name.ts';
+import { routeName } from '../schema/route-name.ts';
 import type { Config, RouteConfig } from '../schema/config-schema.ts';
 import { PRACTICE_URL } from '../values/upstream-url.ts';
 
-export interface Change {
+export interface ConfigChange {
   readonly kind: 'added' | 'removed' | 'changed';
-  /** `upstreams.payments.timeout`; of a route `routes["POST /v1"].timeout`. */
+  /** Such as `upstreams.payments.timeout`; of a route, `routes["POST /v1"].timeout`. */
   readonly path: string;
   readonly steps: Path;
-  /** As people write it, secrets masked; undefined where there is nothing. Of a whole route or upstream too. */
+  /** As written in a file, secrets masked; undefined where there is no value. May be a whole route or upstream. */
   readonly from: string | undefined;
   readonly to: string | undefined;
   readonly needsRestart: boolean;
 }
 
-/** A configuration, and how what came from variables and files was written: as `loadConfig` returns them. */
-export interface Effective {
+/** A configuration, with the references to variables and files as they were written: as `loadConfig` returns them. */
+export interface EffectiveConfiguration {
   readonly config: Config;
   readonly substituted: ReadonlyMap<string, string>;
 }
 
-/** What sockets, processes and memory are made of at a start (docs/reload.md). */
-const RESTART: readonly Path[] = [
+/** Settings of sockets, processes and memory that are fixed at the start (docs/reload.md). */
+const RESTART_PATHS: readonly Path[] = [
   ['listen'],
   ['admin'],
   ['telemetry'],
@@ -44,81 +44,81 @@ const RESTART: readonly Path[] = [
   ['practice'],
 ];
 
-/** In the order of the schema; empty when both come to the same. */
-export function compareConfigs(before: Effective, after: Effective): Change[] {
-  const startsPractice = !playsPractice(before.config) && playsPractice(after.config);
-  return [...compare([], treeOf(before), treeOf(after))].map(({ steps, from, to }) => ({
+/** Returns the changes in the order of the schema; none when both configurations are equivalent. */
+export function diffConfigs(before: EffectiveConfiguration, after: EffectiveConfiguration): ConfigChange[] {
+  const startsPractice = !usesPractice(before.config) && usesPractice(after.config);
+  return [...compare([], buildTree(before), buildTree(after))].map(({ steps, from, to }) => ({
     kind: from === undefined ? 'added' : to === undefined ? 'removed' : 'changed',
     path: formatPath(steps),
     steps,
-    from: from === undefined ? undefined : write(from.shown),
-    to: to === undefined ? undefined : tellApart(from, to),
+    from: from === undefined ? undefined : formatValue(from.shown),
+    to: to === undefined ? undefined : formatNewValue(from, to),
     needsRestart:
-      RESTART.some((path) => path.every((step, i) => steps[i] === step)) ||
-      (startsPractice && steps[0] === 'upstreams' && isPractice(steps, to)),
+      RESTART_PATHS.some((path) => path.every((step, i) => steps[i] === step)) ||
+      (startsPractice && steps[0] === 'upstreams' && isPracticeUrl(steps, to)),
   }));
 }
 
-/** What stands somewhere, and what may be told of it. */
-interface Tree {
+/** A value and its form for display, with secrets masked. */
+interface ValueTree {
   readonly value: unknown;
   readonly shown: unknown;
 }
 
 interface Difference {
   readonly steps: Path;
-  readonly from: Tree | undefined;
-  readonly to: Tree | undefined;
+  readonly from: ValueTree | undefined;
+  readonly to: ValueTree | undefined;
 }
 
-/** Routes go by their names: one more in the middle changes none of the others. */
-function treeOf({ config, substituted }: Effective): Tree {
-  const value = encodeEffective(config);
-  const shown = conceal(value, [], substituted);
-  return { value: nameRoutes(value, config.routes), shown: nameRoutes(shown, config.routes) };
+/** Routes are keyed by name, so that a route inserted in the middle changes none of the others. */
+function buildTree({ config, substituted }: EffectiveConfiguration): ValueTree {
+  const value = encodeConfig(config);
+  const shown = maskSecrets(value, [], substituted);
+  return { value: keyRoutesByName(value, config.routes), shown: keyRoutesByName(shown, config.routes) };
 }
 
-function nameRoutes(tree: unknown, routes: readonly RouteConfig[]): unknown {
-  const named = routes.map((route, i) => [nameOf(route), valueAt(tree, ['routes', i])] as const);
+function keyRoutesByName(tree: unknown, routes: readonly RouteConfig[]): unknown {
+  const named = routes.map((route, i) => [routeName(route), valueAt(tree, ['routes', i])] as const);
   return isMapping(tree) ? { ...tree, routes: Object.fromEntries(named) } : tree;
 }
 
-function* compare(steps: Path, from: Tree | undefined, to: Tree | undefined): Generator<Difference> {
+function* compare(steps: Path, from: ValueTree | undefined, to: ValueTree | undefined): Generator<Difference> {
   if (isDeepStrictEqual(from?.value, to?.value)) return;
-  const isWhole = steps.length === 2 && (steps[0] === 'routes' || steps[0] === 'upstreams');
-  const isOne = isWhole && (from === undefined || to === undefined);
-  if (isOne || !(isMapping(from?.value) && isMapping(to?.value))) {
+  const isRouteOrUpstream = steps.length === 2 && (steps[0] === 'routes' || steps[0] === 'upstreams');
+  const isAddedOrRemoved = isRouteOrUpstream && (from === undefined || to === undefined);
+  if (isAddedOrRemoved || !(isMapping(from?.value) && isMapping(to?.value))) {
     yield { steps, from, to };
     return;
   }
   for (const key of new Set([...Object.keys(from.value), ...Object.keys(to.value)])) {
-    yield* compare([...steps, key], within(from, key), within(to, key));
+    yield* compare([...steps, key], childOf(from, key), childOf(to, key));
   }
 }
 
-function within({ value, shown }: Tree, key: string): Tree | undefined {
+function childOf({ value, shown }: ValueTree, key: string): ValueTree | undefined {
   const inner = valueAt(value, [key]);
   return inner === undefined ? undefined : { value: inner, shown: valueAt(shown, [key]) };
 }
 
-/** Of a secret that has changed nothing else can be told. */
-function tellApart(from: Tree | undefined, to: Tree): string {
-  const told = write(to.shown);
-  return from !== undefined && write(from.shown) === told ? `${told} (another value)` : told;
+/** A changed secret looks the same in both forms: says that its value differs. */
+function formatNewValue(from: ValueTree | undefined, to: ValueTree): string {
+  const text = formatValue(to.shown);
+  return from !== undefined && formatValue(from.shown) === text ? `${text} (a different value)` : text;
 }
 
-function write(shown: unknown): string {
-  if (Array.isArray(shown)) return `[${shown.map(write).join(', ')}]`;
+function formatValue(shown: unknown): string {
+  if (Array.isArray(shown)) return `[${shown.map(formatValue).join(', ')}]`;
   if (!isMapping(shown)) return String(shown);
   return `{${Object.entries(shown)
-    .map(([key, value]) => `${key}: ${write(value)}`)
+    .map(([key, value]) => `${key}: ${formatValue(value)}`)
     .join(', ')}}`;
 }
 
-function playsPractice({ upstreams }: Config): boolean {
+function usesPractice({ upstreams }: Config): boolean {
   return Object.values(upstreams).some(({ url }) => url === PRACTICE_URL);
 }
 
-function isPractice(steps: Path, to: Tree | undefined): boolean {
+function isPracticeUrl(steps: Path, to: ValueTree | undefined): boolean {
   return steps.length === 2 ? valueAt(to?.value, ['url']) === PRACTICE_URL : to?.value === PRACTICE_URL;
 }

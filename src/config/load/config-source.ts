@@ -1,39 +1,39 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { installed } from '../../installation.ts';
+import { installedFile } from '../../installation.ts';
 import type { Mistake } from './mistakes.ts';
-import type { ServeFlags, Settings } from './serve-settings.ts';
-import { resolveSettings } from './serve-settings.ts';
-import type { Surroundings } from './substitute.ts';
+import type { ServeFlags, ServeSettings } from './serve-settings.ts';
+import { resolveServeSettings } from './serve-settings.ts';
+import type { ConfigEnvironment } from './substitute.ts';
 
-export type Validation =
+export type ConfigValidation =
   | { readonly kind: 'valid'; readonly warnings: readonly Mistake[] }
   | { readonly kind: 'mistakes'; readonly mistakes: readonly Mistake[] };
 
-/** What a text is called that somebody else wants to know about. */
-const GIVEN = 'config';
+/** The name of a text that is validated, in its messages. */
+const VALIDATED_FILE = 'config';
 
-/** Where the settings of this process come from, to be read as often as they change. Remembers which files were asked for. */
+/** Where the settings of this process come from; can be read again. Remembers which files were read. */
 export class ConfigSource {
   readonly #flags: ServeFlags;
-  readonly #surroundings: Surroundings;
+  readonly #environment: ConfigEnvironment;
   #files: ReadonlySet<string> = new Set();
 
-  constructor(flags: ServeFlags, surroundings: Surroundings) {
+  constructor(flags: ServeFlags, environment: ConfigEnvironment) {
     this.#flags = flags;
-    this.#surroundings = surroundings;
+    this.#environment = environment;
   }
 
-  /** Of the last reading: the file, and those that it names, whether or not they could be read. */
+  /** The files of the last read: the configuration and those that it names, readable or not. */
   get files(): ReadonlySet<string> {
     return this.#files;
   }
 
   /** Never throws. */
-  read(): Settings {
-    const { env, readFile } = this.#surroundings;
+  read(): ServeSettings {
+    const { env, readFile } = this.#environment;
     const files = new Set<string>();
-    const settings = resolveSettings(this.#flags, {
+    const settings = resolveServeSettings(this.#flags, {
       env,
       readFile: (path) => {
         files.add(path);
@@ -45,19 +45,19 @@ export class ConfigSource {
   }
 
   /**
-   * Whether this process could go on with such a file. Of the files that it names, those are read that the configuration in
-   * effect names too: nobody learns by asking what else there is.
+   * Validates a configuration file for this process. Reads only the files that the active configuration names too, so that
+   * a caller cannot probe the file system.
    */
-  validate(text: string): Validation {
-    const { env, readFile } = this.#surroundings;
-    const settings = resolveSettings(
-      { ...this.#flags, config: GIVEN },
+  validate(text: string): ConfigValidation {
+    const { env, readFile } = this.#environment;
+    const settings = resolveServeSettings(
+      { ...this.#flags, config: VALIDATED_FILE },
       {
         env,
         readFile: (path) => {
-          if (path === GIVEN) return text;
-          if (this.#files.has(path) || isPreset(path)) return readFile(path);
-          throw Object.assign(new Error(NOT_READ), { code: NOT_READ });
+          if (path === VALIDATED_FILE) return text;
+          if (this.#files.has(path) || isPresetFile(path)) return readFile(path);
+          throw Object.assign(new Error(NOT_ALLOWED), { code: NOT_ALLOWED });
         },
       },
     );
@@ -66,9 +66,9 @@ export class ConfigSource {
   }
 }
 
-/** One that comes with the program. */
-function isPreset(path: string): boolean {
-  return path === resolve(path) && path.startsWith(fileURLToPath(installed('config/providers/')));
+/** True for a preset that is installed with the program. */
+function isPresetFile(path: string): boolean {
+  return path === resolve(path) && path.startsWith(fileURLToPath(installedFile('config/providers/')));
 }
 
-const NOT_READ = 'only files that the configuration in effect names are read here';
+const NOT_ALLOWED = 'only files that the active configuration names are read here';

@@ -10,21 +10,21 @@ import { ConfigSchema } from '../schema/config-schema.ts';
 
 const MASK = '***';
 
-/** Encoding only reads, so it takes a configuration that nobody may change. */
+/** Typed for a readonly configuration: encoding does not change it. */
 const schema: z.ZodType<Config> = ConfigSchema;
 
 /**
- * The configuration in effect as YAML, defaults filled in, units as people write them. What came from a variable or a
- * file is printed as it was written, `${NAME}`; a secret that stands in the file itself, as `***`.
+ * The configuration in effect as YAML, with defaults filled in and units as written in a file. A value from a variable or a
+ * file is printed as its reference, `${NAME}`; a secret written in the file itself as `***`.
  * @param substituted as `loadConfig` returns it
- * @param remarks on settings, in a word or two: a comment behind each
+ * @param remarks short comments on settings, printed after each
  */
-export function printEffective(
+export function formatEffectiveConfig(
   config: Config,
   substituted: ReadonlyMap<string, string> = new Map(),
   remarks: readonly { readonly path: Path; readonly text: string }[] = [],
 ): string {
-  const document = new Document(describeEffective(config, substituted));
+  const document = new Document(effectiveConfigData(config, substituted));
   visit(document, {
     Seq(_, list) {
       list.flow = list.items.every((item) => isScalar(item));
@@ -39,22 +39,22 @@ export function printEffective(
   return document.toString({ lineWidth: 0, flowCollectionPadding: false });
 }
 
-/** As people write it, secrets and all. */
-export function encodeEffective(config: Config): unknown {
-  return z.encode(schema, completeBackOffs(config));
+/** The configuration as it could be written in a file, secrets included. */
+export function encodeConfig(config: Config): unknown {
+  return z.encode(schema, fillBackOffDefaults(config));
 }
 
-/** As `printEffective`, as data. */
-export function describeEffective(
+/** As `formatEffectiveConfig`, as data. */
+export function effectiveConfigData(
   config: Config,
   substituted: ReadonlyMap<string, string> = new Map(),
 ): Readonly<Record<string, unknown>> {
-  const written = conceal(encodeEffective(config), [], substituted);
+  const written = maskSecrets(encodeConfig(config), [], substituted);
   return Object.fromEntries(Object.entries(written ?? {}));
 }
 
-/** With the options that each upstream's backoff has in effect. */
-function completeBackOffs(config: Config): Config {
+/** Fills in the default options of the backoff of each upstream. */
+function fillBackOffDefaults(config: Config): Config {
   const upstreams = Object.entries(config.upstreams).map(([name, upstream]): [string, UpstreamConfig] => {
     const { strategy } = upstream.retry.backOff;
     const options: BackOffOptions = makeBackOff(upstream.retry.backOff).options;
@@ -63,20 +63,20 @@ function completeBackOffs(config: Config): Config {
   return { ...config, upstreams: Object.fromEntries(upstreams) };
 }
 
-/** The same with masks: a secret that stands in the file itself is `***`, what came from elsewhere is as it was written. */
-export function conceal(value: unknown, path: Path, substituted: ReadonlyMap<string, string>): unknown {
+/** Masks secrets: one written in the file itself becomes `***`, one from a variable or a file its reference. */
+export function maskSecrets(value: unknown, path: Path, substituted: ReadonlyMap<string, string>): unknown {
   const written = substituted.get(pathKey(path));
   if (typeof value === 'string' && path[0] === 'state' && path[1] === 'url') return maskPassword(written ?? value);
   if (written !== undefined) return written;
   if (typeof value === 'string') return isSecret(path, value) ? MASK : value;
-  if (Array.isArray(value)) return value.map((item, i) => conceal(item, [...path, i], substituted));
+  if (Array.isArray(value)) return value.map((item, i) => maskSecrets(item, [...path, i], substituted));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [key, conceal(inner, [...path, key], substituted)]),
+    Object.entries(value).map(([key, inner]) => [key, maskSecrets(inner, [...path, key], substituted)]),
   );
 }
 
-/** Secrets by their place; PEM text; clients' keys; and what a class looks for in headers that carry credentials. */
+/** Secrets by path; private keys as PEM text; client keys; and values that a class matches in headers with credentials. */
 function isSecret(path: Path, value: string): boolean {
   const key = String(path.at(-1) ?? '');
   if (path.length === 1 && key === 'secret') return true;

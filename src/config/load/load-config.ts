@@ -1,74 +1,74 @@
-import { checkPem } from '../rules/certificate-rules.ts';
-import type { Checked, Written } from '../rules/rule-finding.ts';
-import { crossCheck } from '../rules/config-rules.ts';
-import { draft } from './partial-config.ts';
-import type { Given } from './setting-overrides.ts';
-import { lay } from './setting-overrides.ts';
-import { valueAt } from './schema-issues.ts';
-import { jsonSchema } from '../schema/json-schema.ts';
+import { checkCertificates } from '../rules/certificate-rules.ts';
+import type { RuleFinding, IsWritten } from '../rules/rule-finding.ts';
+import { checkConfigRules } from '../rules/config-rules.ts';
+import { parsePartialConfig } from './partial-config.ts';
+import type { SettingOverride } from './setting-overrides.ts';
+import { applySettingOverride } from './setting-overrides.ts';
+import { valueAt } from '../values/plain-object.ts';
+import { configJsonSchema } from '../schema/json-schema.ts';
 import { KnownKeys } from './known-keys.ts';
 import type { Mistake, Path } from './mistakes.ts';
-import { layPreset } from '../presets/preset.ts';
-import type { Drafted, Document } from './read-document.ts';
+import { applyPreset } from '../presets/preset.ts';
+import type { RawDocument, DocumentResult } from './read-document.ts';
 import { readDocument } from './read-document.ts';
 import type { Config } from '../schema/config-schema.ts';
 import { ConfigSchema } from '../schema/config-schema.ts';
-import type { Surroundings } from './substitute.ts';
+import type { ConfigEnvironment } from './substitute.ts';
 
-export type Loaded =
-  | (Omit<Extract<Document<Config>, { readonly kind: 'ok' }>, 'value'> & { readonly config: Config })
-  | Extract<Document<Config>, { readonly kind: 'mistakes' }>;
+export type LoadResult =
+  | (Omit<Extract<DocumentResult<Config>, { readonly kind: 'ok' }>, 'value'> & { readonly config: Config })
+  | Extract<DocumentResult<Config>, { readonly kind: 'mistakes' }>;
 
-/** Keys that the language of the configuration has kept a place for, and that do nothing yet. */
-const KEYS = new KnownKeys(jsonSchema, []);
+/** No key is reserved for later at present. */
+const KEYS = new KnownKeys(configJsonSchema, []);
 
 /**
- * Reads a configuration, as `readDocument`.
- * @param given settings of flags and variables, over those of the text
- * @param alsoCheck what else has to hold where it is used
+ * Reads a configuration: flags and variables over the file over presets over defaults. Never throws.
+ * @param overrides settings from flags and variables, which take precedence over the file
+ * @param alsoCheck further rules of the caller
  */
 export function loadConfig(
   text: string,
   file: string,
-  surroundings: Surroundings,
-  given: readonly Given[] = [],
-  alsoCheck: (written: Written) => Iterable<Checked> = () => [],
-): Loaded {
-  function* check(root: object, places: Drafted['places']): Generator<Checked> {
-    const parts = draft(root);
-    const written: Written = (path) => places.has(path);
-    yield* crossCheck(parts, written);
-    yield* alsoCheck(written);
-    yield* checkPem(parts, surroundings.readFile);
+  environment: ConfigEnvironment,
+  overrides: readonly SettingOverride[] = [],
+  alsoCheck: (isWritten: IsWritten) => Iterable<RuleFinding> = () => [],
+): LoadResult {
+  function* check(root: object, sourceMap: RawDocument['sourceMap']): Generator<RuleFinding> {
+    const partial = parsePartialConfig(root);
+    const isWritten: IsWritten = (path) => sourceMap.isWritten(path);
+    yield* checkConfigRules(partial, isWritten);
+    yield* alsoCheck(isWritten);
+    yield* checkCertificates(partial, environment.readFile);
   }
   const language = { schema: ConfigSchema, keys: KEYS, check };
-  const read = readDocument(text, file, surroundings, language, (drafted) => {
-    const refused = given.flatMap((setting) => layOver(drafted, setting));
-    const names = Object.keys(valueAt(drafted.root, ['upstreams']) ?? {});
-    const lost = names.flatMap((name) => layPreset(drafted, ['upstreams', name], surroundings.readFile));
-    implyRoute(drafted.root);
-    return [...refused, ...lost];
+  const read = readDocument(text, file, environment, language, (raw) => {
+    const rejected = overrides.flatMap((setting) => mergeOverride(raw, setting));
+    const names = Object.keys(valueAt(raw.root, ['upstreams']) ?? {});
+    const presetMistakes = names.flatMap((name) => applyPreset(raw, ['upstreams', name], environment.readFile));
+    addImpliedRoute(raw.root);
+    return [...rejected, ...presetMistakes];
   });
   if (read.kind === 'mistakes') return read;
   const { value: config, ...rest } = read;
   return { ...rest, config };
 }
 
-function layOver({ root, places, substituted }: Drafted, setting: Given): Mistake[] {
-  const laid = lay(root, setting);
-  if ('refused' in laid) {
-    const nowhere = { line: undefined, column: undefined, path: '', suggestion: undefined };
-    return [{ ...nowhere, file: setting.source, message: laid.refused }];
+function mergeOverride({ root, sourceMap, substituted }: RawDocument, setting: SettingOverride): Mistake[] {
+  const result = applySettingOverride(root, setting);
+  if ('problem' in result) {
+    const noPosition = { line: undefined, column: undefined, path: '', suggestion: undefined };
+    return [{ ...noPosition, file: setting.source, message: result.problem }];
   }
-  for (const path of laid.paths) {
-    places.give(path, setting.source);
+  for (const path of result.paths) {
+    sourceMap.setOverride(path, setting.source);
     for (const key of [...substituted.keys()]) if (startsWith(key, path)) substituted.delete(key);
   }
   return [];
 }
 
-/** With one upstream and no routes there is nothing to choose. */
-function implyRoute(root: object): void {
+/** With one upstream and no routes, all requests go to that upstream. */
+function addImpliedRoute(root: object): void {
   const routes = valueAt(root, ['routes']);
   const [name, ...others] = Object.keys(valueAt(root, ['upstreams']) ?? {});
   if (name === undefined || others.length > 0) return;

@@ -1,33 +1,33 @@
-/** Where something stands in the configuration, from its root. */
+/** The path of a value in the configuration, from its root. */
 export type Path = readonly (string | number)[];
 
-/** A point in a file, counted from 1; or a flag or variable by its name, without line and column. */
-export interface Place {
+/** A position in a file, counted from 1; or a flag or variable by its name, without line and column. */
+export interface SourcePosition {
   readonly file: string;
   readonly line: number | undefined;
   readonly column: number | undefined;
 }
 
-/** Something wrong with the configuration, and where. Never carries a value that was substituted. */
-export interface Mistake extends Place {
+/** An error or a warning in the configuration, with its position. Never contains a substituted value. */
+export interface Mistake extends SourcePosition {
   /** Such as `routes[0].upstream`; empty for the file as a whole. */
   readonly path: string;
   readonly message: string;
   readonly suggestion: string | undefined;
 }
 
-/** A mistake before it is known where it stands. */
+/** A mistake before its position is known. */
 export interface Finding {
   readonly path: Path;
-  /** What is at fault: the key, or what it holds. */
+  /** Whether the key or its value is wrong. */
   readonly at: 'key' | 'value';
   readonly message: string;
   readonly suggestion?: string | undefined;
 }
 
-/** A line each: `tidegate.yaml:12:7 upstreams.payments.retry.atempts: unknown key (did you mean attempts?)`. */
+/** One line each: `tidegate.yaml:12:7 upstreams.payments.retry.atempts: unknown key (did you mean attempts?)`. */
 export function formatMistakes(mistakes: readonly Mistake[]): string {
-  // Two items of one flag may be wrong in the same way.
+  // Two items of one flag may have the same message.
   return [...new Set(mistakes.map((mistake) => formatMistake(mistake)))].join('\n');
 }
 
@@ -37,9 +37,9 @@ export function formatWarnings(warnings: readonly Mistake[]): string {
 }
 
 function formatMistake({ file, line, column, path, message, suggestion }: Mistake, label = ''): string {
-  const told = suggestion === undefined ? message : `${message} (did you mean ${suggestion}?)`;
-  if (line === undefined) return `${file}: ${label}${told}`;
-  return `${file}:${line}:${column} ${label}${path === '' ? '' : `${path}: `}${told}`;
+  const text = suggestion === undefined ? message : `${message} (did you mean ${suggestion}?)`;
+  if (line === undefined) return `${file}: ${label}${text}`;
+  return `${file}:${line}:${column} ${label}${path === '' ? '' : `${path}: `}${text}`;
 }
 
 /** `upstreams.payments.url`, `routes[0].path`, `clients.classes["a b"]`. */
@@ -53,6 +53,6 @@ export function formatPath(path: Path): string {
   return text;
 }
 
-export function comparePlaces(a: Place, b: Place): number {
+export function comparePositions(a: SourcePosition, b: SourcePosition): number {
   return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
 }

@@ -1,91 +1,93 @@
 import type { z } from 'zod';
-import type { Checked } from '../rules/rule-finding.ts';
-import { toFindings, valueAt } from './schema-issues.ts';
+import type { RuleFinding } from '../rules/rule-finding.ts';
+import { toFindings } from './schema-issues.ts';
+import { isMapping, valueAt } from '../values/plain-object.ts';
 import type { KnownKeys } from './known-keys.ts';
 import type { Finding, Mistake, Path } from './mistakes.ts';
-import { comparePlaces } from './mistakes.ts';
-import type { Places } from './source-map.ts';
+import { comparePositions } from './mistakes.ts';
+import type { SourceMap } from './source-map.ts';
 import { pathKey } from './source-map.ts';
-import type { Surroundings } from './substitute.ts';
-import { readTree } from './yaml-tree.ts';
+import type { ConfigEnvironment } from './substitute.ts';
+import { parseYamlTree } from './yaml-tree.ts';
 
-/** What can be written in a kind of file. */
-export interface Language<S extends z.ZodType> {
+/** A kind of file: its schema, its keys and its rules across keys. */
+export interface DocumentLanguage<S extends z.ZodType> {
   readonly schema: S;
   readonly keys: KnownKeys;
-  /** What no key can know alone. @param root as written, a mapping, sound or not */
-  readonly check: (root: object, places: Places) => Iterable<Checked>;
+  /** Rules across keys. @param root as written, a mapping, valid or not */
+  readonly check: (root: object, sourceMap: SourceMap) => Iterable<RuleFinding>;
 }
 
-/** A mapping as written, before it is understood. */
-export interface Drafted {
+/** A mapping as written, before it is decoded. */
+export interface RawDocument {
   /** May be changed in place. */
   readonly root: object;
-  readonly places: Places;
-  /** As `Document.substituted`. */
+  readonly sourceMap: SourceMap;
+  /** As in `DocumentResult`. */
   readonly substituted: Map<string, string>;
 }
 
-export type Document<T> =
+export type DocumentResult<T> =
   | {
       readonly kind: 'ok';
       readonly value: T;
       readonly warnings: readonly Mistake[];
-      /** Values that came from variables and files, as they were written: by `pathKey`. What to print instead of them. */
+      /** References to variables and files, as they were written: by `pathKey`. Printed in place of the values. */
       readonly substituted: ReadonlyMap<string, string>;
-      /** Whether this was written, in the file or by a flag or variable; false for defaults and presets. */
+      /** True if the file, a flag or a variable sets the path; false for defaults and presets. */
       readonly isWritten: (path: Path) => boolean;
     }
   | { readonly kind: 'mistakes'; readonly mistakes: readonly Mistake[] };
 
 /**
- * Reads a file of a language. Never throws; tells every mistake at once, in the order of the file. No mistake or warning
- * carries a value that came from a variable or a file.
- * @param file the name that mistakes carry
- * @param prepare adds to what is written, and says what of that cannot be done
+ * Reads a file. Never throws; returns all mistakes at once, in the order of the file. No mistake or warning contains a
+ * value from a variable or a file.
+ * @param file its name in the mistakes
+ * @param prepare changes the mapping before it is decoded, and returns the mistakes of doing so
  */
 export function readDocument<S extends z.ZodType>(
   text: string,
   file: string,
-  surroundings: Surroundings,
-  { schema, keys, check }: Language<S>,
-  prepare: (drafted: Drafted) => readonly Mistake[] = () => [],
-): Document<z.output<S>> {
-  const { value, places, mistakes: wrong, substituted: replaced, failed } = readTree(text, file, surroundings);
+  environment: ConfigEnvironment,
+  { schema, keys, check }: DocumentLanguage<S>,
+  prepare: (raw: RawDocument) => readonly Mistake[] = () => [],
+): DocumentResult<z.output<S>> {
+  const tree = parseYamlTree(text, file, environment);
+  if (tree.kind === 'invalid') return { kind: 'mistakes', mistakes: tree.mistakes };
+  const { value, sourceMap, mistakes: yamlMistakes, failedPaths } = tree;
   // An empty file is an empty mapping.
   const root = value === null ? {} : value;
-  if (root === undefined) return { kind: 'mistakes', mistakes: wrong };
-  if (typeof root !== 'object' || Array.isArray(root)) {
+  if (!isMapping(root)) {
     return {
       kind: 'mistakes',
-      mistakes: [...wrong, places.locate({ path: [], at: 'value', message: 'expected a mapping' })],
+      mistakes: [...yamlMistakes, sourceMap.locate({ path: [], at: 'value', message: 'expected a mapping' })],
     };
   }
-  const substituted = new Map(replaced);
-  const mistakes = [...wrong, ...prepare({ root, places, substituted })];
+  const substituted = new Map(tree.substituted);
+  const mistakes = [...yamlMistakes, ...prepare({ root, sourceMap, substituted })];
 
-  const parsed = parse(schema, root, substituted);
-  const checked = [...check(root, places)];
+  const parsed = parseWithRetyping(schema, root, substituted);
+  const checked = [...check(root, sourceMap)];
   const locate = (findings: readonly Finding[]): Mistake[] =>
     findings
-      .filter(({ path }) => !failed.has(pathKey(path)))
-      .map((finding) => places.locate(conceal(finding, substituted)));
+      .filter(({ path }) => !failedPaths.has(pathKey(path)))
+      .map((finding) => sourceMap.locate(hideSuggestion(finding, substituted)));
   const issues = parsed.success ? [] : parsed.error.issues;
   mistakes.push(...locate([...toFindings(issues, root, keys), ...checked.filter(({ level }) => level === 'mistake')]));
   if (!parsed.success || mistakes.length > 0) {
-    return { kind: 'mistakes', mistakes: mistakes.toSorted(comparePlaces) };
+    return { kind: 'mistakes', mistakes: mistakes.toSorted(comparePositions) };
   }
   return {
     kind: 'ok',
     value: parsed.data,
-    warnings: locate(checked).toSorted(comparePlaces),
+    warnings: locate(checked).toSorted(comparePositions),
     substituted,
-    isWritten: (path) => places.has(path),
+    isWritten: (path) => sourceMap.isWritten(path),
   };
 }
 
-/** A substituted value is text; where a number, true or false is wanted, it is read as one. */
-function parse<S extends z.ZodType>(
+/** A substituted value is text; where the schema expects a number or a boolean, the text is converted. */
+function parseWithRetyping<S extends z.ZodType>(
   schema: S,
   root: object,
   substituted: ReadonlyMap<string, string>,
@@ -97,8 +99,8 @@ function parse<S extends z.ZodType>(
     if (issue.code !== 'invalid_type' || !substituted.has(JSON.stringify(issue.path))) continue;
     const value = retype(valueAt(root, issue.path.map(String)), issue.expected);
     if (value === undefined) continue;
-    const holder = valueAt(root, issue.path.slice(0, -1).map(String));
-    if (typeof holder === 'object' && holder !== null) retyped = Reflect.set(holder, issue.path.at(-1) ?? '', value);
+    const parent = valueAt(root, issue.path.slice(0, -1).map(String));
+    if (typeof parent === 'object' && parent !== null) retyped = Reflect.set(parent, issue.path.at(-1) ?? '', value);
   }
   return retyped ? schema.safeParse(root) : first;
 }
@@ -109,7 +111,7 @@ function retype(text: unknown, expected: string): number | boolean | undefined {
   return numeric && typeof text === 'string' && /^-?\d+(?:\.\d+)?$/.test(text) ? Number(text) : undefined;
 }
 
-/** A suggestion repeats what was written. */
-function conceal(finding: Finding, substituted: ReadonlyMap<string, string>): Finding {
+/** A suggestion repeats the value, so a substituted value gets none. */
+function hideSuggestion(finding: Finding, substituted: ReadonlyMap<string, string>): Finding {
   return substituted.has(pathKey(finding.path)) ? { ...finding, suggestion: undefined } : finding;
 }

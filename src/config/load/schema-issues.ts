@@ -1,56 +1,59 @@
 import type { z } from 'zod';
 import type { KnownKeys } from './known-keys.ts';
 import type { Finding, Path } from './mistakes.ts';
+import { valueAt } from '../values/plain-object.ts';
 import { suggest } from '../values/suggest.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** What the schema objects to, in our words. Messages carry no values. */
+/** The issues that zod reports, as findings with our messages. Messages contain no values. */
 export function toFindings(issues: readonly Issue[], root: unknown, keys: KnownKeys): Finding[] {
-  return issues.flatMap((issue) => translate(issue, toPath(issue.path), { root, keys }));
+  return issues.flatMap((issue) => translateIssue(issue, toPath(issue.path), { root, keys }));
 }
 
-interface Context {
+interface TranslationContext {
   readonly root: unknown;
   readonly keys: KnownKeys;
 }
 
-function translate(issue: Issue, path: Path, context: Context): Finding[] {
+function translateIssue(issue: Issue, path: Path, context: TranslationContext): Finding[] {
   const { root, keys } = context;
   const input = valueAt(root, path);
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => describeKey(path, key, keys));
+    return issue.keys.map((key) => describeUnknownKey(path, key, keys));
   }
   if (issue.code === 'invalid_key') {
     return [{ path, at: 'key', message: issue.issues[0]?.message ?? 'not a name' }];
   }
   if (input === undefined) return [{ path, at: 'value', message: 'missing' }];
   if (issue.code === 'invalid_union') {
-    const meant = meantBranch(issue.errors);
-    if (meant !== undefined) {
-      return meant.flatMap((inner) => translate(inner, [...path, ...toPath(inner.path)], context));
+    const intended = intendedBranch(issue.errors);
+    if (intended !== undefined) {
+      return intended.flatMap((inner) => translateIssue(inner, [...path, ...toPath(inner.path)], context));
     }
   }
-  return [{ path, at: 'value', ...describe(issue, input) }];
+  return [{ path, at: 'value', ...describeIssue(issue, input) }];
 }
 
-function describeKey(path: Path, key: string, keys: KnownKeys): Finding {
+function describeUnknownKey(path: Path, key: string, keys: KnownKeys): Finding {
   const here = [...path, key];
-  if (keys.isNotYet(here)) return { path: here, at: 'key', message: 'not supported yet' };
-  const other = keys.goesWith(path, key);
-  if (other !== undefined) return { path: here, at: 'key', message: `only with ${other}` };
-  return { path: here, at: 'key', message: 'unknown key', suggestion: keys.suggest(path, key) };
+  if (keys.isUnsupported(here)) return { path: here, at: 'key', message: 'not supported yet' };
+  const other = keys.findDiscriminator(path, key);
+  if (other !== undefined) return { path: here, at: 'key', message: `allowed only with ${other}` };
+  return { path: here, at: 'key', message: 'unknown key', suggestion: keys.suggestKey(path, key) };
 }
 
-/** Of the alternatives, the one that fails inside, not as a whole: what was written is of its kind. */
-function meantBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
-  const inside = branches.filter((issues) => !issues.some(({ code, path }) => path.length === 0 && WHOLE.has(code)));
+/** The one branch of a union that fails inside, not as a whole: the value is of its kind. */
+function intendedBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
+  const inside = branches.filter(
+    (issues) => !issues.some(({ code, path }) => path.length === 0 && WHOLE_VALUE_CODES.has(code)),
+  );
   return inside.length === 1 ? inside[0] : undefined;
 }
 
-const WHOLE: ReadonlySet<string> = new Set(['invalid_type', 'invalid_value', 'invalid_union']);
+const WHOLE_VALUE_CODES: ReadonlySet<string> = new Set(['invalid_type', 'invalid_value', 'invalid_union']);
 
-function describe(
+function describeIssue(
   issue: Issue,
   input: unknown,
 ): { readonly message: string; readonly suggestion?: string | undefined } {
@@ -69,7 +72,7 @@ function describe(
       }
       return { message: issue.message };
     case 'too_small':
-      return { message: describeLeast(issue.origin, Number(issue.minimum)) };
+      return { message: describeMinimum(issue.origin, Number(issue.minimum)) };
     case 'too_big':
       return { message: `must be at most ${Number(issue.maximum)}${UNITS[issue.origin] ?? ''}` };
     case 'custom': {
@@ -111,7 +114,7 @@ function describeType(expected: string, input: unknown): string {
 
 const UNITS: Readonly<Record<string, string>> = { string: ' characters', array: ' items' };
 
-function describeLeast(origin: string, minimum: number): string {
+function describeMinimum(origin: string, minimum: number): string {
   if (minimum === 1 && origin in UNITS) return 'must not be empty';
   return `must be at least ${minimum}${UNITS[origin] ?? ''}`;
 }
@@ -119,25 +122,11 @@ function describeLeast(origin: string, minimum: number): string {
 function kindOf(input: unknown): string {
   if (input === null) return 'nothing';
   if (Array.isArray(input)) return 'a list';
-  if (typeof input === 'number' && !Number.isFinite(input)) return 'no finite number';
+  if (typeof input === 'number' && !Number.isFinite(input)) return 'a number that is not finite';
   if (typeof input === 'number' && !Number.isInteger(input)) return 'a fraction';
   return KINDS[typeof input] ?? 'something else';
 }
 
 function toPath(path: readonly PropertyKey[]): Path {
   return path.map((step) => (typeof step === 'number' ? step : String(step)));
-}
-
-export function isMapping(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Undefined where there is nothing. */
-export function valueAt(root: unknown, path: Path): unknown {
-  let value = root;
-  for (const step of path) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined;
-    value = Reflect.get(value, step);
-  }
-  return value;
 }

@@ -1,9 +1,9 @@
-import type { Given } from './setting-overrides.ts';
-import type { Loaded } from './load-config.ts';
+import type { SettingOverride } from './setting-overrides.ts';
+import type { LoadResult } from './load-config.ts';
 import { loadConfig } from './load-config.ts';
 import type { Mistake } from './mistakes.ts';
-import type { Surroundings } from './substitute.ts';
-import { explain } from './substitute.ts';
+import type { ConfigEnvironment } from './substitute.ts';
+import { describeFileError } from './substitute.ts';
 
 /** The flags of `serve`, as typed. */
 export interface ServeFlags {
@@ -15,51 +15,55 @@ export interface ServeFlags {
   readonly logLevel?: string | undefined;
 }
 
-export type Settings =
-  | (Loaded & {
-      /** Undefined when flags and variables said everything. */
+export type ServeSettings =
+  | (LoadResult & {
+      /** Undefined when the settings come from flags and variables alone. */
       readonly file: string | undefined;
     })
-  /** Neither a file nor an upstream was named. */
+  /** Neither a file nor an upstream is given. */
   | { readonly kind: 'nothing' };
 
 /**
- * What the process is to do: flags over `TIDEGATE_CONFIG`, `TIDEGATE_UPSTREAM`, `TIDEGATE_LISTEN`, `TIDEGATE_ADMIN` and
+ * The settings of `serve`: flags over `TIDEGATE_CONFIG`, `TIDEGATE_UPSTREAM`, `TIDEGATE_LISTEN`, `TIDEGATE_ADMIN` and
  * `TIDEGATE_REDIS_URL`, over the file, over defaults. An empty variable counts as absent. Call it again to reload. Never throws.
  */
-export function resolveSettings(flags: ServeFlags, surroundings: Surroundings): Settings {
-  const { env, readFile } = surroundings;
+export function resolveServeSettings(flags: ServeFlags, environment: ConfigEnvironment): ServeSettings {
+  const { env, readFile } = environment;
   const file = flags.config ?? (env['TIDEGATE_CONFIG'] || undefined);
-  const given = [
-    give('listen', ['--listen', flags.listen], ['TIDEGATE_LISTEN', env['TIDEGATE_LISTEN']]),
-    give('admin', ['--admin', flags.admin], ['TIDEGATE_ADMIN', env['TIDEGATE_ADMIN']]),
-    give('upstream', ['--upstream', flags.upstream], ['TIDEGATE_UPSTREAM', env['TIDEGATE_UPSTREAM']]),
-    give('redisUrl', ['TIDEGATE_REDIS_URL', env['TIDEGATE_REDIS_URL'] || undefined]),
-    give('clientKey', ['--client-key', flags.clientKey]),
-    give('logLevel', ['--log-level', flags.logLevel]),
+  const overrides = [
+    overrideFrom('listen', ['--listen', flags.listen], ['TIDEGATE_LISTEN', env['TIDEGATE_LISTEN']]),
+    overrideFrom('admin', ['--admin', flags.admin], ['TIDEGATE_ADMIN', env['TIDEGATE_ADMIN']]),
+    overrideFrom('upstream', ['--upstream', flags.upstream], ['TIDEGATE_UPSTREAM', env['TIDEGATE_UPSTREAM']]),
+    overrideFrom('redisUrl', ['TIDEGATE_REDIS_URL', env['TIDEGATE_REDIS_URL'] || undefined]),
+    overrideFrom('clientKey', ['--client-key', flags.clientKey]),
+    overrideFrom('logLevel', ['--log-level', flags.logLevel]),
   ].flat();
   if (file === undefined) {
-    if (!given.some(({ setting }) => setting === 'upstream')) return { kind: 'nothing' };
-    return { ...loadConfig('', '', surroundings, given), file };
+    if (!overrides.some(({ setting }) => setting === 'upstream')) return { kind: 'nothing' };
+    return { ...loadConfig('', '', environment, overrides), file };
   }
   let text: string;
   try {
     text = readFile(file);
   } catch (error) {
-    return { kind: 'mistakes', mistakes: [unreadable(file, error)], file };
+    return { kind: 'mistakes', mistakes: [unreadableFile(file, error)], file };
   }
-  return { ...loadConfig(text, file, surroundings, given), file };
+  return { ...loadConfig(text, file, environment, overrides), file };
 }
 
-export function unreadable(file: string, error: unknown): Mistake {
-  const message = `cannot be read: ${explain(error)}`;
+export function unreadableFile(file: string, error: unknown): Mistake {
+  const message = `cannot be read: ${describeFileError(error)}`;
   return { file, line: undefined, column: undefined, path: '', message, suggestion: undefined };
 }
 
-/** The first source that says anything. A flag may be given empty, which is then a mistake; a variable may not. */
-function give(setting: Given['setting'], flag: Source, variable?: Source): Given[] {
+/** The first source with a value. An empty flag is a value, and a mistake; an empty variable is absent. */
+function overrideFrom(
+  setting: SettingOverride['setting'],
+  flag: OverrideSource,
+  variable?: OverrideSource,
+): SettingOverride[] {
   if (flag[1] !== undefined) return [{ setting, source: flag[0], text: flag[1] }];
   return variable?.[1] ? [{ setting, source: variable[0], text: variable[1] }] : [];
 }
 
-type Source = readonly [name: string, text: string | undefined];
+type OverrideSource = readonly [name: string, text: string | undefined];

@@ -1,60 +1,62 @@
 import type { Path } from './mistakes.ts';
-import { valueAt } from './schema-issues.ts';
+import { isMapping, valueAt } from '../values/plain-object.ts';
 
-/** A setting that a flag or a variable gives, over what the file says. */
-export interface Given {
+/** A setting of a flag or a variable, which takes precedence over the file. */
+export interface SettingOverride {
   readonly setting: 'upstream' | 'listen' | 'admin' | 'clientKey' | 'logLevel' | 'redisUrl';
   /** The flag or variable, as mistakes name it: `--listen`, `TIDEGATE_LISTEN`. */
   readonly source: string;
   readonly text: string;
 }
 
-type Laid = { readonly paths: readonly Path[] } | { readonly refused: string };
+type OverrideResult = { readonly paths: readonly Path[] } | { readonly problem: string };
 
 /** The upstream of `--upstream` where no file names one. */
 const DEFAULT_UPSTREAM = 'default';
 
-/** Writes the setting into the configuration as written. @param root changed in place */
-export function lay(root: object, { setting, text }: Given): Laid {
+/** Sets the value in the configuration as written. @param root changed in place */
+export function applySettingOverride(root: object, { setting, text }: SettingOverride): OverrideResult {
   switch (setting) {
     case 'listen': {
-      // The certificate of the file is kept.
+      // Keeps the certificate of the file.
       const listen = valueAt(root, ['listen']);
-      return put(root, typeof listen === 'object' && listen !== null ? ['listen', 'address'] : ['listen'], text);
+      return setAt(root, isMapping(listen) ? ['listen', 'address'] : ['listen'], text);
     }
     case 'logLevel':
-      return put(root, ['log', 'level'], text);
+      return setAt(root, ['log', 'level'], text);
     case 'clientKey':
-      return put(
+      return setAt(
         root,
         ['clients', 'key'],
         text.split(',').map((key) => key.trim()),
       );
     case 'admin': {
-      if (text === 'false' || text === 'off') return put(root, ['admin'], false);
-      // The token of the file is kept.
+      if (text === 'false' || text === 'off') return setAt(root, ['admin'], false);
+      // Keeps the token of the file.
       const admin = valueAt(root, ['admin']);
-      return put(root, typeof admin === 'object' && admin !== null ? ['admin', 'listen'] : ['admin'], text);
+      return setAt(root, isMapping(admin) ? ['admin', 'listen'] : ['admin'], text);
     }
     case 'redisUrl': {
-      // What else the file says of it is kept.
-      const store = put(root, ['state', 'store'], 'redis');
-      const url = put(root, ['state', 'url'], text);
+      // Keeps the other settings of the store.
+      const store = setAt(root, ['state', 'store'], 'redis');
+      const url = setAt(root, ['state', 'url'], text);
       return { paths: [...store.paths, ...url.paths] };
     }
     case 'upstream': {
       const names = Object.keys(valueAt(root, ['upstreams']) ?? {});
-      if (names.length > 1) return { refused: `the file has ${names.length} upstreams: change the url of one there` };
+      if (names.length > 1) {
+        return { problem: `the file has ${names.length} upstreams: change the url of one of them in the file` };
+      }
       const name = names[0] ?? DEFAULT_UPSTREAM;
       const upstream = valueAt(root, ['upstreams', name]);
-      if (typeof upstream === 'object' && upstream !== null) Reflect.deleteProperty(upstream, 'urls');
-      return put(root, ['upstreams', name, 'url'], text);
+      if (isMapping(upstream)) Reflect.deleteProperty(upstream, 'urls');
+      return setAt(root, ['upstreams', name, 'url'], text);
     }
   }
 }
 
-/** Where the file has something else than a mapping on the way, that stays: it is a mistake of its own. */
-function put(root: object, path: Path, value: unknown): { readonly paths: readonly Path[] } {
+/** Leaves anything other than a mapping on the way as it is: the schema reports it. */
+function setAt(root: object, path: Path, value: unknown): { readonly paths: readonly Path[] } {
   let at = root;
   for (const step of path.slice(0, -1)) {
     const next = valueAt(at, [step]) ?? {};

@@ -1,77 +1,82 @@
 import type { LineCounter } from 'yaml';
-import type { Finding, Mistake, Path, Place } from './mistakes.ts';
+import type { Finding, Mistake, Path, SourcePosition } from './mistakes.ts';
 import { formatPath } from './mistakes.ts';
 
-interface Offsets {
-  readonly key: number;
-  readonly value: number;
-}
+/** How a value came into the configuration. */
+type ValueOrigin =
+  /** Offsets in the text of the file. */
+  | { readonly kind: 'file'; readonly key: number; readonly value: number }
+  /** A flag or a variable, by its name. */
+  | { readonly kind: 'override'; readonly source: string }
+  /** The preset of the provider that the file names at `providerPath`. */
+  | { readonly kind: 'preset'; readonly providerPath: Path };
 
-/** Where everything in a configuration was written: in the file, or by a flag or variable. */
-export class Places {
+/** Where each value of a configuration was written: in the file, by a flag or variable, or in a preset. */
+export class SourceMap {
   readonly #file: string;
-  readonly #lines: LineCounter;
-  readonly #offsets = new Map<string, Offsets>();
-  readonly #given = new Map<string, string>();
-  readonly #lent = new Map<string, Path>();
+  readonly #lineCounter: LineCounter;
+  /** By `pathKey`. A path without an entry has the origin of the nearest path above it. */
+  readonly #origins = new Map<string, ValueOrigin>();
 
   constructor(file: string, lines: LineCounter) {
     this.#file = file;
-    this.#lines = lines;
+    this.#lineCounter = lines;
   }
 
-  put(path: Path, key: number, value: number): void {
-    this.#offsets.set(pathKey(path), { key, value });
+  setOffsets(path: Path, key: number, value: number): void {
+    this.#origins.set(pathKey(path), { kind: 'file', key, value });
   }
 
-  /** `path` and what is below it was given by `source`, a flag or a variable. */
-  give(path: Path, source: string): void {
-    this.#given.set(pathKey(path), source);
+  /** `path` and everything below it comes from `source`, a flag or a variable. */
+  setOverride(path: Path, source: string): void {
+    this.#origins.set(pathKey(path), { kind: 'override', source });
   }
 
-  /** `path` and what is below it is not written: it comes with what is written at `from`. */
-  lend(path: Path, from: Path): void {
-    this.#lent.set(pathKey(path), from);
+  /** `path` and everything below it comes from the preset of the provider that is named at `providerPath`. */
+  setPresetOrigin(path: Path, providerPath: Path): void {
+    this.#origins.set(pathKey(path), { kind: 'preset', providerPath });
   }
 
-  /** Whether this was written at all; false for defaults and presets. */
-  has(path: Path): boolean {
-    return this.#offsets.has(pathKey(path)) || this.#given.has(pathKey(path));
+  /** True if the file, a flag or a variable sets `path`; false for defaults and presets. */
+  isWritten(path: Path): boolean {
+    const origin = this.#origins.get(pathKey(path));
+    return origin !== undefined && origin.kind !== 'preset';
   }
 
-  /** Of the finding, or of the key that holds what is not there. */
+  /** The finding with its position; of a missing value, with the position of the nearest key above it. */
   locate({ path, at, message, suggestion }: Finding): Mistake {
-    const lender = this.#findLender(path);
-    if (lender === undefined) return { ...this.#find(path, at), path: formatPath(path), message, suggestion };
-    const told = `${message} (as the preset of its provider has it)`;
-    return { ...this.#find(lender, 'value'), path: formatPath(path), message: told, suggestion };
+    const { origin, isExact } = this.#findOrigin(path);
+    const mistake = { path: formatPath(path), message, suggestion };
+    switch (origin?.kind) {
+      case 'file':
+        return { ...this.positionAt(isExact ? origin[at] : origin.key), ...mistake };
+      case 'override':
+        return { file: origin.source, line: undefined, column: undefined, ...mistake };
+      case 'preset': {
+        const located = this.locate({ path: origin.providerPath, at: 'value', message });
+        return { ...located, ...mistake, message: `${message} (set by the preset of its provider)` };
+      }
+      case undefined:
+        return { file: this.#file, line: 1, column: 1, ...mistake };
+    }
   }
 
-  at(offset: number): Place {
-    const { line, col } = this.#lines.linePos(offset);
+  positionAt(offset: number): SourcePosition {
+    const { line, col } = this.#lineCounter.linePos(offset);
     return { file: this.#file, line: Math.max(1, line), column: Math.max(1, col) };
   }
 
-  #findLender(path: Path): Path | undefined {
-    for (let length = path.length; length > 0; length -= 1) {
-      const lender = this.#lent.get(pathKey(path.slice(0, length)));
-      if (lender !== undefined) return lender;
-    }
-    return undefined;
-  }
-
-  #find(path: Path, at: 'key' | 'value'): Place {
+  /** `isExact`: the origin is that of `path` itself, not of a path above it. */
+  #findOrigin(path: Path): { readonly origin: ValueOrigin | undefined; readonly isExact: boolean } {
     for (let length = path.length; length >= 0; length -= 1) {
-      const key = pathKey(path.slice(0, length));
-      const source = this.#given.get(key);
-      if (source !== undefined) return { file: source, line: undefined, column: undefined };
-      const offsets = this.#offsets.get(key);
-      if (offsets !== undefined) return this.at(length === path.length ? offsets[at] : offsets.key);
+      const origin = this.#origins.get(pathKey(path.slice(0, length)));
+      if (origin !== undefined) return { origin, isExact: length === path.length };
     }
-    return { file: this.#file, line: 1, column: 1 };
+    return { origin: undefined, isExact: false };
   }
 }
 
+/** A path as the key of a map. */
 export function pathKey(path: Path): string {
   return JSON.stringify(path);
 }

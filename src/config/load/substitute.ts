@@ -1,5 +1,5 @@
-/** What `${…}` may refer to. */
-export interface Surroundings {
+/** The variables and files that `${…}` may refer to. */
+export interface ConfigEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** @throws an error with a `code` (ENOENT, EACCES …) */
   readonly readFile: (path: string) => string;
@@ -7,21 +7,21 @@ export interface Surroundings {
 
 export interface Substitution {
   readonly text: string;
-  /** Whether anything stood for something else. */
+  /** Whether the text contained a reference. */
   readonly changed: boolean;
   readonly problems: readonly { readonly reference: string; readonly message: string }[];
 }
 
-const PLAIN = `$$\{ stands for a plain $\{`;
+const ESCAPE_HINT = `write $$\{ for a literal $\{`;
 
-/** `$${` is a plain `${`; a `${` that is never closed is caught by the last branch. */
+/** `$${` is a literal `${`; the last branch matches an unclosed `${`. */
 const REFERENCE = /\$\$\{|\$\{([^{}$]*)\}|\$\{/g;
 
 /**
- * Replaces `${NAME}` by the variable and `${file:/path}` by the file without its last line break. What comes in is not
- * looked through again. Messages name variables and files, never what they hold.
+ * Replaces `${NAME}` by the variable and `${file:/path}` by the file without its last line break. Substituted text is not
+ * searched for references. Messages contain the names of variables and files, never their contents.
  */
-export function substitute(text: string, { env, readFile }: Surroundings): Substitution {
+export function substitute(text: string, { env, readFile }: ConfigEnvironment): Substitution {
   const problems: { reference: string; message: string }[] = [];
   let changed = false;
   const result = text.replaceAll(REFERENCE, (reference: string, inner: string | undefined) => {
@@ -31,32 +31,32 @@ export function substitute(text: string, { env, readFile }: Surroundings): Subst
       problems.push({ reference, message });
       return '';
     };
-    if (inner === undefined) return fail(`a \${ without its } (${PLAIN})`);
+    if (inner === undefined) return fail(`a \${ without a closing } (${ESCAPE_HINT})`);
     if (inner.startsWith('file:/')) {
       const path = inner.slice('file:'.length);
       try {
         return readFile(path).replace(/\r?\n$/, '');
       } catch (error) {
-        return fail(`cannot read ${path}: ${explain(error)}`);
+        return fail(`cannot read ${path}: ${describeFileError(error)}`);
       }
     }
-    if (!/^[A-Za-z_]\w*$/.test(inner)) return fail(`expected \${NAME} or \${file:/path} (${PLAIN})`);
+    if (!/^[A-Za-z_]\w*$/.test(inner)) return fail(`expected \${NAME} or \${file:/path} (${ESCAPE_HINT})`);
     return env[inner] ?? fail(`the variable ${inner} is not set`);
   });
   return { text: result, changed, problems };
 }
 
-const REASONS: Readonly<Record<string, string>> = {
+const FILE_ERROR_TEXTS: Readonly<Record<string, string>> = {
   ENOENT: 'no such file',
   ENOTDIR: 'no such file',
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   EISDIR: 'it is a directory',
-  EFTYPE: 'it is no regular file',
+  EFTYPE: 'it is not a regular file',
 };
 
-/** Why a file could not be read, in a few words. */
-export function explain(error: unknown): string {
+/** The cause of a file error, as the end of a message. */
+export function describeFileError(error: unknown): string {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-  return code === undefined ? 'unreadable' : (REASONS[code] ?? code);
+  return code === undefined ? 'unreadable' : (FILE_ERROR_TEXTS[code] ?? code);
 }

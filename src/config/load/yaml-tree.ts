@@ -2,154 +2,155 @@ import type { Document, Node, Pair } from 'yaml';
 import { isAlias, isMap, isScalar, isSeq, Lexer, LineCounter, Parser, parseDocument } from 'yaml';
 import type { Mistake, Path } from './mistakes.ts';
 import { formatPath } from './mistakes.ts';
-import { Places, pathKey } from './source-map.ts';
-import { toMistakes } from './yaml-errors.ts';
-import type { Surroundings } from './substitute.ts';
+import { SourceMap, pathKey } from './source-map.ts';
+import { describeYamlErrors } from './yaml-errors.ts';
+import type { ConfigEnvironment } from './substitute.ts';
 import { substitute } from './substitute.ts';
 
-/** Far more than a configuration needs, and little enough that garbage does not hold up a reload for long. */
-const LARGEST = 256 * 1024;
-const DEEPEST = 100;
-const MOST_VALUES = 100_000;
+/** Far more than a configuration needs, and small enough that garbage does not delay a reload for long. */
+const MAX_TEXT_LENGTH = 256 * 1024;
+const MAX_DEPTH = 100;
+const MAX_VALUES = 100_000;
 
-/** A YAML file as plain values, with everything that is wrong with it as YAML. */
-export interface Tree {
-  /** Undefined when the text is not YAML at all: then `mistakes` says why. */
-  readonly value: unknown;
-  readonly places: Places;
-  readonly mistakes: readonly Mistake[];
-  /** Scalars in which something was substituted, by `pathKey`: as they were written. */
-  readonly substituted: ReadonlyMap<string, string>;
-  /** Paths, by `pathKey`, whose values could not be had. */
-  readonly failed: ReadonlySet<string>;
-}
+/** A YAML file as plain values, with every mistake in its YAML and in its references. */
+export type YamlTree =
+  | {
+      readonly kind: 'yaml';
+      readonly value: unknown;
+      readonly sourceMap: SourceMap;
+      readonly mistakes: readonly Mistake[];
+      /** Scalars with a substituted variable or file, as they were written: by `pathKey`. */
+      readonly substituted: ReadonlyMap<string, string>;
+      /** Paths, by `pathKey`, whose value is unknown because of a mistake. */
+      readonly failedPaths: ReadonlySet<string>;
+    }
+  /** The text is not YAML, or is too large. */
+  | { readonly kind: 'invalid'; readonly mistakes: readonly Mistake[] };
 
-export function readTree(text: string, file: string, surroundings: Surroundings): Tree {
+export function parseYamlTree(text: string, file: string, environment: ConfigEnvironment): YamlTree {
   const lines = new LineCounter();
-  const places = new Places(file, lines);
-  const refuse = (mistakes: readonly Mistake[]): Tree => ({
-    value: undefined,
-    places,
-    mistakes,
-    substituted: new Map(),
-    failed: new Set(),
-  });
-  if (text.length > LARGEST) return refuse([places.locate({ path: [], at: 'value', message: 'larger than 256KiB' })]);
-  const tooDeep = findDepth(text, lines);
-  if (tooDeep !== undefined) return refuse([mistakeAt(places, tooDeep, 'nested too deeply')]);
+  const sourceMap = new SourceMap(file, lines);
+  const reject = (...mistakes: readonly Mistake[]): YamlTree => ({ kind: 'invalid', mistakes });
+  if (text.length > MAX_TEXT_LENGTH) {
+    return reject(sourceMap.locate({ path: [], at: 'value', message: 'larger than 256KiB' }));
+  }
+  const tooDeep = findTooDeep(text, lines);
+  if (tooDeep !== undefined) return reject(mistakeAtOffset(sourceMap, tooDeep, 'nested too deeply'));
 
   const document = parseDocument(text, { prettyErrors: false, uniqueKeys: false, schema: 'core', logLevel: 'error' });
   const errors = [...document.errors, ...document.warnings];
-  if (errors.length > 0) return refuse(toMistakes(errors, text, places));
-  return new Walk(document, text, places, surroundings).tree();
+  if (errors.length > 0) return reject(...describeYamlErrors(errors, text, sourceMap));
+  return new YamlTreeBuilder(document, text, sourceMap, environment).build();
 }
 
 /**
- * Where brackets or blocks nest deeper than any configuration does, before anything recursive sees them: yaml 2.9.1
- * overflows the stack, and V8 then aborts the process when it compiles a regular expression there.
+ * The offset at which brackets or blocks nest deeper than MAX_DEPTH. Checked before anything recursive reads the text: yaml
+ * 2.9.1 overflows the stack, and V8 then aborts the process when it compiles a regular expression.
  */
-function findDepth(text: string, lines: LineCounter): number | undefined {
+function findTooDeep(text: string, lines: LineCounter): number | undefined {
   const parser = new Parser(lines.addNewLine);
   lines.addNewLine(0);
   let tooDeep: number | undefined;
   for (const lexeme of new Lexer().lex(text)) {
     for (const _ of parser.next(lexeme));
-    if (parser.stack.length > DEEPEST) tooDeep ??= parser.offset;
+    if (parser.stack.length > MAX_DEPTH) tooDeep ??= parser.offset;
     if (tooDeep !== undefined) break;
   }
   return tooDeep;
 }
 
-function mistakeAt(places: Places, offset: number, message: string): Mistake {
-  return { ...places.at(offset), path: '', message, suggestion: undefined };
+function mistakeAtOffset(sourceMap: SourceMap, offset: number, message: string): Mistake {
+  return { ...sourceMap.positionAt(offset), path: '', message, suggestion: undefined };
 }
 
-/** One pass over a document: makes plain values, notes where they stand, substitutes, and counts. */
-class Walk {
+/** Builds plain values from a document in one pass: records positions, substitutes references, and counts values. */
+class YamlTreeBuilder {
   readonly #document: Document.Parsed;
   readonly #text: string;
-  readonly #places: Places;
-  readonly #surroundings: Surroundings;
+  readonly #sourceMap: SourceMap;
+  readonly #environment: ConfigEnvironment;
   readonly #mistakes: Mistake[] = [];
   readonly #substituted = new Map<string, string>();
   readonly #failed = new Set<string>();
   readonly #anchors = new Map<string, Node>();
-  readonly #open = new Set<Node>();
+  readonly #ancestors = new Set<Node>();
   #values = 0;
 
-  constructor(document: Document.Parsed, text: string, places: Places, surroundings: Surroundings) {
+  constructor(document: Document.Parsed, text: string, sourceMap: SourceMap, environment: ConfigEnvironment) {
     this.#document = document;
     this.#text = text;
-    this.#places = places;
-    this.#surroundings = surroundings;
+    this.#sourceMap = sourceMap;
+    this.#environment = environment;
   }
 
-  tree(): Tree {
-    const value = this.#read(this.#document.contents, [], 0);
-    if (this.#values > MOST_VALUES) {
-      this.#mistakes.push(mistakeAt(this.#places, 0, `more than ${MOST_VALUES} values, aliases included`));
+  build(): YamlTree {
+    const value = this.#readNode(this.#document.contents, [], 0);
+    if (this.#values > MAX_VALUES) {
+      const tooMany = mistakeAtOffset(this.#sourceMap, 0, `more than ${MAX_VALUES} values, aliases included`);
+      return { kind: 'invalid', mistakes: [...this.#mistakes, tooMany] };
     }
     return {
-      value: this.#values > MOST_VALUES ? undefined : value,
-      places: this.#places,
+      kind: 'yaml',
+      value,
+      sourceMap: this.#sourceMap,
       mistakes: this.#mistakes,
       substituted: this.#substituted,
-      failed: this.#failed,
+      failedPaths: this.#failed,
     };
   }
 
-  #read(node: Node | null, path: Path, key: number | undefined): unknown {
+  #readNode(node: Node | null, path: Path, key: number | undefined): unknown {
     this.#values += 1;
-    if (this.#values > MOST_VALUES || node === null) return null;
-    const value = start(node) ?? key ?? 0;
-    // An empty value has no place of its own.
-    this.#places.put(path, key ?? value, isScalar(node) && node.value === null ? (key ?? value) : value);
+    if (this.#values > MAX_VALUES || node === null) return null;
+    const value = offsetOf(node) ?? key ?? 0;
+    // An empty value has no position of its own.
+    this.#sourceMap.setOffsets(path, key ?? value, isScalar(node) && node.value === null ? (key ?? value) : value);
     if (isAlias(node)) {
       const target = this.#anchors.get(node.source);
-      if (target === undefined) return this.#fail(path, value, 'an alias of an anchor that does not come before it');
-      if (this.#open.has(target)) return this.#fail(path, value, 'an alias of what it is part of');
-      return this.#read(target, path, key ?? value);
+      if (target === undefined) return this.#fail(path, value, 'an alias without an anchor before it');
+      if (this.#ancestors.has(target)) return this.#fail(path, value, 'an alias of a mapping or list that contains it');
+      return this.#readNode(target, path, key ?? value);
     }
     if ('anchor' in node && typeof node.anchor === 'string') this.#anchors.set(node.anchor, node);
-    this.#open.add(node);
-    const plain = this.#plain(node, path, value);
-    this.#open.delete(node);
+    this.#ancestors.add(node);
+    const plain = this.#toValue(node, path, value);
+    this.#ancestors.delete(node);
     return plain;
   }
 
-  #plain(node: Node, path: Path, offset: number): unknown {
-    if (isMap<Node, Node | null>(node)) return this.#mapping(node.items, path);
-    if (isSeq<Node | null>(node)) return node.items.map((item, i) => this.#read(item, [...path, i], undefined));
+  #toValue(node: Node, path: Path, offset: number): unknown {
+    if (isMap<Node, Node | null>(node)) return this.#readMapping(node.items, path);
+    if (isSeq<Node | null>(node)) return node.items.map((item, i) => this.#readNode(item, [...path, i], undefined));
     const value: unknown = isScalar(node) ? node.value : undefined;
     if (typeof value === 'string') return this.#substitute(value, path, offset);
     if (value === null || typeof value === 'number' || typeof value === 'boolean') return value;
-    return this.#fail(path, offset, 'not a kind of value that is used here');
+    return this.#fail(path, offset, 'a kind of value that is not supported here');
   }
 
-  #mapping(items: readonly Pair<Node, Node | null>[], path: Path): Record<string, unknown> {
+  #readMapping(items: readonly Pair<Node, Node | null>[], path: Path): Record<string, unknown> {
     const mapping: Record<string, unknown> = {};
     for (const { key, value } of items) {
-      const offset = start(key) ?? 0;
+      const offset = offsetOf(key) ?? 0;
       const name = isScalar(key) ? keyText(key.value) : undefined;
       if (name === undefined) {
-        this.#complain(path, offset, 'a key has to be plain text');
+        this.#addMistake(path, offset, 'a key must be plain text');
         continue;
       }
       const here = [...path, name];
-      // Set below, it would be a prototype.
-      if (name === '__proto__') this.#complain(here, offset, 'unknown key');
-      else if (Object.hasOwn(mapping, name)) this.#complain(here, offset, 'written twice');
-      else mapping[name] = this.#read(value, here, offset);
+      // Assigned below, it would set the prototype.
+      if (name === '__proto__') this.#addMistake(here, offset, 'unknown key');
+      else if (Object.hasOwn(mapping, name)) this.#addMistake(here, offset, 'written twice');
+      else mapping[name] = this.#readNode(value, here, offset);
     }
     return mapping;
   }
 
   #substitute(written: string, path: Path, offset: number): string {
-    const { text, changed, problems } = substitute(written, this.#surroundings);
+    const { text, changed, problems } = substitute(written, this.#environment);
     if (changed) this.#substituted.set(pathKey(path), written);
     let from = offset;
     for (const { reference, message } of problems) {
-      // A scalar with escapes or folded lines may hold the reference in another form.
+      // In a scalar with escapes or folded lines, the reference may look different in the file.
       const found = this.#text.indexOf(reference, from);
       this.#fail(path, found < 0 ? offset : found, message);
       from = Math.max(from, found + 1);
@@ -159,21 +160,26 @@ class Walk {
 
   #fail(path: Path, offset: number, message: string): null {
     this.#failed.add(pathKey(path));
-    this.#complain(path, offset, message);
+    this.#addMistake(path, offset, message);
     return null;
   }
 
-  #complain(path: Path, offset: number, message: string): void {
-    this.#mistakes.push({ ...this.#places.at(offset), path: formatPath(path), message, suggestion: undefined });
+  #addMistake(path: Path, offset: number, message: string): void {
+    this.#mistakes.push({
+      ...this.#sourceMap.positionAt(offset),
+      path: formatPath(path),
+      message,
+      suggestion: undefined,
+    });
   }
 }
 
-/** Undefined for an empty key and for what is no text, number or boolean. */
+/** Undefined for an empty key, and for a key that is not text, a number or a boolean. */
 function keyText(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-function start(node: Node | null): number | undefined {
+function offsetOf(node: Node | null): number | undefined {
   return node?.range?.[0];
 }

@@ -1,32 +1,32 @@
-/** The presets that come with the program, found from wherever it is run. */
+/** The presets that are installed with the program. */
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { installed } from '../../installation.ts';
-import { layBeneath } from './preset-merge.ts';
-import { isMapping, valueAt } from '../load/schema-issues.ts';
+import { installedFile } from '../../installation.ts';
+import { mergePreset } from './preset-merge.ts';
+import { isMapping, valueAt } from '../values/plain-object.ts';
 import type { Mistake, Path } from '../load/mistakes.ts';
 import type { Provider } from './providers.ts';
 import { isProvider } from './providers.ts';
-import type { Drafted } from '../load/read-document.ts';
-import type { Surroundings } from '../load/substitute.ts';
-import { explain } from '../load/substitute.ts';
-import { readTree } from '../load/yaml-tree.ts';
+import type { RawDocument } from '../load/read-document.ts';
+import type { ConfigEnvironment } from '../load/substitute.ts';
+import { describeFileError } from '../load/substitute.ts';
+import { parseYamlTree } from '../load/yaml-tree.ts';
 
-/** What is known of a provider. */
+/** The known settings of a provider. */
 export interface Preset {
-  /** As `upstreams.NAME` says it. */
+  /** As in `upstreams.NAME`. */
   readonly settings: object;
-  /** What of it may not be so. */
-  readonly uncertain: readonly Doubt[];
-  /** What a user has to see to, because no setting can, in sentences. */
+  /** Settings that may be wrong. */
+  readonly uncertain: readonly UncertainSetting[];
+  /** What users have to take care of themselves, because no setting can: sentences. */
   readonly careful: readonly string[];
 }
 
-/** A setting that may not be so, or whose absence says that nothing is known. */
-export interface Doubt {
+/** A setting that may be wrong, or that is absent because nothing is known. */
+export interface UncertainSetting {
   /** As `upstreams.NAME` has it: `rateLimit.initialRate`; of a list, by the name of its item, `limits.endpoint.initialRate`. */
   readonly about: string;
-  /** In a sentence. */
+  /** One sentence. */
   readonly because: string;
 }
 
@@ -35,8 +35,8 @@ const PresetSchema = z.looseObject({
   careful: z.array(z.string()).prefault([]),
 });
 
-/** Nothing in a preset stands for anything else. */
-const NOWHERE: Surroundings = {
+/** A preset contains no references. */
+const EMPTY_ENVIRONMENT: ConfigEnvironment = {
   env: {},
   readFile: () => {
     throw new Error('a preset reads no files');
@@ -45,42 +45,44 @@ const NOWHERE: Surroundings = {
 
 export function readPreset(
   provider: Provider,
-  readFile: Surroundings['readFile'],
+  readFile: ConfigEnvironment['readFile'],
 ): Preset | { readonly problem: string } {
-  const file = fileURLToPath(installed(`config/providers/${provider}.yaml`));
+  const file = fileURLToPath(installedFile(`config/providers/${provider}.yaml`));
   let text: string;
   try {
     text = readFile(file);
   } catch (error) {
-    return { problem: `its preset ${file} cannot be read: ${explain(error)}` };
+    return { problem: `its preset ${file} cannot be read: ${describeFileError(error)}` };
   }
-  const { value, mistakes } = readTree(text, file, NOWHERE);
-  const parsed = PresetSchema.safeParse(value);
-  if (mistakes.length > 0 || !parsed.success) return { problem: `its preset ${file} is broken` };
+  const tree = parseYamlTree(text, file, EMPTY_ENVIRONMENT);
+  const parsed = PresetSchema.safeParse(tree.kind === 'yaml' ? tree.value : undefined);
+  if (tree.mistakes.length > 0 || !parsed.success) return { problem: `its preset ${file} is invalid` };
   const { uncertain, careful, ...settings } = parsed.data;
-  const doubts = Object.entries(uncertain).map(([about, because]) => ({ about, because }));
-  return { settings, uncertain: doubts, careful };
+  const uncertainSettings = Object.entries(uncertain).map(([about, because]) => ({ about, because }));
+  return { settings, uncertain: uncertainSettings, careful };
 }
 
 /**
- * Lays the preset of the `provider` that a mapping names beneath it.
+ * Merges the preset of the `provider` that a mapping names beneath it.
  * @param path of the mapping
- * @param keys those of the preset that have a meaning there; all unless given
+ * @param keys the keys of the preset to merge; all unless given
  */
-export function layPreset(
-  { root, places }: Drafted,
+export function applyPreset(
+  { root, sourceMap }: RawDocument,
   path: Path,
-  readFile: Surroundings['readFile'],
+  readFile: ConfigEnvironment['readFile'],
   keys?: readonly string[],
 ): Mistake[] {
   const written = valueAt(root, path);
   const provider = valueAt(written, ['provider']);
-  // What else is wrong here, the schema says.
+  // The schema reports anything else.
   if (!isMapping(written) || !isProvider(provider)) return [];
-  const named = [...path, 'provider'];
+  const providerPath = [...path, 'provider'];
   const preset = readPreset(provider, readFile);
-  if ('problem' in preset) return [places.locate({ path: named, at: 'value', message: preset.problem })];
+  if ('problem' in preset) return [sourceMap.locate({ path: providerPath, at: 'value', message: preset.problem })];
   const settings = Object.entries(preset.settings).filter(([key]) => keys?.includes(key) ?? true);
-  for (const laid of layBeneath(written, Object.fromEntries(settings))) places.lend([...path, ...laid], named);
+  for (const added of mergePreset(written, Object.fromEntries(settings))) {
+    sourceMap.setPresetOrigin([...path, ...added], providerPath);
+  }
   return [];
 }

@@ -1,4 +1,4 @@
-/** Whom there is a preset for: `config/providers/NAME.yaml`. In alphabetical order. */
+/** Providers with a preset, `config/providers/NAME.yaml`, in alphabetical order. */
 export const PROVIDERS = [
   'adyen',
   'anthropic',

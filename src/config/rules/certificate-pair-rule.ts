@@ -1,12 +1,12 @@
-import type { Checked } from './rule-finding.ts';
-import { mistake } from './rule-finding.ts';
+import type { RuleFinding } from './rule-finding.ts';
+import { mistakeAt } from './rule-finding.ts';
 import type { Path } from '../load/mistakes.ts';
 
-/** A certificate of ours is of no use without its key, nor a key without its certificate. */
-export function* checkPair(
+/** A certificate needs its key, and a key its certificate. */
+export function* checkCertificatePair(
   path: Path,
   tls: { readonly cert?: string | undefined; readonly key?: string | undefined } | undefined,
-): Generator<Checked> {
+): Generator<RuleFinding> {
   if ((tls?.cert === undefined) === (tls?.key === undefined)) return;
-  yield mistake([...path, tls?.cert === undefined ? 'key' : 'cert'], 'cert and key need each other');
+  yield mistakeAt([...path, tls?.cert === undefined ? 'key' : 'cert'], 'cert and key are needed together');
 }

@@ -1,52 +1,59 @@
 import { isIP } from 'node:net';
-import type { Checked, Written } from './rule-finding.ts';
-import { mistake, warning } from './rule-finding.ts';
-import type { DraftUpstream } from '../load/partial-config.ts';
+import type { RuleFinding, IsWritten } from './rule-finding.ts';
+import { mistakeAt, warningAt } from './rule-finding.ts';
+import type { PartialUpstream } from '../load/partial-config.ts';
 import type { Path } from '../load/mistakes.ts';
-import { PRACTICE_URL, socketOf } from '../values/upstream-url.ts';
+import { upstreamOrigins } from '../schema/upstream-schema.ts';
+import { PRACTICE_URL, unixSocketPath } from '../values/upstream-url.ts';
 
-/** Where an upstream can be reached: in one place or in several that are alike. */
-export function* checkEndpoints(path: Path, upstream: DraftUpstream, written: Written): Generator<Checked> {
-  const { reached, url, urls, outlierDetection } = upstream;
-  if (reached?.length === 0) {
-    const why = written([...path, 'provider']) ? ': the preset of its provider has none' : '';
-    yield mistake([...path, 'url'], `missing${why}`);
+/** The endpoints of an upstream: exactly one of url and urls, and endpoints of one scheme. */
+export function* checkEndpoints(path: Path, upstream: PartialUpstream, isWritten: IsWritten): Generator<RuleFinding> {
+  const { urlKeys, urls, outlierDetection } = upstream;
+  if (urlKeys?.length === 0) {
+    const why = isWritten([...path, 'provider']) ? ': the preset of its provider has none' : '';
+    yield mistakeAt([...path, 'url'], `missing${why}`);
   }
-  if (reached?.length === 2) {
-    yield { ...mistake([...path, 'urls'], 'there is a url as well: only one of them'), at: 'key' };
+  if (urlKeys?.length === 2) {
+    yield { ...mistakeAt([...path, 'urls'], 'url and urls exclude each other: keep one'), at: 'key' };
   }
-  yield* checkList([...path, 'urls'], urls ?? []);
+  yield* checkUrlList([...path, 'urls'], urls ?? []);
   if (outlierDetection !== undefined && outlierDetection.maxEjectionTime < outlierDetection.baseEjectionTime) {
-    const key = written([...path, 'outlierDetection', 'maxEjectionTime']) ? 'maxEjectionTime' : 'baseEjectionTime';
-    yield mistake([...path, 'outlierDetection', key], 'maxEjectionTime is below baseEjectionTime');
+    const key = isWritten([...path, 'outlierDetection', 'maxEjectionTime']) ? 'maxEjectionTime' : 'baseEjectionTime';
+    yield mistakeAt([...path, 'outlierDetection', key], 'maxEjectionTime is below baseEjectionTime');
   }
-  const all = urls ?? (url === undefined ? [] : [url]);
-  if (all.length === 1 && written([...path, 'outlierDetection'])) {
-    yield warning([...path, 'outlierDetection'], 'has no effect: there is one endpoint', 'key');
+  const origins = upstreamOrigins(upstream);
+  if (origins.length === 1 && isWritten([...path, 'outlierDetection'])) {
+    yield warningAt([...path, 'outlierDetection'], 'has no effect: there is only one endpoint', 'key');
   }
-  if (all.length > 0 && all.every(isAddress) && written([...path, 'dnsRefresh'])) {
-    yield warning([...path, 'dnsRefresh'], 'has no effect: there is no name to look up', 'key');
+  if (origins.length > 0 && origins.every(isIpAddress) && isWritten([...path, 'dnsRefresh'])) {
+    yield warningAt([...path, 'dnsRefresh'], 'has no effect: no endpoint has a host name to look up', 'key');
   }
 }
 
-function* checkList(path: Path, urls: readonly string[]): Generator<Checked> {
+function* checkUrlList(path: Path, urls: readonly string[]): Generator<RuleFinding> {
   const [first = ''] = urls;
   for (const [i, url] of urls.entries()) {
-    const twin = urls.indexOf(url);
-    if (url === PRACTICE_URL) yield mistake([...path, i], 'only one endpoint can be played: url: practice');
-    else if (twin < i) yield mistake([...path, i], `the same as urls[${twin}]`);
-    else if (schemeOf(url) !== schemeOf(first) && first !== PRACTICE_URL) {
-      yield mistake([...path, i], `${schemeOf(url)}, where urls[0] is ${schemeOf(first)}: all have to be the same`);
+    const firstIndex = urls.indexOf(url);
+    if (url === PRACTICE_URL) {
+      yield mistakeAt([...path, i], 'practice cannot be one of several endpoints: write url: practice');
+    } else if (firstIndex < i) yield mistakeAt([...path, i], `the same as urls[${firstIndex}]`);
+    else if (urlScheme(url) !== urlScheme(first) && first !== PRACTICE_URL) {
+      yield mistakeAt(
+        [...path, i],
+        `${urlScheme(url)}, where urls[0] is ${urlScheme(first)}: all urls need the same scheme`,
+      );
     }
   }
 }
 
-function schemeOf(url: string): string {
+function urlScheme(url: string): string {
   return url.slice(0, url.indexOf(':'));
 }
 
-function isAddress(url: string): boolean {
+function isIpAddress(url: string): boolean {
   return (
-    url === PRACTICE_URL || socketOf(url) !== undefined || isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) !== 0
+    url === PRACTICE_URL ||
+    unixSocketPath(url) !== undefined ||
+    isIP(new URL(url).hostname.replace(/^\[|\]$/g, '')) !== 0
   );
 }

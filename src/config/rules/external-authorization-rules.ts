@@ -1,35 +1,42 @@
-import type { Checked, Written } from './rule-finding.ts';
-import { mistake, warning } from './rule-finding.ts';
-import type { Draft } from '../load/partial-config.ts';
+import type { RuleFinding, IsWritten } from './rule-finding.ts';
+import { mistakeAt, warningAt } from './rule-finding.ts';
+import type { PartialConfig } from '../load/partial-config.ts';
 
-/** Whether there is somebody who may ask, and something to be asked. */
-export function* checkCheck({ check, trustedProxies, routes = [] }: Draft, written: Written): Generator<Checked> {
-  if (!written(['check'])) {
+/** Checks need trusted proxies that may ask, and routes that answer. */
+export function* checkExternalAuthorization(
+  { check, trustedProxies, routes = [] }: PartialConfig,
+  isWritten: IsWritten,
+): Generator<RuleFinding> {
+  if (!isWritten(['check'])) {
     for (const [i, route] of routes.entries()) {
-      if (route.check === 'only') yield mistake(['routes', i, 'check'], 'needs the section check: nobody could ask');
-      else if (written(['routes', i, 'check'])) {
-        yield warning(['routes', i, 'check'], 'has no effect: there is no section check');
+      if (route.check === 'only') {
+        yield mistakeAt(['routes', i, 'check'], 'needs the section check, which says where checks are answered');
+      } else if (isWritten(['routes', i, 'check'])) {
+        yield warningAt(['routes', i, 'check'], 'has no effect without the section check');
       }
     }
     return;
   }
   if (trustedProxies?.length === 0) {
-    yield mistake(['check'], 'needs clients.trustedProxies: the addresses that may ask on behalf of clients');
+    yield mistakeAt(['check'], 'needs clients.trustedProxies: the addresses of the proxies that may ask');
   }
   if (check === undefined) return;
-  const catchesAll = routes.some(({ takes, check: answers }) => {
+  const catchesAll = routes.some(({ match, check: answers }) => {
     const isAny =
-      takes === undefined || (takes.path === '/' && takes.host === undefined && takes.methods === undefined);
+      match === undefined || (match.path === '/' && match.host === undefined && match.methods === undefined);
     return isAny && answers !== 'never';
   });
-  if (routes.length > 0 && !catchesAll && !written(['check', 'unrouted'])) yield warning(['check'], PASSES);
-  if (check.path === '/') yield mistake(['check', 'path'], EVERYTHING, '/check');
-  if (check.reportPath === '/') yield mistake(['check', 'reportPath'], EVERYTHING, '/report');
+  if (routes.length > 0 && !catchesAll && !isWritten(['check', 'unrouted'])) {
+    yield warningAt(['check'], UNROUTED_PASSES);
+  }
+  if (check.path === '/') yield mistakeAt(['check', 'path'], TAKES_EVERY_REQUEST, '/check');
+  if (check.reportPath === '/') yield mistakeAt(['check', 'reportPath'], TAKES_EVERY_REQUEST, '/report');
   if (check.reportPath === check.path || check.reportPath.startsWith(`${check.path}/`)) {
-    yield mistake(['check', 'reportPath'], 'is below check.path, where it would never be found', '/report');
+    yield mistakeAt(['check', 'reportPath'], 'is below check.path, so it would never be reached', '/report');
   }
 }
 
-const PASSES = 'what no route leads to passes unasked: have a route of all, or write check.unrouted: pass or refuse';
+const UNROUTED_PASSES =
+  'requests that no route matches pass unchecked: add a route for all requests, or set check.unrouted to pass or refuse';
 
-const EVERYTHING = 'would take every request';
+const TAKES_EVERY_REQUEST = 'would match every request';

@@ -1,13 +1,17 @@
-import { isOwned } from '../../core/http-semantics/managed-headers.ts';
-import type { Checked, Written } from './rule-finding.ts';
-import { mistake, warning } from './rule-finding.ts';
-import type { DraftUpstream } from '../load/partial-config.ts';
+import { isManagedHeader } from '../../core/http-semantics/managed-headers.ts';
+import type { RuleFinding, IsWritten } from './rule-finding.ts';
+import { mistakeAt, warningAt } from './rule-finding.ts';
+import type { PartialUpstream } from '../load/partial-config.ts';
 import type { Path } from '../load/mistakes.ts';
-import { originsOf } from '../schema/upstream-schema.ts';
-import { listOf } from '../values/one-or-many.ts';
+import { recognisesKeys } from '../schema/idempotency-schema.ts';
+import { upstreamOrigins } from '../schema/upstream-schema.ts';
+import { toList } from '../values/one-or-many.ts';
 
-/** Of HTTP itself, of what is asked for, or of who asks: in every write. What we write ourselves is refused as well. */
-const TAKEN: ReadonlySet<string> = new Set([
+/**
+ * Headers of HTTP itself, of content negotiation or of authentication: any write may have them. Headers that the proxy writes
+ * are rejected too.
+ */
+const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   'accept',
   'accept-charset',
   'accept-encoding',
@@ -24,69 +28,82 @@ const TAKEN: ReadonlySet<string> = new Set([
   'referer',
   'user-agent',
 ]);
-const TAKEN_FAMILY = /^(?:access-control|content|if|proxy|sec)-/;
+const RESERVED_HEADER_PREFIX = /^(?:access-control|content|if|proxy|sec)-/;
 
-const SEVERAL =
-  'another process may repeat a write at another of them: say idempotency.sharesKeys: true if all of them know the same keys, or false if you know of it';
+const SEVERAL_ENDPOINTS =
+  'another process may repeat a write at another endpoint: set idempotency.sharesKeys to true if all endpoints know the same keys, or to false to accept the risk';
 
-/** What else the configuration says. */
-export interface Surroundings {
-  /** Names of headers by which clients are told apart. */
+/** Facts from the rest of the configuration. */
+export interface IdempotencyContext {
+  /** Names of headers that identify clients. */
   readonly identities: readonly string[];
-  /** No other process sends to the same upstreams, as far as is known. */
+  /** No other known process sends to the same upstreams. */
   readonly isAlone: boolean;
 }
 
 /**
- * What is said of keys fits together, and says something.
+ * The settings of idempotency keys agree with each other and have an effect.
  * @param path of the upstream
  */
 export function* checkIdempotency(
   path: Path,
-  upstream: Pick<DraftUpstream, 'idempotency' | 'rateLimit' | 'url' | 'urls'>,
-  { identities, isAlone }: Surroundings,
-  written: Written,
-): Generator<Checked> {
+  upstream: Pick<PartialUpstream, 'idempotency' | 'rateLimit' | 'url' | 'urls'>,
+  { identities, isAlone }: IdempotencyContext,
+  isWritten: IsWritten,
+): Generator<RuleFinding> {
   const { idempotency, rateLimit } = upstream;
   if (idempotency === undefined) return;
   const { header, jsonField, generate } = idempotency;
-  const own = [...path, 'idempotency'];
-  const taken = header === false ? undefined : whyNoKey(header, idempotency, rateLimit?.credentialHeader, identities);
-  if (taken !== undefined) {
-    yield mistake([...own, 'header'], `is ${taken}, not a key: each write would look safe to send again`);
+  const idempotencyPath = [...path, 'idempotency'];
+  const reason =
+    header === false ? undefined : whyNotAKeyHeader(header, idempotency, rateLimit?.credentialHeader, identities);
+  if (reason !== undefined) {
+    yield mistakeAt([...idempotencyPath, 'header'], `is ${reason}, not a key: every write would look safe to retry`);
   }
   if (generate && jsonField !== undefined) {
-    yield mistake([...own, 'generate'], 'goes with a header alone: whether a body has a key is known too late');
+    yield mistakeAt(
+      [...idempotencyPath, 'generate'],
+      'cannot be combined with jsonField: whether a body has a key is known too late',
+    );
   } else if (generate && header === false) {
-    yield mistake([...own, 'generate'], 'needs a header to write the key in: a body is never changed');
+    yield mistakeAt([...idempotencyPath, 'generate'], 'needs header, to write the key to: a body is never changed');
   }
-  const isRecognised = header !== false || jsonField !== undefined;
-  if (isRecognised && !isAlone && originsOf(upstream).length > 1 && !written([...own, 'sharesKeys'])) {
-    yield warning([...path, 'urls'], SEVERAL, 'key');
+  const isRecognised = recognisesKeys(idempotency);
+  if (
+    isRecognised &&
+    !isAlone &&
+    upstreamOrigins(upstream).length > 1 &&
+    !isWritten([...idempotencyPath, 'sharesKeys'])
+  ) {
+    yield warningAt([...path, 'urls'], SEVERAL_ENDPOINTS, 'key');
   }
   if (isRecognised) return;
   for (const key of ['account', 'ttl', 'concurrent', 'replaysErrors', 'replayedHeader', 'sharesKeys']) {
-    if (written([...own, key])) yield warning([...own, key], 'has no effect: no key is recognised', 'key');
+    if (isWritten([...idempotencyPath, key])) {
+      yield warningAt([...idempotencyPath, key], 'has no effect: no idempotency key is recognised', 'key');
+    }
   }
 }
 
-/** Why this header names no write; undefined where it may. */
-function whyNoKey(
+/** Why this header cannot carry an idempotency key; undefined where it can. */
+function whyNotAKeyHeader(
   header: string,
-  { account }: NonNullable<DraftUpstream['idempotency']>,
+  { account }: NonNullable<PartialUpstream['idempotency']>,
   credentialHeader = '',
   identities: readonly string[] = [],
 ): string | undefined {
   const name = fold(header);
-  if (isOwned(name) || TAKEN.has(name) || TAKEN_FAMILY.test(name)) return 'a header with a meaning of its own';
+  if (isManagedHeader(name) || RESERVED_HEADERS.has(name) || RESERVED_HEADER_PREFIX.test(name)) {
+    return 'a standard header with another meaning';
+  }
   const isSame = (other: string): boolean => fold(other) === name;
-  if (isSame(credentialHeader)) return 'the credential of who asks';
-  if (identities.some(isSame)) return 'what tells clients apart';
-  const sources = account === 'none' ? [] : listOf(account);
-  return sources.some((source) => isSame(source.header)) ? 'what names the account' : undefined;
+  if (isSame(credentialHeader)) return 'the credential of the client';
+  if (identities.some(isSame)) return 'a header that identifies clients';
+  const sources = account === 'none' ? [] : toList(account);
+  return sources.some((source) => isSame(source.header)) ? 'the header that names the account' : undefined;
 }
 
-/** Servers that read names as CGI does take a name with `_` for one with `-`. */
+/** Servers with CGI semantics treat `_` in a header name as `-`. */
 function fold(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }

@@ -1,24 +1,24 @@
-import type { Checked, Written } from './rule-finding.ts';
-import { mistake } from './rule-finding.ts';
+import type { RuleFinding, IsWritten } from './rule-finding.ts';
+import { mistakeAt } from './rule-finding.ts';
 import type { Path } from '../load/mistakes.ts';
 
-const SERVER = 'not where the proxy is part of another program: the server is that program’s';
-const LOG = 'not where the proxy is part of another program: the log is that program’s';
+const HOST_SERVER = 'not allowed where the proxy is mounted in another program, which owns the server';
+const HOST_LOG = 'not allowed where the proxy is mounted in another program, which owns the log';
 
-/** What a program that mounts the proxy has itself. */
-const THEIRS: readonly (readonly [path: Path, why: string])[] = [
-  [['listen'], SERVER],
-  [['limits', 'headers'], SERVER],
-  [['limits', 'connections'], SERVER],
-  [['admin'], 'not where the proxy is part of another program: ask `onMounted` for metrics'],
-  [['telemetry'], 'not where the proxy is part of another program: ask `onMounted` for metrics'],
-  [['workers'], 'not where the proxy is part of another program: its processes are that program’s'],
-  [['drain', 'delay'], 'not where the proxy is part of another program: that program says when it is not ready'],
-  [['log', 'level'], LOG],
-  [['log', 'buffer'], LOG],
+/** Settings that belong to the program that mounts the proxy. */
+const HOST_SETTINGS: readonly (readonly [path: Path, why: string])[] = [
+  [['listen'], HOST_SERVER],
+  [['limits', 'headers'], HOST_SERVER],
+  [['limits', 'connections'], HOST_SERVER],
+  [['admin'], 'not allowed where the proxy is mounted in another program: take metrics from `onMounted`'],
+  [['telemetry'], 'not allowed where the proxy is mounted in another program: take metrics from `onMounted`'],
+  [['workers'], 'not allowed where the proxy is mounted in another program, which owns the processes'],
+  [['drain', 'delay'], 'not allowed where the proxy is mounted in another program, which reports its own readiness'],
+  [['log', 'level'], HOST_LOG],
+  [['log', 'buffer'], HOST_LOG],
 ];
 
-/** Told plainly: a setting that is read and does nothing is a trap. */
-export function* checkMounted(written: Written): Generator<Checked> {
-  for (const [path, why] of THEIRS) if (written(path)) yield { ...mistake(path, why), at: 'key' };
+/** A mistake, not a warning: a setting without an effect would be a trap. */
+export function* checkMountedConfig(isWritten: IsWritten): Generator<RuleFinding> {
+  for (const [path, why] of HOST_SETTINGS) if (isWritten(path)) yield { ...mistakeAt(path, why), at: 'key' };
 }

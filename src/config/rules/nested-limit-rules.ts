@@ -1,40 +1,35 @@
-/** What has to fit together in the nested limits of an upstream. */
+/** Rules for the nested limits of an upstream. */
 import { makePathPattern } from '../../core/http-semantics/path-pattern.ts';
-import type { Checked, Written } from './rule-finding.ts';
-import { mistake, warning } from './rule-finding.ts';
-import { checkRates } from './rate-bound-rules.ts';
-import type { DraftUpstream } from '../load/partial-config.ts';
+import type { RuleFinding, IsWritten } from './rule-finding.ts';
+import { mistakeAt, warningAt } from './rule-finding.ts';
+import { checkRateBounds } from './rate-bound-rules.ts';
+import type { PartialUpstream } from '../load/partial-config.ts';
 import type { Path } from '../load/mistakes.ts';
+import { toList } from '../values/one-or-many.ts';
 
 /** @param path of the upstream */
-export function* checkLimits(
+export function* checkNestedLimits(
   path: Path,
-  { limits = [] }: Pick<DraftUpstream, 'limits'>,
-  written: Written,
-): Generator<Checked> {
+  { limits = [] }: Pick<PartialUpstream, 'limits'>,
+  isWritten: IsWritten,
+): Generator<RuleFinding> {
   const seen = new Map<string, number>();
   for (const [i, limit] of limits.entries()) {
     const here = [...path, 'limits', i];
-    const twin = seen.get(limit.name);
-    if (twin !== undefined) yield mistake([...here, 'name'], `limits[${twin}] has this name`);
+    const duplicate = seen.get(limit.name);
+    if (duplicate !== undefined) yield mistakeAt([...here, 'name'], `limits[${duplicate}] already has this name`);
     seen.set(limit.name, i);
-    const paths = listOf(limit.match.path).map((text) => makePathPattern(text).names.join(', '));
+    const paths = toList(limit.match.path).map((text) => makePathPattern(text).names.join(', '));
     const other = paths.findIndex((names) => names !== paths[0]);
     const isEachPath = limit.each.includes('path');
-    if (other > 0 && !isEachPath) yield mistake([...here, 'match', 'path', other], UNLIKE);
+    if (other > 0 && !isEachPath) yield mistakeAt([...here, 'match', 'path', other], UNEQUAL_SEGMENTS);
     if (isEachPath && limit.match.path === undefined) {
-      yield warning([...here, 'each'], 'has no effect for path: no match.path is there');
+      yield warningAt([...here, 'each'], 'path has no effect without match.path');
     }
-    yield* checkRates(here, limit, written);
-    if (new Set(limit.each).size < limit.each.length) yield warning([...here, 'each'], 'says the same twice');
+    yield* checkRateBounds(here, limit, isWritten);
+    if (new Set(limit.each).size < limit.each.length) yield warningAt([...here, 'each'], 'has a duplicate');
   }
 }
 
-const UNLIKE =
-  'names other segments than the first: all patterns of a limit name the same, in the same order, unless each has path';
-
-/** Where one may be written without a list. */
-export function listOf<T extends string>(one: T | readonly T[] | undefined): readonly T[] {
-  if (one === undefined) return [];
-  return typeof one === 'string' ? [one] : one;
-}
+const UNEQUAL_SEGMENTS =
+  'names other segments than the first pattern: all patterns of a limit must name the same segments in the same order, unless each contains path';

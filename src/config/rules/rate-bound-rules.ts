@@ -1,17 +1,23 @@
-import type { Checked, Written } from './rule-finding.ts';
-import { mistake } from './rule-finding.ts';
-import type { DraftUpstream } from '../load/partial-config.ts';
+import type { RuleFinding, IsWritten } from './rule-finding.ts';
+import { mistakeAt } from './rule-finding.ts';
+import type { PartialUpstream } from '../load/partial-config.ts';
 import type { Path } from '../load/mistakes.ts';
-import { writeRate } from '../values/unit-schemas.ts';
+import { formatRate } from '../values/unit-schemas.ts';
 
-type Rates = Pick<NonNullable<DraftUpstream['rateLimit']>, 'initialRate' | 'minRate' | 'maxRate'>;
+type RateBounds = Pick<NonNullable<PartialUpstream['rateLimit']>, 'initialRate' | 'minRate' | 'maxRate'>;
 
-/** The rates of one limit fit together. @param path of what holds them */
-export function* checkRates(path: Path, rates: Rates | undefined, written: Written): Generator<Checked> {
+/** The rates of one limit are in order. @param path of the limit */
+export function* checkRateBounds(
+  path: Path,
+  rates: RateBounds | undefined,
+  isWritten: IsWritten,
+): Generator<RuleFinding> {
   if (rates === undefined) return;
   const { initialRate, minRate, maxRate = Infinity } = rates;
-  const least = written([...path, 'minRate']) ? 'minRate' : `minRate (${writeRate(minRate)} unless written)`;
-  if (minRate > maxRate) yield mistake([...path, 'maxRate'], `below ${least}`);
-  if (initialRate !== undefined && initialRate > maxRate) yield mistake([...path, 'initialRate'], 'above maxRate');
-  if (initialRate !== undefined && initialRate < minRate) yield mistake([...path, 'initialRate'], `below ${least}`);
+  const minRateText = isWritten([...path, 'minRate']) ? 'minRate' : `minRate (${formatRate(minRate)} unless written)`;
+  if (minRate > maxRate) yield mistakeAt([...path, 'maxRate'], `below ${minRateText}`);
+  if (initialRate !== undefined && initialRate > maxRate) yield mistakeAt([...path, 'initialRate'], 'above maxRate');
+  if (initialRate !== undefined && initialRate < minRate) {
+    yield mistakeAt([...path, 'initialRate'], `below ${minRateText}`);
+  }
 }

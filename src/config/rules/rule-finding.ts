@@ -1,15 +1,15 @@
 import type { Finding, Path } from '../load/mistakes.ts';
 
-/** A finding about what has to fit together. */
-export type Checked = Finding & { readonly level: 'mistake' | 'warning' };
+/** A finding of a rule across keys. */
+export type RuleFinding = Finding & { readonly level: 'mistake' | 'warning' };
 
-/** Whether a path was written, not filled in by a default: nobody is told that a default does not fit another default. */
-export type Written = (path: Path) => boolean;
+/** True for a path that is written, not filled in by a default: no warning is about two defaults. */
+export type IsWritten = (path: Path) => boolean;
 
-export function mistake(path: Path, message: string, suggestion?: string): Checked {
+export function mistakeAt(path: Path, message: string, suggestion?: string): RuleFinding {
   return { level: 'mistake', path, at: 'value', message, suggestion };
 }
 
-export function warning(path: Path, message: string, at: 'key' | 'value' = 'value'): Checked {
+export function warningAt(path: Path, message: string, at: 'key' | 'value' = 'value'): RuleFinding {
   return { level: 'warning', path, at, message };
 }

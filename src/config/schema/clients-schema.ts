@@ -1,116 +1,118 @@
 import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
-import { BackOffOverride } from './backoff-schema.ts';
+import { BackOffOverrideSchema } from './backoff-schema.ts';
 import { HeaderName, Name } from './name-schemas.ts';
 import { Rate } from '../values/unit-schemas.ts';
 import { suggest } from '../values/suggest.ts';
-import type { Reading } from '../values/text-codec.ts';
-import { misread, written } from '../values/text-codec.ts';
+import type { ParseResult } from '../values/text-codec.ts';
+import { parseFailure, textCodec } from '../values/text-codec.ts';
 
-/** Where a client's identity is read. The first that a request has decides. */
+/** Where the identity of a client comes from. The first key that a request has applies. */
 export type ClientKey =
   /** The value of a header. */
   | { readonly kind: 'header'; readonly name: string }
   /** The hash of `Authorization`. */
   | { readonly kind: 'bearer' }
-  /** The address; IPv6 by its /64. */
+  /** The address; of IPv6, its /64. */
   | { readonly kind: 'ip' }
   /** A segment of the path, counted from 1. */
   | { readonly kind: 'path'; readonly segment: number };
 
 const EXPECTED_KEY = 'header:NAME, bearer, ip or path:N';
 
-const Key = written<ClientKey>({
+const ClientKeySchema = textCodec<ClientKey>({
   expected: EXPECTED_KEY,
   forms: [{ type: 'string', pattern: "^(?:bearer|ip|path:\\d{1,2}|header:[!#$%&'*+.^_`|~0-9A-Za-z-]+)$" }],
-  read: readClientKey,
-  write: writeClientKey,
+  parse: parseClientKey,
+  format: formatClientKey,
 });
 
 const EXPECTED_BLOCK = 'an address, a block such as 10.0.0.0/8 or fd00::/8, or unix';
 
-/** Whoever connects to our own Unix socket. */
+/** Stands for every peer on our own Unix socket. */
 export const UNIX_PEER = 'unix';
 
-const Block = written<string>({
+const AddressBlock = textCodec<string>({
   expected: EXPECTED_BLOCK,
   forms: [{ type: 'string', pattern: '^[0-9A-Fa-f.:]+(?:/\\d{1,3})?$' }, { const: UNIX_PEER }],
-  read: readBlock,
-  write: (block) => block,
+  parse: parseAddressBlock,
+  format: (block) => block,
 });
 
-const Match = z
+const ClassMatch = z
   .strictObject({
     header: z
       .record(HeaderName, z.string().min(1))
       .optional()
-      .describe('Request headers by name, each with a value; * stands for anything. All must match.'),
+      .describe('Request headers by name, each with a value; * matches any text. All must match.'),
     key: z
       .array(z.string().min(1))
       .min(1)
       .optional()
-      .describe('Client keys, one of which must match; * stands for anything.'),
+      .describe('Client keys, one of which must match; * matches any text.'),
   })
   .refine(({ header, key }) => key !== undefined || Object.keys(header ?? {}).length > 0, {
-    error: 'header or key is needed: this would match everything',
+    error: 'needs header or key: with neither, it would match every request',
   })
   .meta({ minProperties: 1 });
 
-/** A metric that tells clients apart has to stay small, whoever comes. */
-const MOST_NAMES = 100;
+/** Each name adds time series: a bound on their number. */
+const MAX_NAMES = 100;
 
-const Class = z.strictObject({
-  match: Match.describe('Which requests are of this class; the first class that matches has them.'),
+const ClientClass = z.strictObject({
+  match: ClassMatch.describe('Which requests belong to this class; the first matching class applies.'),
   weight: z
     .number()
     .min(0.01)
     .max(1000)
     .prefault(1)
-    .describe('Its clients’ share of a limited rate, beside the 1 of others.'),
+    .describe('Weight of its clients when a limited rate is shared; clients without a class have 1.'),
   maxRate: Rate.optional().describe(
-    'Never send faster than this for all its clients together, at each upstream; others may use what they leave.',
+    'Maximum rate for all its clients together, at each upstream; other clients may use the rest.',
   ),
-  backOff: BackOffOverride.optional().describe('Delays before its retries; what is left out is as in the upstream.'),
+  backOff: BackOffOverrideSchema.optional().describe(
+    'Delays before its retries; options left out are those of the upstream.',
+  ),
 });
 
-export const Clients = z.strictObject({
+export const ClientsSchema = z.strictObject({
   key: z
-    .array(Key)
+    .array(ClientKeySchema)
     .min(1)
     .prefault(['ip'])
     .describe(
-      'What tells clients apart, tried in order: header:NAME, bearer (hash of Authorization), ip (IPv6 by /64), path:N.',
+      'How a client is identified; the first that a request has applies: header:NAME, bearer (hash of Authorization), ip (IPv6 by /64), path:N.',
     ),
   trustedProxies: z
-    .array(Block)
+    .array(AddressBlock)
     .prefault([])
     .describe(
-      'Addresses of proxies in front, whose X-Forwarded-For is believed; unix: those that connect to our Unix socket.',
+      'Addresses of proxies in front whose X-Forwarded-For is trusted; unix for whatever connects to our Unix socket.',
     ),
   maxTracked: z
     .int()
     .min(1)
     .max(10_000_000)
     .prefault(100_000)
-    .describe('Clients remembered at a time; the calmest are forgotten first.'),
+    .describe('Maximum clients remembered; those in their normal state are forgotten first.'),
   classes: z
-    .record(Name, Class)
+    .record(Name, ClientClass)
     .prefault({})
-    .describe('Classes of requests by name: who goes first when the rate is limited.'),
+    .describe('Classes of requests by name, with their priority when the rate is limited.'),
   names: z
     .record(Name, z.array(z.string().min(1)).min(1))
     .refine(
-      (names) => Object.keys(names).length <= MOST_NAMES,
-      `at most ${MOST_NAMES} names: each is seven series of a metric`,
+      (names) => Object.keys(names).length <= MAX_NAMES,
+      `at most ${MAX_NAMES} names: each adds several time series to the metrics`,
     )
     .prefault({})
     .describe(
-      'Clients that metrics tell by name, each with the keys that are its own; * stands for anything, the first name that matches has it.',
+      'Clients with metrics of their own, by name, each with its client keys; * matches any text, the first matching name applies.',
     ),
 });
 
-/** One of the comma list of `--client-key`, or an item of `clients.key`. */
-export function readClientKey(input: string | number): Reading<ClientKey> {
+/** An item of `clients.key`, or of the comma-separated list of `--client-key`. */
+export function parseClientKey(input: string | number): ParseResult<ClientKey> {
   const text = String(input);
   if (text === 'bearer' || text === 'ip') return { ok: true, value: { kind: text } };
   const [kind, ...rest] = text.split(':');
@@ -118,10 +120,10 @@ export function readClientKey(input: string | number): Reading<ClientKey> {
   if (kind === 'header' && HeaderName.safeParse(argument).success) return { ok: true, value: { kind, name: argument } };
   const segment = Number(argument);
   if (kind === 'path' && /^\d{1,2}$/.test(argument) && segment >= 1) return { ok: true, value: { kind, segment } };
-  return misread(`expected ${EXPECTED_KEY}`, suggestKey(text));
+  return parseFailure(`expected ${EXPECTED_KEY}`, suggestKey(text));
 }
 
-export function writeClientKey(key: ClientKey): string {
+export function formatClientKey(key: ClientKey): string {
   if (key.kind === 'header') return `header:${key.name}`;
   return key.kind === 'path' ? `path:${key.segment}` : key.kind;
 }
@@ -131,14 +133,14 @@ function suggestKey(text: string): string | undefined {
   return suggest(text, ['ip', 'bearer', 'path:1']);
 }
 
-function readBlock(input: string | number): Reading<string> {
+function parseAddressBlock(input: string | number): ParseResult<string> {
   if (input === UNIX_PEER) return { ok: true, value: input };
   const [address = '', bits, ...rest] = String(input).split('/');
-  const six = ipaddr.IPv6.isValid(address) && !address.includes('%');
-  const longest = six ? 128 : ipaddr.IPv4.isValidFourPartDecimal(address) ? 32 : undefined;
-  if (longest === undefined || rest.length > 0) return misread(`expected ${EXPECTED_BLOCK}`);
-  if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= longest)) {
-    return misread(`a prefix of this address is from 0 to ${longest}`);
+  const isIPv6 = ipaddr.IPv6.isValid(address) && !address.includes('%');
+  const maxPrefix = isIPv6 ? 128 : ipaddr.IPv4.isValidFourPartDecimal(address) ? 32 : undefined;
+  if (maxPrefix === undefined || rest.length > 0) return parseFailure(`expected ${EXPECTED_BLOCK}`);
+  if (bits !== undefined && !(/^\d{1,3}$/.test(bits) && Number(bits) <= maxPrefix)) {
+    return parseFailure(`the prefix length of this address is from 0 to ${maxPrefix}`);
   }
   return { ok: true, value: String(input) };
 }

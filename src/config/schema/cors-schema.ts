@@ -1,66 +1,72 @@
 import { z } from 'zod';
 import { HeaderName, Method } from './name-schemas.ts';
 import { Duration } from '../values/unit-schemas.ts';
-import type { Reading } from '../values/text-codec.ts';
-import { misread, written } from '../values/text-codec.ts';
+import type { ParseResult } from '../values/text-codec.ts';
+import { parseFailure, textCodec } from '../values/text-codec.ts';
 
 /** The origin of a page: scheme, host and port, as browsers send it (RFC 6454 §6.2), or with `*` for any subdomain; or `*`. */
-const Origin = written<string>({
+const Origin = textCodec<string>({
   expected: 'an origin such as https://app.example.com, https://*.example.com, or *',
   forms: [{ type: 'string', pattern: String.raw`^(\*|[a-z][a-z0-9+.-]*://[^/?#]+)$` }],
-  read: readOrigin,
-  write: (origin) => origin,
+  parse: parseOrigin,
+  format: (origin) => origin,
 });
 
-const Any = z.literal('*');
+const AnyWildcard = z.literal('*');
 
-/** Who may ask from a browser, of a route whose preflights are answered here. */
+/** What pages of other origins may do, for a route whose preflights are answered here. */
 const CorsRules = z.strictObject({
-  origins: z.array(Origin).min(1).describe('Origins whose pages may read answers; * for all.'),
+  origins: z.array(Origin).min(1).describe('Origins whose pages may read responses; * for all.'),
   methods: z
-    .array(z.union([Any, Method], 'expected a method, or *'))
+    .array(z.union([AnyWildcard, Method], 'expected a method, or *'))
     .min(1)
     .optional()
-    .describe('What such pages may ask with; those of the route if absent.'),
+    .describe('Methods that these pages may use; those of the route if absent.'),
   headers: z
     .array(HeaderName)
     .optional()
-    .describe('Headers that their requests may have beyond the safelisted ones; all that they ask for if absent.'),
+    .describe('Request headers allowed besides the safelisted ones; all that are requested if absent.'),
   exposeHeaders: z
     .array(HeaderName)
     .prefault([])
     .describe(
-      'Headers of the upstream that they may read; those of Tidegate, Retry-After and RateLimit they always may.',
+      'Response headers of the upstream that pages may read; those of Tidegate, Retry-After and RateLimit are always readable.',
     ),
-  credentials: z.boolean().prefault(false).describe('Whether their requests may carry cookies and other credentials.'),
-  maxAge: Duration.prefault('10m').describe('How long a browser may keep the answer to a preflight; 0 for not at all.'),
+  credentials: z.boolean().prefault(false).describe('Allow cookies and other credentials.'),
+  maxAge: Duration.prefault('10m').describe('How long a browser may cache a preflight response; 0 for not at all.'),
 });
 
-export const Cors = z.union([z.literal('pass-through'), CorsRules], 'expected pass-through, or a mapping with origins');
+export const CorsSchema = z.union(
+  [z.literal('pass-through'), CorsRules],
+  'expected pass-through, or a mapping with origins',
+);
 
-function readOrigin(input: string | number): Reading<string> {
+function parseOrigin(input: string | number): ParseResult<string> {
   const origin = String(input);
   if (origin === '*') return { ok: true, value: origin };
   if (origin === 'null') {
-    return misread('null is what every sandboxed page and every file says that it is: name an origin, or *');
+    return parseFailure('every sandboxed page and every local file sends the origin null: name an origin, or use *');
   }
   const [, scheme, host = '', rest = ''] = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)(.*)$/i.exec(origin) ?? [];
-  if (scheme === undefined) return misread('an origin has a scheme', confirm(`https://${origin}`));
-  const bare = `${scheme}://${host}`.toLowerCase();
-  if (rest !== '') return misread('an origin has no path, and no / at its end', confirm(bare));
-  if (host.includes('@')) return misread('an origin has no user');
+  if (scheme === undefined) return parseFailure('an origin starts with a scheme', suggestIfValid(`https://${origin}`));
+  const normalized = `${scheme}://${host}`.toLowerCase();
+  if (rest !== '') return parseFailure('an origin has no path and no trailing /', suggestIfValid(normalized));
+  if (host.includes('@')) return parseFailure('an origin has no user name');
   if (!/^(?:\*\.)?(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host)) {
-    return misread(
-      'expected an origin such as https://app.example.com; * stands for subdomains, at the beginning of the host',
+    return parseFailure(
+      'expected an origin such as https://app.example.com; * is allowed only as the first part of the host',
     );
   }
-  const usual = { http: ':80', https: ':443' }[scheme.toLowerCase()];
-  if (usual !== undefined && host.endsWith(usual)) {
-    return misread('browsers leave out the usual port of a scheme', confirm(bare.slice(0, -usual.length)));
+  const defaultPort = { http: ':80', https: ':443' }[scheme.toLowerCase()];
+  if (defaultPort !== undefined && host.endsWith(defaultPort)) {
+    return parseFailure(
+      'browsers leave out the default port of a scheme',
+      suggestIfValid(normalized.slice(0, -defaultPort.length)),
+    );
   }
-  return { ok: true, value: bare };
+  return { ok: true, value: normalized };
 }
 
-function confirm(origin: string): string | undefined {
-  return readOrigin(origin).ok ? origin : undefined;
+function suggestIfValid(origin: string): string | undefined {
+  return parseOrigin(origin).ok ? origin : undefined;
 }

@@ -1,19 +1,20 @@
 import { z } from 'zod';
+import { Secret } from './name-schemas.ts';
 import { PathPrefix } from './route-schema.ts';
 
-/** Long enough that nobody guesses it. */
-const Token = z.string().min(16);
-
-/** For an ingress that sends requests itself, and asks first. Who may ask, `clients.trustedProxies` says. */
-export const Check = z.strictObject({
+/** Checks for an ingress that asks first and then sends requests itself. Only `clients.trustedProxies` may ask. */
+export const ExternalAuthorizationSchema = z.strictObject({
   path: PathPrefix.prefault('/check').describe(
-    'Where proxies of clients.trustedProxies ask whether a request may pass; requests below it are theirs alone.',
+    'Where proxies of clients.trustedProxies ask whether a request may pass; other clients cannot use paths below it.',
   ),
   reportPath: PathPrefix.prefault('/report').describe(
-    'Where those who sent a request say what came of it, with the token.',
+    'Where the sender of a request reports its outcome, with the token.',
   ),
-  unrouted: z.enum(['pass', 'refuse']).prefault('pass').describe('What no route leads to may pass, or gets a 404.'),
-  token: Token.optional().describe(
-    'What who reports has to show, as Authorization: Bearer, at least 16 characters; without it nothing is taken.',
+  unrouted: z
+    .enum(['pass', 'refuse'])
+    .prefault('pass')
+    .describe('Whether a request that no route matches passes, or gets a 404.'),
+  token: Secret.optional().describe(
+    'Bearer token required for reports, at least 16 characters; without it, reports are not accepted.',
   ),
 });

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { BackOffOverride } from './backoff-schema.ts';
+import { BackOffOverrideSchema } from './backoff-schema.ts';
 import { PositiveDuration } from '../values/unit-schemas.ts';
-import type { Reading } from '../values/text-codec.ts';
-import { misread, written } from '../values/text-codec.ts';
+import type { ParseResult } from '../values/text-codec.ts';
+import { parseFailure, textCodec } from '../values/text-codec.ts';
 
-/** What is left out of a `backOff` of polls. Growing by half, a fifth of it chance: no delay is shorter than the one before. */
-export const POLL_BACK_OFF = {
+/** Defaults of `backOff` of polls. Growth of 1.5 with a jitter of 0.2: no delay is shorter than the one before. */
+export const DEFAULT_POLL_BACK_OFF = {
   strategy: 'exponential-jitter',
   baseInterval: 1000,
   multiplier: 1.5,
@@ -13,53 +13,57 @@ export const POLL_BACK_OFF = {
   jitter: 0.2,
 } as const;
 
-const NotReady = written<number>({
+const NotReadyStatus = textCodec<number>({
   expected: 'a status from 201 to 499',
   forms: [
     { type: 'integer', minimum: 201, maximum: 499 },
     { type: 'string', pattern: String.raw`^[234]\d\d$` },
   ],
-  read: readNotReady,
-  write: (status) => status,
+  parse: parseNotReadyStatus,
+  format: (status) => status,
 });
 
-function readNotReady(input: string | number): Reading<number> {
-  if (!/^\d{3}$/.test(String(input))) return misread('expected a status from 201 to 499');
+function parseNotReadyStatus(input: string | number): ParseResult<number> {
+  if (!/^\d{3}$/.test(String(input))) return parseFailure('expected a status from 201 to 499');
   const status = Number(input);
-  if (status === 200) return misread('a 200 is what is waited for: nobody looks into its body', '202');
-  if (status === 429) return misread('a 429 says that too much is asked for, and is retried when the rate allows it');
-  if (status >= 500) return misread('a 5xx is a failure: retry.retryOn says what becomes of it');
-  if (status < 200) return misread('expected a status from 201 to 499');
+  if (status === 200) return parseFailure('a 200 means that the result is ready: its body is not examined', '202');
+  if (status === 429) {
+    return parseFailure('a 429 is a rejection by the rate limit, and is retried when the rate allows it');
+  }
+  if (status >= 500) return parseFailure('a 5xx is a failure: retry.retryOn decides whether it is retried');
+  if (status < 200) return parseFailure('expected a status from 201 to 499');
   return { ok: true, value: status };
 }
 
-/** Asking again for what is not ready yet, on behalf of clients that wait; and telling the others when to. GET and HEAD only. */
-export const Poll = z.strictObject({
+/** Polling for a result that is not ready yet: on behalf of clients that wait, with a Retry-After for others. GET and HEAD only. */
+export const PollSchema = z.strictObject({
   notReady: z
-    .array(NotReady)
+    .array(NotReadyStatus)
     .min(1)
     .prefault([202])
-    .describe('Statuses that say “not ready yet”: 202, or 404 where a thing is not there until it is ready.'),
-  backOff: BackOffOverride.prefault({
+    .describe('Statuses that mean “not ready yet”: 202, or 404 where the result does not exist until it is ready.'),
+  backOff: BackOffOverrideSchema.prefault({
     strategy: 'exponential-jitter',
     baseInterval: '1s',
     multiplier: 1.5,
     maxInterval: '30s',
     jitter: 0.2,
-  }).describe('Delays between polls, and what clients that ask again are told, where the upstream names none.'),
+  }).describe(
+    'Delays between polls, and the Retry-After for clients that poll themselves, where the upstream names none.',
+  ),
   maxWait: PositiveDuration.refine((time) => time >= 1000 && time <= 3_600_000, 'must be from 1s to 1h')
     .prefault('60s')
-    .describe('The longest that is waited for a client that asks for it by Prefer: wait.'),
+    .describe('Maximum wait for a client that sends Prefer: wait.'),
   maxPolls: z
     .int()
     .min(2)
     .max(1000)
     .prefault(50)
-    .describe('How often it is asked for a request, the first time included; the last time when the wait ends.'),
+    .describe('Maximum polls for one request, the first included; the last is made when the wait ends.'),
   maxWaiting: z
     .int()
     .min(0)
     .max(1_000_000)
     .prefault(1000)
-    .describe('Requests of this route that are waited for at a time; others get their answer at once.'),
+    .describe('Maximum requests of this route waiting at a time; others get the current response at once.'),
 });

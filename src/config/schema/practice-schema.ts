@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { HINT_STYLES } from '../../simulator/upstream/hint-style.ts';
-import { Limit } from './simulated-limit-schema.ts';
+import { HINT_STYLES } from './hint-styles.ts';
+import { SimulatedLimitSchema } from './simulated-limit-schema.ts';
 import { Duration } from '../values/unit-schemas.ts';
 
-export const Practice = z.strictObject({
-  limit: Limit.prefault({ kind: 'token-bucket', rate: '20/s', burst: 10 }).describe(
-    'The limit it enforces and does not tell.',
+export const PracticeSchema = z.strictObject({
+  limit: SimulatedLimitSchema.prefault({ kind: 'token-bucket', rate: '20/s', burst: 10 }).describe(
+    'The hidden limit that it enforces.',
   ),
-  latency: Duration.prefault('30ms').describe('How long it takes to answer.'),
-  hints: z.enum(HINT_STYLES).prefault('none').describe('What it says of its limit.'),
-  seed: z.int().min(0).prefault(1).describe('Equal seeds give equal runs.'),
+  latency: Duration.prefault('30ms').describe('How long it takes to respond.'),
+  hints: z.enum(HINT_STYLES).prefault('none').describe('Which hints about its limit it sends.'),
+  seed: z.int().min(0).prefault(1).describe('Seed of its random numbers; equal seeds give equal runs.'),
 });

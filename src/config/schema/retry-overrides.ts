@@ -1,18 +1,21 @@
 import type { BackOffConfig, BackOffOverride, RetryConfig, RetryOverride } from './config-schema.ts';
 
-/** The backoff with what the override says instead. Another strategy starts from its own defaults: options mean other things to it. */
-export function overrideBackOff(base: BackOffConfig, override: BackOffOverride | undefined): BackOffConfig {
+/**
+ * The backoff with the override merged over it. Another strategy starts from its own defaults, because its options mean other
+ * things.
+ */
+export function mergeBackOff(base: BackOffConfig, override: BackOffOverride | undefined): BackOffConfig {
   const { strategy = base.strategy, ...options } = override ?? {};
   return strategy === base.strategy ? { ...base, ...options } : { strategy, ...options };
 }
 
-/** The retries of an upstream as one of its routes has them. Reasons that the route's `backOffFor` leaves out stay as they are. */
-export function overrideRetry(base: RetryConfig, override: RetryOverride | undefined): RetryConfig {
+/** The retry settings of an upstream with the override of a route merged over them. `backOffFor` is merged reason by reason. */
+export function mergeRetry(base: RetryConfig, override: RetryOverride | undefined): RetryConfig {
   if (override === undefined) return base;
   return {
     retryOn: override.retryOn ?? base.retryOn,
     attempts: override.attempts ?? base.attempts,
-    backOff: overrideBackOff(base.backOff, override.backOff),
+    backOff: mergeBackOff(base.backOff, override.backOff),
     backOffFor: { ...base.backOffFor, ...override.backOffFor },
     budget: base.budget,
     maxRetryAfter: override.maxRetryAfter ?? base.maxRetryAfter,

@@ -1,61 +1,61 @@
 import { z } from 'zod';
 import { RedisUrl } from '../values/redis-url.ts';
-import { UpstreamTls } from './tls-schema.ts';
+import { UpstreamTlsSchema } from './tls-schema.ts';
 import { PositiveDuration } from '../values/unit-schemas.ts';
-import { misread, written } from '../values/text-codec.ts';
+import { parseFailure, textCodec } from '../values/text-codec.ts';
 
-/** Braces would say which slot of a cluster a key is in, and that is said by what comes after the prefix. */
-const PREFIX = /^[!-z|~]{1,64}$/;
+/** No braces: they would set the cluster slot of a key, and the part after the prefix does that. */
+const PREFIX_PATTERN = /^[!-z|~]{1,64}$/;
 
-const Prefix = written<string>({
+const PrefixSchema = textCodec<string>({
   expected: 'text without spaces and braces, such as tidegate',
-  forms: [{ type: 'string', pattern: PREFIX.source }],
-  read(input) {
-    if (typeof input === 'string' && PREFIX.test(input)) return { ok: true, value: input };
+  forms: [{ type: 'string', pattern: PREFIX_PATTERN.source }],
+  parse(input) {
+    if (typeof input === 'string' && PREFIX_PATTERN.test(input)) return { ok: true, value: input };
     const bare = String(input).replace(/[^!-z|~]/g, '');
-    const told = 'expected 1 to 64 letters, digits and signs, without spaces and braces';
-    return misread(told, PREFIX.test(bare) ? bare : undefined);
+    const message = 'expected 1 to 64 printable ASCII characters, without spaces and braces';
+    return parseFailure(message, PREFIX_PATTERN.test(bare) ? bare : undefined);
   },
-  write: (prefix) => prefix,
+  format: (prefix) => prefix,
 });
 
-/** Alone it waits so long for an answer; beyond a quarter of a second a request would feel it. */
-const TIMEOUT = { least: 10, most: 240 } as const;
+/** Above a quarter of a second, requests would wait noticeably for an unresponsive Redis. */
+const TIMEOUT_RANGE_MS = { min: 10, max: 240 } as const;
 
 const Username = z.string().min(1).optional();
 const Password = z.string().min(1).optional();
 
-const Memory = z.strictObject({
-  store: z.literal('memory').describe('In the memory of this process: replicas know nothing of each other.'),
+const MemoryStateSchema = z.strictObject({
+  store: z.literal('memory').describe('In the memory of this process; replicas do not share limits.'),
   file: z
     .string()
     .min(1)
     .optional()
-    .describe('Where it is written down, every 10 s and at the end, for the next process to go on from.'),
+    .describe('A file for the state, written every 10 s and at shutdown, and read at the next start.'),
 });
 
-const Redis = z.strictObject({
-  store: z.literal('redis').describe('In Redis or Valkey, for all replicas that use the same prefix there.'),
+const RedisStateSchema = z.strictObject({
+  store: z.literal('redis').describe('In Redis or Valkey, shared by all replicas with the same prefix.'),
   url: RedisUrl.describe(
     'redis://host:6379/0, rediss:// for TLS; redis+sentinel://host:26379,host:26379/mymaster; redis+cluster://host:6379,host:6379.',
   ),
-  prefix: Prefix.prefault('tidegate').describe('What all keys begin with there.'),
+  prefix: PrefixSchema.prefault('tidegate').describe('Prefix of all keys.'),
   timeout: PositiveDuration.refine(
-    (ms) => ms >= TIMEOUT.least && ms <= TIMEOUT.most,
-    `must be from ${TIMEOUT.least}ms to ${TIMEOUT.most}ms`,
+    (ms) => ms >= TIMEOUT_RANGE_MS.min && ms <= TIMEOUT_RANGE_MS.max,
+    `must be from ${TIMEOUT_RANGE_MS.min}ms to ${TIMEOUT_RANGE_MS.max}ms`,
   )
     .prefault('150ms')
-    .describe('How long an answer may take, from 10ms to 240ms; then this process goes on alone.'),
-  username: Username.describe('Whom Redis knows us as, if the url does not say it; its default user if absent.'),
-  password: Password.describe('The password of that user, as it is: nothing in it has to be URL-encoded.'),
-  sentinelUsername: Username.describe('Whom the Sentinels know us as.'),
-  sentinelPassword: Password.describe('The password of that user.'),
-  tls: UpstreamTls.prefault({}).describe(
-    'How Redis is verified where the url begins with rediss, and how we show who we are.',
+    .describe('Maximum time for a response, from 10ms to 240ms; after that this process continues on its own.'),
+  username: Username.describe('Redis user name, unless the url has one; the default user if absent.'),
+  password: Password.describe('Password of that user, without URL encoding.'),
+  sentinelUsername: Username.describe('User name for the Sentinels.'),
+  sentinelPassword: Password.describe('Password for the Sentinels.'),
+  tls: UpstreamTlsSchema.prefault({}).describe(
+    'TLS to Redis where the url begins with rediss: how it is verified, and the client certificate.',
   ),
 });
 
-export const State = z.discriminatedUnion('store', [Memory, Redis]);
+export const StateSchema = z.discriminatedUnion('store', [MemoryStateSchema, RedisStateSchema]);
 
-/** The parts of what is written of a Redis store, to look at one by one. */
-export const redisShape = Redis.shape;
+/** The fields of a Redis store, to parse one by one. */
+export const redisStateShape = RedisStateSchema.shape;

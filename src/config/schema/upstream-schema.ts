@@ -1,90 +1,83 @@
 import { z } from 'zod';
-import { DnsRefresh, OutlierDetection } from './endpoints-schema.ts';
-import { Idempotency } from './idempotency-schema.ts';
-import { NestedLimits } from './nested-limits-schema.ts';
+import { DnsRefreshSchema, OutlierDetectionSchema } from './endpoints-schema.ts';
+import { IdempotencySchema } from './idempotency-schema.ts';
+import { NestedLimitsSchema } from './nested-limits-schema.ts';
 import { HeaderName } from './name-schemas.ts';
 import { PROVIDERS } from '../presets/providers.ts';
-import { Retry } from './retry-schema.ts';
-import { Throttle } from './throttle-schema.ts';
-import { UpstreamTls } from './tls-schema.ts';
-import { Duration, PositiveDuration, Rate } from '../values/unit-schemas.ts';
+import { LimitScopeSchema, rateFields } from './rate-fields.ts';
+import { RetrySchema } from './retry-schema.ts';
+import { ThrottleSchema } from './throttle-schema.ts';
+import { UpstreamTlsSchema } from './tls-schema.ts';
+import { Duration, PositiveDuration } from '../values/unit-schemas.ts';
 import { UpstreamUrl } from '../values/upstream-url.ts';
 
-const RateLimit = z.strictObject({
-  scope: z
-    .enum(['upstream', 'client', 'credential'])
-    .prefault('upstream')
-    .describe('Whom the upstream counts: all of us, each client, or each credential.'),
+const RateLimitSchema = z.strictObject({
+  scope: LimitScopeSchema.prefault('upstream').describe(
+    'What the upstream counts together: all requests, those of each client, or those of each credential.',
+  ),
   credentialHeader: HeaderName.prefault('Authorization').describe(
-    'The header that carries the credential, for scope credential and for whom a quota holds.',
+    'The header with the credential, for scope credential and to see whose quota a hint reports.',
   ),
-  initialRate: Rate.optional().describe('A known limit to start from; learned if absent.'),
-  maxRate: Rate.optional().describe('Never send faster than this.'),
-  minRate: Rate.prefault('0.1/s').describe('Never pace slower than this, unless nothing gets through at all.'),
-  cooldown: Duration.prefault('1s').describe('The shortest time without growth after the rate was cut.'),
-  maxProbeDelay: PositiveDuration.prefault('30s').describe(
-    'While nothing gets through, one request is tried at least so often, however long a Retry-After; not of the client that it asked to wait.',
-  ),
+  ...rateFields,
 });
 
-const Queue = z.strictObject({
+const QueueSchema = z.strictObject({
   maxWait: Duration.prefault('1s').describe(
-    'A request that would have to wait longer is refused at once; 0 never queues.',
+    'A request that would wait longer is rejected at once; 0 disables the queue.',
   ),
-  maxDepth: z.int().min(0).max(1_000_000).prefault(10_000).describe('Requests that may wait at a time.'),
+  maxDepth: z.int().min(0).max(1_000_000).prefault(10_000).describe('Maximum requests in the queue.'),
 });
 
-export const Upstream = z
+export const UpstreamSchema = z
   .strictObject({
     url: UpstreamUrl.optional().describe(
-      'Its origin, http or https; or unix:/path; practice is the one that this process plays itself.',
+      'Its origin, http or https; or unix:/path; or practice for the built-in practice upstream.',
     ),
     urls: z
       .array(UpstreamUrl)
       .min(1)
       .max(64)
       .optional()
-      .describe('Instead of url, where it has several endpoints: their origins, all http or all https.'),
+      .describe('In place of url, for several endpoints: their origins, all http or all https.'),
     provider: z
       .enum(PROVIDERS)
       .optional()
-      .describe('Whose API it is: what is known of it holds wherever nothing is written here (docs/providers.md).'),
-    tls: UpstreamTls.prefault({}).describe('How an https upstream is verified, and how we show who we are.'),
-    http2: z.boolean().prefault(false).describe('Speak HTTP/2 where the upstream offers it (ALPN); needs https.'),
+      .describe(
+        'The provider of the API: its preset supplies every setting that is not written here (docs/providers.md).',
+      ),
+    tls: UpstreamTlsSchema.prefault({}).describe(
+      'TLS to an https upstream: how it is verified, and the client certificate.',
+    ),
+    http2: z.boolean().prefault(false).describe('Use HTTP/2 where the upstream offers it (ALPN); needs https.'),
     preserveHost: z
       .boolean()
       .prefault(false)
-      .describe('Send the client’s Host, where a signature covers it (AWS SigV4).'),
+      .describe('Forward the client’s Host, for signatures that cover it (AWS SigV4).'),
     timeout: PositiveDuration.prefault('10s').describe(
-      'The deadline of a request up to the response head, waiting and retries included.',
+      'Deadline of a request up to the response head, queueing and retries included.',
     ),
-    perTryTimeout: PositiveDuration.prefault('5s').describe('How long one attempt may take up to the response head.'),
-    connectTimeout: PositiveDuration.prefault('5s').describe('How long making a connection may take.'),
+    perTryTimeout: PositiveDuration.prefault('5s').describe('Maximum time of one attempt up to the response head.'),
+    connectTimeout: PositiveDuration.prefault('5s').describe('Maximum time to connect.'),
     streamIdle: PositiveDuration.prefault('5m').describe(
-      'How long a response body may pause, and its client not read it; server-sent events may pause for ever.',
+      'Maximum pause of a response body, or of a client that reads it; server-sent events may pause indefinitely.',
     ),
-    connections: z
-      .int()
-      .min(1)
-      .max(65_535)
-      .prefault(256)
-      .describe('Connections to it, at most; to each of its endpoints.'),
-    dnsRefresh: DnsRefresh,
-    outlierDetection: OutlierDetection.prefault({}).describe(
-      'When an endpoint of several is left out, and for how long.',
+    connections: z.int().min(1).max(65_535).prefault(256).describe('Maximum connections to each endpoint.'),
+    dnsRefresh: DnsRefreshSchema,
+    outlierDetection: OutlierDetectionSchema.prefault({}).describe(
+      'When one of several endpoints is ejected, and for how long.',
     ),
-    retry: Retry.prefault({}).describe('What is retried, how often and after which delays.'),
-    rateLimit: RateLimit.prefault({}).describe(
-      'The limit of the upstream, as far as it is known; the rest is learned.',
+    retry: RetrySchema.prefault({}).describe('What is retried, how often and after what delays.'),
+    rateLimit: RateLimitSchema.prefault({}).describe(
+      'The rate limit of the upstream, as far as it is known; the rest is learned.',
     ),
-    limits: NestedLimits,
-    throttle: Throttle.optional().describe(
-      'How the upstream says that it is too much for it, where that is not a plain 429 (docs/providers.md).',
+    limits: NestedLimitsSchema,
+    throttle: ThrottleSchema.optional().describe(
+      'How the upstream signals throttling where that is not a plain 429 (docs/providers.md).',
     ),
-    queue: Queue.prefault({}).describe('Requests that wait for their turn under a limited rate.'),
-    idempotency: Idempotency.prefault({}).describe('How the upstream recognises a write it has seen before.'),
+    queue: QueueSchema.prefault({}).describe('The queue of requests that wait for a token of a limited rate.'),
+    idempotency: IdempotencySchema.prefault({}).describe('How the upstream recognises a repeated write.'),
   })
-  // For editors: one of the two; some providers have a url.
+  // For editors: exactly one of url and urls; the preset of a provider may have a url.
   .meta({
     allOf: [
       { anyOf: [{ required: ['url'] }, { required: ['urls'] }, { required: ['provider'] }] },
@@ -92,8 +85,8 @@ export const Upstream = z
     ],
   });
 
-/** Its origins, one or more. */
-export function originsOf({
+/** The origins of an upstream, one or more; none where neither key is set. */
+export function upstreamOrigins({
   url,
   urls,
 }: {

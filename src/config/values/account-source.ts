@@ -1,35 +1,35 @@
 import { HeaderName } from '../schema/name-schemas.ts';
 import { suggest } from './suggest.ts';
-import type { Reading } from './text-codec.ts';
-import { misread, written } from './text-codec.ts';
+import type { ParseResult } from './text-codec.ts';
+import { parseFailure, textCodec } from './text-codec.ts';
 
 /** Where a request names the account that its idempotency key belongs to. */
 export type AccountSource =
   | { readonly kind: 'header'; readonly header: string }
-  /** Claims of a JSON Web Token, of which the first that it has counts: it may be replaced while they stay. */
+  /** Claims of a JSON Web Token, of which the first present one counts. The token may be renewed while its claims stay the same. */
   | { readonly kind: 'jwt'; readonly header: string; readonly claims: readonly string[] };
 
 const EXPECTED = 'header:NAME, jwt:CLAIM (of the bearer token) or jwt:HEADER:CLAIM';
 
-export const AccountSource = written<AccountSource>({
+export const AccountSource = textCodec<AccountSource>({
   expected: EXPECTED,
   forms: [{ type: 'string', pattern: '^(?:header:[^:\\s]+|jwt:(?:[^:\\s]+:)?[^:\\s]+)$' }],
-  read: readAccountSource,
-  write: writeAccountSource,
+  parse: parseAccountSource,
+  format: formatAccountSource,
 });
 
 /**
- * Headers by which providers document that one credential acts for another account: Stripe Connect, Razorpay Partners, PayPal's
- * partners. A request without them names no account.
+ * Headers that providers document for a credential that acts on behalf of another account: Stripe Connect, Razorpay
+ * Partners, PayPal's partners. A request without them names no account.
  */
-export const USUAL_ACCOUNT = [
+export const DEFAULT_ACCOUNT_SOURCES = [
   'header:Stripe-Account',
   'header:Stripe-Context',
   'header:X-Razorpay-Account',
   'jwt:PayPal-Auth-Assertion:payer_id|email',
 ];
 
-function readAccountSource(input: string | number): Reading<AccountSource> {
+function parseAccountSource(input: string | number): ParseResult<AccountSource> {
   const text = String(input);
   const [kind, ...rest] = text.split(':');
   const [first = '', second] = rest;
@@ -39,29 +39,29 @@ function readAccountSource(input: string | number): Reading<AccountSource> {
     const claims = (second ?? first).split('|');
     if (isName(header) && claims.every((claim) => claim !== '')) return { ok: true, value: { kind, header, claims } };
   }
-  return misreadSource(text);
+  return rejectSource(text);
 }
 
-/** Of each kind, one that says something: the kind alone is no source. */
+/** An example of each kind, as a suggestion for a kind without a name. */
 const EXAMPLES: ReadonlyMap<string, string> = new Map([
   ['header', 'header:Stripe-Account'],
   ['jwt', 'jwt:sub'],
 ]);
 
-function misreadSource(text: string): Reading<never> {
+function rejectSource(text: string): ParseResult<never> {
   const [kind = '', ...rest] = text.split(':');
   const isBare = rest.length === 0 && !EXAMPLES.has(kind) && isName(text);
-  if (isBare) return misread(`expected ${EXPECTED}`, `header:${text}`);
+  if (isBare) return parseFailure(`expected ${EXPECTED}`, `header:${text}`);
   const meant = suggest(kind, EXAMPLES.keys());
   if (meant !== undefined && rest.join('') === '') {
-    return misread(`expected ${EXPECTED}, with a name behind the colon`, EXAMPLES.get(meant));
+    return parseFailure(`expected ${EXPECTED}, with a name after the colon`, EXAMPLES.get(meant));
   }
-  const mended = [meant, ...rest].join(':');
-  const isMended = meant !== undefined && meant !== kind && readAccountSource(mended).ok;
-  return misread(`expected ${EXPECTED}`, isMended ? mended : undefined);
+  const corrected = [meant, ...rest].join(':');
+  const isCorrected = meant !== undefined && meant !== kind && parseAccountSource(corrected).ok;
+  return parseFailure(`expected ${EXPECTED}`, isCorrected ? corrected : undefined);
 }
 
-function writeAccountSource(source: AccountSource): string {
+function formatAccountSource(source: AccountSource): string {
   if (source.kind === 'header') return `header:${source.header}`;
   const claims = source.claims.join('|');
   return source.header === 'Authorization' ? `jwt:${claims}` : `jwt:${source.header}:${claims}`;

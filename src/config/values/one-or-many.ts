@@ -1,15 +1,16 @@
 import { z } from 'zod';
 
-/** One, or a list of them: `429` or `[403, 429]`. */
+/** One value or a list: `429` or `[403, 429]`. */
 export function oneOrMany<T extends z.ZodType>(one: T) {
   return z.union([one, z.array(one).min(1)]);
 }
 
-/** Always a list. */
-export function listOf<T>(written: T | readonly T[]): readonly T[] {
-  return isList(written) ? written : [written];
+/** Always a list: empty for undefined. */
+export function toList<T>(value: T | readonly T[] | undefined): readonly T[] {
+  if (value === undefined) return [];
+  return isList(value) ? value : [value];
 }
 
-function isList<T>(written: T | readonly T[]): written is readonly T[] {
-  return Array.isArray(written);
+function isList<T>(value: T | readonly T[]): value is readonly T[] {
+  return Array.isArray(value);
 }

@@ -1,8 +1,8 @@
-/** What a human wrote, understood or not. The message never repeats what was written: that may be a secret. A suggestion may. */
-export type Reading<T> =
+/** The result of parsing a written value. The message never repeats the value, which may be a secret; the suggestion may. */
+export type ParseResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly message: string; readonly suggestion: string | undefined };
 
-export function misread(message: string, suggestion?: string): Reading<never> {
+export function parseFailure(message: string, suggestion?: string): ParseResult<never> {
   return { ok: false, message, suggestion };
 }

@@ -1,16 +1,16 @@
-import { mistakeOf } from '../../core/http-semantics/path-pattern.ts';
-import { misread, written } from './text-codec.ts';
+import { validatePathPattern } from '../../core/http-semantics/path-pattern.ts';
+import { parseFailure, textCodec } from './text-codec.ts';
 
-/** A pattern of paths: `/v1/charges`, `*` for a segment, `{name}` for one that counts, `**` at the end for the rest. */
-export const PathPattern = written<string>({
+/** A path pattern: `/v1/charges`, with `*` for a segment, `{name}` for a named segment, `**` at the end for the rest. */
+export const PathPatternSchema = textCodec<string>({
   expected: 'a path pattern such as /v1/charges, /v1/{resource} or /v1/files/**',
   forms: [{ type: 'string', pattern: '^/[^?#\\s]*$' }],
-  read(input) {
+  parse(input) {
     const text = String(input);
-    const mistake = mistakeOf(text);
+    const mistake = validatePathPattern(text);
     if (mistake === undefined) return { ok: true, value: text };
-    return misread(mistake, text.startsWith('/') || text === '' ? undefined : `/${text}`);
+    return parseFailure(mistake, text.startsWith('/') || text === '' ? undefined : `/${text}`);
   },
-  write: (text) => text,
-  holds: (value) => typeof value === 'string',
+  format: (text) => text,
+  isValue: (value) => typeof value === 'string',
 });

@@ -1,22 +1,22 @@
 import { distance } from 'fastest-levenshtein';
 
-/** The candidate that `word` is most likely a slip of; undefined when none is near. Case, `-` and `_` make no difference. */
+/** The candidate most similar to `word`; undefined when none is close. Ignores case, `-` and `_`. */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
-  const plain = fold(word);
-  // Two letters in five may be wrong, since two that changed places count as two: "chekc" finds check.
+  const plain = normalize(word);
+  // Two letters in five may differ, because a transposition counts as two: "chekc" finds check.
   let nearest = Math.max(1, Math.round(plain.length * 0.4)) + 1;
   let found: string | undefined;
   for (const candidate of candidates) {
-    const apart = distance(plain, fold(candidate));
-    if (apart < nearest && apart < plain.length) [nearest, found] = [apart, candidate];
+    const editDistance = distance(plain, normalize(candidate));
+    if (editDistance < nearest && editDistance < plain.length) [nearest, found] = [editDistance, candidate];
   }
-  return found ?? startOf(plain, candidates);
+  return found ?? findByPrefix(plain, candidates);
 }
 
-/** One is the start of the other: "warning" and warn, "conn" and connections. */
-function startOf(plain: string, candidates: Iterable<string>): string | undefined {
+/** Finds a candidate that starts with the word, or the reverse: "warning" and warn, "conn" and connections. */
+function findByPrefix(plain: string, candidates: Iterable<string>): string | undefined {
   for (const candidate of candidates) {
-    const other = fold(candidate);
+    const other = normalize(candidate);
     if (Math.min(other.length, plain.length) >= 3 && (other.startsWith(plain) || plain.startsWith(other))) {
       return candidate;
     }
@@ -24,7 +24,7 @@ function startOf(plain: string, candidates: Iterable<string>): string | undefine
   return undefined;
 }
 
-function fold(word: string): string {
-  // Longer than any name there is: the distance is quadratic.
+function normalize(word: string): string {
+  // Longer than any known name, and bounded: the distance takes quadratic time.
   return word.slice(0, 100).toLowerCase().replace(/[-_]/g, '');
 }

@@ -1,39 +1,39 @@
 import { z } from 'zod';
-import type { Reading } from './parse-result.ts';
+import type { ParseResult } from './parse-result.ts';
 
-// zod 4.6.7 compiles a validator for each kind of object (schemas.ts, $ZodObjectJIT), which takes twice as long as validating
-// the one configuration there is: 9 ms of a start. It is told here because every schema of an object comes after this file.
+// zod 4.6.7 compiles a validator for each object schema (schemas.ts, $ZodObjectJIT), which takes twice as long as validating
+// one configuration without it: 9 ms of the start. Disabled here, because every object schema imports this file.
 z.config({ jitless: true });
 
-export type { Reading } from './parse-result.ts';
-export { misread } from './parse-result.ts';
+export type { ParseResult } from './parse-result.ts';
+export { parseFailure } from './parse-result.ts';
 
-export interface Notation<T> {
-  /** Completes "expected …": what it is, with examples. */
+export interface TextCodec<T> {
+  /** Completes "expected …", with examples. */
   readonly expected: string;
-  /** The accepted forms as JSON Schema, for editors. They may accept a little more than `read` does, never less. */
+  /** The accepted forms as JSON Schema, for editors. They may accept more than `parse` does, never less. */
   readonly forms: readonly Readonly<Record<string, unknown>>[];
-  readonly read: (input: string | number) => Reading<T>;
-  /** The inverse of `read`: for every value that `read` returns, reading what is written gives it again. */
-  readonly write: (value: T) => string | number;
-  /** Whether a value is one that `read` returns: needed where it may also be written in another form. */
-  readonly holds?: (value: unknown) => boolean;
+  readonly parse: (input: string | number) => ParseResult<T>;
+  /** The inverse of `parse`: parsing the formatted value returns the value. */
+  readonly format: (value: T) => string | number;
+  /** Whether `parse` may return this value: needed where the value also has another written form. */
+  readonly isValue?: (value: unknown) => boolean;
 }
 
-/** A value that is written as text (or, in YAML, as a bare number) and means something else: a codec between the two. */
-export function written<T>({ expected, forms, read, write, holds }: Notation<T>) {
+/** A codec between a value and its written form: text, or a bare number in YAML. */
+export function textCodec<T>({ expected, forms, parse, format, isValue }: TextCodec<T>) {
   return z.codec(
     z.union([z.string(), z.number()], { error: `expected ${expected}` }).meta({ anyOf: [...forms] }),
-    z.custom<T>(holds),
+    z.custom<T>(isValue),
     {
       decode: (input, context) => {
-        const reading = read(input);
+        const reading = parse(input);
         if (reading.ok) return reading.value;
         const { message, suggestion } = reading;
         context.issues.push({ code: 'custom', input, message, params: { suggestion } });
         return z.NEVER;
       },
-      encode: write,
+      encode: format,
     },
   );
 }

@@ -1,31 +1,31 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import { readDuration, writeDuration } from './unit-schemas.ts';
-import type { Reading } from './text-codec.ts';
-import { misread, written } from './text-codec.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { parseDuration, formatDuration } from './unit-schemas.ts';
+import type { ParseResult } from './text-codec.ts';
+import { parseFailure, textCodec } from './text-codec.ts';
 
 const DAY: Millis = 86_400_000;
-const LONGEST = 3650;
+const MAX_DAYS = 3650;
 
-/** How long something is remembered elsewhere: nothing of ours waits for it, so it may be longer than any timer. */
-export const Lifetime = written<Millis>({
+/** How long another system remembers something. No timer of ours waits for it, so it may exceed the longest timer. */
+export const Ttl = textCodec<Millis>({
   expected: 'a time such as 24h or 45d',
   forms: [{ type: 'string', pattern: String.raw`^\d+(?:\.\d{1,4})?(?:ms|s|m|h|d)$` }],
-  read: readLifetime,
-  write: (millis) => (millis >= DAY && millis % DAY === 0 ? `${millis / DAY}d` : writeDuration(millis)),
-  holds: (value) => typeof value === 'number',
+  parse: parseTtl,
+  format: (millis) => (millis >= DAY && millis % DAY === 0 ? `${millis / DAY}d` : formatDuration(millis)),
+  isValue: (value) => typeof value === 'number',
 });
 
 /** "45d", or a duration above 0. */
-export function readLifetime(input: string | number): Reading<Millis> {
+export function parseTtl(input: string | number): ParseResult<Millis> {
   const [, days] = /^(\d+)d$/.exec(String(input)) ?? [];
   if (days !== undefined) {
     const count = Number(days);
-    if (count === 0) return misread('must be longer than 0');
-    return count > LONGEST ? misread(`must be at most ${LONGEST}d`) : { ok: true, value: count * DAY };
+    if (count === 0) return parseFailure('must be longer than 0');
+    return count > MAX_DAYS ? parseFailure(`must be at most ${MAX_DAYS}d`) : { ok: true, value: count * DAY };
   }
-  const reading = readDuration(input);
-  if (reading.ok) return reading.value === 0 ? misread('must be longer than 0') : reading;
+  const reading = parseDuration(input);
+  if (reading.ok) return reading.value === 0 ? parseFailure('must be longer than 0') : reading;
   const [, count, unit] = /^(\d+)\s*(days?|)$/i.exec(String(input)) ?? [];
-  const meant = unit === '' ? `${count}h or ${count}d` : `${count}d`;
-  return misread('expected a time such as 24h or 45d', count === undefined ? reading.suggestion : meant);
+  const suggestion = unit === '' ? `${count}h or ${count}d` : `${count}d`;
+  return parseFailure('expected a time such as 24h or 45d', count === undefined ? reading.suggestion : suggestion);
 }

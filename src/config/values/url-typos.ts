@@ -1,8 +1,12 @@
-/** Slips in URLs, as far as they can be told from what was meant. For suggestions alone: nothing is read this way. */
+/** Typing errors in URLs, for suggestions only: nothing is accepted this way. */
 import ipaddr from 'ipaddr.js';
+import { addMissingBrackets } from './host.ts';
 
-/** Without white space and quotes around it, slashes for backslashes, and no space beside a colon or a slash. */
-export function tidyUrl(text: string): string {
+/**
+ * The text without surrounding white space and quotes, with slashes for backslashes, and without spaces next to colons and
+ * slashes.
+ */
+export function cleanUrlText(text: string): string {
   return text
     .trim()
     .replace(/^(["'<])(.*)["'>]$/s, '$2')
@@ -10,32 +14,35 @@ export function tidyUrl(text: string): string {
     .replace(/\s*([:/])\s*/g, '$1');
 }
 
-/** A text that may have a scheme before its host, in whatever way the two are parted. */
-export interface Parted {
-  readonly word: string;
-  readonly behind: string;
-  /** `word:80`: rather a host and its port. */
+/** A text split at its scheme, whatever separates the two. */
+export interface SchemeAndRest {
+  readonly scheme: string;
+  readonly rest: string;
+  /** `word:80`: probably a host and its port. */
   readonly isPort: boolean;
-  /** `word//x`: rather a host and a path, unless the word is a scheme. */
+  /** False for `word//x`: probably a host and a path, unless the word is a scheme. */
   readonly hasColon: boolean;
 }
 
-/** `http:/host`, `http;//host`, `http//host`, `host:80`; undefined where nothing of the kind is in it. */
-export function partScheme(text: string): Parted | undefined {
+/** Splits `http:/host`, `http;//host`, `http//host`, `host:80`; undefined for any other text. */
+export function splitScheme(text: string): SchemeAndRest | undefined {
   const [, word, mark, behind] = /^([a-z][a-z0-9+.-]*)(:\/*|;\/+|\/\/+)(.*)$/is.exec(text) ?? [];
   if (word === undefined || mark === undefined || behind === undefined) return undefined;
-  return { word, behind, isPort: mark === ':' && /^\d{1,5}(?:[/?#]|$)/.test(behind), hasColon: !mark.startsWith('/') };
+  return {
+    scheme: word,
+    rest: behind,
+    isPort: mark === ':' && /^\d{1,5}(?:[/?#]|$)/.test(behind),
+    hasColon: !mark.startsWith('/'),
+  };
 }
 
-const HOST = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?)(?::\d{1,5})?$/i;
+const HOST_PATTERN = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?)(?::\d{1,5})?$/i;
 
-/** A host with or without a port: with brackets around IPv6, and of a port alone on this machine; undefined where it is none. */
+/** A host with or without a port: adds brackets to IPv6, and localhost to a port alone; undefined for any other text. */
 export function completeHost(text: string): string | undefined {
   if (/^:?\d{1,5}$/.test(text)) return `localhost:${text.replace(':', '')}`;
-  const cut = text.lastIndexOf(':');
-  if (/^\d+$/.test(text.slice(cut + 1)) && ipaddr.IPv6.isValid(text.slice(0, cut))) {
-    return `[${text.slice(0, cut)}]${text.slice(cut)}`;
-  }
+  const bracketed = /:\d+$/.test(text) ? addMissingBrackets(text) : undefined;
+  if (bracketed !== undefined) return bracketed;
   if (ipaddr.IPv6.isValid(text)) return `[${text}]`;
-  return HOST.test(text) ? text : undefined;
+  return HOST_PATTERN.test(text) ? text : undefined;
 }

@@ -1,10 +1,10 @@
 import { decayDemand, raiseDemand } from './client-allowance.ts';
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 
 const WINDOW: Millis = 2000;
 
-/** Who is active, with what weight (in this window of 2 s or the last, whichever is more), and how much all ask for. */
-export class Activity {
+/** The number, weight and demand of the active clients, over the current and the previous window of 2 s, whichever is more. */
+export class ActiveClients {
   #window = Number.NEGATIVE_INFINITY;
   #weight = 0;
   #clients = 0;
@@ -13,8 +13,8 @@ export class Activity {
   #demand: PerSecond = 0;
   #arrivedAt = Number.NEGATIVE_INFINITY;
 
-  /** Notes an arrival; a client counts once a window. */
-  note(now: Millis, previousArrival: Millis, weight: number): void {
+  /** Records an arrival. A client counts once per window. */
+  onArrival(now: Millis, previousArrival: Millis, weight: number): void {
     this.#roll(now);
     this.#demand = raiseDemand(this.#demandAt(now));
     this.#arrivedAt = now;
@@ -23,24 +23,24 @@ export class Activity {
     this.#clients += 1;
   }
 
-  /** Never less than `own`, which is active by asking. */
-  weight(now: Millis, own: number): number {
+  /** The weight of the active clients, at least `own`: a client that asks is active. */
+  totalWeight(now: Millis, own: number): number {
     this.#roll(now);
     return Math.max(own, this.#weight, this.#previousWeight);
   }
 
-  clients(now: Millis): number {
+  count(now: Millis): number {
     this.#roll(now);
     return Math.max(1, this.#clients, this.#previousClients);
   }
 
   /**
-   * The average demand of all clients but one, in arrivals a second; 0 when it is alone.
-   * @param own the demand of that one
-   * @param extra clients that do not count: where an address is one client, all of its keys but the first
+   * The mean demand of all other clients, in arrivals a second; 0 if there are none.
+   * @param own the demand of this client
+   * @param extra clients to leave out: where an address counts as one client, all of its clients but the first
    */
-  demandOfOthers(own: PerSecond, now: Millis, extra = 0): PerSecond {
-    const others = this.clients(now) - extra - 1;
+  meanDemandOfOthers(own: PerSecond, now: Millis, extra = 0): PerSecond {
+    const others = this.count(now) - extra - 1;
     return others <= 0 ? 0 : Math.max(0, this.#demandAt(now) - own) / others;
   }
 

@@ -1,50 +1,51 @@
-import type { Bound } from '../overload/resource-bound.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { ResourceBound } from '../overload/resource-bound.ts';
+import type { Millis } from '../scalars.ts';
 
 const WINDOW: Millis = 2000;
-/** More than one process serves in a window. */
-const MOST = 25_000;
+/** More addresses than one process serves in a window. */
+const MAX_ADDRESSES = 25_000;
+
 /**
- * How many clients are active behind each address. A key that nobody has verified nests within the address it comes
- * from: the address has one share, and its keys divide it, so that rotating them buys nothing.
+ * Counts the active clients of each address. An unverified client key is nested within its address: the clients of an
+ * address divide one share, so that a client gains nothing by rotating keys.
  */
-export class Nests {
-  readonly #most: number;
+export class AddressGroups {
+  readonly #maxAddresses: number;
   #uncounted = 0;
-  /** Clients beside the first of each address, in this window and the last. */
+  /** Clients beyond the first of each address, in this window and the previous one. */
   #extra = 0;
   #previousExtra = 0;
   #window = Number.NEGATIVE_INFINITY;
   #active = new Map<string, number>();
   #previous = new Map<string, number>();
 
-  /** @param most addresses counted at a time; beyond them nobody is nested, which is what happens without this */
-  constructor(most = MOST) {
-    this.#most = most;
+  /** @param maxAddresses addresses counted at a time. Clients of further addresses each have a share of their own. */
+  constructor(maxAddresses = MAX_ADDRESSES) {
+    this.#maxAddresses = maxAddresses;
   }
 
-  get bound(): Bound {
-    return { name: 'addresses', used: this.#active.size / this.#most, reached: this.#uncounted };
+  get bound(): ResourceBound {
+    return { name: 'addresses', used: this.#active.size / this.#maxAddresses, reached: this.#uncounted };
   }
 
-  /** Notes an arrival; a client counts once a window. */
-  note(nest: string, now: Millis, previousArrival: Millis): void {
+  /** Records an arrival. A client counts once per window. */
+  onArrival(address: string, now: Millis, previousArrival: Millis): void {
     this.#roll(now);
     if (Math.floor(previousArrival / WINDOW) === this.#window) return;
-    const count = this.#active.get(nest);
+    const count = this.#active.get(address);
     if (count !== undefined) this.#extra += 1;
-    if (count !== undefined || this.#active.size < this.#most) this.#active.set(nest, (count ?? 0) + 1);
+    if (count !== undefined || this.#active.size < this.#maxAddresses) this.#active.set(address, (count ?? 0) + 1);
     else this.#uncounted += 1;
   }
 
-  /** Clients active behind the address in this window or the last, whichever is more; at least 1. */
-  clients(nest: string, now: Millis): number {
+  /** Active clients of the address in this window or the previous one, whichever is more; at least 1. */
+  activeClients(address: string, now: Millis): number {
     this.#roll(now);
-    return Math.max(1, this.#active.get(nest) ?? 0, this.#previous.get(nest) ?? 0);
+    return Math.max(1, this.#active.get(address) ?? 0, this.#previous.get(address) ?? 0);
   }
 
-  /** How many clients more are active than addresses. */
-  extra(now: Millis): number {
+  /** The number of active clients less the number of active addresses. */
+  extraClients(now: Millis): number {
     this.#roll(now);
     return Math.max(this.#extra, this.#previousExtra);
   }

@@ -1,97 +1,91 @@
 import type { Gate } from './gate.ts';
-import type { Retry } from '../retry/choose-retry.ts';
-import type { Admission, Ticket } from './ticket.ts';
-import { Tally } from '../collections/counter-map.ts';
+import type { RetryAdmission } from './retry-admission.ts';
+import type { AdmissionResult, Ticket } from './ticket.ts';
+import type { UpstreamConnections } from './upstream-connections.ts';
+import { CounterMap } from '../collections/counter-map.ts';
 import { ADMITTED } from './ticket.ts';
-import type { Millis, RetryEnd } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 
-/** What an exchange asks of a gate, and tells it. */
-export type ExchangeGate = Pick<
-  Gate,
-  | 'arrive'
-  | 'sent'
-  | 'granted'
-  | 'head'
-  | 'end'
-  | 'begin'
-  | 'over'
-  | 'cancel'
-  | 'leave'
-  | 'reserve'
-  | 'release'
-  | 'comeBack'
-  | 'grounds'
->;
+/** The part of a gate that an exchange uses. */
+export interface ExchangeGate
+  extends Pick<
+    Gate,
+    | 'requestAdmission'
+    | 'onSent'
+    | 'onGranted'
+    | 'onOutcome'
+    | 'onAttemptEnd'
+    | 'cancel'
+    | 'onExchangeEnd'
+    | 'decisionDetails'
+  > {
+  readonly retries: Pick<RetryAdmission, 'reserve' | 'cancel' | 'retryAfterRejection'>;
+  readonly connections: Pick<UpstreamConnections, 'onClaimed' | 'onReleased'>;
+}
 
-/** Connections that go through an open gate are in no client's share. */
-const HOLDER = '';
+/** Connections of bypassing requests count towards no client's share. */
+const BYPASS_KEY = '';
 
-/** What one address may have under way here: a quarter of the connections, and at least so many. */
-const PART = 1 / 4;
-const LEAST = 4;
-const AGAIN: Millis = 1000;
+/** The bound on bypassing requests of one address: a quarter of the connections, but at least four. */
+const ADDRESS_SHARE = 1 / 4;
+const MIN_PER_ADDRESS = 4;
+const BYPASS_RETRY_AFTER: Millis = 1000;
 
 /**
- * A gate that lets everything pass and learns nothing: for requests that no limit concerns. It counts the connections that
- * they take, which are taken all the same, and bounds those of one address: they wait in no queue of the gate, and so before all
- * who do. A retry is made only where it costs nothing.
+ * A gate for requests that no limit applies to. It admits all of them and learns nothing. It counts their connections and
+ * bounds those of one address, because these requests skip the queue and so precede all that wait in it. It allows a retry
+ * only if that is immediate and uses no budget.
  */
-export class OpenGate implements ExchangeGate {
+export class BypassGate implements ExchangeGate {
   readonly #gate: Gate;
+  readonly retries: ExchangeGate['retries'];
+  readonly connections: ExchangeGate['connections'];
   readonly #admitted = new Set<Ticket>();
-  readonly #underWay = new Tally();
+  readonly #activeByAddress = new CounterMap();
 
   constructor(gate: Gate) {
     this.#gate = gate;
+    this.retries = {
+      /** Such a retry follows an attempt on a stale connection. */
+      reserve: (_ticket, { delay, usesBudget }) => (usesBudget || delay > 0 ? 'attempts_exhausted' : undefined),
+      cancel: () => undefined,
+      retryAfterRejection: (_ticket, atLeast) =>
+        gate.mode === 'enforce' ? 1000 * Math.ceil(atLeast / 1000) : undefined,
+    };
+    this.connections = {
+      onClaimed: (upstream) => gate.connections.onClaimed(upstream, BYPASS_KEY),
+      onReleased: (upstream, _fairnessKey, took) => gate.connections.onReleased(upstream, BYPASS_KEY, took),
+    };
   }
 
-  arrive(ticket: Ticket): Admission {
+  requestAdmission(ticket: Ticket): AdmissionResult {
     if (this.#admitted.has(ticket)) return ADMITTED;
-    const key = keyOf(ticket);
-    const connections = this.#gate.connectionsTo(ticket.upstream) ?? Number.POSITIVE_INFINITY;
-    const most = Math.max(LEAST, PART * connections);
-    if (this.#gate.mode === 'enforce' && this.#underWay.of(key) >= most) {
-      return { kind: 'refused', why: 'queue_full', retryAfter: AGAIN };
+    const key = addressKey(ticket);
+    const connections = this.#gate.connections.capacity(ticket.upstream) ?? Number.POSITIVE_INFINITY;
+    const maxActive = Math.max(MIN_PER_ADDRESS, ADDRESS_SHARE * connections);
+    if (this.#gate.mode === 'enforce' && this.#activeByAddress.count(key) >= maxActive) {
+      return { kind: 'refused', why: 'queue_full', retryAfterMs: BYPASS_RETRY_AFTER };
     }
     this.#admitted.add(ticket);
-    this.#underWay.add(key);
+    this.#activeByAddress.increment(key);
     return ADMITTED;
   }
 
-  sent(): void {}
-  granted(): void {}
-  head(): void {}
-  end(): void {}
+  onSent(): void {}
+  onGranted(): void {}
+  onOutcome(): undefined {}
+  onAttemptEnd(): void {}
   cancel(): void {}
 
-  leave(ticket: Ticket): void {
-    if (this.#admitted.delete(ticket)) this.#underWay.remove(keyOf(ticket));
+  onExchangeEnd(ticket: Ticket): void {
+    if (this.#admitted.delete(ticket)) this.#activeByAddress.decrement(addressKey(ticket));
   }
 
-  release(): void {}
-
-  begin(upstream: string): void {
-    this.#gate.begin(upstream, HOLDER);
-  }
-
-  over(upstream: string, _holder: string, took: Millis): void {
-    this.#gate.over(upstream, HOLDER, took);
-  }
-
-  /** At once and for free, as after a connection that was just being closed. */
-  reserve(_ticket: Ticket, { delay, charged }: Pick<Retry, 'delay' | 'charged'>): RetryEnd | undefined {
-    return charged || delay > 0 ? 'attempts_exhausted' : undefined;
-  }
-
-  comeBack(_ticket: Ticket, atLeast: Millis): Millis | undefined {
-    return this.#gate.mode === 'enforce' ? 1000 * Math.ceil(atLeast / 1000) : undefined;
-  }
-
-  grounds(ticket: Ticket, now: Millis): ReturnType<Gate['grounds']> {
-    return this.#gate.grounds(ticket, now);
+  decisionDetails(ticket: Ticket, now: Millis): ReturnType<Gate['decisionDetails']> {
+    return this.#gate.decisionDetails(ticket, now);
   }
 }
 
-function keyOf({ upstream, holder }: Ticket): string {
-  return `${upstream}\0${holder}`;
+function addressKey({ upstream, fairnessKey }: Ticket): string {
+  return `${upstream}\0${fairnessKey}`;
 }

@@ -1,110 +1,129 @@
-import { isLimited, roomOf, shareOf } from './wait-estimate.ts';
+import { hasFiniteRate, connectionSlotsFor, fairShare } from './wait-estimate.ts';
 import type { ClientSlot } from './client-allowance.ts';
-import { FLOOD } from './client-allowance.ts';
-import type { Listen } from '../events/proxy-events.ts';
+import { FLOOD_FACTOR } from './client-allowance.ts';
+import type { EventSink } from '../events/proxy-events.ts';
 import type { Limit } from '../limits/limit.ts';
-import { LONGEST_PROMISE } from '../limits/limit.ts';
-import type { Store } from './gate-store.ts';
+import { MAX_LEARNED_RETRY_AFTER } from '../limits/limit.ts';
+import type { GateStore } from './gate-store.ts';
 import type { Ticket } from './ticket.ts';
-import type { Millis, PerSecond, Refusal } from '../exchange/attempt-outcome.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import type { RefusalReason } from './gate-decision.ts';
 
-/** A request that is turned away, and how long it would have had to wait. */
-interface TurnedAway {
+/** A refused request, and how long it would have had to wait. */
+interface RefusedRequest {
   readonly ticket: Ticket;
   readonly slot: ClientSlot;
-  readonly why: Refusal;
+  readonly why: RefusalReason;
   readonly wait: Millis;
 }
 
-interface Told {
-  readonly store: Store;
-  readonly listen: Listen;
+interface RetryAfterContext {
+  readonly store: GateStore;
+  readonly emit: EventSink;
 }
 
 /**
- * When the refused may come back: a slot of its own, so that the refused do not return all at once. The client is
- * remembered by it, and its allowance is cut when it floods.
+ * Computes the Retry-After of a refusal: a reserved return slot, so that refused clients do not return all at once. Stores
+ * the promised time with the client, and cuts the client's allowance if it floods.
  */
-export function tellWhen({ store, listen }: Told, { ticket, slot, why, wait }: TurnedAway, now: Millis): Millis {
-  // The upstream's own word: in whole seconds, for no rounding of ours may make it earlier.
-  if (why === 'held') return promise(store, slot, wholeSeconds(wait), now);
-  const standing = standingOf(store, ticket, slot, now);
-  if (standing === undefined) return wholeSeconds(wait);
-  // A shortage of connections is no client's fault.
-  const isShare = why !== 'blocked' && isLimited(ticket, now);
-  const cutTo = isShare ? store.clients.refused(slot, standing.fair, now) : undefined;
+export function computeRetryAfter(
+  { store, emit }: RetryAfterContext,
+  { ticket, slot, why, wait }: RefusedRequest,
+  now: Millis,
+): Millis {
+  // The upstream asked for it. Round up here, so that later rounding cannot make it earlier.
+  if (why === 'held') return recordPromisedReturn(store, slot, roundUpToSeconds(wait), now);
+  const demand = assessDemand(store, ticket, slot, now);
+  if (demand === undefined) return roundUpToSeconds(wait);
+  // Scarce connections are no reason to cut a client's allowance.
+  const isRateRefusal = why !== 'blocked' && hasFiniteRate(ticket, now);
+  const cutTo = isRateRefusal ? store.clients.onRefused(slot, demand.fairRate, now) : undefined;
   const { upstream, client } = ticket;
-  if (cutTo !== undefined) listen({ type: 'client-cut', upstream, client, allowance: cutTo });
-  const stalled = why === 'over_share' ? 0 : (roomOf(ticket, store.upstream(upstream))?.stalledFor(now) ?? 0);
-  return promise(store, slot, reserve(store, standing, { ticket, slot, wait: Math.max(wait, stalled) }, now), now);
+  if (cutTo !== undefined) emit({ type: 'client-cut', upstream, client, allowance: cutTo });
+  const stalled =
+    why === 'over_share' ? 0 : (connectionSlotsFor(ticket, store.upstream(upstream))?.stalledFor(now) ?? 0);
+  return recordPromisedReturn(
+    store,
+    slot,
+    reserveReturnSlot(store, demand, { ticket, slot, wait: Math.max(wait, stalled) }, now),
+    now,
+  );
 }
 
 /**
- * When the client of a request that the upstream has refused may come back: as `tellWhen`, but no allowance is cut, for the
- * gate had admitted the request.
- * @param atLeast what the upstream asks for: never earlier than that, and of no concern to other clients
+ * Computes the Retry-After for a request that the upstream rejected: as `computeRetryAfter`, but no allowance is cut,
+ * because the gate had admitted the request.
+ * @param atLeast what the upstream asks for. It bounds this client's delay and moves no other client's slot.
  */
-export function tellWhenRefusedThere(
-  store: Store,
-  { ticket, slot, wait }: Omit<TurnedAway, 'why'>,
+export function computeRejectionRetryAfter(
+  store: GateStore,
+  { ticket, slot, wait }: Omit<RefusedRequest, 'why'>,
   atLeast: Millis,
   now: Millis,
 ): Millis {
-  const standing = standingOf(store, ticket, slot, now);
-  const own = standing === undefined ? wait : reserve(store, standing, { ticket, slot, wait }, now);
-  return promise(store, slot, Math.max(own, wholeSeconds(atLeast)), now);
+  const demand = assessDemand(store, ticket, slot, now);
+  const own = demand === undefined ? wait : reserveReturnSlot(store, demand, { ticket, slot, wait }, now);
+  return recordPromisedReturn(store, slot, Math.max(own, roundUpToSeconds(atLeast)), now);
 }
 
-/** How a client stands at the limit that it would wait for. */
-interface Standing {
+/** A client's demand, compared with its share of the limit that it would wait for. */
+interface DemandAssessment {
   readonly limit: Limit;
   readonly rate: PerSecond;
-  /** The most that is no flood. */
-  readonly fair: PerSecond;
-  /** It asks for far more than that, or all keys of its address together do. */
-  readonly floods: boolean;
+  /** The highest rate that counts as fair: the client's share, or the mean demand of others if that is more. */
+  readonly fairRate: PerSecond;
+  /** The client, or all clients of its address together, ask for more than `FLOOD_FACTOR` times their fair rate. */
+  readonly isFlooding: boolean;
 }
 
-/** Returns undefined where nothing limits. */
-function standingOf(store: Store, ticket: Ticket, slot: ClientSlot, now: Millis): Standing | undefined {
-  const { activity, nests, room } = store.upstream(ticket.upstream);
-  const limit = ticket.limits.at(-1) ?? room?.line;
+/** Returns undefined if nothing limits the request. */
+function assessDemand(store: GateStore, ticket: Ticket, slot: ClientSlot, now: Millis): DemandAssessment | undefined {
+  const { activeClients, addressGroups, connectionSlots } = store.upstream(ticket.upstream);
+  const limit = ticket.limits.at(-1) ?? connectionSlots?.queueLimit;
   if (limit === undefined) return undefined;
-  // Of a nested limit nobody knows who asks for how much: a flood is one against what all have together.
+  // Demand is not known per nested limit, so it is compared with the rate of the outermost one.
   const outermost = ticket.limits[0] ?? limit;
-  const whole = Math.min(outermost.meter.rate(now), room?.rate ?? Number.POSITIVE_INFINITY);
-  const felt = outermost.meter.rate(now);
-  const share = shareOf(ticket, outermost, Number.isFinite(felt) ? felt : whole, activity, now);
+  const whole = Math.min(outermost.meter.rate(now), connectionSlots?.turnoverRate ?? Number.POSITIVE_INFINITY);
+  const learnedRate = outermost.meter.rate(now);
+  const share = fairShare(ticket, outermost, Number.isFinite(learnedRate) ? learnedRate : whole, activeClients, now);
   let rate = whole;
   for (const { meter } of ticket.limits) rate = Math.min(rate, meter.rate(now));
   const demand = store.clients.demand(slot, now);
-  // What all do is no flood, however small a part the weights give to one.
-  const fair = Math.max(share, activity.demandOfOthers(demand, now));
-  const keys = ticket.nest === undefined ? 1 : nests.clients(ticket.nest, now);
-  const fairTogether = Math.max(keys * share, activity.demandOfOthers(keys * demand, now, nests.extra(now)));
-  return { limit, rate, fair, floods: demand > FLOOD * fair || keys * demand > FLOOD * fairTogether };
+  // Demand that all clients have in common is no flood, however small one client's share by weight.
+  const fair = Math.max(share, activeClients.meanDemandOfOthers(demand, now));
+  const keys = ticket.addressGroup === undefined ? 1 : addressGroups.activeClients(ticket.addressGroup, now);
+  const fairTogether = Math.max(
+    keys * share,
+    activeClients.meanDemandOfOthers(keys * demand, now, addressGroups.extraClients(now)),
+  );
+  return {
+    limit,
+    rate,
+    fairRate: fair,
+    isFlooding: demand > FLOOD_FACTOR * fair || keys * demand > FLOOD_FACTOR * fairTogether,
+  };
 }
 
-/** Takes the next free slot of the limit. @returns how long until then */
-function reserve(
-  { clients }: Store,
-  { limit, rate, floods }: Standing,
-  { ticket, slot, wait }: Omit<TurnedAway, 'why'>,
+/** Reserves the next return slot of the limit. Returns the time until then. */
+function reserveReturnSlot(
+  { clients }: GateStore,
+  { limit, rate, isFlooding }: DemandAssessment,
+  { ticket, slot, wait }: Omit<RefusedRequest, 'why'>,
   now: Millis,
 ): Millis {
   const weight = ticket.weight * clients.allowance(slot, now);
-  // One that floods is told its own turn, and does not push the others' further away.
-  const at = floods
-    ? Math.max(now + wait, clients.promised(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
-    : limit.reserveSlot(now, wait, rate);
-  return Math.min(at, now + wait + LONGEST_PROMISE) - now;
+  // A flooding client gets its own sequence of slots, so that it does not delay the others' slots.
+  const at = isFlooding
+    ? Math.max(now + wait, clients.promisedReturn(slot)) + 1000 / (rate * limit.queue.share(slot, weight))
+    : limit.reserveReturnSlot(now, wait, rate);
+  return Math.min(at, now + wait + MAX_LEARNED_RETRY_AFTER) - now;
 }
 
-function promise({ clients }: Store, slot: ClientSlot, wait: Millis, now: Millis): Millis {
-  clients.promise(slot, now + wait);
+function recordPromisedReturn({ clients }: GateStore, slot: ClientSlot, wait: Millis, now: Millis): Millis {
+  clients.setPromisedReturn(slot, now + wait);
   return wait;
 }
 
-function wholeSeconds(wait: Millis): Millis {
+function roundUpToSeconds(wait: Millis): Millis {
   return 1000 * Math.ceil(wait / 1000);
 }

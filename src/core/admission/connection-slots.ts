@@ -1,134 +1,134 @@
 import type { Limit } from '../limits/limit.ts';
-import { Tally } from '../collections/counter-map.ts';
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
+import { CounterMap } from '../collections/counter-map.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 
 /** A weight of 1/8 for each new sample, as TCP smooths round trips (RFC 6298). */
 const GAIN = 1 / 8;
-/** Of the least that is to be expected: what is shorter counts at once, what is longer hardly. */
+/** Gains of the least service time: it follows shorter samples fast and longer ones slowly. */
 const GAIN_DOWN = 1 / 2;
 const GAIN_UP = 1 / 32;
-/** Times what is known. */
+/** A sample counts as at most this many times the mean. */
 const LONGEST_SAMPLE = 2;
-/** Answers of each connection until they are believed: the first one takes a handshake, in a process that is not warm yet. */
+/** Attempts per connection before their duration is used: the first includes a handshake, in a process that is still cold. */
 const LEARNED_AFTER = 2;
 
 /**
- * The connections to an upstream, as the gate sees them. A request beyond them waits in the fair queue, where the flood
- * of one client does not stand before the others, and not where connections are made.
+ * The connections to one upstream. A request beyond them waits in the fair queue, where one client's flood does not delay
+ * the others, and not in the connection pool.
  */
-export class Room {
-  /** Who waits for room. Under scope upstream it is the limit itself; else no limit of any request. */
-  line: Limit;
-  readonly #free: () => number;
-  /** Admitted, and not sent yet. */
-  #held = 0;
-  /** Attempts under way, by who makes them. */
-  readonly #attempts = new Tally();
-  #underWay = 0;
-  /** How long an attempt has its connection: the mean, and the least to be expected; undefined where nothing is known yet. */
+export class ConnectionSlots {
+  /** Where tickets wait for a connection: the upstream's own limit at scope `upstream`, else a limit of no request. */
+  queueLimit: Limit;
+  readonly #freeConnections: () => number;
+  /** Requests that are admitted and not sent yet. */
+  #reserved = 0;
+  /** Attempts under way, by fairness key. */
+  readonly #activeByKey = new CounterMap();
+  #active = 0;
+  /** How long an attempt uses its connection: the mean and the least to expect; undefined before the first one ends. */
   #serviceTime: Millis | undefined;
-  #leastTime: Millis = 0;
+  #leastServiceTime: Millis = 0;
   /** Attempts that have ended. */
   #ended = 0;
-  /** As many as there ever were at a time. */
-  #connections = 0;
-  /** When a request last got a connection. */
+  /** The highest number of connections so far. */
+  #peakConnections = 0;
+  /** When a connection was last reserved. */
   #takenAt: Millis = Number.POSITIVE_INFINITY;
 
-  /** @param free how many connections nobody uses */
-  constructor(line: Limit, free: () => number) {
-    this.line = line;
-    this.#free = free;
+  /** @param freeConnections returns the number of unused connections */
+  constructor(queueLimit: Limit, freeConnections: () => number) {
+    this.queueLimit = queueLimit;
+    this.#freeConnections = freeConnections;
   }
 
   get isFull(): boolean {
-    return this.left <= 0;
+    return this.available <= 0;
   }
 
-  /** Connections that nobody uses and nobody was promised. */
-  get left(): number {
-    return this.#free() - this.#held;
+  /** Connections that are neither used nor reserved. */
+  get available(): number {
+    return this.#freeConnections() - this.#reserved;
   }
 
-  /** Somebody of those who wait has to go on waiting. */
-  get isShort(): boolean {
-    return this.left < this.line.queue.size;
+  /** Whether there are fewer free connections than waiting tickets. */
+  get isScarce(): boolean {
+    return this.available < this.queueLimit.queue.size;
   }
 
-  /** An attempt of this one begins; it has or awaits a connection. @param holder a client, or those of one address */
-  begin(holder: string): void {
-    this.#attempts.add(holder);
-    this.#underWay += 1;
-    this.#connections = Math.max(this.#connections, this.#underWay);
+  /** An attempt begins; it has or awaits a connection. @param fairnessKey as of `Ticket` */
+  onAttemptStart(fairnessKey: string): void {
+    this.#activeByKey.increment(fairnessKey);
+    this.#active += 1;
+    this.#peakConnections = Math.max(this.#peakConnections, this.#active);
   }
 
-  /** An attempt of this one needs its connection no more. @param took how long it had it */
-  end(holder: string, took: Millis): void {
-    this.#attempts.remove(holder);
-    this.#underWay -= 1;
+  /** An attempt no longer needs its connection. @param took how long it used the connection or waited for it */
+  onAttemptEnd(fairnessKey: string, took: Millis): void {
+    this.#activeByKey.decrement(fairnessKey);
+    this.#active -= 1;
     this.#ended += 1;
     const known = this.#serviceTime ?? took;
-    // One stream that goes on for an hour says little of how soon others end.
+    // One stream of an hour says little about how soon others end.
     const sample = Math.min(took, LONGEST_SAMPLE * known);
-    const least = this.#serviceTime === undefined ? took : this.#leastTime;
+    const least = this.#serviceTime === undefined ? took : this.#leastServiceTime;
     this.#serviceTime = known + GAIN * (sample - known);
-    this.#leastTime = least + (sample < least ? GAIN_DOWN : GAIN_UP) * (sample - least);
+    this.#leastServiceTime = least + (sample < least ? GAIN_DOWN : GAIN_UP) * (sample - least);
   }
 
-  /** Whether it has more than this part of all connections. */
-  isBeyond(holder: string, part: number): boolean {
-    return this.#attempts.of(holder) > part * this.connections;
+  /** Whether a client, or an address, has more than this share of the connections. */
+  exceedsShare(fairnessKey: string, share: number): boolean {
+    return this.#activeByKey.count(fairnessKey) > share * this.connections;
   }
 
-  /** All of them, busy or free. */
+  /** The number of connections, busy or free. */
   get connections(): number {
-    return this.#underWay + Math.max(0, this.#free());
+    return this.#active + Math.max(0, this.#freeConnections());
   }
 
   /** Attempts that have or await a connection. */
-  get underWay(): number {
-    return this.#underWay;
+  get active(): number {
+    return this.#active;
   }
 
-  /** Who comes now has to wait. */
-  get isAwaited(): boolean {
-    return this.line.queue.size > 0 || this.isFull;
+  /** Whether a request arriving now has to wait for a connection. */
+  get mustWait(): boolean {
+    return this.queueLimit.queue.size > 0 || this.isFull;
   }
 
   /**
-   * How fast connections come free while all are busy: connections ÷ service time (Little's law), in whatever batches answers
-   * come. Infinity where that is not known.
+   * How many connections become free each second while all are busy: connections ÷ service time (Little's law). Infinity
+   * if unknown.
    */
-  get rate(): PerSecond {
+  get turnoverRate(): PerSecond {
     return this.#serviceTime === undefined ? Number.POSITIVE_INFINITY : this.#perSecond(this.#serviceTime);
   }
 
-  /** The same, at best: a process that has just started, or stands still for a moment, is faster soon. */
-  get bestRate(): PerSecond {
-    const isKnown = this.#serviceTime !== undefined && this.#ended >= LEARNED_AFTER * this.#connections;
-    return isKnown ? this.#perSecond(this.#leastTime) : Number.POSITIVE_INFINITY;
+  /** The turnover at the least service time: a process that has just started, or stalled briefly, soon becomes faster. */
+  get bestTurnoverRate(): PerSecond {
+    const isKnown = this.#serviceTime !== undefined && this.#ended >= LEARNED_AFTER * this.#peakConnections;
+    return isKnown ? this.#perSecond(this.#leastServiceTime) : Number.POSITIVE_INFINITY;
   }
 
   #perSecond(serviceTime: Millis): PerSecond {
-    this.#connections = Math.max(this.#connections, this.connections);
-    return (1000 * this.#connections) / serviceTime;
+    this.#peakConnections = Math.max(this.#peakConnections, this.connections);
+    return (1000 * this.#peakConnections) / serviceTime;
   }
 
   /**
-   * How long no request has got a connection while all are busy, else 0. The service time counts only attempts that have ended;
-   * if the current ones hang, this is the only sign. The wait is expected to last as long again.
+   * How long no request has got a connection, while all are busy; else 0. The service time includes only attempts that have
+   * ended: if the current ones hang, this is the only sign. The stall is expected to last as long again.
    */
   stalledFor(now: Millis): Millis {
     return this.isFull ? Math.max(0, now - this.#takenAt) : 0;
   }
 
-  hold(now: Millis): void {
-    this.#held += 1;
+  reserve(now: Millis): void {
+    this.#reserved += 1;
     this.#takenAt = now;
   }
 
-  /** One that was admitted has been sent, or will not be. */
-  giveBack(): void {
-    this.#held -= 1;
+  /** An admitted request has been sent, or will not be. */
+  release(): void {
+    this.#reserved -= 1;
   }
 }

@@ -1,25 +1,25 @@
-/** Beyond so many, those that have had no more than the rest are forgotten: they stand where newcomers do. */
-const MOST = 1000;
+/** Beyond this many tags, those at or before virtual time are dropped: they equal the tag of a new client. */
+const MAX_TAGS = 1000;
 
 /**
- * Whose turn it is where several lines wait for the tokens of one limit: each line knows its own next, and of those the
- * one goes first whose client has had least by its weight. A client that waits in many lines has one share.
- * Self-clocked, as the queue of each line is.
+ * Schedules several queues that wait for the tokens of one limit. Each queue knows its own next ticket; the one whose
+ * client has received least by its weight goes first. A client that waits in many queues has one share. Self-clocked, as
+ * `FairQueue` is.
  */
-export class Turns {
-  readonly #tags = new Map<number, number>();
-  #virtual = 0;
+export class CrossQueueScheduler {
+  readonly #finishTags = new Map<number, number>();
+  #virtualTime = 0;
 
-  /** Virtual time at which the next of this client will have been served: the least goes first. @param weight above 0 */
-  finish(client: number, weight: number): number {
-    return Math.max(this.#tags.get(client) ?? 0, this.#virtual) + 1 / weight;
+  /** The virtual time at which the client's next request will have been served: the least goes first. @param weight > 0 */
+  finishTag(client: number, weight: number): number {
+    return Math.max(this.#finishTags.get(client) ?? 0, this.#virtualTime) + 1 / weight;
   }
 
-  served(client: number, weight: number): void {
-    const tag = this.finish(client, weight);
-    this.#virtual = Math.max(this.#virtual, tag - 1 / weight);
-    this.#tags.set(client, tag);
-    if (this.#tags.size <= MOST) return;
-    for (const [each, last] of this.#tags) if (last <= this.#virtual) this.#tags.delete(each);
+  onServed(client: number, weight: number): void {
+    const tag = this.finishTag(client, weight);
+    this.#virtualTime = Math.max(this.#virtualTime, tag - 1 / weight);
+    this.#finishTags.set(client, tag);
+    if (this.#finishTags.size <= MAX_TAGS) return;
+    for (const [each, last] of this.#finishTags) if (last <= this.#virtualTime) this.#finishTags.delete(each);
   }
 }

@@ -1,71 +1,73 @@
-import { delayOf, expectedAt, heldUntil, shareOf } from './wait-estimate.ts';
-import type { LimitView } from '../events/proxy-events.ts';
+import { tokenDelay, expectedDelayAt, clientHeldUntil, fairShare } from './wait-estimate.ts';
+import type { LimitView } from '../events/gate-views.ts';
 import type { Limit } from '../limits/limit.ts';
-import type { Block } from '../rate/breaker/active-block.ts';
-import type { Room } from './connection-slots.ts';
-import type { Store } from './gate-store.ts';
+import type { BlockStatus } from '../rate/breaker/active-block.ts';
+import type { ConnectionSlots } from './connection-slots.ts';
+import type { GateStore } from './gate-store.ts';
 import type { Ticket } from './ticket.ts';
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 
-/** The numbers behind a decision, as they stand when it has just been made. */
-export interface Grounds {
-  /** Of those it stands under, the limit that makes it wait for longest, else the innermost; undefined while none has been felt. */
+/** The figures behind a decision, at the time it was made. */
+export interface DecisionDetails {
+  /** The limit that delays the request longest, else the innermost; undefined if the request has no limit yet. */
   readonly limit: LimitView | undefined;
-  /** What is blocked at that limit, where this request is of it. */
-  readonly block: Block | undefined;
-  /** What an operator holds that limit at, here or where its tokens come from; undefined where none does. */
-  readonly pinned: PerSecond | undefined;
-  /** It waits, or would have to, for a connection and not for a token. */
-  readonly forRoom: boolean;
-  /** How long it was reckoned that it would wait, and how long it may; undefined where nobody had to reckon. */
-  readonly estimate: Millis | undefined;
-  readonly patience: Millis | undefined;
-  /** What its client asks for, and its share of the limit by weight; undefined where nothing is shared. */
+  /** The block in force at that limit, if it holds back this request. */
+  readonly block: BlockStatus | undefined;
+  /** The rate that an operator has pinned for that limit, here or at the process that leases its tokens. */
+  readonly pinnedRate: PerSecond | undefined;
+  /** Whether it waits, or would have to wait, for a connection and not for a token. */
+  readonly waitsForConnection: boolean;
+  /** The estimate of its wait, and the longest wait allowed; undefined if the decision needed neither. */
+  readonly estimatedWait: Millis | undefined;
+  readonly maxWait: Millis | undefined;
+  /** The demand of its client, in requests a second, and its share of the limit by weight; undefined if nothing is shared. */
   readonly demand: PerSecond;
   readonly share: PerSecond | undefined;
-  /** In (0, 1]: what its client's weight is scaled by. */
+  /** The client's allowance, in (0, 1]. */
   readonly allowance: number;
-  /** Requests of its client that wait there, itself included where it does. */
-  readonly backlog: number;
-  /** For how long the upstream asked this client to stay away; 0 when it did not. */
+  /** Waiting requests of its client in that queue, this one included. */
+  readonly clientBacklog: number;
+  /** How long the upstream asked this client to stay away; 0 if it did not. */
   readonly heldFor: Millis;
 }
 
-/** For those who ask why: costs something, and is asked for only where somebody did not simply pass. */
-export function groundsOf(store: Store, ticket: Ticket, now: Millis): Grounds {
+/** Returns the figures behind the last decision on a ticket. Too costly for requests that are admitted at once. */
+export function readDecisionDetails(store: GateStore, ticket: Ticket, now: Millis): DecisionDetails {
   const { clients } = store;
-  const { slot } = ticket;
-  const { activity, room } = store.upstream(ticket.upstream);
-  const limit = tightestOf(ticket, now);
-  const place = ticket.waitsAt ?? ticket.limits.at(-1) ?? room?.line;
+  const { clientSlot } = ticket;
+  const { activeClients, connectionSlots } = store.upstream(ticket.upstream);
+  const limit = tightestLimit(ticket, now);
+  const queueLimit = ticket.waitingLimit ?? ticket.limits.at(-1) ?? connectionSlots?.queueLimit;
   const rate = limit?.meter.rate(now) ?? Number.POSITIVE_INFINITY;
   const view = limit?.view(now);
   return {
     limit: view,
     block:
-      limit?.meter.isBlocking === true && limit.meter.holds?.(now, ticket.source) === true ? view?.block : undefined,
-    pinned: view?.pinned ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
-    forRoom: room !== undefined && isForRoom(ticket, room, now),
-    estimate: ticket.estimate,
-    patience: ticket.patience,
-    demand: slot === undefined ? 0 : clients.demand(slot, now),
+      limit?.meter.hasBlock === true && limit.meter.isHeldBack?.(now, ticket.attributes) === true
+        ? view?.block
+        : undefined,
+    pinnedRate: view?.pinnedRate ?? (limit?.isPinnedElsewhere === true ? view?.rate : undefined),
+    waitsForConnection: connectionSlots !== undefined && lacksOnlyConnection(ticket, connectionSlots, now),
+    estimatedWait: ticket.estimatedWait,
+    maxWait: ticket.maxWait,
+    demand: clientSlot === undefined ? 0 : clients.demand(clientSlot, now),
     share:
       limit === undefined || !Number.isFinite(rate)
         ? undefined
         : isShared(limit)
-          ? shareOf(ticket, limit, rate, activity, now)
+          ? fairShare(ticket, limit, rate, activeClients, now)
           : undefined,
-    allowance: slot === undefined ? 1 : clients.allowance(slot, now),
-    backlog: slot === undefined || place === undefined ? 0 : place.queue.backlog(slot),
-    heldFor: slot === undefined ? 0 : Math.max(0, heldUntil(clients, ticket, slot, now) - now),
+    allowance: clientSlot === undefined ? 1 : clients.allowance(clientSlot, now),
+    clientBacklog: clientSlot === undefined || queueLimit === undefined ? 0 : queueLimit.queue.queuedBy(clientSlot),
+    heldFor: clientSlot === undefined ? 0 : Math.max(0, clientHeldUntil(clients, ticket, clientSlot, now) - now),
   };
 }
 
-function tightestOf(ticket: Ticket, now: Millis): Limit | undefined {
+function tightestLimit(ticket: Ticket, now: Millis): Limit | undefined {
   let tightest = ticket.limits.at(-1);
-  let longest = tightest === undefined ? 0 : expectedAt(tightest, ticket, now);
+  let longest = tightest === undefined ? 0 : expectedDelayAt(tightest, ticket, now);
   for (const limit of ticket.limits) {
-    const expected = expectedAt(limit, ticket, now);
+    const expected = expectedDelayAt(limit, ticket, now);
     if (expected <= longest) continue;
     tightest = limit;
     longest = expected;
@@ -73,21 +75,21 @@ function tightestOf(ticket: Ticket, now: Millis): Limit | undefined {
   return tightest;
 }
 
-/** Who asks for how much of a nested limit that several share, nobody knows. */
+/** Whether the shares of a limit are known. Demand is not counted per nested limit that several clients share. */
 function isShared({ ref }: Limit): boolean {
   return ref.nested === '' || ref.scope !== 'upstream';
 }
 
-/** Of what it needs, a connection alone is lacking: its tokens it has, or could take now. */
-function isForRoom(ticket: Ticket, room: Room, now: Millis): boolean {
-  const { waitsAt, limits } = ticket;
+/** Whether the ticket lacks only a connection: it has its tokens, or could take them now. */
+function lacksOnlyConnection(ticket: Ticket, slots: ConnectionSlots, now: Millis): boolean {
+  const { waitingLimit, limits } = ticket;
   const limit = limits.at(-1);
-  // In a line that is no limit of its own, it has paid.
-  if (waitsAt === room.line && waitsAt !== limit) return true;
-  if (waitsAt !== undefined && waitsAt !== room.line) return false;
-  // While others wait for tokens, one may be due: it is theirs.
-  if (limit !== undefined && limit !== room.line && limit.queue.size > 0) return false;
-  // Under a limit that all share, those who lack a token stand in the same line: not while connections are free.
-  const lacks = limit === room.line ? room.isFull : room.isAwaited;
-  return lacks && delayOf(ticket, now) === 0;
+  // In a queue that is not its own limit's, it has its tokens.
+  if (waitingLimit === slots.queueLimit && waitingLimit !== limit) return true;
+  if (waitingLimit !== undefined && waitingLimit !== slots.queueLimit) return false;
+  // An available token belongs to the tickets that wait for one.
+  if (limit !== undefined && limit !== slots.queueLimit && limit.queue.size > 0) return false;
+  // Under the shared limit, tickets that lack a token wait in the same queue: it says nothing while connections are free.
+  const lacks = limit === slots.queueLimit ? slots.isFull : slots.mustWait;
+  return lacks && tokenDelay(ticket, now) === 0;
 }

@@ -1,21 +1,22 @@
-import type { Store } from './gate-store.ts';
+import type { GateStore } from './gate-store.ts';
 import type { Ticket } from './ticket.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 
 /**
- * What a ticket weighs in the queue now, above 0: its part of its class's weight (divided among the keys of one address,
- * and among the processes that its client waits at), scaled by its client's allowance.
+ * Returns a ticket's weight in the queue, > 0: its part of the class weight, scaled by the client's allowance. The class
+ * weight is divided among the clients of an address, and among the processes in which the client waits. Stores the part
+ * before scaling in `ticket.weight`.
  */
-export function weigh(store: Store, ticket: Ticket, now: Millis): number {
-  const { nest, slot, classWeight } = ticket;
-  const sharers = nest === undefined ? 1 : countSharers(store, ticket.upstream, nest, now);
-  const part = ticket.limits.at(-1)?.parts?.get(ticket.client) ?? 1;
-  ticket.weight = (part * classWeight) / sharers;
-  return slot === undefined ? ticket.weight : ticket.weight * store.clients.allowance(slot, now);
+export function computeEffectiveWeight(store: GateStore, ticket: Ticket, now: Millis): number {
+  const { addressGroup, clientSlot, classWeight } = ticket;
+  const sharers = addressGroup === undefined ? 1 : countAddressClients(store, ticket.upstream, addressGroup, now);
+  const localShare = ticket.limits.at(-1)?.localShares?.get(ticket.client) ?? 1;
+  ticket.weight = (localShare * classWeight) / sharers;
+  return clientSlot === undefined ? ticket.weight : ticket.weight * store.clients.allowance(clientSlot, now);
 }
 
-/** Keys of one address that ask now, or still wait for what they asked for. */
-function countSharers(store: Store, upstream: string, nest: string, now: Millis): number {
-  const { nests, backlog } = store.upstream(upstream);
-  return Math.max(nests.clients(nest, now), backlog.clientsOf(nest));
+/** Clients of one address that are active or have waiting requests. */
+function countAddressClients(store: GateStore, upstream: string, addressGroup: string, now: Millis): number {
+  const { addressGroups, queueOccupancy } = store.upstream(upstream);
+  return Math.max(addressGroups.activeClients(addressGroup, now), queueOccupancy.clientCount(addressGroup));
 }

@@ -1,52 +1,58 @@
 import type { HeapItem } from '../collections/binary-heap.ts';
-import { Heap } from '../collections/binary-heap.ts';
-import type { Linked } from '../collections/linked-queue.ts';
-import { Line } from '../collections/linked-queue.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import { BinaryHeap } from '../collections/binary-heap.ts';
+import type { LinkedItem } from '../collections/linked-queue.ts';
+import { LinkedQueue } from '../collections/linked-queue.ts';
+import type { Millis } from '../scalars.ts';
 
-/** What waits in a queue. The flow and the links are the queue's. */
-export interface Waiter<W extends Linked<W>> extends Linked<W> {
-  flow: Flow<W> | undefined;
+/** An item of a fair queue. Only the queue writes `flow` and the links. */
+export interface FairQueueItem<W extends LinkedItem<W>> extends LinkedItem<W> {
+  flow: FairQueueFlow<W> | undefined;
 }
 
-/** The requests of one client in one queue, first come first served among themselves. */
-export class Flow<W extends Linked<W>> extends Line<W> implements HeapItem {
+/** The requests of one client in one queue, in order of arrival. */
+export class FairQueueFlow<W extends LinkedItem<W>> extends LinkedQueue<W> implements HeapItem {
   readonly key: number;
-  /** Virtual time at which its head will have been served. */
-  tag: number;
-  /** Which got its tag first: of equal tags that is served first. */
-  order: number;
+  /** The virtual time at which its head will have been served. */
+  finishTag: number;
+  /** Breaks ties: the flow that got its tag first is served first. */
+  tagOrder: number;
   weight: number;
-  /** Since when something of it has been waiting. */
-  readonly since: Millis;
+  /** Since when the flow has not been empty. */
+  readonly activeSince: Millis;
   heapIndex = -1;
 
-  constructor({ key, tag, order, weight, since }: Pick<Flow<W>, 'key' | 'tag' | 'order' | 'weight' | 'since'>) {
+  constructor({
+    key,
+    finishTag,
+    tagOrder,
+    weight,
+    activeSince,
+  }: Pick<FairQueueFlow<W>, 'key' | 'finishTag' | 'tagOrder' | 'weight' | 'activeSince'>) {
     super();
     this.key = key;
-    this.tag = tag;
-    this.order = order;
+    this.finishTag = finishTag;
+    this.tagOrder = tagOrder;
     this.weight = weight;
-    this.since = since;
+    this.activeSince = activeSince;
   }
 }
 
-type Tagged = Pick<Flow<never>, 'tag' | 'order'>;
+type Tagged = Pick<FairQueueFlow<never>, 'finishTag' | 'tagOrder'>;
 
-/** So many flows are looked at for one that is not deferred; those served soon stand among the first of the heap. */
-export const LOOKED_AT = 1000;
+/** The maximum number of flows that `peek` scans for one that is not deferred. The first of the heap are served soonest. */
+export const MAX_FLOWS_SCANNED = 1000;
 
 /**
- * Weighted fair queueing, self-clocked: the smallest finish tag is served next, and virtual time is the tag of what was
- * served last. A client that becomes active starts at virtual time, which its own last tag never exceeds: neither idling
- * nor leaving and coming back gains anything. (Golestani, "A Self-Clocked Fair Queueing Scheme", INFOCOM 1994.)
- * Work-conserving: what one does not use, the others get.
+ * Self-clocked weighted fair queueing (Golestani, "A Self-Clocked Fair Queueing Scheme", INFOCOM 1994): the smallest
+ * finish tag is served next, and virtual time is the tag of the flow served last. A client that becomes active starts at
+ * virtual time, which its own last tag never exceeds, so it gains nothing by idling, or by leaving and returning.
+ * Work-conserving: others get what one client does not use.
  */
-export class FairQueue<W extends Waiter<W>> {
-  readonly #active = new Heap<Flow<W>>(isBefore);
-  readonly #flows = new Map<number, Flow<W>>();
-  #virtual = 0;
-  #tagged = 0;
+export class FairQueue<W extends FairQueueItem<W>> {
+  readonly #active = new BinaryHeap<FairQueueFlow<W>>(isBefore);
+  readonly #flows = new Map<number, FairQueueFlow<W>>();
+  #virtualTime = 0;
+  #tagCount = 0;
   #size = 0;
   #activeWeight = 0;
 
@@ -54,39 +60,45 @@ export class FairQueue<W extends Waiter<W>> {
     return this.#size;
   }
 
-  /** Of all who have something waiting. */
+  /** The total weight of the active flows. */
   get activeWeight(): number {
     return this.#activeWeight;
   }
 
-  /** Who has something waiting, in no order. */
-  get flows(): readonly Flow<W>[] {
+  /** The active flows, in no particular order. */
+  get flows(): readonly FairQueueFlow<W>[] {
     return this.#active.items;
   }
 
-  /** Whether the client has anything waiting, and how much. */
-  backlog(key: number): number {
+  /** The number of waiting requests of a client. */
+  queuedBy(key: number): number {
     return this.#flows.get(key)?.length ?? 0;
   }
 
-  /** For how long the client has had something waiting without a break; 0 when it has nothing. */
-  waitingFor(key: number, now: Millis): Millis {
+  /** How long the client has had waiting requests without a break; 0 if it has none. */
+  activeFor(key: number, now: Millis): Millis {
     const flow = this.#flows.get(key);
-    return flow === undefined ? 0 : now - flow.since;
+    return flow === undefined ? 0 : now - flow.activeSince;
   }
 
-  /** The share of the rate that a client with this weight has while it waits, in (0, 1]. */
+  /** The share of the rate that a client of this weight has while it waits, in (0, 1]. */
   share(key: number, weight: number): number {
     const flow = this.#flows.get(key);
     const others = this.#activeWeight - (flow?.weight ?? 0);
     return weight / (Math.max(0, others) + weight);
   }
 
-  /** @param weight above 0; a change of it applies to the flow as a whole */
+  /** @param weight > 0. A change applies to the whole flow. */
   push(key: number, weight: number, waiter: W, now: Millis): void {
     let flow = this.#flows.get(key);
     if (flow === undefined) {
-      flow = new Flow({ key, tag: this.#virtual + 1 / weight, order: this.#tagged++, weight, since: now });
+      flow = new FairQueueFlow({
+        key,
+        finishTag: this.#virtualTime + 1 / weight,
+        tagOrder: this.#tagCount++,
+        weight,
+        activeSince: now,
+      });
       this.#flows.set(key, flow);
       this.#active.push(flow);
       this.#activeWeight += weight;
@@ -99,20 +111,20 @@ export class FairQueue<W extends Waiter<W>> {
     this.#size += 1;
   }
 
-  /** The weight of a waiter's client has changed: it applies from its next turn on. */
-  reweigh({ flow }: W, weight: number): void {
+  /** Changes the weight of a waiter's flow, from its next turn on. */
+  updateWeight({ flow }: W, weight: number): void {
     if (flow === undefined) return;
     this.#activeWeight += weight - flow.weight;
     flow.weight = weight;
   }
 
-  /** Who is served next. @param isDeferred of whom it holds, others come first */
+  /** Returns the waiter served next. @param isDeferred waiters for which it holds yield to others */
   peek(isDeferred?: (waiter: W) => boolean): W | undefined {
     const first = this.#active.peek();
     if (isDeferred === undefined || first?.head === undefined || !isDeferred(first.head)) return first?.head;
     const { items } = this.#active;
-    let next: Flow<W> | undefined;
-    for (let i = 1; i < items.length && i < LOOKED_AT; i += 1) {
+    let next: FairQueueFlow<W> | undefined;
+    for (let i = 1; i < items.length && i < MAX_FLOWS_SCANNED; i += 1) {
       const flow = items[i];
       if (flow === undefined || (next !== undefined && !isBefore(flow, next))) continue;
       if (flow.head !== undefined && !isDeferred(flow.head)) next = flow;
@@ -120,32 +132,32 @@ export class FairQueue<W extends Waiter<W>> {
     return (next ?? first).head;
   }
 
-  /** Takes out one that `peek` has named, and moves virtual time. */
+  /** Removes a waiter that `peek` returned, and advances virtual time. */
   take(waiter: W): void {
     const { flow } = waiter;
     if (flow === undefined) return;
-    this.#virtual = Math.max(this.#virtual, flow.tag); // that of one that was deferred lies behind
+    this.#virtualTime = Math.max(this.#virtualTime, flow.finishTag); // the tag of a deferred flow may lie behind
     this.#unlink(flow, waiter);
     if (flow.length > 0) {
-      flow.tag += 1 / flow.weight;
-      flow.order = this.#tagged++;
+      flow.finishTag += 1 / flow.weight;
+      flow.tagOrder = this.#tagCount++;
       this.#active.update(flow);
     }
   }
 
-  /** Takes out who is served next. */
+  /** Removes and returns the waiter served next. */
   shift(): W | undefined {
     const waiter = this.peek();
     if (waiter !== undefined) this.take(waiter);
     return waiter;
   }
 
-  /** Takes out one that will not be served: it costs its client no virtual time. */
+  /** Removes a waiter that will not be served. It costs its client no virtual time. */
   remove(waiter: W): void {
     if (waiter.flow !== undefined) this.#unlink(waiter.flow, waiter);
   }
 
-  #unlink(flow: Flow<W>, waiter: W): void {
+  #unlink(flow: FairQueueFlow<W>, waiter: W): void {
     flow.remove(waiter);
     waiter.flow = undefined;
     this.#size -= 1;
@@ -153,10 +165,10 @@ export class FairQueue<W extends Waiter<W>> {
     // An idle flow's tag is never ahead of virtual time, so nothing is lost by forgetting it.
     this.#flows.delete(flow.key);
     this.#active.remove(flow);
-    this.#activeWeight = this.#size === 0 ? 0 : this.#activeWeight - flow.weight; // no drift from fractions
+    this.#activeWeight = this.#size === 0 ? 0 : this.#activeWeight - flow.weight; // no drift by rounding
   }
 }
 
 function isBefore(a: Tagged, b: Tagged): boolean {
-  return a.tag === b.tag ? a.order < b.order : a.tag < b.tag;
+  return a.finishTag === b.finishTag ? a.tagOrder < b.tagOrder : a.finishTag < b.finishTag;
 }

@@ -1,43 +1,43 @@
-import type { Activity } from './active-clients.ts';
+import type { ActiveClients } from './active-clients.ts';
 import type { QueueSettings } from './wait-estimate.ts';
-import type { Backlog } from './queue-occupancy.ts';
-import type { RetryBudget } from '../retry/retry-token-bucket.ts';
+import type { QueueOccupancy } from './queue-occupancy.ts';
+import type { RetryTokenBucket } from '../retry/retry-token-bucket.ts';
 import type { ClientStore } from './client-allowance.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
-import type { Nests } from './address-groups.ts';
-import type { Room } from './connection-slots.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
-import type { UntoldQuotas } from '../quota/unmetered-successes.ts';
+import type { AddressGroups } from './address-groups.ts';
+import type { ConnectionSlots } from './connection-slots.ts';
+import type { Millis } from '../scalars.ts';
+import type { UnmeteredSuccesses } from '../quota/unmetered-successes.ts';
 
-/** What the gate keeps for one upstream. */
-export interface Upstream {
+/** The state that the gate keeps for one upstream. */
+export interface GateUpstream {
   readonly name: string;
-  /** As it is now. */
+  /** Changes with the configuration. */
   queue: QueueSettings;
-  readonly budget: RetryBudget;
-  readonly activity: Activity;
-  readonly nests: Nests;
-  readonly untold: UntoldQuotas;
-  /** Its connections; absent where they are not bounded here. */
-  readonly room?: Room | undefined;
-  /** Whether one of its limits is called so, `LimitRef.nested`; where absent, it has its own alone. */
-  has?(nested: string): boolean;
-  /** Requests that wait, at all of its limits and for room together. */
-  readonly backlog: Backlog;
-  /** Requests that were refused because as many waited as may, of all or of their address. */
-  overflows: number;
+  readonly retryBudget: RetryTokenBucket;
+  readonly activeClients: ActiveClients;
+  readonly addressGroups: AddressGroups;
+  readonly unmeteredSuccesses: UnmeteredSuccesses;
+  /** Absent if connections are not bounded here. */
+  readonly connectionSlots?: ConnectionSlots | undefined;
+  /** Whether it has a nested limit of this name. Absent if it has only its own limit. */
+  hasNestedLimit?(nested: string): boolean;
+  /** Queued requests, at all of its limits and for connections. */
+  readonly queueOccupancy: QueueOccupancy;
+  /** The number of requests refused because the queue was full, for all or for their address. */
+  queueOverflows: number;
 }
 
-/** Who remembers upstreams, limits and clients. Bounded. */
-export interface Store {
+/** Keeps the state of upstreams, limits and clients. Bounded. */
+export interface GateStore {
   readonly clients: ClientStore;
-  upstream(name: string): Upstream;
-  upstreams(): Iterable<Upstream>;
-  /** The limit, if it exists: those of a client or credential are made when they are first felt. */
-  find(ref: LimitRef): Limit | undefined;
-  make(ref: LimitRef): Limit;
-  /** A client is to stay away from a limit, whatever process it comes to. @param key as of `LimitHolds` */
-  holdAt(limit: Limit, key: string, until: Millis, now: Millis): void;
+  upstream(name: string): GateUpstream;
+  upstreams(): Iterable<GateUpstream>;
+  /** Returns the limit if it exists. A limit of a client or credential is created at its first rejection. */
+  findLimit(ref: LimitRef): Limit | undefined;
+  findOrCreateLimit(ref: LimitRef): Limit;
+  /** Holds a client at a limit, in all processes. @param key as of `ClientHolds.add` */
+  holdClientAt(limit: Limit, key: string, until: Millis, now: Millis): void;
   limits(): Iterable<Limit>;
 }

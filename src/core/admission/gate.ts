@@ -1,227 +1,177 @@
 import {
-  blockedBy,
+  refusalIfBlocked,
   estimateWait,
-  heldUntil,
-  isAsTold,
-  isPoorProbe,
-  patienceOf,
-  PROMISE,
-  roomOf,
-  waitingPlace,
-  whyTooLong,
+  clientHeldUntil,
+  isReturningOnTime,
+  isUnfitProbe,
+  maxWaitFor,
+  RETURN_GRACE,
+  connectionSlotsFor,
+  findWaitingLimit,
+  refusalForLongWait,
 } from './wait-estimate.ts';
 import type { ClientSlot } from './client-allowance.ts';
-import type { GateView, LimitView, Listen } from '../events/proxy-events.ts';
-import type { Grounds } from './decision-details.ts';
-import { groundsOf } from './decision-details.ts';
-import { abandon, giveBack, takeTokens } from './reservations.ts';
-import { learn } from './record-outcome.ts';
-import { noteGranted, noteReported, presume } from '../limits/external-outcomes.ts';
+import type { GateView, LimitView } from '../events/gate-views.ts';
+import type { EventSink } from '../events/proxy-events.ts';
+import { readDecisionDetails, type DecisionDetails } from './decision-details.ts';
+import { abandonReservations, releaseReservations, takeTokens } from './reservations.ts';
+import { recordOutcome, recordQuota } from './record-outcome.ts';
+import { recordGranted, recordReported, presumeAccepted } from '../limits/external-outcomes.ts';
 import type { Limit } from '../limits/limit.ts';
-import { letPass } from './observe-mode.ts';
-import { tellWhen, tellWhenRefusedThere } from './compute-retry-after.ts';
-import { releaseFor, releaseOthers } from '../quota/apply-quota.ts';
+import { admitObserved } from './observe-mode.ts';
+import { computeRetryAfter } from './compute-retry-after.ts';
+import { releaseQueued } from '../quota/apply-quota.ts';
 import { resolveLimits } from '../limits/resolve-limits.ts';
-import type { Retry } from '../retry/choose-retry.ts';
-import type { Room } from './connection-slots.ts';
-import type { Store, Upstream } from './gate-store.ts';
-import type { Admission, Ticket } from './ticket.ts';
-import { ADMITTED, NO_LIMITS } from './ticket.ts';
-import type { Millis, Mode, Outcome, Refusal, RetryEnd } from '../exchange/attempt-outcome.ts';
-import { Waiting } from './wait-queue.ts';
-import { weigh } from './effective-weight.ts';
+import type { ConnectionSlots } from './connection-slots.ts';
+import type { GateStore } from './gate-store.ts';
+import { ADMITTED, NO_LIMITS, type AdmissionResult, type Ticket } from './ticket.ts';
+import type { Millis } from '../scalars.ts';
+import type { EnforcementMode, RefusalReason } from './gate-decision.ts';
+import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
+import { registerArrival, releaseQuotas } from './register-arrival.ts';
+import { RetryAdmission } from './retry-admission.ts';
+import { UpstreamConnections } from './upstream-connections.ts';
+import { WaitQueue } from './wait-queue.ts';
+import { computeEffectiveWeight } from './effective-weight.ts';
 
 /**
- * The one object that decides and counts. It owns limits, queues, clients and budgets, is fed by events that each carry
- * their time, and answers at once or, for a queued ticket, by `ticket.settle`. The proxy and the simulator run the same.
+ * Admits, queues or refuses requests, and learns from their outcomes. It owns the limits, queues, clients and budgets. Each
+ * event carries its time. A decision is returned at once or, for a queued ticket, passed to `ticket.onSettled`.
  *
- *     arrive ─► admitted │ refused │ queued … settle        sent ─► head ─► end        leave
- *                                                           granted ……… report
+ *     requestAdmission ─► admitted │ refused │ queued … settled     onSent ─► onOutcome ─► onAttemptEnd     onExchangeEnd
+ *                                                                   onGranted ……… onExternalOutcome
  */
 export class Gate {
-  readonly #store: Store;
-  readonly #listen: Listen;
-  /** May change: each arrival is decided in the mode of its time. */
-  mode: Mode;
-  readonly #waiting: Waiting;
+  readonly #store: GateStore;
+  readonly #emit: EventSink;
+  /** May change at any time; it applies to the arrivals after that. */
+  mode: EnforcementMode;
+  readonly #waitQueue: WaitQueue;
+  readonly retries: RetryAdmission;
+  readonly connections: UpstreamConnections;
 
-  constructor(store: Store, listen: Listen, mode: Mode = 'enforce') {
+  constructor(store: GateStore, emit: EventSink, mode: EnforcementMode = 'enforce') {
     this.#store = store;
-    this.#listen = listen;
+    this.#emit = emit;
     this.mode = mode;
-    this.#waiting = new Waiting(store, listen);
+    this.#waitQueue = new WaitQueue(store, emit);
+    this.retries = new RetryAdmission(store, this.#waitQueue, this);
+    this.connections = new UpstreamConnections(store, this.#waitQueue);
   }
 
-  /** Asks for admission. Undefined: the ticket waits, and will be settled. */
-  arrive(ticket: Ticket, deadline: Millis, now: Millis): Admission | undefined {
+  /** Returns undefined if the ticket is queued: it will be settled. */
+  requestAdmission(ticket: Ticket, deadline: Millis, now: Millis): AdmissionResult | undefined {
     const admission = this.#decide(ticket, deadline, now);
-    return this.mode === 'enforce' ? admission : letPass(ticket, admission, now);
+    return this.mode === 'enforce' ? admission : admitObserved(ticket, admission, now);
   }
 
-  /** An attempt leaves for the upstream. */
-  sent(ticket: Ticket, now: Millis): void {
+  /** An attempt is being sent to the upstream. */
+  onSent(ticket: Ticket, now: Millis): void {
     ticket.sentAt = now;
-    giveBack(ticket);
-    ticket.counted = ticket.limits;
-    for (const { meter, isOurs } of ticket.limits) {
-      const among = meter.sent(now);
-      if (isOurs) continue;
-      ticket.among = among;
-      ticket.number = meter.sends;
+    releaseReservations(ticket);
+    ticket.inFlightLimits = ticket.limits;
+    for (const { meter, isClassLimit } of ticket.limits) {
+      const inFlightAtSend = meter.onSent(now);
+      if (isClassLimit) continue;
+      ticket.inFlightAtSend = inFlightAtSend;
+      ticket.sendNumber = meter.sendCount;
     }
   }
 
-  /** An admitted one that whoever asked for it sends: for us it is over. */
-  granted(ticket: Ticket, now: Millis): void {
-    this.sent(ticket, now);
-    noteGranted(ticket.limits, now);
-    ticket.probes = NO_LIMITS;
-    this.end(ticket, now);
+  /** An admitted request that the requester sends itself: nothing more is seen of it here. */
+  onGranted(ticket: Ticket, now: Millis): void {
+    this.onSent(ticket, now);
+    recordGranted(ticket.limits, now);
+    ticket.probedLimits = NO_LIMITS;
+    this.onAttemptEnd(ticket, now);
   }
 
-  /** What has become of a request that was granted, in the word of who sent it, at `sentAt`. The ticket was never used. */
-  report(ticket: Ticket, outcome: Outcome, sentAt: Millis, now: Millis): void {
-    ticket.slot = this.#store.clients.visit(ticket.client, now, ticket.upstream);
-    ticket.limits = resolveLimits(this.#store, ticket.refs);
+  /** Records a reported outcome of a granted request. @param ticket a new one, made for this report */
+  onExternalOutcome(ticket: Ticket, outcome: AttemptOutcome, sentAt: Millis, now: Millis): void {
+    ticket.clientSlot = this.#store.clients.visit(ticket.client, now, ticket.upstream);
+    ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
     ticket.sentAt = sentAt;
-    for (const limit of ticket.limits) this.#waiting.advance(limit, now);
-    noteReported(ticket.limits, outcome, sentAt, now);
-    this.head(ticket, outcome, now);
-    this.leave(ticket);
+    for (const limit of ticket.limits) this.#waitQueue.advance(limit, now);
+    recordReported(ticket.limits, outcome, sentAt, now);
+    this.onOutcome(ticket, outcome, now);
+    this.onExchangeEnd(ticket);
   }
 
-  /** The head of its response, or its failure. Everything that can be learned is learned here. */
-  head(ticket: Ticket, outcome: Outcome, now: Millis): void {
+  /** Learns from a response head or a failure. Returns the limit that a rejection counts against, if there is one. */
+  onOutcome(ticket: Ticket, outcome: AttemptOutcome, now: Millis): Limit | undefined {
     const upstream = this.#store.upstream(ticket.upstream);
-    const isReleased = learn({ ticket, upstream, store: this.#store, listen: this.#listen }, outcome, now);
+    const context = { ticket, upstream, store: this.#store, emit: this.#emit };
+    const isReleased = outcome.kind === 'response' && recordQuota(context, outcome, now);
+    const attributedLimit = recordOutcome(context, outcome, now);
     for (const limit of ticket.limits) {
-      if (isReleased) this.#waiting.pumpWithin(limit, now);
-      else this.#waiting.pump(limit, now);
+      if (isReleased) this.#waitQueue.serveReadyWithin(limit, now);
+      else this.#waitQueue.serveReady(limit, now);
     }
-    for (const limit of ticket.probes) this.#waiting.pumpWithin(limit, now);
-    ticket.probes = NO_LIMITS;
+    for (const limit of ticket.probedLimits) this.#waitQueue.serveReadyWithin(limit, now);
+    ticket.probedLimits = NO_LIMITS;
+    return attributedLimit;
   }
 
-  /** The attempt holds no place at the upstream any more: its body has ended, was cut, or goes on for long. */
-  end(ticket: Ticket, now: Millis): void {
-    const { counted } = ticket;
-    ticket.counted = NO_LIMITS;
-    for (const limit of counted) if (limit.meter.ended(now)) this.#waiting.pumpWithin(limit, now);
+  /** The attempt no longer counts as in flight: its response body has ended, was aborted, or is a long stream. */
+  onAttemptEnd(ticket: Ticket, now: Millis): void {
+    const { inFlightLimits } = ticket;
+    ticket.inFlightLimits = NO_LIMITS;
+    for (const limit of inFlightLimits) if (limit.meter.onEnded(now)) this.#waitQueue.serveReadyWithin(limit, now);
   }
 
-  /** An attempt that has or awaits a connection begins. @param holder its client, or all clients of one address */
-  begin(upstream: string, holder: string): void {
-    this.#store.upstream(upstream).room?.begin(holder);
-  }
-
-  /** An attempt that had begun needs its connection no more. @param took how long it had one, or waited for it */
-  over(upstream: string, holder: string, took: Millis): void {
-    this.#store.upstream(upstream).room?.end(holder, took);
-  }
-
-  /** To the upstream; undefined where they are not bounded here. */
-  connectionsTo(upstream: string): number | undefined {
-    return this.#store.upstream(upstream).room?.connections;
-  }
-
-  /** A connection to the upstream is free again. Returns whether somebody waited for one. */
-  vacated(upstream: string, now: Millis): boolean {
-    const { room } = this.#store.upstream(upstream);
-    if (room === undefined || room.line.queue.size === 0) return false;
-    this.#waiting.pump(room.line, now);
-    return true;
-  }
-
-  /** Admitted or queued, and will not be sent: gives back what it holds. */
+  /** An admitted or queued request will not be sent: releases what it holds. */
   cancel(ticket: Ticket, now: Millis): void {
-    const { admitted, room } = ticket;
-    if (ticket.flow !== undefined) this.#waiting.dequeue(ticket, now);
-    abandon(ticket);
-    for (const limit of admitted) this.#waiting.pumpWithin(limit, now); // who waits may have the place, or be the probe
-    if (room !== undefined) this.#waiting.pump(room.line, now);
+    const { reservedLimits, reservedSlots } = ticket;
+    if (ticket.flow !== undefined) this.#waitQueue.dequeue(ticket, now);
+    abandonReservations(ticket);
+    for (const limit of reservedLimits) this.#waitQueue.serveReadyWithin(limit, now);
+    if (reservedSlots !== undefined) this.#waitQueue.serveReady(reservedSlots.queueLimit, now);
   }
 
-  /** The exchange is over; its client may be forgotten. One that would still be waiting leaves when it is settled. */
-  leave(ticket: Ticket): void {
+  /** The exchange is over; its client may be evicted. In observe mode, a ticket that is still queued ends when it is settled. */
+  onExchangeEnd(ticket: Ticket): void {
     if (ticket.flow !== undefined) return;
-    giveBack(ticket); // of a shadow
-    if (ticket.slot !== undefined) this.#store.clients.leave(ticket.slot);
-    ticket.slot = undefined;
+    releaseReservations(ticket); // in observe mode
+    if (ticket.clientSlot !== undefined) this.#store.clients.leave(ticket.clientSlot);
+    ticket.clientSlot = undefined;
   }
 
-  /** Whether a retry, or a poll, may be begun, or why not. Takes its budget token if so: retries asleep count. */
-  reserve(
-    ticket: Ticket,
-    retry: Pick<Retry, 'delay' | 'charged'>,
-    deadline: Millis,
-    now: Millis,
-  ): RetryEnd | undefined {
-    const upstream = this.#store.upstream(ticket.upstream);
-    const { clients } = this.#store;
-    ticket.limits = resolveLimits(this.#store, ticket.refs);
-    this.#releaseQuotas(ticket, now);
-    const slot = ticket.slot;
-    if (slot === undefined || heldUntil(clients, ticket, slot, now) > now + retry.delay) return 'deadline';
-    const queued = estimateWait(ticket, upstream.room, weigh(this.#store, ticket, now), now) - retry.delay;
-    if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
-    if (retry.charged && !upstream.budget.spend()) return 'budget_exhausted';
-    return undefined;
+  /** Leased tokens have arrived, or the terms of the limit have changed. */
+  onTokensSupplied(limit: Limit, now: Millis): void {
+    const { wasQuotaInForce } = limit;
+    limit.wasQuotaInForce = limit.meter.isQuotaInForce(now);
+    if (limit.wasQuotaInForce && !wasQuotaInForce) releaseQueued(this.#store, limit, now);
+    this.#waitQueue.serveReadyWithin(limit, now);
   }
 
-  /**
-   * When the client of a request that the upstream has just refused may come back: what a refusal of the gate would say, once
-   * the outcome has been learned from. Keeps a place for it. Undefined where we only observe.
-   * @param atLeast what the upstream asks for
-   */
-  comeBack(ticket: Ticket, atLeast: Millis, now: Millis): Millis | undefined {
-    if (this.mode !== 'enforce') return undefined;
-    const { slot } = ticket;
-    if (slot === undefined) return atLeast;
-    const upstream = this.#store.upstream(ticket.upstream);
-    ticket.limits = resolveLimits(this.#store, ticket.refs); // it may have made one
-    for (const limit of ticket.limits) this.#waiting.advance(limit, now);
-    const held = heldUntil(this.#store.clients, ticket, slot, now) - now;
-    const wait = estimateWait(ticket, roomOf(ticket, upstream), weigh(this.#store, ticket, now), now);
-    return tellWhenRefusedThere(this.#store, { ticket, slot, wait }, Math.max(held, atLeast), now);
+  /** Settings have changed: serves all queues by the limits and connections as they are now. */
+  reevaluateQueues(now: Millis): void {
+    for (const limit of [...this.#store.limits()]) {
+      if (limit.queue.size > 0) this.#waitQueue.serveReadyWithin(limit, now);
+    }
+    for (const { connectionSlots } of this.#store.upstreams()) {
+      if (connectionSlots !== undefined) this.#waitQueue.serveReady(connectionSlots.queueLimit, now);
+    }
   }
 
-  /** A reserved retry was not sent after all. */
-  release(ticket: Ticket, retry: Retry): void {
-    if (retry.charged) this.#store.upstream(ticket.upstream).budget.refund();
-  }
-
-  /** Tokens of a lease have come, or word of what the limit is now. */
-  supply(limit: Limit, now: Millis): void {
-    const { wasPaced } = limit;
-    limit.wasPaced = limit.meter.isQuotaInForce(now);
-    if (limit.wasPaced && !wasPaced) releaseOthers(this.#store, limit, now);
-    this.#waiting.pumpWithin(limit, now);
-  }
-
-  /** Settings have changed: who waits is looked at anew, by limits and connections as they are now. */
-  review(now: Millis): void {
-    for (const limit of [...this.#store.limits()]) if (limit.queue.size > 0) this.#waiting.pumpWithin(limit, now);
-    for (const { room } of this.#store.upstreams()) if (room !== undefined) this.#waiting.pump(room.line, now);
-  }
-
-  /** When `wake` has something to do; undefined when nobody waits. */
+  /** As of `WaitQueue`. */
   nextWake(): Millis | undefined {
-    return this.#waiting.nextWake();
+    return this.#waitQueue.nextWake();
   }
 
   wake(now: Millis): void {
-    this.#waiting.wake(now);
+    this.#waitQueue.wake(now);
   }
 
-  /** Why it was just queued or turned away, in numbers. */
-  grounds(ticket: Ticket, now: Millis): Grounds {
-    return groundsOf(this.#store, ticket, now);
+  /** Returns the figures behind the decision just made on a ticket. */
+  decisionDetails(ticket: Ticket, now: Millis): DecisionDetails {
+    return readDecisionDetails(this.#store, ticket, now);
   }
 
-  /** All limits, as they stand now: there may be one for each of 100 000 clients, and nothing is made for it. */
+  /** Iterates over all limits, advanced to `now`. There may be one for each of 100 000 clients: no list is made. */
   *limits(now: Millis): Iterable<Limit> {
     for (const limit of this.#store.limits()) {
-      this.#waiting.advance(limit, now);
+      this.#waitQueue.advance(limit, now);
       yield limit;
     }
   }
@@ -230,88 +180,71 @@ export class Gate {
     const limits: LimitView[] = [];
     for (const limit of this.limits(now)) limits.push(limit.view(now));
     const budgets = new Map<string, number>();
-    for (const { name, budget } of this.#store.upstreams()) budgets.set(name, budget.left);
+    for (const { name, retryBudget } of this.#store.upstreams()) budgets.set(name, retryBudget.left);
     return { limits, clients: this.#store.clients.view(now), budgets };
   }
 
-  #decide(ticket: Ticket, deadline: Millis, now: Millis): Admission | undefined {
+  #decide(ticket: Ticket, deadline: Millis, now: Millis): AdmissionResult | undefined {
     const { clients } = this.#store;
     const upstream = this.#store.upstream(ticket.upstream);
-    const slot = this.#enter(ticket, upstream, now);
-    ticket.limits = resolveLimits(this.#store, ticket.refs);
-    this.#releaseQuotas(ticket, now);
+    const slot = registerArrival(this.#store, ticket, upstream, now);
+    ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
+    releaseQuotas(this.#store, this.#waitQueue, ticket, now);
 
-    const held = heldUntil(clients, ticket, slot, now) - now;
-    ticket.patience = undefined;
-    if (held > 0) {
-      ticket.estimate = held;
-      return this.#refuse(ticket, slot, 'held', held, now);
+    const heldFor = clientHeldUntil(clients, ticket, slot, now) - now;
+    ticket.maxWait = undefined;
+    if (heldFor > 0) {
+      ticket.estimatedWait = heldFor;
+      return this.#refuse(ticket, slot, 'held', heldFor, now);
     }
 
-    for (const each of ticket.limits) this.#waiting.advance(each, now);
-    if (ticket.isSentElsewhere) presume(ticket.limits, now);
-    const poorProbe = isPoorProbe(ticket, now);
-    const room = roomOf(ticket, upstream);
-    const limit = waitingPlace(ticket, room, now);
-    if (!poorProbe && limit === undefined) return this.#admit(ticket, room, now);
+    for (const each of ticket.limits) this.#waitQueue.advance(each, now);
+    if (ticket.isSentExternally) presumeAccepted(ticket.limits, now);
+    const isUnfit = isUnfitProbe(ticket, now);
+    const slots = connectionSlotsFor(ticket, upstream);
+    const limit = findWaitingLimit(ticket, slots, now);
+    if (!isUnfit && limit === undefined) return this.#admit(ticket, slots, now);
 
-    const wait = estimateWait(ticket, room, weigh(this.#store, ticket, now), now);
-    ticket.estimate = wait;
-    if (limit === undefined || poorProbe) {
-      return this.#refuse(ticket, slot, blockedBy(ticket, now) ?? 'blocked', wait, now);
+    const wait = estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now);
+    ticket.estimatedWait = wait;
+    if (limit === undefined || isUnfit) {
+      return this.#refuse(ticket, slot, refusalIfBlocked(ticket, now) ?? 'blocked', wait, now);
     }
-    const keepsPromise = isAsTold(clients.promised(slot), now);
-    const patience = patienceOf(ticket, limit, upstream.queue, now) + (keepsPromise ? PROMISE : 0);
-    ticket.patience = Math.min(patience, deadline - now);
-    // Nobody is refused whom the queue might serve in time.
-    const least =
-      room === undefined ? wait : estimateWait(ticket, room, weigh(this.#store, ticket, now), now, room.bestRate);
-    if (least > ticket.patience) {
-      return this.#refuse(ticket, slot, whyTooLong(ticket, now), wait, now);
+    const isOnTime = isReturningOnTime(clients.promisedReturn(slot), now);
+    const maxWait = maxWaitFor(ticket, limit, upstream.queue, now) + (isOnTime ? RETURN_GRACE : 0);
+    ticket.maxWait = Math.min(maxWait, deadline - now);
+    // A request is not refused if the queue might serve it in time.
+    const leastWait =
+      slots === undefined
+        ? wait
+        : estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now, slots.bestTurnoverRate);
+    if (leastWait > ticket.maxWait) {
+      return this.#refuse(ticket, slot, refusalForLongWait(ticket, now), wait, now);
     }
-    if (upstream.backlog.isFull(ticket.holder, upstream.queue.maxDepth)) {
-      upstream.overflows += 1;
+    if (upstream.queueOccupancy.isFull(ticket.fairnessKey, upstream.queue.maxDepth)) {
+      upstream.queueOverflows += 1;
       return this.#refuse(ticket, slot, 'queue_full', wait, now);
     }
 
-    if (keepsPromise) clients.promise(slot, Number.NEGATIVE_INFINITY); // it was for one
-    ticket.expiresAt = Math.min(deadline, now + Math.max(patience, least));
-    this.#waiting.enqueue(ticket, limit, slot, now);
+    if (isOnTime) clients.setPromisedReturn(slot, Number.NEGATIVE_INFINITY); // a promise holds for one request
+    ticket.expiresAt = Math.min(deadline, now + Math.max(maxWait, leastWait));
+    this.#waitQueue.enqueue(ticket, limit, slot, now);
     return undefined;
   }
 
-  #enter(ticket: Ticket, upstream: Upstream, now: Millis): ClientSlot {
-    if (ticket.slot !== undefined) return ticket.slot; // a retry: no new demand
-    const { clients } = this.#store;
-    const slot = clients.enter(ticket.client, now, ticket.upstream);
-    const before = clients.previousArrival(slot);
-    if (ticket.nest !== undefined) upstream.nests.note(ticket.nest, now, before);
-    ticket.slot = slot;
-    weigh(this.#store, ticket, now);
-    upstream.activity.note(now, before, ticket.weight);
-    return slot;
-  }
-
-  /** A quota that holds back all is not to hold back whom it is not about. */
-  #releaseQuotas(ticket: Ticket, now: Millis): void {
-    for (const limit of ticket.limits) {
-      if (releaseFor(this.#store, limit, ticket, now)) this.#waiting.pumpWithin(limit, now);
-    }
-  }
-
-  #admit(ticket: Ticket, room: Room | undefined, now: Millis): Admission {
+  #admit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): AdmissionResult {
     takeTokens(ticket, now, now);
-    this.#waiting.letGo(ticket, room, now);
-    this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'passed', why: undefined });
+    this.#waitQueue.grantConnection(ticket, slots, now);
+    this.#emit({ type: 'decision', upstream: ticket.upstream, decision: 'passed', why: undefined });
     return ADMITTED;
   }
 
-  #refuse(ticket: Ticket, slot: ClientSlot, why: Refusal, wait: Millis, now: Millis): Admission {
-    this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'refused', why });
+  #refuse(ticket: Ticket, slot: ClientSlot, why: RefusalReason, wait: Millis, now: Millis): AdmissionResult {
+    this.#emit({ type: 'decision', upstream: ticket.upstream, decision: 'refused', why });
     return {
       kind: 'refused',
       why,
-      retryAfter: tellWhen({ store: this.#store, listen: this.#listen }, { ticket, slot, why, wait }, now),
+      retryAfterMs: computeRetryAfter({ store: this.#store, emit: this.#emit }, { ticket, slot, why, wait }, now),
     };
   }
 }

@@ -1,29 +1,29 @@
-import type { Admission, Ticket } from './ticket.ts';
-import type { Decision } from '../events/proxy-events.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { AdmissionResult, Ticket } from './ticket.ts';
+import type { GateDecision } from './gate-decision.ts';
+import type { Millis } from '../scalars.ts';
 
 /**
- * Observe mode: everything passes, and what would have been done is told.
+ * Observe mode: admits every request and returns the decision that enforcing would have made.
  *
- * The gate decides as ever, with its own queues, tokens and shares. A ticket that it would have kept waiting stays in the
- * queue as the shadow of a request that has long been sent: served, it takes its token; late, it is turned away; nobody
- * hears of either. One that it would have refused takes no token. So what is told is what the same arrivals would have
- * met. It differs from enforcing by what clients would have made of it: a refused one might have come back later, a
- * retry would have asked again, and a refusal that the upstream would have been spared is one here.
+ * The gate decides as usual, with its queues, tokens and shares. A ticket that would have been queued stays in the queue
+ * although its request is sent at once: it takes a token when its turn comes, or expires, without any effect on the
+ * request. A ticket that would have been refused takes no token. So the decisions are those that the same arrivals would
+ * have met. They differ from enforcing by the reactions of clients: a refused client might have returned later, a retry
+ * would have been decided again, and the upstream rejects requests that it would not have seen.
  *
- * That last is why the limit is told of an overrun: what the upstream rejects while more is sent than the limit would
- * have let go was not caused by what it would have let go. See `AdaptiveRate.rejected` and `learn`.
+ * Because of the last difference the limit records an overrun: a rejection while more is sent than the limit allows does
+ * not mean that the limit's rate is too high. See `AdaptiveRate.onRejected` and `recordOutcome`.
  */
-export function letPass(ticket: Ticket, decided: Admission | undefined, now: Millis): Admission {
-  const wouldHave = judge(decided);
+export function admitObserved(ticket: Ticket, decided: AdmissionResult | undefined, now: Millis): AdmissionResult {
+  const wouldHave = toGateDecision(decided);
   if (wouldHave.decision !== 'passed') for (const limit of ticket.limits) limit.overrunAt = now;
   return { kind: 'admitted', wouldHave };
 }
 
-function judge(decided: Admission | undefined): Decision {
+function toGateDecision(decided: AdmissionResult | undefined): GateDecision {
   if (decided?.kind === 'refused') return { decision: 'refused', why: decided.why };
   return decided === undefined ? QUEUED : PASSED;
 }
 
-const PASSED: Decision = { decision: 'passed', why: undefined };
-const QUEUED: Decision = { decision: 'queued', why: undefined };
+const PASSED: GateDecision = { decision: 'passed', why: undefined };
+const QUEUED: GateDecision = { decision: 'queued', why: undefined };

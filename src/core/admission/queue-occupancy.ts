@@ -1,53 +1,53 @@
-import { Tally } from '../collections/counter-map.ts';
+import { CounterMap } from '../collections/counter-map.ts';
 
-/** One address has at most so many times as many places as are left. */
-const PLACES_TAKEN = 8;
+/** One address holds at most this many times the free capacity. */
+const THRESHOLD_FACTOR = 8;
 
-/** Whose place it is, and of which client. */
-export interface Place {
-  /** An address, or a client that is told apart by it. */
-  readonly holder: string;
+/** A request that takes a place in the queue. */
+export interface QueueOccupant {
+  /** An address, or a client that is identified by address. */
+  readonly fairnessKey: string;
   readonly client: string;
 }
 
 /**
- * Places to wait in, of which a ninth is kept from each address, so that no one takes all (dynamic thresholds, Choudhury and Hahne
- * 1998).
+ * The queued requests of an upstream, by address and client. One address can take at most 8/9 of the capacity (dynamic
+ * thresholds, Choudhury and Hahne 1998).
  */
-export class Backlog {
+export class QueueOccupancy {
   #size = 0;
-  readonly #byHolder = new Tally();
-  readonly #byClient = new Tally();
-  /** Clients that wait, by address. */
-  readonly #clients = new Tally();
+  readonly #byFairnessKey = new CounterMap();
+  readonly #byClient = new CounterMap();
+  /** Number of waiting clients, by address. */
+  readonly #clients = new CounterMap();
 
-  /** Places that are taken. */
+  /** The number of queued requests. */
   get size(): number {
     return this.#size;
   }
 
-  /** Whether this one finds no place. @param most places that there are */
-  isFull(holder: string, most: number): boolean {
-    const left = most - this.#size;
-    return left <= 0 || this.#byHolder.of(holder) >= PLACES_TAKEN * left;
+  /** Whether no further request of this address may be queued. @param capacity the maximum number of queued requests */
+  isFull(fairnessKey: string, capacity: number): boolean {
+    const left = capacity - this.#size;
+    return left <= 0 || this.#byFairnessKey.count(fairnessKey) >= THRESHOLD_FACTOR * left;
   }
 
-  /** Of an address: its clients that wait. */
-  clientsOf(holder: string): number {
-    return this.#clients.of(holder);
+  /** The number of waiting clients of an address. */
+  clientCount(fairnessKey: string): number {
+    return this.#clients.count(fairnessKey);
   }
 
-  add({ holder, client }: Place): void {
+  add({ fairnessKey, client }: QueueOccupant): void {
     this.#size += 1;
-    this.#byHolder.add(holder);
-    if (this.#byClient.of(client) === 0) this.#clients.add(holder);
-    this.#byClient.add(client);
+    this.#byFairnessKey.increment(fairnessKey);
+    if (this.#byClient.count(client) === 0) this.#clients.increment(fairnessKey);
+    this.#byClient.increment(client);
   }
 
-  remove({ holder, client }: Place): void {
+  remove({ fairnessKey, client }: QueueOccupant): void {
     this.#size -= 1;
-    this.#byHolder.remove(holder);
-    this.#byClient.remove(client);
-    if (this.#byClient.of(client) === 0) this.#clients.remove(holder);
+    this.#byFairnessKey.decrement(fairnessKey);
+    this.#byClient.decrement(client);
+    if (this.#byClient.count(client) === 0) this.#clients.decrement(fairnessKey);
   }
 }

@@ -1,188 +1,202 @@
-import type { Store, Upstream } from './gate-store.ts';
-import type { CutCause, Listen } from '../events/proxy-events.ts';
+import type { GateStore, GateUpstream } from './gate-store.ts';
+import type { CutCause } from '../limits/limit-state.ts';
+import type { EventSink } from '../events/proxy-events.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
-import { isOfClass, nameNested } from '../limits/limit-ref.ts';
-import { isScarce } from '../quota/quota-pacing.ts';
+import { isClassLimitRef, nestedLimitField } from '../limits/limit-ref.ts';
+import { isQuotaScarce } from '../quota/quota-pacing.ts';
 import { applyQuota } from '../quota/apply-quota.ts';
 import type { Ticket } from './ticket.ts';
-import type { Hints, Millis, Outcome, Quota } from '../exchange/attempt-outcome.ts';
-import { isGatewayError, isOurs, isThrottled } from '../exchange/attempt-outcome.ts';
+import type { Hints } from '../hints/hints.ts';
+import type { Millis } from '../scalars.ts';
+import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
+import { isGatewayError, isLocalFailure, isThrottled } from '../exchange/attempt-outcome.ts';
 
-type Answer = Extract<Outcome, { readonly kind: 'response' }>;
+type UpstreamResponse = Extract<AttemptOutcome, { readonly kind: 'response' }>;
 
-interface Lesson {
+interface OutcomeContext {
   readonly ticket: Ticket;
-  readonly upstream: Upstream;
-  readonly store: Store;
-  readonly listen: Listen;
+  readonly upstream: GateUpstream;
+  readonly store: GateStore;
+  readonly emit: EventSink;
 }
 
 /**
- * What one outcome teaches: a 429 (or what its preset calls throttled) is about a rate, 502 to 504 and broken connections are about the upstream's health,
- * everything else is an answer. A 500 is an answer too: a fault of one operation says nothing of capacity. An object
- * lock says nothing of either, and neither does a client that went away, nor one endpoint while others work.
+ * Updates the limits of a request by the outcome of an attempt:
  *
- * Returns whether a quota no longer holds back those who wait at its limit, and at limits nested in it.
+ * - A 429, or what the preset calls throttled, is a rejection: it concerns the rate of one limit.
+ * - 502 to 504 and broken connections are failures: they concern the upstream's health.
+ * - Everything else is accepted. So is a 500: the fault of one operation says nothing about capacity.
+ * - An object lock, a client that disconnected, and a failure of one endpoint while others work are neutral.
+ *
+ * Returns the limit that a rejection counts against; undefined if the outcome is no rejection, or its limit is unknown.
  */
-export function learn(lesson: Lesson, outcome: Outcome, now: Millis): boolean {
-  const quota = outcome.kind === 'response' ? outcome.hints.quota : undefined;
-  const isReleased = quota !== undefined && outcome.kind === 'response' && hearQuota(lesson, quota, outcome, now);
-  learnOfOutcome(lesson, outcome, now);
-  return isReleased;
+export function recordOutcome(context: OutcomeContext, outcome: AttemptOutcome, now: Millis): Limit | undefined {
+  if (outcome.kind === 'response') {
+    const { status, hints } = outcome;
+    if (isThrottled(status, hints)) return recordRejection(context, hints, now);
+    if (!isGatewayError(status)) recordAnswer(context, outcome, now);
+    else if (outcome.otherEndpointsWork === true || hints.isFromCache === true) abandonProbes(context.ticket);
+    else recordFailure(context, hints.retryAfterMs, now);
+    return undefined;
+  }
+  if (isLocalFailure(outcome) || outcome.isStaleConnection === true || outcome.otherEndpointsWork === true) {
+    abandonProbes(context.ticket);
+  } else recordFailure(context, undefined, now);
+  return undefined;
 }
 
-function learnOfOutcome(lesson: Lesson, outcome: Outcome, now: Millis): void {
-  const { ticket, upstream } = lesson;
-  ticket.blamed = undefined;
-  if (outcome.kind === 'error') {
-    if (isOurs(outcome) || outcome.stale === true || outcome.othersWork === true) return abandonProbes(ticket);
-    return fail(lesson, undefined, now);
+/** A response that is neither a rejection nor a sign of a broken upstream. */
+function recordAnswer(context: OutcomeContext, { status, hints }: UpstreamResponse, now: Millis): void {
+  const { ticket, upstream } = context;
+  const lacksQuota = hints.quota === undefined && status < 400 && hints.isFromCache !== true;
+  if (lacksQuota && ticket.limitRefs.at(-1)?.nested === '') upstream.unmeteredSuccesses.onSuccess(ticket.client, now);
+  const innermost = innermostUpstreamLimit(ticket);
+  for (const limit of ticket.limits) {
+    recordAccepted(limit, ticket, limit === innermost ? ticket.inFlightAtSend : 0, now);
   }
-  const { status, hints } = outcome;
-  if (isThrottled(status, hints)) return reject(lesson, hints, now);
-  if (isGatewayError(status)) {
-    return outcome.othersWork === true || hints.isCached === true
-      ? abandonProbes(ticket)
-      : fail(lesson, hints.retryAfter, now);
-  }
-  const isUntold = hints.quota === undefined && status < 400 && hints.isCached !== true;
-  if (isUntold && ticket.refs.at(-1)?.nested === '') upstream.untold.note(ticket.client, now);
-  const innermost = innermostOf(ticket);
-  for (const limit of ticket.limits) accept(limit, ticket, limit === innermost ? ticket.among : 0, now);
-  if (status < 500) upstream.budget.earn();
+  if (status < 500) upstream.retryBudget.earn();
 }
 
 /**
- * A quota is about the limit that the answer names, else about the innermost. One that was never felt before is made once the
- * quota holds something back.
+ * Applies the quota that a response reports, if it does, to the limit that the response names, else to the innermost. A
+ * limit that does not exist yet is created once the quota is scarce.
+ *
+ * Returns whether requests that wait at the limit, or at limits nested in it, are no longer held back by a quota.
  */
-function hearQuota(lesson: Lesson, quota: Quota, answer: Answer, now: Millis): boolean {
-  const { ticket, upstream, store } = lesson;
-  const { sentAt, number } = ticket;
-  const ref = accused(ticket, answer.hints.limit, upstream);
+export function recordQuota(context: OutcomeContext, response: UpstreamResponse, now: Millis): boolean {
+  const { ticket, upstream, store } = context;
+  const { quota } = response.hints;
+  if (quota === undefined) return false;
+  const { sentAt, sendNumber } = ticket;
+  const ref = attributedLimitRef(ticket, response.hints.limit, upstream);
   if (ref === undefined) return false;
-  const limit = standingUnder(ticket, ref) ?? (isScarce(quota) ? firstFelt(lesson, ref, now) : undefined);
+  const limit =
+    findTicketLimit(ticket, ref) ?? (isQuotaScarce(quota) ? findOrCreateLimit(context, ref, now) : undefined);
   if (limit === undefined) return false;
   const { meter } = limit;
   const { remaining } = quota;
-  if (!limit.isOverrun(sentAt)) {
-    // What was sent after it; of an outer limit nobody has counted.
-    const isCounted = limit === innermostOf(ticket);
-    const uncounted = isCounted ? meter.sends - number : 0;
+  if (!limit.mayBeOverrun(sentAt)) {
+    // Requests sent after this one have used some of what remains. At an outer limit they are not counted.
+    const isCounted = limit === innermostUpstreamLimit(ticket);
+    const uncounted = isCounted ? meter.sendCount - sendNumber : 0;
     const left = Math.max(0, remaining - uncounted);
-    const counted = left === remaining ? quota : { ...quota, remaining: left, told: remaining };
-    return applyQuota(store, limit, ticket, counted, answer.status, now);
+    const counted = left === remaining ? quota : { ...quota, remaining: left, reportedRemaining: remaining };
+    return applyQuota(store, limit, ticket, counted, response.status, now);
   }
-  // What is in flight, and what is spent, is so by real requests that would not have been let go.
+  // Under an overrun, the quota was spent by requests that the limit would not have let pass: its reset says nothing.
   const known = remaining === 0 ? { ...quota, resetIn: undefined } : quota;
-  return applyQuota(store, limit, ticket, known, answer.status, now);
+  return applyQuota(store, limit, ticket, known, response.status, now);
 }
 
 /**
- * Which limit an answer is about: the one it names, or the innermost of those; else the innermost of all. Undefined where
- * it names what the upstream has and this request does not stand under: the configuration does not know all of its
- * requests, and no other limit is to suffer for it.
+ * Returns the limit that a response is about: the innermost of those it names, else the innermost of all. Returns
+ * undefined if it names a limit of the upstream that does not apply to this request: the configuration does not match all
+ * requests of that limit, and no other limit is to be cut for it.
  */
-function accused({ refs }: Ticket, named: Hints['limit'], upstream: Upstream): LimitRef | undefined {
+function attributedLimitRef(
+  { limitRefs }: Ticket,
+  named: Hints['limit'],
+  upstream: GateUpstream,
+): LimitRef | undefined {
   if (named !== undefined) {
-    const names = (typeof named === 'string' ? [named] : named).filter((nested) => !isOfClass({ nested }));
-    const ref = refs.findLast(({ nested }) => names.includes(nested));
-    if (ref !== undefined || names.some((name) => upstream.has?.(name) === true)) return ref;
+    const names = (typeof named === 'string' ? [named] : named).filter((nested) => !isClassLimitRef({ nested }));
+    const ref = limitRefs.findLast(({ nested }) => names.includes(nested));
+    if (ref !== undefined || names.some((name) => upstream.hasNestedLimit?.(name) === true)) return ref;
   }
-  return refs.findLast((ref) => !isOfClass(ref));
+  return limitRefs.findLast((ref) => !isClassLimitRef(ref));
 }
 
 /**
- * A 429 goes to the limit it is about; to the others it is an answer. One that was never felt before is made now, with what
- * the client sent as its past.
+ * Records a rejection at the limit it is about, and an accepted answer at the others. A limit that does not exist yet is
+ * created, with the client's demand as its history. Returns the limit that the rejection counts against.
  */
-function reject(lesson: Lesson, hints: Hints, now: Millis): void {
-  const { ticket, upstream, listen } = lesson;
-  listen({ type: 'throttled', upstream: ticket.upstream, reason: hints.reason ?? 'unspecified' });
-  const { slot } = ticket;
-  const ref = accused(ticket, hints.limit, upstream);
-  const limit = ref === undefined ? undefined : (standingUnder(ticket, ref) ?? firstFelt(lesson, ref, now));
-  if (hints.isCached === true) {
+function recordRejection(context: OutcomeContext, hints: Hints, now: Millis): Limit | undefined {
+  const { ticket, upstream, emit } = context;
+  emit({ type: 'throttled', upstream: ticket.upstream, reason: hints.reason ?? 'unspecified' });
+  const { clientSlot } = ticket;
+  const ref = attributedLimitRef(ticket, hints.limit, upstream);
+  const limit = ref === undefined ? undefined : (findTicketLimit(ticket, ref) ?? findOrCreateLimit(context, ref, now));
+  if (hints.isFromCache === true) {
     abandonProbes(ticket);
-    if (limit !== undefined) holdClient(lesson, limit, now + (hints.retryAfter ?? 0), now);
-    return;
+    if (limit !== undefined) holdClient(context, limit, now + (hints.retryAfterMs ?? 0), now);
+    return undefined;
   }
-  for (const other of ticket.limits) if (other !== limit) accept(other, ticket, 0, now);
-  if (limit === undefined || slot === undefined) return;
+  for (const other of ticket.limits) if (other !== limit) recordAccepted(other, ticket, 0, now);
+  if (limit === undefined || clientSlot === undefined) return undefined;
 
-  ticket.blamed = limit;
   const rejection = {
     sentAt: ticket.sentAt,
-    among: limit === innermostOf(ticket) ? ticket.among : 0,
-    retryAfter: hints.retryAfter,
-    activeClients: limit.ref.scope === 'upstream' ? upstream.activity.clients(now) : 1,
-    overrun: limit.isOverrun(ticket.sentAt),
-    source: ticket.source,
+    inFlightAtSend: limit === innermostUpstreamLimit(ticket) ? ticket.inFlightAtSend : 0,
+    retryAfterMs: hints.retryAfterMs,
+    activeClients: limit.ref.scope === 'upstream' ? upstream.activeClients.count(now) : 1,
+    overrun: limit.mayBeOverrun(ticket.sentAt),
+    attributes: ticket.attributes,
   };
   const from = limit.meter.rate(now);
-  const cause = limit.meter.rejected(rejection, now);
-  if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
+  const cause = limit.meter.onRejected(rejection, now);
+  if (cause !== undefined) emitRateCut(context, limit, cause, from, now);
 
-  if (hints.retryAfter === undefined || hints.retryAfter === 0 || rejection.overrun) return;
-  const until = now + hints.retryAfter;
-  // Under a shared limit it is meant for who asked; others are told by their own answers. A limit of one's own stops.
+  if (hints.retryAfterMs === undefined || hints.retryAfterMs === 0 || rejection.overrun) return limit;
+  const until = now + hints.retryAfterMs;
+  // At a shared limit, Retry-After addresses this client; others get their own. A limit of one client stops.
   if (limit.ref.scope !== 'upstream') limit.meter.stop(until);
-  else holdClient(lesson, limit, until, now);
-}
-
-/** Keeps the client that was asked to wait from the upstream, or from the limit that the answer is about. */
-function holdClient({ ticket, store }: Lesson, limit: Limit, until: Millis, now: Millis): void {
-  if (ticket.slot === undefined || until <= now) return;
-  if (limit.ref.nested === '') store.clients.hold(ticket.slot, until, now);
-  else limit.hold(ticket.client, until, now); // what does not stand under it may go on
-}
-
-/** Of the upstream's own: that of which it was counted how many were in flight. */
-function innermostOf({ limits }: Ticket): Limit | undefined {
-  const last = limits.at(-1);
-  return last?.isOurs === true ? limits.findLast((limit) => !limit.isOurs) : last;
-}
-
-function standingUnder({ limits }: Ticket, { nested }: LimitRef): Limit | undefined {
-  return limits.find(({ ref }) => ref.nested === nested);
-}
-
-function firstFelt({ ticket, store }: Lesson, ref: LimitRef, now: Millis): Limit | undefined {
-  if (ticket.slot === undefined) return undefined;
-  const made = store.find(ref); // by another's rejection, while this request was out
-  if (made !== undefined) return made;
-  const limit = store.make(ref);
-  limit.meter.remember(store.clients.demand(ticket.slot, now), now);
+  else holdClient(context, limit, until, now);
   return limit;
 }
 
-function accept({ meter }: Limit, ticket: Ticket, among: number, now: Millis): void {
-  const isAsked = meter.isBlocking === true || meter.isTroubled === true;
-  meter.accepted(ticket.sentAt, among, now, isAsked ? ticket.source : undefined);
+/** Holds the client: at the whole upstream, or only at the nested limit that the response is about. */
+function holdClient({ ticket, store }: OutcomeContext, limit: Limit, until: Millis, now: Millis): void {
+  if (ticket.clientSlot === undefined || until <= now) return;
+  if (limit.ref.nested === '') store.clients.hold(ticket.clientSlot, until, now);
+  else limit.holdClient(ticket.client, until, now);
 }
 
-function fail(lesson: Lesson, retryAfter: Millis | undefined, now: Millis): void {
-  const { ticket } = lesson;
-  const { sentAt, source } = ticket;
+/** The innermost limit that the upstream itself enforces: `inFlightAtSend` and `sendNumber` are counts of this one. */
+function innermostUpstreamLimit({ limits }: Ticket): Limit | undefined {
+  const last = limits.at(-1);
+  return last?.isClassLimit === true ? limits.findLast((limit) => !limit.isClassLimit) : last;
+}
+
+function findTicketLimit({ limits }: Ticket, { nested }: LimitRef): Limit | undefined {
+  return limits.find(({ ref }) => ref.nested === nested);
+}
+
+function findOrCreateLimit({ ticket, store }: OutcomeContext, ref: LimitRef, now: Millis): Limit | undefined {
+  if (ticket.clientSlot === undefined) return undefined;
+  const existing = store.findLimit(ref); // created by another rejection while this request was in flight
+  if (existing !== undefined) return existing;
+  const limit = store.findOrCreateLimit(ref);
+  limit.meter.seedHistory(store.clients.demand(ticket.clientSlot, now), now);
+  return limit;
+}
+
+function recordAccepted({ meter }: Limit, ticket: Ticket, inFlightAtSend: number, now: Millis): void {
+  const needsAttributes = meter.hasBlock === true || meter.hasRecentFailures === true;
+  meter.onAccepted(ticket.sentAt, inFlightAtSend, now, needsAttributes ? ticket.attributes : undefined);
+}
+
+function recordFailure(context: OutcomeContext, retryAfterMs: Millis | undefined, now: Millis): void {
+  const { ticket } = context;
+  const { sentAt, attributes } = ticket;
   for (const limit of ticket.limits) {
-    if (limit.isOurs) continue;
+    if (limit.isClassLimit) continue;
     const from = limit.meter.rate(now);
-    const cause = limit.meter.failed({ sentAt, retryAfter, overrun: limit.isOverrun(sentAt), source }, now);
-    if (cause !== undefined) tellCut(lesson, limit, cause, from, now);
+    const cause = limit.meter.onFailed({ sentAt, retryAfterMs, overrun: limit.mayBeOverrun(sentAt), attributes }, now);
+    if (cause !== undefined) emitRateCut(context, limit, cause, from, now);
   }
 }
 
 function abandonProbes(ticket: Ticket): void {
-  for (const limit of ticket.probes) limit.meter.abandonProbe();
+  for (const limit of ticket.probedLimits) limit.meter.abandonProbe();
 }
 
-function tellCut({ ticket, listen }: Lesson, limit: Limit, cause: CutCause, from: number, now: Millis): void {
+function emitRateCut({ ticket, emit }: OutcomeContext, limit: Limit, cause: CutCause, from: number, now: Millis): void {
   const { scope } = limit.ref;
-  listen({
+  emit({
     type: 'cut',
     upstream: ticket.upstream,
-    ...nameNested(limit.ref),
+    ...nestedLimitField(limit.ref),
     scope,
     cause,
     from,

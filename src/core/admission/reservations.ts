@@ -1,38 +1,37 @@
-import { sourceAt } from './wait-estimate.ts';
-import type { Room } from './connection-slots.ts';
+import { attributesFor } from './wait-estimate.ts';
+import type { ConnectionSlots } from './connection-slots.ts';
 import type { Ticket } from './ticket.ts';
 import { NO_LIMITS } from './ticket.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 
 /**
- * Takes a token of each of its limits.
- * @param due when they were to be taken, where a timer was late; else now
+ * Takes a token of each limit of the ticket.
+ * @param due when the tokens were due, if a timer fired late; else now
  */
 export function takeTokens(ticket: Ticket, due: Millis, now: Millis): void {
-  ticket.admitted = ticket.limits;
+  ticket.reservedLimits = ticket.limits;
   for (const limit of ticket.limits) {
     const { meter } = limit;
-    if (meter.take(now, due, sourceAt(meter, ticket))) ticket.probes = [...ticket.probes, limit];
+    if (meter.take(now, due, attributesFor(meter, ticket))) ticket.probedLimits = [...ticket.probedLimits, limit];
   }
 }
 
-/** Takes a place among the connections. */
-export function takeRoom(ticket: Ticket, room: Room, now: Millis): void {
-  room.hold(now);
-  ticket.room = room;
+export function reserveConnection(ticket: Ticket, slots: ConnectionSlots, now: Millis): void {
+  slots.reserve(now);
+  ticket.reservedSlots = slots;
 }
 
-/** It is sent, or over: what it held while it was only admitted, others may have. */
-export function giveBack(ticket: Ticket): void {
-  for (const limit of ticket.admitted) limit.meter.giveBack();
-  ticket.admitted = NO_LIMITS;
-  ticket.room?.giveBack();
-  ticket.room = undefined;
+/** Releases the reservations once the request is sent or abandoned. */
+export function releaseReservations(ticket: Ticket): void {
+  for (const limit of ticket.reservedLimits) limit.meter.release();
+  ticket.reservedLimits = NO_LIMITS;
+  ticket.reservedSlots?.release();
+  ticket.reservedSlots = undefined;
 }
 
-/** As `giveBack`, of one that will not be sent: another may be the probe. */
-export function abandon(ticket: Ticket): void {
-  giveBack(ticket);
-  for (const limit of ticket.probes) limit.meter.abandonProbe();
-  ticket.probes = NO_LIMITS;
+/** As `releaseReservations`, for a request that will not be sent: another one may be the probe. */
+export function abandonReservations(ticket: Ticket): void {
+  releaseReservations(ticket);
+  for (const limit of ticket.probedLimits) limit.meter.abandonProbe();
+  ticket.probedLimits = NO_LIMITS;
 }

@@ -1,131 +1,145 @@
-import type { ClientSlot } from './client-allowance.ts';
-import type { Decision } from '../events/proxy-events.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
+import type { GateDecision, RefusalReason } from './gate-decision.ts';
+import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
 import type { LimitRef } from '../limits/limit-ref.ts';
-import type { Flow, Waiter } from './fair-queue.ts';
 import type { Requester } from '../quota/requester.ts';
-import { numberOf } from '../quota/requester.ts';
-import type { Room } from './connection-slots.ts';
-import type { Source } from '../rate/breaker/request-attributes.ts';
-import { sourceOf } from '../rate/breaker/request-attributes.ts';
-import type { Millis, Refusal } from '../exchange/attempt-outcome.ts';
+import { hashToNumber } from '../quota/requester.ts';
+import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
+import { makeRequestAttributes } from '../rate/breaker/request-attributes.ts';
+import type { ClientSlot } from './client-allowance.ts';
+import type { ConnectionSlots } from './connection-slots.ts';
+import type { FairQueueFlow, FairQueueItem } from './fair-queue.ts';
 
-/** The gate's answer to an arrival. */
-export type Admission =
-  /** `wouldHave`: only where we observe. */
-  | { readonly kind: 'admitted'; readonly wouldHave?: Decision }
-  | { readonly kind: 'refused'; readonly why: Refusal; readonly retryAfter: Millis };
+/** The gate's decision on a request. */
+export type AdmissionResult =
+  /** `wouldHave` is the decision that enforcing would have made; set in observe mode only. */
+  | { readonly kind: 'admitted'; readonly wouldHave?: GateDecision }
+  | { readonly kind: 'refused'; readonly why: RefusalReason; readonly retryAfterMs: Millis };
 
-/** Told once to a ticket that was queued. */
-export type Settle = (admission: Admission, now: Millis) => void;
+/** Called once for a ticket that was queued. */
+export type AdmissionCallback = (admission: AdmissionResult, now: Millis) => void;
 
-/** One for all: a decision that nothing limits makes no array. */
+/** A shared empty array, so that a request without limits allocates none. */
 export const NO_LIMITS: readonly Limit[] = [];
 
-export const ADMITTED: Admission = { kind: 'admitted' };
+export const ADMITTED: AdmissionResult = { kind: 'admitted' };
 
-/** A request's standing at the gate, from its arrival to its leave. Its fields belong to the gate. */
-export class Ticket implements Waiter<Ticket>, HeapItem {
+export interface TicketOptions {
+  /** The hashed address, if the client's key is nested within it; undefined for a client that is identified by address. */
+  readonly addressGroup?: string | undefined;
+  /** The requester sends the request itself: it uses none of our connections, and its response is not seen here. */
+  readonly isSentExternally?: boolean;
+}
+
+const DEFAULT_OPTIONS: TicketOptions = {};
+
+/** What the gate keeps for one request, from its arrival to the end of its exchange. Only the gate writes its fields. */
+export class Ticket implements FairQueueItem<Ticket>, HeapItem {
   readonly upstream: string;
-  /** Hashed identity. */
+  /** The client's hashed identity. */
   readonly client: string;
   /** The weight of the client's class, > 0. */
   readonly classWeight: number;
-  /** Its part of that: all of it, or divided among those who share its address. */
+  /** The request's part of that: all of it, or divided among the clients of its address. */
   weight: number;
-  /** The address that its key nests in, hashed; undefined for a client that is told apart by its address. */
-  nest: string | undefined = undefined;
-  /** Outermost first; a request needs a token of every one of them. */
-  readonly refs: readonly LimitRef[];
-  readonly settle: Settle;
+  readonly addressGroup: string | undefined;
+  readonly isSentExternally: boolean;
+  /** Outermost first. The request needs a token of each. */
+  readonly limitRefs: readonly LimitRef[];
+  readonly onSettled: AdmissionCallback;
 
   /**
-   * Its body has been read, so that only the upstream decides how long an attempt takes. Without it a request is a poor
-   * probe: its client could keep everybody waiting.
+   * Whether the body has been read, so that only the upstream decides how long an attempt takes. A request without it is
+   * a poor probe: a slow client would make everybody wait. Set before each request for admission.
    */
-  bodyInHand = true;
-  /** Whoever asks for it sends it: it takes no connection of ours, and its answer is not seen here. */
-  isSentElsewhere = false;
-  /** Until it arrives, and after it has left: none. */
-  slot: ClientSlot | undefined = undefined;
+  isBodyReceived = true;
+  /** Undefined before the request arrives and after its exchange ends. */
+  clientSlot: ClientSlot | undefined = undefined;
   limits: readonly Limit[] = NO_LIMITS;
-  /** Where it waits; undefined while it does not. */
-  waitsAt: Limit | undefined = undefined;
-  /** Where it holds a place, while it is admitted and not sent. */
-  room: Room | undefined = undefined;
+  /** The limit in whose queue it waits, if it waits. */
+  waitingLimit: Limit | undefined = undefined;
+  /** Where a connection is reserved for it, between its admission and its send. */
+  reservedSlots: ConnectionSlots | undefined = undefined;
   /** When the attempt under way was sent. */
   sentAt: Millis = Number.NEGATIVE_INFINITY;
-  /** Requests in flight at the innermost limit of the upstream's when it was sent, itself included; 0 where nobody counted. */
-  among = 0;
-  /** Which of all sends of that limit it is, from 1. */
-  number = 0;
-  /** Limits whose tokens it has taken, while it has not been sent. */
-  admitted: readonly Limit[] = NO_LIMITS;
-  /** Limits in which it counts as in flight. */
-  counted: readonly Limit[] = NO_LIMITS;
-  /** Of these it is the one probe. */
-  probes: readonly Limit[] = NO_LIMITS;
-  /** The limit that its last attempt was refused for; undefined where it was not, or nobody knows for which. */
-  blamed: Limit | undefined = undefined;
+  /** Requests in flight at the upstream's innermost limit when it was sent, itself included; 0 if unknown. */
+  inFlightAtSend = 0;
+  /** Its ordinal among all sends of that limit, from 1; 0 if unknown. */
+  sendNumber = 0;
+  /** Limits whose tokens it has taken, until it is sent. */
+  reservedLimits: readonly Limit[] = NO_LIMITS;
+  /** Limits at which it counts as in flight. */
+  inFlightLimits: readonly Limit[] = NO_LIMITS;
+  /** Limits whose probe it is. */
+  probedLimits: readonly Limit[] = NO_LIMITS;
   queuedAt: Millis = 0;
   expiresAt: Millis = 0;
-  /** How long it was reckoned to wait, and how long it may; undefined while nobody had to reckon. */
-  estimate: Millis | undefined = undefined;
-  patience: Millis | undefined = undefined;
+  /** The last estimate of its wait, and the longest wait allowed; undefined if neither was needed for the decision. */
+  estimatedWait: Millis | undefined = undefined;
+  maxWait: Millis | undefined = undefined;
   heapIndex = -1;
-  flow: Flow<Ticket> | undefined = undefined;
+  flow: FairQueueFlow<Ticket> | undefined = undefined;
   previous: Ticket | undefined = undefined;
   next: Ticket | undefined = undefined;
-  /** Made when somebody asks: of most requests nobody does. */
+  /** Computed on first use: most requests never need it. */
   #requester: Requester | undefined = undefined;
-  #source: Source | undefined = undefined;
+  #attributes: RequestAttributes | undefined = undefined;
 
-  constructor(upstream: string, client: string, weight: number, refs: readonly LimitRef[], settle: Settle) {
+  constructor(
+    upstream: string,
+    client: string,
+    weight: number,
+    limitRefs: readonly LimitRef[],
+    onSettled: AdmissionCallback,
+    options: TicketOptions = DEFAULT_OPTIONS,
+  ) {
     this.upstream = upstream;
     this.client = client;
     this.classWeight = weight;
     this.weight = weight;
-    this.refs = refs;
-    this.settle = settle;
+    this.limitRefs = limitRefs;
+    this.onSettled = onSettled;
+    this.addressGroup = options.addressGroup;
+    this.isSentExternally = options.isSentExternally === true;
   }
 
-  /** Who has its connections and its places in the queue: the keys of one address have together what one of them would have alone. */
-  get holder(): string {
-    return this.nest ?? this.client;
+  /** Whose share of connections and queue capacity it uses: all clients of one address share what one of them would have. */
+  get fairnessKey(): string {
+    return this.addressGroup ?? this.client;
   }
 
-  /** Who sends it, as far as quotas go. */
+  /** The requester, as far as quotas distinguish requests. */
   get requester(): Requester {
     return (this.#requester ??= {
       credential: this.credential(),
-      client: numberOf(this.client),
-      address: numberOf(this.holder),
+      client: hashToNumber(this.client),
+      address: hashToNumber(this.fairnessKey),
     });
   }
 
-  /** Where it comes from and what it asks for, as far as failures go. */
-  get source(): Source {
-    return (this.#source ??= sourceOf(
-      this.holder,
+  /** Its origin and its path, as far as blocks distinguish requests. */
+  get attributes(): RequestAttributes {
+    return (this.#attributes ??= makeRequestAttributes(
+      this.fairnessKey,
       this.client,
       this.requester.credential ?? 0,
       this.path(),
-      this.salt(),
+      this.pathHashSalt(),
     ));
   }
 
-  /** As the upstream sees it, without its query; undefined where it is not known. */
+  /** The path as the upstream sees it, without the query; undefined if unknown. */
   protected path(): string | undefined {
     return undefined;
   }
 
-  /** What makes the numbers of a path another thing to others. */
-  protected salt(): string {
+  /** Keyed, so that the numbers of a path mean nothing to others. */
+  protected pathHashSalt(): string {
     return '';
   }
 
-  /** What it authenticates with, as `numberOf` has it; undefined where that is not known. */
+  /** The number of its credential by `hashToNumber`: 0 for none, undefined if unknown. */
   protected credential(): number | undefined {
     return 0;
   }

@@ -1,227 +1,238 @@
-import type { Activity } from './active-clients.ts';
+import type { ActiveClients } from './active-clients.ts';
 import type { ClientSlot, ClientStore } from './client-allowance.ts';
 import type { Limit } from '../limits/limit.ts';
-import type { Meter } from '../limits/meter.ts';
-import type { Room } from './connection-slots.ts';
-import type { Source } from '../rate/breaker/request-attributes.ts';
-import type { Upstream } from './gate-store.ts';
+import type { MeterView } from '../limits/meter.ts';
+import type { ConnectionSlots } from './connection-slots.ts';
+import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
+import type { GateUpstream } from './gate-store.ts';
 import type { Ticket } from './ticket.ts';
-import type { Millis, PerSecond, Refusal } from '../exchange/attempt-outcome.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import type { RefusalReason } from './gate-decision.ts';
 
 export interface QueueSettings {
-  /** The longest a request waits for a token. */
+  /** The longest time that a request waits. */
   readonly maxWait: Millis;
-  /** Requests that may wait at one limit. */
+  /** The maximum number of requests that wait for one upstream. */
   readonly maxDepth: number;
 }
 
-/** A client that has been queueing for longer than this is at its share already: it waits less, and is told sooner. */
-const STANDING: Millis = 1000;
-const STANDING_SHARE = 0.3;
-/** A client that comes back when it was told to is queued while its turn is at most this far ahead. */
-export const PROMISE: Millis = 1000;
-/** It is told whole seconds, rounded up or down: so much earlier it may come, and so much later. */
-const ROUNDED: Millis = 1000;
-/** The answer's way, its own timer and its request's way, beside that. */
-const UNDER_WAY: Millis = 1000;
+/** A client that has been queueing for longer than this uses its whole share: its requests wait less, so that it learns sooner. */
+const STANDING_QUEUE_AFTER: Millis = 1000;
+const STANDING_WAIT_SHARE = 0.3;
+/** How much longer a request may wait if its client returns when its Retry-After said. */
+export const RETURN_GRACE: Millis = 1000;
+/** Retry-After is in whole seconds, rounded up or down: a client may return this much too early or too late. */
+const RETRY_AFTER_ROUNDING: Millis = 1000;
+/** In addition, the time for the response, the client's timer and the new request. */
+const TRANSIT_ALLOWANCE: Millis = 1000;
 
-/** Whether who was told to come back at this time, and comes now, comes as told. */
-export function isAsTold(promised: Millis, now: Millis): boolean {
-  const late = now - promised;
-  return late >= -ROUNDED && late <= ROUNDED + UNDER_WAY;
+/** Whether a client that returns now returns when its Retry-After said. */
+export function isReturningOnTime(promisedAt: Millis, now: Millis): boolean {
+  const lateBy = now - promisedAt;
+  return lateBy >= -RETRY_AFTER_ROUNDING && lateBy <= RETRY_AFTER_ROUNDING + TRANSIT_ALLOWANCE;
 }
 
-/** How long until every limit lets this request go; 0 when all do now. Infinity while a store is being asked. */
-export function delayOf(ticket: Ticket, now: Millis): Millis {
+/** Time until each limit has a token for this request; 0 if all have one, Infinity while a lease is being requested. */
+export function tokenDelay(ticket: Ticket, now: Millis): Millis {
   let delay = 0;
-  for (const { meter } of ticket.limits) delay = Math.max(delay, meter.delay(now, sourceAt(meter, ticket)));
+  for (const { meter } of ticket.limits) delay = Math.max(delay, meter.delay(now, attributesFor(meter, ticket)));
   return delay;
 }
 
-/** As of a meter, which asks for it while something is blocked there. */
-export function sourceAt({ isBlocking }: Meter, ticket: Ticket): Source | undefined {
-  return isBlocking === true ? ticket.source : undefined;
+/** Returns the attributes that a meter's pacing needs: undefined unless a block is in force there. */
+export function attributesFor({ hasBlock }: MeterView, ticket: Ticket): RequestAttributes | undefined {
+  return hasBlock === true ? ticket.attributes : undefined;
 }
 
-/** How long it would be told to wait for this limit, as of a meter. */
-export function expectedAt({ meter }: Limit, ticket: Ticket, now: Millis): Millis {
-  return meter.expected(now, sourceAt(meter, ticket));
+/** The delay at this limit to report to the client: see `Pacing.expectedDelay`. */
+export function expectedDelayAt({ meter }: Limit, ticket: Ticket, now: Millis): Millis {
+  return meter.expectedDelay(now, attributesFor(meter, ticket));
 }
 
-/** Where a request arriving now has to wait: for a token, or for room; undefined where it need not. */
-export function waitingPlace(ticket: Ticket, room: Room | undefined, now: Millis): Limit | undefined {
+/** Returns the limit in whose queue an arriving request has to wait, for a token or a connection; undefined if it need not. */
+export function findWaitingLimit(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): Limit | undefined {
   const { limits } = ticket;
   const limit = limits.at(-1);
-  const isFirst =
-    limit === undefined || (!isQueuedFor(limit, now) && delayOf(ticket, now) <= 0 && !isAwaited(limits, now));
-  if (!isFirst) return limit;
-  return room?.isAwaited === true ? room.line : undefined;
+  const canTakeToken =
+    limit === undefined ||
+    (!hasEligibleWaiter(limit, now) && tokenDelay(ticket, now) <= 0 && !isTokenClaimed(limits, now));
+  if (!canTakeToken) return limit;
+  return slots?.mustWait === true ? slots.queueLimit : undefined;
 }
 
-/** Others wait at this limit, and not because a block holds back them alone. */
-function isQueuedFor(limit: Limit, now: Millis): boolean {
+/** Whether tickets wait at this limit that no block holds back. */
+function hasEligibleWaiter(limit: Limit, now: Millis): boolean {
   const { queue } = limit;
-  if (queue.size === 0 || !isAnyBlocking(queue.peek())) return queue.size > 0;
-  const next = queue.peek((ticket) => isHeldBack(ticket, now));
-  return next !== undefined && !isHeldBack(next, now);
+  if (queue.size === 0 || !hasBlockingLimit(queue.peek())) return queue.size > 0;
+  const next = queue.peek((ticket) => isHeldByBlock(ticket, now));
+  return next !== undefined && !isHeldByBlock(next, now);
 }
 
-/** Whether at a limit that it stands under something is blocked, be it this request or another. */
-export function isAnyBlocking(ticket: Ticket | undefined): boolean {
-  return ticket !== undefined && ticket.limits.some(({ meter }) => meter.isBlocking === true);
+/** Whether a block is in force at one of its limits, for this request or for others. */
+export function hasBlockingLimit(ticket: Ticket | undefined): boolean {
+  return ticket !== undefined && ticket.limits.some(({ meter }) => meter.hasBlock === true);
 }
 
-function isHeldBack(ticket: Ticket, now: Millis): boolean {
-  return ticket.limits.some((limit) => limit.meter.isBlocking === true && isHeldAt(limit, ticket, now));
+function isHeldByBlock(ticket: Ticket, now: Millis): boolean {
+  return ticket.limits.some((limit) => limit.meter.hasBlock === true && isBlockedAt(limit, ticket, now));
 }
 
-/** Others who stand under one of these limits, and another than all of them, have waited for what is there now. */
-function isAwaited(limits: readonly Limit[], now: Millis): boolean {
+/** True if a request queued at another limit is already entitled to the available token. */
+function isTokenClaimed(limits: readonly Limit[], now: Millis): boolean {
   const innermost = limits.at(-1);
   for (const limit of limits) {
-    const { queuedWithin, queue } = limit;
-    if (limit !== innermost && isReady(limit, queue.peek(), now)) return true;
-    if (queuedWithin === undefined || queuedWithin.size === 0) continue;
-    for (const inner of queuedWithin) if (isReady(inner, inner.queue.peek(), now)) return true;
+    const { nestedWithWaiters, queue } = limit;
+    if (limit !== innermost && hasReadyTicket(limit, queue.peek(), now)) return true;
+    if (nestedWithWaiters === undefined || nestedWithWaiters.size === 0) continue;
+    for (const inner of nestedWithWaiters) if (hasReadyTicket(inner, inner.queue.peek(), now)) return true;
   }
   return false;
 }
 
-/** Whether who waits at the limit for tokens could have them now. Who waits for room alone has them. */
-export function isReady(limit: Limit, ticket: Ticket | undefined, now: Millis): ticket is Ticket {
-  return ticket !== undefined && ticket.limits.at(-1) === limit && delayOf(ticket, now) === 0;
+/** Whether the ticket waits at this limit for tokens and could take them now. One that waits only for a connection has them. */
+export function hasReadyTicket(limit: Limit, ticket: Ticket | undefined, now: Millis): ticket is Ticket {
+  return ticket !== undefined && ticket.limits.at(-1) === limit && tokenDelay(ticket, now) === 0;
 }
 
-/** Until when its client is to stay away, from the upstream or from a limit that it stands under; in the past or −Infinity where it is not. */
-export function heldUntil(clients: ClientStore, ticket: Ticket, slot: ClientSlot, now: Millis): Millis {
+/** Until when its client is held, at the upstream or at one of its limits; in the past or −Infinity if it is not. */
+export function clientHeldUntil(clients: ClientStore, ticket: Ticket, slot: ClientSlot, now: Millis): Millis {
   let until = clients.heldUntil(slot);
-  for (const { holds } of ticket.limits) if (holds !== undefined) until = Math.max(until, holds.until(ticket, now));
+  for (const { clientHolds } of ticket.limits) {
+    if (clientHolds !== undefined) until = Math.max(until, clientHolds.heldUntil(ticket, now));
+  }
   return until;
 }
 
-/** The connections that it needs one of; undefined where it needs none, or where they are not bounded here. */
-export function roomOf({ isSentElsewhere }: Ticket, { room }: Pick<Upstream, 'room'>): Room | undefined {
-  return isSentElsewhere ? undefined : room;
+/** The connections to its upstream; undefined if it needs none or they are not bounded here. */
+export function connectionSlotsFor(
+  { isSentExternally }: Ticket,
+  { connectionSlots }: Pick<GateUpstream, 'connectionSlots'>,
+): ConnectionSlots | undefined {
+  return isSentExternally ? undefined : connectionSlots;
 }
 
 /**
- * How long a request arriving now would wait: the gate's own delay, then one turn for each request of its client before
- * it, at the client's share of the rate; or its turns until there is room. `weight` is scaled by the allowance already.
- * @param roomRate how fast connections come free
+ * Estimates how long a request arriving now would wait. For each limit: its delay, then one turn for each queued request
+ * of the client, at the client's share of the rate. For connections: the turns until one is free. The longest counts.
+ * @param weight as of `computeEffectiveWeight`
+ * @param turnoverRate how fast connections become free
  */
 export function estimateWait(
   ticket: Ticket,
-  room: Room | undefined,
+  slots: ConnectionSlots | undefined,
   weight: number,
   now: Millis,
-  roomRate: PerSecond = room?.rate ?? Number.POSITIVE_INFINITY,
+  turnoverRate: PerSecond = slots?.turnoverRate ?? Number.POSITIVE_INFINITY,
 ): Millis {
   const innermost = ticket.limits.at(-1);
-  const own = turnsAhead(innermost, ticket.slot, weight);
-  let wait = room === undefined ? 0 : waitForRoom(room, turnsAhead(room.line, ticket.slot, weight), roomRate);
+  const own = turnsAhead(innermost, ticket.clientSlot, weight);
+  let wait =
+    slots === undefined
+      ? 0
+      : waitForConnection(slots, turnsAhead(slots.queueLimit, ticket.clientSlot, weight), turnoverRate);
   for (const limit of ticket.limits) {
     const { meter } = limit;
-    const turns = limit === innermost ? own : Math.max(own, turnsAmong(limit, ticket, weight, now));
-    wait = Math.max(wait, expectedAt(limit, ticket, now) + (turns === 0 ? 0 : (1000 * turns) / meter.rate(now)));
+    const turns = limit === innermost ? own : Math.max(own, turnsAheadAcross(limit, ticket, weight, now));
+    wait = Math.max(wait, expectedDelayAt(limit, ticket, now) + (turns === 0 ? 0 : (1000 * turns) / meter.rate(now)));
   }
   return wait;
 }
 
-/** How long until enough places have come free, beside those that are: for it and for all that go before it. */
-function waitForRoom(room: Room, turns: number, rate: PerSecond): Millis {
-  const lacking = turns + 1 - Math.max(0, room.left);
-  return room.isAwaited && lacking > 0 ? (1000 * lacking) / rate : 0;
+/** Time until enough connections have become free for the request and all that precede it. */
+function waitForConnection(slots: ConnectionSlots, turns: number, rate: PerSecond): Millis {
+  const lacking = turns + 1 - Math.max(0, slots.available);
+  return slots.mustWait && lacking > 0 ? (1000 * lacking) / rate : 0;
 }
 
-/** Why it would have to wait for longer than it may. */
-export function whyTooLong(ticket: Ticket, now: Millis): Refusal {
-  return blockedBy(ticket, now) ?? (isLimited(ticket, now) ? 'over_share' : 'queue_timeout');
+/** The refusal reason of a request that would have to wait longer than it may. */
+export function refusalForLongWait(ticket: Ticket, now: Millis): RefusalReason {
+  return refusalIfBlocked(ticket, now) ?? (hasFiniteRate(ticket, now) ? 'over_share' : 'queue_timeout');
 }
 
-/** The longest its client may be kept waiting here. Where only connections are short, nobody has more than its share of a limit. */
-export function patienceOf(ticket: Ticket, limit: Limit, { maxWait }: QueueSettings, now: Millis): Millis {
-  const { slot } = ticket;
-  const isStanding = slot !== undefined && limit.queue.waitingFor(slot, now) > STANDING;
-  return isStanding && isLimited(ticket, now) ? STANDING_SHARE * maxWait : maxWait;
+/** The longest wait at this limit. A client with a standing queue waits less, unless only connections are scarce. */
+export function maxWaitFor(ticket: Ticket, limit: Limit, { maxWait }: QueueSettings, now: Millis): Millis {
+  const { clientSlot } = ticket;
+  const isStanding = clientSlot !== undefined && limit.queue.activeFor(clientSlot, now) > STANDING_QUEUE_AFTER;
+  return isStanding && hasFiniteRate(ticket, now) ? STANDING_WAIT_SHARE * maxWait : maxWait;
 }
 
-/** Whether it stands under a limit that has been felt: only then there is a rate to share. */
-export function isLimited({ limits }: Pick<Ticket, 'limits'>, now: Millis): boolean {
+/** Whether one of its limits has a finite rate. Only then there is a rate to share. */
+export function hasFiniteRate({ limits }: Pick<Ticket, 'limits'>, now: Millis): boolean {
   return limits.some(({ meter }) => meter.rate(now) < Number.POSITIVE_INFINITY);
 }
 
 /**
- * (own queue + 1) ÷ share requests go before it and with it; itself is not waited for. No more than wait now: the weight
- * of one that has little queued would else be counted for each of ours, and a part of the rate left unused.
+ * The number of requests served before this one: (own queue + 1) ÷ share − 1, at most the length of the queue. Without
+ * that bound, the weight of a client with few requests would count for each of ours, and part of the rate stay unused.
  */
 function turnsAhead(limit: Limit | undefined, slot: number | undefined, weight: number): number {
   if (limit === undefined || limit.queue.size === 0 || slot === undefined) return 0;
-  return Math.min((limit.queue.backlog(slot) + 1) / limit.queue.share(slot, weight) - 1, limit.queue.size);
+  return Math.min((limit.queue.queuedBy(slot) + 1) / limit.queue.share(slot, weight) - 1, limit.queue.size);
 }
 
-/** As `turnsAhead`, at an outer limit: among all who lack nothing but its token, in whatever line. */
-function turnsAmong(outer: Limit, ticket: Ticket, weight: number, now: Millis): number {
-  const { slot } = ticket;
-  const expected = expectedAt(outer, ticket, now);
-  if (expected === 0 || slot === undefined || outer.queuedWithin === undefined) return 0;
+/** As `turnsAhead`, at an outer limit: among the tickets of all queues that lack only its token. */
+function turnsAheadAcross(outer: Limit, ticket: Ticket, weight: number, now: Millis): number {
+  const { clientSlot } = ticket;
+  const expected = expectedDelayAt(outer, ticket, now);
+  if (expected === 0 || clientSlot === undefined || outer.nestedWithWaiters === undefined) return 0;
   let waiting = 0;
   let others = 0;
-  let own = 0;
+  let ownQueued = 0;
   const seen = new Set<ClientSlot>();
-  for (const line of [outer, ...outer.queuedWithin]) {
-    if (line !== outer && expectedAt(line, ticket, now) > expected) continue;
-    waiting += line.queue.size;
-    own += line.queue.backlog(slot);
-    if (seen.size >= LOOKED_AT) {
-      others += line.queue.activeWeight;
+  for (const queueLimit of [outer, ...outer.nestedWithWaiters]) {
+    if (queueLimit !== outer && expectedDelayAt(queueLimit, ticket, now) > expected) continue;
+    waiting += queueLimit.queue.size;
+    ownQueued += queueLimit.queue.queuedBy(clientSlot);
+    if (seen.size >= MAX_CLIENTS_COUNTED) {
+      others += queueLimit.queue.activeWeight;
       continue;
     }
-    for (const flow of line.queue.flows) {
-      if (flow.key === slot || seen.has(flow.key)) continue;
+    for (const flow of queueLimit.queue.flows) {
+      if (flow.key === clientSlot || seen.has(flow.key)) continue;
       others += flow.weight;
-      if (seen.size < LOOKED_AT) seen.add(flow.key);
+      if (seen.size < MAX_CLIENTS_COUNTED) seen.add(flow.key);
     }
   }
-  return Math.min(((own + 1) * (others + weight)) / weight - 1, waiting);
+  return Math.min(((ownQueued + 1) * (others + weight)) / weight - 1, waiting);
 }
 
-/** So many clients that wait in several lines are counted once; of more, some count twice. */
-const LOOKED_AT = 1000;
+/** This many clients that wait in several queues are counted once; beyond that, some count twice. */
+const MAX_CLIENTS_COUNTED = 1000;
 
-/** φ: the client's share of the rate among all who are active, by weight. One's own limit is shared with nobody. */
-export function shareOf(
+/** φ: the client's share of the rate, by weight among the active clients. A limit of one client is not shared. */
+export function fairShare(
   { weight }: Ticket,
   { ref }: Limit,
   rate: PerSecond,
-  activity: Activity,
+  activeClients: ActiveClients,
   now: Millis,
 ): PerSecond {
-  const active = ref.scope === 'upstream' ? activity.weight(now, weight) : weight;
+  const active = ref.scope === 'upstream' ? activeClients.totalWeight(now, weight) : weight;
   return (rate * weight) / active;
 }
 
-/** While another might come, a blocked limit waits this long for a probe whose body is in hand. */
-const CHOOSY: Millis = 2000;
+/** A blocked limit waits this long for a probe whose body has been read. */
+const PROBE_BODY_WAIT: Millis = 2000;
 
-/** Whether the ticket would be the probe of a blocked limit, and had better not be. */
-export function isPoorProbe(ticket: Ticket, now: Millis): boolean {
-  if (ticket.bodyInHand) return false;
+/** Whether the ticket would be the probe of a blocked limit although its body has not been read. */
+export function isUnfitProbe(ticket: Ticket, now: Millis): boolean {
+  if (ticket.isBodyReceived) return false;
   return ticket.limits.some((limit) => {
     const { meter } = limit;
-    const isBlocked = meter.isBlocking === true || meter.phase === 'blocked';
-    return isBlocked && meter.overdue(now) < CHOOSY && isHeldAt(limit, ticket, now);
+    const isBlocked = meter.hasBlock === true || meter.phase === 'blocked';
+    return isBlocked && meter.probeOverdueFor(now) < PROBE_BODY_WAIT && isBlockedAt(limit, ticket, now);
   });
 }
 
-/** Whether a block or a stop at this limit holds it back. */
-function isHeldAt(limit: Limit, ticket: Ticket, now: Millis): boolean {
+/** Whether a block or a stop at this limit holds back the ticket. */
+function isBlockedAt(limit: Limit, ticket: Ticket, now: Millis): boolean {
   const { meter } = limit;
-  return meter.isBlocking === true ? meter.holds?.(now, ticket.source) === true : limit.isBlocked(now);
+  return meter.hasBlock === true ? meter.isHeldBack?.(now, ticket.attributes) === true : limit.isBlocked(now);
 }
 
-/** A limit of the client's own that is stopped holds that client; one that all share is an upstream that is blocked. */
-export function blockedBy(ticket: Ticket, now: Millis): Refusal | undefined {
-  const limit = ticket.limits.find((each) => isHeldAt(each, ticket, now));
+/** Returns `blocked` for a block at a shared limit or by an operator, and `held` for one at a limit of this client alone. */
+export function refusalIfBlocked(ticket: Ticket, now: Millis): RefusalReason | undefined {
+  const limit = ticket.limits.find((each) => isBlockedAt(each, ticket, now));
   if (limit === undefined) return undefined;
-  return limit.ref.scope === 'upstream' || limit.isStopped ? 'blocked' : 'held';
+  return limit.ref.scope === 'upstream' || limit.isBlockedByOperator ? 'blocked' : 'held';
 }

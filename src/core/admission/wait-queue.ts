@@ -1,45 +1,42 @@
-import {
-  blockedBy,
-  delayOf,
-  estimateWait,
-  heldUntil,
-  isAnyBlocking,
-  isPoorProbe,
-  isReady,
-  roomOf,
-  sourceAt,
-} from './wait-estimate.ts';
-import type { ClientSlot } from './client-allowance.ts';
-import type { Listen } from '../events/proxy-events.ts';
-import { LOOKED_AT } from './fair-queue.ts';
-import { Heap } from '../collections/binary-heap.ts';
-import { abandon, takeRoom, takeTokens } from './reservations.ts';
+import { BinaryHeap } from '../collections/binary-heap.ts';
+import type { EventSink } from '../events/proxy-events.ts';
+import type { Millis } from '../scalars.ts';
 import type { Limit } from '../limits/limit.ts';
-import { LATENESS } from '../rate/pacer.ts';
-import { tellWhen } from './compute-retry-after.ts';
-import type { Room } from './connection-slots.ts';
-import type { Store } from './gate-store.ts';
+import { MAX_LATENESS } from '../rate/pacer.ts';
+import type { ClientSlot } from './client-allowance.ts';
+import { computeRetryAfter } from './compute-retry-after.ts';
+import type { ConnectionSlots } from './connection-slots.ts';
+import { computeEffectiveWeight } from './effective-weight.ts';
+import type { GateStore } from './gate-store.ts';
+import { findBottleneckLimit, findCompetingTicket, findNextTicket, soonestDelay } from './queue-selection.ts';
+import { abandonReservations, reserveConnection, takeTokens } from './reservations.ts';
 import type { Ticket } from './ticket.ts';
 import { ADMITTED } from './ticket.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
-import { weigh } from './effective-weight.ts';
+import {
+  clientHeldUntil,
+  connectionSlotsFor,
+  estimateWait,
+  isUnfitProbe,
+  refusalIfBlocked,
+  tokenDelay,
+} from './wait-estimate.ts';
 
 /**
- * Those who wait for a limit: who is served next and when, who has waited for too long, and when to look again. Each is
- * settled once, by the limit's tokens or by its own patience.
+ * The tickets that wait for a token or a connection, in one queue per limit. Each is settled once: served when it has
+ * its tokens and a connection, or refused when its wait expires.
  */
-export class Waiting {
-  readonly #store: Store;
-  readonly #listen: Listen;
-  readonly #expiries = new Heap<Ticket>((a, b) => a.expiresAt < b.expiresAt);
-  readonly #wakes = new Heap<Limit>((a, b) => a.wakeAt < b.wakeAt);
+export class WaitQueue {
+  readonly #store: GateStore;
+  readonly #emit: EventSink;
+  readonly #expiries = new BinaryHeap<Ticket>((a, b) => a.expiresAt < b.expiresAt);
+  readonly #wakes = new BinaryHeap<Limit>((a, b) => a.wakeAt < b.wakeAt);
 
-  constructor(store: Store, listen: Listen) {
+  constructor(store: GateStore, emit: EventSink) {
     this.#store = store;
-    this.#listen = listen;
+    this.#emit = emit;
   }
 
-  /** When `wake` has something to do; undefined when nobody waits. */
+  /** When to call `wake`; undefined if nothing waits. */
   nextWake(): Millis | undefined {
     const expiry = this.#expiries.peek()?.expiresAt;
     const wake = this.#wakes.peek()?.wakeAt;
@@ -49,214 +46,154 @@ export class Waiting {
 
   wake(now: Millis): void {
     for (let limit = this.#wakes.peek(); limit !== undefined && limit.wakeAt <= now; limit = this.#wakes.peek()) {
-      this.pump(limit, now);
+      this.serveReady(limit, now);
     }
     for (let late = this.#expiries.peek(); late !== undefined && late.expiresAt <= now; late = this.#expiries.peek()) {
       this.#expire(late, now);
     }
   }
 
-  /** From now until `ticket.expiresAt` at the latest. */
+  /** Queues a ticket from now until `ticket.expiresAt` at the latest. */
   enqueue(ticket: Ticket, limit: Limit, slot: ClientSlot, now: Millis): void {
     ticket.queuedAt = now;
     this.#expiries.push(ticket);
-    if (limit !== ticket.limits.at(-1)) takeTokens(ticket, now, now); // all that is lacking is room
-    limit.enqueue(ticket, slot, weigh(this.#store, ticket, now), now);
-    this.#store.upstream(ticket.upstream).backlog.add(ticket);
+    if (limit !== ticket.limits.at(-1)) takeTokens(ticket, now, now); // only a connection is lacking
+    limit.enqueue(ticket, slot, computeEffectiveWeight(this.#store, ticket, now), now);
+    this.#store.upstream(ticket.upstream).queueOccupancy.add(ticket);
     this.#schedule(limit, now);
-    this.#listen({ type: 'decision', upstream: ticket.upstream, decision: 'queued', why: undefined });
+    this.#emit({ type: 'decision', upstream: ticket.upstream, decision: 'queued', why: undefined });
   }
 
-  /** Leaves the queue, and is not settled. */
+  /** Removes a ticket without settling it. */
   dequeue(ticket: Ticket, now: Millis): void {
-    ticket.waitsAt?.dequeue(ticket);
-    this.#forget(ticket, false, now);
+    ticket.waitingLimit?.dequeue(ticket);
+    this.#finishWaiting(ticket, false, now);
   }
 
-  /** It has its tokens and may be sent: a connection is kept for it. */
-  letGo(ticket: Ticket, room: Room | undefined, now: Millis): void {
-    if (room !== undefined) takeRoom(ticket, room, now);
-    if (ticket.slot !== undefined) this.#store.clients.admitted(ticket.slot, now);
+  /** Reserves a connection for a ticket that has its tokens, and records its admission. */
+  grantConnection(ticket: Ticket, slots: ConnectionSlots | undefined, now: Millis): void {
+    if (slots !== undefined) reserveConnection(ticket, slots, now);
+    if (ticket.clientSlot !== undefined) this.#store.clients.onAdmitted(ticket.clientSlot, now);
   }
 
-  /** Serves the queue as far as tokens and room go. */
-  pump(limit: Limit, now: Millis): void {
-    this.#move(limit, now);
-    const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - LATENESS) : now;
-    for (let ticket = this.#next(limit, now); ticket !== undefined; ticket = this.#next(limit, now)) {
-      if (this.#isOver(ticket, now)) {
+  /** Serves a limit's queue as far as tokens and connections allow. */
+  serveReady(limit: Limit, now: Millis): void {
+    this.#advanceLimit(limit, now);
+    const due = limit.wakeAt <= now ? Math.max(limit.wakeAt, now - MAX_LATENESS) : now;
+    for (
+      let ticket = findNextTicket(this.#store, limit, now);
+      ticket !== undefined;
+      ticket = findNextTicket(this.#store, limit, now)
+    ) {
+      if (this.#hasExpired(ticket, now)) {
         this.#expire(ticket, now);
         continue;
       }
-      // Who waits for room alone has its tokens.
-      const isPaid = limit !== ticket.limits.at(-1);
-      if (!isPaid && delayOf(ticket, now) > 0) break;
+      // A ticket that waits only for a connection has its tokens already.
+      const hasTokens = limit !== ticket.limits.at(-1);
+      if (!hasTokens && tokenDelay(ticket, now) > 0) break;
       const upstream = this.#store.upstream(ticket.upstream);
-      const room = roomOf(ticket, upstream);
-      if (limit === room?.line && room.isFull) break;
-      const rival = isPaid ? undefined : this.#rival(ticket, limit, upstream.room, now);
-      if (rival?.waitsAt === undefined) this.#serve(ticket, limit, room, due, now);
-      else if (this.#isOver(rival, now)) this.#expire(rival, now);
+      const slots = connectionSlotsFor(ticket, upstream);
+      if (limit === slots?.queueLimit && slots.isFull) break;
+      const competitor = hasTokens
+        ? undefined
+        : findCompetingTicket(this.#store, ticket, limit, upstream.connectionSlots, now);
+      if (competitor?.waitingLimit === undefined) this.#serve(ticket, limit, slots, due, now);
+      else if (this.#hasExpired(competitor, now)) this.#expire(competitor, now);
       else {
-        const line = rival.waitsAt;
-        this.#serve(rival, line, roomOf(rival, upstream), due, now);
-        this.#schedule(line, now);
+        const otherLimit = competitor.waitingLimit;
+        this.#serve(competitor, otherLimit, connectionSlotsFor(competitor, upstream), due, now);
+        this.#schedule(otherLimit, now);
       }
     }
     this.#schedule(limit, now);
   }
 
-  /** What it lacked it has, or takes now; without room, it goes on to wait for that. */
-  #serve(ticket: Ticket, limit: Limit, room: Room | undefined, due: Millis, now: Millis): void {
-    const isPaid = limit !== ticket.limits.at(-1);
-    const weight = weigh(this.#store, ticket, now);
-    limit.queue.reweigh(ticket, weight);
+  /** Takes the tokens that the ticket lacks and admits it; if no connection is free, it goes on to wait for one. */
+  #serve(ticket: Ticket, limit: Limit, slots: ConnectionSlots | undefined, due: Millis, now: Millis): void {
+    const hasTokens = limit !== ticket.limits.at(-1);
+    const weight = computeEffectiveWeight(this.#store, ticket, now);
+    limit.queue.updateWeight(ticket, weight);
     limit.serve(ticket);
-    if (!isPaid) {
-      const arbiter = ticket.slot === undefined ? undefined : arbiterOf(ticket, now);
-      if (arbiter?.queuedWithin !== undefined && ticket.slot !== undefined) arbiter.turns.served(ticket.slot, weight);
+    if (!hasTokens) {
+      const bottleneck = ticket.clientSlot === undefined ? undefined : findBottleneckLimit(ticket, now);
+      if (bottleneck?.nestedWithWaiters !== undefined && ticket.clientSlot !== undefined) {
+        bottleneck.scheduler.onServed(ticket.clientSlot, weight);
+      }
       takeTokens(ticket, due, now);
     }
-    if (room?.isFull === true && ticket.slot !== undefined) return room.line.enqueue(ticket, ticket.slot, weight, now);
-    this.letGo(ticket, room, now);
-    this.#forget(ticket, true, now);
-    ticket.settle(ADMITTED, now);
-  }
-
-  /** Who waits in another line, could go as well, and has had less of what both need. */
-  #rival(ticket: Ticket, limit: Limit, room: Room | undefined, now: Millis): Ticket | undefined {
-    if (ticket.limits.length === 1 && limit.queuedWithin === undefined) return undefined;
-    const arbiter = arbiterOf(ticket, now);
-    if (arbiter?.queuedWithin === undefined) return undefined;
-    let first = ticket;
-    let least = this.#turnOf(ticket, arbiter, now);
-    for (const line of [arbiter, ...arbiter.queuedWithin]) {
-      if (line === limit || (line === room?.line && room.isFull)) continue;
-      const next = this.#next(line, now);
-      if (!isReady(line, next, now)) continue;
-      const turn = this.#turnOf(next, arbiter, now);
-      if (turn > least || (turn === least && next.queuedAt >= first.queuedAt)) continue;
-      first = next;
-      least = turn;
+    if (slots?.isFull === true && ticket.clientSlot !== undefined) {
+      return slots.queueLimit.enqueue(ticket, ticket.clientSlot, weight, now);
     }
-    return first === ticket ? undefined : first;
+    this.grantConnection(ticket, slots, now);
+    this.#finishWaiting(ticket, true, now);
+    ticket.onSettled(ADMITTED, now);
   }
 
-  #turnOf(ticket: Ticket, { turns }: Limit, now: Millis): number {
-    return ticket.slot === undefined ? 0 : turns.finish(ticket.slot, weigh(this.#store, ticket, now));
+  /** Serves a limit and the limits nested in it, after a change that no wake time accounts for. */
+  serveReadyWithin(limit: Limit, now: Millis): void {
+    this.serveReady(limit, now);
+    for (const inner of limit.nestedWithWaiters ?? []) this.serveReady(inner, now);
   }
 
-  /**
-   * While connections are short, whoever has more than its share of them lets others go first; and so does who lacks a token
-   * that those behind do not need.
-   */
-  #next(limit: Limit, now: Millis): Ticket | undefined {
-    const { queue } = limit;
-    if (queue.size < 2) return queue.peek();
-    const { room, activity } = this.#store.upstream(limit.ref.upstream);
-    const isShort = room !== undefined && limit === room.line && room.isShort;
-    if (!isShort) return isMixed(limit) ? queue.peek((ticket) => lacksToken(ticket, limit, now)) : queue.peek();
-    const active = Math.max(activity.weight(now, 0), queue.activeWeight);
-    return queue.peek(
-      (ticket) =>
-        room.isBeyond(ticket.holder, ticket.classWeight / Math.max(ticket.classWeight, active)) ||
-        (isMixed(limit) && lacksToken(ticket, limit, now)),
-    );
-  }
-
-  /** A change that no wake foresaw: who waits at a limit nested in this one may wait for it too. */
-  pumpWithin(limit: Limit, now: Millis): void {
-    this.pump(limit, now);
-    for (const inner of limit.queuedWithin ?? []) this.pump(inner, now);
-  }
-
-  /** Moves a limit on with time. A rate that grows brings the token nearer that somebody waits for. */
+  /** Advances a limit to `now`. If its rate changes, the next token comes at another time. */
   advance(limit: Limit, now: Millis): void {
-    if (limit.queue.size === 0) return this.#move(limit, now);
+    if (limit.queue.size === 0) return this.#advanceLimit(limit, now);
     const before = limit.meter.rate(now);
-    this.#move(limit, now);
+    this.#advanceLimit(limit, now);
     if (limit.meter.rate(now) !== before) this.#schedule(limit, now);
   }
 
-  /** Moves it, and tells what has become of it. */
-  #move(limit: Limit, now: Millis): void {
+  #advanceLimit(limit: Limit, now: Millis): void {
     limit.meter.advance(now, limit.queue.size > 0);
-    const change = limit.takeChange(now);
-    if (change !== undefined) this.#listen(change);
+    const change = limit.takeStateChange(now);
+    if (change !== undefined) this.#emit(change);
   }
 
   #schedule(limit: Limit, now: Millis): void {
-    const ticket = this.#next(limit, now);
+    const ticket = findNextTicket(this.#store, limit, now);
     this.#wakes.remove(limit);
-    // Never, when nobody waits, or when a supply, room or somebody's end is waited for.
-    const awaits = ticket === undefined || this.#awaitsRoom(limit);
-    limit.wakeAt = awaits ? Number.POSITIVE_INFINITY : now + soonest(limit, ticket, now);
+    // Without a wake time: an empty queue, and one that waits for leased tokens, a connection or the end of a request.
+    const hasNoWake = ticket === undefined || this.#awaitsConnection(limit);
+    limit.wakeAt = hasNoWake ? Number.POSITIVE_INFINITY : now + soonestDelay(limit, ticket, now);
     if (limit.wakeAt !== Number.POSITIVE_INFINITY) this.#wakes.push(limit);
   }
 
-  #awaitsRoom(limit: Limit): boolean {
-    const { room } = this.#store.upstream(limit.ref.upstream);
-    return room?.isFull === true && limit === room.line;
+  #awaitsConnection(limit: Limit): boolean {
+    const { connectionSlots } = this.#store.upstream(limit.ref.upstream);
+    return connectionSlots?.isFull === true && limit === connectionSlots.queueLimit;
   }
 
   #expire(ticket: Ticket, now: Millis): void {
-    const { slot, admitted } = ticket;
+    const { clientSlot, reservedLimits } = ticket;
     this.dequeue(ticket, now);
-    abandon(ticket);
-    for (const limit of admitted) this.pump(limit, now);
-    if (slot === undefined) return;
-    const room = roomOf(ticket, this.#store.upstream(ticket.upstream));
-    const held = heldUntil(this.#store.clients, ticket, slot, now) - now;
-    const wait = Math.max(held, estimateWait(ticket, room, weigh(this.#store, ticket, now), now));
-    ticket.estimate = wait;
-    const why = held > 0 ? 'held' : (blockedBy(ticket, now) ?? 'queue_timeout');
-    const retryAfter = tellWhen({ store: this.#store, listen: this.#listen }, { ticket, slot, why, wait }, now);
-    ticket.settle({ kind: 'refused', why, retryAfter }, now);
+    abandonReservations(ticket);
+    for (const limit of reservedLimits) this.serveReady(limit, now);
+    if (clientSlot === undefined) return;
+    const slots = connectionSlotsFor(ticket, this.#store.upstream(ticket.upstream));
+    const heldFor = clientHeldUntil(this.#store.clients, ticket, clientSlot, now) - now;
+    const wait = Math.max(heldFor, estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now));
+    ticket.estimatedWait = wait;
+    const why = heldFor > 0 ? 'held' : (refusalIfBlocked(ticket, now) ?? 'queue_timeout');
+    const retryAfterMs = computeRetryAfter(
+      { store: this.#store, emit: this.#emit },
+      { ticket, slot: clientSlot, why, wait },
+      now,
+    );
+    ticket.onSettled({ kind: 'refused', why, retryAfterMs }, now);
   }
 
-  /** Its time has come, or the upstream asked this client to wait after it had been queued: never earlier than it asked. */
-  #isOver(ticket: Ticket, now: Millis): boolean {
-    const { slot, expiresAt } = ticket;
-    if (expiresAt < now || isPoorProbe(ticket, now)) return true;
-    return slot !== undefined && heldUntil(this.#store.clients, ticket, slot, now) > now;
+  /** Whether its wait is over, or the upstream has since asked its client to stay away. */
+  #hasExpired(ticket: Ticket, now: Millis): boolean {
+    const { clientSlot, expiresAt } = ticket;
+    if (expiresAt < now || isUnfitProbe(ticket, now)) return true;
+    return clientSlot !== undefined && clientHeldUntil(this.#store.clients, ticket, clientSlot, now) > now;
   }
 
-  /** It waits no longer. */
-  #forget(ticket: Ticket, admitted: boolean, now: Millis): void {
+  #finishWaiting(ticket: Ticket, admitted: boolean, now: Millis): void {
     const { upstream, queuedAt } = ticket;
-    this.#store.upstream(upstream).backlog.remove(ticket);
+    this.#store.upstream(upstream).queueOccupancy.remove(ticket);
     this.#expiries.remove(ticket);
-    this.#listen({ type: 'dequeued', upstream, waited: now - queuedAt, admitted });
+    this.#emit({ type: 'dequeued', upstream, waited: now - queuedAt, admitted });
   }
-}
-
-/** The outermost limit that makes anybody wait: by what each client has had of it, turns are taken. */
-function arbiterOf(ticket: Ticket, now: Millis): Limit | undefined {
-  return ticket.limits.find(
-    ({ meter }) => meter.rate(now) < Number.POSITIVE_INFINITY || meter.delay(now, sourceAt(meter, ticket)) > 0,
-  );
-}
-
-/** Not all who wait there lack the same. */
-function isMixed(limit: Limit): boolean {
-  return limit.isMixed || isAnyBlocking(limit.queue.peek());
-}
-
-function lacksToken(ticket: Ticket, limit: Limit, now: Millis): boolean {
-  return limit === ticket.limits.at(-1) && delayOf(ticket, now) > 0;
-}
-
-/** Who is next cannot go yet, and whoever could was not found, or is to let others go first: nobody is looked for without a break. */
-const LOOK_AGAIN: Millis = 1;
-
-/** How soon anybody there may have what it lacks: where not all lack the same, it need not be who is next. */
-function soonest(limit: Limit, next: Ticket, now: Millis): Millis {
-  const { queue } = limit;
-  let delay = delayOf(next, now);
-  if (!isMixed(limit) || delay === 0) return delay;
-  for (let i = 0; i < queue.flows.length && i < LOOKED_AT; i += 1) {
-    const head = queue.flows[i]?.head;
-    if (head !== undefined) delay = Math.min(delay, Math.max(LOOK_AGAIN, delayOf(head, now)));
-  }
-  return delay;
 }

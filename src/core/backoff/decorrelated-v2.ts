@@ -1,6 +1,6 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
-import { scaled } from './delay-distributions.ts';
-import { type Delays, defineStrategy } from './define-strategy.ts';
+import type { Millis } from '../scalars.ts';
+import { scaleCapped } from './delay-distributions.ts';
+import { type DelaySequence, defineStrategy } from './define-strategy.ts';
 
 /** (g(tₙ) − g(tₙ₋₁))·b/1.4, g(t) = 2^t·tanh √(4t), t = n + u: one smooth curve, sampled once in every unit of t. */
 export const decorrelatedJitterV2 = defineStrategy({
@@ -15,7 +15,7 @@ export const decorrelatedJitterV2 = defineStrategy({
 /** Brings the medians near b, 2b, 4b … */
 const SCALE = 1 / 1.4;
 
-/** From here on 2^t is beyond a double, and a delay below the cap has long been all but impossible. */
+/** From here on 2^t exceeds a double; long before that a delay below the cap is all but impossible. */
 const BEYOND_DOUBLE = 1024;
 
 function g(t: number): number {
@@ -23,8 +23,8 @@ function g(t: number): number {
 }
 
 /** `memory` is g(tₙ₋₁); 0 at first, which is g(0). */
-function decorrelatedV2(base: Millis, cap: Millis): Delays {
-  const capped = (rise: number): Millis => scaled(base, Math.max(0, rise) * SCALE, cap);
+function decorrelatedV2(base: Millis, cap: Millis): DelaySequence {
+  const capped = (rise: number): Millis => scaleCapped(base, Math.max(0, rise) * SCALE, cap);
   return {
     next(n, memory, random) {
       if (n >= BEYOND_DOUBLE) return { delay: capped(Infinity), memory };
@@ -40,7 +40,7 @@ function decorrelatedV2(base: Millis, cap: Millis): Delays {
     sumRange(count) {
       const drawn = Math.min(count, BEYOND_DOUBLE);
       const rest = (count - drawn) * capped(Infinity);
-      return { min: leastSum(drawn, capped) + rest, max: mostSum(drawn, cap / SCALE / base, capped) + rest };
+      return { min: minSum(drawn, capped) + rest, max: maxSum(drawn, cap / SCALE / base, capped) + rest };
     },
   };
 }
@@ -48,11 +48,11 @@ function decorrelatedV2(base: Millis, cap: Millis): Delays {
 type Capped = (rise: number) => Millis;
 
 /**
- * The delays add up to Σ capped(xₙ − xₙ₋₁), xₙ = g(tₙ) anywhere from g(n) to g(n + 1). That is concave in the x, so it
- * is least where each is at one of its ends.
+ * The delays add up to Σ capped(xₙ − xₙ₋₁), xₙ = g(tₙ) anywhere from g(n) to g(n + 1). The sum is concave in
+ * the xₙ, so it is least where each xₙ is at one of its ends.
  */
-function leastSum(count: number, capped: Capped): Millis {
-  // What it is at least by now, by where the curve is.
+function minSum(count: number, capped: Capped): Millis {
+  // The least sum so far, for each position on the curve.
   let ends: readonly { readonly at: number; readonly sum: Millis }[] = [{ at: 0, sum: 0 }];
   for (let n = 0; n < count; n += 1) {
     const before = ends;
@@ -65,11 +65,11 @@ function leastSum(count: number, capped: Capped): Millis {
 }
 
 /**
- * It is most where each delay rises as far as it can below the cap: that adds to this delay as much as it can take from
+ * The sum is greatest where each delay rises as far as it can below the cap: that adds to this delay as much as it can take from
  * the next, and beyond the cap it adds nothing.
  * @param highest the rise that comes to the cap
  */
-function mostSum(count: number, highest: number, capped: Capped): Millis {
+function maxSum(count: number, highest: number, capped: Capped): Millis {
   let sum = 0;
   let at = 0;
   for (let n = 0; n < count; n += 1) {

@@ -1,6 +1,6 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
-import { scaled } from './delay-distributions.ts';
-import { type Delays, defineStrategy } from './define-strategy.ts';
+import type { Millis } from '../scalars.ts';
+import { scaleCapped } from './delay-distributions.ts';
+import { type DelaySequence, defineStrategy } from './define-strategy.ts';
 
 /** s = min(cap, U(b, 3s)), s starting at b: each delay depends on the one before, not on the number of retries. */
 export const decorrelatedJitter = defineStrategy({
@@ -13,7 +13,7 @@ export const decorrelatedJitter = defineStrategy({
 });
 
 /** `memory` is the delay before; 0 at first. */
-function decorrelated(base: Millis, cap: Millis): Delays {
+function decorrelated(base: Millis, cap: Millis): DelaySequence {
   const meanUnderCap = iterateMeans(base, cap);
   return {
     next(_n, memory, random) {
@@ -22,9 +22,9 @@ function decorrelated(base: Millis, cap: Millis): Delays {
       return { delay, memory: delay };
     },
     band(n) {
-      const longest = scaled(base, 3 ** (n + 1), Infinity);
+      const longest = scaleCapped(base, 3 ** (n + 1), Infinity);
       // While no delay can reach the cap, E[s'] = (b + 3·E[s]) / 2, which is b·(2·1.5^(n+1) − 1).
-      const mean = longest <= cap ? scaled(base, 2 * 1.5 ** (n + 1) - 1, cap) : meanUnderCap(n);
+      const mean = longest <= cap ? scaleCapped(base, 2 * 1.5 ** (n + 1) - 1, cap) : meanUnderCap(n);
       return { min: base, mean, max: Math.min(cap, longest) };
     },
   };
@@ -34,7 +34,7 @@ function decorrelated(base: Millis, cap: Millis): Delays {
 const RESOLUTION = 256;
 
 /** The iteration ends when the mean rises by less than this part of itself: it has reached the stationary one. */
-const SETTLED = 1e-9;
+const CONVERGED = 1e-9;
 
 /** A value of V at the delay s. */
 type Point = readonly [s: Millis, v: Millis];
@@ -53,19 +53,19 @@ function iterateMeans(base: Millis, cap: Millis): (n: number) => Millis {
   const means: Millis[] = [];
   return (n) => {
     while (!settled && means.length <= n) {
-      points = expectNext(points.length === 0 ? layGrid(base, cap) : points, base, cap);
+      points = expectNext(points.length === 0 ? makeGrid(base, cap) : points, base, cap);
       const before = mean;
       // Sums round: a mean at the cap can pass it by a part in 10¹⁵.
       mean = Math.min(cap, points[0]?.[1] ?? base);
       means.push(mean);
-      settled = mean - before <= SETTLED * mean;
+      settled = mean - before <= CONVERGED * mean;
     }
     return means[n] ?? mean;
   };
 }
 
 /** V₀ on the grid, from b to the cap. */
-function layGrid(base: Millis, cap: Millis): Point[] {
+function makeGrid(base: Millis, cap: Millis): Point[] {
   const points: Point[] = [];
   for (let s = base; s < cap; s = base * 3 ** (points.length / RESOLUTION)) points.push([s, s]);
   points.push([cap, cap]);

@@ -1,34 +1,35 @@
-import type { BackOff, BackOffStep, Millis, Random } from '../exchange/attempt-outcome.ts';
-import { type BackOffOptions, type Chosen, chooseOptions, type OptionName } from './back-off-options.ts';
+import type { BackOff, BackOffStep } from './back-off.ts';
+import type { Millis, Random } from '../scalars.ts';
+import { type BackOffOptions, type ResolvedOptions, resolveOptions, type OptionName } from './back-off-options.ts';
 
-/** What to expect of one delay: `min` ≤ delay ≤ `max`, where `max` may be approached and never reached. */
+/** The distribution of one delay: `min` ≤ delay ≤ `max`. A delay may approach `max` without reaching it. */
 export interface Band {
   readonly min: Millis;
-  /** The expectation over chance, and over the chances before where the strategy has a memory. */
+  /** The expectation over the random draw, and over earlier draws if the strategy has a memory. */
   readonly mean: Millis;
   readonly max: Millis;
 }
 
-/** A backoff that can say beforehand what it will do. */
+/** A backoff whose delays are known in distribution beforehand. */
 export interface BackOffStrategy extends BackOff {
-  /** The options in effect, defaults filled in; those it does not read are absent. */
+  /** The options in effect, defaults included; options that the strategy does not read are absent. */
   readonly options: BackOffOptions;
-  /** The retries it makes before it gives up; `Infinity` where it never does. */
+  /** Retries before the strategy gives up; `Infinity` if it never does. */
   readonly retries: number;
-  /** What to expect before retry `n` (from 0); undefined exactly where `next` is: when it has given up. */
+  /** The distribution of the delay before retry `n` (from 0); undefined if the strategy has given up, as `next` is. */
   band(n: number): Band | undefined;
   /**
-   * Within what the first `count` delays add up, where they depend on each other so that not all can be shortest, or
-   * longest, at once. Undefined elsewhere: the ends of their bands add up.
+   * The range of the sum of the first `count` delays, if they depend on each other so that not all can be shortest, or
+   * longest, at once. Otherwise undefined: the ends of their bands add up.
    */
   sumRange(count: number): Pick<Band, 'min' | 'max'> | undefined;
 }
 
 /** The delays of a strategy that has not given up. Defined for every whole n from 0 to 2³¹. */
-export interface Delays {
+export interface DelaySequence {
   next(n: number, memory: number, random: Random): BackOffStep;
   band(n: number): Band;
-  /** As that of a strategy; absent where ends add up. */
+  /** As in `BackOffStrategy`; absent if the ends add up. */
   readonly sumRange?: (count: number) => Pick<Band, 'min' | 'max'>;
 }
 
@@ -38,32 +39,32 @@ export interface StrategyDefinition {
   readonly summary: string;
   /** The delay before retry n (from 0), u being uniform on [0, 1). */
   readonly formula: string;
-  /** E[delay] in closed form, where chance plays a part and there is one. */
+  /** E[delay] in closed form, if the delay is random and a closed form exists. */
   readonly expectation: string | undefined;
   /** Where it was published. */
   readonly source: string;
-  /** The options it reads, each with the value it takes when not told. */
+  /** The options that the strategy reads, with their defaults. */
   readonly defaults: BackOffOptions;
   /** @throws BackOffOptionError naming an impossible option. */
   make(name: string, given: BackOffOptions): BackOffStrategy;
 }
 
-interface Draft<K extends OptionName> {
+interface StrategyFormula<K extends OptionName> {
   readonly summary: string;
   readonly formula: string;
   readonly expectation?: string;
   readonly source: string;
-  readonly defaults: Chosen<K>;
-  /** Defaults that follow from another option. */
-  readonly derive?: (given: BackOffOptions) => Partial<Chosen<K>>;
-  /** Retries before it gives up; never where absent. @throws BackOffOptionError */
-  readonly retries?: (options: Chosen<K>) => number;
-  readonly delays: (options: Chosen<K>) => Delays;
+  readonly defaults: ResolvedOptions<K>;
+  /** Defaults that depend on other options. */
+  readonly derive?: (given: BackOffOptions) => Partial<ResolvedOptions<K>>;
+  /** Retries before the strategy gives up; absent: it never does. @throws BackOffOptionError */
+  readonly retries?: (options: ResolvedOptions<K>) => number;
+  readonly delays: (options: ResolvedOptions<K>) => DelaySequence;
 }
 
-/** Makes a registry entry of a formula: its options are checked and completed, and it gives up where it says it does. */
-export function defineStrategy<K extends OptionName>(draft: Draft<K>): StrategyDefinition {
-  const { summary, formula, expectation, source, defaults, derive } = draft;
+/** Makes a registry entry from a formula: checks and completes its options, and ends its delays after `retries`. */
+export function defineStrategy<K extends OptionName>(strategy: StrategyFormula<K>): StrategyDefinition {
+  const { summary, formula, expectation, source, defaults, derive } = strategy;
   return {
     summary,
     formula,
@@ -71,9 +72,9 @@ export function defineStrategy<K extends OptionName>(draft: Draft<K>): StrategyD
     source,
     defaults,
     make(name, given) {
-      const options = chooseOptions<K>({ ...defaults, ...derive?.(given) }, given);
-      const retries = draft.retries?.(options) ?? Infinity;
-      const delays = draft.delays(options);
+      const options = resolveOptions<K>({ ...defaults, ...derive?.(given) }, given);
+      const retries = strategy.retries?.(options) ?? Infinity;
+      const delays = strategy.delays(options);
       return Object.freeze({
         name,
         options,

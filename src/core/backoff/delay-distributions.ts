@@ -1,28 +1,28 @@
-/** The ways chance enters a delay. A strategy without a memory is one of these and a formula for its ends. */
-import type { Millis } from '../exchange/attempt-outcome.ts';
-import type { Delays } from './define-strategy.ts';
+/** Distributions of a delay. A strategy without a memory is one of these with a formula for its ends. */
+import type { Millis } from '../scalars.ts';
+import type { DelaySequence } from './define-strategy.ts';
 
-/** From the first to the second, both included where drawn from whole numbers. */
-export type Range = readonly [low: number, high: number];
+/** `high` is included only in a draw from whole numbers. */
+export type DelayRange = readonly [low: number, high: number];
 
 /** base · growth up to the cap: finite for any growth, `Infinity` included. */
-export function scaled(base: Millis, growth: number, cap: Millis): Millis {
+export function scaleCapped(base: Millis, growth: number, cap: Millis): Millis {
   return base === 0 ? 0 : Math.min(cap, base * growth);
 }
 
-/** No chance: the delay itself. */
-export function exactly(delay: (n: number) => Millis): Delays {
+/** Not random: the delay itself. */
+export function constantDelay(delay: (n: number) => Millis): DelaySequence {
   return {
     next: (n, memory) => ({ delay: delay(n), memory }),
     band(n) {
-      const always = delay(n);
-      return { min: always, mean: always, max: always };
+      const fixed = delay(n);
+      return { min: fixed, mean: fixed, max: fixed };
     },
   };
 }
 
-/** Uniform on the range, then clamped to the cap, so that part of the chance may gather on the cap; low ≤ cap. */
-export function uniform(range: (n: number) => Range, cap: Millis = Infinity): Delays {
+/** Uniform on the range, then clamped to the cap, so part of the probability may lie on the cap; low ≤ cap. */
+export function uniformDelay(range: (n: number) => DelayRange, cap: Millis = Infinity): DelaySequence {
   return {
     next(n, memory, random) {
       const [low, high] = range(n);
@@ -36,7 +36,7 @@ export function uniform(range: (n: number) => Range, cap: Millis = Infinity): De
 }
 
 /** Uniform on the whole numbers of the range, in units of `slot`. */
-export function slots(range: (n: number) => Range, slot: Millis): Delays {
+export function slottedDelay(range: (n: number) => DelayRange, slot: Millis): DelaySequence {
   return {
     next(n, memory, random) {
       const [first, last] = range(n);

@@ -1,6 +1,6 @@
-/** Strategies without chance. Clients that fail together come back together: for one client, for tests, for comparison. */
+/** Strategies that are not random. Clients that fail together come back together: for one client, for tests, for comparison. */
 import { BackOffOptionError } from './back-off-options.ts';
-import { exactly, scaled } from './delay-distributions.ts';
+import { constantDelay, scaleCapped } from './delay-distributions.ts';
 import { defineStrategy } from './define-strategy.ts';
 
 /** c, always. */
@@ -9,7 +9,7 @@ export const fixed = defineStrategy({
   formula: 'baseInterval',
   source: 'the constant wait of a polling loop; Polly, RetryBackoffType.Constant',
   defaults: { baseInterval: 100 },
-  delays: ({ baseInterval }) => exactly(() => baseInterval),
+  delays: ({ baseInterval }) => constantDelay(() => baseInterval),
 });
 
 /** min(cap, b(n + 1)). */
@@ -18,7 +18,7 @@ export const linear = defineStrategy({
   formula: 'min(maxInterval, baseInterval · (n + 1))',
   source: 'Polly, RetryBackoffType.Linear',
   defaults: { baseInterval: 100, maxInterval: 20_000 },
-  delays: ({ baseInterval, maxInterval }) => exactly((n) => scaled(baseInterval, n + 1, maxInterval)),
+  delays: ({ baseInterval, maxInterval }) => constantDelay((n) => scaleCapped(baseInterval, n + 1, maxInterval)),
 });
 
 /** min(cap, b(n + 1)^p). */
@@ -29,7 +29,7 @@ export const polynomial = defineStrategy({
     'Håstad, Leighton, Rogoff, "Analysis of Backoff Protocols for Multiple Access Channels", SIAM J. Comput. 25 (1996)',
   defaults: { baseInterval: 100, exponent: 2, maxInterval: 20_000 },
   delays: ({ baseInterval, exponent, maxInterval }) =>
-    exactly((n) => scaled(baseInterval, (n + 1) ** exponent, maxInterval)),
+    constantDelay((n) => scaleCapped(baseInterval, (n + 1) ** exponent, maxInterval)),
 });
 
 /** min(cap, b · F(n)), F(0) = 0: the first retry goes at once. */
@@ -38,7 +38,8 @@ export const fibonacci = defineStrategy({
   formula: 'min(maxInterval, baseInterval · F(n)), F(0) = 0, F(1) = 1',
   source: 'the Fibonacci numbers from F(0) = 0; backoff.fibo of the Python package backoff begins at F(1)',
   defaults: { baseInterval: 100, maxInterval: 20_000 },
-  delays: ({ baseInterval, maxInterval }) => exactly((n) => scaled(baseInterval, fibonacciNumber(n), maxInterval)),
+  delays: ({ baseInterval, maxInterval }) =>
+    constantDelay((n) => scaleCapped(baseInterval, fibonacciNumber(n), maxInterval)),
 });
 
 /** The first Fibonacci number beyond a double. */
@@ -57,7 +58,7 @@ export const exponential = defineStrategy({
   source: 'AWS Architecture Blog, "Exponential Backoff And Jitter" (2015), without its jitter',
   defaults: { baseInterval: 100, multiplier: 2, maxInterval: 20_000 },
   delays: ({ baseInterval, multiplier, maxInterval }) =>
-    exactly((n) => scaled(baseInterval, multiplier ** n, maxInterval)),
+    constantDelay((n) => scaleCapped(baseInterval, multiplier ** n, maxInterval)),
 });
 
 /** T1·2^n up to T2. The end of the transaction (timer F, 64·T1) is the request's timeout, not the backoff's. */
@@ -66,7 +67,7 @@ export const sip = defineStrategy({
   formula: 'min(maxInterval, baseInterval · 2^n)',
   source: 'RFC 3261 §17.1.2.2, T1 = 500 ms, T2 = 4 s',
   defaults: { baseInterval: 500, maxInterval: 4000 },
-  delays: ({ baseInterval, maxInterval }) => exactly((n) => scaled(baseInterval, 2 ** n, maxInterval)),
+  delays: ({ baseInterval, maxInterval }) => constantDelay((n) => scaleCapped(baseInterval, 2 ** n, maxInterval)),
 });
 
 /** 1, 2, 4, … 64 s, then no more: unlike a cap, the longest delay is the last. */
@@ -81,5 +82,5 @@ export const doubling = defineStrategy({
     while (baseInterval * 2 ** retries <= maxInterval) retries += 1;
     return retries;
   },
-  delays: ({ baseInterval, maxInterval }) => exactly((n) => scaled(baseInterval, 2 ** n, maxInterval)),
+  delays: ({ baseInterval, maxInterval }) => constantDelay((n) => scaleCapped(baseInterval, 2 ** n, maxInterval)),
 });

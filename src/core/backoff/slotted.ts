@@ -1,5 +1,5 @@
 /** Strategies that draw a whole number: of slots on a shared channel, or of milliseconds. */
-import { scaled, slots } from './delay-distributions.ts';
+import { scaleCapped, slottedDelay } from './delay-distributions.ts';
 import { defineStrategy } from './define-strategy.ts';
 
 /** backoffLimit and attemptLimit of IEEE 802.3. */
@@ -14,7 +14,7 @@ export const ethernet = defineStrategy({
   source: 'IEEE 802.3 §4.2.3.2.5; Metcalfe, Boggs, "Ethernet" (1976)',
   defaults: { slot: 0.0512 },
   retries: () => ATTEMPT_LIMIT - 1,
-  delays: ({ slot }) => slots((n) => [0, 2 ** Math.min(n + 1, BACKOFF_LIMIT) - 1], slot),
+  delays: ({ slot }) => slottedDelay((n) => [0, 2 ** Math.min(n + 1, BACKOFF_LIMIT) - 1], slot),
 });
 
 /** Uniform on 1 … K(m) slots, m = n + 1 being the collisions so far; K grows fast enough to keep slotted ALOHA stable. */
@@ -25,7 +25,7 @@ export const table = defineStrategy({
   source:
     'Lam, Kleinrock, "Packet Switching in a Multiaccess Broadcast Channel: Dynamic Control Procedures" (1975), heuristic RCP',
   defaults: { table: [1, 10, 100, 200], slot: 1 },
-  delays: ({ table: ks, slot }) => slots((n) => [1, ks[Math.min(n, ks.length - 1)] ?? 1], slot),
+  delays: ({ table: ks, slot }) => slottedDelay((n) => [1, ks[Math.min(n, ks.length - 1)] ?? 1], slot),
 });
 
 /** min(max, factor·2^n), then a random whole number from 0 to it, both included: P(delay = max) is 1/(max + 1). */
@@ -36,5 +36,5 @@ export const celery = defineStrategy({
   source: 'Celery, celery.utils.time.get_exponential_backoff_interval',
   defaults: { baseInterval: 1000, maxInterval: 600_000 },
   delays: ({ baseInterval, maxInterval }) =>
-    slots((n) => [0, Math.floor(scaled(baseInterval, 2 ** n, maxInterval))], 1),
+    slottedDelay((n) => [0, Math.floor(scaleCapped(baseInterval, 2 ** n, maxInterval))], 1),
 });

@@ -1,6 +1,5 @@
 /**
- * Every backoff strategy, by name. A strategy is a formula with its source, in one of the files of backoff/; here they
- * meet the options of the config.
+ * The registry of backoff strategies, by name. Each is a formula with its source, in one of the files of this folder.
  */
 import { decorrelatedJitter } from './decorrelated.ts';
 import { decorrelatedJitterV2 } from './decorrelated-v2.ts';
@@ -35,7 +34,7 @@ export type StrategyName =
   | 'grpc'
   | 'envoy';
 
-/** In the order of a listing: from the plainest on. */
+/** In the order of a listing: the simplest first. */
 export const strategies: Readonly<Record<StrategyName, StrategyDefinition>> = Object.freeze({
   fixed,
   random,
@@ -65,13 +64,13 @@ export function isStrategyName(name: string): name is StrategyName {
 
 export const strategyNames: readonly StrategyName[] = Object.keys(strategies).filter(isStrategyName);
 
-/** A backoff as the config carries it. An option left undefined is the strategy's own default. */
+/** A backoff as the configuration states it. An undefined option has the strategy's default. */
 export interface BackOffSpec extends BackOffOptions {
   readonly strategy: StrategyName;
 }
 
 /**
- * The strategy, ready to use. It holds no state between delays: one serves any number of requests.
+ * Makes a strategy. It holds no state between delays, so one instance serves any number of requests.
  * @throws BackOffOptionError naming an impossible option, whether the strategy reads it or not.
  */
 export function makeBackOff({ strategy, ...options }: BackOffSpec): BackOffStrategy {

@@ -1,15 +1,15 @@
-/** What is on a roster knows its place there. */
-export interface Listed {
-  /** −1 while on none. Owned by the roster. */
+/** A member stores its index in the set. */
+export interface ActiveSetMember {
+  /** −1 while in no set. Owned by the set. */
   place: number;
 }
 
 /**
- * Those that are there now, in no order. Not a `Set`: V8 (Node 24) makes a new table for one after every few that came and went,
- * and lets the old table point to the new one, for iterators. Once a table has grown old it keeps all tables after it, with all
- * that was in them, until the next full collection: each scavenge copied 10 KB of every request that had long been over.
+ * An unordered set of present members. Not a `Set`: after every few additions and deletions, V8 (Node 24) gives a `Set` a new
+ * table, and the old table points to the new one, for iterators. Once a table is in the old generation, it retains all later
+ * tables and their former entries until the next full collection: each scavenge copied 10 KB for every request that had ended.
  */
-export class Roster<T extends Listed> implements Iterable<T> {
+export class ActiveSet<T extends ActiveSetMember> implements Iterable<T> {
   readonly #items: T[] = [];
 
   get size(): number {
@@ -21,7 +21,7 @@ export class Roster<T extends Listed> implements Iterable<T> {
     this.#items.push(item);
   }
 
-  /** No harm when it is not there. */
+  /** Does nothing if the item is not a member. */
   remove(item: T): void {
     const { place } = item;
     if (this.#items[place] !== item) return;
@@ -32,7 +32,7 @@ export class Roster<T extends Listed> implements Iterable<T> {
     this.#items[place] = last;
   }
 
-  /** As they are at its beginning: what happens meanwhile may take them away. */
+  /** Iterates over a copy, because members may be removed meanwhile. */
   [Symbol.iterator](): IterableIterator<T> {
     return this.#items.slice().values();
   }

@@ -1,11 +1,11 @@
-/** What a heap holds knows its place in it, so that it can be moved or taken out in logarithmic time. */
+/** An item stores its index in the heap, so that it can be moved or removed in logarithmic time. */
 export interface HeapItem {
   /** −1 while in no heap. Owned by the heap. */
   heapIndex: number;
 }
 
 /** A binary min-heap by a key that its items carry. An item is in one heap at a time. */
-export class Heap<T extends HeapItem> {
+export class BinaryHeap<T extends HeapItem> {
   readonly #items: T[] = [];
   readonly #before: (a: T, b: T) => boolean;
 
@@ -17,7 +17,7 @@ export class Heap<T extends HeapItem> {
     return this.#items.length;
   }
 
-  /** All of them, in no order. */
+  /** In no order. */
   get items(): readonly T[] {
     return this.#items;
   }

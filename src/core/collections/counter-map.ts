@@ -1,36 +1,36 @@
-/** So many that are at none are kept, for who comes again. */
-const KEPT = 256;
+/** So many keys with a count of 0 are kept, because they often return. */
+const ZEROS_KEPT = 256;
 
 /**
- * How many of each there are, where they come and go all the time. A key that is at none stays for a while: of a `Map` whose keys come
- * and go V8 (Node 24) makes a new table after every few, and the old one points to the new one. Once one has grown old,
- * it keeps all tables after it until the next full collection (see core/collections/active-set.ts).
+ * Counts by key, for keys that come and go all the time. A key with a count of 0 stays for a while: after every few additions
+ * and deletions, V8 (Node 24) gives a `Map` a new table, and the old table points to the new one. Once a table is in the old
+ * generation, it retains all later tables until the next full collection (see active-set.ts).
  */
-export class Tally {
+export class CounterMap {
   #counts = new Map<string, number>();
-  #atNone = 0;
+  #zeroCount = 0;
 
-  add(key: string): void {
+  increment(key: string): void {
     const count = this.#counts.get(key);
-    if (count === 0) this.#atNone -= 1;
+    if (count === 0) this.#zeroCount -= 1;
     this.#counts.set(key, (count ?? 0) + 1);
   }
 
-  /** No harm where there is none. */
-  remove(key: string): void {
-    const count = this.of(key);
+  /** Does nothing at 0. */
+  decrement(key: string): void {
+    const count = this.count(key);
     if (count === 0) return;
     this.#counts.set(key, count - 1);
     if (count > 1) return;
-    this.#atNone += 1;
-    if (this.#atNone > KEPT && 2 * this.#atNone > this.#counts.size) this.#sweep();
+    this.#zeroCount += 1;
+    if (this.#zeroCount > ZEROS_KEPT && 2 * this.#zeroCount > this.#counts.size) this.#sweep();
   }
 
-  of(key: string): number {
+  count(key: string): number {
     return this.#counts.get(key) ?? 0;
   }
 
-  /** Keys that take memory: at most 257 and twice as many as are above none. */
+  /** Keys in memory: at most 257 plus twice as many as have a count above 0. */
   get size(): number {
     return this.#counts.size;
   }
@@ -39,6 +39,6 @@ export class Tally {
     const kept = new Map<string, number>();
     for (const [key, count] of this.#counts) if (count > 0) kept.set(key, count);
     this.#counts = kept;
-    this.#atNone = 0;
+    this.#zeroCount = 0;
   }
 }

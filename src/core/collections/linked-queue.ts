@@ -1,14 +1,14 @@
-/** What stands in a line, in one at a time. The links are the line's. */
-export interface Linked<T> {
+/** An item of a queue, of one at a time. The links belong to the queue. */
+export interface LinkedItem<T> {
   previous: T | undefined;
   next: T | undefined;
 }
 
 /**
- * First come, first served, and any may leave. Who has left points to nobody: one that has grown old would keep all that came
- * after it from the collector, as a `Set` does (see `Roster`).
+ * A first-in, first-out queue from which any item can be removed. A removed item has no links: in the old generation it would
+ * retain all later items, as a `Set` does (see active-set.ts).
  */
-export class Line<T extends Linked<T>> {
+export class LinkedQueue<T extends LinkedItem<T>> {
   head: T | undefined = undefined;
   #tail: T | undefined = undefined;
   length = 0;
@@ -28,7 +28,7 @@ export class Line<T extends Linked<T>> {
     return head;
   }
 
-  /** Returns whether it was there. */
+  /** @returns whether the item was in the queue */
   remove(item: T): boolean {
     const { previous, next } = item;
     if (previous === undefined && this.head !== item) return false;
@@ -42,7 +42,7 @@ export class Line<T extends Linked<T>> {
     return true;
   }
 
-  /** Takes all out, the first of them first. */
+  /** Removes all items. @returns them in order */
   clear(): T[] {
     const all: T[] = [];
     for (let item = this.shift(); item !== undefined; item = this.shift()) all.push(item);

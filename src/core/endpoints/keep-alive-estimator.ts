@@ -1,38 +1,38 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 
-/** So many idle connections in a row have to be closed by the upstream before it is believed to be its habit. */
-const AGREEING = 3;
-/** A connection is used again for this share of the time that the upstream keeps it: its close may be on the way. */
-const MARGIN = 0.75;
+/** So many idle connections in a row must be closed by the upstream before the estimate takes effect. */
+const MIN_SAMPLES = 3;
+/** A connection is reused only for this share of the upstream's idle timeout, because its close may be in transit. */
+const SAFETY_FACTOR = 0.75;
 
 /**
- * How long a connection may have been idle to be used again. An upstream that closes idle connections early, and does
- * not say so (`Keep-Alive: timeout=`), is found out: a request that crosses its close is lost, and an unsafe write with
- * it is told as unknown. A restart closes connections of every age; the longest of the last ones bounds.
+ * Estimates how long a connection may be idle and still be reused, for upstreams that close idle connections early without
+ * saying so (`Keep-Alive: timeout=`). A request that crosses such a close is lost, and the outcome of a write is then unknown.
+ * The estimate takes the longest of the last lifetimes, because a restart of the upstream closes connections of every age.
  */
-export class IdleLimit {
-  /** Of the last idle connections, how long each was kept; Infinity where we ended it ourselves. */
-  readonly #kept: Millis[] = [];
-  #limit: Millis = Number.POSITIVE_INFINITY;
+export class KeepAliveEstimator {
+  /** Idle time of the last connections that closed; Infinity for those that the proxy closed. */
+  readonly #lifetimes: Millis[] = [];
+  #maxIdle: Millis = Number.POSITIVE_INFINITY;
 
-  /** The upstream closed a connection that had been idle for so long. */
-  closed(idleFor: Millis): void {
-    this.#note(idleFor);
+  /** The upstream closed a connection that had been idle for `idleFor`. */
+  onPeerClosed(idleFor: Millis): void {
+    this.#record(idleFor);
   }
 
-  /** One was idle until we closed it. */
-  outlived(): void {
-    this.#note(Number.POSITIVE_INFINITY);
+  /** The proxy closed an idle connection. */
+  onLocalClosed(): void {
+    this.#record(Number.POSITIVE_INFINITY);
   }
 
-  /** Infinity while nothing is known. */
-  get limit(): Millis {
-    return this.#limit;
+  /** Infinity until there is an estimate. */
+  get maxIdle(): Millis {
+    return this.#maxIdle;
   }
 
-  #note(kept: Millis): void {
-    this.#kept.push(kept);
-    if (this.#kept.length > AGREEING) this.#kept.shift();
-    if (this.#kept.length === AGREEING) this.#limit = MARGIN * Math.max(...this.#kept);
+  #record(lifetime: Millis): void {
+    this.#lifetimes.push(lifetime);
+    if (this.#lifetimes.length > MIN_SAMPLES) this.#lifetimes.shift();
+    if (this.#lifetimes.length === MIN_SAMPLES) this.#maxIdle = SAFETY_FACTOR * Math.max(...this.#lifetimes);
   }
 }

@@ -1,32 +1,35 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 
-/** A store that replicas share; the memory of a process tells nothing. */
+/** A store that replicas share. The memory of a single process emits no store events. */
 export type SharedStore = 'redis';
 
-/** What it is asked for: turns to send, what became of requests, or that a client is to wait. */
-export type StoreOp = (typeof STORE_OPS)[number];
-export const STORE_OPS = ['lease', 'report', 'hold'] as const;
+/** `lease`: get tokens. `report`: outcomes of requests. `hold`: a client must wait. */
+export type SharedStoreOperation = (typeof SHARED_STORE_OPERATIONS)[number];
+export const SHARED_STORE_OPERATIONS = ['lease', 'report', 'hold'] as const;
 
-export type StoreResult = (typeof STORE_RESULTS)[number];
-export const STORE_RESULTS = ['ok', 'error', 'timeout'] as const;
+export type SharedStoreResult = (typeof SHARED_STORE_RESULTS)[number];
+export const SHARED_STORE_RESULTS = ['ok', 'error', 'timeout'] as const;
 
 export type StoreEvent =
-  /** A question to the store has ended, after `duration`. */
+  /** A request to the store ended, after `duration`. */
   | {
       readonly type: 'store-request';
       readonly store: SharedStore;
-      readonly op: StoreOp;
-      readonly result: StoreResult;
+      readonly op: SharedStoreOperation;
+      readonly result: SharedStoreResult;
       readonly duration: Millis;
     }
-  /** This process goes on alone from now on, or shares its limits again. `cause` in the words of the error, without secrets. */
+  /** This process stopped sharing its limits, or shares them again. `cause`: the error message, without secrets. */
   | {
       readonly type: 'store-degraded';
       readonly store: SharedStore;
       readonly isDegraded: boolean;
       readonly cause?: string | undefined;
     }
-  /** What others have felt is heard no more, for Redis forbids it, or is again; it is learned with the next answer. */
+  /**
+   * Redis forbids the subscription to updates of other replicas, or allows it again. Without it, a replica learns of them with
+   * the store's next reply.
+   */
   | {
       readonly type: 'store-deaf';
       readonly store: SharedStore;

@@ -1,48 +1,51 @@
-import type { Decision } from '../events/proxy-events.ts';
 import type { Gate } from '../admission/gate.ts';
-import type { Admission, Ticket } from '../admission/ticket.ts';
-import type { Millis } from './attempt-outcome.ts';
-import type { Step } from './exchange-observer.ts';
+import type { GateDecision } from '../admission/gate-decision.ts';
+import type { AdmissionResult, Ticket } from '../admission/ticket.ts';
+import type { Millis } from '../scalars.ts';
+import type { TraceStep } from './exchange-observer.ts';
 
-/** The step that the gate's answer to an arrival is; undefined where it simply passed, or would have. */
-export function tellDecision(
-  gate: Pick<Gate, 'grounds'>,
+/** Explains in numbers why a ticket was just queued or refused. */
+export type DecisionExplainer = Pick<Gate, 'decisionDetails'>;
+
+/** The step for the gate's decision on an arrival; undefined if it passed, or would have. @param admission undefined: queued */
+export function buildDecisionStep(
+  gate: DecisionExplainer,
   ticket: Ticket,
-  admission: Admission | undefined,
+  admission: AdmissionResult | undefined,
   now: Millis,
-): Step | undefined {
-  const { decision, why } = judge(admission);
+): TraceStep | undefined {
+  const { decision, why } = toGateDecision(admission);
   if (decision === 'passed') return undefined;
   return {
     what: 'decided',
     at: now,
     decision,
     why,
-    retryAfter: admission?.kind === 'refused' ? admission.retryAfter : undefined,
+    retryAfterMs: admission?.kind === 'refused' ? admission.retryAfterMs : undefined,
     isObserved: admission?.kind === 'admitted',
-    grounds: gate.grounds(ticket, now),
+    details: gate.decisionDetails(ticket, now),
   };
 }
 
-/** The step that the end of its wait is. */
-export function tellDequeued(
-  gate: Pick<Gate, 'grounds'>,
+/** The step for the end of a wait in the queue. */
+export function buildDequeuedStep(
+  gate: DecisionExplainer,
   ticket: Ticket,
-  admission: Admission,
+  admission: AdmissionResult,
   waited: Millis,
   now: Millis,
-): Step {
+): TraceStep {
   const step = { what: 'dequeued', at: now, waited } as const;
-  if (admission.kind === 'admitted') return { ...step, why: undefined, retryAfter: undefined, grounds: undefined };
-  const { why, retryAfter } = admission;
-  return { ...step, why, retryAfter, grounds: gate.grounds(ticket, now) };
+  if (admission.kind === 'admitted') return { ...step, why: undefined, retryAfterMs: undefined, details: undefined };
+  const { why, retryAfterMs } = admission;
+  return { ...step, why, retryAfterMs, details: gate.decisionDetails(ticket, now) };
 }
 
-function judge(admission: Admission | undefined): Decision {
+function toGateDecision(admission: AdmissionResult | undefined): GateDecision {
   if (admission === undefined) return QUEUED;
   if (admission.kind === 'admitted') return admission.wouldHave ?? PASSED;
   return { decision: 'refused', why: admission.why };
 }
 
-const PASSED: Decision = { decision: 'passed', why: undefined };
-const QUEUED: Decision = { decision: 'queued', why: undefined };
+const PASSED: GateDecision = { decision: 'passed', why: undefined };
+const QUEUED: GateDecision = { decision: 'queued', why: undefined };

@@ -1,26 +1,28 @@
-import type { KeyRecord, Millis, Verdict } from './attempt-outcome.ts';
+import type { KeyRecord } from '../idempotency/key-record.ts';
+import type { Millis } from '../scalars.ts';
+import type { ExchangeVerdict } from './exchange-verdict.ts';
 import type { SendStep } from './steps.ts';
 
-/** What an interpreter does for an exchange. Each call but the last is answered by the method of `Drive` it names. */
-export interface Effects {
-  /** → `bodyRead`, or `gone` */
+/** What an interpreter does for an exchange. It answers a call by the method of `ExchangeDriver` that the arrow names. */
+export interface ExchangeEffects {
+  /** → `onBodyRead`, or `onClientGone` */
   readBody(): void;
-  /** → `claimed` or `unclaimed`, by the deadline at the latest. Not asked for where no plan `claims`. */
+  /** → `onClaimed` or `onClaimRefused`, by the deadline at the latest. Called only if the policy `claims`. */
   claim(deadline: Millis): void;
-  /** @returns whether the request that has the key may have its write done */
+  /** @returns whether the write may be done by the request that holds the key */
   cancelClaim(): boolean;
-  /** What is known by now of others' part in its write. Not asked for where nothing was claimed. */
-  lookUp(): KeyRecord | undefined;
-  /** → `settled`. Called with no response in hand. */
+  /** What other exchanges know about the write by now. Called only after a claim. */
+  lookUpKey(): KeyRecord | undefined;
+  /** → `onOutcome`. Called with no response in hand. */
   send(step: SendStep): void;
-  /** The client went away: no answer is wanted any more. @returns whether the upstream may have all of the request */
+  /** The client went away: the response is not wanted any more. @returns whether the upstream may have the whole request */
   cancelSend(): boolean;
   /** The response in hand will not be forwarded. */
-  discard(): void;
-  /** → `woke` */
+  discardResponse(): void;
+  /** → `onWake` */
   sleep(ms: Millis): void;
   cancelSleep(): void;
-  /** Something may have changed in the gate: look at its `nextWake`. */
-  rearm(): void;
-  finish(verdict: Verdict): void;
+  /** The gate may have changed: read its `nextWake` again. */
+  rearmGateTimer(): void;
+  finish(verdict: ExchangeVerdict): void;
 }

@@ -1,135 +1,131 @@
 /**
- * Turns the crank: hands the script's steps to the gate and to an interpreter, and their answers back. The proxy and
- * the simulator are interpreters; all they own is what `Effects` names. By callback throughout, never by `await`: an
- * answer may come within the call that asked for it.
+ * Runs an exchange: passes its steps to the gate and to `ExchangeEffects` (of the proxy or the simulator), and their results
+ * back. Everything is a callback, never an `await`, because a result may arrive within the call that requested it.
  */
-import type { DriveParts } from './exchange-driver-options.ts';
-import type { Effects } from './effects.ts';
-import type { Phase } from './exchange-phase.ts';
-import { PollCourse } from './poll-session.ts';
-import type { Decision } from '../events/proxy-events.ts';
 import type { ExchangeGate } from '../admission/bypass-gate.ts';
-import type { Retry } from '../retry/choose-retry.ts';
-import { tellDecision, tellDequeued } from './decision-steps.ts';
-import { ADMITTED, type Admission, type Ticket } from '../admission/ticket.ts';
-import type { Clock, KeyRecord, Millis, Outcome, Verdict } from './attempt-outcome.ts';
-import type { Answer, Script, SendStep, Step, Unclaimed } from './steps.ts';
-import { Telling } from './exchange-reporter.ts';
-import { withRetryAfter } from './verdict-retry-after.ts';
+import type { GateDecision } from '../admission/gate-decision.ts';
+import { ADMITTED, type AdmissionResult, type Ticket } from '../admission/ticket.ts';
+import type { KeyRecord } from '../idempotency/key-record.ts';
+import type { Clock, Millis } from '../scalars.ts';
+import type { Limit } from '../limits/limit.ts';
+import type { AttemptOutcome } from './attempt-outcome.ts';
+import type { ExchangeEffects } from './effects.ts';
+import type { ExchangeDriverOptions } from './exchange-driver-options.ts';
+import { PHASES, type ExchangePhase } from './exchange-phase.ts';
+import { ExchangeReporter } from './exchange-reporter.ts';
+import type { ExchangeVerdict } from './exchange-verdict.ts';
+import { RetryWaits } from './retry-waits.ts';
+import type { ExchangeGenerator, ExchangeStep, KeyClaimRefused, StepResult } from './steps.ts';
+import { addGateRetryAfter } from './verdict-retry-after.ts';
 
-export class Drive<E extends Effects = Effects> {
+export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   readonly ticket: Ticket;
-  /** Time spent in queues and asleep, for the log. */
+  /** Time spent in queues, and waiting before retries and polls, for the log. */
   queued: Millis = 0;
   slept: Millis = 0;
-  /** Only where we observe: what would have been decided. */
-  wouldHave: Decision | undefined;
-  /** What the last attempt came to. */
-  outcome: Outcome | undefined;
-  readonly #script: Script;
+  /** Observe mode only: what would have been decided. */
+  wouldHave: GateDecision | undefined;
+  /** Of the last attempt. */
+  outcome: AttemptOutcome | undefined;
+  /** The limit that a rejection in `outcome` counts against, if there is one. */
+  attributedLimit: Limit | undefined;
+  readonly #generator: ExchangeGenerator;
   readonly #gate: ExchangeGate;
   readonly #effects: E;
   readonly #clock: Clock;
-  readonly #telling: Telling<E>;
-  readonly #polls: PollCourse | undefined;
-  #phase: Phase = 'new';
+  readonly #reporter: ExchangeReporter<E>;
+  readonly #waits: RetryWaits<E>;
+  #phase: ExchangePhase = PHASES.new;
   #phaseSince: Millis = 0;
-  #bodyInHand = false;
-  #awaitsClaim = false;
+  /** The body is kept whole, so only the upstream decides how long an attempt takes. */
+  #isBodyInHand = false;
+  /** A response head has arrived that was neither discarded nor forwarded. */
   #holdsResponse = false;
-  /** Reserved, and not sent yet. */
-  #reserved: Retry | undefined;
-  /** Waits that would end after this are not begun: the proxy is going away. */
-  #drainBy: Millis = Number.POSITIVE_INFINITY;
-  #sleepUntil: Millis = 0;
 
-  constructor(parts: DriveParts<E>) {
-    this.#script = parts.script;
-    this.#gate = parts.gate;
-    this.ticket = parts.ticket;
-    this.#effects = parts.effects;
-    this.#clock = parts.clock;
-    const { effects: watched, watcher, listen, request } = parts;
-    this.#telling = new Telling<E>({ watched, watcher, listen, upstream: parts.ticket.upstream, request });
-    this.#polls = parts.pollWait === undefined ? undefined : new PollCourse(parts.pollWait);
+  constructor(options: ExchangeDriverOptions<E>) {
+    this.#generator = options.generator;
+    this.#gate = options.gate;
+    this.ticket = options.ticket;
+    this.#effects = options.effects;
+    this.#clock = options.clock;
+    this.#reporter = new ExchangeReporter(options);
+    this.#waits = new RetryWaits(options, this.#reporter);
   }
 
   get isDone(): boolean {
-    return this.#phase === 'done';
+    return this.#phase.name === 'done';
   }
 
   start(): void {
-    this.#telling.began();
-    this.#follow(this.#script.next());
+    this.#reporter.onStart();
+    this.#handle(this.#generator.next());
   }
 
-  /** @param keyed the idempotency key stands in it */
-  bodyRead(replayable: boolean, keyed = false): void {
-    if (this.#phase !== 'body') return;
-    this.#bodyInHand = replayable;
-    this.#tell({ kind: 'body', replayable, keyed, at: this.#clock.now() });
+  /** @param keyed the body contains the idempotency key */
+  onBodyRead(replayable: boolean, keyed = false): void {
+    if (this.#phase.name !== 'body') return;
+    this.#isBodyInHand = replayable;
+    this.#resume({ kind: 'body', replayable, keyed, at: this.#clock.now() });
   }
 
-  /** The key may be sent with. @param record what is remembered of its write */
-  claimed(record: KeyRecord | undefined): void {
-    if (this.#phase !== 'claiming') return;
-    const at = this.#endClaim(undefined);
-    this.#tell({ kind: 'claimed', record, at });
+  /** The exchange holds the key. @param record what is remembered of its write */
+  onClaimed(record: KeyRecord | undefined): void {
+    if (this.#phase.name !== 'claiming') return;
+    const now = this.#clock.now();
+    if (this.#phase.isWaiting) this.queued += this.#reporter.onClaim(this.#phaseSince, undefined, now);
+    this.#resume({ kind: 'claimed', record, at: now });
   }
 
-  /** @param mayBeDone by the request that has the key */
-  unclaimed(why: Unclaimed['why'], mayBeDone: boolean): void {
-    if (this.#phase !== 'claiming') return;
-    const at = this.#endClaim(why);
-    this.#tell({ kind: 'unclaimed', why, mayBeDone, at });
+  /** @param mayBeDone by the request that holds the key */
+  onClaimRefused(why: KeyClaimRefused['why'], mayBeDone: boolean): void {
+    if (this.#phase.name !== 'claiming') return;
+    const now = this.#clock.now();
+    this.queued += this.#reporter.onClaim(this.#phaseSince, why, now);
+    this.#resume({ kind: 'unclaimed', why, mayBeDone, at: now });
   }
 
-  /** A queued ticket was admitted or refused; wired to the ticket's `settle`. Where we observe, it did not wait for that. */
-  settle(admission: Admission, now: Millis): void {
-    if (this.#phase === 'done') return this.#gate.leave(this.ticket);
-    if (this.#phase !== 'queued') return;
-    const waited = now - this.#phaseSince;
-    this.queued += waited;
-    if (this.#telling.isWatched) this.#telling.step(tellDequeued(this.#gate, this.ticket, admission, waited, now));
-    this.#tell({ ...admission, at: now });
+  /** A queued ticket was admitted or refused (`Ticket.onSettled`). In observe mode the exchange did not wait for it. */
+  onAdmission(admission: AdmissionResult, now: Millis): void {
+    if (this.#phase.name === 'done') return this.#gate.onExchangeEnd(this.ticket);
+    if (this.#phase.name !== 'queued') return;
+    this.queued += this.#reporter.onDequeued(this.#gate, admission, this.#phaseSince, now);
+    this.#resume({ ...admission, at: now });
   }
 
-  /** What the attempt came to: its head, or its failure. */
-  settled(outcome: Outcome): void {
-    if (this.#phase !== 'sending') return;
+  /** The attempt has a response head, or has failed. */
+  onOutcome(outcome: AttemptOutcome): void {
+    if (this.#phase.name !== 'sending') return;
     const now = this.#clock.now();
     this.outcome = outcome;
     this.#holdsResponse = outcome.kind === 'response';
-    this.#telling.attempted(outcome);
-    this.#gate.head(this.ticket, outcome, now);
-    if (!this.#holdsResponse) this.#gate.end(this.ticket, now);
-    this.#telling.settled(outcome, now);
-    this.#tell({ kind: 'sent', outcome, at: now });
+    this.#reporter.emitAttempt(outcome);
+    this.attributedLimit = this.#gate.onOutcome(this.ticket, outcome, now);
+    if (!this.#holdsResponse) this.#gate.onAttemptEnd(this.ticket, now);
+    this.#reporter.onOutcome(outcome, now);
+    this.#resume({ kind: 'sent', outcome, at: now });
   }
 
-  woke(): void {
-    if (this.#phase !== 'asleep') return;
+  onWake(): void {
+    if (this.#phase.name !== 'asleep') return;
     const now = this.#clock.now();
-    // Timers count whole milliseconds and may fire within the last one; "not before" is meant exactly.
-    if (now < this.#sleepUntil) return this.#effects.sleep(this.#sleepUntil - now);
-    const slept = now - this.#phaseSince;
-    this.slept += slept;
-    this.#telling.step({ what: 'waited', at: now, slept });
-    this.#tell({ kind: 'waited', at: now });
+    // Timers count whole milliseconds and may fire within the last one; "not before" is exact.
+    if (now < this.#phase.until) return this.#effects.sleep(this.#phase.until - now);
+    this.slept += this.#reporter.onWaited(this.#phaseSince, now);
+    this.#resume({ kind: 'waited', at: now });
   }
 
   /** The client went away, or its request cannot be read to the end. */
-  gone(): void {
+  onClientGone(): void {
     const now = this.#clock.now();
-    this.#telling.gone(this.#phase, now);
-    switch (this.#phase) {
+    this.#reporter.onClientGone(this.#phase.name, now);
+    switch (this.#phase.name) {
       case 'body':
       case 'queued':
         this.#gate.cancel(this.ticket, now);
         break;
       case 'sending': {
         const sent = this.#effects.cancelSend();
-        return this.settled({ kind: 'error', reason: 'aborted', sent, took: now - this.#phaseSince });
+        return this.onOutcome({ kind: 'error', reason: 'aborted', sent, took: now - this.#phaseSince });
       }
       case 'claiming':
         this.#effects.cancelClaim();
@@ -141,158 +137,114 @@ export class Drive<E extends Effects = Effects> {
       case 'done':
         return;
     }
-    this.#tell({ kind: 'gone', at: now });
+    this.#resume({ kind: 'gone', at: now });
   }
 
-  /** The proxy goes away at `by`: a wait that would outlast it ends now, and so does every wait for a poll; none is begun. */
+  /** The proxy shuts down at `by`: a wait that would outlast it, and every wait for a poll, ends now; none begins. */
   drain(by: Millis): void {
-    this.#drainBy = by;
-    if (this.#phase !== 'asleep' || (this.#sleepUntil <= by && this.#polls?.isAwaited !== true)) return;
+    this.#waits.startDrain(by);
+    if (this.#phase.name !== 'asleep' || !this.#waits.isCutByDrain(this.#phase.until)) return;
     this.#effects.cancelSleep();
     const now = this.#clock.now();
-    this.#telling.step({ what: 'draining', at: now });
-    this.#tell({ kind: 'draining', at: now });
+    this.#reporter.recordStep({ what: 'draining', at: now });
+    this.#resume({ kind: 'draining', at: now });
   }
 
-  /** The proxy goes now: nobody's turn comes any more. */
-  expire(): void {
-    if (this.#phase === 'claiming') return this.unclaimed('draining', this.#effects.cancelClaim());
-    if (this.#phase !== 'queued') return;
+  /** The proxy shuts down now: no queued request is admitted any more, and no key is granted. */
+  expireDrain(): void {
+    if (this.#phase.name === 'claiming') return this.onClaimRefused('draining', this.#effects.cancelClaim());
+    if (this.#phase.name !== 'queued') return;
     const now = this.#clock.now();
     this.#gate.cancel(this.ticket, now);
-    this.#telling.step({ what: 'draining', at: now });
-    this.#tell({ kind: 'refused', why: 'draining', retryAfter: 1000, at: now });
+    this.#reporter.recordStep({ what: 'draining', at: now });
+    this.#resume({ kind: 'refused', why: 'draining', retryAfterMs: 1000, at: now });
   }
 
-  /** The forwarded response has ended, was cut, or leaves the number in flight because it goes on for long. */
-  ended(): void {
-    this.#gate.end(this.ticket, this.#clock.now());
-    this.#effects.rearm();
+  /** The forwarded response ended, was cut, or goes on for so long that it no longer counts as in flight. */
+  onResponseEnd(): void {
+    this.#gate.onAttemptEnd(this.ticket, this.#clock.now());
+    this.#effects.rearmGateTimer();
   }
 
-  #tell(answer: Answer): void {
-    this.#follow(this.#script.next(answer));
+  #resume(result: StepResult): void {
+    this.#handle(this.#generator.next(result));
   }
 
-  #follow(result: IteratorResult<Step, Verdict>): void {
-    if (result.done === true) return this.#finish(result.value);
-    const step = result.value;
+  #handle(iteration: IteratorResult<ExchangeStep, ExchangeVerdict>): void {
+    if (iteration.done === true) return this.#finish(iteration.value);
+    const step = iteration.value;
     switch (step.do) {
       case 'body':
-        this.#enter('body');
+        this.#enterPhase(PHASES.body);
         return this.#effects.readBody();
       case 'claim':
-        return this.#claim(step.deadline);
+        this.#enterPhase(PHASES.claiming);
+        this.#effects.claim(step.deadline);
+        if (this.#phase === PHASES.claiming) this.#phase = PHASES.waitingForKey;
+        return;
       case 'admit':
         return this.#admit(step.deadline);
       case 'look':
-        return this.#tell({ kind: 'known', record: this.#effects.lookUp(), at: this.#clock.now() });
+        return this.#resume({ kind: 'known', record: this.#effects.lookUpKey(), at: this.#clock.now() });
       case 'send':
-        return this.#send(step);
-      case 'grant':
-        return this.#grant();
+        this.#waits.onSent();
+        this.#gate.onSent(this.ticket, this.#enterPhase(PHASES.sending));
+        this.#reporter.onSend(step.attempt);
+        return this.#effects.send(step);
+      case 'grant': {
+        const at = this.#clock.now();
+        this.#gate.onGranted(this.ticket, at);
+        return this.#resume({ kind: 'granted', at });
+      }
       case 'reserve':
-        return this.#reserve(step);
+        return this.#resume(this.#waits.reserveRetry(step, this.#clock.now()));
       case 'poll':
-        return this.#poll(step);
+        return this.#resume(this.#waits.reservePoll(step, this.#clock.now()));
       case 'wait':
         return this.#wait(step.ms);
     }
   }
 
-  #claim(deadline: Millis): void {
-    this.#enter('claiming');
-    this.#effects.claim(deadline);
-    this.#awaitsClaim = this.#phase === 'claiming';
-  }
-
-  /** Tells of it where it was not simply free. */
-  #endClaim(why: Unclaimed['why'] | undefined): Millis {
-    const at = this.#clock.now();
-    if (why === undefined && !this.#awaitsClaim) return at;
-    const waited = at - this.#phaseSince;
-    this.queued += waited;
-    this.#telling.claimed(waited, why, at);
-    return at;
-  }
-
   #admit(deadline: Millis): void {
-    const now = this.#enter('queued');
-    this.#polls?.admit(this.#gate, this.ticket);
-    this.ticket.bodyInHand = this.#bodyInHand;
-    const admission = this.#gate.arrive(this.ticket, deadline, now);
-    this.#effects.rearm();
+    const now = this.#enterPhase(PHASES.queued);
+    this.#waits.onAdmissionRequested();
+    this.ticket.isBodyReceived = this.#isBodyInHand;
+    const admission = this.#gate.requestAdmission(this.ticket, deadline, now);
+    this.#effects.rearmGateTimer();
     if (admission?.kind === 'admitted') this.wouldHave = admission.wouldHave;
-    if (this.#telling.isWatched && admission !== ADMITTED) {
-      this.#telling.step(tellDecision(this.#gate, this.ticket, admission, now));
-    }
-    if (admission !== undefined) this.#tell({ ...admission, at: now });
-  }
-
-  #send(step: SendStep): void {
-    const now = this.#enter('sending');
-    this.#reserved = undefined;
-    this.#gate.sent(this.ticket, now);
-    this.#telling.sending(step.attempt);
-    this.#effects.send(step);
-  }
-
-  #grant(): void {
-    const now = this.#clock.now();
-    this.#gate.granted(this.ticket, now);
-    this.#tell({ kind: 'granted', at: now });
-  }
-
-  #reserve({ retry, deadline, attemptTime }: Extract<Step, { readonly do: 'reserve' }>): void {
-    const now = this.#clock.now();
-    const why = now + retry.delay > this.#drainBy ? 'deadline' : this.#gate.reserve(this.ticket, retry, deadline, now);
-    this.#telling.retried(retry, why, attemptTime, now);
-    if (why !== undefined) return this.#tell({ kind: 'denied', why, at: now });
-    this.#reserved = retry;
-    this.#tell({ kind: 'reserved', at: now });
-  }
-
-  #poll({ poll, after, deadline }: Extract<Step, { readonly do: 'poll' }>): void {
-    const now = this.#clock.now();
-    const isDraining = this.#drainBy !== Number.POSITIVE_INFINITY;
-    const asked = { after, delay: poll.delay, deadline, now, isDraining };
-    const why = this.#polls === undefined ? 'deadline' : this.#polls.reserve(asked, this.#gate, this.ticket);
-    this.#telling.polled(poll, after, why, now);
-    this.#tell(why === undefined ? { kind: 'reserved', at: now } : { kind: 'denied', why: 'deadline', at: now });
+    if (admission !== ADMITTED) this.#reporter.onGateDecision(this.#gate, admission, now);
+    if (admission !== undefined) this.#resume({ ...admission, at: now });
   }
 
   #wait(ms: Millis): void {
-    this.#sleepUntil = this.#enter('asleep') + ms;
-    this.#letGo();
-    this.#effects.rearm();
+    const now = this.#clock.now();
+    this.#enterPhase({ name: 'asleep', until: now + ms }, now);
+    this.#discardResponse();
+    this.#effects.rearmGateTimer();
     this.#effects.sleep(ms);
   }
 
-  #finish(decided: Verdict): void {
-    this.#enter('done');
-    const verdict = withRetryAfter(decided, this.outcome, this.#gate, this.ticket, this.#phaseSince);
-    this.#polls?.finish(verdict, this.outcome);
-    // Observed, the retry is not sent but would have been: what it would have cost is spent.
-    if (verdict.wouldRetry !== undefined) this.#reserved = undefined;
-    if (this.#reserved !== undefined) this.#gate.release(this.ticket, this.#reserved);
-    this.#telling.ended(verdict, this.#phaseSince);
-    if (verdict.kind !== 'forward') this.#letGo();
-    this.#gate.leave(this.ticket);
-    this.#effects.rearm();
+  #finish(original: ExchangeVerdict): void {
+    const now = this.#enterPhase(PHASES.done);
+    const verdict = addGateRetryAfter(original, this.outcome, this.#gate, this.ticket, now);
+    this.#waits.onVerdict(verdict, this.outcome);
+    this.#reporter.onEnd(verdict, now);
+    if (verdict.kind !== 'forward') this.#discardResponse();
+    this.#gate.onExchangeEnd(this.ticket);
+    this.#effects.rearmGateTimer();
     this.#effects.finish(verdict);
   }
 
-  /** The response in hand, if there is one, will not be forwarded. */
-  #letGo(): void {
+  #discardResponse(): void {
     if (!this.#holdsResponse) return;
     this.#holdsResponse = false;
-    this.#gate.end(this.ticket, this.#phaseSince);
-    this.#effects.discard();
+    this.#gate.onAttemptEnd(this.ticket, this.#phaseSince);
+    this.#effects.discardResponse();
   }
 
-  #enter(phase: Phase): Millis {
+  #enterPhase(phase: ExchangePhase, now: Millis = this.#clock.now()): Millis {
     this.#phase = phase;
-    this.#phaseSince = this.#clock.now();
-    return this.#phaseSince;
+    this.#phaseSince = now;
+    return now;
   }
 }

@@ -1,166 +1,170 @@
 /**
- * Who watches exchanges, step by step: explanations and traces. One watcher serves all exchanges; a step of an ordinary one
- * makes no object, and without a watcher nothing of this is done.
+ * Observers of exchanges: explanations and traces. One observer serves all exchanges. A step of an ordinary request creates no
+ * object, and without an observer nothing of this is computed.
  */
-import type { RequestRecord } from '../events/proxy-events.ts';
-import type { Grounds } from '../admission/decision-details.ts';
-import type { Poll } from '../polling/choose-poll.ts';
-import type { Retry } from '../retry/choose-retry.ts';
-import type { KeyRefusal, Millis, Outcome, Refusal, RetryEnd, RetryPolicy } from './attempt-outcome.ts';
+import type { RequestRecord } from '../events/request-record.ts';
+import type { DecisionDetails } from '../admission/decision-details.ts';
+import type { PlannedPoll } from '../polling/choose-poll.ts';
+import type { PlannedRetry } from '../retry/choose-retry.ts';
+import type { KeyRefusalReason } from '../idempotency/key-record.ts';
+import type { Millis } from '../scalars.ts';
+import type { AttemptOutcome } from './attempt-outcome.ts';
+import type { RefusalReason } from '../admission/gate-decision.ts';
+import type { RetryOutcome, RetryPolicy } from '../retry/retry-policy.ts';
 
-/** An exchange, as those who watch it see it. What is told of it is put together when it is asked for. */
-export interface Watched {
-  describe(): Description;
+/** An exchange, as its observers see it. Descriptions are built on demand. */
+export interface ObservedExchange {
+  describe(): ExchangeDescription;
   lastAttempt(): LastAttempt;
-  /** What has happened to it out of the ordinary, oldest first; made when there is something. */
-  steps: Step[] | undefined;
-  /** Of who traces. */
-  trace: Trace | undefined;
+  /** Its steps that are out of the ordinary, oldest first; created with the first one. */
+  steps: TraceStep[] | undefined;
+  /** Set by the tracing observer. */
+  trace: TraceContext | undefined;
 }
 
-/** What is known of a request when it arrives. */
-export interface Description {
+/** What is known of a request on its arrival. */
+export interface ExchangeDescription {
   readonly id: string;
   readonly method: string;
-  /** As it may be told, without its query. */
+  /** Without its query: queries carry secrets. */
   readonly path: string;
   readonly route: string;
-  /** The path that leads there. */
+  /** The path pattern of the route. */
   readonly routePath: string;
   readonly upstream: string;
-  /** Hashed identity, and what that was told apart by: `header:x-api-key`, `ip`. */
+  /** Hashed identity, and what identified the client: `header:x-api-key`, `ip`. */
   readonly client: string;
   readonly identifiedBy: string;
   readonly scheme: 'http' | 'https';
   /** Of HTTP: `1.1`, `2.0`. */
   readonly version: string;
-  /** What the client said of the trace that it is a part of (W3C Trace Context). */
+  /** The trace headers of the client (W3C Trace Context). */
   readonly traceparent: string | undefined;
   readonly tracestate: string | undefined;
   readonly retryPolicy: RetryPolicy;
-  /** Where its idempotency key stands, and never what it is, unless it was minted here; undefined where it has none. */
+  /** Where its idempotency key is found, never its value unless the proxy minted it; undefined without a key. */
   readonly key?: string | undefined;
 }
 
-/** All undefined before the first. */
+/** All fields are undefined before the first attempt. */
 export interface LastAttempt {
-  /** Where it goes, as metrics and logs call it, and as a URL: `api.example.com`, `https://api.example.com`. */
+  /** The endpoint, as metrics and logs name it, and as a URL: `api.example.com`, `https://api.example.com`. */
   readonly endpoint: string | undefined;
   readonly origin: string | undefined;
-  readonly outcome: Outcome | undefined;
-  /** Why it failed, in the word of the system; undefined when it did not. */
+  readonly outcome: AttemptOutcome | undefined;
+  /** Why it failed, as the operating system says it; undefined if it did not. */
   readonly cause: string | undefined;
-  /** Of a request that stands under several limits: the one that its refusal is held against; empty for none. */
+  /** Of a request with several limits: the limit that its rejection is attributed to; empty for none. */
   readonly limit?: string | undefined;
 }
 
-/** A request as a part of a trace. */
-export interface Trace {
+/** The place of a request in a trace. */
+export interface TraceContext {
   readonly traceId: string;
-  /** What the attempt under way says of it: names and values in turn, in lower case. */
+  /** The trace headers of the attempt in progress: names and values in turn, in lower case. */
   readonly outgoing: readonly string[];
 }
 
-/** `at` is of the clock that the exchange runs by. */
-export interface Watcher<W = Watched> {
-  began(watched: W): void;
-  sending(watched: W, attempt: number): void;
-  settled(watched: W, attempt: number, outcome: Outcome, at: Millis): void;
-  /** Something that is out of the ordinary. */
-  noted(watched: W, step: Step): void;
-  over(watched: W, record: RequestRecord): void;
-  /** It never became an exchange. */
-  refused(record: RequestRecord, traceparent: string | undefined): void;
+/** `at` is a reading of the exchange's clock. */
+export interface ExchangeObserver<W = ObservedExchange> {
+  onStart(observed: W): void;
+  onSend(observed: W, attempt: number): void;
+  onOutcome(observed: W, attempt: number, outcome: AttemptOutcome, at: Millis): void;
+  /** A step that is out of the ordinary. */
+  onStep(observed: W, step: TraceStep): void;
+  onEnd(observed: W, record: RequestRecord): void;
+  /** The request was refused before it became an exchange. */
+  onRefused(record: RequestRecord, traceparent: string | undefined): void;
 }
 
-/** What happens to some requests, and to most does not; and, once it has, what an attempt came to. */
-export type Step =
-  /** It has waited for another request with its idempotency key, or that is too old; `why` it was turned away, where it was. */
+/** Steps that most requests do not have; and, once there was one, the outcomes of attempts. */
+export type TraceStep =
+  /** The request waited for another one with its idempotency key, or the key is too old. `why`: it was refused. */
   | {
       readonly what: 'claimed';
       readonly at: Millis;
       readonly waited: Millis;
-      readonly why: KeyRefusal | 'draining' | undefined;
+      readonly why: KeyRefusalReason | 'draining' | undefined;
     }
-  /** It did not pass at once. Where we observe: it would not have. */
+  /** The request did not pass at once; in observe mode: it would not have. */
   | {
       readonly what: 'decided';
       readonly at: Millis;
       readonly decision: 'queued' | 'refused';
-      readonly why: Refusal | undefined;
-      /** When it was told to come back. */
-      readonly retryAfter: Millis | undefined;
+      readonly why: RefusalReason | undefined;
+      /** Of the refusal. */
+      readonly retryAfterMs: Millis | undefined;
       readonly isObserved: boolean;
-      readonly grounds: Grounds;
+      readonly details: DecisionDetails;
     }
-  /** It has waited for its turn; `why` it was turned away, where it was. */
+  /** The request left the queue. `why`: it was refused. */
   | {
       readonly what: 'dequeued';
       readonly at: Millis;
       readonly waited: Millis;
-      readonly why: Refusal | undefined;
-      readonly retryAfter: Millis | undefined;
-      /** Of one that was turned away. */
-      readonly grounds: Grounds | undefined;
+      readonly why: RefusalReason | undefined;
+      readonly retryAfterMs: Millis | undefined;
+      /** Of a refusal. */
+      readonly details: DecisionDetails | undefined;
     }
   | {
       readonly what: 'answered';
       readonly at: Millis;
       readonly attempt: number;
-      readonly outcome: Outcome;
+      readonly outcome: AttemptOutcome;
       readonly endpoint: string | undefined;
       readonly cause: string | undefined;
       readonly limit?: string | undefined;
     }
-  /** A retry was reserved after this attempt: it waits for as long as `retry` says. `ordinal`: which one of its poll, from 1. */
+  /** A retry was reserved after this attempt, and waits for `retry.delay`. `ordinal`: the number of that attempt in its poll, from 1. */
   | {
       readonly what: 'retry';
       readonly at: Millis;
-      readonly retry: Retry;
+      readonly retry: PlannedRetry;
       readonly attempt: number;
       readonly ordinal: number;
     }
-  /** It was not ready, or was turned away, and is asked for again: it waits for as long as `poll` says. */
-  | { readonly what: 'poll'; readonly at: Millis; readonly poll: Poll; readonly after: 'not_ready' | 'refused' }
-  /** It was not ready, and is not asked for again although its client would wait. */
-  | { readonly what: 'unpolled'; readonly at: Millis; readonly why: Unpolled }
-  /** A retry was called for, and was not to be had. */
+  /** The result was not ready, or the poll was refused: another poll waits for `poll.delay`. */
+  | { readonly what: 'poll'; readonly at: Millis; readonly poll: PlannedPoll; readonly after: 'not_ready' | 'refused' }
+  /** The result was not ready, and there is no other poll although the client would wait. */
+  | { readonly what: 'unpolled'; readonly at: Millis; readonly why: PollStopReason }
+  /** A retry was called for, and was denied. */
   | {
       readonly what: 'denied';
       readonly at: Millis;
-      readonly why: RetryEnd;
-      /** Before the deadline, kept free for an answer to it. */
+      readonly why: RetryOutcome;
+      /** Reserved for the attempt before the deadline. */
       readonly attemptTime: Millis;
     }
   | { readonly what: 'waited'; readonly at: Millis; readonly slept: Millis }
-  /** The client went away, or the request was given up for what it is: its record says which. */
+  /** The client went away, or its request could not be read to the end: its record says which. */
   | { readonly what: 'gone'; readonly at: Millis; readonly during: 'body' | 'claim' | 'queue' | 'attempt' | 'wait' }
-  /** The proxy goes away before a wait would end. */
+  /** The proxy shuts down before the end of a wait. */
   | { readonly what: 'draining'; readonly at: Millis };
 
-/** Why there was no other poll: the proxy goes away, as many are waited for as may be, its turn would not have come in time. */
-export type Unpolled = 'draining' | 'too_many_waiting' | 'deadline';
+/** Why there was no other poll: the proxy shuts down, too many clients wait, or the poll could not be sent in time. */
+export type PollStopReason = 'draining' | 'too_many_waiting' | 'deadline';
 
-/** All of them, in order. */
-export function watchTogether(watchers: readonly Watcher[]): Watcher {
+/** One observer that calls all of them, in order. */
+export function combineObservers(observers: readonly ExchangeObserver[]): ExchangeObserver {
   return {
-    began: (watched) => {
-      for (const each of watchers) each.began(watched);
+    onStart: (observed) => {
+      for (const observer of observers) observer.onStart(observed);
     },
-    sending: (watched, attempt) => {
-      for (const each of watchers) each.sending(watched, attempt);
+    onSend: (observed, attempt) => {
+      for (const observer of observers) observer.onSend(observed, attempt);
     },
-    settled: (watched, attempt, outcome, at) => {
-      for (const each of watchers) each.settled(watched, attempt, outcome, at);
+    onOutcome: (observed, attempt, outcome, at) => {
+      for (const observer of observers) observer.onOutcome(observed, attempt, outcome, at);
     },
-    noted: (watched, step) => {
-      for (const each of watchers) each.noted(watched, step);
+    onStep: (observed, step) => {
+      for (const observer of observers) observer.onStep(observed, step);
     },
-    over: (watched, record) => {
-      for (const each of watchers) each.over(watched, record);
+    onEnd: (observed, record) => {
+      for (const observer of observers) observer.onEnd(observed, record);
     },
-    refused: (record, traceparent) => {
-      for (const each of watchers) each.refused(record, traceparent);
+    onRefused: (record, traceparent) => {
+      for (const observer of observers) observer.onRefused(record, traceparent);
     },
   };
 }

@@ -1,8 +1,24 @@
-/** Where an exchange is. */
-export type Phase = 'new' | 'body' | 'claiming' | 'queued' | 'sending' | 'asleep' | 'done';
+import type { Millis } from '../scalars.ts';
 
-/** Where its client may leave it. */
-export const DURING = {
+/** What an exchange is waiting for. Only a wait before a retry or a poll carries data of its own; the others are constants. */
+export type ExchangePhase =
+  | { readonly name: 'new' | 'body' | 'queued' | 'sending' | 'done' }
+  /** `isWaiting`: another request holds the key. */
+  | { readonly name: 'claiming'; readonly isWaiting: boolean }
+  | { readonly name: 'asleep'; readonly until: Millis };
+
+export const PHASES = {
+  new: { name: 'new' },
+  body: { name: 'body' },
+  claiming: { name: 'claiming', isWaiting: false },
+  waitingForKey: { name: 'claiming', isWaiting: true },
+  queued: { name: 'queued' },
+  sending: { name: 'sending' },
+  done: { name: 'done' },
+} as const satisfies Readonly<Record<string, ExchangePhase>>;
+
+/** How explanations call the phase in which the client went away; undefined where it cannot. */
+export const PHASE_LABELS = {
   new: undefined,
   body: 'body',
   claiming: 'claim',
@@ -10,4 +26,4 @@ export const DURING = {
   sending: 'attempt',
   asleep: 'wait',
   done: undefined,
-} as const satisfies Readonly<Record<Phase, string | undefined>>;
+} as const satisfies Readonly<Record<ExchangePhase['name'], string | undefined>>;

@@ -1,103 +1,127 @@
-import type { Phase } from './exchange-phase.ts';
-import { DURING } from './exchange-phase.ts';
-import type { Listen } from '../events/proxy-events.ts';
-import type { Poll } from '../polling/choose-poll.ts';
-import type { Retry } from '../retry/choose-retry.ts';
-import type { Millis, Outcome, RetryEnd, Verdict } from './attempt-outcome.ts';
-import type { Step, Unpolled, Watcher } from './exchange-observer.ts';
-import type { Unclaimed } from './steps.ts';
+import type { AdmissionResult, Ticket } from '../admission/ticket.ts';
+import type { EventSink } from '../events/proxy-events.ts';
+import type { RetryOutcome } from '../retry/retry-policy.ts';
+import type { Millis } from '../scalars.ts';
+import type { AttemptOutcome } from './attempt-outcome.ts';
+import { buildDecisionStep, buildDequeuedStep, type DecisionExplainer } from './decision-steps.ts';
+import type { ExchangeEffects } from './effects.ts';
+import type { ExchangeDriverOptions } from './exchange-driver-options.ts';
+import type { ExchangeObserver, PollStopReason, TraceStep } from './exchange-observer.ts';
+import { PHASE_LABELS, type ExchangePhase } from './exchange-phase.ts';
+import type { ExchangeVerdict } from './exchange-verdict.ts';
+import type { KeyClaimRefused, PollStep, ReserveStep } from './steps.ts';
 
-/** What is told of one exchange while it goes on: events to those who count, steps to those who watch. */
-export class Telling<E> {
-  readonly #watched: E;
-  readonly #watcher: Watcher<E> | undefined;
-  readonly #listen: Listen;
-  readonly #upstream: string;
-  /** The id of the request, for its attempts to be told by. */
-  readonly #request: string | undefined;
-  /** Of all sends, and of those of this poll. */
+/** Reports one exchange while it runs: events to metrics and logs, steps to the observer of explanations and traces. */
+export class ExchangeReporter<E extends ExchangeEffects> {
+  readonly #observed: E;
+  readonly #observer: ExchangeObserver<E> | undefined;
+  readonly #emit: EventSink;
+  readonly #ticket: Ticket;
+  readonly #requestId: string | undefined;
+  /** Of all sends, and of those of the present poll. */
   #attempt = 0;
-  #ordinal = 0;
+  #attemptInPoll = 0;
 
-  constructor(parts: {
-    readonly watched: E;
-    readonly watcher: Watcher<E> | undefined;
-    readonly listen: Listen;
-    readonly upstream: string;
-    readonly request: string | undefined;
-  }) {
-    this.#watched = parts.watched;
-    this.#watcher = parts.watcher;
-    this.#listen = parts.listen;
-    this.#upstream = parts.upstream;
-    this.#request = parts.request;
+  constructor({ effects, observer, listen, ticket, requestId }: ExchangeDriverOptions<E>) {
+    this.#observed = effects;
+    this.#observer = observer;
+    this.#emit = listen;
+    this.#ticket = ticket;
+    this.#requestId = requestId;
   }
 
-  get isWatched(): boolean {
-    return this.#watcher !== undefined;
+  get #upstream(): string {
+    return this.#ticket.upstream;
   }
 
-  began(): void {
-    this.#watcher?.began(this.#watched);
+  onStart(): void {
+    this.#observer?.onStart(this.#observed);
   }
 
-  step(step: Step | undefined): void {
-    if (step !== undefined) this.#watcher?.noted(this.#watched, step);
+  recordStep(step: TraceStep | undefined): void {
+    if (step !== undefined) this.#observer?.onStep(this.#observed, step);
   }
 
-  /** Its key was not simply free. */
-  claimed(waited: Millis, why: Unclaimed['why'] | undefined, at: Millis): void {
-    if (why !== 'draining') this.#listen({ type: 'key', upstream: this.#upstream, event: why ?? 'awaited' });
-    this.step({ what: 'claimed', at, waited, why });
+  /**
+   * The key was not free at once.
+   * @param why the claim was refused; undefined if the key became free
+   * @returns the time waited for it
+   */
+  onClaim(since: Millis, why: KeyClaimRefused['why'] | undefined, at: Millis): Millis {
+    const waited = at - since;
+    if (why !== 'draining') this.#emit({ type: 'key', upstream: this.#upstream, event: why ?? 'awaited' });
+    this.recordStep({ what: 'claimed', at, waited, why });
+    return waited;
   }
 
-  sending(ordinal: number): void {
+  /** The gate's decision on an arrival or a retry; undefined: queued. */
+  onGateDecision(gate: DecisionExplainer, admission: AdmissionResult | undefined, at: Millis): void {
+    if (this.#observer !== undefined) this.recordStep(buildDecisionStep(gate, this.#ticket, admission, at));
+  }
+
+  /** @returns the time in the queue */
+  onDequeued(gate: DecisionExplainer, admission: AdmissionResult, since: Millis, at: Millis): Millis {
+    const waited = at - since;
+    if (this.#observer !== undefined) this.recordStep(buildDequeuedStep(gate, this.#ticket, admission, waited, at));
+    return waited;
+  }
+
+  /** The wait before a retry or a poll is over. @returns its length */
+  onWaited(since: Millis, at: Millis): Millis {
+    const slept = at - since;
+    this.recordStep({ what: 'waited', at, slept });
+    return slept;
+  }
+
+  onSend(attemptInPoll: number): void {
     this.#attempt += 1;
-    this.#ordinal = ordinal;
-    this.#watcher?.sending(this.#watched, this.#attempt);
+    this.#attemptInPoll = attemptInPoll;
+    this.#observer?.onSend(this.#observed, this.#attempt);
   }
 
-  attempted(outcome: Outcome): void {
+  emitAttempt(outcome: AttemptOutcome): void {
     const code = outcome.kind === 'response' ? outcome.status : outcome.reason;
     const { took } = outcome;
-    const request = this.#request;
-    this.#listen({ type: 'attempt', upstream: this.#upstream, attempt: this.#ordinal, code, took, request });
+    const request = this.#requestId;
+    this.#emit({ type: 'attempt', upstream: this.#upstream, attempt: this.#attemptInPoll, code, took, request });
   }
 
-  /** Once the gate has learned of it. */
-  settled(outcome: Outcome, at: Millis): void {
-    this.#watcher?.settled(this.#watched, this.#attempt, outcome, at);
+  /** To be called once the gate has learned from the outcome: an observer may read what it learned. */
+  onOutcome(outcome: AttemptOutcome, at: Millis): void {
+    this.#observer?.onOutcome(this.#observed, this.#attempt, outcome, at);
   }
 
-  /** A retry is begun; or not, and why. */
-  retried(retry: Retry, why: RetryEnd | undefined, attemptTime: Millis, at: Millis): void {
-    if (why !== undefined) return this.step({ what: 'denied', at, why, attemptTime });
+  /** @param why the retry may not begin; undefined if it may */
+  onRetryDecision({ retry, attemptTime }: ReserveStep, why: RetryOutcome | undefined, at: Millis): void {
+    if (why !== undefined) return this.recordStep({ what: 'denied', at, why, attemptTime });
     const { reason, delay, source } = retry;
-    this.#listen({ type: 'retry', upstream: this.#upstream, reason, delay, source });
-    this.step({ what: 'retry', at, retry, attempt: this.#attempt, ordinal: this.#ordinal });
+    this.#emit({ type: 'retry', upstream: this.#upstream, reason, delay, source });
+    this.recordStep({ what: 'retry', at, retry, attempt: this.#attempt, ordinal: this.#attemptInPoll });
   }
 
-  /** It is to be asked for again; or not, and why. */
-  polled(poll: Poll, after: 'not_ready' | 'refused', why: Unpolled | undefined, at: Millis): void {
-    this.step(why === undefined ? { what: 'poll', at, poll, after } : { what: 'unpolled', at, why });
+  /** @param why the poll may not begin; undefined if it may */
+  onPollDecision({ poll, after }: PollStep, why: PollStopReason | undefined, at: Millis): void {
+    this.recordStep(why === undefined ? { what: 'poll', at, poll, after } : { what: 'unpolled', at, why });
   }
 
-  gone(phase: Phase, at: Millis): void {
-    const during = DURING[phase];
-    if (during !== undefined) this.step({ what: 'gone', at, during });
+  onClientGone(phase: ExchangePhase['name'], at: Millis): void {
+    const during = PHASE_LABELS[phase];
+    if (during !== undefined) this.recordStep({ what: 'gone', at, during });
   }
 
-  ended(verdict: Verdict, at: Millis): void {
-    const { retryEnd } = verdict;
-    if (isExpired(verdict)) {
-      this.#listen({ type: 'key', upstream: this.#upstream, event: 'key_expired' });
-      this.step({ what: 'claimed', at, waited: 0, why: 'key_expired' });
+  onEnd(verdict: ExchangeVerdict, at: Millis): void {
+    const { retryOutcome } = verdict;
+    if (isKeyExpired(verdict)) {
+      this.#emit({ type: 'key', upstream: this.#upstream, event: 'key_expired' });
+      this.recordStep({ what: 'claimed', at, waited: 0, why: 'key_expired' });
     }
-    if (retryEnd !== undefined) this.#listen({ type: 'retry-end', upstream: this.#upstream, outcome: retryEnd });
+    if (retryOutcome !== undefined) {
+      this.#emit({ type: 'retry-end', upstream: this.#upstream, outcome: retryOutcome });
+    }
   }
 }
 
-function isExpired(verdict: Verdict): boolean {
+function isKeyExpired(verdict: ExchangeVerdict): boolean {
   if (verdict.kind === 'refuse') return verdict.why === 'key_expired';
   return verdict.kind === 'unknown' && verdict.reason === 'key_expired';
 }

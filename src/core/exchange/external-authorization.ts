@@ -1,32 +1,31 @@
 /**
- * The life of a check, as `exchange` is that of a request: somebody asks whether a request may pass, and sends it himself.
+ * The life of a check: an ingress asks whether a request may pass, and sends the request itself.
  *
- *     admit ──► grant: it passes
+ *     admit ──► grant: the request passes
  *       │
  *       └─► refuse
  *
- * It says of a request what `exchange` would have said before its first attempt. What came of it afterwards, only who sent
- * it knows: see `Gate.report`.
+ * The answer is the one that `exchange` would give before its first attempt. Only the ingress knows the outcome of the
+ * request; it reports it to `Gate.onExternalOutcome`.
  */
-import type { Script } from './steps.ts';
-import { expect } from './steps.ts';
-import type { Millis } from './attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
+import { expectResult, type ExchangeGenerator } from './steps.ts';
 
-const PASSES = { kind: 'forward', unknown: false, attempts: 0, retryEnd: undefined } as const;
-const GONE = { kind: 'gone', unknown: false, attempts: 0, retryEnd: undefined } as const;
+const ALLOW_VERDICT = { kind: 'forward', unknown: false, attempts: 0, retryOutcome: undefined } as const;
+const GONE_VERDICT = { kind: 'gone', unknown: false, attempts: 0, retryOutcome: undefined } as const;
 
-/** @param deadline until when it may wait for its turn */
-export function* check(deadline: Millis): Script {
+/** @param deadline until which the request may wait in the queue */
+export function* runAuthorizationCheck(deadline: Millis): ExchangeGenerator {
   const admission = yield { do: 'admit', deadline };
-  if (admission.kind === 'gone') return GONE;
+  if (admission.kind === 'gone') return GONE_VERDICT;
   if (admission.kind === 'refused') {
-    const { why, retryAfter } = admission;
-    // We go away, and who asks stays: its requests are not to fail for that.
-    if (why === 'draining') return PASSES;
-    return { kind: 'refuse', why, retryAfter, attempts: 0, retryEnd: undefined };
+    const { why, retryAfterMs } = admission;
+    // This process shuts down but the ingress stays: its requests must not fail because of that.
+    if (why === 'draining') return ALLOW_VERDICT;
+    return { kind: 'refuse', why, retryAfterMs, attempts: 0, retryOutcome: undefined };
   }
-  expect('admitted', admission);
-  // Of one that would have been turned away, no token was taken; it is sent all the same.
-  expect('granted', yield { do: 'grant' });
-  return PASSES;
+  expectResult('admitted', admission);
+  // In observe mode this includes a request that would have been refused: it took no token, but it is sent.
+  expectResult('granted', yield { do: 'grant' });
+  return ALLOW_VERDICT;
 }

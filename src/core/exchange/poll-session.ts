@@ -1,71 +1,77 @@
-import type { PollOutcome } from '../events/proxy-events.ts';
+import type { PollOutcome } from '../events/event-labels.ts';
 import type { ExchangeGate } from '../admission/bypass-gate.ts';
 import type { Ticket } from '../admission/ticket.ts';
-import type { Millis, Outcome, Verdict } from './attempt-outcome.ts';
-import type { Unpolled } from './exchange-observer.ts';
+import type { Millis } from '../scalars.ts';
+import type { AttemptOutcome } from './attempt-outcome.ts';
+import type { ExchangeVerdict } from './exchange-verdict.ts';
+import type { PollStopReason } from './exchange-observer.ts';
 
-/** The wait of one client, as those see it who count them. */
-export interface PollWait {
-  /** Whether there is room for it, from now on; asked before each poll. */
-  enter(): boolean;
-  /** What a poll came to. */
-  polled(outcome: PollOutcome): void;
+/** Counts one client that the proxy polls for. */
+export interface PollWaitAccounting {
+  /** Counts the client as waiting. Called before each poll. @returns false if as many clients wait as may */
+  tryEnter(): boolean;
+  /** A poll ended. */
+  onPollOutcome(outcome: PollOutcome): void;
   /** The exchange is over. */
   leave(): void;
 }
 
-/** Another poll, `delay` from `now`. */
-interface Wish {
+/** Another poll, which begins `delay` after `now`. */
+interface PollReservation {
   readonly after: PollOutcome;
   readonly delay: Millis;
   readonly deadline: Millis;
   readonly now: Millis;
-  /** The proxy goes away. */
+  /** The proxy shuts down. */
   readonly isDraining: boolean;
 }
 
-/** The polls of one exchange: which one it sleeps for, which one it is at, and what they come to. */
-export class PollCourse {
-  /** It sleeps until a poll is due. */
-  isAwaited = false;
-  readonly #wait: PollWait;
-  #isUnderWay = false;
+/** The polls of one exchange: whether it waits for one or makes one, and how they end. */
+export class PollSession {
+  /** The exchange sleeps until a poll is due. */
+  isWaiting = false;
+  readonly #accounting: PollWaitAccounting;
+  #isPolling = false;
 
-  constructor(wait: PollWait) {
-    this.#wait = wait;
+  constructor(accounting: PollWaitAccounting) {
+    this.#accounting = accounting;
   }
 
-  /** Whether another may be begun, or why not. The one before has come to `after`. */
-  reserve({ after, delay, deadline, now, isDraining }: Wish, gate: ExchangeGate, ticket: Ticket): Unpolled | undefined {
-    this.#end(after);
+  /** @param after how the last poll ended @returns why no other may begin; undefined if it may */
+  reserve(
+    { after, delay, deadline, now, isDraining }: PollReservation,
+    gate: ExchangeGate,
+    ticket: Ticket,
+  ): PollStopReason | undefined {
+    this.#recordOutcome(after);
     if (isDraining) return 'draining';
-    if (gate.reserve(ticket, { delay, charged: false }, deadline, now) !== undefined) return 'deadline';
-    if (!this.#wait.enter()) return 'too_many_waiting';
-    this.isAwaited = true;
+    if (gate.retries.reserve(ticket, { delay, usesBudget: false }, deadline, now) !== undefined) return 'deadline';
+    if (!this.#accounting.tryEnter()) return 'too_many_waiting';
+    this.isWaiting = true;
     return undefined;
   }
 
-  /** It asks for admission. A poll that it has slept for comes as a request of its own does: its client has arrived once more. */
+  /** The exchange asks for admission. A poll counts as a new arrival of its client. */
   admit(gate: ExchangeGate, ticket: Ticket): void {
-    if (!this.isAwaited) return;
-    this.isAwaited = false;
-    this.#isUnderWay = true;
-    gate.leave(ticket);
+    if (!this.isWaiting) return;
+    this.isWaiting = false;
+    this.#isPolling = true;
+    gate.onExchangeEnd(ticket);
   }
 
   /** @param outcome of the last attempt */
-  finish(verdict: Verdict, outcome: Outcome | undefined): void {
-    this.#end(outcomeOf(verdict, outcome));
-    this.#wait.leave();
+  finish(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
+    this.#recordOutcome(pollOutcomeOf(verdict, outcome));
+    this.#accounting.leave();
   }
 
-  #end(outcome: PollOutcome): void {
-    if (this.#isUnderWay) this.#wait.polled(outcome);
-    this.#isUnderWay = false;
+  #recordOutcome(outcome: PollOutcome): void {
+    if (this.#isPolling) this.#accounting.onPollOutcome(outcome);
+    this.#isPolling = false;
   }
 }
 
-function outcomeOf({ kind, notReady }: Verdict, outcome: Outcome | undefined): PollOutcome {
+function pollOutcomeOf({ kind, notReady }: ExchangeVerdict, outcome: AttemptOutcome | undefined): PollOutcome {
   if (kind === 'gone') return 'client_gone';
   if (kind === 'refuse') return 'refused';
   if (kind !== 'forward' || outcome?.kind !== 'response') return 'failed';

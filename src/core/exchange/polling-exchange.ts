@@ -1,44 +1,65 @@
 /**
- * The life of a request whose client waits for what is not ready yet (a 202, say): one exchange after another, each with the
- * attempts and the time of a request of its own.
+ * The life of a request whose client waits for a result that is not ready yet (a 202, for example): a sequence of exchanges,
+ * each with its own attempts and timeout.
  *
  *     exchange ──► ready, failed, or the wait is over? ──yes──► forward
  *        ▲              │ no
- *        └──── wait ◄── poll ──no──► forward what is in hand
+ *        └──── wait ◄── poll ──no──► forward the response in hand
  *
- * The last one is made as the wait ends, so that no answer has to be kept. The body is read once.
+ * The last poll is made as the wait ends, so no response has to be kept. The body is read once.
  */
 import { exchange } from './exchange.ts';
 import type { NextPoll } from '../polling/poll-schedule.ts';
-import { Polling } from '../polling/poll-schedule.ts';
-import type { Millis, Random, RequestFacts, RetryEnd, Verdict } from './attempt-outcome.ts';
-import type { Answer, BodyRead, Plan, Refused, Script, Sent, Step } from './steps.ts';
-import { expect } from './steps.ts';
+import { PollSchedule } from '../polling/poll-schedule.ts';
+import type { Millis, Random } from '../scalars.ts';
+import type { RequestFacts } from './request-facts.ts';
+import type { RetryOutcome } from '../retry/retry-policy.ts';
+import type { ExchangeVerdict } from './exchange-verdict.ts';
+import type {
+  StepResult,
+  BodyReadResult,
+  RoutePolicy,
+  AdmissionRefused,
+  ExchangeGenerator,
+  SendResult,
+  ExchangeStep,
+} from './steps.ts';
+import { expectResult } from './steps.ts';
 
-/** The life of any request. @param arrived when its head had been read @param answerTime as of `exchange`: of one that is polled, what has little time left is asked for again anyway */
-export function live(
+/**
+ * The life of any request, polled or not.
+ * @param arrivedAt when the head of the request had been read
+ * @param expectedWriteTime as for `exchange`. Not used for a polled request, which is sent again anyway if its time is short.
+ */
+export function runExchange(
   request: RequestFacts,
-  plan: Plan,
+  policy: RoutePolicy,
   random: Random,
-  arrived: Millis,
-  answerTime?: () => Millis,
-): Script {
-  const { poll, mode } = plan;
-  if (poll === undefined || request.wait === undefined || mode === 'observe') {
-    return exchange(request, plan, random, arrived, answerTime);
+  arrivedAt: Millis,
+  expectedWriteTime?: () => Millis,
+): ExchangeGenerator {
+  const { poll, mode } = policy;
+  if (poll === undefined || request.preferredWait === undefined || mode === 'observe') {
+    return exchange(request, policy, random, arrivedAt, expectedWriteTime);
   }
-  return polled(request, plan, new Polling(poll, request.wait, arrived), random, arrived);
+  return pollingExchange(request, policy, new PollSchedule(poll, request.preferredWait, arrivedAt), random, arrivedAt);
 }
 
-function* polled(request: RequestFacts, plan: Plan, polling: Polling, random: Random, arrived: Millis): Script {
+function* pollingExchange(
+  request: RequestFacts,
+  policy: RoutePolicy,
+  polling: PollSchedule,
+  random: Random,
+  arrivedAt: Millis,
+): ExchangeGenerator {
   let attempts = 0;
-  let retryEnd: RetryEnd | undefined;
-  let begun = arrived;
-  let body: BodyRead | undefined;
+  let retryEnd: RetryOutcome | undefined;
+  let startedAt = arrivedAt;
+  let body: BodyReadResult | undefined;
 
   for (;;) {
     const facts = body === undefined ? request : { ...request, expectsContinue: false };
-    const round: Round = yield* follow(exchange(facts, plan, random, begun), polling, body, begun);
+    const round: ExchangeRound = yield* runRound(exchange(facts, policy, random, startedAt), polling, body, startedAt);
     const { verdict, sent, refused } = round;
     body = round.body;
     attempts += verdict.attempts;
@@ -49,62 +70,68 @@ function* polled(request: RequestFacts, plan: Plan, polling: Polling, random: Ra
       if (verdict.attempts > 1) retryEnd = 'success';
       if (body?.replayable === true) next = polling.choose(sent.outcome, sent.at, random);
     } else {
-      retryEnd = verdict.retryEnd ?? retryEnd;
+      retryEnd = verdict.retryOutcome ?? retryEnd;
       if (verdict.kind === 'refuse' && refused !== undefined) {
-        next = polling.putOff(refused.why, refused.retryAfter, refused.at);
+        next = polling.postpone(refused.why, refused.retryAfterMs, refused.at);
       }
     }
-    const inHand: Verdict = { ...verdict, attempts, retryEnd, polls: polling.count, notReady: notReady || undefined };
-    if (next === undefined) return inHand;
+    const currentVerdict: ExchangeVerdict = {
+      ...verdict,
+      attempts,
+      retryOutcome: retryEnd,
+      polls: polling.count,
+      notReady: notReady || undefined,
+    };
+    if (next === undefined) return currentVerdict;
 
-    const { poll, after, now } = next;
-    const reservation = yield { do: 'poll', poll, after, deadline: now + poll.delay + plan.timeout };
-    if (reservation.kind === 'denied') return inHand;
-    expect('reserved', reservation);
+    const { poll, after, decidedAt } = next;
+    const reservation = yield { do: 'poll', poll, after, deadline: decidedAt + poll.delay + policy.timeout };
+    if (reservation.kind === 'denied') return currentVerdict;
+    expectResult('reserved', reservation);
 
     const wait = yield { do: 'wait', ms: poll.delay };
-    const soFar = { attempts, retryEnd, polls: polling.count };
-    if (wait.kind === 'gone') return { kind: 'gone', unknown: false, ...soFar };
+    const counts = { attempts, retryOutcome: retryEnd, polls: polling.count };
+    if (wait.kind === 'gone') return { kind: 'gone', unknown: false, ...counts };
     const isLast = wait.kind === 'draining';
-    const early = now + poll.asked - wait.at;
-    if (isLast && early > 0) return { kind: 'refuse', why: 'draining', retryAfter: early, ...soFar };
-    if (!isLast) expect('waited', wait);
-    polling.begin(next, wait.at, isLast);
-    begun = wait.at;
+    const remaining = decidedAt + poll.requestedDelay - wait.at;
+    if (isLast && remaining > 0) return { kind: 'refuse', why: 'draining', retryAfterMs: remaining, ...counts };
+    if (!isLast) expectResult('waited', wait);
+    polling.onPollStart(next, wait.at, isLast);
+    startedAt = wait.at;
   }
 }
 
-/** What one exchange came to, and what it was told last. */
-interface Round {
-  readonly verdict: Verdict;
-  readonly sent: Sent | undefined;
-  /** Where that was its end. */
-  readonly refused: Refused | undefined;
-  readonly body: BodyRead | undefined;
+/** How one exchange ended, and its last results. */
+interface ExchangeRound {
+  readonly verdict: ExchangeVerdict;
+  readonly sent: SendResult | undefined;
+  /** Present if the refusal ended the exchange. */
+  readonly refused: AdmissionRefused | undefined;
+  readonly body: BodyReadResult | undefined;
 }
 
-/** Runs an exchange to its end. What is not ready is no failure, whatever retries are made of. @param known the body, where one before has read it */
-function* follow(
-  script: Script,
-  polling: Polling,
-  known: BodyRead | undefined,
-  begun: Millis,
-): Generator<Step, Round, Answer> {
-  let body = known;
-  let sent: Sent | undefined;
-  let refused: Refused | undefined;
-  let result = script.next();
-  while (result.done !== true) {
-    const step = result.value;
-    let answer: Answer;
-    if (step.do === 'body' && body !== undefined) answer = { ...body, at: begun };
+/** Runs one exchange to its end. A response that says "not ready" is not retried. @param knownBody the body, if an earlier round read it */
+function* runRound(
+  steps: ExchangeGenerator,
+  polling: PollSchedule,
+  knownBody: BodyReadResult | undefined,
+  startedAt: Millis,
+): Generator<ExchangeStep, ExchangeRound, StepResult> {
+  let body = knownBody;
+  let sent: SendResult | undefined;
+  let refused: AdmissionRefused | undefined;
+  let iteration = steps.next();
+  while (iteration.done !== true) {
+    const step = iteration.value;
+    let result: StepResult;
+    if (step.do === 'body' && body !== undefined) result = { ...body, at: startedAt };
     else if (step.do === 'reserve' && sent !== undefined && polling.isNotReady(sent.outcome)) {
-      answer = { kind: 'denied', why: 'attempts_exhausted', at: sent.at };
-    } else answer = yield step;
-    if (answer.kind === 'body') body = answer;
-    if (answer.kind === 'sent') sent = answer;
-    refused = answer.kind === 'refused' ? answer : undefined;
-    result = script.next(answer);
+      result = { kind: 'denied', why: 'attempts_exhausted', at: sent.at };
+    } else result = yield step;
+    if (result.kind === 'body') body = result;
+    if (result.kind === 'sent') sent = result;
+    refused = result.kind === 'refused' ? result : undefined;
+    iteration = steps.next(result);
   }
-  return { verdict: result.value, sent, refused, body };
+  return { verdict: iteration.value, sent, refused, body };
 }

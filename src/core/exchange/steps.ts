@@ -1,35 +1,31 @@
 /**
- * The words of scripts, which tell lives: that of a request (exchange.ts), of one that is polled for (polling-exchange.ts), of a check
- * (external-authorization.ts). A script asks for things with `yield`, and is told what came of them.
+ * The steps of the generators that describe a life: of a request (exchange.ts), of one that is polled (polling-exchange.ts)
+ * and of an ingress check (external-authorization.ts). A generator yields a step and receives its result.
  */
-import type { Decision } from '../events/proxy-events.ts';
-import type { Poll, PollPolicy } from '../polling/choose-poll.ts';
-import type { Retry } from '../retry/choose-retry.ts';
-import type { KeyRecord, Millis, Mode, Outcome, Refusal, RetryEnd, RetryPolicy, Verdict } from './attempt-outcome.ts';
+import type { GateDecision, EnforcementMode, RefusalReason } from '../admission/gate-decision.ts';
+import type { PlannedPoll, PollPolicy } from '../polling/choose-poll.ts';
+import type { PlannedRetry } from '../retry/choose-retry.ts';
+import type { KeyRecord } from '../idempotency/key-record.ts';
+import type { Millis } from '../scalars.ts';
+import type { AttemptOutcome } from './attempt-outcome.ts';
+import type { RetryOutcome, RetryPolicy } from '../retry/retry-policy.ts';
+import type { ExchangeVerdict } from './exchange-verdict.ts';
 
-export type Step =
-  /** Read the request's body, as far as it can be kept for a replay. */
+export type ExchangeStep =
+  /** Read the request's body, as much of it as can be kept for a replay. */
   | { readonly do: 'body' }
-  /** Have the idempotency key for this request alone, until it ends: wait for who has it, if that is what is wanted. */
+  /** Hold the idempotency key until the exchange ends, so that no other request has it; wait for it if configured. */
   | { readonly do: 'claim'; readonly deadline: Millis }
-  /** What is known by now of others' part in its write? Answered at once. */
+  /** Read what other exchanges know about the write by now. Answered at once. */
   | { readonly do: 'look' }
-  /** Ask the gate for a token of every limit this request stands under. */
+  /** Ask the gate for a token of every limit of this request. */
   | { readonly do: 'admit'; readonly deadline: Millis }
   | SendStep
-  /** May this retry be begun? Answered at once, while the response is still in hand. `attemptTime`: kept free for its answer. */
-  | { readonly do: 'reserve'; readonly retry: Retry; readonly deadline: Millis; readonly attemptTime: Millis }
-  /** May it be asked for again? Answered at once; after `not_ready`, while the response is still in hand. */
-  | {
-      readonly do: 'poll';
-      readonly poll: Poll;
-      readonly after: 'not_ready' | 'refused';
-      /** Of that poll. */
-      readonly deadline: Millis;
-    }
-  /** Whoever asked sends it: count it as sent, and forget it. */
+  | ReserveStep
+  | PollStep
+  /** A check: the ingress sends the request. Count it as sent and forget it. */
   | { readonly do: 'grant' }
-  /** Let go of what is in hand, and sleep. */
+  /** Discard the response in hand, and sleep. */
   | { readonly do: 'wait'; readonly ms: Millis };
 
 export interface SendStep {
@@ -37,69 +33,87 @@ export interface SendStep {
   /** Counts from 1. */
   readonly attempt: number;
   readonly timeout: Millis;
-  /** Nothing of it may leave after this. Infinity where that does not matter. */
+  /** No byte of the request may leave after this. Infinity if that does not matter. */
   readonly startBy: Millis;
-  /** To no endpoint but the one that its write was sent to before. */
+  /** Send only to the endpoint that the write was sent to before. */
   readonly isPinned: boolean;
 }
 
-/** Answers carry the time at which they came: the script has no clock. */
-export type Answer =
-  | BodyRead
-  | Claimed
-  | Unclaimed
-  | Known
+/** May this retry begin? Answered at once, while the response is still in hand. */
+export interface ReserveStep {
+  readonly do: 'reserve';
+  readonly retry: PlannedRetry;
+  readonly deadline: Millis;
+  /** Reserved for the attempt before the request's deadline. */
+  readonly attemptTime: Millis;
+}
+
+/** May this poll begin? Answered at once; after `not_ready`, while the response is still in hand. */
+export interface PollStep {
+  readonly do: 'poll';
+  readonly poll: PlannedPoll;
+  readonly after: 'not_ready' | 'refused';
+  /** Of the poll. */
+  readonly deadline: Millis;
+}
+
+/** Results carry the time at which they arrived, because a generator has no clock. */
+export type StepResult =
+  | BodyReadResult
+  | KeyClaimed
+  | KeyClaimRefused
+  | KeyLookupResult
   | Admitted
-  | Refused
-  | Sent
+  | AdmissionRefused
+  | SendResult
   | Granted
   | Reserved
-  | Denied
-  | Waited
-  | Gone
-  | Draining;
+  | ReservationDenied
+  | WaitElapsed
+  | ClientGone
+  | DrainStarted;
 
-export interface BodyRead {
+export interface BodyReadResult {
   readonly kind: 'body';
   readonly replayable: boolean;
-  /** The idempotency key of the request stands in it. */
+  /** The body contains the request's idempotency key. */
   readonly keyed?: boolean;
   readonly at: Millis;
 }
-export interface Claimed {
+export interface KeyClaimed {
   readonly kind: 'claimed';
-  /** What is remembered of its write; absent where nothing is. */
+  /** What is remembered of the write; absent if nothing is. */
   readonly record?: KeyRecord | undefined;
   readonly at: Millis;
 }
-export interface Unclaimed {
+export interface KeyClaimRefused {
   readonly kind: 'unclaimed';
   readonly why: 'key_in_use' | 'draining';
-  /** The request that has the key may have its write done. */
+  /** The write may be done by the request that holds the key. */
   readonly mayBeDone: boolean;
   readonly at: Millis;
 }
-export interface Known {
+export interface KeyLookupResult {
   readonly kind: 'known';
-  /** Absent: nothing is. */
+  /** Absent: nothing is known. */
   readonly record?: KeyRecord | undefined;
   readonly at: Millis;
 }
 export interface Admitted {
   readonly kind: 'admitted';
   readonly at: Millis;
-  /** Only where we observe: what would have been decided. */
-  readonly wouldHave?: Decision;
+  /** Observe mode only: what would have been decided. */
+  readonly wouldHave?: GateDecision;
 }
-export interface Refused {
+export interface AdmissionRefused {
   readonly kind: 'refused';
-  readonly why: Refusal;
-  readonly retryAfter: Millis;
+  readonly why: RefusalReason;
+  readonly retryAfterMs: Millis;
   readonly at: Millis;
 }
-export interface Sent {
+export interface SendResult {
   readonly kind: 'sent';
-  readonly outcome: Outcome;
+  readonly outcome: AttemptOutcome;
   readonly at: Millis;
 }
 export interface Granted {
@@ -110,49 +124,55 @@ export interface Reserved {
   readonly kind: 'reserved';
   readonly at: Millis;
 }
-export interface Denied {
+export interface ReservationDenied {
   readonly kind: 'denied';
-  /** Of a retry: how the wish for it ended. Of a poll, the script does not ask. */
-  readonly why: RetryEnd;
+  /** Of a poll, always `deadline`: the exchange does not use it. */
+  readonly why: RetryOutcome;
   readonly at: Millis;
 }
-export interface Waited {
+export interface WaitElapsed {
   readonly kind: 'waited';
   readonly at: Millis;
 }
 /** The client went away. */
-export interface Gone {
+export interface ClientGone {
   readonly kind: 'gone';
   readonly at: Millis;
 }
-/** The proxy goes away before this wait would end; or goes away, and this is the wait for a poll. */
-export interface Draining {
+/** The proxy shuts down before the end of the wait, or during a wait for a poll. */
+export interface DrainStarted {
   readonly kind: 'draining';
   readonly at: Millis;
 }
 
-export type Script = Generator<Step, Verdict, Answer>;
+export type ExchangeGenerator = Generator<ExchangeStep, ExchangeVerdict, StepResult>;
 
-/** What the config says of a route. Immutable: an exchange keeps its plan to the end, whatever is reloaded meanwhile. */
-export interface Plan {
+/** The settings of a route. Immutable: an exchange keeps its policy to the end, even if the configuration is reloaded meanwhile. */
+export interface RoutePolicy {
   readonly retry: RetryPolicy;
-  /** Until the response head: queueing, attempts and waits together; not the client's upload. */
+  /** Until the response head: queueing, attempts and waits together, without the client's upload. */
   readonly timeout: Millis;
   readonly perTryTimeout: Millis;
   /** `enforce` when absent. */
-  readonly mode?: Mode;
+  readonly mode?: EnforcementMode;
   /** Whether a write with an idempotency key claims it before it is sent. */
   readonly claims?: boolean;
   /** Absent: nothing is polled. */
   readonly poll?: PollPolicy | undefined;
 }
 
-/** An interpreter that answers a step with what does not fit it is at fault, and must not be believed. */
-export function expect<K extends Answer['kind']>(kind: K, answer: Answer): Extract<Answer, { readonly kind: K }> {
-  if (!isKind(kind, answer)) throw new Error(`the script expected '${kind}' and was told '${answer.kind}'`);
-  return answer;
+/** @throws Error if the interpreter answered a step with a result of another kind: its other results cannot be trusted either */
+export function expectResult<K extends StepResult['kind']>(
+  kind: K,
+  result: StepResult,
+): Extract<StepResult, { readonly kind: K }> {
+  if (!hasKind(kind, result)) throw new Error(`the exchange expected '${kind}' and received '${result.kind}'`);
+  return result;
 }
 
-function isKind<K extends Answer['kind']>(kind: K, answer: Answer): answer is Extract<Answer, { readonly kind: K }> {
-  return answer.kind === kind;
+function hasKind<K extends StepResult['kind']>(
+  kind: K,
+  result: StepResult,
+): result is Extract<StepResult, { readonly kind: K }> {
+  return result.kind === kind;
 }

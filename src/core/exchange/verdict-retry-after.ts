@@ -1,19 +1,21 @@
-import type { Gate } from '../admission/gate.ts';
+import type { ExchangeGate } from '../admission/bypass-gate.ts';
 import type { Ticket } from '../admission/ticket.ts';
-import type { Millis, Outcome, Verdict } from './attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
+import type { AttemptOutcome } from './attempt-outcome.ts';
+import type { ExchangeVerdict } from './exchange-verdict.ts';
 
 /**
- * A refusal of the upstream's that says no time is given the one that holds here. All else stays as it is.
+ * Adds the gate's Retry-After to a rejection of the upstream that has none. Returns other verdicts unchanged.
  * @param outcome of the last attempt
  */
-export function withRetryAfter(
-  verdict: Verdict,
-  outcome: Outcome | undefined,
-  gate: Pick<Gate, 'comeBack'>,
+export function addGateRetryAfter(
+  verdict: ExchangeVerdict,
+  outcome: AttemptOutcome | undefined,
+  gate: Pick<ExchangeGate, 'retries'>,
   ticket: Ticket,
   now: Millis,
-): Verdict {
+): ExchangeVerdict {
   if (verdict.kind !== 'forward' || outcome?.kind !== 'response' || outcome.impliedWait === undefined) return verdict;
-  const retryAfter = gate.comeBack(ticket, outcome.impliedWait, now);
-  return retryAfter === undefined ? verdict : { ...verdict, retryAfter };
+  const retryAfterMs = gate.retries.retryAfterRejection(ticket, outcome.impliedWait, now);
+  return retryAfterMs === undefined ? verdict : { ...verdict, retryAfterMs };
 }

@@ -1,17 +1,17 @@
 /**
- * What an upstream's numbers may be. An answer is somebody else's text: a figure outside these bounds is a mistake or
- * an attack, and no figure is better than a wrong one.
+ * Bounds for the numbers of an upstream. A response is untrusted text: a number outside these bounds is a mistake or an
+ * attack, and no number is better than a wrong one.
  */
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 
-/** The longest an upstream is believed when it says "not before". It may ask for more; after this it is asked again. */
-export const MAX_HINT: Millis = 300_000;
+/** The longest "not before" that is accepted from an upstream. It may ask for more; after this it is tried again. */
+export const MAX_HINTED_DELAY: Millis = 300_000;
 
-/** The longest delay that is taken as it stands, and the longest window: a month's quota. */
-export const LONGEST: Millis = 31 * 86_400_000;
+/** The longest delay that is accepted unchanged, and the longest window: a month's quota. */
+export const MAX_DELAY: Millis = 31 * 86_400_000;
 
 /** The largest Integer of RFC 9651 §3.3.1. Upstreams that mean "no limit" send 2⁶⁴ − 1. */
-const MOST = 999_999_999_999_999;
+const MAX_COUNT = 999_999_999_999_999;
 
 const DECIMAL = /^[ \t]*(\d+(?:\.\d+)?)[ \t]*$/;
 
@@ -22,29 +22,29 @@ export function parseDecimal(value: string): number | undefined {
 }
 
 /**
- * `delay` in whole milliseconds (64.57 s times 1000 is not 64 570); undefined below 0 and for NaN. A longer one than LONGEST is
- * that: whoever asks for a year asks for a long wait, and not for none.
+ * `delay` in whole milliseconds (64.57 s times 1000 is not 64 570); undefined below 0 and for NaN. A longer one than MAX_DELAY
+ * becomes MAX_DELAY: a field that asks for a year asks for a long wait, not for none.
  */
-export function plausibleDelay(delay: Millis): Millis | undefined {
-  return delay >= 0 ? Math.round(Math.min(delay, LONGEST)) : undefined;
+export function clampDelay(delay: Millis): Millis | undefined {
+  return delay >= 0 ? Math.round(Math.min(delay, MAX_DELAY)) : undefined;
 }
 
-/** The same of any length. */
-export function anyDelay(delay: Millis): Millis | undefined {
+/** As `clampDelay`, without the upper bound. */
+export function roundDelay(delay: Millis): Millis | undefined {
   return delay >= 0 ? Math.round(delay) : undefined;
 }
 
-/** Whole requests in [0, 10¹⁵), at most: half a request cannot be sent, so fractions are dropped. Undefined below 0. */
-export function plausibleCount(count: number | undefined): number | undefined {
-  return count !== undefined && count >= 0 ? Math.floor(Math.min(count, MOST)) : undefined;
+/** A whole number of requests in [0, 10¹⁵): half a request cannot be sent, so fractions are dropped. Undefined below 0. */
+export function clampCount(count: number | undefined): number | undefined {
+  return count !== undefined && count >= 0 ? Math.floor(Math.min(count, MAX_COUNT)) : undefined;
 }
 
-/** The larger of what is told; undefined only when neither is. */
-export function larger(a: number | undefined, b: number | undefined): number | undefined {
+/** The larger of the defined values; undefined if neither is defined. */
+export function maxDefined(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || (b !== undefined && b > a) ? b : a;
 }
 
-/** The smaller of what is told; undefined only when neither is. */
-export function smaller(a: number | undefined, b: number | undefined): number | undefined {
+/** The smaller of the defined values; undefined if neither is defined. */
+export function minDefined(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || (b !== undefined && b < a) ? b : a;
 }

@@ -1,4 +1,4 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 
 const DAY: Millis = 86_400_000;
 const MEAN_YEAR: Millis = 365.2425 * DAY;
@@ -10,8 +10,8 @@ const ASCTIME = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([A-Z][a-z]{2}) ([ \d]\d) (\d\
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 /**
- * An HTTP-date in any of its three forms (RFC 9110 §5.6.7), in epoch milliseconds. The name of the day is not held
- * against the date. `now` (epoch ms) settles the century of the obsolete two-digit year.
+ * An HTTP-date in any of its three forms (RFC 9110 §5.6.7), in epoch milliseconds. A wrong name of the day
+ * is accepted. `now` (epoch ms) settles the century of the obsolete two-digit year.
  * @returns undefined for anything else, 30 February included.
  */
 export function parseHttpDate(value: string, now: Millis): Millis | undefined {

@@ -1,4 +1,4 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 import { parseHttpDate, parseTimestamp } from './http-date.ts';
 import { parseDecimal } from './hint-numbers.ts';
 
@@ -12,7 +12,7 @@ const UNITS: Readonly<Record<string, Millis>> = {
   µs: 1e-3,
   ns: 1e-6,
 };
-const PART =
+const DURATION_PART =
   /[ \t]*(\d+(?:\.\d+)?)[ \t]*(?:(ms|us|µs|ns)|([dhms])(?:(?<=d)ays?|(?<=h)(?:ou)?rs?|(?<=m)in(?:ute)?s?|(?<=s)ec(?:ond)?s?)?)(?![a-z])/iy;
 
 /**
@@ -23,8 +23,8 @@ function parseDuration(text: string): Millis | undefined {
   let total: Millis | undefined;
   let at = 0;
   while (at < text.length) {
-    PART.lastIndex = at;
-    const [part, count, small, large] = PART.exec(text) ?? [];
+    DURATION_PART.lastIndex = at;
+    const [part, count, small, large] = DURATION_PART.exec(text) ?? [];
     if (part === undefined) return undefined;
     total = (total ?? 0) + Number(count) * (UNITS[(small ?? large ?? '').toLowerCase()] ?? Number.NaN);
     at += part.length;
@@ -33,10 +33,10 @@ function parseDuration(text: string): Millis | undefined {
 }
 
 /**
- * How long until then: seconds from now, decimals tolerated; a duration with units; an HTTP-date, or a date of RFC 3339. A Date is
- * cut to the second, so a point in time comes out up to 1 s late, never early.
- * @param now the upstream's, in epoch ms
- * @returns of any length, below 0 for what has passed; undefined when unparsable
+ * The delay that a value states: seconds from now, decimals tolerated; a duration with units; an HTTP-date, or a date of
+ * RFC 3339. A Date is cut to the second, so a point in time may be up to 1 s late, never early.
+ * @param now by the upstream's clock, in epoch ms
+ * @returns a delay of any length, below 0 for a time in the past; undefined if it cannot be parsed
  */
 export function parseDelay(value: string, now: () => Millis): Millis | undefined {
   const seconds = parseDecimal(value);
@@ -49,7 +49,7 @@ export function parseDelay(value: string, now: () => Millis): Millis | undefined
 }
 
 /**
- * How long until a quota is whole again, where a number may be an epoch too. No convention says which: above 10⁹ it is one in
+ * The time until a quota is whole again. A number may also be an epoch. No convention says which: above 10⁹ it is one in
  * seconds, above 10¹² in milliseconds, above 10¹⁴ in microseconds, above 10¹⁷ in nanoseconds.
  */
 export function parseReset(value: string, now: () => Millis): Millis | undefined {

@@ -1,24 +1,24 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 import { parseDelay } from './parse-delay.ts';
-import { plausibleDelay } from './hint-numbers.ts';
+import { clampDelay } from './hint-numbers.ts';
 
 /**
- * How long a Retry-After asks to wait (RFC 9110 §10.2.3), as `parseDelay` reads it, at most LONGEST.
- * @param now as of `parseDelay`
- * @returns undefined when unparsable or in the past
+ * The delay of a Retry-After (RFC 9110 §10.2.3), as `parseDelay` reads it, at most MAX_DELAY.
+ * @param now as for `parseDelay`
+ * @returns undefined if it cannot be parsed or is in the past
  */
-export function readRetryAfter(value: string, now: () => Millis): Millis | undefined {
+export function parseRetryAfter(value: string, now: () => Millis): Millis | undefined {
   const delay = parseDelay(value, now);
-  return delay === undefined ? undefined : plausibleDelay(delay);
+  return delay === undefined ? undefined : clampDelay(delay);
 }
 
 /**
- * Whether a Retry-After on this status is about sending again. RFC 9110 §10.2.3 gives it a meaning on 503 and 3xx,
+ * True if a Retry-After on this status is about sending the request again. RFC 9110 §10.2.3 gives it a meaning on 503 and 3xx,
  * RFC 6585 §4 on 429; upstreams use it on every 5xx, on 403 for quotas (GitHub), on 409 for locks, on 425, and on 202
- * for "ask again about this". On a 3xx it belongs to whoever follows the redirect, and the client does that; elsewhere
- * it is left over from a template, and obeying it would hold traffic that the upstream has just served.
+ * for "poll again". On a 3xx it is for the client, which follows the redirect. On other statuses it is left over from a
+ * template, and obeying it would hold traffic that the upstream has just served.
  */
-export function heedsRetryAfter(status: number): boolean {
+export function honorsRetryAfter(status: number): boolean {
   return (
     status === 429 ||
     (status >= 500 && status <= 599) ||

@@ -1,18 +1,18 @@
 /**
  * As much of RFC 9651 as the RateLimit fields of all their drafts need: a List of Items, or a Dictionary, with
- * parameters. Numbers, strings and tokens have a value; other types are read over, since parameters nobody knows
- * "can be regarded as comments".
+ * parameters. Numbers, strings and tokens have a value; other types are skipped, since unknown parameters "can be regarded
+ * as comments".
  */
 type BareItem = number | string | undefined;
 
-export interface Member {
+export interface FieldMember {
   /** The key of a Dictionary's member; undefined in a List. */
   readonly key: string | undefined;
   readonly value: BareItem;
   readonly parameters: ReadonlyMap<string, BareItem>;
 }
 
-/** Longer than any honest field of this kind: reading stops being worth its time. */
+/** Longer than any honest field of this kind: parsing more is not worth its time. */
 const MAX_LENGTH = 4096;
 
 const OWS = /[ \t]*/y;
@@ -20,7 +20,7 @@ const SP = / */y;
 const KEY = /[a-z*][a-z0-9_.*-]*/y;
 const KEY_AND_EQUALS = /([a-z*][a-z0-9_.*-]*)=/y;
 // Number, String, Token; then, unvalued, Byte Sequence, Boolean, Date and Display String (RFC 9651 §3.3). A number may be longer
-// than it allows: whoever means "no limit" sends 2⁶⁴ − 1, and the rest of the field is still meant.
+// than it allows: some upstreams send 2⁶⁴ − 1 for "no limit", and the rest of the field is still valid.
 const BARE_ITEM =
   /(-?\d+(?:\.\d+)?)|"((?:[ !#-[\]-~]|\\["\\])*)"|([A-Za-z*][\w!#$%&'*+.^`|~:/-]*)|:[A-Za-z0-9+/=]*:|\?[01]|@-?\d{1,15}|%"[ !#-~]*"/y;
 
@@ -28,9 +28,9 @@ const BARE_ITEM =
  * The members of a List or Dictionary, in order; repeated fields are joined by commas beforehand.
  * @returns undefined when any part is malformed: such a field is ignored as a whole (RFC 9651 §4.2), inner lists included.
  */
-export function parseMembers(field: string): readonly Member[] | undefined {
+export function parseMembers(field: string): readonly FieldMember[] | undefined {
   if (field.length > MAX_LENGTH) return undefined;
-  const members: Member[] = [];
+  const members: FieldMember[] = [];
   let at = skip(OWS, field, 0);
   while (at < field.length) {
     const key = match(KEY_AND_EQUALS, field, at);
@@ -47,10 +47,10 @@ export function parseMembers(field: string): readonly Member[] | undefined {
       at = KEY.lastIndex;
       let value: BareItem;
       if (field[at] === '=') {
-        const told = match(BARE_ITEM, field, at + 1);
-        if (told === null) return undefined;
+        const bareItem = match(BARE_ITEM, field, at + 1);
+        if (bareItem === null) return undefined;
         at = BARE_ITEM.lastIndex;
-        value = valueOf(told);
+        value = valueOf(bareItem);
       }
       parameters.set(name, value);
     }

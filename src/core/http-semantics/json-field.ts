@@ -1,15 +1,15 @@
-/** Bodies are only looked into, never rewritten; of one in doubt nothing is said. */
+/** Reads one field of a JSON body. Bodies are never rewritten; an ambiguous body yields nothing. */
 
-/** RFC 8259 §8.1: UTF-8. A byte order mark is left where it is, and then refused like any other text that is no JSON. */
+/** RFC 8259 §8.1: UTF-8. A byte order mark is kept, and then rejected as any other text that is not JSON. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * The text at a path of names in a JSON document: `['a', 'b']` of `{"a": {"b": "text"}}`.
  *
- * Undefined unless every reader must find the same text there: not JSON to the letter, not UTF-8, a byte order mark, a name
- * on the way twice (also where they differ in case, which some readers pass over), anything but objects on the way, anything
- * but a text that is not empty and is whole Unicode. It takes time and memory in proportion to the document: its length is
- * for the caller to bound.
+ * Returns undefined unless every JSON parser must find the same text there. It does so for a document that is not strict JSON,
+ * is not UTF-8 or has a byte order mark; for a duplicate name on the path (also if it differs in case, which some parsers
+ * ignore); for a path through anything but objects; and for a value other than a non-empty string of well-formed Unicode.
+ * Takes time and memory in proportion to the document: the caller bounds its length.
  */
 export function readJsonField(bytes: Uint8Array, path: readonly string[]): string | undefined {
   const text = decode(bytes);
@@ -20,7 +20,7 @@ export function readJsonField(bytes: Uint8Array, path: readonly string[]): strin
     at = findMember(text, at, name);
   }
   if (at === undefined || text[at] !== '"') return undefined;
-  const value = readText(text, at, skipText(text, at));
+  const value = readString(text, at, skipString(text, at));
   return value === '' || !value.isWellFormed() ? undefined : value;
 }
 
@@ -44,8 +44,8 @@ function isJson(text: string): boolean {
 // From here on the text is known to be JSON: every text ends, every bracket is closed.
 
 /**
- * Where the value of this name begins, in the object that begins at `at`.
- * @returns undefined when there is no such name, or more than one that somebody may take for it
+ * The start of the value of this name, in the object that starts at `at`.
+ * @returns undefined if there is no such name, or more than one that a parser may take for it
  */
 function findMember(text: string, at: number, name: string): number | undefined {
   const folded = name.toLowerCase();
@@ -53,8 +53,8 @@ function findMember(text: string, at: number, name: string): number | undefined 
   let isExact = false;
   let next = skipSpace(text, at + 1);
   while (text[next] === '"') {
-    const end = skipText(text, next);
-    const own = readText(text, next, end);
+    const end = skipString(text, next);
+    const own = readString(text, next, end);
     const value = skipSpace(text, skipSpace(text, end) + 1);
     if (own === name || own.toLowerCase() === folded) {
       if (found !== undefined) return undefined;
@@ -68,20 +68,20 @@ function findMember(text: string, at: number, name: string): number | undefined 
 }
 
 /** The text between the quotes at `from` and before `end`, without its escapes. */
-function readText(text: string, from: number, end: number): string {
+function readString(text: string, from: number, end: number): string {
   const raw = text.slice(from + 1, end - 1);
   return raw.includes('\\') ? String(JSON.parse(text.slice(from, end))) : raw;
 }
 
-/** Behind the value that begins at `at`. */
+/** The position after the value that starts at `at`. */
 function skipValue(text: string, at: number): number {
-  if (text[at] === '"') return skipText(text, at);
+  if (text[at] === '"') return skipString(text, at);
   let depth = 0;
   let next = at;
   for (;;) {
     switch (text[next]) {
       case '"':
-        next = skipText(text, next);
+        next = skipString(text, next);
         continue;
       case '{':
       case '[':
@@ -89,7 +89,7 @@ function skipValue(text: string, at: number): number {
         break;
       case '}':
       case ']':
-        if (depth === 0) return next; // of what is around a number or a word
+        if (depth === 0) return next; // the bracket that encloses a number or a word
         depth -= 1;
         if (depth === 0) return next + 1;
         break;
@@ -103,8 +103,8 @@ function skipValue(text: string, at: number): number {
   }
 }
 
-/** Behind the closing quote of the text whose opening one is at `at`. */
-function skipText(text: string, at: number): number {
+/** The position after the closing quote of the string whose opening quote is at `at`. */
+function skipString(text: string, at: number): number {
   for (let next = at + 1; next < text.length; next += 1) {
     if (text[next] === '\\') next += 1;
     else if (text[next] === '"') return next + 1;

@@ -1,10 +1,10 @@
 /**
- * The elements of a list-valued header field, in order. Empty elements are ignored, as are the spaces and tabs around each
- * (RFC 9110 §5.6.1.2); a field of nothing but commas has none. A comma in a quoted string separates too: an unbalanced quote of
- * one hop must not hide what the next one has appended.
- * @param field repeated fields joined by commas; undefined where there is none
+ * The elements of a list-valued header field, in order. Ignores empty elements, and the spaces and tabs around each
+ * (RFC 9110 §5.6.1.2). A comma in a quoted string separates too, so that an unbalanced quote of one hop cannot hide what the
+ * next hop appended.
+ * @param field repeated fields joined by commas; undefined if absent
  */
-export function listElements(field: string | undefined): string[] {
+export function parseListField(field: string | undefined): string[] {
   if (field === undefined) return [];
   if (!field.includes(',')) {
     const only = trimSpace(field);
@@ -17,16 +17,16 @@ export function listElements(field: string | undefined): string[] {
 }
 
 /**
- * A list with more behind it. Empty elements at either end of what came are left out: a sender writes none (RFC 9110 §5.6.1.1).
- * Everything between stays to the byte.
+ * Appends `more` to a list. Drops empty elements at either end of `more`, which a sender must not write (RFC 9110 §5.6.1.1).
+ * Keeps everything in between byte for byte.
  */
-export function appendToList(list: string, more: string): string {
-  const came = trimEnds(more);
-  if (list === '' || came === '') return list + came;
-  return `${list}, ${came}`;
+export function appendToListField(list: string, more: string): string {
+  const added = trimEnds(more);
+  if (list === '' || added === '') return list + added;
+  return `${list}, ${added}`;
 }
 
-/** Spaces and tabs alone: `trim` takes characters away that are bytes of a value. */
+/** Trims only spaces and tabs: `trim` also removes characters that are bytes of a value. */
 function trimSpace(text: string): string {
   return hasOuter(text, isSpace) ? text.replace(/^[\t ]+|[\t ]+$/g, '') : text;
 }

@@ -1,7 +1,7 @@
-/** Request headers that do not go to the upstream as they came: of the hop, written anew, or added. In lower case. */
+/** Request headers that are not forwarded unchanged: hop-by-hop, rewritten or modified ones. Names are in lower case. */
 
-/** RFC 9110 §7.6.1, and Proxy-Connection of old. */
-export const HOP_BY_HOP: ReadonlySet<string> = new Set([
+/** RFC 9110 §7.6.1, and the obsolete Proxy-Connection. */
+export const HOP_BY_HOP_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-connection',
@@ -12,8 +12,8 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'proxy-authorization',
 ]);
 
-/** Written anew, or answered by us. */
-export const WRITTEN_ANEW: ReadonlySet<string> = new Set([
+/** Written by the proxy, or answered by it (`Expect`). */
+export const REWRITTEN_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'expect',
   'via',
@@ -26,16 +26,18 @@ export const WRITTEN_ANEW: ReadonlySet<string> = new Set([
   'trailer',
 ]);
 
-/** Counted down, waited for, or made a part of our trace. */
-export const CHANGED: ReadonlySet<string> = new Set(['max-forwards', 'prefer', 'traceparent', 'tracestate']);
+/** Decremented (`Max-Forwards`), honoured by the proxy (`Prefer`), or replaced by the proxy's span. */
+export const MODIFIED_HEADERS: ReadonlySet<string> = new Set(['max-forwards', 'prefer', 'traceparent', 'tracestate']);
 
-/** Whether what its name begins with is what proxies say to each other. @param name in lower case, `-` for `_` */
-export function isOfProxies(name: string): boolean {
+/** True if the prefix is reserved for communication between proxies. @param name in lower case, with `-` for `_` */
+export function isProxyHeader(name: string): boolean {
   return name.startsWith('tidegate-') || name.startsWith('x-envoy-') || name.startsWith('x-forwarded-');
 }
 
-/** Whether the value that the upstream gets is ours to say. @param name as it is written */
-export function isOwned(name: string): boolean {
+/** True if the proxy decides the value that the upstream gets. @param name in any case, with `-` or `_` */
+export function isManagedHeader(name: string): boolean {
   const lower = name.toLowerCase().replaceAll('_', '-');
-  return HOP_BY_HOP.has(lower) || WRITTEN_ANEW.has(lower) || CHANGED.has(lower) || isOfProxies(lower);
+  return (
+    HOP_BY_HOP_HEADERS.has(lower) || REWRITTEN_HEADERS.has(lower) || MODIFIED_HEADERS.has(lower) || isProxyHeader(lower)
+  );
 }

@@ -1,71 +1,75 @@
-/** What a path pattern found: the values of its named segments, in their order. */
-export type Captured = readonly string[];
+/** The values of the named segments of a match, in order. */
+export type PathCaptures = readonly string[];
 
-/** `{name}`, and `{name=a|b}`: one of these words. */
-const NAMED = /^\{([a-z][a-z0-9_-]*)(?:=([^{}/*]+))?\}$/;
+/** `{name}`, or `{name=a|b}` for one of these words. */
+const NAMED_SEGMENT = /^\{([a-z][a-z0-9_-]*)(?:=([^{}/*]+))?\}$/;
 
 export interface PathPattern {
-  /** As it is written. */
+  /** As configured. */
   readonly text: string;
-  /** Of its named segments, in their order, and at which place of a path each stands, from 1. */
+  /** Of its named segments, in order; `positions` counts segments of the path from 1. */
   readonly names: readonly string[];
-  readonly places: readonly number[];
-  /** @param segments of a path, as `segmentsOf` has them. Returns undefined where it does not match */
-  match(segments: readonly string[]): Captured | undefined;
-  /** The pattern with these values in place of its named segments. */
-  fill(captured: Captured): string;
+  readonly positions: readonly number[];
+  /** @param segments of a path, from `segmentsOf` @returns undefined if they do not match */
+  match(segments: readonly string[]): PathCaptures | undefined;
+  /** The pattern with its named segments replaced by these values. */
+  substitute(captured: PathCaptures): string;
 }
 
-const NOTHING: Captured = [];
+const NO_CAPTURES: PathCaptures = [];
 
 /**
- * `/v1/charges` itself; `*` is one segment, `{name}` one that is remembered, `{name=a|b}` one of these words, `**` at the end all that lies below:
- * `/v1/files/**` is `/v1/files/x` and `/v1/files/x/y`, not `/v1/files`. A slash at the end of a path does not matter.
- * @param text as `mistakeOf` finds nothing wrong with
+ * Compiles a path pattern. `/v1/charges` matches itself; `*` one segment; `{name}` one segment, which is captured; `{name=a|b}`
+ * one of these words; `**` at the end everything below: `/v1/files/**` matches `/v1/files/x` and `/v1/files/x/y`, not
+ * `/v1/files`. A slash at the end of a path does not matter.
+ * @param text valid according to `validatePathPattern`
  */
 export function makePathPattern(text: string): PathPattern {
   const parts = [...segmentsOf(text)];
-  const isOpen = parts.at(-1) === '**';
-  if (isOpen) parts.pop();
+  const hasRest = parts.at(-1) === '**';
+  if (hasRest) parts.pop();
   const names: string[] = [];
-  const places: number[] = [];
+  const positions: number[] = [];
   for (const [index, part] of parts.entries()) {
-    const name = NAMED.exec(part)?.[1];
+    const name = NAMED_SEGMENT.exec(part)?.[1];
     if (name === undefined) continue;
     names.push(name);
-    places.push(index + 1);
+    positions.push(index + 1);
   }
-  const isWild = parts.map((part) => part === '*' || NAMED.test(part));
-  const words = parts.map((part) => NAMED.exec(part)?.[2]?.split('|'));
+  const isWildcard = parts.map((part) => part === '*' || NAMED_SEGMENT.test(part));
+  const words = parts.map((part) => NAMED_SEGMENT.exec(part)?.[2]?.split('|'));
   return {
     text,
     names,
-    places,
+    positions,
     match(segments) {
-      if (isOpen ? segments.length <= parts.length : segments.length !== parts.length) return undefined;
+      if (hasRest ? segments.length <= parts.length : segments.length !== parts.length) return undefined;
       for (const [index, part] of parts.entries()) {
         const segment = segments[index];
-        if (isWild[index] === true ? segment === '' : segment !== part) return undefined;
+        if (isWildcard[index] === true ? segment === '' : segment !== part) return undefined;
         if (segment !== undefined && words[index]?.includes(segment) === false) return undefined;
       }
-      return places.length === 0 ? NOTHING : places.map((place) => segments[place - 1] ?? '');
+      return positions.length === 0 ? NO_CAPTURES : positions.map((position) => segments[position - 1] ?? '');
     },
-    fill(captured) {
-      const filled = parts.map((part, index) => captured[places.indexOf(index + 1)] ?? part);
-      return `/${[...filled, ...(isOpen ? ['**'] : [])].join('/')}`;
+    substitute(captured) {
+      const filled = parts.map((part, index) => captured[positions.indexOf(index + 1)] ?? part);
+      return `/${[...filled, ...(hasRest ? ['**'] : [])].join('/')}`;
     },
   };
 }
 
 /**
- * The segments of a path or a pattern, normalised so that equivalent paths are equal: `/v1/%63harges` is no other endpoint than
- * `/v1/charges`, and `a%2fb` no other segment than `a%2Fb`.
+ * The segments of a path or a pattern, normalised so that equivalent paths are equal: `/v1/%63harges` equals `/v1/charges`,
+ * and `a%2fb` equals `a%2Fb`.
  */
 export function segmentsOf(path: string): readonly string[] {
   return splitPath(path.includes('%') ? normalizeEscapes(path) : path);
 }
 
-/** What need not be escaped is not (RFC 3986 §6.2.2.2): letters, digits and `._~-`. Other escapes are in upper case (§6.2.2.1). */
+/**
+ * Decodes the escapes of unreserved characters (RFC 3986 §6.2.2.2): letters, digits and `._~-`. Writes other escapes in upper
+ * case (§6.2.2.1).
+ */
 export function normalizeEscapes(path: string): string {
   return path.replace(/%[0-9A-Fa-f]{2}/g, normalizeEscape);
 }
@@ -75,16 +79,16 @@ function normalizeEscape(escape: string): string {
   return /[A-Za-z0-9._~-]/.test(character) ? character : escape.toUpperCase();
 }
 
-/** Without the slash before the first, and without one at the end. */
+/** Ignores the slash at the start and one at the end. */
 function splitPath(path: string): string[] {
   const end = path.length > 1 && path.endsWith('/') ? path.length - 1 : path.length;
   return path.slice(1, end).split('/');
 }
 
-const NO_SEGMENT = '* and {name} stand for a whole segment, as does {name=a|b}; a name is of a-z, 0-9, _ and -';
+const NOT_A_SEGMENT = '* and {name} stand for a whole segment, as does {name=a|b}; a name is of a-z, 0-9, _ and -';
 
-/** What is wrong with it, in words; undefined where nothing is. */
-export function mistakeOf(text: string): string | undefined {
+/** @returns the error of an invalid pattern, for people; undefined if it is valid */
+export function validatePathPattern(text: string): string | undefined {
   if (!text.startsWith('/')) return 'a path pattern begins with a slash';
   if (/[?#\s]/.test(text)) return 'a path pattern has no query, fragment or space';
   const parts = splitPath(text);
@@ -96,9 +100,9 @@ export function mistakeOf(text: string): string | undefined {
       if (index < parts.length - 1) return '** stands for the rest: only at the end';
       continue;
     }
-    const name = NAMED.exec(part)?.[1];
+    const name = NAMED_SEGMENT.exec(part)?.[1];
     if (name === undefined) {
-      if (/[*{}]/.test(part)) return NO_SEGMENT;
+      if (/[*{}]/.test(part)) return NOT_A_SEGMENT;
       continue;
     }
     if (names.has(name)) return `two segments are called {${name}}`;

@@ -1,46 +1,47 @@
 /**
- * Credentials that have used a write's key, as of `WriteIdentity`, one for each time. Mostly there is none (0) or one, and 100 000 writes
- * are kept: only several make an object.
+ * Credentials that have used a write's key, as in `WriteIdentity`, one entry for each use. Most writes have none (0) or one, and
+ * 100 000 writes are kept, so only several credentials take an object.
  */
-export type Credentials = number | readonly number[];
+export type CredentialList = number | readonly number[];
 
-export const NONE: Credentials = 0;
+export const NO_CREDENTIALS: CredentialList = 0;
 
-/** Of more, those are forgotten that are there twice, and then the oldest: a signature for each request is a credential too. */
-const MOST = 16;
+/** Beyond this, duplicates are dropped first, then the oldest: with request signing, each request has another credential. */
+const MAX_CREDENTIALS = 16;
 
-export function includes(some: Credentials, credential: number): boolean {
-  return listOf(some).includes(credential);
+export function hasCredential(list: CredentialList, credential: number): boolean {
+  return toArray(list).includes(credential);
 }
 
-export function countOf(some: Credentials): number {
-  return listOf(some).length;
+export function countCredentials(list: CredentialList): number {
+  return toArray(list).length;
 }
 
-/** Once more. */
-export function including(some: Credentials, credential: number): Credentials {
-  const list = [...listOf(some), credential];
-  if (list.length <= MOST) return compact(list);
-  const twice = list.findIndex((each, i) => list.includes(each, i + 1));
-  return compact(list.toSpliced(Math.max(0, twice), 1));
+/** Adds one entry. */
+export function addCredential(list: CredentialList, credential: number): CredentialList {
+  const added = [...toArray(list), credential];
+  if (added.length <= MAX_CREDENTIALS) return compact(added);
+  const duplicate = added.findIndex((each, i) => added.includes(each, i + 1));
+  return compact(added.toSpliced(Math.max(0, duplicate), 1));
 }
 
-/** Once less. */
-export function excludingOne(some: Credentials, credential: number): Credentials {
-  const list = listOf(some);
-  const at = list.indexOf(credential);
-  return at < 0 ? some : compact(list.toSpliced(at, 1));
+/** Removes one entry. */
+export function removeOneCredential(list: CredentialList, credential: number): CredentialList {
+  const entries = toArray(list);
+  const at = entries.indexOf(credential);
+  return at < 0 ? list : compact(entries.toSpliced(at, 1));
 }
 
-export function excluding(some: Credentials, credential: number): Credentials {
-  return compact(listOf(some).filter((each) => each !== credential));
+/** Removes all entries of this credential. */
+export function removeCredential(list: CredentialList, credential: number): CredentialList {
+  return compact(toArray(list).filter((each) => each !== credential));
 }
 
-function listOf(some: Credentials): readonly number[] {
-  if (typeof some !== 'number') return some;
-  return some === NONE ? [] : [some];
+function toArray(list: CredentialList): readonly number[] {
+  if (typeof list !== 'number') return list;
+  return list === NO_CREDENTIALS ? [] : [list];
 }
 
-function compact(some: readonly number[]): Credentials {
-  return some.length > 1 ? some : (some[0] ?? NONE);
+function compact(entries: readonly number[]): CredentialList {
+  return entries.length > 1 ? entries : (entries[0] ?? NO_CREDENTIALS);
 }

@@ -1,41 +1,41 @@
-import type { Place } from '../admission/queue-occupancy.ts';
-import { Backlog } from '../admission/queue-occupancy.ts';
-import type { Bound } from '../overload/resource-bound.ts';
+import type { QueueOccupant } from '../admission/queue-occupancy.ts';
+import { QueueOccupancy } from '../admission/queue-occupancy.ts';
+import type { ResourceBound } from '../overload/resource-bound.ts';
 
-/** Who waits for a key. */
-export interface Claimant extends Place {
-  /** The key is theirs, until they release it. */
+/** A request that waits for a key. */
+export interface KeyClaimant extends QueueOccupant {
+  /** The claimant holds the key, until it releases it. */
   onClaimed(): void;
 }
 
-/** In all. Whoever comes then is told that the key is in use. */
-const MOST_WAITING = 1000;
+/** For all keys together. Beyond it, a request is refused: the key is in use. */
+const MAX_WAITING = 1000;
 
-/** For one key: a client that repeats without end leaves the other places to others. */
-const MOST_PER_KEY = 16;
+/** For one key, so that a client that repeats without end does not take all places. */
+const MAX_PER_KEY = 16;
 
-/** Nobody waits for it. One for all: most keys are claimed once. */
-const NOBODY: readonly Claimant[] = [];
+/** Shared, because most keys are claimed once. */
+const NO_CLAIMANTS: readonly KeyClaimant[] = [];
 
 /**
- * Idempotency keys of requests under way: each is held by one request at a time, and goes to the next in the order of their
- * arrival. Who waits says itself when it has waited long enough. The values hold on to no request: a `Map` of V8 may keep
- * what was in it beyond its time (see active-set.ts).
+ * Idempotency keys of requests in progress: one request at a time holds a key, and it passes to the next in the order of
+ * arrival. A claimant keeps its own deadline and calls `cancelWait`. The values refer to no request that holds a key, because
+ * a `Map` of V8 may retain deleted entries (see active-set.ts).
  */
 export class KeyClaims<K = string> {
-  /** By those who hold it, who waits. */
-  readonly #waiting = new Map<K, readonly Claimant[]>();
-  readonly #most: number;
-  readonly #mostPerKey: number;
-  readonly #backlog = new Backlog();
+  /** The keys that are held, each with its waiting claimants. */
+  readonly #waiting = new Map<K, readonly KeyClaimant[]>();
+  readonly #maxWaiting: number;
+  readonly #maxPerKey: number;
+  readonly #occupancy = new QueueOccupancy();
   #refused = 0;
-  /** Released, and to be handed on: each in its turn, however many end within the call that hands them the key. */
+  /** Released keys to pass on, one after another: a claimant may release its key within `onClaimed`. */
   readonly #released: K[] = [];
-  #isHandingOn = false;
+  #isPassingOn = false;
 
-  constructor(most = MOST_WAITING, mostPerKey = MOST_PER_KEY) {
-    this.#most = most;
-    this.#mostPerKey = mostPerKey;
+  constructor(maxWaiting = MAX_WAITING, maxPerKey = MAX_PER_KEY) {
+    this.#maxWaiting = maxWaiting;
+    this.#maxPerKey = maxPerKey;
   }
 
   /** Keys that are held. */
@@ -43,59 +43,59 @@ export class KeyClaims<K = string> {
     return this.#waiting.size;
   }
 
-  get bound(): Bound {
-    return { name: 'key_waits', used: this.#backlog.size / this.#most, reached: this.#refused };
+  get bound(): ResourceBound {
+    return { name: 'key_waits', used: this.#occupancy.size / this.#maxWaiting, reached: this.#refused };
   }
 
-  /** False: another request has it. */
-  take(key: K): boolean {
+  /** @returns false if another request holds the key */
+  tryAcquire(key: K): boolean {
     if (this.#waiting.has(key)) return false;
-    this.#waiting.set(key, NOBODY);
+    this.#waiting.set(key, NO_CLAIMANTS);
     return true;
   }
 
-  /** Gets in line for a key that is held. False: as many wait as may, for it, in all, or of its address. */
-  wait(key: K, claimant: Claimant): boolean {
-    const waiting = this.#waiting.get(key) ?? NOBODY;
-    if (this.#backlog.isFull(claimant.holder, this.#most) || waiting.length >= this.#mostPerKey) {
+  /** Queues for a key that is held. @returns false if too many wait: for the key, in all, or from the same address */
+  enqueue(key: K, claimant: KeyClaimant): boolean {
+    const waiting = this.#waiting.get(key) ?? NO_CLAIMANTS;
+    if (this.#occupancy.isFull(claimant.fairnessKey, this.#maxWaiting) || waiting.length >= this.#maxPerKey) {
       this.#refused += 1;
       return false;
     }
-    this.#backlog.add(claimant);
+    this.#occupancy.add(claimant);
     this.#waiting.set(key, [...waiting, claimant]);
     return true;
   }
 
-  /** Waits no longer. No harm when it does not. */
-  leave(key: K, claimant: Claimant): void {
+  /** Leaves the queue; does nothing if the claimant is not in it. */
+  cancelWait(key: K, claimant: KeyClaimant): void {
     const waiting = this.#waiting.get(key);
     if (waiting === undefined || !waiting.includes(claimant)) return;
-    this.#backlog.remove(claimant);
+    this.#occupancy.remove(claimant);
     this.#waiting.set(
       key,
       waiting.filter((each) => each !== claimant),
     );
   }
 
-  /** To be called once by whoever holds it. */
+  /** To be called once by the holder. */
   release(key: K): void {
     this.#released.push(key);
-    if (this.#isHandingOn) return;
-    this.#isHandingOn = true;
+    if (this.#isPassingOn) return;
+    this.#isPassingOn = true;
     try {
-      for (let next = this.#released.shift(); next !== undefined; next = this.#released.shift()) this.#handOn(next);
+      for (let next = this.#released.shift(); next !== undefined; next = this.#released.shift()) this.#passOn(next);
     } finally {
-      this.#isHandingOn = false;
+      this.#isPassingOn = false;
     }
   }
 
-  #handOn(key: K): void {
-    const [next, ...others] = this.#waiting.get(key) ?? NOBODY;
+  #passOn(key: K): void {
+    const [next, ...others] = this.#waiting.get(key) ?? NO_CLAIMANTS;
     if (next === undefined) {
       this.#waiting.delete(key);
       return;
     }
-    this.#backlog.remove(next);
+    this.#occupancy.remove(next);
     this.#waiting.set(key, others);
     next.onClaimed();
   }

@@ -1,82 +1,90 @@
-import type { Bound } from '../overload/resource-bound.ts';
-import { countOf, excluding, excludingOne, includes, including, NONE } from './credential-list.ts';
+import type { ResourceBound } from '../overload/resource-bound.ts';
+import {
+  countCredentials,
+  removeCredential,
+  removeOneCredential,
+  hasCredential,
+  addCredential,
+  NO_CREDENTIALS,
+} from './credential-list.ts';
 import type { KeyedWrite } from './keyed-write.ts';
-import type { KeyRecord } from '../exchange/attempt-outcome.ts';
+import type { KeyRecord } from './key-record.ts';
 
-/** With them, 30 MB. */
-const MOST_UNRESOLVED = 20_000;
-export const MOST_ANSWERED = 100_000;
+/** Unresolved and answered records together take 30 MB at most. */
+const MAX_UNRESOLVED = 20_000;
+export const MAX_ANSWERED = 100_000;
 
-/** Of one write. */
-const MOST_OPEN_FOR = 8;
+/** For one write. */
+const MAX_UNRESOLVED_CREDENTIALS = 8;
 
 /**
- * What is remembered of writes with idempotency keys. Unresolved ones are kept apart, so that answered ones never push them
- * out: such a write is safe to repeat while the upstream remembers its key, and may take effect a second time after that. Here
- * records are forgotten only to make room; `KeyRegistry.recall` forgets old ones where no lifetime is known.
+ * The records of writes with idempotency keys. Unresolved ones are kept apart, so that answered ones never evict them: such
+ * a write is safe to repeat while the upstream remembers its key, and may take effect a second time after that. This class
+ * forgets records only to make room; `KeyRegistry.recall` forgets old ones if their lifetime is not known.
  */
 export class KeyRecords {
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #unresolved = new Set<KeyedWrite>();
-  /** The same, by the credential of whoever sent it first. */
+  /** The same, by the credential of the first request. */
   readonly #unresolvedBy = new Map<number, Set<KeyedWrite>>();
-  /** A ring: the first entries of a `Set` from which the oldest is deleted again and again are slow to find. */
+  /** A ring rather than a `Set`: after many deletions of its oldest entry, a `Set` finds its first entry slowly. */
   readonly #answered: (KeyedWrite | undefined)[] = [];
-  readonly #mostUnresolved: number;
-  readonly #mostAnswered: number;
+  readonly #maxUnresolved: number;
+  readonly #maxAnswered: number;
   readonly #onForgotten: (write: KeyedWrite) => void;
   #answeredCount = 0;
-  #next = 0;
+  #nextIndex = 0;
   #unresolvedForgotten = 0;
   #answeredForgotten = 0;
 
-  /** @param onForgotten its record is gone */
-  constructor(
-    onForgotten: (write: KeyedWrite) => void,
-    mostUnresolved = MOST_UNRESOLVED,
-    mostAnswered = MOST_ANSWERED,
-  ) {
+  /** @param onForgotten called when the record of a write is gone */
+  constructor(onForgotten: (write: KeyedWrite) => void, maxUnresolved = MAX_UNRESOLVED, maxAnswered = MAX_ANSWERED) {
     this.#onForgotten = onForgotten;
-    this.#mostUnresolved = mostUnresolved;
-    this.#mostAnswered = mostAnswered;
+    this.#maxUnresolved = maxUnresolved;
+    this.#maxAnswered = maxAnswered;
   }
 
-  get bounds(): readonly Bound[] {
+  get bounds(): readonly ResourceBound[] {
     return [
       {
         name: 'unsettled_keys',
-        used: this.#unresolved.size / this.#mostUnresolved,
+        used: this.#unresolved.size / this.#maxUnresolved,
         reached: this.#unresolvedForgotten,
       },
-      { name: 'settled_keys', used: this.#answeredCount / this.#mostAnswered, reached: this.#answeredForgotten },
+      { name: 'settled_keys', used: this.#answeredCount / this.#maxAnswered, reached: this.#answeredForgotten },
     ];
   }
 
   /**
-   * When and where a known write was first sent does not change. An answer resolves it. An attempt without one opens it again:
-   * for every credential where no answer was final, else only for its own, and not at all for the one that has the final answer.
+   * Updates a record. When and where a known write was first sent does not change. An answer resolves the write. An attempt
+   * without one makes it unresolved again: for every credential if no answer was final, otherwise only for its own, and not
+   * for a credential that has the final answer.
    */
-  keep(write: KeyedWrite, { firstSentAt, endpoint, isAnswered, isDone = false }: KeyRecord, credential: number): void {
+  record(
+    write: KeyedWrite,
+    { firstSentAt, endpoint, isAnswered, isFinal = false }: KeyRecord,
+    credential: number,
+  ): void {
     if (write.state === 'new') {
-      // Another that is under way may have been sent before.
-      write.firstSentAt = write.sent > 0 ? Math.min(write.firstSentAt, firstSentAt) : firstSentAt;
+      // Another request in progress may have been sent before.
+      write.firstSentAt = write.sentCount > 0 ? Math.min(write.firstSentAt, firstSentAt) : firstSentAt;
       write.endpoint = endpoint;
     }
-    if (isAnswered) this.#answer(write, isDone, credential);
-    else if (write.state !== 'answered' || write.doneFor === NONE) this.#open(write);
-    else this.#openFor(write, credential);
+    if (isAnswered) this.#markAnswered(write, isFinal, credential);
+    else if (write.state !== 'answered' || write.finalFor === NO_CREDENTIALS) this.#markUnresolved(write);
+    else this.#markUnresolvedFor(write, credential);
   }
 
   /**
-   * One of its answers did not reach its client as a whole. Where no other said what came of it for good, nobody knows; else only this
-   * credential does not. That others were told of a decline says nothing of the attempts after that.
-   * @param wasDone by that answer
+   * An answer to the write was not delivered whole. If no other client got a final answer, the write is unresolved for all;
+   * otherwise only for this credential. A decline that others received says nothing about later attempts.
+   * @param wasFinal whether that answer was final
    */
-  unheard(write: KeyedWrite, wasDone: boolean, credential: number): void {
+  onUndelivered(write: KeyedWrite, wasFinal: boolean, credential: number): void {
     if (write.state !== 'answered') return;
-    if (wasDone) write.doneFor = excludingOne(write.doneFor, credential);
-    if (write.doneFor === NONE) this.#open(write);
-    else this.#openFor(write, credential);
+    if (wasFinal) write.finalFor = removeOneCredential(write.finalFor, credential);
+    if (write.finalFor === NO_CREDENTIALS) this.#markUnresolved(write);
+    else this.#markUnresolvedFor(write, credential);
   }
 
   forget(write: KeyedWrite): void {
@@ -85,36 +93,37 @@ export class KeyRecords {
     this.#onForgotten(write);
   }
 
-  #answer(write: KeyedWrite, isDone: boolean, credential: number): void {
-    if (isDone) write.doneFor = including(write.doneFor, credential);
-    write.openFor = excluding(write.openFor, credential);
+  #markAnswered(write: KeyedWrite, isFinal: boolean, credential: number): void {
+    if (isFinal) write.finalFor = addCredential(write.finalFor, credential);
+    write.unresolvedFor = removeCredential(write.unresolvedFor, credential);
     if (write.state === 'answered') return;
     this.#remove(write);
     write.state = 'answered';
-    this.#keepAnswered(write);
+    this.#addAnswered(write);
   }
 
-  #open(write: KeyedWrite): void {
+  #markUnresolved(write: KeyedWrite): void {
     if (write.state === 'unresolved') return;
     this.#remove(write);
-    write.doneFor = NONE;
-    write.openFor = NONE;
+    write.finalFor = NO_CREDENTIALS;
+    write.unresolvedFor = NO_CREDENTIALS;
     write.state = 'unresolved';
-    this.#keepUnresolved(write);
+    this.#addUnresolved(write);
   }
 
-  /** For this credential, unless it was told that it is done; for all, where there are many of them. */
-  #openFor(write: KeyedWrite, credential: number): void {
-    if (includes(write.doneFor, credential) || includes(write.openFor, credential)) return;
-    if (countOf(write.openFor) < MOST_OPEN_FOR) write.openFor = including(write.openFor, credential);
-    else this.#open(write);
+  /** For this credential, unless it received a final answer; for all, if there are many of them. */
+  #markUnresolvedFor(write: KeyedWrite, credential: number): void {
+    if (hasCredential(write.finalFor, credential) || hasCredential(write.unresolvedFor, credential)) return;
+    if (countCredentials(write.unresolvedFor) < MAX_UNRESOLVED_CREDENTIALS) {
+      write.unresolvedFor = addCredential(write.unresolvedFor, credential);
+    } else this.#markUnresolved(write);
   }
 
   #remove(write: KeyedWrite): void {
-    if (write.place >= 0) {
-      this.#answered[write.place] = undefined;
+    if (write.ringIndex >= 0) {
+      this.#answered[write.ringIndex] = undefined;
       this.#answeredCount -= 1;
-      write.place = -1;
+      write.ringIndex = -1;
     }
     if (!this.#unresolved.delete(write)) return;
     const own = this.#unresolvedBy.get(write.credential);
@@ -122,12 +131,12 @@ export class KeyRecords {
     if (own?.size === 0) this.#unresolvedBy.delete(write.credential);
   }
 
-  /** Who leaves more than its share unresolved pushes out its own. */
-  #keepUnresolved(write: KeyedWrite): void {
+  /** A credential with more than its share of unresolved writes evicts its own. */
+  #addUnresolved(write: KeyedWrite): void {
     const { credential } = write;
     const own = this.#unresolvedBy.get(credential) ?? new Set();
-    const isOver = own.size > this.#mostUnresolved / Math.max(1, this.#unresolvedBy.size);
-    const [oldest] = this.#unresolved.size < this.#mostUnresolved ? [] : isOver ? own : this.#unresolved;
+    const isOver = own.size > this.#maxUnresolved / Math.max(1, this.#unresolvedBy.size);
+    const [oldest] = this.#unresolved.size < this.#maxUnresolved ? [] : isOver ? own : this.#unresolved;
     this.#unresolvedBy.set(credential, own.add(write));
     this.#unresolved.add(write);
     if (oldest === undefined) return;
@@ -135,15 +144,15 @@ export class KeyRecords {
     this.forget(oldest);
   }
 
-  #keepAnswered(write: KeyedWrite): void {
-    const oldest = this.#answered[this.#next];
+  #addAnswered(write: KeyedWrite): void {
+    const oldest = this.#answered[this.#nextIndex];
     if (oldest !== undefined) {
       this.#answeredForgotten += 1;
       this.forget(oldest);
     }
-    this.#answered[this.#next] = write;
-    write.place = this.#next;
+    this.#answered[this.#nextIndex] = write;
+    write.ringIndex = this.#nextIndex;
     this.#answeredCount += 1;
-    this.#next = (this.#next + 1) % this.#mostAnswered;
+    this.#nextIndex = (this.#nextIndex + 1) % this.#maxAnswered;
   }
 }

@@ -1,148 +1,158 @@
-import type { Bound } from '../overload/resource-bound.ts';
-import { NONE } from './credential-list.ts';
+import type { ResourceBound } from '../overload/resource-bound.ts';
+import { NO_CREDENTIALS } from './credential-list.ts';
 import { KeyClaims } from './key-claims.ts';
 import { KeyRecords } from './key-records.ts';
 import type { KeyedWrite, WriteIdentity } from './keyed-write.ts';
-import { isOpen, isSameWrite } from './keyed-write.ts';
-import type { KeyRecord, Millis } from '../exchange/attempt-outcome.ts';
+import { isUnresolved, isSameWrite } from './keyed-write.ts';
+import type { KeyRecord } from './key-record.ts';
+import type { Millis } from '../scalars.ts';
 
-/** Where it is not known how long keys live: after it, what comes with a key is taken for a new write. */
-const ANY_LIFETIME: Millis = 24 * 60 * 60 * 1000;
+/** If the lifetime of keys is not known: after this, a request with a key counts as a new write. */
+const DEFAULT_KEY_LIFETIME: Millis = 24 * 60 * 60 * 1000;
 
-/** Of one name; more of them are taken for the first, so that nobody makes the search long. */
-const MOST_OF_A_NAME = 1000;
+/** Writes of one name. Beyond it, a request joins the oldest, so that no client can make the search long. */
+const MAX_PER_NAME = 1000;
 
-/** What this process knows of writes with idempotency keys: those under way, those unresolved, and those answered. */
+/** The writes with idempotency keys that this process knows: in progress, unresolved and answered. */
 export class KeyRegistry {
   readonly claims = new KeyClaims<KeyedWrite>();
-  /** By their names, the last of each. */
+  /** By name, the newest of each; the others follow by `next`. */
   readonly #writes = new Map<string, KeyedWrite>();
-  /** By upstream: writes that may have been done, and of which nobody knows it. */
-  readonly #openAt = new Map<string, Set<KeyedWrite>>();
+  /** Unresolved writes, by upstream. */
+  readonly #unresolvedAt = new Map<string, Set<KeyedWrite>>();
   readonly #records: KeyRecords;
 
-  /** @param mostUnresolved that are remembered @param mostAnswered that are remembered */
-  constructor(mostUnresolved?: number, mostAnswered?: number) {
-    this.#records = new KeyRecords((write) => this.#changed(write), mostUnresolved, mostAnswered);
+  constructor(maxUnresolved?: number, maxAnswered?: number) {
+    this.#records = new KeyRecords((write) => this.#reindex(write), maxUnresolved, maxAnswered);
   }
 
-  get bounds(): readonly Bound[] {
+  get bounds(): readonly ResourceBound[] {
     return [this.claims.bound, ...this.#records.bounds];
   }
 
-  /** Asked before anything is looked up for nothing. */
-  get isAnythingOpen(): boolean {
-    return this.#openAt.size > 0;
+  /** A cheap test before a look-up. */
+  get hasUnresolved(): boolean {
+    return this.#unresolvedAt.size > 0;
   }
 
-  /** Whether the write of this name may have been done, here or by a request under way. Asked without taking part in it. */
-  isOpen(name: string): boolean {
-    return this.#find(name, isOpen) !== undefined;
+  /** Whether a write of this name is unresolved, a request in progress included. Does not join it. */
+  isUnresolved(name: string): boolean {
+    return this.#find(name, isUnresolved) !== undefined;
   }
 
-  /** Whether any write at this upstream is: for requests whose key cannot be known. */
-  isAnyOpen(upstream: string): boolean {
-    return this.#openAt.has(upstream);
+  /** Whether any write at this upstream is unresolved: for requests whose key is not known. */
+  hasUnresolvedAt(upstream: string): boolean {
+    return this.#unresolvedAt.has(upstream);
   }
 
-  /** Takes part in a write, as one of the requests that have it in hand. To be followed by `leave`. */
-  enter(identity: WriteIdentity): KeyedWrite {
+  /** Joins a write as one of its requests. To be followed by `leave`. */
+  join(identity: WriteIdentity): KeyedWrite {
     const { name, credential } = identity;
-    const write = this.#known(identity) ?? this.#lastOfMany(name) ?? this.#add(identity);
-    // With the same credential, another body is the same write: whoever has joined it may come with one.
+    const write = this.#findKnown(identity) ?? this.#findIfTooMany(name) ?? this.#add(identity);
+    // With the same credential, a request with another body is the same write, so the body is kept only for one credential.
     if (write.credential !== credential) write.body = undefined;
-    write.requests += 1;
+    write.requestCount += 1;
     return write;
   }
 
   leave(write: KeyedWrite): void {
-    write.requests -= 1;
-    this.#changed(write);
+    write.requestCount -= 1;
+    this.#reindex(write);
   }
 
-  /** One of its requests has been sent. To be followed by `over`. */
-  sent(write: KeyedWrite, now: Millis, endpoint?: string): void {
-    if (write.state === 'new' && write.sent === 0) {
+  /** One of its requests was sent. To be followed by `onAttemptEnd`. */
+  onSent(write: KeyedWrite, now: Millis, endpoint?: string): void {
+    if (write.state === 'new' && write.sentCount === 0) {
       write.firstSentAt = now;
       write.endpoint = endpoint;
     }
-    write.sent += 1;
-    this.#changed(write);
+    write.sentCount += 1;
+    this.#reindex(write);
   }
 
-  over(write: KeyedWrite): void {
-    write.sent -= 1;
-    this.#changed(write);
+  onAttemptEnd(write: KeyedWrite): void {
+    write.sentCount -= 1;
+    this.#reindex(write);
   }
 
-  /** What is remembered of it. @param ttl how long the upstream remembers its key; undefined where that is not known */
+  /** The record of a write. @param ttl how long the upstream remembers its key; undefined if not known */
   recall(write: KeyedWrite, ttl: Millis | undefined, now: Millis): KeyRecord | undefined {
     if (write.state === 'new') return undefined;
     const { firstSentAt, endpoint, state } = write;
-    if (ttl !== undefined || now <= firstSentAt + ANY_LIFETIME) {
+    if (ttl !== undefined || now <= firstSentAt + DEFAULT_KEY_LIFETIME) {
       return { firstSentAt, endpoint, isAnswered: state === 'answered' };
     }
     this.#records.forget(write);
     return undefined;
   }
 
-  /** @param credential of the request that leaves it so */
-  keep(write: KeyedWrite, record: KeyRecord, credential: number = write.credential): void {
-    this.#records.keep(write, record, credential);
-    this.#changed(write);
+  /** @param credential of the request that the record comes from */
+  record(write: KeyedWrite, record: KeyRecord, credential: number = write.credential): void {
+    this.#records.record(write, record, credential);
+    this.#reindex(write);
   }
 
-  /** One of its answers, to a request with this credential, did not reach its client as a whole. @param wasDone by that answer */
-  unheard(write: KeyedWrite, wasDone: boolean, credential: number = write.credential): void {
-    this.#records.unheard(write, wasDone, credential);
-    this.#changed(write);
+  /** An answer to a request with this credential was not delivered whole. @param wasFinal whether that answer was final */
+  onUndelivered(write: KeyedWrite, wasFinal: boolean, credential: number = write.credential): void {
+    this.#records.onUndelivered(write, wasFinal, credential);
+    this.#reindex(write);
   }
 
-  #changed(write: KeyedWrite): void {
+  #reindex(write: KeyedWrite): void {
     const { upstream } = write;
-    const open = this.#openAt.get(upstream);
-    if (isOpen(write)) {
-      if (open === undefined) this.#openAt.set(upstream, new Set([write]));
+    const open = this.#unresolvedAt.get(upstream);
+    if (isUnresolved(write)) {
+      if (open === undefined) this.#unresolvedAt.set(upstream, new Set([write]));
       else open.add(write);
-    } else if (open?.delete(write) === true && open.size === 0) this.#openAt.delete(upstream);
-    if (write.requests === 0 && write.state === 'new') this.#drop(write);
+    } else if (open?.delete(write) === true && open.size === 0) this.#unresolvedAt.delete(upstream);
+    if (write.requestCount === 0 && write.state === 'new') this.#drop(write);
   }
 
-  #find(name: string, isMeant: (write: KeyedWrite) => boolean): KeyedWrite | undefined {
-    for (let write = this.#writes.get(name); write !== undefined; write = write.next) if (isMeant(write)) return write;
+  #find(name: string, matches: (write: KeyedWrite) => boolean): KeyedWrite | undefined {
+    for (let write = this.#writes.get(name); write !== undefined; write = write.next) if (matches(write)) return write;
     return undefined;
   }
 
-  /** Where neither credential nor body tells, the write may be any of its name: the oldest that is open is the one to mind. */
-  #known(identity: WriteIdentity): KeyedWrite | undefined {
+  /** If neither credential nor body identifies the write, it may be any of its name: the oldest unresolved one matters. */
+  #findKnown(identity: WriteIdentity): KeyedWrite | undefined {
     const { name, credential, body } = identity;
     const found =
       this.#find(name, (known) => known.credential === credential) ??
       this.#find(name, (known) => body !== undefined && known.body === body && isSameWrite(known, identity));
     if (found !== undefined) return found;
     let any: KeyedWrite | undefined;
-    let oldestOpen: KeyedWrite | undefined;
+    let oldestUnresolved: KeyedWrite | undefined;
     for (let known = this.#writes.get(name); known !== undefined; known = known.next) {
       if (!isSameWrite(known, identity)) continue;
       any ??= known;
-      if (isOpen(known)) oldestOpen = known; // the last of them is the first that was made
+      if (isUnresolved(known)) oldestUnresolved = known; // the list is newest first
     }
-    return oldestOpen ?? any;
+    return oldestUnresolved ?? any;
   }
 
-  /** Where there are as many of a name as may be. */
-  #lastOfMany(name: string): KeyedWrite | undefined {
+  /** The oldest, if a name has MAX_PER_NAME writes. */
+  #findIfTooMany(name: string): KeyedWrite | undefined {
     let count = 0;
-    return this.#find(name, () => (count += 1) === MOST_OF_A_NAME);
+    return this.#find(name, () => (count += 1) === MAX_PER_NAME);
   }
 
   #add(identity: WriteIdentity): KeyedWrite {
-    const { upstream, name, credential, readFrom, body } = identity;
+    const { upstream, name, credential, credentialHeader, body } = identity;
     const next = this.#writes.get(name);
     const state = 'new';
     const write: KeyedWrite = {
-      ...{ upstream, name, credential, readFrom, body, next, state, firstSentAt: 0, endpoint: undefined },
-      ...{ doneFor: NONE, openFor: NONE, place: -1, requests: 0, sent: 0 },
+      ...{
+        upstream,
+        name,
+        credential,
+        credentialHeader,
+        body,
+        next,
+        state,
+        firstSentAt: 0,
+        endpoint: undefined,
+      },
+      ...{ finalFor: NO_CREDENTIALS, unresolvedFor: NO_CREDENTIALS, ringIndex: -1, requestCount: 0, sentCount: 0 },
     };
     this.#writes.set(name, write);
     return write;

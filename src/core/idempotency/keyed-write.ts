@@ -1,68 +1,68 @@
-import type { Credentials } from './credential-list.ts';
-import { includes, NONE } from './credential-list.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { CredentialList } from './credential-list.ts';
+import { hasCredential, NO_CREDENTIALS } from './credential-list.ts';
+import type { Millis } from '../scalars.ts';
 
-/** What tells writes apart. All of it digests: of keys and credentials nothing is kept. */
+/** Identifies a write. Contains only digests: no keys or credentials are kept. */
 export interface WriteIdentity {
   readonly upstream: string;
-  /** Of the account, as far as it is named, of what is asked for, and of the key. */
+  /** Of the account, as far as the request names it, of the request's target, and of the key. */
   readonly name: string;
-  /** Of whatever the client authenticates by, above 0; where it does not, of who it is, below 0. */
+  /** Of the client's credential, above 0; without one, of the client's identity, below 0. */
   readonly credential: number;
-  /** The header that a credential was looked for in; a reload may change it. */
-  readonly readFrom: string;
-  /** Of the body; undefined where that is not known whole. */
+  /** The header in which the credential is expected; a reload may change it. */
+  readonly credentialHeader: string;
+  /** Of the body; undefined if it is not known whole. */
   readonly body: number | undefined;
 }
 
-/** A write that has an idempotency key, while it is under way or remembered. 100 000 of them are kept: it is small. */
+/** A write with an idempotency key, in progress or remembered. Small, because 100 000 of them are kept. */
 export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
-  /** As of its identity, until a request with another credential has joined: then what it says is not known any more. */
+  /** As in its identity, until a request with another credential joins; then undefined. */
   body: number | undefined;
   /** Another of the same name. */
   next: KeyedWrite | undefined;
-  /** Whether it is remembered, and how. */
+  /** `new`: not remembered. */
   state: 'new' | 'unresolved' | 'answered';
-  /** Of one that is under way or remembered: when it was first sent, and where to, if that matters. */
+  /** When it was first sent, and to which endpoint if that matters. */
   firstSentAt: Millis;
   endpoint: string | undefined;
-  /** The credentials that were told that it is done, or what came of it for good; one as often as it was told. */
-  doneFor: Credentials;
+  /** The credentials that received a final answer, one entry for each answer. */
+  finalFor: CredentialList;
   /**
-   * Other credentials of a write that is done, whose later attempts got no answer. Each may belong to another account, and the write of
-   * that account is open.
+   * Other credentials of an answered write, whose later attempts got no answer. Each may belong to another account, whose
+   * write is unresolved.
    */
-  openFor: Credentials;
-  /** Where in the ring of answered writes; -1 where it is not. */
-  place: number;
-  /** Requests that have it in hand. */
-  requests: number;
-  /** Of these, the ones that have been sent, and are not over. */
-  sent: number;
+  unresolvedFor: CredentialList;
+  /** Its index in the ring of answered writes; -1 if it is not in it. */
+  ringIndex: number;
+  /** Requests in progress. */
+  requestCount: number;
+  /** Of these, the requests that were sent and have not ended. */
+  sentCount: number;
 }
 
 /**
- * Whether these two, of one name, are one write. A credential changes while its account does not, by refreshing a token or
- * by signing each request; and one key may be chosen by two accounts that nothing else names. So another
- * credential means another write only where the body differs too, or where only one of the two has a credential in the same
- * header. Where a body is not known, they are taken for one write.
+ * Whether two writes of one name are the same write. A credential may change while the account stays, by a token refresh or
+ * by request signing; and two accounts that nothing else names may choose the same key. So another credential means another
+ * write only if the body differs too, or if only one of the two has a credential in that header. If a body is not known, they
+ * count as one write.
  */
 export function isSameWrite(one: Omit<WriteIdentity, 'name' | 'upstream'>, other: WriteIdentity): boolean {
   if (one.credential === other.credential) return true;
   // Digests of different headers cannot be compared.
-  if (one.readFrom !== other.readFrom) return true;
+  if (one.credentialHeader !== other.credentialHeader) return true;
   if (one.credential > 0 !== other.credential > 0) return false;
   return one.body === undefined || other.body === undefined || one.body === other.body;
 }
 
-/** Whether what is remembered as answered is so to whoever comes with this credential. */
-export function isAnsweredFor({ state, openFor }: KeyedWrite, credential: number): boolean {
-  return state === 'answered' && !includes(openFor, credential);
+/** Whether an answered write counts as answered for a request with this credential. */
+export function isAnsweredFor({ state, unresolvedFor }: KeyedWrite, credential: number): boolean {
+  return state === 'answered' && !hasCredential(unresolvedFor, credential);
 }
 
-/** It may have been done, and nobody knows. */
-export function isOpen({ sent, state, doneFor, openFor }: KeyedWrite): boolean {
-  // Another attempt of one that is done changes nothing.
-  if (state === 'answered') return openFor !== NONE || (sent > 0 && doneFor === NONE);
-  return sent > 0 || state === 'unresolved';
+/** True if the write may have taken effect and no answer says so. */
+export function isUnresolved({ sentCount, state, finalFor, unresolvedFor }: KeyedWrite): boolean {
+  // Another attempt of a write with a final answer changes nothing.
+  if (state === 'answered') return unresolvedFor !== NO_CREDENTIALS || (sentCount > 0 && finalFor === NO_CREDENTIALS);
+  return sentCount > 0 || state === 'unresolved';
 }

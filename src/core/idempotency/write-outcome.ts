@@ -1,25 +1,31 @@
-import type { Outcome, RequestFacts, RetryPolicy } from '../exchange/attempt-outcome.ts';
-import { isSafe, isThrottled } from '../exchange/attempt-outcome.ts';
+import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
+import type { RequestFacts } from '../exchange/request-facts.ts';
+import type { RetryPolicy } from '../retry/retry-policy.ts';
+import { isSafe } from '../exchange/request-facts.ts';
+import { isThrottled } from '../exchange/attempt-outcome.ts';
 
 /**
- * What an attempt's outcome says of the write that it carried:
+ * What the outcome of an attempt says about its write:
  *
  * | outcome | means |
  * | --- | --- |
- * | 2xx, 402, an answer marked as replayed | `answered`: the upstream's own answer to this write, also to attempts before this one |
- * | 429 and what counts as one, the statuses of `retry.notProcessed` | `not_processed`: this attempt did nothing |
- * | 3xx, any other 4xx | `rejected`: this attempt did nothing; a router or a firewall in front may have said so |
- * | any other 5xx, an answer marked `Tidegate-Outcome: unknown`, a connection that broke, no answer in time | `may_have_happened` |
+ * | 2xx, 402, a response marked as replayed | `answered`: the upstream's own answer to this write, earlier attempts included |
+ * | 429 and other throttled responses, the statuses of `retry.notProcessed` | `not_processed`: this attempt did nothing |
+ * | 3xx, any other 4xx | `rejected`: this attempt did nothing; it may come from a router or a firewall in front |
+ * | any other 5xx, a response marked `Tidegate-Outcome: unknown`, a broken connection, a timeout | `may_have_happened` |
  * | no connection, a refused stream | `nothing_sent` |
  *
- * Only `answered` says anything of the attempts before.
+ * Only `answered` says anything about earlier attempts.
  */
 export type WriteOutcome = 'answered' | 'not_processed' | 'rejected' | 'may_have_happened' | 'nothing_sent';
 
-/** Not implemented, unavailable, not this version of HTTP (RFC 9110 §15.6); overloaded, as some providers call it. */
+/** Not implemented, unavailable, not this version of HTTP (RFC 9110 §15.6); overloaded (529), used by some providers. */
 export const NOT_PROCESSED: ReadonlySet<number> = new Set([501, 503, 505, 529]);
 
-export function classifyWrite(outcome: Outcome, notProcessed: ReadonlySet<number> = NOT_PROCESSED): WriteOutcome {
+export function classifyWrite(
+  outcome: AttemptOutcome,
+  notProcessed: ReadonlySet<number> = NOT_PROCESSED,
+): WriteOutcome {
   if (outcome.kind === 'error') return outcome.sent ? 'may_have_happened' : 'nothing_sent';
   const { status, hints, isReplayed, isUnknown } = outcome;
   if (isReplayed === true) return 'answered';
@@ -32,18 +38,19 @@ export function classifyWrite(outcome: Outcome, notProcessed: ReadonlySet<number
 }
 
 /**
- * Whether an answer says for good what came of the write. A 402 does not, for the write may be tried again.
- * @param mayAskOthers the write may go to other endpoints too, which do not know this one's keys: a stored decline says nothing of them
+ * Whether a response settles the write for good. A 402 does not, because the write may be tried again.
+ * @param mayUseOtherEndpoints the write may go to other endpoints, which do not know this one's keys: a stored decline says
+ *   nothing about them
  */
-export function isDoneBy(outcome: Outcome, mayAskOthers = false): boolean {
+export function isFinalAnswer(outcome: AttemptOutcome, mayUseOtherEndpoints = false): boolean {
   if (outcome.kind !== 'response') return false;
-  return outcome.status < 300 || (outcome.isReplayed === true && !mayAskOthers);
+  return outcome.status < 300 || (outcome.isReplayed === true && !mayUseOtherEndpoints);
 }
 
-/** Whether a write may have taken effect although this outcome says nothing good (RFC 9110 §9.2.2). */
-export function mayHaveHappened(
-  request: Pick<RequestFacts, 'method' | 'nature'>,
-  outcome: Outcome,
+/** Whether a write may have taken effect although its outcome is a failure (RFC 9110 §9.2.2). */
+export function mayHaveTakenEffect(
+  request: Pick<RequestFacts, 'method' | 'replaySafety'>,
+  outcome: AttemptOutcome,
   { notProcessed }: Pick<RetryPolicy, 'notProcessed'> = {},
 ): boolean {
   return !isSafe(request) && classifyWrite(outcome, notProcessed) === 'may_have_happened';

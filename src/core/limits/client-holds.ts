@@ -1,70 +1,80 @@
+import type { Millis } from '../scalars.ts';
 import type { Requester } from '../quota/requester.ts';
-import { clientOf, isOfRequester, keyOfRequester, prefixOf } from '../quota/requester.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import { clientPrefixOfKey, isRequesterKey, requesterKey, requesterKeyPrefix } from '../quota/requester.ts';
 
-/** So many are remembered as held at one limit; beyond that the one that was held first is let go. */
-const MOST = 1000;
-/** A client that is to wait with so many credentials is to wait with any: who makes them up would never be held. */
-const MOST_CREDENTIALS = 8;
+/** The maximum number of holds at one limit. Beyond it the oldest is dropped. */
+const MAX_HOLDS = 1000;
+/** A client that is held with this many credentials is held with all: inventing credentials must not evade a hold. */
+const MAX_CREDENTIALS_PER_CLIENT = 8;
 
-/** Who is known by its client's hash, and by its credential if need be: `Ticket`. */
-interface Held {
+/** A client that the upstream asked to wait, or whose allowance was reduced: shared by all processes. */
+export interface ClientHold {
+  /** The client's key: upstream and client, separated by a NUL. */
+  readonly client: string;
+  /** When the client may come back; −Infinity where it need not wait. */
+  readonly until: Millis;
+  /** The reduced allowance, in (0, 1); absent where it is not reduced. */
+  readonly allowance?: number;
+}
+
+/** A request, by its client's hash and its requester. */
+interface HeldRequester {
   readonly client: string;
   readonly requester: Requester;
 }
 
 /**
- * Clients that the upstream told to wait before they come back to one of its limits, and clients that are to wait with one of
- * their credentials. Elsewhere they may go.
+ * The clients that the upstream asked to stay away from one limit, with any credential or with one of theirs. Other limits
+ * do not hold them.
  */
-export class LimitHolds {
-  readonly #until = new Map<string, Millis>();
-  /** After this none is held by its credential: nobody has to ask for it. */
-  #requestersUntil = Number.NEGATIVE_INFINITY;
+export class ClientHolds {
+  readonly #heldUntilByKey = new Map<string, Millis>();
+  /** After this no hold is by credential, so that the lookup of one can be skipped. */
+  #credentialHoldsUntil = Number.NEGATIVE_INFINITY;
 
-  /** −Infinity, or in the past, where it is not held. */
-  until(held: Held, now: Millis): Millis {
-    const until = this.#untilOf(held.client);
-    if (now >= this.#requestersUntil) return until;
+  /** Returns a time in the past, or −Infinity, if the requester is not held. */
+  heldUntil(held: HeldRequester, now: Millis): Millis {
+    const until = this.#keyHeldUntil(held.client);
+    if (now >= this.#credentialHoldsUntil) return until;
     const { requester } = held;
-    const withAny = keyOfRequester({ ...requester, credential: undefined });
-    return Math.max(until, this.#untilOf(keyOfRequester(requester)), this.#untilOf(withAny));
+    const withAny = requesterKey({ ...requester, credential: undefined });
+    return Math.max(until, this.#keyHeldUntil(requesterKey(requester)), this.#keyHeldUntil(withAny));
   }
 
-  /** @param key a client's hash, or of `keyOfRequester` */
-  hold(key: string, until: Millis, now: Millis): void {
+  /** @param key the hash of a client, or a `requesterKey` */
+  add(key: string, until: Millis, now: Millis): void {
     this.#set(key, until);
-    if (isOfRequester(key)) {
-      this.#requestersUntil = Math.max(this.#requestersUntil, until);
-      const client = clientOf(key);
-      if (this.#countOf(client, now) >= MOST_CREDENTIALS) this.#set(`${client}*`, until);
+    if (isRequesterKey(key)) {
+      this.#credentialHoldsUntil = Math.max(this.#credentialHoldsUntil, until);
+      const client = clientPrefixOfKey(key);
+      if (this.#credentialCount(client, now) >= MAX_CREDENTIALS_PER_CLIENT) this.#set(`${client}*`, until);
     }
-    for (const [each, end] of this.#until) {
-      if (end > now && this.#until.size <= MOST) break;
-      this.#until.delete(each);
+    for (const [oldest, end] of this.#heldUntilByKey) {
+      if (end > now && this.#heldUntilByKey.size <= MAX_HOLDS) break;
+      this.#heldUntilByKey.delete(oldest);
     }
   }
 
-  /** With whatever credential. */
-  forgive(client: string): void {
-    this.#until.delete(client);
-    const own = prefixOf(client);
-    for (const key of this.#until.keys()) if (key.startsWith(own)) this.#until.delete(key);
+  /** Ends all holds of a client, whatever its credential. */
+  clearClient(client: string): void {
+    this.#heldUntilByKey.delete(client);
+    const prefix = requesterKeyPrefix(client);
+    for (const key of this.#heldUntilByKey.keys()) if (key.startsWith(prefix)) this.#heldUntilByKey.delete(key);
   }
 
   #set(key: string, until: Millis): void {
-    const before = this.#untilOf(key);
-    this.#until.delete(key);
-    this.#until.set(key, Math.max(before, until));
+    const before = this.#keyHeldUntil(key);
+    this.#heldUntilByKey.delete(key);
+    this.#heldUntilByKey.set(key, Math.max(before, until));
   }
 
-  #countOf(client: string, now: Millis): number {
+  #credentialCount(client: string, now: Millis): number {
     let count = 0;
-    for (const [key, until] of this.#until) if (until > now && key.startsWith(client)) count += 1;
+    for (const [key, until] of this.#heldUntilByKey) if (until > now && key.startsWith(client)) count += 1;
     return count;
   }
 
-  #untilOf(key: string): Millis {
-    return this.#until.get(key) ?? Number.NEGATIVE_INFINITY;
+  #keyHeldUntil(key: string): Millis {
+    return this.#heldUntilByKey.get(key) ?? Number.NEGATIVE_INFINITY;
   }
 }

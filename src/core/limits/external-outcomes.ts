@@ -1,76 +1,77 @@
-import type { Limit } from './limit.ts';
-import type { Meter } from './meter.ts';
-import type { Millis, Outcome } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
+import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
 import { isGatewayError, isThrottled } from '../exchange/attempt-outcome.ts';
+import type { Limit } from './limit.ts';
+import type { Learner, MeterView } from './meter.ts';
 
-/** So many are remembered at a time, of which nothing has been heard. */
-const REMEMBERED = 256;
-/** Of one that nothing is heard of for so many times as long as refusals take to be reported, nothing will be. */
-const SILENCES = 4;
-const SHORTEST_SILENCE: Millis = 1000;
-const LONGEST_SILENCE: Millis = 30_000;
-/** A report tells the time of its grant as exactly as this. */
-const ROUNDED: Millis = 1;
+/** How many granted requests without a report are remembered. */
+const MAX_UNREPORTED = 256;
+/** A request counts as never reported after this many times the usual delay of a report. */
+const SILENCE_FACTOR = 4;
+const MIN_SILENCE: Millis = 1000;
+const MAX_SILENCE: Millis = 30_000;
+/** How exactly a report gives the time of its grant. */
+const REPORT_PRECISION: Millis = 1;
 
 /**
- * What is made of requests that were let pass here, and sent by others: of their answers we know what we are told, and
- * refusals are told of sooner than successes, or alone. So no news is good news, but never at once:
+ * Infers the results of requests that were admitted here and sent by the requester itself. Only reported results are known, and
+ * rejections are reported sooner than successes, or alone. So silence counts as success, after a delay:
  *
- * - when a refusal is reported, those that left before it and were not reported passed;
- * - after a cut, and while nothing passes, one passed of which nothing was heard for long enough.
+ * - A reported rejection means that the requests sent before it, and not reported, were accepted.
+ * - In `backoff` and `blocked`, a request without a report for long enough was accepted.
  *
- * What is presumed lets a limit come back to where it was felt. It tells nothing of more: see `Told`.
+ * Inferred successes let a rate return to its ceiling. They do not let it grow beyond: see `FeedbackFreshness`.
  */
-export class Hearsay {
-  /** When those left of which nothing has been heard, oldest first. */
-  readonly #unheard: Millis[] = [];
-  #refusedAt = Number.NEGATIVE_INFINITY;
-  /** From a grant to the report that it was refused, smoothed; 0 before there was one. */
-  #delay: Millis = 0;
+export class ExternalOutcomes {
+  /** When the requests without a report were granted, oldest first. */
+  readonly #unreported: Millis[] = [];
+  #rejectedAt = Number.NEGATIVE_INFINITY;
+  /** Time from a grant to the report of its rejection, smoothed; 0 before the first one. */
+  #reportDelay: Millis = 0;
 
-  granted(now: Millis): void {
-    this.#unheard.push(now);
-    if (this.#unheard.length > REMEMBERED) this.#unheard.splice(0, REMEMBERED / 2);
+  onGranted(now: Millis): void {
+    this.#unreported.push(now);
+    if (this.#unreported.length > MAX_UNREPORTED) this.#unreported.splice(0, MAX_UNREPORTED / 2);
   }
 
-  /** Time has passed in silence. */
-  presume(meter: Pick<Meter, 'phase' | 'accepted'>, now: Millis): void {
+  /** Counts a request as accepted if nothing was reported for long enough. */
+  presumeAccepted(meter: Pick<MeterView, 'phase'> & Pick<Learner, 'onAccepted'>, now: Millis): void {
     const { phase } = meter;
     if (phase !== 'blocked' && phase !== 'backoff') return;
-    const silence = Math.min(LONGEST_SILENCE, Math.max(SHORTEST_SILENCE, SILENCES * this.#delay));
-    const first = this.#unheard.find((at) => at > this.#refusedAt);
+    const silence = Math.min(MAX_SILENCE, Math.max(MIN_SILENCE, SILENCE_FACTOR * this.#reportDelay));
+    const first = this.#unreported.find((at) => at > this.#rejectedAt);
     if (first === undefined || now - first < silence) return;
-    // Of a blackout, the probe tells when it ended. Else it is as if an answer had taken as long as they do.
-    meter.accepted(phase === 'blocked' ? first : Math.max(first, now - this.#delay), 0, now);
+    // After a block, the send time of the probe says when the blackout ended. After a cut, assume a usual response time.
+    meter.onAccepted(phase === 'blocked' ? first : Math.max(first, now - this.#reportDelay), 0, now);
   }
 
-  /** To be told before the meter is. @param sentAt of the request that is spoken of */
-  reported(isRefused: boolean, sentAt: Millis, meter: Pick<Meter, 'accepted'>, now: Millis): void {
+  /** Call it before the meter learns of the report. @param sentAt when the reported request was sent */
+  onReported(isRejected: boolean, sentAt: Millis, learner: Pick<Learner, 'onAccepted'>, now: Millis): void {
     const took = Math.max(0, now - sentAt);
-    const own = this.#unheard.findIndex((at) => at >= sentAt - ROUNDED);
-    if (own >= 0) this.#unheard.splice(own, 1);
-    if (!isRefused) return;
-    this.#delay = this.#delay === 0 ? took : this.#delay + (took - this.#delay) / 8;
-    this.#refusedAt = now;
-    const passed = this.#unheard.findIndex((at) => at >= sentAt);
-    const before = this.#unheard.splice(0, passed < 0 ? this.#unheard.length : passed);
-    for (const at of before) meter.accepted(at, 0, Math.min(now, at + took));
+    const own = this.#unreported.findIndex((at) => at >= sentAt - REPORT_PRECISION);
+    if (own >= 0) this.#unreported.splice(own, 1);
+    if (!isRejected) return;
+    this.#reportDelay = this.#reportDelay === 0 ? took : this.#reportDelay + (took - this.#reportDelay) / 8;
+    this.#rejectedAt = now;
+    const firstAfter = this.#unreported.findIndex((at) => at >= sentAt);
+    const before = this.#unreported.splice(0, firstAfter < 0 ? this.#unreported.length : firstAfter);
+    for (const at of before) learner.onAccepted(at, 0, Math.min(now, at + took));
   }
 }
 
-export function noteGranted(limits: readonly Limit[], now: Millis): void {
+export function recordGranted(limits: readonly Limit[], now: Millis): void {
   for (const limit of limits) {
-    limit.hearsay ??= new Hearsay();
-    limit.hearsay.granted(now);
+    limit.externalOutcomes ??= new ExternalOutcomes();
+    limit.externalOutcomes.onGranted(now);
   }
 }
 
-export function presume(limits: readonly Limit[], now: Millis): void {
-  for (const { hearsay, meter } of limits) hearsay?.presume(meter, now);
+export function presumeAccepted(limits: readonly Limit[], now: Millis): void {
+  for (const { externalOutcomes, meter } of limits) externalOutcomes?.presumeAccepted(meter, now);
 }
 
-export function noteReported(limits: readonly Limit[], outcome: Outcome, sentAt: Millis, now: Millis): void {
-  const isRefused =
+export function recordReported(limits: readonly Limit[], outcome: AttemptOutcome, sentAt: Millis, now: Millis): void {
+  const isRejected =
     outcome.kind === 'error' || isThrottled(outcome.status, outcome.hints) || isGatewayError(outcome.status);
-  for (const { hearsay, meter } of limits) hearsay?.reported(isRefused, sentAt, meter, now);
+  for (const { externalOutcomes, meter } of limits) externalOutcomes?.onReported(isRejected, sentAt, meter, now);
 }

@@ -1,34 +1,39 @@
-import type { Scope } from '../events/proxy-events.ts';
+import type { LimitScope } from './limit-state.ts';
 
-/** Which limit: an upstream's own or one nested in it, of all together or of one client, credential or endpoint. */
+/** Identifies a limit: an upstream's own or one nested in it, for all requests or for one client, credential or endpoint. */
 export interface LimitRef {
   readonly upstream: string;
-  /** Empty for the upstream's own; else the name of a nested one, or that of a class of clients (`ofClass`). */
+  /** Empty for the upstream's own limit; else the name of a nested limit, or `classLimitName` of a client class. */
   readonly nested: string;
-  readonly scope: Scope;
-  /** Empty for the one of all; else a hash of the client or credential, and what else tells it from others. */
+  readonly scope: LimitScope;
+  /** Empty for the limit of all requests; else a hash of the client or credential, and what else distinguishes it. */
   readonly key: string;
 }
 
-const CLASS = 'class:';
-
-/** What the limit of a class of clients is called. No nested limit that is configured has such a name. */
-export function ofClass(name: string): string {
-  return `${CLASS}${name}`;
+/** A unique name of a limit, the same in every process. */
+export function limitId({ upstream, nested, scope, key }: LimitRef): string {
+  return nested === '' ? `${upstream}\0${scope}\0${key}` : `${upstream}\0${scope}\0${key}\0${nested}`;
 }
 
-/** Set by us alone, of which the upstream knows nothing: no answer teaches it anything. */
-export function isOfClass({ nested }: Pick<LimitRef, 'nested'>): boolean {
-  return nested.startsWith(CLASS);
+const CLASS_PREFIX = 'class:';
+
+/** The name of the limit of a client class. The configuration allows no other nested limit to have such a name. */
+export function classLimitName(name: string): string {
+  return `${CLASS_PREFIX}${name}`;
 }
 
-/** For an event: the name of a nested limit, and nothing for an upstream's own. */
-export function nameNested({ nested }: LimitRef): { readonly limit?: string } {
+/** Whether the limit is one of a client class. The upstream knows nothing of it, so no response teaches it anything. */
+export function isClassLimitRef({ nested }: Pick<LimitRef, 'nested'>): boolean {
+  return nested.startsWith(CLASS_PREFIX);
+}
+
+/** The `limit` field of an event: the name of a nested limit. Empty for the upstream's own limit. */
+export function nestedLimitField({ nested }: LimitRef): { readonly limit?: string } {
   return nested === '' ? {} : { limit: nested };
 }
 
-/** A limit as people are told of it: `endpoint`, `endpoint POST charges`, `class batch`; empty for an upstream's own. */
-export function tellLimit({ nested, key, scope }: Omit<LimitRef, 'upstream'>): string {
-  if (isOfClass({ nested })) return nested.replace(':', ' ');
+/** The name of a limit in text: `endpoint`, `endpoint POST charges`, `class batch`; empty for the upstream's own limit. */
+export function formatLimitRef({ nested, key, scope }: Omit<LimitRef, 'upstream'>): string {
+  if (isClassLimitRef({ nested })) return nested.replace(':', ' ');
   return scope === 'upstream' && key !== '' ? `${nested} ${key}` : nested;
 }

@@ -1,185 +1,184 @@
 import type { ClientSlot } from '../admission/client-allowance.ts';
-import type { LimitState, LimitView, TideEvent } from '../events/proxy-events.ts';
+import type { LimitState } from './limit-state.ts';
+import type { LimitView } from '../events/gate-views.ts';
+import type { ProxyEvent } from '../events/proxy-events.ts';
 import { FairQueue } from '../admission/fair-queue.ts';
-import type { Hearsay } from './external-outcomes.ts';
+import type { ExternalOutcomes } from './external-outcomes.ts';
 import type { HeapItem } from '../collections/binary-heap.ts';
-import { LimitHolds } from './client-holds.ts';
+import { ClientHolds } from './client-holds.ts';
 import type { LimitRef } from './limit-ref.ts';
-import { isOfClass, nameNested } from './limit-ref.ts';
-import type { Meter } from './meter.ts';
-import { partOf } from '../rate/breaker/request-attributes.ts';
-import { SteeredMeter } from './override-meter.ts';
-import type { Steering } from './operator-override.ts';
-import { isSteered } from './operator-override.ts';
+import { isClassLimitRef, nestedLimitField } from './limit-ref.ts';
+import type { Meter, MeterView } from './meter.ts';
+import { classifyBlockedPart } from '../rate/breaker/request-attributes.ts';
+import { OverrideMeter } from './override-meter.ts';
+import type { OperatorOverride } from './operator-override.ts';
+import { isOverridden } from './operator-override.ts';
 import type { Ticket } from '../admission/ticket.ts';
-import { Turns } from '../admission/cross-queue-scheduler.ts';
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
+import { CrossQueueScheduler } from '../admission/cross-queue-scheduler.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 
-type StateChange = Extract<TideEvent, { readonly type: 'limit-state' }>;
+type LimitStateChange = Extract<ProxyEvent, { readonly type: 'limit-state' }>;
 
-/** The furthest ahead that a client is told to come back for a rate we have learned; what the upstream asks may be longer. */
-export const LONGEST_PROMISE: Millis = 30_000;
+/** The longest Retry-After that follows from a learned rate. One that the upstream asks for may be longer. */
+export const MAX_LEARNED_RETRY_AFTER: Millis = 30_000;
 
-/** How long a limit feels that too much was sent. Of a window longer than this, we cannot tell. */
-const OVERRUN_LASTS: Millis = 5000;
+/** How long an overrun affects results. The effect of one on a longer window is not detected. */
+const OVERRUN_WINDOW: Millis = 5000;
 
-/** One limit: its tokens, who waits for them, and when those who were refused may come back. */
+/** One limit: its meter, the queue of tickets that wait for its tokens, and the return slots of refused clients. */
 export class Limit implements HeapItem {
   readonly ref: LimitRef;
-  /** Of us, and not of the upstream: nothing is held against it. */
-  readonly isOurs: boolean;
-  /** Its own, or that in the hands of an operator. */
+  /** Whether it belongs to a client class. The upstream does not enforce it, so no outcome counts against it. */
+  readonly isClassLimit: boolean;
+  /** The learned meter, or an `OverrideMeter` around it. */
   meter: Meter;
-  /** The one it was made with, which learns. */
-  readonly own: Meter;
-  /** This one: what most requests need, and are given without making a list for each. */
-  readonly alone: readonly Limit[] = [this];
-  /** Who waits here: those for whom this is the innermost limit. */
+  /** The meter that learns, without an override. */
+  readonly learnedMeter: Meter;
+  /** A list of this limit alone, so that a request with a single limit allocates none. */
+  readonly asList: readonly Limit[] = [this];
+  /** The tickets whose innermost limit this is. */
   readonly queue = new FairQueue<Ticket>();
-  /** Limits nested in this one at which somebody waits; made when first needed, for limits of clients are many. */
-  queuedWithin: Set<Limit> | undefined = undefined;
-  /** Those in whose `queuedWithin` it is. */
-  #outers: Set<Limit> | undefined = undefined;
-  /** Not all who wait here stand under the same limits: who cannot go yet lets others go first. */
-  isMixed = false;
-  /** Clients, with whatever credential or with one, that are to stay away from this limit; made when first needed. */
-  holds: LimitHolds | undefined = undefined;
-  /** Whose turn it is, of those who wait for this limit in several lines; made when first needed. */
-  #turns: Turns | undefined = undefined;
-  /** When its queue is worth another look; owned by the gate, like its place among the others. */
+  /** Limits nested in this one whose queues are not empty. Created on first use: limits of clients are many. */
+  nestedWithWaiters: Set<Limit> | undefined = undefined;
+  /** Limits that list this one in their `nestedWithWaiters`. */
+  #outerLimits: Set<Limit> | undefined = undefined;
+  /** Whether the tickets of the queue have different limits, so that one without a token must not block the others. */
+  hasMixedLimits = false;
+  /** Clients that the upstream asked to stay away from this limit. Created on first use. */
+  clientHolds: ClientHolds | undefined = undefined;
+  /** Fairness across the queues that share this limit. Created on first use. */
+  #scheduler: CrossQueueScheduler | undefined = undefined;
+  /** When its queue may have a ready ticket. Like `heapIndex`, it belongs to the `WaitQueue`. */
   wakeAt: Millis = Number.POSITIVE_INFINITY;
   heapIndex = -1;
-  /**
-   * Of clients that wait for the same limit elsewhere too, which part of their weight counts here; undefined while there
-   * are none.
-   */
-  parts: ReadonlyMap<string, number> | undefined = undefined;
-  /** Where we observe: when a request was sent last that would have waited here, or been refused. */
+  /** The share of its weight that a client has in this process, for clients that wait in several processes; in (0, 1]. */
+  localShares: ReadonlyMap<string, number> | undefined = undefined;
+  /** In observe mode: when a request was last sent that would have been queued or refused. */
   overrunAt = Number.NEGATIVE_INFINITY;
-  /** Of what others send, once it was let pass; made when there is such. */
-  hearsay: Hearsay | undefined = undefined;
-  /** An operator has chosen its rate, and who lends its tokens keeps to that. */
+  /** Outcomes of granted requests that others send. Created on first use. */
+  externalOutcomes: ExternalOutcomes | undefined = undefined;
+  /** Whether an operator has pinned its rate at the process that leases its tokens. */
   isPinnedElsewhere = false;
-  /** By a quota, when who keeps the limit was heard of last. */
-  wasPaced = false;
-  /** The state last told to listeners. */
-  told: LimitState;
-  #slot: Millis = Number.NEGATIVE_INFINITY;
-  readonly #ceilingAtFirst: PerSecond;
+  /** Whether a quota was in force at the last update of a leased limit. */
+  wasQuotaInForce = false;
+  /** The state in the last `limit-state` event. */
+  reportedState: LimitState;
+  #lastReturnSlot: Millis = Number.NEGATIVE_INFINITY;
+  readonly #initialCeiling: PerSecond;
 
   constructor(ref: LimitRef, meter: Meter) {
     this.ref = ref;
-    this.isOurs = isOfClass(ref);
+    this.isClassLimit = isClassLimitRef(ref);
     this.meter = meter;
-    this.own = meter;
-    this.told = meter.phase;
-    this.#ceilingAtFirst = meter.ceiling;
+    this.learnedMeter = meter;
+    this.reportedState = meter.phase;
+    this.#initialCeiling = meter.ceiling;
   }
 
-  /** From now on it is held to this. */
-  steer(steering: Steering, now: Millis): void {
-    if (!(this.meter instanceof SteeredMeter)) {
-      if (!isSteered(steering, now)) return;
-      this.meter = new SteeredMeter(this.own);
+  /** Applies an operator's override from now on. */
+  setOverride(override: OperatorOverride, now: Millis): void {
+    if (!(this.meter instanceof OverrideMeter)) {
+      if (!isOverridden(override, now)) return;
+      this.meter = new OverrideMeter(this.learnedMeter);
     }
-    if (this.meter instanceof SteeredMeter) this.meter.steer(steering, now);
+    if (this.meter instanceof OverrideMeter) this.meter.setOverride(override, now);
   }
 
   enqueue(ticket: Ticket, slot: ClientSlot, weight: number, now: Millis): void {
     const first = this.queue.peek();
-    if (first !== undefined && !areSame(first.limits, ticket.limits)) this.isMixed = true;
+    if (first !== undefined && !areSameLimits(first.limits, ticket.limits)) this.hasMixedLimits = true;
     this.queue.push(slot, weight, ticket, now);
-    ticket.waitsAt = this;
+    ticket.waitingLimit = this;
     for (const outer of ticket.limits) {
       if (outer === this) continue;
-      (outer.queuedWithin ??= new Set()).add(this);
-      (this.#outers ??= new Set()).add(outer);
+      (outer.nestedWithWaiters ??= new Set()).add(this);
+      (this.#outerLimits ??= new Set()).add(outer);
     }
   }
 
-  /** Takes out who is served next. */
-  serve(next: Ticket): void {
-    this.queue.take(next);
-    next.waitsAt = undefined;
-    this.#tellEmpty();
+  /** Removes a ticket that is being served. */
+  serve(ticket: Ticket): void {
+    this.queue.take(ticket);
+    ticket.waitingLimit = undefined;
+    this.#unlinkIfEmpty();
   }
 
-  /** Takes out one that will not be served. */
+  /** Removes a ticket that will not be served. */
   dequeue(ticket: Ticket): void {
     this.queue.remove(ticket);
-    ticket.waitsAt = undefined;
-    this.#tellEmpty();
+    ticket.waitingLimit = undefined;
+    this.#unlinkIfEmpty();
   }
 
   /**
-   * When a refused client should come back: the refused are given one slot after another, so that they return at the
-   * rate that will be free instead of all at once. `wait` is what it would have had to wait now.
+   * Reserves the time at which a refused client should return. Each one gets the next slot, so that clients return at the
+   * limit's rate instead of all at once.
+   * @param wait how long the request would have had to wait
    */
-  reserveSlot(now: Millis, wait: Millis, rate: PerSecond = this.meter.rate(now)): Millis {
-    const next = Math.max(this.#slot, now + wait) + 1000 / rate;
-    this.#slot = Math.min(next, now + wait + LONGEST_PROMISE);
-    return this.#slot;
+  reserveReturnSlot(now: Millis, wait: Millis, rate: PerSecond = this.meter.rate(now)): Millis {
+    const next = Math.max(this.#lastReturnSlot, now + wait) + 1000 / rate;
+    this.#lastReturnSlot = Math.min(next, now + wait + MAX_LEARNED_RETRY_AFTER);
+    return this.#lastReturnSlot;
   }
 
-  /** Whether what left then may have met a limit overrun by more than would have been sent. Never, unless we observe, or were told to. */
-  isOverrun(sentAt: Millis): boolean {
-    return this.isPinnedElsewhere || sentAt - this.overrunAt < OVERRUN_LASTS;
+  /** Whether a request sent then may have met a limit that was overrun, by observe mode or by a pinned rate. */
+  mayBeOverrun(sentAt: Millis): boolean {
+    return this.isPinnedElsewhere || sentAt - this.overrunAt < OVERRUN_WINDOW;
   }
 
-  get turns(): Turns {
-    return (this.#turns ??= new Turns());
+  get scheduler(): CrossQueueScheduler {
+    return (this.#scheduler ??= new CrossQueueScheduler());
   }
 
-  /** The weight of all who wait for it, here or at limits nested in it. */
-  get waitingWeight(): number {
+  /** The total weight of the clients that wait for it, here or at limits nested in it. */
+  get queuedWeight(): number {
     let weight = this.queue.activeWeight;
-    for (const inner of this.queuedWithin ?? []) weight += inner.queue.activeWeight;
+    for (const inner of this.nestedWithWaiters ?? []) weight += inner.queue.activeWeight;
     return weight;
   }
 
-  /** It is to come back no earlier. @param key as of `LimitHolds` */
-  hold(key: string, until: Millis, now: Millis): void {
-    this.holds ??= new LimitHolds();
-    this.holds.hold(key, until, now);
+  /** Keeps a client away until `until`. @param key as of `ClientHolds.add` */
+  holdClient(key: string, until: Millis, now: Millis): void {
+    this.clientHolds ??= new ClientHolds();
+    this.clientHolds.add(key, until, now);
   }
 
-  /** Nothing passes but a probe, or nothing at all. */
+  /** Whether nothing passes, or only a probe. */
   isBlocked(now: Millis): boolean {
     return isBlocked(this.meter, now);
   }
 
-  /** Whether an answer has taught it anything that would be lost with it. */
+  /** Whether evicting the limit would lose anything learned. */
   get hasLearned(): boolean {
-    const { phase, ceiling } = this.own;
-    return phase !== 'open' && (phase !== 'restoring' || ceiling !== this.#ceilingAtFirst);
+    const { phase, ceiling } = this.learnedMeter;
+    return phase !== 'open' && (phase !== 'restoring' || ceiling !== this.#initialCeiling);
   }
 
-  /** By an operator. */
-  get isStopped(): boolean {
-    return this.meter instanceof SteeredMeter && this.meter.isStopped;
+  get isBlockedByOperator(): boolean {
+    return this.meter instanceof OverrideMeter && this.meter.isBlockedByOperator;
   }
 
-  /** Its state, where that is another than was told. It is told once. */
-  takeChange(now: Millis): StateChange | undefined {
-    const from = this.told;
+  /** Returns the event of a state change since the last call; undefined if there was none. */
+  takeStateChange(now: Millis): LimitStateChange | undefined {
+    const from = this.reportedState;
     const to = this.meter.phase;
     if (from === to) return undefined;
-    this.told = to;
+    this.reportedState = to;
     const { upstream, scope } = this.ref;
     const block = this.meter.block?.(now);
-    const blocked = block === undefined ? {} : { blocked: partOf(block.scope) };
-    return { type: 'limit-state', upstream, ...nameNested(this.ref), scope, from, to, ...blocked };
+    const blocked = block === undefined ? {} : { blocked: classifyBlockedPart(block.scope) };
+    return { type: 'limit-state', upstream, ...nestedLimitField(this.ref), scope, from, to, ...blocked };
   }
 
-  /** @param meter `own`: what has been learned, whatever an operator wants */
-  view(now: Millis, meter: Meter = this.meter): LimitView {
+  /** @param meter pass `learnedMeter` to leave an override out */
+  view(now: Millis, meter: MeterView = this.meter): LimitView {
     const blocked = isBlocked(meter, now);
     return {
       ...this.ref,
       state: blocked ? 'blocked' : meter.phase,
-      rate: meter.wholeRate?.(now) ?? meter.rate(now),
+      rate: meter.sharedRate?.(now) ?? meter.rate(now),
       ceiling: meter.ceiling,
-      places: meter.places,
+      concurrencyLimit: meter.concurrencyLimit,
       blockedUntil: blocked ? meter.blockedUntil : undefined,
       block: meter.block?.(now),
       quotaLeft: meter.quotaLeft,
@@ -188,25 +187,29 @@ export class Limit implements HeapItem {
       inFlight: meter.inFlight,
       cooldownUntil: meter.cooldownUntil,
       isProbed: meter.phase === 'blocked' ? true : undefined,
-      ...(meter instanceof SteeredMeter
-        ? { pinned: meter.pinned, learned: meter.learned(now), isStopped: meter.isStopped }
+      ...(meter instanceof OverrideMeter
+        ? {
+            pinnedRate: meter.pinnedRate,
+            learnedRate: meter.learnedRate(now),
+            isBlockedByOperator: meter.isBlockedByOperator,
+          }
         : {}),
     };
   }
 
-  #tellEmpty(): void {
+  #unlinkIfEmpty(): void {
     if (this.queue.size > 0) return;
-    this.isMixed = false;
-    if (this.#outers === undefined) return;
-    for (const outer of this.#outers) outer.queuedWithin?.delete(this);
-    this.#outers.clear();
+    this.hasMixedLimits = false;
+    if (this.#outerLimits === undefined) return;
+    for (const outer of this.#outerLimits) outer.nestedWithWaiters?.delete(this);
+    this.#outerLimits.clear();
   }
 }
 
-function areSame(some: readonly Limit[], others: readonly Limit[]): boolean {
-  return some === others || (some.length === others.length && some.every((limit, i) => limit === others[i]));
+function areSameLimits(a: readonly Limit[], b: readonly Limit[]): boolean {
+  return a === b || (a.length === b.length && a.every((limit, i) => limit === b[i]));
 }
 
-function isBlocked({ phase, blockedUntil }: Meter, now: Millis): boolean {
+function isBlocked({ phase, blockedUntil }: MeterView, now: Millis): boolean {
   return phase === 'blocked' || (blockedUntil ?? now) > now;
 }

@@ -1,24 +1,24 @@
-import type { Block } from '../rate/breaker/active-block.ts';
-import type { LocalMeter, Meter } from './meter.ts';
+import type { Millis } from '../scalars.ts';
 import type { QuotaOwner } from '../quota/requester.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { BlockStatus } from '../rate/breaker/active-block.ts';
+import type { Learner, MeterView } from './meter.ts';
 
 /** What another meter held back, and until when. */
-export interface Stopped {
+export interface MeterStop {
   readonly blockedUntil: Millis | undefined;
   readonly quotaOwner?: QuotaOwner | undefined;
-  readonly block?: Block | undefined;
+  readonly block?: BlockStatus | undefined;
 }
 
-/** What this meter holds back. */
-export function stoppedOf(meter: LocalMeter, now: Millis): Stopped {
-  return { blockedUntil: meter.blockedUntil, quotaOwner: meter.quotaOwner(now), block: meter.block(now) };
+/** Returns what this meter holds back now. */
+export function readStop(meter: Pick<MeterView, 'blockedUntil' | 'quotaOwner' | 'block'>, now: Millis): MeterStop {
+  return { blockedUntil: meter.blockedUntil, quotaOwner: meter.quotaOwner(now), block: meter.block?.(now) };
 }
 
-/** Until when another meter let nothing pass is kept to by this one, for the same reason. */
-export function keepStop(
-  meter: Pick<Meter, 'stop' | 'resumeQuota' | 'resumeBlock'>,
-  { blockedUntil, quotaOwner, block }: Stopped,
+/** Makes a meter hold back what another meter held back, for the same reason and until the same time. */
+export function restoreStop(
+  meter: Pick<Learner, 'stop' | 'resumeQuota' | 'resumeBlock'>,
+  { blockedUntil, quotaOwner, block }: MeterStop,
   now: Millis,
 ): void {
   if (block !== undefined) meter.resumeBlock?.(block, now);

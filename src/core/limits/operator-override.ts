@@ -1,35 +1,35 @@
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 
-/** What an operator wants of the limits of an upstream, whatever has been learned of them. */
-export interface Steering {
-  /** Requests are spaced by this; undefined: by what is learned. */
-  readonly pinned: PerSecond | undefined;
-  /** Nothing passes before this: Infinity until somebody says otherwise, −Infinity where nothing is blocked. */
+/** What an operator has set for the limits of an upstream. It takes precedence over what has been learned. */
+export interface OperatorOverride {
+  /** Requests are spaced by this rate; undefined: by the learned one. */
+  readonly pinnedRate: PerSecond | undefined;
+  /** Nothing passes before this: Infinity until an operator unblocks, −Infinity if nothing is blocked. */
   readonly blockedUntil: Millis;
 }
 
-export const UNSTEERED: Steering = { pinned: undefined, blockedUntil: Number.NEGATIVE_INFINITY };
+export const NO_OVERRIDE: OperatorOverride = { pinnedRate: undefined, blockedUntil: Number.NEGATIVE_INFINITY };
 
-export type Order =
-  | { readonly do: 'pin'; readonly rate: PerSecond }
-  | { readonly do: 'unpin' }
-  /** `until`: Infinity where no end is known. */
-  | { readonly do: 'block'; readonly until: Millis }
-  | { readonly do: 'unblock' };
+export type OverrideChange =
+  | { readonly action: 'pin'; readonly rate: PerSecond }
+  | { readonly action: 'unpin' }
+  /** `until` is Infinity if the block has no known end. */
+  | { readonly action: 'block'; readonly until: Millis }
+  | { readonly action: 'unblock' };
 
-export function obey(steering: Steering, order: Order): Steering {
-  switch (order.do) {
+export function applyOverride(override: OperatorOverride, change: OverrideChange): OperatorOverride {
+  switch (change.action) {
     case 'pin':
-      return { ...steering, pinned: order.rate };
+      return { ...override, pinnedRate: change.rate };
     case 'unpin':
-      return { ...steering, pinned: undefined };
+      return { ...override, pinnedRate: undefined };
     case 'block':
-      return { ...steering, blockedUntil: order.until };
+      return { ...override, blockedUntil: change.until };
     case 'unblock':
-      return { ...steering, blockedUntil: Number.NEGATIVE_INFINITY };
+      return { ...override, blockedUntil: Number.NEGATIVE_INFINITY };
   }
 }
 
-export function isSteered({ pinned, blockedUntil }: Steering, now: Millis): boolean {
-  return pinned !== undefined || blockedUntil > now;
+export function isOverridden({ pinnedRate, blockedUntil }: OperatorOverride, now: Millis): boolean {
+  return pinnedRate !== undefined || blockedUntil > now;
 }

@@ -1,254 +1,229 @@
-import type { CutCause, LimitState } from '../events/proxy-events.ts';
-import type { Meter } from './meter.ts';
-import { Pacer } from '../rate/pacer.ts';
-import type { Block } from '../rate/breaker/active-block.ts';
-import type { Failure, Rejection } from '../rate/failed-send.ts';
+import type { CutCause, LimitState } from './limit-state.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 import type { QuotaOwner, Requester } from '../quota/requester.ts';
-import type { Source } from '../rate/breaker/request-attributes.ts';
-import type { Steering } from './operator-override.ts';
-import { UNSTEERED } from './operator-override.ts';
-import type { Millis, PerSecond, Quota } from '../exchange/attempt-outcome.ts';
+import type { BlockStatus } from '../rate/breaker/active-block.ts';
+import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
+import type { FailedSend, RejectedSend } from '../rate/failed-send.ts';
+import { Pacer } from '../rate/pacer.ts';
+import { ForwardingLearner } from './forwarding-learner.ts';
+import type { Meter } from './meter.ts';
+import type { OperatorOverride } from './operator-override.ts';
+import { NO_OVERRIDE } from './operator-override.ts';
 
-/** Who is turned away while a block has no known end is told to come back and see after so long. */
-const COME_AND_SEE: Millis = 30_000;
+/** The Retry-After of a request that is refused during an operator's block without a known end. */
+const UNKNOWN_END_RETRY_AFTER: Millis = 30_000;
 
 /**
- * A meter in the hands of an operator. Pinned, it spaces requests by the rate it was given; blocked, it lets nothing pass,
- * and sends no probes. The meter beneath learns on: it shows what it would do, and does it once it is let go. A limit
- * has one from the first order on; what is taken of the one is not given back to the other.
+ * A meter under an operator's override. While pinned, it spaces requests by the chosen rate; while blocked, it lets
+ * nothing pass and sends no probes. The learned meter continues to learn: it shows the rate that would apply, and applies
+ * it once the override ends. A limit keeps this meter after its first override; a token that was taken from one of the two
+ * meters is released on the same one.
  */
-export class SteeredMeter implements Meter {
-  readonly own: Meter;
+export class OverrideMeter extends ForwardingLearner<Meter> implements Meter {
   readonly #pacer = new Pacer();
-  #steering: Steering = UNSTEERED;
-  /** The block holds: its time is over when it is moved on next. */
-  #isStopped = false;
-  /** Until when the upstream asked for a stop: that is kept to, whatever rate was chosen. */
-  #askedUntil = Number.NEGATIVE_INFINITY;
-  /** Of our own tokens, those that are on their way. */
-  #taken = 0;
+  #override: OperatorOverride = NO_OVERRIDE;
+  /** Set until `advance` or `endExpiredBlock` finds that the block has expired. */
+  #isBlockedByOperator = false;
+  /** A stop that the upstream asked for. It holds whatever rate is pinned. */
+  #upstreamStopUntil = Number.NEGATIVE_INFINITY;
+  /** Tokens taken at the pinned rate and not released yet. */
+  #reservedTokens = 0;
 
-  constructor(own: Meter) {
-    this.own = own;
-  }
-
-  steer(steering: Steering, now: Millis): void {
-    this.#steering = steering;
+  setOverride(override: OperatorOverride, now: Millis): void {
+    this.#override = override;
     this.#pacer.rewind(now);
-    this.#isStopped = steering.blockedUntil !== Number.NEGATIVE_INFINITY;
+    this.#isBlockedByOperator = override.blockedUntil !== Number.NEGATIVE_INFINITY;
   }
 
-  get pinned(): PerSecond | undefined {
-    return this.#steering.pinned;
+  get pinnedRate(): PerSecond | undefined {
+    return this.#override.pinnedRate;
   }
 
-  /** By an operator. */
-  get isStopped(): boolean {
-    return this.#isStopped;
+  get isBlockedByOperator(): boolean {
+    return this.#isBlockedByOperator;
   }
 
-  /** Pinned, it is not blocked by what it has learned: requests pass. */
+  // — MeterView —
+
+  /** While pinned, a learned block does not apply: requests pass. */
   get phase(): LimitState {
-    if (this.#isStopped) return 'blocked';
-    const { phase } = this.own;
-    return phase === 'blocked' && this.pinned !== undefined ? 'backoff' : phase;
+    if (this.#isBlockedByOperator) return 'blocked';
+    const { phase } = this.learnedMeter;
+    return phase === 'blocked' && this.pinnedRate !== undefined ? 'backoff' : phase;
   }
 
   get ceiling(): PerSecond {
-    return this.own.ceiling;
+    return this.learnedMeter.ceiling;
   }
 
-  get places(): number | undefined {
-    return this.pinned === undefined ? this.own.places : undefined;
+  get concurrencyLimit(): number | undefined {
+    return this.pinnedRate === undefined ? this.learnedMeter.concurrencyLimit : undefined;
   }
 
   get blockedUntil(): Millis | undefined {
-    if (this.#isStopped) return finite(this.#steering.blockedUntil);
-    return this.pinned === undefined ? this.own.blockedUntil : finite(this.#askedUntil);
+    if (this.#isBlockedByOperator) return finiteOrUndefined(this.#override.blockedUntil);
+    return this.pinnedRate === undefined ? this.learnedMeter.blockedUntil : finiteOrUndefined(this.#upstreamStopUntil);
   }
 
   get quotaLeft(): number | undefined {
-    return this.own.quotaLeft;
+    return this.learnedMeter.quotaLeft;
   }
 
   get cooldownUntil(): Millis | undefined {
-    return this.pinned === undefined ? this.own.cooldownUntil : undefined;
+    return this.pinnedRate === undefined ? this.learnedMeter.cooldownUntil : undefined;
   }
 
-  rate(now: Millis): PerSecond {
-    return this.pinned ?? this.own.rate(now);
-  }
-
-  wholeRate(now: Millis): PerSecond {
-    return this.pinned ?? this.learned(now);
-  }
-
-  /** What the rate would be. */
-  learned(now: Millis): PerSecond {
-    return this.own.wholeRate?.(now) ?? this.own.rate(now);
-  }
-
-  /** Pinned or blocked by an operator, a block that was learned holds nothing back. */
-  get isBlocking(): boolean {
-    return !this.#isStopped && this.pinned === undefined && this.own.isBlocking === true;
-  }
-
-  get isTroubled(): boolean {
-    return this.own.isTroubled === true;
-  }
-
-  block(now: Millis): Block | undefined {
-    return this.isBlocking ? this.own.block?.(now) : undefined;
-  }
-
-  holds(now: Millis, source?: Source): boolean {
-    if (this.#isStopped) return true;
-    return this.pinned === undefined ? this.own.holds?.(now, source) === true : this.#askedUntil > now;
-  }
-
-  delay(now: Millis, source?: Source): Millis {
-    if (this.#isStopped) return Math.max(0, this.#steering.blockedUntil - now);
-    const { pinned } = this;
-    return pinned === undefined ? this.own.delay(now, source) : this.#paced(pinned, now);
-  }
-
-  expected(now: Millis, source?: Source): Millis {
-    if (this.#isStopped) return Math.max(0, this.#end(now));
-    const { pinned } = this;
-    return pinned === undefined ? this.own.expected(now, source) : this.#paced(pinned, now);
-  }
-
-  overdue(now: Millis): Millis {
-    return this.#isStopped || this.pinned !== undefined ? 0 : this.own.overdue(now);
-  }
-
-  take(now: Millis, due: Millis, source?: Source): boolean {
-    const { pinned } = this;
-    if (pinned === undefined) return this.own.take(now, due, source);
-    this.#taken += 1;
-    this.#pacer.take(due, pinned);
-    return false;
-  }
-
-  giveBack(): void {
-    if (this.#taken === 0) this.own.giveBack();
-    else this.#taken -= 1;
-  }
-
-  abandonProbe(): void {
-    this.own.abandonProbe();
-  }
-
-  /** The upstream is asked at once whether it lets something through. */
-  probeNow(now: Millis): void {
-    this.#askedUntil = Number.NEGATIVE_INFINITY;
-    this.own.probeNow?.(now);
-  }
-
-  remember(accepted: PerSecond, now: Millis): void {
-    this.own.remember(accepted, now);
-  }
-
-  get sends(): number {
-    return this.own.sends;
+  get sendCount(): number {
+    return this.learnedMeter.sendCount;
   }
 
   get inFlight(): number {
-    return this.own.inFlight;
+    return this.learnedMeter.inFlight;
   }
 
-  sent(now: Millis): number {
-    return this.own.sent(now);
+  rate(now: Millis): PerSecond {
+    return this.pinnedRate ?? this.learnedMeter.rate(now);
   }
 
-  ended(now: Millis): boolean {
-    return this.own.ended(now);
+  sharedRate(now: Millis): PerSecond {
+    return this.pinnedRate ?? this.learnedRate(now);
   }
 
-  accepted(sentAt: Millis, among: number, now: Millis, source?: Source): void {
-    this.own.accepted(sentAt, among, now, source);
+  /** The rate of the whole limit without the override. */
+  learnedRate(now: Millis): PerSecond {
+    return this.learnedMeter.sharedRate?.(now) ?? this.learnedMeter.rate(now);
   }
 
-  /** Pinned, no cut is in force, and none is told of. What was sent beyond the rate learned says nothing against it. */
-  rejected(rejection: Rejection, now: Millis): CutCause | undefined {
-    const { pinned } = this;
-    if (pinned === undefined) return this.own.rejected(rejection, now);
-    const overrun = rejection.overrun === true || pinned > this.own.rate(now);
-    this.own.rejected({ ...rejection, overrun }, now);
-    return undefined;
+  /** While pinned or blocked by an operator, a learned block does not apply. */
+  get hasBlock(): boolean {
+    return !this.#isBlockedByOperator && this.pinnedRate === undefined && this.learnedMeter.hasBlock === true;
   }
 
-  failed(failure: Failure, now: Millis): CutCause | undefined {
-    const { pinned } = this;
-    if (pinned === undefined) return this.own.failed(failure, now);
-    this.own.failed({ ...failure, overrun: failure.overrun === true || pinned > this.own.rate(now) }, now);
-    return undefined;
+  get hasRecentFailures(): boolean {
+    return this.learnedMeter.hasRecentFailures === true;
   }
 
-  noteQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
-    return this.own.noteQuota(quota, sentAt, now, requester);
+  block(now: Millis): BlockStatus | undefined {
+    return this.hasBlock ? this.learnedMeter.block?.(now) : undefined;
   }
 
   isQuotaInForce(now: Millis): boolean {
-    return this.own.isQuotaInForce(now);
+    return this.learnedMeter.isQuotaInForce(now);
   }
 
-  isQuotaOf(requester: Requester): boolean {
-    return this.own.isQuotaOf(requester);
+  quotaAppliesTo(requester: Requester): boolean {
+    return this.learnedMeter.quotaAppliesTo(requester);
   }
 
   quotaOwner(now: Millis): QuotaOwner | undefined {
-    return this.own.quotaOwner(now);
+    return this.learnedMeter.quotaOwner(now);
   }
 
-  disownQuota(isApart: boolean, now: Millis): void {
-    this.own.disownQuota(isApart, now);
+  // — Pacing —
+
+  isHeldBack(now: Millis, attributes?: RequestAttributes): boolean {
+    if (this.#isBlockedByOperator) return true;
+    return this.pinnedRate === undefined
+      ? this.learnedMeter.isHeldBack?.(now, attributes) === true
+      : this.#upstreamStopUntil > now;
   }
 
-  resumeQuota(owner: QuotaOwner, now: Millis): void {
-    this.own.resumeQuota(owner, now);
+  delay(now: Millis, attributes?: RequestAttributes): Millis {
+    if (this.#isBlockedByOperator) return Math.max(0, this.#override.blockedUntil - now);
+    const { pinnedRate } = this;
+    return pinnedRate === undefined ? this.learnedMeter.delay(now, attributes) : this.#pacedDelay(pinnedRate, now);
   }
 
-  resumeBlock(block: Block, now: Millis): void {
-    this.own.resumeBlock?.(block, now);
+  expectedDelay(now: Millis, attributes?: RequestAttributes): Millis {
+    if (this.#isBlockedByOperator) return Math.max(0, this.#expectedBlockEnd(now));
+    const { pinnedRate } = this;
+    return pinnedRate === undefined
+      ? this.learnedMeter.expectedDelay(now, attributes)
+      : this.#pacedDelay(pinnedRate, now);
   }
 
-  stop(until: Millis): void {
-    this.#askedUntil = Math.max(this.#askedUntil, until);
-    this.own.stop(until);
+  probeOverdueFor(now: Millis): Millis {
+    return this.#isBlockedByOperator || this.pinnedRate !== undefined ? 0 : this.learnedMeter.probeOverdueFor(now);
   }
 
-  /** Who waits because of an operator is no sign that more is wanted than has been learned. */
-  advance(now: Millis, queued: boolean, late?: Millis): void {
-    this.lift(now);
-    this.own.advance(now, queued && !this.isHoldingBack(now), late);
+  take(now: Millis, due: Millis, attributes?: RequestAttributes): boolean {
+    const { pinnedRate } = this;
+    if (pinnedRate === undefined) return this.learnedMeter.take(now, due, attributes);
+    this.#reservedTokens += 1;
+    this.#pacer.take(due, pinnedRate);
+    return false;
   }
 
-  /** Ends a block whose time is over. */
-  lift(now: Millis): void {
-    if (this.#steering.blockedUntil <= now) this.#isStopped = false;
+  release(): void {
+    if (this.#reservedTokens === 0) this.learnedMeter.release();
+    else this.#reservedTokens -= 1;
   }
 
-  /** An operator lets less pass than has been learned. */
-  isHoldingBack(now: Millis): boolean {
-    return this.#isStopped || (this.pinned !== undefined && this.pinned < this.own.rate(now));
+  abandonProbe(): void {
+    this.learnedMeter.abandonProbe();
   }
 
-  /** Pinned, the next follows this one; for who takes tokens of the meter beneath all the same. */
-  space(due: Millis): void {
-    if (this.pinned !== undefined) this.#pacer.take(due, this.pinned);
+  probeNow(now: Millis): void {
+    this.#upstreamStopUntil = Number.NEGATIVE_INFINITY;
+    this.learnedMeter.probeNow?.(now);
   }
 
-  #paced(rate: PerSecond, now: Millis): Millis {
-    return Math.max(0, this.#askedUntil - now, this.#pacer.delay(now, rate));
+  // — Learner: what an override changes —
+
+  /** While pinned, no cut takes effect and none is reported. A rejection above the learned rate is no evidence against it. */
+  override onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
+    const { pinnedRate } = this;
+    if (pinnedRate === undefined) return this.learnedMeter.onRejected(rejection, now);
+    const overrun = rejection.overrun === true || pinnedRate > this.learnedMeter.rate(now);
+    this.learnedMeter.onRejected({ ...rejection, overrun }, now);
+    return undefined;
   }
 
-  #end(now: Millis): Millis {
-    const { blockedUntil } = this.#steering;
-    return blockedUntil === Number.POSITIVE_INFINITY ? COME_AND_SEE : blockedUntil - now;
+  override onFailed(failure: FailedSend, now: Millis): CutCause | undefined {
+    const { pinnedRate } = this;
+    if (pinnedRate === undefined) return this.learnedMeter.onFailed(failure, now);
+    const overrun = failure.overrun === true || pinnedRate > this.learnedMeter.rate(now);
+    this.learnedMeter.onFailed({ ...failure, overrun }, now);
+    return undefined;
+  }
+
+  override stop(until: Millis): void {
+    this.#upstreamStopUntil = Math.max(this.#upstreamStopUntil, until);
+    this.learnedMeter.stop(until);
+  }
+
+  /** Requests that wait because of the override are no sign of demand above the learned rate. */
+  override advance(now: Millis, queued: boolean, feedbackLag?: Millis): void {
+    this.endExpiredBlock(now);
+    this.learnedMeter.advance(now, queued && !this.isRestricting(now), feedbackLag);
+  }
+
+  endExpiredBlock(now: Millis): void {
+    if (this.#override.blockedUntil <= now) this.#isBlockedByOperator = false;
+  }
+
+  /** Whether the override lets less pass than the learned rate. */
+  isRestricting(now: Millis): boolean {
+    return (
+      this.#isBlockedByOperator || (this.pinnedRate !== undefined && this.pinnedRate < this.learnedMeter.rate(now))
+    );
+  }
+
+  /** Paces the next request after a send whose token came from the learned meter. */
+  recordSend(due: Millis): void {
+    if (this.pinnedRate !== undefined) this.#pacer.take(due, this.pinnedRate);
+  }
+
+  #pacedDelay(rate: PerSecond, now: Millis): Millis {
+    return Math.max(0, this.#upstreamStopUntil - now, this.#pacer.delay(now, rate));
+  }
+
+  #expectedBlockEnd(now: Millis): Millis {
+    const { blockedUntil } = this.#override;
+    return blockedUntil === Number.POSITIVE_INFINITY ? UNKNOWN_END_RETRY_AFTER : blockedUntil - now;
   }
 }
 
-function finite(at: Millis): Millis | undefined {
+function finiteOrUndefined(at: Millis): Millis | undefined {
   return Number.isFinite(at) ? at : undefined;
 }

@@ -1,13 +1,14 @@
-/** For Node, files, names to look up, and both ports for operators. */
-const RESERVE = 320;
+/** For Node, files, DNS look-ups, and the admin connections. */
+const RESERVED_DESCRIPTORS = 320;
 
 /**
- * How many connections from clients there are descriptors for, beside those to upstreams: at least half of what is left
- * when some are set aside, as over HTTP/1.1 no more of one kind are busy than of the other; and at least one.
- * @param upstream connections to all upstreams together
- * @param limit descriptors that this process may have open
+ * Caps client connections by the file descriptors that are left beside upstream connections. Client connections get at least
+ * half of the descriptors that are not reserved, because over HTTP/1.1 no more upstream connections than client connections
+ * are busy; and at least one.
+ * @param upstreamConnections connections to all upstreams together
+ * @param descriptorLimit file descriptors that this process may open
  */
-export function fitDescriptors(wanted: number, upstream: number, limit: number): number {
-  const rest = limit - Math.min(RESERVE, Math.floor(limit / 4));
-  return Math.max(1, Math.min(wanted, Math.max(rest - upstream, Math.floor(rest / 2))));
+export function capByDescriptors(wanted: number, upstreamConnections: number, descriptorLimit: number): number {
+  const available = descriptorLimit - Math.min(RESERVED_DESCRIPTORS, Math.floor(descriptorLimit / 4));
+  return Math.max(1, Math.min(wanted, Math.max(available - upstreamConnections, Math.floor(available / 2))));
 }

@@ -1,8 +1,8 @@
-/** What grows with traffic on the JavaScript heap, by number. */
-export interface Sizes {
-  /** From clients. */
+/** The numbers of things that grow with traffic on the JavaScript heap. */
+export interface HeapBoundSizes {
+  /** Client connections. */
   readonly connections: number;
-  /** At a time. */
+  /** Requests at a time. */
   readonly requests: number;
   /** Clients that are remembered. */
   readonly clients: number;
@@ -10,21 +10,26 @@ export interface Sizes {
   readonly clientLimits: number;
 }
 
-/** Bytes that one takes, rounded up from what was measured on Node 24; of a client most is in buffers beside the heap. */
-const EACH: Sizes = { connections: 4096, requests: 7168, clients: 256, clientLimits: 2816 };
-/** The part of the heap that all of a kind may take. What is left is for Node, this program and garbage. */
-const PARTS: Sizes = { connections: 0.15, requests: 0.25, clients: 0.1, clientLimits: 0.15 };
+/** Bytes of each, measured on Node 24 and rounded up; most of a client is in buffers outside the heap. */
+const BYTES_EACH: HeapBoundSizes = { connections: 4096, requests: 7168, clients: 256, clientLimits: 2816 };
+/** The share of the heap for all of a kind. The rest is for Node, this program and garbage. */
+const HEAP_SHARES: HeapBoundSizes = { connections: 0.15, requests: 0.25, clients: 0.1, clientLimits: 0.15 };
 
-export const SIZES = ['connections', 'requests', 'clients', 'clientLimits'] as const satisfies readonly (keyof Sizes)[];
+export const HEAP_BOUND_SIZES = [
+  'connections',
+  'requests',
+  'clients',
+  'clientLimits',
+] as const satisfies readonly (keyof HeapBoundSizes)[];
 
-/** How much of what the configuration allows the heap has room for; at least one. @param heap bytes it may grow to */
-export function fitHeap(wanted: Sizes, heap: number): Sizes {
-  const fit = (kind: keyof Sizes): number =>
-    Math.max(1, Math.min(wanted[kind], Math.floor((PARTS[kind] * heap) / EACH[kind])));
+/** Caps the configured numbers by what fits in the heap; at least one each. @param heapBytes the heap limit */
+export function capByHeap(configured: HeapBoundSizes, heapBytes: number): HeapBoundSizes {
+  const cap = (kind: keyof HeapBoundSizes): number =>
+    Math.max(1, Math.min(configured[kind], Math.floor((HEAP_SHARES[kind] * heapBytes) / BYTES_EACH[kind])));
   return {
-    connections: fit('connections'),
-    requests: fit('requests'),
-    clients: fit('clients'),
-    clientLimits: fit('clientLimits'),
+    connections: cap('connections'),
+    requests: cap('requests'),
+    clients: cap('clients'),
+    clientLimits: cap('clientLimits'),
   };
 }

@@ -1,89 +1,88 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 
 export interface OverloadSettings {
-  /** From this delay of the event loop on, more and more of what arrives is turned away. */
+  /** Above this event loop delay, a growing share of new requests is refused. */
   readonly eventLoopDelay: Millis;
-  /** From this share of the heap on, too; all of it a tenth of the heap further on. */
+  /** The same above this share of the heap; all new requests are refused at a tenth of the heap more. */
   readonly heapUsed: number;
 }
 
-/** What brings an overload about. */
 export type OverloadCause = 'event_loop' | 'heap';
 
-/** The delay is smoothed over about this long. */
+/** Time constant of the smoothed delay. */
 const SMOOTHING: Millis = 1000;
 /**
- * One late turn, however late, weighs no more than this, and counts for no more than twice the bound: a pause of the
- * machine or of the collector is no overload, two in a row may be.
+ * Bounds the weight of one late sample, and its value to twice the bound: a single pause of the machine or of the garbage
+ * collector is no overload, two in a row may be.
  */
-const MOST_WEIGHT = 0.3;
-const MOST_LATE = 2;
-/** What is let in falls by a fifth at each late sample, and grows back by a tenth of all a second: AIMD, as TCP does. */
+const MAX_SAMPLE_WEIGHT = 0.3;
+const MAX_LATENESS_FACTOR = 2;
+/** The admitted share falls by a fifth at each late sample, and grows by 0.1 a second: AIMD, as in TCP. */
 const DECREASE = 0.8;
 const INCREASE_PER_MS = 0.1 / 1000;
-const LONGEST_STEP: Millis = 200;
-/** So much is always let in as far as the event loop is concerned: a proxy that serves nobody cannot learn that it could. */
-const LEAST_ADMITTED = 0.05;
-/** From where the heap begins to shed to where it sheds all. (Envoy's scaled trigger of an overload action.) */
+const MAX_INCREASE_STEP: Millis = 200;
+/** The event loop delay never sheds more than 95 %: a proxy that serves nobody cannot learn that it could. */
+const MIN_ADMITTED = 0.05;
+/** From the heap use that starts shedding to the one that sheds everything. (Envoy's scaled trigger of an overload action.) */
 const HEAP_SPAN = 0.1;
-/** An episode is over when nothing has been shed for this long: another one is news. */
-const CALM: Millis = 3000;
+/** An episode of overload ends when nothing has been shed for this long. */
+const EPISODE_END_AFTER: Millis = 3000;
 
 /**
- * Which share of new requests this process turns away because it is itself what cannot keep up. Fed with samples of how
- * late its event loop is and how full its heap; the share moves with them and does not flap.
+ * Computes the share of new requests to refuse because this process itself cannot keep up, from samples of its event loop
+ * delay and heap use. The share follows them smoothly and does not flap.
  */
-export class Shedding {
+export class LoadShedder {
   readonly #settings: OverloadSettings;
   #delay: Millis = 0;
-  #admitted = 1;
+  #admittedShare = 1;
   #heapShare = 0;
   #heapUsed = 0;
-  #calmFor: Millis = CALM;
+  #calmFor: Millis = EPISODE_END_AFTER;
 
   constructor(settings: OverloadSettings) {
     this.#settings = settings;
   }
 
-  /** Of new requests, in [0, 1]. */
-  get share(): number {
-    return Math.max(1 - this.#admitted, this.#heapShare);
+  /** The share of new requests to refuse, in [0, 1]. */
+  get shedShare(): number {
+    return Math.max(1 - this.#admittedShare, this.#heapShare);
   }
 
-  /** What asks for more, when something is shed. */
+  /** What demands the larger share. */
   get cause(): OverloadCause {
-    return this.#heapShare > 1 - this.#admitted ? 'heap' : 'event_loop';
+    return this.#heapShare > 1 - this.#admittedShare ? 'heap' : 'event_loop';
   }
 
-  /** How late the event loop is, smoothed. */
+  /** The smoothed delay of the event loop. */
   get delay(): Millis {
     return this.#delay;
   }
 
-  /** The heap in use, as a share of what it may become. */
+  /** The heap in use, as a share of its limit. */
   get heapUsed(): number {
     return this.#heapUsed;
   }
 
-  /** From the first request that may be shed until nothing has been for a while. */
+  /** True from the first shed share above 0 until it has been 0 for EPISODE_END_AFTER. */
   get isOverloaded(): boolean {
-    return this.#calmFor < CALM;
+    return this.#calmFor < EPISODE_END_AFTER;
   }
 
   /**
-   * @param late by how much this sample came later than it should
-   * @param elapsed since the one before
+   * @param lateBy how much later than scheduled this sample was taken
+   * @param elapsed since the last sample
    */
-  note(late: Millis, elapsed: Millis, heapUsed: number): void {
+  onSample(lateBy: Millis, elapsed: Millis, heapUsed: number): void {
     const bound = this.#settings.eventLoopDelay;
-    const weight = Math.min(MOST_WEIGHT, 1 - Math.exp(-elapsed / SMOOTHING));
-    this.#delay += weight * (Math.min(late, MOST_LATE * bound) - this.#delay);
-    if (this.#delay > bound) this.#admitted = Math.max(LEAST_ADMITTED, DECREASE * this.#admitted);
+    const weight = Math.min(MAX_SAMPLE_WEIGHT, 1 - Math.exp(-elapsed / SMOOTHING));
+    this.#delay += weight * (Math.min(lateBy, MAX_LATENESS_FACTOR * bound) - this.#delay);
+    if (this.#delay > bound) this.#admittedShare = Math.max(MIN_ADMITTED, DECREASE * this.#admittedShare);
     else if (this.#delay < bound / 2) {
-      this.#admitted = Math.min(1, this.#admitted + INCREASE_PER_MS * Math.min(elapsed, LONGEST_STEP));
+      this.#admittedShare = Math.min(1, this.#admittedShare + INCREASE_PER_MS * Math.min(elapsed, MAX_INCREASE_STEP));
     }
     this.#heapUsed = heapUsed;
     this.#heapShare = Math.min(1, Math.max(0, (heapUsed - this.#settings.heapUsed) / HEAP_SPAN));
-    this.#calmFor = this.share > 0 ? 0 : Math.min(CALM, this.#calmFor + elapsed);
+    this.#calmFor = this.shedShare > 0 ? 0 : Math.min(EPISODE_END_AFTER, this.#calmFor + elapsed);
   }
 }

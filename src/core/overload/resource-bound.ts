@@ -1,16 +1,16 @@
-/** Something that grows with traffic, and how far it may. Read when somebody scrapes; costs nothing between. */
-export interface Bound {
+/** A resource that grows with traffic, and its bound. Computed on a scrape; costs nothing in between. */
+export interface ResourceBound {
   /** The `bound` label of `tidegate_bound_used_ratio`. */
-  readonly name: BoundName;
-  /** What is in use, as a share of the bound; at 1 it acts. */
+  readonly name: ResourceBoundName;
+  /** The use as a share of the bound; the bound acts at 1. */
   readonly used: number;
-  /** How often it has acted: refused, dropped, forgotten, made somebody wait. */
+  /** How often the bound has acted: a refusal, a drop, an eviction or a wait. */
   readonly reached: number;
 }
 
-export type BoundName = (typeof BOUND_NAMES)[number];
+export type ResourceBoundName = (typeof RESOURCE_BOUND_NAMES)[number];
 
-export const BOUND_NAMES = [
+export const RESOURCE_BOUND_NAMES = [
   'connections',
   'requests',
   'queue',

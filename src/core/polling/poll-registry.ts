@@ -1,105 +1,105 @@
-import type { Bound } from '../overload/resource-bound.ts';
-import type { BackOff, Millis, Random } from '../exchange/attempt-outcome.ts';
+import type { ResourceBound } from '../overload/resource-bound.ts';
+import type { BackOff } from '../backoff/back-off.ts';
+import type { Millis, Random } from '../scalars.ts';
 
-/** Clients and resources that are remembered. One takes about 260 B (test/unit/polls.test.ts). */
-const MOST = 10_000;
-/** Who does not ask for so much longer than it was told to begins anew. */
+/** Pairs of a client and a resource that are remembered. Each takes about 260 B (test/unit/exchange/poll-schedules.test.ts). */
+const MAX_HISTORIES = 10_000;
+/** A history ends if the client does not poll for this long after its Retry-After. */
 const FORGOTTEN_AFTER: Millis = 300_000;
 
-/** A client that has asked for a resource, and was told that it is not ready. */
-interface Asked {
-  /** How often it was asked for since the answer changed. */
+/** The polls of one client for one resource that is not ready. */
+interface PollHistory {
+  /** Polls since the response changed. */
   count: number;
   answer: string;
   at: Millis;
-  /** What it was told to wait. */
-  told: Millis;
+  /** The last Retry-After. */
+  retryAfterMs: Millis;
   /** Of the back-off. */
   memory: number;
 }
 
-/** One more answer that says "not ready". */
-export interface NotReady {
-  /** Of its client and of what was asked for. */
+/** One more response that says "not ready". */
+export interface NotReadyResponse {
+  /** Identifies the client and the resource. */
   readonly key: string;
-  /** The same as long as the answer is. */
+  /** Equal as long as the response does not change. */
   readonly answer: string;
-  /** How often it was asked for to get it, ≥ 1. */
+  /** Polls that it took to get it, ≥ 1. */
   readonly polls: number;
   readonly backOff: BackOff;
 }
 
-/** What a process remembers of polls: for whom it waits, and who asks again and again. */
-export class Polls {
-  readonly #most: number;
-  /** The least recently asked first. */
-  readonly #asked = new Map<string, Asked>();
-  readonly #rooms = new Map<string, { waiting: number; most: number }>();
+/** The polls of a process: how many clients it polls for, and which clients poll again and again. */
+export class PollRegistry {
+  readonly #maxHistories: number;
+  /** The least recently polled first. */
+  readonly #histories = new Map<string, PollHistory>();
+  readonly #waiters = new Map<string, { waiting: number; max: number }>();
   #forgotten = 0;
-  #turnedAway = 0;
+  #rejected = 0;
 
-  /** @param most clients and resources that are remembered */
-  constructor(most = MOST) {
-    this.#most = most;
+  constructor(maxHistories = MAX_HISTORIES) {
+    this.#maxHistories = maxHistories;
   }
 
-  /** One more is waited for on this route. False: as many are as may be. */
-  enter(route: string, most: number): boolean {
-    const room = this.#rooms.get(route) ?? { waiting: 0, most };
-    room.most = most;
-    this.#rooms.set(route, room);
-    if (room.waiting >= most) {
-      this.#turnedAway += 1;
+  /** Counts one more waiting client on this route. @returns false if `maxWaiting` are waiting already */
+  tryAddWaiter(route: string, maxWaiting: number): boolean {
+    const waiters = this.#waiters.get(route) ?? { waiting: 0, max: maxWaiting };
+    waiters.max = maxWaiting;
+    this.#waiters.set(route, waiters);
+    if (waiters.waiting >= maxWaiting) {
+      this.#rejected += 1;
       return false;
     }
-    room.waiting += 1;
+    waiters.waiting += 1;
     return true;
   }
 
-  leave(route: string): void {
-    const room = this.#rooms.get(route);
-    if (room !== undefined) room.waiting -= 1;
+  removeWaiter(route: string): void {
+    const waiters = this.#waiters.get(route);
+    if (waiters !== undefined) waiters.waiting -= 1;
   }
 
   /**
-   * When its client had better come back: later each time, as long as the answer stays the same. Who comes sooner than
-   * it was told to is only told to wait for longer.
+   * The Retry-After for a client that polls by itself: longer each time, as long as the response stays the same. A client that
+   * comes too soon only gets a longer one.
    */
-  slow({ key, answer, polls, backOff }: NotReady, now: Millis, random: Random): Millis {
-    const known = this.#asked.get(key);
-    const goesOn = known !== undefined && known.answer === answer && now - known.at <= known.told + FORGOTTEN_AFTER;
-    const before = goesOn ? known : { count: 0, told: 0, memory: 0 };
+  nextRetryAfter({ key, answer, polls, backOff }: NotReadyResponse, now: Millis, random: Random): Millis {
+    const history = this.#histories.get(key);
+    const isUnchanged =
+      history !== undefined && history.answer === answer && now - history.at <= history.retryAfterMs + FORGOTTEN_AFTER;
+    const before = isUnchanged ? history : { count: 0, retryAfterMs: 0, memory: 0 };
     const count = before.count + polls;
     const step = backOff.next(count - 1, before.memory, random);
-    const told = step?.delay ?? before.told;
-    this.#asked.delete(key);
-    if (known === undefined && this.#asked.size >= this.#most) this.#forgetOldest();
-    this.#asked.set(key, { count, answer, at: now, told, memory: step?.memory ?? before.memory });
-    return told;
+    const retryAfterMs = step?.delay ?? before.retryAfterMs;
+    this.#histories.delete(key);
+    if (history === undefined && this.#histories.size >= this.#maxHistories) this.#forgetOldest();
+    this.#histories.set(key, { count, answer, at: now, retryAfterMs, memory: step?.memory ?? before.memory });
+    return retryAfterMs;
   }
 
-  /** It is ready, or has failed. */
+  /** The result is ready, or has failed. */
   forget(key: string): void {
-    this.#asked.delete(key);
+    this.#histories.delete(key);
   }
 
-  /** Nobody is remembered: there is nothing to forget. */
   get isEmpty(): boolean {
-    return this.#asked.size === 0;
+    return this.#histories.size === 0;
   }
 
-  get bounds(): readonly Bound[] {
-    const rooms = [...this.#rooms.values()].map(({ waiting, most }) => waiting / Math.max(1, most));
+  get bounds(): readonly ResourceBound[] {
+    const used = [...this.#waiters.values()].map(({ waiting, max }) => waiting / Math.max(1, max));
     return [
-      { name: 'polls_waiting', used: Math.max(0, ...rooms), reached: this.#turnedAway },
-      { name: 'polled_resources', used: this.#asked.size / this.#most, reached: this.#forgotten },
+      { name: 'polls_waiting', used: Math.max(0, ...used), reached: this.#rejected },
+      { name: 'polled_resources', used: this.#histories.size / this.#maxHistories, reached: this.#forgotten },
     ];
   }
 
   #forgetOldest(): void {
-    const [oldest] = this.#asked.keys();
+    const [oldest] = this.#histories.keys();
     if (oldest === undefined) return;
-    this.#asked.delete(oldest);
+    this.#histories.delete(oldest);
     this.#forgotten += 1;
   }
 }

@@ -1,60 +1,66 @@
-import type { Poll, PollPolicy } from './choose-poll.ts';
-import { choosePoll, isNotReady, putOffPoll } from './choose-poll.ts';
-import type { Millis, Outcome, Random, Refusal } from '../exchange/attempt-outcome.ts';
+import type { PlannedPoll, PollPolicy } from './choose-poll.ts';
+import { choosePoll, isNotReady, postponePoll } from './choose-poll.ts';
+import type { Millis, Random } from '../scalars.ts';
+import type { AttemptOutcome } from '../exchange/attempt-outcome.ts';
+import type { RefusalReason } from '../admission/gate-decision.ts';
 
-/** Another poll, and what calls for it. */
+/** Another poll, and why. */
 export interface NextPoll {
-  readonly poll: Poll;
+  readonly poll: PlannedPoll;
   readonly after: 'not_ready' | 'refused';
-  /** When that came. */
-  readonly now: Millis;
+  readonly decidedAt: Millis;
 }
 
-/** The polls of one request. Made only where its client waits for what is not ready. */
-export class Polling {
+/** The polls of one request whose client waits for a result that is not ready. */
+export class PollSchedule {
   readonly #policy: PollPolicy;
-  /** Until when its client waits. */
+  /** Until then the client waits. */
   #end: Millis;
   #count = 1;
-  /** When the last one began. */
-  #since: Millis;
+  /** Of the last poll. */
+  #lastStartedAt: Millis;
   #memory = 0;
 
-  /** @param wait how long its client would wait, from `now` on */
+  /** @param wait how long the client would wait, from `now` on */
   constructor(policy: PollPolicy, wait: Millis, now: Millis) {
     this.#policy = policy;
     this.#end = now + Math.min(wait, policy.maxWait);
-    this.#since = now;
+    this.#lastStartedAt = now;
   }
 
-  /** How often it was asked for; undefined where it was once. */
+  /** Polls made, the request itself included; undefined if it was the only one. */
   get count(): number | undefined {
     return this.#count === 1 ? undefined : this.#count;
   }
 
-  isNotReady(outcome: Outcome): outcome is Outcome & { kind: 'response' } {
+  isNotReady(outcome: AttemptOutcome): outcome is AttemptOutcome & { kind: 'response' } {
     return isNotReady(this.#policy, outcome);
   }
 
-  /** @returns undefined where the answer in hand is the last word */
-  choose({ hints }: Outcome & { kind: 'response' }, now: Millis, random: Random): NextPoll | undefined {
-    const soFar = { polls: this.#count, left: this.#end - now, took: now - this.#since, memory: this.#memory };
-    const poll = choosePoll(this.#policy, hints, soFar, random);
-    return poll === undefined ? undefined : { poll, after: 'not_ready', now };
+  /** @returns undefined if the response in hand is final */
+  choose({ hints }: AttemptOutcome & { kind: 'response' }, now: Millis, random: Random): NextPoll | undefined {
+    const progress = {
+      polls: this.#count,
+      waitLeft: this.#end - now,
+      lastPollTime: now - this.#lastStartedAt,
+      memory: this.#memory,
+    };
+    const poll = choosePoll(this.#policy, hints, progress, random);
+    return poll === undefined ? undefined : { poll, after: 'not_ready', decidedAt: now };
   }
 
-  /** @returns undefined where a refusal is the last word, as it is of the request as it came */
-  putOff(why: Refusal, retryAfter: Millis, now: Millis): NextPoll | undefined {
+  /** After a refused poll. @returns undefined if the refusal is final, as it is for the request itself */
+  postpone(why: RefusalReason, retryAfterMs: Millis, now: Millis): NextPoll | undefined {
     if (this.#count === 1 || why === 'draining') return undefined;
-    const poll = putOffPoll(retryAfter, this.#end - now, this.#memory);
-    return poll === undefined ? undefined : { poll, after: 'refused', now };
+    const poll = postponePoll(retryAfterMs, this.#end - now, this.#memory);
+    return poll === undefined ? undefined : { poll, after: 'refused', decidedAt: now };
   }
 
-  /** The poll begins. @param isLast nobody waits for another */
-  begin({ poll, after }: NextPoll, now: Millis, isLast: boolean): void {
+  /** The poll begins. @param isLast there will be no other */
+  onPollStart({ poll, after }: NextPoll, now: Millis, isLast: boolean): void {
     if (after === 'not_ready') this.#count += 1;
     this.#memory = poll.memory;
-    this.#since = now;
+    this.#lastStartedAt = now;
     if (isLast) this.#end = now;
   }
 }

@@ -1,24 +1,22 @@
 /**
- * Whom a quota is applied to that an answer tells at a limit: all who use the limit, where they are one to the upstream as far as
- * is known; else who was answered, as a 429 with Retry-After holds its client.
+ * Applies a quota that a response reports: to all requests of the limit, if the upstream seems to count them together;
+ * else to the requester alone, in the way a 429 with Retry-After holds its client.
  */
 import type { Limit } from '../limits/limit.ts';
-import { stopOf } from './quota-pacing.ts';
+import { spentUntil } from './quota-pacing.ts';
 import type { QuotaOwner, Requester } from './requester.ts';
-import { ANYBODY, differ, keyOfRequester } from './requester.ts';
-import type { Store } from '../admission/gate-store.ts';
+import { ANY_REQUESTER, areKnownDifferent, requesterKey } from './requester.ts';
+import type { GateStore } from '../admission/gate-store.ts';
 import type { Ticket } from '../admission/ticket.ts';
-import type { Millis, Quota } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
+import type { Quota } from '../hints/hints.ts';
 
-/** So many of those who wait are looked at, the first of each client. */
-const LOOKED_AT = 1000;
+/** The maximum number of waiting tickets that are checked, the first one of each client. */
+const MAX_FLOWS_SCANNED = 1000;
 
-/**
- * Applies what an answer told, to everybody at the limit or to who was answered. Returns whether it turned out that a quota does not
- * hold all who wait there.
- */
+/** Applies a reported quota. Returns whether a quota turned out not to cover all tickets that wait at the limit. */
 export function applyQuota(
-  store: Store,
+  store: GateStore,
   limit: Limit,
   ticket: Ticket,
   quota: Quota,
@@ -27,69 +25,69 @@ export function applyQuota(
 ): boolean {
   const { meter } = limit;
   const { sentAt } = ticket;
-  // Who was not recognised was counted as somebody else.
-  const isNobodys = limit.ref.scope !== 'credential' && (status === 401 || status === 407);
+  // An unauthenticated request is counted under another identity.
+  const isUnauthenticated = limit.ref.scope !== 'credential' && (status === 401 || status === 407);
   const before = meter.quotaOwner(now);
-  if (!isNobodys && meter.noteQuota(quota, sentAt, now, requesterAt(limit, ticket))) {
-    return before === undefined && meter.isQuotaInForce(now) && releaseOthers(store, limit, now);
+  if (!isUnauthenticated && meter.onQuota(quota, sentAt, now, requesterAt(limit, ticket))) {
+    return before === undefined && meter.isQuotaInForce(now) && releaseQueued(store, limit, now);
   }
   const isReleased = before !== undefined && !meter.isQuotaInForce(now);
-  if (isReleased) holdOwner(store, limit, before, ticket, now);
-  const { resetIn, remaining, told = remaining } = quota;
-  if (told > 0 || resetIn === undefined || resetIn === 0) return isReleased;
-  const until = stopOf(quota, resetIn, sentAt, now);
-  if (until > now) store.holdAt(limit, keyOfRequester(ticket.requester), until, now);
+  if (isReleased) holdQuotaOwner(store, limit, before, ticket, now);
+  const { resetIn, remaining, reportedRemaining = remaining } = quota;
+  if (reportedRemaining > 0 || resetIn === undefined || resetIn === 0) return isReleased;
+  const until = spentUntil(quota, resetIn, sentAt, now);
+  if (until > now) store.holdClientAt(limit, requesterKey(ticket.requester), until, now);
   return isReleased;
 }
 
 /**
- * Where a quota is in force that is not about who arrives, it is no longer in force for the limit, and goes on holding whom it is
- * about. Returns whether that was so.
+ * If the quota in force does not cover this ticket, drops it from the limit and holds only the requester it covers.
+ * Returns whether it did so.
  */
-export function releaseFor(store: Store, limit: Limit, ticket: Ticket, now: Millis): boolean {
+export function releaseForTicket(store: GateStore, limit: Limit, ticket: Ticket, now: Millis): boolean {
   const { meter } = limit;
-  if (limit.isOurs || limit.ref.scope === 'credential' || !meter.isQuotaInForce(now)) return false;
+  if (limit.isClassLimit || limit.ref.scope === 'credential' || !meter.isQuotaInForce(now)) return false;
   const requester = requesterAt(limit, ticket);
-  const isOfSome = coversSomeOnly(store, limit, now);
-  if (!isOfSome && meter.isQuotaOf(requester)) return false;
+  const isPartial = coversSomeOnly(store, limit, now);
+  if (!isPartial && meter.quotaAppliesTo(requester)) return false;
   const owner = meter.quotaOwner(now);
   if (owner === undefined) return false;
-  // Of a client that authenticates alike it is not known yet: its own answer will tell.
-  meter.disownQuota(isOfSome || differ(owner.credential, requester.credential), now);
-  holdOwner(store, limit, owner, ticket, now);
+  // Whether another client of the same credential has its own quota is unknown until its own response.
+  meter.dropQuota(isPartial || areKnownDifferent(owner.credential, requester.credential), now);
+  holdQuotaOwner(store, limit, owner, ticket, now);
   return true;
 }
 
-/** Whether other clients than the one that was told last succeed without a quota: then it covers some requests only, say of one path. */
-function coversSomeOnly(store: Store, { ref, meter }: Limit, now: Millis): boolean {
+/** Whether other clients succeed without a reported quota. Then the quota covers only some requests, such as one path. */
+function coversSomeOnly(store: GateStore, { ref, meter }: Limit, now: Millis): boolean {
   if (ref.nested !== '' || ref.scope !== 'upstream') return false;
-  const { untold } = store.upstream(ref.upstream);
-  if (!untold.areRecent(now)) return false;
-  const told = meter.quotaOwner(now)?.client;
-  return told !== undefined && untold.areOfOthers(told, now);
+  const { unmeteredSuccesses } = store.upstream(ref.upstream);
+  if (!unmeteredSuccesses.hasRecent(now)) return false;
+  const reportedClient = meter.quotaOwner(now)?.client;
+  return reportedClient !== undefined && unmeteredSuccesses.hasRecentFromOthers(reportedClient, now);
 }
 
-/** @param ticket of another requester; where the limit is of one client, of the same client */
-function holdOwner(store: Store, limit: Limit, owner: QuotaOwner, ticket: Ticket, now: Millis): void {
+/** @param ticket of another requester, or of the same client at a limit of one client */
+function holdQuotaOwner(store: GateStore, limit: Limit, owner: QuotaOwner, ticket: Ticket, now: Millis): void {
   const { credential, client = ticket.requester.client, until, isSpent } = owner;
-  if (isSpent && until > now) store.holdAt(limit, keyOfRequester({ credential, client }), until, now);
+  if (isSpent && until > now) store.holdClientAt(limit, requesterKey({ credential, client }), until, now);
 }
 
-/** As `releaseFor`, of those who wait already. */
-export function releaseOthers(store: Store, limit: Limit, now: Millis): boolean {
-  let looks = 0;
-  for (const line of limit.queuedWithin === undefined ? [limit] : [limit, ...limit.queuedWithin]) {
-    for (const { head } of line.queue.flows) {
-      if (head !== undefined && releaseFor(store, limit, head, now)) return true;
-      looks += 1;
-      if (looks === LOOKED_AT) return false;
+/** As `releaseForTicket`, for the tickets that wait already. */
+export function releaseQueued(store: GateStore, limit: Limit, now: Millis): boolean {
+  let checked = 0;
+  for (const queueLimit of limit.nestedWithWaiters === undefined ? [limit] : [limit, ...limit.nestedWithWaiters]) {
+    for (const { head } of queueLimit.queue.flows) {
+      if (head !== undefined && releaseForTicket(store, limit, head, now)) return true;
+      checked += 1;
+      if (checked === MAX_FLOWS_SCANNED) return false;
     }
   }
   return false;
 }
 
-/** Who is told apart at this limit: where the upstream counts credentials or clients, nothing else is known to matter. */
+/** The requester, reduced to what may matter at this limit: a limit of a credential or client is counted by that. */
 function requesterAt({ ref }: Limit, ticket: Ticket): Requester {
-  if (ref.scope === 'credential') return ANYBODY;
+  if (ref.scope === 'credential') return ANY_REQUESTER;
   return ref.scope === 'client' ? { ...ticket.requester, client: undefined } : ticket.requester;
 }

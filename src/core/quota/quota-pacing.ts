@@ -1,119 +1,120 @@
-import { QuotaAudience } from './quota-scope.ts';
-import { WindowEvidence } from './quota-window.ts';
+import { QuotaScopeDetector } from './quota-scope.ts';
+import { FixedWindowDetector } from './quota-window.ts';
 import type { QuotaOwner, Requester } from './requester.ts';
-import { ANYBODY } from './requester.ts';
-import type { Millis, PerSecond, Quota } from '../exchange/attempt-outcome.ts';
+import { ANY_REQUESTER } from './requester.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import type { Quota } from '../hints/hints.ts';
 
-/** While more than this share of a quota is left, it is not rationed: a burst is what a quota is for. */
-const RATIONED_BELOW = 0.5;
-const COARSE: Millis = 2000;
+/** A quota is not paced while more than this share is left: it exists to allow bursts. */
+const PACED_BELOW_SHARE = 0.5;
+const MAX_ROUNDED_RESET: Millis = 2000;
 
-/** What the upstream itself tells of its quota. A hint beats learning: an empty quota is a hard stop until its reset. */
-export class QuotaPace {
-  /** Asked for by a Retry-After: the longest holds. */
-  #askedUntil = Number.NEGATIVE_INFINITY;
-  /** The quota is spent until then, as far as the last word on it goes. */
+/** Paces or stops requests by the quota that the upstream reports. A spent quota is a hard stop until its reset. */
+export class QuotaPacing {
+  /** The latest end of a stop by Retry-After. */
+  #requestedStopUntil = Number.NEGATIVE_INFINITY;
+  /** Until when the quota is spent, by the last report. */
   #spentUntil = Number.NEGATIVE_INFINITY;
   /** As of `QuotaOwner`. */
   #isSpent = false;
-  #freshUntil = Number.NEGATIVE_INFINITY;
+  #knownUntil = Number.NEGATIVE_INFINITY;
   #rate: PerSecond = Number.POSITIVE_INFINITY;
   #left: number | undefined;
-  /** When the request was sent whose answer had the last word. */
-  #toldAt = Number.NEGATIVE_INFINITY;
-  readonly #window = new WindowEvidence();
-  /** Made when first needed: of a limit that is one requester's own it never is. */
-  #audience: QuotaAudience | undefined;
+  /** When the request of the last report was sent. */
+  #reportedSentAt = Number.NEGATIVE_INFINITY;
+  readonly #window = new FixedWindowDetector();
+  /** Created on first use: a limit of a single requester never needs it. */
+  #scope: QuotaScopeDetector | undefined;
 
   /**
-   * Returns false where requesters have quotas of their own: then it is this one's, and nothing of it is kept here.
-   * @param sentAt when the request was sent that was answered so: answers may overtake each other
+   * Applies a report. Returns false if requesters have quotas of their own: then nothing of it is kept here.
+   * @param sentAt when the request of the report was sent: responses may arrive out of order
    */
-  note(quota: Quota, sentAt: Millis, now: Millis, requester: Requester = ANYBODY): boolean {
-    if (!this.#isOfAll(quota, requester, sentAt, now)) {
-      this.#forget();
+  onQuota(quota: Quota, sentAt: Millis, now: Millis, requester: Requester = ANY_REQUESTER): boolean {
+    if (!this.#appliesToAll(quota, requester, sentAt, now)) {
+      this.#clear();
       return false;
     }
-    if (sentAt < this.#toldAt) return true;
-    this.#toldAt = sentAt;
+    if (sentAt < this.#reportedSentAt) return true;
+    this.#reportedSentAt = sentAt;
     const { remaining, limit, resetIn } = quota;
     this.#left = limit === undefined || limit === 0 ? undefined : Math.min(1, remaining / limit);
-    this.#isSpent = (quota.told ?? remaining) === 0;
+    this.#isSpent = (quota.reportedRemaining ?? remaining) === 0;
     if (remaining > 0) this.#spentUntil = Number.NEGATIVE_INFINITY;
     if (resetIn === undefined) return true;
-    this.#freshUntil = now + resetIn;
-    const isWindow = this.#window.note(remaining, limit, now + resetIn, now);
-    if (remaining === 0) this.#spentUntil = isWindow ? now + resetIn : stopOf(quota, resetIn, sentAt, now);
-    this.#rate = ration(quota, resetIn, this.#left, isWindow);
+    this.#knownUntil = now + resetIn;
+    const isWindow = this.#window.onQuota(remaining, limit, now + resetIn, now);
+    if (remaining === 0) this.#spentUntil = isWindow ? now + resetIn : spentUntil(quota, resetIn, sentAt, now);
+    this.#rate = pacedRate(quota, resetIn, this.#left, isWindow);
     return true;
   }
 
-  /** Nothing leaves before this, whoever asked for it. */
+  /** Nothing is sent before `until`. */
   stop(until: Millis): void {
-    this.#askedUntil = Math.max(this.#askedUntil, until);
+    this.#requestedStopUntil = Math.max(this.#requestedStopUntil, until);
   }
 
-  /** It is spent, as another process was told. */
+  /** Continues with a spent quota that another process knew of. */
   resume(owner: QuotaOwner, now: Millis): void {
-    if (this.isApart(now) || owner.until <= Math.max(now, this.#spentUntil)) return;
-    this.#audience ??= new QuotaAudience();
-    this.#audience.resume(owner, now);
+    if (this.isPerRequester(now) || owner.until <= Math.max(now, this.#spentUntil)) return;
+    this.#scope ??= new QuotaScopeDetector();
+    this.#scope.resume(owner, now);
     this.#spentUntil = owner.until;
     this.#isSpent = owner.isSpent;
   }
 
-  /** Whether it holds anything back: then it is to be asked whom it is about. */
+  /** Whether the quota stops or paces requests. */
   isInForce(now: Millis): boolean {
-    return now < this.#spentUntil || (now < this.#freshUntil && this.#rate < Number.POSITIVE_INFINITY);
+    return now < this.#spentUntil || (now < this.#knownUntil && this.#rate < Number.POSITIVE_INFINITY);
   }
 
-  /** Whether what is in force is about this one too. */
-  includes(requester: Requester): boolean {
-    return this.#audience?.includes(requester) ?? true;
+  /** Whether the quota in force covers this requester. */
+  appliesTo(requester: Requester): boolean {
+    return this.#scope?.appliesTo(requester) ?? true;
   }
 
-  /** Whom it is about; undefined where nothing is in force. */
+  /** The requester that the quota covers; undefined if none is in force. */
   owner(now: Millis): QuotaOwner | undefined {
     if (!this.isInForce(now)) return undefined;
     const stop = { until: this.#spentUntil, isSpent: this.#isSpent };
-    if (this.#audience === undefined) return { ...ANYBODY, isCommon: true, ...stop };
-    const { credential, client, isCommon } = this.#audience;
+    if (this.#scope === undefined) return { ...ANY_REQUESTER, isCommon: true, ...stop };
+    const { credential, client, isCommon } = this.#scope;
     return { credential, client, isCommon, ...stop };
   }
 
-  /** Requesters have quotas of their own. */
-  isApart(now: Millis): boolean {
-    return this.#audience?.isApart(now) ?? false;
+  /** Whether requesters have quotas of their own. */
+  isPerRequester(now: Millis): boolean {
+    return this.#scope?.isPerRequester(now) ?? false;
   }
 
-  /** It holds nobody here any longer. @param isApart as is known now, requesters have quotas of their own */
-  disown(isApart: boolean, now: Millis): void {
-    if (isApart) {
-      this.#audience ??= new QuotaAudience();
-      this.#audience.part(now);
+  /** Discards the quota. @param isPerRequester requesters are known to have quotas of their own */
+  drop(isPerRequester: boolean, now: Millis): void {
+    if (isPerRequester) {
+      this.#scope ??= new QuotaScopeDetector();
+      this.#scope.markPerRequester(now);
     }
-    this.#forget();
+    this.#clear();
   }
 
-  /** No stop holds any longer. */
-  release(): void {
-    this.#askedUntil = Number.NEGATIVE_INFINITY;
+  /** Ends all stops. */
+  clearStops(): void {
+    this.#requestedStopUntil = Number.NEGATIVE_INFINITY;
     this.#spentUntil = Number.NEGATIVE_INFINITY;
   }
 
-  /** How long until the stop ends; 0 when there is none. */
+  /** Time until the stop ends; 0 if there is none. */
   delay(now: Millis): Millis {
     return Math.max(0, this.stopUntil - now);
   }
 
-  /** What the quota allows; Infinity where nothing is known, or what was known is over. */
+  /** The rate that the quota allows; Infinity if unknown or after its reset. */
   rate(now: Millis): PerSecond {
-    return now < this.#freshUntil ? this.#rate : Number.POSITIVE_INFINITY;
+    return now < this.#knownUntil ? this.#rate : Number.POSITIVE_INFINITY;
   }
 
-  /** How long until what is known is over; 0 when nothing is known. */
-  holdsFor(now: Millis): Millis {
-    return Math.max(0, this.#freshUntil - now);
+  /** Time until the reset of the known quota; 0 if unknown. */
+  knownFor(now: Millis): Millis {
+    return Math.max(0, this.#knownUntil - now);
   }
 
   get left(): number | undefined {
@@ -121,54 +122,54 @@ export class QuotaPace {
   }
 
   get stopUntil(): Millis {
-    return Math.max(this.#askedUntil, this.#spentUntil);
+    return Math.max(this.#requestedStopUntil, this.#spentUntil);
   }
 
-  #isOfAll(quota: Quota, requester: Requester, sentAt: Millis, now: Millis): boolean {
-    if (this.#audience === undefined) {
+  #appliesToAll(quota: Quota, requester: Requester, sentAt: Millis, now: Millis): boolean {
+    if (this.#scope === undefined) {
       if (requester.credential === undefined && requester.client === undefined) return true;
-      this.#audience = new QuotaAudience();
+      this.#scope = new QuotaScopeDetector();
     }
-    return this.#audience.note(requester, quota, sentAt, now);
+    return this.#scope.onQuota(requester, quota, sentAt, now);
   }
 
-  #forget(): void {
+  #clear(): void {
     this.#spentUntil = Number.NEGATIVE_INFINITY;
-    this.#freshUntil = Number.NEGATIVE_INFINITY;
+    this.#knownUntil = Number.NEGATIVE_INFINITY;
     this.#rate = Number.POSITIVE_INFINITY;
     this.#left = undefined;
   }
 }
 
-/** Whether so little is left that it may stop or pace. */
-export function isScarce({ remaining, limit, resetIn }: Quota): boolean {
+/** Whether so little is left that the quota may stop or pace requests. */
+export function isQuotaScarce({ remaining, limit, resetIn }: Quota): boolean {
   if (resetIn === undefined || resetIn === 0) return false;
-  return remaining === 0 || (limit !== undefined && remaining <= RATIONED_BELOW * limit);
+  return remaining === 0 || (limit !== undefined && remaining <= PACED_BELOW_SHARE * limit);
 }
 
-/** When a quota may be had again that is spent, and is not known to be a window's. */
-export function stopOf(quota: Quota, resetIn: Millis, sentAt: Millis, now: Millis): Millis {
-  return isCoarse(resetIn) ? sentAt + tokenTime(quota) : now + resetIn;
+/** When a spent quota is available again, if it is not known to be a fixed window. */
+export function spentUntil(quota: Quota, resetIn: Millis, sentAt: Millis, now: Millis): Millis {
+  return isRoundedReset(resetIn) ? sentAt + tokenTime(quota) : now + resetIn;
 }
 
-/** Told in whole seconds, and so short that this says no more than "soon": a bucket's next token may be milliseconds away. */
-function isCoarse(resetIn: Millis): boolean {
-  return resetIn <= COARSE && resetIn % 1000 === 0;
+/** Whether the reset is so short a time in whole seconds that it only means "soon": the next token may be milliseconds away. */
+function isRoundedReset(resetIn: Millis): boolean {
+  return resetIn <= MAX_ROUNDED_RESET && resetIn % 1000 === 0;
 }
 
-/** How long one request's part of the quota takes to come back; 0 where that is not told. */
+/** The time in which a bucket regains one token; 0 if unknown. */
 function tokenTime({ limit, window }: Quota): Millis {
   return limit === undefined || limit === 0 || window === undefined ? 0 : window / limit;
 }
 
 /**
- * Once half of it is gone, what is left is spread over the time that is left. Of a bucket, whose reset is when it would
- * be full, it may be had again before: there quota ÷ window is the least. Where neither is known nothing is rationed.
+ * The rate that spreads the remaining quota over the time until its reset, once half of it is used. A bucket, whose reset
+ * is when it is full, refills before that: there the rate is at least quota ÷ window. Infinity if neither is known.
  */
-function ration(quota: Quota, resetIn: Millis, left: number | undefined, isWindow: boolean): PerSecond {
+function pacedRate(quota: Quota, resetIn: Millis, left: number | undefined, isWindow: boolean): PerSecond {
   const { remaining, limit, window } = quota;
   if (resetIn === 0 || remaining === 0) return Number.POSITIVE_INFINITY;
-  if (left === undefined || left > RATIONED_BELOW) return Number.POSITIVE_INFINITY;
+  if (left === undefined || left > PACED_BELOW_SHARE) return Number.POSITIVE_INFINITY;
   const spread = (1000 * remaining) / resetIn;
   if (isWindow) return spread;
   if (limit === undefined || window === undefined || window === 0) return Number.POSITIVE_INFINITY;

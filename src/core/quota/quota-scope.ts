@@ -1,23 +1,24 @@
 import type { QuotaOwner, Requester } from './requester.ts';
-import { differ } from './requester.ts';
-import { overtakenBy, ToldLimits } from './reported-quotas.ts';
-import type { Millis, Quota } from '../exchange/attempt-outcome.ts';
+import { areKnownDifferent } from './requester.ts';
+import { reorderingTolerance, ReportedQuotas } from './reported-quotas.ts';
+import type { Millis } from '../scalars.ts';
+import type { Quota } from '../hints/hints.ts';
 
-/** A credential that was answered within this time is in use. */
-const IN_USE: Millis = 300_000;
-/** Where requesters were found to have quotas of their own, they are taken to have them for so long after the last sign of it. */
-const APART_FOR: Millis = 600_000;
+/** A credential with a response within this time is in use. */
+const CREDENTIAL_IN_USE: Millis = 300_000;
+/** How long requesters are assumed to have quotas of their own after the last evidence of it. */
+const PER_REQUESTER_FOR: Millis = 600_000;
 
-const COARSE: Millis = 1000;
-const SHORTEST: Millis = 3000;
+const RESET_ROUNDING: Millis = 1000;
+const MIN_COMPARABLE_RESET: Millis = 3000;
 
 /**
- * Whom the answers at one limit tell of its quota: everybody, or each requester of its own. Nobody says so; what shows it is
- * that requests are authenticated differently, that clients are told different limits, or that one is told of more than can be
- * left of what the other was told.
+ * Detects whether the quota reported at one limit is shared by all, or each requester has its own. The upstream does not
+ * say. The evidence for separate quotas: different credentials in use, different limits reported to clients, or more
+ * remaining for one client than can be left of what was reported to another.
  */
-export class QuotaAudience {
-  /** Of the last answer. */
+export class QuotaScopeDetector {
+  /** The last report. */
   #credential: number | undefined;
   #client: number | undefined;
   #limit: number | undefined;
@@ -25,46 +26,49 @@ export class QuotaAudience {
   #resetIn: Millis | undefined;
   #notedAt: Millis = Number.NEGATIVE_INFINITY;
   #isCommon = false;
-  #apartUntil: Millis = Number.NEGATIVE_INFINITY;
-  readonly #told = new ToldLimits();
+  #perRequesterUntil: Millis = Number.NEGATIVE_INFINITY;
+  readonly #reported = new ReportedQuotas();
 
   /**
-   * Takes in one answer. Returns whether its quota is believed to hold for more than its requester.
-   * @param sentAt when its request was sent
+   * Records a report. Returns whether its quota is assumed to cover more than its requester.
+   * @param sentAt when the request of the report was sent
    */
-  note(requester: Requester, quota: Quota, sentAt: Millis, now: Millis): boolean {
+  onQuota(requester: Requester, quota: Quota, sentAt: Millis, now: Millis): boolean {
     const { credential, client } = requester;
     const { limit, remaining } = quota;
-    const isOther = differ(this.#credential, credential);
-    const isOtherInUse = isOther && now - this.#notedAt < IN_USE;
-    const isAnother = limit === this.#limit && differ(this.#client, client) && this.#isBeyond(quota, sentAt, now);
-    if (this.#told.note(requester, quota, now) || isOtherInUse || isAnother) this.#apartUntil = now + APART_FOR;
-    this.#isCommon = this.#told.isCommon(requester, quota, now);
+    const isOther = areKnownDifferent(this.#credential, credential);
+    const isOtherInUse = isOther && now - this.#notedAt < CREDENTIAL_IN_USE;
+    const exceedsShared =
+      limit === this.#limit && areKnownDifferent(this.#client, client) && this.#exceedsSharedQuota(quota, sentAt, now);
+    if (this.#reported.onQuota(requester, quota, now) || isOtherInUse || exceedsShared) {
+      this.#perRequesterUntil = now + PER_REQUESTER_FOR;
+    }
+    this.#isCommon = this.#reported.isShared(requester, quota, now);
     this.#credential = credential;
     this.#client = client;
     this.#limit = limit;
     this.#remaining = remaining;
     this.#resetIn = quota.resetIn;
     this.#notedAt = now;
-    return !this.isApart(now);
+    return !this.isPerRequester(now);
   }
 
   /**
-   * Whether more is left than can be of what was told last: a quota that all share grows by no more than it refills, and answers
-   * overtake each other by some.
+   * Whether more remains than can be left of the last report: a shared quota grows by its refill only, and reports may
+   * arrive slightly out of order.
    */
-  #isBeyond({ remaining, resetIn }: Quota, sentAt: Millis, now: Millis): boolean {
+  #exceedsSharedQuota({ remaining, resetIn }: Quota, sentAt: Millis, now: Millis): boolean {
     const limit = this.#limit;
     const before = this.#resetIn;
     if (limit === undefined || before === undefined || resetIn === undefined) return false;
     const elapsed = now - this.#notedAt;
-    // Resets are told in whole seconds: of a short window they say too little, and that of the next is later by more.
-    if (before < SHORTEST || elapsed >= before || resetIn > before - elapsed + COARSE) return false;
+    // Resets are in whole seconds: too coarse for short windows. A much later reset belongs to the next window.
+    if (before < MIN_COMPARABLE_RESET || elapsed >= before || resetIn > before - elapsed + RESET_ROUNDING) return false;
     const refilled = ((limit - this.#remaining) * elapsed) / before;
-    return remaining >= this.#remaining + refilled + overtakenBy(limit, sentAt >= this.#notedAt);
+    return remaining >= this.#remaining + refilled + reorderingTolerance(limit, sentAt >= this.#notedAt);
   }
 
-  /** Goes on from what another process knew. */
+  /** Continues with what another process knew. */
   resume({ credential, client, isCommon }: QuotaOwner, now: Millis): void {
     this.#credential = credential;
     this.#client = client;
@@ -72,19 +76,19 @@ export class QuotaAudience {
     this.#notedAt = now;
   }
 
-  /** Requesters have quotas of their own: nothing that one is told holds for another. */
-  part(now: Millis): void {
-    this.#apartUntil = now + APART_FOR;
+  /** Requesters have quotas of their own: a report covers its requester only. */
+  markPerRequester(now: Millis): void {
+    this.#perRequesterUntil = now + PER_REQUESTER_FOR;
   }
 
-  isApart(now: Millis): boolean {
-    return now < this.#apartUntil;
+  isPerRequester(now: Millis): boolean {
+    return now < this.#perRequesterUntil;
   }
 
-  /** Whether what was told last is about this one too: as `isOf`, and makes no owner. */
-  includes({ credential, client }: Requester): boolean {
-    if (differ(this.#credential, credential)) return false;
-    return this.#isCommon || !differ(this.#client, client);
+  /** Whether the last report covers this requester: as `quotaCovers`, without allocating an owner. */
+  appliesTo({ credential, client }: Requester): boolean {
+    if (areKnownDifferent(this.#credential, credential)) return false;
+    return this.#isCommon || !areKnownDifferent(this.#client, client);
   }
 
   get credential(): number | undefined {
@@ -95,7 +99,7 @@ export class QuotaAudience {
     return this.#client;
   }
 
-  /** Several clients were told the same. */
+  /** Whether several clients were reported the same quota. */
   get isCommon(): boolean {
     return this.#isCommon;
   }

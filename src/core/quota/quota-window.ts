@@ -1,29 +1,29 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 
-/** Resets are told in whole seconds: one that moves by no more than this has not moved. */
+/** Resets are in whole seconds: one that moves by at most this has not moved. */
 const SAME_RESET: Millis = 1500;
-/** A reset that is told as a second for ever has moved after this. */
-const STANDING: Millis = 2000;
-/** So large a part of a quota must be used up before a reset that stays where it was says that it is a window's. */
-const TELLING_PART = 0.25;
+/** A reset that is always reported as one second ahead has moved after this time. */
+const MIN_UNCHANGED_TIME: Millis = 2000;
+/** The share of a quota that must be used before an unmoved reset shows a fixed window. */
+const MIN_USED_SHARE = 0.25;
 
-/** Whether a quota is given back all at once, at a fixed time: a bucket's reset moves away with each request. */
-export class WindowEvidence {
+/** Detects a quota that refills all at once, at a fixed time. The reset of a token bucket moves with each request instead. */
+export class FixedWindowDetector {
   #resetAt = Number.NEGATIVE_INFINITY;
   #since = Number.NEGATIVE_INFINITY;
-  #most = 0;
+  #highestRemaining = 0;
   #isWindow = false;
 
-  /** Takes in one word on the quota; returns whether it is believed to be a window's. */
-  note(remaining: number, limit: number | undefined, resetAt: Millis, now: Millis): boolean {
+  /** Records a report; returns whether the quota is assumed to be a fixed window. */
+  onQuota(remaining: number, limit: number | undefined, resetAt: Millis, now: Millis): boolean {
     const moved = Math.abs(resetAt - this.#resetAt) > SAME_RESET;
     if (moved) {
-      this.#isWindow = false; // a bucket's, or the next window's
+      this.#isWindow = false; // a bucket, or the next window
       this.#resetAt = resetAt;
       this.#since = now;
-      this.#most = remaining;
-    } else if (limit !== undefined && this.#most - remaining >= TELLING_PART * limit) {
-      this.#isWindow ||= now - this.#since >= STANDING;
+      this.#highestRemaining = remaining;
+    } else if (limit !== undefined && this.#highestRemaining - remaining >= MIN_USED_SHARE * limit) {
+      this.#isWindow ||= now - this.#since >= MIN_UNCHANGED_TIME;
     }
     return this.#isWindow;
   }

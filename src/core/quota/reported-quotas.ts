@@ -1,32 +1,33 @@
 import type { Requester } from './requester.ts';
-import { differ } from './requester.ts';
-import type { Millis, Quota } from '../exchange/attempt-outcome.ts';
+import { areKnownDifferent } from './requester.ts';
+import type { Millis } from '../scalars.ts';
+import type { Quota } from '../hints/hints.ts';
 
-/** So many clients are remembered, those that were answered last; fewer of an address that has many of them. */
-const MOST = 16;
-const RECENT: Millis = 300_000;
-/** Within this time a quota that all share does not fall by far. */
-const JUST_NOW: Millis = 60_000;
-/** One that is whole again so soon may fall from all to nothing at any time. */
-const SOON: Millis = 3000;
+/** The maximum number of clients kept. If it is exceeded, the address with the most clients loses its oldest. */
+const MAX_CLIENTS = 16;
+const REPORT_EXPIRY: Millis = 300_000;
+/** A shared quota does not fall far within this time. */
+const NO_FAR_FALL_WITHIN: Millis = 60_000;
+/** A quota with a shorter reset may fall from full to empty at any time. */
+const SHORT_RESET: Millis = 3000;
 
-/** By so many, or such a part of the limit, what is left may be told in another order than it was counted. */
-const OVERTAKEN = 10;
-const OVERTAKEN_PART = 0.1;
-/** A cap for small limits, of which ten requests may be all. */
-const MOST_OVERTAKEN = 0.25;
+/** How far reports may be out of order, in requests and as a share of the limit: the larger one counts. */
+const REORDERED_COUNT = 10;
+const REORDERED_SHARE = 0.1;
+/** The cap for small limits, of which ten requests may be all. */
+const MAX_REORDERED_SHARE = 0.25;
 
 /**
- * How far two answers may differ only because they overtook each other.
- * @param isInOrder the request was sent after the other answer had arrived, so that only late counting in the upstream remains
+ * How much two reports may differ only by being out of order.
+ * @param isInOrder the request was sent after the other response had arrived: only late counting in the upstream remains
  */
-export function overtakenBy(limit: number | undefined, isInOrder = false): number {
-  if (limit === undefined) return OVERTAKEN;
-  const part = OVERTAKEN_PART * limit;
-  return isInOrder ? Math.max(1, part) : Math.min(Math.max(OVERTAKEN, part), MOST_OVERTAKEN * limit);
+export function reorderingTolerance(limit: number | undefined, isInOrder = false): number {
+  if (limit === undefined) return REORDERED_COUNT;
+  const share = REORDERED_SHARE * limit;
+  return isInOrder ? Math.max(1, share) : Math.min(Math.max(REORDERED_COUNT, share), MAX_REORDERED_SHARE * limit);
 }
 
-interface ToldLimit {
+interface ReportedQuota {
   readonly client: number;
   readonly address: number | undefined;
   readonly credential: number | undefined;
@@ -35,59 +36,62 @@ interface ToldLimit {
   readonly at: Millis;
 }
 
-/** What each client was told last of a quota: it shows whether they have one together. Bounded. */
-export class ToldLimits {
-  readonly #told: ToldLimit[] = [];
+/** Keeps the last quota reported to each client, to show whether clients share one. Bounded. */
+export class ReportedQuotas {
+  readonly #reports: ReportedQuota[] = [];
 
-  /** Takes in one answer. Returns whether another client is told another limit these days. */
-  note({ client, address, credential }: Requester, { limit, remaining }: Quota, now: Millis): boolean {
+  /** Records a report. Returns whether another client was recently reported another limit. */
+  onQuota({ client, address, credential }: Requester, { limit, remaining }: Quota, now: Millis): boolean {
     if (client === undefined) return false;
-    this.#keep({ client, address, credential, limit, remaining, at: now });
-    for (const other of this.#told) {
-      if (now - other.at < RECENT && other.client !== client && differ(other.limit, limit)) return true;
+    this.#store({ client, address, credential, limit, remaining, at: now });
+    for (const other of this.#reports) {
+      if (now - other.at < REPORT_EXPIRY && other.client !== client && areKnownDifferent(other.limit, limit)) {
+        return true;
+      }
     }
     return false;
   }
 
   /**
-   * Whether a quota is one that several share: another address was told about the same of it, and nobody of far more just before. The
-   * keys of one address are no evidence, for whoever has one may have many.
+   * Whether several clients share the quota: another address was reported about the same, and no client far more just
+   * before. Other clients of the same address are no evidence, because one client may use many keys.
    */
-  isCommon(requester: Requester, { limit, remaining, resetIn = 0 }: Quota, now: Millis): boolean {
+  isShared(requester: Requester, { limit, remaining, resetIn = 0 }: Quota, now: Millis): boolean {
     let isShared = false;
-    for (const other of this.#told) {
-      if (other.client === requester.client || other.limit !== limit || now - other.at > RECENT) continue;
-      if (differ(other.credential, requester.credential)) continue;
-      const isFarAbove = other.remaining > remaining + overtakenBy(limit);
-      if (isFarAbove && resetIn >= SOON && now - other.at <= JUST_NOW) return false;
-      const isAlike = Math.abs(other.remaining - remaining) <= overtakenBy(limit);
-      isShared ||= differ(other.address, requester.address) && (isAlike || resetIn < SOON);
+    for (const other of this.#reports) {
+      if (other.client === requester.client || other.limit !== limit || now - other.at > REPORT_EXPIRY) continue;
+      if (areKnownDifferent(other.credential, requester.credential)) continue;
+      const isFarAbove = other.remaining > remaining + reorderingTolerance(limit);
+      if (isFarAbove && resetIn >= SHORT_RESET && now - other.at <= NO_FAR_FALL_WITHIN) return false;
+      const isSimilar = Math.abs(other.remaining - remaining) <= reorderingTolerance(limit);
+      isShared ||= areKnownDifferent(other.address, requester.address) && (isSimilar || resetIn < SHORT_RESET);
     }
     return isShared;
   }
 
-  #keep(told: ToldLimit): void {
-    for (let i = 0; i < this.#told.length; i += 1) {
-      if (this.#told[i]?.client === told.client) {
-        this.#told[i] = told;
+  #store(report: ReportedQuota): void {
+    for (let i = 0; i < this.#reports.length; i += 1) {
+      if (this.#reports[i]?.client === report.client) {
+        this.#reports[i] = report;
         return;
       }
     }
-    if (this.#told.length >= MOST) this.#dropOne();
-    this.#told.push(told);
+    if (this.#reports.length >= MAX_CLIENTS) this.#dropOne();
+    this.#reports.push(report);
   }
 
-  /** The oldest of the address that has the most. */
+  /** Drops the oldest report of the address with the most clients. */
   #dropOne(): void {
     let worst = 0;
-    let most = 0;
-    for (let i = 0; i < this.#told.length; i += 1) {
+    let highestCount = 0;
+    for (let i = 0; i < this.#reports.length; i += 1) {
       let count = 0;
-      for (const other of this.#told) if (other.address === this.#told[i]?.address) count += 1;
-      if (count < most || (count === most && (this.#told[i]?.at ?? 0) >= (this.#told[worst]?.at ?? 0))) continue;
-      most = count;
+      for (const other of this.#reports) if (other.address === this.#reports[i]?.address) count += 1;
+      const isNewer = (this.#reports[i]?.at ?? 0) >= (this.#reports[worst]?.at ?? 0);
+      if (count < highestCount || (count === highestCount && isNewer)) continue;
+      highestCount = count;
       worst = i;
     }
-    this.#told.splice(worst, 1);
+    this.#reports.splice(worst, 1);
   }
 }

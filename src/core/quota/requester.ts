@@ -1,70 +1,72 @@
-/** Who sent a request, as far as an upstream's quota may tell requests apart. Each is undefined where it is not known. */
+/** Who sent a request, as far as a quota may distinguish requests. Each part is undefined if unknown. */
 export interface Requester {
-  /** What it authenticates with; 0 for nothing. */
+  /** The credential it authenticates with; 0 for none. */
   readonly credential: number | undefined;
   readonly client: number | undefined;
-  /** Of its client, as far as it is known. */
+  /** The address of the client. */
   readonly address?: number | undefined;
 }
 
-/** What is said of it holds for everybody. */
-export const ANYBODY: Requester = { credential: undefined, client: undefined };
+/** Stands for all requesters. */
+export const ANY_REQUESTER: Requester = { credential: undefined, client: undefined };
 
-/** Whom a quota is about that is in force. */
+/** The requester that a quota in force covers. */
 export interface QuotaOwner extends Requester {
-  /** Other clients of the same credential were told the same: it holds for all of them. */
+  /** Whether other clients of the credential were reported the same quota, so that it covers all of them. */
   readonly isCommon: boolean;
-  /** Nothing of it is left until then; −Infinity where something is. */
+  /** The quota is spent until then; −Infinity if some of it is left. */
   readonly until: number;
-  /** The upstream says so; else what was sent since is taken to have used it up, whoever sent it. */
+  /** Whether the upstream reported it as spent. Else it counts as used up by requests sent since, of any requester. */
   readonly isSpent: boolean;
 }
 
-/** Two that are both known, and are not the same. */
-export function differ(one: number | undefined, other: number | undefined): boolean {
+/** Whether both are known and differ. */
+export function areKnownDifferent(one: number | undefined, other: number | undefined): boolean {
   return one !== undefined && other !== undefined && one !== other;
 }
 
-/** Whether it is about this one too. A client that was not answered yet is taken to be like another only once two were. */
-export function isOf(owner: QuotaOwner, { credential, client }: Requester): boolean {
-  return !differ(owner.credential, credential) && (owner.isCommon || !differ(owner.client, client));
+/** Whether the quota covers this requester. It covers another client only if it was reported to several. */
+export function quotaCovers(owner: QuotaOwner, { credential, client }: Requester): boolean {
+  return (
+    !areKnownDifferent(owner.credential, credential) && (owner.isCommon || !areKnownDifferent(owner.client, client))
+  );
 }
 
-/** What a hold is remembered by that is of one client with one credential, or with any where that is not known. No client's hash looks so. */
-export function keyOfRequester({ client, credential }: Requester): string {
+/** The key of a hold of one client with one credential, or with any if that is unknown. It differs from every client hash. */
+export function requesterKey({ client, credential }: Requester): string {
   return `${client ?? '*'}+${credential ?? '*'}`;
 }
 
-/** What all keys of one client begin with. @param client its hash */
-export function prefixOf(client: string): string {
-  return `${numberOf(client)}+`;
+/** The prefix of all requester keys of one client. @param client its hash */
+export function requesterKeyPrefix(client: string): string {
+  return `${hashToNumber(client)}+`;
 }
 
-/** The same, of a key. */
-export function clientOf(key: string): string {
+/** Returns the client prefix of a requester key. */
+export function clientPrefixOfKey(key: string): string {
   return key.slice(0, key.indexOf('+') + 1);
 }
 
-/** Whether `keyOfRequester` made it. */
-export function isOfRequester(key: string): boolean {
+/** Whether the key was made by `requesterKey`. */
+export function isRequesterKey(key: string): boolean {
   return key.includes('+');
 }
 
-const GOLDEN = 2_654_435_761;
-const SILVER = 1_597_334_677;
+const MULTIPLIER_1 = 2_654_435_761;
+const MULTIPLIER_2 = 1_597_334_677;
 
 /**
- * A number of 53 bits for a hash, so that it travels with other numbers; 0 for the empty text. It hides nothing (cyrb53, public
- * domain): what it is made of has to be a keyed hash already.
+ * Maps a hash to a number of 53 bits (cyrb53, public domain), so that it can be stored among numbers; 0 for the empty
+ * string. It hides nothing: the input must be a keyed hash already.
  */
-export function numberOf(hash: string): number {
+export function hashToNumber(hash: string): number {
   if (hash === '') return 0;
   let high = 0xdeadbeef;
   let low = 0x41c6ce57;
   for (let i = 0; i < hash.length; i += 1) {
     const code = hash.charCodeAt(i);
-    high = Math.imul(high ^ code, GOLDEN);
-    low = Math.imul(low ^ code, SILVER);
+    high = Math.imul(high ^ code, MULTIPLIER_1);
+    low = Math.imul(low ^ code, MULTIPLIER_2);
   }
   high = Math.imul(high ^ (high >>> 16), 2_246_822_507) ^ Math.imul(low ^ (low >>> 13), 3_266_489_909);
   low = Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909);

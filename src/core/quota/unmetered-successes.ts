@@ -1,16 +1,16 @@
-import { numberOf } from './requester.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import { hashToNumber } from './requester.ts';
+import type { Millis } from '../scalars.ts';
 
-/** For this long a success without a quota is evidence that the upstream’s quota does not cover all requests. */
-const LASTS: Millis = 60_000;
+/** How long a success without a reported quota is evidence that the quota does not cover all requests. */
+const EVIDENCE_EXPIRY: Millis = 60_000;
 
-/** When the last two clients of one upstream succeeded without a quota in the answer. */
-export class UntoldQuotas {
+/** When the last two clients of one upstream succeeded without a quota in the response. */
+export class UnmeteredSuccesses {
   #client = '';
   #at: Millis = Number.NEGATIVE_INFINITY;
   #formerAt: Millis = Number.NEGATIVE_INFINITY;
 
-  note(client: string, now: Millis): void {
+  onSuccess(client: string, now: Millis): void {
     if (client !== this.#client) {
       this.#formerAt = this.#at;
       this.#client = client;
@@ -19,12 +19,12 @@ export class UntoldQuotas {
   }
 
   /** Whether any client has succeeded without a quota within the last minute. */
-  areRecent(now: Millis): boolean {
-    return now - this.#at < LASTS;
+  hasRecent(now: Millis): boolean {
+    return now - this.#at < EVIDENCE_EXPIRY;
   }
 
-  /** Whether another client than this one has. @param client its number, as of `numberOf` */
-  areOfOthers(client: number, now: Millis): boolean {
-    return now - (numberOf(this.#client) === client ? this.#formerAt : this.#at) < LASTS;
+  /** Whether another client has. @param client the number of this client by `hashToNumber` */
+  hasRecentFromOthers(client: number, now: Millis): boolean {
+    return now - (hashToNumber(this.#client) === client ? this.#formerAt : this.#at) < EVIDENCE_EXPIRY;
   }
 }

@@ -1,336 +1,250 @@
-import type { CutCause, LimitState } from '../events/proxy-events.ts';
-import { SendAccounts } from './send-histories.ts';
-import type { Block, Blockade, BlockCause } from './breaker/active-block.ts';
-import { Blockades, SEEN_OVER } from './breaker/breaker.ts';
-import type { Cut } from './decrease.ts';
-import { acceptedLately, noteFelt, noteRejection, reviseFirst, settleCut } from './decrease.ts';
-import { hasten, isCalm } from './growth.ts';
-import { InFlight } from './in-flight-limiter.ts';
-import { goOnMeasuring, measure } from './overrun-estimator.ts';
-import { doubtNoise } from './background-rejections.ts';
-import type { RejectedPart } from './breaker/rejected-part.ts';
-import type { Failure, Rejection } from './failed-send.ts';
-import { learnOf } from './recovery.ts';
-import type { Rules } from './rules.ts';
-import { RULES } from './rules.ts';
+import type { CutCause, LimitState } from '../limits/limit-state.ts';
+import { SendHistories } from './send-histories.ts';
+import type { ActiveBlock } from './breaker/active-block.ts';
+import { leaveBlock, rateAfterBlock, startBlock } from './breaker/apply-block.ts';
+import { Breaker } from './breaker/breaker.ts';
+import type { RateDecrease } from './decrease.ts';
+import { applyDecrease, recordLimitRejection, recordRejection } from './decrease.ts';
+import { advanceGrowth, isCalm } from './growth.ts';
+import { InFlightLimiter } from './in-flight-limiter.ts';
+import { continueEstimate, estimateFromOverrun } from './overrun-estimator.ts';
+import { discountBackgroundShare } from './background-rejections.ts';
+import type { FailedSend, RejectedSend } from './failed-send.ts';
+import type { RateRules } from './rules.ts';
+import { RATE_RULES } from './rules.ts';
 import type { RateSettings, RateState } from './rate-state.ts';
-import { beginAnew, clamp, FAST_GROWTH, forgetLimit, keepWithin, makeRateState, smoothRtt } from './rate-state.ts';
-import { Told } from './feedback-freshness.ts';
-import type { Source } from './breaker/request-attributes.ts';
-import type { Millis, PerSecond, Random } from '../exchange/attempt-outcome.ts';
+import { clamp, clampToSettings, makeRateState, resetToSettings, resetToUnlimited, smoothRtt } from './rate-state.ts';
+import { FeedbackFreshness } from './feedback-freshness.ts';
+import type { RequestAttributes } from './breaker/request-attributes.ts';
+import type { Millis, PerSecond, Random } from '../scalars.ts';
 
-/** A longer gap says that we slept (a closed laptop, a paused container), not that the upstream was calm. */
-const LONGEST_STEP: Millis = 1000;
-/** While the limit is overrun, rejections in a row say that nothing passes when this long nothing was accepted. */
-const NOTHING_PASSES: Millis = 1000;
+/** A longer step means that the process was suspended (a closed laptop, a paused container), not that the upstream was calm. */
+const MAX_TIME_STEP: Millis = 1000;
+/** While the limit is overrun, rejections in a row mean a blackout only if nothing was accepted for this long. */
+const BLACKOUT_AFTER: Millis = 1000;
 
 /**
- * The adaptive rate of one limit: feels for it, remembers where it was, backs off and comes back slowly.
+ * The adaptive rate of one limit: probes for the limit, remembers where it was met, is cut there and grows back slowly.
  *
  *     open ─429─► backoff ─accepted─► cooldown ─hold over─► restoring ─long calm─► open
  *        any ─nothing gets through─► blocked ─probe accepted─► cooldown, or restoring
  *
- * Pure: fed by events, each with its time. It decides a rate, or how many may be in flight; the pacer spaces requests by
- * it. What is decided when stands here; how, in the rules.
+ * Pure: each event carries its time. The result is a rate, by which the pacer spaces requests, or a number of requests in
+ * flight. This class decides when something changes; the rules compute by how much.
  */
 export class AdaptiveRate {
-  readonly #settings: RateSettings;
-  readonly #rules: Rules;
-  readonly #state: RateState;
-  readonly #sends = new SendAccounts();
-  /** What is blocked, and what ends it. */
-  readonly blockades: Blockades;
-  readonly #inFlight: InFlight;
+  readonly settings: RateSettings;
+  readonly #rules: RateRules;
+  /** Written only here, by the rules, the breaker and late-knowledge.ts. */
+  readonly state: RateState;
+  readonly history = new SendHistories();
+  readonly breaker: Breaker;
+  readonly inFlightLimiter: InFlightLimiter;
   #advancedAt = Number.NEGATIVE_INFINITY;
   #acceptedAt = Number.NEGATIVE_INFINITY;
-  readonly #told = new Told();
+  readonly #feedback = new FeedbackFreshness();
 
-  constructor(settings: RateSettings, random: Random, rules: Rules = RULES) {
-    this.#settings = settings;
+  constructor(settings: RateSettings, random: Random, rules: RateRules = RATE_RULES) {
+    this.settings = settings;
     this.#rules = rules;
-    this.#state = makeRateState(settings);
-    this.blockades = new Blockades(settings, random, rules.probeInterval);
-    this.#inFlight = new InFlight(rules.watchPlaces());
+    this.state = makeRateState(settings);
+    this.breaker = new Breaker(settings, random, rules.probeInterval);
+    this.inFlightLimiter = new InFlightLimiter(rules.makeConcurrencyDetector());
   }
 
   get phase(): LimitState {
-    return this.#state.phase;
+    return this.state.phase;
   }
 
-  /** Infinity while open and unbounded. While blocked: what it is expected to come back to. */
+  /** Infinity while open and unbounded. While blocked: the rate expected afterwards. */
   get rate(): PerSecond {
-    return this.#state.rate;
+    return this.state.rate;
   }
 
-  /** What requests are spaced by that no block holds back. With places in flight, their number is the limit and `rate` is what comes of it. */
+  /** The rate that spaces requests outside a block. Under a concurrency limit, `rate` only follows from it and spaces nothing. */
   get pace(): PerSecond {
-    return this.#inFlight.isLimited ? this.#settings.maxRate : this.blockades.rateOutside(this.#state);
-  }
-
-  /** How many may be in flight; Infinity where that is not what is limited. */
-  get places(): number {
-    return this.#inFlight.places;
-  }
-
-  get inFlight(): number {
-    return this.#inFlight.count;
+    return this.inFlightLimiter.isLimited ? this.settings.maxRate : this.breaker.unblockedRate(this.state);
   }
 
   get ceiling(): PerSecond {
-    return this.#state.ceiling;
+    return this.state.ceiling;
   }
 
-  /** Until when it does not grow, while it is in cooldown. */
+  /** When growth resumes; undefined outside cooldown. */
   get cooldownUntil(): Millis | undefined {
-    return this.#state.phase === 'cooldown' ? this.#state.holdUntil : undefined;
+    return this.state.phase === 'cooldown' ? this.state.growthPausedUntil : undefined;
   }
 
   /**
-   * How long until a request may leave, the pace aside: 0 now, and when it would be the probe of a blockade; Infinity
-   * when the end of another is waited for.
+   * Time until a request may be sent, pacing aside: 0 if now, also as the probe of a block; Infinity if another request
+   * has to end first.
    */
-  delay(now: Millis, source?: Source): Millis {
-    if (this.blockades.holds(source)) return this.blockades.delay(now, source);
-    return this.#inFlight.isFull ? Number.POSITIVE_INFINITY : 0;
+  delay(now: Millis, attributes?: RequestAttributes): Millis {
+    if (this.breaker.isHeldBack(attributes)) return this.breaker.probeDelay(now, attributes);
+    return this.inFlightLimiter.isFull ? Number.POSITIVE_INFINITY : 0;
   }
 
-  /** As `delay`; where an answer is waited for, how long until it may be expected. */
-  expected(now: Millis, source?: Source): Millis {
-    if (this.blockades.holds(source)) return this.blockades.expected(now, source);
-    return this.#inFlight.isFull ? 1000 / this.#state.rate : 0;
+  /** As `delay`, but with an estimate of when the other request ends. */
+  expectedDelay(now: Millis, attributes?: RequestAttributes): Millis {
+    if (this.breaker.isHeldBack(attributes)) return this.breaker.expectedBlockTime(now, attributes);
+    return this.inFlightLimiter.isFull ? 1000 / this.state.rate : 0;
   }
 
-  /** To be called when `delay` was 0 and the request is let go. Returns whether it is the probe of what is blocked. */
-  admit(now: Millis, source?: Source): boolean {
-    this.#inFlight.admit();
-    if (this.blockades.holds(source)) return this.probe(now);
-    if (this.blockades.isStanding) this.passBy(now);
+  /** Admits a request whose `delay` is 0. Returns whether it is the probe of a block. */
+  admit(now: Millis, attributes?: RequestAttributes): boolean {
+    this.inFlightLimiter.reserve();
+    if (this.breaker.isHeldBack(attributes)) return this.probe(now);
+    if (this.breaker.isActive) this.onUnblockedSend(now);
     return false;
   }
 
-  /** A request that was let go elsewhere is the probe of what is blocked. */
+  /** A request that another process admitted is the probe of the block. */
   probe(now: Millis): boolean {
-    this.blockades.probe(now);
-    return this.blockades.isStanding;
+    this.breaker.onProbeSent(now);
+    return this.breaker.isActive;
   }
 
-  /** Requests pass that the block is not about. */
-  passBy(now: Millis): void {
-    if (this.blockades.passBy(this.#state)) this.#advancedAt = now;
+  /** A request outside the block's scope is being sent. */
+  onUnblockedSend(now: Millis): void {
+    if (this.breaker.onUnblockedSend(this.state)) this.#advancedAt = now;
   }
 
-  /** Goes on with a block that another process had made. */
-  resumeBlock(block: Block, now: Millis): void {
-    this.blockades.resume(this.#state, block, now);
+  /** Returns how many requests are in flight, this one included. */
+  onSent(now: Millis): number {
+    this.history.onSent(now);
+    return this.inFlightLimiter.onSent();
   }
 
-  /** An admitted request has been sent, or will not be. */
-  giveBack(): void {
-    this.#inFlight.giveBack();
-  }
-
-  /** What a limit that is made at its first rejection has to know of the time before: requests accepted a second. */
-  remember(accepted: PerSecond, now: Millis): void {
-    this.#sends.preload(now, accepted);
-  }
-
-  /**
-   * Goes on as one that is known of, whose own history is lost: at its rate at once, and above it as after a cut.
-   * @param places how many may be in flight, where that was found to be the limit
-   */
-  resume(known: Pick<Cut, 'rate' | 'ceiling'>, now: Millis, places?: number): void {
-    this.#settle(known, now);
-    this.#state.phase = 'cooldown';
-    if (places !== undefined) this.#inFlight.resume(places, now);
-  }
-
-  /**
-   * Among how many an accepted one was sent, or one whose rejection cut the rate, where that was found out later. Returns
-   * whether their number is what is limited, and was not known to be.
-   */
-  learnAmong(among: number, isRejected: boolean, now: Millis): boolean {
-    if (!isRejected) this.#inFlight.learn(among);
-    if (!isRejected || this.#inFlight.isLimited || this.blockades.isStanding) return false;
-    if (!this.#inFlight.feel(among, now)) return false;
-    const rate = this.#sends.recent.acceptedRate(now, 1000);
-    this.#settle({ rate, ceiling: rate }, now);
-    return true;
-  }
-
-  /** More is known now of what had been accepted before the first cut. */
-  reviseFirst(): void {
-    if (!this.#inFlight.isLimited) reviseFirst(this.#state, this.#settings, this.#sends.recent);
-  }
-
-  /** As of `InFlight`. */
-  recount(by: number): void {
-    this.#inFlight.recount(by);
-  }
-
-  /** Returns how many are in flight, this one included. */
-  sent(now: Millis): number {
-    this.#sends.sent(now);
-    return this.#inFlight.sent();
-  }
-
-  /** One is in flight no longer. Returns whether another was waiting for that. */
-  ended(): boolean {
-    return this.#inFlight.ended();
-  }
-
-  /** An answer that is neither a rejection nor a sign of a broken upstream. `among`: as of a rejection. */
-  accepted(sentAt: Millis, among: number, now: Millis, source?: Source): void {
-    const state = this.#state;
+  /** A response that is neither a rejection nor a sign of a broken upstream. @param inFlightAtSend as of a rejection */
+  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, attributes?: RequestAttributes): void {
+    const state = this.state;
     state.smoothedRtt = smoothRtt(state.smoothedRtt, now - sentAt);
-    state.rejectedInRow = 0;
-    if (sentAt >= state.cutAt) {
-      state.cycleAccepted += 1;
-      state.latelyAccepted += 1;
+    state.consecutiveRejections = 0;
+    if (sentAt >= state.decreasedAt) {
+      state.acceptedSinceDecrease += 1;
+      state.recentAccepted += 1;
     }
     this.#acceptedAt = now;
-    this.#told.accepted(state.grown);
-    this.blockades.hearAccepted(sentAt, now, source);
-    this.#inFlight.accepted(among);
-    const lifted = this.blockades.lift(state, sentAt, now, source);
-    if (lifted !== undefined && !lifted.isPartial) this.#unblock(lifted, sentAt, now);
-    else if (state.phase === 'backoff' && sentAt >= state.cutAt) {
+    this.#feedback.onAccepted(state.growthElapsed);
+    this.breaker.detector.onAccepted(sentAt, now, attributes);
+    this.inFlightLimiter.onAccepted(inFlightAtSend);
+    const endedBlock = this.breaker.endIfProven(state, sentAt, now, attributes);
+    if (endedBlock !== undefined && !endedBlock.isPartial) this.#unblock(endedBlock, sentAt, now);
+    else if (state.phase === 'backoff' && sentAt >= state.decreasedAt) {
       state.phase = 'cooldown';
-      state.risingSince = state.cutAt;
+      state.risingSince = state.decreasedAt;
     }
   }
 
-  /** A 429 that speaks of this limit. Returns the cause if it was cut. */
-  rejected(rejection: Rejection, now: Millis): CutCause | undefined {
-    const { sentAt, retryAfter, activeClients, overrun = false, source } = rejection;
-    this.#sends.rejected(sentAt);
-    // A rejection inside the block says nothing about the rate outside it.
-    if (this.blockades.isPartial && this.blockades.holds(source)) return this.blockades.failProbe(rejection, now);
-    const part = this.blockades.hearRejected(this.#state, source, now);
-    if (part !== undefined) return this.#block('rejections', rejection, now, part);
-    noteRejection(this.#state, sentAt, now);
-    const isNoise = this.#hearNoise();
-    if (!isNoise) noteFelt(this.#state, this.#rules, now);
-    if (retryAfter !== undefined) this.#rules.noteCost(this.#state, retryAfter / 1000 / Math.max(1, activeClients));
-    if (this.blockades.holds(source)) return this.blockades.failProbe(rejection, now);
-    if (this.#state.phase === 'blocked') {
-      this.blockades.widen(source);
+  /** A rejection that counts against this limit. Returns the cause if the rate was cut or the limit blocked. */
+  onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
+    const { sentAt, retryAfterMs, activeClients, overrun = false, attributes } = rejection;
+    this.history.onRejected(sentAt);
+    // A rejection within a partial block says nothing about the rate outside it.
+    if (this.breaker.isPartial && this.breaker.isHeldBack(attributes)) {
+      return this.breaker.onProbeFailed(rejection, now);
+    }
+    const part = this.breaker.onRejected(this.state, attributes, now);
+    if (part !== undefined) return startBlock(this, 'rejections', rejection, now, part);
+    recordRejection(this.state, sentAt, now);
+    const isBackground = !this.inFlightLimiter.isLimited && this.#rules.isBackgroundRejection(this.state);
+    if (!isBackground) recordLimitRejection(this.state, this.#rules, now);
+    if (retryAfterMs !== undefined) {
+      this.#rules.recordRejectionCost(this.state, retryAfterMs / 1000 / Math.max(1, activeClients));
+    }
+    if (this.breaker.isHeldBack(attributes)) return this.breaker.onProbeFailed(rejection, now);
+    if (this.state.phase === 'blocked') {
+      this.breaker.widen(attributes);
       return undefined;
     }
-    this.#inFlight.rejected(now);
-    const cause = isNoise || this.#rules.isSameEpoch(this.#state, sentAt) ? undefined : this.#cut(rejection, now);
-    // Where rejections are many by our own doing, some of them come in a row.
-    const isChance = overrun && now - this.#acceptedAt < NOTHING_PASSES;
-    if (isChance || !this.#rules.isBlackout(this.#state)) return cause;
-    this.#inFlight.doubt(); // a place is free whenever a request ends
-    return this.#block('rejections', rejection, now);
+    this.inFlightLimiter.onRejected(now);
+    const cause =
+      isBackground || this.#rules.isSameEpoch(this.state, sentAt) ? undefined : this.#decrease(rejection, now);
+    // During an overrun rejections are frequent, so that some come in a row by chance.
+    const isChance = overrun && now - this.#acceptedAt < BLACKOUT_AFTER;
+    if (isChance || !this.#rules.isBlackout(this.state)) return cause;
+    this.inFlightLimiter.discardLimit(); // else a request would pass whenever one ends
+    return startBlock(this, 'rejections', rejection, now);
   }
 
-  /** No answer, or one that says that the upstream is broken. Returns the cause if nothing is let through any more. */
-  failed(failure: Failure, now: Millis): CutCause | undefined {
-    const { source } = failure;
-    if (this.blockades.holds(source)) return this.blockades.failProbe(failure, now);
-    if (!this.blockades.hearFailed(source, now)) return undefined;
-    return this.#block('errors', failure, now);
+  /** No response, or one of a broken upstream. Returns the cause if the limit is blocked now. */
+  onFailed(failure: FailedSend, now: Millis): CutCause | undefined {
+    const { attributes } = failure;
+    if (this.breaker.isHeldBack(attributes)) return this.breaker.onProbeFailed(failure, now);
+    if (!this.breaker.onFailed(attributes, now)) return undefined;
+    return startBlock(this, 'errors', failure, now);
   }
 
   /**
-   * Moves on with time. `queued`: whether requests wait for this limit. `late`: how long it takes until what was sent is
-   * told of; up to 200 ms, which is what the account of sends has room for.
+   * Advances to `now`: ends the cooldown, grows the rate, or reopens a calm limit.
+   * @param queued whether requests wait for this limit
+   * @param feedbackLag how late sends are reported; at most 200 ms, the slack in the recent send history
    */
-  advance(now: Millis, queued: boolean, late: Millis = 0): void {
-    const state = this.#state;
-    keepWithin(state, this.#settings);
-    this.blockades.forget(now);
-    const since = state.phase === 'cooldown' ? Math.max(this.#advancedAt, state.holdUntil) : this.#advancedAt;
-    const elapsed = clamp(now - since, 0, LONGEST_STEP);
+  advance(now: Millis, queued: boolean, feedbackLag: Millis = 0): void {
+    const state = this.state;
+    clampToSettings(state, this.settings);
+    this.breaker.expireUnused(now);
+    const since = state.phase === 'cooldown' ? Math.max(this.#advancedAt, state.growthPausedUntil) : this.#advancedAt;
+    const elapsed = clamp(now - since, 0, MAX_TIME_STEP);
     this.#advancedAt = now;
-    if (state.phase === 'cooldown' && now >= state.holdUntil) state.phase = 'restoring';
+    if (state.phase === 'cooldown' && now >= state.growthPausedUntil) state.phase = 'restoring';
     if (state.phase !== 'restoring') return;
-    const isLearned = this.#settings.initialRate === undefined;
-    if (this.blockades.isOver(now)) this.#open();
-    else if (this.#inFlight.isLimited && queued) this.#growPlaces(now);
-    else if (
-      !this.#inFlight.isLimited &&
-      !this.#rules.isApplicationLimited(state, this.#sends.recent, now - late, queued)
+    const isLearned = this.settings.initialRate === undefined;
+    if (this.breaker.isReopenDue(now)) this.#reopen();
+    else if (this.inFlightLimiter.isLimited && queued) {
+      this.inFlightLimiter.grow(state, this.settings, this.history.recent.acceptedRate(now, 1000), now);
+    } else if (
+      !this.inFlightLimiter.isLimited &&
+      !this.#rules.isApplicationLimited(state, this.history.recent, now - feedbackLag, queued)
     ) {
-      if (this.#told.isForgotten(elapsed)) beginAnew(state, this.#settings);
-      else if (!this.#told.isSilent(state)) this.#grow(elapsed);
-    } else if (isLearned && isCalm(state, now)) this.#open();
+      if (this.#feedback.isExpired(elapsed)) resetToSettings(state, this.settings);
+      else if (!this.#feedback.isStale(state)) advanceGrowth(state, this.settings, this.#rules, elapsed);
+    } else if (isLearned && isCalm(state, now)) this.#reopen();
   }
 
-  /** Time has passed of which nothing is known: no reason to grow. */
-  pass(now: Millis): void {
+  /** Skips time without observations: the rate does not grow for it. */
+  skipTime(now: Millis): void {
     this.#advancedAt = now;
   }
 
-  #grow(elapsed: Millis): void {
-    const state = this.#state;
-    state.grown += elapsed;
-    state.rate = Math.min(this.#settings.maxRate, Math.max(state.rate, this.#rules.rateOnCurve(state)));
-    if (this.#rules.isStale(state)) hasten(state, this.#rules.planGrowth({ ...state, found: 'moved' }));
-  }
-
-  #hearNoise(): boolean {
-    return !this.#inFlight.isLimited && this.#rules.hearNoise(this.#state);
-  }
-
-  #cut({ sentAt, among, overrun = false }: Rejection, now: Millis): CutCause | undefined {
-    const state = this.#state;
-    this.blockades.settle();
+  #decrease({ sentAt, inFlightAtSend, overrun = false }: RejectedSend, now: Millis): CutCause | undefined {
+    const state = this.state;
+    this.breaker.cancelReopen();
     if (state.phase !== 'open' && overrun) {
-      const measured = measure(this.#sends.long, sentAt);
-      return measured && goOnMeasuring(state, () => this.#settle(measured, now), now);
+      const measured = estimateFromOverrun(this.history.long, sentAt);
+      return measured && continueEstimate(state, () => this.applyDecrease(measured, now), now);
     }
-    if (!overrun && this.#inFlight.feel(among, now)) {
-      const rate = this.#sends.recent.acceptedRate(now, 1000);
-      this.#settle({ rate, ceiling: rate }, now);
+    if (!overrun && this.inFlightLimiter.detectLimit(inFlightAtSend, now)) {
+      const rate = this.history.recent.acceptedRate(now, 1000);
+      this.applyDecrease({ rate, ceiling: rate }, now);
       return 'places';
     }
     const cut =
-      state.phase === 'open' ? this.#rules.cutFirst(state, this.#sends.recent, now) : this.#rules.cutAgain(state);
-    this.#settle(cut, now);
+      state.phase === 'open'
+        ? this.#rules.computeFirstDecrease(state, this.history.recent, now)
+        : this.#rules.computeLaterDecrease(state);
+    this.applyDecrease(cut, now);
     return cut.cause;
   }
 
-  #settle(cut: Pick<Cut, 'rate' | 'ceiling'>, now: Millis): void {
-    doubtNoise(this.#state);
-    this.#told.cut();
-    settleCut(this.#state, this.#settings, cut, now);
-    this.#state.growFor = this.#rules.planGrowth(this.#state);
+  /** Cuts the rate and plans its growth from there. */
+  applyDecrease(cut: Pick<RateDecrease, 'rate' | 'ceiling'>, now: Millis): void {
+    discountBackgroundShare(this.state);
+    this.#feedback.onDecrease();
+    applyDecrease(this.state, this.settings, cut, now);
+    this.state.growthPeriod = this.#rules.planGrowthPeriod(this.state);
   }
 
-  /** The rate is what comes of the places. */
-  #growPlaces(now: Millis): void {
-    const { minRate, maxRate } = this.#settings;
-    this.#state.rate = clamp(this.#sends.recent.acceptedRate(now, 1000), minRate, maxRate);
-    this.#inFlight.grow(now, this.#state);
+  #reopen(): void {
+    this.inFlightLimiter.removeLimit();
+    this.breaker.cancelReopen();
+    resetToUnlimited(this.state, this.settings);
   }
 
-  #open(): void {
-    this.#inFlight.release();
-    this.blockades.settle();
-    forgetLimit(this.#state, this.#settings);
-  }
-
-  /** @param part what it is about, where others are known to pass */
-  #block(cause: BlockCause, failure: Failure, now: Millis, part?: RejectedPart): CutCause {
-    const seen = Math.max(acceptedLately(this.#sends.recent, now), this.#sends.long.acceptedRate(now, SEEN_OVER));
-    this.blockades.begin(this.#state, { cause, failure, seen, part }, now);
-    return cause === 'rejections' ? 'blocked' : 'errors';
-  }
-
-  /** After rejections, to what the blackout has shown to pass. After errors, to half of what did, back to all in 3 s. */
-  #unblock(block: Blockade, sentAt: Millis, now: Millis): void {
-    const state = this.#state;
-    this.#advancedAt = now; // nothing grows before
-    if (block.cause === 'rejections') {
-      this.#settle(learnOf(state, this.#rules, this.#rules.reopen(state, this.#sends.long, block, sentAt)), now);
-      state.phase = 'cooldown';
-      state.risingSince = now;
-    } else {
-      this.#settle({ rate: block.goodRate / 2, ceiling: block.goodRate }, now);
-      state.growFor = FAST_GROWTH;
-      state.phase = 'restoring';
-    }
+  /** After rejections: to the rate that the blackout has shown. After errors: to half the rate before, and back in 3 s. */
+  #unblock(block: ActiveBlock, sentAt: Millis, now: Millis): void {
+    this.#advancedAt = now; // no growth for the time before
+    this.applyDecrease(rateAfterBlock(this.state, this.#rules, this.history.long, block, sentAt), now);
+    leaveBlock(this.state, block, now);
   }
 }

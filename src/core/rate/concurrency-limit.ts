@@ -1,74 +1,74 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 import { SENT_PER_REJECTION } from './probe-planner.ts';
 import type { RateState } from './rate-state.ts';
 
-/** Accepted sends that a number in flight is compared with. */
+/** The number of accepted sends that a rejection is compared with. */
 const SAMPLES = 128;
-/** A number in flight is extreme when at most this share of accepted sends met as many. */
-const EXTREME = 0.15;
+/** A number in flight is extreme if at most this share of accepted sends met as many. */
+const EXTREME_SHARE = 0.15;
 /**
- * Wald's sequential test, in nats: an extreme number is e^1.4 times as likely under a limit on requests in flight as
- * under one on their rate, another e^2 times less; believed at e^7 : 1. (Annals of Mathematical Statistics 16, 1945.)
+ * Wald's sequential test, in nats: an extreme number is e^1.4 times as likely under a concurrency limit as under a rate
+ * limit, any other number e^2 times less. Accepted at e^7 : 1. (Annals of Mathematical Statistics 16, 1945.)
  */
-const FOR = 1.4;
-const AGAINST = 2;
-const BELIEVED = 7;
-/** The last numbers that were extreme must be one number, more or less. */
-const AGREEING = 5;
+const SCORE_FOR = 1.4;
+const SCORE_AGAINST = 2;
+const ACCEPT_SCORE = 7;
+/** This many of the last extreme numbers must be about equal. */
+const MIN_AGREEING = 5;
 
 /**
- * Whether a limit is on requests in flight rather than on their rate: then it is felt when unusually many are in flight,
- * and always at the same number.
+ * Detects a limit on requests in flight instead of their rate: rejections then occur when unusually many requests are in
+ * flight, and always at the same number.
  */
-export class PlacesEvidence {
-  /** Made when first needed: limits of clients are many. */
-  #accepted: Uint16Array | undefined;
-  readonly #suspects: number[] = [];
+export class ConcurrencyLimitDetector {
+  /** Created on first use: limits of clients are many. */
+  #samples: Uint16Array | undefined;
+  readonly #candidates: number[] = [];
   #count = 0;
   #score = 0;
 
-  /** @param among requests in flight when an accepted one was sent, itself included */
-  accepted(among: number): void {
-    this.#accepted ??= new Uint16Array(SAMPLES);
-    this.#accepted[this.#count % SAMPLES] = among;
+  /** @param inFlightAtSend requests in flight when an accepted request was sent, itself included */
+  onAccepted(inFlightAtSend: number): void {
+    this.#samples ??= new Uint16Array(SAMPLES);
+    this.#samples[this.#count % SAMPLES] = inFlightAtSend;
     this.#count += 1;
   }
 
-  /** The first rejection of an epoch. Returns the number in flight at which the limit is felt, once it is believed. */
-  rejected(among: number): number | undefined {
-    if (this.#accepted === undefined || this.#count < SAMPLES) return undefined;
-    let asMany = 0;
-    for (const accepted of this.#accepted) if (accepted >= among) asMany += 1;
-    if (asMany > EXTREME * SAMPLES) {
-      this.#score = Math.max(0, this.#score - AGAINST);
+  /** The first rejection of an epoch. Returns the number in flight at which rejections occur, once it is certain enough. */
+  onRejected(inFlightAtSend: number): number | undefined {
+    if (this.#samples === undefined || this.#count < SAMPLES) return undefined;
+    let asManyInFlight = 0;
+    for (const accepted of this.#samples) if (accepted >= inFlightAtSend) asManyInFlight += 1;
+    if (asManyInFlight > EXTREME_SHARE * SAMPLES) {
+      this.#score = Math.max(0, this.#score - SCORE_AGAINST);
       return undefined;
     }
-    this.#score = Math.min(2 * BELIEVED, this.#score + FOR);
-    this.#suspects.push(among);
-    if (this.#suspects.length > AGREEING) this.#suspects.shift();
-    const least = Math.min(...this.#suspects);
-    const most = Math.max(...this.#suspects);
-    const agree = this.#suspects.length === AGREEING && most - least <= Math.max(1, 0.15 * most);
-    return this.#score >= BELIEVED && agree ? least : undefined;
+    this.#score = Math.min(2 * ACCEPT_SCORE, this.#score + SCORE_FOR);
+    this.#candidates.push(inFlightAtSend);
+    if (this.#candidates.length > MIN_AGREEING) this.#candidates.shift();
+    const smallest = Math.min(...this.#candidates);
+    const largest = Math.max(...this.#candidates);
+    const agree = this.#candidates.length === MIN_AGREEING && largest - smallest <= Math.max(1, 0.15 * largest);
+    return this.#score >= ACCEPT_SCORE && agree ? smallest : undefined;
   }
 
-  forget(): void {
+  reset(): void {
     this.#score = 0;
-    this.#suspects.length = 0;
+    this.#candidates.length = 0;
   }
 }
 
-/** A share of rejections, smoothed over so many answers, above which places in flight are not what is limited. */
-const STRAIN_SPAN = 400;
-const STRAINED = 0.04;
-const LEAST_PAUSE: Millis = 1000;
+/** The share of rejections, smoothed over this many responses, above which a concurrency limit is refuted. */
+const REJECTED_SHARE_SPAN = 400;
+const MAX_REJECTED_SHARE = 0.04;
+const MIN_CALM: Millis = 1000;
 
-/** How many requests may be in flight: each rejection takes a place, calm gives back one, then two, then four. */
-export class Places {
+/** How many requests may be in flight: one less after each rejection; after calm one more, then two, then four. */
+export class ConcurrencyLimit {
   #size: number;
   #step = 1;
   #calmSince: Millis;
-  #strain = 0;
+  #rejectedShare = 0;
 
   constructor(size: number, now: Millis) {
     this.#size = Math.max(1, size);
@@ -79,25 +79,25 @@ export class Places {
     return this.#size;
   }
 
-  /** So much is rejected that something else must be limited. */
-  get isStrained(): boolean {
-    return this.#strain > STRAINED;
+  /** Whether so many requests are rejected that something else must be limited. */
+  get isRefuted(): boolean {
+    return this.#rejectedShare > MAX_REJECTED_SHARE;
   }
 
-  accepted(): void {
-    this.#strain -= this.#strain / STRAIN_SPAN;
+  onAccepted(): void {
+    this.#rejectedShare -= this.#rejectedShare / REJECTED_SHARE_SPAN;
   }
 
-  rejected(now: Millis): void {
+  onRejected(now: Millis): void {
     this.#size = Math.max(1, this.#size - 1);
     this.#step = 1;
     this.#calmSince = now;
-    this.#strain += (1 - this.#strain) / STRAIN_SPAN;
+    this.#rejectedShare += (1 - this.#rejectedShare) / REJECTED_SHARE_SPAN;
   }
 
-  /** Full, and calm for long enough that a rejection would be one of many sends: a larger step each time. */
-  grow(now: Millis, { rate, usualLoss }: RateState): void {
-    if (now - this.#calmSince < Math.max(LEAST_PAUSE, (1000 * SENT_PER_REJECTION * usualLoss) / rate)) return;
+  /** Grows if it has been calm for long enough that a rejection would be one of many sends: by a larger step each time. */
+  grow(now: Millis, { rate, usualProbeLoss }: RateState): void {
+    if (now - this.#calmSince < Math.max(MIN_CALM, (1000 * SENT_PER_REJECTION * usualProbeLoss) / rate)) return;
     this.#size += this.#step;
     this.#step *= 2;
     this.#calmSince = now;

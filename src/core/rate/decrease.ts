@@ -1,131 +1,159 @@
-import type { CutCause } from '../events/proxy-events.ts';
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
-import type { SendAccount } from './send-history.ts';
-import type { CutState, RateSettings, RateState } from './rate-state.ts';
-import { clamp, feltAfter, smoothRtt } from './rate-state.ts';
+import type { CutCause } from '../limits/limit-state.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import type { SendHistory } from './send-history.ts';
+import type { RevertibleRateState, RateSettings, RateState } from './rate-state.ts';
+import { clamp, feedbackDelay, smoothRtt } from './rate-state.ts';
 
-/** δ: how far a small cut goes, and how far a probe reaches above the ceiling in half of K. */
+/** δ: the size of a small cut, and how far growth goes above the ceiling within half of K. */
 export const DELTA = 0.05;
-/** Rejections come in flocks: those of one round trip, and at least of this, are one signal. */
-const EPOCH: Millis = 200;
-/** One cut goes no deeper: what is refused is answered sooner than what is done. */
-const DEEPEST_CUT = 0.7;
-/** With next to nothing accepted to go by, start from here: a 429 out of the blue says little about a rate. */
-const FLOOR: PerSecond = 5;
-/** A rate is not judged by less than this: a burst is no rate. */
-const SHORTEST_SPAN: Millis = 250;
+/** The shortest epoch: rejections within it, or within a round trip if that is longer, are one signal. */
+const MIN_EPOCH: Millis = 200;
+/** The deepest single cut: rejections arrive sooner than successes, so that their share is overestimated. */
+const MAX_DECREASE_TO = 0.7;
+/** The least first ceiling: a 429 after few accepted requests says little about the rate. */
+const MIN_FIRST_CEILING: PerSecond = 5;
+/** The shortest span over which a rate is measured: a burst is no rate. */
+const MIN_MEASURED_SPAN: Millis = 250;
 
-/** What a cut comes to. */
-export interface Cut {
+/** The result of a cut. */
+export interface RateDecrease {
   readonly rate: PerSecond;
   readonly ceiling: PerSecond;
   readonly cause: CutCause;
 }
 
 /**
- * One cut per epoch: a request that left before the last cut, or within a round trip of it, did not feel that cut yet;
- * and until something has been accepted that did, nobody knows whether it was enough.
+ * Whether a rejection belongs to the epoch of the last cut: one cut per epoch. A request that was sent before that cut, or
+ * within a round trip of it, does not reflect it; and until one is accepted that does, the effect of the cut is unknown.
  */
 export function isSameEpoch(state: RateState, sentAt: Millis): boolean {
-  const { phase, cutAt } = state;
+  const { phase, decreasedAt } = state;
   if (phase === 'open') return false;
-  return phase === 'backoff' || sentAt <= cutAt + Math.max(feltAfter(state), EPOCH);
+  return phase === 'backoff' || sentAt <= decreasedAt + Math.max(feedbackDelay(state), MIN_EPOCH);
 }
 
-/**
- * The first 429 while open: what was accepted lately is the limit, and a little below it is safe.
- */
-export function cutFirst({ rate }: RateState, recent: SendAccount, now: Millis): Cut {
-  const ceiling = Math.min(rate, Math.max(FLOOR, acceptedLately(recent, now)));
+/** The cut at the first rejection while open: the recently accepted rate is the ceiling, and the rate is 10 % below. */
+export function computeFirstDecrease({ rate }: RateState, recent: SendHistory, now: Millis): RateDecrease {
+  const ceiling = Math.min(rate, Math.max(MIN_FIRST_CEILING, recentAcceptedRate(recent, now)));
   return { rate: 0.9 * ceiling, ceiling, cause: 'first' };
 }
 
-/**
- * As `cutFirst`, of the cut that was made: some of what had been accepted by then was told of since. Never
- * lower.
- */
-export function reviseFirst(state: RateState, settings: RateSettings, recent: SendAccount): void {
+/** Repeats `computeFirstDecrease` after more of the accepted requests before the cut were reported. It only raises the rate. */
+export function reviseFirstDecrease(state: RateState, settings: RateSettings, recent: SendHistory): void {
   const isJustCut = state.phase === 'backoff' || state.phase === 'cooldown';
-  if (!isJustCut || state.found !== 'first') return;
-  const { rate, ceiling } = cutFirst({ ...state, rate: settings.maxRate }, recent, state.cutAt);
+  if (!isJustCut || state.lastFinding !== 'first') return;
+  const { rate, ceiling } = computeFirstDecrease({ ...state, rate: settings.maxRate }, recent, state.decreasedAt);
   if (rate <= state.rate) return;
   state.rate = rate;
-  state.rateAtCut = rate;
+  state.rateAfterDecrease = rate;
   state.ceiling = ceiling;
 }
 
-/** Accepted a second over the last one, or since requests began to come, if that is less. */
-export function acceptedLately(recent: SendAccount, now: Millis): PerSecond {
-  return recent.acceptedRate(now, clamp(recent.busyFor(now, 1000), SHORTEST_SPAN, 1000));
+/** The accepted rate over the last second, or since requests began to arrive, if that is less. */
+export function recentAcceptedRate(recent: SendHistory, now: Millis): PerSecond {
+  return recent.acceptedRate(now, clamp(recent.activeFor(now, 1000), MIN_MEASURED_SPAN, 1000));
 }
 
-/** Fewer rejections since the last cut, out of all that was answered, make no share. */
-const FELT = 3;
-/** How far the ceiling gives way to a rejection below it that may be chance. */
-const GIVES_WAY = 0.03;
+/** Fewer rejections since the last cut give no reliable share. */
+const MIN_REJECTIONS = 3;
+/** How far a rejection below the ceiling, which may be chance, lowers the ceiling. */
+const CEILING_STEP = 0.03;
 
 /**
- * A later 429: a small step below where it was felt. Below the ceiling, fewer than three may be chance, and the ceiling
- * stays nearly where it was. Where the last cut was not enough, and this is felt before half of K, a deep one: to the
- * share of what was sent since then that was accepted.
+ * The cut at a later rejection: a small step below the rate. Fewer than three rejections below the ceiling may be chance,
+ * and lower the ceiling only a little. If the last cut was not enough, so that more rejections follow before half of K,
+ * the cut is deep: to the accepted share of the requests sent since.
  */
-export function cutAgain({ rate, ceiling, cycleAccepted, cycleRejected, grown, growFor }: RateState): Cut {
+export function computeLaterDecrease({
+  rate,
+  ceiling,
+  acceptedSinceDecrease,
+  rejectedSinceDecrease,
+  growthElapsed,
+  growthPeriod,
+}: RateState): RateDecrease {
   const small = (1 - DELTA) * rate;
-  if (cycleRejected < FELT) {
-    const left = grown < growFor ? (1 - GIVES_WAY) * ceiling : 0;
-    return { rate: small, ceiling: Math.max(rate, left), cause: 'small' };
+  if (rejectedSinceDecrease < MIN_REJECTIONS) {
+    const leastCeiling = growthElapsed < growthPeriod ? (1 - CEILING_STEP) * ceiling : 0;
+    return { rate: small, ceiling: Math.max(rate, leastCeiling), cause: 'small' };
   }
-  if (grown >= growFor / 2) return { rate: small, ceiling: rate, cause: 'small' };
-  const share = cycleAccepted / (cycleAccepted + cycleRejected);
-  return { rate: clamp(share * rate, DEEPEST_CUT * rate, small), ceiling: rate, cause: 'heavy' };
+  if (growthElapsed >= growthPeriod / 2) return { rate: small, ceiling: rate, cause: 'small' };
+  const share = acceptedSinceDecrease / (acceptedSinceDecrease + rejectedSinceDecrease);
+  return { rate: clamp(share * rate, MAX_DECREASE_TO * rate, small), ceiling: rate, cause: 'heavy' };
 }
 
-/** How it stands before a cut that may turn out to be none. */
-export function uncutOf(state: RateState): CutState {
-  const { phase, rate, ceiling, rateAtCut, cutAt, risingSince, holdUntil, growFor, grown, lost, found } = state;
-  return { phase, rate, ceiling, rateAtCut, cutAt, risingSince, holdUntil, growFor, grown, lost, found };
+/** Copies the state before a cut that a block may revert. */
+export function saveRevertibleState(state: RateState): RevertibleRateState {
+  const {
+    phase,
+    rate,
+    ceiling,
+    rateAfterDecrease,
+    decreasedAt,
+    risingSince,
+    growthPausedUntil,
+    growthPeriod,
+    growthElapsed,
+    probeLoss,
+    lastFinding,
+  } = state;
+  return {
+    phase,
+    rate,
+    ceiling,
+    rateAfterDecrease,
+    decreasedAt,
+    risingSince,
+    growthPausedUntil,
+    growthPeriod,
+    growthElapsed,
+    probeLoss,
+    lastFinding,
+  };
 }
 
-/** What every cut does: hold, and forget the growth so far. Its phase is `backoff`, until something is accepted. */
-export function settleCut(
+/** Applies a cut: pauses growth and resets it. The phase is `backoff` until a request is accepted. */
+export function applyDecrease(
   state: RateState,
   settings: RateSettings,
-  { rate, ceiling }: Pick<Cut, 'rate' | 'ceiling'>,
+  { rate, ceiling }: Pick<RateDecrease, 'rate' | 'ceiling'>,
   now: Millis,
 ): void {
   state.rate = clamp(rate, settings.minRate, settings.maxRate);
-  state.rateAtCut = state.rate;
-  state.ceiling = clamp(ceiling, settings.minRate, settings.maxRate); // from a ceiling of 0, nothing ever grows
+  state.rateAfterDecrease = state.rate;
+  state.ceiling = clamp(ceiling, settings.minRate, settings.maxRate); // a ceiling of 0 would allow no growth
   state.phase = 'backoff';
-  state.cutAt = now;
-  // What was sent before the cut goes on being rejected for a round trip, and so does what grows before it is felt.
-  state.holdUntil = now + Math.max(settings.cooldown, 2 * feltAfter(state));
-  state.grown = 0;
-  state.cycleAccepted = 0;
-  state.cycleRejected = 0;
-  state.latelyAccepted = 0;
-  state.latelyRejected = 0;
+  state.decreasedAt = now;
+  // For one round trip, requests sent before the cut are still rejected; growth needs another one to show its effect.
+  state.growthPausedUntil = now + Math.max(settings.cooldown, 2 * feedbackDelay(state));
+  state.growthElapsed = 0;
+  state.acceptedSinceDecrease = 0;
+  state.rejectedSinceDecrease = 0;
+  state.recentAccepted = 0;
+  state.recentRejected = 0;
 }
 
-/** What every rejection tells, whether it cuts or not. */
-export function noteRejection(state: RateState, sentAt: Millis, now: Millis): void {
-  if (sentAt >= state.cutAt) {
-    state.cycleRejected += 1;
-    state.latelyRejected += 1;
+/** Records a rejection, whether it leads to a cut or not. */
+export function recordRejection(state: RateState, sentAt: Millis, now: Millis): void {
+  if (sentAt >= state.decreasedAt) {
+    state.rejectedSinceDecrease += 1;
+    state.recentRejected += 1;
   }
-  // What left before anything was limited came in a flock, and is rejected in one: it says nothing of a blackout.
-  if (state.phase !== 'open' && (state.found !== 'first' || sentAt > state.cutAt)) state.rejectedInRow += 1;
-  state.refusalRtt = smoothRtt(state.refusalRtt, now - sentAt);
+  // Requests sent while unlimited were a burst, and are rejected in a row: that is no sign of a blackout.
+  if (state.phase !== 'open' && (state.lastFinding !== 'first' || sentAt > state.decreasedAt)) {
+    state.consecutiveRejections += 1;
+  }
+  state.rejectionRtt = smoothRtt(state.rejectionRtt, now - sentAt);
 }
 
-/** What one tells besides, that is no noise. */
-export function noteFelt(
+/** Records in addition a rejection that is no background rejection. */
+export function recordLimitRejection(
   state: RateState,
-  { noteLoss }: { readonly noteLoss: (state: RateState) => void },
+  { recordProbeLoss }: { readonly recordProbeLoss: (state: RateState) => void },
   now: Millis,
 ): void {
-  if (state.phase === 'cooldown' || state.phase === 'restoring') noteLoss(state);
-  if (state.phase === 'open') state.found = 'first';
-  state.lost += 1;
+  if (state.phase === 'cooldown' || state.phase === 'restoring') recordProbeLoss(state);
+  if (state.phase === 'open') state.lastFinding = 'first';
+  state.probeLoss += 1;
   state.lastRejectedAt = now;
 }

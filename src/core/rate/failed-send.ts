@@ -1,21 +1,21 @@
-import type { Source } from './breaker/request-attributes.ts';
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { RequestAttributes } from './breaker/request-attributes.ts';
+import type { Millis } from '../scalars.ts';
 
-/** No answer, or one that says that the upstream is broken. */
-export interface Failure {
+/** A request without a response, or with one of a broken upstream. */
+export interface FailedSend {
   /** When the request was sent. */
   readonly sentAt: Millis;
-  readonly retryAfter: Millis | undefined;
-  /** More was being sent than the rate allows: it says what the limit is, and nothing of the rate. */
+  readonly retryAfterMs: Millis | undefined;
+  /** More was being sent than the rate allows: the result shows where the limit is, but not that the rate is too high. */
   readonly overrun?: boolean;
-  /** Absent where it is not known. */
-  readonly source?: Source | undefined;
+  /** Absent if unknown. */
+  readonly attributes?: RequestAttributes | undefined;
 }
 
-/** A 429 that speaks of a limit. */
-export interface Rejection extends Failure {
-  /** Requests in flight when it was sent, itself included; 0 where that is not known. */
-  readonly among: number;
-  /** Among how many clients its Retry-After is shared: it holds only one of them. */
+/** A request that was rejected for a limit. */
+export interface RejectedSend extends FailedSend {
+  /** Requests in flight when it was sent, itself included; 0 if unknown. */
+  readonly inFlightAtSend: number;
+  /** The number of active clients at the limit. Its Retry-After holds only one of them. */
   readonly activeClients: number;
 }

@@ -1,39 +1,39 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 import type { RateState } from './rate-state.ts';
 
-/** What was learned is worth nothing when no accepted answer was told of for so long, while requests went on. */
-const TOLD_FOR: Millis = 600_000;
+/** The learned state expires after this time of requests without a reported success. */
+const MAX_UNREPORTED_TIME: Millis = 600_000;
 
 /**
- * Which accepted answers were told of, as far as growth goes by them. Who sends by us hears of all; what others send, once it
- * was let pass, is known by what they report.
+ * Tracks how recent the reported successes are, on which growth depends. Every result of a request sent here is known;
+ * those of requests that others send are known only as far as they are reported.
  */
-export class Told {
-  /** u when one was told of last; −Infinity when never. */
-  #grown = Number.NEGATIVE_INFINITY;
-  /** For how long it has gone on since, where it might have grown. */
-  #untoldFor: Millis = 0;
+export class FeedbackFreshness {
+  /** u at the last reported success; −Infinity before the first. */
+  #reportedGrowth = Number.NEGATIVE_INFINITY;
+  /** The time since then in which the rate might have grown. */
+  #unreportedFor: Millis = 0;
 
-  accepted(grown: Millis): void {
-    this.#grown = grown;
-    this.#untoldFor = 0;
+  onAccepted(growthElapsed: Millis): void {
+    this.#reportedGrowth = growthElapsed;
+    this.#unreportedFor = 0;
   }
 
-  /** Growth begins anew. */
-  cut(): void {
-    this.#grown = 0;
+  /** Growth starts anew. */
+  onDecrease(): void {
+    this.#reportedGrowth = 0;
   }
 
-  /** Whether nothing was told of for so long that what was learned is to be forgotten. Time passes: to be asked once a step. */
-  isForgotten(elapsed: Millis): boolean {
-    this.#untoldFor += elapsed;
-    if (this.#untoldFor <= TOLD_FOR || this.#grown === Number.NEGATIVE_INFINITY) return false;
-    this.#grown = Number.NEGATIVE_INFINITY;
+  /** Adds `elapsed` and returns whether the learned state has expired. Call it once per time step. */
+  isExpired(elapsed: Millis): boolean {
+    this.#unreportedFor += elapsed;
+    if (this.#unreportedFor <= MAX_UNREPORTED_TIME || this.#reportedGrowth === Number.NEGATIVE_INFINITY) return false;
+    this.#reportedGrowth = Number.NEGATIVE_INFINITY;
     return true;
   }
 
-  /** Whether growth beyond the ceiling would go by nothing: none was told of since half of K. */
-  isSilent({ grown, growFor }: RateState): boolean {
-    return grown >= growFor && grown - this.#grown > growFor / 2;
+  /** Whether growth beyond the ceiling has no basis: no success was reported for half of K. */
+  isStale({ growthElapsed, growthPeriod }: RateState): boolean {
+    return growthElapsed >= growthPeriod && growthElapsed - this.#reportedGrowth > growthPeriod / 2;
   }
 }

@@ -1,108 +1,111 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
-import { Places } from './concurrency-limit.ts';
-import type { Rules } from './rules.ts';
-import type { RateState } from './rate-state.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import { ConcurrencyLimit } from './concurrency-limit.ts';
+import type { RateRules } from './rules.ts';
+import type { RateSettings, RateState } from './rate-state.ts';
+import { clamp } from './rate-state.ts';
 
-/** The requests in flight, and how many may be where that turns out to be the limit. */
-export class InFlight {
-  readonly #watch: ReturnType<Rules['watchPlaces']>;
-  #places: Places | undefined;
+/** Counts the requests in flight, and limits them if the upstream turns out to limit their number. */
+export class InFlightLimiter {
+  readonly #detector: ReturnType<RateRules['makeConcurrencyDetector']>;
+  #limit: ConcurrencyLimit | undefined;
   #count = 0;
-  /** Admitted, and not sent yet: they hold places too. */
-  #admitted = 0;
+  /** Requests that are admitted and not sent yet: they count too. */
+  #reserved = 0;
 
-  constructor(watch: ReturnType<Rules['watchPlaces']>) {
-    this.#watch = watch;
+  constructor(detector: ReturnType<RateRules['makeConcurrencyDetector']>) {
+    this.#detector = detector;
   }
 
   get count(): number {
     return this.#count;
   }
 
-  /** Infinity where their number is not what is limited. */
-  get places(): number {
-    return this.#places?.size ?? Number.POSITIVE_INFINITY;
+  /** Infinity if the number in flight is not limited. */
+  get limit(): number {
+    return this.#limit?.size ?? Number.POSITIVE_INFINITY;
   }
 
   get isLimited(): boolean {
-    return this.#places !== undefined;
+    return this.#limit !== undefined;
   }
 
   get isFull(): boolean {
-    return this.#count + this.#admitted >= this.places;
+    return this.#count + this.#reserved >= this.limit;
   }
 
-  admit(): void {
-    this.#admitted += 1;
+  reserve(): void {
+    this.#reserved += 1;
   }
 
-  /** One that was admitted has been sent, or will not be. */
-  giveBack(): void {
-    this.#admitted -= 1;
+  /** An admitted request has been sent, or will not be. */
+  releaseReservation(): void {
+    this.#reserved -= 1;
   }
 
-  /** Returns how many there are, this one included. */
-  sent(): number {
+  /** Returns how many are in flight, this one included. */
+  onSent(): number {
     this.#count += 1;
     return this.#count;
   }
 
-  /** Returns whether another may have been waiting for that. */
-  ended(): boolean {
+  /** Returns whether another request may have been waiting for that. */
+  onEnded(): boolean {
     this.#count -= 1;
     return this.isLimited && !this.isFull;
   }
 
-  /** So many more, or fewer, are in flight than was told: somebody else knows. */
-  recount(by: number): void {
+  /** Corrects the count by what another process knows. */
+  adjustCount(by: number): void {
     this.#count = Math.max(0, this.#count + by);
   }
 
-  /** @param among what `sent` returned; 0 where that is not known */
-  accepted(among: number): void {
-    if (among > 0) this.#watch.accepted(among);
-    this.#places?.accepted();
+  /** @param inFlightAtSend what `onSent` returned; 0 if unknown */
+  onAccepted(inFlightAtSend: number): void {
+    if (inFlightAtSend > 0) this.#detector.onAccepted(inFlightAtSend);
+    this.#limit?.onAccepted();
   }
 
-  /** Among so many an accepted one was sent: as of `accepted`, found out later. */
-  learn(among: number): void {
-    this.#watch.accepted(among);
+  /** As `onAccepted`, for a number in flight that became known later. */
+  onAcceptedLate(inFlightAtSend: number): void {
+    this.#detector.onAccepted(inFlightAtSend);
   }
 
-  rejected(now: Millis): void {
-    this.#places?.rejected(now);
+  onRejected(now: Millis): void {
+    this.#limit?.onRejected(now);
   }
 
-  /** The first rejection of an epoch: whether their number is what is limited. It is held to from then on. */
-  feel(among: number, now: Millis): boolean {
-    if (this.#places === undefined) {
-      const felt = among === 0 ? undefined : this.#watch.rejected(among);
-      if (felt === undefined) return false;
-      this.#places = new Places(felt - 1, now);
-    } else if (this.#places.isStrained) {
-      this.doubt();
+  /** The first rejection of an epoch. Returns whether the number in flight is limited; it is enforced from then on. */
+  detectLimit(inFlightAtSend: number, now: Millis): boolean {
+    if (this.#limit === undefined) {
+      const detected = inFlightAtSend === 0 ? undefined : this.#detector.onRejected(inFlightAtSend);
+      if (detected === undefined) return false;
+      this.#limit = new ConcurrencyLimit(detected - 1, now);
+    } else if (this.#limit.isRefuted) {
+      this.discardLimit();
       return false;
     }
     return true;
   }
 
-  /** Their number was the limit where it was known before. */
-  resume(places: number, now: Millis): void {
-    this.#places = new Places(places, now);
+  /** Continues with a limit that was known before. */
+  resume(limit: number, now: Millis): void {
+    this.#limit = new ConcurrencyLimit(limit, now);
   }
 
-  /** Something else must be limited: what was believed is to be shown anew. */
-  doubt(): void {
-    this.release();
-    this.#watch.forget();
+  /** Drops the limit because something else must be limited, and detects it anew. */
+  discardLimit(): void {
+    this.removeLimit();
+    this.#detector.reset();
   }
 
-  grow(now: Millis, state: RateState): void {
-    this.#places?.grow(now, state);
+  /** Grows the limit. The rate follows from it. @param accepted the accepted rate */
+  grow(state: RateState, { minRate, maxRate }: RateSettings, accepted: PerSecond, now: Millis): void {
+    state.rate = clamp(accepted, minRate, maxRate);
+    this.#limit?.grow(now, state);
   }
 
-  /** Their number limits no longer. */
-  release(): void {
-    this.#places = undefined;
+  /** Removes the limit; the detector keeps its evidence. */
+  removeLimit(): void {
+    this.#limit = undefined;
   }
 }

@@ -1,42 +1,42 @@
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
-import type { CutCause } from '../events/proxy-events.ts';
-import type { SendAccount } from './send-history.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import type { CutCause } from '../limits/limit-state.ts';
+import type { SendHistory } from './send-history.ts';
 import { DELTA } from './decrease.ts';
 import type { RateState } from './rate-state.ts';
 
 const SECOND: Millis = 1000;
-/** Long enough that chance counts for little, short enough to follow a limit that changes. */
-const MEASURED_OVER: Millis = 5 * SECOND;
+/** Long enough to average out chance, short enough to follow a limit that changes. */
+const MEASURED_SPAN: Millis = 5 * SECOND;
 
 /**
- * Of a limit that is overrun, what it accepts is what it allows: no search is needed, and the rate we had is not at
- * fault. Taken from the whole seconds, of the last five before the rejected request left, in which something was
- * rejected; a little below is safe. Where the upstream allows no bursts, unpaced requests get less than paced ones would,
- * and so the rate is a lower bound.
+ * Estimates an overrun limit by what it accepts: no search is needed. Uses those of the last five whole seconds before the
+ * rejected request was sent that contain a rejection, less δ for safety. An upstream without bursts accepts fewer unpaced
+ * requests than paced ones, so the estimate is a lower bound.
  *
- * @param account by whole seconds
- * @returns undefined while there is no whole second to go by
+ * @param history in buckets of a second
+ * @returns undefined if there is no such second
  */
-export function measure(
-  account: SendAccount,
+export function estimateFromOverrun(
+  history: SendHistory,
   sentAt: Millis,
 ): { readonly rate: PerSecond; readonly ceiling: PerSecond } | undefined {
   const end = SECOND * Math.floor(sentAt / SECOND) - 1;
-  const felt = account.acceptedWhereRejected(end, MEASURED_OVER - 1);
-  if (felt === undefined) return undefined;
-  // Where windows are long, there are seconds in which nothing is accepted: they are no rate.
-  const ceiling = Math.max(felt, account.acceptedRate(end, MEASURED_OVER - 1));
+  const acceptedRate = history.acceptedWhereRejected(end, MEASURED_SPAN - 1);
+  if (acceptedRate === undefined) return undefined;
+  // Under a long window nothing is accepted in some seconds: they alone are no measure.
+  const ceiling = Math.max(acceptedRate, history.acceptedRate(end, MEASURED_SPAN - 1));
   return { rate: (1 - DELTA) * ceiling, ceiling };
 }
 
 /**
- * What is measured goes on being measured: one long signal is one cut, told where it began. `settle` makes the cut. While
- * what is measured still speaks of rejections, nothing grows.
+ * Applies a new estimate during an overrun. A long overrun is one cut, reported at its beginning. There is no growth while
+ * the measured span contains rejections.
+ * @param applyEstimate makes the cut
  */
-export function goOnMeasuring(state: RateState, settle: () => void, now: Millis): CutCause | undefined {
+export function continueEstimate(state: RateState, applyEstimate: () => void, now: Millis): CutCause | undefined {
   const { phase } = state;
-  settle();
-  state.holdUntil = Math.max(state.holdUntil, now + MEASURED_OVER);
+  applyEstimate();
+  state.growthPausedUntil = Math.max(state.growthPausedUntil, now + MEASURED_SPAN);
   if (phase === 'restoring') return 'small';
   state.phase = phase;
   return undefined;

@@ -1,41 +1,43 @@
-import type { Millis } from '../exchange/attempt-outcome.ts';
+import type { Millis } from '../scalars.ts';
 import type { RateState } from './rate-state.ts';
-import { clamp, FAST_GROWTH, feltAfter, SLOW_GROWTH } from './rate-state.ts';
+import { clamp, MIN_GROWTH_PERIOD, feedbackDelay, MAX_GROWTH_PERIOD } from './rate-state.ts';
 
-/** What probing may cost: one rejection for so many requests sent. */
+/** The budget of probing: one rejection per this many requests sent. */
 export const SENT_PER_REJECTION = 130;
-/** What a blackout may cost: one second in so many. */
-const SECONDS_PER_SECOND_LOST = 10;
-const SLOWEST_GROWTH: Millis = 600_000;
-/** The shortest K, in round trips: a rate that grows faster than it is felt overshoots by as much as it was cut. */
+/** The budget of blackouts: one second in this many. */
+const SECONDS_PER_LOST_SECOND = 10;
+const MAX_PENALTY_GROWTH_PERIOD: Millis = 600_000;
+/** The shortest K, in round trips: a rate that grows faster than its feedback arrives overshoots by as much as it was cut. */
 const ROUND_TRIPS = 6;
 
 /**
- * K: so long that what the next probe will lose is a small part of what is sent until then, and of the time until then.
- * A ceiling that is a guess is left behind sooner.
+ * Plans K, so that the loss of the next probe is a small part of the requests sent until then, and of the time until then.
+ * A ceiling that is a guess is exceeded sooner.
  */
-export function planGrowth(state: RateState): Millis {
-  const { found, usualLoss, lost, cost, rate } = state;
-  const byTime = 1000 * SECONDS_PER_SECOND_LOST * cost;
-  const fastest = Math.max(FAST_GROWTH, ROUND_TRIPS * feltAfter(state));
-  if (found === 'penalty') return clamp(byTime, fastest, SLOWEST_GROWTH);
-  if (found !== 'near') return clamp(byTime / 2, fastest, SLOW_GROWTH);
-  const bySends = (1000 * SENT_PER_REJECTION * Math.max(usualLoss, lost)) / rate;
-  return clamp(Math.max(bySends, byTime), fastest, SLOW_GROWTH);
+export function planGrowthPeriod(state: RateState): Millis {
+  const { lastFinding, usualProbeLoss, probeLoss, secondsPerRejection, rate } = state;
+  const byTime = 1000 * SECONDS_PER_LOST_SECOND * secondsPerRejection;
+  const fastest = Math.max(MIN_GROWTH_PERIOD, ROUND_TRIPS * feedbackDelay(state));
+  if (lastFinding === 'penalty') return clamp(byTime, fastest, MAX_PENALTY_GROWTH_PERIOD);
+  if (lastFinding !== 'near') return clamp(byTime / 2, fastest, MAX_GROWTH_PERIOD);
+  const bySends = (1000 * SENT_PER_REJECTION * Math.max(usualProbeLoss, probeLoss)) / rate;
+  return clamp(Math.max(bySends, byTime), fastest, MAX_GROWTH_PERIOD);
 }
 
-/** How much of a cost is still believed at the next rejection: one long blackout is an accident, a series is a price. */
-const FORGOTTEN = 0.7;
+/** The share of a cost that is kept at the next rejection: one long blackout is an accident, a series is a price. */
+const COST_RETAINED = 0.7;
 
-/** A rejection out of calm: what the one before has cost in all is known now. */
-export function noteLoss(state: RateState): void {
-  if (state.lost > 0 && state.found === 'near') state.usualLoss = (state.usualLoss + state.lost) / 2;
-  state.lost = 0;
-  state.cost *= FORGOTTEN;
-  state.found = 'near';
+/** A rejection out of a calm state: the total cost of the one before is known now. */
+export function recordProbeLoss(state: RateState): void {
+  if (state.probeLoss > 0 && state.lastFinding === 'near') {
+    state.usualProbeLoss = (state.usualProbeLoss + state.probeLoss) / 2;
+  }
+  state.probeLoss = 0;
+  state.secondsPerRejection *= COST_RETAINED;
+  state.lastFinding = 'near';
 }
 
-/** Seconds lost to a rejection. Smoothed: one long blackout is an accident, a series of them is a price. */
-export function noteCost(state: RateState, seconds: number): void {
-  state.cost = (state.cost + seconds) / 2;
+/** Adds the seconds lost to a rejection, smoothed. */
+export function recordRejectionCost(state: RateState, seconds: number): void {
+  state.secondsPerRejection = (state.secondsPerRejection + seconds) / 2;
 }

@@ -1,83 +1,83 @@
-import type { LimitState } from '../events/proxy-events.ts';
-import type { Cycle } from './background-rejections.ts';
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
+import type { LimitState } from '../limits/limit-state.ts';
+import type { RateCycle } from './background-rejections.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 
 export interface RateSettings {
-  /** A known limit to start from; undefined when it must be learned. */
+  /** A known limit to start from; undefined if it has to be learned. */
   readonly initialRate: PerSecond | undefined;
-  /** Never beyond; Infinity when there is no bound. */
+  /** The upper bound; Infinity for none. */
   readonly maxRate: PerSecond;
-  /** Never below, > 0. */
+  /** The lower bound, > 0. */
   readonly minRate: PerSecond;
-  /** The shortest hold after a cut. */
+  /** The shortest time without growth after a cut. */
   readonly cooldown: Millis;
-  /** While nothing gets through, a probe is due at least so often; 30 s when absent. */
+  /** The longest interval between probes while blocked; 30 s when absent. */
   readonly maxProbeDelay?: Millis | undefined;
-  /** One client, or one credential, has it to itself, and there may be thousands: it remembers nothing of parts. */
-  readonly isOfOne?: boolean;
+  /** Whether it belongs to one client or credential. There may be thousands of such limits: they detect no rejected parts. */
+  readonly isPerClient?: boolean;
 }
 
-/** Unless the settings say otherwise. */
+/** The default of `maxProbeDelay`. */
 export const MAX_PROBE_DELAY: Millis = 30_000;
 
-/** Where a limit turned out to be. */
-export type Found =
-  /** Nothing had bounded the rate: what was lost says nothing of what a probe loses, and the ceiling is a guess. */
+/** Where a cut found the limit, compared with the ceiling. */
+export type LimitFinding =
+  /** The rate was unlimited before: the ceiling is a guess, and the loss says nothing about the cost of probing. */
   | 'first'
-  /** Far below where it was; the ceiling is a guess too. */
+  /** Far below the ceiling: the new ceiling is a guess. */
   | 'moved'
-  /** Where it was expected, more or less. */
+  /** Near the ceiling. */
   | 'near'
-  /** Where it was expected; and whoever goes beyond it is shut out for a while. */
+  /** Near the ceiling, with a penalty: exceeding it blocks all requests for a while. */
   | 'penalty';
 
-/** What a cut changes. */
-export interface CutState {
+/** The part of the state that a cut changes, and that a block may restore. */
+export interface RevertibleRateState {
   phase: LimitState;
-  /** What may be sent a second; Infinity while no limit has been felt and none is set. */
+  /** Requests a second; Infinity while no limit has been met and none is set. */
   rate: PerSecond;
-  /** The rate before the last cut: where the limit was felt. */
+  /** The rate at which the limit was last met. */
   ceiling: PerSecond;
-  rateAtCut: PerSecond;
-  cutAt: Millis;
-  /** The last cut that helped: since then the rate has not fallen, but for cuts after which nothing was accepted. */
+  rateAfterDecrease: PerSecond;
+  decreasedAt: Millis;
+  /** The last cut that helped. Since then, only cuts after which nothing was accepted have lowered the rate. */
   risingSince: Millis;
   /** No growth before this. */
-  holdUntil: Millis;
-  /** K: how long growth takes from the cut back to the ceiling. */
-  growFor: Millis;
-  /** u: for how long it has grown, application-limited time left out. */
-  grown: Millis;
-  /** Rejections since the last cut that came out of calm: what finding the limit has cost this time. */
-  lost: number;
-  /** Where the limit turned out to be at the last cut out of calm. */
-  found: Found;
+  growthPausedUntil: Millis;
+  /** K: how long growth takes from the rate after a cut to the ceiling. */
+  growthPeriod: Millis;
+  /** u: how long the rate has grown, without application-limited time. */
+  growthElapsed: Millis;
+  /** Rejections since the last cut out of a calm state: what finding the limit has cost this time. */
+  probeLoss: number;
+  /** The finding of the last cut out of a calm state. */
+  lastFinding: LimitFinding;
 }
 
-/** What is remembered of one limit. Rules are functions over it; only `AdaptiveRate` keeps one. */
-export interface RateState extends CutState {
-  /** What it cost the times before, smoothed. */
-  usualLoss: number;
-  /** Seconds lost to a rejection: where probing is dear, probe rarely. */
-  cost: number;
-  /** How long the last blackout was; 0 before there was one. */
+/** The learned state of one limit. The rules are functions over it; only `AdaptiveRate` keeps one. */
+export interface RateState extends RevertibleRateState {
+  /** The smoothed `probeLoss` of the times before. */
+  usualProbeLoss: number;
+  /** Seconds lost per rejection, smoothed: the more a probe costs, the less often the rate probes. */
+  secondsPerRejection: number;
+  /** The duration of the last blackout; 0 before the first. */
   lastBlackout: Millis;
-  /** Accepted and rejected of what was sent since the last cut. */
-  cycleAccepted: number;
-  cycleRejected: number;
-  /** The same, of which what is long ago counts ever less. */
-  latelyAccepted: number;
-  latelyRejected: number;
+  /** Results of requests sent since the last cut. */
+  acceptedSinceDecrease: number;
+  rejectedSinceDecrease: number;
+  /** The same, with decay. */
+  recentAccepted: number;
+  recentRejected: number;
   /** The share of rejections that does not depend on the rate, in [0, 1]. */
-  noise: number;
-  /** What came of the last cycles, oldest first. */
-  readonly cycles: Cycle[];
+  backgroundShare: number;
+  /** The results of the last cycles, oldest first. */
+  readonly cycles: RateCycle[];
   lastRejectedAt: Millis;
-  /** Rejections since the last accepted answer. */
-  rejectedInRow: number;
+  /** Rejections since the last accepted response. */
+  consecutiveRejections: number;
   smoothedRtt: Millis;
-  /** The same of rejections: some upstreams let those wait whom they turn away. */
-  refusalRtt: Millis;
+  /** The same for rejections: some upstreams delay them. */
+  rejectionRtt: Millis;
 }
 
 export function makeRateState(settings: RateSettings): RateState {
@@ -87,47 +87,47 @@ export function makeRateState(settings: RateSettings): RateState {
     phase: known === undefined ? 'open' : 'restoring',
     rate: start,
     ceiling: start,
-    rateAtCut: start,
-    cutAt: Number.NEGATIVE_INFINITY,
+    rateAfterDecrease: start,
+    decreasedAt: Number.NEGATIVE_INFINITY,
     risingSince: Number.NEGATIVE_INFINITY,
-    holdUntil: Number.NEGATIVE_INFINITY,
-    growFor: SLOW_GROWTH,
-    grown: SLOW_GROWTH, // a known limit is used at once, and only probed above, slowly
-    lost: 0,
-    found: 'near',
-    usualLoss: 1,
-    cost: 0,
+    growthPausedUntil: Number.NEGATIVE_INFINITY,
+    growthPeriod: MAX_GROWTH_PERIOD,
+    growthElapsed: MAX_GROWTH_PERIOD, // a known limit applies at once, and growth begins above it, slowly
+    probeLoss: 0,
+    lastFinding: 'near',
+    usualProbeLoss: 1,
+    secondsPerRejection: 0,
     lastBlackout: 0,
-    cycleAccepted: 0,
-    cycleRejected: 0,
-    latelyAccepted: 0,
-    latelyRejected: 0,
-    noise: 0,
+    acceptedSinceDecrease: 0,
+    rejectedSinceDecrease: 0,
+    recentAccepted: 0,
+    recentRejected: 0,
+    backgroundShare: 0,
     cycles: [],
     lastRejectedAt: Number.NEGATIVE_INFINITY,
-    rejectedInRow: 0,
+    consecutiveRejections: 0,
     smoothedRtt: 0,
-    refusalRtt: 0,
+    rejectionRtt: 0,
   };
 }
 
 /** The shortest K. */
-export const FAST_GROWTH: Millis = 3000;
+export const MIN_GROWTH_PERIOD: Millis = 3000;
 
-/** The longest K. Where a second rejection would be as dear as the last, up to ten times that. */
-export const SLOW_GROWTH: Millis = 60_000;
+/** The longest K, except under penalties: there it is up to ten times as long. */
+export const MAX_GROWTH_PERIOD: Millis = 60_000;
 
-/** RFC 6298: the first sample is the average, and each later one counts for an eighth. */
+/** RFC 6298: the first sample is the average, and each later one has a weight of 1/8. */
 export function smoothRtt(smoothed: Millis, rtt: Millis): Millis {
   return smoothed === 0 ? rtt : smoothed + (rtt - smoothed) / 8;
 }
 
-/** An answer that takes longer says more of the upstream than of the way there: growth must not wait for hours. */
-const LONGEST_RTT: Millis = 10_000;
+/** A longer response time is not delay of feedback but slow processing. Growth must not wait for it. */
+const MAX_RTT: Millis = 10_000;
 
-/** How long it takes until a change of the rate can be felt; at most 10 s. */
-export function feltAfter({ smoothedRtt, refusalRtt }: RateState): Millis {
-  return Math.min(LONGEST_RTT, Math.max(smoothedRtt, refusalRtt));
+/** Time until a change of the rate shows in responses; at most 10 s. */
+export function feedbackDelay({ smoothedRtt, rejectionRtt }: RateState): Millis {
+  return Math.min(MAX_RTT, Math.max(smoothedRtt, rejectionRtt));
 }
 
 export function clamp(value: number, low: number, high: number): number {
@@ -135,33 +135,37 @@ export function clamp(value: number, low: number, high: number): number {
 }
 
 /**
- * Settings may have changed since the last look: bounds hold at once, and a limit that is known now and was never felt is
- * used from the next request on. What was learned within them stays.
+ * Applies settings that may have changed: bounds hold at once, and a new known limit applies to a limit that was never
+ * met. What was learned within the bounds is kept.
  */
-export function keepWithin(state: RateState, settings: RateSettings): void {
+export function clampToSettings(state: RateState, settings: RateSettings): void {
   const { initialRate, minRate, maxRate } = settings;
   if (state.phase !== 'open') {
     if (state.rate > maxRate) state.rate = maxRate;
     else if (state.rate < minRate) state.rate = minRate;
     if (state.ceiling > maxRate) state.ceiling = maxRate;
   } else if (initialRate !== undefined) {
-    const { smoothedRtt, refusalRtt, noise } = state;
-    Object.assign(state, makeRateState(settings), { smoothedRtt, refusalRtt, noise });
+    const { smoothedRtt, rejectionRtt, backgroundShare } = state;
+    Object.assign(state, makeRateState(settings), { smoothedRtt, rejectionRtt, backgroundShare });
   } else if (state.rate !== maxRate) {
     state.rate = maxRate;
     state.ceiling = maxRate;
-    state.rateAtCut = maxRate;
+    state.rateAfterDecrease = maxRate;
   }
 }
 
-/** Of the limit nothing is known any more but the settings. */
-export function beginAnew(state: RateState, settings: RateSettings): void {
-  const { smoothedRtt, refusalRtt } = state;
-  Object.assign(state, makeRateState(settings), { smoothedRtt, refusalRtt });
+/** Discards what was learned, except for round-trip times. */
+export function resetToSettings(state: RateState, settings: RateSettings): void {
+  const { smoothedRtt, rejectionRtt } = state;
+  Object.assign(state, makeRateState(settings), { smoothedRtt, rejectionRtt });
 }
 
-/** The limit counts as gone: nothing of it is remembered, but what is known of the way there. */
-export function forgetLimit(state: RateState, settings: RateSettings): void {
-  const { smoothedRtt, refusalRtt, noise } = state;
-  Object.assign(state, makeRateState({ ...settings, initialRate: undefined }), { smoothedRtt, refusalRtt, noise });
+/** Makes the limit unlimited. Keeps round-trip times and the background share. */
+export function resetToUnlimited(state: RateState, settings: RateSettings): void {
+  const { smoothedRtt, rejectionRtt, backgroundShare } = state;
+  Object.assign(state, makeRateState({ ...settings, initialRate: undefined }), {
+    smoothedRtt,
+    rejectionRtt,
+    backgroundShare,
+  });
 }

@@ -1,73 +1,75 @@
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
-import type { SendAccount } from './send-history.ts';
-import type { Blockade } from './breaker/active-block.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import type { SendHistory } from './send-history.ts';
+import type { ActiveBlock } from './breaker/active-block.ts';
 import { blackoutEnd } from './breaker/active-block.ts';
-import type { Found, RateState } from './rate-state.ts';
+import type { LimitFinding, RateState } from './rate-state.ts';
 
-/** Far enough below the ceiling to say that the limit has moved. */
-const MOVED = 0.7;
-/** One blackout halves a rate at most: that it was long may also be chance. */
-const DEEPEST = 0.5;
-const SHORTEST_SPAN: Millis = 1000;
-/** A blackout at least this long, as long as the one before: it was not the end of a window that was awaited. */
-const PENALTY: Millis = 3000;
-const AS_LONG = 0.15;
+/** Below this share of the ceiling, the limit has moved. */
+const MOVED_BELOW = 0.7;
+/** One blackout at most halves a rate: its length may be chance. */
+const MAX_DECREASE_TO = 0.5;
+const MIN_MEASURED_SPAN: Millis = 1000;
+/** A blackout of at least this time that is as long as the one before is a penalty, not the rest of a window. */
+const MIN_PENALTY: Millis = 3000;
+const PENALTY_TOLERANCE = 0.15;
 
-/** What a blackout has shown. */
-export interface Reopening {
+/** What a blackout has shown about the limit. */
+export interface Recovery {
   readonly rate: PerSecond;
   readonly ceiling: PerSecond;
-  readonly found: Found;
+  readonly finding: LimitFinding;
   readonly blackout: Millis;
 }
 
 /**
- * After rejections, at the answer to a probe that was sent at `sentAt`. What passes is what was accepted over the span
- * that outweighs the blackout. Never less than half, but where the ceiling was a guess at the first 429 and something was
- * accepted since. A limit that is far below where it was lies between that and what did not pass.
+ * Plans the rate after a blackout by rejections. It is the accepted rate over the span that outweighs the blackout, but at
+ * least half the ceiling, unless the ceiling was a guess at the first rejection and requests were accepted since. The
+ * ceiling of a limit that has moved lies between that rate and the old ceiling.
+ * @param sentAt when the accepted probe was sent
  */
-export function reopen(state: RateState, long: SendAccount, block: Blockade, sentAt: Millis): Reopening {
+export function planRecovery(state: RateState, history: SendHistory, block: ActiveBlock, sentAt: Millis): Recovery {
   const endedAt = blackoutEnd(block, sentAt);
   const blackout = endedAt - block.since;
   const { ceiling } = state;
-  const isFirst = state.found === 'first';
+  const isFirst = state.lastFinding === 'first';
   if (!isFirst && isPenalty(blackout, state.lastBlackout)) {
-    return { rate: 0.95 * ceiling, ceiling, found: 'penalty', blackout };
+    return { rate: 0.95 * ceiling, ceiling, finding: 'penalty', blackout };
   }
-  const seen = passed(state, long, endedAt, blackout);
-  const accepted = isFirst && seen > 0 ? seen : Math.max(seen, DEEPEST * ceiling);
-  const hasMoved = !isFirst && accepted < MOVED * ceiling;
+  const acceptedRate = acceptedBefore(state, history, endedAt, blackout);
+  const accepted = isFirst && acceptedRate > 0 ? acceptedRate : Math.max(acceptedRate, MAX_DECREASE_TO * ceiling);
+  const hasMoved = !isFirst && accepted < MOVED_BELOW * ceiling;
   return {
     rate: 0.95 * accepted,
     ceiling: hasMoved ? (accepted + ceiling) / 2 : accepted,
-    found: hasMoved ? 'moved' : state.found,
+    finding: hasMoved ? 'moved' : state.lastFinding,
     blackout,
   };
 }
 
 /**
- * Of a window of unknown length W that was used up: the accepted rate over W is the limit. Where the rate did not fall
- * since the last cut that helped, over every other span that ends with the blackout it is less. So it is the highest.
+ * The accepted rate up to the end of the blackout. After a window of unknown length W is used up, the accepted rate over W
+ * is the limit. If the rate has not fallen since the last cut that helped, the accepted rate is lower over any other span
+ * that ends with the blackout; so the highest one is the limit.
  */
-function passed({ risingSince }: RateState, long: SendAccount, endedAt: Millis, blackout: Millis): PerSecond {
-  const since = Number.isFinite(risingSince) ? endedAt - risingSince : long.busyFor(endedAt, long.span);
-  const shortest = Math.max(SHORTEST_SPAN, 2 * blackout);
+function acceptedBefore({ risingSince }: RateState, long: SendHistory, endedAt: Millis, blackout: Millis): PerSecond {
+  const since = Number.isFinite(risingSince) ? endedAt - risingSince : long.activeFor(endedAt, long.span);
+  const shortest = Math.max(MIN_MEASURED_SPAN, 2 * blackout);
   return long.bestRate(endedAt, shortest, Math.max(shortest, since));
 }
 
-/** Windows end when they end; a penalty takes as long whenever it begins. Then the rate was not far off. */
+/** A window ends at a fixed time, a penalty after a fixed duration. Under a penalty, the rate was about right. */
 function isPenalty(blackout: Millis, last: Millis): boolean {
-  return blackout > PENALTY && Math.abs(blackout - last) < AS_LONG * last;
+  return blackout > MIN_PENALTY && Math.abs(blackout - last) < PENALTY_TOLERANCE * last;
 }
 
-/** What is remembered of a blackout that is over: what it cost, how long it was, where the limit turned out to be. */
-export function learnOf(
+/** Stores what a blackout has cost, its duration, and where it found the limit. */
+export function recordRecovery(
   state: RateState,
-  { noteCost }: { readonly noteCost: (state: RateState, seconds: number) => void },
-  reopening: Reopening,
-): Reopening {
-  noteCost(state, reopening.blackout / 1000);
-  state.lastBlackout = reopening.blackout;
-  state.found = reopening.found;
-  return reopening;
+  { recordRejectionCost }: { readonly recordRejectionCost: (state: RateState, seconds: number) => void },
+  recovery: Recovery,
+): Recovery {
+  recordRejectionCost(state, recovery.blackout / 1000);
+  state.lastBlackout = recovery.blackout;
+  state.lastFinding = recovery.finding;
+  return recovery;
 }

@@ -1,28 +1,28 @@
 import { isBlackout, probeInterval } from './breaker/active-block.ts';
-import { cutAgain, cutFirst, isSameEpoch } from './decrease.ts';
-import { isApplicationLimited, isStale, rateOnCurve } from './growth.ts';
-import { noteCost, noteLoss, planGrowth } from './probe-planner.ts';
-import { hearNoise } from './background-rejections.ts';
-import { PlacesEvidence } from './concurrency-limit.ts';
-import { reopen } from './recovery.ts';
+import { computeLaterDecrease, computeFirstDecrease, isSameEpoch } from './decrease.ts';
+import { isApplicationLimited, isCeilingStale, cubicGrowthRate } from './growth.ts';
+import { recordRejectionCost, recordProbeLoss, planGrowthPeriod } from './probe-planner.ts';
+import { isBackgroundRejection } from './background-rejections.ts';
+import { ConcurrencyLimitDetector } from './concurrency-limit.ts';
+import { planRecovery } from './recovery.ts';
 
-/** The rules of the adaptive rate, by name: each can be taken out and its worth be measured. */
-export const RULES = {
+/** The rules of the adaptive rate, by name, so that an ablation can replace one and measure its effect. */
+export const RATE_RULES = {
   isSameEpoch,
-  cutFirst,
-  cutAgain,
-  planGrowth,
-  noteLoss,
-  noteCost,
-  rateOnCurve,
+  computeFirstDecrease,
+  computeLaterDecrease,
+  planGrowthPeriod,
+  recordProbeLoss,
+  recordRejectionCost,
+  cubicGrowthRate,
   isApplicationLimited,
-  isStale,
-  hearNoise,
+  isCeilingStale,
+  isBackgroundRejection,
   isBlackout,
   probeInterval,
-  reopen,
-  /** Whether a limit on requests in flight is looked for. */
-  watchPlaces: (): Pick<PlacesEvidence, 'accepted' | 'rejected' | 'forget'> => new PlacesEvidence(),
+  planRecovery,
+  makeConcurrencyDetector: (): Pick<ConcurrencyLimitDetector, 'onAccepted' | 'onRejected' | 'reset'> =>
+    new ConcurrencyLimitDetector(),
 } as const;
 
-export type Rules = typeof RULES;
+export type RateRules = typeof RATE_RULES;

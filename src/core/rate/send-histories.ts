@@ -1,22 +1,22 @@
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
-import { SendAccount } from './send-history.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import { SendHistory } from './send-history.ts';
 
-/** One account in two measures: finely over the last second, and by whole seconds over the last two minutes. */
-export class SendAccounts {
-  readonly recent = new SendAccount(50, 24);
-  readonly long = new SendAccount(1000, 128);
+/** The send history in two resolutions: 50 ms over the last second, and 1 s over the last two minutes. */
+export class SendHistories {
+  readonly recent = new SendHistory(50, 24);
+  readonly long = new SendHistory(1000, 128);
 
-  sent(now: Millis): void {
-    this.recent.sent(now);
-    this.long.sent(now);
+  onSent(now: Millis): void {
+    this.recent.onSent(now);
+    this.long.onSent(now);
   }
 
-  rejected(sentAt: Millis): void {
-    this.recent.rejected(sentAt);
-    this.long.rejected(sentAt);
+  onRejected(sentAt: Millis): void {
+    this.recent.onRejected(sentAt);
+    this.long.onRejected(sentAt);
   }
 
-  /** As if that many a second had been accepted for the last second. */
+  /** Adds accepted requests at this rate for the last second. */
   preload(now: Millis, accepted: PerSecond): void {
     this.recent.preload(now, accepted);
     this.long.preload(now, accepted);

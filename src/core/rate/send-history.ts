@@ -1,16 +1,16 @@
-import type { Millis, PerSecond } from '../exchange/attempt-outcome.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
 
 /**
- * What was sent and what of it was rejected, in buckets by *send* time: a rejection speaks of the moment its request
- * left, not of the moment the answer came. A ring of `count` buckets of `width` each; older sends are forgotten.
+ * Counts sends and rejections in buckets by *send* time: a rejection says something about the time of its send, not of
+ * its response. A ring of `count` buckets of `width` each; older sends are dropped.
  */
-export class SendAccount {
+export class SendHistory {
   readonly #width: Millis;
-  /** Buckets. */
+  /** The number of buckets. */
   readonly #count: number;
-  /** What was sent, by bucket, and then what was rejected: in one array, for limits of clients are many. */
+  /** Sends by bucket, then rejections by bucket. One array, because limits of clients are many. */
   readonly #counts: Float32Array;
-  /** The number of the newest bucket, counted from the clock's origin. */
+  /** The number of the newest bucket since the clock's origin. */
   #newest = Number.NEGATIVE_INFINITY;
 
   constructor(width: Millis, count: number) {
@@ -19,45 +19,45 @@ export class SendAccount {
     this.#counts = new Float32Array(2 * count);
   }
 
-  /** The longest span it can speak of. */
+  /** The longest span that it covers. */
   get span(): Millis {
     return this.#width * (this.#count - 1);
   }
 
-  sent(now: Millis): void {
-    this.#add(this.#index(this.#turn(now)), 1);
+  onSent(now: Millis): void {
+    this.#add(this.#index(this.#advanceTo(now)), 1);
   }
 
-  /** As if `rate` had been sent for the last second, and for what of the time before shares a bucket with it. */
+  /** Adds sends at `rate` for the last second, rounded to whole buckets. */
   preload(now: Millis, rate: PerSecond): void {
-    const last = this.#turn(now);
-    for (let number = this.#first(now, 1000); number <= last; number += 1) {
+    const last = this.#advanceTo(now);
+    for (let number = this.#firstBucket(now, 1000); number <= last; number += 1) {
       const from = number * this.#width;
       this.#add(this.#index(number), (rate * (Math.min(now, from + this.#width) - from)) / 1000);
     }
   }
 
-  rejected(sentAt: Millis): void {
+  onRejected(sentAt: Millis): void {
     const number = Math.floor(sentAt / this.#width);
-    if (this.#holds(number)) this.#add(this.#count + this.#index(number), 1);
+    if (this.#covers(number)) this.#add(this.#count + this.#index(number), 1);
   }
 
   sentRate(now: Millis, over: Millis): PerSecond {
     return this.#sum('sent', now, over) / this.#seconds(now, over);
   }
 
-  /** Sent and not rejected (so far), over the span that ends now. */
+  /** Sends that were not rejected (so far), per second over the span that ends now. */
   acceptedRate(now: Millis, over: Millis): PerSecond {
     return this.#sum('accepted', now, over) / this.#seconds(now, over);
   }
 
   /**
-   * The highest accepted rate over any span that ends now and is at least `shortest` and at most `longest` long. Where
-   * the rate did not fall within `longest`, no span tells more than what a window of unknown length lets through.
+   * The highest accepted rate over any span that ends now, from `shortest` to `longest`. If the rate did not fall within
+   * `longest`, no span gives more than a window of unknown length lets through.
    */
   bestRate(now: Millis, shortest: Millis, longest: Millis): PerSecond {
     const last = Math.min(this.#newest, Math.floor(now / this.#width));
-    const oldest = Math.max(this.#first(now, longest), this.#newest - this.#count + 1);
+    const oldest = Math.max(this.#firstBucket(now, longest), this.#newest - this.#count + 1);
     let sum = 0;
     let best = 0;
     for (let number = last; number >= oldest; number -= 1) {
@@ -68,31 +68,31 @@ export class SendAccount {
     return best;
   }
 
-  /** As `acceptedRate`, over those buckets in which something was rejected; undefined when there are none. */
+  /** As `acceptedRate`, over the buckets that contain a rejection; undefined if there are none. */
   acceptedWhereRejected(now: Millis, over: Millis): PerSecond | undefined {
     let accepted = 0;
     let buckets = 0;
-    for (let number = this.#first(now, over); number <= Math.floor(now / this.#width); number += 1) {
-      if (!this.#holds(number) || this.#rejectedIn(number) === 0) continue;
+    for (let number = this.#firstBucket(now, over); number <= Math.floor(now / this.#width); number += 1) {
+      if (!this.#covers(number) || this.#rejectedIn(number) === 0) continue;
       accepted += this.#acceptedIn(number);
       buckets += 1;
     }
     return buckets === 0 ? undefined : (1000 * accepted) / (buckets * this.#width);
   }
 
-  /** How long ago the first of what was sent in the span was sent, to a bucket; 0 when nothing was. */
-  busyFor(now: Millis, over: Millis): Millis {
-    for (let number = this.#first(now, over); number <= this.#newest; number += 1) {
-      if (this.#holds(number) && this.#sentIn(number) > 0) return now - number * this.#width;
+  /** The age of the first send within the span, to a bucket; 0 if there was none. */
+  activeFor(now: Millis, over: Millis): Millis {
+    for (let number = this.#firstBucket(now, over); number <= this.#newest; number += 1) {
+      if (this.#covers(number) && this.#sentIn(number) > 0) return now - number * this.#width;
     }
     return 0;
   }
 
-  /** A felt limit asks for this at every decision: no bucket's place is computed but that of the newest. */
+  /** Called at every decision on a finite rate: computes only the index of the newest bucket. */
   #sum(what: 'sent' | 'accepted', now: Millis, over: Millis): number {
     const counts = this.#counts;
     const count = this.#count;
-    const first = Math.max(this.#first(now, over), this.#newest - count + 1);
+    const first = Math.max(this.#firstBucket(now, over), this.#newest - count + 1);
     const last = Math.min(this.#newest, Math.floor(now / this.#width));
     let sum = 0;
     let index = this.#index(last);
@@ -104,17 +104,17 @@ export class SendAccount {
     return sum;
   }
 
-  /** The bucket in which the span begins. It counts whole, and so does its time: a rate is never of half a bucket. */
-  #first(now: Millis, over: Millis): number {
+  /** The bucket in which the span begins. The whole bucket counts, and so does its time. */
+  #firstBucket(now: Millis, over: Millis): number {
     return Math.floor((now - over) / this.#width);
   }
 
   #seconds(now: Millis, over: Millis): number {
-    return (now - this.#first(now, over) * this.#width) / 1000;
+    return (now - this.#firstBucket(now, over) * this.#width) / 1000;
   }
 
-  /** Moves on to the bucket of `now`, and empties those that were skipped. */
-  #turn(now: Millis): number {
+  /** Advances to the bucket of `now`, and clears the buckets between. */
+  #advanceTo(now: Millis): number {
     const number = Math.floor(now / this.#width);
     if (number > this.#newest) {
       const first = Math.max(this.#newest + 1, number - this.#count + 1);
@@ -127,7 +127,7 @@ export class SendAccount {
     return number;
   }
 
-  #holds(number: number): boolean {
+  #covers(number: number): boolean {
     return number <= this.#newest && number > this.#newest - this.#count;
   }
 

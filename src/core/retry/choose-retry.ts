@@ -1,88 +1,87 @@
-import type {
-  Hints,
-  Millis,
-  Outcome,
-  Random,
-  RequestFacts,
-  RetryEnd,
-  RetryPolicy,
-  RetryReason,
-} from '../exchange/attempt-outcome.ts';
-import { isGatewayError, isIdempotentMethod, isSafe, isThrottled } from '../exchange/attempt-outcome.ts';
+import { hintedDelay, jitterAboveHint } from './hinted-delay.ts';
+import type { RetryOutcome, RetryPolicy, RetryReason } from './retry-policy.ts';
+import { isGatewayError, isThrottled, type AttemptOutcome } from '../exchange/attempt-outcome.ts';
+import { isSafe, type RequestFacts } from '../exchange/request-facts.ts';
+import { isIdempotentMethod } from '../http-semantics/methods.ts';
 import { NOT_PROCESSED } from '../idempotency/write-outcome.ts';
+import type { Millis, Random } from '../scalars.ts';
 
 /** A retry worth making, if the gate and the deadline allow it. */
-export interface Retry {
+export interface PlannedRetry {
   readonly reason: RetryReason;
   readonly delay: Millis;
   readonly source: 'backoff' | 'hint';
-  /** Whether it is paid from the retry budget. Retries of 429 are not: pacing bounds them. Nor is one that adds no load. */
-  readonly charged: boolean;
-  /** To be handed back at the next retry. */
+  /** Whether the retry budget pays for it. It pays neither for retries of a 429, which pacing bounds, nor for those that add no load. */
+  readonly usesBudget: boolean;
+  /** The back-off's memory, for the next retry. */
   readonly memory: number;
 }
 
 export type RetryChoice =
-  /** Nothing here calls for a retry. */
+  /** Nothing calls for a retry. */
   | { readonly kind: 'settled' }
-  | { readonly kind: 'retry'; readonly retry: Retry }
-  /** A retry was called for, and is not allowed. */
-  | { readonly kind: 'stop'; readonly why: RetryEnd };
+  | { readonly kind: 'retry'; readonly retry: PlannedRetry }
+  /** The outcome calls for a retry, but none is allowed. */
+  | { readonly kind: 'stop'; readonly why: RetryOutcome };
 
-export interface RetrySoFar {
-  /** Sends made, ≥ 1. */
+export interface RetryProgress {
+  /** Attempts made, ≥ 1. */
   readonly attempts: number;
   /** Whether the body can be sent again, byte for byte. */
-  readonly replayable: boolean;
-  /** An earlier attempt of this write may have taken effect, or may still be at work. */
-  readonly mayBeDone: boolean;
+  readonly isBodyReplayable: boolean;
+  /** An earlier attempt of this write may have taken effect, or may still be in progress. */
+  readonly mayHaveTakenEffect: boolean;
+  /** From the last retry; 0 before the first. */
   readonly memory: number;
-  /** The upstream has answered this write in an exchange before. */
+  /** The upstream answered this write in an earlier exchange. */
   readonly wasAnswered?: boolean;
-  /** Since its key was first sent; absent while it has not been, and where nobody counts. */
+  /** Time since the key was first sent; absent if it was not, or if its age does not matter. */
   readonly keyAge?: Millis | undefined;
-  /** The next attempt goes to the same endpoint, whatever comes of the others. */
+  /** The next attempt goes to the same endpoint, whatever the state of the others. */
   readonly isPinned?: boolean;
 }
 
-const SETTLED: RetryChoice = { kind: 'settled' };
+const NO_RETRY: RetryChoice = { kind: 'settled' };
 
 /**
- * Whether this outcome may be retried for this request, and after how long. All conditions stand here, in the order in
- * which they are told: what calls for it, the upstream's veto, safety, the body, the number of attempts, the hint, the
- * lifetime of its key.
+ * Decides whether this outcome of this request is retried, and after what delay. All conditions are here, in the order in
+ * which they are reported: a reason to retry, the upstream's veto, safety, the body, the number of attempts, the hint, the
+ * lifetime of the key.
  */
 export function chooseRetry(
   request: RequestFacts,
   policy: RetryPolicy,
-  outcome: Outcome,
-  soFar: RetrySoFar,
+  outcome: AttemptOutcome,
+  progress: RetryProgress,
   random: Random,
 ): RetryChoice {
-  const reason = callForRetry(request, policy, outcome, soFar);
-  if (reason === undefined) return SETTLED;
+  const reason = findRetryReason(request, policy, outcome, progress);
+  if (reason === undefined) return NO_RETRY;
   const hints = outcome.kind === 'response' ? outcome.hints : undefined;
-  if (hints?.verdict === 'never') return stop('upstream_veto');
-  if (!isSafeToRepeat(request, policy, outcome)) return stop('not_idempotent');
-  if (!soFar.replayable && isBodySpent(outcome)) return stop('body_too_large');
-  // Another proxy in front retries already: ours would multiply its attempts.
-  const allowed = request.priorAttempts > 0 ? 1 : policy.attempts;
-  if (soFar.attempts >= allowed) return stop('attempts_exhausted');
+  if (hints?.retryAdvice === 'never') return stopRetrying('upstream_veto');
+  if (!isSafeToRepeat(request, policy, outcome)) return stopRetrying('not_idempotent');
+  if (!progress.isBodyReplayable && isBodyConsumed(outcome)) return stopRetrying('body_too_large');
+  // A proxy in front already retries: our retries would multiply its attempts.
+  const maxAttempts = request.priorAttempts > 0 ? 1 : policy.attempts;
+  if (progress.attempts >= maxAttempts) return stopRetrying('attempts_exhausted');
 
-  if (isMissed(outcome, soFar)) {
-    return { kind: 'retry', retry: { reason, delay: 0, source: 'backoff', charged: false, memory: soFar.memory } };
+  if (wasNeverProcessed(outcome, progress)) {
+    return {
+      kind: 'retry',
+      retry: { reason, delay: 0, source: 'backoff', usesBudget: false, memory: progress.memory },
+    };
   }
-  const step = (policy.backOffFor[reason] ?? policy.backOff).next(soFar.attempts - 1, soFar.memory, random);
-  if (step === undefined) return stop('attempts_exhausted');
+  const step = (policy.backOffFor[reason] ?? policy.backOff).next(progress.attempts - 1, progress.memory, random);
+  if (step === undefined) return stopRetrying('attempts_exhausted');
   const hinted = hints === undefined ? undefined : hintedDelay(hints);
-  if (hinted !== undefined && hinted > policy.maxRetryAfter) return stop('retry_after_too_long');
-  const delay = hinted === undefined ? step.delay : hinted + random() * Math.min(hinted / 10, 1000);
+  if (hinted !== undefined && hinted > policy.maxRetryAfter) return stopRetrying('retry_after_too_long');
+  const delay = hinted === undefined ? step.delay : jitterAboveHint(hinted, random);
   if (
-    restsOnKey(request, policy) &&
-    soFar.keyAge !== undefined &&
-    soFar.keyAge + delay > (request.keyTtl ?? Infinity)
+    isSafeOnlyByKey(request, policy) &&
+    progress.keyAge !== undefined &&
+    progress.keyAge + delay > (request.keyTtl ?? Infinity)
   ) {
-    return stop('key_expired');
+    return stopRetrying('key_expired');
   }
   return {
     kind: 'retry',
@@ -90,61 +89,61 @@ export function chooseRetry(
       reason,
       delay,
       source: hinted === undefined ? 'backoff' : 'hint',
-      charged: reason !== 'status_429',
+      usesBudget: reason !== 'status_429',
       memory: step.memory,
     },
   };
 }
 
-function callForRetry(
+function findRetryReason(
   request: RequestFacts,
   policy: RetryPolicy,
-  outcome: Outcome,
-  soFar: RetrySoFar,
+  outcome: AttemptOutcome,
+  progress: RetryProgress,
 ): RetryReason | undefined {
   const { retryOn } = policy;
   if (outcome.kind === 'error') {
     switch (outcome.reason) {
       case 'connect':
-        return retryOn.connectFailure ? 'connect' : undefined;
       case 'reset':
-        return retryOn.reset ? 'reset' : undefined;
       case 'timeout':
-        return retryOn.timeout ? 'timeout' : undefined;
+        return retryOn[outcome.reason] ? outcome.reason : undefined;
       case 'aborted':
-      case 'too_many_files': // more of it would not help
+      case 'too_many_files': // another attempt would need another file
         return undefined;
     }
   }
   const { status, hints, isReplayed } = outcome;
-  if (isReplayed === true) return undefined; // it would be the same each time
+  if (isReplayed === true) return undefined; // the stored answer is the same each time
   const throttled = isThrottled(status, hints);
   if (!throttled && (status < 400 || hints.throttled === false)) return undefined;
-  const isListed = retryOn.statuses.has(throttled ? 429 : status) || hints.verdict === 'retry';
-  // The upstream says no more of a write that it has answered already.
-  if (soFar.wasAnswered === true && isLock(request, outcome)) return undefined;
-  // A key that is in progress after an attempt without an answer is that attempt at work: its answer is what is wanted.
-  if (isLock(request, outcome)) return isListed || retryOn.lock || soFar.mayBeDone ? 'lock' : undefined;
+  const isListed = retryOn.statuses.has(throttled ? 429 : status) || hints.retryAdvice === 'retry';
+  if (isLockConflict(request, outcome)) {
+    // The conflict is with this write itself, which the upstream has already answered: waiting would bring nothing new.
+    if (progress.wasAnswered === true) return undefined;
+    // A key in progress after an attempt without a response: that attempt is still running, and its result is wanted.
+    return isListed || retryOn.lock || progress.mayHaveTakenEffect ? 'lock' : undefined;
+  }
   if (!isListed) return undefined;
   if (throttled) return 'status_429';
-  return policy.replaysErrors === true && hints.verdict !== 'retry' && isStored(request, policy, status)
+  return policy.replaysErrors === true && hints.retryAdvice !== 'retry' && isStoredError(request, policy, status)
     ? undefined
     : 'status_5xx';
 }
 
-/** Another request holds the object, or the same key is in progress: worth asking again, and no sign of a limit. */
-function isLock(request: RequestFacts, outcome: Outcome & { kind: 'response' }): boolean {
+/** Another request holds the object, or the same key is in progress: worth a retry, and not a sign of a limit. */
+function isLockConflict(request: RequestFacts, outcome: AttemptOutcome & { kind: 'response' }): boolean {
   return outcome.hints.lock || (outcome.status === 409 && request.keyed);
 }
 
 /** The safety table: what may be sent twice. A refused connection sent nothing, so it is safe for every request. */
-function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: Outcome): boolean {
+function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: AttemptOutcome): boolean {
   if (!wasSent(outcome)) return true;
-  if (request.nature === 'never') return false;
-  if (request.nature === 'safe' || isIdempotentMethod(request.method)) return true;
-  const isAnew =
-    policy.replaysErrors === false && outcome.kind === 'response' && isStored(request, policy, outcome.status);
-  if (request.keyed && !isAnew) return true;
+  if (request.replaySafety === 'never') return false;
+  if (request.replaySafety === 'safe' || isIdempotentMethod(request.method)) return true;
+  const wouldExecuteAnew =
+    policy.replaysErrors === false && outcome.kind === 'response' && isStoredError(request, policy, outcome.status);
+  if (request.keyed && !wouldExecuteAnew) return true;
   switch (policy.unkeyedWrites) {
     case 'never':
       return false;
@@ -155,48 +154,44 @@ function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: Out
   }
 }
 
-/** A failure that an upstream stores with a key where it stores failures: its own, not of who stands in front of it. */
-function isStored(request: RequestFacts, { notProcessed = NOT_PROCESSED }: RetryPolicy, status: number): boolean {
+/**
+ * True for an error of the upstream itself, which it stores with the key if it stores errors; false for one of a gateway in
+ * front of it.
+ */
+function isStoredError(request: RequestFacts, { notProcessed = NOT_PROCESSED }: RetryPolicy, status: number): boolean {
   return request.keyed && !isSafe(request) && status >= 500 && !notProcessed.has(status) && !isGatewayError(status);
 }
 
-/** Only its key makes this write safe to repeat: it is, for as long as the upstream remembers the key. */
-export function restsOnKey(request: RequestFacts, { unkeyedWrites }: RetryPolicy): boolean {
+/** True if only its key makes this write safe to repeat, so it is safe only while the upstream remembers the key. */
+export function isSafeOnlyByKey(request: RequestFacts, { unkeyedWrites }: RetryPolicy): boolean {
   return isNamedByKey(request) && unkeyedWrites !== 'always';
 }
 
-/** Only its key says to an upstream that it is a repeat. */
-export function isNamedByKey({ keyed, method, nature }: RequestFacts): boolean {
-  return keyed && nature !== 'safe' && !isIdempotentMethod(method);
+/** True if the upstream can recognise a repeat only by the key. */
+export function isNamedByKey({ keyed, method, replaySafety }: RequestFacts): boolean {
+  return keyed && replaySafety !== 'safe' && !isIdempotentMethod(method);
 }
 
 /**
- * It reached nobody who would have worked on it: the next endpoint may be better, and so may a new connection. Waiting
- * would help nobody, and the retry is no load that the upstream has borne before. Another endpoint is tried at most as
- * often as attempts go; what was stale is followed by a new connection, which cannot be.
+ * True if no endpoint processed the request, and another endpoint or a new connection may. Waiting would not help, and the
+ * retry adds no load that the upstream has borne before. Attempts bound how many endpoints are tried; a stale connection is
+ * followed by a new one, which cannot be stale.
  */
-function isMissed(outcome: Outcome, { isPinned }: RetrySoFar): boolean {
+function wasNeverProcessed(outcome: AttemptOutcome, { isPinned }: RetryProgress): boolean {
   if (outcome.kind !== 'error') return false;
-  return outcome.stale === true || (!outcome.sent && outcome.othersWork === true && isPinned !== true);
+  return (
+    outcome.isStaleConnection === true || (!outcome.sent && outcome.otherEndpointsWork === true && isPinned !== true)
+  );
 }
 
-function wasSent(outcome: Outcome): boolean {
+function wasSent(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'response' || outcome.sent;
 }
 
-function isBodySpent(outcome: Outcome): boolean {
-  return wasSent(outcome) || (outcome.kind === 'error' && outcome.bodySpent === true);
+function isBodyConsumed(outcome: AttemptOutcome): boolean {
+  return wasSent(outcome) || (outcome.kind === 'error' && outcome.bodyConsumed === true);
 }
 
-/** What the upstream asks for, undefined when it asks for nothing. An empty quota asks to wait for its reset. */
-export function hintedDelay(hints: Hints): Millis | undefined {
-  if (hints.retryAfter !== undefined && hints.retryAfter > 0) return hints.retryAfter;
-  if (hints.quota?.remaining === 0 && hints.quota.resetIn !== undefined && hints.quota.resetIn > 0) {
-    return hints.quota.resetIn;
-  }
-  return undefined;
-}
-
-function stop(why: RetryEnd): RetryChoice {
+function stopRetrying(why: RetryOutcome): RetryChoice {
   return { kind: 'stop', why };
 }

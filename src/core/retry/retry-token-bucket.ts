@@ -1,16 +1,16 @@
 export interface BudgetSettings {
   /** Retries earned by each success, ≥ 0. */
   readonly ratio: number;
-  /** The most that can be saved up, and what one starts with, ≥ 0. */
+  /** The capacity of the bucket, and its balance at the start, ≥ 0. */
   readonly burst: number;
 }
 
 /**
- * Retries are a share of successes: when an upstream fails as a whole, retrying all of it would only multiply the load.
- * A token is spent when a retry is begun, so retries asleep are counted. (The token scheme of Finagle's and linkerd's
- * retry budgets, without their time window: `burst` bounds what an idle hour can save up.)
+ * Limits retries to a share of successes: when an upstream fails as a whole, retrying everything would only multiply the
+ * load. A token is spent when a retry is reserved, so retries that still wait are counted. (The token scheme of Finagle's and
+ * linkerd's retry budgets, without their time window: `burst` bounds what an idle hour can save up.)
  */
-export class RetryBudget {
+export class RetryTokenBucket {
   #settings: BudgetSettings;
   #balance: number;
 
@@ -19,7 +19,7 @@ export class RetryBudget {
     this.#balance = settings.burst;
   }
 
-  /** From now on it holds no more than this. What has been earned stays. */
+  /** Changes the settings. The balance stays, up to the new burst. */
   adjust(settings: BudgetSettings): void {
     this.#settings = settings;
     this.#balance = Math.min(this.#balance, settings.burst);
@@ -35,12 +35,12 @@ export class RetryBudget {
     return true;
   }
 
-  /** A retry that was begun and never sent gives its token back. */
+  /** For a retry that was reserved and never sent. */
   refund(): void {
     this.#balance = Math.min(this.#settings.burst, this.#balance + 1);
   }
 
-  /** What is left, as a share of the burst, in [0, 1]. */
+  /** The balance as a share of the burst, in [0, 1]. */
   get left(): number {
     return this.#settings.burst === 0 ? 0 : this.#balance / this.#settings.burst;
   }

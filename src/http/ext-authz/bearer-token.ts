@@ -1,12 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** Of one length, whatever is hashed. */
+/** A digest, so that tokens of any length are compared in constant time. */
 export function digestToken(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-/** In constant time: how much of a guess was right, nobody learns. @param authorization `Bearer …` */
-export function showsToken(authorization: string | undefined, digest: Buffer): boolean {
-  const given = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
-  return given !== undefined && timingSafeEqual(digestToken(given), digest);
+/** Compares in constant time, so that a guess reveals nothing. @param authorization `Bearer …` */
+export function hasBearerToken(authorization: string | undefined, digest: Buffer): boolean {
+  const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+  return token !== undefined && timingSafeEqual(digestToken(token), digest);
 }

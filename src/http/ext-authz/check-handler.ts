@@ -1,164 +1,195 @@
-import { check } from '../../core/exchange/external-authorization.ts';
-import type { Effects } from '../../core/exchange/effects.ts';
-import { Drive } from '../../core/exchange/exchange-driver.ts';
-import type { Decision } from '../../core/events/proxy-events.ts';
-import type { Millis, Verdict } from '../../core/exchange/attempt-outcome.ts';
-import type { Description, LastAttempt, Step, Trace, Watched } from '../../core/exchange/exchange-observer.ts';
-import type { Arrival } from '../request/routed-request.ts';
-import { describeArrival, planOf } from '../request/routed-request.ts';
+import { runAuthorizationCheck } from '../../core/exchange/external-authorization.ts';
+import type { ExchangeEffects } from '../../core/exchange/effects.ts';
+import { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
+import type { GateDecision } from '../../core/admission/gate-decision.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
+import type {
+  ExchangeDescription,
+  LastAttempt,
+  TraceStep,
+  TraceContext,
+  ObservedExchange,
+} from '../../core/exchange/exchange-observer.ts';
+import type { RoutedRequest } from '../request/routed-request.ts';
+import { describeRoutedRequest, policyFor } from '../request/routed-request.ts';
 import type { ProxyContext } from '../request/exchange-context.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
-import { problemOf } from '../response/problem-details.ts';
-import { Reply } from '../response/client-response.ts';
-import type { Listed } from '../../core/collections/active-set.ts';
-import { ticketOf } from '../request/request-ticket.ts';
+import { problemForVerdict } from '../response/problem-details.ts';
+import { ClientResponse } from '../response/client-response.ts';
+import type { ActiveSetMember } from '../../core/collections/active-set.ts';
+import { makeTicket } from '../request/request-ticket.ts';
 import { traceIdOf, traceparentOf } from '../headers/trace-context.ts';
-import { wrapAs } from './ingress-dialect.ts';
+import { statusMappingFor } from './ingress-dialect.ts';
 import type { CheckOptions } from './check-options.ts';
-import { writePermit } from './check-permit.ts';
+import { encodePermit } from './check-permit.ts';
 
-/** The proxy’s interpreter of one check: all it does is answer. */
-export class CheckLife implements Effects, Watched, Listed {
+/** Handles one check of an ingress: its exchange sends nothing, and only the verdict is written. */
+export class CheckHandler implements ExchangeEffects, ObservedExchange, ActiveSetMember {
   place = -1;
-  steps: Step[] | undefined;
-  trace: Trace | undefined;
-  readonly drive: Drive<CheckLife>;
+  steps: TraceStep[] | undefined;
+  trace: TraceContext | undefined;
+  readonly driver: ExchangeDriver<CheckHandler>;
   readonly #context: ProxyContext;
-  readonly #arrival: Arrival;
+  readonly #routed: RoutedRequest;
   readonly #options: CheckOptions;
-  readonly #reply: Reply;
-  readonly #since: Millis;
-  readonly #onOver: (life: CheckLife) => void;
-  #closed = false;
-  #verdict: Verdict | undefined;
+  readonly #response: ClientResponse;
+  readonly #startedAt: Millis;
+  readonly #onDone: (handler: CheckHandler) => void;
+  #isClosed = false;
+  #verdict: ExchangeVerdict | undefined;
 
-  /** @param onOver called once, when nothing of it is left */
-  constructor(context: ProxyContext, arrival: Arrival, options: CheckOptions, onOver: (life: CheckLife) => void) {
+  /** @param onDone called once, when the exchange and the response are over */
+  constructor(
+    context: ProxyContext,
+    routed: RoutedRequest,
+    options: CheckOptions,
+    onDone: (handler: CheckHandler) => void,
+  ) {
     this.#context = context;
-    this.#arrival = arrival;
+    this.#routed = routed;
     this.#options = options;
-    this.#onOver = onOver;
-    this.#reply = new Reply(context, arrival);
-    this.#since = context.clock.now();
-    const ticket = ticketOf(arrival, context.hash, (admission, now) => this.drive.settle(admission, now));
-    ticket.isSentElsewhere = true;
-    this.drive = new Drive<CheckLife>({
-      script: check(this.#since + Math.min(options.wait, planOf(arrival).timeout)),
+    this.#onDone = onDone;
+    this.#response = new ClientResponse(context, routed);
+    this.#startedAt = context.clock.now();
+    const ticket = makeTicket(routed, context.hash, (admission, now) => this.driver.onAdmission(admission, now), {
+      addressGroup: routed.client.addressGroup,
+      isSentExternally: true,
+    });
+    this.driver = new ExchangeDriver<CheckHandler>({
+      generator: runAuthorizationCheck(this.#startedAt + Math.min(options.maxWait, policyFor(routed).timeout)),
       gate: context.gate,
       ticket,
       effects: this,
       clock: context.clock,
       listen: context.listen,
-      request: arrival.requestId,
-      watcher: context.watcher,
+      requestId: routed.requestId,
+      observer: context.observer,
     });
   }
 
-  /** Its upstream is wanted until it has been answered. */
-  goesTo(endpoints: Endpoints): boolean {
-    return this.#arrival.route.target.endpoints === endpoints;
+  /** Whether the check is about these endpoints. */
+  usesEndpoints(endpoints: Endpoints): boolean {
+    return this.#routed.route.target.endpoints === endpoints;
   }
 
   start(): void {
-    const { response, route } = this.#arrival;
+    const { response, route } = this.#routed;
     this.#context.listen({ type: 'arrived', route: route.name });
     response.on('close', this.#onClose);
-    this.drive.start();
-    if (this.#context.isDraining()) this.expire();
+    this.driver.start();
+    if (this.#context.isDraining()) this.expireDrain();
   }
 
-  /** We go away, and its ingress stays, and may not wait for as long as we would: who still waits is let pass at once. */
+  /** The process shuts down: decides at once, because the ingress may not wait as long as the drain takes. */
   drain(): void {
-    this.expire();
+    this.expireDrain();
   }
 
-  expire(): void {
-    this.drive.expire();
+  expireDrain(): void {
+    this.driver.expireDrain();
   }
 
-  // — Watched —
+  // — ObservedExchange —
 
-  describe(): Description {
-    return describeArrival(this.#arrival, this.#context.proto);
+  describe(): ExchangeDescription {
+    return describeRoutedRequest(this.#routed, this.#context.proto);
   }
 
   lastAttempt(): LastAttempt {
-    return NEVER_SENT;
+    return NO_ATTEMPT;
   }
 
-  // — Effects: a check sends nothing, and never sleeps —
+  // — ExchangeEffects: a check sends nothing and never sleeps —
 
   readBody(): void {}
   claim(): void {}
   cancelClaim(): boolean {
     return false;
   }
-  lookUp(): undefined {}
+  lookUpKey(): undefined {}
   send(): void {}
   cancelSend(): boolean {
     return false;
   }
-  discard(): void {}
+  discardResponse(): void {}
   sleep(): void {}
   cancelSleep(): void {}
 
-  rearm(): void {
+  rearmGateTimer(): void {
     this.#context.gateTimer.rearm();
   }
 
-  finish(verdict: Verdict): void {
+  finish(verdict: ExchangeVerdict): void {
     this.#verdict = verdict;
-    if (this.#closed || this.#arrival.response.destroyed) return this.#over();
-    if (verdict.kind === 'forward') this.#reply.letPass(this.#headers());
+    if (this.#isClosed || this.#routed.response.destroyed) return this.#finishIfDone();
+    if (verdict.kind === 'forward') this.#response.allow(this.#allowHeaders());
     else if (verdict.kind === 'refuse') {
-      // Whatever it is for, a 5xx would be taken for a check that failed.
-      this.#reply.answer({ ...problemOf(verdict), status: 429 }, 0, wrapAs(this.#options.dialect));
+      // An ingress would take a 5xx for a failed check.
+      this.#response.respondWith(
+        { ...problemForVerdict(verdict), status: 429 },
+        0,
+        statusMappingFor(this.#options.dialect),
+      );
     }
-    this.#over();
+    this.#finishIfDone();
   }
 
   readonly #onClose = (): void => {
-    this.#closed = true;
-    if (this.drive.isDone) this.#over();
-    else this.drive.gone();
+    this.#isClosed = true;
+    if (this.driver.isDone) this.#finishIfDone();
+    else this.driver.onClientGone();
   };
 
-  #headers(): string[] {
-    const { route, client, requestId } = this.#arrival;
+  #allowHeaders(): string[] {
+    const { route, client, requestId } = this.#routed;
     const upstream = route.target.name;
-    const { refs, requester, source } = this.drive.ticket;
+    const { limitRefs, requester, attributes } = this.driver.ticket;
     const { credential } = requester;
-    const permit = writePermit({ upstream, client: client.hash, at: Date.now(), limits: refs, credential, source });
+    const permit = encodePermit({
+      upstream,
+      client: client.hash,
+      allowedAt: Date.now(),
+      limits: limitRefs,
+      credential,
+      source: attributes,
+    });
     // biome-ignore format: name and value in turn
     const headers = [
       'Via', this.#context.via,
-      'X-Request-Id', this.#arrival.xRequestId,
+      'X-Request-Id', this.#routed.xRequestId,
       'Tidegate-Request-Id', requestId,
       'Tidegate-Upstream', upstream,
       'Tidegate-Client', client.hash,
       'Tidegate-Permit', permit,
       'Cache-Control', 'no-store',
     ];
-    const { wouldHave } = this.drive;
-    if (wouldHave !== undefined) headers.push('Tidegate-Would-Have', tell(wouldHave));
+    const { wouldHave } = this.driver;
+    if (wouldHave !== undefined) headers.push('Tidegate-Would-Have', formatDecision(wouldHave));
     return headers;
   }
 
-  /** Once, when both the script and whoever asked are through. */
-  #over(): void {
-    if (this.#verdict === undefined || !this.#closed) return;
-    this.#onOver(this);
-    const { queued, wouldHave } = this.drive;
-    const traceId = this.trace?.traceId ?? traceIdOf(traceparentOf(this.#arrival.request));
-    const nothing = { attempts: 0, slept: 0, carried: undefined, failure: undefined };
-    const record = this.#reply.record(this.#verdict, { ...nothing, since: this.#since, queued, wouldHave, traceId });
+  /** Ends the handler once both the exchange and the response are over. */
+  #finishIfDone(): void {
+    if (this.#verdict === undefined || !this.#isClosed) return;
+    this.#onDone(this);
+    const { queued, wouldHave } = this.driver;
+    const traceId = this.trace?.traceId ?? traceIdOf(traceparentOf(this.#routed.request));
+    const spent = { attempts: 0, slept: 0, failure: undefined };
+    const record = this.#response.toRecord(this.#verdict, {
+      ...spent,
+      since: this.#startedAt,
+      queued,
+      wouldHave,
+      traceId,
+    });
     this.#context.listen({ type: 'done', record });
-    this.#context.watcher?.over(this, record);
+    this.#context.observer?.onEnd(this, record);
   }
 }
 
-const NEVER_SENT: LastAttempt = { endpoint: undefined, origin: undefined, outcome: undefined, cause: undefined };
+const NO_ATTEMPT: LastAttempt = { endpoint: undefined, origin: undefined, outcome: undefined, cause: undefined };
 
-function tell({ decision, why }: Decision): string {
+function formatDecision({ decision, why }: GateDecision): string {
   return why === undefined ? decision : `${decision} ${why}`;
 }

@@ -1,66 +1,66 @@
 import { z } from 'zod';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import type { Source } from '../../core/rate/breaker/request-attributes.ts';
-import { SOURCE_NUMBERS } from '../../core/rate/breaker/request-attributes.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { RequestAttributes } from '../../core/rate/breaker/request-attributes.ts';
+import { ATTRIBUTE_COUNT } from '../../core/rate/breaker/request-attributes.ts';
+import type { Millis } from '../../core/scalars.ts';
 
 /**
- * What a check was about, for who reports what came of it: to be given back as it is. It grants nothing, and holds no
- * secret: who reports shows a token.
+ * What a check was about. The ingress returns it unchanged with its report. It grants nothing and contains no secret: reports
+ * need a token.
  */
-export interface Permit {
+export interface CheckPermit {
   readonly upstream: string;
-  /** Hashed identity. */
+  /** Hash of the client's identity. */
   readonly client: string;
-  /** Milliseconds of the epoch at which the request was let pass. */
-  readonly at: Millis;
-  /** The limits it stood under, outermost first. */
+  /** When the request was allowed, in milliseconds of the epoch. */
+  readonly allowedAt: Millis;
+  /** The limits that applied, outermost first. */
   readonly limits: readonly LimitRef[];
-  /** As of `Requester`; absent where it is not known. */
+  /** See `Requester`; absent if not known. */
   readonly credential?: number | undefined;
-  /** Where it came from and what it asked for; absent where that is not known. */
-  readonly source?: Source | undefined;
+  /** Absent if not known. */
+  readonly source?: RequestAttributes | undefined;
 }
 
 /**
- * Of a request that no route leads to, or of a preflight, which has nothing to be told of. It is said in so many words, because what is not
- * said a client may say, or, of Caddy 2.6, the name of a placeholder.
+ * The permit of a request without a route, and of a preflight: reports about them are ignored. It is always sent, because the
+ * ingress would otherwise forward a client's header of this name, or with Caddy 2.6 the name of a placeholder.
  */
 export const UNCOUNTED_PERMIT = 'unrouted';
 
-const Limit = z.strictObject({
+const PermitLimit = z.strictObject({
   nested: z.string().max(128),
   scope: z.enum(['upstream', 'client', 'credential']),
   key: z.string().max(512),
 });
 
-const Written = z.strictObject({
+const PermitJson = z.strictObject({
   u: z.string(),
   c: z.string().max(64),
   t: z.number(),
-  l: z.array(Limit).max(64),
+  l: z.array(PermitLimit).max(64),
   a: z.number().optional(),
-  s: z.array(z.number()).length(SOURCE_NUMBERS).optional(),
+  s: z.array(z.number()).length(ATTRIBUTE_COUNT).optional(),
 });
 
-/** Visible ASCII. */
-export function writePermit({ upstream, client, at, limits, credential, source }: Permit): string {
+/** Encodes a permit in visible ASCII. */
+export function encodePermit({ upstream, client, allowedAt, limits, credential, source }: CheckPermit): string {
   const l = limits.map((limit) => ({ ...limit, upstream: undefined })); // JSON leaves it out
   return Buffer.from(
-    JSON.stringify({ u: upstream, c: client, t: Math.round(10 * at) / 10, l, a: credential, s: source }),
+    JSON.stringify({ u: upstream, c: client, t: Math.round(10 * allowedAt) / 10, l, a: credential, s: source }),
   ).toString('base64url');
 }
 
-/** Undefined where nobody of us has written it. */
-export function readPermit(text: string): Permit | undefined {
-  let written: unknown;
+/** Undefined if the text is not a permit. */
+export function decodePermit(text: string): CheckPermit | undefined {
+  let json: unknown;
   try {
-    written = JSON.parse(Buffer.from(text, 'base64url').toString());
+    json = JSON.parse(Buffer.from(text, 'base64url').toString());
   } catch {
     return undefined;
   }
-  const read = Written.safeParse(written);
-  if (!read.success) return undefined;
-  const { u: upstream, c: client, t: at, l, a: credential, s: source } = read.data;
-  return { upstream, client, at, limits: l.map((rest) => ({ upstream, ...rest })), credential, source };
+  const parsed = PermitJson.safeParse(json);
+  if (!parsed.success) return undefined;
+  const { u: upstream, c: client, t: allowedAt, l, a: credential, s: source } = parsed.data;
+  return { upstream, client, allowedAt, limits: l.map((rest) => ({ upstream, ...rest })), credential, source };
 }

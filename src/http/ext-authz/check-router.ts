@@ -1,47 +1,47 @@
 import { mergeSlashes } from '../request/match-path.ts';
 import { normalizeEscapes } from '../../core/http-semantics/path-pattern.ts';
-import type { Route } from '../request/snapshot-types.ts';
+import type { Route } from '../request/route.ts';
 import { Router } from '../request/router.ts';
 
-/** What is in a path that not everybody reads alike. */
-const MANY_READINGS = /[%;A-Z]|\/\//;
+/** Characters of a path that servers interpret differently. */
+const AMBIGUOUS_PATH = /[%;A-Z]|\/\//;
 
 /**
- * Finds the route of a request that somebody else sends. A proxy in the path forwards what it has read; here the app gets
- * what the client wrote, and may read another path out of it than the routes do. So one that would have another route then
- * has none that can be told.
+ * Finds the route of a checked request, which the ingress forwards itself. The application behind it may read the path
+ * differently than the routes do. A path that would then have another route is ambiguous.
  */
 export class CheckRouter {
-  readonly #asWritten: Router;
-  readonly #asSomeRead: Router;
+  readonly #strict: Router;
+  readonly #lenient: Router;
 
   constructor(routes: readonly Route[]) {
-    const readBy = (read: (path: string) => string): Router =>
-      new Router(routes.map((route) => ({ ...route, path: read(route.path) })));
-    this.#asWritten = readBy(normalizeTarget);
-    this.#asSomeRead = readBy(readLoosely);
+    const routerWith = (normalize: (path: string) => string): Router =>
+      new Router(routes.map((route) => ({ ...route, path: normalize(route.path) })));
+    this.#strict = routerWith(normalizeTarget);
+    this.#lenient = routerWith(normalizeLeniently);
   }
 
-  /** @param path as `normalizeTarget` leaves it. Returns undefined where no route leads there, however it is read */
+  /** @param path see `normalizeTarget`. Returns undefined if no route matches, however the path is read */
   find(method: string, host: string | undefined, path: string): Route | 'ambiguous' | undefined {
-    const route = this.#asWritten.find(method, host, path);
-    if (!MANY_READINGS.test(path)) return route;
-    const other = this.#asSomeRead.find(method, host, readLoosely(path));
-    // Routes that differ in nothing but that are told apart by their app as well.
-    const isSame = route === undefined ? other === undefined : readLoosely(route.path) === other?.path;
+    const route = this.#strict.find(method, host, path);
+    if (!AMBIGUOUS_PATH.test(path)) return route;
+    const lenientRoute = this.#lenient.find(method, host, normalizeLeniently(path));
+    // Routes that differ only in how they are written are distinguished by their application as well.
+    const isSame =
+      route === undefined ? lenientRoute === undefined : normalizeLeniently(route.path) === lenientRoute?.path;
     return isSame ? route : 'ambiguous';
   }
 }
 
-/** With its escapes as patterns have them: for everybody the same path. */
+/** The target with the escapes of its path normalised as in patterns: an equivalent path. */
 export function normalizeTarget(target: string): string {
   const query = target.indexOf('?');
   const path = query < 0 ? target : target.slice(0, query);
   return path.includes('%') ? normalizeEscapes(path) + target.slice(path.length) : target;
 }
 
-/** As the most lenient app would: decoded, without what follows a semicolon, of one slash each, in one case. */
-function readLoosely(path: string): string {
+/** The path as the most lenient application reads it: decoded, without path parameters, slashes merged, in lower case. */
+function normalizeLeniently(path: string): string {
   const decoded = path.replace(/%[0-9A-Fa-f]{2}/g, (coded) => String.fromCharCode(Number.parseInt(coded.slice(1), 16)));
   return mergeSlashes(decoded.replace(/[;?#][^/]*/g, '')).toLowerCase();
 }

@@ -1,69 +1,78 @@
-import type { Inbound } from '../server/server-request.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
 import { normalizeTarget } from './check-router.ts';
-import type { Dialect } from './ingress-dialect.ts';
+import type { IngressDialect } from './ingress-dialect.ts';
 
-/** The request that is asked about. */
-export interface Subject {
+/** The request that a check is about. */
+export interface CheckedRequest {
   readonly method: string;
   /** Path and query. */
   readonly target: string;
-  /** Undefined where nobody said. */
+  /** Undefined if the ingress did not send it. */
   readonly host: string | undefined;
 }
 
 /**
- * Finds it in the headers that the ingress of this dialect writes over whatever a client wrote, or in the request itself;
- * no other header is believed. What stands below `path` is the request itself, in any dialect. Returns a sentence where
- * what is told is none, or is told twice.
+ * Reads the checked request from the headers that an ingress of this dialect always overwrites, or from the check itself; other
+ * headers are ignored. Below `path` the check itself is the request, in any dialect. Returns a sentence if the request is
+ * missing, invalid or ambiguous.
  */
-export function findSubject(request: Inbound, dialect: Dialect, path: string): Subject | string {
+export function findCheckedRequest(
+  request: HttpServerRequest,
+  dialect: IngressDialect,
+  path: string,
+): CheckedRequest | string {
   const { headers, verb, target } = request;
   if (request.path !== path) return { method: verb, target: target.slice(path.length), host: headers.host };
-  const told = (name: string): string | undefined => {
+  const header = (name: string): string | undefined => {
     const value = headers[name];
     return typeof value === 'string' ? value : value?.join(', ');
   };
-  const url = told('x-original-url');
-  const uri = told('x-original-uri');
+  const url = header('x-original-url');
+  const uri = header('x-original-uri');
   switch (dialect) {
     case 'http': {
-      const forwarded = told('x-forwarded-uri');
+      const forwarded = header('x-forwarded-uri');
       if (forwarded !== undefined) {
-        return readSubject(forwarded, told('x-forwarded-method') ?? verb, told('x-forwarded-host') ?? headers.host);
+        return parseCheckedRequest(
+          forwarded,
+          header('x-forwarded-method') ?? verb,
+          header('x-forwarded-host') ?? headers.host,
+        );
       }
-      if (url !== undefined || uri !== undefined) return ASK_AS_NGINX;
+      if (url !== undefined || uri !== undefined) return USE_NGINX_DIALECT;
       return { method: verb, target: '/', host: headers.host };
     }
     case 'nginx': {
-      // The one of which its ingress knows nothing is the client's.
-      if (url !== undefined && uri !== undefined) return TOLD_TWICE;
+      // The ingress sets one of them; the client sent the other.
+      if (url !== undefined && uri !== undefined) return BOTH_ORIGINAL_HEADERS;
       const original = uri ?? url;
-      if (original === undefined) return NOTHING_ORIGINAL;
-      return readSubject(original, told('x-original-method') ?? verb, headers.host);
+      if (original === undefined) return NO_ORIGINAL_URI;
+      return parseCheckedRequest(original, header('x-original-method') ?? verb, headers.host);
     }
     case 'envoy':
       return { method: verb, target: '/', host: headers.host };
   }
 }
 
-const ASK_AS_NGINX = 'X-Forwarded-Uri is missing; X-Original-URI and X-Original-URL are of ?dialect=nginx.';
-const TOLD_TWICE = 'X-Original-URI and X-Original-URL: one of them is a client’s.';
-const NOTHING_ORIGINAL = 'X-Original-URI is missing: of auth_request nobody else says what is asked about.';
+const USE_NGINX_DIALECT = 'X-Forwarded-Uri is missing. X-Original-URI and X-Original-URL need ?dialect=nginx.';
+const BOTH_ORIGINAL_HEADERS =
+  'X-Original-URI and X-Original-URL are both present: one of them is from the client. Let the ingress set one and remove the other.';
+const NO_ORIGINAL_URI = 'X-Original-URI is missing: set it to the request URI in the location of auth_request.';
 
-/** @param host where the URI has none of its own */
-function readSubject(uri: string, method: string, host: string | undefined): Subject | string {
+/** @param host used if the URI has none */
+function parseCheckedRequest(uri: string, method: string, host: string | undefined): CheckedRequest | string {
   const [, authority, local] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(uri) ?? [undefined, undefined, uri];
   const target = local === '' ? '/' : local;
-  if (!target?.startsWith('/')) return 'The URI that is asked about is none: it starts with / or with http.';
-  if (!METHOD.test(method)) return 'The method that is asked about is none.';
+  if (!target?.startsWith('/')) return 'The URI of the checked request is invalid: it must start with / or http.';
+  if (!METHOD_TOKEN.test(method)) return 'The method of the checked request is invalid.';
   return { method, target, host: authority ?? host };
 }
 
-/** A token (RFC 9110 §5.6.2), and not a novel. */
-const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/;
+/** A token (RFC 9110 §5.6.2) of at most 32 characters. */
+const METHOD_TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/;
 
-/** From here on the request is the one that is asked about: routes, limits and logs see no other. */
-export function assume(request: Inbound, { method, target, host }: Subject): void {
+/** Turns the check into the checked request, for routes, limits and logs. */
+export function assumeRequest(request: HttpServerRequest, { method, target, host }: CheckedRequest): void {
   request.verb = method;
   request.target = normalizeTarget(target);
   if (host !== undefined) request.headers.host = host;

@@ -1,143 +1,138 @@
-import { addressOf, clientAddress } from '../request/client-address.ts';
-import type { ProxyContext } from '../request/exchange-context.ts';
-import { isUsableRequestId } from '../headers/forward-headers.ts';
+import { socketAddress, clientAddress } from '../request/client-address.ts';
+import { xRequestIdFor } from '../headers/request-id.ts';
 import { preflightMethod } from '../headers/cors-headers.ts';
-import type { Inbound } from '../server/server-request.ts';
-import { findFault, findRepeated } from '../server/server-request.ts';
-import type { Outbound } from '../server/server-response.ts';
-import type { CheckPoint, Snapshot } from '../request/snapshot-types.ts';
-import { fault } from '../response/problem-details.ts';
-import type { Refusals } from '../response/rejections.ts';
-import { endAnswer, writeEmpty } from '../server/write-response.ts';
-import type { Upgrade } from '../server/upgrade.ts';
-import { CheckLife } from './check-handler.ts';
-import { wrapAs } from './ingress-dialect.ts';
-import { readOptions } from './check-options.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
+import { findInvalidRequest, findRepeatedHeader } from '../request/validate-request.ts';
+import type { HttpServerResponse } from '../server/server-response.ts';
+import type { ExtAuthzSettings } from '../request/snapshot-types.ts';
+import { NO_ROUTE_PROBLEM, repeatedHeaderProblem, requestProblem } from '../response/problem-details.ts';
+import { endResponse } from '../server/end-response.ts';
+import { writeEmpty } from '../server/write-response.ts';
+import { CheckHandler } from './check-handler.ts';
+import { statusMappingFor } from './ingress-dialect.ts';
+import { parseCheckOptions } from './check-options.ts';
 import { UNCOUNTED_PERMIT } from './check-permit.ts';
-import { Reports } from './report-endpoint.ts';
-import { assume, findSubject } from './checked-request.ts';
+import type { ExtAuthzApiOptions, ExtAuthzExchange } from './ext-authz-options.ts';
+import { ReportEndpoint } from './report-endpoint.ts';
+import { assumeRequest, findCheckedRequest } from './checked-request.ts';
 
-export interface ChecksParts {
-  readonly context: ProxyContext;
-  readonly refusals: Refusals;
-  /** Of requests: unique. */
-  readonly nextId: () => string;
-  readonly begin: (life: CheckLife) => void;
-  readonly onOver: (life: CheckLife) => void;
-}
+/** The check API of ingresses: answers checks, and takes reports of responses. */
+export class ExtAuthzApi {
+  readonly #options: ExtAuthzApiOptions;
+  readonly #reports: ReportEndpoint;
 
-export interface Come {
-  readonly request: Inbound;
-  readonly response: Outbound;
-  readonly snapshot: Snapshot;
-  readonly upgrade: Upgrade | undefined;
-}
-
-/** Answers those who ask whether a request may pass, and those who report what came of it. */
-export class Checks {
-  readonly #parts: ChecksParts;
-  readonly #reports: Reports;
-
-  constructor(parts: ChecksParts) {
-    this.#parts = parts;
-    this.#reports = new Reports(parts);
+  constructor(options: ExtAuthzApiOptions) {
+    this.#options = options;
+    this.#reports = new ReportEndpoint(options);
   }
 
-  /** Returns whether it is one of these. What is sound of its framing has been looked at. */
-  take(point: CheckPoint, come: Come): boolean {
-    const { path } = come.request;
-    if (path === point.path || path.startsWith(`${point.path}/`)) this.#check(point, come);
-    else if (path === point.reportPath) this.#reports.take(point, come);
+  /** Handles a check or a report. Returns false if the request is neither. Its framing has been validated. */
+  handle(config: ExtAuthzSettings, exchange: ExtAuthzExchange): boolean {
+    const { path } = exchange.request;
+    if (path === config.checkPath || path.startsWith(`${config.checkPath}/`)) this.#check(config, exchange);
+    else if (path === config.reportPath) this.#reports.handle(config, exchange);
     else return false;
     return true;
   }
 
-  #check(point: CheckPoint, { request, response, snapshot, upgrade }: Come): void {
-    const { context, refusals, nextId, begin, onOver } = this.#parts;
+  #check(config: ExtAuthzSettings, { request, response, snapshot, upgrade }: ExtAuthzExchange): void {
+    const { context, rejections, nextId, start, onDone } = this.#options;
     upgrade?.decline();
-    const options = readOptions(request, point.path);
-    if (options === undefined) return refusals.refuse(request, response, AMBIGUOUS);
-    if (typeof options === 'string') return refusals.refuse(request, response, badCheck(options));
-    const wrap = wrapAs(options.dialect);
-    const peer = addressOf(request.socket.remoteAddress);
-    if (!snapshot.trusts(peer)) {
-      return refusals.refuse(request, response, { ...NOT_TRUSTED, cause: `from ${peer}` }, false, wrap);
+    const options = parseCheckOptions(request, config.checkPath);
+    if (options === undefined) return rejections.reject(request, response, AMBIGUOUS_QUERY);
+    if (typeof options === 'string') return rejections.reject(request, response, badCheckProblem(options));
+    const mapStatus = statusMappingFor(options.dialect);
+    const peer = socketAddress(request.socket.remoteAddress);
+    if (!snapshot.isTrustedProxy(peer)) {
+      return rejections.reject(request, response, { ...NOT_TRUSTED, cause: `from ${peer}` }, false, mapStatus);
     }
-    const subject = findSubject(request, options.dialect, point.path);
-    if (typeof subject === 'string') return refusals.refuse(request, response, badCheck(subject), false, wrap);
-    assume(request, subject);
-    // What is wrong with it is wrong with another: on this connection all is well.
-    const found = findFault(request);
-    if (found !== undefined) return refusals.refuse(request, response, found.problem, false, wrap);
-    const asked = preflightMethod(request);
-    const find = (method: string) => point.router.find(method, request.headers.host, request.path);
-    const route = find(request.verb) ?? (asked === undefined ? undefined : find(asked));
-    if (route === 'ambiguous') return refusals.refuse(request, response, TWO_READINGS, false, wrap);
+    const checked = findCheckedRequest(request, options.dialect, config.checkPath);
+    if (typeof checked === 'string') {
+      return rejections.reject(request, response, badCheckProblem(checked), false, mapStatus);
+    }
+    assumeRequest(request, checked);
+    // The checked request is invalid, not the check: its connection can be kept.
+    const invalid = findInvalidRequest(request);
+    if (invalid !== undefined) return rejections.reject(request, response, invalid.problem, false, mapStatus);
+    const requestedMethod = preflightMethod(request);
+    const find = (method: string) => config.router.find(method, request.headers.host, request.path);
+    const route = find(request.verb) ?? (requestedMethod === undefined ? undefined : find(requestedMethod));
+    if (route === 'ambiguous') return rejections.reject(request, response, AMBIGUOUS_ROUTE, false, mapStatus);
     if (route === undefined) {
-      if (point.passesUnrouted) return this.#passUncounted(request, response, 'Tidegate-Unrouted');
-      return refusals.refuse(request, response, UNROUTED, false, wrap);
+      if (config.allowsUnrouted) return this.#allowUncounted(request, response, 'Tidegate-Unrouted');
+      return rejections.reject(request, response, NO_ROUTE_PROBLEM, false, mapStatus);
     }
-    if (asked !== undefined) return this.#passUncounted(request, response, 'Tidegate-Preflight');
-    const repeated = findRepeated(request, route.target.identities);
+    if (requestedMethod !== undefined) return this.#allowUncounted(request, response, 'Tidegate-Preflight');
+    const repeated = findRepeatedHeader(request, route.target.identityHeaders);
     if (repeated !== undefined) {
-      const detail = `The request has more than one ${repeated}: whose it is would be a matter of opinion.`;
-      return refusals.refuse(request, response, fault(400, 'Bad request', detail, 'bad_request'), false, wrap);
+      return rejections.reject(request, response, repeatedHeaderProblem(repeated), false, mapStatus);
     }
-    const client = snapshot.identify(request, clientAddress(request, peer, snapshot.trusts));
+    const client = snapshot.identifyClient(request, clientAddress(request, peer, snapshot.isTrustedProxy));
     const requestId = nextId();
-    const given = request.headers['x-request-id'];
-    const xRequestId = typeof given === 'string' && isUsableRequestId(given) ? given : requestId;
-    const key = undefined; // who sends it minds its key
-    const arrival = { request, response, upgrade, route, snapshot, client, key, peer, requestId, xRequestId };
-    begin(new CheckLife(context, arrival, options, onOver));
+    const xRequestId = xRequestIdFor(request, requestId);
+    const key = undefined; // the ingress sends the request, and its key
+    const isPreflight = false;
+    const routed = {
+      request,
+      response,
+      upgrade,
+      route,
+      snapshot,
+      client,
+      key,
+      peer,
+      isPreflight,
+      requestId,
+      xRequestId,
+    };
+    start(new CheckHandler(context, routed, options, onDone));
   }
 
   /**
-   * What no route leads to has no upstream of ours, and an ingress serves much besides; and no limit concerns a preflight.
-   * @param why the name of the header that says so
+   * Allows a request that no limit applies to: one without a route, because an ingress serves other applications too, or a
+   * preflight.
+   * @param header name of the header that says which
    */
-  #passUncounted(request: Inbound, response: Outbound, why: string): void {
-    const { context, nextId } = this.#parts;
+  #allowUncounted(request: HttpServerRequest, response: HttpServerResponse, header: string): void {
+    const { context, nextId } = this.#options;
     const headers = [
       'Via',
       context.via,
       'Tidegate-Request-Id',
       nextId(),
-      why,
+      header,
       'true',
       'Tidegate-Permit',
       UNCOUNTED_PERMIT,
     ];
     writeEmpty(response, 200, [...headers, 'Cache-Control', 'no-store']);
-    endAnswer(response, request);
+    endResponse(response, request);
   }
 }
 
-/** An ingress may pass it on to its clients, who are not to learn its address: the log has it. */
-const NOT_TRUSTED = fault(
+/** The address is in the log only, because an ingress may forward this response to its clients. */
+const NOT_TRUSTED = requestProblem(
   403,
   'Forbidden',
-  'Who asks on behalf of clients has to be one of clients.trustedProxies; who this was, the log says.',
+  'Only addresses in clients.trustedProxies may send checks. The log has the address of this one.',
   'not_trusted',
 );
 
-const UNROUTED = fault(404, 'Not found', 'No route leads there.', 'no_route');
-
-const TWO_READINGS = fault(
+const AMBIGUOUS_ROUTE = requestProblem(
   400,
   'Bad request',
-  'The request has a path that some read as that of another route.',
+  'The request has an ambiguous path, which some servers read as the path of another route.',
   'bad_request',
 );
 
-/** A client may have brought it about: a 403 is a no in every dialect. */
-const AMBIGUOUS = fault(
+/** The client may have caused it: a 403 is a refusal in every dialect. */
+const AMBIGUOUS_QUERY = requestProblem(
   403,
   'Forbidden',
-  'It cannot be told whose the query is: have the ingress ask with one of its own, such as ?dialect=http.',
+  'The query of the check may be the client’s. Give the check a query of its own, such as ?dialect=http.',
   'bad_check',
 );
 
-function badCheck(detail: string): ReturnType<typeof fault> {
-  return fault(400, 'Bad check', detail, 'bad_check');
+function badCheckProblem(detail: string): ReturnType<typeof requestProblem> {
+  return requestProblem(400, 'Bad check', detail, 'bad_check');
 }

@@ -1,30 +1,32 @@
-import type { Problem } from '../response/problem-details.ts';
-import type { Wrapping } from '../server/write-response.ts';
+import type { Problem } from '../response/problem.ts';
+import type { MappedStatus } from '../server/write-problem.ts';
 
 /**
- * How an ingress asks, and how it takes a no. The dialect decides which headers are believed: those that its ingress
- * writes itself, and never one that it passes on from a client.
+ * How an ingress sends checks, and how it interprets a refusal. The dialect decides which headers are used: those that the ingress
+ * writes itself, never one that it forwards from a client.
  */
-export const DIALECTS = [
-  /** X-Forwarded-Uri and its kin (Traefik, Caddy), else the request itself; a refusal is a 429. */
+export const INGRESS_DIALECTS = [
+  /** X-Forwarded-Uri and similar headers (Traefik, Caddy), or the check itself; a refusal is a 429. */
   'http',
-  /** X-Original-URI or -URL, X-Original-Method, and Host; auth_request knows 401 and 403 alone, and makes a 500 of everything else. */
+  /** X-Original-URI or -URL, X-Original-Method, and Host; auth_request supports only 401 and 403, and turns others into a 500. */
   'nginx',
-  /** The request itself; a refusal is a 429: a 5xx would stand for a check that failed, and may let the request pass. */
+  /** The check itself; a refusal is a 429: a 5xx would mean a failed check, which may allow the request. */
   'envoy',
 ] as const;
 
-export type Dialect = (typeof DIALECTS)[number];
+export type IngressDialect = (typeof INGRESS_DIALECTS)[number];
 
-/** As the dialect has it. A refusal is always told as 429 where it is told by its status: see docs/ingress.md. */
-export function wrapAs(dialect: Dialect): (problem: Problem, retryAfter: number | undefined) => Wrapping | undefined {
-  return dialect === 'nginx' ? wrapForNginx : () => undefined;
+/** How the status of a refusal is changed for this dialect: see docs/ingress.md. */
+export function statusMappingFor(
+  dialect: IngressDialect,
+): (problem: Problem, retryAfter: number | undefined) => MappedStatus | undefined {
+  return dialect === 'nginx' ? mapStatusForNginx : () => undefined;
 }
 
-function wrapForNginx({ status }: Problem, retryAfter: number | undefined): Wrapping {
-  const told = ['Tidegate-Status', String(status)];
+function mapStatusForNginx({ status }: Problem, retryAfter: number | undefined): MappedStatus {
+  const headers = ['Tidegate-Status', String(status)];
   return {
     status: 403,
-    headers: retryAfter === undefined ? told : [...told, 'Tidegate-Retry-After', String(retryAfter)],
+    headers: retryAfter === undefined ? headers : [...headers, 'Tidegate-Retry-After', String(retryAfter)],
   };
 }

@@ -1,48 +1,57 @@
 import { z } from 'zod';
-import { LONGEST } from '../../core/hints/hint-numbers.ts';
-import { isLock, readHints } from '../../core/hints/read-hints.ts';
-import type { Hints, Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Throttle } from '../upstream/throttle-rules.ts';
+import { MAX_DELAY } from '../../core/hints/hint-numbers.ts';
+import { isObjectLockReason } from '../../core/hints/object-lock.ts';
+import { readHints } from '../../core/hints/read-hints.ts';
+import type { Hints } from '../../core/hints/hints.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { ThrottleRules } from '../upstream/throttle-rules.ts';
 
-/** What an upstream said, as far as who asked it tells. */
-export const Answer = z.strictObject({
-  /** Beyond 599 it is the upstream's own. */
+/** An upstream's response, as an ingress reports it. */
+export const ReportedResponse = z.strictObject({
+  /** Some upstreams use statuses above 599. */
   status: z.int().min(100).max(999),
-  /** In seconds; as Retry-After among the headers. */
+  /** In seconds; the same as a Retry-After among the headers. */
   retryAfter: z.number().min(0).optional(),
-  /** Which of its limits refused it: the name of a nested one, or '' for the upstream's own. */
+  /** The limit that rejected it: the name of a nested one, or '' for the upstream's own. */
   limit: z.string().max(128).optional(),
-  /** In the upstream's word, as Stripe-Rate-Limited-Reason has it. */
+  /** The upstream's word, such as a Stripe-Rate-Limited-Reason. */
   reason: z
     .string()
     .regex(/^[\w.:-]{1,64}$/, 'expected a word of at most 64 letters, digits and _ . : -')
     .optional(),
-  /** What stands in its body, at `throttle.codeField`. */
+  /** The error code in the body, at `throttle.codeField`. */
   code: z.string().max(512).optional(),
   headers: z.record(z.string().max(128), z.string().max(1024)).optional(),
-  /** What it answered: some rules are of certain methods and paths. */
+  /** Of the request: some rules match certain methods and paths. */
   method: z.string().max(32).optional(),
   path: z.string().startsWith('/').max(4096).optional(),
 });
 
-export type Answer = Readonly<z.output<typeof Answer>>;
+export type ReportedResponse = Readonly<z.output<typeof ReportedResponse>>;
 
-/** What it says, read as it would have been in the path. @param wallClock epoch ms */
-export function readAnswer(answer: Answer, throttle: Throttle | undefined, wallClock: Millis): Hints {
-  const { status, retryAfter, limit, reason, code, method = '', path = '/' } = answer;
-  const headers = Object.entries(answer.headers ?? {}).flat();
-  // In plain digits, whatever its size.
-  if (retryAfter !== undefined) headers.unshift('Retry-After', Math.min(retryAfter, LONGEST / 1000).toFixed(3));
-  const read = readHints(status, headers, wallClock);
-  const hints = reason === undefined ? read : { ...read, reason, lock: read.lock || isLock(reason) };
-  const told = throttle?.concerns(status, hints)
-    ? throttle.read(
+/** The hints of a reported response, as they would be read in the request path. @param wallClock epoch ms */
+export function hintsOfReport(
+  reported: ReportedResponse,
+  throttle: ThrottleRules | undefined,
+  wallClock: Millis,
+): Hints {
+  const { status, retryAfter, limit, reason, code, method = '', path = '/' } = reported;
+  const headers = Object.entries(reported.headers ?? {}).flat();
+  // In plain digits: a large number must not become 1e21.
+  if (retryAfter !== undefined) headers.unshift('Retry-After', Math.min(retryAfter, MAX_DELAY / 1000).toFixed(3));
+  const fromHeaders = readHints(status, headers, wallClock);
+  const hints =
+    reason === undefined
+      ? fromHeaders
+      : { ...fromHeaders, reason, lock: fromHeaders.lock || isObjectLockReason(reason) };
+  const throttled = throttle?.appliesTo(status, hints)
+    ? throttle.classify(
         { method, path: path.split('?')[0] ?? path, status, headers },
         hints,
         code === undefined ? [] : [code],
         wallClock,
       )
     : hints;
-  const meant = told ?? hints;
-  return limit === undefined ? meant : { ...meant, limit };
+  const effective = throttled ?? hints;
+  return limit === undefined ? effective : { ...effective, limit };
 }

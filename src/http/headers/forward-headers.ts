@@ -1,97 +1,100 @@
-/** What happens to headers on their way through. Names keep their case, duplicates and order stay (RFC 9110 §7.6). */
-import { appendToList, listElements } from '../../core/http-semantics/list-field.ts';
-import { HOP_BY_HOP, WRITTEN_ANEW } from '../../core/http-semantics/managed-headers.ts';
+/** Rewrites headers for the next hop (RFC 9110 §7.6). Case, order and duplicates are kept. */
+import { appendToListField, parseListField } from '../../core/http-semantics/list-field.ts';
+import { HOP_BY_HOP_HEADERS, REWRITTEN_HEADERS } from '../../core/http-semantics/managed-headers.ts';
+import { filterHeaders } from './raw-headers.ts';
 
-const FRAMING: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'content-length', 'trailer']);
+const FRAMING_HEADERS: ReadonlySet<string> = new Set([...HOP_BY_HOP_HEADERS, 'content-length', 'trailer']);
 
-export interface Hop {
+export interface RequestForwarding {
   /** `1.1 tidegate-<instance>`, with the version that the client spoke. */
   readonly via: string;
   readonly requestId: string;
-  /** The address of who connected to us. */
+  /** Address of the peer that connected. */
   readonly peer: string;
-  /** Whether what the peer says of clients before it is believed. */
+  /** Whether the peer's X-Forwarded-* and Forwarded headers are kept. */
   readonly peerIsTrusted: boolean;
   readonly proto: 'http' | 'https';
   /** Also write `Forwarded` (RFC 7239). */
   readonly forwarded: boolean;
-  /** What is sent as Host. */
+  /** The Host to send. */
   readonly host: string;
-  /** The host that the client asked for; undefined where it named none. */
+  /** The client's Host; undefined if it sent none. */
   readonly clientHost: string | undefined;
   /** HTTP/2 is offered to the upstream, where `TE: trailers` is legal on its own (RFC 9113 §8.2.2). */
   readonly http2: boolean;
-  /** What `Max-Forwards` becomes; undefined: it stays as it is. */
+  /** The new `Max-Forwards`; undefined: unchanged. */
   readonly maxForwards: number | undefined;
 }
 
-/** The headers of a request as they go to the upstream: flat, name and value in turn. */
-export function requestHeaders(raw: readonly string[], hop: Hop): string[] {
+/** The request headers to send to the upstream: names and values in turn. */
+export function forwardRequestHeaders(raw: readonly string[], forwarding: RequestForwarding): string[] {
   const listed = listedInConnection(raw);
-  const out = ['Host', hop.host];
+  const out = ['Host', forwarding.host];
   let via = '';
   let clientsBefore = '';
   let forwardedBefore = '';
   let protoBefore: string | undefined;
   let hostBefore: string | undefined;
-  let inboundHost = hop.clientHost ?? hop.host;
+  let inboundHost = forwarding.clientHost ?? forwarding.host;
   let takesTrailers = false;
-  let saysMaxForwards = false;
+  let hasMaxForwards = false;
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = raw[i] ?? '';
     const value = raw[i + 1] ?? '';
     const lower = name.toLowerCase();
-    if (WRITTEN_ANEW.has(lower)) {
+    if (REWRITTEN_HEADERS.has(lower)) {
       if (lower === 'host') inboundHost = value;
-      else if (lower === 'via') via = appendToList(via, value);
-      else if (!hop.peerIsTrusted) continue;
-      else if (lower === 'x-forwarded-for') clientsBefore = appendToList(clientsBefore, value);
-      else if (lower === 'forwarded') forwardedBefore = appendToList(forwardedBefore, value);
+      else if (lower === 'via') via = appendToListField(via, value);
+      else if (!forwarding.peerIsTrusted) continue;
+      else if (lower === 'x-forwarded-for') clientsBefore = appendToListField(clientsBefore, value);
+      else if (lower === 'forwarded') forwardedBefore = appendToListField(forwardedBefore, value);
       else if (lower === 'x-forwarded-proto') protoBefore = value;
       else if (lower === 'x-forwarded-host') hostBefore = value;
       continue;
     }
-    if (HOP_BY_HOP.has(lower) || listed?.has(lower) === true) {
-      // Over HTTP/1.1 it needs `Connection: TE` beside it (RFC 9110 §10.1.4), and undici 8.13.1 writes no option of ours there.
-      if (lower === 'te' && hop.http2 && !takesTrailers && hasTrailersElement(value)) {
-        takesTrailers = true; // once: over HTTP/2 it has no other value
+    if (HOP_BY_HOP_HEADERS.has(lower) || listed?.has(lower) === true) {
+      // Over HTTP/1.1 `TE` requires `Connection: TE` (RFC 9110 §10.1.4), which undici 8.13.1 cannot be made to write.
+      if (lower === 'te' && forwarding.http2 && !takesTrailers && hasTrailersElement(value)) {
+        takesTrailers = true; // once; HTTP/2 allows no other value
         out.push('TE', 'trailers');
       }
       continue;
     }
-    if (hop.maxForwards !== undefined && lower === 'max-forwards') {
-      if (!saysMaxForwards) out.push(name, String(hop.maxForwards));
-      saysMaxForwards = true;
+    if (forwarding.maxForwards !== undefined && lower === 'max-forwards') {
+      if (!hasMaxForwards) out.push(name, String(forwarding.maxForwards));
+      hasMaxForwards = true;
       continue;
     }
-    if (isOfProxies(lower, hop.peerIsTrusted)) continue;
+    if (isProxyOnly(lower, forwarding.peerIsTrusted)) continue;
     out.push(name, value);
   }
-  out.push('Via', appendToList(via, hop.via), 'X-Request-Id', hop.requestId);
-  out.push('X-Forwarded-For', appendToList(clientsBefore, hop.peer));
-  out.push('X-Forwarded-Proto', protoBefore ?? hop.proto, 'X-Forwarded-Host', hostBefore ?? inboundHost);
-  if (hop.forwarded) out.push('Forwarded', appendToList(forwardedBefore, forwardedElement(hop, inboundHost)));
+  out.push('Via', appendToListField(via, forwarding.via), 'X-Request-Id', forwarding.requestId);
+  out.push('X-Forwarded-For', appendToListField(clientsBefore, forwarding.peer));
+  out.push('X-Forwarded-Proto', protoBefore ?? forwarding.proto, 'X-Forwarded-Host', hostBefore ?? inboundHost);
+  if (forwarding.forwarded) {
+    out.push('Forwarded', appendToListField(forwardedBefore, forwardedElement(forwarding, inboundHost)));
+  }
   return out;
 }
 
-export interface Answered {
+export interface ResponseForwarding {
   /** `1.1 tidegate-<instance>`, with the version that the upstream spoke. */
   readonly via: string;
   readonly requestId: string;
-  /** The client's own id, or ours. */
+  /** The client's id, or ours. */
   readonly xRequestId: string;
   readonly attempts: number;
-  /** Where it was asked for more than once because it was not ready. */
+  /** How many times the result was polled for, if more than once. */
   readonly polls?: number | undefined;
   readonly unknown: boolean;
-  /** The idempotency key that the request was given here. */
+  /** The idempotency key that Tidegate generated. */
   readonly mintedKey?: string | undefined;
   /** The connection ends with this response. */
   readonly close: boolean;
 }
 
-/** The headers of the upstream's answer as they go to the client. Values are latin1, as they came. */
-export function responseHeaders(raw: readonly string[], answered: Answered): string[] {
+/** The response headers to send to the client. Values are latin1, as received. */
+export function forwardResponseHeaders(raw: readonly string[], forwarding: ResponseForwarding): string[] {
   const listed = listedInConnection(raw);
   const out: string[] = [];
   let via = '';
@@ -100,31 +103,31 @@ export function responseHeaders(raw: readonly string[], answered: Answered): str
     const name = raw[i] ?? '';
     const value = raw[i + 1] ?? '';
     const lower = name.toLowerCase();
-    if (HOP_BY_HOP.has(lower) || listed?.has(lower) === true) continue;
+    if (HOP_BY_HOP_HEADERS.has(lower) || listed?.has(lower) === true) continue;
     if (lower === 'via') {
-      via = appendToList(via, value);
+      via = appendToListField(via, value);
       continue;
     }
     if (lower.startsWith('tidegate-')) {
-      // Another of us behind this one: its word that a write may have happened stays, of the rest ours is the last.
-      if (lower === 'tidegate-outcome' && value === 'unknown' && !answered.unknown) out.push(name, value);
+      // From another Tidegate behind this one: an unknown outcome is kept, the other headers are replaced by ours.
+      if (lower === 'tidegate-outcome' && value === 'unknown' && !forwarding.unknown) out.push(name, value);
       continue;
     }
     if (lower === 'x-request-id') hasRequestId = true;
     out.push(name, value);
   }
-  out.push('Via', appendToList(via, answered.via));
-  if (!hasRequestId) out.push('X-Request-Id', answered.xRequestId);
-  out.push('Tidegate-Request-Id', answered.requestId, 'Tidegate-Attempts', String(answered.attempts));
-  if (answered.polls !== undefined) out.push('Tidegate-Polls', String(answered.polls));
-  if (answered.unknown) out.push('Tidegate-Outcome', 'unknown');
-  if (answered.mintedKey !== undefined) out.push('Tidegate-Idempotency-Key', answered.mintedKey);
-  if (answered.close) out.push('Connection', 'close');
+  out.push('Via', appendToListField(via, forwarding.via));
+  if (!hasRequestId) out.push('X-Request-Id', forwarding.xRequestId);
+  out.push('Tidegate-Request-Id', forwarding.requestId, 'Tidegate-Attempts', String(forwarding.attempts));
+  if (forwarding.polls !== undefined) out.push('Tidegate-Polls', String(forwarding.polls));
+  if (forwarding.unknown) out.push('Tidegate-Outcome', 'unknown');
+  if (forwarding.mintedKey !== undefined) out.push('Tidegate-Idempotency-Key', forwarding.mintedKey);
+  if (forwarding.close) out.push('Connection', 'close');
   return out;
 }
 
-/** Whether an answer has this field, and it is not hop by hop. @param name in lower case */
-export function isForwarded(raw: readonly string[], name: string): boolean {
+/** Whether a response has this header, and does not list it in Connection. @param name in lower case */
+export function hasForwardedHeader(raw: readonly string[], name: string): boolean {
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const each = raw[i] ?? '';
     if (each.length === name.length && each.toLowerCase() === name) return listedInConnection(raw)?.has(name) !== true;
@@ -133,52 +136,46 @@ export function isForwarded(raw: readonly string[], name: string): boolean {
 }
 
 /**
- * Headers of an interim answer, and trailers, as they go to the client. What frames a message has no business there
- * (RFC 9110 §6.5.1, §15.2), and an upstream none to speak in our name: what we say is said in the final head alone.
+ * The headers of an interim response, or trailers, to send to the client. Framing headers are not allowed there (RFC 9110 §6.5.1,
+ * §15.2), and headers in Tidegate's name are removed, because Tidegate sends its own in the final head only.
  */
-export function besideHead(raw: readonly string[]): string[] {
+export function forwardInterimHeaders(raw: readonly string[]): string[] {
   const listed = listedInConnection(raw);
-  return raw.filter((_, i) => {
-    const name = raw[i - (i % 2)]?.toLowerCase() ?? '';
-    if (FRAMING.has(name) || listed?.has(name) === true) return false;
+  return filterHeaders(raw, (name) => {
+    if (FRAMING_HEADERS.has(name) || listed?.has(name) === true) return false;
     return !name.startsWith('tidegate-') && name !== 'via' && name !== 'proxy-status';
   });
 }
 
 /**
- * True when our own instance has forwarded this request before, over whatever version. A chain of different instances is legal.
+ * Whether this process has forwarded the request before, over any HTTP version. A chain of different processes is allowed.
  * @param own `1.1 tidegate-<instance>`
  */
 export function isLoop(via: string | undefined, own: string): boolean {
   if (via === undefined) return false;
   const name = own.slice(own.indexOf(' ') + 1);
-  return via.includes(name) && listElements(via).some((element) => element.split(/[\t ]+/)[1] === name);
+  return via.includes(name) && parseListField(via).some((element) => element.split(/[\t ]+/)[1] === name);
 }
 
 /**
- * An entry of Via: the version of the message that was received (RFC 9110 §7.6.3), and who passed it on.
+ * An entry of Via: the version of the received message (RFC 9110 §7.6.3), and this process.
  * @param own `1.1 tidegate-<instance>`
  * @param version `1.0`, `1.1` or `2.0`
  */
-export function viaOver(version: string, own: string): string {
+export function viaEntry(version: string, own: string): string {
   return version === '1.1' ? own : version + own.slice(own.indexOf(' '));
 }
 
-/** An id that goes into headers and logs: visible ASCII, and not a novel. */
-export function isUsableRequestId(id: string | undefined): id is string {
-  return id !== undefined && /^[\x21-\x7e]{1,128}$/.test(id);
-}
-
-/** Whether a header, in lower case, is meant for this hop alone. */
+/** Whether Connection lists a header, so that it is for this hop only. @param name in lower case */
 export function isListedInConnection(raw: readonly string[], name: string): boolean {
   return listedInConnection(raw)?.has(name) === true;
 }
 
 /**
- * What only proxies may say to each other. An underscore is taken for a dash, as upstreams behind CGI and its heirs take
- * it: to them both names are one.
+ * Whether only proxies may send this header. Underscores count as hyphens, because upstreams that follow CGI take both names for
+ * one.
  */
-function isOfProxies(lower: string, peerIsTrusted: boolean): boolean {
+function isProxyOnly(lower: string, peerIsTrusted: boolean): boolean {
   const name = lower.includes('_') ? lower.replaceAll('_', '-') : lower;
   if (name.startsWith('tidegate-')) return true;
   return (!peerIsTrusted && name.startsWith('x-envoy-')) || (name !== lower && name.startsWith('x-forwarded-'));
@@ -189,10 +186,10 @@ function listedInConnection(raw: readonly string[]): ReadonlySet<string> | undef
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = raw[i] ?? '';
     if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
-    if (isUsual(raw[i + 1] ?? '')) continue;
-    for (const header of listElements((raw[i + 1] ?? '').toLowerCase())) {
+    if (isCommonConnection(raw[i + 1] ?? '')) continue;
+    for (const header of parseListField((raw[i + 1] ?? '').toLowerCase())) {
       if (header === 'close' || header === 'keep-alive') continue;
-      // These decide where a message ends and who is served: a peer cannot have them dropped.
+      // These decide where a message ends and which host is meant: a peer must not have them dropped.
       if (header === 'content-length' || header === 'host') continue;
       listed ??= new Set();
       listed.add(header);
@@ -202,20 +199,20 @@ function listedInConnection(raw: readonly string[]): ReadonlySet<string> | undef
 }
 
 function hasTrailersElement(te: string): boolean {
-  return listElements(te).some((coding) => /^trailers[\t ]*(?:;|$)/i.test(coding));
+  return parseListField(te).some((coding) => /^trailers[\t ]*(?:;|$)/i.test(coding));
 }
 
-/** As nearly all say: nothing is listed, and nothing has to be made of it. */
-function isUsual(connection: string): boolean {
+/** The usual values, which list no header. */
+function isCommonConnection(connection: string): boolean {
   return connection === 'keep-alive' || connection === 'close';
 }
 
-function forwardedElement(hop: Hop, host: string): string {
+function forwardedElement(hop: RequestForwarding, host: string): string {
   const node = hop.peer.includes(':') ? `"[${hop.peer}]"` : hop.peer;
   return `for=${node};host="${host.replaceAll(/["\\]/g, '')}";proto=${hop.proto}`;
 }
 
-/** Server-sent events. ServerResponse.getHeader does not know what writeHead was given as a list (Node 24). */
+/** Whether a response is a stream of server-sent events. (`ServerResponse.getHeader` of Node 24 ignores headers given as a list.) */
 export function isEventStream(headers: readonly string[]): boolean {
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? '';

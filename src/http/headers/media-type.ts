@@ -1,12 +1,12 @@
-/** JSON by its name (RFC 8259, RFC 6839), the older one, and those of AWS' JSON protocols, which are no JSON by theirs. */
+/** JSON types (RFC 8259, RFC 6839), older names, and those of AWS' JSON protocols, whose names do not follow the rule. */
 const JSON_TYPE = /^(?:text\/(?:x-)?json|application\/(?:x-amz-json-1\.\d|x-json|(?:[\w.!#$&^+-]+\+)?json))$/i;
 
-/** Whether a Content-Type says that the body is JSON, whatever its parameters are. */
-export function isJson(contentType: string): boolean {
+/** Whether a Content-Type is JSON, whatever its parameters. */
+export function isJsonType(contentType: string): boolean {
   return JSON_TYPE.test((contentType.split(/[;,]/, 1)[0] ?? '').trim());
 }
 
-/** The same, in UTF-8 and with no other parameter: what every reader takes for the same text. */
-export function isPlainJson(contentType: string): boolean {
-  return isJson(contentType) && /^[^;,]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i.test(contentType);
+/** Whether it is JSON in UTF-8 without other parameters, which every parser reads alike. */
+export function isPlainJsonType(contentType: string): boolean {
+  return isJsonType(contentType) && /^[^;,]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i.test(contentType);
 }

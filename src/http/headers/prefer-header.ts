@@ -1,6 +1,6 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** Longer than any honest field of this kind. */
+/** Longer fields are ignored. */
 const MAX_LENGTH = 4096;
 
 // RFC 7240 §2: a token, or a word that is a token or a quoted string (RFC 9110 §5.6.4), with bad white space around `=`.
@@ -11,12 +11,12 @@ const PARAMETER = new RegExp(String.raw`;[ \t]*(?:${TOKEN}(?:[ \t]*=[ \t]*(?:${T
 const EMPTY = /[ \t]*(?=,|$)/y;
 
 /**
- * How long a client would wait for an answer: the preference `wait` (RFC 7240 §4.3), in whole seconds. Names are the
- * same in either case; of one that is repeated, the first counts. What is malformed is ignored as a whole.
+ * The preference `wait` (RFC 7240 §4.3): how long a client is willing to wait, in milliseconds. Names are case-insensitive; the
+ * first of repeated preferences counts. A malformed field is ignored as a whole.
  * @param field all fields of the name, joined by commas
- * @returns undefined where it is not said, or not a number of seconds above 0
+ * @returns undefined if there is none, or it is not a whole number of seconds above 0
  */
-export function readWait(field: string): Millis | undefined {
+export function parsePreferWait(field: string): Millis | undefined {
   if (field.length > MAX_LENGTH) return undefined;
   let wait: string | undefined;
   for (let at = 0; at <= field.length; at += 1) {

@@ -1,31 +1,31 @@
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { MOST_ANSWERED } from '../../core/idempotency/key-records.ts';
+import { MAX_ANSWERED } from '../../core/idempotency/key-records.ts';
 import { KeyRegistry } from '../../core/idempotency/key-registry.ts';
 import type { WriteIdentity } from '../../core/idempotency/keyed-write.ts';
-import { Hmac } from '../request/hmac.ts';
-import type { Credential } from './idempotency-key.ts';
+import { HmacSha256 } from '../request/hmac.ts';
+import type { WriteCredential } from './idempotency-types.ts';
 
-/** Bytes of the heap that one answered write takes, rounded up, and the part of the heap that all of them may take. */
-const EACH = 256;
-const PART = 0.1;
+/** Heap bytes of one answered write, rounded up, and the share of the heap that all of them may use. */
+const BYTES_PER_KEY = 256;
+const HEAP_SHARE = 0.1;
 
-/** The key registry of this process. Of keys and credentials it keeps digests alone. */
-export class KeyBook extends KeyRegistry {
-  readonly #hmac = new Hmac(randomBytes(32));
+/** The key registry of this process. It keeps only digests of keys and credentials. */
+export class IdempotencyRegistry extends KeyRegistry {
+  readonly #hmac = new HmacSha256(randomBytes(32));
 
-  /** @param heap bytes it may grow to */
+  /** @param heap maximum heap size in bytes */
   constructor(heap: number) {
-    super(undefined, Math.max(1, Math.min(MOST_ANSWERED, Math.floor((PART * heap) / EACH))));
+    super(undefined, Math.max(1, Math.min(MAX_ANSWERED, Math.floor((HEAP_SHARE * heap) / BYTES_PER_KEY))));
   }
 
-  /** @param body kept whole; undefined where it is not known. Its checksum is evidence alone: equal ones mean the same write */
-  identify(upstream: string, name: string, credential: Credential, body: Uint8Array | undefined): WriteIdentity {
+  /** @param body complete; undefined if not known. Its checksum is evidence only: equal checksums suggest the same write */
+  identify(upstream: string, name: string, credential: WriteCredential, body: Uint8Array | undefined): WriteIdentity {
     return {
       upstream,
       name: this.digest(name),
       credential: (credential.kind === 'header' ? 1 : -1) * (1 + this.#hmac.digest(credential.value).readUIntBE(0, 6)),
-      readFrom: credential.header,
+      credentialHeader: credential.header,
       body: body === undefined ? undefined : body.length * 2 ** 32 + crc32(body),
     };
   }

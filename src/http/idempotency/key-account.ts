@@ -1,38 +1,38 @@
 import { isListedInConnection } from '../headers/forward-headers.ts';
-import type { Inbound } from '../server/server-request.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
 
-/** Where a request names its account; header names in lower case. */
-export type AccountPart =
+/** Where a request names its account. Header names are in lower case. */
+export type KeyAccountSource =
   | { readonly kind: 'header'; readonly header: string }
   | { readonly kind: 'jwt'; readonly header: string; readonly claims: readonly string[] };
 
 /**
- * The account that a request names, as part of the name of its write: two of one name are one account. Where nothing is named,
- * all requests are of one, and other evidence tells them apart.
+ * The account that a request names, as part of the name of its write. Requests that name none share one account, and are
+ * distinguished by other evidence.
  */
-export function nameAccount(parts: readonly AccountPart[], { headers, rawHeaders }: AccountHeaders): string {
-  const named = parts.flatMap((part) => {
-    const value = headers[part.header];
-    // What is for this hop alone names nothing to the upstream. Parts that name nothing leave no trace: one may be added.
-    if (value === undefined || isListedInConnection(rawHeaders, part.header)) return [];
-    const account = read(part, String(value));
-    return account === '' ? [] : [`${part.header}=${account}`];
+export function keyAccountOf(sources: readonly KeyAccountSource[], { headers, rawHeaders }: AccountHeaders): string {
+  const accounts = sources.flatMap((source) => {
+    const value = headers[source.header];
+    // A header for this hop only does not reach the upstream. Sources without a value add nothing, so that one can be added later.
+    if (value === undefined || isListedInConnection(rawHeaders, source.header)) return [];
+    const account = readSource(source, String(value));
+    return account === '' ? [] : [`${source.header}=${account}`];
   });
-  return named.toSorted().join('\n'); // in whatever order they are configured
+  return accounts.toSorted().join('\n'); // independent of the configured order
 }
 
-type AccountHeaders = Pick<Inbound, 'headers' | 'rawHeaders'>;
+type AccountHeaders = Pick<HttpServerRequest, 'headers' | 'rawHeaders'>;
 
-function read(part: AccountPart, value: string): string {
-  if (part.kind === 'header' || value === '') return value;
+function readSource(source: KeyAccountSource, value: string): string {
+  if (source.kind === 'header' || value === '') return value;
   const claims = readClaims(value);
-  const found = part.claims.map((name) => claims?.[name]).find((claim) => claim !== undefined);
-  if (found !== undefined) return JSON.stringify(found);
-  // A bearer token that names nothing may be replaced; an assertion of another header stays as it is.
-  return part.header === 'authorization' ? '' : value;
+  const claim = source.claims.map((name) => claims?.[name]).find((claim) => claim !== undefined);
+  if (claim !== undefined) return JSON.stringify(claim);
+  // A bearer token without these claims may be refreshed at any time, so it names no account; other headers count as they are.
+  return source.header === 'authorization' ? '' : value;
 }
 
-/** Of a JWT (RFC 7519), which is not verified: it only names, and the upstream decides whether it holds. */
+/** The claims of a JWT (RFC 7519). It is not verified: it only names an account, and the upstream decides whether it is valid. */
 function readClaims(value: string): Readonly<Record<string, unknown>> | undefined {
   const payload = value.replace(/^bearer +/i, '').split('.')[1];
   if (payload === undefined || payload === '') return undefined;
@@ -44,7 +44,7 @@ function readClaims(value: string): Readonly<Record<string, unknown>> | undefine
   }
 }
 
-/** Of a number that JavaScript would round, its text: two accounts are not to become one. */
+/** Keeps the text of a number that JavaScript would round, so that two accounts do not become one. */
 function exactNumber(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
   return typeof value === 'number' && !Number.isSafeInteger(value) ? (context?.source ?? value) : value;
 }

@@ -1,45 +1,68 @@
-/** Whether the write that a request asks for may have been done by others: asked where it is refused and has claimed nothing. */
-import { isSafeMethod } from '../../core/exchange/attempt-outcome.ts';
-import type { Arrival } from '../request/routed-request.ts';
-import type { IdempotencyKey } from './idempotency-key.ts';
-import { hasKeyInBody, keyAtArrival, keyInBody, nameWrite } from './idempotency-key.ts';
-import type { Inbound } from '../server/server-request.ts';
-import { findRepeated } from '../server/server-request.ts';
-import type { KeyBook } from './idempotency-registry.ts';
+/** Whether an earlier request may have done the write that a rejected request asks for. */
+import type { IdempotencyRegistry } from './idempotency-registry.ts';
+import { keyFromHeaders, keyInBody, mayHaveKeyInBody, type RequestOnRoute, writeNameOf } from './idempotency-key.ts';
+import type { IdempotencyKey } from './idempotency-types.ts';
+import type { KeyClaim } from './key-claim.ts';
+import { isSafeMethod } from '../../core/http-semantics/methods.ts';
+import { isSafeRequest } from '../request/routed-request.ts';
 import type { Router } from '../request/router.ts';
 import { upstreamPath } from '../request/router.ts';
+import { findRepeatedHeader } from '../request/validate-request.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
 
-/** A key that may stand in a body which is not here yet may be any. */
-export function isKeyOpen(
-  keys: KeyBook,
-  arrival: Pick<Arrival, 'request' | 'route'>,
+/**
+ * Whether an earlier request with this key has no known outcome. True, too, if the key may stand in a body that has not arrived
+ * and any key of the upstream is unresolved.
+ * @param key as far as the headers say
+ */
+export function isKeyUnresolved(
+  keys: IdempotencyRegistry,
+  routed: RequestOnRoute,
   key: IdempotencyKey | undefined,
 ): boolean {
-  const { request, route } = arrival;
-  if (!keys.isAnyOpen(route.target.name)) return false;
-  let named = key;
-  if (key?.from !== 'body' && hasKeyInBody(request, route)) {
-    const body = takeBody(request);
+  const { request, route } = routed;
+  if (!keys.hasUnresolvedAt(route.target.name)) return false;
+  let effectiveKey = key;
+  if (key?.from !== 'body' && mayHaveKeyInBody(request, route)) {
+    const body = takeCompleteBody(request);
     if (body === undefined) return true;
-    named = keyInBody(arrival, { payload: () => body }) ?? key;
+    effectiveKey = keyInBody(routed, { payload: () => body }) ?? key;
   }
-  if (named === undefined || named.from === 'minted') return false;
-  if (findRepeated(request, route.target.idempotency.accountHeaders) !== undefined) return true; // of whichever account
-  return keys.isOpen(keys.digest(nameWrite(arrival, named.value)));
+  if (effectiveKey === undefined || effectiveKey.from === 'minted') return false;
+  if (findRepeatedHeader(request, route.target.idempotency.accountHeaders) !== undefined) return true; // any account
+  return keys.isUnresolved(keys.digest(writeNameOf(routed, effectiveKey.value)));
 }
 
-/** The body, where all of it has come and nobody has read it; undefined where it has not. */
-function takeBody(request: Inbound): Buffer | undefined {
+/**
+ * Whether an earlier request may have done the write, also if no key has been claimed yet.
+ * @param claim undefined if none was made
+ */
+export function mayBeDoneByOthers(
+  keys: IdempotencyRegistry,
+  routed: RequestOnRoute,
+  key: IdempotencyKey | undefined,
+  claim: KeyClaim | undefined,
+): boolean {
+  if (claim?.hasWrite === true) return claim.lookUpKey()?.isAnswered === false;
+  return !isSafeRequest(routed) && isKeyUnresolved(keys, routed, key);
+}
+
+/** The body, if all of it has arrived and nothing has read it. */
+function takeCompleteBody(request: HttpServerRequest): Buffer | undefined {
   if (!request.complete || request.readableDidRead) return undefined;
   const bytes: unknown = request.read();
   return Buffer.isBuffer(bytes) ? bytes : undefined;
 }
 
-/** The same, of a request that never became an exchange. */
-export function isOpenOnArrival(keys: KeyBook, request: Inbound, router: Pick<Router, 'find'>): boolean {
-  if (!keys.isAnythingOpen || isSafeMethod(request.verb)) return false;
+/** The same for a request that never became an exchange: finds its route and key first. */
+export function isUnresolvedOnArrival(
+  keys: IdempotencyRegistry,
+  request: HttpServerRequest,
+  router: Pick<Router, 'find'>,
+): boolean {
+  if (!keys.hasUnresolved || isSafeMethod(request.verb)) return false;
   const route = router.find(request.verb, request.headers.host, request.path);
   if (route === undefined) return false;
-  if (route.tellNature?.(request.verb, upstreamPath(request.target, route)) === 'safe') return false;
-  return isKeyOpen(keys, { request, route }, keyAtArrival(request, route));
+  if (route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route)) === 'safe') return false;
+  return isKeyUnresolved(keys, { request, route }, keyFromHeaders(request, route));
 }

@@ -1,30 +1,33 @@
-import type { Bound } from '../../core/overload/resource-bound.ts';
-import type { Listen } from '../../core/events/proxy-events.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { OverloadSettings } from '../../core/overload/load-shedding.ts';
-import { Shedding } from '../../core/overload/load-shedding.ts';
-import type { Clock, Millis, Random } from '../../core/exchange/attempt-outcome.ts';
-import { heapLimit, heapUsed } from './v8-heap.ts';
+import { LoadShedder } from '../../core/overload/load-shedding.ts';
+import type { Clock, Millis, Random } from '../../core/scalars.ts';
+import { oldSpaceLimit, oldSpaceUsed } from './v8-heap.ts';
 
-const SAMPLE_EVERY: Millis = 100;
+const SAMPLE_INTERVAL: Millis = 100;
 
-/** Watches how late this process's event loop is and how full its heap, and says which requests it had better not take. */
-export class LoadWatch {
+/** Measures the delay of the event loop and the use of the heap, and decides which requests to shed. */
+export class OverloadMonitor {
   readonly #settings: OverloadSettings;
-  readonly #shedding: Shedding;
+  readonly #loadShedding: LoadShedder;
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #listen: Listen;
-  readonly #heapLimit = heapLimit();
+  readonly #listen: EventSink;
+  readonly #heapLimit = oldSpaceLimit();
   #timer: NodeJS.Timeout | undefined;
   #sampledAt: Millis;
   #isOverloaded = false;
-  /** Shed in this episode, and in all. */
-  #shed = 0;
+  /** Requests shed in this episode, and in total by cause. */
+  #shedInEpisode = 0;
   readonly #shedBy = { event_loop: 0, heap: 0 };
 
-  constructor(settings: OverloadSettings, { clock, random, listen }: { clock: Clock; random: Random; listen: Listen }) {
+  constructor(
+    settings: OverloadSettings,
+    { clock, random, listen }: { clock: Clock; random: Random; listen: EventSink },
+  ) {
     this.#settings = settings;
-    this.#shedding = new Shedding(settings);
+    this.#loadShedding = new LoadShedder(settings);
     this.#clock = clock;
     this.#random = random;
     this.#listen = listen;
@@ -32,12 +35,12 @@ export class LoadWatch {
     this.#schedule();
   }
 
-  get shedding(): Shedding {
-    return this.#shedding;
+  get loadShedding(): LoadShedder {
+    return this.#loadShedding;
   }
 
-  get bounds(): readonly Bound[] {
-    const { delay, heapUsed: used } = this.#shedding;
+  get bounds(): readonly ResourceBound[] {
+    const { delay, heapUsed: used } = this.#loadShedding;
     const { eventLoopDelay, heapUsed: share } = this.#settings;
     return [
       { name: 'event_loop', used: delay / eventLoopDelay, reached: this.#shedBy.event_loop },
@@ -45,12 +48,12 @@ export class LoadWatch {
     ];
   }
 
-  /** Whether to turn this request away. */
-  sheds(): boolean {
-    const { share } = this.#shedding;
-    if (share === 0 || this.#random() >= share) return false;
-    this.#shed += 1;
-    this.#shedBy[this.#shedding.cause] += 1;
+  /** Whether to reject this request. */
+  shouldShed(): boolean {
+    const { shedShare } = this.#loadShedding;
+    if (shedShare === 0 || this.#random() >= shedShare) return false;
+    this.#shedInEpisode += 1;
+    this.#shedBy[this.#loadShedding.cause] += 1;
     return true;
   }
 
@@ -59,23 +62,23 @@ export class LoadWatch {
   }
 
   #schedule(): void {
-    this.#timer = setTimeout(this.#sample, SAMPLE_EVERY).unref();
+    this.#timer = setTimeout(this.#sample, SAMPLE_INTERVAL).unref();
   }
 
   readonly #sample = (): void => {
     const now = this.#clock.now();
     const elapsed = now - this.#sampledAt;
     this.#sampledAt = now;
-    const shedding = this.#shedding;
-    shedding.note(Math.max(0, elapsed - SAMPLE_EVERY), elapsed, heapUsed() / this.#heapLimit);
-    if (shedding.isOverloaded !== this.#isOverloaded) this.#tell();
+    const shedding = this.#loadShedding;
+    shedding.onSample(Math.max(0, elapsed - SAMPLE_INTERVAL), elapsed, oldSpaceUsed() / this.#heapLimit);
+    if (shedding.isOverloaded !== this.#isOverloaded) this.#emitOverload();
     this.#schedule();
   };
 
-  #tell(): void {
-    const { isOverloaded, cause, delay, heapUsed: used } = this.#shedding;
+  #emitOverload(): void {
+    const { isOverloaded, cause, delay, heapUsed: used } = this.#loadShedding;
     this.#isOverloaded = isOverloaded;
-    if (isOverloaded) this.#shed = 0;
-    this.#listen({ type: 'overload', began: isOverloaded, cause, delay, heapUsed: used, shed: this.#shed });
+    if (isOverloaded) this.#shedInEpisode = 0;
+    this.#listen({ type: 'overload', began: isOverloaded, cause, delay, heapUsed: used, shed: this.#shedInEpisode });
   }
 }

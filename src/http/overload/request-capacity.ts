@@ -1,55 +1,55 @@
-import type { Bound } from '../../core/overload/resource-bound.ts';
-import type { Random } from '../../core/exchange/attempt-outcome.ts';
-import type { LoadWatch } from './overload-monitor.ts';
-import type { Outbound } from '../server/server-response.ts';
-import type { Problem } from '../response/problem-details.ts';
-import { overload } from '../response/problem-details.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { Random } from '../../core/scalars.ts';
+import type { OverloadMonitor } from './overload-monitor.ts';
+import type { HttpServerResponse } from '../server/server-response.ts';
+import type { Problem } from '../response/problem.ts';
+import { overloadProblem } from '../response/problem-details.ts';
 
-export interface CapacityOptions {
-  /** Requests at a time. */
-  readonly requests: number;
-  readonly load: LoadWatch;
+export interface RequestCapacityOptions {
+  /** Maximum of concurrent requests. */
+  readonly maxRequests: number;
+  readonly overload: OverloadMonitor;
   readonly random: Random;
 }
 
-/** What this process can take: of requests, and of work. */
-export class Capacity {
-  readonly #options: CapacityOptions;
-  /** Turned away, and not rid of yet. */
-  #leaving = 0;
-  #refused = 0;
+/** Whether this process has capacity for another request. */
+export class RequestCapacity {
+  readonly #options: RequestCapacityOptions;
+  /** Rejected requests whose response is not complete. */
+  #responding = 0;
+  #rejections = 0;
 
-  constructor(options: CapacityOptions) {
+  constructor(options: RequestCapacityOptions) {
     this.#options = options;
   }
 
-  /** @param count requests that take memory, but for those turned away */
-  bound(count: number): Bound {
-    const { requests } = this.#options;
-    return { name: 'requests', used: (count + this.#leaving) / requests, reached: this.#refused };
+  /** @param count requests that take memory, without the rejected ones */
+  bound(count: number): ResourceBound {
+    const { maxRequests } = this.#options;
+    return { name: 'requests', used: (count + this.#responding) / maxRequests, reached: this.#rejections };
   }
 
-  /** Why there is no room for a new request; undefined when there is. @param count as above */
-  refuse(count: number): Problem | undefined {
-    const { requests, random } = this.#options;
-    if (count + this.#leaving < requests) return undefined;
-    this.#refused += 1;
-    return overload('too_many_requests', random);
+  /** Why there is no room for a new request; undefined if there is. @param count see `bound` */
+  problemIfFull(count: number): Problem | undefined {
+    const { maxRequests, random } = this.#options;
+    if (count + this.#responding < maxRequests) return undefined;
+    this.#rejections += 1;
+    return overloadProblem('too_many_requests', random);
   }
 
-  /** Why a request that is about to begin is not to: this process has enough to do. */
-  shed(): Problem | undefined {
-    const { load, random } = this.#options;
-    return load.sheds() ? overload('overloaded', random) : undefined;
+  /** Why a request must not begin: this process is overloaded; undefined if it may. */
+  problemIfOverloaded(): Problem | undefined {
+    const { overload, random } = this.#options;
+    return overload.shouldShed() ? overloadProblem('overloaded', random) : undefined;
   }
 
-  /** One that is turned away takes its place until its answer is out of the way. */
-  countLeaving(response: Outbound): void {
-    this.#leaving += 1;
-    response.on('close', this.#onLeft);
+  /** A rejected request counts until its response is complete. */
+  countRejected(response: HttpServerResponse): void {
+    this.#responding += 1;
+    response.on('close', this.#onClosed);
   }
 
-  readonly #onLeft = (): void => {
-    this.#leaving -= 1;
+  readonly #onClosed = (): void => {
+    this.#responding -= 1;
   };
 }

@@ -1,26 +1,26 @@
 import { getHeapSpaceStatistics, getHeapStatistics } from 'node:v8';
 
-/** The young generation's part beside the old one where nobody sets either: V8 takes three semi-spaces of a 64th. */
+/** The default size of the young generation relative to the old: V8 uses three semi-spaces of 1/64. */
 const YOUNG_SHARE = 3 / 64;
 const MIB = 1024 ** 2;
 
 /**
- * Bytes that the old generation may grow to before this process ends for lack of memory. V8 tells the limit of both
- * generations together only; where `--max-old-space-size` is given, the young one comes on top of it.
+ * Maximum size of the old generation in bytes; beyond it the process dies of lack of memory. V8 reports only the limit of both
+ * generations together; with `--max-old-space-size` the young generation comes on top.
  */
-export function heapLimit(
+export function oldSpaceLimit(
   flags: readonly string[] = [...(process.env['NODE_OPTIONS'] ?? '').split(/\s+/), ...process.execArgv],
 ): number {
-  const given = flags.findLast((flag) => OLD_SPACE.test(flag));
-  const mebibytes = OLD_SPACE.exec(given ?? '')?.[1];
+  const flag = flags.findLast((flag) => OLD_SPACE_FLAG.test(flag));
+  const mebibytes = OLD_SPACE_FLAG.exec(flag ?? '')?.[1];
   if (mebibytes !== undefined) return Number(mebibytes) * MIB;
   return getHeapStatistics().heap_size_limit / (1 + YOUNG_SHARE);
 }
 
-const OLD_SPACE = /^--max[-_]old[-_]space[-_]size=(\d+)$/;
+const OLD_SPACE_FLAG = /^--max[-_]old[-_]space[-_]size=(\d+)$/;
 
-/** Bytes of the old generation in use, and of what goes with it into its limit. */
-export function heapUsed(): number {
+/** Bytes in use that count towards the limit of the old generation. */
+export function oldSpaceUsed(): number {
   let used = 0;
   for (const { space_name, space_used_size } of getHeapSpaceStatistics()) {
     if (!space_name.startsWith('new_')) used += space_used_size;

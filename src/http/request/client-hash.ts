@@ -1,63 +1,63 @@
-import type { Bound } from '../../core/overload/resource-bound.ts';
-import { Hmac } from './hmac.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import { HmacSha256 } from './hmac.ts';
 
-/** A keyed hash of 64 bits in hex: enough to tell clients apart, and nothing to guess a key by. */
-export type Hash = (text: string) => string;
+/** A keyed hash of 64 bits in hex: enough to distinguish clients, and of no use for guessing a key. */
+export type HashFunction = (text: string) => string;
 
-/** Hashes are worth keeping: an HMAC costs more than the rest of a decision. */
-const KEPT = 10_000;
-/** Longer ones are hashed anew each time: what is kept has a bound in bytes too. */
-const LONGEST_KEPT = 256;
+/** Hashes are cached, because an HMAC costs more than the rest of a decision. */
+const MAX_CACHED = 10_000;
+/** Longer texts are hashed each time, which bounds the cache in bytes too. */
+const MAX_CACHED_LENGTH = 256;
 
-/** Hashes what clients are known by, before anything else learns of it. */
-export class ClientHash {
-  readonly #hmac: Hmac;
-  readonly #all: Map<string, string>[] = [];
-  #kept = 0;
-  #cleared = 0;
+/** Hashes client identities, so that nothing else handles them in clear. */
+export class ClientHasher {
+  readonly #hmac: HmacSha256;
+  readonly #caches: Map<string, string>[] = [];
+  #cachedCount = 0;
+  #clears = 0;
 
   constructor(secret: string | Buffer) {
-    this.#hmac = new Hmac(secret);
+    this.#hmac = new HmacSha256(secret);
   }
 
   /**
-   * A hash of one kind of text. What is kept is found by the text as it comes: to put another together for each request would
-   * cost more than to find it.
-   * @param told what is hashed for a text; the same for the same text
+   * A cached hash function for one kind of text. The cache is keyed by the text itself: building another key for each request
+   * would cost more than the look-up.
+   * @param toInput what is hashed for a text; must be deterministic
    */
-  of(told: (text: string) => string): Hash {
-    const kept = new Map<string, string>();
-    this.#all.push(kept);
+  cachedHash(toInput: (text: string) => string): HashFunction {
+    const cache = new Map<string, string>();
+    this.#caches.push(cache);
     return (text) => {
-      const known = kept.get(text);
-      if (known !== undefined) return known;
-      const hash = this.#digest(told(text));
-      if (text.length > LONGEST_KEPT) return hash;
-      if (this.#kept >= KEPT) this.#clear();
-      this.#kept += 1;
-      kept.set(text, hash);
+      const cached = cache.get(text);
+      if (cached !== undefined) return cached;
+      const hash = this.#digest(toInput(text));
+      if (text.length > MAX_CACHED_LENGTH) return hash;
+      if (this.#cachedCount >= MAX_CACHED) this.#clear();
+      this.#cachedCount += 1;
+      cache.set(text, hash);
       return hash;
     };
   }
 
-  /** What `of` has made so far is used no more: what was kept for it goes. */
-  forget(): void {
-    for (const kept of this.#all.splice(1)) this.#kept -= kept.size;
+  /** Drops the caches of all functions made by `cachedHash` so far, which are no longer used. */
+  dropCaches(): void {
+    for (const cache of this.#caches.splice(1)) this.#cachedCount -= cache.size;
   }
 
-  readonly hash: Hash = this.of((text) => text);
+  readonly hash: HashFunction = this.cachedHash((text) => text);
 
-  get bound(): Bound {
-    return { name: 'hashes', used: this.#kept / KEPT, reached: this.#cleared };
+  get bound(): ResourceBound {
+    return { name: 'hashes', used: this.#cachedCount / MAX_CACHED, reached: this.#clears };
   }
 
   #digest(text: string): string {
-    return this.#hmac.digest(text).toString('hex', 0, 8); // a slice of the whole in hex would keep the whole
+    return this.#hmac.digest(text).toString('hex', 0, 8); // slicing the hex text would keep all of it in memory
   }
 
   #clear(): void {
-    for (const kept of this.#all) kept.clear();
-    this.#kept = 0;
-    this.#cleared += 1;
+    for (const kept of this.#caches) kept.clear();
+    this.#cachedCount = 0;
+    this.#clears += 1;
   }
 }

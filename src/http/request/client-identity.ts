@@ -1,58 +1,65 @@
 import ipaddr from 'ipaddr.js';
 import type { ClientKey } from '../../config/schema/clients-schema.ts';
 import { UNIX_PEER } from '../../config/schema/clients-schema.ts';
-import { UNKNOWN } from './client-address.ts';
-import type { ClientHash } from './client-hash.ts';
+import { UNKNOWN_ADDRESS } from './client-address.ts';
+import type { ClientHasher } from './client-hash.ts';
 import type { Glob } from './glob.ts';
-import type { Inbound } from '../server/server-request.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
 
-export interface ClassRule {
+export interface ClientClassRule {
   readonly name: string;
   readonly weight: number;
   /** Lower-case header names, each with a pattern; all must match. */
   readonly headers: readonly (readonly [string, Glob])[];
-  /** Patterns of the client's key, one of which must match; empty when the key does not matter. */
+  /** Patterns of the client's key, one of which must match; empty: any key. */
   readonly keys: readonly Glob[];
 }
 
-/** A client that metrics tell by name. */
-export interface NameRule {
+/** A client with a name in metrics. */
+export interface ClientNameRule {
   readonly name: string;
-  /** Patterns of its key, one of which must match. */
+  /** Patterns of the client's key, one of which must match. */
   readonly keys: readonly Glob[];
 }
 
-export interface Client {
-  /** A keyed hash: what logs, metrics and stores may know. */
+export interface ClientIdentity {
+  /** A keyed hash, for logs, metrics and stores. */
   readonly hash: string;
-  /** What it was told apart by: `header:x-api-key`, `bearer`, `path:2`, `ip`. */
+  /** The source of its key: `header:x-api-key`, `bearer`, `path:2`, `ip`. */
   readonly identifiedBy: string;
-  /** The hash of its address, where its key is one that nobody has verified. */
-  readonly nest: string | undefined;
+  /** The hash of its address, if its key is unverified: clients of one address share one part of the rate. Undefined for `ip`. */
+  readonly addressGroup: string | undefined;
   readonly weight: number;
   readonly className: string | undefined;
-  /** What metrics call it; undefined for most. */
+  /** Its name in metrics; undefined for most. */
   readonly name: string | undefined;
 }
 
-/** @param address the client's own, proxies in front left out */
-export type Identify = (request: Inbound, address: string) => Client;
-
-export interface ClientRules {
-  readonly classes: readonly ClassRule[];
-  readonly names: readonly NameRule[];
+/** Whose connections are counted together: all clients of its address, or the client alone. */
+export function addressGroupOf({ addressGroup, hash }: ClientIdentity): string {
+  return addressGroup ?? hash;
 }
 
-export function makeIdentify(
+/** @param address the client's own, not that of a proxy in front */
+export type IdentifyClient = (request: HttpServerRequest, address: string) => ClientIdentity;
+
+export interface ClientRules {
+  readonly classes: readonly ClientClassRule[];
+  readonly names: readonly ClientNameRule[];
+}
+
+export function makeClientIdentifier(
   keys: readonly ClientKey[],
   { classes, names }: ClientRules,
-  hashes: Pick<ClientHash, 'of'>,
-): Identify {
+  hasher: Pick<ClientHasher, 'cachedHash'>,
+): IdentifyClient {
   const hasRules = classes.length > 0 || names.length > 0;
-  const readers = keys.map(makeReader);
-  const byAddress = makeReader({ kind: 'ip' });
-  const hashOf = new Map([...readers, byAddress].map(({ kind }) => [kind, hashes.of((text) => tell(kind, text))]));
-  const hashKey = ({ kind }: Reader, value: string): string => hashOf.get(kind)?.(value) ?? '';
+  const readers = keys.map(makeKeyReader);
+  const byAddress = makeKeyReader({ kind: 'ip' });
+  const hashOf = new Map(
+    [...readers, byAddress].map(({ kind }) => [kind, hasher.cachedHash((text) => hashInput(kind, text))]),
+  );
+  const hashKey = ({ kind }: KeyReader, value: string): string => hashOf.get(kind)?.(value) ?? '';
   return (request, address) => {
     let reader = byAddress;
     let value: string | undefined;
@@ -64,27 +71,27 @@ export function makeIdentify(
     }
     value ||= address;
     const key = hasRules && reader.kind === 'ip' ? networkOf(value) : value;
-    const found = classes.length === 0 ? undefined : classes.find((rule) => matches(rule, request, key));
+    const matchedClass = classes.length === 0 ? undefined : classes.find((rule) => matchesClass(rule, request, key));
     return {
       hash: hashKey(reader, value),
       identifiedBy: reader.kind,
-      nest: reader.kind === 'ip' ? undefined : hashKey(byAddress, address),
-      weight: found?.weight ?? 1,
-      className: found?.name,
-      name: names.length === 0 ? undefined : nameOf(names, key),
+      addressGroup: reader.kind === 'ip' ? undefined : hashKey(byAddress, address),
+      weight: matchedClass?.weight ?? 1,
+      className: matchedClass?.name,
+      name: names.length === 0 ? undefined : configuredName(names, key),
     };
   };
 }
 
-/** One way to tell clients apart. */
-interface Reader {
-  /** Two of a kind are the same. */
+/** One source of client keys. */
+interface KeyReader {
+  /** Equal kinds read the same. */
   readonly kind: string;
-  /** What tells this one apart; undefined or empty where the request has nothing of the kind. */
-  readonly read: (request: Inbound, address: string) => string | undefined;
+  /** The client's key; undefined or empty if the request has none of this kind. */
+  readonly read: (request: HttpServerRequest, address: string) => string | undefined;
 }
 
-function makeReader(key: ClientKey): Reader {
+function makeKeyReader(key: ClientKey): KeyReader {
   switch (key.kind) {
     case 'header': {
       const name = key.name.toLowerCase();
@@ -105,25 +112,25 @@ function makeReader(key: ClientKey): Reader {
   }
 }
 
-/** What is hashed. Addresses of one network are one client. */
-function tell(kind: string, value: string): string {
+/** The input of a client's hash. Addresses of one network are one client. */
+function hashInput(kind: string, value: string): string {
   return `${kind}\0${kind === 'ip' ? networkOf(value) : value}`;
 }
 
-function nameOf(names: readonly NameRule[], key: string): string | undefined {
+function configuredName(names: readonly ClientNameRule[], key: string): string | undefined {
   return names.find(({ keys }) => keys.some((pattern) => pattern(key)))?.name;
 }
 
-/** The headers that clients are told apart by, in lower case. */
-export function headersOf(keys: readonly ClientKey[]): string[] {
+/** The headers that identify clients, in lower case. */
+export function identityHeaders(keys: readonly ClientKey[]): string[] {
   return keys.flatMap((key) => {
     if (key.kind === 'header') return [key.name.toLowerCase()];
     return key.kind === 'bearer' ? ['authorization'] : [];
   });
 }
 
-/** A path as it may be told: a segment that tells clients apart is not. */
-export function makePathTeller(keys: readonly ClientKey[]): (path: string) => string {
+/** Replaces path segments that identify clients by `*`. */
+export function makePathRedactor(keys: readonly ClientKey[]): (path: string) => string {
   const segments = keys.flatMap((key) => (key.kind === 'path' ? [key.segment] : []));
   if (segments.length === 0) return (path) => path;
   return (path) => {
@@ -133,7 +140,7 @@ export function makePathTeller(keys: readonly ClientKey[]): (path: string) => st
   };
 }
 
-/** IPv4 inside IPv6 unwrapped, IPv6 by its /64: one household or host has at least that many addresses. */
+/** IPv4-mapped IPv6 as IPv4; IPv6 as its /64, because one household or host has at least a /64. */
 export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
@@ -143,15 +150,15 @@ export function networkOf(address: string): string {
 }
 
 /**
- * Whether an address is in one of these blocks ("10.0.0.0/8", "::1").
- * @param onUnixSocket where we listen there, "unix" stands for all who connect
+ * Checks whether an address is in one of these blocks ("10.0.0.0/8", "::1").
+ * @param onUnixSocket the listener is a Unix socket, so the block "unix" means every peer
  */
-export function makeTrusts(blocks: readonly string[], onUnixSocket: boolean): (address: string) => boolean {
+export function makeTrustCheck(blocks: readonly string[], onUnixSocket: boolean): (address: string) => boolean {
   const trustsUnix = onUnixSocket && blocks.includes(UNIX_PEER);
   const parsed = blocks.filter((block) => block !== UNIX_PEER).map(parseBlock);
   if (parsed.length === 0 && !trustsUnix) return () => false;
   return (text) => {
-    if (text === UNKNOWN) return trustsUnix;
+    if (text === UNKNOWN_ADDRESS) return trustsUnix;
     if (!ipaddr.isValid(text)) return false;
     const address = ipaddr.process(text);
     return parsed.some(([block, bits]) => address.kind() === block.kind() && address.match(block, bits));
@@ -162,14 +169,14 @@ function parseBlock(block: string): [ipaddr.IPv4 | ipaddr.IPv6, number] {
   const [name = '', length] = block.split('/');
   const address = ipaddr.parse(name);
   const bits = length === undefined ? 8 * address.toByteArray().length : Number(length);
-  // As addresses are compared: IPv4 within IPv6 as IPv4.
+  // Addresses are compared as IPv4 too if they are IPv4-mapped IPv6.
   if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= 96) {
     return [address.toIPv4Address(), bits - 96];
   }
   return [address, bits];
 }
 
-function matches(rule: ClassRule, request: Inbound, key: string): boolean {
+function matchesClass(rule: ClientClassRule, request: HttpServerRequest, key: string): boolean {
   for (const [name, pattern] of rule.headers) {
     const value = request.headers[name];
     if (value === undefined || !pattern(String(value))) return false;

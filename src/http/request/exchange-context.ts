@@ -1,39 +1,39 @@
-import type { AnswerTimes } from '../../core/retry/latency-estimates.ts';
-import type { Listen } from '../../core/events/proxy-events.ts';
+import type { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { Gate } from '../../core/admission/gate.ts';
 import type { ExchangeGate } from '../../core/admission/bypass-gate.ts';
-import type { Polls } from '../../core/polling/poll-registry.ts';
-import type { Clock, Random } from '../../core/exchange/attempt-outcome.ts';
-import type { Watcher } from '../../core/exchange/exchange-observer.ts';
+import type { PollRegistry } from '../../core/polling/poll-registry.ts';
+import type { Clock, Random } from '../../core/scalars.ts';
+import type { ExchangeObserver } from '../../core/exchange/exchange-observer.ts';
 import type { ReplayMemory } from './request-body.ts';
 import type { WakeTimer } from '../wake-timer.ts';
-import type { Hash } from './client-hash.ts';
-import type { KeyBook } from '../idempotency/idempotency-registry.ts';
-import type { StalledReaders } from '../response/stalled-clients.ts';
+import type { HashFunction } from './client-hash.ts';
+import type { IdempotencyRegistry } from '../idempotency/idempotency-registry.ts';
+import type { StalledClients } from '../response/stalled-clients.ts';
 
-/** What an exchange has to do with. */
+/** What every exchange of a process shares. */
 export interface ExchangeContext {
   readonly gate: ExchangeGate;
   readonly gateTimer: WakeTimer;
   readonly clock: Clock;
   readonly random: Random;
-  readonly listen: Listen;
-  /** Told of each step of each exchange. */
-  readonly watcher?: Watcher | undefined;
+  readonly listen: EventSink;
+  /** Receives each step of each exchange. */
+  readonly observer?: ExchangeObserver | undefined;
   readonly replayMemory: ReplayMemory;
-  readonly hash: Hash;
-  readonly keys: KeyBook;
-  readonly answerTimes: AnswerTimes;
-  readonly stalledReaders: StalledReaders;
-  /** How this instance calls itself in Via: `1.1 tidegate-<instance>`. */
+  readonly hash: HashFunction;
+  readonly keys: IdempotencyRegistry;
+  readonly answerTimes: LatencyEstimates;
+  readonly stalledClients: StalledClients;
+  /** This process's entry in Via: `1.1 tidegate-<instance>`. */
   readonly via: string;
-  /** What clients speak to us. */
+  /** The scheme of the listener. */
   readonly proto: 'http' | 'https';
   readonly isDraining: () => boolean;
-  readonly polls: Polls;
+  readonly polls: PollRegistry;
 }
 
-/** What all exchanges of this proxy share. */
+/** The context of exchanges that limits apply to. */
 export interface ProxyContext extends ExchangeContext {
   readonly gate: Gate;
 }

@@ -1,10 +1,10 @@
 export type Glob = (text: string) => boolean;
 
 /**
- * `*` stands for anything, nothing included; all else for itself. In linear time for each part, whatever a client sends:
- * a regular expression with several `.*` would go back and forth in a long header for seconds.
+ * `*` matches any text, the empty one included; every other character matches itself. Takes linear time for each part, whatever a
+ * client sends: a regular expression with several `.*` would backtrack in a long header for seconds.
  */
-export function makeGlob(glob: string): Glob {
+export function compileGlob(glob: string): Glob {
   const parts = glob.split('*');
   const first = parts.shift() ?? '';
   const last = parts.pop();

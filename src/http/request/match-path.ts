@@ -1,12 +1,15 @@
-import type { Captured, PathPattern } from '../../core/http-semantics/path-pattern.ts';
+import type { PathCaptures, PathPattern } from '../../core/http-semantics/path-pattern.ts';
 
-/** As many servers read a path with doubled slashes. */
+/** The path with doubled slashes merged, as many servers read it. */
 export function mergeSlashes(path: string): string {
   return path.replace(/\/{2,}/g, '/');
 }
 
-/** The first pattern that matches, and what it has found; undefined where none does. */
-export function firstMatch(patterns: readonly PathPattern[], segments: readonly string[]): Match | undefined {
+/** The first pattern that matches, with its captures; undefined if none does. */
+export function firstMatchingPattern(
+  patterns: readonly PathPattern[],
+  segments: readonly string[],
+): PathMatch | undefined {
   for (const pattern of patterns) {
     const captured = pattern.match(segments);
     if (captured !== undefined) return { pattern, captured };
@@ -14,7 +17,7 @@ export function firstMatch(patterns: readonly PathPattern[], segments: readonly 
   return undefined;
 }
 
-export interface Match {
+export interface PathMatch {
   readonly pattern: PathPattern;
-  readonly captured: Captured;
+  readonly captured: PathCaptures;
 }

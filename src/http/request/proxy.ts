@@ -1,208 +1,185 @@
-import { AnswerTimes } from '../../core/retry/latency-estimates.ts';
-import type { Bound } from '../../core/overload/resource-bound.ts';
-import { OpenGate } from '../../core/admission/bypass-gate.ts';
-import { Polls } from '../../core/polling/poll-registry.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import { isSafeMethod } from '../../core/exchange/attempt-outcome.ts';
-import { addressOf, clientAddress } from './client-address.ts';
-import type { Capacity } from '../overload/request-capacity.ts';
-import type { CheckLife } from '../ext-authz/check-handler.ts';
-import { Checks } from '../ext-authz/ext-authz-api.ts';
+import { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import { BypassGate } from '../../core/admission/bypass-gate.ts';
+import { PollRegistry } from '../../core/polling/poll-registry.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { socketAddress, clientAddress } from './client-address.ts';
+import type { RequestCapacity } from '../overload/request-capacity.ts';
+import type { CheckHandler } from '../ext-authz/check-handler.ts';
+import { ExtAuthzApi } from '../ext-authz/ext-authz-api.ts';
 import type { ExchangeContext, ProxyContext } from './exchange-context.ts';
-import { preflightMethod } from '../headers/cors-headers.ts';
 import type { Endpoints } from '../upstream/endpoints.ts';
-import type { Entrance, Reception } from '../server/request-source.ts';
-import { isLoop, isUsableRequestId } from '../headers/forward-headers.ts';
-import { heapLimit } from '../overload/v8-heap.ts';
-import { keyAtArrival } from '../idempotency/idempotency-key.ts';
-import type { Inbound } from '../server/server-request.ts';
-import { findFault, findRepeated } from '../server/server-request.ts';
-import { KeyBook } from '../idempotency/idempotency-registry.ts';
-import { Life } from './request-handler.ts';
-import { maxForwardsOf } from '../headers/max-forwards.ts';
-import type { Outbound } from '../server/server-response.ts';
+import type { RequestSource, RequestSink } from '../server/request-source.ts';
+import { xRequestIdFor } from '../headers/request-id.ts';
+import { oldSpaceLimit } from '../overload/v8-heap.ts';
+import { keyFromHeaders } from '../idempotency/idempotency-key.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
+import { chooseHandling, type RequestHandling } from './choose-handling.ts';
+import type { RoutedRequest } from './routed-request.ts';
+import { findInvalidRequest } from './validate-request.ts';
+import { IdempotencyRegistry } from '../idempotency/idempotency-registry.ts';
+import { RequestHandler } from './request-handler.ts';
+import type { HttpServerResponse } from '../server/server-response.ts';
 import type { Snapshot } from './snapshot-types.ts';
-import type { Problem } from '../response/problem-details.ts';
-import { Preflights } from '../response/cors-preflights.ts';
-import { fault } from '../response/problem-details.ts';
-import { Refusals } from '../response/rejections.ts';
-import { Roster } from '../../core/collections/active-set.ts';
-import { rewriteTarget } from './router.ts';
+import type { Problem } from '../response/problem.ts';
+import { CorsPreflights } from '../response/cors-preflights.ts';
+import { Rejections } from '../response/rejections.ts';
+import { ActiveSet } from '../../core/collections/active-set.ts';
 import type { Upgrade } from '../server/upgrade.ts';
 
 export interface ProxyOptions {
   readonly context: Omit<ProxyContext, 'isDraining' | 'polls' | 'keys' | 'answerTimes'>;
-  /** The config as it is now: each exchange takes the snapshot of its arrival, and keeps it. */
+  /** The current configuration. Each exchange keeps the snapshot of its arrival. */
   readonly snapshot: () => Snapshot;
-  /** Unique among processes: in Via, and in request ids. */
+  /** Unique among processes; part of Via and of request ids. */
   readonly instance: string;
-  /** How much of all that this process can take. */
-  readonly capacity: Capacity;
+  readonly capacity: RequestCapacity;
 }
 
-/** The proxy: takes requests from wherever they come, and is with each until nothing of it is left. */
-export class Proxy implements Reception {
+/** The proxy: takes requests from a source, decides how each is handled, and keeps its handler until it is done. */
+export class Proxy implements RequestSink {
   readonly #options: ProxyOptions;
   readonly #context: ProxyContext;
-  readonly #lives = new Roster<Life | CheckLife>();
-  readonly #checks: Checks;
-  readonly #preflights: Preflights;
-  /** Of requests that no limit concerns. */
-  readonly #unlimited: ExchangeContext;
-  readonly refusals: Refusals;
-  #entrance: Entrance | undefined;
-  #requests = 0;
-  /** Set once it goes away: nothing goes on for longer. */
-  #drainBy: Millis | undefined;
+  readonly #handlers = new ActiveSet<RequestHandler | CheckHandler>();
+  readonly #extAuthz: ExtAuthzApi;
+  readonly #preflights: CorsPreflights;
+  /** For requests that no limit applies to. */
+  readonly #unlimitedContext: ExchangeContext;
+  readonly rejections: Rejections;
+  #source: RequestSource | undefined;
+  #requestCount = 0;
+  /** When a shutdown ends what is left; undefined before. */
+  #drainDeadline: Millis | undefined;
 
   constructor(options: ProxyOptions) {
     this.#options = options;
     this.#context = {
       ...options.context,
-      isDraining: () => this.#drainBy !== undefined,
-      keys: new KeyBook(heapLimit()),
-      answerTimes: new AnswerTimes(),
-      polls: new Polls(),
+      isDraining: () => this.#drainDeadline !== undefined,
+      keys: new IdempotencyRegistry(oldSpaceLimit()),
+      answerTimes: new LatencyEstimates(),
+      polls: new PollRegistry(),
     };
     const { capacity, snapshot } = options;
     const parts = { context: this.#context, snapshot, nextId: () => this.#nextId() };
-    this.#preflights = new Preflights(parts);
-    this.refusals = new Refusals({ ...parts, capacity, preflights: this.#preflights });
-    this.#unlimited = { ...this.#context, gate: new OpenGate(options.context.gate) };
-    this.#checks = new Checks({
+    this.#preflights = new CorsPreflights(parts);
+    this.rejections = new Rejections({ ...parts, capacity, preflights: this.#preflights });
+    this.#unlimitedContext = { ...this.#context, gate: new BypassGate(options.context.gate) };
+    this.#extAuthz = new ExtAuthzApi({
       context: this.#context,
-      refusals: this.refusals,
+      rejections: this.rejections,
       nextId: () => this.#nextId(),
-      begin: (life) => this.#begin(life),
-      onOver: this.#onLifeOver,
+      start: (handler) => this.#start(handler),
+      onDone: this.#onHandlerDone,
     });
   }
 
   get inFlight(): number {
-    return this.#lives.size;
+    return this.#handlers.size;
   }
 
-  /** Whether a request in flight goes there. Looks at all of them: for what happens seldom. */
-  isUsing(endpoints: Endpoints): boolean {
-    for (const life of this.#lives) if (life.goesTo(endpoints)) return true;
+  /** Whether a request in flight uses these endpoints. Looks at all requests, so it must not be called often. */
+  usesEndpoints(endpoints: Endpoints): boolean {
+    for (const handler of this.#handlers) if (handler.usesEndpoints(endpoints)) return true;
     return false;
   }
 
-  get bounds(): readonly Bound[] {
+  get bounds(): readonly ResourceBound[] {
     const { keys, polls } = this.#context;
-    const own = [this.#options.capacity.bound(this.#count()), ...keys.bounds, ...polls.bounds];
-    return [...(this.#entrance?.bounds ?? []), ...own];
+    const own = [this.#options.capacity.bound(this.#activeRequests()), ...keys.bounds, ...polls.bounds];
+    return [...(this.#source?.bounds ?? []), ...own];
   }
 
-  /** As `Entrance.open`; once. */
-  open(entrance: Entrance): Promise<string> {
-    this.#entrance = entrance;
-    return entrance.open(this);
+  /** To be called once: see `RequestSource.open`. */
+  open(source: RequestSource): Promise<string> {
+    this.#source = source;
+    return source.open(this);
   }
 
-  /** Takes no new connections, and ends each one with the response it is at. Requests in flight go on. */
+  /** Takes no new connections, and closes each one after its current response. Requests in flight go on until `by`. */
   drain(by: Millis): void {
-    this.#drainBy = by;
-    for (const life of this.#lives) life.drain(by);
-    this.#entrance?.drain();
+    this.#drainDeadline = by;
+    for (const handler of this.#handlers) handler.drain(by);
+    this.#source?.drain();
   }
 
-  /** The time of a drain is over: tells who still waits for a turn, or for whom it is waited. */
-  expire(): void {
-    for (const life of this.#lives) life.expire();
+  /** The drain time is over: refuses requests that still wait. */
+  expireDrain(): void {
+    for (const handler of this.#handlers) handler.expireDrain();
   }
 
-  /** Ends what is left, at once; after a drain that left nothing, when the last bytes have gone out. */
+  /** Ends what is left at once. After a drain that left nothing, the last bytes are sent first. */
   async close(): Promise<void> {
-    if (this.#drainBy !== undefined && this.#lives.size === 0) await this.#entrance?.settle();
-    await this.#entrance?.close();
+    if (this.#drainDeadline !== undefined && this.#handlers.size === 0) await this.#source?.flush();
+    await this.#source?.close();
     this.#context.gateTimer.stop();
   }
 
-  full(): Problem | undefined {
-    return this.#options.capacity.refuse(this.#count());
+  problemIfFull(): Problem | undefined {
+    return this.#options.capacity.problemIfFull(this.#activeRequests());
   }
 
-  shed(): Problem | undefined {
-    return this.#options.capacity.shed();
+  problemIfOverloaded(): Problem | undefined {
+    return this.#options.capacity.problemIfOverloaded();
   }
 
-  handle(request: Inbound, response: Outbound, upgrade?: Upgrade): void {
-    const found = findFault(request);
-    if (found !== undefined) return this.refusals.refuse(request, response, found.problem, found.isUnframed);
+  handle(request: HttpServerRequest, response: HttpServerResponse, upgrade?: Upgrade): void {
+    const { rejections } = this;
+    const invalid = findInvalidRequest(request);
+    if (invalid !== undefined) return rejections.reject(request, response, invalid.problem, invalid.isFramingInDoubt);
     const snapshot = this.#options.snapshot();
     const { check } = snapshot;
-    if (check !== undefined && this.#checks.take(check, { request, response, snapshot, upgrade })) return;
-    if (isLoop(request.headers.via, this.#context.via)) {
-      return this.refusals.refuse(
-        request,
-        response,
-        fault(508, 'Loop detected', 'This request has been here before.', 'loop'),
-      );
+    if (check !== undefined && this.#extAuthz.handle(check, { request, response, snapshot, upgrade })) return;
+    const handling = chooseHandling(request, snapshot.router, this.#context.via);
+    switch (handling.kind) {
+      case 'rejected':
+        return rejections.reject(request, response, handling.problem);
+      case 'preflight':
+        return this.#preflights.respond(request, response, handling.route, handling.cors);
+      case 'final-recipient':
+        return rejections.respondAsFinalRecipient(request, response, handling.route.target.identityHeaders);
+      case 'exchange':
+        return this.#startExchange(this.#describe(request, response, upgrade, handling, snapshot));
     }
-    const asked = preflightMethod(request);
-    const isPreflight = asked !== undefined;
-    const { router } = snapshot;
-    const { host } = request.headers;
-    const route = isPreflight
-      ? router.findPreflight(asked, host, request.path)
-      : router.find(request.verb, host, request.path);
-    if (route === undefined) {
-      return this.refusals.refuse(request, response, fault(404, 'Not found', 'No route leads there.', 'no_route'));
-    }
-    if (isPreflight && route.cors !== undefined) {
-      return this.#preflights.answer(request, response, route, route.cors);
-    }
-    if (maxForwardsOf(request) === 0) return this.refusals.answerAsLast(request, response, route.target.identities);
-    const { identities, idempotency } = route.target;
-    const repeated =
-      findRepeated(request, identities) ??
-      (isSafeMethod(request.verb) ? undefined : findRepeated(request, idempotency.accountHeaders));
-    if (repeated !== undefined) {
-      const detail = `The request has more than one ${repeated}: whose it is would be a matter of opinion.`;
-      return this.refusals.refuse(request, response, fault(400, 'Bad request', detail, 'bad_request'));
-    }
-    // `/v1//x` would become `//x`, which many take for the name of a host.
-    if (route.rewritePrefix !== undefined && rewriteTarget(request.target, route).startsWith('//')) {
-      return this.refusals.refuse(request, response, NAMES_A_HOST);
-    }
-    const peer = addressOf(request.socket.remoteAddress);
-    const client = snapshot.identify(request, clientAddress(request, peer, snapshot.trusts));
+  }
+
+  #describe(
+    request: HttpServerRequest,
+    response: HttpServerResponse,
+    upgrade: Upgrade | undefined,
+    { route, isPreflight }: Extract<RequestHandling, { readonly kind: 'exchange' }>,
+    snapshot: Snapshot,
+  ): RoutedRequest {
+    const peer = socketAddress(request.socket.remoteAddress);
+    const client = snapshot.identifyClient(request, clientAddress(request, peer, snapshot.isTrustedProxy));
     const requestId = this.#nextId();
-    const given = request.headers['x-request-id'];
-    const xRequestId = typeof given === 'string' && isUsableRequestId(given) ? given : requestId;
-    const key = keyAtArrival(request, route);
-    const told = { request, response, upgrade, route, snapshot, client, key, peer, requestId, xRequestId };
-    const life = isPreflight
-      ? new Life(this.#unlimited, { ...told, isPreflight }, this.#onLifeOver)
-      : new Life(this.#context, told, this.#onLifeOver);
-    this.#begin(life);
+    const xRequestId = xRequestIdFor(request, requestId);
+    const key = keyFromHeaders(request, route);
+    return { request, response, upgrade, route, snapshot, client, key, peer, isPreflight, requestId, xRequestId };
   }
 
-  #begin(life: Life | CheckLife): void {
-    this.#lives.add(life);
-    if (this.#drainBy !== undefined) life.drain(this.#drainBy);
-    life.start();
+  #startExchange(routed: RoutedRequest): void {
+    const context = routed.isPreflight ? this.#unlimitedContext : this.#context;
+    this.#start(new RequestHandler(context, routed, this.#onHandlerDone));
   }
 
-  readonly #onLifeOver = (ended: Life | CheckLife): void => {
-    this.#lives.remove(ended);
+  #start(handler: RequestHandler | CheckHandler): void {
+    this.#handlers.add(handler);
+    if (this.#drainDeadline !== undefined) handler.drain(this.#drainDeadline);
+    handler.start();
+  }
+
+  readonly #onHandlerDone = (ended: RequestHandler | CheckHandler): void => {
+    this.#handlers.remove(ended);
   };
 
-  /** Requests that take memory: those that go on, and those that wait for their turn on their connection. */
-  #count(): number {
-    return this.#lives.size + (this.#entrance?.waiting ?? 0);
+  /** Requests that take memory: those in progress, and those pipelined behind them. */
+  #activeRequests(): number {
+    return this.#handlers.size + (this.#source?.queuedCount ?? 0);
   }
 
   #nextId(): string {
-    this.#requests += 1;
-    return `${this.#options.instance}-${this.#requests.toString(36)}`;
+    this.#requestCount += 1;
+    return `${this.#options.instance}-${this.#requestCount.toString(36)}`;
   }
 }
-
-const NAMES_A_HOST = fault(
-  400,
-  'Bad request',
-  'The request has a path that starts with two slashes where it goes.',
-  'bad_request',
-);

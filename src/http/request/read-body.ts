@@ -1,47 +1,47 @@
-import type { Arrival } from './routed-request.ts';
-import type { ArrivedWrite } from '../idempotency/keyed-request.ts';
-import type { Kept } from './request-body.ts';
-import { RequestBody } from './request-body.ts';
+import { keyInBody, mayHaveKeyInBody } from '../idempotency/idempotency-key.ts';
+import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
+import { overloadProblem, UPLOAD_TIMEOUT_PROBLEMS } from '../response/problem-details.ts';
+import type { Problem } from '../response/problem.ts';
+import { addressGroupOf } from './client-identity.ts';
 import type { ExchangeContext } from './exchange-context.ts';
-import { hasKeyInBody } from '../idempotency/idempotency-key.ts';
-import type { Problem } from '../response/problem-details.ts';
-import { LATE, overload } from '../response/problem-details.ts';
+import { type BodyRetention, RequestBody } from './request-body.ts';
+import type { RoutedRequest } from './routed-request.ts';
 
-export interface BodyReader {
-  /** @param replayable all of it is kept @param keyed the idempotency key stands in it */
-  onRead(replayable: boolean, keyed: boolean): void;
-  /** It is not taken. */
-  onFault(problem: Problem): void;
+export interface BodyReadListener {
+  /**
+   * @param replayable the whole body is kept
+   * @param key the idempotency key in the body; undefined if there is none. It takes precedence over a key in a header
+   */
+  onRead(replayable: boolean, key: IdempotencyKey | undefined): void;
+  /** The body cannot be read, or is not accepted. */
+  onRejected(problem: Problem): void;
 }
 
-/** The body of a request that has one, which its client is asked for where it waits for that. */
-export function openBody(
-  { request, response, route, snapshot, client }: Arrival,
-  {
-    replayMemory,
-    clock,
-    random,
-    stalledReaders: stalled,
-  }: Pick<ExchangeContext, 'replayMemory' | 'clock' | 'random' | 'stalledReaders'>,
-  write: ArrivedWrite,
-  reader: BodyReader,
+/** The body of a request, not read yet. Sends `100 Continue` if the client waits for it. */
+export function readRequestBody(
+  routed: RoutedRequest,
+  context: Pick<ExchangeContext, 'replayMemory' | 'clock' | 'random' | 'stalledClients'>,
+  listener: BodyReadListener,
 ): RequestBody {
+  const { request, response, route, snapshot, client } = routed;
+  const { replayMemory, clock, random, stalledClients: registry } = context;
   if (request.expectsContinue) response.writeContinue();
   request.expectsContinue = false;
-  const onRead = (kept: Kept): void => {
-    // Sent unread, a write would go with a key that nobody here has claimed.
-    if (kept === 'no_memory' && hasKeyInBody(request, route)) reader.onFault(overload('replay_memory', random));
-    else reader.onRead(kept === 'whole', kept === 'whole' && write.readKey(body));
+  const onRead = (retention: BodyRetention): void => {
+    // Without reading the body, a write would be sent with a key that it has not claimed.
+    if (retention === 'no_memory' && mayHaveKeyInBody(request, route)) {
+      listener.onRejected(overloadProblem('replay_memory', random));
+    } else listener.onRead(retention === 'whole', retention === 'whole' ? keyInBody(routed, body) : undefined);
   };
   const body = new RequestBody(request, {
     limit: route.replayLimit,
     memory: replayMemory,
-    idle: snapshot.bodyIdle,
-    rate: snapshot.bodyRate,
+    idleTimeout: snapshot.bodyIdleTimeout,
+    minRate: snapshot.minBodyRate,
     clock,
-    place: { upstream: route.target.name, holder: client.nest ?? client.hash, stalled, clock },
+    stall: { upstream: route.target.name, addressGroup: addressGroupOf(client), registry, clock },
     onRead,
-    onLate: (late) => reader.onFault(LATE[late]),
+    onTimeout: (reason) => listener.onRejected(UPLOAD_TIMEOUT_PROBLEMS[reason]),
   });
   return body;
 }

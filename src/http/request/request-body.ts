@@ -1,18 +1,18 @@
 import type { Readable } from 'node:stream';
-import type { Bound } from '../../core/overload/resource-bound.ts';
-import { atEndOfTurn } from '../undici/write-batching.ts';
-import type { Inbound } from '../server/server-request.ts';
-import type { PatienceOptions } from './upload-timeout.ts';
-import { Patience } from './upload-timeout.ts';
-import { Upload } from './streaming-body.ts';
-import type { StallParts } from '../response/client-stall.ts';
-import { Stall } from '../response/client-stall.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import { afterPoll } from '../undici/write-batching.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
+import type { UploadTimeoutOptions } from './upload-timeout.ts';
+import { UploadTimeout } from './upload-timeout.ts';
+import { StreamingBody } from './streaming-body.ts';
+import type { ClientStallOptions } from '../response/client-stall.ts';
+import { ClientStall } from '../response/client-stall.ts';
 
-/** Bodies kept for a replay, of all requests together. */
+/** The memory of request bodies that are kept for a retry, for all requests together. */
 export class ReplayMemory {
   readonly #limit: number;
   #used = 0;
-  #refused = 0;
+  #rejections = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -22,62 +22,62 @@ export class ReplayMemory {
     return this.#used;
   }
 
-  get bound(): Bound {
-    return { name: 'replay_memory', used: this.#used / Math.max(1, this.#limit), reached: this.#refused };
+  get bound(): ResourceBound {
+    return { name: 'replay_memory', used: this.#used / Math.max(1, this.#limit), reached: this.#rejections };
   }
 
-  take(bytes: number): boolean {
+  reserve(bytes: number): boolean {
     if (this.#used + bytes > this.#limit) {
-      this.#refused += 1;
+      this.#rejections += 1;
       return false;
     }
     this.#used += bytes;
     return true;
   }
 
-  giveBack(bytes: number): void {
+  release(bytes: number): void {
     this.#used -= bytes;
   }
 }
 
 const EMPTY = Buffer.alloc(0);
-const LEAST_GROWN = 1024;
+const MIN_BUFFER_SIZE = 1024;
 
 export type Payload = Buffer | Readable | null;
 
-/** What is kept of a body: all of it; or it is streamed, being longer than its limit, or for want of memory. */
-export type Kept = 'whole' | 'too_long' | 'no_memory';
+/** Whether the whole body is kept, or streamed because it is too long or memory is short. */
+export type BodyRetention = 'whole' | 'too_long' | 'no_memory';
 
-export interface BodyOptions extends PatienceOptions {
-  /** The longest body that is kept; a longer one is streamed, once. */
+export interface RequestBodyOptions extends UploadTimeoutOptions {
+  /** The longest body that is kept; a longer one is streamed and cannot be sent again. */
   readonly limit: number;
   readonly memory: ReplayMemory;
-  /** Whose connection it keeps while it is streamed. */
-  readonly place?: StallParts;
-  /** All of it is here, or what is not kept will be streamed. Called once. */
-  readonly onRead: (kept: Kept) => void;
+  /** Whose connection the body occupies while it is streamed. */
+  readonly stall?: ClientStallOptions;
+  /** The body has been read, or will be streamed. Called once. */
+  readonly onRead: (kept: BodyRetention) => void;
 }
 
 /**
- * The body of a request: kept whole while it is short, so that it can be sent again byte for byte; streamed once, with
- * backpressure, when it is not. A Content-Length is only a hint, except that a long one need not be tried.
+ * A request body: kept if it is short, so that it can be sent again byte for byte; otherwise streamed once, with backpressure. A
+ * Content-Length above the limit means streaming at once; otherwise the bytes that arrive decide.
  */
 export class RequestBody {
-  readonly #source: Inbound;
-  readonly #options: BodyOptions;
-  /** What has been read: the first piece as it came, if it is all of its memory; else all in one that grows. */
-  #store: Buffer | undefined;
+  readonly #source: HttpServerRequest;
+  readonly #options: RequestBodyOptions;
+  /** What was read: the first chunk itself if it fills its memory, otherwise one growing buffer. */
+  #buffer: Buffer | undefined;
   #length = 0;
-  /** Of a body that is too long, what was read before that was known. */
-  #begun: Buffer[] = [];
-  /** Of the memory for replays. */
-  #taken = 0;
+  /** What was read before the body turned out to be too long. */
+  #prefix: Buffer[] = [];
+  /** Bytes of the replay memory. */
+  #reserved = 0;
   #whole: Buffer | null = null;
-  #upload: Upload | undefined;
+  #stream: StreamingBody | undefined;
   #state: 'reading' | 'whole' | 'streaming' | 'released' = 'reading';
-  #patience: Patience | undefined;
+  #timeout: UploadTimeout | undefined;
 
-  constructor(source: Inbound, options: BodyOptions) {
+  constructor(source: HttpServerRequest, options: RequestBodyOptions) {
     this.#source = source;
     this.#options = options;
   }
@@ -89,124 +89,124 @@ export class RequestBody {
       this.#options.onRead('too_long');
       return;
     }
-    this.#patience = new Patience(this.#options);
-    atEndOfTurn(this.#wait); // mostly all of it has come by then, and no timer was needed
+    this.#timeout = new UploadTimeout(this.#options);
+    afterPoll(this.#startTimeout); // most bodies have arrived by then and need no timer
     this.#source.on('data', this.#onData);
     this.#source.on('end', this.#onEnd);
   }
 
-  /** What to send: the same bytes at each call while all is kept. */
+  /** What to send: the same bytes at each call if the body is kept. */
   payload(): Payload {
     if (this.#state !== 'streaming') return this.#whole;
-    const patience = (this.#patience ??= new Patience(this.#options));
-    const { place } = this.#options;
-    const stall = place === undefined ? undefined : new Stall(place, () => patience.giveUp());
-    this.#upload = new Upload(this.#source, this.#begun, this.#giveBack, patience, stall);
-    return this.#upload;
+    const timeout = (this.#timeout ??= new UploadTimeout(this.#options));
+    const { stall: stallOptions } = this.#options;
+    const stall = stallOptions === undefined ? undefined : new ClientStall(stallOptions, () => timeout.expireNow());
+    this.#stream = new StreamingBody(this.#source, this.#prefix, this.#releaseMemory, timeout, stall);
+    return this.#stream;
   }
 
-  /** All of it; undefined where it is not kept, or not all here. */
-  /** It was not kept: its client's pace is that of the upload. */
+  /** The body is not kept, so it is sent at the client's pace. */
   get isStreamed(): boolean {
     return this.#state === 'streaming';
   }
 
+  /** The complete body; undefined if it is not kept, or has not arrived. */
   get whole(): Buffer | undefined {
     return this.#whole ?? undefined;
   }
 
-  /** A streamed body is held up by its client. */
-  get awaitsClient(): boolean {
-    return this.#upload?.awaitsClient === true;
+  /** A streamed body waits for its client. */
+  get isWaitingForClient(): boolean {
+    return this.#stream?.isWaitingForClient === true;
   }
 
-  /** Some of it has been streamed: it cannot be sent from its beginning any more. */
-  get isSpent(): boolean {
-    return this.#upload?.isBegun === true;
+  /** Some of it has been streamed, so it cannot be sent from its start again. */
+  get isPartlySent(): boolean {
+    return this.#stream?.hasStarted === true;
   }
 
-  /** Whether the client still has to send some of it. */
-  get isUnread(): boolean {
+  /** The client has not sent all of it. */
+  get isIncomplete(): boolean {
     return !this.#source.readableEnded && this.#state !== 'whole';
   }
 
   release(): void {
     this.#stopReading();
-    this.#patience?.close();
-    this.#giveBack();
-    this.#store = undefined;
-    this.#begun = [];
+    this.#timeout?.close();
+    this.#releaseMemory();
+    this.#buffer = undefined;
+    this.#prefix = [];
     this.#whole = null;
     this.#state = 'released';
   }
 
-  readonly #wait = (): void => {
-    if (this.#state === 'reading') this.#patience?.wait();
+  readonly #startTimeout = (): void => {
+    if (this.#state === 'reading') this.#timeout?.startWaiting();
   };
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#patience?.receive(chunk.length);
-    const kept = this.#keep(chunk);
-    if (kept === 'whole') return;
+    this.#timeout?.onBytes(chunk.length);
+    const retention = this.#append(chunk);
+    if (retention === 'whole') return;
     this.#stopReading();
     this.#source.pause();
-    if (this.#store !== undefined) this.#begun.push(this.#store.subarray(0, this.#length));
-    this.#begun.push(detach(chunk));
-    this.#store = undefined;
+    if (this.#buffer !== undefined) this.#prefix.push(this.#buffer.subarray(0, this.#length));
+    this.#prefix.push(copyChunk(chunk));
+    this.#buffer = undefined;
     this.#state = 'streaming';
-    this.#options.onRead(kept);
+    this.#options.onRead(retention);
   };
 
   readonly #onEnd = (): void => {
     this.#stopReading();
-    this.#whole = this.#store?.subarray(0, this.#length) ?? EMPTY;
-    this.#store = undefined;
-    this.#patience?.close();
-    this.#patience = undefined; // nothing of it is kept while the request waits
+    this.#whole = this.#buffer?.subarray(0, this.#length) ?? EMPTY;
+    this.#buffer = undefined;
+    this.#timeout?.close();
+    this.#timeout = undefined; // saves memory while the request waits
     this.#state = 'whole';
     this.#options.onRead('whole');
   };
 
-  /** Adds a piece to what is kept, if it may be. However small the pieces, no more memory is taken than is accounted for. */
-  #keep(chunk: Buffer): Kept {
+  /** Adds a chunk to the kept body, if allowed. However small the chunks, no more memory is used than is accounted for. */
+  #append(chunk: Buffer): BodyRetention {
     const { limit, memory } = this.#options;
     const length = this.#length + chunk.length;
     if (length > limit) return 'too_long';
-    if (this.#store === undefined) {
-      if (!memory.take(chunk.length)) return 'no_memory';
-      this.#taken = chunk.length;
-      this.#store = detach(chunk);
+    if (this.#buffer === undefined) {
+      if (!memory.reserve(chunk.length)) return 'no_memory';
+      this.#reserved = chunk.length;
+      this.#buffer = copyChunk(chunk);
     } else {
-      if (length > this.#store.length) {
-        const size = Math.min(limit, Math.max(length, 2 * this.#store.length, LEAST_GROWN));
-        if (!memory.take(size - this.#taken)) return 'no_memory';
-        this.#taken = size;
+      if (length > this.#buffer.length) {
+        const size = Math.min(limit, Math.max(length, 2 * this.#buffer.length, MIN_BUFFER_SIZE));
+        if (!memory.reserve(size - this.#reserved)) return 'no_memory';
+        this.#reserved = size;
         const grown = Buffer.allocUnsafeSlow(size);
-        this.#store.copy(grown, 0, 0, this.#length);
-        this.#store = grown;
+        this.#buffer.copy(grown, 0, 0, this.#length);
+        this.#buffer = grown;
       }
-      chunk.copy(this.#store, this.#length);
+      chunk.copy(this.#buffer, this.#length);
     }
     this.#length = length;
     return 'whole';
   }
 
-  readonly #giveBack = (): void => {
-    this.#options.memory.giveBack(this.#taken);
-    this.#taken = 0;
+  readonly #releaseMemory = (): void => {
+    this.#options.memory.release(this.#reserved);
+    this.#reserved = 0;
   };
 
   #stopReading(): void {
-    this.#patience?.rest();
+    this.#timeout?.stopWaiting();
     this.#source.off('data', this.#onData);
     this.#source.off('end', this.#onEnd);
   }
 }
 
-/** A piece may be one byte of a whole TLS record, which lives as long as that byte: what is held is what is counted. */
-function detach(piece: Buffer): Buffer {
-  if (piece.buffer.byteLength === piece.length) return piece;
-  const own = Buffer.allocUnsafeSlow(piece.length);
-  piece.copy(own);
-  return own;
+/** A chunk may be one byte of a TLS record, which it keeps in memory as a whole. A copy takes only what is accounted for. */
+function copyChunk(chunk: Buffer): Buffer {
+  if (chunk.buffer.byteLength === chunk.length) return chunk;
+  const copy = Buffer.allocUnsafeSlow(chunk.length);
+  chunk.copy(copy);
+  return copy;
 }

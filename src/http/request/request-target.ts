@@ -1,30 +1,31 @@
 import { isIPv6 } from 'node:net';
-import type { Inbound } from '../server/server-request.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
 
-/** The target that is about a server as a whole, of OPTIONS alone (RFC 9112 §3.2.4). */
+/** The target of OPTIONS for a server as a whole (RFC 9112 §3.2.4). */
 export const ASTERISK = '*';
 
 /**
- * RFC 3986 §3.2.2, without the comma: that is how two Hosts look when a hop before has joined them; and names
- * without encoding: none in use needs it, and routes would not see through it.
+ * RFC 3986 §3.2.2 without the comma, because two Hosts that an earlier hop has joined contain one; and without percent-encoding,
+ * which no name in use needs and routes would not decode.
  */
-const HOST = /^(?:\[([0-9A-Fa-f:.]+)\]|[\w.~!$&'()*+;=-]*)(?::\d{0,5})?$/;
+const HOST_PATTERN = /^(?:\[([0-9A-Fa-f:.]+)\]|[\w.~!$&'()*+;=-]*)(?::\d{0,5})?$/;
 
-/** A name or an address, and a port. In brackets stands an IPv6 address: no zone, which means something on its own machine only. */
+/** A name or an address, with an optional port. Brackets enclose an IPv6 address without a zone, which is local to a machine. */
 export function isHost(text: string): boolean {
-  const found = HOST.exec(text);
+  const found = HOST_PATTERN.exec(text);
   return found !== null && (found[1] === undefined || isIPv6(found[1]));
 }
 
-/** What is wrong with a target; undefined where nothing is. An absolute form for our own host is replaced by what it means. */
-export function findTargetFault(request: Inbound): string | undefined {
-  // Over HTTP/1.1 the parser has refused such a target. Nothing of Node's looks at it over HTTP/2.
+/** Why a target is invalid, to follow `The request has`; undefined if it is valid. Rewrites an absolute form for our own host. */
+export function findTargetDefect(request: HttpServerRequest): string | undefined {
+  // Over HTTP/1.1 Node's parser has refused such a target; over HTTP/2 Node does not check.
   const isUnescaped = request.httpVersion === '2.0' && OUTSIDE_ASCII.test(request.target);
-  if (isUnescaped) return 'a character in its target that no URI has';
+  if (isUnescaped) return 'a character in its target that is not allowed in a URI';
   if (!request.target.startsWith('/')) {
-    if (request.target === ASTERISK) return request.verb === 'OPTIONS' ? undefined : 'a target that only OPTIONS has';
+    const isAsterisk = request.target === ASTERISK;
+    if (isAsterisk) return request.verb === 'OPTIONS' ? undefined : 'the target *, which only OPTIONS may have';
     const local = stripOwnOrigin(request);
-    if (local === undefined) return 'a target for another host';
+    if (local === undefined) return 'an absolute target for another host';
     request.target = local;
     if (local === ASTERISK) return undefined;
   }
@@ -39,26 +40,26 @@ export function findTargetFault(request: Inbound): string | undefined {
   return undefined;
 }
 
-/** What is no visible ASCII: RFC 3986 §2 has all of it escaped. */
+/** Not visible ASCII: RFC 3986 §2 requires it to be escaped. */
 const OUTSIDE_ASCII = /[^!-~]/;
 
 /** `.` and `..`, however their dots and the slashes around them are encoded. */
 const DOT_SEGMENT = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
 
 /**
- * RFC 9112 §3.2.2: a proxy must take the absolute form. Ours alone: this is no forward proxy. OPTIONS without a path and a
- * query is about the server as a whole (§3.2.4).
+ * RFC 9112 §3.2.2: a server must accept the absolute form. Only for our own host, because this is a reverse proxy. OPTIONS
+ * without path and query is about the server as a whole (§3.2.4).
  */
-function stripOwnOrigin({ target, verb, headers }: Inbound): string | undefined {
-  const [, scheme = '', authority = '', rest = ''] = /^(https?):\/\/([^/?#]+)(.*)$/i.exec(target) ?? [];
+function stripOwnOrigin({ target, verb, headers }: HttpServerRequest): string | undefined {
+  const [, scheme = '', authority = '', pathAndQuery = ''] = /^(https?):\/\/([^/?#]+)(.*)$/i.exec(target) ?? [];
   if (authority === '' || authority.startsWith(':') || !isHost(authority)) return undefined;
-  headers.host ??= authority; // HTTP/1.0 needs no Host, and the target has one
+  headers.host ??= authority; // HTTP/1.0 needs no Host, and the target names one
   if (!isSameAuthority(authority, headers.host, scheme.toLowerCase())) return undefined;
-  if (rest === '') return verb === 'OPTIONS' ? ASTERISK : '/';
-  return rest.startsWith('/') ? rest : `/${rest}`;
+  if (pathAndQuery === '') return verb === 'OPTIONS' ? ASTERISK : '/';
+  return pathAndQuery.startsWith('/') ? pathAndQuery : `/${pathAndQuery}`;
 }
 
-/** Names differ in no case, and the port of the scheme need not be written (RFC 9110 §4.2.3). */
+/** Host names are case-insensitive, and the default port may be omitted (RFC 9110 §4.2.3). */
 export function isSameAuthority(one: string, other: string, scheme: string): boolean {
   return one === other || normalizeAuthority(one, scheme) === normalizeAuthority(other, scheme);
 }

@@ -1,41 +1,50 @@
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import { numberOf } from '../../core/quota/requester.ts';
-import type { Settle } from '../../core/admission/ticket.ts';
+import { hashToNumber } from '../../core/quota/requester.ts';
+import type { AdmissionCallback, TicketOptions } from '../../core/admission/ticket.ts';
 import { Ticket } from '../../core/admission/ticket.ts';
-import type { Arrival } from './routed-request.ts';
-import type { Hash } from './client-hash.ts';
-import { credentialOf, limitsOf } from './match-limits.ts';
+import type { RoutedRequest } from './routed-request.ts';
+import type { HashFunction } from './client-hash.ts';
+import { hashedCredential, matchLimits } from './match-limits.ts';
 import { rewriteTarget } from './router.ts';
 
-/** A request's standing at the gate. */
-export function ticketOf(arrival: Arrival, hash: Hash, settle: Settle): Ticket {
-  const ticket = new ArrivedTicket(arrival, hash, limitsOf(arrival, hash), settle);
-  ticket.nest = arrival.client.nest;
-  return ticket;
+/** The gate ticket of a request. */
+export function makeTicket(
+  routed: RoutedRequest,
+  hash: HashFunction,
+  settle: AdmissionCallback,
+  options: TicketOptions = routed.client,
+): Ticket {
+  return new RequestTicket(routed, hash, matchLimits(routed, hash), settle, options);
 }
 
-/** Its credential is hashed when somebody asks for it: of most requests nobody does. */
-class ArrivedTicket extends Ticket {
-  readonly #arrival: Arrival;
-  readonly #hash: Hash;
+/** Hashes the credential only when it is needed: for most requests it is not. */
+class RequestTicket extends Ticket {
+  readonly #routed: RoutedRequest;
+  readonly #hash: HashFunction;
 
-  constructor(arrival: Arrival, hash: Hash, refs: readonly LimitRef[], settle: Settle) {
-    const { client, route } = arrival;
-    super(route.target.name, client.hash, client.weight, refs, settle);
-    this.#arrival = arrival;
+  constructor(
+    routed: RoutedRequest,
+    hash: HashFunction,
+    refs: readonly LimitRef[],
+    settle: AdmissionCallback,
+    options: TicketOptions,
+  ) {
+    const { client, route } = routed;
+    super(route.target.name, client.hash, client.weight, refs, settle, options);
+    this.#routed = routed;
     this.#hash = hash;
   }
 
   protected override path(): string {
-    const { request, route } = this.#arrival;
+    const { request, route } = this.#routed;
     return rewriteTarget(request.path, route);
   }
 
-  protected override salt(): string {
+  protected override pathHashSalt(): string {
     return this.#hash('path');
   }
 
   protected override credential(): number {
-    return numberOf(credentialOf(this.#arrival, this.#hash));
+    return hashToNumber(hashedCredential(this.#routed, this.#hash));
   }
 }

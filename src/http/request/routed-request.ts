@@ -1,63 +1,76 @@
-import type { Plan } from '../../core/exchange/steps.ts';
-import type { RequestFacts } from '../../core/exchange/attempt-outcome.ts';
-import { listElements } from '../../core/http-semantics/list-field.ts';
-import type { Description } from '../../core/exchange/exchange-observer.ts';
+import type { RoutePolicy } from '../../core/exchange/steps.ts';
+import { isSafe, type RequestFacts } from '../../core/exchange/request-facts.ts';
+import { parseListField } from '../../core/http-semantics/list-field.ts';
+import type { ExchangeDescription } from '../../core/exchange/exchange-observer.ts';
 import type { ProxyContext } from './exchange-context.ts';
-import { requestHeaders, viaOver } from '../headers/forward-headers.ts';
-import { http2Headers } from '../upstream/http2-request-head.ts';
-import type { IdempotencyKey } from '../idempotency/idempotency-key.ts';
-import { hasKeyInBody, keyTtlOf, tellKey, withMintedKey } from '../idempotency/idempotency-key.ts';
-import type { Client } from './client-identity.ts';
-import type { Inbound } from '../server/server-request.ts';
-import { maxForwardsLeft } from '../headers/max-forwards.ts';
-import type { Outbound } from '../server/server-response.ts';
+import { forwardRequestHeaders, viaEntry } from '../headers/forward-headers.ts';
+import { toHttp2Headers } from '../upstream/http2-request-head.ts';
+import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
+import { mayHaveKeyInBody, keyTtlOf, describeKey, withMintedKey } from '../idempotency/idempotency-key.ts';
+import type { ClientIdentity } from './client-identity.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
+import { decrementMaxForwards } from '../headers/max-forwards.ts';
+import type { HttpServerResponse } from '../server/server-response.ts';
 import { traceparentOf } from '../headers/trace-context.ts';
-import type { Route, Snapshot } from './snapshot-types.ts';
+import type { Route } from './route.ts';
+import type { Snapshot } from './snapshot-types.ts';
 import { upstreamPath } from './router.ts';
 import type { Upgrade } from '../server/upgrade.ts';
 
-/** A request that was routed: everything that is known of it before anything is decided. */
-export interface Arrival {
-  readonly request: Inbound;
-  readonly response: Outbound;
-  /** It asks to change to another protocol. */
+/** A request with its route: everything known before the exchange starts. */
+export interface RoutedRequest {
+  readonly request: HttpServerRequest;
+  readonly response: HttpServerResponse;
+  /** Defined if the client asks for a change of protocol. */
   readonly upgrade: Upgrade | undefined;
   readonly route: Route;
   readonly snapshot: Snapshot;
-  readonly client: Client;
-  /** Its idempotency key, as far as its headers say, or the one that it was given. */
+  readonly client: ClientIdentity;
+  /** The idempotency key in its headers, or the one that Tidegate generated. */
   readonly key: IdempotencyKey | undefined;
-  /** The address of who connected to us; `unknown` on a Unix socket. */
+  /** Address of the peer that connected; `unknown` on a Unix socket. */
   readonly peer: string;
-  /** A browser asks before it asks, and the upstream answers that: no limit concerns it. */
-  readonly isPreflight?: boolean;
+  /** A CORS preflight that the upstream answers: no limit applies. */
+  readonly isPreflight: boolean;
   readonly requestId: string;
-  /** The client's own id for the request, or ours. */
+  /** The client's id of the request, or ours. */
   readonly xRequestId: string;
 }
 
-/** What the policy has to know of it. */
-export function factsOf(arrival: Arrival): RequestFacts {
-  const { request, route, key } = arrival;
+/** What the exchange needs to know about the request. */
+export function factsOf(routed: RoutedRequest): RequestFacts {
+  const { request, route, key } = routed;
   return {
     method: request.verb,
     keyed: key !== undefined,
     keyTtl: keyTtlOf(request, route),
-    // A key is known before anything is decided, also where that costs an upload.
-    expectsContinue: request.expectsContinue && !hasKeyInBody(request, route),
-    priorAttempts: priorAttempts(arrival),
-    nature: route.tellNature?.(request.verb, upstreamPath(request.target, route)),
+    // The body is read first if a key may be in it, because the key is claimed before admission.
+    expectsContinue: request.expectsContinue && !mayHaveKeyInBody(request, route),
+    priorAttempts: priorAttempts(routed),
+    replaySafety: route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route)),
   };
 }
 
-/** What those who watch it are told of it. */
-export function describeArrival(arrival: Arrival, scheme: 'http' | 'https', key = arrival.key): Description {
-  const { request, route, client, snapshot, requestId } = arrival;
+/** By its method, or by what the upstream's paths are known to do. */
+export function isSafeRequest({ request, route }: Pick<RoutedRequest, 'request' | 'route'>): boolean {
+  return isSafe({
+    method: request.verb,
+    replaySafety: route.replaySafetyOf?.(request.verb, upstreamPath(request.target, route)),
+  });
+}
+
+/** The description for observers. */
+export function describeRoutedRequest(
+  routed: RoutedRequest,
+  scheme: 'http' | 'https',
+  key = routed.key,
+): ExchangeDescription {
+  const { request, route, client, snapshot, requestId } = routed;
   const { tracestate } = request.headers;
   return {
     id: requestId,
     method: request.verb,
-    path: snapshot.tellPath(request.path),
+    path: snapshot.redactPath(request.path),
     route: route.name,
     routePath: route.path,
     upstream: route.target.name,
@@ -67,45 +80,46 @@ export function describeArrival(arrival: Arrival, scheme: 'http' | 'https', key 
     version: request.httpVersion,
     traceparent: traceparentOf(request),
     tracestate: typeof tracestate === 'string' ? tracestate : tracestate?.join(','),
-    retryPolicy: planOf(arrival).retry,
-    key: tellKey(key, route),
+    retryPolicy: policyFor(routed).retry,
+    key: describeKey(key, route),
   };
 }
 
-export function planOf({ client, route }: Arrival): Plan {
-  return (client.className === undefined ? undefined : route.planOfClass.get(client.className)) ?? route.plan;
+export function policyFor({ client, route }: RoutedRequest): RoutePolicy {
+  return (client.className === undefined ? undefined : route.policyByClass.get(client.className)) ?? route.policy;
 }
 
-/** Its headers as the upstream gets them, the same at each attempt at one endpoint. @param authority of the endpoint */
-export function outboundHeaders(
-  arrival: Arrival,
+/** The request headers as sent to the upstream, equal for all attempts at one endpoint. @param authority of the endpoint */
+export function upstreamHeaders(
+  routed: RoutedRequest,
   authority: string,
   { via, proto }: Pick<ProxyContext, 'via' | 'proto'>,
 ): string[] {
-  const { request, upgrade, peer, xRequestId, route, snapshot, key } = arrival;
+  const { request, upgrade, peer, xRequestId, route, snapshot, key } = routed;
   const { target } = route;
-  const came = requestHeaders(request.rawHeaders, {
-    via: viaOver(request.httpVersion, via),
+  const forwarded = forwardRequestHeaders(request.rawHeaders, {
+    via: viaEntry(request.httpVersion, via),
     requestId: xRequestId,
     peer,
-    peerIsTrusted: snapshot.trusts(peer),
+    peerIsTrusted: snapshot.isTrustedProxy(peer),
     proto,
-    forwarded: snapshot.forwarded,
+    forwarded: snapshot.addsForwarded,
     host: target.preserveHost ? (request.headers.host ?? authority) : authority,
     clientHost: request.headers.host,
-    http2: target.http2 && upgrade === undefined, // which is asked for over HTTP/1.1
-    maxForwards: maxForwardsLeft(request),
+    http2: target.http2 && upgrade === undefined, // upgrades use HTTP/1.1
+    maxForwards: decrementMaxForwards(request),
   });
   const { header } = target.idempotency;
-  const headers = key?.from === 'minted' && header !== undefined ? withMintedKey(came, header, key.value) : came;
-  return target.http2 ? http2Headers(headers) : headers;
+  const headers =
+    key?.from === 'minted' && header !== undefined ? withMintedKey(forwarded, header, key.value) : forwarded;
+  return target.http2 ? toHttp2Headers(headers) : headers;
 }
 
-/** Envoy counts from 1. Only a proxy of ours in front is believed. */
-function priorAttempts({ request, snapshot, peer }: Arrival): number {
-  const told = request.headers['x-envoy-attempt-count'];
-  if (told === undefined || !snapshot.trusts(peer)) return 0;
-  // Repeated by proxies one after the other, it is a list; the one that has tried most often decides.
-  const counts = listElements(String(told)).map(Number).filter(Number.isSafeInteger);
+/** Earlier attempts, from X-Envoy-Attempt-Count, which counts from 1. Only a trusted proxy's header counts. */
+function priorAttempts({ request, snapshot, peer }: RoutedRequest): number {
+  const attemptCount = request.headers['x-envoy-attempt-count'];
+  if (attemptCount === undefined || !snapshot.isTrustedProxy(peer)) return 0;
+  // Several proxies in a row make a list of it; the highest count decides.
+  const counts = parseListField(String(attemptCount)).map(Number).filter(Number.isSafeInteger);
   return Math.max(0, ...counts.map((count) => count - 1));
 }

@@ -1,63 +1,69 @@
 import { Readable } from 'node:stream';
-import type { Inbound } from '../server/server-request.ts';
-import type { Patience } from './upload-timeout.ts';
-import { letGoOf } from '../undici/buffer-release.ts';
-import type { Stall } from '../response/client-stall.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
+import type { UploadTimeout } from './upload-timeout.ts';
+import { markReleasable } from '../undici/buffer-release.ts';
+import type { ClientStall } from '../response/client-stall.ts';
 
 /**
- * A body too long to be kept, read from its client as fast as the upstream takes it. It begins when it is first read:
- * an attempt that gets no connection leaves the source untouched.
+ * A request body that is too long to be kept, read from the client as fast as the upstream takes it. It starts when it is first
+ * read: an attempt that gets no connection leaves the source untouched.
  */
-export class Upload extends Readable {
-  readonly #source: Inbound;
-  /** What had been read before it was known to be too long; taken from as it goes. */
-  readonly #begun: Buffer[];
-  readonly #onBegun: () => void;
-  readonly #patience: Patience;
-  readonly #stall: Stall | undefined;
+export class StreamingBody extends Readable {
+  readonly #source: HttpServerRequest;
+  /** What was read before the body turned out to be too long; emptied as it is sent. */
+  readonly #prefix: Buffer[];
+  readonly #onPrefixSent: () => void;
+  readonly #timeout: UploadTimeout;
+  readonly #stall: ClientStall | undefined;
   #isAttached = false;
-  #isBegun = false;
+  #hasStarted = false;
 
-  /** @param onBegun called when nothing is left of what had been read */
-  constructor(source: Inbound, begun: Buffer[], onBegun: () => void, patience: Patience, stall?: Stall) {
-    // One piece waits here at most: the others wait in the source, which gathers crumbs.
+  /** @param onPrefixSent called when `prefix` is empty */
+  constructor(
+    source: HttpServerRequest,
+    prefix: Buffer[],
+    onPrefixSent: () => void,
+    timeout: UploadTimeout,
+    stall?: ClientStall,
+  ) {
+    // At most one chunk waits here; the others wait in the source, which joins small ones.
     super({ highWaterMark: 1 });
     this.#source = source;
-    this.#begun = begun;
-    this.#onBegun = onBegun;
-    this.#patience = patience;
+    this.#prefix = prefix;
+    this.#onPrefixSent = onPrefixSent;
+    this.#timeout = timeout;
     this.#stall = stall;
-    // undici 8 takes its listener off when the response has ended first; the client may break off after that.
+    // undici 8 removes its listener when the response ends first; the client may abort after that.
     this.on('error', () => undefined);
   }
 
-  /** Nothing can be sent on because the client sends nothing: its slowness, not the upstream's. */
-  get awaitsClient(): boolean {
-    return this.#patience.isWaiting;
+  /** Nothing can be sent because the client sends nothing: the client is slow, not the upstream. */
+  get isWaitingForClient(): boolean {
+    return this.#timeout.isWaiting;
   }
 
-  /** Bytes have been taken that nobody keeps. */
-  get isBegun(): boolean {
-    return this.#isBegun;
+  /** Bytes have been read and are not kept: the body cannot be sent from its start again. */
+  get hasStarted(): boolean {
+    return this.#hasStarted;
   }
 
   override _read(): void {
-    this.#isBegun = true;
-    for (let chunk = this.#begun.shift(); chunk !== undefined; chunk = this.#begun.shift()) {
+    this.#hasStarted = true;
+    for (let chunk = this.#prefix.shift(); chunk !== undefined; chunk = this.#prefix.shift()) {
       if (!this.push(chunk)) return;
     }
-    this.#onBegun();
-    if (this.#source.readableEnded) return void this.push(null); // all had come, and was read, before this began
+    this.#onPrefixSent();
+    if (this.#source.readableEnded) return void this.push(null); // everything was read before this started
     if (!this.#isAttached) this.#attach();
-    this.#patience.wait();
-    this.#stall?.wait();
+    this.#timeout.startWaiting();
+    this.#stall?.start();
     this.#source.resume();
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#patience.close();
-    this.#stall?.end();
-    // Not paused: if the upstream has answered already, the rest is being let go (`endAnswer`).
+    this.#timeout.close();
+    this.#stall?.remove();
+    // Not paused: if the response has ended, `endResponse` is reading and dropping the rest.
     this.#source.off('data', this.#onData);
     this.#source.off('end', this.#onEnd);
     this.#source.off('close', this.#onClose);
@@ -72,21 +78,21 @@ export class Upload extends Readable {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#patience.receive(chunk.length);
-    letGoOf(chunk, this.#source);
+    this.#timeout.onBytes(chunk.length);
+    markReleasable(chunk, this.#source);
     if (this.push(chunk)) return;
-    this.#patience.rest(); // a slow upstream is not the client's fault
-    this.#stall?.rest();
+    this.#timeout.stopWaiting(); // the client is not late while the upstream is slow
+    this.#stall?.stop();
     this.#source.pause();
   };
 
   readonly #onEnd = (): void => {
-    this.#patience.close();
-    this.#stall?.end();
+    this.#timeout.close();
+    this.#stall?.remove();
     this.push(null);
   };
 
   readonly #onClose = (): void => {
-    if (!this.#source.readableEnded) this.destroy(new Error('the client broke off'));
+    if (!this.#source.readableEnded) this.destroy(new Error('the client aborted its upload'));
   };
 }

@@ -1,35 +1,35 @@
-import type { Clock, Millis } from '../../core/exchange/attempt-outcome.ts';
-import { Deadline } from './deadline.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
+import { Deadline } from '../deadline.ts';
 
-export interface PatienceOptions {
+export interface UploadTimeoutOptions {
   /** How long a client may send nothing. */
-  readonly idle: Millis;
-  /** Bytes a second that it has to send, on average over each `idle` of waiting for it; 0 for any. */
-  readonly rate: number;
+  readonly idleTimeout: Millis;
+  /** Minimum bytes per second, averaged over each `idleTimeout` of waiting for the client; 0: none. */
+  readonly minRate: number;
   readonly clock: Clock;
   /** Called once. */
-  readonly onLate: (late: Late) => void;
+  readonly onTimeout: (reason: UploadTimeoutReason) => void;
 }
 
-/** Nothing came for too long; or something, and too little. */
-export type Late = 'idle' | 'slow';
+/** Nothing arrived for too long, or too little. */
+export type UploadTimeoutReason = 'idle' | 'slow';
 
 /**
- * How long a client may keep us waiting for its body. Only while we wait for it does time pass here: what we do not read,
- * because the upstream takes no more, is no slowness of its client. An average over all of a body would let one that
- * began fast trickle for hours.
+ * Limits how long an upload may keep the proxy waiting. Time counts only while the proxy waits for the client, not while it pauses
+ * the client because the upstream takes no more. The rate is averaged over short spans, because an average over the whole body
+ * would let a client that started fast trickle for hours.
  */
-export class Patience {
-  readonly #options: PatienceOptions;
+export class UploadTimeout {
+  readonly #options: UploadTimeoutOptions;
   readonly #deadline: Deadline;
   #isWaiting = false;
-  #isLate = false;
-  /** In this span: since when waited for and not added up yet; how long before that; what has come. */
+  #hasExpired = false;
+  /** In this span: start of the wait that is not added up yet, time waited before it, and bytes received. */
   #since: Millis = 0;
-  #waited: Millis = 0;
-  #came = 0;
+  #waitedFor: Millis = 0;
+  #receivedBytes = 0;
 
-  constructor(options: PatienceOptions) {
+  constructor(options: UploadTimeoutOptions) {
     this.#options = options;
     this.#deadline = new Deadline(options.clock);
   }
@@ -38,57 +38,56 @@ export class Patience {
     return this.#isWaiting;
   }
 
-  /** More is wanted. */
-  wait(): void {
-    if (this.#isWaiting || this.#isLate) return;
+  /** The proxy waits for the client. */
+  startWaiting(): void {
+    if (this.#isWaiting || this.#hasExpired) return;
     this.#isWaiting = true;
     this.#since = this.#options.clock.now();
-    this.#deadline.arm(this.#options.idle, this.#onIdle);
+    this.#deadline.arm(this.#options.idleTimeout, this.#onIdle);
   }
 
-  /** So many bytes have come. */
-  receive(bytes: number): void {
-    const { idle, rate } = this.#options;
-    this.#came += bytes;
+  onBytes(bytes: number): void {
+    const { idleTimeout, minRate } = this.#options;
+    this.#receivedBytes += bytes;
     if (!this.#isWaiting) return;
     this.#deadline.extend();
-    this.#addUp();
-    if (this.#waited < idle) return;
-    if (this.#came < (rate * this.#waited) / 1000) return this.#tell('slow');
-    this.#waited = 0;
-    this.#came = 0;
+    this.#accumulate();
+    if (this.#waitedFor < idleTimeout) return;
+    if (this.#receivedBytes < (minRate * this.#waitedFor) / 1000) return this.#expire('slow');
+    this.#waitedFor = 0;
+    this.#receivedBytes = 0;
   }
 
-  /** Nothing is wanted for now. */
-  rest(): void {
+  /** The proxy does not wait for the client. */
+  stopWaiting(): void {
     if (!this.#isWaiting) return;
     this.#isWaiting = false;
-    this.#addUp();
+    this.#accumulate();
     this.#deadline.disarm();
   }
 
-  /** It is late already: others wait for what it keeps. */
-  giveUp(): void {
-    if (!this.#isLate) this.#tell('idle');
+  /** Ends the upload at once: other requests wait for its connection. */
+  expireNow(): void {
+    if (!this.#hasExpired) this.#expire('idle');
   }
 
-  /** Nothing more is wanted. */
+  /** The upload is over. */
   close(): void {
-    this.rest();
+    this.stopWaiting();
     this.#deadline.close();
   }
 
-  #addUp(): void {
+  #accumulate(): void {
     const now = this.#options.clock.now();
-    this.#waited += now - this.#since;
+    this.#waitedFor += now - this.#since;
     this.#since = now;
   }
 
-  readonly #onIdle = (): void => this.#tell('idle');
+  readonly #onIdle = (): void => this.#expire('idle');
 
-  #tell(late: Late): void {
+  #expire(reason: UploadTimeoutReason): void {
     this.close();
-    this.#isLate = true;
-    this.#options.onLate(late);
+    this.#hasExpired = true;
+    this.#options.onTimeout(reason);
   }
 }

@@ -1,240 +1,192 @@
 import type { Duplex } from 'node:stream';
-import type {
-  CutReason,
-  Decision,
-  RequestOutcome,
-  RequestRecord,
-  RetryAfterSource,
-} from '../../core/events/proxy-events.ts';
-import type { Millis, Verdict } from '../../core/exchange/attempt-outcome.ts';
-import { isSafe } from '../../core/exchange/attempt-outcome.ts';
-import type { Arrival } from '../request/routed-request.ts';
-import { factsOf } from '../request/routed-request.ts';
+import type { ReaderAbortReason, RequestOutcome } from '../../core/events/event-labels.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
+import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { addCorsHeaders, corsHeaders } from '../headers/cors-headers.ts';
+import { forwardResponseHeaders, viaEntry } from '../headers/forward-headers.ts';
+import { NO_RETRY_AFTER, retryAfterInfo, toRetryAfterSeconds } from '../headers/retry-after-header.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
-import { corsHeaders, withCors } from '../headers/cors-headers.ts';
-import type { Failure } from '../upstream/send-failure.ts';
-import { responseHeaders, viaOver } from '../headers/forward-headers.ts';
-import { isComing } from '../server/server-request.ts';
-import type { AnswerVersion } from '../undici/parser-patches.ts';
-import type { Wrap } from '../server/write-response.ts';
-import type { Problem } from './problem-details.ts';
-import { problemOf } from './problem-details.ts';
-import { saidIn, secondsOf } from '../headers/retry-after-header.ts';
-import { breakOff, endAnswer, writeEmpty, writeHead, writeProblem, writeSwitch } from '../server/write-response.ts';
-import type { Carried } from '../server/tunnel.ts';
+import { isSafeRequest, type RoutedRequest } from '../request/routed-request.ts';
+import { abortResponse, endResponse } from '../server/end-response.ts';
+import { isBodyPending } from '../server/server-request.ts';
+import { openTunnel, type TunnelBytes } from '../server/tunnel.ts';
+import { type MapStatus, writeProblem } from '../server/write-problem.ts';
+import { writeEmpty, writeResponseHead, writeSwitchingProtocols } from '../server/write-response.ts';
+import { problemForVerdict } from './problem-details.ts';
+import type { Problem } from './problem.ts';
+import { type ExchangeTimings, requestOutcomeOf } from './make-request-record.ts';
+import type { ResponseHead } from './response-head.ts';
 
-/** The head of a response that is neither forwarded nor discarded yet. */
-export interface Head {
-  readonly status: number;
-  readonly reasonPhrase: string;
-  readonly headers: string[];
-  readonly version: AnswerVersion;
-  /** Of ours, behind those: what the upstream lists in Connection are its own. Absent where there is none. */
-  readonly added?: readonly string[];
-  /** In seconds, where a Retry-After of ours is among them. */
-  readonly retryAfter?: number;
-  /** How often it was asked for because it was not ready, where that was more than once. */
-  readonly polls?: number | undefined;
-}
-
-/** How long an exchange took, and where. */
-export interface Spent {
-  readonly since: Millis;
-  readonly attempts: number;
-  readonly queued: Millis;
-  readonly slept: Millis;
-  /** Only where we observe. */
-  readonly wouldHave: Decision | undefined;
-  /** Only where the protocol was changed. */
-  readonly carried: Carried | undefined;
-  /** Of the last attempt, if it failed. */
-  readonly failure: Failure | undefined;
-  readonly traceId: string | undefined;
-}
-
-/** What the client gets, and what can be told of it afterwards. */
-export class Reply {
+/** The response to one client, and the record of what it received. */
+export class ClientResponse {
+  /** Bytes in both directions after a change of protocol; undefined if there was none. */
+  tunnelBytes: TunnelBytes | undefined = undefined;
   readonly #context: ExchangeContext;
-  readonly #arrival: Arrival;
+  readonly #routed: RoutedRequest;
   #headAt: Millis | undefined;
   #problem: Problem | undefined;
-  /** In seconds, and whose it is. */
-  #retryAfter: number | undefined;
-  #retryAfterFrom: RetryAfterSource | undefined;
-  #cut = false;
-  #cutReason: CutReason | undefined;
-  #isChecked = false;
+  #retryAfter = NO_RETRY_AFTER;
+  #isCut = false;
+  #cutReason: ReaderAbortReason | undefined;
+  #isAllowed = false;
 
-  constructor(context: ExchangeContext, arrival: Arrival) {
+  constructor(context: ExchangeContext, routed: RoutedRequest) {
     this.#context = context;
-    this.#arrival = arrival;
+    this.#routed = routed;
   }
 
-  /** Writes the upstream's head. False: it cannot be passed on, and the client has been told so. */
-  forward(head: Head, attempts: number, unknown: boolean): boolean {
-    const { response, upgrade, requestId, xRequestId, key } = this.#arrival;
+  /** Writes the upstream's response head. @returns false if it is not valid HTTP: then the client gets a problem instead */
+  forward(head: ResponseHead, attempts: number, unknown: boolean): boolean {
+    const { response, upgrade, requestId, xRequestId, key } = this.#routed;
     this.#headAt = this.#context.clock.now();
-    this.#note(head);
-    const headers = responseHeaders(head.headers, {
-      via: viaOver(head.version, this.#context.via),
+    this.#retryAfter = retryAfterInfo(head, Date.now);
+    const headers = forwardResponseHeaders(head.headers, {
+      via: viaEntry(head.httpVersion, this.#context.via),
       requestId,
       xRequestId,
       attempts,
       polls: head.polls,
       unknown,
-      mintedKey: mintedOf(key),
+      mintedKey: mintedKeyOf(key),
       close: this.#mustClose(),
     });
-    if (head.added !== undefined) headers.push(...head.added);
-    const { cors } = this.#arrival.route;
-    const told = cors === undefined ? headers : withCors(headers, cors, this.#arrival.request.headers.origin);
+    if (head.addedHeaders !== undefined) headers.push(...head.addedHeaders);
+    const { cors } = this.#routed.route;
+    const clientHeaders =
+      cors === undefined ? headers : addCorsHeaders(headers, cors, this.#routed.request.headers.origin);
     upgrade?.decline();
-    if (writeHead(response, head.status, head.reasonPhrase, told)) return true;
-    const kind = isSafe(factsOf(this.#arrival)) ? 'fail' : 'unknown';
-    this.answer(problemOf({ kind, reason: 'reset', attempts, retryEnd: undefined }, { flaw: 'unwritable' }), attempts);
+    if (writeResponseHead(response, head.status, head.reasonPhrase, clientHeaders)) return true;
+    const kind = isSafeRequest(this.#routed) ? 'fail' : 'unknown';
+    this.respondWith(
+      problemForVerdict({ kind, reason: 'reset', attempts, retryOutcome: undefined }, { defect: 'unwritable' }),
+      attempts,
+    );
     return false;
   }
 
-  /** Agrees with the client to change to another protocol. @returns the connection, which is nobody else's now */
-  switch(head: Head, attempts: number): Duplex {
-    const { upgrade, requestId, xRequestId } = this.#arrival;
-    if (upgrade === undefined) throw new Error('no change of protocol was asked for');
+  /** Agrees to change to another protocol, and connects client and upstream. @param onClosed called once both sides are closed */
+  openTunnel(head: ResponseHead, attempts: number, upstream: Duplex, onClosed: () => void): void {
+    const { upgrade, route, requestId, xRequestId } = this.#routed;
+    if (upgrade === undefined) throw new Error('the client did not ask for a change of protocol');
     this.#headAt = this.#context.clock.now();
-    const via = viaOver(head.version, this.#context.via);
-    const told = { via, requestId, xRequestId, attempts, unknown: false, close: false };
-    return writeSwitch(upgrade, responseHeaders(head.headers, told));
+    const via = viaEntry(head.httpVersion, this.#context.via);
+    const forwarding = { via, requestId, xRequestId, attempts, unknown: false, close: false };
+    const client = writeSwitchingProtocols(upgrade, forwardResponseHeaders(head.headers, forwarding));
+    this.tunnelBytes = { toUpstream: 0, toClient: 0 };
+    this.#context.listen({ type: 'upgraded', route: route.name });
+    openTunnel(client, upstream, this.tunnelBytes, onClosed);
   }
 
-  /** Writes an answer of our own, unless something has been written, or nobody is there. */
-  answer(problem: Problem, attempts: number, wrap?: Wrap): void {
-    const { response, requestId, request, route, snapshot, key } = this.#arrival;
+  /** Responds with a problem document, unless a response has begun or the client has gone. */
+  respondWith(problem: Problem, attempts: number, mapStatus?: MapStatus): void {
+    const { response, requestId, request, route, snapshot, key } = this.#routed;
     if (response.headersSent || response.destroyed) return;
     this.#problem = problem;
     this.#headAt = this.#context.clock.now();
-    if (problem.retryAfter !== undefined) {
-      this.#retryAfter = secondsOf(problem.retryAfter, this.#context.random);
-      this.#retryAfterFrom = 'tidegate';
+    if (problem.retryAfterMs !== undefined) {
+      const retryAfterSeconds = toRetryAfterSeconds(problem.retryAfterMs, this.#context.random);
+      this.#retryAfter = { retryAfterSeconds, from: 'tidegate' };
     }
     const { via } = this.#context;
+    const { retryAfterSeconds } = this.#retryAfter;
     writeProblem(response, problem, {
       requestId,
       via,
-      retryAfter: this.#retryAfter,
+      retryAfterSeconds,
       attempts,
-      mintedKey: mintedOf(key),
+      mintedKey: mintedKeyOf(key),
       close: this.#mustClose(),
-      unread: snapshot.bodyIdle,
-      wrapping: wrap?.(problem, this.#retryAfter),
+      unread: snapshot.bodyIdleTimeout,
+      mappedStatus: mapStatus?.(problem, retryAfterSeconds),
       cors: route.cors === undefined ? undefined : corsHeaders(route.cors, request.headers.origin),
     });
     if (problem.status === 408) response.end();
-    else endAnswer(response, request);
+    else endResponse(response, request);
   }
 
-  /** Says that the request may pass, which whoever asked sends. @param headers names and values in turn */
-  letPass(headers: readonly string[]): void {
-    const { response, request } = this.#arrival;
+  /** Answers a check: the ingress may forward the request. @param headers names and values in turn */
+  allow(headers: readonly string[]): void {
+    const { response, request } = this.#routed;
     this.#headAt = this.#context.clock.now();
-    this.#isChecked = true;
+    this.#isAllowed = true;
     writeEmpty(response, 200, this.#mustClose() ? [...headers, 'Connection', 'close'] : headers);
-    endAnswer(response, request);
+    endResponse(response, request);
   }
 
-  /** The forwarded body has come to its end. @param rest of it that is still to be written */
-  end(rest: Buffer | undefined): void {
-    endAnswer(this.#arrival.response, this.#arrival.request, rest);
+  /** Ends the response: the forwarded body is complete. @param lastChunk still to be written */
+  end(lastChunk: Buffer | undefined): void {
+    endResponse(this.#routed.response, this.#routed.request, lastChunk);
   }
 
-  /** The forwarded body broke off: the client must see that. */
-  cut(why?: CutReason): void {
-    this.#cut = true;
+  /** Breaks off the response so that the client notices: the forwarded body is incomplete. */
+  abort(why?: ReaderAbortReason): void {
+    this.#isCut = true;
     this.#cutReason ??= why;
-    breakOff(this.#arrival.response, this.#arrival.request);
+    abortResponse(this.#routed.response, this.#routed.request);
   }
 
-  /** The line that the log gets. */
-  record(verdict: Verdict, spent: Spent): RequestRecord {
-    const { request, response, route, client, requestId, snapshot, key } = this.#arrival;
+  /** The record of the request, for log and metrics. */
+  toRecord(verdict: ExchangeVerdict, timings: ExchangeTimings): RequestRecord {
+    const { request, response, route, client, requestId, snapshot, key } = this.#routed;
     const now = this.#context.clock.now();
     return {
       id: requestId,
-      at: spent.since,
+      at: timings.since,
       route: route.name,
       upstream: route.target.name,
       method: request.verb,
-      path: snapshot.tellPath(request.path),
+      path: snapshot.redactPath(request.path),
       client: client.hash,
       clientName: client.name,
       status: this.#headAt === undefined ? 0 : response.statusCode,
       outcome: this.#outcome(verdict),
       reason: this.#reason(verdict),
-      attempts: spent.attempts,
+      attempts: timings.attempts,
       polls: verdict.polls,
-      queued: spent.queued,
-      slept: spent.slept,
-      toHead: (this.#headAt ?? now) - spent.since,
-      took: now - spent.since,
-      retryAfter: this.#retryAfter,
-      retryAfterFrom: this.#retryAfterFrom,
-      cut: this.#cut,
-      carried: spent.carried,
-      cause: spent.failure?.cause,
-      wouldHave: spent.wouldHave,
+      queueTime: timings.queued,
+      sleepTime: timings.slept,
+      timeToHead: (this.#headAt ?? now) - timings.since,
+      took: now - timings.since,
+      retryAfterSeconds: this.#retryAfter.retryAfterSeconds,
+      retryAfterFrom: this.#retryAfter.from,
+      isTruncated: this.#isCut,
+      upgradeBytes: this.tunnelBytes,
+      cause: timings.failure?.cause,
+      wouldHave: timings.wouldHave,
       wouldRetry: verdict.wouldRetry,
       detail: this.#problem?.detail,
-      retryEnd: verdict.retryEnd,
-      mintedKey: mintedOf(key),
-      traceId: spent.traceId,
+      retryOutcome: verdict.retryOutcome,
+      mintedKey: mintedKeyOf(key),
+      traceId: timings.traceId,
     };
   }
 
-  #note(head: Head): void {
-    const { retryAfter, from } = saidIn(head, Date.now);
-    this.#retryAfter = retryAfter;
-    this.#retryAfterFrom = from;
-  }
-
-  #outcome(verdict: Verdict): RequestOutcome {
-    if (this.#isChecked) return 'checked';
+  #outcome(verdict: ExchangeVerdict): RequestOutcome {
+    if (this.#isAllowed) return 'checked';
     if (verdict.kind === 'forward' && this.#problem !== undefined) {
       return this.#problem.unknown ? 'unknown' : 'upstream_error';
     }
-    // Given up because of the request itself, and told so: its client is still there.
+    // The request itself was at fault, and its client has a response.
     if (verdict.kind === 'gone' && this.#problem !== undefined) return this.#problem.unknown ? 'unknown' : 'refused';
-    return outcomeOf(verdict, this.#arrival.response.statusCode);
+    return requestOutcomeOf(verdict, this.#routed.response.statusCode);
   }
 
-  /** The connection ends with this answer when we go away, or when the client may still be sending. */
+  /** The connection ends with this response if the process shuts down, or the client may still be sending. */
   #mustClose(): boolean {
-    const { request } = this.#arrival;
-    return this.#context.isDraining() || isComing(request);
+    const { request } = this.#routed;
+    return this.#context.isDraining() || isBodyPending(request);
   }
 
-  #reason(verdict: Verdict): string | undefined {
+  #reason(verdict: ExchangeVerdict): string | undefined {
     if (this.#problem !== undefined) return this.#problem.reason;
     if (this.#cutReason !== undefined) return this.#cutReason;
     if (verdict.kind === 'gone') return 'client_gone';
-    return verdict.retryEnd === 'success' ? undefined : verdict.retryEnd;
+    return verdict.retryOutcome === 'success' ? undefined : verdict.retryOutcome;
   }
 }
 
-/** Its client is told of a key that it has not chosen. */
-function mintedOf(key: Arrival['key']): string | undefined {
+/** The idempotency key that Tidegate generated for the request, which its client learns from the response. */
+function mintedKeyOf(key: RoutedRequest['key']): string | undefined {
   return key?.from === 'minted' ? key.value : undefined;
-}
-
-function outcomeOf(verdict: Verdict, status: number): RequestOutcome {
-  switch (verdict.kind) {
-    case 'forward':
-      if (verdict.unknown) return 'unknown';
-      return verdict.attempts > (verdict.polls ?? 1) && status < 400 ? 'recovered' : 'forwarded';
-    case 'refuse':
-      return verdict.why === 'queue_timeout' ? 'queue_timeout' : 'refused';
-    case 'fail':
-      return verdict.reason === 'too_many_files' ? 'refused' : 'upstream_error';
-    case 'unknown':
-      return 'unknown';
-    case 'gone':
-      return 'client_gone';
-  }
 }

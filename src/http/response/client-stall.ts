@@ -1,53 +1,53 @@
-import type { Clock, Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { StalledReader, StalledReaders } from './stalled-clients.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
+import type { StalledClient, StalledClients } from './stalled-clients.ts';
 
-/** A connection to the upstream that a client keeps busy while it reads nothing of its answer, or sends nothing of its upload. */
-export class Stall implements StalledReader {
-  /** Since when the client is waited for; Infinity while it is not. */
-  since: Millis = Number.POSITIVE_INFINITY;
+/** An exchange whose client keeps an upstream connection busy but reads nothing of its response, or sends nothing of its upload. */
+export class ClientStall implements StalledClient {
+  /** Infinity while the proxy does not wait for the client. */
+  stalledSince: Millis = Number.POSITIVE_INFINITY;
   readonly upstream: string;
-  readonly holder: string;
-  readonly #stalled: StalledReaders;
+  readonly addressGroup: string;
+  readonly #registry: StalledClients;
   readonly #clock: Clock;
-  readonly #onGiveWay: () => void;
-  #hasStalled = false;
+  readonly #onAbort: () => void;
+  #isListed = false;
 
-  /** @param onGiveWay called when others wait for the connection: the exchange must end */
-  constructor({ upstream, holder, stalled, clock }: StallParts, onGiveWay: () => void) {
+  /** @param onAbort must end the exchange: others wait for its connection */
+  constructor({ upstream, addressGroup, registry, clock }: ClientStallOptions, onAbort: () => void) {
     this.upstream = upstream;
-    this.holder = holder;
-    this.#stalled = stalled;
+    this.addressGroup = addressGroup;
+    this.#registry = registry;
     this.#clock = clock;
-    this.#onGiveWay = onGiveWay;
+    this.#onAbort = onAbort;
   }
 
-  /** The client has to read or send. Mostly for a moment and soon again, so it stays listed from the first time on. */
-  wait(): void {
-    this.since = this.#clock.now();
-    if (this.#hasStalled) return;
-    this.#hasStalled = true;
-    this.#stalled.add(this);
+  /** The proxy waits for the client. Stalls are mostly short and frequent, so the exchange stays registered after the first. */
+  start(): void {
+    this.stalledSince = this.#clock.now();
+    if (this.#isListed) return;
+    this.#isListed = true;
+    this.#registry.add(this);
   }
 
-  /** It has done so. */
-  rest(): void {
-    this.since = Number.POSITIVE_INFINITY;
+  /** The client has read or sent. */
+  stop(): void {
+    this.stalledSince = Number.POSITIVE_INFINITY;
   }
 
   /** The exchange is over. */
-  end(): void {
-    if (this.#hasStalled) this.#stalled.remove(this);
+  remove(): void {
+    if (this.#isListed) this.#registry.remove(this);
   }
 
-  giveWay(): void {
-    this.#onGiveWay();
+  abort(): void {
+    this.#onAbort();
   }
 }
 
-export interface StallParts {
+export interface ClientStallOptions {
   readonly upstream: string;
-  /** Its client, or all clients of one address. */
-  readonly holder: string;
-  readonly stalled: StalledReaders;
+  /** The client, or all clients of one address. */
+  readonly addressGroup: string;
+  readonly registry: StalledClients;
   readonly clock: Clock;
 }

@@ -1,82 +1,58 @@
-import type { RequestRecord } from '../../core/events/proxy-events.ts';
 import type { ProxyContext } from '../request/exchange-context.ts';
 import type { CorsPolicy } from '../headers/cors-headers.ts';
 import { preflightHeaders, preflightMethod } from '../headers/cors-headers.ts';
-import { isUsableRequestId } from '../headers/forward-headers.ts';
-import type { Inbound } from '../server/server-request.ts';
-import { isComing } from '../server/server-request.ts';
-import type { Outbound } from '../server/server-response.ts';
-import type { Route, Snapshot } from '../request/snapshot-types.ts';
-import { endAnswer, writeEmpty } from '../server/write-response.ts';
-import { traceIdOf, traceparentOf } from '../headers/trace-context.ts';
+import { xRequestIdFor } from '../headers/request-id.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
+import { isBodyPending } from '../server/server-request.ts';
+import type { HttpServerResponse } from '../server/server-response.ts';
+import type { Route } from '../request/route.ts';
+import type { Snapshot } from '../request/snapshot-types.ts';
+import { endResponse } from '../server/end-response.ts';
+import { writeEmpty } from '../server/write-response.ts';
+import { traceparentOf } from '../headers/trace-context.ts';
+import { preflightRecord } from './make-request-record.ts';
 
-export interface PreflightsParts {
+export interface CorsPreflightsOptions {
   readonly context: ProxyContext;
   readonly snapshot: () => Snapshot;
-  /** Of requests: unique. */
+  /** A unique request id. */
   readonly nextId: () => string;
 }
 
-/** Answers the preflights of routes that say themselves what pages of other origins may do. No limit concerns them. */
-export class Preflights {
-  readonly #parts: PreflightsParts;
+/** Responds to CORS preflights on routes with a CORS policy. No limit applies to them. */
+export class CorsPreflights {
+  readonly #options: CorsPreflightsOptions;
 
-  constructor(parts: PreflightsParts) {
-    this.#parts = parts;
+  constructor(options: CorsPreflightsOptions) {
+    this.#options = options;
   }
 
-  /** Returns whether it was one, and is answered. For requests that have not been looked at otherwise. */
-  take(request: Inbound, response: Outbound): boolean {
+  /** Responds if the request is such a preflight. Returns whether it was. For requests that have not been routed. */
+  respondIfPreflight(request: HttpServerRequest, response: HttpServerResponse): boolean {
     const method = preflightMethod(request);
-    const { router } = this.#parts.snapshot();
+    const { router } = this.#options.snapshot();
     const route = method === undefined ? undefined : router.findPreflight(method, request.headers.host, request.path);
     if (route?.cors === undefined) return false;
-    this.answer(request, response, route, route.cors);
+    this.respond(request, response, route, route.cors);
     return true;
   }
 
-  answer(request: Inbound, response: Outbound, route: Route, cors: CorsPolicy): void {
-    const { context, snapshot, nextId } = this.#parts;
-    const { via, clock, listen, watcher, isDraining } = context;
+  respond(request: HttpServerRequest, response: HttpServerResponse, route: Route, cors: CorsPolicy): void {
+    const { context, snapshot, nextId } = this.#options;
+    const { via, clock, listen, observer, isDraining } = context;
     const at = clock.now();
     const id = nextId();
-    const path = snapshot().tellPath(request.path);
+    const path = snapshot().redactPath(request.path);
     listen({ type: 'arrived', route: route.name });
     response.on('close', () => {
-      const record = recordOf(request, route, { id, at, path, took: clock.now() - at });
+      const record = preflightRecord(request, route, { id, at, path, took: clock.now() - at });
       listen({ type: 'done', record });
-      watcher?.refused(record, traceparentOf(request));
+      observer?.onRefused(record, traceparentOf(request));
     });
-    const given = request.headers['x-request-id'];
-    const xRequestId = typeof given === 'string' && isUsableRequestId(given) ? given : id;
-    const headers = ['Via', via, 'X-Request-Id', xRequestId, 'Tidegate-Request-Id', id];
+    const headers = ['Via', via, 'X-Request-Id', xRequestIdFor(request, id), 'Tidegate-Request-Id', id];
     headers.push(...preflightHeaders(cors, request));
-    if (isDraining() || isComing(request)) headers.push('Connection', 'close');
+    if (isDraining() || isBodyPending(request)) headers.push('Connection', 'close');
     writeEmpty(response, 204, headers);
-    endAnswer(response, request);
+    endResponse(response, request);
   }
-}
-
-function recordOf(
-  request: Inbound,
-  route: Route,
-  known: Pick<RequestRecord, 'id' | 'at' | 'path' | 'took'>,
-): RequestRecord {
-  return {
-    ...known,
-    route: route.name,
-    upstream: route.target.name,
-    method: request.verb,
-    client: '',
-    status: 204,
-    outcome: 'preflight',
-    reason: undefined,
-    attempts: 0,
-    queued: 0,
-    slept: 0,
-    toHead: 0,
-    retryAfter: undefined,
-    cut: false,
-    traceId: traceIdOf(traceparentOf(request)),
-  };
 }

@@ -1,209 +1,197 @@
 import type { Socket } from 'node:net';
-import type { RequestRecord } from '../../core/events/proxy-events.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Capacity } from '../overload/request-capacity.ts';
+import type { RequestCapacity } from '../overload/request-capacity.ts';
 import type { ProxyContext } from '../request/exchange-context.ts';
 import { corsHeaders, preflightMethod } from '../headers/cors-headers.ts';
-import type { Inbound } from '../server/server-request.ts';
-import { isComing } from '../server/server-request.ts';
-import { answerAsLast } from '../headers/max-forwards.ts';
-import { isOpenOnArrival } from '../idempotency/unresolved-key-check.ts';
-import type { Outbound } from '../server/server-response.ts';
+import type { HttpServerRequest } from '../server/server-request.ts';
+import { isBodyPending } from '../server/server-request.ts';
+import { finalRecipientResponse } from '../headers/max-forwards.ts';
+import { isUnresolvedOnArrival } from '../idempotency/unresolved-key-check.ts';
+import type { HttpServerResponse } from '../server/server-response.ts';
 import type { Snapshot } from '../request/snapshot-types.ts';
-import type { Preflights } from './cors-preflights.ts';
-import type { Problem } from './problem-details.ts';
-import { fault, unknownFor } from './problem-details.ts';
-import type { Wrap } from '../server/write-response.ts';
+import type { CorsPreflights } from './cors-preflights.ts';
+import type { Problem } from './problem.ts';
+import { requestProblem, asUnknownOutcome } from './problem-details.ts';
+import type { MapStatus } from '../server/write-problem.ts';
 import { ASTERISK } from '../request/request-target.ts';
-import { endAnswer, writeFinal, writeProblem, writeRawProblem } from '../server/write-response.ts';
-import { secondsOf } from '../headers/retry-after-header.ts';
-import { traceIdOf, traceparentOf } from '../headers/trace-context.ts';
+import { endResponse } from '../server/end-response.ts';
+import { writeFinalRecipientResponse } from '../server/write-response.ts';
+import { writeProblem, writeRawProblem } from '../server/write-problem.ts';
+import { toRetryAfterSeconds } from '../headers/retry-after-header.ts';
+import { traceparentOf } from '../headers/trace-context.ts';
+import { NO_ROUTE, rejectionRecord } from './make-request-record.ts';
 
-/** What metrics call the route of a request that has none. */
-const NO_ROUTE = '(none)';
+const MAX_FORWARDS_REACHED = requestProblem(
+  200,
+  'OK',
+  'The request was not forwarded because Max-Forwards is 0.',
+  'max_forwards',
+);
 
-const FORWARDED_ENOUGH = fault(200, 'OK', 'Max-Forwards lets the request go no further.', 'max_forwards');
-
-export interface RefusalsOptions {
+export interface RejectionsOptions {
   readonly context: ProxyContext;
-  readonly capacity: Capacity;
+  readonly capacity: RequestCapacity;
   readonly snapshot: () => Snapshot;
-  /** Of requests: unique. */
+  /** A unique request id. */
   readonly nextId: () => string;
-  readonly preflights: Preflights;
+  readonly preflights: CorsPreflights;
 }
 
-/** Answers to what never becomes an exchange. They are told of all the same. */
-export class Refusals {
-  readonly #options: RefusalsOptions;
+/** Responds to requests that never become an exchange, and records them. */
+export class Rejections {
+  readonly #options: RejectionsOptions;
 
-  constructor(options: RefusalsOptions) {
+  constructor(options: RejectionsOptions) {
     this.#options = options;
   }
 
-  /** Returns whether there is a reason to. A preflight that is answered here is: to refuse it would cost as much. */
-  turnAway(request: Inbound, response: Outbound, problem: Problem | undefined): boolean {
+  /** Rejects the request if there is a problem. Returns whether there was. A preflight gets its response, which costs no more. */
+  rejectIf(request: HttpServerRequest, response: HttpServerResponse, problem: Problem | undefined): boolean {
     if (problem === undefined) return false;
-    if (!this.#options.preflights.take(request, response)) this.refuse(request, response, problem);
+    if (!this.#options.preflights.respondIfPreflight(request, response)) this.reject(request, response, problem);
     return true;
   }
 
-  refuseExpectation(request: Inbound, response: Outbound): void {
-    this.refuse(request, response, fault(417, 'Expectation failed', 'Only 100-continue is understood.', 'expect'));
-  }
-
-  /** Answers a request that may be forwarded no further (RFC 9110 §7.6.2). @param identities headers that say who asks, in lower case */
-  answerAsLast(request: Inbound, response: Outbound, identities: ReadonlySet<string>): void {
-    const { headers, body } = answerAsLast(request, identities);
-    this.#conclude(
+  rejectExpectation(request: HttpServerRequest, response: HttpServerResponse): void {
+    this.reject(
       request,
       response,
-      () => FORWARDED_ENOUGH,
+      requestProblem(417, 'Expectation failed', 'The only supported expectation is 100-continue.', 'expect'),
+    );
+  }
+
+  /** Responds to a request with Max-Forwards 0 (RFC 9110 §7.6.2). @param identities headers that identify clients, in lower case */
+  respondAsFinalRecipient(
+    request: HttpServerRequest,
+    response: HttpServerResponse,
+    identities: ReadonlySet<string>,
+  ): void {
+    const { headers, body } = finalRecipientResponse(request, identities);
+    this.#respond(
+      request,
+      response,
+      () => MAX_FORWARDS_REACHED,
       (requestId) => {
         const { context, snapshot } = this.#options;
-        const ending = context.isDraining() || isComing(request) ? ['Connection', 'close'] : [];
-        const told = { requestId, via: context.via, unread: snapshot().bodyIdle };
+        const ending = context.isDraining() || isBodyPending(request) ? ['Connection', 'close'] : [];
+        const options = { requestId, via: context.via, unread: snapshot().bodyIdleTimeout };
         const cors = this.#corsOf(request) ?? [];
-        writeFinal(response, [...headers, ...cors, ...ending], body, told);
+        writeFinalRecipientResponse(response, [...headers, ...cors, ...ending], body, options);
       },
     );
   }
 
   /**
-   * @param isUnframed where the request ends is a matter of opinion: nothing behind it is read
-   * @param wrap how its answer goes out; as it is unless given
+   * @param isFramingInDoubt it is uncertain where the request ends: the connection is closed after the response
+   * @param mapStatus changes status and headers of the response
    */
-  refuse(request: Inbound, response: Outbound, refused: Problem, isUnframed = false, wrap?: Wrap): void {
+  reject(
+    request: HttpServerRequest,
+    response: HttpServerResponse,
+    rejection: Problem,
+    isFramingInDoubt = false,
+    mapStatus?: MapStatus,
+  ): void {
     const { context, snapshot } = this.#options;
-    // Of a check it is not the write that is refused, and its 5xx would be taken for a check that failed.
+    // A check is not the write itself, and an ingress would take a 5xx for a failed check.
     const decide = (): Problem => {
-      const isOpen = wrap === undefined && isOpenOnArrival(context.keys, request, snapshot().router);
-      return isOpen ? unknownFor(refused) : refused;
+      const isOpen = mapStatus === undefined && isUnresolvedOnArrival(context.keys, request, snapshot().router);
+      return isOpen ? asUnknownOutcome(rejection) : rejection;
     };
     const { via, isDraining } = context;
-    this.#conclude(request, response, decide, (requestId, problem, retryAfter) => {
-      const close = isDraining() || isUnframed || isComing(request);
-      const unread = snapshot().bodyIdle;
-      const wrapping = wrap?.(problem, retryAfter);
+    this.#respond(request, response, decide, (requestId, problem, retryAfterSeconds) => {
+      const close = isDraining() || isFramingInDoubt || isBodyPending(request);
+      const unread = snapshot().bodyIdleTimeout;
+      const mappedStatus = mapStatus?.(problem, retryAfterSeconds);
       const cors = this.#corsOf(request);
-      writeProblem(response, problem, { requestId, via, retryAfter, attempts: 0, close, unread, wrapping, cors });
+      writeProblem(response, problem, {
+        requestId,
+        via,
+        retryAfterSeconds,
+        attempts: 0,
+        close,
+        unread,
+        mappedStatus,
+        cors,
+      });
     });
   }
 
   /**
-   * Writes its only answer, and tells of it when that has ended.
-   * @param decide asked once, when a short body has come
-   * @param write `retryAfter` is in seconds, as it is told
+   * Writes the response, and records the request when it has ended.
+   * @param decide called once, after a short body has arrived
    */
-  #conclude(
-    request: Inbound,
-    response: Outbound,
+  #respond(
+    request: HttpServerRequest,
+    response: HttpServerResponse,
     decide: () => Problem,
-    write: (requestId: string, problem: Problem, retryAfter: number | undefined) => void,
+    write: (requestId: string, problem: Problem, retryAfterSeconds: number | undefined) => void,
   ): void {
     const { context, capacity, snapshot, nextId } = this.#options;
-    const { clock, listen, watcher, random } = context;
-    let decided: { readonly problem: Problem; readonly retryAfter: number | undefined } | undefined;
+    const { clock, listen, observer, random } = context;
+    let decided: { readonly problem: Problem; readonly retryAfterSeconds: number | undefined } | undefined;
     const decision = (): NonNullable<typeof decided> => {
       if (decided !== undefined) return decided;
       const problem = decide();
-      const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
-      decided = { problem, retryAfter };
+      const retryAfterSeconds =
+        problem.retryAfterMs === undefined ? undefined : toRetryAfterSeconds(problem.retryAfterMs, random);
+      decided = { problem, retryAfterSeconds };
       return decided;
     };
-    const since = clock.now();
+    const startedAt = clock.now();
     const id = nextId();
-    capacity.countLeaving(response);
+    capacity.countRejected(response);
     listen({ type: 'arrived', route: NO_ROUTE });
     response.on('close', () => {
-      const path = pathOf(request, snapshot().tellPath);
-      const took = clock.now() - since;
-      const { problem, retryAfter } = decision();
-      const record = recordRefused(problem, { request, path, id, at: since, retryAfter, took });
+      const path = redactedPath(request, snapshot().redactPath);
+      const took = clock.now() - startedAt;
+      const { problem, retryAfterSeconds } = decision();
+      const record = rejectionRecord(problem, { request, path, id, at: startedAt, retryAfterSeconds, took });
       listen({ type: 'done', record });
-      watcher?.refused(record, traceparentOf(request));
+      observer?.onRefused(record, traceparentOf(request));
     });
-    const answer = (): void => {
+    const respond = (): void => {
       if (response.destroyed) return;
-      const { problem, retryAfter } = decision();
-      write(id, problem, retryAfter);
-      endAnswer(response, request);
+      const { problem, retryAfterSeconds } = decision();
+      write(id, problem, retryAfterSeconds);
+      endResponse(response, request);
     };
-    // A short body has come with the head, and is parsed behind it: then the connection can go on.
-    if (request.hasBody) setImmediate(answer);
-    else answer();
+    // A short body arrives with the head and is parsed after it: then the connection can be kept.
+    if (request.hasBody) setImmediate(respond);
+    else respond();
   }
 
-  /** What the route says that it would have had. A request that is at fault may have none. */
-  #corsOf(request: Inbound): string[] | undefined {
+  /** CORS headers of the route that the request would have had; undefined if it has none. */
+  #corsOf(request: HttpServerRequest): string[] | undefined {
     const { router } = this.#options.snapshot();
     if (!router.hasCors) return undefined;
     const { headers, path } = request;
     const method = preflightMethod(request) ?? request.verb;
-    // If no route takes this method, the route of the path decides.
+    // If no route accepts the method, the route of the path decides.
     const cors = (router.find(method, headers.host, path) ?? router.find(undefined, headers.host, path))?.cors;
     return cors === undefined ? undefined : corsHeaders(cors, headers.origin);
   }
 
   /**
-   * Answers bytes that never became a request. Only their connection is known.
-   * @param request whose body they are, if its head could be read
+   * Responds to bytes that could not be parsed as a request.
+   * @param request whose body they are, if its head could be parsed
    */
-  refuseUnread(socket: Socket, refused: Problem, request?: Inbound): void {
-    const { via, clock, listen, watcher, random, keys } = this.#options.context;
-    const isOpen = request !== undefined && isOpenOnArrival(keys, request, this.#options.snapshot().router);
-    const problem = isOpen ? unknownFor(refused) : refused;
+  rejectUnparsed(socket: Socket, rejection: Problem, request?: HttpServerRequest): void {
+    const { via, clock, listen, observer, random, keys } = this.#options.context;
+    const isOpen = request !== undefined && isUnresolvedOnArrival(keys, request, this.#options.snapshot().router);
+    const problem = isOpen ? asUnknownOutcome(rejection) : rejection;
     const requestId = this.#options.nextId();
-    const retryAfter = problem.retryAfter === undefined ? undefined : secondsOf(problem.retryAfter, random);
-    const record = recordRefused(problem, { id: requestId, at: clock.now(), took: 0, retryAfter });
+    const retryAfterSeconds =
+      problem.retryAfterMs === undefined ? undefined : toRetryAfterSeconds(problem.retryAfterMs, random);
+    const record = rejectionRecord(problem, { id: requestId, at: clock.now(), took: 0, retryAfterSeconds });
     listen({ type: 'arrived', route: NO_ROUTE });
     listen({ type: 'done', record });
-    watcher?.refused(record, undefined);
-    writeRawProblem(socket, problem, { requestId, via }, retryAfter);
+    observer?.onRefused(record, undefined);
+    writeRawProblem(socket, problem, { requestId, via }, retryAfterSeconds);
   }
 }
 
-interface Refused {
-  readonly request?: Inbound;
-  /** As it may be told. */
-  readonly path?: string;
-  readonly id: string;
-  readonly at: Millis;
-  readonly took: Millis;
-  /** In seconds, as it was told. */
-  readonly retryAfter?: number | undefined;
-}
-
-/** What the log gets of a request that never became an exchange. Of one that could not be read nothing is known. */
-function recordRefused(problem: Problem, told: Refused): RequestRecord {
-  const { request, path, id, at, took, retryAfter } = told;
-  return {
-    id,
-    at,
-    route: NO_ROUTE,
-    upstream: '',
-    method: request?.verb ?? '',
-    path: path ?? '',
-    client: '',
-    status: problem.status,
-    outcome: problem.unknown ? 'unknown' : 'refused',
-    reason: problem.reason,
-    cause: problem.cause,
-    attempts: 0,
-    queued: 0,
-    slept: 0,
-    toHead: 0,
-    took,
-    retryAfter,
-    retryAfterFrom: retryAfter === undefined ? undefined : 'tidegate',
-    cut: false,
-    detail: problem.detail,
-    traceId: request === undefined ? undefined : traceIdOf(traceparentOf(request)),
-  };
-}
-
-/** Of another origin nothing is kept: it may carry a password. */
-function pathOf(request: Inbound, tell: (path: string) => string): string {
+/** The path for the log. Nothing of an absolute target is logged, because it may contain a password. */
+function redactedPath(request: HttpServerRequest, redact: (path: string) => string): string {
   if (request.target === ASTERISK) return ASTERISK;
-  return request.target.startsWith('/') ? tell(request.path) : '(absolute)';
+  return request.target.startsWith('/') ? redact(request.path) : '(absolute)';
 }

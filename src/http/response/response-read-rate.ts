@@ -1,71 +1,53 @@
-import type { CutReason } from '../../core/events/proxy-events.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Arrival } from '../request/routed-request.ts';
-import type { ExchangeContext } from '../request/exchange-context.ts';
-import type { StallParts } from './client-stall.ts';
-import { Stall } from './client-stall.ts';
+import type { ReaderAbortReason } from '../../core/events/event-labels.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { ClientStallOptions } from './client-stall.ts';
+import { ClientStall } from './client-stall.ts';
 
-export interface AnswerReadingOptions extends StallParts {
-  /** Over which its rate is taken. */
-  readonly span: Millis;
-  /** Bytes a second that the client has to read while it leaves some unread; 0 for any. */
-  readonly rate: number;
-  /** It has read more slowly than it may; or others wait for the connection. */
-  readonly onCut: (why: CutReason) => void;
+export interface ResponseReadRateOptions extends ClientStallOptions {
+  /** Time over which the rate is averaged. */
+  readonly window: Millis;
+  /** Minimum bytes per second that the client must read while bytes are unread; 0: none. */
+  readonly minRate: number;
+  /** The client reads too slowly, or others wait for its connection. */
+  readonly onTooSlow: (why: ReaderAbortReason) => void;
 }
 
 /**
- * How a client reads its answer: time passes here while it leaves some of it unread, and so keeps its connection. What it has read shows
- * only when the system has room again, which may be a megabyte later: until then there is no telling a slow reader from one that has
- * stopped, who is given up when the stream has been idle for too long.
+ * Measures how fast a client reads its response. Time counts only while bytes are unread, when the client keeps an upstream
+ * connection busy. Progress shows only when the system's buffer has room again, which may be a megabyte later: until then a slow
+ * reader looks like one that has stopped, which the idle timeout of the stream ends.
  */
-export class AnswerReading {
-  readonly #options: AnswerReadingOptions;
-  readonly #stall: Stall;
-  /** In this span: for how long some was left unread, and what was read. */
-  #waited: Millis = 0;
-  #read = 0;
+export class ResponseReadRate {
+  readonly #options: ResponseReadRateOptions;
+  readonly #stall: ClientStall;
+  /** In this span: time with unread bytes, and bytes read. */
+  #blockedFor: Millis = 0;
+  #bytesRead = 0;
 
-  constructor(options: AnswerReadingOptions) {
+  constructor(options: ResponseReadRateOptions) {
     this.#options = options;
-    this.#stall = new Stall(options, () => options.onCut('gave_way'));
+    this.#stall = new ClientStall(options, () => options.onTooSlow('gave_way'));
   }
 
-  /** It takes no more for now. */
-  stall(): void {
-    this.#stall.wait();
+  /** The client must read before more is written. */
+  onBlocked(): void {
+    this.#stall.start();
   }
 
-  /** It has read all that was written. */
-  resume(bytes: number): void {
-    const { clock, rate, span, onCut } = this.#options;
-    this.#waited += Math.max(0, clock.now() - this.#stall.since);
-    this.#read += bytes;
-    this.#stall.rest();
-    if (this.#waited < span) return;
-    if (this.#read < (rate * this.#waited) / 1000) return onCut('slow_reader');
-    this.#waited = 0;
-    this.#read = 0;
+  /** The client has read everything written. */
+  onDrained(bytes: number): void {
+    const { clock, minRate, window, onTooSlow } = this.#options;
+    this.#blockedFor += Math.max(0, clock.now() - this.#stall.stalledSince);
+    this.#bytesRead += bytes;
+    this.#stall.stop();
+    if (this.#blockedFor < window) return;
+    if (this.#bytesRead < (minRate * this.#blockedFor) / 1000) return onTooSlow('slow_reader');
+    this.#blockedFor = 0;
+    this.#bytesRead = 0;
   }
 
-  /** Nothing more is to be read of it. */
+  /** The response has ended. */
   end(): void {
-    this.#stall.end();
+    this.#stall.remove();
   }
-}
-
-/** @param holder whose connection it is @param onCut it is to be broken off */
-export function watchReading(
-  { clock, stalledReaders: stalled, listen }: Pick<ExchangeContext, 'clock' | 'stalledReaders' | 'listen'>,
-  { route, snapshot }: Arrival,
-  holder: string,
-  onCut: AnswerReadingOptions['onCut'],
-): AnswerReading {
-  const upstream = route.target.name;
-  const { bodyIdle: span, readRate: rate } = snapshot;
-  const onCutHere = (why: CutReason): void => {
-    listen({ type: 'reader-cut', upstream, why });
-    onCut(why);
-  };
-  return new AnswerReading({ upstream, holder, clock, stalled, span, rate, onCut: onCutHere });
 }

@@ -1,106 +1,112 @@
-import type { TideEvent } from '../../core/events/proxy-events.ts';
-import type { Clock, Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
 
-/** A client that keeps a connection to the upstream: it leaves an answer unread, or sends nothing of its body, or has done so before. */
-export interface StalledReader {
+/** An exchange whose client keeps an upstream connection busy by not reading its response or not sending its body, now or before. */
+export interface StalledClient {
   readonly upstream: string;
-  /** Its client, or all clients of one address. */
-  readonly holder: string;
-  /** Since when it has read or sent nothing; Infinity while it does, or need not. */
-  readonly since: Millis;
-  /** Its exchange is broken off: others wait for the connection. */
-  giveWay(): void;
+  /** The client, or all clients of one address. */
+  readonly addressGroup: string;
+  /** Since when the client has read or sent nothing; Infinity while the proxy does not wait for it. */
+  readonly stalledSince: Millis;
+  /** Ends the exchange: others wait for its connection. */
+  abort(): void;
 }
 
-export interface StalledReadersOptions {
+export interface StalledClientsOptions {
   readonly clock: Clock;
-  /** Connections to an upstream that nobody uses. */
-  readonly free: (upstream: string) => number;
+  /** Free connections of an upstream. */
+  readonly freeConnections: (upstream: string) => number;
 }
 
-/** Who has read something within this time does not give way. */
-const GRACE: Millis = 1000;
+/** A client that has read or sent something within this time is not ended. */
+const GRACE_PERIOD: Millis = 1000;
 
 /**
- * Clients that leave answers unread or send nothing of their bodies, by upstream. While others wait for a connection there, those give way: first of the client
- * that keeps the most of them, the one that has read nothing for the longest time.
+ * The stalled clients of each upstream. While requests wait for a connection there, stalled exchanges are ended: first, of the
+ * client with the most of them, the one that has stalled for the longest time.
  */
-export class StalledReaders {
-  readonly #options: StalledReadersOptions;
-  readonly #readers = new Map<string, Set<StalledReader>>();
-  /** Requests that wait, by upstream. */
-  readonly #waiting = new Map<string, number>();
+export class StalledClients {
+  readonly #options: StalledClientsOptions;
+  readonly #clients = new Map<string, Set<StalledClient>>();
+  /** Queued requests by upstream. */
+  readonly #queuedRequests = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: StalledReadersOptions) {
+  constructor(options: StalledClientsOptions) {
     this.#options = options;
   }
 
-  add(reader: StalledReader): void {
-    const readers = this.#readers.get(reader.upstream);
-    if (readers === undefined) this.#readers.set(reader.upstream, new Set([reader]));
-    else readers.add(reader);
-    if ((this.#waiting.get(reader.upstream) ?? 0) > 0) this.#lookIn(GRACE);
+  add(client: StalledClient): void {
+    const clients = this.#clients.get(client.upstream);
+    if (clients === undefined) this.#clients.set(client.upstream, new Set([client]));
+    else clients.add(client);
+    if ((this.#queuedRequests.get(client.upstream) ?? 0) > 0) this.#checkIn(GRACE_PERIOD);
   }
 
-  remove(reader: StalledReader): void {
-    const readers = this.#readers.get(reader.upstream);
-    if (readers?.delete(reader) === true && readers.size === 0) this.#readers.delete(reader.upstream);
+  remove(client: StalledClient): void {
+    const clients = this.#clients.get(client.upstream);
+    if (clients?.delete(client) === true && clients.size === 0) this.#clients.delete(client.upstream);
   }
 
-  /** Of the gate. */
-  readonly listen = (event: TideEvent): void => {
+  /** Follows the queue by events of the gate. */
+  readonly onEvent = (event: ProxyEvent): void => {
     if (event.type === 'decision' && event.decision === 'queued') this.#count(event.upstream, 1);
     else if (event.type === 'dequeued') this.#count(event.upstream, -1);
   };
 
   #count(upstream: string, change: 1 | -1): void {
-    const count = (this.#waiting.get(upstream) ?? 0) + change;
-    if (count > 0) this.#waiting.set(upstream, count);
-    else this.#waiting.delete(upstream);
-    if (change > 0 && this.#readers.has(upstream)) this.#lookIn(0);
+    const count = (this.#queuedRequests.get(upstream) ?? 0) + change;
+    if (count > 0) this.#queuedRequests.set(upstream, count);
+    else this.#queuedRequests.delete(upstream);
+    if (change > 0 && this.#clients.has(upstream)) this.#checkIn(0);
   }
 
-  /** Never within the call of who tells: the gate is at work then. */
-  #lookIn(delay: Millis): void {
+  /** Asynchronous, because the gate must not be called while it emits an event. */
+  #checkIn(delay: Millis): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.#look, delay).unref();
+    this.#timer = setTimeout(this.#check, delay).unref();
   }
 
-  readonly #look = (): void => {
+  readonly #check = (): void => {
     let next = Number.POSITIVE_INFINITY;
-    for (const [upstream, waiting] of this.#waiting) next = Math.min(next, this.#makeRoom(upstream, waiting));
-    if (next !== Number.POSITIVE_INFINITY) this.#lookIn(next);
+    for (const [upstream, waiting] of this.#queuedRequests) {
+      next = Math.min(next, this.#abortStalled(upstream, waiting));
+    }
+    if (next !== Number.POSITIVE_INFINITY) this.#checkIn(next);
   };
 
-  /** @returns how long until another may give way; Infinity where none is needed */
-  #makeRoom(upstream: string, waiting: number): Millis {
+  /** @returns time until another exchange may be ended; Infinity if none need be */
+  #abortStalled(upstream: string, waiting: number): Millis {
     const now = this.#options.clock.now();
-    const readers = this.#readers.get(upstream) ?? new Set();
-    if (readers.size === 0) return Number.POSITIVE_INFINITY;
-    if (this.#options.free(upstream) > 0) return GRACE; // who waits waits for something else
-    for (let lacking = waiting; lacking > 0; lacking -= 1) {
-      const reader = worstOf(readers, now - GRACE);
-      if (reader === undefined) break;
-      this.remove(reader);
-      reader.giveWay();
+    const clients = this.#clients.get(upstream) ?? new Set();
+    if (clients.size === 0) return Number.POSITIVE_INFINITY;
+    if (this.#options.freeConnections(upstream) > 0) return GRACE_PERIOD; // requests wait for something else
+    for (let missing = waiting; missing > 0; missing -= 1) {
+      const client = mostStalled(clients, now - GRACE_PERIOD);
+      if (client === undefined) break;
+      this.remove(client);
+      client.abort();
     }
-    const oldest = Math.min(now, ...[...readers].map(({ since }) => since)); // one that reads may stall right after
-    return Math.max(1, oldest + GRACE - now);
+    const oldest = Math.min(now, ...[...clients].map(({ stalledSince }) => stalledSince)); // any may stall from now on
+    return Math.max(1, oldest + GRACE_PERIOD - now);
   }
 }
 
-/** Of those that have read nothing since `before`. */
-function worstOf(readers: Iterable<StalledReader>, before: Millis): StalledReader | undefined {
-  const held = new Map<string, number>();
-  for (const { holder, since } of readers) {
-    if (since !== Number.POSITIVE_INFINITY) held.set(holder, (held.get(holder) ?? 0) + 1);
+/** The next to end of those that have stalled since `before`. */
+function mostStalled(clients: Iterable<StalledClient>, before: Millis): StalledClient | undefined {
+  const countByGroup = new Map<string, number>();
+  for (const { addressGroup, stalledSince } of clients) {
+    if (stalledSince !== Number.POSITIVE_INFINITY) {
+      countByGroup.set(addressGroup, (countByGroup.get(addressGroup) ?? 0) + 1);
+    }
   }
-  let worst: StalledReader | undefined;
-  for (const reader of readers) {
-    if (reader.since > before) continue;
-    const more = (held.get(reader.holder) ?? 0) - (worst === undefined ? 0 : (held.get(worst.holder) ?? 0));
-    if (worst === undefined || more > 0 || (more === 0 && reader.since < worst.since)) worst = reader;
+  let worst: StalledClient | undefined;
+  for (const client of clients) {
+    if (client.stalledSince > before) continue;
+    const more =
+      (countByGroup.get(client.addressGroup) ?? 0) -
+      (worst === undefined ? 0 : (countByGroup.get(worst.addressGroup) ?? 0));
+    if (worst === undefined || more > 0 || (more === 0 && client.stalledSince < worst.stalledSince)) worst = client;
   }
   return worst;
 }

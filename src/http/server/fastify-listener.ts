@@ -5,87 +5,88 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Fastify from 'fastify';
 import { Agent } from 'undici';
 import type { Address } from '../../config/values/listen-address.ts';
-import { writeAddress } from '../../config/values/listen-address.ts';
-import type { Bound } from '../../core/overload/resource-bound.ts';
+import { formatListenAddress } from '../../config/values/listen-address.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
 import { NO_SCHEMAS } from './fastify-no-schemas.ts';
-import type { Entrance, Reception } from './request-source.ts';
-import { readExpectation } from '../headers/expect-header.ts';
-import type { FrontDoorOptions } from './http-server.ts';
-import { FrontDoor } from './http-server.ts';
-import type { Inbound } from './server-request.ts';
-import type { Http1Outbound } from './http1-server-response.ts';
-import { Http1Inbound, KNOWN_METHODS } from './server-request.ts';
-import type { Outbound } from './server-response.ts';
+import type { RequestSource, RequestSink } from './request-source.ts';
+import { parseExpect } from '../headers/expect-header.ts';
+import type { HttpServerOptions } from './http-server.ts';
+import { HttpServer } from './http-server.ts';
+import type { HttpServerRequest } from './server-request.ts';
+import type { Http1ServerResponse } from './http1-server-response.ts';
+import { Http1ServerRequest } from './http1-server-request.ts';
+import { KNOWN_METHODS } from './server-request.ts';
+import type { HttpServerResponse } from './server-response.ts';
 import { Pipelines } from './pipelines.ts';
-import type { Problem } from '../response/problem-details.ts';
-import { fault } from '../response/problem-details.ts';
-import { problemOfParser } from './parse-error-problem.ts';
+import type { Problem } from '../response/problem.ts';
+import { requestProblem } from '../response/problem-details.ts';
+import { problemForParseError } from './parse-error-problem.ts';
 import { Upgrade } from './upgrade.ts';
 
-export interface ListenerOptions extends FrontDoorOptions {
+export interface FastifyListenerOptions extends HttpServerOptions {
   readonly address: Address;
 }
 
-/** A server of our own: Fastify with one route, @fastify/http-proxy's, and our own exchange in place of its handler. */
-export class Listener implements Entrance {
-  readonly #options: ListenerOptions;
+/** The proxy's own server: Fastify with the one route of @fastify/http-proxy, whose handler is replaced by the exchange. */
+export class FastifyListener implements RequestSource {
+  readonly #options: FastifyListenerOptions;
   readonly #pipelines = new Pipelines((socket, problem, request) =>
-    this.#receiver.refusals.refuseUnread(socket, problem, request),
+    this.#sink.rejections.rejectUnparsed(socket, problem, request),
   );
   readonly #app: FastifyInstance;
-  readonly #door: FrontDoor;
-  #reception: Reception | undefined;
+  readonly #server: HttpServer;
+  #requestSink: RequestSink | undefined;
 
   /** @throws the error of node:fs or node:tls, when the certificate cannot be used */
-  constructor(options: ListenerOptions) {
+  constructor(options: FastifyListenerOptions) {
     this.#options = options;
-    let handle: Handle = () => undefined;
-    this.#door = this.#makeDoor((request, response) => handle(request, response));
-    this.#app = this.#build((handler) => {
+    let handle: HandleRequest = () => undefined;
+    this.#server = this.#makeServer((request, response) => handle(request, response));
+    this.#app = this.#buildFastify((handler) => {
       handle = handler;
-      return this.#door.server;
+      return this.#server.server;
     });
   }
 
-  get bounds(): readonly Bound[] {
-    return [this.#door.bound];
+  get bounds(): readonly ResourceBound[] {
+    return [this.#server.bound];
   }
 
-  get waiting(): number {
-    return this.#pipelines.waiting;
+  get queuedCount(): number {
+    return this.#pipelines.queuedCount;
   }
 
-  async open(reception: Reception): Promise<string> {
-    this.#reception = reception;
+  async open(sink: RequestSink): Promise<string> {
+    this.#requestSink = sink;
     const { address, tls } = this.#options;
     if (address.kind === 'unix') {
       await this.#app.listen({ path: address.path });
-      return writeAddress(address);
+      return formatListenAddress(address);
     }
     const url = await this.#app.listen({ host: address.host, port: address.port });
-    return tls === undefined ? url : url.replace(/^http:/, 'https:'); // Fastify does not know what the front door speaks
+    return tls === undefined ? url : url.replace(/^http:/, 'https:'); // Fastify does not know that the server uses TLS
   }
 
   drain(): void {
-    this.#door.drain();
+    this.#server.drain();
   }
 
-  settle(): Promise<void> {
-    return this.#door.settle();
+  flush(): Promise<void> {
+    return this.#server.flush();
   }
 
   async close(): Promise<void> {
-    this.#door.destroy();
+    this.#server.destroy();
     await this.#app.close();
   }
 
-  /** Nobody comes in before it is open. */
-  get #receiver(): Reception {
-    if (this.#reception === undefined) throw new Error('a request before the listener was opened');
-    return this.#reception;
+  /** Requests arrive only after `open`. */
+  get #sink(): RequestSink {
+    if (this.#requestSink === undefined) throw new Error('a request arrived before the listener was opened');
+    return this.#requestSink;
   }
 
-  #build(serverFactory: (handler: Handle) => Server): FastifyInstance {
+  #buildFastify(serverFactory: (handler: HandleRequest) => Server): FastifyInstance {
     const app = Fastify({
       logger: false,
       schemaController: NO_SCHEMAS,
@@ -93,81 +94,92 @@ export class Listener implements Entrance {
       serverFactory,
       clientErrorHandler: (error, socket) => this.#onClientError(error, socket),
     });
-    // Never used: our attempts go through pools of our own. Without one of its own the plug-in opens the global one.
+    // Never used, because attempts use our own pools. Without it the plugin would create undici's global agent.
     const unused = new Agent();
     app.addHook('onClose', async () => unused.close());
     void app.register(httpProxy, {
       upstream: '',
-      replyOptions: { getUpstream: () => 'http://tidegate.invalid' }, // nothing gets that far
+      replyOptions: { getUpstream: () => 'http://tidegate.invalid' }, // never requested
       undici: unused,
       httpMethods: ['GET'],
       disableRequestLogging: true,
-      // Before its own handler, which would look at where the mask leads, with three URLs a request.
+      // Runs before the plugin's handler, which would parse three URLs for each request.
       preHandler: (request: FastifyRequest, reply) => {
         reply.hijack();
-        // Fastify's types do not know our subclass; the front door makes no other.
-        if (!(request.raw instanceof Http1Inbound)) throw new TypeError('a request of another server');
-        this.#receiver.handle(request.raw, reply.raw);
+        // `HttpServer` makes requests of this class only, which Fastify's types do not know.
+        if (!(request.raw instanceof Http1ServerRequest)) throw new TypeError('the request belongs to another server');
+        this.#sink.handle(request.raw, reply.raw);
       },
     });
     return app;
   }
 
-  #makeDoor(handle: Handle): FrontDoor {
-    const begin = (request: Http1Inbound, response: Http1Outbound): void => {
-      request.mask();
-      const { refusals } = this.#receiver;
-      if (!refusals.turnAway(request, response, this.#receiver.shed())) handle(request, response);
+  #makeServer(handle: HandleRequest): HttpServer {
+    const begin = (request: Http1ServerRequest, response: Http1ServerResponse): void => {
+      request.hideFromRouter();
+      const { rejections } = this.#sink;
+      if (!rejections.rejectIf(request, response, this.#sink.problemIfOverloaded())) handle(request, response);
     };
-    const overflow = (problem: Problem) => (request: Http1Inbound, response: Http1Outbound) => {
-      request.mask();
-      this.#receiver.refusals.turnAway(request, response, problem);
+    const rejectFull = (problem: Problem) => (request: Http1ServerRequest, response: Http1ServerResponse) => {
+      request.hideFromRouter();
+      this.#sink.rejections.rejectIf(request, response, problem);
     };
-    const disappoint = (request: Http1Inbound, response: Http1Outbound): void => {
-      request.mask();
-      this.#receiver.refusals.refuseExpectation(request, response);
+    const rejectExpectation = (request: Http1ServerRequest, response: Http1ServerResponse): void => {
+      request.hideFromRouter();
+      this.#sink.rejections.rejectExpectation(request, response);
     };
-    return new FrontDoor(this.#options, {
+    return new HttpServer(this.#options, {
       request: (request, response) => {
-        const full = this.#receiver.full();
-        if (full === undefined) this.#pipelines.take(request, response, begin);
-        // Behind another its refusal would take the place that there is none of.
+        const full = this.#sink.problemIfFull();
+        if (full === undefined) this.#pipelines.enqueue(request, response, begin);
+        // A pipelined request cannot even be refused: its refusal would have to be queued.
         else if (response.socket === null) request.socket.destroy();
-        else this.#pipelines.take(request, response, overflow(full));
+        else this.#pipelines.enqueue(request, response, rejectFull(full));
       },
-      expectation: (request, response) => this.#pipelines.take(request, response, disappoint),
-      connect: (socket) => this.#pipelines.refuseConnect(socket, NO_TUNNEL),
-      // Not through Fastify: nothing is left for it to decide, and it would have to be shown a request of HTTP/1.1.
+      expectation: (request, response) => this.#pipelines.enqueue(request, response, rejectExpectation),
+      connect: (socket) => this.#pipelines.rejectConnect(socket, CONNECT_REJECTED),
+      // Not through Fastify, which has nothing to decide here and takes HTTP/1.1 requests only.
       stream: (request, response) => this.#receiveStream(request, response),
       upgrade: (request, socket, head) => {
-        if (!socket.writable) return void socket.destroy(); // told that it was not understood, or that it came too late
-        request.mask();
+        if (!socket.writable) return void socket.destroy(); // the parser has refused it, or it came too late
+        request.hideFromRouter();
         const upgrade = new Upgrade(request, socket, head);
         const { response } = upgrade;
-        const { refusals } = this.#receiver;
-        if (refusals.turnAway(request, response, this.#receiver.full() ?? this.#receiver.shed())) return;
-        this.#receiver.handle(request, response, upgrade);
+        const { rejections } = this.#sink;
+        if (rejections.rejectIf(request, response, this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded())) {
+          return;
+        }
+        this.#sink.handle(request, response, upgrade);
       },
     });
   }
 
-  #receiveStream(request: Inbound, response: Outbound): void {
-    const { refusals } = this.#receiver;
-    if (refusals.turnAway(request, response, this.#receiver.full() ?? this.#receiver.shed())) return;
-    if (request.verb === 'CONNECT') return refusals.refuse(request, response, NO_TUNNEL);
-    if (readExpectation(request.headers.expect) === 'other') return refusals.refuseExpectation(request, response);
-    if (KNOWN_METHODS.has(request.verb)) return this.#receiver.handle(request, response);
-    refusals.refuse(request, response, fault(501, 'Not implemented', 'This method is not known here.', 'method'));
+  #receiveStream(request: HttpServerRequest, response: HttpServerResponse): void {
+    const { rejections } = this.#sink;
+    if (rejections.rejectIf(request, response, this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded())) return;
+    if (request.verb === 'CONNECT') return rejections.reject(request, response, CONNECT_REJECTED);
+    if (parseExpect(request.headers.expect) === 'other') return rejections.rejectExpectation(request, response);
+    if (KNOWN_METHODS.has(request.verb)) return this.#sink.handle(request, response);
+    rejections.reject(
+      request,
+      response,
+      requestProblem(501, 'Not implemented', 'This method is not supported.', 'method'),
+    );
   }
 
   #onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
-    const problem = problemOfParser(error);
-    // One that connected and said nothing was not asking anything.
+    const problem = problemForParseError(error);
+    // A connection that sent no bytes made no request.
     if (problem === undefined || socket.bytesRead === 0) socket.destroy();
-    else this.#pipelines.refuse(socket, problem);
+    else this.#pipelines.reject(socket, problem);
   }
 }
 
-type Handle = (request: Http1Inbound, response: Http1Outbound) => void;
+type HandleRequest = (request: Http1ServerRequest, response: Http1ServerResponse) => void;
 
-const NO_TUNNEL = fault(405, 'Method not allowed', 'This is no forward proxy.', 'connect');
+const CONNECT_REJECTED = requestProblem(
+  405,
+  'Method not allowed',
+  'This is a reverse proxy and does not support CONNECT.',
+  'connect',
+);

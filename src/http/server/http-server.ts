@@ -4,93 +4,96 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import type { Bound } from '../../core/overload/resource-bound.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { ListenTls } from '../tls/server-certificate.ts';
-import { followCertificate, readCertificate } from '../tls/server-certificate.ts';
-import { readExpectation } from '../headers/expect-header.ts';
-import { Http1Outbound } from './http1-server-response.ts';
-import { Http2Sessions } from './http2-server-sessions.ts';
-import type { Inbound } from './server-request.ts';
-import { Http1Inbound } from './server-request.ts';
-import type { Outbound } from './server-response.ts';
-import { asksForWebSocket } from './upgrade.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { ServerTls } from '../tls/server-certificate.ts';
+import { watchCertificate, readCertificate } from '../tls/server-certificate.ts';
+import { parseExpect } from '../headers/expect-header.ts';
+import { Http1ServerResponse } from './http1-server-response.ts';
+import { Http2ServerSessions } from './http2-server-sessions.ts';
+import type { HttpServerRequest } from './server-request.ts';
+import { Http1ServerRequest } from './http1-server-request.ts';
+import type { HttpServerResponse } from './server-response.ts';
+import { isWebSocketUpgrade } from './upgrade.ts';
 
-export interface FrontDoorOptions {
+export interface HttpServerOptions {
   /** How long a client may take to send its headers. */
   readonly headersTimeout: Millis;
   readonly maxConnections: number;
   /** Undefined: plain HTTP. */
-  readonly tls: ListenTls | undefined;
+  readonly tls: ServerTls | undefined;
   /** Offer HTTP/2 beside HTTP/1.1. */
   readonly http2: boolean;
-  /** What tickets of sessions are sealed with; of this process's own unless given. */
+  /** Encrypts TLS session tickets; undefined: keys of this process. */
   readonly ticketKeys?: Buffer | undefined;
-  /** The files of the certificate have changed; with what is wrong with them, when the one before is shown on. */
+  /** The certificate files changed. @param problem why they cannot be used: the previous certificate stays in use */
   readonly onCertificate: (problem?: Error) => void;
 }
 
-/** What becomes of what comes in. */
-export interface Receiver {
+/** Handles what arrives. */
+export interface HttpServerHandlers {
   /** Over HTTP/1.1: through Fastify. */
-  request(request: Http1Inbound, response: Http1Outbound): void;
+  request(request: Http1ServerRequest, response: Http1ServerResponse): void;
   /** Over HTTP/2. */
-  stream(request: Inbound, response: Outbound): void;
-  upgrade(request: Http1Inbound, socket: Duplex, head: Buffer): void;
-  expectation(request: Http1Inbound, response: Http1Outbound): void;
+  stream(request: HttpServerRequest, response: HttpServerResponse): void;
+  upgrade(request: Http1ServerRequest, socket: Duplex, head: Buffer): void;
+  expectation(request: Http1ServerRequest, response: Http1ServerResponse): void;
   connect(socket: Socket): void;
 }
 
 const KEEP_ALIVE: Millis = 72_000;
-/** Node looks for late headers only every 30 s unless told otherwise. */
-const CONNECTIONS_CHECK: Millis = 1000;
+/** Node checks for late headers every 30 s by default. */
+const TIMEOUT_CHECK_INTERVAL: Millis = 1000;
 const MAX_HEADER_SIZE = 32 * 1024;
-/** Quiet for so long, a connection is probed by the kernel. */
+/** Idle time after which the kernel probes a connection. */
 const TCP_KEEP_ALIVE: Millis = 60_000;
-/** For the last bytes of connections that nothing is asked on any more. */
-const SETTLE: Millis = 1000;
+/** For the last bytes of connections without requests. */
+const FLUSH_TIMEOUT: Millis = 1000;
 
-/** Where clients come in: over HTTP/1.1, plain or by TLS; and by TLS over HTTP/2, where both sides want it. */
-export class FrontDoor {
+/** Accepts HTTP/1.1, plain or over TLS, and HTTP/2 over TLS where both sides negotiate it. */
+export class HttpServer {
   readonly server: Server;
-  readonly #sessions: Http2Sessions | undefined;
+  readonly #sessions: Http2ServerSessions | undefined;
   readonly #maxConnections: number;
-  #dropped = 0;
-  /** All of them: Node does not know those that are upgraded, speak HTTP/2 or are still agreeing on TLS. */
+  #droppedConnections = 0;
+  /** All connections: Node does not track those that are upgraded, use HTTP/2 or are in the TLS handshake. */
   readonly #connections = new Set<Socket>();
 
   /** @throws the error of node:fs or node:tls, when the certificate cannot be used */
-  constructor(options: FrontDoorOptions, receiver: Receiver) {
-    this.server = open(options, receiver);
+  constructor(options: HttpServerOptions, handlers: HttpServerHandlers) {
+    this.server = createNodeServer(options, handlers);
     this.#maxConnections = options.maxConnections;
     this.server.maxConnections = options.maxConnections;
     this.server.on('drop', () => {
-      this.#dropped += 1;
+      this.#droppedConnections += 1;
     });
-    this.server.maxHeadersCount = 0; // counted in server-request.ts: Node may drop what is beyond, and with it the length of the body
-    // Node 24.21 tells the two apart by a pattern that finds 100-continue within other words, and takes an empty Expect for one.
-    const receiveExpecting = (request: Http1Inbound, response: Http1Outbound): void => {
-      const expectation = readExpectation(request.headers.expect);
+    this.server.maxHeadersCount = 0; // counted in validate-request.ts: Node may drop headers beyond a limit, Content-Length among them
+    // Node 24.21 chooses the event by a pattern that finds 100-continue within other words and accepts an empty Expect.
+    const receiveExpecting = (request: Http1ServerRequest, response: Http1ServerResponse): void => {
+      const expectation = parseExpect(request.headers.expect);
       request.expectsContinue = expectation === 'continue';
-      if (expectation === 'other') receiver.expectation(request, response);
-      else receiver.request(request, response);
+      if (expectation === 'other') handlers.expectation(request, response);
+      else handlers.request(request, response);
     };
     this.server.on('checkContinue', receiveExpecting);
     this.server.on('checkExpectation', receiveExpecting);
-    this.server.on('connect', (_: Http1Inbound, socket: Socket) => receiver.connect(socket));
-    this.server.on('upgrade', (request: Http1Inbound, socket, head) => receiver.upgrade(request, socket, head));
+    this.server.on('connect', (_: Http1ServerRequest, socket: Socket) => handlers.connect(socket));
+    this.server.on('upgrade', (request: Http1ServerRequest, socket, head) => handlers.upgrade(request, socket, head));
     this.server.on('connection', (socket: Socket) => {
       this.#connections.add(socket);
       socket.once('close', () => this.#connections.delete(socket));
     });
-    if (options.tls !== undefined && options.http2) this.#sessions = divert(this.server, receiver);
+    if (options.tls !== undefined && options.http2) this.#sessions = serveHttp2(this.server, handlers);
   }
 
-  get bound(): Bound {
-    return { name: 'connections', used: this.#connections.size / this.#maxConnections, reached: this.#dropped };
+  get bound(): ResourceBound {
+    return {
+      name: 'connections',
+      used: this.#connections.size / this.#maxConnections,
+      reached: this.#droppedConnections,
+    };
   }
 
-  /** Takes no new connections, and ends each one with the response it is at. */
   drain(): void {
     this.server.close();
     this.server.closeIdleConnections();
@@ -98,41 +101,44 @@ export class FrontDoor {
   }
 
   /**
-   * Resolves when what was written has gone out. Of HTTP/1.1 it has when the answer has ended; a stream of HTTP/2 ends
-   * before its connection has carried it.
+   * Resolves when everything written has been sent. Over HTTP/1.1 it has when the response ends; an HTTP/2 stream ends before its
+   * connection has sent it.
    */
-  async settle(): Promise<void> {
-    await this.#sessions?.settle(SETTLE);
+  async flush(): Promise<void> {
+    await this.#sessions?.flush(FLUSH_TIMEOUT);
   }
 
-  /** Ends what is left, at once. */
   destroy(): void {
     for (const socket of this.#connections) socket.destroy();
   }
 }
 
-function open({ headersTimeout, tls, http2, ticketKeys, onCertificate }: FrontDoorOptions, receiver: Receiver): Server {
-  const options: ServerOptions<typeof Http1Inbound, typeof Http1Outbound> = {
-    IncomingMessage: Http1Inbound,
-    ServerResponse: Http1Outbound,
+function createNodeServer(
+  { headersTimeout, tls, http2, ticketKeys, onCertificate }: HttpServerOptions,
+  handlers: HttpServerHandlers,
+): Server {
+  const options: ServerOptions<typeof Http1ServerRequest, typeof Http1ServerResponse> = {
+    IncomingMessage: Http1ServerRequest,
+    ServerResponse: Http1ServerResponse,
     headersTimeout,
     requestTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE,
-    connectionsCheckingInterval: CONNECTIONS_CHECK,
-    requireHostHeader: false, // Node's own 400 says nothing: see server-request.ts
+    connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
+    requireHostHeader: false, // Node's own 400 has no body: see validate-request.ts
     maxHeaderSize: MAX_HEADER_SIZE,
-    optimizeEmptyRequests: true, // one without a body is no stream that begins and ends: see `hasBody`
+    optimizeEmptyRequests: true, // a request without a body emits no stream events: see `hasBody`
     noDelay: true,
-    keepAlive: true, // a client that has vanished without a word is noticed even while nothing is to be sent
+    keepAlive: true, // detects a client that has vanished while nothing is sent
     keepAliveInitialDelay: TCP_KEEP_ALIVE,
-    // What is not upgraded is served as if it had not asked; h2c above all, which Node would hand over as well.
+    // Other upgrades are ignored, h2c above all, which Node would hand over as well.
     shouldUpgradeCallback: (request) => {
-      const isTaken = asksForWebSocket(request);
-      request.isLast = !isTaken;
-      return isTaken;
+      const isAccepted = isWebSocketUpgrade(request);
+      request.endsConnection = !isAccepted;
+      return isAccepted;
     },
   };
-  const receive = (request: Http1Inbound, response: Http1Outbound): void => receiver.request(request, response);
+  const receive = (request: Http1ServerRequest, response: Http1ServerResponse): void =>
+    handlers.request(request, response);
   if (tls === undefined) return createServer(options, receive);
   const server = createTlsServer(
     {
@@ -144,24 +150,24 @@ function open({ headersTimeout, tls, http2, ticketKeys, onCertificate }: FrontDo
     },
     receive,
   );
-  // Nothing can be told to a client with which no TLS came about; Node would have it answered in plain text.
+  // A client whose TLS handshake failed cannot get a response; Node would respond in plain text.
   server.removeAllListeners('tlsClientError');
   server.on('tlsClientError', (_, socket) => socket.destroy());
-  server.on('close', followCertificate(server, tls, onCertificate));
+  server.on('close', watchCertificate(server, tls, onCertificate));
   return server;
 }
 
-/** Connections on which HTTP/2 was agreed go there; HTTP/1.1 is what it is without. */
-function divert(server: Server, receiver: Receiver): Http2Sessions {
-  const sessions = new Http2Sessions({ idle: KEEP_ALIVE, maxHeaderSize: MAX_HEADER_SIZE }, (request, response) =>
-    receiver.stream(request, response),
+/** Passes connections that negotiated HTTP/2 to the sessions, and leaves the others to Node's HTTP/1.1 server. */
+function serveHttp2(server: Server, handlers: HttpServerHandlers): Http2ServerSessions {
+  const sessions = new Http2ServerSessions({ idle: KEEP_ALIVE, maxHeaderSize: MAX_HEADER_SIZE }, (request, response) =>
+    handlers.stream(request, response),
   );
-  // Those of node:https: the parser of HTTP/1.1.
-  const parsers = server.listeners('secureConnection');
+  // The listeners of node:https: its HTTP/1.1 parser.
+  const http1Listeners = server.listeners('secureConnection');
   server.removeAllListeners('secureConnection');
   server.on('secureConnection', (socket: TLSSocket) => {
     if (socket.alpnProtocol === 'h2') return sessions.accept(socket);
-    for (const parse of parsers) Reflect.apply(parse, server, [socket]);
+    for (const listener of http1Listeners) Reflect.apply(listener, server, [socket]);
   });
   return sessions;
 }

@@ -1,15 +1,15 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import { Readable } from 'node:stream';
-import { readExpectation } from '../headers/expect-header.ts';
-import type { Inbound } from './server-request.ts';
+import { parseExpect } from '../headers/expect-header.ts';
+import type { HttpServerRequest } from './server-request.ts';
 import { withoutQuery } from './server-request.ts';
 import { isSameAuthority } from '../request/request-target.ts';
 
 /**
- * A request over HTTP/2. Its body ends only if the client ended it: Node 24 tells `end` of a stream that was reset, and
- * its own compatibility layer passes that on, so that half a payment would look like a whole one.
+ * A request over HTTP/2. Its body ends only if the client ended it: Node 24 emits `end` for a stream that was reset, and its
+ * compatibility layer forwards that, so that half a payment would look complete.
  */
-export class Http2Inbound extends Readable implements Inbound {
+export class Http2StreamRequest extends Readable implements HttpServerRequest {
   verb: string;
   target: string;
   expectsContinue: boolean;
@@ -17,7 +17,7 @@ export class Http2Inbound extends Readable implements Inbound {
   readonly headers: IncomingHttpHeaders;
   readonly rawHeaders: readonly string[];
   readonly hasBody: boolean;
-  readonly socket: Inbound['socket'];
+  readonly socket: HttpServerRequest['socket'];
   readonly #stream: ServerHttp2Stream;
   #isAttached = false;
 
@@ -26,7 +26,7 @@ export class Http2Inbound extends Readable implements Inbound {
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     raw: readonly string[],
-    socket: Inbound['socket'],
+    socket: HttpServerRequest['socket'],
   ) {
     super();
     this.#stream = stream;
@@ -34,11 +34,11 @@ export class Http2Inbound extends Readable implements Inbound {
     this.verb = headers[':method'] ?? '';
     this.target = headers[':path'] ?? '';
     this.headers = headers;
-    this.rawHeaders = plainHeaders(raw, headers[':scheme'] ?? '');
+    this.rawHeaders = toHttp1Headers(raw, headers[':scheme'] ?? '');
     headers.host ??= headers[':authority'];
     this.hasBody = !stream.endAfterHeaders;
-    this.expectsContinue = readExpectation(headers.expect) === 'continue';
-    // Its client may break off when nobody reads.
+    this.expectsContinue = parseExpect(headers.expect) === 'continue';
+    // The client may abort while nothing reads the body.
     this.on('error', () => undefined);
     if (this.hasBody) stream.on('close', this.#onClose);
     else this.push(null);
@@ -67,20 +67,20 @@ export class Http2Inbound extends Readable implements Inbound {
   };
 
   readonly #onEnd = (): void => {
-    if (this.#stream.aborted || this.#stream.closed) return; // reset, whatever the code: not the end of the body
+    if (this.#stream.aborted || this.#stream.closed) return; // a reset is not the end of the body
     this.push(null);
   };
 
   readonly #onClose = (): void => {
-    if (!this.readableEnded) this.destroy(new Error('the client broke off'));
+    if (!this.readableEnded) this.destroy(new Error('the client aborted its upload'));
   };
 }
 
 /**
- * As HTTP/1.1 has them: `:authority` as Host (RFC 9113 §8.3.1), a Host beside it only where it says something else, and
- * the crumbs of a cookie put together again (§8.2.3).
+ * The headers as in HTTP/1.1: `:authority` as Host (RFC 9113 §8.3.1), with a Host beside it only if the two differ, and cookie
+ * fragments joined (§8.2.3).
  */
-function plainHeaders(raw: readonly string[], scheme: string): string[] {
+function toHttp1Headers(raw: readonly string[], scheme: string): string[] {
   const out: string[] = [];
   let authority: string | undefined;
   let cookieAt = -1;

@@ -1,38 +1,38 @@
 import { EventEmitter } from 'node:events';
 import type { OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Outbound } from './server-response.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { HttpServerResponse } from './server-response.ts';
 
-/** How long a client may go on with its upload when it has its answer. */
-const LINGER: Millis = 1000;
+/** How long a client may continue its upload after its response. */
+const UPLOAD_LINGER: Millis = 1000;
 
 /**
- * Frames that may wait on a connection before no more interim answers are added to them. They have no flow control, as bodies
- * have (RFC 9113 §5.2), so that one that is not read would keep all that an upstream likes to say.
+ * Frames that may be queued on a connection before interim responses are dropped. Unlike bodies they have no flow control
+ * (RFC 9113 §5.2), so a client that does not read would make them pile up.
  */
-const MOST_WAITING = 32;
+const MAX_QUEUED_FRAMES = 32;
 
-/** An answer over HTTP/2: one stream of a connection that others share, so nothing here ends the connection. */
-export class Http2Outbound extends EventEmitter implements Outbound {
+/** A response over HTTP/2: one stream of a shared connection, so nothing here closes the connection. */
+export class Http2StreamResponse extends EventEmitter implements HttpServerResponse {
   statusCode = 200;
   readonly #stream: ServerHttp2Stream;
   readonly #isHead: boolean;
   #trailers: OutgoingHttpHeaders = {};
-  /** Nothing more is to be written: the answer is at its end, or has no body. */
-  #ended = false;
-  #whole = false;
+  /** Nothing more is written: the response has ended, or has no body. */
+  #hasEnded = false;
+  #isComplete = false;
   #linger: NodeJS.Timeout | undefined;
 
-  /** @param isHead its answer has no body, whatever is written */
+  /** @param isHead the response has no body, whatever is written */
   constructor(stream: ServerHttp2Stream, isHead: boolean) {
     super();
     this.#stream = stream;
     this.#isHead = isHead;
-    stream.on('error', () => undefined); // told by `close`
+    stream.on('error', () => undefined); // `close` follows
     stream.on('drain', () => this.emit('drain'));
     stream.on('close', () => {
       clearTimeout(this.#linger);
-      this.#whole = this.#ended && stream.rstCode === 0;
+      this.#isComplete = this.#hasEnded && stream.rstCode === 0;
       this.emit('close');
     });
   }
@@ -45,9 +45,9 @@ export class Http2Outbound extends EventEmitter implements Outbound {
     return this.#stream.closed || this.#stream.destroyed;
   }
 
-  /** Of the stream itself it is true too when its client has reset it (Node 24). */
+  /** Node 24's stream says true also if the client has reset it. */
   get writableFinished(): boolean {
-    return this.#whole;
+    return this.#isComplete;
   }
 
   get writableNeedDrain(): boolean {
@@ -58,49 +58,49 @@ export class Http2Outbound extends EventEmitter implements Outbound {
     if (!this.destroyed) this.#stream.additionalHeaders({ ':status': 100 });
   }
 
-  /** An answer on the way to the final one. False: no more of them, the client takes them more slowly than they come. */
+  /** Writes an interim response. @returns false if no more must follow: the client reads them more slowly than they arrive */
   writeInformation(status: number, flat: readonly string[]): boolean {
     if (this.destroyed || this.headersSent) return false;
-    this.#stream.additionalHeaders({ ...fieldsOf(flat), ':status': status });
-    return (this.#stream.session?.state.outboundQueueSize ?? 0) < MOST_WAITING;
+    this.#stream.additionalHeaders({ ...toHttp2Fields(flat), ':status': status });
+    return (this.#stream.session?.state.outboundQueueSize ?? 0) < MAX_QUEUED_FRAMES;
   }
 
   /** HTTP/2 has no reason phrase (RFC 9113 §8.3.2). */
   writeHead(status: number, _reasonPhrase: string, flat: readonly string[]): void {
     if (this.destroyed) return;
-    const headers = fieldsOf(flat);
+    const headers = toHttp2Fields(flat);
     const bodiless = this.#isHead || status === 204 || status === 205 || status === 304;
     if (status === 205) delete headers['content-length']; // node:http2 sends no body with it, whatever is written
-    // To wait for trailers costs a frame. An upstream that told the length sends none.
+    // Waiting for trailers costs a frame. A response with a length has none.
     const waitForTrailers = !bodiless && headers['content-length'] === undefined;
     this.#stream.respond({ ...headers, ':status': status }, { waitForTrailers });
     this.statusCode = status;
-    this.#ended = this.#stream.writableEnded; // node:http2 has done so where there is no body
+    this.#hasEnded = this.#stream.writableEnded; // node:http2 ends it if there is no body
     if (waitForTrailers) this.#stream.once('wantTrailers', this.#onWantTrailers);
   }
 
   write(chunk: Buffer | string): boolean {
-    return chunk.length === 0 || this.#ended || this.destroyed || this.#stream.write(chunk);
+    return chunk.length === 0 || this.#hasEnded || this.destroyed || this.#stream.write(chunk);
   }
 
   addTrailers(trailers: readonly (readonly [string, string])[]): void {
-    this.#trailers = fieldsOf(trailers.flat());
+    this.#trailers = toHttp2Fields(trailers.flat());
   }
 
-  /** An upload that goes on is cut off after a while, by NO_ERROR: its answer stands (RFC 9113 §8.1). */
-  end(rest?: Buffer): void {
+  /** An upload that continues is reset after a while with NO_ERROR, which keeps the response valid (RFC 9113 §8.1). */
+  end(lastChunk?: Buffer): void {
     if (this.destroyed) return;
     const stream = this.#stream;
-    if (this.#ended) stream.end();
-    else stream.end(rest);
-    this.#ended = true;
-    if (!stream.endAfterHeaders && !stream.readableEnded) this.#linger = setTimeout(this.#closeUpload, LINGER);
+    if (this.#hasEnded) stream.end();
+    else stream.end(lastChunk);
+    this.#hasEnded = true;
+    if (!stream.endAfterHeaders && !stream.readableEnded) this.#linger = setTimeout(this.#closeUpload, UPLOAD_LINGER);
   }
 
   /**
-   * Not before all of the answer has gone: Node 24.21 would put the reset off until then, and never send it if the stream is
-   * destroyed meanwhile. What becomes of that is told in http2-upstream-stream.ts. And destroyed it has to be: what of the upload has come
-   * and is not read would keep it.
+   * Waits until the whole response has been written: Node 24.21 would delay the reset until then, and never send it if the stream
+   * is destroyed meanwhile (see http2-upstream-stream.ts). The stream must be destroyed, because unread bytes of the upload would
+   * keep it open.
    */
   readonly #closeUpload = (): void => {
     if (!this.#stream.writableFinished) return void this.#stream.once('finish', this.#closeUpload);
@@ -112,14 +112,14 @@ export class Http2Outbound extends EventEmitter implements Outbound {
     if (!this.destroyed) this.#stream.sendTrailers(this.#trailers);
   };
 
-  /** Not by `close(code)`: Node 24 then ends the stream first, and what was cut would look whole to its client. */
+  /** Not by `close(code)`: Node 24 would end the stream first, and a truncated response would look complete. */
   destroy(): void {
-    this.#stream.destroy(new Error('broken off'));
+    this.#stream.destroy(new Error('the response was aborted'));
   }
 }
 
-/** What is about a connection has no place in HTTP/2 (RFC 9113 §8.2.2). */
-const OF_CONNECTION: ReadonlySet<string> = new Set([
+/** Not allowed in HTTP/2 (RFC 9113 §8.2.2). */
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
   'proxy-connection',
@@ -129,13 +129,13 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
   'te',
 ]);
 
-/** As HTTP/2 wants them: names in lower case, no white space around values (RFC 9113 §8.2.1); of several of a name all values. */
-function fieldsOf(flat: readonly string[]): OutgoingHttpHeaders {
+/** Headers for HTTP/2: names in lower case, no white space around values (RFC 9113 §8.2.1); repeated headers as lists. */
+function toHttp2Fields(flat: readonly string[]): OutgoingHttpHeaders {
   const fields = new Map<string, string | string[]>();
   for (let i = 0; i + 1 < flat.length; i += 2) {
     const name = (flat[i] ?? '').toLowerCase();
-    const value = (flat[i + 1] ?? '').replace(/[\t ]+$/, ''); // undici 8 leaves what is behind
-    if (OF_CONNECTION.has(name)) continue;
+    const value = (flat[i + 1] ?? '').replace(/[\t ]+$/, ''); // undici 8 keeps trailing white space
+    if (CONNECTION_HEADERS.has(name)) continue;
     const before = fields.get(name);
     fields.set(name, before === undefined ? value : [before, value].flat());
   }

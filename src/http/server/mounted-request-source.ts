@@ -1,43 +1,45 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Entrance, Reception } from './request-source.ts';
-import { OTHER_VERSION } from './server-request.ts';
-import { MountedInbound } from './mounted-request.ts';
-import { fault } from '../response/problem-details.ts';
+import type { RequestSource, RequestSink } from './request-source.ts';
+import { UNSUPPORTED_VERSION } from '../request/validate-request.ts';
+import { MountedRequest } from './mounted-request.ts';
+import { NO_ROUTE_PROBLEM } from '../response/problem-details.ts';
 
-/** Requests that a server of somebody else's hands over. Its connections are its own. */
-export class Mount implements Entrance {
+/** Requests that the host program's server hands over. The server keeps its connections. */
+export class MountedRequestSource implements RequestSource {
   readonly bounds = [];
-  readonly waiting = 0;
-  #reception: Reception | undefined;
+  readonly queuedCount = 0;
+  #sink: RequestSink | undefined;
 
-  open(reception: Reception): Promise<string> {
-    this.#reception = reception;
+  open(sink: RequestSink): Promise<string> {
+    this.#sink = sink;
     return Promise.resolve('');
   }
 
   /**
-   * Answers a request; nothing else may write to its response from here on, nor read its body.
-   * @param prefix of its path, which is not for the proxy: '' or such as `/payments`, without a slash at its end
-   * @throws when it is not open
+   * Handles a request. From here on nothing else may write its response or read its body.
+   * @param prefix that is removed from the path: '' or such as `/payments`, without a slash at its end
+   * @throws if the source is not open
    */
-  take(message: IncomingMessage, response: ServerResponse, prefix: string): void {
-    if (this.#reception === undefined) throw new Error('a request before the proxy was ready');
-    const { refusals } = this.#reception;
-    // A request for an upgrade that is not taken is served without it. Where the next request begins is unknown (server-request.ts).
+  handle(message: IncomingMessage, response: ServerResponse, prefix: string): void {
+    if (this.#sink === undefined) throw new Error('a request arrived before the proxy was ready');
+    const { rejections } = this.#sink;
+    // Upgrades are ignored here. The start of the next request is then unknown: see `Http1ServerRequest.endsConnection`.
     if (message.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     const { url = '', httpVersion } = message;
-    const local = withoutPrefix(url, prefix);
-    const request = new MountedInbound(message, local ?? url);
-    if (httpVersion !== '1.1' && httpVersion !== '1.0') return refusals.refuse(request, response, OTHER_VERSION, true);
-    if (local === undefined) return refusals.refuse(request, response, ELSEWHERE);
-    if (refusals.turnAway(request, response, this.#reception.full() ?? this.#reception.shed())) return;
-    this.#reception.handle(request, response);
+    const localTarget = withoutPrefix(url, prefix);
+    const request = new MountedRequest(message, localTarget ?? url);
+    if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+      return rejections.reject(request, response, UNSUPPORTED_VERSION, true);
+    }
+    if (localTarget === undefined) return rejections.reject(request, response, NO_ROUTE_PROBLEM);
+    if (rejections.rejectIf(request, response, this.#sink.problemIfFull() ?? this.#sink.problemIfOverloaded())) return;
+    this.#sink.handle(request, response);
   }
 
-  /** Who listens takes no more; each answer ends its connection: client-response.ts. */
+  /** The host program stops listening; each response closes its connection: see client-response.ts. */
   drain(): void {}
 
-  settle(): Promise<void> {
+  flush(): Promise<void> {
     return Promise.resolve();
   }
 
@@ -46,11 +48,9 @@ export class Mount implements Entrance {
   }
 }
 
-const ELSEWHERE = fault(404, 'Not found', 'No route leads there.', 'no_route');
-
 /**
- * To the byte. Undefined for a target that has the prefix in other letters, encoded say: routers see through it, and whoever
- * looks at what is sent on may not.
+ * The target without the prefix, otherwise unchanged. Undefined if the prefix is written differently, percent-encoded for example:
+ * the host program's router decodes it, and the upstream's may not.
  */
 function withoutPrefix(target: string, prefix: string): string | undefined {
   if (prefix === '') return target;

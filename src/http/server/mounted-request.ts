@@ -1,16 +1,16 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import type { Inbound } from './server-request.ts';
+import type { HttpServerRequest } from './server-request.ts';
 import { hasBody, withoutQuery } from './server-request.ts';
 
-/** What waits here; the rest waits in the message, and then with its client. */
-const MOST_WAITING = 16 * 1024;
+/** Bytes buffered here; the rest waits in the message, then at the client. */
+const MAX_BUFFERED = 16 * 1024;
 
 /**
- * A request of somebody else's server, whose body nobody has read. That message is left as it is: others look at it too.
- * Node has sent its 100 by now, where the client wanted one.
+ * A request of the host program's server, whose body has not been read. The message itself is not changed, because the program
+ * uses it too. Node has sent `100 Continue` already if the client expected it.
  */
-export class MountedInbound extends Readable implements Inbound {
+export class MountedRequest extends Readable implements HttpServerRequest {
   readonly verb: string;
   target: string;
   expectsContinue = false;
@@ -18,13 +18,13 @@ export class MountedInbound extends Readable implements Inbound {
   readonly headers: IncomingHttpHeaders;
   readonly rawHeaders: readonly string[];
   readonly hasBody: boolean;
-  readonly socket: Inbound['socket'];
+  readonly socket: HttpServerRequest['socket'];
   readonly #message: IncomingMessage;
   #isAttached = false;
 
-  /** @param target as the proxy is to see it */
+  /** @param target without the mount prefix */
   constructor(message: IncomingMessage, target: string) {
-    super({ highWaterMark: MOST_WAITING });
+    super({ highWaterMark: MAX_BUFFERED });
     this.#message = message;
     this.verb = message.method ?? '';
     this.target = target;
@@ -33,7 +33,7 @@ export class MountedInbound extends Readable implements Inbound {
     this.rawHeaders = message.rawHeaders;
     this.socket = message.socket;
     this.hasBody = hasBody(message.headers);
-    // Its client may break off when nobody reads.
+    // The client may abort while nothing reads the body.
     this.on('error', () => undefined);
     if (this.hasBody) message.on('close', this.#onClose);
     else this.push(null);
@@ -66,6 +66,6 @@ export class MountedInbound extends Readable implements Inbound {
   };
 
   readonly #onClose = (): void => {
-    if (!this.#message.readableEnded) this.destroy(new Error('the client broke off'));
+    if (!this.#message.readableEnded) this.destroy(new Error('the client aborted its upload'));
   };
 }

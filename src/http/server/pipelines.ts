@@ -1,152 +1,152 @@
 import type { Socket } from 'node:net';
-import type { Http1Outbound } from './http1-server-response.ts';
-import type { Http1Inbound } from './server-request.ts';
-import type { Problem } from '../response/problem-details.ts';
-import { closeInStages } from './write-response.ts';
+import type { Http1ServerResponse } from './http1-server-response.ts';
+import type { Http1ServerRequest } from './http1-server-request.ts';
+import type { Problem } from '../response/problem.ts';
+import { lingeringClose } from './end-response.ts';
 
-export type Begin = (request: Http1Inbound, response: Http1Outbound) => void;
+export type StartRequest = (request: Http1ServerRequest, response: Http1ServerResponse) => void;
 
 /**
- * Says on a connection, when all before has been answered, that what follows cannot be read.
- * @param request whose body that is, where its head could be read
+ * Writes a problem on a connection whose next bytes cannot be parsed, after all earlier responses.
+ * @param request whose body those bytes are, if its head could be parsed
  */
-export type Refuse = (socket: Socket, problem: Problem, request: Http1Inbound | undefined) => void;
+export type RejectUnparsed = (socket: Socket, problem: Problem, request: Http1ServerRequest | undefined) => void;
 
-/** So many requests may wait; then their connection is read no further. What one read brings, 64 KiB, may be more of them. */
-const READ_AHEAD = 16;
+/** Requests queued on a connection before it is paused. One read of 64 KiB may bring more. */
+const MAX_QUEUED = 16;
 
-/** The connections of our clients: what comes on each is answered in its order. */
+/** HTTP/1.1 pipelining: handles the requests of each connection in order, one at a time. */
 export class Pipelines {
   readonly #bySocket = new WeakMap<Socket, Pipeline>();
-  readonly #refuse: Refuse;
-  readonly #queued: Queued = { count: 0 };
+  readonly #rejectUnparsed: RejectUnparsed;
+  readonly #queued: QueuedCounter = { count: 0 };
 
-  constructor(refuse: Refuse) {
-    this.#refuse = refuse;
+  constructor(rejectUnparsed: RejectUnparsed) {
+    this.#rejectUnparsed = rejectUnparsed;
   }
 
-  /** Requests that have been read and wait for their turn. */
-  get waiting(): number {
+  /** Requests that were parsed and wait for earlier responses of their connection. */
+  get queuedCount(): number {
     return this.#queued.count;
   }
 
-  /** A request whose head has been read: begun when its turn has come. */
-  take(request: Http1Inbound, response: Http1Outbound, begin: Begin): void {
-    this.#of(request.socket).take(request, response, begin);
+  /** Queues a request whose head was parsed. @param begin called when its turn comes */
+  enqueue(request: Http1ServerRequest, response: Http1ServerResponse, begin: StartRequest): void {
+    this.#pipelineOf(request.socket).enqueue(request, response, begin);
   }
 
-  /** Nothing that follows on this connection can be read. Its client is told once, whatever else comes. */
-  refuse(socket: Socket, problem: Problem): void {
-    this.#of(socket).refuse(problem);
+  /** Nothing that follows on this connection can be parsed. The client gets one problem, whatever else arrives. */
+  reject(socket: Socket, problem: Problem): void {
+    this.#pipelineOf(socket).reject(problem);
   }
 
   /**
-   * The same for CONNECT, behind which Node 24.21 listens to the socket no more, be answers still written to it or not.
-   * What is to go through the tunnel is let go: a client is seen to leave only where it is read.
+   * The same for CONNECT, after which Node 24.21 removes its listeners from the socket, even while responses are written to it.
+   * What the client sends for the tunnel is read and dropped, because a client that leaves is noticed only while it is read.
    */
-  refuseConnect(socket: Socket, problem: Problem): void {
-    const pipeline = this.#of(socket);
-    socket.on('error', () => socket.destroy()); // which would otherwise end the process
+  rejectConnect(socket: Socket, problem: Problem): void {
+    const pipeline = this.#pipelineOf(socket);
+    socket.on('error', () => socket.destroy()); // an unhandled error would end the process
     socket.on('drain', () => pipeline.onDrain());
     socket.on('end', () => pipeline.onEnd());
-    pipeline.refuse(problem);
+    pipeline.reject(problem);
     socket.resume();
   }
 
-  #of(socket: Socket): Pipeline {
+  #pipelineOf(socket: Socket): Pipeline {
     let pipeline = this.#bySocket.get(socket);
     if (pipeline === undefined) {
-      pipeline = new Pipeline(socket, this.#refuse, this.#queued);
+      pipeline = new Pipeline(socket, this.#rejectUnparsed, this.#queued);
       this.#bySocket.set(socket, pipeline);
     }
     return pipeline;
   }
 }
 
-/** Of all connections together. */
-interface Queued {
+/** Shared by all connections. */
+interface QueuedCounter {
   count: number;
 }
 
 /**
- * Its requests go on one after another. At the same time is allowed only where all of them are safe (RFC 9112 §9.3.2),
- * and a client could otherwise have as many in flight as it can write.
+ * The requests of one connection, handled one after another. RFC 9112 §9.3.2 allows concurrency only for safe requests, and it
+ * would let a client have any number in flight.
  */
 class Pipeline {
   readonly #socket: Socket;
-  readonly #refuse: Refuse;
-  readonly #queued: Queued;
-  #request: Http1Inbound | undefined;
-  #response: Http1Outbound | undefined;
-  /** Something waits for the answer that is under way. */
-  #isAwaited = false;
-  readonly #waiting: (readonly [Http1Inbound, Http1Outbound, Begin])[] = [];
+  readonly #rejectUnparsed: RejectUnparsed;
+  readonly #queued: QueuedCounter;
+  #request: Http1ServerRequest | undefined;
+  #response: Http1ServerResponse | undefined;
+  /** A request or a rejection waits for the current response. */
+  #isResponseAwaited = false;
+  readonly #queue: (readonly [Http1ServerRequest, Http1ServerResponse, StartRequest])[] = [];
   #isPaused = false;
-  #refusal: Problem | undefined;
-  /** Of a request that had been read in part, and had not begun. */
-  #unfinished: Http1Inbound | undefined;
-  /** What follows is not known to be a request. */
-  #hasLast = false;
+  #rejection: Problem | undefined;
+  /** A request that was parsed in part and has not begun. */
+  #unfinished: Http1ServerRequest | undefined;
+  /** What follows may not be a request: see `Http1ServerRequest.endsConnection`. */
+  #isEnding = false;
 
-  constructor(socket: Socket, refuse: Refuse, queued: Queued) {
+  constructor(socket: Socket, rejectUnparsed: RejectUnparsed, queued: QueuedCounter) {
     this.#socket = socket;
-    this.#refuse = refuse;
+    this.#rejectUnparsed = rejectUnparsed;
     this.#queued = queued;
-    socket.once('close', () => this.#dropWaiting());
-    socket.destroySoon = () => closeInStages(socket); // what Node 24 calls behind the last answer
+    socket.once('close', () => this.#dropQueued());
+    socket.destroySoon = () => lingeringClose(socket); // Node 24 calls it after the last response
   }
 
-  take(request: Http1Inbound, response: Http1Outbound, begin: Begin): void {
-    // After a 408 the rest of the headers may come all the same: its client has been told that it was not processed.
-    if (this.#refusal !== undefined || this.#hasLast || !this.#socket.writable) return;
-    if (request.isLast) {
-      this.#hasLast = true;
+  enqueue(request: Http1ServerRequest, response: Http1ServerResponse, begin: StartRequest): void {
+    // The rest of the headers may arrive after a 408, which said that the request was not processed.
+    if (this.#rejection !== undefined || this.#isEnding || !this.#socket.writable) return;
+    if (request.endsConnection) {
+      this.#isEnding = true;
       response.shouldKeepAlive = false;
     }
-    if (!this.#isBusy()) return this.#begin(request, response, begin);
-    this.#waiting.push([request, response, begin]);
+    if (!this.#isBusy()) return this.#start(request, response, begin);
+    this.#queue.push([request, response, begin]);
     this.#queued.count += 1;
-    this.#awaitAnswer();
-    this.#throttle();
+    this.#awaitResponse();
+    this.#applyReadAhead();
   }
 
-  refuse(problem: Problem): void {
-    if (this.#refusal !== undefined || !this.#socket.writable) return;
-    this.#refusal = problem;
-    const last = this.#waiting.at(-1)?.[0];
+  reject(problem: Problem): void {
+    if (this.#rejection !== undefined || !this.#socket.writable) return;
+    this.#rejection = problem;
+    const last = this.#queue.at(-1)?.[0];
     if (last?.complete === false) {
-      last.mask(); // as each that begins
+      last.hideFromRouter(); // as for each request that begins
       this.#unfinished = last;
-      this.#waiting.pop();
+      this.#queue.pop();
       this.#queued.count -= 1;
     }
-    // Not a next request but the rest of the one that goes on: that one tells of it.
-    else if (!this.#isAwaited && this.#isBusy() && this.#request?.complete === false) {
-      return this.#request.owner?.onMalformed(problem);
+    // The unparsable bytes belong to the body of the current request, whose handler responds.
+    else if (!this.#isResponseAwaited && this.#isBusy() && this.#request?.complete === false) {
+      return this.#request.bodyListener?.onMalformed(problem);
     }
-    if (this.#isBusy()) this.#awaitAnswer();
-    else this.#refuse(this.#socket, problem, this.#unfinished);
+    if (this.#isBusy()) this.#awaitResponse();
+    else this.#rejectUnparsed(this.#socket, problem, this.#unfinished);
   }
 
   onDrain(): void {
     this.#response?.emit('drain');
   }
 
-  /** A client that has said all has gone; one that has its last answer is let read it. */
+  /** The client ended the connection: it has gone, unless it is reading its last response. */
   onEnd(): void {
     if (this.#isBusy()) this.#socket.destroy();
   }
 
-  #begin(request: Http1Inbound, response: Http1Outbound, begin: Begin): void {
+  #start(request: Http1ServerRequest, response: Http1ServerResponse, begin: StartRequest): void {
     this.#request = request;
     this.#response = response;
     response.pipeline = this;
     begin(request, response);
   }
 
-  /** A connection lives for long: what it keeps of its last request, each scavenge has to copy (docs/performance.md). */
-  onWritten(response: Http1Outbound): void {
-    // Before Node 24.21 an answer may count as written before it is let go of: the next one has its place by then.
+  /** Drops references: each scavenge copies what a long-lived connection refers to (docs/performance.md). */
+  onWritten(response: Http1ServerResponse): void {
+    // Before Node 24.21 this may be called after the next response has begun.
     if (this.#response !== response) return;
     this.#request = undefined;
     this.#response = undefined;
@@ -154,43 +154,43 @@ class Pipeline {
 
   #isBusy(): boolean {
     const response = this.#response;
-    return this.#isAwaited || (response !== undefined && !response.closed && !response.writableFinished);
+    return this.#isResponseAwaited || (response !== undefined && !response.closed && !response.writableFinished);
   }
 
-  #awaitAnswer(): void {
-    if (this.#isAwaited) return;
-    this.#isAwaited = true;
-    this.#response?.once('close', this.#onAnswered);
+  #awaitResponse(): void {
+    if (this.#isResponseAwaited) return;
+    this.#isResponseAwaited = true;
+    this.#response?.once('close', this.#onResponseClosed);
   }
 
-  /** Others have their turn in between, however fast it goes. */
-  readonly #onAnswered = (): void => {
-    setImmediate(this.#beginNext);
+  /** Lets other connections run between two requests of one. */
+  readonly #onResponseClosed = (): void => {
+    setImmediate(this.#startNext);
   };
 
-  readonly #beginNext = (): void => {
-    this.#isAwaited = false;
-    // That was the last answer on this connection: whoever waits behind it has to ask again.
-    if (!this.#socket.writable) return this.#dropWaiting();
-    const next = this.#waiting.shift();
+  readonly #startNext = (): void => {
+    this.#isResponseAwaited = false;
+    // That was the last response on this connection: queued requests are dropped.
+    if (!this.#socket.writable) return this.#dropQueued();
+    const next = this.#queue.shift();
     if (next !== undefined) this.#queued.count -= 1;
     if (next === undefined) {
-      if (this.#refusal !== undefined) this.#refuse(this.#socket, this.#refusal, this.#unfinished);
+      if (this.#rejection !== undefined) this.#rejectUnparsed(this.#socket, this.#rejection, this.#unfinished);
       return;
     }
-    this.#begin(...next);
-    if (this.#waiting.length > 0 || this.#refusal !== undefined) this.#awaitAnswer();
-    this.#throttle();
+    this.#start(...next);
+    if (this.#queue.length > 0 || this.#rejection !== undefined) this.#awaitResponse();
+    this.#applyReadAhead();
   };
 
-  #dropWaiting(): void {
-    this.#queued.count -= this.#waiting.length;
-    this.#waiting.length = 0;
+  #dropQueued(): void {
+    this.#queued.count -= this.#queue.length;
+    this.#queue.length = 0;
   }
 
-  /** Pauses behind whatever this turn resumes: Node 24 does at the end of each message, and where a body is read. */
-  #throttle(): void {
-    if (this.#waiting.length > READ_AHEAD) {
+  /** Pauses after this turn, because Node 24 resumes at the end of each message, and when a body is read. */
+  #applyReadAhead(): void {
+    if (this.#queue.length > MAX_QUEUED) {
       this.#isPaused = true;
       setImmediate(() => {
         if (this.#isPaused) this.#socket.pause();

@@ -1,33 +1,33 @@
 import type { Duplex } from 'node:stream';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** Bytes that have gone through a tunnel. */
-export interface Carried {
+/** Bytes transferred through a tunnel. */
+export interface TunnelBytes {
   toUpstream: number;
   toClient: number;
 }
 
-/** How long what is left may take to be written when the other side has gone. */
-const LINGER: Millis = 30_000;
+/** How long the remaining bytes may take to be written after the other side has closed. */
+const DRAIN_TIMEOUT: Millis = 30_000;
 
 /**
- * Passes bytes both ways between a client and an upstream that have agreed on another protocol, as fast as the slower
- * side reads. A side that ends is told so to the other, which may go on; a side that breaks off breaks the other. No
- * limit of time is set.
- * @param carried counted up as bytes go
- * @param onOver called once, when both sides are closed
+ * Copies bytes both ways between a client and an upstream that have changed to another protocol, as fast as the slower side reads.
+ * When one side ends, the other is ended for writing and may continue to send; when one side breaks, the other is closed. There
+ * is no time limit.
+ * @param bytes incremented as bytes are transferred
+ * @param onClosed called once both sides are closed
  */
-export function openTunnel(client: Duplex, upstream: Duplex, carried: Carried, onOver: () => void): void {
+export function openTunnel(client: Duplex, upstream: Duplex, bytes: TunnelBytes, onClosed: () => void): void {
   let open = 2;
   const onClose = (): void => {
     open -= 1;
-    if (open === 0) onOver();
+    if (open === 0) onClosed();
   };
   client.on('data', (chunk: Buffer) => {
-    carried.toUpstream += chunk.length;
+    bytes.toUpstream += chunk.length;
   });
   upstream.on('data', (chunk: Buffer) => {
-    carried.toClient += chunk.length;
+    bytes.toClient += chunk.length;
   });
   for (const [from, to] of [
     [client, upstream],
@@ -35,21 +35,21 @@ export function openTunnel(client: Duplex, upstream: Duplex, carried: Carried, o
   ] as const) {
     from.allowHalfOpen = true;
     from.pipe(to);
-    from.on('error', () => undefined); // told by `close`
+    from.on('error', () => undefined); // `close` follows
     from.on('close', () => {
-      if (from.readableEnded) finish(to);
+      if (from.readableEnded) endSide(to);
       else to.destroy();
       onClose();
     });
   }
 }
 
-/** Nobody is left to hear it: what it has still to be told is written, and it is closed. */
-function finish(side: Duplex): void {
+/** The other side has closed: writes what is left, and closes this side. */
+function endSide(side: Duplex): void {
   if (side.writableFinished) side.destroy();
   if (side.destroyed) return;
   const close = (): void => void side.destroy();
-  const timer = setTimeout(close, LINGER);
+  const timer = setTimeout(close, DRAIN_TIMEOUT);
   side.once('close', () => clearTimeout(timer));
   side.once('finish', close);
   side.end();

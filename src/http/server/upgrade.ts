@@ -2,70 +2,68 @@ import type { IncomingMessage } from 'node:http';
 import { ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { listElements } from '../../core/http-semantics/list-field.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import { readExpectation } from '../headers/expect-header.ts';
+import { parseListField } from '../../core/http-semantics/list-field.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { parseExpect } from '../headers/expect-header.ts';
+import { lingeringClose } from './end-response.ts';
 
-/** What the proxy lets clients change to. */
+/** The only protocol that clients may change to. */
 export const WEBSOCKET = 'websocket';
 
-/** How long a client that was answered instead may take to close its side. */
-const LINGER: Millis = 3000;
-
-/** A client that keeps quiet and one that has vanished look the same, and neither has an idle limit. */
+/** Detects a client that has vanished: tunnels have no idle timeout. */
 const KEEP_ALIVE_PROBE: Millis = 60_000;
 
 /**
- * Whether a request is to be upgraded (RFC 6455 §4.1). One that asks for something else is answered as if it had not
- * (RFC 9110 §7.8), and so is one with a body, and one that was pipelined.
+ * Whether a request is upgraded (RFC 6455 §4.1). Other upgrades are ignored (RFC 9110 §7.8), and so are upgrades with a body and
+ * pipelined ones.
  */
-export function asksForWebSocket(request: IncomingMessage): boolean {
+export function isWebSocketUpgrade(request: IncomingMessage): boolean {
   const { headers } = request;
   if (request.method !== 'GET' || request.httpVersion !== '1.1') return false;
-  if (readExpectation(headers.expect) !== 'nothing') return false;
+  if (parseExpect(headers.expect) !== 'nothing') return false;
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return false;
-  if (isAnswering(request.socket)) return false;
-  return listElements(headers.upgrade?.toLowerCase()).includes(WEBSOCKET);
+  if (hasPendingResponse(request.socket)) return false;
+  return parseListField(headers.upgrade?.toLowerCase()).includes(WEBSOCKET);
 }
 
-/** An answer to an earlier request is still to come on this connection (Node's own note of it): two cannot be written at once. */
-function isAnswering(socket: Socket): boolean {
+/** An earlier response of this connection is not finished (by Node's private field): two cannot be written at once. */
+function hasPendingResponse(socket: Socket): boolean {
   return '_httpMessage' in socket && socket._httpMessage !== null;
 }
 
-/** A request to change to another protocol, whose connection Node has handed over. It ends with the answer, or becomes a tunnel. */
+/** A request for a change of protocol, whose connection Node has handed over. It ends with the response, or becomes a tunnel. */
 export class Upgrade {
-  /** For an answer that is none to the upgrade; its `close` tells that the client has gone. */
+  /** For a response other than 101; its `close` says that the client has gone. */
   readonly response: ServerResponse;
   readonly #socket: Socket;
 
-  /** @param head what the client has sent already, before it was asked to */
+  /** @param head bytes that the client sent after its request */
   constructor(request: IncomingMessage, socket: Duplex, head: Buffer) {
-    if (!(socket instanceof Socket)) throw new TypeError('a connection of another server');
+    if (!(socket instanceof Socket)) throw new TypeError('the connection belongs to another server');
     this.#socket = socket;
     this.response = new ServerResponse(request);
     this.response.shouldKeepAlive = false;
-    this.response.on('finish', this.#onAnswered);
+    this.response.on('finish', this.#onResponseFinished);
     if (head.length > 0) socket.unshift(head);
     socket.setTimeout(0);
     socket.setKeepAlive(true, KEEP_ALIVE_PROBE);
-    socket.on('error', () => undefined); // told by `close`
-    // What Node does for the answers of its own connections.
+    socket.on('error', () => undefined); // `close` follows
+    // Node does this for the responses of its own connections.
     socket.on('drain', this.#onDrain);
-    // One that has said all before it was answered has gone: what it asked for is to talk.
+    // A client that ends the connection before the response has gone: it asked for a two-way protocol.
     socket.on('end', this.#onEnd);
     this.response.assignSocket(socket);
   }
 
-  /** The answer is another than it asked for: what its client says meanwhile is for nobody, but that it leaves is heard. */
+  /** The upgrade is declined: what the client sends is dropped, and read only to notice that it leaves. */
   decline(): void {
     this.#socket.resume();
   }
 
-  /** The connection, for both sides to say on it what they like. No `close` of the answer comes any more. */
-  release(): Socket {
+  /** The connection, for a tunnel. The response emits no `close` any more. */
+  takeSocket(): Socket {
     const socket = this.#socket;
-    this.response.off('finish', this.#onAnswered);
+    this.response.off('finish', this.#onResponseFinished);
     this.response.detachSocket(socket);
     socket.off('drain', this.#onDrain);
     socket.off('end', this.#onEnd);
@@ -80,12 +78,8 @@ export class Upgrade {
     this.#socket.destroy();
   };
 
-  readonly #onAnswered = (): void => {
-    const socket = this.release();
-    socket.end();
-    socket.resume();
-    const timer = setTimeout(() => socket.destroy(), LINGER);
-    socket.once('close', () => clearTimeout(timer));
+  readonly #onResponseFinished = (): void => {
+    lingeringClose(this.takeSocket());
     this.response.emit('close');
   };
 }

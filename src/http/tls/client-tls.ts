@@ -1,7 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { readPem } from './pem.ts';
 
-/** How a server is verified, and how we show who we are. */
+/** How a server is verified, and the client certificate. */
 export interface ClientTls {
   /** PEM text, or the path of a PEM file. */
   readonly ca?: string | undefined;
@@ -14,28 +14,30 @@ export interface ClientTls {
 }
 
 /**
- * As node:tls takes it.
+ * The options of node:tls.
  * @throws an Error of node:fs that names the path, when a file cannot be read
  */
-export function readClientTls(tls: ClientTls): Pick<ConnectionOptions, 'minVersion' | 'rejectUnauthorized'> & Shown {
+export function readClientTls(
+  tls: ClientTls,
+): Pick<ConnectionOptions, 'minVersion' | 'rejectUnauthorized'> & TlsIdentity {
   return {
     minVersion: tls.minVersion,
     rejectUnauthorized: !tls.insecure,
-    ...given('ca', pem(tls.ca)),
-    ...given('cert', pem(tls.cert)),
-    ...given('key', pem(tls.key)),
-    ...given('passphrase', tls.passphrase),
-    ...given('servername', tls.serverName),
+    ...ifSet('ca', readIfSet(tls.ca)),
+    ...ifSet('cert', readIfSet(tls.cert)),
+    ...ifSet('key', readIfSet(tls.key)),
+    ...ifSet('passphrase', tls.passphrase),
+    ...ifSet('servername', tls.serverName),
   };
 }
 
-type Shown = Partial<Record<'ca' | 'cert' | 'key' | 'passphrase' | 'servername', string>>;
+type TlsIdentity = Partial<Record<'ca' | 'cert' | 'key' | 'passphrase' | 'servername', string>>;
 
-function pem(value: string | undefined): string | undefined {
+function readIfSet(value: string | undefined): string | undefined {
   return value === undefined ? undefined : readPem(value);
 }
 
-function given<K extends string>(key: K, value: string | undefined): Partial<Record<K, string>> {
+function ifSet<K extends string>(key: K, value: string | undefined): Partial<Record<K, string>> {
   const out: Partial<Record<K, string>> = {};
   if (value !== undefined) out[key] = value;
   return out;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** PEM text; else the path of a PEM file. */
+/** Whether the value is PEM text, and not the path of a PEM file. */
 export function isPem(value: string): boolean {
   return value.includes('-----BEGIN');
 }

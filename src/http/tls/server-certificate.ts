@@ -2,11 +2,11 @@ import { watch } from 'node:fs';
 import { dirname } from 'node:path';
 import type { SecureContextOptions, Server } from 'node:tls';
 import { createSecureContext } from 'node:tls';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { isPem, readPem } from './pem.ts';
 
-/** How the proxy shows itself to clients. */
-export interface ListenTls {
+/** The server certificate. */
+export interface ServerTls {
   /** PEM text, or the path of a PEM file. */
   readonly cert: string;
   readonly key: string;
@@ -14,32 +14,32 @@ export interface ListenTls {
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
 }
 
-/** A certificate and its key are two files, and many ways of writing them raise several events. */
-const UNREST: Millis = 200;
+/** Certificate and key are two files, and writing them mostly causes several events: wait until there are no more. */
+const SETTLE_TIME: Millis = 200;
 
 /** @throws the error of node:fs, when a file cannot be read */
-export function readCertificate({ cert, key, passphrase, minVersion }: ListenTls): SecureContextOptions {
-  const secret = passphrase === undefined ? {} : { passphrase };
-  return { cert: readPem(cert), key: readPem(key), minVersion, ...secret };
+export function readCertificate({ cert, key, passphrase, minVersion }: ServerTls): SecureContextOptions {
+  const options = passphrase === undefined ? {} : { passphrase };
+  return { cert: readPem(cert), key: readPem(key), minVersion, ...options };
 }
 
 /**
- * Shows another certificate to new connections when its files have changed. Their folders are watched: what is mounted
- * is swapped by a link beside it. One that cannot be used leaves the one before.
- * @param onChange told of each change, with what is wrong with it
- * @returns ends it
+ * Uses a new certificate for new connections when its files have changed. Watches their folders, because mounted files are swapped
+ * by a link beside them. A certificate that cannot be used leaves the previous one in place.
+ * @param onChange called for each change, with the error if the certificate cannot be used
+ * @returns a function that stops watching
  */
-export function followCertificate(server: Server, tls: ListenTls, onChange: (problem?: Error) => void): () => void {
-  let shown = JSON.stringify(readCertificate(tls));
+export function watchCertificate(server: Server, tls: ServerTls, onChange: (problem?: Error) => void): () => void {
+  let currentText = JSON.stringify(readCertificate(tls));
   let timer: NodeJS.Timeout | undefined;
-  const look = (): void => {
+  const reload = (): void => {
     try {
       const read = readCertificate(tls);
       const text = JSON.stringify(read);
-      if (text === shown) return;
+      if (text === currentText) return;
       createSecureContext(read); // throws before anything has been changed
       server.setSecureContext(read);
-      shown = text;
+      currentText = text;
       onChange();
     } catch (error) {
       onChange(error instanceof Error ? error : new Error(String(error)));
@@ -49,7 +49,7 @@ export function followCertificate(server: Server, tls: ListenTls, onChange: (pro
   const watchers = [...folders].map((folder) =>
     watch(folder, { persistent: false }, () => {
       clearTimeout(timer);
-      timer = setTimeout(look, UNREST).unref();
+      timer = setTimeout(reload, SETTLE_TIME).unref();
     }).on('error', onChange),
   );
   return () => {

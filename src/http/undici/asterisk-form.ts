@@ -2,12 +2,12 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Client, Dispatcher } from 'undici';
 import { ASTERISK } from '../request/request-target.ts';
 
-/** undici publishes each request here as it is made, within `dispatch` and before anything is written. */
-const CREATED = 'undici:request:create';
+/** undici publishes each request here when it is created, within `dispatch` and before anything is written. */
+const REQUEST_CREATED_CHANNEL = 'undici:request:create';
 
 /**
- * Sends `OPTIONS *`. undici 8.13.1 takes no path that does not start with a slash (lib/core/request.js), so the request is made
- * with another, which is replaced before it is written.
+ * Sends `OPTIONS *`. undici 8.13.1 requires a path that starts with a slash (lib/core/request.js), so the request is created with
+ * `/`, which is replaced before it is written.
  */
 export function dispatchAsterisk(
   client: Client,
@@ -19,10 +19,10 @@ export function dispatchAsterisk(
     const { request } = message;
     if (typeof request === 'object' && request !== null) Reflect.set(request, 'path', ASTERISK);
   };
-  subscribe(CREATED, replacePath);
+  subscribe(REQUEST_CREATED_CHANNEL, replacePath);
   try {
     client.dispatch({ ...options, path: '/' }, handler);
   } finally {
-    unsubscribe(CREATED, replacePath);
+    unsubscribe(REQUEST_CREATED_CHANNEL, replacePath);
   }
 }

@@ -1,32 +1,32 @@
 import type { Client } from 'undici';
-import { partOf } from './undici-internals.ts';
+import { internalOf } from './undici-internals.ts';
 
 /**
- * What undici 8.13.1's parser (client-h1.js) makes of an answer, set right on each new connection. There is no public hook.
+ * Patches the response parser of undici 8.13.1 (client-h1.js) on each new connection. There is no public hook.
  *
- * - An interim `100 Continue` that nobody asked for destroys the connection as a 'bad response'
- *   (https://github.com/nodejs/undici/issues/197), though a client must be able to read one (RFC 9110 §15.2). It is
- *   skipped here, as undici itself skips 102 and 103.
- * - A reason phrase is decoded as UTF-8, which loses the bytes of any other, and the first part of one that comes in two
- *   packets is forgotten. (https://github.com/nodejs/undici/pull/4768 made the same right for headers.)
- * - White space behind a Content-Length is taken for digits of it (client-h1.js:553): a whole answer would be told as cut.
+ * - An unexpected interim `100 Continue` destroys the connection as a 'bad response'
+ *   (https://github.com/nodejs/undici/issues/197), although a client must be able to parse one (RFC 9110 §15.2). It is skipped
+ *   here, as undici itself skips 102 and 103.
+ * - A reason phrase is decoded as UTF-8, which loses other bytes, and the first part of one that arrives in two packets is lost.
+ *   (https://github.com/nodejs/undici/pull/4768 fixed the same for headers.)
+ * - White space after a Content-Length is taken for digits (client-h1.js:553), so that a complete response seems truncated.
  *   (llhttp itself refuses a tab there.)
- * - llhttp takes HTTP/0.9 and HTTP/2.0 for versions of what it reads. An answer of theirs is malformed.
- * - The version of an answer goes to no handler: `onVersion` gets it, before the head is complete.
+ * - llhttp accepts HTTP/0.9 and HTTP/2.0 in a status line. Such a response is malformed.
+ * - No handler gets the version of a response: `onVersion` gets it before the head is complete.
  *
- * Where the parser is not found, another release of undici has changed its inside: answers then pass as it lets them.
+ * If the parser is not found, another release of undici has changed its internals: responses are then not patched.
  */
-export function mendParsers(client: Client, onVersion: (version: AnswerVersion) => void): void {
+export function patchParsers(client: Client, onVersion: (version: ResponseVersion) => void): void {
   client.on('connect', () => {
-    const parser = partOf(partOf(client, 'socket'), 'parser');
-    if (isParser(parser)) mend(parser, onVersion);
+    const parser = internalOf(internalOf(client, 'socket'), 'parser');
+    if (isParser(parser)) patchParser(parser, onVersion);
   });
 }
 
-/** Of the message that an upstream has answered with. */
-export type AnswerVersion = '1.0' | '1.1' | '2.0';
+/** HTTP version of an upstream's response. */
+export type ResponseVersion = '1.0' | '1.1' | '2.0';
 
-interface Parser {
+interface UndiciParser {
   readonly llhttp: {
     llhttp_get_http_major(parser: unknown): number;
     llhttp_get_http_minor(parser: unknown): number;
@@ -41,18 +41,18 @@ interface Parser {
   onHeadersComplete(statusCode: number, upgrade: boolean, shouldKeepAlive: boolean): number;
 }
 
-/** To llhttp: no body follows this head; this is no head. */
+/** Return values for llhttp: no body follows this head; this is not a valid head. */
 const SKIP_BODY = 1;
-const REFUSE = -1;
+const PARSER_ERROR = -1;
 
-function mend(parser: Parser, onVersion: (version: AnswerVersion) => void): void {
+function patchParser(parser: UndiciParser, onVersion: (version: ResponseVersion) => void): void {
   const complete = parser.onHeadersComplete.bind(parser);
   parser.onHeadersComplete = (statusCode, upgrade, shouldKeepAlive) => {
-    if (parser.llhttp.llhttp_get_http_major(parser.ptr) !== 1) return REFUSE;
+    if (parser.llhttp.llhttp_get_http_major(parser.ptr) !== 1) return PARSER_ERROR;
     onVersion(parser.llhttp.llhttp_get_http_minor(parser.ptr) === 0 ? '1.0' : '1.1');
-    mendLength(parser);
+    patchContentLength(parser);
     if (statusCode !== 100) return complete(statusCode, upgrade, shouldKeepAlive);
-    parser.statusCode = statusCode; // the end of the message forgets it, and its headers
+    parser.statusCode = statusCode; // undici resets it, and the headers, at the end of the message
     return SKIP_BODY;
   };
   parser.onStatus = (bytes) => {
@@ -61,7 +61,7 @@ function mend(parser: Parser, onVersion: (version: AnswerVersion) => void): void
   };
 }
 
-function mendLength(parser: Parser): void {
+function patchContentLength(parser: UndiciParser): void {
   const { headers } = parser;
   for (let i = 0; i + 1 < headers.length; i += 2) {
     if (headers[i]?.length !== 14 || headers[i]?.toString('latin1').toLowerCase() !== 'content-length') continue;
@@ -70,7 +70,7 @@ function mendLength(parser: Parser): void {
   }
 }
 
-function isParser(value: unknown): value is Parser {
+function isParser(value: unknown): value is UndiciParser {
   if (typeof value !== 'object' || value === null) return false;
   return (
     'statusCode' in value &&

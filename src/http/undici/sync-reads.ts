@@ -1,30 +1,29 @@
 import type { Socket } from 'node:net';
 
 /**
- * Hands what has come on a connection to undici within the call that brought it, and tells it cheaply that nothing more is here.
+ * Delivers socket data to undici synchronously, and answers empty reads cheaply.
  *
- * undici 8.13.1 reads by `readable` and `read()`. A Readable tells of the one in a tick of its own, and goes through all of its
- * state for the other, which undici asks six times a request and gets nothing five times. What is not taken at once, because
- * undici has paused or somebody else has the connection, takes the stream's own way, and so do all that comes behind it and the
- * end: nothing overtakes, and the stream reads on as it always does.
+ * undici 8.13.1 reads by `readable` and `read()`. A Readable emits the event in an extra tick, and checks its whole state for each
+ * read; undici reads six times a request and gets data once. Data that is not read at once, because undici has paused or the
+ * connection has another owner, takes the stream's usual way, and so does everything after it: the order is kept.
  */
-export function hastenReads(socket: Socket): void {
+export function readSynchronously(socket: Socket): void {
   const push = socket.push.bind(socket);
   const read: (size?: number) => unknown = socket.read.bind(socket);
-  let inHand: unknown;
+  let pendingChunk: unknown;
 
   socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
     if (chunk === null || socket.readableLength > 0) return push(chunk, encoding);
-    inHand = chunk;
+    pendingChunk = chunk;
     socket.emit('readable');
-    const isTaken = inHand === undefined;
-    inHand = undefined;
-    return isTaken || socket.destroyed || push(chunk, encoding);
+    const isConsumed = pendingChunk === undefined;
+    pendingChunk = undefined;
+    return isConsumed || socket.destroyed || push(chunk, encoding);
   };
   socket.read = (size?: number) => {
-    if (inHand !== undefined) {
-      const chunk = inHand;
-      inHand = undefined;
+    if (pendingChunk !== undefined) {
+      const chunk = pendingChunk;
+      pendingChunk = undefined;
       return chunk;
     }
     return size === undefined && socket.readableLength === 0 ? null : read(size);

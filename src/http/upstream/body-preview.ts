@@ -1,30 +1,30 @@
-import { MAX_LOOK } from './error-codes.ts';
+import { MAX_PREVIEW_BYTES } from './error-codes.ts';
 
-/** Pieces beyond this are put together: a body may come byte by byte, and each piece costs more than its byte. */
-const MANY = 64;
+/** Beyond this many, chunks are joined: a body may arrive byte by byte, and each chunk costs more than its byte. */
+const MAX_CHUNKS = 64;
 
-/** The beginning of an answer's body, held back until it is known what the answer means. */
-export class Peek {
+/** The beginning of a response body, held back until the response is classified. */
+export class BodyPreview {
   readonly #onEnd: (body: Buffer, isWhole: boolean) => void;
-  #pieces: Buffer[] = [];
+  #chunks: Buffer[] = [];
   #length = 0;
 
-  /** @param onEnd told once, with all that has come; `isWhole`: nothing more comes */
+  /** @param onEnd called once with what has arrived; `isWhole`: that is the whole body */
   constructor(onEnd: (body: Buffer, isWhole: boolean) => void) {
     this.#onEnd = onEnd;
   }
 
-  /** @returns whether that is more than is looked into */
-  take(chunk: Buffer): boolean {
-    if (this.#pieces.length === MANY) this.#pieces = [Buffer.concat(this.#pieces)];
-    this.#pieces.push(chunk);
+  /** @returns whether more has arrived than a preview reads */
+  addChunk(chunk: Buffer): boolean {
+    if (this.#chunks.length === MAX_CHUNKS) this.#chunks = [Buffer.concat(this.#chunks)];
+    this.#chunks.push(chunk);
     this.#length += chunk.length;
-    return this.#length > MAX_LOOK;
+    return this.#length > MAX_PREVIEW_BYTES;
   }
 
-  /** @returns all that was held back */
+  /** @returns everything that was held back */
   end(isWhole: boolean): Buffer {
-    const body = Buffer.concat(this.#pieces);
+    const body = Buffer.concat(this.#chunks);
     this.#onEnd(body, isWhole);
     return body;
   }

@@ -1,48 +1,52 @@
-/** What is told of a connection that did not come about. */
-export interface Explained {
+/** What a client learns about a connection to the upstream that failed. */
+export interface ConnectErrorDetails {
   readonly detail: string;
   /** An error type of RFC 9209 §2.3. */
   readonly proxyError: string;
 }
 
-const CERTIFICATES: Readonly<Record<string, string>> = {
+const CERTIFICATE_ERRORS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'has expired',
   CERT_NOT_YET_VALID: 'is not valid yet',
   CERT_REVOKED: 'has been revoked',
   ERR_TLS_CERT_ALTNAME_INVALID: 'is for another name',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'vouches for itself, and is not trusted here',
-  SELF_SIGNED_CERT_IN_CHAIN: 'is from an authority that is not trusted here',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'is from an authority that is not trusted here',
-  UNABLE_TO_GET_ISSUER_CERT: 'is from an authority that is not trusted here',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'is from an authority that is not trusted here',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'is self-signed and not trusted by this proxy',
+  SELF_SIGNED_CERT_IN_CHAIN: 'is from an authority that this proxy does not trust',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'is from an authority that this proxy does not trust',
+  UNABLE_TO_GET_ISSUER_CERT: 'is from an authority that this proxy does not trust',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'is from an authority that this proxy does not trust',
 };
 
-const OTHERS: Readonly<Record<string, Explained>> = {
-  ENOTFOUND: { detail: 'The name of the upstream could not be looked up.', proxyError: 'dns_error' },
-  EAI_AGAIN: { detail: 'The name of the upstream could not be looked up.', proxyError: 'dns_timeout' },
-  ETIMEDOUT: { detail: 'No connection to the upstream came about in time.', proxyError: 'connection_timeout' },
-  UND_ERR_CONNECT_TIMEOUT: {
-    detail: 'No connection to the upstream came about in time.',
-    proxyError: 'connection_timeout',
+const NAME_NOT_RESOLVED = 'The host name of the upstream could not be resolved. Nothing was sent.';
+const CONNECT_TIMED_OUT = 'Connecting to the upstream timed out. Nothing was sent.';
+
+const CONNECT_ERRORS: Readonly<Record<string, ConnectErrorDetails>> = {
+  ENOTFOUND: { detail: NAME_NOT_RESOLVED, proxyError: 'dns_error' },
+  EAI_AGAIN: { detail: NAME_NOT_RESOLVED, proxyError: 'dns_timeout' },
+  ETIMEDOUT: { detail: CONNECT_TIMED_OUT, proxyError: 'connection_timeout' },
+  UND_ERR_CONNECT_TIMEOUT: { detail: CONNECT_TIMED_OUT, proxyError: 'connection_timeout' },
+  REFUSED_STREAM: {
+    detail: 'The upstream refused the request without processing it. The request can be retried.',
+    proxyError: 'destination_unavailable',
   },
-  REFUSED_STREAM: { detail: 'The upstream turned the request away unread.', proxyError: 'destination_unavailable' },
   GOAWAY: {
-    detail: 'The upstream closed the connection before it read the request.',
+    detail: 'The upstream closed the connection without processing the request. The request can be retried.',
     proxyError: 'connection_terminated',
   },
 };
 
-/** @param code of the error, as `Failure` has it. Undefined: there is no more to say than that it failed. */
-export function explainCause(code: string | undefined): Explained | undefined {
+/** @param code see `SendFailure.cause`. Returns undefined if nothing more is known than that connecting failed */
+export function explainConnectError(code: string | undefined): ConnectErrorDetails | undefined {
   if (code === undefined) return undefined;
-  const certificate = Object.hasOwn(CERTIFICATES, code) ? CERTIFICATES[code] : undefined;
+  const certificate = Object.hasOwn(CERTIFICATE_ERRORS, code) ? CERTIFICATE_ERRORS[code] : undefined;
   if (certificate !== undefined) {
-    return { detail: `The certificate of the upstream ${certificate}.`, proxyError: 'tls_certificate_error' };
+    const detail = `The certificate of the upstream ${certificate}. Nothing was sent.`;
+    return { detail, proxyError: 'tls_certificate_error' };
   }
-  // Those of OpenSSL.
+  // Codes of OpenSSL.
   if (code.startsWith('ERR_SSL_') || code === 'EPROTO') {
     const proxyError = code.includes('_ALERT_') ? 'tls_alert_received' : 'tls_protocol_error';
-    return { detail: 'The upstream and this proxy could not agree on TLS.', proxyError };
+    return { detail: 'The TLS handshake with the upstream failed. Nothing was sent.', proxyError };
   }
-  return Object.hasOwn(OTHERS, code) ? OTHERS[code] : undefined;
+  return Object.hasOwn(CONNECT_ERRORS, code) ? CONNECT_ERRORS[code] : undefined;
 }

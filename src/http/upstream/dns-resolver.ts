@@ -1,50 +1,50 @@
 import type { LookupAddress } from 'node:dns';
 import dns from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import type { Clock, Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
 
-/** Finds the addresses of a name: all there are, in the order to try them. */
-export type Lookup = (hostname: string, done: Found) => void;
-type Found = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void;
+/** Resolves a host name to all its addresses, in the order in which to try them. */
+export type DnsLookup = (hostname: string, done: DnsLookupCallback) => void;
+type DnsLookupCallback = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void;
 
-/** As everything on this system does: /etc/hosts, search domains and caches included. It tells no time to live. */
-export const systemLookup: Lookup = (hostname, done) => {
+/** The system's resolver: /etc/hosts, search domains and caches included. It reports no TTL. */
+export const systemLookup: DnsLookup = (hostname, done) => {
   dns.lookup(hostname, { all: true, hints: dns.ADDRCONFIG }, done);
 };
 
-/** An address is given up when it has not been named for so many refresh times: balancers name a few of their many in turn. */
-const MISSED = 3;
+/** An address is dropped after this many refreshes without it: load balancers return a few of their addresses in turn. */
+const MAX_MISSED_REFRESHES = 3;
 
-export interface NameOptions {
+export interface DnsResolverOptions {
   readonly hostname: string;
-  readonly lookup: Lookup;
-  /** How long what was found is good for. */
-  readonly refresh: Millis;
+  readonly lookup: DnsLookup;
+  /** How long a result is valid. */
+  readonly refreshInterval: Millis;
   readonly clock: Clock;
-  /** Some address is given up: a connection to it is not to be used for another request. */
-  readonly onChange: () => void;
+  /** An address was dropped: its connections must not take another request. */
+  readonly onAddressRemoved: () => void;
 }
 
 /**
- * The name of an endpoint, and its addresses. Each new connection looks it up, several at a time together; while it is
- * sent to, it is looked up again in the background, so that kept connections follow a change. While it cannot be found
- * no address is given up: new connections fail, the old ones go on.
+ * Resolves the host name of an endpoint. Each new connection looks it up; concurrent look-ups are merged. While requests are sent
+ * to the endpoint, the name is refreshed in the background, so that kept connections follow a change. While resolution fails,
+ * no address is dropped: new connections fail, existing ones stay in use.
  */
-export class Name {
-  readonly #options: NameOptions;
-  /** When each was named last. */
+export class DnsResolver {
+  readonly #options: DnsResolverOptions;
+  /** When each address was last returned. */
   readonly #addresses = new Map<string, Millis>();
-  #waiting: Found[] | undefined;
+  #waiting: DnsLookupCallback[] | undefined;
   #dueAt: Millis = Number.NEGATIVE_INFINITY;
-  #turn = 0;
+  #rotation = 0;
 
-  constructor(options: NameOptions) {
+  constructor(options: DnsResolverOptions) {
     this.#options = options;
   }
 
-  /** For `net.connect`. Of several addresses of a family, each connection begins with another. */
+  /** For `net.connect`. Each connection starts with the next address of a family. */
   readonly lookup: LookupFunction = (_, { all }, done) => {
-    this.#find((error, found) => {
+    this.#resolve((error, found) => {
       if (error !== null) return done(error, []);
       const addresses = this.#rotate(found);
       const [first] = addresses;
@@ -54,47 +54,49 @@ export class Name {
     });
   };
 
-  /** To be called with each request: when it is time, looks the name up without anybody waiting for it. */
-  keepFresh(now: Millis): void {
+  /** Refreshes the addresses in the background if their time is over. To be called with each request. */
+  refreshIfDue(now: Millis): void {
     if (now < this.#dueAt || this.#waiting !== undefined) return;
-    this.#find(() => undefined);
+    this.#resolve(() => undefined);
   }
 
-  /** Whether it is one of its addresses, and not given up. */
-  leadsTo(address: string): boolean {
+  /** Whether the name resolves to this address, and it has not been dropped. */
+  isCurrentAddress(address: string): boolean {
     return this.#addresses.has(address);
   }
 
-  #find(found: Found): void {
+  #resolve(found: DnsLookupCallback): void {
     if (this.#waiting !== undefined) {
       this.#waiting.push(found);
       return;
     }
     this.#waiting = [found];
-    const { hostname, lookup, refresh, clock } = this.#options;
+    const { hostname, lookup, refreshInterval, clock } = this.#options;
     lookup(hostname, (error, addresses) => {
       const waiting = this.#waiting ?? [];
       this.#waiting = undefined;
       const now = clock.now();
-      this.#dueAt = now + refresh;
-      if (error === null) this.#note(addresses, now);
+      this.#dueAt = now + refreshInterval;
+      if (error === null) this.#recordAddresses(addresses, now);
       for (const each of waiting) each(error, addresses);
     });
   }
 
-  #note(named: readonly LookupAddress[], now: Millis): void {
-    for (const { address } of named) this.#addresses.set(address, now);
+  #recordAddresses(addresses: readonly LookupAddress[], now: Millis): void {
+    for (const { address } of addresses) this.#addresses.set(address, now);
     const before = this.#addresses.size;
-    for (const [address, namedAt] of this.#addresses) {
-      if (now - namedAt >= MISSED * this.#options.refresh && now > namedAt) this.#addresses.delete(address);
+    for (const [address, returnedAt] of this.#addresses) {
+      if (now - returnedAt >= MAX_MISSED_REFRESHES * this.#options.refreshInterval && now > returnedAt) {
+        this.#addresses.delete(address);
+      }
     }
-    if (this.#addresses.size < before) this.#options.onChange();
+    if (this.#addresses.size < before) this.#options.onAddressRemoved();
   }
 
   #rotate(addresses: readonly LookupAddress[]): LookupAddress[] {
-    this.#turn += 1;
+    this.#rotation += 1;
     return [...Map.groupBy(addresses, ({ family }) => family).values()].flatMap((each) => {
-      const from = this.#turn % each.length;
+      const from = this.#rotation % each.length;
       return [...each.slice(from), ...each.slice(0, from)];
     });
   }

@@ -1,87 +1,80 @@
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
-import { MAX_STREAMS } from '../../config/schema/listen-schema.ts';
-import { socketOf } from '../../config/values/upstream-url.ts';
-import type { Bound } from '../../core/overload/resource-bound.ts';
-import type { Listen } from '../../core/events/proxy-events.ts';
+import { MAX_CONCURRENT_STREAMS } from '../../config/schema/listen-schema.ts';
+import { unixSocketPath } from '../../config/values/upstream-url.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { OutlierSettings } from '../../core/endpoints/outlier-detection.ts';
-import { judgeEndpoint, Rotation } from '../../core/endpoints/outlier-detection.ts';
-import type { Clock, Millis, Outcome, Random } from '../../core/exchange/attempt-outcome.ts';
+import { classifyForEndpoint, EndpointBalancer } from '../../core/endpoints/outlier-detection.ts';
+import type { Clock, Millis, Random } from '../../core/scalars.ts';
+import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
 import { readClientTls } from '../tls/client-tls.ts';
-import type { Errand } from './http1-connection.ts';
-import { ConnectionPool } from './http1-connection-pool.ts';
-import type { Lookup } from './dns-resolver.ts';
-import { Name } from './dns-resolver.ts';
-import type { PoolOptions } from './connector.ts';
-import { clientOptions, KEEP_ALIVE, makeConnect } from './connector.ts';
-import { SharedConnections } from './http2-connection-pool.ts';
+import type { EndpointConnections, PooledSend } from './pooled-send.ts';
+import { Http1ConnectionPool } from './http1-connection-pool.ts';
+import type { DnsLookup } from './dns-resolver.ts';
+import { DnsResolver } from './dns-resolver.ts';
+import type { UpstreamPoolOptions } from './connector.ts';
+import { undiciClientOptions, KEEP_ALIVE_TIMEOUT, makeConnector } from './connector.ts';
+import { Http2ConnectionPool } from './http2-connection-pool.ts';
 
 export interface EndpointsOptions {
-  /** As metrics and logs call it. */
+  /** Its name in metrics and logs. */
   readonly upstream: string;
   /** Origins, at least one. */
   readonly urls: readonly string[];
-  readonly pool: PoolOptions;
+  readonly pool: UpstreamPoolOptions;
   readonly outliers: OutlierSettings;
-  readonly lookup: Lookup;
+  readonly lookup: DnsLookup;
   readonly refresh: Millis;
   readonly clock: Clock;
   readonly random: Random;
-  readonly listen: Listen;
-  /** A connection to this upstream is free again, or may be made. */
+  readonly listen: EventSink;
+  /** The upstream has room for another request: a connection is free, or one more may be opened. */
   readonly onFree: (upstream: string) => void;
 }
 
-/** The connections to one endpoint. */
-export interface Connections {
-  /** @param fresh on one that nothing has been sent on */
-  send(errand: Errand, fresh: boolean): void;
-  /** The attempt is over: its connection serves another, or is no more. */
-  over(errand: Errand): void;
-  /** Some address is given up: a connection to it is not to be used for another request. */
-  leaveOld(): void;
-  destroy(): Promise<void>;
-}
-
-/** Where an upstream can be reached. */
+/** One origin of an upstream. */
 export interface Endpoint {
   readonly index: number;
   readonly origin: string;
   /** Sent as Host, unless the client's is preserved. */
   readonly authority: string;
-  /** How metrics and logs call it. */
+  /** Its name in metrics and logs. */
   readonly label: string;
-  /** What its certificate has to name. */
+  /** The TLS server name, which the certificate must match. */
   readonly serverName: string;
-  readonly connections: Connections;
-  /** For requests to change to another protocol: always HTTP/1.1. */
-  readonly upgrades: Connections;
-  /** Undefined where it is an address. */
-  readonly name: Name | undefined;
+  readonly connections: EndpointConnections;
+  /** For requests that ask for a change of protocol: always HTTP/1.1. */
+  readonly upgradeConnections: EndpointConnections;
+  /** Undefined if the host is an IP address. */
+  readonly resolver: DnsResolver | undefined;
 }
 
-/** The endpoints of an upstream, with their connections. Which is sent to, and which are left out, `Rotation` says. */
+/** What an outcome says about an endpoint. `failed-others-healthy`: it failed while other endpoints work. */
+export type EndpointVerdict = 'healthy' | 'ignored' | 'failed' | 'failed-others-healthy';
+
+/** The endpoints of an upstream with their connections. `EndpointBalancer` chooses among them and ejects those that fail. */
 export class Endpoints {
   readonly all: readonly Endpoint[];
-  readonly #rotation: Rotation;
+  readonly #outlierDetector: EndpointBalancer;
   readonly #clock: Clock;
-  /** Requests for which no connection was free. */
-  #waited = 0;
-  readonly #made: string;
+  /** Requests that found no free connection. */
+  #connectionWaits = 0;
+  readonly #fingerprint: string;
 
   /** @throws an Error of node:fs, when a certificate cannot be read */
   constructor(options: EndpointsOptions) {
     const { upstream, urls, pool, outliers, clock, random, listen } = options;
     this.#clock = clock;
-    this.#made = digest(options);
+    this.#fingerprint = fingerprintOf(options);
     this.all = urls.map((url, index) =>
       openEndpoint(url, index, options, () => {
-        this.#rotation.end(index);
+        this.#outlierDetector.onAttemptEnd(index);
         options.onFree(upstream);
       }),
     );
-    const places = pool.connections * (pool.http2 ? MAX_STREAMS : 1);
-    this.#rotation = new Rotation(urls.length, places, outliers, random, (change) => {
+    const maxConcurrent = pool.maxConnections * (pool.http2 ? MAX_CONCURRENT_STREAMS : 1);
+    this.#outlierDetector = new EndpointBalancer(urls.length, maxConcurrent, outliers, random, (change) => {
       const endpoint = this.at(change.index).label;
       if (change.kind === 'ejected') listen({ type: 'endpoint-ejected', upstream, endpoint, time: change.time });
       else listen({ type: 'endpoint-returned', upstream, endpoint, cause: change.cause });
@@ -89,16 +82,16 @@ export class Endpoints {
   }
 
   /**
-   * Whether others made so would be the same, down to what their certificates' files hold.
-   * @throws an Error of node:fs, when one cannot be read
+   * Whether endpoints with these options would be the same, contents of certificate files included.
+   * @throws an Error of node:fs, when a file cannot be read
    */
-  isAs(options: EndpointsOptions): boolean {
-    return this.#made === digest(options);
+  isSameAs(options: EndpointsOptions): boolean {
+    return this.#fingerprint === fingerprintOf(options);
   }
 
-  /** Nothing is on its way. */
-  get isAtRest(): boolean {
-    return this.#rotation.fullness === 0;
+  /** No request is under way or waiting for a connection. */
+  get isIdle(): boolean {
+    return this.#outlierDetector.peakUtilization === 0;
   }
 
   at(index: number): Endpoint {
@@ -107,106 +100,124 @@ export class Endpoints {
     return endpoint;
   }
 
-  get bound(): Bound {
-    return { name: 'upstream_connections', used: this.#rotation.fullness, reached: this.#waited };
+  get bound(): ResourceBound {
+    return {
+      name: 'upstream_connections',
+      used: this.#outlierDetector.peakUtilization,
+      reached: this.#connectionWaits,
+    };
   }
 
-  /** Whether it is left out. */
+  /** Whether outlier detection has ejected it. */
   isEjected(index: number): boolean {
-    return this.#rotation.isEjected(index);
+    return this.#outlierDetector.isEjected(index);
   }
 
-  /** Connections that are free, or may be made. */
-  free(): number {
-    return this.#rotation.free();
+  /** Connections that are free or may be opened. */
+  freeConnections(): number {
+    return this.#outlierDetector.freeConnections();
   }
 
-  /** As `Rotation.choose`. */
-  choose(failedAt: ReadonlySet<number> | undefined, isRepeatable: boolean, now: Millis): Endpoint {
-    return this.at(this.#rotation.choose(failedAt, isRepeatable, now));
+  /** Undefined if the endpoint of this label has been removed. */
+  findByLabel(label: string): Endpoint | undefined {
+    return this.all.find((endpoint) => endpoint.label === label);
   }
 
-  /** @param fresh on a new connection */
-  send(endpoint: Endpoint, errand: Errand, fresh: boolean, now: Millis): void {
-    this.#rotation.begin(endpoint.index);
-    endpoint.name?.keepFresh(now);
-    connectionsFor(endpoint, errand).send(errand, fresh);
-    if (errand.hadToWait) this.#waited += 1;
+  /** The endpoint for the next attempt of a request: see `EndpointBalancer.choose`. */
+  choose(failedEndpoints: ReadonlySet<number> | undefined, isRepeatable: boolean, now: Millis): Endpoint {
+    return this.at(this.#outlierDetector.choose(failedEndpoints, isRepeatable, now));
   }
 
-  /** What the attempt came to. Returns whether it failed because of its endpoint, while others work. */
-  settle({ index }: Endpoint, outcome: Outcome, sentAt: Millis): 'works' | 'fails' | 'fails alone' | 'nothing' {
-    const verdict = judgeEndpoint(outcome);
+  /** @param needsFresh only a connection that carried no request before will do */
+  send(endpoint: Endpoint, send: PooledSend, needsFresh: boolean, now: Millis): void {
+    this.#outlierDetector.onAttemptStart(endpoint.index);
+    endpoint.resolver?.refreshIfDue(now);
+    const { connections, upgradeConnections } = endpoint;
+    send.pool = typeof send.request.upgrade === 'string' ? upgradeConnections : connections;
+    send.pool.send(send, needsFresh);
+    if (send.waitedForConnection) this.#connectionWaits += 1;
+  }
+
+  /** Judges the endpoint by the outcome of an attempt. */
+  recordOutcome({ index }: Endpoint, outcome: AttemptOutcome, sentAt: Millis): EndpointVerdict {
+    const verdict = classifyForEndpoint(outcome);
     const now = this.#clock.now();
-    if (verdict === 'works') this.#rotation.succeeded(index, sentAt, now);
-    else if (verdict === 'nothing') this.#rotation.abandoned(index, sentAt);
-    else return this.#rotation.failed(index, sentAt, now) ? 'fails alone' : 'fails';
-    return verdict;
+    if (verdict === 'works') {
+      this.#outlierDetector.onSuccess(index, sentAt, now);
+      return 'healthy';
+    }
+    if (verdict === 'nothing') {
+      this.#outlierDetector.onInconclusive(index, sentAt);
+      return 'ignored';
+    }
+    return this.#outlierDetector.onFailure(index, sentAt, now) ? 'failed-others-healthy' : 'failed';
   }
 
-  /** Nobody wants to know what it comes to. */
-  abandon({ index }: Endpoint, sentAt: Millis): void {
-    this.#rotation.abandoned(index, sentAt);
-  }
-
-  /** The attempt is over, and needs its connection no more. */
-  over(endpoint: Endpoint, errand: Errand): void {
-    connectionsFor(endpoint, errand).over(errand);
+  /** The outcome will not be known. */
+  recordAbandoned({ index }: Endpoint, sentAt: Millis): void {
+    this.#outlierDetector.onInconclusive(index, sentAt);
   }
 
   async destroy(): Promise<void> {
-    const all = new Set(this.all.flatMap(({ connections, upgrades }) => [connections, upgrades]));
+    const all = new Set(this.all.flatMap(({ connections, upgradeConnections }) => [connections, upgradeConnections]));
     await Promise.all([...all].map((connections) => connections.destroy()));
   }
 }
 
-/** A digest, so that keys are not kept for longer than they are needed. */
-function digest({ urls, pool, outliers, refresh }: EndpointsOptions): string {
-  const { connections, connectTimeout, http2, tls } = pool;
-  const told = [urls, connections, connectTimeout, http2, readClientTls(tls), outliers, refresh];
-  return createHash('sha256').update(JSON.stringify(told)).digest('base64');
+/** A digest, so that private keys are not kept in memory longer than needed. */
+function fingerprintOf({ urls, pool, outliers, refresh }: EndpointsOptions): string {
+  const { maxConnections, connectTimeout, http2, tls } = pool;
+  const settings = [urls, maxConnections, connectTimeout, http2, readClientTls(tls), outliers, refresh];
+  return createHash('sha256').update(JSON.stringify(settings)).digest('base64');
 }
 
-function connectionsFor({ connections, upgrades }: Endpoint, { options }: Errand): Connections {
-  return typeof options.upgrade === 'string' ? upgrades : connections;
-}
-
-function openEndpoint(url: string, index: number, options: EndpointsOptions, onFree: () => void): Endpoint {
-  const { pool, lookup, refresh, clock } = options;
-  const socketPath = socketOf(url);
-  // On a Unix socket there is no host to name: `localhost`, as curl has it.
+function openEndpoint(url: string, index: number, options: EndpointsOptions, onCapacity: () => void): Endpoint {
+  const { pool, lookup, refresh: refreshInterval, clock } = options;
+  const socketPath = unixSocketPath(url);
+  // A Unix socket has no host name: `localhost`, as curl sends it.
   const { origin, host, hostname } = new URL(socketPath === undefined ? url : 'http://localhost');
-  const bare = hostname.replace(/^\[|\]$/g, '');
-  const name =
-    isIP(bare) === 0 && socketPath === undefined
-      ? new Name({ hostname: bare, lookup, refresh, clock, onChange: () => all.forEach((each) => each.leaveOld()) })
+  const bareHostname = hostname.replace(/^\[|\]$/g, '');
+  const resolver =
+    isIP(bareHostname) === 0 && socketPath === undefined
+      ? new DnsResolver({
+          hostname: bareHostname,
+          lookup,
+          refreshInterval,
+          clock,
+          onAddressRemoved: () => all.forEach((each) => each.dropStaleAddresses()),
+        })
       : undefined;
-  const common = { origin, most: pool.connections, onFree, leadsTo: (at: string) => name?.leadsTo(at) ?? false };
-  const upgrades = new ConnectionPool({
+  const common = {
+    origin,
+    maxConnections: pool.maxConnections,
+    onCapacity,
+    isCurrentAddress: (address: string) => resolver?.isCurrentAddress(address) ?? false,
+  };
+  const upgradeConnections = new Http1ConnectionPool({
     ...common,
-    client: clientOptions(),
-    connect: makeConnect(pool, { name, socketPath, http2: false }),
+    client: undiciClientOptions(),
+    connect: makeConnector(pool, { resolver, socketPath, http2: false }),
     clock,
   });
   const connections = pool.http2
-    ? new SharedConnections({
+    ? new Http2ConnectionPool({
         ...common,
-        connect: makeConnect(pool, { name, socketPath, http2: true }),
+        connect: makeConnector(pool, { resolver, socketPath, http2: true }),
         connectTimeout: pool.connectTimeout,
-        idle: KEEP_ALIVE,
-        http1: upgrades,
+        idleTimeout: KEEP_ALIVE_TIMEOUT,
+        http1: upgradeConnections,
       })
-    : upgrades;
-  const all = new Set<Connections>([connections, upgrades]);
+    : upgradeConnections;
+  const all = new Set<EndpointConnections>([connections, upgradeConnections]);
   const label = socketPath === undefined ? host : url;
   return {
     index,
     origin,
     authority: host,
     label,
-    serverName: pool.tls.serverName ?? bare,
+    serverName: pool.tls.serverName ?? bareHostname,
     connections,
-    upgrades,
-    name,
+    upgradeConnections,
+    resolver,
   };
 }

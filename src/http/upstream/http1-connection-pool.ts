@@ -1,76 +1,76 @@
 import { Readable } from 'node:stream';
-import { IdleLimit } from '../../core/endpoints/keep-alive-estimator.ts';
-import { Line } from '../../core/collections/linked-queue.ts';
-import type { Clock, Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { ConnectionOptions, Errand } from './http1-connection.ts';
-import { Connection } from './http1-connection.ts';
+import { KeepAliveEstimator } from '../../core/endpoints/keep-alive-estimator.ts';
+import { LinkedQueue } from '../../core/collections/linked-queue.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
+import type { Http1ConnectionOptions } from './http1-connection.ts';
+import { Http1Connection } from './http1-connection.ts';
+import type { EndpointConnections, PooledSend } from './pooled-send.ts';
 
-export interface ConnectionPoolOptions
-  extends Omit<ConnectionOptions, 'onConnect' | 'onConnectionError' | 'onDisconnect'> {
-  readonly most: number;
+export interface Http1ConnectionPoolOptions
+  extends Omit<Http1ConnectionOptions, 'onConnect' | 'onConnectionError' | 'onDisconnect'> {
+  readonly maxConnections: number;
   readonly clock: Clock;
   /** A connection is free again, or may be made. */
-  readonly onFree: () => void;
+  readonly onCapacity: () => void;
 }
 
-/** A close so early is no habit of closing what is idle: a restart, or the last of so many requests. */
-const LEAST_IDLE: Millis = 250;
+/** A close sooner than this is not an idle timeout: the server restarted, or reached its maximum of requests for a connection. */
+const MIN_IDLE: Millis = 250;
 
 /**
- * The connections to one endpoint. The one used last is used again first, so that those too many become idle and end.
- * One that the other side may be about to close is not used again (`IdleLimit`), nor one to an address that the name has
- * left. Requests beyond `most` wait in turn; where we enforce they wait in the gate's fair queue before they come here.
+ * The HTTP/1.1 connections to one endpoint. The one used last is reused first, so that surplus connections become idle and close.
+ * A connection that the upstream may be about to close is not reused (`KeepAliveEstimator`), nor one to an address that the name
+ * no longer resolves to. Requests beyond `maxConnections` wait in order; in enforce mode they wait in the gate's fair queue
+ * before they get here.
  */
-export class ConnectionPool {
-  readonly #options: ConnectionPoolOptions;
-  readonly #all = new Set<Connection>();
-  /** The one used last at the end. */
-  readonly #idle: Connection[] = [];
-  readonly #waiting = new Line<Errand>();
-  /** Whose answers have come in this turn of the event loop. */
-  readonly #settling: Connection[] = [];
-  /** Those under way to being made, whose errand has given up: they will serve others. */
+export class Http1ConnectionPool implements EndpointConnections {
+  readonly #options: Http1ConnectionPoolOptions;
+  readonly #all = new Set<Http1Connection>();
+  /** The one used last is at the end. */
+  readonly #idle: Http1Connection[] = [];
+  readonly #waiting = new LinkedQueue<PooledSend>();
+  /** Connections whose response ended in this turn of the event loop. */
+  readonly #finishing: Http1Connection[] = [];
+  /** Connecting for a send that has given up; they will serve others. */
   #orphans = 0;
-  readonly #idleLimit = new IdleLimit();
+  readonly #idleLimit = new KeepAliveEstimator();
 
-  constructor(options: ConnectionPoolOptions) {
+  constructor(options: Http1ConnectionPoolOptions) {
     this.#options = options;
   }
 
-  /** @param fresh on a connection of its own making, not on one that has been used before */
-  send(errand: Errand, fresh: boolean): void {
+  send(pending: PooledSend, fresh: boolean): void {
     const connection = (fresh ? undefined : this.#takeIdle()) ?? this.#open();
-    if (connection !== undefined) return connection.send(errand);
-    errand.hadToWait = this.#orphans === 0;
-    this.#waiting.push(errand);
+    if (connection !== undefined) return connection.send(pending);
+    pending.waitedForConnection = this.#orphans === 0;
+    this.#waiting.push(pending);
   }
 
-  /** The attempt is over: its connection serves another, or is no more. */
-  over(errand: Errand): void {
-    const { connection, attempt } = errand;
-    if (connection !== undefined && attempt.isComplete) {
-      // Some close right after an answer and do not say so: that is seen within a turn of the event loop.
-      this.#settleSoon(connection);
-      connection.served += 1;
+  release(pending: PooledSend): void {
+    const connection = pending.connection instanceof Http1Connection ? pending.connection : undefined;
+    if (connection !== undefined && pending.isComplete) {
+      // Some servers close right after a response without announcing it, which shows within a turn of the event loop.
+      this.#finishSoon(connection);
+      connection.responsesServed += 1;
       connection.idleSince = this.#options.clock.now();
       return;
     }
-    // The request could not be written; or undici is just telling that the connection broke, and must not be handed another.
-    if (connection?.isAtRest === true) return this.#settleSoon(connection);
+    // The request could not be written; or undici is reporting right now that the connection broke, and must not get another.
+    if (connection?.isIdle === true) return this.#finishSoon(connection);
     if (connection === undefined) {
-      this.#waiting.remove(errand);
+      this.#waiting.remove(pending);
     } else {
-      connection.errand = undefined;
-      if (connection.isBeingMade && !attempt.sent) this.#orphan(connection, errand);
+      connection.pending = undefined;
+      if (connection.isConnecting && !pending.sent) this.#orphan(connection, pending);
       else this.#drop(connection);
     }
-    this.#options.onFree();
+    this.#options.onCapacity();
   }
 
-  /** Ends idle connections to addresses that the name has left. The others end when they are free. */
-  leaveOld(): void {
+  /** Closes idle connections to dropped addresses. The others close when their request ends. */
+  dropStaleAddresses(): void {
     for (const connection of [...this.#idle]) {
-      if (!this.#leadsOn(connection)) this.#drop(connection);
+      if (!this.#isCurrentAddress(connection)) this.#drop(connection);
     }
   }
 
@@ -79,21 +79,21 @@ export class ConnectionPool {
     await Promise.all([...this.#all].map((connection) => connection.destroy()));
   }
 
-  #takeIdle(): Connection | undefined {
+  #takeIdle(): Http1Connection | undefined {
     const connection = this.#idle.at(-1);
     if (connection === undefined) return undefined;
-    const { limit } = this.#idleLimit;
-    if (limit < Infinity && this.#options.clock.now() - connection.idleSince > limit) return undefined;
+    const { maxIdle } = this.#idleLimit;
+    if (maxIdle < Infinity && this.#options.clock.now() - connection.idleSince > maxIdle) return undefined;
     return this.#idle.pop();
   }
 
-  #open(): Connection | undefined {
-    if (this.#all.size >= this.#options.most) {
+  #open(): Http1Connection | undefined {
+    if (this.#all.size >= this.#options.maxConnections) {
       const [oldest] = this.#idle;
       if (oldest === undefined) return undefined;
       this.#drop(oldest);
     }
-    const connection = new Connection({
+    const connection = new Http1Connection({
       ...this.#options,
       onConnect: this.#onConnect,
       onConnectionError: this.#onConnectionError,
@@ -103,55 +103,55 @@ export class ConnectionPool {
     return connection;
   }
 
-  /** What takes longer to make than one attempt may last would never be made, were it given up with it. */
-  #orphan(connection: Connection, { options: { body } }: Errand): void {
+  /** Keeps connecting: a connection that takes longer than an attempt may last would otherwise never be made. */
+  #orphan(connection: Http1Connection, { request: { body } }: PooledSend): void {
     this.#orphans += 1;
     connection.isOrphan = true;
-    // undici 8.13.1 reads the body before it asks whether the request is still wanted (writeH1); the next attempt needs it.
+    // undici 8.13.1 reads the body before it asks whether to send it (writeH1), and the next attempt needs the body.
     if (body instanceof Readable) body.destroy();
   }
 
-  readonly #onConnect = (connection: Connection): void => {
-    if (connection.isOrphan) setImmediate(this.#adopt, connection); // undici looks at what was given up first
+  readonly #onConnect = (connection: Http1Connection): void => {
+    if (connection.isOrphan) setImmediate(this.#adopt, connection); // undici handles the cancelled request first
   };
 
-  readonly #adopt = (connection: Connection): void => {
+  readonly #adopt = (connection: Http1Connection): void => {
     if (!connection.isOrphan || connection.isDestroyed) return;
     this.#orphans -= 1;
     connection.isOrphan = false;
     connection.idleSince = this.#options.clock.now();
-    if (connection.isAtRest) this.#release(connection);
+    if (connection.isIdle) this.#release(connection);
     else this.#drop(connection);
   };
 
-  readonly #onConnectionError = (connection: Connection): void => {
+  readonly #onConnectionError = (connection: Http1Connection): void => {
     if (connection.isOrphan) this.#drop(connection);
   };
 
-  /** All of a turn of the event loop together: one more for each would cost as much as a timer. */
-  #settleSoon(connection: Connection): void {
-    if (this.#settling.push(connection) === 1) setImmediate(this.#settleAll);
+  /** Once for all connections of a turn of the event loop: one callback each would cost as much as a timer. */
+  #finishSoon(connection: Http1Connection): void {
+    if (this.#finishing.push(connection) === 1) setImmediate(this.#finishAll);
   }
 
-  readonly #settleAll = (): void => {
-    for (const connection of this.#settling.splice(0)) this.#settle(connection);
+  readonly #finishAll = (): void => {
+    for (const connection of this.#finishing.splice(0)) this.#finish(connection);
   };
 
-  #settle(connection: Connection): void {
+  #finish(connection: Http1Connection): void {
     if (connection.isDestroyed) return;
-    connection.errand = undefined;
-    if (connection.isConnected && this.#leadsOn(connection)) this.#release(connection);
+    connection.pending = undefined;
+    if (connection.isConnected && this.#isCurrentAddress(connection)) this.#release(connection);
     else this.#drop(connection);
-    this.#options.onFree();
+    this.#options.onCapacity();
   }
 
-  #release(connection: Connection): void {
+  #release(connection: Http1Connection): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#idle.push(connection);
     else connection.send(next);
   }
 
-  #drop(connection: Connection): void {
+  #drop(connection: Http1Connection): void {
     this.#all.delete(connection);
     if (connection.isOrphan) this.#orphans -= 1;
     connection.isOrphan = false;
@@ -162,26 +162,26 @@ export class ConnectionPool {
     if (next !== undefined) this.send(next, false);
   }
 
-  #leadsOn({ address }: Connection): boolean {
-    return address === undefined || this.#options.leadsTo(address);
+  #isCurrentAddress({ address }: Http1Connection): boolean {
+    return address === undefined || this.#options.isCurrentAddress(address);
   }
 
-  readonly #onDisconnect = (connection: Connection, error: Error): void => {
-    const { errand } = connection;
-    // One that is sent, or just being answered, hears of it itself. One that is not goes out on a new connection.
-    if (errand?.attempt.sent === true) return;
-    this.#learn(connection, error);
-    if (errand === undefined) this.#drop(connection);
+  readonly #onDisconnect = (connection: Http1Connection, error: Error): void => {
+    const { pending } = connection;
+    // A send under way gets the error from undici. One that has not been sent goes out on a new connection.
+    if (pending?.sent === true) return;
+    this.#recordClose(connection, error);
+    if (pending === undefined) this.#drop(connection);
   };
 
-  #learn({ idleSince, served }: Connection, error: Error): void {
+  #recordClose({ idleSince, responsesServed }: Http1Connection, error: Error): void {
     const idleFor = this.#options.clock.now() - idleSince;
-    // All that undici 8.13.1 ends itself has one code; of an idle connection it says this.
-    if (error.message === 'socket idle timeout') this.#idleLimit.outlived();
-    else if (isTheirs(error) && served > 0 && idleFor >= LEAST_IDLE) this.#idleLimit.closed(idleFor);
+    // undici 8.13.1 closes with one code for all reasons; this is its message for an idle connection.
+    if (error.message === 'socket idle timeout') this.#idleLimit.onLocalClosed();
+    else if (isClosedByPeer(error) && responsesServed > 0 && idleFor >= MIN_IDLE) this.#idleLimit.onPeerClosed(idleFor);
   }
 }
 
-function isTheirs(error: Error): boolean {
+function isClosedByPeer(error: Error): boolean {
   return !('code' in error) || error.code !== 'UND_ERR_INFO';
 }

@@ -1,151 +1,150 @@
-import { Line } from '../../core/collections/linked-queue.ts';
-import type { Connections } from './endpoints.ts';
-import type { Errand } from './http1-connection.ts';
-import { UnreadError } from './send-failure.ts';
-import type { Http2ConnectionOptions, Http2Owner } from './http2-connection.ts';
+import { LinkedQueue } from '../../core/collections/linked-queue.ts';
+import type { EndpointConnections, PooledSend } from './pooled-send.ts';
+import { RequestNotProcessedError } from './send-failure.ts';
+import type { Http2ConnectionOptions, Http2ConnectionListener } from './http2-connection.ts';
 import { Http2Connection } from './http2-connection.ts';
-import type { Http2Send } from './http2-upstream-stream.ts';
-import { Upload } from '../request/streaming-body.ts';
+import type { Http2UpstreamStream } from './http2-upstream-stream.ts';
+import { StreamingBody } from '../request/streaming-body.ts';
 
-export interface SharedConnectionsOptions extends Http2ConnectionOptions {
-  /** Connections, at most; beside them as many may be at their last requests, and a few where this is little. */
-  readonly most: number;
-  /** There is room for a request again. */
-  readonly onFree: () => void;
-  /** For an endpoint that does not take HTTP/2. */
-  readonly http1: Connections;
+export interface Http2ConnectionPoolOptions extends Http2ConnectionOptions {
+  /** Maximum of connections that take requests. As many again, or up to 16, may be finishing their last requests. */
+  readonly maxConnections: number;
+  /** There is room for another request. */
+  readonly onCapacity: () => void;
+  /** Used if the endpoint does not support HTTP/2. */
+  readonly http1: EndpointConnections;
 }
 
-/** Worn out or not, so many connections are not too many. */
-const FEW = 16;
+/** Connections that are always allowed, those that finish their last requests included. */
+const MIN_CONNECTION_LIMIT = 16;
 
 /**
- * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests, or as many as the other side
- * takes; the first with room is used, so that those too many become idle and end. One is made at a time, and requests wait
- * for it. An endpoint that chooses HTTP/1.1 is spoken to in that from then on.
+ * The connections to one endpoint that HTTP/2 is offered to. Each carries up to a hundred requests, or as many as the upstream
+ * allows. The first with room is used, so that surplus connections become idle and close. Connections are opened one at a time,
+ * and requests wait for them. An endpoint that chooses HTTP/1.1 gets HTTP/1.1 from then on.
  */
-export class SharedConnections implements Connections, Http2Owner {
-  readonly #options: SharedConnectionsOptions;
+export class Http2ConnectionPool implements EndpointConnections, Http2ConnectionListener {
+  readonly #options: Http2ConnectionPoolOptions;
   readonly #all = new Set<Http2Connection>();
-  readonly #waiting = new Line<Errand>();
-  /** It takes no HTTP/2: its requests are spoken in HTTP/1.1. */
-  #isPlain = false;
+  readonly #waiting = new LinkedQueue<PooledSend>();
+  /** The endpoint chose HTTP/1.1. */
+  #usesHttp1 = false;
 
-  constructor(options: SharedConnectionsOptions) {
+  constructor(options: Http2ConnectionPoolOptions) {
     this.#options = options;
   }
 
-  send(errand: Errand, fresh: boolean): void {
-    if (this.#isPlain) return this.#sendPlain(errand, fresh);
-    const connection = this.#find();
-    if (connection !== undefined) return connection.send(errand);
-    errand.hadToWait = ![...this.#all].some(({ isBeingMade }) => isBeingMade);
-    this.#waiting.push(errand);
+  send(pending: PooledSend, fresh: boolean): void {
+    if (this.#usesHttp1) return this.#sendOverHttp1(pending, fresh);
+    const connection = this.#findConnection();
+    if (connection !== undefined) return connection.send(pending);
+    pending.waitedForConnection = ![...this.#all].some(({ isConnecting }) => isConnecting);
+    this.#waiting.push(pending);
   }
 
-  /** Its place is free when its stream is closed; one that has none has none to give back. */
-  over(errand: Errand): void {
-    if (errand.isPlain) return this.#options.http1.over(errand);
-    if (this.#waiting.remove(errand) || !errand.isPlaced) this.#options.onFree();
+  /** A send with a stream frees its place when the stream closes. */
+  release(pending: PooledSend): void {
+    if (pending.isHttp1Fallback) return this.#options.http1.release(pending);
+    if (this.#waiting.remove(pending) || !pending.hasStream) this.#options.onCapacity();
   }
 
-  /** Gives no more requests to connections to addresses that the name has left, and ends those that have none. */
-  leaveOld(): void {
-    for (const connection of this.#all) this.#dropIfDone(connection);
-    this.#pump();
+  /** Connections to dropped addresses take no more requests; those without requests are closed. */
+  dropStaleAddresses(): void {
+    for (const connection of this.#all) this.#closeIfIdle(connection);
+    this.#sendWaiting();
   }
 
   async destroy(): Promise<void> {
     const waiting = this.#waiting.clear();
     for (const connection of this.#all) connection.destroy();
-    for (const { attempt } of waiting) attempt.onResponseError(undefined, new Error('all connections are closed'));
+    for (const pending of waiting) pending.onResponseError(undefined, new Error('all connections are closed'));
     await Promise.resolve();
   }
 
-  onDeclined(connection: Http2Connection): void {
+  onHttp1Chosen(connection: Http2Connection): void {
     this.#all.delete(connection);
-    this.#isPlain = true;
-    for (const errand of this.#waiting.clear()) this.#sendPlain(errand, false);
+    this.#usesHttp1 = true;
+    for (const pending of this.#waiting.clear()) this.#sendOverHttp1(pending, false);
   }
 
-  /** Who waits for others that are in use waits on: another is not made before somebody asks again. */
+  /** While other connections exist, queued requests wait for those; the next send opens another connection. */
   onError(connection: Http2Connection, error: Error): void {
     this.#all.delete(connection);
     if (this.#all.size > 0) return;
-    for (const { attempt } of this.#waiting.clear()) attempt.onResponseError(undefined, error);
+    for (const pending of this.#waiting.clear()) pending.onResponseError(undefined, error);
   }
 
-  onRoom(): void {
-    this.#pump();
+  onCapacity(): void {
+    this.#sendWaiting();
   }
 
-  onClosed(connection: Http2Connection, send: Http2Send): void {
-    const { errand } = send;
-    errand.isPlaced = false;
-    this.#dropIfDone(connection);
+  onStreamClosed(connection: Http2Connection, send: Http2UpstreamStream): void {
+    const { pending } = send;
+    pending.hasStream = false;
+    this.#closeIfIdle(connection);
     const error = send.takeError();
-    if (error instanceof UnreadError && error.code === 'GOAWAY' && mayMove(errand)) {
-      errand.hasMoved = true;
-      errand.attempt.onUnread();
-      this.send(errand, false);
-    } else if (errand.isOver) {
-      this.#options.onFree();
+    if (error instanceof RequestNotProcessedError && error.code === 'GOAWAY' && mayRedispatch(pending)) {
+      pending.wasRedispatched = true;
+      pending.onRefusedUnread();
+      this.send(pending, false);
+    } else if (pending.isReleased) {
+      this.#options.onCapacity();
     } else if (error !== undefined) {
-      errand.attempt.onResponseError(undefined, error);
+      pending.onResponseError(undefined, error);
     }
-    this.#pump();
+    this.#sendWaiting();
   }
 
-  onGone(connection: Http2Connection): void {
+  onEnded(connection: Http2Connection): void {
     this.#all.delete(connection);
-    this.#pump();
+    this.#sendWaiting();
   }
 
-  #sendPlain(errand: Errand, fresh: boolean): void {
-    errand.speakPlainly();
-    this.#options.http1.send(errand, fresh);
+  #sendOverHttp1(pending: PooledSend, fresh: boolean): void {
+    pending.fallBackToHttp1();
+    this.#options.http1.send(pending, fresh);
   }
 
-  #find(): Http2Connection | undefined {
-    let worn: Http2Connection | undefined;
+  #findConnection(): Http2Connection | undefined {
+    let retiring: Http2Connection | undefined;
     for (const connection of this.#all) {
-      if (!connection.hasRoom || !this.#leadsOn(connection)) continue;
-      if (!connection.isWornOut) return connection;
-      worn = connection;
+      if (!connection.hasCapacity || !this.#isCurrentAddress(connection)) continue;
+      if (!connection.shouldRetire) return connection;
+      retiring = connection;
     }
-    if ([...this.#all].some(({ isBeingMade }) => isBeingMade) || this.#open()) return undefined;
-    return worn; // the least worn out
+    if ([...this.#all].some(({ isConnecting }) => isConnecting) || this.#open()) return undefined;
+    return retiring; // better than none
   }
 
-  /** Returns whether another is being made. */
+  /** Opens another connection if there may be one. Returns whether it did. */
   #open(): boolean {
-    const { most } = this.#options;
-    if (this.#all.size >= Math.max(2 * most, FEW)) return false;
-    const inUse = [...this.#all].filter((connection) => !connection.isWornOut && !connection.isLeaving);
-    if (inUse.length >= most) return false;
+    const { maxConnections } = this.#options;
+    if (this.#all.size >= Math.max(2 * maxConnections, MIN_CONNECTION_LIMIT)) return false;
+    const inUse = [...this.#all].filter((connection) => !connection.shouldRetire && !connection.isClosing);
+    if (inUse.length >= maxConnections) return false;
     this.#all.add(new Http2Connection(this.#options, this));
     return true;
   }
 
-  #pump(): void {
+  #sendWaiting(): void {
     while (this.#waiting.length > 0) {
-      const connection = this.#find();
+      const connection = this.#findConnection();
       if (connection === undefined) return;
-      const errand = this.#waiting.shift();
-      if (errand !== undefined) connection.send(errand);
+      const pending = this.#waiting.shift();
+      if (pending !== undefined) connection.send(pending);
     }
   }
 
-  #dropIfDone(connection: Http2Connection): void {
-    if (connection.isAtRest && (connection.isWornOut || !this.#leadsOn(connection))) connection.destroy();
+  #closeIfIdle(connection: Http2Connection): void {
+    if (connection.isIdle && (connection.shouldRetire || !this.#isCurrentAddress(connection))) connection.destroy();
   }
 
-  #leadsOn({ address }: Http2Connection): boolean {
-    return address === undefined || this.#options.leadsTo(address);
+  #isCurrentAddress({ address }: Http2Connection): boolean {
+    return address === undefined || this.#options.isCurrentAddress(address);
   }
 }
 
-/** It was not read, and can be sent as it was; once. */
-function mayMove({ hasMoved, isOver, options: { body } }: Errand): boolean {
-  return !hasMoved && !isOver && !(body instanceof Upload && body.isBegun);
+/** Whether a request that was not read can be sent again unchanged; once. */
+function mayRedispatch({ wasRedispatched, isReleased, request: { body } }: PooledSend): boolean {
+  return !wasRedispatched && !isReleased && !(body instanceof StreamingBody && body.hasStarted);
 }

@@ -1,123 +1,126 @@
 import type { ClientHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** What is quiet for so long while something is due is asked whether it is still there. */
-const SILENCE: Millis = 2000;
-/** While it answers and says nothing else, it is asked less and less often: some take many pings for an attack (gRPC). */
-const LONGEST_SILENCE: Millis = 64_000;
+/** A connection that is silent for this long while a response is due is sent a PING. */
+const PING_INTERVAL: Millis = 2000;
+/** PINGs get rarer while the upstream answers them and sends nothing else: some treat many PINGs as an attack (gRPC). */
+const MAX_PING_INTERVAL: Millis = 64_000;
 /**
- * It may take as long to answer as SILENCE, and as long as a slow line, in bytes a millisecond, takes for what may be on its way
- * before the question: an upload waits in the buffers of the system, which take some megabytes (tcp(7), tcp_wmem).
+ * The answer to a PING may take PING_INTERVAL, and the time that a slow line (bytes per millisecond) needs for what may be in
+ * transit before it: an upload waits in the system's buffers, which hold some megabytes (tcp(7), tcp_wmem).
  */
-const SLOW_LINE = 50;
-const MOST_ON_ITS_WAY = 4 * 1024 * 1024;
-/** Of that, what is no body: heads, which have no flow control. */
-const HEADS = 64 * 1024;
+const MIN_BANDWIDTH = 50;
+const MAX_IN_TRANSIT = 4 * 1024 * 1024;
+/** Bytes in transit that are not bodies: heads, which have no flow control. */
+const HEAD_BYTES = 64 * 1024;
 
 /**
- * Finds out that a connection over HTTP/2 is dead. Node 24.21 may never tell: where a write fails at once, as after a reset,
- * its session takes no notice, has the next write wait for the end of the one that failed, and reads nothing while it waits
- * (src/node_http2.cc, OnStreamAfterWrite; src/crypto/crypto_tls.cc, EncOut). All that is sent on it then waits for ever.
+ * Detects a dead HTTP/2 connection. Node 24.21 may never report it: if a write fails at once, as after a reset, its session does
+ * not notice, makes the next write wait for the failed one, and reads nothing meanwhile (src/node_http2.cc, OnStreamAfterWrite;
+ * src/crypto/crypto_tls.cc, EncOut). Every request on the connection then hangs.
  */
-export class Pulse {
+export class Http2Keepalive {
   readonly #session: ClientHttp2Session;
   readonly #socket: Socket;
-  readonly #isWaitedFor: () => boolean;
+  readonly #hasRequests: () => boolean;
   readonly #timer: NodeJS.Timeout;
-  /** Bytes that had come, and that had gone, at the last look. */
-  #heard = 0;
-  #said = 0;
-  /** Bytes that may be on their way, were the line slow. */
-  #onItsWay = 0;
-  /** The most that the other side has allowed for in advance. */
+  /** Bytes received and sent at the last check. */
+  #bytesRead = 0;
+  #bytesWritten = 0;
+  /** Bytes that may be in transit on a slow line. */
+  #inTransit = 0;
+  /** The largest send window seen. */
   #window = 0;
-  #quiet: Millis = 0;
-  /** For how long it may be quiet. */
-  #patience: Millis = SILENCE;
-  /** How long ago it was asked; undefined where it has answered. */
-  #asked: Millis | undefined;
+  #silentFor: Millis = 0;
+  /** How long it may be silent before the next PING. */
+  #maxSilence: Millis = PING_INTERVAL;
+  /** Time since the PING; undefined if it was answered. */
+  #pingedFor: Millis | undefined;
 
-  /** @param isWaitedFor there are requests on it */
-  constructor(session: ClientHttp2Session, socket: Socket, isWaitedFor: () => boolean) {
+  /** @param hasRequests whether requests are under way on it */
+  constructor(session: ClientHttp2Session, socket: Socket, hasRequests: () => boolean) {
     this.#session = session;
     this.#socket = socket;
-    this.#isWaitedFor = isWaitedFor;
-    this.#timer = setInterval(this.#feel, SILENCE).unref();
+    this.#hasRequests = hasRequests;
+    this.#timer = setInterval(this.#check, PING_INTERVAL).unref();
   }
 
-  /** It was asked, and has not answered yet. */
-  get isDoubtful(): boolean {
-    return this.#asked !== undefined;
+  /** A PING has not been answered yet. */
+  get isPingPending(): boolean {
+    return this.#pingedFor !== undefined;
   }
 
-  /** A request is sent on it. */
-  expect(): void {
-    this.#patience = SILENCE;
-    this.noteWindow();
+  onRequestSent(): void {
+    this.#maxSilence = PING_INTERVAL;
+    this.sampleWindow();
   }
 
-  /** To be called often enough to see how large the window is when nothing is on its way. */
-  noteWindow(): number {
+  /** Reads the send window. Called often enough to see its size when nothing is in transit. */
+  sampleWindow(): number {
     if (this.#session.destroyed) return this.#window;
     const { remoteWindowSize = 0 } = this.#session.state;
     this.#window = Math.max(this.#window, remoteWindowSize);
     return remoteWindowSize;
   }
 
-  end(): void {
+  stop(): void {
     clearInterval(this.#timer);
   }
 
-  readonly #feel = (): void => {
+  readonly #check = (): void => {
     if (this.#isAlive()) return;
-    if (this.#asked === undefined) {
-      this.#quiet += SILENCE;
-      if (this.#quiet >= this.#patience) this.#ask();
+    if (this.#pingedFor === undefined) {
+      this.#silentFor += PING_INTERVAL;
+      if (this.#silentFor >= this.#maxSilence) this.#ping();
       return;
     }
-    this.#asked += SILENCE;
-    // What has come while we were busy is read before.
-    if (this.#onItsWay === 0 && this.#asked >= SILENCE) setImmediate(this.#giveUp);
+    this.#pingedFor += PING_INTERVAL;
+    // Data that arrived while the event loop was busy is read first.
+    if (this.#inTransit === 0 && this.#pingedFor >= PING_INTERVAL) setImmediate(this.#destroyIfDead);
   };
 
-  #ask(): void {
+  #ping(): void {
     if (this.#session.destroyed || this.#session.closed) return;
-    this.#asked = 0;
-    this.#patience = Math.min(LONGEST_SILENCE, 2 * this.#patience);
+    this.#pingedFor = 0;
+    this.#maxSilence = Math.min(MAX_PING_INTERVAL, 2 * this.#maxSilence);
     this.#session.ping(() => {
-      this.#onItsWay = 0; // it came behind all of that
+      this.#inTransit = 0; // the PING arrived behind all of it
     });
   }
 
-  /** It says something, or takes what we say; or nobody cares. */
+  /** It received or sent bytes since the last check, or nothing is due. */
   #isAlive(): boolean {
     const { bytesRead, bytesWritten } = this.#socket;
-    const hears = bytesRead !== this.#heard;
-    const speaks = bytesWritten !== this.#said && this.#asked === undefined;
-    const said = this.#onItsWay + bytesWritten - this.#said;
-    this.#onItsWay = Math.min(MOST_ON_ITS_WAY, Math.max(0, said - SLOW_LINE * SILENCE), HEADS + this.#unread());
-    this.#heard = bytesRead;
-    this.#said = bytesWritten;
-    if (!hears && !speaks && this.#isAnythingDue()) return false;
-    if (!speaks || hears) this.#asked = undefined;
-    this.#quiet = 0;
+    const hasReceived = bytesRead !== this.#bytesRead;
+    const hasSent = bytesWritten !== this.#bytesWritten && this.#pingedFor === undefined;
+    const pendingBytes = this.#inTransit + bytesWritten - this.#bytesWritten;
+    this.#inTransit = Math.min(
+      MAX_IN_TRANSIT,
+      Math.max(0, pendingBytes - MIN_BANDWIDTH * PING_INTERVAL),
+      HEAD_BYTES + this.#unacknowledged(),
+    );
+    this.#bytesRead = bytesRead;
+    this.#bytesWritten = bytesWritten;
+    if (!hasReceived && !hasSent && this.#isResponseDue()) return false;
+    if (!hasSent || hasReceived) this.#pingedFor = undefined;
+    this.#silentFor = 0;
     return true;
   }
 
-  /** Bytes of bodies that the other side has not made room for again: no more are on their way (RFC 9113 §5.2). */
-  #unread(): number {
-    const now = this.noteWindow();
+  /** Body bytes that the upstream has not acknowledged by window updates: no more are in transit (RFC 9113 §5.2). */
+  #unacknowledged(): number {
+    const now = this.sampleWindow();
     return this.#window - now;
   }
 
-  /** An answer; or what cannot be written, be it the end of a request whose client has left: the next would wait behind it. */
-  #isAnythingDue(): boolean {
-    return this.#isWaitedFor() || (!this.#session.destroyed && (this.#session.state.outboundQueueSize ?? 0) > 0);
+  /** A response is due, or frames cannot be written: even those of a request whose client has gone would delay the next. */
+  #isResponseDue(): boolean {
+    return this.#hasRequests() || (!this.#session.destroyed && (this.#session.state.outboundQueueSize ?? 0) > 0);
   }
 
-  readonly #giveUp = (): void => {
+  readonly #destroyIfDead = (): void => {
     if (this.#socket.destroyed || this.#isAlive()) return;
-    this.#socket.destroy(Object.assign(new Error('no answer to a ping'), { code: 'ETIMEDOUT' }));
+    this.#socket.destroy(Object.assign(new Error('the upstream did not answer an HTTP/2 PING'), { code: 'ETIMEDOUT' }));
   };
 }

@@ -1,40 +1,40 @@
-import type { SendOptions } from './http1-connection.ts';
+import type { DispatchRequest } from './dispatch-request.ts';
 
-/** No field of a request in HTTP/2 (RFC 9113 §8.2.2): `http2-settings` is the one that gets as far as here. */
-const FORBIDDEN = 'http2-settings';
+/** Not allowed in HTTP/2 (RFC 9113 §8.2.2); the only such header that has not been removed before. */
+const FORBIDDEN_HEADER = 'http2-settings';
 
-/** Names in lower case (RFC 9113 §8.2.1). */
-export function http2Headers(raw: readonly string[]): string[] {
+/** The headers of a request for HTTP/2: names in lower case (RFC 9113 §8.2.1). */
+export function toHttp2Headers(raw: readonly string[]): string[] {
   const out: string[] = [];
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = (raw[i] ?? '').toLowerCase();
-    if (name !== FORBIDDEN) out.push(name, raw[i + 1] ?? '');
+    if (name !== FORBIDDEN_HEADER) out.push(name, raw[i + 1] ?? '');
   }
   return out;
 }
 
-/** nghttp2 1.x sends no more in a head (NGHTTP2_MAX_HEADERSLEN): Node 24.21 goes away with a connection that one is too large for. */
-const MOST = 64 * 1024;
-/** What it reckons with for each field, and once (nghttp2_hd_deflate_bound). */
-const OF_FIELD = 12;
-/** `:method`, `:scheme`, `:path`, `content-length`, with their values but for the path, and what is reckoned once. */
-const OF_REST = 256;
+/** nghttp2 1.x sends no larger head (NGHTTP2_MAX_HEADERSLEN): Node 24.21 closes the connection over a larger one. */
+const MAX_HEAD_SIZE = 64 * 1024;
+/** The size that nghttp2 assumes for each field beside its text (nghttp2_hd_deflate_bound). */
+const FIELD_OVERHEAD = 12;
+/** `:method`, `:scheme`, `:path` and `content-length` with their values except the path, and nghttp2's fixed size. */
+const HEAD_OVERHEAD = 256;
 
-/** Whether a head is small enough to be sent. @param headers names and values in turn */
-export function fitsHttp2(path: string, headers: readonly string[]): boolean {
-  let size = OF_REST + path.length + (headers.length / 2) * OF_FIELD;
+/** Whether a head can be sent. @param headers names and values in turn */
+export function fitsHttp2Head(path: string, headers: readonly string[]): boolean {
+  let size = HEAD_OVERHEAD + path.length + (headers.length / 2) * FIELD_OVERHEAD;
   for (const text of headers) size += text.length;
-  return size <= MOST;
+  return size <= MAX_HEAD_SIZE;
 }
 
-/** Names and values in turn, pseudo-headers first. What Node refuses to write, its `request` throws for. */
-export function http2Head({ method, origin, path, headers, body }: SendOptions): string[] {
+/** Names and values in turn, pseudo-headers first. Node's `request` throws for what it refuses to write. */
+export function toHttp2Head({ method, origin, path, headers, body }: DispatchRequest): string[] {
   const out = [':method', String(method), ':scheme', schemeOf(origin), ':authority', '', ':path', path];
   let hasLength = false;
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? '';
     const value = headers[i + 1] ?? '';
-    if (name === 'host') out[AUTHORITY] = value;
+    if (name === 'host') out[AUTHORITY_VALUE_INDEX] = value;
     else out.push(name, value);
     hasLength ||= name === 'content-length';
   }
@@ -42,7 +42,7 @@ export function http2Head({ method, origin, path, headers, body }: SendOptions):
   return out;
 }
 
-const AUTHORITY = 5;
+const AUTHORITY_VALUE_INDEX = 5;
 
 function schemeOf(origin: string | URL | undefined): string {
   return String(origin).startsWith('https:') ? 'https' : 'http';

@@ -3,55 +3,56 @@ import { constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { errors } from 'undici';
-import type { Errand } from './http1-connection.ts';
-import { UnreadError } from './send-failure.ts';
-import { fitsHttp2, http2Head } from './http2-request-head.ts';
+import type { PooledSend } from './pooled-send.ts';
+import { RequestNotProcessedError } from './send-failure.ts';
+import { filterHeaders } from '../headers/raw-headers.ts';
+import { fitsHttp2Head, toHttp2Head } from './http2-request-head.ts';
 
-/** The connection that a send is on, as far as the send has to know. */
-export interface SendCarrier {
+/** The connection of a stream. */
+export interface Http2StreamCarrier {
   readonly session: ClientHttp2Session;
-  /** Of the streams of a connection that goes away, the last that was read; undefined while it does not. */
-  readonly lastRead: number | undefined;
-  /** Why it has ended, where that is known. */
+  /** From GOAWAY: the last stream that the upstream processed; undefined without GOAWAY. */
+  readonly lastStreamId: number | undefined;
+  /** Why the connection closed, if known. */
   readonly error: Error | undefined;
-  /** The stream is closed: its place is free. Told before what came of it, when nothing has been told yet. */
-  onClosed(send: Http2Send): void;
-  /** Some of an upload is on its way. */
-  onWritten(): void;
+  /** The stream is closed, and its place free. The send's error, if any, has not been reported yet: see `takeError`. */
+  onClosed(send: Http2UpstreamStream): void;
+  /** Part of an upload was written. */
+  onUploadProgress(): void;
 }
 
 /**
- * One send over HTTP/2: a stream of a connection that others share. Told is what HTTP tells, and nothing that Node's streams make
- * of it: an answer is whole when END_STREAM has come, whatever resets the stream after that (RFC 9113 §8.1), and cut when a
- * reset comes first, whatever its code; its body is not read before its head has been dealt with; and when it is whole, an
- * upload that still goes on is reset, so that nothing of it is left on the connection.
+ * One send over HTTP/2: a stream of a shared connection. It reports what HTTP says, which Node's streams do not: a response is
+ * complete when END_STREAM has arrived, whatever resets the stream later (RFC 9113 §8.1), and truncated when a reset arrives
+ * first, whatever its code. The body is not read before the head is handled. When the response is complete, an upload that is
+ * still under way is reset, so that nothing of it remains on the connection.
  */
-export class Http2Send implements Dispatcher.DispatchController {
-  readonly errand: Errand;
+export class Http2UpstreamStream implements Dispatcher.DispatchController {
+  readonly pending: PooledSend;
   rawHeaders: string[] = [];
   rawTrailers: string[] = [];
   aborted = false;
   reason: Error | null = null;
-  /** We have reset it. */
-  wasReset = false;
-  readonly #carrier: SendCarrier;
-  readonly #giveUp = new AbortController();
+  /** This side reset the stream. */
+  wasResetByUs = false;
+  readonly #carrier: Http2StreamCarrier;
+  readonly #abortController = new AbortController();
   #stream: ClientHttp2Stream | undefined;
-  /** Something of an answer has come, be it an interim one: the request was read. */
-  #isAnswered = false;
-  /** END_STREAM has come. */
-  #isWhole = false;
-  /** Bytes of the answer's body that have come, and that were announced. */
+  /** A response has begun, or an interim one: the request was read. */
+  #hasResponse = false;
+  /** END_STREAM has arrived. */
+  #isComplete = false;
+  /** Bytes of the body that arrived, and that Content-Length announced. */
   #received = 0;
   #length: number | undefined;
-  /** Its client did not take all at once. */
-  #wasHeldUp = false;
-  /** All has been told. */
-  #isOver = false;
+  /** The client did not read all at once. */
+  #wasBackpressured = false;
+  /** The end has been reported to the attempt. */
+  #isReported = false;
   #error: Error | undefined;
 
-  constructor(errand: Errand, carrier: SendCarrier) {
-    this.errand = errand;
+  constructor(pending: PooledSend, carrier: Http2StreamCarrier) {
+    this.pending = pending;
     this.#carrier = carrier;
   }
 
@@ -59,24 +60,24 @@ export class Http2Send implements Dispatcher.DispatchController {
     return this.#stream?.isPaused() === true;
   }
 
-  begin(): void {
-    const { options, attempt } = this.errand;
+  start(): void {
+    const { request } = this.pending;
     try {
-      attempt.onRequestStart(this);
+      this.pending.onRequestStart(this);
     } catch (error) {
       this.#error = error instanceof Error ? error : new Error(String(error));
       return this.#close();
     }
     if (this.aborted) return this.#close();
-    const { path, headers, body } = options;
-    if (!fitsHttp2(path, headers)) return this.#refuse('its headers are too large for HTTP/2');
+    const { path, headers, body } = request;
+    if (!fitsHttp2Head(path, headers)) return this.#failUnsent('its headers are too large for HTTP/2');
     try {
-      this.#stream = this.#carrier.session.request(http2Head(options), {
+      this.#stream = this.#carrier.session.request(toHttp2Head(request), {
         endStream: body === null || body === undefined,
-        signal: this.#giveUp.signal,
+        signal: this.#abortController.signal,
       });
     } catch (error) {
-      return this.#refuse(error);
+      return this.#failUnsent(error);
     }
     this.#listen(this.#stream);
     if (Buffer.isBuffer(body)) this.#stream.end(body, this.#onWritten);
@@ -102,10 +103,10 @@ export class Http2Send implements Dispatcher.DispatchController {
   #listen(stream: ClientHttp2Stream): void {
     const push = stream.push.bind(stream);
     stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
-      if (chunk === null) this.#isWhole ||= this.#seemsWhole(stream);
+      if (chunk === null) this.#isComplete ||= this.#appearsComplete(stream);
       else if (Buffer.isBuffer(chunk)) this.#received += chunk.length;
       const goesOn = push(chunk, encoding);
-      if (!goesOn && chunk !== null) this.#wasHeldUp = true;
+      if (!goesOn && chunk !== null) this.#wasBackpressured = true;
       return goesOn;
     };
     stream.on('headers', (head, _flags, raw: string[]) => this.#onHead(head, raw));
@@ -123,51 +124,50 @@ export class Http2Send implements Dispatcher.DispatchController {
     stream.on('error', (error) => {
       this.#error ??= error;
     });
-    // Whether the connection goes away is told in the same turn, behind the end of its streams.
+    // GOAWAY is reported in the same turn, after the end of the streams.
     stream.once('close', () => process.nextTick(this.#onClose));
   }
 
   /**
-   * Node ends a stream that was reset as it ends one that was whole; but then it is closed already. So may one be that was held up
-   * by its client (Node 24.21 does not always tell of its end): by NO_ERROR, and with all that was announced. What has no
-   * length, was held up, and is reset by NO_ERROR in its middle cannot be told from it.
+   * Node ends a stream that was reset like a complete one, but it is closed by then. A complete stream may be closed too, if its
+   * client read slowly (Node 24.21 does not always report its end): with NO_ERROR, and with all announced bytes. A body of
+   * unknown length that is read slowly and reset with NO_ERROR in its middle looks the same.
    */
-  #seemsWhole(stream: ClientHttp2Stream): boolean {
+  #appearsComplete(stream: ClientHttp2Stream): boolean {
     if (!stream.closed) return true;
     if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) return false;
-    return this.#length === undefined ? this.#wasHeldUp : this.#received === this.#length;
+    return this.#length === undefined ? this.#wasBackpressured : this.#received === this.#length;
   }
 
   #onHead(head: IncomingHttpHeaders, raw: readonly string[]): void {
-    this.#isAnswered = true;
+    this.#hasResponse = true;
     if (this.aborted) return;
-    this.rawHeaders = raw.filter((_, i) => raw[i - (i % 2)]?.startsWith(':') !== true);
-    const { attempt } = this.errand;
-    attempt.answerVersion = '2.0';
-    attempt.onResponseStarted();
-    attempt.onResponseStart(this, Number(head[':status']), head);
+    this.rawHeaders = filterHeaders(raw, (name) => !name.startsWith(':'));
+    this.pending.responseVersion = '2.0';
+    this.pending.onResponseStarted();
+    this.pending.onResponseStart(this, Number(head[':status']), head);
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (!this.#isOver) this.errand.attempt.onResponseData(this, chunk);
+    if (!this.#isReported) this.pending.onResponseData(this, chunk);
   };
 
   readonly #onEnd = (): void => {
-    if (!this.#isWhole || this.#isOver) return;
-    this.#isOver = true;
+    if (!this.#isComplete || this.#isReported) return;
+    this.#isReported = true;
     const stream = this.#stream;
-    this.errand.attempt.onResponseEnd(this);
+    this.pending.onResponseEnd(this);
     if (stream?.writableFinished === false) this.#reset();
   };
 
   /**
-   * At once, and by CANCEL. What is closed, and then destroyed, is never reset by Node 24.21 (lib/internal/http2/core.js,
-   * closeStream): the upstream would wait for the rest; and when it next allowed for more, nghttp2 would ask for bytes of a
-   * stream that Node has forgotten, in one turn of the event loop for ever (src/node_http2.cc, Provider::Stream::OnRead).
+   * Resets with CANCEL at once. Node 24.21 never resets a stream that is closed and then destroyed (lib/internal/http2/core.js,
+   * closeStream): the upstream would wait for the rest; and at its next window update nghttp2 would ask for bytes of a stream
+   * that Node has forgotten, in an endless loop (src/node_http2.cc, Provider::Stream::OnRead).
    */
   #reset(): void {
-    this.wasReset = true;
-    this.#giveUp.abort();
+    this.wasResetByUs = true;
+    this.#abortController.abort();
   }
 
   #upload(stream: ClientHttp2Stream, body: Readable): void {
@@ -178,15 +178,15 @@ export class Http2Send implements Dispatcher.DispatchController {
     });
     body.once('end', () => stream.end(this.#onWritten));
     body.once('close', () => {
-      if (!body.readableEnded) this.abort(body.errored ?? new Error('the upload broke off'));
+      if (!body.readableEnded) this.abort(body.errored ?? new Error('the upload was aborted'));
     });
     stream.on('drain', onDrain);
     stream.once('close', () => body.destroy());
   }
 
   readonly #onWritten = (): void => {
-    this.#carrier.onWritten();
-    if (!this.#isOver) this.errand.attempt.onBodySent();
+    this.#carrier.onUploadProgress();
+    if (!this.#isReported) this.pending.onBodySent();
   };
 
   readonly #onClose = (): void => this.#close();
@@ -195,35 +195,37 @@ export class Http2Send implements Dispatcher.DispatchController {
     this.#carrier.onClosed(this);
   }
 
-  /** Why no answer, or no whole one, came; undefined where all has been told. To be asked once, when it is closed. */
+  /** Why no complete response arrived; undefined if the end was reported. To be called once, after the stream is closed. */
   takeError(): Error | undefined {
-    if (this.#isOver) return undefined;
-    this.#isOver = true;
-    const { lastRead, error } = this.#carrier;
+    if (this.#isReported) return undefined;
+    this.#isReported = true;
+    const { lastStreamId, error } = this.#carrier;
     const { id, rstCode = constants.NGHTTP2_NO_ERROR } = this.#stream ?? {};
-    if (this.aborted || this.#isAnswered) return this.#error ?? broken(rstCode);
-    if (lastRead !== undefined && (id === undefined || id > lastRead)) return new UnreadError('GOAWAY');
-    if (rstCode === constants.NGHTTP2_REFUSED_STREAM) return new UnreadError('REFUSED_STREAM');
-    return this.#error ?? error ?? broken(rstCode);
+    if (this.aborted || this.#hasResponse) return this.#error ?? streamResetError(rstCode);
+    if (lastStreamId !== undefined && (id === undefined || id > lastStreamId)) {
+      return new RequestNotProcessedError('GOAWAY');
+    }
+    if (rstCode === constants.NGHTTP2_REFUSED_STREAM) return new RequestNotProcessedError('REFUSED_STREAM');
+    return this.#error ?? error ?? streamResetError(rstCode);
   }
 
-  /** Node does not write such a request, or not on this connection. */
-  #refuse(why: unknown): void {
+  /** Node refuses to write the request, or the connection cannot take it. */
+  #failUnsent(why: unknown): void {
     const code = why instanceof Error && 'code' in why ? why.code : undefined;
-    const isOfConnection = typeof code === 'string' && OF_CONNECTION.has(code);
+    const isOfConnection = typeof code === 'string' && CONNECTION_ERRORS.has(code);
     const message = why instanceof Error ? why.message : String(why);
-    this.#error = isOfConnection ? new UnreadError('GOAWAY') : new errors.InvalidArgumentError(message);
+    this.#error = isOfConnection ? new RequestNotProcessedError('GOAWAY') : new errors.InvalidArgumentError(message);
     this.#close();
   }
 }
 
-/** What `request` throws because no stream can be opened any more. */
-const OF_CONNECTION: ReadonlySet<string> = new Set([
+/** Errors of `request` when the connection can open no more streams. */
+const CONNECTION_ERRORS: ReadonlySet<string> = new Set([
   'ERR_HTTP2_INVALID_SESSION',
   'ERR_HTTP2_GOAWAY_SESSION',
   'ERR_HTTP2_OUT_OF_STREAMS',
 ]);
 
-function broken(rstCode: number): Error {
+function streamResetError(rstCode: number): Error {
   return Object.assign(new Error(`the stream was reset with code ${rstCode}`), { code: 'ERR_HTTP2_STREAM_ERROR' });
 }

@@ -1,34 +1,34 @@
-/** What was wrong with an answer that cannot be read, or cannot be passed on: `reset`, more closely. */
-export type Flaw = 'malformed' | 'headers_too_large' | 'transfer_coding' | 'unwritable';
+/** Why a response cannot be parsed or forwarded. Such an attempt failed with `reset`. */
+export type ResponseDefect = 'malformed' | 'headers_too_large' | 'transfer_coding' | 'unwritable';
 
-/** An answer that undici has read, and that is not one to pass on. */
-export class FlawedAnswer extends Error {
-  readonly flaw: Flaw;
+/** A response that undici parsed and that cannot be forwarded. */
+export class DefectiveResponseError extends Error {
+  readonly defect: ResponseDefect;
 
-  constructor(flaw: Flaw) {
-    super(flaw);
-    this.flaw = flaw;
+  constructor(defect: ResponseDefect) {
+    super(defect);
+    this.defect = defect;
   }
 }
 
-/** Why an answer whose head has been read cannot be passed on; undefined when it can. */
-export function flawOfHead(status: number, headers: readonly string[]): Flaw | undefined {
-  if (status < 100 || status === 101) return 'malformed'; // no upgrade was asked for
-  return hasOtherCoding(headers) ? 'transfer_coding' : undefined;
+/** Why a response with this head cannot be forwarded; undefined if it can. */
+export function defectOfHead(status: number, headers: readonly string[]): ResponseDefect | undefined {
+  if (status < 100 || status === 101) return 'malformed'; // a 101 to a request without Upgrade
+  return hasUnknownTransferCoding(headers) ? 'transfer_coding' : undefined;
 }
 
-/** What undici 8 tells of an answer that it could not read; undefined: it has broken off. */
-export function flawOf(error: Error): Flaw | undefined {
-  if (error instanceof FlawedAnswer) return error.flaw;
+/** The defect that undici 8 reports; undefined if the connection broke instead. */
+export function defectOfError(error: Error): ResponseDefect | undefined {
+  if (error instanceof DefectiveResponseError) return error.defect;
   const code = 'code' in error ? error.code : undefined;
   if (code === 'UND_ERR_HEADERS_OVERFLOW') return 'headers_too_large';
-  // The second: nonsense behind a Content-Length. The third: an upgrade.
+  // The second is an invalid Content-Length, the last a change of protocol.
   if (error.name === 'HTTPParserError' || code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return 'malformed';
   return error.message === 'bad upgrade' ? 'malformed' : undefined;
 }
 
-/** Only chunks are undone here: what another coding has wrapped would go on without a label (RFC 9112 §6.1). */
-function hasOtherCoding(headers: readonly string[]): boolean {
+/** Only chunked is decoded here: a body in another coding would be forwarded without its label (RFC 9112 §6.1). */
+function hasUnknownTransferCoding(headers: readonly string[]): boolean {
   let codings = 0;
   for (let i = 0; i + 1 < headers.length; i += 2) {
     const name = headers[i] ?? '';

@@ -1,69 +1,72 @@
 import type { ErrorReason } from '../../core/exchange/attempt-outcome.ts';
-import type { Flaw } from './response-defect.ts';
-import { flawOf } from './response-defect.ts';
+import type { ResponseDefect } from './response-defect.ts';
+import { defectOfError } from './response-defect.ts';
 
-/** Why no head came of an attempt. */
-export interface Failure {
+/** Why an attempt got no response head. */
+export interface SendFailure {
   readonly reason: ErrorReason;
   /** Bytes of the request may have reached the upstream, and it may have acted on them. */
   readonly sent: boolean;
-  /** The code of the error, `CERT_HAS_EXPIRED` say; undefined where it has none. */
+  /** The code of the error, such as `CERT_HAS_EXPIRED`; undefined if it has none. */
   readonly cause?: string | undefined;
-  /** What was wrong with the answer, where it was that. */
-  readonly flaw?: Flaw | undefined;
+  /** What was wrong with the response, if that was the reason. */
+  readonly defect?: ResponseDefect | undefined;
 }
 
-/** The cause where the one endpoint that a write may go to is there no more: nothing was sent. */
+/** The HTTP client refuses to write this request. The request is at fault; the outcome says nothing about the upstream. */
+export interface InvalidRequestFailure {
+  readonly reason: 'invalid_request';
+  readonly detail: string;
+}
+
+/** The cause when the only endpoint that a write may go to has been removed: nothing was sent. */
 export const ENDPOINT_REMOVED = 'ENDPOINT_REMOVED';
 
 /**
- * The upstream has not looked at a request: it refused its stream (RFC 9113 §7), or went away before (§6.8). So it may be sent
- * again, whatever it is.
+ * The upstream did not process the request: it refused the stream (RFC 9113 §7), or closed the connection before it read the
+ * request (§6.8). Any request may then be sent again.
  */
-export class UnreadError extends Error {
+export class RequestNotProcessedError extends Error {
   readonly code: 'REFUSED_STREAM' | 'GOAWAY';
 
-  constructor(code: UnreadError['code']) {
-    super('the upstream turned the request away unread');
+  constructor(code: RequestNotProcessedError['code']) {
+    super('the upstream did not process the request');
     this.code = code;
   }
 }
 
-/** A connection came after the last moment at which the request might be sent. */
-export class LateError extends Error {
+/** A connection became available only after the last time at which the request might be sent. */
+export class SendTooLateError extends Error {
   readonly code = 'TOO_LATE';
 
   constructor() {
-    super('no connection came in time');
+    super('no connection was available in time');
   }
 }
 
 /**
- * @param began the request was given a connection. Without one nothing was sent, whatever it was that failed: lookup,
+ * @param hadConnection the request was given a connection. Otherwise nothing was sent, whichever step failed: DNS lookup,
  * connect or TLS handshake
  */
-export function readFailure(error: Error, began: boolean): Failure {
-  const cause = codeOf(error);
-  if (error instanceof LateError) return { reason: 'timeout', sent: false, cause };
-  if (!began) return { reason: isShortage(cause) ? 'too_many_files' : 'connect', sent: false, cause };
-  if (error instanceof UnreadError) return { reason: 'connect', sent: false, cause };
-  const isLate = cause === 'UND_ERR_HEADERS_TIMEOUT' || cause === 'UND_ERR_BODY_TIMEOUT';
-  return { reason: isLate ? 'timeout' : 'reset', sent: true, cause, flaw: flawOf(error) };
+export function failureOf(error: Error, hadConnection: boolean): SendFailure | InvalidRequestFailure {
+  const code = codeOf(error);
+  if (INVALID_REQUEST_CODES.has(code ?? '')) return { reason: 'invalid_request', detail: error.message };
+  if (error instanceof SendTooLateError) return { reason: 'timeout', sent: false, cause: code };
+  if (!hadConnection) return { reason: isOutOfFiles(code) ? 'too_many_files' : 'connect', sent: false, cause: code };
+  if (error instanceof RequestNotProcessedError) return { reason: 'connect', sent: false, cause: code };
+  const isLate = code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT';
+  return { reason: isLate ? 'timeout' : 'reset', sent: true, cause: code, defect: defectOfError(error) };
 }
 
-/** As many files are open as this process, or this machine, may have. */
-function isShortage(code: string | undefined): boolean {
+const INVALID_REQUEST_CODES: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED']);
+
+/** This process, or this machine, has reached its limit of open files. */
+function isOutOfFiles(code: string | undefined): boolean {
   return code === 'EMFILE' || code === 'ENFILE';
 }
 
-/** The HTTP client refuses to write such a request: a fault of the request, and no word on the upstream. */
-export function isUnsendable(error: Error): boolean {
-  const code = codeOf(error);
-  return code === 'UND_ERR_INVALID_ARG' || code === 'UND_ERR_NOT_SUPPORTED';
-}
-
-/** The other side has closed the connection, or is not there any more. */
-export function isClose(error: Error): boolean {
+/** The other side closed the connection, or is not there any more. */
+export function isConnectionClosed(error: Error): boolean {
   const code = codeOf(error);
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'ECONNABORTED' || code === 'EPIPE';
 }

@@ -1,29 +1,31 @@
-import { readDate, readHints } from '../../core/hints/read-hints.ts';
-import { MAX_HINT, parseDecimal, plausibleDelay } from '../../core/hints/hint-numbers.ts';
-import { readRetryAfter } from '../../core/hints/parse-retry-after.ts';
+import { readServerTime } from '../../core/hints/server-time.ts';
+import { readHints } from '../../core/hints/read-hints.ts';
+import { MAX_HINTED_DELAY, parseDecimal, clampDelay } from '../../core/hints/hint-numbers.ts';
+import { parseRetryAfter } from '../../core/hints/parse-retry-after.ts';
 import type { PathPattern } from '../../core/http-semantics/path-pattern.ts';
 import { segmentsOf } from '../../core/http-semantics/path-pattern.ts';
-import type { Hints, Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Hints } from '../../core/hints/hints.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { isThrottled } from '../../core/exchange/attempt-outcome.ts';
-import type { Field } from './error-codes.ts';
-import { isReadable, MAX_LOOK } from './error-codes.ts';
+import type { JsonFieldPath } from './error-codes.ts';
+import { isDecodable, MAX_PREVIEW_BYTES } from './error-codes.ts';
 import type { Glob } from '../request/glob.ts';
-import { isJson } from '../headers/media-type.ts';
-import { firstMatch } from '../request/match-path.ts';
-import { firstValue } from '../headers/raw-headers.ts';
+import { isJsonType } from '../headers/media-type.ts';
+import { firstMatchingPattern } from '../request/match-path.ts';
+import { firstHeaderValue } from '../headers/raw-headers.ts';
 
-/** An answer, and what it answers. */
-export interface Told {
+/** A response and its request. */
+export interface ThrottleInput {
   readonly method: string;
-  /** As the upstream sees it, without a query. */
+  /** As sent to the upstream, without a query. */
   readonly path: string;
   readonly status: number;
   /** Names and values in turn, as received. */
   readonly headers: readonly string[];
 }
 
-/** What answers that fit mean. Conditions that are undefined hold for all. */
-export interface Rule {
+/** What matching responses mean. An undefined condition matches every response. */
+export interface ThrottleRule {
   readonly statuses: ReadonlySet<number> | undefined;
   readonly methods: ReadonlySet<string> | undefined;
   readonly paths: readonly PathPattern[] | undefined;
@@ -31,10 +33,10 @@ export interface Rule {
   readonly headers: readonly (readonly [string, Glob])[];
   readonly reasons: readonly Glob[] | undefined;
   readonly codes: readonly Glob[] | undefined;
-  readonly is: 'throttled' | 'lock' | 'answer' | undefined;
+  readonly meaning: 'throttled' | 'lock' | 'answer' | undefined;
   readonly limit: string | readonly string[] | undefined;
-  /** The first that is there counts; a time stands behind what the answer says itself. */
-  readonly waits: readonly (WaitHeader | Millis)[];
+  /** Where to read the wait: the first header that is present counts. A fixed time counts only if the response names none. */
+  readonly waitSources: readonly (WaitHeader | Millis)[];
 }
 
 export interface WaitHeader {
@@ -44,133 +46,154 @@ export interface WaitHeader {
   readonly plus: Millis;
 }
 
-export interface ThrottleOptions {
-  /** In lower case, as the others. */
+export interface ThrottleRulesOptions {
+  /** In lower case. */
   readonly reasonHeader: string | undefined;
   readonly verdictHeader: string | undefined;
-  readonly codeFields: readonly Field[];
-  readonly rules: readonly Rule[];
+  readonly codeFields: readonly JsonFieldPath[];
+  readonly rules: readonly ThrottleRule[];
 }
 
-/** How one upstream says no: what its configuration adds to what is read of every answer (core/hints/read-hints.ts). */
-export class Throttle {
-  readonly codeFields: readonly Field[];
-  readonly #options: ThrottleOptions;
-  /** Of the answers that some rule may fit; undefined: of any status. */
+/** One upstream's `throttle` rules, added to the hints that are read from every response (core/hints/read-hints.ts). */
+export class ThrottleRules {
+  readonly codeFields: readonly JsonFieldPath[];
+  readonly #options: ThrottleRulesOptions;
+  /** Statuses that some rule may match; undefined: any. */
   readonly #statuses: ReadonlySet<number> | undefined;
 
-  constructor(options: ThrottleOptions) {
+  constructor(options: ThrottleRulesOptions) {
     this.codeFields = options.codeFields;
     this.#options = options;
     const statuses = options.rules.map((rule) => rule.statuses);
     this.#statuses = statuses.includes(undefined) ? undefined : new Set(statuses.flatMap((each) => [...(each ?? [])]));
   }
 
-  /** Whether an answer of this status may mean something that `readHints` does not see. */
-  concerns(status: number, hints: Hints): boolean {
+  /** Whether the rules may add to what `readHints` finds in a response of this status. */
+  appliesTo(status: number, hints: Hints): boolean {
     return status >= 400 || hints.quota?.remaining === 0 || this.#statuses?.has(status) !== false;
   }
 
   /**
-   * What the answer says.
-   * @param hints as `readHints` has them
-   * @param codes of its body; undefined: nobody has looked yet
-   * @returns undefined when its body would have to be looked into, never where `codes` are given
+   * The hints of a response, with what the first matching rule adds.
+   * @param hints as `readHints` returns them
+   * @param codes error codes in the body; undefined if it was not read
+   * @returns undefined if the body must be read to decide; never undefined when `codes` are given
    */
-  read(told: Told, hints: Hints, codes: readonly string[] | undefined, wallClock: Millis): Hints | undefined {
-    const reason = this.#readReason(told) ?? hints.reason;
-    const verdict = this.#readVerdict(told) ?? hints.verdict;
-    const known = reason === hints.reason && verdict === hints.verdict ? hints : { ...hints, reason, verdict };
+  classify(
+    response: ThrottleInput,
+    hints: Hints,
+    codes: readonly string[] | undefined,
+    wallClock: Millis,
+  ): Hints | undefined {
+    const reason = this.#readReason(response) ?? hints.reason;
+    const verdict = this.#readVerdict(response) ?? hints.retryAdvice;
+    const known =
+      reason === hints.reason && verdict === hints.retryAdvice ? hints : { ...hints, reason, retryAdvice: verdict };
     for (const rule of this.#options.rules) {
-      if (!fitsHead(rule, told, reason)) continue;
-      const code = rule.codes === undefined ? undefined : codes?.find((each) => fits(rule.codes, each));
+      if (!matchesHead(rule, response, reason)) continue;
+      const code = rule.codes === undefined ? undefined : codes?.find((each) => matchesAny(rule.codes, each));
       if (rule.codes !== undefined && code === undefined) {
-        if (codes === undefined && mayHold(told)) return undefined;
+        if (codes === undefined && mayContainCodes(response)) return undefined;
         continue;
       }
-      return awaited(told, apply(rule, known, code), rule.waits, wallClock);
+      return withRetryAfterHint(response, applyRule(rule, known, code), rule.waitSources, wallClock);
     }
     return known;
   }
 
-  #readReason({ headers }: Told): string | undefined {
+  #readReason({ headers }: ThrottleInput): string | undefined {
     const { reasonHeader } = this.#options;
-    return reasonHeader === undefined ? undefined : wordOf(firstValue(headers, reasonHeader) ?? '');
+    return reasonHeader === undefined ? undefined : singleWord(firstHeaderValue(headers, reasonHeader) ?? '');
   }
 
-  #readVerdict({ headers }: Told): Hints['verdict'] {
+  #readVerdict({ headers }: ThrottleInput): Hints['retryAdvice'] {
     const { verdictHeader } = this.#options;
-    const word = verdictHeader === undefined ? undefined : firstValue(headers, verdictHeader)?.trim().toLowerCase();
+    const word =
+      verdictHeader === undefined ? undefined : firstHeaderValue(headers, verdictHeader)?.trim().toLowerCase();
     return word === 'false' ? 'never' : word === 'true' ? 'retry' : undefined;
   }
 }
 
-function apply({ is, limit }: Rule, hints: Hints, code: string | undefined): Hints {
+function applyRule({ meaning, limit }: ThrottleRule, hints: Hints, code: string | undefined): Hints {
   return {
     ...hints,
-    reason: hints.reason ?? (code === undefined ? undefined : wordOf(code)),
-    lock: is === undefined ? hints.lock : is === 'lock',
-    ...(is === 'throttled' || is === 'answer' ? { throttled: is === 'throttled' } : {}),
+    reason: hints.reason ?? (code === undefined ? undefined : singleWord(code)),
+    lock: meaning === undefined ? hints.lock : meaning === 'lock',
+    ...(meaning === 'throttled' || meaning === 'answer' ? { throttled: meaning === 'throttled' } : {}),
     ...(limit === undefined ? {} : { limit }),
   };
 }
 
-/** With when to come back, of a refusal, and of a quota that is spent. */
-function awaited(told: Told, hints: Hints, waits: Rule['waits'], wallClock: Millis): Hints {
-  const asked = readWait(told, waits, wallClock);
-  const isRefusal = hints.lock || isThrottled(told.status, hints);
-  // Of a status whose fields are not heeded otherwise, they count as of a 429.
-  const refused = isRefusal && told.status !== 429 ? readHints(429, told.headers, wallClock) : hints;
-  const usual = hints.retryAfter ?? refused.retryAfter;
+/** Adds when to retry to a rejection, and to a spent quota. */
+function withRetryAfterHint(
+  response: ThrottleInput,
+  hints: Hints,
+  waits: ThrottleRule['waitSources'],
+  wallClock: Millis,
+): Hints {
+  const ruleDelay = readRuleDelay(response, waits, wallClock);
+  const isRefusal = hints.lock || isThrottled(response.status, hints);
+  // Other statuses' Retry-After and RateLimit fields are ignored by default; for a rejection they count as those of a 429.
+  const refused = isRefusal && response.status !== 429 ? readHints(429, response.headers, wallClock) : hints;
+  const hintDelay = hints.retryAfterMs ?? refused.retryAfterMs;
   const quota = hints.quota ?? (hints.lock ? undefined : refused.quota);
   const isSpent = quota?.remaining === 0;
-  // A quota that says when it is whole again says when to come back.
-  const isSaid = usual !== undefined || (isSpent && quota.resetIn !== undefined);
-  const retryAfter = isRefusal ? (asked ?? (isSaid ? usual : waits.find(isTime))) : usual;
-  const resetIn = isSpent && asked !== undefined ? Math.min(asked, MAX_HINT) : quota?.resetIn;
-  if (retryAfter === hints.retryAfter && quota === hints.quota && resetIn === quota?.resetIn) return hints;
+  // A quota with a reset time says when to retry.
+  const hasDelay = hintDelay !== undefined || (isSpent && quota.resetIn !== undefined);
+  const retryAfter = isRefusal ? (ruleDelay ?? (hasDelay ? hintDelay : waits.find(isFixedDelay))) : hintDelay;
+  const resetIn = isSpent && ruleDelay !== undefined ? Math.min(ruleDelay, MAX_HINTED_DELAY) : quota?.resetIn;
+  if (retryAfter === hints.retryAfterMs && quota === hints.quota && resetIn === quota?.resetIn) return hints;
   return {
     ...hints,
-    retryAfter: retryAfter === undefined ? undefined : Math.min(retryAfter, MAX_HINT),
+    retryAfterMs: retryAfter === undefined ? undefined : Math.min(retryAfter, MAX_HINTED_DELAY),
     quota: quota === undefined ? undefined : { ...quota, resetIn },
   };
 }
 
-function isTime(wait: WaitHeader | Millis): wait is Millis {
+function isFixedDelay(wait: WaitHeader | Millis): wait is Millis {
   return typeof wait === 'number';
 }
 
-/** By the first of these headers that is there. */
-function readWait({ headers }: Told, waits: Rule['waits'], wallClock: Millis): Millis | undefined {
+/** The wait named by the first of these headers that is present. */
+function readRuleDelay(
+  { headers }: ThrottleInput,
+  waits: ThrottleRule['waitSources'],
+  wallClock: Millis,
+): Millis | undefined {
   for (const wait of waits) {
-    const value = isTime(wait) ? undefined : firstValue(headers, wait.header);
-    const delay = isTime(wait) || value === undefined ? undefined : readDelay(value, wait.format, headers, wallClock);
-    if (delay !== undefined && !isTime(wait)) return delay + wait.plus;
+    const value = isFixedDelay(wait) ? undefined : firstHeaderValue(headers, wait.header);
+    const delay =
+      isFixedDelay(wait) || value === undefined ? undefined : readDelay(value, wait.format, headers, wallClock);
+    if (delay !== undefined && !isFixedDelay(wait)) return delay + wait.plus;
   }
   return undefined;
 }
 
-function fitsHead(rule: Rule, { method, path, status, headers }: Told, reason: string | undefined): boolean {
+function matchesHead(
+  rule: ThrottleRule,
+  { method, path, status, headers }: ThrottleInput,
+  reason: string | undefined,
+): boolean {
   if (rule.statuses?.has(status) === false || rule.methods?.has(method) === false) return false;
-  if (rule.reasons !== undefined && (reason === undefined || !fits(rule.reasons, reason))) return false;
-  if (rule.paths !== undefined && firstMatch(rule.paths, segmentsOf(path)) === undefined) return false;
-  return rule.headers.every(([name, isMeant]) => {
-    const value = firstValue(headers, name);
-    return value !== undefined && isMeant(value.trim());
+  if (rule.reasons !== undefined && (reason === undefined || !matchesAny(rule.reasons, reason))) return false;
+  if (rule.paths !== undefined && firstMatchingPattern(rule.paths, segmentsOf(path)) === undefined) return false;
+  return rule.headers.every(([name, matches]) => {
+    const value = firstHeaderValue(headers, name);
+    return value !== undefined && matches(value.trim());
   });
 }
 
-function fits(globs: readonly Glob[] | undefined, word: string): boolean {
-  return globs?.some((isMeant) => isMeant(word)) ?? true;
+function matchesAny(globs: readonly Glob[] | undefined, word: string): boolean {
+  return globs?.some((matches) => matches(word)) ?? true;
 }
 
-/** Whether its body may be one that codes can be read of. */
-function mayHold({ method, status, headers }: Told): boolean {
+/** Whether the body may contain error codes that can be read. */
+function mayContainCodes({ method, status, headers }: ThrottleInput): boolean {
   if (method === 'HEAD' || status === 204 || status === 205 || status === 304) return false;
-  if (!isJson(firstValue(headers, 'content-type') ?? '')) return false;
-  const length = firstValue(headers, 'content-length');
-  if (length !== undefined && !(Number(length) > 0 && Number(length) <= MAX_LOOK)) return false;
-  return isReadable(firstValue(headers, 'content-encoding') ?? '');
+  if (!isJsonType(firstHeaderValue(headers, 'content-type') ?? '')) return false;
+  const length = firstHeaderValue(headers, 'content-length');
+  if (length !== undefined && !(Number(length) > 0 && Number(length) <= MAX_PREVIEW_BYTES)) return false;
+  return isDecodable(firstHeaderValue(headers, 'content-encoding') ?? '');
 }
 
 function readDelay(
@@ -179,22 +202,22 @@ function readDelay(
   headers: readonly string[],
   wallClock: Millis,
 ): Millis | undefined {
-  if (format === 'http-date') return readRetryAfter(value, () => readDate(headers, wallClock));
+  if (format === 'http-date') return parseRetryAfter(value, () => readServerTime(headers, wallClock));
   const number = parseDecimal(value);
   if (number === undefined) return undefined;
   switch (format) {
     case 'seconds':
-      return plausibleDelay(number * 1000);
+      return clampDelay(number * 1000);
     case 'milliseconds':
-      return plausibleDelay(number);
+      return clampDelay(number);
     case 'epoch-seconds':
-      return plausibleDelay(number * 1000 - readDate(headers, wallClock));
+      return clampDelay(number * 1000 - readServerTime(headers, wallClock));
     case 'epoch-milliseconds':
-      return plausibleDelay(number - readDate(headers, wallClock));
+      return clampDelay(number - readServerTime(headers, wallClock));
   }
 }
 
-/** Fit for a log line and a metric's label. */
-function wordOf(text: string): string | undefined {
+/** A word that is fit for a log line and a metric label; undefined for other text. */
+function singleWord(text: string): string | undefined {
   return /^[ \t]*([\w.:-]{1,64})[ \t]*$/.exec(text)?.[1];
 }

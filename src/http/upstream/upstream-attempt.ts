@@ -1,296 +1,237 @@
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { AnswerReading } from '../response/response-read-rate.ts';
-import type { Payload } from '../request/request-body.ts';
-import type { Failure } from './send-failure.ts';
-import { isClose, isUnsendable, LateError, readFailure } from './send-failure.ts';
-import { FlawedAnswer, flawOfHead } from './response-defect.ts';
-import { forwardPiece } from '../undici/buffer-release.ts';
-import { besideHead } from '../headers/forward-headers.ts';
-import type { AnswerVersion } from '../undici/parser-patches.ts';
-import type { Outbound } from '../server/server-response.ts';
-import type { Peek } from './body-preview.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
+import { forwardInterimHeaders } from '../headers/forward-headers.ts';
+import { decodeRawHeaders, toHeaderPairs } from '../headers/raw-headers.ts';
+import type { ForwardingListener } from '../response/body-forwarding.ts';
+import { BodyForwarding } from '../response/body-forwarding.ts';
+import type { ResponseReadRate } from '../response/response-read-rate.ts';
+import type { HttpServerResponse } from '../server/server-response.ts';
+import type { BodyPreview } from './body-preview.ts';
+import type { DispatchRequest } from './dispatch-request.ts';
+import { PooledSend } from './pooled-send.ts';
+import { DefectiveResponseError, defectOfHead } from './response-defect.ts';
+import type { InvalidRequestFailure, SendFailure } from './send-failure.ts';
+import { failureOf, isConnectionClosed, SendTooLateError } from './send-failure.ts';
 
-/** Of a response that will not be forwarded, this much is read to keep its connection; beyond it a new one is cheaper. */
-const WORTH_DRAINING = 256 * 1024;
-const DRAIN_TIME = 500;
+/** A response that is not forwarded is read up to this size and time, to keep its connection; beyond, a new one is cheaper. */
+const MAX_DRAIN_BYTES = 256 * 1024;
+const MAX_DRAIN_TIME = 500;
 
-/** Written, it sends the head: `flushHeaders` of Node 24.21 makes UTF-8 of its latin1 (nodejs/node#1693). */
-const NOTHING = Buffer.alloc(0);
-
-/** Who wants to know what became of an attempt. */
-export interface AttemptOwner {
-  /** Asked when there is a connection, before anything is written to it. */
-  mayStart(): boolean;
-  /** An answer on the way to the final one, 102 to 199 (RFC 9110 §15.2). */
-  onInformation(status: number, rawHeaders: string[]): void;
-  /** The head has come. Before this returns, the attempt is told to `forward`, to `discard`, or to `peek`, and one of the two later. */
+/** Receives the result of an attempt. */
+export interface AttemptListener extends ForwardingListener {
+  /** An interim response arrived, 102 to 199 (RFC 9110 §15.2). */
+  onInterimResponse(status: number, rawHeaders: string[]): void;
+  /**
+   * The head arrived. Before this returns, the listener calls `forward`, `discard` or `holdForPreview` of the attempt; after
+   * `holdForPreview` it calls one of the other two later.
+   */
   onHead(status: number, reasonPhrase: string, rawHeaders: string[]): void;
-  /** No head will come. */
-  onFailure(failure: Failure): void;
-  /** The HTTP client refuses to write this request: a fault of the request, and no word on the upstream. */
-  onUnsendable(detail: string): void;
-  /** Bytes of the request went out, of the response came in, or its client takes more of it again. */
-  onProgress(): void;
-  /** The forwarded body has come to its end. @param rest of it that is still to be written: all, where it came with its head */
-  onEnd(rest: Buffer | undefined): void;
+  /** No head will arrive. */
+  onFailure(failure: SendFailure | InvalidRequestFailure): void;
+  /** The forwarded body is complete. @param lastChunk still to be written: the whole body if it arrived with its head */
+  onBodyEnd(lastChunk: Buffer | undefined): void;
   /** The upstream cut the forwarded body short. */
-  onBroken(): void;
-  /** This attempt holds no connection any more, and wants none. Once; the next may be under way. */
-  onOver(attempt: Attempt): void;
+  onBodyAborted(): void;
+  /** The attempt has no connection any more, and wants none. Called once; the next attempt may be under way. */
+  onConnectionReleased(attempt: UpstreamAttempt): void;
 }
 
-type State = 'open' | 'peeking' | 'forwarding' | 'discarding' | 'over';
-
 /**
- * One send, as undici's handler. Whether the response is forwarded or retried is decided in `onResponseStart`, before
- * anything of it has been written to the client; then its body flows, with backpressure, or is drained.
+ * One send, as undici's handler. `onResponseStart` decides whether the response is forwarded or retried, before any byte of it
+ * has been written to the client; then the body is forwarded with backpressure, or drained.
  */
-export class Attempt implements Dispatcher.DispatchHandler {
-  /** Of its answer, once the head has come. */
-  answerVersion: AnswerVersion = '1.1';
-  readonly begunAt: Millis;
-  readonly #owner: AttemptOwner;
-  readonly #payload: Payload;
+export class UpstreamAttempt extends PooledSend {
+  readonly startedAt: Millis;
+  readonly #listener: AttemptListener;
+  readonly #clock: Clock;
+  readonly #startBy: Millis;
   #controller: Dispatcher.DispatchController | undefined;
-  #state: State = 'open';
-  #response: Outbound | undefined;
-  #reading: AnswerReading | undefined;
-  /** Bytes that have been written since its client had read all. */
-  #unread = 0;
-  #answerBegan = false;
+  #state: 'open' | 'previewing' | 'forwarding' | 'discarding' | 'over' = 'open';
+  #hasResponseBegun = false;
   #isComplete = false;
   #isUnanswered = false;
-  /** Something has been written. */
-  #isBegun = false;
-  /** The first piece of the body, while more may come in this very turn. */
-  #first: Buffer | undefined;
-  #isPaused = false;
-  #peek: Peek | undefined;
-  #drained = 0;
+  #preview: BodyPreview | undefined;
+  #forwarding: BodyForwarding | undefined;
+  #drainedBytes = 0;
   #drainTimer: NodeJS.Timeout | undefined;
-  #switched: Duplex | undefined;
+  #upgradedSocket: Duplex | undefined;
 
-  /** @param payload what is sent as body @param begunAt on the clock of its owner */
-  constructor(owner: AttemptOwner, payload: Payload, begunAt: Millis = 0) {
-    this.begunAt = begunAt;
-    this.#owner = owner;
-    this.#payload = payload;
+  /** @param startBy on `clock`: when a connection is available later than this, nothing is sent */
+  constructor(
+    listener: AttemptListener,
+    request: DispatchRequest,
+    clock: Clock,
+    startBy: Millis = Number.POSITIVE_INFINITY,
+  ) {
+    super(request);
+    this.startedAt = clock.now();
+    this.#listener = listener;
+    this.#clock = clock;
+    this.#startBy = startBy;
   }
 
-  /** True once bytes of the request may have reached the upstream. */
-  get sent(): boolean {
+  override get sent(): boolean {
     return this.#controller !== undefined;
   }
 
-  /** The whole answer has come: its connection is good for another. */
-  get isComplete(): boolean {
+  override get isComplete(): boolean {
     return this.#isComplete;
   }
 
-  /** The connection was closed before any byte of an answer. */
-  get isUnanswered(): boolean {
-    return this.#isUnanswered;
-  }
-
-  /** The connection on which the upstream has changed to another protocol: from then on it is whoever's takes it. */
-  takeSwitched(): Duplex | undefined {
-    const socket = this.#switched;
-    this.#switched = undefined;
-    return socket;
-  }
-
-  /** Nothing more comes of it. */
-  get isOver(): boolean {
+  override get isOver(): boolean {
     return this.#state === 'over';
   }
 
-  /** Forwards the body to come. The head has been written. @param reading how its client reads it */
-  forward(response: Outbound, reading?: AnswerReading): void {
-    this.#state = 'forwarding';
-    this.#response = response;
-    this.#reading = reading;
-    // Node keeps a head until the body begins, which may be far off. Mostly all of it comes in this very turn: then both are one
-    // write, and one packet.
-    process.nextTick(this.#begin);
+  /** The upstream closed a connection that it had kept alive, before any byte of a response. */
+  get wasOnStaleConnection(): boolean {
+    return this.#isUnanswered && this.connection !== undefined && this.connection.responsesServed > 0;
   }
 
-  /** Holds the body to come back, until the one who looks has seen enough of it or `endPeek` says so. */
-  peek(peek: Peek): void {
-    this.#state = 'peeking';
-    this.#peek = peek;
+  /** The connection after a change of protocol, once; undefined if there was none. The caller owns it from then on. */
+  takeUpgradedSocket(): Duplex | undefined {
+    const socket = this.#upgradedSocket;
+    this.#upgradedSocket = undefined;
+    return socket;
+  }
+
+  /** Forwards the body. The head has been written. @param readRate measures how fast the client reads */
+  forward(response: HttpServerResponse, readRate?: ResponseReadRate): void {
+    this.#state = 'forwarding';
+    this.#forwarding = new BodyForwarding(response, this.#controller, this.#listener, readRate);
+  }
+
+  /** Holds the body back until the preview has seen enough of it, or `endPreview` is called. */
+  holdForPreview(preview: BodyPreview): void {
+    this.#state = 'previewing';
+    this.#preview = preview;
   }
 
   /**
-   * What has come of the body has to do: who looks is told, and says what becomes of it.
-   * @param isWhole nothing more comes
-   * @returns false: nobody was looking
+   * Classifies the response by the part of its body that has arrived. The preview's callback calls `forward` or `discard`.
+   * @param isComplete nothing more arrives
+   * @returns false when there was no preview
    */
-  endPeek(isWhole = false): boolean {
-    const peek = this.#peek;
-    this.#peek = undefined;
-    if (peek === undefined || this.#state !== 'peeking') return false;
+  endPreview(isComplete = false): boolean {
+    const preview = this.#preview;
+    this.#preview = undefined;
+    if (preview === undefined || this.#state !== 'previewing') return false;
     this.#state = 'open';
-    const held = peek.end(isWhole);
-    if (this.#response === undefined) return true;
-    if (held.length > 0) this.#first = held;
-    if (this.#controller && this.#response.writableNeedDrain) this.#pause(this.#controller, this.#response);
+    const held = preview.end(isComplete);
+    this.#forwarding?.onPreviewed(held);
     return true;
   }
 
-  /** Drains the body to come, so that the connection serves the retry; a long or slow one is cut instead. */
+  /** Drains the body, so that the connection can carry the retry. A long or slow body is cut instead. */
   discard(): void {
     this.#state = 'discarding';
-    this.#drainTimer = setTimeout(() => this.#controller?.abort(new Error('discarded')), DRAIN_TIME).unref();
+    this.#drainTimer = setTimeout(() => this.#controller?.abort(new Error('discarded')), MAX_DRAIN_TIME).unref();
   }
 
   /**
-   * Nothing more is wanted of it. One that has no connection yet stays with undici until there is one, and reads its body
-   * then, before it asks (8.13.1, writeH1): so it is parted from the body now, which the next attempt may be sending.
+   * Ends the attempt. One without a connection stays with undici until there is one, and undici reads its body before it asks
+   * whether to send it (8.13.1, writeH1). So the body is destroyed now: the next attempt may be sending it.
    */
   cancel(): void {
     if (this.#state === 'over') return;
-    this.#end();
+    this.#finish();
     if (this.#isComplete) return;
+    const { body } = this.request;
     if (this.#controller !== undefined) this.#controller.abort(new Error('cancelled'));
-    else if (this.#payload instanceof Readable) this.#payload.destroy();
+    else if (body instanceof Readable) body.destroy();
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    // undici 8.13.1 closes the connection of what is aborted here, and keeps that of what throws.
+  override onRequestStart(controller: Dispatcher.DispatchController): void {
+    // undici 8.13.1 closes the connection when the request is aborted here, and keeps it when this throws.
     if (this.#state === 'over') throw new Error('cancelled');
-    if (!this.#owner.mayStart()) throw new LateError();
+    if (this.#clock.now() > this.#startBy) throw new SendTooLateError();
     this.#controller = controller;
   }
 
-  /** Nothing of it was read, and another connection gets it: that is no retry. */
-  onUnread(): void {
+  override onRefusedUnread(): void {
     this.#controller = undefined;
   }
 
-  onBodySent(): void {
-    if (this.#state === 'open') this.#owner.onProgress();
+  override onBodySent(): void {
+    if (this.#state === 'open') this.#listener.onProgress();
   }
 
-  onResponseStarted(): void {
-    this.#answerBegan = true;
+  override onResponseStarted(): void {
+    this.#hasResponseBegun = true;
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, _: unknown, reasonPhrase = ''): void {
+  override onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    _: unknown,
+    reasonPhrase = '',
+  ): void {
     if (this.#state !== 'open' || status === 100) return; // over HTTP/1.1, parser-patches.ts skips it
-    const headers = decode(controller.rawHeaders);
-    const flaw = flawOfHead(status, headers);
-    if (flaw !== undefined) return controller.abort(new FlawedAnswer(flaw));
-    if (status < 200) return this.#owner.onInformation(status, headers);
-    this.#owner.onHead(status, reasonPhrase, headers);
-    if (this.#response?.writableNeedDrain === true) this.#pause(controller, this.#response);
+    const headers = decodeRawHeaders(controller.rawHeaders);
+    const defect = defectOfHead(status, headers);
+    if (defect !== undefined) return controller.abort(new DefectiveResponseError(defect));
+    if (status < 200) return this.#listener.onInterimResponse(status, headers);
+    this.#listener.onHead(status, reasonPhrase, headers);
+    this.#forwarding?.pauseIfFull();
   }
 
-  /** The upstream has agreed to change to another protocol; its connection is no longer undici's. */
+  /** The upstream agreed to change to another protocol; undici has given up the connection. */
   onRequestUpgrade(controller: Dispatcher.DispatchController, status: number, _: unknown, socket: Duplex): void {
     socket.on('error', () => undefined);
-    this.#switched = socket;
-    if (this.#state === 'open') this.#owner.onHead(status, '', decode(controller.rawHeaders));
-    this.takeSwitched()?.destroy(); // nobody wants it
-    this.#end();
+    this.#upgradedSocket = socket;
+    if (this.#state === 'open') this.#listener.onHead(status, '', decodeRawHeaders(controller.rawHeaders));
+    this.takeUpgradedSocket()?.destroy(); // the listener did not take it
+    this.#finish();
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#state === 'discarding') {
-      this.#drained += chunk.length;
-      if (this.#drained > WORTH_DRAINING) controller.abort(new Error('discarded'));
-      return;
+  override onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    switch (this.#state) {
+      case 'forwarding':
+        return this.#forwarding?.onChunk(chunk);
+      case 'previewing':
+        if (this.#preview?.addChunk(chunk) === true) this.endPreview();
+        break;
+      case 'discarding':
+        this.#drainedBytes += chunk.length;
+        if (this.#drainedBytes > MAX_DRAIN_BYTES) controller.abort(new Error('discarded'));
+        break;
+      case 'open':
+      case 'over':
+        break;
     }
-    if (this.#state === 'peeking' && this.#peek?.take(chunk) === true) return void this.endPeek();
-    if (this.#state !== 'forwarding') return;
-    this.#owner.onProgress();
-    if (!this.#isBegun && this.#first === undefined) {
-      this.#first = chunk;
-      return;
-    }
-    this.#begin();
-    this.#write(chunk);
   }
 
-  onResponseEnd(controller: Dispatcher.DispatchController): void {
+  override onResponseEnd(controller: Dispatcher.DispatchController): void {
     this.#isComplete = true;
-    this.endPeek(true);
-    const state = this.#state;
-    const response = this.#response;
-    this.#end();
-    if (state !== 'forwarding' || response === undefined) return;
-    const trailers = decode(controller.rawTrailers);
-    if (trailers.length > 0) response.addTrailers(pairs(besideHead(trailers)));
-    const rest = this.#first;
-    this.#first = undefined;
-    this.#owner.onEnd(rest);
+    this.endPreview(true);
+    const forwarding = this.#state === 'forwarding' ? this.#forwarding : undefined;
+    this.#finish();
+    if (forwarding === undefined) return;
+    const trailers = decodeRawHeaders(controller.rawTrailers);
+    if (trailers.length > 0) forwarding.response.addTrailers(toHeaderPairs(forwardInterimHeaders(trailers)));
+    this.#listener.onBodyEnd(forwarding.takeLastChunk());
   }
 
-  onResponseError(_: unknown, error: Error): void {
-    this.endPeek(); // cut while somebody looks, it is forwarded as it came, cut
+  override onResponseError(_: unknown, error: Error): void {
+    this.endPreview(); // a body that is cut during its preview is forwarded as it arrived, cut
     const state = this.#state;
     const { sent } = this;
-    this.#isUnanswered = sent && !this.#answerBegan && isClose(error);
-    this.#end();
-    if (state === 'open' && isUnsendable(error)) return this.#owner.onUnsendable(error.message);
-    if (state === 'open') this.#owner.onFailure(readFailure(error, sent));
+    this.#isUnanswered = sent && !this.#hasResponseBegun && isConnectionClosed(error);
+    this.#finish();
+    if (state === 'open') this.#listener.onFailure(failureOf(error, sent));
     if (state !== 'forwarding') return;
-    // It may break in the very turn in which its head came. What is told of as an answer has gone out before it is cut: Node
-    // holds what is written back until this turn is over.
-    if (!this.#isBegun) this.#response?.write(this.#first ?? NOTHING);
-    setImmediate(() => this.#owner.onBroken());
+    // The connection may break in the turn in which the head arrived. The head goes out before the response is cut, because it
+    // counts as forwarded; Node holds what is written back until the turn ends.
+    this.#forwarding?.flushHead();
+    setImmediate(() => this.#listener.onBodyAborted());
   }
 
-  /** Writes the head, and what is here of the body, unless that was done or all of it has been handed on. */
-  readonly #begin = (): void => {
-    if (this.#isBegun || this.#state !== 'forwarding') return;
-    this.#isBegun = true;
-    const first = this.#first ?? NOTHING;
-    this.#first = undefined;
-    this.#write(first);
-  };
-
-  #write(chunk: Buffer): void {
-    const response = this.#response;
-    this.#unread += chunk.length;
-    if (response === undefined || forwardPiece(response, chunk) || this.#controller === undefined) return;
-    this.#pause(this.#controller, response);
-  }
-
-  #pause(controller: Dispatcher.DispatchController, response: Outbound): void {
-    controller.pause();
-    if (this.#isPaused) return; // undici 8.13.1 hands over the rest all the same when the upstream has closed
-    this.#isPaused = true;
-    this.#owner.onProgress();
-    this.#reading?.stall();
-    response.once('drain', () => {
-      this.#isPaused = false;
-      this.#owner.onProgress();
-      this.#reading?.resume(this.#unread);
-      this.#unread = 0;
-      controller.resume();
-    });
-  }
-
-  #end(): void {
+  #finish(): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
-    this.#reading?.end();
+    this.#forwarding?.end();
     clearTimeout(this.#drainTimer);
-    this.#owner.onOver(this);
+    this.#listener.onConnectionReleased(this);
   }
-}
-
-/** Raw headers as undici hands them over: latin1, so that every byte survives. Over HTTP/2 they are text already. */
-function decode(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
-  if (!Array.isArray(raw)) return [];
-  return raw.map((item: Buffer | string) => (typeof item === 'string' ? item : item.toString('latin1')));
-}
-
-function pairs(flat: readonly string[]): [string, string][] {
-  const out: [string, string][] = [];
-  for (let i = 0; i + 1 < flat.length; i += 2) out.push([flat[i] ?? '', flat[i + 1] ?? '']);
-  return out;
 }

@@ -1,318 +1,248 @@
 import type { Duplex } from 'node:stream';
 import { Readable } from 'node:stream';
-import { readHints } from '../../core/hints/read-hints.ts';
-import type { CutReason } from '../../core/events/proxy-events.ts';
-import type { Hints, Millis, Outcome } from '../../core/exchange/attempt-outcome.ts';
-import { isSafeMethod } from '../../core/exchange/attempt-outcome.ts';
-import type { SendStep } from '../../core/exchange/steps.ts';
-import { readCodes } from './error-codes.ts';
-import { watchReading } from '../response/response-read-rate.ts';
-import type { Arrival } from '../request/routed-request.ts';
-import type { AttemptOwner } from './upstream-attempt.ts';
-import { Attempt } from './upstream-attempt.ts';
-import type { RequestBody } from '../request/request-body.ts';
-import { pollPolicyOf } from '../response/client-polling.ts';
+import type { ReaderAbortReason } from '../../core/events/event-labels.ts';
+import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
+import type { Hints } from '../../core/hints/hints.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { forwardInterimHeaders } from '../headers/forward-headers.ts';
+import { replaceTraceHeaders } from '../headers/trace-context.ts';
+import { recordWriteOutcome } from '../idempotency/record-write-outcome.ts';
+import { addressGroupOf } from '../request/client-identity.ts';
 import type { ExchangeContext } from '../request/exchange-context.ts';
-import { Deadline } from '../request/deadline.ts';
-import type { Endpoint } from './endpoints.ts';
-import type { Failure } from './send-failure.ts';
-import { ENDPOINT_REMOVED } from './send-failure.ts';
-import { besideHead } from '../headers/forward-headers.ts';
-import { isUnread } from '../server/server-request.ts';
-import { Peek } from './body-preview.ts';
-import { firstValue, marksIn } from '../headers/raw-headers.ts';
-import type { Head } from '../response/client-response.ts';
-import { SendHeaders } from './upstream-headers.ts';
-import type { Sender } from './upstream-call-owner.ts';
-import { asksToComeBack, withImpliedWait } from '../headers/retry-after-header.ts';
-import { writeInformation } from '../server/write-response.ts';
-import { rewriteTarget, upstreamPath } from '../request/router.ts';
-import { Trip } from './endpoint-selector.ts';
+import type { Payload } from '../request/request-body.ts';
+import { type RoutedRequest, upstreamHeaders } from '../request/routed-request.ts';
+import { rewriteTarget } from '../request/router.ts';
+import type { ClientResponse } from '../response/client-response.ts';
+import { invalidRequestProblem } from '../response/problem-details.ts';
+import type { ResponseHead } from '../response/response-head.ts';
+import { watchReadRate } from '../response/watch-read-rate.ts';
 import { WEBSOCKET } from '../server/upgrade.ts';
+import { writeInterimResponse } from '../server/write-response.ts';
+import type { AttemptOrder, CallOwner } from './attempt-order.ts';
+import { BodyPreview } from './body-preview.ts';
+import { CallTimers } from './call-timers.ts';
+import { codesIn, readResponseHints, readThrottling, toOutcome } from './classify-response.ts';
+import type { DispatchRequest } from './dispatch-request.ts';
+import { EndpointSelector } from './endpoint-selector.ts';
+import type { Endpoint } from './endpoints.ts';
+import { ENDPOINT_REMOVED, type InvalidRequestFailure, type SendFailure } from './send-failure.ts';
+import { type AttemptListener, UpstreamAttempt } from './upstream-attempt.ts';
 
-/** Interim answers of a request, of all its attempts. Who says more says nothing that has to be heard (RFC 9110 §15.2). */
-const MAX_INFORMATION = 32;
+/** Interim responses forwarded for one request, all attempts together (RFC 9110 §15.2 lets a proxy drop them). */
+const MAX_INTERIM_RESPONSES = 32;
 
-export interface SendOrder extends Pick<SendStep, 'timeout' | 'startBy'> {
-  /** Undefined when the request has none. */
-  readonly body: RequestBody | undefined;
-  /** Whether the request, by its nature, may be sent again whatever this comes to. */
-  readonly isRepeatable: boolean;
-  /** The only endpoint that it may go to; undefined: any. */
-  readonly pinnedTo: string | undefined;
-}
-
-/** The sends of one exchange, one after another: what goes to the upstream, how long it may take, what comes back. */
-export class Sends implements AttemptOwner {
+/** The attempts of one exchange, one after another: endpoint, timeouts, response head and body. */
+export class UpstreamCall implements AttemptListener {
+  attemptCount = 0;
+  /** Of the last attempt, if it failed. */
+  failure: SendFailure | undefined;
+  /** Label of the endpoint that the last attempt reached; undefined before one was reached. */
+  reachedEndpoint: string | undefined;
   readonly #context: ExchangeContext;
-  readonly #arrival: Arrival;
-  readonly #sender: Sender;
-  readonly #trip: Trip;
-  readonly #headers: SendHeaders;
-  #body: RequestBody | undefined;
-  #attempt: Attempt | undefined;
-  #count = 0;
-  #sentAt: Millis = 0;
-  #timeout: Millis = 0;
-  #startBy: Millis = Number.POSITIVE_INFINITY;
-  /** The endpoint that the last send reached. */
-  #reached: string | undefined;
-  #held: Head | undefined;
-  #failure: Failure | undefined;
-  /** Interim answers that may still be passed on; none is kept for a client that does not take them. */
-  #informationLeft = MAX_INFORMATION;
-  #idle: Millis = 0;
-  #mayPause = false;
-  /** Of a head, then of the next piece of its body. */
-  readonly #deadline: Deadline;
-  /** Of an upload; made where there is one whose key may be forgotten before it ends. */
-  #uploadBy: Deadline | undefined;
+  readonly #routed: RoutedRequest;
+  readonly #response: ClientResponse;
+  readonly #owner: CallOwner;
+  readonly #selector: EndpointSelector;
+  readonly #timers: CallTimers;
+  /** Of the last attempt. */
+  #order: AttemptOrder | undefined;
+  /** Undefined if no endpoint was left for it. */
+  #attempt: UpstreamAttempt | undefined;
+  /** Request headers as written to `#headersAuthority`, without trace headers. */
+  #headers: string[] | undefined;
+  #headersAuthority = '';
+  #head: ResponseHead | undefined;
+  #interimLeft = MAX_INTERIM_RESPONSES;
 
-  constructor(context: ExchangeContext, arrival: Arrival, sender: Sender) {
-    this.#trip = new Trip(arrival.route.target.endpoints, arrival.isPreflight !== true);
+  constructor(context: ExchangeContext, routed: RoutedRequest, response: ClientResponse, owner: CallOwner) {
     this.#context = context;
-    this.#arrival = arrival;
-    this.#sender = sender;
-    this.#headers = new SendHeaders(context, arrival, sender);
-    this.#deadline = new Deadline(context.clock);
+    this.#routed = routed;
+    this.#response = response;
+    this.#owner = owner;
+    this.#selector = new EndpointSelector(routed.route.target.endpoints, !routed.isPreflight);
+    this.#timers = new CallTimers(context.clock, routed, this);
   }
 
-  /** How many there were. */
-  get count(): number {
-    return this.#count;
-  }
-
-  /** Of the last one, if it failed. */
-  get failure(): Failure | undefined {
-    return this.#failure;
-  }
-
-  /** Where the last one goes; undefined before the first. */
+  /** Where the last attempt went; undefined before the first. */
   get endpoint(): Endpoint | undefined {
-    return this.#count === 0 ? undefined : this.#trip.endpoint;
+    return this.#selector.endpoint;
   }
 
-  /** As metrics call it; undefined before one was reached. */
-  get reached(): string | undefined {
-    return this.#reached;
-  }
-
-  begin({ timeout, startBy, body, isRepeatable, pinnedTo }: SendOrder): void {
-    const { request, route, upgrade } = this.#arrival;
-    this.#count += 1;
-    this.#startBy = startBy;
-    this.#body = body;
-    this.#sentAt = this.#context.clock.now();
+  /** Sends the next attempt. */
+  start(order: AttemptOrder): void {
+    const { timeout, startBy, body, isRepeatable, pinnedTo, traceHeaders } = order;
+    const { clock, gate } = this.#context;
+    const { route, client } = this.#routed;
+    const { target } = route;
+    this.attemptCount += 1;
+    this.#order = order;
+    this.#attempt = undefined;
     const payload = body?.payload() ?? null;
-    this.#attempt = new Attempt(this, payload, this.#sentAt);
-    this.#timeout = timeout;
-    this.#deadline.arm(timeout, this.#onTimeout);
-    if (payload instanceof Readable && startBy < Number.POSITIVE_INFINITY) {
-      this.#uploadBy ??= new Deadline(this.#context.clock);
-      this.#uploadBy.arm(Math.max(0, startBy - this.#sentAt), this.#onUploadLate);
-    }
-    const mayTry = isRepeatable && !(payload instanceof Readable);
-    const endpoint = this.#trip.choose(mayTry, this.#sentAt, pinnedTo);
+    const isStreamed = payload instanceof Readable;
+    const now = clock.now();
+    const endpoint = this.#selector.choose(isRepeatable && !isStreamed, pinnedTo, now);
     if (endpoint === undefined) return this.onFailure({ reason: 'connect', sent: false, cause: ENDPOINT_REMOVED });
-    this.#context.gate.begin(route.target.name, this.#holder);
-    this.#sender.onSending(endpoint.label);
-    this.#trip.send(
-      {
-        method: request.verb,
-        path: rewriteTarget(request.target, route),
-        headers: this.#headers.for(endpoint.authority),
-        body: payload,
-        upgrade: upgrade === undefined ? null : WEBSOCKET,
-      },
-      this.#attempt,
-    );
+    const attempt = new UpstreamAttempt(this, this.#requestTo(endpoint, payload, traceHeaders), clock, startBy);
+    this.#attempt = attempt;
+    this.#timers.awaitHead(attempt, body, timeout);
+    if (isStreamed && startBy < Number.POSITIVE_INFINITY) this.#timers.awaitUpload(Math.max(0, startBy - now));
+    gate.connections.onClaimed(target.name, addressGroupOf(client));
+    order.claim?.onSend(endpoint.label);
+    target.endpoints.send(endpoint, attempt, this.#selector.needsFreshConnection, now);
   }
 
-  /** Nothing more is wanted of the last one. @returns whether the upstream has the request, or a part of it */
+  /** Cancels the attempt or the body being forwarded. @returns whether the upstream may have the whole request */
   cancel(): boolean {
     const sent = this.#attempt?.sent === true;
-    if (sent) this.#reached = this.#trip.endpoint.label;
-    this.#disarm();
+    // An upstream normally ignores an incomplete request. A write with a key may be an exception: its key stays unresolved.
+    const mayBeProcessed = this.#order?.body?.isIncomplete !== true || this.#order.isKeyed;
+    if (sent) this.reachedEndpoint = this.endpoint?.label;
+    this.#timers.disarm();
     this.#attempt?.cancel();
-    this.#trip.abandon();
-    return sent;
+    this.#selector.abandon();
+    return sent && mayBeProcessed;
   }
 
-  /** The head in hand, once; undefined when there is none. */
-  takeHead(): Head | undefined {
-    const head = this.#held;
-    this.#held = undefined;
+  /** The response head in hand, once; undefined if there is none. */
+  takeHead(): ResponseHead | undefined {
+    const head = this.#head;
+    this.#head = undefined;
     return head;
   }
 
-  /** The response in hand is not forwarded. */
+  /** Drains the response in hand instead of forwarding it. */
   discard(): void {
-    this.#held = undefined;
+    this.#head = undefined;
     this.#attempt?.discard();
   }
 
-  /** Nothing more comes of the last one. */
+  /** No attempt is under way, and no body is being forwarded. */
   get isOver(): boolean {
     return this.#attempt?.isOver !== false;
   }
 
   /**
-   * Forwards the body to come; the head has been written.
-   * @param idle how long it may pause, and how long its client may not read it
-   * @param mayPause its upstream may pause for as long as it likes, while its client would be seen to leave
+   * Forwards the body; the head has been written.
+   * @param mayIdle the upstream may pause without limit, as long as the connection would show that the client has gone
    */
-  forward(idle: Millis, mayPause: boolean): void {
-    this.#idle = idle;
-    this.#mayPause = mayPause;
-    const reading = watchReading(this.#context, this.#arrival, this.#holder, this.#onUnreadAnswer);
-    this.#attempt?.forward(this.#arrival.response, reading);
-    this.#deadline.arm(idle, this.#onIdle);
+  forward(mayIdle: boolean): void {
+    const { route, client, response } = this.#routed;
+    this.#timers.beginBody(route.target.streamIdle, mayIdle);
+    const readRate = watchReadRate(this.#context, this.#routed, addressGroupOf(client), this.#onSlowReader);
+    this.#attempt?.forward(response, readRate);
+    this.#timers.awaitBody();
   }
 
-  /** The client has all of it, or has gone. */
+  /** Stops all timers: the exchange is over. */
   close(): void {
-    this.#deadline.close();
-    this.#uploadBy?.close();
+    this.#timers.close();
   }
 
-  /** The connection on which the upstream has changed to another protocol, once; undefined when it has not. */
-  takeSwitched(): Duplex | undefined {
-    return this.#attempt?.takeSwitched();
+  takeUpgradedSocket(): Duplex | undefined {
+    return this.#attempt?.takeUpgradedSocket();
   }
 
-  // — AttemptOwner: what becomes of a send —
+  // — AttemptListener —
 
-  mayStart(): boolean {
-    return this.#context.clock.now() <= this.#startBy;
-  }
-
-  onInformation(status: number, headers: string[]): void {
-    if (this.#informationLeft === 0) return;
-    const takesMore = writeInformation(this.#arrival.response, status, besideHead(headers));
-    this.#informationLeft = takesMore ? this.#informationLeft - 1 : 0;
+  onInterimResponse(status: number, headers: string[]): void {
+    if (this.#interimLeft === 0) return;
+    const takesMore = writeInterimResponse(this.#routed.response, status, forwardInterimHeaders(headers));
+    this.#interimLeft = takesMore ? this.#interimLeft - 1 : 0;
   }
 
   onHead(status: number, reasonPhrase: string, headers: string[]): void {
-    this.#held = { status, reasonPhrase, headers, version: this.#attempt?.answerVersion ?? '1.1' };
-    this.#failure = undefined;
-    // What is not ready says when to ask again, whatever its status: as a 202 does.
-    const isNotReady = pollPolicyOf(this.#arrival)?.notReady.has(status) === true;
-    const hints = readHints(isNotReady ? 202 : status, headers, Date.now());
-    if (this.#arrival.route.target.throttle?.concerns(status, hints) === true) return this.#judge(this.#held, hints);
-    this.#settle(status, hints, this.#took());
-  }
-
-  onFailure(failure: Failure): void {
-    this.#disarm();
-    this.#failure = failure;
-    const { reason, sent } = failure;
-    if (sent) this.#reached = this.#trip.endpoint.label;
-    const bodySpent = this.#body?.isSpent === true;
-    this.#sender.onOutcome(this.#trip.settle({ kind: 'error', reason, sent, bodySpent, took: this.#took() }));
-  }
-
-  onUnsendable(detail: string): void {
-    this.#deadline.disarm();
-    this.#trip.abandon();
-    this.#sender.onUnsendable(detail);
-  }
-
-  /** What moves is not hung: its time counts from the last byte of the upload, a stream's from its last byte. */
-  onProgress(): void {
-    this.#deadline.extend();
-  }
-
-  onEnd(rest: Buffer | undefined): void {
-    this.#mayPause = false;
-    this.#sender.onEnd(rest);
-    this.#deadline.arm(this.#idle, this.#onIdle); // what is left of it is for the client to read
-  }
-
-  onBroken(why?: CutReason): void {
-    this.#deadline.disarm();
-    this.#mayPause = false;
-    this.#sender.onBroken(why);
-  }
-
-  onOver(attempt: Attempt): void {
-    const took = this.#context.clock.now() - attempt.begunAt;
-    this.#context.gate.over(this.#arrival.route.target.name, this.#holder, took);
-    this.#trip.over(attempt);
-  }
-
-  /** Reads an answer that `throttle` has rules for: by its status and headers, and by its body only where these cannot tell. */
-  #judge({ status, headers }: Head, hints: Hints): void {
-    const { request, route } = this.#arrival;
-    const { throttle } = route.target;
-    const path = upstreamPath(request.target, route);
-    const took = this.#took();
-    const read = (codes?: readonly string[]) =>
-      throttle?.read({ method: request.verb, path, status, headers }, hints, codes, Date.now());
-    const told = read();
-    if (told !== undefined || throttle === undefined) return this.#settle(status, told ?? hints, took);
-    const peek = new Peek((body, isWhole) => {
-      const coding = firstValue(headers, 'content-encoding') ?? '';
-      const codes = isWhole ? readCodes(body, coding, throttle.codeFields) : [];
-      this.#settle(status, read(codes) ?? hints, took);
+    this.#head = { status, reasonPhrase, headers, httpVersion: this.#attempt?.responseVersion ?? '1.1' };
+    this.failure = undefined;
+    const hints = readResponseHints(this.#routed, status, headers);
+    const { throttle } = this.#routed.route.target;
+    const took = this.#elapsed();
+    if (throttle?.appliesTo(status, hints) !== true) return this.#reportResponse(status, hints, took);
+    const classified = readThrottling(this.#routed, this.#head, hints);
+    if (classified !== undefined) return this.#reportResponse(status, classified, took);
+    const preview = new BodyPreview((body, isComplete) => {
+      const codes = isComplete ? codesIn(body, headers, throttle) : [];
+      this.#reportResponse(status, readThrottling(this.#routed, { status, headers }, hints, codes) ?? hints, took);
     });
-    this.#attempt?.peek(peek);
+    this.#attempt?.holdForPreview(preview);
   }
 
-  #settle(status: number, hints: Hints, took: Millis): void {
-    this.#disarm();
-    this.#reached = this.#trip.endpoint.label;
-    const { replayedHeader } = this.#arrival.route.target.idempotency;
-    const headers = this.#held?.headers ?? [];
-    const marks = isSafeMethod(this.#arrival.request.verb) ? undefined : marksIn(headers, replayedHeader);
-    const outcome: Outcome = { kind: 'response', status, hints, took, ...marks };
-    const told = asksToComeBack(status) ? withImpliedWait(outcome, headers, Date.now()) : outcome;
-    this.#sender.onOutcome(this.#trip.settle(told));
+  onFailure(failure: SendFailure | InvalidRequestFailure): void {
+    if (failure.reason === 'invalid_request') {
+      this.#timers.endBody();
+      this.#selector.abandon();
+      return this.#owner.abort(invalidRequestProblem(failure.detail));
+    }
+    this.#timers.disarm();
+    this.failure = failure;
+    const { reason, sent } = failure;
+    if (sent) this.reachedEndpoint = this.endpoint?.label;
+    const bodyConsumed = this.#order?.body?.isPartlySent === true;
+    this.#reportOutcome({ kind: 'error', reason, sent, bodyConsumed, took: this.#elapsed() });
   }
 
-  #disarm(): void {
-    this.#deadline.disarm();
-    this.#uploadBy?.disarm();
+  onProgress(): void {
+    this.#timers.extend();
   }
 
-  /** The upstream has forgotten its key: what is left of the body would be no repeat any more. */
-  readonly #onUploadLate = (): void => {
-    if (this.#body?.isUnread !== true) return;
-    const sent = this.#attempt?.sent === true;
-    this.#attempt?.cancel();
-    this.onFailure({ reason: 'timeout', sent, cause: 'KEY_EXPIRED' });
-  };
-
-  readonly #onTimeout = (): void => {
-    if (this.#attempt?.endPeek() === true) return; // the head has come in time: that is the answer
-    // What its client owes is no time of the upstream's: the body's own idle limit ends that.
-    if (this.#body?.awaitsClient === true) return this.#deadline.arm(this.#timeout, this.#onTimeout);
-    const sent = this.#attempt?.sent === true;
-    this.#attempt?.cancel();
-    // Without a connection in time: either none can be made, or all of ours are busy, which says nothing of the upstream.
-    this.onFailure({ reason: sent || this.#trip.hadToWait ? 'timeout' : 'connect', sent });
-  };
-
-  readonly #onIdle = (): void => {
-    const { request, response } = this.#arrival;
-    const mayGoOn = this.#mayPause && !response.writableNeedDrain && !isUnread(request);
-    if (mayGoOn) return this.#deadline.arm(this.#idle, this.#onIdle);
-    this.#attempt?.cancel();
-    this.onBroken();
-  };
-
-  /** Its client does not read it. */
-  readonly #onUnreadAnswer = (why: CutReason): void => {
-    this.#attempt?.cancel();
-    this.onBroken(why);
-  };
-
-  /** Whose connection it is: its client's, or of all the keys of its address. */
-  get #holder(): string {
-    const { nest, hash } = this.#arrival.client;
-    return nest ?? hash;
+  onBodyEnd(lastChunk: Buffer | undefined): void {
+    this.#timers.endBody();
+    this.#owner.driver.onResponseEnd();
+    this.#response.end(lastChunk);
+    this.#timers.awaitBody(); // the client still has to read the rest
   }
 
-  #took(): Millis {
-    return this.#context.clock.now() - this.#sentAt;
+  onBodyAborted(why?: ReaderAbortReason): void {
+    this.#timers.endBody();
+    this.#order?.claim?.onUndelivered();
+    this.#owner.driver.onResponseEnd();
+    this.#response.abort(why);
+  }
+
+  onConnectionReleased(attempt: UpstreamAttempt): void {
+    const { route, client } = this.#routed;
+    const took = this.#context.clock.now() - attempt.startedAt;
+    this.#context.gate.connections.onReleased(route.target.name, addressGroupOf(client), took);
+    attempt.release();
+  }
+
+  #requestTo(endpoint: Endpoint, body: Payload, traceHeaders: readonly string[] | undefined): DispatchRequest {
+    const { request, route, upgrade } = this.#routed;
+    const { authority, origin, serverName: servername } = endpoint;
+    if (this.#headers === undefined || this.#headersAuthority !== authority) {
+      this.#headers = upstreamHeaders(this.#routed, authority, this.#context);
+      this.#headersAuthority = authority;
+    }
+    return {
+      origin,
+      servername,
+      method: request.verb,
+      path: rewriteTarget(request.target, route),
+      // Each attempt is a span of its own.
+      headers: traceHeaders === undefined ? this.#headers : replaceTraceHeaders(this.#headers, traceHeaders),
+      body,
+      upgrade: upgrade === undefined ? null : WEBSOCKET,
+    };
+  }
+
+  #reportResponse(status: number, hints: Hints, took: Millis): void {
+    this.#timers.disarm();
+    this.reachedEndpoint = this.endpoint?.label;
+    this.#reportOutcome(toOutcome(this.#routed, status, this.#head?.headers ?? [], hints, took));
+  }
+
+  /** The endpoint is judged first: what its outcome means for the limit and for a retry depends on the other endpoints. */
+  #reportOutcome(original: AttemptOutcome): void {
+    const outcome = this.#selector.recordOutcome(original, this.#attempt);
+    recordWriteOutcome(outcome, this.#routed, this.#order, this.#context.answerTimes);
+    this.#owner.driver.onOutcome(outcome);
+  }
+
+  readonly #onSlowReader = (why: ReaderAbortReason): void => {
+    this.#attempt?.cancel();
+    this.onBodyAborted(why);
+  };
+
+  #elapsed(): Millis {
+    return this.#attempt === undefined ? 0 : this.#context.clock.now() - this.#attempt.startedAt;
   }
 }

@@ -1,21 +1,24 @@
-import type { Random } from '../../core/exchange/attempt-outcome.ts';
-import type { Cell } from '../round-robin.ts';
-import { Rounds } from '../round-robin.ts';
-import { streams } from '../random-streams.ts';
+import type { Random } from '../../core/scalars.ts';
+import type { RoundRobinCell } from '../round-robin.ts';
+import { RoundRobinExperiment } from '../round-robin.ts';
+import { randomStreams } from '../random-streams.ts';
 
-/** S = G·e^(−2G): a packet is alone when none begins one packet's time before it or after. Abramson (1970). At most 1/(2e), at G = ½. */
+/**
+ * S = G·e^(−2G): a packet is alone when none begins one packet's time before it or after. Abramson (1970). At most
+ * 1/(2e), at G = ½.
+ */
 export function pureThroughput(attempts: number): number {
   return attempts * Math.exp(-2 * attempts);
 }
 
-/** S = G·e^(−G): packets that meet, meet wholly. Roberts (1972). At most 1/e, at G = 1. */
+/** S = G·e^(−G): packets that collide overlap completely. Roberts (1972). At most 1/e, at G = 1. */
 export function slottedThroughput(attempts: number): number {
   return attempts * Math.exp(-attempts);
 }
 
-/** At one number of attempts. */
+/** The throughput at one offered load. */
 export interface ThroughputRow {
-  /** G: packets sent in a packet's time, new ones and those sent again, on average. */
+  /** G: mean number of packets sent per packet time, retransmissions included. */
   readonly attempts: number;
   readonly pure: number;
   readonly slotted: number;
@@ -27,26 +30,26 @@ export interface ThroughputRow {
 export interface ThroughputSettings {
   /** G of each row, above 0. */
   readonly attempts: readonly number[];
-  /** Packet times that are simulated of each, ≥ 1. */
+  /** Simulated packet times of each row, ≥ 1. */
   readonly slots: number;
   readonly seed: number;
 }
 
 /** Packet times to a step. */
-const STRIDE = 20_000;
+const PACKET_TIMES_PER_STEP = 20_000;
 
-/** Packets of infinitely many senders, at random moments, on a channel that carries one at a time. */
-export function simulateThroughput({ attempts, slots, seed }: ThroughputSettings): Rounds<ThroughputRow> {
-  const next = streams(seed);
-  const rounds = Math.ceil(slots / STRIDE);
+/** Packets of infinitely many senders at random times, on a channel that carries one at a time. */
+export function simulateThroughput({ attempts, slots, seed }: ThroughputSettings): RoundRobinExperiment<ThroughputRow> {
+  const next = randomStreams(seed);
+  const rounds = Math.ceil(slots / PACKET_TIMES_PER_STEP);
   const stride = Math.ceil(slots / rounds);
-  return new Rounds(
+  return new RoundRobinExperiment(
     attempts.map((each) => new ThroughputCell(each, stride, next())),
     rounds,
   );
 }
 
-class ThroughputCell implements Cell<ThroughputRow> {
+class ThroughputCell implements RoundRobinCell<ThroughputRow> {
   readonly #attempts: number;
   readonly #stride: number;
   readonly #random: Random;
@@ -81,7 +84,7 @@ class ThroughputCell implements Cell<ThroughputRow> {
     };
   }
 
-  /** A slot has as many packets as a Poisson variate says; only whether it is one counts. */
+  /** The packets of a slot are a Poisson variate; the slot succeeds if it is one. */
   #runSlotted(): void {
     const none = Math.exp(-this.#attempts);
     const one = none + slottedThroughput(this.#attempts);
@@ -91,7 +94,7 @@ class ThroughputCell implements Cell<ThroughputRow> {
     }
   }
 
-  /** Packets a time apart that is exponential; who is alone has more than a packet's time before it and after. */
+  /** Exponential gaps between packets; a packet succeeds if the gaps before and after exceed a packet time. */
   #runPure(): void {
     let left = this.#stride;
     for (;;) {

@@ -1,30 +1,30 @@
-import type { AlohaChannel, SlotChances } from './lam-chain.ts';
-import { chancesOf, successChance } from './lam-chain.ts';
+import type { AlohaChannel, SlotProbabilities } from './lam-chain.ts';
+import { slotProbabilities, successProbability } from './lam-chain.ts';
 
-/** A backlog at which as much comes in as comes through. */
+/** A backlog at which arrivals equal throughput. */
 export interface Equilibrium {
   /** Between 0 and N; a fraction where it lies between two states. */
   readonly backlog: number;
-  /** What comes through there, packets a slot. */
+  /** Throughput there, packets a slot. */
   readonly throughput: number;
   /** Whether the channel returns to it: below it the backlog grows, above it falls. */
   readonly stable: boolean;
 }
 
 /**
- * From the smallest backlog on. One stable point is a stable channel; with three the first is good until chance carries
- * the backlog over the second, and then it goes to the third, where next to nothing comes through.
+ * Equilibria by ascending backlog. One stable point is a stable channel; with three, the first holds until chance carries
+ * the backlog over the second; it then goes to the third, where throughput is close to 0.
  */
 export function findEquilibria(channel: AlohaChannel): Equilibrium[] {
   const { users } = channel;
-  const chances = chancesOf(channel);
-  // Who sends in each slot comes through alone: two who have collided never do, and of all backlogs only that of everybody stays.
+  const chances = slotProbabilities(channel);
+  // With p = 1 two collided packets never separate: only the backlog of all users is an equilibrium.
   if (chances.retry === 1 && users > 1) return [{ backlog: users, throughput: 0, stable: true }];
-  const drift = (n: number): number => (users - n) * chances.arrival - successChance(n, users, chances);
+  const drift = (n: number): number => (users - n) * chances.arrival - successProbability(n, users, chances);
   const found: Equilibrium[] = [];
   let before = drift(0);
   // A single user never collides.
-  if (before <= 0) found.push({ backlog: 0, throughput: successChance(0, users, chances), stable: true });
+  if (before <= 0) found.push({ backlog: 0, throughput: successProbability(0, users, chances), stable: true });
   for (let n = 1; n <= users; n += 1) {
     const here = drift(n);
     if (before > 0 !== here > 0) {
@@ -36,24 +36,24 @@ export function findEquilibria(channel: AlohaChannel): Equilibrium[] {
   return found;
 }
 
-/** What comes through, packets a slot, at a backlog from 0 to `users`: on the line between the two states it lies between. */
-export function throughputAt(backlog: number, users: number, chances: SlotChances): number {
+/** Throughput in packets a slot at a backlog from 0 to `users`, interpolated between states. */
+export function throughputAt(backlog: number, users: number, chances: SlotProbabilities): number {
   const below = Math.floor(backlog);
-  const least = successChance(below, users, chances);
+  const least = successProbability(below, users, chances);
   if (below === backlog) return least;
-  return least + (backlog - below) * (successChance(below + 1, users, chances) - least);
+  return least + (backlog - below) * (successProbability(below + 1, users, chances) - least);
 }
 
 /**
- * Whether the channel has one equilibrium whatever its load. For each backlog there is one load that keeps it as it is; while that
- * load grows with the backlog, no load has two.
+ * Whether the channel has one equilibrium at every load. Each backlog is kept by one load; if that
+ * load grows with the backlog, no load has two equilibria.
  */
 export function isStableAtEveryLoad({ users, spread }: Omit<AlohaChannel, 'load'>): boolean {
-  const { retry } = chancesOf({ users, spread, load: 0 });
+  const { retry } = slotProbabilities({ users, spread, load: 0 });
   if (retry === 1) return users === 1;
   let before = 0;
   for (let n = 1; n < users; n += 1) {
-    const arrival = keepingArrival(n, users, retry);
+    const arrival = equilibriumArrival(n, users, retry);
     if (arrival < before) return false;
     before = arrival;
   }
@@ -62,7 +62,7 @@ export function isStableAtEveryLoad({ users, spread }: Omit<AlohaChannel, 'load'
 
 /**
  * The largest N that is stable at every load with this K. A load line touches the curve of equilibria where G = 2, at N close to
- * 2(K + 1); from K = 2 on it has been 2K wherever we looked, so that is where the search begins.
+ * 2(K + 1); from K = 2 on it was 2K in every case computed, so the search begins there.
  */
 export function largestStableUsers(spread: number): number {
   const holds = (users: number): boolean => isStableAtEveryLoad({ users, spread });
@@ -75,35 +75,35 @@ export function largestStableUsers(spread: number): number {
  * no K up to `most` gives one.
  */
 export function smallestStableSpread({ users, load }: Omit<AlohaChannel, 'spread'>, most = 1e6): number | undefined {
-  const judge = (spread: number): 'too small' | 'enough' | 'too large' => {
+  const classify = (spread: number): 'too small' | 'enough' | 'too large' => {
     const channel = { users, spread, load };
     const equilibria = findEquilibria(channel);
     const backlog = equilibria.length === 1 ? equilibria[0]?.backlog : undefined;
     if (backlog === undefined) return 'too small';
     if (backlog < users / 2) return 'enough';
-    return isCrowded(Math.round(backlog), channel) ? 'too small' : 'too large';
+    return isOvercrowded(Math.round(backlog), channel) ? 'too small' : 'too large';
   };
-  if (judge(1) === 'enough') return 1;
-  const last = lastTrue(1, (spread) => spread <= most && judge(spread) === 'too small');
-  return last < most && judge(last + 1) === 'enough' ? last + 1 : undefined;
+  if (classify(1) === 'enough') return 1;
+  const last = lastTrue(1, (spread) => spread <= most && classify(spread) === 'too small');
+  return last < most && classify(last + 1) === 'enough' ? last + 1 : undefined;
 }
 
-/** Whether more would come through if the backlogged sent less often: where the derivative of S by p is below 0. */
-function isCrowded(n: number, channel: AlohaChannel): boolean {
-  const { arrival, retry } = chancesOf(channel);
+/** Whether less frequent retransmissions would raise throughput: the derivative of S by p is below 0. */
+function isOvercrowded(n: number, channel: AlohaChannel): boolean {
+  const { arrival, retry } = slotProbabilities(channel);
   return (1 - arrival) * (1 - n * retry) < (channel.users - n) * arrival * (1 - retry);
 }
 
-/** σ at which a backlog of n stays: what comes in is what comes through. */
-function keepingArrival(n: number, users: number, retry: number): number {
+/** σ at which a backlog of n is an equilibrium. */
+function equilibriumArrival(n: number, users: number, retry: number): number {
   const surplus = (arrival: number): number => {
-    const chances: SlotChances = { arrival, retry };
-    return (users - n) * arrival - successChance(n, users, chances);
+    const chances: SlotProbabilities = { arrival, retry };
+    return (users - n) * arrival - successProbability(n, users, chances);
   };
   return bisect(surplus, 0, 1);
 }
 
-/** Where a function changes its sign within [low, high], to the last bit but a few. */
+/** The root of a function within [low, high], by bisection to almost full precision. */
 function bisect(f: (x: number) => number, low: number, high: number): number {
   const rises = f(low) <= 0;
   let [from, to] = [low, high];

@@ -4,66 +4,66 @@
  * no propagation delay.
  */
 export interface AlohaChannel {
-  /** N, ≥ 1: each has at most one packet. */
+  /** N, ≥ 1: each user has at most one packet. */
   readonly users: number;
-  /** K, ≥ 1: who has collided tries again in one of the next K slots, which here is in each slot with p = 2/(K + 1). */
+  /** K, ≥ 1: a packet that collided is retransmitted in one of the next K slots; here, in each slot with p = 2/(K + 1). */
   readonly spread: number;
   /** Packets a slot when nobody is backlogged: each user without one sends a new one with σ = load ÷ N. Within [0, N]. */
   readonly load: number;
 }
 
-export interface Stationary {
-  /** S: packets a slot that come through. */
+export interface StationaryState {
+  /** S: successful packets a slot. */
   readonly throughput: number;
-  /** Users who have collided and not come through yet, at the beginning of a slot. */
+  /** Mean backlog: users with a collided packet, at the start of a slot. */
   readonly backlog: number;
-  /** D: slots from a packet's first sending to the end of the slot in which it comes through; `Infinity` when none does. */
+  /** D: slots from a packet's first sending to the end of the slot in which it succeeds; `Infinity` if none does. */
   readonly delay: number;
-  /** How likely each backlog is, from 0 to N. */
+  /** Probability of each backlog, from 0 to N. */
   readonly distribution: Float64Array;
 }
 
-/** In each slot, of everybody. */
-export interface SlotChances {
-  /** σ: that a user without a packet sends a new one. */
+/** Probabilities in each slot. */
+export interface SlotProbabilities {
+  /** σ: a user without a packet sends a new one. */
   readonly arrival: number;
-  /** p: that a backlogged user sends again. */
+  /** p: a backlogged user retransmits. */
   readonly retry: number;
 }
 
-export function chancesOf({ users, spread, load }: AlohaChannel): SlotChances {
+export function slotProbabilities({ users, spread, load }: AlohaChannel): SlotProbabilities {
   return { arrival: Math.min(1, load / users), retry: Math.min(1, 2 / (spread + 1)) };
 }
 
 /**
- * The chain in equilibrium. The backlog falls by at most one a slot, so what goes from n + 1 to n is what goes from n or below
+ * The stationary distribution. The backlog falls by at most one a slot, so the flow from n + 1 to n equals the flow from n or below
  * to above n: each probability follows from those before it, in sums without a difference. O(N²) at worst.
  */
-export function solveLamChain(channel: AlohaChannel): Stationary {
+export function solveLamChain(channel: AlohaChannel): StationaryState {
   const { users } = channel;
-  const chances = chancesOf(channel);
+  const chances = slotProbabilities(channel);
   const distribution = new Float64Array(users + 1);
   distribution[0] = 1;
-  // What rises from where it has been so far to above the backlog looked at, by how far above.
+  // The flow from the states so far to above the current backlog, by the distance above.
   let above = new Float64Array(users + 2);
   for (let n = 0; n < users; n += 1) {
     const here = distribution[n] ?? 0;
-    addRises(above, n, users, here, chances);
+    addArrivalTransitions(above, n, users, here, chances);
     const rising = sum(above);
-    const next = rising === 0 ? 0 : rising / fall(n + 1, users, chances);
+    const next = rising === 0 ? 0 : rising / departureProbability(n + 1, users, chances);
     if (next === Number.POSITIVE_INFINITY) {
-      // Nobody comes back from there, or so rarely that no double tells: what is below is left for ever.
+      // The chain returns from there never, or too rarely for a double: the states below are transient.
       distribution.fill(0, 0, n + 1);
       distribution[n + 1] = 1;
       above.fill(0);
       continue;
     }
     distribution[n + 1] = next;
-    if (next > HUGE) {
-      for (let m = 0; m <= n + 1; m += 1) distribution[m] = (distribution[m] ?? 0) / HUGE;
-      above = above.map((chance) => chance / HUGE);
+    if (next > RESCALE_ABOVE) {
+      for (let m = 0; m <= n + 1; m += 1) distribution[m] = (distribution[m] ?? 0) / RESCALE_ABOVE;
+      above = above.map((chance) => chance / RESCALE_ABOVE);
     }
-    // Those who come to rest one higher are no longer above it.
+    // Flows that end one state higher are no longer above it.
     above.copyWithin(0, 1);
     above[users + 1] = 0;
   }
@@ -73,7 +73,7 @@ export function solveLamChain(channel: AlohaChannel): Stationary {
     const probability = (distribution[n] ?? 0) / total;
     distribution[n] = probability;
     backlog += n * probability;
-    throughput += successChance(n, users, chances) * probability;
+    throughput += successProbability(n, users, chances) * probability;
   }
   return {
     throughput,
@@ -83,28 +83,31 @@ export function solveLamChain(channel: AlohaChannel): Stationary {
   };
 }
 
-/** Far below what a double holds: then all so far is made smaller. */
-const HUGE = 1e200;
+/** A bound far below the maximum of a double: beyond it all values are scaled down. */
+const RESCALE_ABOVE = 1e200;
 
-/** P(one packet comes through) with n backlogged: one of the others' new ones, or one sent again. */
-export function successChance(n: number, users: number, { arrival, retry }: SlotChances): number {
+/** P(success) with n backlogged: a single new packet, or a single retransmission. */
+export function successProbability(n: number, users: number, { arrival, retry }: SlotProbabilities): number {
   const idle = users - n;
   const firsts = idle * arrival * (1 - arrival) ** (idle - 1) * (1 - retry) ** n;
-  return (idle === 0 ? 0 : firsts) + fall(n, users, { arrival, retry });
+  return (idle === 0 ? 0 : firsts) + departureProbability(n, users, { arrival, retry });
 }
 
-/** P(n → n − 1): nobody sends a new one, and one of the backlogged sends alone. */
-function fall(n: number, users: number, { arrival, retry }: SlotChances): number {
+/** P(n → n − 1): no new packet, and a single retransmission. */
+function departureProbability(n: number, users: number, { arrival, retry }: SlotProbabilities): number {
   return n === 0 ? 0 : (1 - arrival) ** (users - n) * n * retry * (1 - retry) ** (n - 1);
 }
 
-/** Adds to `above[k]` what goes from n to n + 1 + k: all new packets are backlogged, unless there is one and nobody else sends. */
-function addRises(
+/**
+ * Adds to `above[k]` the flow from n to n + 1 + k: all new packets are backlogged, except a single one without a
+ * retransmission.
+ */
+function addArrivalTransitions(
   above: Float64Array,
   n: number,
   users: number,
   weight: number,
-  { arrival, retry }: SlotChances,
+  { arrival, retry }: SlotProbabilities,
 ): void {
   const idle = users - n;
   if (idle === 0 || arrival === 0) return;
@@ -116,8 +119,8 @@ function addRises(
 }
 
 /**
- * How likely each number of successes is, but for those that are all but impossible. From the likeliest on: that of none may be
- * less than a double can tell.
+ * Binomial probabilities, without negligible ones. Computed from the mode outwards: the probability of zero may
+ * underflow a double.
  */
 function binomial(trials: number, chance: number): readonly (readonly [successes: number, chance: number])[] {
   const odds = chance / (1 - chance);

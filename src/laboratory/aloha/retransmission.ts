@@ -1,15 +1,15 @@
 import type { BackOffStrategy } from '../../core/backoff/strategies.ts';
 import { makeBackOff } from '../../core/backoff/strategies.ts';
-import type { Random } from '../../core/exchange/attempt-outcome.ts';
+import type { Random } from '../../core/scalars.ts';
 
-/** When who has collided sends again. */
+/** When a station that collided sends again. */
 export interface Retransmission {
   readonly name: string;
 
   /**
    * @param collisions of this packet before this one
    * @param memory what the last call returned; 0 at first
-   * @returns slots until the next try, ≥ 1: 1 is the very next; undefined where the packet is given up
+   * @returns slots until the next attempt, ≥ 1: 1 is the next slot; undefined if the packet is given up
    */
   next(
     collisions: number,
@@ -20,9 +20,9 @@ export interface Retransmission {
 
 /**
  * A strategy of the proxy on a channel whose slot is a millisecond. The wait begins when the slot of the collision has ended, and
- * the next try is in the first slot that begins after it.
+ * the next attempt is in the first slot that begins after it.
  */
-export function byStrategy(strategy: BackOffStrategy, name: string = strategy.name): Retransmission {
+export function retransmitByStrategy(strategy: BackOffStrategy, name: string = strategy.name): Retransmission {
   return {
     name,
     next(collisions, memory, random) {
@@ -42,9 +42,9 @@ export const RCP: readonly number[] = [10, 100, 200];
  * The strategy `table`: a packet goes in one of the next K slots after a collision, the first K after the first; the last is
  * repeated. Slots count from that of the collision, as Lam counts them: 1 is the very next.
  * @param slot length of one of its slots, in the channel's
- * @throws BackOffOptionError of a table that is none
+ * @throws BackOffOptionError for an invalid table
  */
-export function byTable(table: readonly number[], slot = 1): Retransmission {
+export function retransmitByTable(table: readonly number[], slot = 1): Retransmission {
   const strategy = makeBackOff({ strategy: 'table', table, slot });
   return {
     name: `table ${table.join(',')}`,
@@ -55,8 +55,8 @@ export function byTable(table: readonly number[], slot = 1): Retransmission {
   };
 }
 
-/** In each slot with the same chance p = 2/(K + 1), which Lam's chain assumes: as many slots on average as uniform on K. */
-export function byChance(spread: number): Retransmission {
+/** In each slot with equal probability p = 2/(K + 1), which Lam's chain assumes: as many slots on average as uniform on K. */
+export function retransmitWithProbability(spread: number): Retransmission {
   const retry = Math.min(1, 2 / (spread + 1));
   const scale = 1 / Math.log1p(-retry);
   return {

@@ -1,4 +1,4 @@
-import type { Random } from '../../core/exchange/attempt-outcome.ts';
+import type { Random } from '../../core/scalars.ts';
 import type { Retransmission } from './retransmission.ts';
 
 export interface SlottedChannelSettings {
@@ -10,35 +10,35 @@ export interface SlottedChannelSettings {
   readonly random: Random;
 }
 
-/** What a number of slots came to. */
+/** The result of a run of slots. */
 export interface ChannelFigures {
   readonly slots: number;
-  /** Packets a slot that came through. */
+  /** Successful packets a slot. */
   readonly throughput: number;
-  /** Users with a packet that has collided, at the beginning of a slot, on average. */
+  /** Mean number of backlogged users at the start of a slot. */
   readonly backlog: number;
-  /** Slots from a packet's first sending to the end of the slot in which it came through, on average; `Infinity` when none did. */
+  /** Slots from a packet's first sending to the end of the slot in which it succeeded, mean; `Infinity` if none did. */
   readonly delay: number;
   /** Packets that were given up. */
   readonly dropped: number;
 }
 
 const NOBODY = -1;
-/** Slots of the wheel: who is due further ahead is passed by, once a turn. */
-const WHEEL = 4096;
+/** Slots of the timing wheel. A packet due further ahead is skipped once a turn. */
+const WHEEL_SLOTS = 4096;
 
 /**
- * Users of one slotted channel, each with one packet at most: two packets in a slot destroy each other. Those who wait hang in a
- * wheel of slots, so that a slot costs what happens in it, however many users there are.
+ * Users of one slotted channel, each with at most one packet: packets in the same slot collide. Backlogged users are kept in a
+ * timing wheel, so that the cost of a slot does not depend on the number of users.
  */
 export class SlottedChannel {
   readonly #retransmission: Retransmission;
   readonly #random: Random;
-  /** By the number of users without a packet: the chance that none of them begins. */
-  readonly #silence: Float64Array;
+  /** By the number of idle users: the probability that none of them sends. */
+  readonly #noArrivalProbability: Float64Array;
   readonly #arrival: number;
   readonly #odds: number;
-  readonly #first = new Int32Array(WHEEL).fill(NOBODY);
+  readonly #first = new Int32Array(WHEEL_SLOTS).fill(NOBODY);
   readonly #next: Int32Array;
   readonly #due: Float64Array;
   readonly #since: Float64Array;
@@ -46,11 +46,11 @@ export class SlottedChannel {
   readonly #memory: Float64Array;
   /** Users without a packet, as a stack. */
   readonly #idle: Int32Array;
-  #idles: number;
-  /** Who sends in this slot. */
+  #idleCount: number;
+  /** The users that send in this slot. */
   readonly #senders: Int32Array;
   #slot = 0;
-  #counted = 0;
+  #countedSlots = 0;
   #successes = 0;
   #backlog = 0;
   #delay = 0;
@@ -62,39 +62,39 @@ export class SlottedChannel {
     const arrival = Math.min(1, load / users);
     this.#arrival = arrival;
     this.#odds = arrival / (1 - arrival);
-    this.#silence = Float64Array.from({ length: users + 1 }, (_, idle) => (1 - arrival) ** idle);
+    this.#noArrivalProbability = Float64Array.from({ length: users + 1 }, (_, idle) => (1 - arrival) ** idle);
     this.#next = new Int32Array(users);
     this.#due = new Float64Array(users);
     this.#since = new Float64Array(users);
     this.#collisions = new Int32Array(users);
     this.#memory = new Float64Array(users);
     this.#idle = Int32Array.from({ length: users }, (_, user) => user);
-    this.#idles = users;
+    this.#idleCount = users;
     this.#senders = new Int32Array(users);
   }
 
-  /** Forgets what has been counted: what follows is judged without how it began. */
+  /** Resets the counts, so that the warm-up is not counted. */
   reset(): void {
-    [this.#counted, this.#successes, this.#backlog, this.#delay, this.#dropped] = [0, 0, 0, 0, 0];
+    [this.#countedSlots, this.#successes, this.#backlog, this.#delay, this.#dropped] = [0, 0, 0, 0, 0];
   }
 
   run(slots: number): void {
     const users = this.#next.length;
     for (let i = 0; i < slots; i += 1) {
-      this.#backlog += users - this.#idles;
-      const senders = this.#callBegins(this.#callDue());
+      this.#backlog += users - this.#idleCount;
+      const senders = this.#addNewSenders(this.#takeDueSenders());
       if (senders === 1) this.#succeed(this.#senders[0] ?? 0);
       else if (senders > 1) for (let each = 0; each < senders; each += 1) this.#collide(this.#senders[each] ?? 0);
       this.#slot += 1;
     }
-    this.#counted += slots;
+    this.#countedSlots += slots;
   }
 
   figures(): ChannelFigures {
-    const slots = Math.max(1, this.#counted);
+    const slots = Math.max(1, this.#countedSlots);
     const delay = this.#successes === 0 ? Number.POSITIVE_INFINITY : this.#delay / this.#successes;
     return {
-      slots: this.#counted,
+      slots: this.#countedSlots,
       throughput: this.#successes / slots,
       backlog: this.#backlog / slots,
       delay,
@@ -102,9 +102,9 @@ export class SlottedChannel {
     };
   }
 
-  /** Takes from the wheel who sends now. @returns how many */
-  #callDue(): number {
-    const spoke = this.#slot % WHEEL;
+  /** Takes the users due now from the wheel. @returns their number */
+  #takeDueSenders(): number {
+    const spoke = this.#slot % WHEEL_SLOTS;
     let user = this.#first[spoke] ?? NOBODY;
     if (user === NOBODY) return 0;
     let senders = 0;
@@ -124,12 +124,12 @@ export class SlottedChannel {
     return senders;
   }
 
-  /** Adds who begins. @returns how many send in all */
-  #callBegins(senders: number): number {
-    const begun = this.#drawBegun();
+  /** Adds users with a new packet. @returns the number of senders */
+  #addNewSenders(senders: number): number {
+    const begun = this.#drawArrivals();
     for (let k = 0; k < begun; k += 1) {
-      this.#idles -= 1;
-      const user = this.#idle[this.#idles] ?? 0;
+      this.#idleCount -= 1;
+      const user = this.#idle[this.#idleCount] ?? 0;
       this.#since[user] = this.#slot;
       this.#collisions[user] = 0;
       this.#memory[user] = 0;
@@ -138,12 +138,12 @@ export class SlottedChannel {
     return senders + begun;
   }
 
-  /** How many begin: binomial, by inversion from none on. */
-  #drawBegun(): number {
-    const idles = this.#idles;
-    let chance = this.#silence[idles] ?? 1;
-    // The chance of none is too small for a double: each is asked.
-    if (chance === 0) return this.#askEach();
+  /** The number of new packets: binomial, by inversion from 0. */
+  #drawArrivals(): number {
+    const idles = this.#idleCount;
+    let chance = this.#noArrivalProbability[idles] ?? 1;
+    // The probability of zero underflows: draws for each user.
+    if (chance === 0) return this.#drawArrivalsEach();
     let u = this.#random();
     let begun = 0;
     while (begun < idles && u >= chance) {
@@ -154,16 +154,16 @@ export class SlottedChannel {
     return begun;
   }
 
-  #askEach(): number {
+  #drawArrivalsEach(): number {
     let begun = 0;
-    for (let each = 0; each < this.#idles; each += 1) if (this.#random() < this.#arrival) begun += 1;
+    for (let each = 0; each < this.#idleCount; each += 1) if (this.#random() < this.#arrival) begun += 1;
     return begun;
   }
 
   #succeed(user: number): void {
     this.#successes += 1;
     this.#delay += this.#slot - (this.#since[user] ?? 0) + 1;
-    this.#rest(user);
+    this.#makeIdle(user);
   }
 
   #collide(user: number): void {
@@ -171,18 +171,18 @@ export class SlottedChannel {
     const step = this.#retransmission.next(collisions, this.#memory[user] ?? 0, this.#random);
     if (step === undefined) {
       this.#dropped += 1;
-      return this.#rest(user);
+      return this.#makeIdle(user);
     }
     const due = this.#slot + step.slots;
     this.#collisions[user] = collisions + 1;
     this.#memory[user] = step.memory;
     this.#due[user] = due;
-    this.#next[user] = this.#first[due % WHEEL] ?? NOBODY;
-    this.#first[due % WHEEL] = user;
+    this.#next[user] = this.#first[due % WHEEL_SLOTS] ?? NOBODY;
+    this.#first[due % WHEEL_SLOTS] = user;
   }
 
-  #rest(user: number): void {
-    this.#idle[this.#idles] = user;
-    this.#idles += 1;
+  #makeIdle(user: number): void {
+    this.#idle[this.#idleCount] = user;
+    this.#idleCount += 1;
   }
 }

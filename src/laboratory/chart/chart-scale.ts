@@ -1,11 +1,11 @@
-/** From values to places on a drawing, and back to the values that deserve a mark. */
+/** Scales from values to positions on a chart, and their ticks. */
 export interface Scale {
   readonly kind: 'linear' | 'log';
   readonly low: number;
   readonly high: number;
   readonly ticks: readonly number[];
   /** 0 at `low`, 1 at `high`; values beyond are at the end that is nearer. */
-  place(value: number): number;
+  toFraction(value: number): number;
 }
 
 /** From 0, or the smallest value where that is negative, to a round number no smaller than the largest. */
@@ -20,11 +20,11 @@ export function linearScale(values: readonly number[], from?: number): Scale {
   const count = Math.max(1, Math.ceil((most - low) / step - 1e-9));
   const ticks = Array.from({ length: count + 1 }, (_, i) => low + i * step);
   const high = low + count * step;
-  return { kind: 'linear', low, high, ticks, place: (value) => clamp((value - low) / (high - low)) };
+  return { kind: 'linear', low, high, ticks, toFraction: (value) => clamp((value - low) / (high - low)) };
 }
 
 /**
- * Between powers of ten, down to the smallest value above 0 but no more decades than told below the largest: smaller
+ * Between powers of ten, down to the smallest value above 0 but at most `decades` below the largest: smaller
  * ones, and 0, are at the foot.
  */
 export function logScale(values: readonly number[], mostDecades = 5): Scale {
@@ -39,7 +39,7 @@ export function logScale(values: readonly number[], mostDecades = 5): Scale {
     low: 10 ** bottom,
     high: 10 ** top,
     ticks,
-    place: (value) => (value <= 0 ? 0 : clamp((Math.log10(value) - bottom) / (top - bottom))),
+    toFraction: (value) => (value <= 0 ? 0 : clamp((Math.log10(value) - bottom) / (top - bottom))),
   };
 }
 

@@ -1,29 +1,29 @@
 import type { Scale } from './chart-scale.ts';
 
-/** A curve. A gap where a value is not finite. */
-export interface Line {
+/** A curve, with a gap where a value is not finite. */
+export interface ChartLine {
   readonly name: string;
   readonly points: readonly (readonly [x: number, y: number])[];
-  /** Shaded behind it. */
+  /** Drawn as a shaded area. */
   readonly band?: readonly (readonly [x: number, low: number, high: number])[] | undefined;
-  /** Computed, where others are measured. */
+  /** Computed instead of measured. */
   readonly dashed?: boolean;
 }
 
-export interface Axis {
+export interface ChartAxis {
   readonly label: string;
   readonly scale: Scale;
   readonly format: (value: number) => string;
 }
 
-export interface Chart {
+export interface ChartSpec {
   readonly title: string;
   /** A line below the title. */
   readonly note: string;
-  readonly x: Axis;
-  readonly y: Axis;
+  readonly x: ChartAxis;
+  readonly y: ChartAxis;
   /** Eight have colours of their own; the next eight have them dotted, and eight more broken. */
-  readonly lines: readonly Line[];
+  readonly lines: readonly ChartLine[];
 }
 
 const WIDTH = 860;
@@ -32,13 +32,13 @@ const LEFT = 76;
 const RIGHT = 200;
 const TOP = 72;
 const BOTTOM = 56;
-/** From one name beside the drawing to the next. */
-const KEY = 22;
+/** Distance between labels, in pixels. */
+const LEGEND_ROW_HEIGHT = 22;
 const COLOURS = 8;
 /** Of the first, the second and the third line of a colour. */
 const STROKES = ['', ' stroke-dasharray="2 3"', ' stroke-dasharray="10 3 2 3"'];
 
-/** On white and on black alike; colours that differ in lightness too (Okabe and Ito, 2008). */
+/** Legible on white and on black; the colours differ in lightness too (Okabe and Ito, 2008). */
 const STYLE = `
 text { font: 12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: #444 }
 .title { font-size: 16px; font-weight: 600; fill: #111 }
@@ -61,14 +61,14 @@ circle { fill: var(--c) }
 }
 `;
 
-/** A chart as a drawing of its own: SVG. */
-export function drawChart({ title, note, x, y, lines }: Chart): string {
+/** Draws a chart as a standalone SVG. */
+export function drawChart({ title, note, x, y, lines }: ChartSpec): string {
   const right = WIDTH - RIGHT;
-  // As high as the names need.
-  const height = Math.max(HEIGHT, TOP + KEY * lines.length + 8);
+  // As high as the labels need.
+  const height = Math.max(HEIGHT, TOP + LEGEND_ROW_HEIGHT * lines.length + 8);
   const bottom = height - BOTTOM;
-  const across = (value: number): number => round(LEFT + x.scale.place(value) * (right - LEFT));
-  const up = (value: number): number => round(bottom - y.scale.place(value) * (bottom - TOP));
+  const toX = (value: number): number => round(LEFT + x.scale.toFraction(value) * (right - LEFT));
+  const toY = (value: number): number => round(bottom - y.scale.toFraction(value) * (bottom - TOP));
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img">`,
     `<title>${escape(title)}</title>`,
@@ -78,59 +78,66 @@ export function drawChart({ title, note, x, y, lines }: Chart): string {
     `<text x="${LEFT}" y="46">${escape(note)}</text>`,
     ...y.scale.ticks.map(
       (at) =>
-        `<line class="grid" x1="${LEFT}" y1="${up(at)}" x2="${right}" y2="${up(at)}"/>` +
-        `<text x="${LEFT - 8}" y="${up(at) + 4}" text-anchor="end">${escape(y.format(at))}</text>`,
+        `<line class="grid" x1="${LEFT}" y1="${toY(at)}" x2="${right}" y2="${toY(at)}"/>` +
+        `<text x="${LEFT - 8}" y="${toY(at) + 4}" text-anchor="end">${escape(y.format(at))}</text>`,
     ),
     ...x.scale.ticks.map(
       (at) =>
-        `<line class="axis" x1="${across(at)}" y1="${bottom}" x2="${across(at)}" y2="${bottom + 4}"/>` +
-        `<text x="${across(at)}" y="${bottom + 18}" text-anchor="middle">${escape(x.format(at))}</text>`,
+        `<line class="axis" x1="${toX(at)}" y1="${bottom}" x2="${toX(at)}" y2="${bottom + 4}"/>` +
+        `<text x="${toX(at)}" y="${bottom + 18}" text-anchor="middle">${escape(x.format(at))}</text>`,
     ),
     `<line class="axis" x1="${LEFT}" y1="${bottom}" x2="${right}" y2="${bottom}"/>`,
     `<text x="${(LEFT + right) / 2}" y="${height - 14}" text-anchor="middle">${escape(x.label)}</text>`,
     `<text transform="translate(16 ${(TOP + bottom) / 2}) rotate(-90)" text-anchor="middle">${escape(y.label)}</text>`,
-    ...lines.map((line, index) => drawLine(line, index, across, up)),
-    ...lines.map(({ name, dashed }, index) => drawKey(name, lookOf(index, dashed), right + 18, TOP + 8 + KEY * index)),
+    ...lines.map((line, index) => drawLine(line, index, toX, toY)),
+    ...lines.map(({ name, dashed }, index) =>
+      drawLegendEntry(name, lineAttributes(index, dashed), right + 18, TOP + 8 + LEGEND_ROW_HEIGHT * index),
+    ),
     '</svg>',
     '',
   ].join('\n');
 }
 
-type Place = (value: number) => number;
+type Projection = (value: number) => number;
 
-function drawLine({ points, band = [], dashed = false }: Line, index: number, across: Place, up: Place): string {
+function drawLine(
+  { points, band = [], dashed = false }: ChartLine,
+  index: number,
+  toX: Projection,
+  toY: Projection,
+): string {
   const colour = `c${index % COLOURS}`;
   const parts: string[] = [];
   if (band.length > 0) {
-    const there = band.map(([at, , high]) => `${across(at)} ${up(high)}`);
-    const back = band.toReversed().map(([at, low]) => `${across(at)} ${up(low)}`);
+    const there = band.map(([at, , high]) => `${toX(at)} ${toY(high)}`);
+    const back = band.toReversed().map(([at, low]) => `${toX(at)} ${toY(low)}`);
     parts.push(`<path class="band ${colour}" d="M${[...there, ...back].join('L')}Z"/>`);
   }
   let path = '';
   let isDown = false;
   for (const [at, value] of points) {
-    if (Number.isFinite(value)) path += `${isDown ? 'L' : 'M'}${across(at)} ${up(value)}`;
+    if (Number.isFinite(value)) path += `${isDown ? 'L' : 'M'}${toX(at)} ${toY(value)}`;
     isDown = Number.isFinite(value);
   }
-  parts.push(`<path ${lookOf(index, dashed)} d="${path}"/>`);
-  // Few points are marked, so that it is seen where there is a value and where a mere line.
-  if (!dashed && points.length <= FEW) {
+  parts.push(`<path ${lineAttributes(index, dashed)} d="${path}"/>`);
+  // Points are marked where they are few, to tell values from interpolation.
+  if (!dashed && points.length <= MAX_MARKED_POINTS) {
     for (const [at, value] of points) {
       if (!Number.isFinite(value)) continue;
-      parts.push(`<circle class="${colour}" cx="${across(at)}" cy="${up(value)}" r="2.6"/>`);
+      parts.push(`<circle class="${colour}" cx="${toX(at)}" cy="${toY(value)}" r="2.6"/>`);
     }
   }
   return parts.join('\n');
 }
 
-const FEW = 20;
+const MAX_MARKED_POINTS = 20;
 
-function drawKey(name: string, look: string, x: number, y: number): string {
-  return `<path ${look} d="M${x} ${y}h22"/><text x="${x + 30}" y="${y + 4}">${escape(name)}</text>`;
+function drawLegendEntry(name: string, attributes: string, x: number, y: number): string {
+  return `<path ${attributes} d="M${x} ${y}h22"/><text x="${x + 30}" y="${y + 4}">${escape(name)}</text>`;
 }
 
 /** Attributes of a line. */
-function lookOf(index: number, dashed = false): string {
+function lineAttributes(index: number, dashed = false): string {
   const stroke = STROKES[Math.floor(index / COLOURS) % STROKES.length] ?? '';
   return `class="c${index % COLOURS}${dashed ? ' dashed' : ''}"${stroke}`;
 }

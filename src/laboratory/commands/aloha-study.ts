@@ -1,40 +1,40 @@
 import type { ChannelRow } from '../aloha/compare-channels.ts';
 import { compareChannels } from '../aloha/compare-channels.ts';
 import type { Retransmission } from '../aloha/retransmission.ts';
-import { byStrategy, byTable, RCP } from '../aloha/retransmission.ts';
+import { retransmitByStrategy, retransmitByTable, RCP } from '../aloha/retransmission.ts';
 import type { ThroughputRow } from '../aloha/aloha-throughput.ts';
 import { simulateThroughput } from '../aloha/aloha-throughput.ts';
 import { drawChart } from '../chart/draw-chart.ts';
 import { linearScale } from '../chart/chart-scale.ts';
 import type { Experiment } from '../experiment.ts';
-import { retell } from '../experiment.ts';
+import { mapResult } from '../experiment.ts';
 import type { BackOffOptions, StrategyName } from '../../core/backoff/strategies.ts';
-import { makeStrategy, tellUnread } from '../../cli/backoff/strategy-options.ts';
-import type { StudySpec } from './lab-arguments.ts';
-import { bar, joinLines, layTable, plural } from './text-table.ts';
-import type { Told } from './study-report.ts';
+import { makeStrategy, describeUnusedOptions } from '../../cli/backoff/strategy-options.ts';
+import type { StudySpec } from './study-parser.ts';
+import { formatBar, joinLines, formatTable, pluralize } from './text-table.ts';
+import type { StudyReport } from './study-report.ts';
 
 /** G of the curves. */
-const ATTEMPTS = [
+const ATTEMPT_RATES = [
   0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.4, 1.6, 1.8, 2, 2.25, 2.5, 2.75, 3,
 ];
-const SLOTS = 1_000_000;
-const BAR = 36;
+const DEFAULT_SLOTS = 1_000_000;
+const BAR_WIDTH = 36;
 
-/** `tidegate lab aloha`: what comes through of what is sent. */
+/** `tidegate lab aloha`: throughput by offered load. */
 export function studyThroughput(
-  { slots = SLOTS }: Extract<StudySpec, { study: 'throughput' }>,
+  { slots = DEFAULT_SLOTS }: Extract<StudySpec, { study: 'throughput' }>,
   seed: number,
-): Experiment<Told> {
-  return retell(simulateThroughput({ attempts: ATTEMPTS, slots, seed }), tellThroughput);
+): Experiment<StudyReport> {
+  return mapResult(simulateThroughput({ attempts: ATTEMPT_RATES, slots, seed }), formatThroughput);
 }
 
-function tellThroughput(rows: readonly ThroughputRow[]): Told {
+function formatThroughput(rows: readonly ThroughputRow[]): StudyReport {
   const four = (value: number): string => value.toFixed(4);
   const lines = [
     "What comes through of packets that are sent at random: S of G, a packet's time each.",
     '',
-    ...layTable(
+    ...formatTable(
       ['G', 'pure', 'simulated', 'slotted', 'simulated', ''],
       rows.map((row) => [
         row.attempts.toFixed(2),
@@ -42,7 +42,7 @@ function tellThroughput(rows: readonly ThroughputRow[]): Told {
         four(row.pureSimulated),
         four(row.slotted),
         four(row.slottedSimulated),
-        bar(row.slotted, BAR).padEnd(BAR),
+        formatBar(row.slotted, BAR_WIDTH).padEnd(BAR_WIDTH),
       ]),
     ),
     '',
@@ -67,9 +67,9 @@ function drawThroughput(rows: readonly ThroughputRow[]): string {
         rows.map(({ attempts }) => attempts),
         0,
       ),
-      format: trim,
+      format: trimDecimals,
     },
-    y: { label: 'S: packets that come through', scale: linearScale([0.4]), format: trim },
+    y: { label: 'S: packets that come through', scale: linearScale([0.4]), format: trimDecimals },
     lines: [
       line('slotted, simulated', (row) => row.slottedSimulated, false),
       line('pure, simulated', (row) => row.pureSimulated, false),
@@ -79,27 +79,27 @@ function drawThroughput(rows: readonly ThroughputRow[]): string {
   });
 }
 
-/** `tidegate lab aloha NAME… --n --load`: a channel with one way of retransmission after another. @throws RangeError where options do not fit */
-export function studyChannel(spec: Extract<StudySpec, { study: 'channel' }>, seed: number): Experiment<Told> {
-  const { users, load, slots = SLOTS, strategies, options } = spec;
+/** `tidegate lab aloha NAME… --n --load`: compares retransmission strategies. @throws RangeError if options are invalid */
+export function studyChannel(spec: Extract<StudySpec, { study: 'channel' }>, seed: number): Experiment<StudyReport> {
+  const { users, load, slots = DEFAULT_SLOTS, strategies, options } = spec;
   const names: readonly StrategyName[] = strategies.length === 0 ? ['table', 'ethernet', 'full-jitter'] : strategies;
-  const retransmissions = names.map((name) => retransmission(name, options));
+  const retransmissions = names.map((name) => makeRetransmission(name, options));
   const experiment = compareChannels({ users, load, retransmissions, slots, seed });
-  const remarks = tellUnread(names, options);
-  return retell(experiment, (rows) => ({ ...tellChannel(rows, users, load), remarks }));
+  const remarks = describeUnusedOptions(names, options);
+  return mapResult(experiment, (rows) => ({ ...formatChannel(rows, users, load), remarks }));
 }
 
-/** A slot is a millisecond of a strategy's, but the slot of those that count in slots is one. */
-function retransmission(name: StrategyName, options: BackOffOptions): Retransmission {
-  if (name === 'table') return byTable(options.table ?? RCP, options.slot);
-  return byStrategy(makeStrategy(name, options, { slot: 1 }));
+/** A slot is a millisecond of a strategy; for strategies that count in slots it is one slot. */
+function makeRetransmission(name: StrategyName, options: BackOffOptions): Retransmission {
+  if (name === 'table') return retransmitByTable(options.table ?? RCP, options.slot);
+  return retransmitByStrategy(makeStrategy(name, options, { slot: 1 }));
 }
 
-function tellChannel(rows: readonly ChannelRow[], users: number, load: number): Told {
+function formatChannel(rows: readonly ChannelRow[], users: number, load: number): StudyReport {
   const lines = [
-    `${plural(users, 'user')} of a slotted channel who would send ${load} packets a slot; a delay of 1ms is a slot.`,
+    `${pluralize(users, 'user')} of a slotted channel who would send ${load} packets a slot; a delay of 1ms is a slot.`,
     '',
-    ...layTable(
+    ...formatTable(
       ['strategy', 'S', 'backlog', 'D (slots)', 'given up', ''],
       rows.map((row) => [
         row.strategy,
@@ -114,10 +114,10 @@ function tellChannel(rows: readonly ChannelRow[], users: number, load: number): 
     'S: packets a slot that come through, the first tenth of the time not counted; D: from the first try to the end, of those',
     'packets. Most of the users of a channel that has collapsed have collided, and less than half of the load comes through.',
   ];
-  const told = rows.map(({ delay, ...row }) => ({ ...row, delay: Number.isFinite(delay) ? delay : null }));
+  const jsonRows = rows.map(({ delay, ...row }) => ({ ...row, delay: Number.isFinite(delay) ? delay : null }));
   return {
     text: joinLines(lines),
-    json: { rows: told },
+    json: { rows: jsonRows },
     draw: () => drawChannel(rows, users, load),
     isEmpty: rows.length === 0,
   };
@@ -126,7 +126,7 @@ function tellChannel(rows: readonly ChannelRow[], users: number, load: number): 
 function drawChannel(rows: readonly ChannelRow[], users: number, load: number): string {
   const points = rows.flatMap(({ history }) => history);
   return drawChart({
-    title: `The backlog of ${plural(users, 'user')} at load ${load}`,
+    title: `The backlog of ${pluralize(users, 'user')} at load ${load}`,
     note: 'a channel that holds keeps few waiting; one that collapses never comes back',
     x: {
       label: 'slots',
@@ -136,15 +136,23 @@ function drawChannel(rows: readonly ChannelRow[], users: number, load: number): 
       ),
       format: thousands,
     },
-    y: { label: 'users who have collided', scale: linearScale(points.map(([, backlog]) => backlog)), format: trim },
+    y: {
+      label: 'users who have collided',
+      scale: linearScale(points.map(([, backlog]) => backlog)),
+      format: trimDecimals,
+    },
     lines: rows.map(({ strategy, history }) => ({ name: strategy, points: history })),
   });
 }
 
-function trim(value: number): string {
+function trimDecimals(value: number): string {
   return String(Number(value.toFixed(4)));
 }
 
 function thousands(value: number): string {
-  return value >= 1e6 ? `${trim(value / 1e6)}M` : value >= 1e3 ? `${trim(value / 1e3)}k` : String(value);
+  return value >= 1e6
+    ? `${trimDecimals(value / 1e6)}M`
+    : value >= 1e3
+      ? `${trimDecimals(value / 1e3)}k`
+      : String(value);
 }

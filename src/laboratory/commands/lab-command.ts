@@ -1,53 +1,53 @@
-/** `tidegate lab`: runs a study to its end, or until somebody stops it. */
-import type { Surroundings } from '../../config/load/substitute.ts';
+/** `tidegate lab`: runs a study to its end, or until it is stopped. */
+import type { ConfigEnvironment } from '../../config/load/substitute.ts';
 import type { LabCommand } from './lab-arguments.ts';
-import { conduct } from './run-experiment.ts';
+import { runExperiment } from './run-experiment.ts';
 import type { Terminal } from './progress-bar.ts';
 import { ProgressBar } from './progress-bar.ts';
 import { StudyError } from './study-error.ts';
 import { makeStudy } from './make-study.ts';
 
-/** What a terminal gives to a command that takes a while. */
-export interface Desk {
+/** What a long command needs of its terminal. */
+export interface LabContext {
   /** Aborted by Ctrl-C. */
   readonly signal: AbortSignal;
-  /** Where a bar is drawn; undefined where nobody sees it. */
+  /** Draws the progress bar; undefined without a terminal. */
   readonly terminal: Terminal | undefined;
-  readonly surroundings: Surroundings;
+  readonly environment: ConfigEnvironment;
 }
 
 export type LabReport =
   | {
       readonly kind: 'ran';
-      /** Lines, each ended by a newline. */
+      /** Text for standard output; each line ends with a newline. */
       readonly text: string;
       /** For standard error. */
       readonly remarks: string;
-      /** Undefined where there is nothing to draw. */
+      /** Undefined if there is nothing to draw. */
       readonly draw: (() => string) | undefined;
-      /** 130, as of whatever ends by Ctrl-C. */
+      /** 130 if stopped by Ctrl-C. */
       readonly exitCode: 0 | 130;
     }
   | { readonly kind: 'failed'; readonly message: string; readonly exitCode: 2 };
 
 export async function runLab(
   { study, seed, json }: LabCommand,
-  { signal, terminal, surroundings }: Desk,
+  { signal, terminal, environment }: LabContext,
 ): Promise<LabReport> {
   const bar = terminal === undefined ? undefined : new ProgressBar(terminal);
   try {
-    const experiment = makeStudy(study, seed, surroundings);
-    const show = bar === undefined ? undefined : (progress: number) => bar.show(progress);
-    const progress = await conduct(experiment, { show, signal, now: () => performance.now() });
-    const told = experiment.result();
-    const { isEmpty = false } = told;
+    const experiment = makeStudy(study, seed, environment);
+    const onProgress = bar === undefined ? undefined : (progress: number) => bar.show(progress);
+    const progress = await runExperiment(experiment, { onProgress, signal, now: () => performance.now() });
+    const report = experiment.result();
+    const { isEmpty = false } = report;
     const isStopped = progress < 1;
-    const remarks = [...(told.remarks ?? []), ...(isStopped ? [tellStop(progress, isEmpty)] : [])];
+    const remarks = [...(report.remarks ?? []), ...(isStopped ? [formatStopped(progress, isEmpty)] : [])];
     return {
       kind: 'ran',
-      text: json ? `${JSON.stringify(told.json)}\n` : isEmpty ? '' : told.text,
+      text: json ? `${JSON.stringify(report.json)}\n` : isEmpty ? '' : report.text,
       remarks: remarks.map((line) => `${line}\n`).join(''),
-      draw: isEmpty ? undefined : told.draw,
+      draw: isEmpty ? undefined : report.draw,
       exitCode: isStopped ? 130 : 0,
     };
   } catch (error) {
@@ -58,7 +58,7 @@ export async function runLab(
   }
 }
 
-function tellStop(progress: number, isEmpty: boolean): string {
+function formatStopped(progress: number, isEmpty: boolean): string {
   const what = isEmpty ? 'there is nothing to show yet' : 'this is what there is so far';
   return `tidegate: stopped at ${Math.floor(100 * progress)} %: ${what}`;
 }

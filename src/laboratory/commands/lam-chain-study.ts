@@ -1,48 +1,52 @@
 import type { Equilibrium } from '../aloha/equilibria.ts';
 import { findEquilibria, largestStableUsers, smallestStableSpread, throughputAt } from '../aloha/equilibria.ts';
-import type { AlohaChannel, Stationary } from '../aloha/lam-chain.ts';
-import { chancesOf, solveLamChain } from '../aloha/lam-chain.ts';
+import type { AlohaChannel, StationaryState } from '../aloha/lam-chain.ts';
+import { slotProbabilities, solveLamChain } from '../aloha/lam-chain.ts';
 import { drawChart } from '../chart/draw-chart.ts';
 import { linearScale } from '../chart/chart-scale.ts';
-import { joinLines, layTable, plural } from './text-table.ts';
-import type { Told } from './study-report.ts';
+import { joinLines, formatTable, pluralize } from './text-table.ts';
+import type { StudyReport } from './study-report.ts';
 
 /** `tidegate lab aloha --n --k --load`: Lam's chain, which is computed and not simulated. */
-export function studyChain(channel: AlohaChannel): Told {
+export function studyLamChain(channel: AlohaChannel): StudyReport {
   const stationary = solveLamChain(channel);
   const equilibria = findEquilibria(channel);
   const bounds = { largestN: largestStableUsers(channel.spread), smallestK: smallestStableSpread(channel) ?? null };
   const { throughput, backlog, delay } = stationary;
-  // A channel that has collapsed takes longer than a number can tell.
+  // The delay of a collapsed channel may exceed a double.
   const json = { throughput, backlog, delay: Number.isFinite(delay) ? delay : null, equilibria, ...bounds };
-  return { text: tell(channel, stationary, equilibria, bounds), json, draw: () => draw(channel, equilibria) };
+  return {
+    text: formatChain(channel, stationary, equilibria, bounds),
+    json,
+    draw: () => drawChain(channel, equilibria),
+  };
 }
 
 interface Bounds {
-  /** Users for whom this K is enough at every load. */
+  /** The most users that this K keeps stable at every load. */
   readonly largestN: number;
-  /** That is enough for these users at this load; null where none is. */
+  /** The smallest K that keeps these users stable at this load; null if none does. */
   readonly smallestK: number | null;
 }
 
-/** Delays beyond this are told as what they are: the channel has collapsed. */
-const FOREVER = 1e9;
+/** Longer delays are reported as a collapsed channel. */
+const COLLAPSED_DELAY = 1e9;
 
-function tell(
+function formatChain(
   channel: AlohaChannel,
-  { throughput, backlog, delay }: Stationary,
+  { throughput, backlog, delay }: StationaryState,
   equilibria: readonly Equilibrium[],
   { largestN, smallestK }: Bounds,
 ): string {
   const { users, spread, load } = channel;
   return joinLines([
-    `${plural(users, 'user')} of a slotted channel who would send ${load} packets a slot; who has collided tries again within ${plural(spread, 'slot')}.`,
+    `${pluralize(users, 'user')} of a slotted channel who would send ${load} packets a slot; who has collided tries again within ${pluralize(spread, 'slot')}.`,
     '',
     `  throughput  S = ${throughput.toFixed(5)} packets a slot`,
     `  backlog         ${backlog.toFixed(3)} users who have collided`,
-    `  delay       D = ${delay < FOREVER ? `${delay.toFixed(2)} slots` : 'without end: the channel has collapsed'}`,
+    `  delay       D = ${delay < COLLAPSED_DELAY ? `${delay.toFixed(2)} slots` : 'without end: the channel has collapsed'}`,
     '',
-    ...layTable(
+    ...formatTable(
       ['equilibrium', 'backlog', 'S there'],
       equilibria.map((each) => [
         each.stable ? 'stable' : 'unstable',
@@ -51,34 +55,34 @@ function tell(
       ]),
     ),
     '',
-    tellStability(equilibria, channel),
-    `K = ${spread} is enough for ${plural(largestN, 'user')} at every load.`,
+    describeStability(equilibria, channel),
+    `K = ${spread} is enough for ${pluralize(largestN, 'user')} at every load.`,
     smallestK === null
-      ? `No K keeps ${plural(users, 'user')} stable at load ${load}: that is more than a channel carries.`
-      : `${plural(users, 'user')} at load ${load} ${users === 1 ? 'needs' : 'need'} K = ${smallestK} at least.`,
+      ? `No K keeps ${pluralize(users, 'user')} stable at load ${load}: that is more than a channel carries.`
+      : `${pluralize(users, 'user')} at load ${load} ${users === 1 ? 'needs' : 'need'} K = ${smallestK} at least.`,
   ]);
 }
 
-function tellStability(equilibria: readonly Equilibrium[], { users, load }: AlohaChannel): string {
+function describeStability(equilibria: readonly Equilibrium[], { users, load }: AlohaChannel): string {
   const [only, ...others] = equilibria.filter((each) => each.stable);
   if (others.length > 0) return 'Two stable points: sooner or later chance takes it from the good one to the other.';
   if (only === undefined || only.backlog < users / 2) {
     return 'One stable point: the channel comes back to it from anywhere.';
   }
-  return only.throughput < load / 4 && only.throughput < SCANT
+  return only.throughput < load / 4 && only.throughput < COLLAPSED_THROUGHPUT
     ? 'One stable point, and there next to nothing comes through: the channel has collapsed.'
     : 'One stable point, where most users wait: more is sent than comes through.';
 }
 
-/** Packets a slot: what a collapsed channel carries is below that. */
-const SCANT = 0.05;
+/** Packets a slot: a collapsed channel carries less. */
+const COLLAPSED_THROUGHPUT = 0.05;
 
-const POINTS = 300;
+const CURVE_POINTS = 300;
 
-function draw(channel: AlohaChannel, equilibria: readonly Equilibrium[]): string {
+function drawChain(channel: AlohaChannel, equilibria: readonly Equilibrium[]): string {
   const { users, spread, load } = channel;
-  const chances = chancesOf(channel);
-  const backlogs = Array.from({ length: POINTS + 1 }, (_, i) => (i * users) / POINTS);
+  const chances = slotProbabilities(channel);
+  const backlogs = Array.from({ length: CURVE_POINTS + 1 }, (_, i) => (i * users) / CURVE_POINTS);
   const through = backlogs.map((n) => [n, throughputAt(n, users, chances)] as const);
   const offered = backlogs.map((n) => [n, (users - n) * chances.arrival] as const);
   const points = equilibria.map(({ backlog, stable }) => `${stable ? 'stable' : 'unstable'} at ${backlog.toFixed(1)}`);

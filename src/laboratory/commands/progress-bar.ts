@@ -6,7 +6,7 @@ export interface Terminal {
 const WIDTH = 30;
 const HINT = '  (Ctrl-C: what there is)';
 
-/** A line that is written over itself, and wiped in the end. */
+/** A progress bar on one line, cleared at the end. */
 export class ProgressBar {
   readonly #terminal: Terminal;
   #shown = '';
@@ -20,7 +20,7 @@ export class ProgressBar {
     const done = Math.floor(progress * WIDTH);
     const bar = `  ${'█'.repeat(done)}${'░'.repeat(WIDTH - done)}`;
     const percent = ` ${Math.floor(100 * progress)} %`;
-    // A line that is broken is not written over.
+    // A wrapped line cannot be overwritten.
     const line = [bar + percent + HINT, bar + percent, percent].find((each) => each.length < columns) ?? percent;
     if (line === this.#shown) return;
     this.#shown = line;

@@ -1,33 +1,36 @@
 import type { Experiment } from '../experiment.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** Where an experiment is run. */
-export interface Surroundings {
-  /** Shows how far it has come, from 0 to 1; undefined where nobody looks. */
-  readonly show: ((progress: number) => void) | undefined;
-  /** Told to stop. */
+/** What an experiment needs to run. */
+export interface ExperimentContext {
+  /** Shows progress from 0 to 1; undefined without a terminal. */
+  readonly onProgress: ((progress: number) => void) | undefined;
+  /** Aborted to stop it. */
   readonly signal: AbortSignal;
   readonly now: () => Millis;
 }
 
-/** How long it works before it looks around. */
-const STRETCH: Millis = 40;
-/** Nobody needs a bar of what is over by then. */
-const QUICK: Millis = 300;
+/** Time between checks for progress and signals, in ms. */
+const WORK_SLICE: Millis = 40;
+/** A shorter run shows no progress bar. */
+const PROGRESS_DELAY: Millis = 300;
 
 /**
- * Runs an experiment to its end, or until it is told to stop.
- * @returns how far it has come: 1 at its end
+ * Runs an experiment to its end, or until it is stopped.
+ * @returns its progress: 1 at its end
  */
-export async function conduct(experiment: Experiment<unknown>, { show, signal, now }: Surroundings): Promise<number> {
+export async function runExperiment(
+  experiment: Experiment<unknown>,
+  { onProgress, signal, now }: ExperimentContext,
+): Promise<number> {
   const began = now();
   while (experiment.progress < 1 && !signal.aborted) {
-    const until = now() + STRETCH;
-    // A step at least, that what is stopped at once has something to show.
+    const until = now() + WORK_SLICE;
+    // At least one step, so that a run stopped at once has a result.
     do experiment.step();
     while (experiment.progress < 1 && now() < until);
-    if (now() - began > QUICK) show?.(experiment.progress);
-    // Signals are handled in between.
+    if (now() - began > PROGRESS_DELAY) onProgress?.(experiment.progress);
+    // Yields, so that signals are handled.
     await new Promise((resolve) => setImmediate(resolve));
   }
   return experiment.progress;

@@ -1,4 +1,4 @@
-/** Why a study cannot be made, for whoever asked: one line, or mistakes of a file. */
+/** Thrown if a study cannot run. The message is one line, or the mistakes of a file. */
 export class StudyError extends Error {
   override readonly name = 'StudyError';
 }

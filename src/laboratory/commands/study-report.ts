@@ -1,12 +1,12 @@
-/** What a study came to, for whoever asked. */
-export interface Told {
-  /** Lines, each ended by a newline. */
+/** The report of a study. */
+export interface StudyReport {
+  /** Text for standard output; each line ends with a newline. */
   readonly text: string;
   /** For `--json`: one object. */
   readonly json: object;
   /** For `--svg`. */
   readonly draw: () => string;
-  /** Nothing has come of it yet. */
+  /** True if there is no result yet. */
   readonly isEmpty?: boolean;
   /** Lines for standard error, without a newline. */
   readonly remarks?: readonly string[];

@@ -1,24 +1,24 @@
-import { writeRate } from '../../config/values/unit-schemas.ts';
+import { formatRate } from '../../config/values/unit-schemas.ts';
 import { drawChart } from '../chart/draw-chart.ts';
 import { linearScale, logScale } from '../chart/chart-scale.ts';
 import type { Experiment } from '../experiment.ts';
-import { retell } from '../experiment.ts';
+import { mapResult } from '../experiment.ts';
 import type { HerdRow, HerdSettings } from '../herd/compare-herds.ts';
-import { compareHerds, leastDrain, mostDrain } from '../herd/compare-herds.ts';
+import { compareHerds, minDrainTime, maxDrainTime } from '../herd/compare-herds.ts';
 import { HINT_POLICIES, HINT_SUMMARIES } from '../herd/hint-policy.ts';
 import type { StrategyName } from '../../core/backoff/strategies.ts';
 import { formatDelay } from '../../cli/format-delay.ts';
-import { makeStrategy, tellUnread } from '../../cli/backoff/strategy-options.ts';
-import type { StudySpec } from './lab-arguments.ts';
-import { joinLines, layTable } from './text-table.ts';
+import { makeStrategy, describeUnusedOptions } from '../../cli/backoff/strategy-options.ts';
+import type { StudySpec } from './study-parser.ts';
+import { joinLines, formatTable } from './text-table.ts';
 import { StudyError } from './study-error.ts';
-import type { Told } from './study-report.ts';
+import type { StudyReport } from './study-report.ts';
 
-const CLIENTS = 1000;
-const RATE = 100;
-const BURST = 10;
-const TRIALS = 5;
-const STRATEGIES: readonly StrategyName[] = [
+const DEFAULT_CLIENTS = 1000;
+const DEFAULT_RATE = 100;
+const DEFAULT_BURST = 10;
+const DEFAULT_TRIALS = 5;
+const DEFAULT_STRATEGIES: readonly StrategyName[] = [
   'fixed',
   'exponential',
   'equal-jitter',
@@ -26,37 +26,59 @@ const STRATEGIES: readonly StrategyName[] = [
   'decorrelated-jitter',
 ];
 
-/** Of a client that tries again at once: two hops of the network. */
-const TURN = 20;
-/** In a trial: some minutes of one core. */
-const MOST_REQUESTS = 1e9;
+/** The period of a client that retries at once: two network hops, in ms. */
+const ROUND_TRIP = 20;
+/** Requests in a trial: some minutes of one core. */
+const MAX_REQUESTS = 1e9;
 
-/** `tidegate lab thundering-herd`. @throws RangeError where options do not fit, StudyError where it would never end */
-export function studyHerd(spec: Extract<StudySpec, { study: 'thundering-herd' }>, seed: number): Experiment<Told> {
-  const { clients = CLIENTS, rate = RATE, burst = BURST, trials = TRIALS, strategies, options } = spec;
-  const least = leastDrain({ clients, rate });
-  // Half of them are left on average until the last is served, each asking again and again.
-  const requests = (clients / 2) * (least / TURN);
-  if (requests > MOST_REQUESTS) {
+/** `tidegate lab thundering-herd`. @throws RangeError if options are invalid, StudyError if it would never end */
+export function studyHerd(
+  spec: Extract<StudySpec, { study: 'thundering-herd' }>,
+  seed: number,
+): Experiment<StudyReport> {
+  const {
+    clients = DEFAULT_CLIENTS,
+    rate = DEFAULT_RATE,
+    burst = DEFAULT_BURST,
+    trials = DEFAULT_TRIALS,
+    strategies,
+    options,
+  } = spec;
+  const minDrain = minDrainTime({ clients, rate });
+  // On average half of the clients are unserved until the last one is served, and each retries.
+  const requests = (clients / 2) * (minDrain / ROUND_TRIP);
+  if (requests > MAX_REQUESTS) {
     throw new StudyError(
-      `${clients} clients without a backoff would ask ${requests.toPrecision(2)} times at a limit of ${writeRate(rate)}: fewer clients (--n), or a higher --limit`,
+      `${clients} clients without a backoff would ask ${requests.toPrecision(2)} times at a limit of ${formatRate(rate)}: fewer clients (--n), or a higher --limit`,
     );
   }
-  const names = strategies.length === 0 ? STRATEGIES : strategies;
-  const contestants = [
+  const names = strategies.length === 0 ? DEFAULT_STRATEGIES : strategies;
+  const clientStrategies = [
     { name: 'none', backOff: undefined },
     ...names.map((name) => ({ name, backOff: makeStrategy(name, options) })),
   ];
-  const experiment = compareHerds({ clients, rate, burst, hints: HINT_POLICIES, contestants, trials, seed });
+  const experiment = compareHerds({
+    clients,
+    rate,
+    burst,
+    hints: HINT_POLICIES,
+    clientStrategies,
+    trials,
+    seed,
+  });
   const head = `${
     clients === 1 ? 'A client is refused by a limit of' : `${clients} clients are refused at once by a limit of`
-  } ${writeRate(rate)}, and ${clients === 1 ? 'comes' : 'come'} back; ${formatDelay(least)} would do.`;
-  const remarks = tellUnread(names, options);
-  return retell(experiment, (rows) => ({ ...tell(rows, head, { clients, rate }), remarks }));
+  } ${formatRate(rate)}, and ${clients === 1 ? 'comes' : 'come'} back; ${formatDelay(minDrain)} would do.`;
+  const remarks = describeUnusedOptions(names, options);
+  return mapResult(experiment, (rows) => ({ ...formatHerd(rows, head, { clients, rate }), remarks }));
 }
 
-function tell(rows: readonly HerdRow[], head: string, world: Pick<HerdSettings, 'clients' | 'rate'>): Told {
-  const isLeft = rows.some(({ drain }) => drain === undefined);
+function formatHerd(
+  rows: readonly HerdRow[],
+  head: string,
+  parameters: Pick<HerdSettings, 'clients' | 'rate'>,
+): StudyReport {
+  const hasUnserved = rows.some(({ drain }) => drain === undefined);
   const lines = [head];
   for (const hint of HINT_POLICIES) {
     const some = rows.filter((row) => row.hint === hint);
@@ -64,26 +86,26 @@ function tell(rows: readonly HerdRow[], head: string, world: Pick<HerdSettings, 
     lines.push(
       '',
       `The refusal says ${HINT_SUMMARIES[hint]} (${hint}):`,
-      ...layTable(
+      ...formatTable(
         [
           'strategy',
           'drained in',
-          ...(isLeft ? ['last served'] : []),
+          ...(hasUnserved ? ['last served'] : []),
           'peak',
           'waste',
           'p50',
           'p99',
-          ...(isLeft ? ['gave up', 'unserved'] : []),
+          ...(hasUnserved ? ['gave up', 'unserved'] : []),
         ],
         some.map((row) => [
           row.strategy,
-          row.drain === undefined ? '–' : tellTime(row.drain),
-          ...(isLeft ? [isServed(row) ? tellTime(row.lastServed) : '–'] : []),
+          row.drain === undefined ? '–' : formatTime(row.drain),
+          ...(hasUnserved ? [isServed(row) ? formatTime(row.lastServed) : '–'] : []),
           row.peak.toFixed(0),
           Number.isFinite(row.waste) ? row.waste.toFixed(2) : '–',
-          isServed(row) ? tellTime(row.p50) : '–',
-          isServed(row) ? tellTime(row.p99) : '–',
-          ...(isLeft ? [tellCount(row.gaveUp), tellCount(row.unserved)] : []),
+          isServed(row) ? formatTime(row.p50) : '–',
+          isServed(row) ? formatTime(row.p99) : '–',
+          ...(hasUnserved ? [formatMeanCount(row.gaveUp), formatMeanCount(row.unserved)] : []),
         ]),
       ),
     );
@@ -93,46 +115,46 @@ function tell(rows: readonly HerdRow[], head: string, world: Pick<HerdSettings, 
     'A client waits for its own strategy and for what it was told, whichever is longer. peak: most requests within 100ms;',
     'waste: refusals after the first, a client served; p50, p99: until a client was served.',
   );
-  if (isLeft) {
+  if (hasUnserved) {
     lines.push(
       `Not drained: not all were served, and p50 and p99 are of those who were. gave up: by its own strategy; unserved: still`,
-      `trying after ${formatDelay(mostDrain(world))}, when nobody waits for them any longer.`,
+      `trying after ${formatDelay(maxDrainTime(parameters))}, when nobody waits for them any longer.`,
     );
   }
-  const told = rows.map(({ drain, waste, ...row }) => ({
+  const jsonRows = rows.map(({ drain, waste, ...row }) => ({
     ...row,
     drain: drain ?? null,
     waste: Number.isFinite(waste) ? waste : null,
   }));
   return {
     text: joinLines(lines),
-    json: { rows: told },
-    draw: () => draw(rows, head, leastDrain(world)),
+    json: { rows: jsonRows },
+    draw: () => drawHerd(rows, head, minDrainTime(parameters)),
     isEmpty: rows.length === 0,
   };
 }
 
-/** Whether anybody was. */
+/** Whether there was any. */
 function isServed({ lastServed }: HerdRow): boolean {
   return lastServed > 0;
 }
 
-function tellTime(time: number): string {
+function formatTime(time: number): string {
   return formatDelay(Math.round(time));
 }
 
-/** A mean of counts: with a digit where it is none, so that one in five trials is not 0. */
-function tellCount(mean: number): string {
+/** Formats a mean of counts: with a digit if it is not whole, so that one in five trials is not 0. */
+function formatMeanCount(mean: number): string {
   return Number.isInteger(mean) ? String(mean) : mean.toFixed(1);
 }
 
-/** What arrives over time: with full jitter where it takes part, else with the strategy that was named last. */
-function draw(rows: readonly HerdRow[], head: string, least: number): string {
+/** Arrivals over time: with full jitter if it takes part, else with the last strategy named. */
+function drawHerd(rows: readonly HerdRow[], head: string, least: number): string {
   const strategy = rows.some((row) => row.strategy === 'full-jitter')
     ? 'full-jitter'
     : (rows.at(-1)?.strategy ?? 'none');
   const shown = rows.filter((row) => row.strategy === strategy);
-  // Three times what is needed shows the difference; some go on for much longer.
+  // Three times the minimum shows the difference; some go on for much longer.
   const end = 3 * least;
   const lines = shown.map(({ hint, moments }) => ({
     name: hint,
@@ -151,7 +173,7 @@ function draw(rows: readonly HerdRow[], head: string, least: number): string {
   });
 }
 
-/** Requests a second, over a second each. */
+/** Requests a second, in windows of a second. */
 function smooth(moments: readonly number[]): (readonly [at: number, rate: number])[] {
   const points: (readonly [number, number])[] = [];
   for (let i = 0; i < moments.length; i += 10) {

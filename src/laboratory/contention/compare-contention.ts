@@ -1,15 +1,16 @@
-import type { BackOff, Millis, Random } from '../../core/exchange/attempt-outcome.ts';
-import type { Cell } from '../round-robin.ts';
-import { Rounds } from '../round-robin.ts';
-import { streams } from '../random-streams.ts';
+import type { BackOff } from '../../core/backoff/back-off.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import type { RoundRobinCell } from '../round-robin.ts';
+import { RoundRobinExperiment } from '../round-robin.ts';
+import { randomStreams } from '../random-streams.ts';
 import type { Trial } from '../trial.ts';
-import type { Contended } from './contention-trial.ts';
-import { contend } from './contention-trial.ts';
+import type { ContentionResult } from './contention-trial.ts';
+import { runContentionTrial } from './contention-trial.ts';
 
-/** Who takes part. */
-export interface Contestant {
+/** A competing strategy. */
+export interface ClientStrategy {
   readonly name: string;
-  /** Undefined: it tries again at once. */
+  /** Undefined: a client retries at once. */
   readonly backOff: BackOff | undefined;
 }
 
@@ -17,48 +18,53 @@ export interface Contestant {
 export interface ContentionRow {
   readonly n: number;
   readonly strategy: string;
-  /** Writes that reached the server, all clients together. */
+  /** Writes that reached the server, from all clients. */
   readonly calls: number;
-  /** Until the last client was done. */
+  /** Time until the last client was done, in ms. */
   readonly millis: Millis;
-  /** Clients that gave up; absent where none did. */
+  /** Clients that gave up; absent if none did. */
   readonly gaveUp?: number;
 }
 
 export interface ContentionSettings {
   /** Numbers of clients, each ≥ 1. */
   readonly sizes: readonly number[];
-  readonly contestants: readonly Contestant[];
+  readonly clientStrategies: readonly ClientStrategy[];
   /** ≥ 1. */
   readonly trials: number;
   readonly seed: number;
 }
 
-export function compareContenders({ sizes, contestants, trials, seed }: ContentionSettings): Rounds<ContentionRow> {
-  const next = streams(seed);
-  const cells = sizes.flatMap((n) => contestants.map((contestant) => new ContentionCell(n, contestant, next())));
-  return new Rounds(cells, trials);
+export function compareContention({
+  sizes,
+  clientStrategies,
+  trials,
+  seed,
+}: ContentionSettings): RoundRobinExperiment<ContentionRow> {
+  const next = randomStreams(seed);
+  const cells = sizes.flatMap((n) => clientStrategies.map((client) => new ContentionCell(n, client, next())));
+  return new RoundRobinExperiment(cells, trials);
 }
 
-class ContentionCell implements Cell<ContentionRow> {
+class ContentionCell implements RoundRobinCell<ContentionRow> {
   readonly #n: number;
-  readonly #contestant: Contestant;
+  readonly #client: ClientStrategy;
   readonly #random: Random;
-  #trial: Trial<Contended> | undefined;
+  #trial: Trial<ContentionResult> | undefined;
   #trials = 0;
   #calls = 0;
   #millis = 0;
   #gaveUp = 0;
 
-  constructor(n: number, contestant: Contestant, random: Random) {
+  constructor(n: number, contestant: ClientStrategy, random: Random) {
     this.#n = n;
-    this.#contestant = contestant;
+    this.#client = contestant;
     this.#random = random;
   }
 
   run(): boolean {
-    const { backOff } = this.#contestant;
-    this.#trial ??= contend({ clients: this.#n, backOff, random: this.#random });
+    const { backOff } = this.#client;
+    this.#trial ??= runContentionTrial({ clients: this.#n, backOff, random: this.#random });
     const step = this.#trial.next();
     if (step.done !== true) return false;
     this.#trial = undefined;
@@ -75,7 +81,7 @@ class ContentionCell implements Cell<ContentionRow> {
     if (trials === 0) return undefined;
     return {
       n: this.#n,
-      strategy: this.#contestant.name,
+      strategy: this.#client.name,
       calls: this.#calls / trials,
       millis: this.#millis / trials,
       ...(this.#gaveUp === 0 ? {} : { gaveUp: this.#gaveUp / trials }),

@@ -1,31 +1,32 @@
-import type { BackOff, Millis, Random } from '../../core/exchange/attempt-outcome.ts';
+import type { BackOff } from '../../core/backoff/back-off.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
 import { EventQueue } from '../../simulator/engine/event-queue.ts';
-import { normal } from '../normal-variate.ts';
+import { drawNormal } from '../normal-variate.ts';
 import type { Trial } from '../trial.ts';
-import { BREATH } from '../trial.ts';
+import { EVENTS_PER_YIELD } from '../trial.ts';
 
 /** One hop of the network takes |N(10, 2)| ms. */
-const HOP = { mean: 10, deviation: 2 } as const;
+const HOP_LATENCY = { mean: 10, deviation: 2 } as const;
 
-export interface Contention {
-  /** Of one row, all from the first moment. */
+export interface ContentionTrialSettings {
+  /** Clients of one row; all start at 0. */
   readonly clients: number;
-  /** The wait of a client whose write has failed; undefined: none. */
+  /** The backoff after a failed write; undefined: none. */
   readonly backOff: BackOff | undefined;
   readonly random: Random;
 }
 
-/** What came of a trial. */
-export interface Contended {
+/** The result of a trial. */
+export interface ContentionResult {
   /** Writes that reached the server. */
   readonly calls: number;
-  /** Until the last client knows that its write has succeeded, or has given up. */
+  /** Time until the last client has its success or has given up, in ms. */
   readonly millis: Millis;
   /** Clients whose backoff has given up. */
   readonly gaveUp: number;
 }
 
-/** Where a message of a client arrives next. A client has one message under way at any time. */
+/** The next arrival of a client's message. Each client has one message in transit at any time. */
 const READ = 0;
 const READ_ANSWER = 1;
 const WRITE = 2;
@@ -34,12 +35,12 @@ const WRITE_ANSWER = 4;
 
 /**
  * Clients write to one row with optimistic concurrency: each reads the row's version, and its write succeeds when nobody has
- * written since. Who failed waits, and begins anew. As in the simulator published with "Exponential Backoff And Jitter"
+ * written since. A client whose write failed waits and starts again. As in the simulator published with "Exponential Backoff And Jitter"
  * (Brooker, AWS Architecture Blog, 2015).
  */
-export function* contend({ clients, backOff, random }: Contention): Trial<Contended> {
+export function* runContentionTrial({ clients, backOff, random }: ContentionTrialSettings): Trial<ContentionResult> {
   const queue = new EventQueue<number>();
-  const hop = (): Millis => Math.abs(normal(HOP.mean, HOP.deviation, random));
+  const hop = (): Millis => Math.abs(drawNormal(HOP_LATENCY.mean, HOP_LATENCY.deviation, random));
   const next = new Uint8Array(clients);
   const seen = new Float64Array(clients);
   const failures = new Int32Array(clients);
@@ -49,7 +50,7 @@ export function* contend({ clients, backOff, random }: Contention): Trial<Conten
   for (let client = 0; client < clients; client += 1) queue.push(hop(), client);
   while (queue.size > 0) {
     events += 1;
-    if (events % BREATH === 0) yield;
+    if (events % EVENTS_PER_YIELD === 0) yield;
     now = queue.nextAt;
     const client = queue.pop() ?? 0;
     let wait = 0;
@@ -68,7 +69,7 @@ export function* contend({ clients, backOff, random }: Contention): Trial<Conten
         next[client] = succeeds ? WRITE_ANSWER : REFUSAL;
         break;
       }
-      default: // WRITE_ANSWER: it is done
+      default: // WRITE_ANSWER: the client is done
         continue;
       case REFUSAL: {
         const step = backOff?.next(failures[client] ?? 0, memory[client] ?? 0, random);

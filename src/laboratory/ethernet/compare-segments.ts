@@ -1,14 +1,15 @@
-import type { BackOff, Millis, Random } from '../../core/exchange/attempt-outcome.ts';
-import type { Cell } from '../round-robin.ts';
-import { Rounds } from '../round-robin.ts';
-import { streams } from '../random-streams.ts';
+import type { BackOff } from '../../core/backoff/back-off.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import type { RoundRobinCell } from '../round-robin.ts';
+import { RoundRobinExperiment } from '../round-robin.ts';
+import { randomStreams } from '../random-streams.ts';
 import { predictEfficiency } from './predict-efficiency.ts';
 import type { SegmentFigures } from './ethernet-segment.ts';
-import { Segment } from './ethernet-segment.ts';
+import { EthernetSegment } from './ethernet-segment.ts';
 
 export interface EthernetRow extends SegmentFigures {
   readonly stations: number;
-  /** As Metcalfe and Boggs have it, of stations that always have something to send; undefined where they have not. */
+  /** Efficiency predicted by Metcalfe and Boggs for saturated stations; undefined for others. */
   readonly predicted: number | undefined;
 }
 
@@ -18,46 +19,46 @@ export interface EthernetSettings {
   readonly frame: number;
   readonly load: number;
   readonly backOff: BackOff;
-  /** Simulated of each. */
+  /** Simulated time of each, in ms. */
   readonly time: Millis;
   readonly seed: number;
 }
 
 const PARTS = 50;
 /** Simulated in a step. */
-const STRIDE: Millis = 1000;
+const STEP_TIME: Millis = 1000;
 
-export function compareSegments(settings: EthernetSettings): Rounds<EthernetRow> {
-  const next = streams(settings.seed);
-  return new Rounds(
+export function compareSegments(settings: EthernetSettings): RoundRobinExperiment<EthernetRow> {
+  const next = randomStreams(settings.seed);
+  return new RoundRobinExperiment(
     settings.stations.map((stations) => new EthernetCell({ ...settings, stations }, next())),
     PARTS,
   );
 }
 
-class EthernetCell implements Cell<EthernetRow> {
-  readonly #segment: Segment;
+class EthernetCell implements RoundRobinCell<EthernetRow> {
+  readonly #segment: EthernetSegment;
   readonly #stations: number;
   readonly #predicted: number | undefined;
   readonly #part: Millis;
-  #inPart: Millis = 0;
+  #timeInPart: Millis = 0;
 
   constructor(
     { stations, frame, load, backOff, time }: Omit<EthernetSettings, 'stations'> & { stations: number },
     random: Random,
   ) {
-    this.#segment = new Segment({ stations, frame, load, backOff, random });
+    this.#segment = new EthernetSegment({ stations, frame, load, backOff, random });
     this.#stations = stations;
     this.#predicted = load === Number.POSITIVE_INFINITY ? predictEfficiency(stations, frame) : undefined;
     this.#part = time / PARTS;
   }
 
   run(): boolean {
-    const time = Math.min(STRIDE, this.#part - this.#inPart);
+    const time = Math.min(STEP_TIME, this.#part - this.#timeInPart);
     this.#segment.run(time);
-    this.#inPart += time;
-    if (this.#inPart < this.#part) return false;
-    this.#inPart = 0;
+    this.#timeInPart += time;
+    if (this.#timeInPart < this.#part) return false;
+    this.#timeInPart = 0;
     return true;
   }
 

@@ -1,67 +1,67 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { EventQueue } from '../../simulator/engine/event-queue.ts';
-import type { Logged } from './logged-request.ts';
+import type { LoggedRequest } from './logged-request.ts';
 
-/** How late a line may be: logs are written at the end of a request, and few requests take longer. */
-export const HORIZON: Millis = 60_000;
-const MOST = 200_000;
+/** How late a line may be, in ms: logs are written at the end of a request, and few take longer. */
+export const REORDER_WINDOW: Millis = 60_000;
+const MAX_BUFFERED = 200_000;
 
-/** Requests whose lines came when later ones had been handed on: they are handed on at once, later than they were. */
-export interface Disorder {
-  /** Of lines that are not where their time belongs. */
+/** Requests whose line came after later ones had been emitted: emitted at once, later than they arrived. */
+export interface LogDisorder {
+  /** Lines out of order. */
   readonly late: number;
-  readonly first: Late | undefined;
-  /** Of requests that took longer than `HORIZON`: a log that is written at their end has them late, sorted as it may be. */
+  readonly first: LateLine | undefined;
+  /** Requests longer than `HORIZON`: a log sorted by end has them late. */
   readonly long: number;
 }
 
-/** A line that comes too late. */
-export interface Late {
+/** A line out of order. */
+export interface LateLine {
   readonly line: number;
-  /** The newest before it, by its time. */
+  /** The line before it with the latest time. */
   readonly after: number;
-  /** How much newer that is. */
+  /** How much later that is, in ms. */
   readonly by: Millis;
 }
 
-/** Puts requests in the order of their arrival, holding no more of them than it has to. */
-export class InOrder {
-  readonly #held = new EventQueue<Logged>();
-  readonly #emit: (logged: Logged, at: Millis) => void;
+/** Sorts requests by arrival with a bounded buffer. */
+export class ArrivalSorter {
+  readonly #buffer = new EventQueue<LoggedRequest>();
+  readonly #emit: (logged: LoggedRequest, at: Millis) => void;
   #newest = Number.NEGATIVE_INFINITY;
   #newestLine = 0;
   #last = Number.NEGATIVE_INFINITY;
   #origin: Millis | undefined;
   #late = 0;
-  #first: Late | undefined;
+  #first: LateLine | undefined;
   #long = 0;
 
-  /** @param emit called in order; `at` counts from the first, and never goes back */
-  constructor(emit: (logged: Logged, at: Millis) => void) {
+  /** @param emit called in order; `at` counts from the first and never decreases */
+  constructor(emit: (logged: LoggedRequest, at: Millis) => void) {
     this.#emit = emit;
   }
 
-  get disorder(): Disorder {
+  get disorder(): LogDisorder {
     return { late: this.#late, first: this.#first, long: this.#long };
   }
 
-  add(logged: Logged): void {
-    if (this.#origin !== undefined && logged.at - this.#origin < this.#last) this.#note(logged);
-    this.#held.push(logged.at, logged);
+  add(logged: LoggedRequest): void {
+    if (this.#origin !== undefined && logged.at - this.#origin < this.#last) this.#recordLate(logged);
+    this.#buffer.push(logged.at, logged);
     if (logged.at > this.#newest) {
       this.#newest = logged.at;
       this.#newestLine = logged.line;
     }
-    while (this.#held.size > MOST || this.#held.nextAt < this.#newest - HORIZON) this.#release();
+    while (this.#buffer.size > MAX_BUFFERED || this.#buffer.nextAt < this.#newest - REORDER_WINDOW) this.#release();
   }
 
-  /** What is still held. */
+  /** Emits the buffered requests. */
   flush(): void {
-    while (this.#held.size > 0) this.#release();
+    while (this.#buffer.size > 0) this.#release();
   }
 
-  #note({ at, line, took = 0 }: Logged): void {
-    if (took > HORIZON) {
+  #recordLate({ at, line, took = 0 }: LoggedRequest): void {
+    if (took > REORDER_WINDOW) {
       this.#long += 1;
       return;
     }
@@ -70,7 +70,7 @@ export class InOrder {
   }
 
   #release(): void {
-    const logged = this.#held.pop();
+    const logged = this.#buffer.pop();
     if (logged === undefined) return;
     this.#origin ??= logged.at;
     this.#last = Math.max(this.#last, logged.at - this.#origin);

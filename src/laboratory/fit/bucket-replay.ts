@@ -1,35 +1,35 @@
-import type { Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
-import type { Stretch } from './log-excerpt.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { LogSegment } from './log-excerpt.ts';
 import { FAILED, PASSED, REFUSED } from './log-excerpt.ts';
 
-/** What a token bucket would have made of attempts. */
-export interface Replayed {
-  /** How many it would have refused. */
+/** How a token bucket would have answered the attempts. */
+export interface BucketReplayResult {
+  /** Attempts it would have refused. */
   readonly refused: number;
   /**
-   * By length of a span: what it would have let through and the log has not, or the other way, span by span, in all. Which of two
-   * requests next to each other is let through is chance; how many are, is not.
+   * By length of a span: the sum over spans of the difference between accepted attempts of the bucket and of the log. Which of two
+   * neighbouring requests is accepted is random; how many are is not.
    */
-  readonly off: readonly number[];
+  readonly deviations: readonly number[];
 }
 
-/** As of the models of limits: times are not exact. */
-const NEARLY = 1 - 1e-9;
+/** The tolerance of the limit models: times are not exact. */
+const ONE_TOKEN = 1 - 1e-9;
 
-/** Plays stretches of a log to token buckets, thousands of times: no objects, and no chance. */
+/** Replays stretches of a log to token buckets, thousands of times: without objects and randomness. */
 export class BucketReplay {
-  readonly #stretches: readonly Stretch[];
+  readonly #stretches: readonly LogSegment[];
   readonly #spans: readonly Millis[];
 
-  constructor(stretches: readonly Stretch[], spans: readonly Millis[]) {
+  constructor(stretches: readonly LogSegment[], spans: readonly Millis[]) {
     this.#stretches = stretches;
     this.#spans = spans;
   }
 
-  /** @param startsFull whether the bucket is full when the log begins; else what comes before the first refusal is passed over */
-  play(rate: PerSecond, burst: number, startsFull = true): Replayed {
+  /** @param startsFull whether the bucket is full when the log begins; else attempts before the first refusal are ignored */
+  replay(rate: PerSecond, burst: number, startsFull = true): BucketReplayResult {
     const perMilli = rate / 1000;
-    const off = this.#spans.map(() => 0);
+    const deviations = this.#spans.map(() => 0);
     const surplus = this.#spans.map(() => 0);
     const ends = this.#spans.map(() => Number.NEGATIVE_INFINITY);
     const soonest = (): Millis => Math.min(...ends);
@@ -37,24 +37,24 @@ export class BucketReplay {
     let tokens = burst;
     let last = Number.NEGATIVE_INFINITY;
     let nextEnd = soonest();
-    let isKnown = startsFull;
-    for (const { at, what, count, isJoined } of this.#stretches) {
-      isKnown &&= isJoined;
+    let isLevelKnown = startsFull;
+    for (const { at, outcomes, count, isContiguous } of this.#stretches) {
+      isLevelKnown &&= isContiguous;
       let i = 0;
-      if (!isKnown) {
-        // How full the bucket is nobody knows before it is empty.
-        i = what.indexOf(REFUSED);
+      if (!isLevelKnown) {
+        // The level of the bucket is unknown until it is empty.
+        i = outcomes.indexOf(REFUSED);
         if (i === -1) continue;
         tokens = 0;
         last = at[i] ?? 0;
-        isKnown = true;
+        isLevelKnown = true;
       }
       for (; i < count; i += 1) {
         const now = at[i] ?? 0;
         if (now >= nextEnd) {
           for (const [s, span] of this.#spans.entries()) {
             if (now < (ends[s] ?? 0)) continue;
-            off[s] = (off[s] ?? 0) + Math.abs(surplus[s] ?? 0);
+            deviations[s] = (deviations[s] ?? 0) + Math.abs(surplus[s] ?? 0);
             surplus[s] = 0;
             ends[s] = (Math.floor(now / span) + 1) * span;
           }
@@ -62,14 +62,14 @@ export class BucketReplay {
         }
         tokens = Math.min(burst, tokens + (now - last) * perMilli);
         last = now;
-        const kind = what[i];
-        const passes = tokens >= NEARLY;
+        const kind = outcomes[i];
+        const passes = tokens >= ONE_TOKEN;
         if (passes) tokens = Math.max(0, tokens - 1);
         else if (kind !== FAILED) refused += 1;
         if (kind === FAILED || passes === (kind === PASSED)) continue;
         for (let s = 0; s < surplus.length; s += 1) surplus[s] = (surplus[s] ?? 0) + (passes ? 1 : -1);
       }
     }
-    return { refused, off: off.map((sum, s) => sum + Math.abs(surplus[s] ?? 0)) };
+    return { refused, deviations: deviations.map((sum, s) => sum + Math.abs(surplus[s] ?? 0)) };
   }
 }

@@ -1,55 +1,56 @@
-import type { BackOff, Millis, Random } from '../../core/exchange/attempt-outcome.ts';
-import type { Asked } from '../../simulator/upstream/nested-limit-models.ts';
+import type { BackOff } from '../../core/backoff/back-off.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import type { MethodAndPath } from '../../simulator/upstream/nested-limit-models.ts';
 import { seededRandom } from '../../simulator/seeded-random.ts';
 import type { UpstreamSpec } from '../../simulator/upstream/upstream-model.ts';
-import { Upstream } from '../../simulator/upstream/upstream-model.ts';
+import { UpstreamModel } from '../../simulator/upstream/upstream-model.ts';
 import { EventQueue } from '../../simulator/engine/event-queue.ts';
-import type { Candidate, FitRow } from './replay-candidate.ts';
-import { FitTally } from './replay-candidate.ts';
-import type { Logged } from './logged-request.ts';
+import type { ReplayCandidate, FitRow } from './replay-candidate.ts';
+import { FitCounters } from './replay-candidate.ts';
+import type { LoggedRequest } from './logged-request.ts';
 
-/** The name of clients that send each request once: what they meet should be what the log has. */
+/** The name of clients that send each request once; their result should match the log. */
 export const NO_RETRIES = 'no retries';
 
-export interface DirectSettings {
+export interface DirectClientsSettings {
   readonly name: string;
   /** Undefined: each request is sent once. */
   readonly backOff: BackOff | undefined;
-  /** Sends in all, ≥ 1. */
+  /** Attempts including the first, ≥ 1. */
   readonly attempts: number;
   readonly upstream: UpstreamSpec;
   readonly seed: number;
 }
 
 /** A request that waits for its next attempt. */
-interface Waiting {
-  readonly asked: Asked;
+interface PendingRetry {
+  readonly target: MethodAndPath;
   readonly arrivedAt: Millis;
   readonly failures: number;
   readonly memory: number;
 }
 
-/** Clients that ask the upstream themselves, and retry what it refuses or fails as a strategy says. */
-export class Direct implements Candidate {
+/** Clients without a proxy: they retry refusals and failures by a strategy. */
+export class DirectClients implements ReplayCandidate {
   readonly name: string;
   readonly #backOff: BackOff | undefined;
   readonly #attempts: number;
-  readonly #upstream: Upstream;
+  readonly #upstream: UpstreamModel;
   readonly #random: Random;
-  readonly #queue = new EventQueue<Waiting>();
-  readonly #tally = new FitTally();
+  readonly #queue = new EventQueue<PendingRetry>();
+  readonly #counters = new FitCounters();
 
-  constructor({ name, backOff, attempts, upstream, seed }: DirectSettings) {
+  constructor({ name, backOff, attempts, upstream, seed }: DirectClientsSettings) {
     this.name = name;
     this.#backOff = backOff;
     this.#attempts = backOff === undefined ? 1 : attempts;
-    this.#upstream = new Upstream(upstream);
+    this.#upstream = new UpstreamModel(upstream);
     this.#random = seededRandom(seed);
   }
 
-  arrive({ method, path }: Logged, at: Millis): void {
+  arrive({ method, path }: LoggedRequest, at: Millis): void {
     this.#advance(at);
-    this.#send({ asked: { method, path }, arrivedAt: at, failures: 0, memory: 0 }, at);
+    this.#send({ target: { method, path }, arrivedAt: at, failures: 0, memory: 0 }, at);
   }
 
   finish(): void {
@@ -57,7 +58,7 @@ export class Direct implements Candidate {
   }
 
   row(): FitRow {
-    return this.#tally.row(this.name);
+    return this.#counters.row(this.name);
   }
 
   #advance(to: Millis): void {
@@ -68,18 +69,18 @@ export class Direct implements Candidate {
     }
   }
 
-  #send({ asked, arrivedAt, failures, memory }: Waiting, now: Millis): void {
-    const conduct = this.#upstream.decide(now, this.#random, asked);
-    this.#tally.sent(conduct);
-    const ends = now + (conduct.kind === 'down' ? 0 : conduct.latency);
-    if (conduct.kind === 'serve') return this.#tally.succeeded(ends - arrivedAt);
+  #send({ target, arrivedAt, failures, memory }: PendingRetry, now: Millis): void {
+    const decision = this.#upstream.decide(now, this.#random, target);
+    this.#counters.recordSend(decision);
+    const ends = now + (decision.kind === 'down' ? 0 : decision.latency);
+    if (decision.kind === 'serve') return this.#counters.recordSuccess(ends - arrivedAt);
     const step = failures + 1 < this.#attempts ? this.#backOff?.next(failures, memory, this.#random) : undefined;
     if (step !== undefined) {
-      this.#queue.push(ends + step.delay, { asked, arrivedAt, failures: failures + 1, memory: step.memory });
-    } else if (conduct.kind === 'throttle') {
-      this.#tally.refused();
+      this.#queue.push(ends + step.delay, { target, arrivedAt, failures: failures + 1, memory: step.memory });
+    } else if (decision.kind === 'throttle') {
+      this.#counters.recordRefusal();
     } else {
-      this.#tally.failed();
+      this.#counters.recordFailure();
     }
   }
 }

@@ -1,79 +1,79 @@
 import type { UpstreamSpec } from '../../simulator/upstream/upstream-model.ts';
 import type { Experiment } from '../experiment.ts';
-import type { Candidate, FitRow } from './replay-candidate.ts';
-import type { Disorder } from './arrival-sorter.ts';
-import { InOrder } from './arrival-sorter.ts';
-import type { LogReader, Skipped } from './logged-request.ts';
-import type { Inferred, KnownLimit } from './infer-bucket.ts';
+import type { ReplayCandidate, FitRow } from './replay-candidate.ts';
+import type { LogDisorder } from './arrival-sorter.ts';
+import { ArrivalSorter } from './arrival-sorter.ts';
+import type { LogReader, SkippedLine } from './logged-request.ts';
+import type { InferredBucket, KnownLimit } from './infer-bucket.ts';
 import { BucketSearch } from './infer-bucket.ts';
-import type { Surveyed } from './log-survey.ts';
-import { fitUpstream, Survey } from './log-survey.ts';
+import type { LogSummary } from './log-survey.ts';
+import { fitUpstream, LogSurvey } from './log-survey.ts';
 
 export interface FitSettings {
-  /** Opens the log anew, from its beginning. */
-  readonly open: () => LogReader;
+  /** Opens the log again, from its beginning. */
+  readonly openLog: () => LogReader;
   readonly known: KnownLimit;
-  /** Makes the policies for the upstream that fits the log. */
-  readonly candidates: (upstream: UpstreamSpec) => readonly Candidate[];
+  /** Makes the policies to replay, for the upstream that fits the log. */
+  readonly candidates: (upstream: UpstreamSpec) => readonly ReplayCandidate[];
 }
 
 /**
- * What has been done with the log: it is looked at, its limit is searched, it is played, to its end. `disordered`: it was looked
- * at, and that is all, as too many of its lines are out of order.
+ * The stage of the experiment: the log is surveyed, its limit is inferred, it is replayed, done. `disordered`: the log was
+ * surveyed only, because too many lines are out of order.
  */
 export type FitStage = 'looking' | 'searching' | 'playing' | 'played' | 'disordered';
 
-export interface Fitted {
+export interface FitResult {
   readonly stage: FitStage;
-  readonly surveyed: Surveyed;
-  /** Lines of the log that were no requests. */
+  readonly surveyed: LogSummary;
+  /** Lines of the log that were not requests. */
   readonly skipped: number;
-  readonly firstSkipped: Skipped | undefined;
-  /** Requests of it that were none to an upstream. */
+  readonly firstSkipped: SkippedLine | undefined;
+  /** Requests that were not meant for an upstream. */
   readonly aside: number;
-  readonly disorder: Disorder;
-  /** The limit that was found; undefined while it is searched, and where there is none. */
-  readonly inferred: Inferred | undefined;
-  /** Undefined until the log is played. */
+  readonly disorder: LogDisorder;
+  /** The inferred limit; undefined before it is inferred, and if there is none. */
+  readonly inferred: InferredBucket | undefined;
+  /** Undefined until the log is replayed. */
   readonly upstream: UpstreamSpec | undefined;
   readonly rows: readonly FitRow[];
 }
 
 /**
- * Reads a log twice: to see what upstream would have answered so, and to play its traffic to that upstream through one policy
- * and another, all at once. Memory does not grow with the log.
+ * Reads a log twice: to infer the upstream that would have answered so, and to replay its traffic to that upstream through all
+ * policies at once. Memory does not grow with the log.
  */
-export class Fit implements Experiment<Fitted> {
+export class FitExperiment implements Experiment<FitResult> {
   readonly #settings: FitSettings;
-  readonly #survey: Survey;
+  readonly #survey: LogSurvey;
   #reader: LogReader;
-  #order: InOrder;
-  /** What the reader said when all had been looked at. */
-  #read: Pick<LogReader, 'skipped' | 'firstSkipped' | 'aside'> | undefined;
-  #disorder: Disorder | undefined;
+  #sorter: ArrivalSorter;
+  /** The reader's counts at the end of the survey. */
+  #readCounts: Pick<LogReader, 'skipped' | 'firstSkipped' | 'aside'> | undefined;
+  #disorder: LogDisorder | undefined;
   #search: BucketSearch | undefined;
-  #inferred: Inferred | undefined;
+  #inferred: InferredBucket | undefined;
   #upstream: UpstreamSpec | undefined;
-  #candidates: readonly Candidate[] = [];
+  #candidates: readonly ReplayCandidate[] = [];
   #stage: FitStage = 'looking';
 
   constructor(settings: FitSettings) {
     this.#settings = settings;
-    this.#survey = new Survey(settings.known.rate !== undefined);
-    this.#reader = settings.open();
-    this.#order = new InOrder((logged, at) => this.#survey.add(logged, at));
+    this.#survey = new LogSurvey(settings.known.rate !== undefined);
+    this.#reader = settings.openLog();
+    this.#sorter = new ArrivalSorter((logged, at) => this.#survey.add(logged, at));
   }
 
   get progress(): number {
-    // Read is not yet played.
+    // A line that was read may not be replayed yet.
     const part = Math.min(0.999, this.#reader.progress);
     switch (this.#stage) {
       case 'looking':
-        return LOOKED * part;
+        return SURVEY_PROGRESS * part;
       case 'searching':
-        return LOOKED + (SEARCHED - LOOKED) * (this.#search?.progress ?? 0);
+        return SURVEY_PROGRESS + (SEARCH_PROGRESS - SURVEY_PROGRESS) * (this.#search?.progress ?? 0);
       case 'playing':
-        return SEARCHED + (1 - SEARCHED) * part;
+        return SEARCH_PROGRESS + (1 - SEARCH_PROGRESS) * part;
       case 'played':
       case 'disordered':
         return 1;
@@ -81,75 +81,79 @@ export class Fit implements Experiment<Fitted> {
   }
 
   step(): void {
-    if (this.#stage === 'searching') return this.#seek();
+    if (this.#stage === 'searching') return this.#stepSearch();
     const some = this.#reader.read();
     if (some !== undefined) {
-      for (const logged of some) this.#order.add(logged);
+      for (const logged of some) this.#sorter.add(logged);
       return;
     }
-    this.#order.flush();
-    if (this.#stage === 'looking') this.#look();
-    else this.#end();
+    this.#sorter.flush();
+    if (this.#stage === 'looking') this.#finishSurvey();
+    else this.#finishReplay();
   }
 
-  result(): Fitted {
+  result(): FitResult {
     return {
       stage: this.#stage,
       surveyed: this.#survey.result(),
-      ...(this.#read ?? countsOf(this.#reader)),
-      // Played, they come late as they did when they were looked at.
-      disorder: this.#disorder ?? this.#order.disorder,
+      ...(this.#readCounts ?? readerCounts(this.#reader)),
+      // The replay has the same late lines as the survey.
+      disorder: this.#disorder ?? this.#sorter.disorder,
       inferred: this.#inferred,
       upstream: this.#upstream,
       rows: this.#candidates.map((candidate) => candidate.row()),
     };
   }
 
-  /** It has been looked at. */
-  #look(): void {
-    const disorder = this.#order.disorder;
-    this.#read = countsOf(this.#reader);
+  /** The survey is complete. */
+  #finishSurvey(): void {
+    const disorder = this.#sorter.disorder;
+    this.#readCounts = readerCounts(this.#reader);
     this.#disorder = disorder;
-    if (disorder.late > MOST_LATE * this.#survey.result().requests) {
+    if (disorder.late > MAX_LATE_SHARE * this.#survey.result().requests) {
       this.#stage = 'disordered';
     } else {
       this.#stage = 'searching';
-      this.#search = new BucketSearch(this.#survey.stretches(), this.#settings.known);
+      this.#search = new BucketSearch(this.#survey.segments(), this.#settings.known);
     }
   }
 
-  #seek(): void {
+  #stepSearch(): void {
     const search = this.#search;
     if (search !== undefined && search.progress < 1) return search.step();
     this.#inferred = search?.result();
     this.#search = undefined;
-    this.#play();
+    this.#startReplay();
   }
 
-  #play(): void {
+  #startReplay(): void {
     const upstream = fitUpstream(this.#survey.result(), this.#inferred, this.#settings.known);
     const candidates = this.#settings.candidates(upstream);
     this.#stage = 'playing';
     this.#upstream = upstream;
     this.#candidates = candidates;
-    this.#reader = this.#settings.open();
-    this.#order = new InOrder((logged, at) => {
+    this.#reader = this.#settings.openLog();
+    this.#sorter = new ArrivalSorter((logged, at) => {
       for (const candidate of candidates) candidate.arrive(logged, at);
     });
   }
 
-  #end(): void {
+  #finishReplay(): void {
     for (const candidate of this.#candidates) candidate.finish();
     this.#stage = 'played';
   }
 }
 
-function countsOf({ skipped, firstSkipped, aside }: LogReader): Pick<LogReader, 'skipped' | 'firstSkipped' | 'aside'> {
+function readerCounts({
+  skipped,
+  firstSkipped,
+  aside,
+}: LogReader): Pick<LogReader, 'skipped' | 'firstSkipped' | 'aside'> {
   return { skipped, firstSkipped, aside };
 }
 
-/** The share of lines that may be out of order: it is by that much at most that a rate is another than it was. */
-const MOST_LATE = 0.01;
-/** How far it has come when the log has been looked at, and when a limit has been found: playing it takes longest. */
-const LOOKED = 0.15;
-const SEARCHED = 0.2;
+/** The maximum share of lines out of order: it bounds the error of the rates. */
+const MAX_LATE_SHARE = 0.01;
+/** Progress after the survey and after the inference: the replay takes longest. */
+const SURVEY_PROGRESS = 0.15;
+const SEARCH_PROGRESS = 0.2;

@@ -1,32 +1,32 @@
-import type { Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { Experiment } from '../experiment.ts';
-import type { Replayed } from './bucket-replay.ts';
+import type { BucketReplayResult } from './bucket-replay.ts';
 import { BucketReplay } from './bucket-replay.ts';
-import type { Stretch } from './log-excerpt.ts';
+import type { LogSegment } from './log-excerpt.ts';
 import { PASSED, REFUSED } from './log-excerpt.ts';
 
-/** The token bucket that would have answered most like the log. */
-export interface Inferred {
+/** The token bucket that reproduces the log best. */
+export interface InferredBucket {
   readonly rate: PerSecond;
   readonly burst: number;
-  /** `least`: a larger one fits as well, as nothing was asked after a rest that would have filled it. */
+  /** `least`: a larger burst fits as well, because no request followed a rest that would have filled it. */
   readonly burstIs: 'told' | 'least';
-  /** Attempts that were looked at, and how many of them the upstream refused, and the bucket would have. */
+  /** Attempts examined, and how many of them the upstream and the bucket refused. */
   readonly attempts: number;
   readonly refused: number;
   readonly wouldRefuse: number;
-  /** What the bucket would have let through and the log has not, or the other way, in spans of this length, a pass of the log. */
+  /** The difference between accepted attempts of bucket and log in spans of this length, as a share of the log's. */
   readonly off: number;
   readonly span: Millis;
 }
 
 export interface KnownLimit {
-  /** Undefined: as the log has it. */
+  /** Undefined: inferred from the log. */
   readonly rate: PerSecond | undefined;
   readonly burst: number | undefined;
 }
 
-interface Tried extends Replayed {
+interface BucketFit extends BucketReplayResult {
   readonly rate: PerSecond;
   readonly burst: number;
   readonly misfit: number;
@@ -34,89 +34,94 @@ interface Tried extends Replayed {
 
 /** Lengths of spans, in passes: short ones show a burst, long ones a rate. */
 const SPANS = [10, 100, 1000];
-/** Of a log that is no longer than that, a tenth of them. */
+/** For a log shorter than a span, a tenth of its passes. */
 const SHORT_LOG = 2000;
 const SHORTEST_SPAN: Millis = 100;
-/** Of rates, between one guess and the next, at most, and in the end. */
-const NEAR = 1.02;
-const FAR = 1000;
-const PRECISION = 1.0005;
-/** Misfits are sums of logarithms: of two with so little between them neither fits better; so much more is worse, and no chance. */
-const SAME = 0.02;
-const WORSE = 0.5;
-/** Bursts that are tried to be precise, about. */
+/** Ratio of neighbouring rates: at most, and at the end of the search. */
+const INITIAL_RATE_STEP = 1.02;
+const MAX_RATE_FACTOR = 1000;
+const RATE_PRECISION = 1.0005;
+/**
+ * Misfits are sums of logarithms. Two closer than the first fit equally well; one more than the second apart is
+ * significantly worse.
+ */
+const EQUAL_MISFIT = 0.02;
+const CLEARLY_WORSE = 0.5;
+/** Approximate number of bursts tried to refine the fit. */
 const REFINEMENTS = 14;
 
 /**
- * Looks for the token bucket that would have answered as the upstream of a log. For a burst there is one rate at which it would have
- * refused as many as the log has; of those pairs, that one is taken which lets through as many as the log in spans short and long. Where
- * several do, it is the smallest burst: more than that nobody has seen.
+ * Infers the token bucket that reproduces the upstream of a log. For each burst there is one rate at which it would have
+ * refused as many as the log has; of those pairs, the one whose accepted attempts match the log in short and long spans is taken. Where
+ * several match, the smallest burst is taken: the log shows no larger one.
  */
-export class BucketSearch implements Experiment<Inferred | undefined> {
+export class BucketSearch implements Experiment<InferredBucket | undefined> {
   readonly #known: KnownLimit;
   readonly #replay: BucketReplay;
-  /** Without spans: three times as fast. */
-  readonly #counting: BucketReplay;
+  /** A replay without spans: three times as fast. */
+  readonly #countReplay: BucketReplay;
   readonly #spans: readonly Millis[];
   readonly #counts: { readonly attempts: number; readonly passed: number; readonly refused: number };
-  readonly #tried: Tried[] = [];
-  /** On average, of what was looked at. */
+  readonly #tried: BucketFit[] = [];
+  /** Mean rate of the accepted attempts examined. */
   readonly #passed: PerSecond;
-  /** Bursts to be tried. */
-  readonly #ahead: number[];
+  /** Bursts still to try. */
+  readonly #pendingBursts: number[];
   #factor: number;
 
-  constructor(stretches: readonly Stretch[], known: KnownLimit) {
-    const counts = countOf(stretches);
+  constructor(stretches: readonly LogSegment[], known: KnownLimit) {
+    const counts = countAttempts(stretches);
     this.#known = known;
     this.#counts = counts;
     this.#passed = (1000 * Math.max(1, counts.passed)) / Math.max(1, counts.time);
     const part = counts.passed < SHORT_LOG ? 0.1 : 1;
     this.#spans = SPANS.map((passes) => Math.max(SHORTEST_SPAN, (1000 * part * passes) / this.#passed));
     this.#replay = new BucketReplay(stretches, this.#spans);
-    this.#counting = new BucketReplay(stretches, []);
-    const canTell = known.rate === undefined ? counts.refused > 0 && counts.passed > 0 : counts.attempts > 0;
-    this.#ahead = canTell ? burstsTo(known.burst, counts.passed) : [];
+    this.#countReplay = new BucketReplay(stretches, []);
+    const isInferable = known.rate === undefined ? counts.refused > 0 && counts.passed > 0 : counts.attempts > 0;
+    this.#pendingBursts = isInferable ? burstCandidates(known.burst, counts.passed) : [];
     this.#factor = known.burst === undefined ? Math.SQRT2 : 1;
   }
 
   get progress(): number {
-    return this.#ahead.length === 0 ? 1 : this.#tried.length / (this.#tried.length + this.#ahead.length + REFINEMENTS);
+    return this.#pendingBursts.length === 0
+      ? 1
+      : this.#tried.length / (this.#tried.length + this.#pendingBursts.length + REFINEMENTS);
   }
 
   /** Tries one burst. */
   step(): void {
-    const burst = this.#ahead.shift();
+    const burst = this.#pendingBursts.shift();
     if (burst === undefined) return;
     this.#try(burst);
-    if (this.#ahead.length === 0) this.#refine();
+    if (this.#pendingBursts.length === 0) this.#refine();
   }
 
-  result(): Inferred | undefined {
+  result(): InferredBucket | undefined {
     const best = this.#best();
     if (best === undefined) return undefined;
-    const { rate, burst, refused, off } = best;
+    const { rate, burst, refused, deviations } = best;
     const { attempts, passed } = this.#counts;
     return {
       rate: this.#known.rate ?? Number(rate.toPrecision(4)),
       burst,
-      burstIs: this.#isTold(best) ? 'told' : 'least',
+      burstIs: this.#isBurstDetermined(best) ? 'told' : 'least',
       attempts,
       refused: this.#counts.refused,
       wouldRefuse: refused,
-      off: passed === 0 ? 0 : (off[1] ?? 0) / passed,
+      off: passed === 0 ? 0 : (deviations[1] ?? 0) / passed,
       span: this.#spans[1] ?? 0,
     };
   }
 
-  /** The smallest burst of those that fit as well as any. */
-  #best(): Tried | undefined {
+  /** The smallest burst among the best fits. */
+  #best(): BucketFit | undefined {
     const least = Math.min(...this.#tried.map(({ misfit }) => misfit));
-    const good = this.#tried.filter(({ misfit }) => misfit <= least + SAME);
+    const good = this.#tried.filter(({ misfit }) => misfit <= least + EQUAL_MISFIT);
     return good.toSorted((a, b) => a.burst - b.burst)[0];
   }
 
-  /** Around the best, closer and closer. */
+  /** Refines around the best fit. */
   #refine(): void {
     const best = this.#best();
     this.#factor = Math.sqrt(this.#factor);
@@ -124,37 +129,39 @@ export class BucketSearch implements Experiment<Inferred | undefined> {
     const { burst } = best;
     const around = [Math.round(burst / this.#factor), Math.round(burst * this.#factor)];
     for (const each of around) {
-      if (each >= 1 && this.#tried.every((tried) => tried.burst !== each)) this.#ahead.push(each);
+      if (each >= 1 && this.#tried.every((tried) => tried.burst !== each)) this.#pendingBursts.push(each);
     }
-    if (this.#ahead.length === 0) this.#refine();
+    if (this.#pendingBursts.length === 0) this.#refine();
   }
 
   #try(burst: number): void {
     const rate = this.#known.rate ?? this.#rateFor(burst);
-    const replayed = this.#replay.play(rate, burst);
+    const replayed = this.#replay.replay(rate, burst);
     this.#tried.push({ ...replayed, rate, burst, misfit: this.#misfit(replayed) });
   }
 
-  /** Whether any larger burst fits worse, even if the bucket was not full when the log began. */
-  #isTold({ rate, burst }: Tried): boolean {
-    const misfit = this.#misfit(this.#replay.play(rate, burst, false));
+  /** Whether every larger burst fits worse, even if the bucket was not full at the start of the log. */
+  #isBurstDetermined({ rate, burst }: BucketFit): boolean {
+    const misfit = this.#misfit(this.#replay.replay(rate, burst, false));
     const larger = this.#tried.filter((each) => each.burst >= 1.5 * burst);
-    return larger.every((each) => this.#misfit(this.#replay.play(each.rate, each.burst, false)) > misfit + WORSE);
+    return larger.every(
+      (each) => this.#misfit(this.#replay.replay(each.rate, each.burst, false)) > misfit + CLEARLY_WORSE,
+    );
   }
 
-  #misfit({ off }: Replayed): number {
-    // What chance leaves of a fit that is perfect.
+  #misfit({ deviations }: BucketReplayResult): number {
+    // The misfit that randomness leaves even in a perfect fit.
     const least = 1 + Math.sqrt(this.#counts.passed) / 10;
-    return off.reduce((sum, each) => sum + Math.log(each + least), 0);
+    return deviations.reduce((sum, each) => sum + Math.log(each + least), 0);
   }
 
-  /** At which rate a bucket of that burst refuses as many as the log: the faster, the fewer. */
+  /** The rate at which a bucket of this burst refuses as many as the log. Refusals decrease with the rate. */
   #rateFor(burst: number): PerSecond {
     const { refused } = this.#counts;
-    const refusesMore = (rate: PerSecond): boolean => this.#counting.play(rate, burst).refused > refused;
-    const [slowest, fastest] = [this.#passed / FAR, this.#passed * FAR];
+    const refusesMore = (rate: PerSecond): boolean => this.#countReplay.replay(rate, burst).refused > refused;
+    const [slowest, fastest] = [this.#passed / MAX_RATE_FACTOR, this.#passed * MAX_RATE_FACTOR];
     const guess = this.#nearest(burst)?.rate ?? this.#passed;
-    let [low, high, factor] = [guess, guess, NEAR];
+    let [low, high, factor] = [guess, guess, INITIAL_RATE_STEP];
     if (refusesMore(guess)) {
       do {
         [low, high, factor] = [high, high * factor, factor * factor];
@@ -164,39 +171,39 @@ export class BucketSearch implements Experiment<Inferred | undefined> {
         [low, high, factor] = [low / factor, low, factor * factor];
       } while (low > slowest && !refusesMore(low));
     }
-    while (high > PRECISION * low) {
+    while (high > RATE_PRECISION * low) {
       const middle = Math.sqrt(low * high);
       if (refusesMore(middle)) low = middle;
       else high = middle;
     }
-    // It refuses no more than the log, where `low` does.
+    // `high` refuses no more than the log; `low` does.
     return Math.max(slowest, high);
   }
 
-  /** Of bursts that are like it, rates are. */
-  #nearest(burst: number): Tried | undefined {
-    const far = (each: Tried): number => Math.abs(Math.log(each.burst / burst));
+  /** Similar bursts have similar rates. */
+  #nearest(burst: number): BucketFit | undefined {
+    const far = (each: BucketFit): number => Math.abs(Math.log(each.burst / burst));
     return this.#tried.toSorted((a, b) => far(a) - far(b))[0];
   }
 }
 
-/** In powers of √2, as far as anything could have passed at once. */
-function burstsTo(known: number | undefined, passed: number): number[] {
+/** Powers of √2, up to the largest burst the log could show. */
+function burstCandidates(known: number | undefined, passed: number): number[] {
   if (known !== undefined) return [known];
   const bursts = [1];
   for (let next = 2; next < 2 * passed; next = Math.ceil(Math.SQRT2 * next)) bursts.push(next);
   return bursts;
 }
 
-/** `time`: of the stretches, in all. */
-function countOf(stretches: readonly Stretch[]) {
+/** `time`: total time of the stretches, in ms. */
+function countAttempts(stretches: readonly LogSegment[]) {
   let [attempts, passed, refused, time] = [0, 0, 0, 0];
-  for (const { at, what, count } of stretches) {
+  for (const { at, outcomes, count } of stretches) {
     attempts += count;
     time += (at[count - 1] ?? 0) - (at[0] ?? 0);
     for (let i = 0; i < count; i += 1) {
-      if (what[i] === PASSED) passed += 1;
-      else if (what[i] === REFUSED) refused += 1;
+      if (outcomes[i] === PASSED) passed += 1;
+      else if (outcomes[i] === REFUSED) refused += 1;
     }
   }
   return { attempts, passed, refused, time };

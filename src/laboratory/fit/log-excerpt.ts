@@ -1,91 +1,97 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Answer } from './logged-request.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { AttemptAnswer } from './logged-request.ts';
 
-/** What is kept of an answer. */
+/** The kept part of an outcome. */
 export const PASSED = 0;
 export const REFUSED = 1;
-/** It has passed a limit, most likely: an upstream that is down says nothing of its limit. */
+/** Probably accepted by the limit; an upstream that is down reveals nothing about its limit. */
 export const FAILED = 2;
 const UNCLEAR = 3;
 
 /** Attempts in a row. */
-export interface Stretch {
+export interface LogSegment {
   readonly at: Float64Array;
-  readonly what: Uint8Array;
+  readonly outcomes: Uint8Array;
   readonly count: number;
-  /** Follows the one before it without a gap, or begins the log. */
-  readonly isJoined: boolean;
+  /** Whether it follows the previous stretch without a gap, or begins the log. */
+  readonly isContiguous: boolean;
 }
 
-interface Kept {
+interface KeptSegment {
   readonly at: Float64Array;
-  readonly what: Uint8Array;
+  readonly outcomes: Uint8Array;
   readonly index: number;
   count: number;
   refusals: number;
 }
 
-const LENGTH = 32_768;
-const MOST = 8;
+const SEGMENT_LENGTH = 32_768;
+const MAX_SEGMENTS = 8;
 
 /**
- * Attempts of a log, a quarter of a million at most: all of them, or stretches in which its limit was felt, evenly over the log.
+ * Attempts of a log, at most a quarter of a million: all of them, or stretches with refusals, evenly over the log.
  */
-export class Excerpt {
-  readonly #keepsQuiet: boolean;
-  #kept: Kept[] = [];
-  /** Of those worth keeping, one in so many is kept. */
+export class LogExcerpt {
+  readonly #keepsUnrefused: boolean;
+  #kept: KeptSegment[] = [];
+  /** One in this many useful stretches is kept. */
   #stride = 1;
-  #worthy = 0;
-  #current: Kept = begin(0);
+  #offered = 0;
+  #current: KeptSegment = emptySegment(0);
 
-  /** @param keepsQuiet whether stretches without a refusal are kept too: they tell how large a burst may be, where a rate is known */
-  constructor(keepsQuiet: boolean) {
-    this.#keepsQuiet = keepsQuiet;
+  /** @param keepsUnrefused keeps stretches without a refusal too: with a known rate they bound the burst */
+  constructor(keepsUnrefused: boolean) {
+    this.#keepsUnrefused = keepsUnrefused;
   }
 
-  /** @param at never goes back */
-  add(answer: Answer, at: Millis): void {
+  /** @param at must not decrease */
+  add(answer: AttemptAnswer, at: Millis): void {
     if (answer === 'unheard') return;
     const current = this.#current;
     current.at[current.count] = at;
-    current.what[current.count] = CODES[answer];
+    current.outcomes[current.count] = OUTCOME_CODES[answer];
     current.count += 1;
     if (answer === 'refused' || answer === 'unclear') current.refusals += 1;
-    if (current.count < LENGTH) return;
-    if (current.refusals > 0 || this.#keepsQuiet) this.#keep(current);
-    this.#current = begin(current.index + 1);
+    if (current.count < SEGMENT_LENGTH) return;
+    if (current.refusals > 0 || this.#keepsUnrefused) this.#keep(current);
+    this.#current = emptySegment(current.index + 1);
   }
 
-  /** @param unclear what an attempt was that was sent again */
-  stretches(unclear: 'refused' | 'failed'): readonly Stretch[] {
-    const code = CODES[unclear];
+  /** @param unclear the outcome assumed for attempts that were retried */
+  segments(unclear: 'refused' | 'failed'): readonly LogSegment[] {
+    const code = OUTCOME_CODES[unclear];
     const all = this.#current.count === 0 ? this.#kept : [...this.#kept, this.#current];
-    return all.map(({ at, what, count, index }, i) => ({
+    return all.map(({ at, outcomes, count, index }, i) => ({
       at,
-      what: what.map((each) => (each === UNCLEAR ? code : each)),
+      outcomes: outcomes.map((each) => (each === UNCLEAR ? code : each)),
       count,
-      isJoined: index === (all[i - 1]?.index ?? -1) + 1,
+      isContiguous: index === (all[i - 1]?.index ?? -1) + 1,
     }));
   }
 
-  #keep(stretch: Kept): void {
-    this.#worthy += 1;
-    if ((this.#worthy - 1) % this.#stride !== 0) return;
+  #keep(stretch: KeptSegment): void {
+    this.#offered += 1;
+    if ((this.#offered - 1) % this.#stride !== 0) return;
     this.#kept.push(stretch);
-    if (this.#kept.length < MOST) return;
+    if (this.#kept.length < MAX_SEGMENTS) return;
     this.#kept = this.#kept.filter((_, i) => i % 2 === 0);
     this.#stride *= 2;
   }
 }
 
-const CODES: Readonly<Record<Exclude<Answer, 'unheard'>, number>> = {
+const OUTCOME_CODES: Readonly<Record<Exclude<AttemptAnswer, 'unheard'>, number>> = {
   passed: PASSED,
   refused: REFUSED,
   failed: FAILED,
   unclear: UNCLEAR,
 };
 
-function begin(index: number): Kept {
-  return { at: new Float64Array(LENGTH), what: new Uint8Array(LENGTH), index, count: 0, refusals: 0 };
+function emptySegment(index: number): KeptSegment {
+  return {
+    at: new Float64Array(SEGMENT_LENGTH),
+    outcomes: new Uint8Array(SEGMENT_LENGTH),
+    index,
+    count: 0,
+    refusals: 0,
+  };
 }

@@ -1,87 +1,87 @@
-import type { Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
 import type { LatencySpec } from '../../simulator/upstream/latency-model.ts';
-import { Latencies } from '../../simulator/report/latency-histogram.ts';
+import { LatencyHistogram } from '../../simulator/report/latency-histogram.ts';
 import type { UpstreamSpec } from '../../simulator/upstream/upstream-model.ts';
 import { EventQueue } from '../../simulator/engine/event-queue.ts';
-import type { Stretch } from './log-excerpt.ts';
-import { Excerpt } from './log-excerpt.ts';
-import type { Inferred, KnownLimit } from './infer-bucket.ts';
-import type { Answer, Attempts, End, Logged } from './logged-request.ts';
+import type { LogSegment } from './log-excerpt.ts';
+import { LogExcerpt } from './log-excerpt.ts';
+import type { InferredBucket, KnownLimit } from './infer-bucket.ts';
+import type { AttemptAnswer, LoggedAttempts, LoggedEnd, LoggedRequest } from './logged-request.ts';
 
-/** How long things took: the median of them, and what one in a hundred took longer than. */
-export interface Took {
+/** Median and 99th percentile of times, in ms. */
+export interface LatencySummary {
   readonly p50: Millis;
   readonly p99: Millis;
 }
 
-/** The same, for more of them to be drawn. */
-export interface Drawn extends Took {
+/** The same, with a sample for drawing values. */
+export interface SampledLatency extends LatencySummary {
   readonly spec: LatencySpec;
 }
 
-/** What a log tells of itself and of the upstream behind it. */
-export interface Surveyed {
+/** What a log shows of its requests and of the upstream. */
+export interface LogSummary {
   readonly requests: number;
-  /** From the first to the last. */
+  /** Time from the first to the last request, in ms. */
   readonly span: Millis;
   readonly successes: number;
-  /** Answered 429 by the upstream, or refused by a proxy in front of it. */
+  /** Answered 429 by the upstream, or rejected by a proxy in front of it. */
   readonly refused: number;
-  /** Of them, those that a proxy refused: demand, that says nothing of the upstream. */
+  /** Those of them that a proxy rejected: demand, without information about the upstream. */
   readonly refusedHere: number;
-  /** Answered 5xx, or not at all. */
+  /** Answered 5xx, or without a response. */
   readonly failed: number;
-  /** Those whose client did not wait for the answer. */
+  /** Requests whose client disconnected before the response. */
   readonly gone: number;
-  /** What came of the attempts at the upstream. */
-  readonly answers: Readonly<Record<Answer, number>>;
-  /** Names of upstreams that the log has, at most `MOST_UPSTREAMS`. */
+  /** Outcomes of the attempts at the upstream. */
+  readonly answers: Readonly<Record<AttemptAnswer, number>>;
+  /** Names of upstreams that the log has, at most `MAX_UPSTREAMS`. */
   readonly upstreams: readonly string[];
-  /** Of successes, as their clients had them; undefined where the log does not tell. */
-  readonly latency: Took | undefined;
-  /** How long the upstream took for what it let pass, and for what it refused; undefined where the log does not tell. */
-  readonly service: Drawn | undefined;
-  readonly refusing: Drawn | undefined;
+  /** Latency of successes for their clients; undefined if the log has no times. */
+  readonly latency: LatencySummary | undefined;
+  /** Time of the upstream for accepted and for refused attempts; undefined if the log has no times. */
+  readonly service: SampledLatency | undefined;
+  readonly refusing: SampledLatency | undefined;
 }
 
-const MOST_UPSTREAMS = 10;
+const MAX_UPSTREAMS = 10;
 
-/** Looks at a log, request by request in order, in constant memory. */
-export class Survey {
-  readonly #took = new Latencies();
-  readonly #service = new Latencies();
-  readonly #refusing = new Latencies();
-  readonly #ends: Record<End, number> = { served: 0, refused: 0, failed: 0, gone: 0 };
-  readonly #answers: Record<Answer, number> = { passed: 0, refused: 0, failed: 0, unclear: 0, unheard: 0 };
+/** Surveys a log, request by request in order, in constant memory. */
+export class LogSurvey {
+  readonly #took = new LatencyHistogram();
+  readonly #service = new LatencyHistogram();
+  readonly #refusing = new LatencyHistogram();
+  readonly #ends: Record<LoggedEnd, number> = { served: 0, refused: 0, failed: 0, gone: 0 };
+  readonly #answers: Record<AttemptAnswer, number> = { passed: 0, refused: 0, failed: 0, unclear: 0, unheard: 0 };
   readonly #upstreams = new Set<string>();
-  /** Attempts of requests that have arrived, in the order in which they were made. */
-  readonly #attempts = new EventQueue<Answer>();
-  readonly #excerpt: Excerpt;
+  /** Attempts of requests that have arrived, in time order. */
+  readonly #attempts = new EventQueue<AttemptAnswer>();
+  readonly #excerpt: LogExcerpt;
   #requests = 0;
   #refusedHere = 0;
   #span = 0;
 
-  /** @param isRateKnown what was never refused is looked at as well then: it tells how large a burst may be */
+  /** @param isRateKnown examines stretches without refusals as well: they bound the burst */
   constructor(isRateKnown = false) {
-    this.#excerpt = new Excerpt(isRateKnown);
+    this.#excerpt = new LogExcerpt(isRateKnown);
   }
 
-  add({ end, attempts, upstream, service, took }: Logged, at: Millis): void {
+  add({ end, attempts, upstream, service, took }: LoggedRequest, at: Millis): void {
     this.#requests += 1;
     this.#span = at;
     this.#ends[end] += 1;
     if (end === 'served' && took !== undefined) this.#took.add(took);
     if (end === 'refused' && attempts?.last !== 'refused') this.#refusedHere += 1;
-    if (upstream !== '' && this.#upstreams.size < MOST_UPSTREAMS) this.#upstreams.add(upstream);
+    if (upstream !== '' && this.#upstreams.size < MAX_UPSTREAMS) this.#upstreams.add(upstream);
     if (service !== undefined) {
       if (attempts?.last === 'passed') this.#service.add(service);
       else if (attempts?.last === 'refused') this.#refusing.add(service);
     }
     this.#advance(at);
-    if (attempts !== undefined) this.#noteAttempts(attempts, at);
+    if (attempts !== undefined) this.#recordAttempts(attempts, at);
   }
 
-  result(): Surveyed {
+  result(): LogSummary {
     return {
       requests: this.#requests,
       span: this.#span,
@@ -92,25 +92,25 @@ export class Survey {
       gone: this.#ends.gone,
       answers: { ...this.#answers },
       upstreams: [...this.#upstreams],
-      latency: tell(this.#took),
-      service: draw(this.#service),
-      refusing: draw(this.#refusing),
+      latency: summarizeLatency(this.#took),
+      service: sampleLatency(this.#service),
+      refusing: sampleLatency(this.#refusing),
     };
   }
 
-  /** Attempts for a limit to be found in: the log is over. */
-  stretches(): readonly Stretch[] {
+  /** The attempts to infer a limit from. Call at the end of the log. */
+  segments(): readonly LogSegment[] {
     this.#advance(Number.POSITIVE_INFINITY);
-    return this.#excerpt.stretches(readUnclear(this.result()));
+    return this.#excerpt.segments(classifyUnclear(this.result()));
   }
 
-  #noteAttempts({ count, last, passed, earlier, firstAfter, lastAfter }: Attempts, at: Millis): void {
+  #recordAttempts({ count, last, passed, earlier, firstAfter, lastAfter }: LoggedAttempts, at: Millis): void {
     this.#answers[last] += 1;
     this.#attempts.push(at + lastAfter, last);
     for (let i = 0; i < count - 1; i += 1) {
       const answer = i < passed ? 'passed' : earlier;
       this.#answers[answer] += 1;
-      // When those between the first and the last were made is not told.
+      // The log has no times for attempts between the first and the last.
       this.#attempts.push(at + firstAfter + (i * (lastAfter - firstAfter)) / (count - 1), answer);
     }
   }
@@ -124,57 +124,61 @@ export class Survey {
   }
 }
 
-/** One in a thousand is told apart: beyond p99 there is some. */
+/** Resolution of a thousandth, so that the sample has values beyond p99. */
 const QUANTILES = 1000;
 
-function tell(latencies: Latencies): Took | undefined {
+function summarizeLatency(latencies: LatencyHistogram): LatencySummary | undefined {
   return latencies.count === 0 ? undefined : { p50: latencies.quantile(0.5), p99: latencies.quantile(0.99) };
 }
 
-function draw(latencies: Latencies): Drawn | undefined {
-  const told = tell(latencies);
-  if (told === undefined) return undefined;
+function sampleLatency(latencies: LatencyHistogram): SampledLatency | undefined {
+  const summary = summarizeLatency(latencies);
+  if (summary === undefined) return undefined;
   const quantiles = Array.from({ length: QUANTILES }, (_, i) => latencies.quantile((i + 0.5) / QUANTILES));
   const mean = quantiles.reduce((a, b) => a + b, 0) / QUANTILES;
-  return { ...told, spec: { kind: 'quantiles', mean, quantiles } };
+  return { ...summary, spec: { kind: 'quantiles', mean, quantiles } };
 }
 
-/** Signs of a limit and of failures, where an answer says plainly which. */
-export function signsOf({ answers, refusedHere }: Surveyed): { readonly limit: number; readonly failure: number } {
+/** Counts of explicit signs of a limit and of failures. */
+export function countSigns({ answers, refusedHere }: LogSummary): { readonly limit: number; readonly failure: number } {
   return { limit: answers.refused + refusedHere, failure: answers.failed };
 }
 
-/** What attempts came to that were sent again and answered then: what the log has more signs of. */
-export function readUnclear(surveyed: Surveyed): 'refused' | 'failed' {
-  const { limit, failure } = signsOf(surveyed);
+/** The outcome assumed for retried attempts: the one with more explicit signs in the log. */
+export function classifyUnclear(surveyed: LogSummary): 'refused' | 'failed' {
+  const { limit, failure } = countSigns(surveyed);
   return limit >= failure ? 'refused' : 'failed';
 }
 
-/** Of a log that does not tell how long its upstream takes. */
-const USUAL: LatencySpec = { kind: 'lognormal', mean: 100 };
+/** The latency assumed for a log without times. */
+const DEFAULT_LATENCY: LatencySpec = { kind: 'lognormal', mean: 100 };
 
 /**
- * An upstream that would have answered like the one behind the log, as far as that can be told: a token bucket.
- * @param inferred undefined where the log shows no limit
+ * The upstream to replay to: a token bucket that answers like the one in the log.
+ * @param inferred undefined if the log shows no limit
  */
-export function fitUpstream(surveyed: Surveyed, inferred: Inferred | undefined, known: KnownLimit): UpstreamSpec {
+export function fitUpstream(
+  surveyed: LogSummary,
+  inferred: InferredBucket | undefined,
+  known: KnownLimit,
+): UpstreamSpec {
   const { service, refusing, answers } = surveyed;
   const rate = known.rate ?? inferred?.rate;
-  const failed = answers.failed + (readUnclear(surveyed) === 'failed' ? answers.unclear : 0);
+  const failed = answers.failed + (classifyUnclear(surveyed) === 'failed' ? answers.unclear : 0);
   const errors = failed === 0 ? [] : [{ probability: failed / (failed + answers.passed), status: 503 }];
   return {
     limit:
       rate === undefined
         ? { kind: 'unlimited' }
         : { kind: 'token-bucket', rate, burst: known.burst ?? inferred?.burst ?? assumeBurst(rate) },
-    latency: service?.spec ?? USUAL,
+    latency: service?.spec ?? DEFAULT_LATENCY,
     ...(refusing === undefined ? {} : { refusalLatency: refusing.spec }),
     hints: 'none',
     errors,
   };
 }
 
-/** Of a limit that is known, before which nothing was sent: a tenth of a second's worth, as good as any. */
+/** The burst of a known limit without any attempt in the log: a tenth of a second's worth. */
 function assumeBurst(rate: PerSecond): number {
   return Math.max(1, Math.round(rate / 10));
 }

@@ -1,71 +1,72 @@
-import type { Millis, RequestFacts } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { RequestFacts } from '../../core/exchange/request-facts.ts';
 import type { Scenario } from '../../simulator/scenario.ts';
-import type { Answered, Observer, WorldParts } from '../../simulator/engine/simulator.ts';
-import { World } from '../../simulator/engine/simulator.ts';
-import type { Conduct } from '../../simulator/upstream/upstream-model.ts';
-import type { Candidate, FitRow } from './replay-candidate.ts';
-import { FitTally } from './replay-candidate.ts';
-import type { Logged } from './logged-request.ts';
+import type { SimulatedRequestResult, SimulationObserver, SimulatorParts } from '../../simulator/engine/simulator.ts';
+import { Simulator } from '../../simulator/engine/simulator.ts';
+import type { UpstreamDecision } from '../../simulator/upstream/upstream-model.ts';
+import type { ReplayCandidate, FitRow } from './replay-candidate.ts';
+import { FitCounters } from './replay-candidate.ts';
+import type { LoggedRequest } from './logged-request.ts';
 
-/** After the last request: no request is longer under way. */
-const LAST: Millis = 600_000;
+/** Time simulated after the last request, in ms. */
+const DRAIN_TIME: Millis = 600_000;
 
-/** Clients that ask the proxy, with its own exchange and gate. */
-export class Proxied implements Candidate, Observer {
+/** Clients behind the proxy, with its own exchange and gate. */
+export class ProxiedClients implements ReplayCandidate, SimulationObserver {
   readonly name: string;
-  readonly #world: World;
-  readonly #tally = new FitTally();
-  /** By method: they are many, and alike. */
+  readonly #simulator: Simulator;
+  readonly #counters = new FitCounters();
+  /** Facts by method: requests are many and alike. */
   readonly #facts = new Map<string, RequestFacts>();
 
-  constructor(name: string, scenario: Scenario, parts: Pick<WorldParts, 'seed' | 'makeStore'>) {
+  constructor(name: string, scenario: Scenario, parts: Pick<SimulatorParts, 'seed' | 'makeStore'>) {
     this.name = name;
-    this.#world = new World({ scenario, ...parts, observer: this });
+    this.#simulator = new Simulator({ scenario, ...parts, observer: this });
   }
 
-  arrive({ client, method, path }: Logged, at: Millis): void {
-    this.#world.advance(at);
-    this.#world.arrive({
+  arrive({ client, method, path }: LoggedRequest, at: Millis): void {
+    this.#simulator.advance(at);
+    this.#simulator.arrive({
       facts: this.#factsOf(method),
-      asked: { method, path },
+      target: { method, path },
       group: 0,
       member: 0,
       client,
       weight: 1,
-      population: DEAF,
+      clients: IGNORING_RETRY_AFTER,
     });
   }
 
   finish(): void {
-    this.#world.advance(this.#world.now() + LAST);
+    this.#simulator.advance(this.#simulator.now() + DRAIN_TIME);
   }
 
   row(): FitRow {
-    return this.#tally.row(this.name);
+    return this.#counters.row(this.name);
   }
 
   onOffer(): void {}
 
-  onConduct(conduct: Conduct): void {
-    this.#tally.sent(conduct);
+  onUpstreamDecision(decision: UpstreamDecision): void {
+    this.#counters.recordSend(decision);
   }
 
-  onAnswer({ verdict, status, took }: Answered): void {
+  onRequestEnd({ verdict, status, took }: SimulatedRequestResult): void {
     const isForwarded = verdict.kind === 'forward';
-    if (isForwarded && status > 0 && status < 400) this.#tally.succeeded(took);
-    else if (verdict.kind === 'refuse' || status === 429) this.#tally.refused();
-    else this.#tally.failed();
+    if (isForwarded && status > 0 && status < 400) this.#counters.recordSuccess(took);
+    else if (verdict.kind === 'refuse' || status === 429) this.#counters.recordRefusal();
+    else this.#counters.recordFailure();
   }
 
   #factsOf(method: string): RequestFacts {
     const known = this.#facts.get(method);
     if (known !== undefined) return known;
     const facts = { method, keyed: false, expectsContinue: false, priorAttempts: 0 };
-    // A log may hold anything: what is no method of ours is not kept.
+    // A log may hold anything: an unknown method is not cached.
     if (this.#facts.size < 64) this.#facts.set(method, facts);
     return facts;
   }
 }
 
-/** The clients of a log came when they came: whatever a refusal says now, they are not told. */
-const DEAF = Object.freeze({ heeds: false, hear: () => undefined });
+/** Arrivals follow the log: simulated Retry-Afters have no effect on them. */
+const IGNORING_RETRY_AFTER = Object.freeze({ honoursRetryAfter: false, onRetryAfter: () => undefined });

@@ -1,59 +1,59 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import { Latencies } from '../../simulator/report/latency-histogram.ts';
-import type { Conduct } from '../../simulator/upstream/upstream-model.ts';
-import type { Logged } from './logged-request.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { LatencyHistogram } from '../../simulator/report/latency-histogram.ts';
+import type { UpstreamDecision } from '../../simulator/upstream/upstream-model.ts';
+import type { LoggedRequest } from './logged-request.ts';
 
-/** A policy that a log is played through. */
-export interface Candidate {
+/** A policy that a log is replayed through. */
+export interface ReplayCandidate {
   readonly name: string;
-  /** A request arrives; `at` never goes back. */
-  arrive(logged: Logged, at: Millis): void;
-  /** No more will come: what is under way ends. */
+  /** Delivers a request; `at` must not decrease. */
+  arrive(logged: LoggedRequest, at: Millis): void;
+  /** Ends the input: requests in progress run to their end. */
   finish(): void;
   row(): FitRow;
 }
 
-/** What a policy would have made of the log. */
+/** The result of a policy on the log. */
 export interface FitRow {
   readonly policy: string;
   /** Requests of clients that have ended. */
   readonly requests: number;
   readonly successes: number;
-  /** Ended in a 429 or a refusal of the proxy's. */
+  /** Requests that ended in a 429 or a rejection by the proxy. */
   readonly refused: number;
-  /** Ended in an error. */
+  /** Requests that ended in an error. */
   readonly failed: number;
   /** Attempts at the upstream. */
   readonly sends: number;
   /** Attempts that the upstream refused or failed, for each success. */
   readonly waste: number;
-  /** Of successes, from the client's request to its answer. */
+  /** Latency of successes, from the client's request to its response, in ms. */
   readonly latency: { readonly p50: Millis; readonly p99: Millis };
 }
 
-/** Counts for a row. */
-export class FitTally {
-  readonly #took = new Latencies();
+/** Counts the values of a row. */
+export class FitCounters {
+  readonly #took = new LatencyHistogram();
   #sends = 0;
   #wasted = 0;
   #refused = 0;
   #failed = 0;
 
-  /** The upstream has decided on an attempt. */
-  sent(conduct: Conduct): void {
+  /** Counts a decision of the upstream. */
+  recordSend(decision: UpstreamDecision): void {
     this.#sends += 1;
-    if (conduct.kind !== 'serve') this.#wasted += 1;
+    if (decision.kind !== 'serve') this.#wasted += 1;
   }
 
-  succeeded(took: Millis): void {
+  recordSuccess(took: Millis): void {
     this.#took.add(took);
   }
 
-  refused(): void {
+  recordRefusal(): void {
     this.#refused += 1;
   }
 
-  failed(): void {
+  recordFailure(): void {
     this.#failed += 1;
   }
 

@@ -1,20 +1,20 @@
-import { PROMISE } from '../../core/admission/wait-estimate.ts';
-import type { Contestant } from '../contention/compare-contention.ts';
-import type { Millis, PerSecond, Random } from '../../core/exchange/attempt-outcome.ts';
-import type { Cell } from '../round-robin.ts';
-import { Rounds } from '../round-robin.ts';
-import { streams } from '../random-streams.ts';
+import { RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
+import type { ClientStrategy } from '../contention/compare-contention.ts';
+import type { Millis, PerSecond, Random } from '../../core/scalars.ts';
+import type { RoundRobinCell } from '../round-robin.ts';
+import { RoundRobinExperiment } from '../round-robin.ts';
+import { randomStreams } from '../random-streams.ts';
 import type { Trial } from '../trial.ts';
-import type { Drained } from './herd-trial.ts';
-import { drainHerd } from './herd-trial.ts';
+import type { HerdResult } from './herd-trial.ts';
+import { runHerdTrial } from './herd-trial.ts';
 import type { HintPolicyName } from './hint-policy.ts';
 import { makeHintPolicy } from './hint-policy.ts';
 
 /** Means over the trials. */
-export interface HerdRow extends Drained {
+export interface HerdRow extends HerdResult {
   readonly hint: HintPolicyName;
   readonly strategy: string;
-  /** Until all were served; undefined where in some trial some were not. */
+  /** Time until all were served, in ms; undefined if not all were in some trial. */
   readonly drain: Millis | undefined;
 }
 
@@ -23,55 +23,67 @@ export interface HerdSettings {
   readonly rate: PerSecond;
   readonly burst: number;
   readonly hints: readonly HintPolicyName[];
-  readonly contestants: readonly Contestant[];
+  readonly clientStrategies: readonly ClientStrategy[];
   /** ≥ 1. */
   readonly trials: number;
   readonly seed: number;
 }
 
-/** Of the proxy's queue, for who comes back when told to: the default of queue.maxWait, and what it adds for them. */
-const PATIENCE: Millis = 1000 + PROMISE;
+/**
+ * The proxy's maximum wait for clients that return at their Retry-After: the default of queue.maxWait and its extension
+ * for them.
+ */
+const MAX_QUEUE_WAIT: Millis = 1000 + RETURN_GRACE;
 
 /** Every hint policy with every client strategy. */
-export function compareHerds({ hints, contestants, trials, seed, ...world }: HerdSettings): Rounds<HerdRow> {
-  const next = streams(seed);
-  const cells = hints.flatMap((hint) => contestants.map((contestant) => new HerdCell(world, hint, contestant, next())));
-  return new Rounds(cells, trials);
+export function compareHerds({
+  hints,
+  clientStrategies,
+  trials,
+  seed,
+  ...world
+}: HerdSettings): RoundRobinExperiment<HerdRow> {
+  const next = randomStreams(seed);
+  const cells = hints.flatMap((hint) => clientStrategies.map((client) => new HerdCell(world, hint, client, next())));
+  return new RoundRobinExperiment(cells, trials);
 }
 
-/** In which the limit could serve all. */
-export function leastDrain({ clients, rate }: Pick<HerdSettings, 'clients' | 'rate'>): Millis {
+/** The time in which the limit could serve all, in ms. */
+export function minDrainTime({ clients, rate }: Pick<HerdSettings, 'clients' | 'rate'>): Millis {
   return (1000 * clients) / rate;
 }
 
-function isDrained({ gaveUp, unserved }: Drained): boolean {
+function isDrained({ gaveUp, unserved }: HerdResult): boolean {
   return gaveUp + unserved === 0;
 }
 
-/** How long anybody is waited for: a hundred times what the limit needs, and five minutes at least, that no client is left out for its first wait. */
-export function mostDrain(world: Pick<HerdSettings, 'clients' | 'rate'>): Millis {
-  return Math.max(300_000, 100 * leastDrain(world));
+/**
+ * The length of a trial: a hundred times what the limit needs, and at least five minutes, so that no client's first wait
+ * exceeds it.
+ */
+export function maxDrainTime(world: Pick<HerdSettings, 'clients' | 'rate'>): Millis {
+  return Math.max(300_000, 100 * minDrainTime(world));
 }
 
-type World = Pick<HerdSettings, 'clients' | 'rate' | 'burst'>;
+type HerdParameters = Pick<HerdSettings, 'clients' | 'rate' | 'burst'>;
 
-class HerdCell implements Cell<HerdRow> {
-  readonly #world: World;
+class HerdCell implements RoundRobinCell<HerdRow> {
+  readonly #parameters: HerdParameters;
   readonly #hint: HintPolicyName;
-  readonly #contestant: Contestant;
+  readonly #client: ClientStrategy;
   readonly #random: Random;
-  readonly #trials: Drained[] = [];
-  #trial: Trial<Drained> | undefined;
+  readonly #trials: HerdResult[] = [];
+  #trial: Trial<HerdResult> | undefined;
 
-  constructor(world: World, hint: HintPolicyName, contestant: Contestant, random: Random) {
-    this.#world = world;
+  constructor(parameters: HerdParameters, hint: HintPolicyName, contestant: ClientStrategy, random: Random) {
+    this.#parameters = parameters;
     this.#hint = hint;
-    this.#contestant = contestant;
+    this.#client = contestant;
     this.#random = random;
   }
 
   run(): boolean {
-    this.#trial ??= this.#begin();
+    this.#trial ??= this.#startTrial();
     const step = this.#trial.next();
     if (step.done !== true) return false;
     this.#trial = undefined;
@@ -79,21 +91,28 @@ class HerdCell implements Cell<HerdRow> {
     return true;
   }
 
-  #begin(): Trial<Drained> {
-    const hint = makeHintPolicy(this.#hint, this.#world.rate);
-    const most = mostDrain(this.#world);
-    const patience = this.#hint === 'slots-and-queue' ? PATIENCE : 0;
-    const { backOff } = this.#contestant;
-    return drainHerd({ ...this.#world, hint, patience, backOff, random: this.#random, most });
+  #startTrial(): Trial<HerdResult> {
+    const hint = makeHintPolicy(this.#hint, this.#parameters.rate);
+    const maxTime = maxDrainTime(this.#parameters);
+    const maxQueueWait = this.#hint === 'slots-and-queue' ? MAX_QUEUE_WAIT : 0;
+    const { backOff } = this.#client;
+    return runHerdTrial({
+      ...this.#parameters,
+      hint,
+      maxQueueWait,
+      backOff,
+      random: this.#random,
+      maxTime,
+    });
   }
 
   row(): HerdRow | undefined {
     if (this.#trials.length === 0) return undefined;
-    const mean = (of: (trial: Drained) => number): number =>
+    const mean = (of: (trial: HerdResult) => number): number =>
       this.#trials.reduce((sum, trial) => sum + of(trial), 0) / this.#trials.length;
     return {
       hint: this.#hint,
-      strategy: this.#contestant.name,
+      strategy: this.#client.name,
       drain: this.#trials.every(isDrained) ? mean(({ lastServed }) => lastServed) : undefined,
       lastServed: mean(({ lastServed }) => lastServed),
       peak: mean(({ peak }) => peak),
@@ -102,7 +121,7 @@ class HerdCell implements Cell<HerdRow> {
       p99: mean(({ p99 }) => p99),
       gaveUp: mean(({ gaveUp }) => gaveUp),
       unserved: mean(({ unserved }) => unserved),
-      // Of one trial: a mean of curves shows none of them.
+      // The curve of one trial: a mean would hide the shape.
       moments: this.#trials[0]?.moments ?? [],
     };
   }

@@ -1,6 +1,6 @@
-import { formatRetryAfter } from '../../core/hints/read-hints.ts';
-import type { Millis, PerSecond, Random } from '../../core/exchange/attempt-outcome.ts';
-import { waitSeconds } from '../../simulator/upstream/hint-style.ts';
+import { formatRetryAfter } from '../../core/hints/format-retry-after.ts';
+import type { Millis, PerSecond, Random } from '../../core/scalars.ts';
+import { toRetryAfterSeconds } from '../../simulator/upstream/hint-style.ts';
 
 export const HINT_POLICIES = [
   'none',
@@ -11,22 +11,22 @@ export const HINT_POLICIES = [
   'slots-and-queue',
 ] as const;
 
-/** What a refusal says of when to come back. */
+/** How a refusal says when to return. */
 export type HintPolicyName = (typeof HINT_POLICIES)[number];
 
-/** What the refuser knows when it speaks. */
-export interface Refused {
+/** What is known when a request is refused. */
+export interface HintContext {
   readonly now: Millis;
-  /** Until one more would have passed. */
+  /** Time until another request would have passed, in ms. */
   readonly wait: Millis;
-  /** How many are still to be served. */
+  /** Clients not served yet. */
   readonly waiting: number;
 }
 
-/** @returns how long to wait; 0 where nothing is said */
-export type HintPolicy = (refused: Refused, random: Random) => Millis;
+/** @returns the hinted wait in ms; 0 without a hint */
+export type HintPolicy = (refused: HintContext, random: Random) => Millis;
 
-/** What each says, in a line. */
+/** One-line summaries. */
 export const HINT_SUMMARIES: Readonly<Record<HintPolicyName, string>> = {
   none: 'nothing',
   constant: 'Retry-After: when the next request would pass, in whole seconds; the same to all',
@@ -36,14 +36,14 @@ export const HINT_SUMMARIES: Readonly<Record<HintPolicyName, string>> = {
   'slots-and-queue': 'the same, and who comes back waits in a queue for its turn: what Tidegate does',
 };
 
-/** @param rate of the limit: what `full-jitter` and `slots` reckon with */
+/** @param rate the limit's rate, which `full-jitter` and `slots` use */
 export function makeHintPolicy(name: HintPolicyName, rate: PerSecond): HintPolicy {
   const spacing = 1000 / rate;
   switch (name) {
     case 'none':
       return () => 0;
     case 'constant':
-      return ({ wait }) => 1000 * waitSeconds(wait);
+      return ({ wait }) => 1000 * toRetryAfterSeconds(wait);
     case 'full-jitter':
       return ({ waiting }, random) => random() * waiting * spacing;
     case 'slots':
@@ -56,11 +56,11 @@ export function makeHintPolicy(name: HintPolicyName, rate: PerSecond): HintPolic
   }
 }
 
-/** The next place that nobody has been promised. */
+/** Reserves the next free slot. */
 function reserveSlots(spacing: Millis): HintPolicy {
-  let promised = 0;
+  let reservedUntil = 0;
   return ({ now, wait }) => {
-    promised = Math.max(promised + spacing, now + wait);
-    return promised - now;
+    reservedUntil = Math.max(reservedUntil + spacing, now + wait);
+    return reservedUntil - now;
   };
 }

@@ -1,8 +1,8 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { hostClock } from './host-clock.ts';
 
-/** Calls at the end of this turn, or after a few milliseconds: whichever of all that was asked for is first. */
-export function callInTime(call: () => void): (within: Millis) => void {
+/** Returns a function that schedules `call` within a time: at the earliest one requested since the last call; 0: at the end of this turn. */
+export function createCoalescedTimer(call: () => void): (within: Millis) => void {
   let immediate: NodeJS.Immediate | undefined;
   let timer: NodeJS.Timeout | undefined;
   let dueAt = Number.POSITIVE_INFINITY;

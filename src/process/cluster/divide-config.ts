@@ -1,36 +1,36 @@
 import { availableParallelism } from 'node:os';
 import type { Config, RouteConfig, UpstreamConfig } from '../../config/schema/config-schema.ts';
 
-/** How many processes serve. */
+/** The number of worker processes. */
 export function countWorkers({ workers }: Config): number {
   return workers === 'auto' ? availableParallelism() : workers;
 }
 
-/** What one of several workers is to take of what the configuration gives to all: docs/workers.md. */
+/** One worker's part of the configuration, with its share of the bounds for all workers: see docs/workers.md. */
 export function divideConfig(config: Config, workers: number): Config {
-  const part = (whole: number): number => Math.max(Math.min(1, whole), Math.floor(whole / workers));
+  const share = (whole: number): number => Math.max(Math.min(1, whole), Math.floor(whole / workers));
   const { limits } = config;
   const divideUpstream = (upstream: UpstreamConfig): UpstreamConfig => {
     const { queue, retry } = upstream;
     return {
       ...upstream,
-      connections: part(upstream.connections),
-      queue: { ...queue, maxDepth: part(queue.maxDepth) },
-      retry: { ...retry, budget: { ...retry.budget, burst: part(retry.budget.burst) } },
+      connections: share(upstream.connections),
+      queue: { ...queue, maxDepth: share(queue.maxDepth) },
+      retry: { ...retry, budget: { ...retry.budget, burst: share(retry.budget.burst) } },
     };
   };
   const divideRoute = (route: RouteConfig): RouteConfig => {
     const { poll } = route;
-    return poll === undefined ? route : { ...route, poll: { ...poll, maxWaiting: part(poll.maxWaiting) } };
+    return poll === undefined ? route : { ...route, poll: { ...poll, maxWaiting: share(poll.maxWaiting) } };
   };
   return {
     ...config,
     routes: config.routes.map(divideRoute),
     limits: {
       ...limits,
-      connections: part(limits.connections),
-      requests: part(limits.requests),
-      replayMemory: part(limits.replayMemory),
+      connections: share(limits.connections),
+      requests: share(limits.requests),
+      replayMemory: share(limits.replayMemory),
     },
     upstreams: Object.fromEntries(Object.entries(config.upstreams).map(([name, each]) => [name, divideUpstream(each)])),
   };

@@ -1,18 +1,18 @@
-/** Hands on what comes, in order, beginning with what came before anybody followed. */
-export class Backlog<T> {
-  #follow: ((each: T) => void) | undefined;
-  #early: T[] = [];
+/** Passes messages to a handler in order, and buffers those that arrive before there is one. */
+export class EarlyMessages<T> {
+  #handler: ((each: T) => void) | undefined;
+  #buffered: T[] = [];
 
   readonly add = (each: T): void => {
-    if (this.#follow === undefined) this.#early.push(each);
-    else this.#follow(each);
+    if (this.#handler === undefined) this.#buffered.push(each);
+    else this.#handler(each);
   };
 
-  /** From now on. */
-  follow(follow: (each: T) => void): void {
-    this.#follow = follow;
-    const early = this.#early;
-    this.#early = [];
-    for (const each of early) follow(each);
+  /** Passes the buffered messages to the handler, and all later ones. */
+  attach(handler: (each: T) => void): void {
+    this.#handler = handler;
+    const early = this.#buffered;
+    this.#buffered = [];
+    for (const each of early) handler(each);
   }
 }

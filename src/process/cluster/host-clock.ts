@@ -1,8 +1,8 @@
 import { performance } from 'node:perf_hooks';
-import type { Clock } from '../../core/exchange/attempt-outcome.ts';
+import type { Clock } from '../../core/scalars.ts';
 
-/** performance.now() begins with each process; both go by CLOCK_MONOTONIC, so that the distance stays what it is. */
+/** performance.now() starts at 0 in each process. Both clocks are CLOCK_MONOTONIC, so the difference is constant. */
 const offset = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
-/** A monotonic clock that all processes of this machine read alike. */
+/** A monotonic clock that is the same in all processes of this machine. */
 export const hostClock: Clock = { now: () => performance.now() + offset };

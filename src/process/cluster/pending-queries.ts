@@ -1,33 +1,33 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Answer, Question, QuestionName, WorkerDialogue } from './worker-messages.ts';
-import { isAnswerTo } from './worker-messages.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { WorkerQueryResult, WorkerQuery, WorkerQueryName, WorkerQueries } from './worker-messages.ts';
+import { isResultOf } from './worker-messages.ts';
 
 /** A worker that does not answer in time does not hold up a scrape. */
-const ANSWERED_WITHIN: Millis = 1000;
+const QUERY_TIMEOUT: Millis = 1000;
 
-interface Asked {
-  readonly hear: (worker: number, answer: Answer<QuestionName>) => void;
+interface PendingQuery {
+  readonly onResult: (worker: number, answer: WorkerQueryResult<WorkerQueryName>) => void;
   readonly giveUp: (worker: number) => void;
   readonly forget: (worker: number) => void;
 }
 
-/** What workers have been asked, and not all have answered. */
-export class Questions {
-  readonly #open = new Map<number, Asked>();
-  readonly #send: (worker: number, question: Question<QuestionName>) => void;
+/** Queries that not all workers have answered yet. */
+export class PendingQueries {
+  readonly #pending = new Map<number, PendingQuery>();
+  readonly #send: (worker: number, query: WorkerQuery<WorkerQueryName>) => void;
   #number = 0;
 
-  constructor(send: (worker: number, question: Question<QuestionName>) => void) {
+  constructor(send: (worker: number, query: WorkerQuery<WorkerQueryName>) => void) {
     this.#send = send;
   }
 
-  /** Asks each of them, and returns what those tell that answer in time and are there still. */
-  async ask<K extends QuestionName>(
+  /** Queries workers, and returns the results of those that answer in time and have not exited since. */
+  async ask<K extends WorkerQueryName>(
     workers: Iterable<number>,
     name: K,
-    asks: (worker: number) => WorkerDialogue[K]['asks'],
-  ): Promise<ReadonlyMap<number, WorkerDialogue[K]['tells']>> {
-    const answers = new Map<number, WorkerDialogue[K]['tells']>();
+    inputFor: (worker: number) => WorkerQueries[K]['input'],
+  ): Promise<ReadonlyMap<number, WorkerQueries[K]['result']>> {
+    const answers = new Map<number, WorkerQueries[K]['result']>();
     const missing = new Set(workers);
     if (missing.size === 0) return answers;
     this.#number += 1;
@@ -37,35 +37,35 @@ export class Questions {
       missing.delete(worker);
       if (missing.size === 0) all.resolve(undefined);
     };
-    this.#open.set(number, {
-      hear: (worker, answer) => {
-        if (!missing.has(worker) || !isAnswerTo(name, answer)) return;
-        answers.set(worker, answer.tells);
+    this.#pending.set(number, {
+      onResult: (worker, answer) => {
+        if (!missing.has(worker) || !isResultOf(name, answer)) return;
+        answers.set(worker, answer.result);
         giveUp(worker);
       },
       giveUp,
       forget: (worker) => answers.delete(worker),
     });
-    const late = setTimeout(all.resolve, ANSWERED_WITHIN, undefined);
-    for (const worker of missing) this.#send(worker, { type: 'question', number, name, asks: asks(worker) });
+    const late = setTimeout(all.resolve, QUERY_TIMEOUT, undefined);
+    for (const worker of missing) this.#send(worker, { type: 'question', number, name, input: inputFor(worker) });
     await all.promise;
     clearTimeout(late);
-    this.#open.delete(number);
+    this.#pending.delete(number);
     return answers;
   }
 
-  hear(worker: number, answer: Answer<QuestionName>): void {
-    this.#open.get(answer.number)?.hear(worker, answer);
+  onResult(worker: number, answer: WorkerQueryResult<WorkerQueryName>): void {
+    this.#pending.get(answer.number)?.onResult(worker, answer);
   }
 
-  /** It cannot answer this one. */
-  unanswered(worker: number, number: number): void {
-    this.#open.get(number)?.giveUp(worker);
+  /** The worker cannot answer this query. */
+  onUnanswered(worker: number, number: number): void {
+    this.#pending.get(number)?.giveUp(worker);
   }
 
-  /** It has ended. What it had answered already counts no more: who asks has been told that it is gone. */
-  gone(worker: number): void {
-    for (const { forget, giveUp } of this.#open.values()) {
+  /** Discards the results of a worker that has exited: the caller has been notified of its exit. */
+  onWorkerExit(worker: number): void {
+    for (const { forget, giveUp } of this.#pending.values()) {
       forget(worker);
       giveUp(worker);
     }

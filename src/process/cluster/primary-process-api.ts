@@ -1,45 +1,46 @@
-import { NO_COUNTS } from '../../telemetry/metrics/request-counts.ts';
+import { ZERO_REQUEST_COUNTS } from '../../telemetry/metrics/request-counts.ts';
 import { Timeline } from '../../telemetry/history/timeline.ts';
-import type { ClientsView, Scope } from '../../core/events/proxy-events.ts';
-import type { Clock, Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Lender } from '../../sharing/workers/limit-server.ts';
+import type { ClientsView } from '../../core/events/gate-views.ts';
+import type { LimitScope } from '../../core/limits/limit-state.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
+import type { LimitServer } from '../../sharing/workers/limit-server.ts';
 import type {
-  AnswerOf,
-  Answers,
-  QuestionTo,
-  RequestsFound,
-  Station,
-  StationName,
-  Stations,
+  QueryResult,
+  QueryResults,
+  QueryInput,
+  RequestMatches,
+  ProcessApi,
+  ProcessQueryName,
+  ProcessGroup,
 } from '../../admin/operations/process-api.ts';
-import { lookAtNested, NOTHING_FELT, surveyLimits } from '../../admin/operations/limit-group-summary.ts';
-import type { Workers } from './worker-supervisor.ts';
+import { nestedLimitViews, EMPTY_SUMMARY, summarizeLimits } from '../../admin/operations/limit-group-summary.ts';
+import type { WorkerSupervisor } from './worker-supervisor.ts';
 
-export interface PrimaryStationParts {
-  readonly lender: Lender;
+export interface PrimaryProcessApiParts {
+  readonly limitServer: LimitServer;
   readonly clock: Clock;
   /** Milliseconds of the epoch. */
   readonly wallClock: () => Millis;
-  readonly scopeOf: (upstream: string) => Scope | undefined;
-  readonly nestedAt: (upstream: string) => Iterable<readonly [name: string, scope: Scope]>;
-  /** Something may be due at the lender. */
+  readonly scopeOf: (upstream: string) => LimitScope | undefined;
+  readonly nestedLimitScopes: (upstream: string) => Iterable<readonly [name: string, scope: LimitScope]>;
+  /** The wake time of the limit server may have become earlier. */
   readonly rearm: () => void;
 }
 
 /** The primary has no clients of its own. */
-export const NOBODY: ClientsView = {
+export const NO_CLIENTS: ClientsView = {
   tracked: 0,
   byState: { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 },
   allowance: { min: 1, mean: 1 },
 };
-const NO_REQUESTS: RequestsFound = { ended: 0, requests: [] };
+const NO_REQUESTS: RequestMatches = { ended: 0, requests: [] };
 
-/** The station of a primary: it knows the limits that it lends, and serves nobody. */
-export class PrimaryStation implements Station {
-  readonly #parts: PrimaryStationParts;
+/** The primary as one process of the group: it knows the shared limits, and serves no requests. */
+export class PrimaryProcessApi implements ProcessApi {
+  readonly #parts: PrimaryProcessApiParts;
   readonly #timeline: Timeline;
 
-  constructor(parts: PrimaryStationParts) {
+  constructor(parts: PrimaryProcessApiParts) {
     this.#parts = parts;
     this.#timeline = new Timeline(parts.wallClock);
   }
@@ -48,33 +49,44 @@ export class PrimaryStation implements Station {
     return this.#timeline.listen;
   }
 
-  look(): AnswerOf<'look'> {
-    const { lender, clock, scopeOf, nestedAt } = this.#parts;
+  view(): QueryResult<'view'> {
+    const { limitServer, clock, scopeOf, nestedLimitScopes } = this.#parts;
     const now = clock.now();
-    const upstreams = [...surveyLimits(lender.limits(now), now, scopeOf)].map(([name, survey]) => {
-      const { limits, nearest } = survey.get('') ?? NOTHING_FELT;
+    const upstreams = [...summarizeLimits(limitServer.limits(now), now, scopeOf)].map(([name, summary]) => {
+      const { limits, mostCritical } = summary.get('') ?? EMPTY_SUMMARY;
       return {
         name,
         scope: scopeOf(name) ?? 'upstream',
         limits,
-        nearest: nearest?.view(now),
-        // Who waits and what is under way, the workers tell.
-        nested: lookAtNested(survey, nestedAt(name), now).map((each) => ({ ...each, queued: 0, inFlight: 0 })),
-        ...SERVES_NOBODY,
+        mostCritical: mostCritical?.view(now),
+        // The workers report queues and requests in flight.
+        nested: nestedLimitViews(summary, nestedLimitScopes(name), now).map((each) => ({
+          ...each,
+          queued: 0,
+          inFlight: 0,
+        })),
+        ...NO_TRAFFIC,
       };
     });
-    return { counts: NO_COUNTS, upstreams, endpoints: [], clients: NOBODY, troubled: [], isDegraded: false };
+    return {
+      counts: ZERO_REQUEST_COUNTS,
+      upstreams,
+      endpoints: [],
+      clients: NO_CLIENTS,
+      troubled: [],
+      isDegraded: false,
+    };
   }
 
-  clients(): AnswerOf<'clients'> {
+  clients(): QueryResult<'clients'> {
     return { tracked: 0, matching: 0, clients: [] };
   }
 
-  requests(): AnswerOf<'requests'> {
+  requests(): QueryResult<'requests'> {
     return NO_REQUESTS;
   }
 
-  moments({ since }: QuestionTo<'moments'>): AnswerOf<'moments'> {
+  timeline({ since }: QueryInput<'timeline'>): QueryResult<'timeline'> {
     return this.#timeline.since(since);
   }
 
@@ -82,36 +94,39 @@ export class PrimaryStation implements Station {
     return undefined;
   }
 
-  steer({ upstream, order }: QuestionTo<'steer'>): null {
-    const { lender, clock, scopeOf, rearm } = this.#parts;
-    if (scopeOf(upstream) === undefined) return null; // forgotten meanwhile
-    lender.steer(upstream, order, clock.now());
+  applyOverride({ upstream, order }: QueryInput<'applyOverride'>): null {
+    const { limitServer, clock, scopeOf, rearm } = this.#parts;
+    if (scopeOf(upstream) === undefined) return null; // removed by a reload
+    limitServer.applyOverride(upstream, order, clock.now());
     rearm();
     return null;
   }
 
-  reset({ client }: QuestionTo<'reset'>): readonly string[] {
-    this.#parts.lender.forgive(client);
+  reset({ client }: QueryInput<'reset'>): readonly string[] {
+    this.#parts.limitServer.resetClient(client);
     return [];
   }
 }
 
-const SERVES_NOBODY = { queued: 0, inFlight: 0, budget: 1 } as const;
+const NO_TRAFFIC = { queued: 0, inFlight: 0, budget: 1 } as const;
 
-/** That of the primary, and those of its workers by their numbers. */
-export class ClusterStations implements Stations {
-  readonly #own: Station;
-  readonly #workers: Workers;
+/** The primary, as process 0, and its workers by their ids. */
+export class ClusterProcessGroup implements ProcessGroup {
+  readonly #own: ProcessApi;
+  readonly #workers: WorkerSupervisor;
 
-  constructor(own: Station, workers: Workers) {
+  constructor(own: ProcessApi, workers: WorkerSupervisor) {
     this.#own = own;
     this.#workers = workers;
   }
 
-  async ask<K extends StationName>(name: K, question: (station: number) => QuestionTo<K>): Promise<Answers<K>> {
-    // The primary first: what it decides, workers hear of by the same channel.
-    const own = await this.#own[name](question(0));
-    const answers = await this.#workers.ask(name, question);
-    return new Map([[0, own], ...answers]);
+  async query<K extends ProcessQueryName>(
+    name: K,
+    inputOf: (processId: number) => QueryInput<K>,
+  ): Promise<QueryResults<K>> {
+    // The primary first: its decisions reach the workers over the same channel, before their query.
+    const own = await this.#own[name](inputOf(0));
+    const results = await this.#workers.ask(name, inputOf);
+    return new Map([[0, own], ...results]);
   }
 }

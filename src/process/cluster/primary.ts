@@ -1,174 +1,166 @@
-/** The primary of several workers: keeps what they share, and serves nobody but operators. */
+/** The primary of several workers: keeps what they share, and serves only operators. */
 import { randomBytes } from 'node:crypto';
 import type { App, AppParts } from '../../app.ts';
-import { insecureUpstreams } from '../../config/compile/compile-snapshot.ts';
-import { nameOf } from '../../config/schema/route-name.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
-import { logChanges } from '../../telemetry/log/event-log.ts';
-import { fanOut } from '../../telemetry/event-fan-out.ts';
+import { logRareEvents } from '../../telemetry/log/event-log.ts';
+import { fanOutEvents } from '../../telemetry/event-fan-out.ts';
 import { MergedMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
-import { createMetrics } from '../../telemetry/metrics/metrics.ts';
-import type { Opened } from '../resource-stack.ts';
-import { openWhole } from '../resource-stack.ts';
-import { NOT_OPEN, openToOperators } from '../operator-servers.ts';
-import { makeOperations } from '../create-operations.ts';
-import { openPractice } from '../practice-upstream.ts';
-import { controlsOf, Reloads } from '../config-reloads.ts';
-import type { GateView } from '../../core/events/proxy-events.ts';
-import { Lender } from '../../sharing/workers/limit-server.ts';
-import { NEARBY } from '../../sharing/workers/lease-timing.ts';
-import { secretOf } from '../client-hash-secret.ts';
-import { keepState } from '../../store/persistence/state-persistence.ts';
-import { addressesOf, permit, removeStaleSocket } from '../unix-socket.ts';
+import type { ResourceStack } from '../resource-stack.ts';
+import { withRollback } from '../resource-stack.ts';
+import { NO_OPERATOR_SERVERS, startOperatorServers } from '../operator-servers.ts';
+import { createOperations } from '../create-operations.ts';
+import { openPracticeUpstream } from '../practice-upstream.ts';
+import { createProcessMetrics } from '../create-process-metrics.ts';
+import { reloadControls, ConfigReloads } from '../config-reloads.ts';
+import type { GateView } from '../../core/events/gate-views.ts';
+import { LimitServer } from '../../sharing/workers/limit-server.ts';
+import { WORKER_LEASE_TIMING } from '../../sharing/workers/lease-timing.ts';
+import { resolveHashSecret } from '../client-hash-secret.ts';
+import { openStatePersistence } from '../../store/persistence/state-persistence.ts';
+import { listenAddresses, setSocketPermissions, removeStaleSocket } from '../unix-socket.ts';
 import { divideConfig } from './divide-config.ts';
 import { hostClock } from './host-clock.ts';
-import { LentSettings } from './shared-limit-settings.ts';
+import { SharedLimitSettings } from './shared-limit-settings.ts';
 import { WakeTimer } from '../../http/wake-timer.ts';
-import type { Start } from './worker-messages.ts';
-import { ClusterStations, NOBODY, PrimaryStation } from './primary-process-api.ts';
-import { Workers } from './worker-supervisor.ts';
+import type { WorkerStart } from './worker-messages.ts';
+import { ClusterProcessGroup, NO_CLIENTS, PrimaryProcessApi } from './primary-process-api.ts';
+import { WorkerSupervisor } from './worker-supervisor.ts';
 
-/** A key of each kind that TLS needs: node:tls, `ticketKeys`. */
+/** The length that node:tls requires of `ticketKeys`. */
 const TICKET_KEYS = 48;
 
 /**
- * As `startApp`, in so many processes of which each is a whole proxy but for its limits.
- * @throws the error of whatever could not be opened, here or by a worker
+ * Starts the proxy as `count` worker processes. Each is a complete proxy, but the primary keeps the limits.
+ * @throws the error of what could not be opened, by the primary or by a worker
  */
 export function startCluster(config: Config, count: number, parts: AppParts): Promise<App> {
-  return openWhole((opened) => open(config, count, parts, opened));
+  return withRollback((opened) => openCluster(config, count, parts, opened));
 }
 
-async function open(
+async function openCluster(
   first: Config,
   count: number,
   { logger, logOutput, version, source, substituted = new Map(), requestDrain }: AppParts,
-  opened: Opened,
+  resources: ResourceStack,
 ): Promise<App> {
   let isDraining = false;
-  let operators = NOT_OPEN;
+  let operatorServers = NO_OPERATOR_SERVERS;
   const clock = hostClock;
   const random = Math.random;
-  /** In effect. */
+  /** The configuration in effect. */
   let config = first;
-  const practice = await openPractice(first);
-  if (practice !== undefined) opened.push(() => practice.close());
+  const practice = await openPracticeUpstream(first);
+  if (practice !== undefined) resources.push(() => practice.close());
 
-  const metrics = createMetrics({
-    routes: first.routes.map(nameOf),
-    get upstreams() {
-      return Object.keys(config.upstreams);
-    },
-    get insecure() {
-      return insecureUpstreams(config);
-    },
-    clientNames: Object.keys(first.clients.names),
+  const metrics = createProcessMetrics(first, {
+    currentConfig: () => config,
+    clock,
+    version,
     view: () => view(),
-    now: () => clock.now(),
-    wallClock: () => Date.now(),
     replayBufferBytes: () => 0,
     bounds: () => [
-      { name: 'client_limits', ...lender.bound },
-      ...operators.bounds,
+      { name: 'client_limits', ...limitServer.bound },
+      ...operatorServers.bounds,
       ...(logOutput === undefined ? [] : [logOutput.bound]),
     ],
-    build: { version },
-    get mode() {
-      return config.mode;
-    },
-    config: () => reloads.reading,
-    store: first.state.store === 'memory' ? undefined : first.state.store,
+    config: () => reloads.readStatus,
     workers: () => workers,
   });
-  const { listen } = fanOut([metrics.listen, logChanges(logger), (event) => station.listen(event)], (err, event) => {
-    logger.error({ err, event: event.type }, 'an event could not be observed');
-  });
+  const { listen } = fanOutEvents(
+    [metrics.listen, logRareEvents(logger), (event) => processApi.listen(event)],
+    (err, event) => {
+      logger.error({ err, event: event.type }, 'an event could not be observed');
+    },
+  );
 
-  // Kept by nobody here, where they are kept in a store.
-  const settings = new LentSettings(first, first.state.store === 'memory');
-  const lender = new Lender(
+  // With a shared store, the store keeps the limits, and the primary none.
+  const settings = new SharedLimitSettings(first, first.state.store === 'memory');
+  const limitServer = new LimitServer(
     {
-      terms: NEARBY,
+      timing: WORKER_LEASE_TIMING,
       makeMeter: (ref) => settings.makeMeter(ref, random),
       listen,
-      send: (to, tidings) => workers.send(to, { type: 'tidings', tidings }),
+      send: (to, updates) => workers.send(to, { type: 'updates', updates }),
       maxLimits: first.clients.maxTracked,
     },
-    settings.shared(),
+    settings.sharedRefs(),
   );
-  const view = (): GateView => ({ limits: lender.view(clock.now()), clients: NOBODY, budgets: new Map() });
-  const timer = new WakeTimer(lender, clock);
-  opened.push(() => Promise.resolve(timer.stop()));
+  const view = (): GateView => ({ limits: limitServer.view(clock.now()), clients: NO_CLIENTS, budgets: new Map() });
+  const timer = new WakeTimer(limitServer, clock);
+  resources.push(() => Promise.resolve(timer.stop()));
 
-  const secret = secretOf(first);
-  const kept = await keepState(first, secret, logger, {
+  const secret = resolveHashSecret(first);
+  const statePersistence = await openStatePersistence(first, secret, logger, {
     clock,
-    limits: () => lender.learned(clock.now()),
-    holds: (most) => lender.holds(most, clock.now()),
+    limits: () => limitServer.learnedViews(clock.now()),
+    activeHolds: (max) => limitServer.activeHolds(max, clock.now()),
     restore: (learned) =>
-      lender.restore({ ...learned, limits: learned.limits.filter(({ ref }) => settings.isKept(ref)) }, clock.now()),
+      limitServer.restore(
+        { ...learned, limits: learned.limits.filter(({ ref }) => settings.isConfigured(ref)) },
+        clock.now(),
+      ),
     upstreams: () => config.upstreams,
   });
-  opened.push(() => kept.stop());
-  const ownOf = (whole: Config): Config => {
+  resources.push(() => statePersistence.stop());
+  const deriveWorkerConfig = (whole: Config): Config => {
     const state = whole.state.store === 'memory' ? { ...whole.state, file: undefined } : whole.state;
     return { ...divideConfig(whole, count), admin: false, telemetry: undefined, secret, state };
   };
-  let own = ownOf(first);
+  let workerConfig = deriveWorkerConfig(first);
   const common = {
     instance: randomBytes(4).toString('hex'),
     version,
     practiceUrl: practice?.url,
     ticketKeys: randomBytes(TICKET_KEYS),
   };
-  const workers: Workers = new Workers({
+  const workers: WorkerSupervisor = new WorkerSupervisor({
     count,
     logger,
     random,
-    startOf: (worker, url): Start => ({
+    startOf: (worker, url): WorkerStart => ({
       ...common,
       worker,
-      config: url === undefined ? own : listenAt(own, url),
-      orders: lender.orders(clock.now()),
+      config: url === undefined ? workerConfig : withListenPort(workerConfig, url),
+      overrides: limitServer.overrideCommands(clock.now()),
     }),
-    onJoin: (worker) => lender.join(worker, clock.now()),
+    onJoin: (worker) => limitServer.join(worker, clock.now()),
     onReport: (worker, report) => {
-      lender.hear(worker, report, clock.now());
+      limitServer.onReport(worker, report, clock.now());
       timer.rearm();
     },
-    onListening: () => permit(first.listen.address, first.listen.permissions),
+    onListening: () => setSocketPermissions(first.listen.address, first.listen.permissions),
     onSettled: (worker, generation) => {
       if (generation === workers.generation) noteSettled(worker);
     },
-    onGone: (worker) => {
+    onExit: (worker) => {
       noteSettled(worker);
-      lender.leave(worker, clock.now());
+      limitServer.leave(worker, clock.now());
       timer.rearm();
-      merged.gone(worker);
-      operations.gone(worker);
+      merged.onWorkerExit(worker);
+      operations.onProcessExit(worker);
     },
   });
   const merged = new MergedMetrics(metrics.registry, () => workers.ask('metrics', () => null));
-  const station = new PrimaryStation({
-    lender,
+  const processApi = new PrimaryProcessApi({
+    limitServer,
     clock,
     wallClock: () => Date.now(),
     scopeOf: (upstream) => settings.scopeOf(upstream),
-    nestedAt: (upstream) => settings.nestedAt(upstream),
+    nestedLimitScopes: (upstream) => settings.nestedLimitScopes(upstream),
     rearm: () => timer.rearm(),
   });
 
-  /** Workers that may still have requests of the configuration before. */
-  const unsettled = new Set<number>();
+  /** Workers that may still have requests of the former configuration. */
+  const unsettledWorkers = new Set<number>();
   const noteSettled = (worker: number): void => {
-    if (unsettled.delete(worker)) forgetRemoved();
+    if (unsettledWorkers.delete(worker)) forgetRemoved();
   };
   const forgetRemoved = (): void => {
-    if (unsettled.size > 0) return;
-    settings.forgetOthers();
-    lender.retain(settings.isKept, (upstream) => settings.scopeOf(upstream) !== undefined);
+    if (unsettledWorkers.size > 0) return;
+    settings.dropUnconfigured();
+    limitServer.retain(settings.isConfigured, (upstream) => settings.scopeOf(upstream) !== undefined);
   };
-  const reloads = new Reloads(
+  const reloads = new ConfigReloads(
     { config: first, substituted },
     {
       source,
@@ -178,24 +170,27 @@ async function open(
       apply: async (next) => {
         if (next.log.level !== config.log.level) logger.level = next.log.level;
         config = next;
-        own = ownOf(next);
-        settings.change(next);
-        lender.review([], clock.now());
-        for (const worker of workers.all) unsettled.add(worker);
-        forgetRemoved(); // at once where no worker is left
-        const problems = await workers.reload({ config: own, orders: lender.orders(clock.now()) });
-        // What is new is told of when all of them know it.
-        lender.review(settings.shared(), clock.now());
+        workerConfig = deriveWorkerConfig(next);
+        settings.reconfigure(next);
+        limitServer.onSettingsChanged([], clock.now());
+        for (const worker of workers.all) unsettledWorkers.add(worker);
+        forgetRemoved(); // at once where no worker runs
+        const problems = await workers.reload({
+          config: workerConfig,
+          overrides: limitServer.overrideCommands(clock.now()),
+        });
+        // Terms of new limits are sent once all workers have the new configuration.
+        limitServer.onSettingsChanged(settings.sharedRefs(), clock.now());
         timer.rearm();
-        for (const problem of problems) logger.error({ problem }, 'a worker is replaced: it cannot go on with this');
+        for (const problem of problems) logger.error({ problem }, 'worker cannot reload and is replaced');
       },
     },
   );
 
-  for (const address of addressesOf(first)) await removeStaleSocket(address);
+  for (const address of listenAddresses(first)) await removeStaleSocket(address);
   const readiness = () => ({ phase: isDraining ? 'draining' : workers.areAllServing ? 'ready' : 'starting' }) as const;
-  const operations = makeOperations({
-    stations: new ClusterStations(station, workers),
+  const operations = createOperations({
+    processes: new ClusterProcessGroup(processApi, workers),
     clock,
     phase: () => readiness().phase,
     workers: count,
@@ -204,9 +199,9 @@ async function open(
     listen,
     drain: requestDrain ?? (() => void drain()),
   });
-  operators = await openToOperators(first, { registry: merged, readiness, operations }, opened);
+  operatorServers = await startOperatorServers(first, { registry: merged, readiness, operations }, resources);
 
-  opened.push(() => workers.end('close', 0));
+  resources.push(() => workers.end('close', 0));
   const url = await workers.start();
 
   const drain = async (delay = first.drain.delay): Promise<void> => {
@@ -215,23 +210,23 @@ async function open(
       setTimeout(resolve, delay);
     });
     await workers.end('drain', first.drain.timeout);
-    await opened.close();
+    await resources.close();
   };
 
   return {
     url,
-    adminUrl: operators.adminUrl,
-    telemetryUrl: operators.telemetryUrl,
+    adminUrl: operatorServers.adminUrl,
+    telemetryUrl: operatorServers.telemetryUrl,
     practice,
     view,
-    ...controlsOf(reloads),
+    ...reloadControls(reloads),
     drain,
-    close: opened.close,
+    close: resources.close,
   };
 }
 
-/** Where the others listened, when none of them is left: a port that was given to them stays theirs. */
-function listenAt(config: Config, url: string): Config {
+/** With `port: 0`, a restarted worker listens on the port that the first workers were given, when none of them is left. */
+function withListenPort(config: Config, url: string): Config {
   const { address } = config.listen;
   if (address.kind !== 'tcp' || address.port !== 0) return config;
   return { ...config, listen: { ...config.listen, address: { ...address, port: Number(new URL(url).port) } } };

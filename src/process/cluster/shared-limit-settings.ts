@@ -1,55 +1,55 @@
 import { compileUpstreams } from '../../config/compile/compile-policy.ts';
 import type { Config } from '../../config/schema/config-schema.ts';
-import type { Scope } from '../../core/events/proxy-events.ts';
+import type { LimitScope } from '../../core/limits/limit-state.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import { LocalMeter } from '../../core/limits/meter.ts';
-import type { Random } from '../../core/exchange/attempt-outcome.ts';
-import type { LiveRate } from '../../store/upstream-state.ts';
-import type { NestedSettings } from '../../store/upstream-nested-limits.ts';
+import { LocalMeter } from '../../core/limits/local-meter.ts';
+import type { Random } from '../../core/scalars.ts';
+import type { LiveRateSettings } from '../../store/upstream-state.ts';
+import type { NestedLimitSettings } from '../../store/upstream-nested-limits.ts';
 
-interface Lent {
-  scope: Scope;
+interface SharedLimitEntry {
+  scope: LimitScope;
   isKeyed: boolean;
-  readonly rate: LiveRate;
+  readonly rate: LiveRateSettings;
 }
 
-interface LentUpstream {
-  /** Its own limit, and the nested ones by their names. */
-  readonly own: Lent;
-  readonly nested: Map<string, Lent>;
+interface SharedUpstreamEntry {
+  /** The upstream's own limit, and the nested ones by their names. */
+  readonly own: SharedLimitEntry;
+  readonly nested: Map<string, SharedLimitEntry>;
 }
 
-/** What is configured of the limits that a primary keeps. Its meters read it anew each time. */
-export class LentSettings {
-  readonly #upstreams = new Map<string, LentUpstream>();
-  readonly #isKeeper: boolean;
+/** The configuration of the limits that a primary keeps. Meters read their settings at each use. */
+export class SharedLimitSettings {
+  readonly #upstreams = new Map<string, SharedUpstreamEntry>();
+  readonly #keepsLimits: boolean;
   #configured: ReadonlySet<string> = new Set();
 
-  /** @param isKeeper false where a store keeps them, and nothing is lent */
-  constructor(config: Config, isKeeper: boolean) {
-    this.#isKeeper = isKeeper;
-    this.change(config);
+  /** @param keepsLimits false where a shared store keeps the limits */
+  constructor(config: Config, keepsLimits: boolean) {
+    this.#keepsLimits = keepsLimits;
+    this.reconfigure(config);
   }
 
-  /** An upstream that is not configured any more goes on until it is forgotten. */
-  change(config: Config): void {
+  /** Applies a new configuration. An upstream that it no longer names stays until `dropUnconfigured`. */
+  reconfigure(config: Config): void {
     const upstreams = compileUpstreams(config);
     this.#configured = new Set(upstreams.map(({ name }) => name));
     for (const { name, scope, rate, nested = [] } of upstreams) {
       const before = this.#upstreams.get(name);
-      const own = adjust(before?.own, { scope, isKeyed: scope !== 'upstream', rate });
-      const inner = nested.map((each) => [each.name, adjust(before?.nested.get(each.name), each)] as const);
+      const own = updateEntry(before?.own, { scope, isKeyed: scope !== 'upstream', rate });
+      const inner = nested.map((each) => [each.name, updateEntry(before?.nested.get(each.name), each)] as const);
       this.#upstreams.set(name, { own, nested: new Map(inner) });
     }
   }
 
-  forgetOthers(): void {
+  dropUnconfigured(): void {
     for (const name of this.#upstreams.keys()) if (!this.#configured.has(name)) this.#upstreams.delete(name);
   }
 
-  /** Limits that are there whether or not they have been felt. */
-  shared(): LimitRef[] {
-    if (!this.#isKeeper) return [];
+  /** Limits that exist from the start: those of scope `upstream`, without keys. */
+  sharedRefs(): LimitRef[] {
+    if (!this.#keepsLimits) return [];
     return [...this.#upstreams].flatMap(([upstream, { own, nested }]) =>
       [['', own] as const, ...nested].flatMap(([name, { scope, isKeyed }]) =>
         scope === 'upstream' && !isKeyed ? [{ upstream, nested: name, scope, key: '' }] : [],
@@ -57,32 +57,35 @@ export class LentSettings {
     );
   }
 
-  scopeOf(upstream: string): Scope | undefined {
+  scopeOf(upstream: string): LimitScope | undefined {
     return this.#upstreams.get(upstream)?.own.scope;
   }
 
-  /** As of `MemoryStore`. */
-  *nestedAt(upstream: string): Iterable<readonly [name: string, scope: Scope]> {
+  /** As `MemoryStore.nestedLimitScopes`. */
+  *nestedLimitScopes(upstream: string): Iterable<readonly [name: string, scope: LimitScope]> {
     for (const [name, { scope }] of this.#upstreams.get(upstream)?.nested ?? []) yield [name, scope];
   }
 
-  /** Whether requests stand under it by what is configured. */
-  readonly isKept = (ref: LimitRef): boolean => this.#find(ref)?.scope === ref.scope;
+  /** Whether the configuration has a limit of this name and scope. */
+  readonly isConfigured = (ref: LimitRef): boolean => this.#find(ref)?.scope === ref.scope;
 
-  /** Undefined where its upstream has been forgotten, or its name is not configured any more. */
+  /** Undefined where the upstream or the limit's name is no longer configured. */
   makeMeter(ref: LimitRef, random: Random): LocalMeter | undefined {
-    const lent = this.#find(ref);
-    return lent === undefined ? undefined : new LocalMeter(lent.rate, random);
+    const entry = this.#find(ref);
+    return entry === undefined ? undefined : new LocalMeter(entry.rate, random);
   }
 
-  #find({ upstream, nested }: LimitRef): Lent | undefined {
+  #find({ upstream, nested }: LimitRef): SharedLimitEntry | undefined {
     const found = this.#upstreams.get(upstream);
     return nested === '' ? found?.own : found?.nested.get(nested);
   }
 }
 
-/** Meters hold on to the rate that they were made with. */
-function adjust(before: Lent | undefined, { scope, isKeyed, rate }: Omit<NestedSettings, 'name'>): Lent {
+/** Changes the settings in place: meters keep a reference to the object that they were made with. */
+function updateEntry(
+  before: SharedLimitEntry | undefined,
+  { scope, isKeyed, rate }: Omit<NestedLimitSettings, 'name'>,
+): SharedLimitEntry {
   if (before === undefined) return { scope, isKeyed, rate: { ...rate } };
   Object.assign(before.rate, rate);
   return { scope, isKeyed, rate: before.rate };

@@ -1,2 +1,2 @@
-/** What a primary starts its workers with: `ps` shows which they are. */
-export const WORKER = 'worker';
+/** The command-line argument of workers, by which `ps` shows them. */
+export const WORKER_ARGUMENT = 'worker';

@@ -1,89 +1,92 @@
-/** What a primary and its workers say to each other: over the channel between them, never by the environment or arguments. */
+/** The messages between a primary and its workers: over their channel, never by environment variables or arguments. */
 import type { Config } from '../../config/schema/config-schema.ts';
 import type { ProcessMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
-import type { Dialogue, UpstreamOrder } from '../../admin/operations/process-api.ts';
-import type { Report, Tidings } from '../../sharing/workers/worker-protocol.ts';
+import type { ProcessQueries, UpstreamOverride } from '../../admin/operations/process-api.ts';
+import type { UsageReport, LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
 
-export type ToWorker =
-  /** The first. */
-  | { readonly type: 'start'; readonly start: Start }
-  | { readonly type: 'tidings'; readonly tidings: Tidings }
-  /** Another configuration. Answered by the same number. */
-  | Reload
-  | Question<QuestionName>
-  /** Takes no more, and ends when all is answered. */
+export type MessageToWorker =
+  /** The first message. */
+  | { readonly type: 'start'; readonly start: WorkerStart }
+  | { readonly type: 'updates'; readonly updates: LimitUpdates }
+  /** A new configuration, answered with the same generation. */
+  | ReloadMessage
+  | WorkerQuery<WorkerQueryName>
+  /** Accept no more requests, and exit when all are answered. */
   | { readonly type: 'drain' }
-  /** Ends at once. */
+  /** Exit at once. */
   | { readonly type: 'close' };
 
-export type FromWorker =
+export type MessageFromWorker =
   | { readonly type: 'listening'; readonly url: string }
-  /** It could not be started, and ends. */
-  | { readonly type: 'failed'; readonly failure: Failure }
-  /** The configuration of this number is in effect; or is not, and why. */
+  /** The worker could not start, and exits. */
+  | { readonly type: 'failed'; readonly failure: SerializedError }
+  /** The configuration of this generation is in effect, or the problem that prevented it. */
   | { readonly type: 'reloaded'; readonly generation: number; readonly problem: string | undefined }
-  /** And of what was configured before, nothing is left. */
+  /** No request uses a configuration before this generation any more. */
   | { readonly type: 'settled'; readonly generation: number }
-  | { readonly type: 'report'; readonly report: Report }
-  | Answer<QuestionName>
-  /** The question of this number could not be answered. */
+  | { readonly type: 'report'; readonly report: UsageReport }
+  | WorkerQueryResult<WorkerQueryName>
+  /** The query of this number could not be answered. */
   | { readonly type: 'unanswered'; readonly number: number };
 
-export interface Reload {
+export interface ReloadMessage {
   readonly type: 'reload';
   readonly generation: number;
-  /** Its own part of what is configured for all. */
+  /** The worker's part of the configuration: see `divideConfig`. */
   readonly config: Config;
-  /** What operators have said so far: some of it may be of upstreams that it hears of only now. */
-  readonly orders: readonly UpstreamOrder[];
+  /** The overrides in force, some perhaps of upstreams that are new to the worker. */
+  readonly overrides: readonly UpstreamOverride[];
 }
 
-/** What a worker is asked, and told to do. */
-export interface WorkerDialogue extends Dialogue {
-  readonly metrics: { readonly asks: null; readonly tells: readonly ProcessMetrics[] };
+/** The queries and commands that a worker answers. */
+export interface WorkerQueries extends ProcessQueries {
+  readonly metrics: { readonly input: null; readonly result: readonly ProcessMetrics[] };
 }
 
-export type QuestionName = keyof WorkerDialogue;
+export type WorkerQueryName = keyof WorkerQueries;
 
-/** Whether it is less a question than something to do. */
-export function isOrder(name: QuestionName): boolean {
-  return name === 'steer' || name === 'reset';
+/** Whether a query is a command, which changes something. */
+export function isCommand(name: WorkerQueryName): boolean {
+  return name === 'applyOverride' || name === 'reset';
 }
 
-export interface Question<K extends QuestionName> {
+export interface WorkerQuery<K extends WorkerQueryName> {
   readonly type: 'question';
-  /** Its answer has the same. */
+  /** The number of the query, which its result repeats. */
   readonly number: number;
   readonly name: K;
-  readonly asks: WorkerDialogue[K]['asks'];
+  readonly input: WorkerQueries[K]['input'];
 }
 
-export interface Answer<K extends QuestionName> {
+export interface WorkerQueryResult<K extends WorkerQueryName> {
   readonly type: 'answer';
   readonly number: number;
   readonly name: K;
-  readonly tells: WorkerDialogue[K]['tells'];
+  readonly result: WorkerQueries[K]['result'];
 }
 
-export function isAnswerTo<K extends QuestionName>(name: K, answer: Answer<QuestionName>): answer is Answer<K> {
-  return answer.name === name;
+export function isResultOf<K extends WorkerQueryName>(
+  name: K,
+  result: WorkerQueryResult<WorkerQueryName>,
+): result is WorkerQueryResult<K> {
+  return result.name === name;
 }
 
-/** What a worker has to know. */
-export interface Start {
-  /** Its own part of what is configured for all. */
+/** What a worker needs to start. */
+export interface WorkerStart {
+  /** The worker's part of the configuration: see `divideConfig`. */
   readonly config: Config;
   readonly worker: number;
   readonly instance: string;
   readonly version: string;
   readonly practiceUrl: string | undefined;
   readonly ticketKeys: Uint8Array;
-  /** What operators have said so far. */
-  readonly orders: readonly UpstreamOrder[];
+  /** The overrides in force. */
+  readonly overrides: readonly UpstreamOverride[];
 }
 
-/** An error of Node's, as far as a user is told of it. */
-export interface Failure {
+/** The parts of a Node.js error that are shown to a user. */
+export interface SerializedError {
   readonly message: string;
   readonly code?: string | undefined;
   readonly syscall?: string | undefined;
@@ -91,12 +94,12 @@ export interface Failure {
   readonly port?: number | undefined;
 }
 
-/** Both ends run the same program: what has a type is one of these. */
-export function isToWorker(message: unknown): message is ToWorker {
+/** Both ends run the same program, so a message with a type is one of these. */
+export function isToWorker(message: unknown): message is MessageToWorker {
   return isMessage(message);
 }
 
-export function isFromWorker(message: unknown): message is FromWorker {
+export function isFromWorker(message: unknown): message is MessageFromWorker {
   return isMessage(message);
 }
 
@@ -104,13 +107,13 @@ function isMessage(message: unknown): boolean {
   return typeof message === 'object' && message !== null && 'type' in message && typeof message.type === 'string';
 }
 
-export function describeFailure(error: unknown): Failure {
+export function serializeError(error: unknown): SerializedError {
   if (!(error instanceof Error)) return { message: String(error) };
-  const { message, code, syscall, address, port }: Failure = error;
+  const { message, code, syscall, address, port }: SerializedError = error;
   return { message, code, syscall, address, port };
 }
 
-/** An error like the one that was described. In a worker, what listen(2) refuses is told as of bind(2). */
-export function errorOf({ message, syscall, ...rest }: Failure): Error {
+/** Restores an error. In a worker, Node.js names bind(2) as the call that failed where it was listen(2). */
+export function deserializeError({ message, syscall, ...rest }: SerializedError): Error {
   return Object.assign(new Error(message), { ...rest, syscall: syscall === 'bind' ? 'listen' : syscall });
 }

@@ -1,39 +1,39 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { readMetrics } from '../../telemetry/metrics/exposition/merged-metrics.ts';
-import type { Station } from '../../admin/operations/process-api.ts';
-import type { FromWorker, Question, QuestionName, WorkerDialogue } from './worker-messages.ts';
+import type { ProcessApi } from '../../admin/operations/process-api.ts';
+import type { MessageFromWorker, WorkerQuery, WorkerQueryName, WorkerQueries } from './worker-messages.ts';
 
-/** Who knows, by what is asked. */
-export type Answerers = {
-  readonly [K in QuestionName]: (
-    asks: WorkerDialogue[K]['asks'],
-  ) => WorkerDialogue[K]['tells'] | Promise<WorkerDialogue[K]['tells']>;
+/** The handler of each query. */
+export type WorkerQueryHandlers = {
+  readonly [K in WorkerQueryName]: (
+    input: WorkerQueries[K]['input'],
+  ) => WorkerQueries[K]['result'] | Promise<WorkerQueries[K]['result']>;
 };
 
-export function answerersOf(registry: Registry, station: Station): Answerers {
+export function createQueryHandlers(registry: Registry, processApi: ProcessApi): WorkerQueryHandlers {
   return {
     metrics: () => readMetrics(registry),
-    look: (asks) => station.look(asks),
-    clients: (asks) => station.clients(asks),
-    requests: (asks) => station.requests(asks),
-    moments: (asks) => station.moments(asks),
-    explain: (asks) => station.explain(asks),
-    steer: (asks) => station.steer(asks),
-    reset: (asks) => station.reset(asks),
+    view: (input) => processApi.view(input),
+    clients: (input) => processApi.clients(input),
+    requests: (input) => processApi.requests(input),
+    timeline: (input) => processApi.timeline(input),
+    explain: (input) => processApi.explain(input),
+    applyOverride: (input) => processApi.applyOverride(input),
+    reset: (input) => processApi.reset(input),
   };
 }
 
-/** Never rejects: what keeps a worker from an answer is logged, and does not keep it from serving. */
-export async function answer<K extends QuestionName>(
-  by: Answerers,
-  { number, name, asks }: Question<K>,
+/** Never rejects: an error is logged, and the worker goes on serving. */
+export async function answerQuery<K extends WorkerQueryName>(
+  handlers: WorkerQueryHandlers,
+  { number, name, input }: WorkerQuery<K>,
   logger: Logger,
-): Promise<FromWorker> {
+): Promise<MessageFromWorker> {
   try {
-    return { type: 'answer', number, name, tells: await by[name](asks) };
+    return { type: 'answer', number, name, result: await handlers[name](input) };
   } catch (err) {
-    logger.error({ err, question: name }, 'a question of the primary could not be answered');
+    logger.error({ err, question: name }, 'a query of the primary could not be answered');
     return { type: 'unanswered', number };
   }
 }

@@ -1,59 +1,66 @@
 import cluster from 'node:cluster';
 import type { Worker } from 'node:cluster';
 import type { Logger } from 'pino';
-import type { Millis, Random } from '../../core/exchange/attempt-outcome.ts';
-import type { FromWorker, QuestionName, Reload, Start, ToWorker, WorkerDialogue } from './worker-messages.ts';
-import { errorOf, isFromWorker, isOrder } from './worker-messages.ts';
-import { Questions } from './pending-queries.ts';
-import { WORKER } from './worker-argument.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import type {
+  MessageFromWorker,
+  WorkerQueryName,
+  ReloadMessage,
+  WorkerStart,
+  MessageToWorker,
+  WorkerQueries,
+} from './worker-messages.ts';
+import { deserializeError, isFromWorker, isCommand } from './worker-messages.ts';
+import { PendingQueries } from './pending-queries.ts';
+import { WORKER_ARGUMENT } from './worker-argument.ts';
 
-export interface WorkersParts {
+export interface WorkerSupervisorParts {
   readonly count: number;
   readonly logger: Logger;
   readonly random: Random;
-  /** What a new one has to know. @param url where the others listen, once they do */
-  readonly startOf: (worker: number, url: string | undefined) => Start;
-  /** It has been told to start: what it is told next it hears before it serves. */
+  /** Makes the start message of a worker. @param url where the other workers listen, once they do */
+  readonly startOf: (worker: number, url: string | undefined) => WorkerStart;
+  /** The start message has been sent: the worker handles messages sent now before it serves. */
   readonly onJoin: (worker: number) => void;
-  readonly onReport: (worker: number, report: Extract<FromWorker, { type: 'report' }>['report']) => void;
+  readonly onReport: (worker: number, report: Extract<MessageFromWorker, { type: 'report' }>['report']) => void;
   readonly onListening: () => void;
-  /** Of what was configured before this, nothing is left there. */
+  /** No request of the worker uses a configuration before this generation any more. */
   readonly onSettled: (worker: number, generation: number) => void;
-  readonly onGone: (worker: number) => void;
+  readonly onExit: (worker: number) => void;
 }
 
-/** How long one that has ended is waited for before the next: U(½, 1) of 0.1 s, and twice that after each that did not last. */
-const BASE: Millis = 100;
-const LONGEST: Millis = 10_000;
-const LASTED: Millis = 10_000;
-/** What one says of a reload later than this, it says to itself. */
-const RELOADED_WITHIN: Millis = 5000;
+/** The delay before a worker is replaced: U(½, 1) × 0.1 s, doubled for each worker in a row that exited early. */
+const FIRST_RESTART_DELAY: Millis = 100;
+const MAX_RESTART_DELAY: Millis = 10_000;
+const STABLE_AFTER: Millis = 10_000;
+/** A worker's result of a reload is ignored after this. */
+const RELOAD_TIMEOUT: Millis = 5000;
 const KILLED_AFTER: Millis = 1000;
 
-/** The processes that serve: as many as are wanted, each replaced when it ends. */
-export class Workers {
-  readonly #parts: WorkersParts;
+/** Starts the workers, and replaces each one that exits. */
+export class WorkerSupervisor {
+  readonly #parts: WorkerSupervisorParts;
   readonly #all = new Map<number, Worker>();
   readonly #listening = new Set<number>();
   readonly #timers = new Set<NodeJS.Timeout>();
-  /** Of those that ended, how many in a row did not last. */
-  #short = 0;
+  /** How many workers in a row exited early. */
+  #shortLivedInRow = 0;
   #restarts = 0;
   #isEnding = false;
   #url: string | undefined;
   #started: { readonly resolve: (url: string) => void; readonly reject: (error: Error) => void } | undefined;
   #generation = 0;
   #reloading:
-    | { readonly generation: number; readonly heard: (worker: number, problem: string | undefined) => void }
+    | { readonly generation: number; readonly onResult: (worker: number, problem: string | undefined) => void }
     | undefined;
-  readonly #questions = new Questions((worker, question) => this.send(worker, question));
+  readonly #queries = new PendingQueries((worker, query) => this.send(worker, query));
 
-  constructor(parts: WorkersParts) {
+  constructor(parts: WorkerSupervisorParts) {
     this.#parts = parts;
-    cluster.setupPrimary({ args: [WORKER], serialization: 'advanced' });
+    cluster.setupPrimary({ args: [WORKER_ARGUMENT], serialization: 'advanced' });
   }
 
-  /** Those that serve. */
+  /** The number of workers that serve. */
   get serving(): number {
     return this.#listening.size;
   }
@@ -62,14 +69,14 @@ export class Workers {
     return this.#listening.size >= this.#parts.count;
   }
 
-  /** How many have been replaced. */
+  /** The number of workers that have been replaced. */
   get restarts(): number {
     return this.#restarts;
   }
 
   /**
-   * Resolves when all of them listen, with where.
-   * @throws the error that keeps one of them from it
+   * Resolves with their URL when all workers listen.
+   * @throws the error that prevented one of them
    */
   start(): Promise<string> {
     return new Promise((resolve, reject) => {
@@ -78,66 +85,65 @@ export class Workers {
     });
   }
 
-  send(to: number, message: ToWorker): void {
+  send(to: number, message: MessageToWorker): void {
     const worker = this.#all.get(to);
-    if (worker?.isConnected() === true) worker.send(message, () => undefined); // it may end meanwhile
+    if (worker?.isConnected() === true) worker.send(message, () => undefined); // the worker may exit meanwhile
   }
 
-  /** Of the last reload; 0 before there was one. */
+  /** The number of reloads so far. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Asks each that serves, and returns what those tell that answer in time. */
-  ask<K extends QuestionName>(
+  /** Queries the workers that serve, and returns the results of those that answer in time. */
+  ask<K extends WorkerQueryName>(
     name: K,
-    asks: (worker: number) => WorkerDialogue[K]['asks'],
-  ): Promise<ReadonlyMap<number, WorkerDialogue[K]['tells']>> {
-    // Those that are still being started are not waited for; what they are told to do they do before they serve.
-    if (isOrder(name)) {
+    inputFor: (worker: number) => WorkerQueries[K]['input'],
+  ): Promise<ReadonlyMap<number, WorkerQueries[K]['result']>> {
+    // Starting workers are not waited for, but execute commands before they serve.
+    if (isCommand(name)) {
       const others = [...this.#all.keys()].filter((worker) => !this.#listening.has(worker));
-      void this.#questions.ask(others, name, asks);
+      void this.#queries.ask(others, name, inputFor);
     }
-    return this.#questions.ask(this.#listening, name, asks);
+    return this.#queries.ask(this.#listening, name, inputFor);
   }
 
-  /** All there are, whether or not they serve yet. */
+  /** The ids of all workers, those that do not serve yet included. */
   get all(): Iterable<number> {
     return this.#all.keys();
   }
 
   /**
-   * Has each of them go on with another configuration. One that cannot is replaced when it has ended what it has.
-   * Returns what kept any of them from it.
+   * Sends a new configuration to all workers. A worker that cannot apply it is drained and replaced. Returns their problems.
    */
-  async reload(next: Pick<Reload, 'config' | 'orders'>): Promise<readonly string[]> {
+  async reload(next: Pick<ReloadMessage, 'config' | 'overrides'>): Promise<readonly string[]> {
     this.#generation += 1;
     const generation = this.#generation;
     const problems: string[] = [];
-    // One that is still being started has what it is told heard before it serves, and answers later.
-    const asked = new Set(this.#listening);
+    // A starting worker applies it before it serves, and answers later.
+    const waitingFor = new Set(this.#listening);
     const all = Promise.withResolvers<undefined>();
-    const heard = (worker: number, problem: string | undefined): void => {
+    const onReloaded = (worker: number, problem: string | undefined): void => {
       if (problem !== undefined) {
         problems.push(`worker ${worker}: ${problem}`);
         this.send(worker, { type: 'drain' });
       }
-      asked.delete(worker);
-      if (asked.size === 0) all.resolve(undefined);
+      waitingFor.delete(worker);
+      if (waitingFor.size === 0) all.resolve(undefined);
     };
-    this.#reloading = { generation, heard };
+    this.#reloading = { generation, onResult: onReloaded };
     for (const worker of this.#all.keys()) this.send(worker, { type: 'reload', generation, ...next });
-    if (asked.size === 0) all.resolve(undefined);
-    const late = setTimeout(all.resolve, RELOADED_WITHIN, undefined);
+    if (waitingFor.size === 0) all.resolve(undefined);
+    const late = setTimeout(all.resolve, RELOAD_TIMEOUT, undefined);
     await all.promise;
     clearTimeout(late);
     return problems;
   }
 
-  /** Resolves when all have ended; those that take longer are killed. */
+  /** Resolves when all workers have exited. After `within` and a second, they are killed. */
   async end(how: 'drain' | 'close', within: Millis): Promise<void> {
     this.#isEnding = true;
-    // A second signal ends the primary at once, and means all of them.
+    // A second signal ends the primary at once, and the workers with it.
     process.once('exit', () => this.#kill());
     for (const timer of this.#timers) clearTimeout(timer);
     const ended = [...this.#all.values()].map(
@@ -162,72 +168,74 @@ export class Workers {
     const since = performance.now();
     this.#all.set(id, worker);
     worker.on('message', (message: unknown) => {
-      if (isFromWorker(message)) this.#hear(id, message);
+      if (isFromWorker(message)) this.#onMessage(id, message);
     });
-    // What cannot be sent to one that ends is told by its end.
+    // A failed send to an exiting worker is followed by its exit event.
     worker.on('error', () => undefined);
-    worker.once('exit', (code: number | null, signal: string | null) => this.#replace(id, since, code, signal));
-    // While others listen, the socket is theirs too, and its port found by what was asked for at first.
+    worker.once('exit', (code: number | null, signal: string | null) => this.#onExit(id, since, code, signal));
+    // While others listen, cluster shares their socket, which it finds by the port of the configuration.
     const isAlone = this.#listening.size === 0;
     this.send(id, { type: 'start', start: this.#parts.startOf(id, isAlone ? this.#url : undefined) });
     this.#parts.onJoin(id);
   }
 
-  #hear(id: number, message: FromWorker): void {
+  #onMessage(id: number, message: MessageFromWorker): void {
     switch (message.type) {
       case 'report':
         return this.#parts.onReport(id, message.report);
       case 'reloaded':
-        if (message.generation === this.#reloading?.generation) this.#reloading.heard(id, message.problem);
+        if (message.generation === this.#reloading?.generation) this.#reloading.onResult(id, message.problem);
         return undefined;
       case 'settled':
         return this.#parts.onSettled(id, message.generation);
       case 'answer':
-        return this.#questions.hear(id, message);
+        return this.#queries.onResult(id, message);
       case 'unanswered':
-        return this.#questions.unanswered(id, message.number);
+        return this.#queries.onUnanswered(id, message.number);
       case 'listening':
         this.#listening.add(id);
         this.#url ??= message.url;
-        this.#parts.logger.info({ worker: id, pid: this.#all.get(id)?.process.pid }, 'a worker serves');
+        this.#parts.logger.info({ worker: id, pid: this.#all.get(id)?.process.pid }, 'worker is serving');
         this.#parts.onListening();
-        if (this.areAllServing) this.#begun(this.#url);
+        if (this.areAllServing) this.#onAllListening(this.#url);
         return undefined;
       case 'failed':
-        if (this.#started !== undefined) this.#failed(errorOf(message.failure));
+        if (this.#started !== undefined) this.#onStartFailed(deserializeError(message.failure));
         else if (!this.#isEnding) {
-          this.#parts.logger.error({ worker: id, problem: message.failure.message }, 'a worker could not be started');
+          this.#parts.logger.error({ worker: id, problem: message.failure.message }, 'worker failed to start');
         }
         return undefined;
     }
   }
 
-  #begun(url: string): void {
+  #onAllListening(url: string): void {
     this.#started?.resolve(url);
     this.#started = undefined;
   }
 
-  #failed(error: Error): void {
+  #onStartFailed(error: Error): void {
     this.#isEnding = true;
     this.#started?.reject(error);
     this.#started = undefined;
   }
 
-  #replace(id: number, since: Millis, code: number | null, signal: string | null): void {
+  #onExit(id: number, since: Millis, code: number | null, signal: string | null): void {
     this.#all.delete(id);
     this.#listening.delete(id);
-    this.#reloading?.heard(id, undefined);
-    this.#questions.gone(id);
-    this.#parts.onGone(id);
+    this.#reloading?.onResult(id, undefined);
+    this.#queries.onWorkerExit(id);
+    this.#parts.onExit(id);
     if (this.#isEnding) return;
     if (this.#started !== undefined) {
-      return this.#failed(new Error(`a worker ended before it served (${signal ?? `exit code ${code}`})`));
+      return this.#onStartFailed(new Error(`a worker exited before it was ready (${signal ?? `exit code ${code}`})`));
     }
-    this.#short = performance.now() - since < LASTED ? this.#short + 1 : 0;
-    const delay = Math.min(LONGEST, BASE * 2 ** Math.min(this.#short, 16)) * (0.5 + 0.5 * this.#parts.random());
+    this.#shortLivedInRow = performance.now() - since < STABLE_AFTER ? this.#shortLivedInRow + 1 : 0;
+    const delay =
+      Math.min(MAX_RESTART_DELAY, FIRST_RESTART_DELAY * 2 ** Math.min(this.#shortLivedInRow, 16)) *
+      (0.5 + 0.5 * this.#parts.random());
     this.#parts.logger.error(
       { worker: id, exitCode: code ?? undefined, signal: signal ?? undefined, replacedInMs: Math.round(delay) },
-      'a worker has ended, and is replaced',
+      'worker exited and is replaced',
     );
     const timer = setTimeout(() => {
       this.#timers.delete(timer);

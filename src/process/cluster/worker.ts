@@ -2,45 +2,45 @@ import cluster from 'node:cluster';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { startApp } from '../../app.ts';
-import { LogOutput } from '../../telemetry/log/stdout-destination.ts';
+import { StdoutDestination } from '../../telemetry/log/stdout-destination.ts';
 import { createLogger } from '../../telemetry/log/logger.ts';
-import type { Station } from '../../admin/operations/process-api.ts';
-import { Leaseholder } from '../../sharing/workers/limit-client.ts';
-import type { Tidings } from '../../sharing/workers/worker-protocol.ts';
-import { answer, answerersOf } from './worker-query-handlers.ts';
-import { Backlog } from './early-messages.ts';
-import { callInTime } from './coalesced-timer.ts';
+import type { ProcessApi } from '../../admin/operations/process-api.ts';
+import { LimitClient } from '../../sharing/workers/limit-client.ts';
+import type { LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
+import { answerQuery, createQueryHandlers } from './worker-query-handlers.ts';
+import { EarlyMessages } from './early-messages.ts';
+import { createCoalescedTimer } from './coalesced-timer.ts';
 import { hostClock } from './host-clock.ts';
-import type { FromWorker, Question, QuestionName, Reload, Start } from './worker-messages.ts';
-import { describeFailure, isOrder, isToWorker } from './worker-messages.ts';
+import type { MessageFromWorker, WorkerQuery, WorkerQueryName, ReloadMessage, WorkerStart } from './worker-messages.ts';
+import { serializeError, isCommand, isToWorker } from './worker-messages.ts';
 
-/** What a worker comes to. */
-export interface Work {
+/** A worker that serves. */
+export interface RunningWorker {
   readonly logger: Logger;
-  /** Resolves when it is to end: told to, or because its primary is gone. */
-  readonly over: Promise<'drain' | 'close'>;
+  /** Resolves when the worker is to end: on a message of the primary, or because the primary is gone. */
+  readonly shutdown: Promise<'drain' | 'close'>;
   end(how: 'drain' | 'close'): Promise<void>;
 }
 
 /**
- * Serves as one of several workers, as the primary at the other end of the channel says.
- * @returns undefined when it could not be started: the primary has been told why
+ * Serves as one of several workers, as the primary at the other end of the channel directs.
+ * @returns undefined when it could not start: the primary has received the error
  */
-export async function work(): Promise<Work | undefined> {
-  const calls = new Calls();
-  const start = await calls.start;
+export async function startWorker(): Promise<RunningWorker | undefined> {
+  const messages = new PrimaryMessages();
+  const start = await messages.start;
   if (start === undefined) return undefined;
-  const logOutput = new LogOutput(start.config.log.buffer, true);
+  const logOutput = new StdoutDestination(start.config.log.buffer, true);
   const logger = createLogger({ level: start.config.log.level, destination: logOutput }).child({
     worker: start.worker,
   });
-  const leaseholder = new Leaseholder({
-    schedule: callInTime(() => leaseholder.flush(hostClock.now())),
-    send: (report) => tell({ type: 'report', report }),
+  const limitClient = new LimitClient({
+    schedule: createCoalescedTimer(() => limitClient.flush(hostClock.now())),
+    send: (report) => sendToPrimary({ type: 'report', report }),
   });
-  calls.tidings.follow((tidings) => leaseholder.hear(tidings, hostClock.now()));
+  messages.updates.attach((updates) => limitClient.onUpdates(updates, hostClock.now()));
   let generation = 0;
-  const shown = Promise.withResolvers<{ readonly registry: Registry; readonly station: Station }>();
+  const exposed = Promise.withResolvers<{ readonly registry: Registry; readonly processApi: ProcessApi }>();
   try {
     const app = await startApp(start.config, {
       logger,
@@ -50,79 +50,79 @@ export async function work(): Promise<Work | undefined> {
         worker: start.worker,
         instance: start.instance,
         clock: hostClock,
-        leaseholder,
+        limitClient,
         practiceUrl: start.practiceUrl,
         ticketKeys: Buffer.from(start.ticketKeys),
-        onSettled: () => tell({ type: 'settled', generation }),
-        orders: start.orders,
-        show: (registry, station) => shown.resolve({ registry, station }),
+        onSettled: () => sendToPrimary({ type: 'settled', generation }),
+        overrides: start.overrides,
+        exposeToPrimary: (registry, processApi) => exposed.resolve({ registry, processApi }),
       },
     });
-    tell({ type: 'listening', url: app.url });
-    const { registry, station } = await shown.promise;
-    const reload = async (next: Reload): Promise<void> => {
+    sendToPrimary({ type: 'listening', url: app.url });
+    const { registry, processApi } = await exposed.promise;
+    const reload = async (next: ReloadMessage): Promise<void> => {
       generation = next.generation;
-      // It listens where it was told to at first.
+      // A reload does not change where it listens.
       const config = { ...next.config, listen: start.config.listen };
       const result = await app.apply({ config, substituted: new Map() });
-      for (const order of next.orders) await station.steer(order);
+      for (const override of next.overrides) await processApi.applyOverride(override);
       const problem = result.kind === 'refused' ? result.problem : undefined;
-      tell({ type: 'reloaded', generation: next.generation, problem });
+      sendToPrimary({ type: 'reloaded', generation: next.generation, problem });
     };
     let reloading = Promise.resolve();
-    calls.reloads.follow((each) => {
+    messages.reloads.attach((each) => {
       reloading = reloading.then(() => reload(each));
     });
-    const answerers = answerersOf(registry, station);
-    calls.questions.follow((question) => {
-      // What was asked after a reload may be of an upstream that came with it.
-      const ready = isOrder(question.name) ? reloading : Promise.resolve();
-      void ready.then(async () => tell(await answer(answerers, question, logger)));
+    const queryHandlers = createQueryHandlers(registry, processApi);
+    messages.queries.attach((query) => {
+      // A command sent after a reload may concern an upstream that is new with it.
+      const ready = isCommand(query.name) ? reloading : Promise.resolve();
+      void ready.then(async () => sendToPrimary(await answerQuery(queryHandlers, query, logger)));
     });
     return {
       logger,
-      over: calls.over,
-      // Its balancer, if it has one, has been waited for by the primary.
+      shutdown: messages.shutdown,
+      // The primary has already waited for `drain.delay`.
       end: (how) => (how === 'drain' ? app.drain(0) : app.close()),
     };
   } catch (error) {
-    await tellLast({ type: 'failed', failure: describeFailure(error) });
+    await sendAndFlush({ type: 'failed', failure: serializeError(error) });
     return undefined;
   }
 }
 
-/** What the primary says. */
-class Calls {
-  readonly start: Promise<Start | undefined>;
-  readonly over: Promise<'drain' | 'close'>;
-  readonly tidings = new Backlog<Tidings>();
-  readonly reloads = new Backlog<Reload>();
-  readonly questions = new Backlog<Question<QuestionName>>();
+/** The primary's messages, by type. */
+class PrimaryMessages {
+  readonly start: Promise<WorkerStart | undefined>;
+  readonly shutdown: Promise<'drain' | 'close'>;
+  readonly updates = new EarlyMessages<LimitUpdates>();
+  readonly reloads = new EarlyMessages<ReloadMessage>();
+  readonly queries = new EarlyMessages<WorkerQuery<WorkerQueryName>>();
 
   constructor() {
-    const started = Promise.withResolvers<Start | undefined>();
+    const started = Promise.withResolvers<WorkerStart | undefined>();
     const over = Promise.withResolvers<'drain' | 'close'>();
     this.start = started.promise;
-    this.over = over.promise;
+    this.shutdown = over.promise;
     process.on('message', (message: unknown) => {
       if (!isToWorker(message)) return;
       switch (message.type) {
         case 'start':
           return started.resolve(message.start);
-        case 'tidings':
-          return this.tidings.add(message.tidings);
+        case 'updates':
+          return this.updates.add(message.updates);
         case 'reload':
           return this.reloads.add(message);
         case 'question':
-          return this.questions.add(message);
+          return this.queries.add(message);
         case 'drain':
         case 'close':
           return over.resolve(message.type);
       }
     });
-    // Node 24 ends a worker at once that loses its primary, unless it is on its way out (lib/internal/cluster/child.js).
+    // Node 24 ends a worker at once when its primary is gone, unless this is set (lib/internal/cluster/child.js).
     Object.assign(cluster.worker ?? {}, { exitedAfterDisconnect: true });
-    // Nobody would lend anything any more, nor take new connections.
+    // Without the primary there are no more tokens and no new connections.
     process.once('disconnect', () => {
       started.resolve(undefined);
       over.resolve('drain');
@@ -130,14 +130,14 @@ class Calls {
   }
 }
 
-/** Where the primary is gone, there is nobody to tell. */
-function tell(message: FromWorker, told?: () => void): void {
-  if (process.connected) process.send?.(message, undefined, undefined, () => told?.());
-  else told?.();
+/** Does nothing but call `onSent` where the primary is gone. */
+function sendToPrimary(message: MessageFromWorker, onSent?: () => void): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => onSent?.());
+  else onSent?.();
 }
 
-function tellLast(message: FromWorker): Promise<void> {
+function sendAndFlush(message: MessageFromWorker): Promise<void> {
   return new Promise((resolve) => {
-    tell(message, resolve);
+    sendToPrimary(message, resolve);
   });
 }

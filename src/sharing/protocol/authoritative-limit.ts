@@ -1,237 +1,245 @@
-import type { CutCause } from '../../core/events/proxy-events.ts';
-import type { LocalMeter } from '../../core/limits/meter.ts';
-import type { Millis, PerSecond, Quota } from '../../core/exchange/attempt-outcome.ts';
-import type { Failure, Rejection } from '../../core/rate/failed-send.ts';
-import type { Happenings } from './usage-entries.ts';
-import { replay } from './usage-replay.ts';
+import type { CutCause } from '../../core/limits/limit-state.ts';
+import type { LocalMeter } from '../../core/limits/local-meter.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { Quota } from '../../core/hints/hints.ts';
+import type { FailedSend, RejectedSend } from '../../core/rate/failed-send.ts';
+import type { EncodedUsage } from './usage-entries.ts';
+import { replayUsage } from './usage-replay.ts';
 import { RecentTokens } from './recent-tokens.ts';
 
-/** A request that was sent, as all leaseholders together count. */
-export interface Sending {
+/** A request that was sent, counted among those of all members. */
+export interface SentRequest {
   readonly sentAt: Millis;
-  /** What its leaseholder knew of. */
+  /** The epoch that its member knew. */
   readonly epoch: number;
   /** Requests in flight when it was sent, itself included. */
-  readonly among: number;
-  /** Which of all sends it is; undefined where that is not known. */
-  readonly number: number | undefined;
+  readonly inFlightAtSend: number;
+  /** Its number among all sends; undefined where that is not known. */
+  readonly sendNumber: number | undefined;
 }
 
-/** Who reports, as far as learning from it goes. */
-export interface Reporter<Holder> {
-  readonly holder: Holder;
-  /** Tokens lent to it, and neither spent nor given back. */
-  lent: number;
+/** The account of a member, a worker or replica, as far as its reports need it. */
+export interface UsageReporter<Member> {
+  readonly memberId: Member;
+  /** Its tokens that are neither spent nor returned. */
+  leasedTokens: number;
   inFlight: number;
-  /** The epoch that it knows of. */
+  /** The epoch that it knows. */
   epoch: number;
-  noteSending(serial: number, sending: Sending): void;
-  /** Undefined where that is not known any more, or was told of before. */
-  takeSending(serial: number, sentAt: Millis): Sending | undefined;
-  findSending(sentAt: Millis): Sending | undefined;
-  noteEnd(at: Millis): void;
+  recordSend(serial: number, send: SentRequest): void;
+  /** Removes and returns a send; undefined where it is unknown, or its outcome was reported before. */
+  takeSend(serial: number, sentAt: Millis): SentRequest | undefined;
+  findSend(sentAt: Millis): SentRequest | undefined;
+  recordEnd(at: Millis): void;
 }
 
-/** The rate was cut. */
-export interface CutTold {
+/** A decrease of the rate. */
+export interface AppliedDecrease {
   readonly cause: CutCause;
   readonly from: PerSecond;
   readonly to: PerSecond;
-  /** When what told of it was sent. */
+  /** When the request whose outcome caused it was sent. */
   readonly sentAt: Millis;
 }
 
-/** Older than what the accounts of sends have room for: a leaseholder that stood still tells of it as if it were a second ago. */
-const OLDEST: Millis = 1000;
+/** Older reports count as made this long ago: the send histories reach no further, and a member may have stalled. */
+const MAX_REPORT_AGE: Millis = 1000;
 
-/** Of two moments, to tell which came first. */
+/** Orders two events of the same time. */
 const JUST_BEFORE: Millis = 0.001;
 
 /**
- * One limit, as who keeps it for many knows it. Its meter is told what happened at every leaseholder as if it had happened
- * here, and each token that is lent is one that the meter itself would have let pass, at its time: so all of them together
- * send as one would.
+ * The authoritative copy of one limit. Its meter learns from the usage of all members as if it were one process's own, and
+ * each leased token is one that the meter itself would admit at that time: together, the members send as one process would.
  */
-export class KeptLimit<Holder> {
+export class AuthoritativeLimit<Member> {
   readonly meter: LocalMeter;
-  /** How long tidings take to arrive, at most, as a rule. */
-  readonly #notice: Millis;
+  /** The usual maximum delay of an update. */
+  readonly #deliveryTime: Millis;
   #epoch = 1;
-  /** When the last cut was made, by the clock of what was learned. */
+  /** The report time at which the current epoch began. */
   #epochAt = Number.NEGATIVE_INFINITY;
-  /** The time of what was learned last. */
-  #learnedAt = Number.NEGATIVE_INFINITY;
-  readonly #recent: RecentTokens;
-  /** The latest time for which a token has been lent. */
-  #lentUntil = Number.NEGATIVE_INFINITY;
-  /** Who has the probe of this blockade. */
-  #prober: Holder | undefined;
+  /** The time of the newest usage. */
+  #latestReportAt = Number.NEGATIVE_INFINITY;
+  readonly #recentTokens: RecentTokens;
+  /** The time of the latest leased token. */
+  #leasedUntil = Number.NEGATIVE_INFINITY;
+  /** The member that has the probe of the current block. */
+  #probingMember: Member | undefined;
   #isProbeSent = false;
 
-  /** @param remembered tokens that are lent, and of which it may be told that they were not spent */
-  constructor(meter: LocalMeter, notice: Millis, remembered: number) {
+  /** @param rememberedTokens how many of the last leased tokens can be returned unspent */
+  constructor(meter: LocalMeter, deliveryTime: Millis, rememberedTokens: number) {
     this.meter = meter;
-    this.#notice = notice;
-    this.#recent = new RecentTokens(remembered);
+    this.#deliveryTime = deliveryTime;
+    this.#recentTokens = new RecentTokens(rememberedTokens);
   }
 
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** Learns from what happened there. Returns what has cut the rate. */
-  hear(happenings: Happenings, reporter: Reporter<Holder>, now: Millis): readonly CutTold[] {
+  /** Learns from the usage of a member. Returns the decreases that it caused. */
+  applyUsage(usage: EncodedUsage, reporter: UsageReporter<Member>, now: Millis): readonly AppliedDecrease[] {
     const wasBlocked = this.meter.phase === 'blocked';
-    const cuts = this.#replay(happenings, reporter, now);
-    if (wasBlocked !== (this.meter.phase === 'blocked')) this.turnEpoch(now);
-    return cuts;
+    const decreases = this.#replayUsage(usage, reporter, now);
+    if (wasBlocked !== (this.meter.phase === 'blocked')) this.startEpoch(now);
+    return decreases;
   }
 
-  /** Moves the limit on with time. @param isWanted somebody waits for a token @param late as of `AdaptiveRate.advance` */
+  /** Advances the limit to this time. @param isWanted a request waits for a token @param late as of `AdaptiveRate.advance` */
   advance(now: Millis, isWanted: boolean, late?: Millis): void {
-    // Who has a token for later waits as well.
-    this.meter.advance(now, isWanted || this.#lentUntil > now + this.#notice, late);
+    // A request that has a token for later waits as well.
+    this.meter.advance(now, isWanted || this.#leasedUntil > now + this.#deliveryTime, late);
   }
 
-  /** Takes the token of this time for a leaseholder. */
-  take(holder: Holder, slot: Millis, now: Millis): void {
-    this.#recent.note(slot, this.meter.lastToken);
-    // By the time it arrives, its own may be over: what follows it is to follow when it is used.
-    if (this.meter.take(slot, Math.max(slot, now + this.#notice))) {
-      this.#prober = holder;
+  /** Takes the token of this time for a member. */
+  take(memberId: Member, slot: Millis, now: Millis): void {
+    this.#recentTokens.record(slot, this.meter.lastToken);
+    // The token may arrive after its time: the next one is spaced from when it can be used.
+    if (this.meter.take(slot, Math.max(slot, now + this.#deliveryTime))) {
+      this.#probingMember = memberId;
       this.#isProbeSent = false;
     }
-    this.#lentUntil = Math.max(this.#lentUntil, slot);
+    this.#leasedUntil = Math.max(this.#leasedUntil, slot);
   }
 
-  /** Whether the probe is out, and not in the hands of this one to be sent. */
-  isProbeOut(holder: Holder | undefined): boolean {
-    return this.#prober !== undefined && (this.#isProbeSent || this.#prober !== holder);
+  /** Whether the probe is sent, or another member has it. */
+  isProbeOut(memberId: Member | undefined): boolean {
+    return this.#probingMember !== undefined && (this.#isProbeSent || this.#probingMember !== memberId);
   }
 
-  /** Takes back what was lent. Of the probe, unless it is on its way: its answer may still be told. */
-  reclaim(reporter: Reporter<Holder>): void {
-    for (; reporter.lent > 0; reporter.lent -= 1) this.meter.giveBack();
-    if (this.#prober === reporter.holder && !this.#isProbeSent) this.#abandonProbe();
+  /** Reclaims unspent tokens, and the probe if it is not sent: the outcome of a sent one may still be reported. */
+  reclaim(reporter: UsageReporter<Member>): void {
+    for (; reporter.leasedTokens > 0; reporter.leasedTokens -= 1) this.meter.release();
+    if (this.#probingMember === reporter.memberId && !this.#isProbeSent) this.#abandonProbe();
   }
 
-  /** One that is gone has nothing any more, nor anything on its way. */
-  bury(reporter: Reporter<Holder>): void {
+  /** Removes all that a member had: tokens, requests in flight, and the probe. */
+  removeMember(reporter: UsageReporter<Member>): void {
     this.reclaim(reporter);
-    for (; reporter.inFlight > 0; reporter.inFlight -= 1) this.meter.ended();
-    if (this.#prober === reporter.holder) this.#abandonProbe();
+    for (; reporter.inFlight > 0; reporter.inFlight -= 1) this.meter.onEnded();
+    if (this.#probingMember === reporter.memberId) this.#abandonProbe();
   }
 
-  /** From now on all earlier tokens are void. @param epoch what it is called; the next unless given */
-  turnEpoch(now: Millis, epoch: number = this.#epoch + 1): void {
+  /** Starts an epoch: all earlier tokens are void. @param epoch its number; the next one when absent */
+  startEpoch(now: Millis, epoch: number = this.#epoch + 1): void {
     this.#epoch = epoch;
-    this.#epochAt = this.#learnedAt;
-    this.#prober = undefined;
-    this.#lentUntil = now;
-    this.#recent.clear();
-    this.meter.rewind(now + this.#notice);
+    this.#epochAt = this.#latestReportAt;
+    this.#probingMember = undefined;
+    this.#leasedUntil = now;
+    this.#recentTokens.clear();
+    this.meter.rewind(now + this.#deliveryTime);
   }
 
   #abandonProbe(): void {
-    this.#prober = undefined;
+    this.#probingMember = undefined;
     this.meter.abandonProbe();
   }
 
-  #noteCut(
-    cuts: CutTold[],
+  #recordDecrease(
+    decreases: AppliedDecrease[],
     cause: CutCause | undefined,
     [from, sentAt]: readonly [PerSecond, Millis],
     now: Millis,
   ): void {
     if (cause === undefined) return;
-    cuts.push({ cause, from, to: this.meter.rate(now), sentAt });
-    this.turnEpoch(now);
+    decreases.push({ cause, from, to: this.meter.rate(now), sentAt });
+    this.startEpoch(now);
   }
 
-  /** Who had not heard of the last cut sent as if before it, however late that was. */
-  #leftAt(sentAt: Millis, sending: Sending | undefined): Millis {
-    const knew = sending === undefined || sending.epoch >= this.#epoch;
-    // Where nothing was cut yet there is no before.
-    return knew || !Number.isFinite(this.#epochAt) ? sentAt : Math.min(sentAt, this.#epochAt - JUST_BEFORE);
+  /** A member that did not know the current epoch sent, in effect, before it began. */
+  #effectiveSentAt(sentAt: Millis, send: SentRequest | undefined): Millis {
+    const wasUpToDate = send === undefined || send.epoch >= this.#epoch;
+    // In the first epoch, nothing precedes it.
+    return wasUpToDate || !Number.isFinite(this.#epochAt) ? sentAt : Math.min(sentAt, this.#epochAt - JUST_BEFORE);
   }
 
-  #replay(happenings: Happenings, reporter: Reporter<Holder>, now: Millis): CutTold[] {
+  #replayUsage(usage: EncodedUsage, reporter: UsageReporter<Member>, now: Millis): AppliedDecrease[] {
     const { meter } = this;
-    const cuts: CutTold[] = [];
-    const within = (at: Millis): Millis => {
-      this.#learnedAt = Math.min(now, Math.max(at, now - OLDEST));
-      return this.#learnedAt;
+    const decreases: AppliedDecrease[] = [];
+    const clampTime = (at: Millis): Millis => {
+      this.#latestReportAt = Math.min(now, Math.max(at, now - MAX_REPORT_AGE));
+      return this.#latestReportAt;
     };
-    const isProber = (): boolean => this.#prober === reporter.holder;
-    replay(happenings, {
-      givenBack: () => {
-        if (reporter.lent === 0) return; // it has been taken back
-        reporter.lent -= 1;
-        meter.giveBack();
+    const isProbingMember = (): boolean => this.#probingMember === reporter.memberId;
+    replayUsage(usage, {
+      tokenReturned: () => {
+        if (reporter.leasedTokens === 0) return; // reclaimed before
+        reporter.leasedTokens -= 1;
+        meter.release();
       },
-      epoch: (epoch) => {
+      epochSeen: (epoch) => {
         reporter.epoch = epoch;
       },
-      unspent: (slot) => {
-        const before = this.#recent.unspent(slot);
+      tokenUnused: (slot) => {
+        const before = this.#recentTokens.markUnused(slot);
         if (before !== undefined) meter.rewind(before);
-        if (reporter.lent === 0) return;
-        reporter.lent -= 1;
-        meter.giveBack();
+        if (reporter.leasedTokens === 0) return;
+        reporter.leasedTokens -= 1;
+        meter.release();
       },
       sent: (serial, at) => {
-        const among = meter.sent(within(at));
+        const inFlightAtSend = meter.onSent(clampTime(at));
         reporter.inFlight += 1;
-        reporter.noteSending(serial, { sentAt: at, epoch: reporter.epoch, among, number: meter.sends });
-        if (isProber()) this.#isProbeSent = true;
+        reporter.recordSend(serial, {
+          sentAt: at,
+          epoch: reporter.epoch,
+          inFlightAtSend,
+          sendNumber: meter.sendCount,
+        });
+        if (isProbingMember()) this.#isProbeSent = true;
       },
       ended: (at) => {
         if (reporter.inFlight === 0) return;
         reporter.inFlight -= 1;
-        reporter.noteEnd(within(at));
-        meter.ended();
+        reporter.recordEnd(clampTime(at));
+        meter.onEnded();
       },
       accepted: (sentAt, serial, at, source) => {
-        const sending = reporter.takeSending(serial, sentAt);
-        meter.accepted(this.#leftAt(sentAt, sending), sending?.among ?? 0, within(at), source);
-        if (!meter.isBlocking) this.#prober = undefined;
+        const send = reporter.takeSend(serial, sentAt);
+        meter.onAccepted(this.#effectiveSentAt(sentAt, send), send?.inFlightAtSend ?? 0, clampTime(at), source);
+        if (!meter.hasBlock) this.#probingMember = undefined;
       },
-      rejected: (rejection: Rejection, at) => {
+      rejected: (rejection: RejectedSend, at) => {
         const from = meter.rate(now);
-        const sending = reporter.takeSending(rejection.among, rejection.sentAt);
-        const sentAt = this.#leftAt(rejection.sentAt, sending);
-        const cause = meter.rejected({ ...rejection, sentAt, among: sending?.among ?? 0 }, within(at));
-        this.#noteCut(cuts, cause, [from, rejection.sentAt], now);
-        if (isProber() && this.#isProbeSent) this.#prober = undefined;
+        const send = reporter.takeSend(rejection.inFlightAtSend, rejection.sentAt);
+        const sentAt = this.#effectiveSentAt(rejection.sentAt, send);
+        const cause = meter.onRejected(
+          { ...rejection, sentAt, inFlightAtSend: send?.inFlightAtSend ?? 0 },
+          clampTime(at),
+        );
+        this.#recordDecrease(decreases, cause, [from, rejection.sentAt], now);
+        if (isProbingMember() && this.#isProbeSent) this.#probingMember = undefined;
       },
       probed: (at) => {
-        if (!meter.isBlocking) return; // it has ended meanwhile
-        meter.probe(within(at));
-        this.#prober = reporter.holder;
+        if (!meter.hasBlock) return; // the block has ended meanwhile
+        meter.probe(clampTime(at));
+        this.#probingMember = reporter.memberId;
         this.#isProbeSent = false;
       },
-      passedBy: (at) => meter.passBy(within(at)),
-      resumeBlock: (block, at) => meter.resumeBlock(block, within(at)),
-      failed: (failure: Failure, at) => {
+      blockBypassed: (at) => meter.onUnblockedSend(clampTime(at)),
+      resumeBlock: (block, at) => meter.resumeBlock(block, clampTime(at)),
+      failed: (failure: FailedSend, at) => {
         const from = meter.rate(now);
-        const sentAt = this.#leftAt(failure.sentAt, reporter.findSending(failure.sentAt));
-        const cause = meter.failed({ ...failure, sentAt }, within(at));
-        this.#noteCut(cuts, cause, [from, failure.sentAt], now);
-        if (isProber() && this.#isProbeSent) this.#prober = undefined;
+        const sentAt = this.#effectiveSentAt(failure.sentAt, reporter.findSend(failure.sentAt));
+        const cause = meter.onFailed({ ...failure, sentAt }, clampTime(at));
+        this.#recordDecrease(decreases, cause, [from, failure.sentAt], now);
+        if (isProbingMember() && this.#isProbeSent) this.#probingMember = undefined;
       },
       noteQuota: (quota: Quota, sentAt, at, requester) => {
-        const uncounted = meter.sends - (reporter.findSending(sentAt)?.number ?? meter.sends); // what was sent after it
+        const uncounted = meter.sendCount - (reporter.findSend(sentAt)?.sendNumber ?? meter.sendCount); // sent after the response's request
         const remaining = Math.max(0, quota.remaining - uncounted);
-        meter.noteQuota({ ...quota, remaining, told: quota.remaining }, sentAt, within(at), requester);
+        meter.onQuota({ ...quota, remaining, reportedRemaining: quota.remaining }, sentAt, clampTime(at), requester);
       },
-      resumeQuota: (owner, at) => meter.resumeQuota(owner, within(at)),
-      disownQuota: (isApart, at) => meter.disownQuota(isApart, within(at)),
+      resumeQuota: (owner, at) => meter.resumeQuota(owner, clampTime(at)),
+      disownQuota: (isPerRequester, at) => meter.dropQuota(isPerRequester, clampTime(at)),
       stop: (until) => meter.stop(until),
-      remember: (accepted, at) => meter.remember(accepted, within(at)),
+      remember: (accepted, at) => meter.seedHistory(accepted, clampTime(at)),
       abandonProbe: () => {
-        if (isProber()) this.#abandonProbe();
+        if (isProbingMember()) this.#abandonProbe();
       },
     });
-    return cuts;
+    return decreases;
   }
 }

@@ -1,16 +1,16 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** The tokens that one leaseholder has of a limit, and what the lender is believed to think is wanted. */
-export class LentTokens {
-  /** When each in hand may be used, in order. */
+/** The tokens that a member has of a limit, and the number that it has requested. */
+export class LeasedTokens {
+  /** When each token in hand may be used, in order. */
   readonly #slots: Millis[] = [];
-  /** Taken while nothing limited: not lent, and not to be given back. */
-  #untold = 0;
-  /** Taken by what is on its way. */
+  /** Taken while nothing limited: not leased, and not to be returned. */
+  #takenUnlimited = 0;
+  /** Taken by requests that are not sent yet. */
   #taken = 0;
-  /** Those that have come, in all. */
-  heard = 0;
-  asked = 0;
+  /** Tokens received so far. */
+  received = 0;
+  requested = 0;
 
   get inHand(): number {
     return this.#slots.length;
@@ -24,47 +24,47 @@ export class LentTokens {
     return this.#slots.at(-1);
   }
 
-  /** Lent, and neither spent nor given back. */
+  /** Leased tokens that are neither spent nor returned. */
   get outstanding(): number {
     return this.#slots.length + this.#taken;
   }
 
-  /** Returns whether a lent one was taken: none is where nothing limits, or none is in hand. */
-  take(isFree: boolean): boolean {
-    const isLent = !isFree && this.#slots.shift() !== undefined;
-    if (isLent) this.#taken += 1;
-    else this.#untold += 1;
-    return isLent;
+  /** Returns whether a leased token was taken: none is where nothing limits, or none is in hand. */
+  take(isUnlimited: boolean): boolean {
+    const isLeased = !isUnlimited && this.#slots.shift() !== undefined;
+    if (isLeased) this.#taken += 1;
+    else this.#takenUnlimited += 1;
+    return isLeased;
   }
 
-  /** Returns whether it was a lent one. */
-  giveBack(): boolean {
-    if (this.#untold > 0) {
-      this.#untold -= 1;
+  /** Returns whether it was a leased token. */
+  release(): boolean {
+    if (this.#takenUnlimited > 0) {
+      this.#takenUnlimited -= 1;
       return false;
     }
     this.#taken = Math.max(0, this.#taken - 1);
     return true;
   }
 
-  /** So many have come, whether they are kept or not. */
-  hear(count: number): void {
-    this.heard += count;
-    this.asked -= count;
+  /** Counts received tokens, whether they are kept or not. */
+  countReceived(count: number): void {
+    this.received += count;
+    this.requested -= count;
   }
 
-  keep(slots: readonly Millis[]): void {
+  add(slots: readonly Millis[]): void {
     for (const slot of slots) this.#slots.push(slot);
   }
 
-  /** Returns those before this time, which are in hand no longer. */
+  /** Removes and returns the tokens before this time. */
   dropBefore(time: Millis): readonly Millis[] {
     let late = 0;
     for (const slot of this.#slots) if (slot < time) late += 1;
     return this.#slots.splice(0, late);
   }
 
-  /** Returns those beyond so many, which are in hand no longer. */
+  /** Removes and returns the tokens beyond the first `count`. */
   dropBeyond(count: number): readonly Millis[] {
     return this.#slots.splice(count);
   }

@@ -1,116 +1,150 @@
-import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import type { LocalMeter } from '../../core/limits/meter.ts';
-import type { Block } from '../../core/rate/breaker/active-block.ts';
-import { awayUntil, isHeldBy } from '../../core/rate/breaker/active-block.ts';
+import type { LimitState } from '../../core/limits/limit-state.ts';
+import type { LocalMeter } from '../../core/limits/local-meter.ts';
+import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
+import { clientHeldUntilIn, isBlockedBy } from '../../core/rate/breaker/active-block.ts';
+import type { QuotaOwner } from '../../core/quota/requester.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
-import type { Source } from '../../core/rate/breaker/request-attributes.ts';
-import { isSame } from '../../core/rate/breaker/request-attributes.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Terms } from '../workers/worker-protocol.ts';
+import type { RequestAttributes } from '../../core/rate/breaker/request-attributes.ts';
+import { areSameAttributes } from '../../core/rate/breaker/request-attributes.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
 
-/** How a limit is taken to stand before anything was heard of it: where one is known beforehand, nothing goes without a token. */
-export function startingTerms({ initialRate, maxRate }: RateSettings): Terms {
+/** The state of a shared limit as its members see it. Times are those of the clock that the transport agrees on. */
+export interface LimitTerms {
+  /** Increases with each decrease of the rate: tokens of an earlier epoch are void. */
+  readonly epoch: number;
+  readonly phase: LimitState;
+  /** Nothing limits: requests go without a token, and are only reported. */
+  readonly isUnlimited: boolean;
+  readonly rate: PerSecond;
+  readonly ceiling: PerSecond;
+  readonly concurrencyLimit: number | undefined;
+  readonly blockedUntil: Millis | undefined;
+  /** The active block; undefined where there is none. */
+  readonly block: BlockStatus | undefined;
+  /** When the next request is expected to leave. */
+  readonly expectedAt: Millis;
+  /** Another member holds the probe of a blocked limit, or the probe has been sent. */
+  readonly isProbeOut: boolean;
+  readonly quotaLeft: number | undefined;
+  /** The requesters that the quota in force applies to; undefined where no quota is in force. */
+  readonly quotaOwner: QuotaOwner | undefined;
+  /** Each requester has a quota of its own, which holds only that requester. */
+  readonly isQuotaPerRequester: boolean;
+  /** The total weight of the requests that wait at the other members. */
+  readonly otherWeight: number;
+  /** How long a token may be used after its time. */
+  readonly validFor: Millis;
+}
+
+/** The terms before the first update. With a configured rate, no request goes without a token. */
+export function initialTerms({ initialRate, maxRate }: RateSettings): LimitTerms {
   const rate = Math.min(initialRate ?? Number.POSITIVE_INFINITY, maxRate);
   return {
     epoch: 0,
     phase: initialRate === undefined ? 'open' : 'restoring',
-    isFree: rate === Number.POSITIVE_INFINITY,
+    isUnlimited: rate === Number.POSITIVE_INFINITY,
     rate,
     ceiling: rate,
-    places: undefined,
+    concurrencyLimit: undefined,
     blockedUntil: undefined,
     block: undefined,
     expectedAt: Number.NEGATIVE_INFINITY,
     isProbeOut: false,
     quotaLeft: undefined,
     quotaOwner: undefined,
-    isQuotaApart: false,
-    others: 0,
+    isQuotaPerRequester: false,
+    otherWeight: 0,
     validFor: 0,
   };
 }
 
-/** How a limit stands, but for what differs from one leaseholder to the other. */
-export type CommonTerms = Omit<Terms, 'isProbeOut' | 'others'>;
+/** The terms without what differs from one member to another. */
+export type CommonLimitTerms = Omit<LimitTerms, 'isProbeOut' | 'otherWeight'>;
 
-export function termsOf(meter: LocalMeter, epoch: number, validFor: Millis, now: Millis): CommonTerms {
-  const { phase, ceiling, places, blockedUntil, quotaLeft } = meter;
+export function termsFromMeter(meter: LocalMeter, epoch: number, validFor: Millis, now: Millis): CommonLimitTerms {
+  const { phase, ceiling, concurrencyLimit, blockedUntil, quotaLeft } = meter;
   const rate = meter.rate(now);
   return {
     epoch,
     phase,
-    isFree: rate === Number.POSITIVE_INFINITY && places === undefined && meter.delay(now) === 0,
+    isUnlimited: rate === Number.POSITIVE_INFINITY && concurrencyLimit === undefined && meter.delay(now) === 0,
     rate,
     ceiling,
-    places,
+    concurrencyLimit,
     blockedUntil,
     block: meter.block(now),
-    expectedAt: now + meter.expected(now),
+    expectedAt: now + meter.expectedDelay(now),
     quotaLeft,
     quotaOwner: meter.quotaOwner(now),
-    isQuotaApart: meter.isQuotaApart(now),
+    isQuotaPerRequester: meter.isQuotaPerRequester(now),
     validFor,
   };
 }
 
-/** Whether a request is held back, by a block or by a stop. @param source absent where nothing is known of it */
-export function isHeldUnder({ block, blockedUntil }: Terms, now: Millis, source?: Source): boolean {
-  if (blockedUntil === undefined) return block !== undefined && isHeldBy(block, source);
+/** Whether a block or a stop holds back a request. @param source absent where nothing is known of the request */
+export function isHeldBack({ block, blockedUntil }: LimitTerms, now: Millis, source?: RequestAttributes): boolean {
+  if (blockedUntil === undefined) return block !== undefined && isBlockedBy(block, source);
   if (block === undefined) return blockedUntil > now;
-  // Beyond its next probe, there is a stop.
-  return isHeldBy(block, source) || blockedUntil > (block.isPartial ? now : block.probeAt);
+  // A stop ends later than the next probe of the block.
+  return isBlockedBy(block, source) || blockedUntil > (block.isPartial ? now : block.probeAt);
 }
 
-/** How long a request may expect to wait. @param token how long it would for a token alone */
-export function expectedUnder({ block }: Terms, token: Millis, now: Millis, source?: Source): Millis {
+/** How long a request is expected to wait. @param token how long it would wait for a token alone */
+export function expectedDelayUnder(
+  { block }: LimitTerms,
+  token: Millis,
+  now: Millis,
+  source?: RequestAttributes,
+): Millis {
   if (block === undefined) return token;
-  if (!isHeldBy(block, source)) return block.isPartial ? token : 0;
+  if (!isBlockedBy(block, source)) return block.isPartial ? token : 0;
   const probe = block.isPartial ? Math.max(token, block.expectedAt - now) : token;
-  return Math.max(probe, awayUntil(block, source) - now);
+  return Math.max(probe, clientHeldUntilIn(block, source) - now);
 }
 
-/** For how long a probe has been due and none has left; 0 when none is due. */
-export function probeOverdueUnder({ block, phase, blockedUntil, isProbeOut }: Terms, now: Millis): Millis {
+/** For how long a probe has been due and has not left; 0 while none is due. */
+export function probeOverdue({ block, phase, blockedUntil, isProbeOut }: LimitTerms, now: Millis): Millis {
   if (block?.isPartial === true) return Math.max(0, now - block.probeAt);
   if (phase !== 'blocked' || blockedUntil === undefined || isProbeOut) return 0;
   return Math.max(0, now - blockedUntil);
 }
 
-/** These terms without their quota, which has turned out to be another's. @param isApart each requester has one of its own */
-export function withoutQuota(terms: Terms, isApart: boolean, now: Millis): Terms {
+/** These terms without their quota, which belongs to another requester. @param isPerRequester each requester has its own */
+export function withoutQuota(terms: LimitTerms, isPerRequester: boolean, now: Millis): LimitTerms {
   const { blockedUntil, quotaOwner, expectedAt } = terms;
   return {
     ...terms,
     quotaOwner: undefined,
-    isQuotaApart: terms.isQuotaApart || isApart,
+    isQuotaPerRequester: terms.isQuotaPerRequester || isPerRequester,
     blockedUntil: blockedUntil === quotaOwner?.until ? undefined : blockedUntil,
     expectedAt: Math.min(expectedAt, now),
   };
 }
 
-/** Whether a leaseholder that was told the one has to hear of the other though it asked for nothing. */
-export function isNews(told: Terms, terms: Terms): boolean {
+/** Whether a limit has changed so much that all its members need the new terms before they ask. */
+export function hasLimitChanged(before: LimitTerms, after: LimitTerms): boolean {
   return (
-    told.epoch !== terms.epoch ||
-    told.phase !== terms.phase ||
-    told.isFree !== terms.isFree ||
-    told.places !== terms.places ||
-    told.blockedUntil !== terms.blockedUntil ||
-    !isSameBlock(told.block, terms.block) ||
-    told.isProbeOut !== terms.isProbeOut ||
-    told.isQuotaApart !== terms.isQuotaApart ||
-    Math.abs(told.rate - terms.rate) > 0.05 * told.rate
+    before.epoch !== after.epoch ||
+    before.phase !== after.phase ||
+    before.isUnlimited !== after.isUnlimited ||
+    before.concurrencyLimit !== after.concurrencyLimit ||
+    before.isQuotaPerRequester !== after.isQuotaPerRequester ||
+    !isSameBlock(before.block, after.block)
   );
 }
 
-/** Whether who was told of the one need not hear of the other. */
-export function isSameBlock(told: Block | undefined, block: Block | undefined): boolean {
-  if (told === undefined || block === undefined) return told === block;
-  const isAsLong = told.since === block.since && told.probeAt === block.probeAt;
-  return isAsLong && told.isPartial === block.isPartial && isSame(told.scope, block.scope);
+/** Whether a member that has the terms `before` needs those of `after`: also for a new stop or probe, or 5 % of the rate. */
+export function haveTermsChanged(before: LimitTerms, after: LimitTerms): boolean {
+  return (
+    hasLimitChanged(before, after) ||
+    before.blockedUntil !== after.blockedUntil ||
+    before.isProbeOut !== after.isProbeOut ||
+    Math.abs(before.rate - after.rate) > 0.05 * before.rate
+  );
 }
 
-/** No two limits have one name, in whatever process. */
-export function nameOf({ upstream, nested, scope, key }: LimitRef): string {
-  return nested === '' ? `${upstream}\0${scope}\0${key}` : `${upstream}\0${scope}\0${key}\0${nested}`;
+function isSameBlock(before: BlockStatus | undefined, after: BlockStatus | undefined): boolean {
+  if (before === undefined || after === undefined) return before === after;
+  const isSameSpan = before.since === after.since && before.probeAt === after.probeAt;
+  return isSameSpan && before.isPartial === after.isPartial && areSameAttributes(before.scope, after.scope);
 }

@@ -1,26 +1,26 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
 /**
- * The tokens that were lent last. One that was not spent can be had again, if none was lent for later: at a low rate
- * each is worth seconds.
+ * The tokens that were leased last. An unspent one can be leased again if no later one is out: at a low rate each is worth
+ * seconds.
  */
 export class RecentTokens {
-  readonly #most: number;
-  /** When it may be used, and when the one before it was due. */
+  readonly #capacity: number;
+  /** When each may be used, and when the one before it was due. */
   readonly #tokens: { readonly slot: Millis; readonly before: Millis; isSpent: boolean }[] = [];
 
-  /** @param most of more than these nobody says that they were not spent; an even number */
-  constructor(most: number) {
-    this.#most = most;
+  /** @param capacity an even number; older tokens cannot be returned */
+  constructor(capacity: number) {
+    this.#capacity = capacity;
   }
 
-  note(slot: Millis, before: Millis): void {
-    this.#tokens.push({ slot, before, isSpent: true });
-    if (this.#tokens.length > this.#most) this.#tokens.splice(0, this.#most / 2);
+  record(slot: Millis, previousDue: Millis): void {
+    this.#tokens.push({ slot, before: previousDue, isSpent: true });
+    if (this.#tokens.length > this.#capacity) this.#tokens.splice(0, this.#capacity / 2);
   }
 
-  /** Returns back to when the last token was due, now that this one and perhaps others were not; undefined where later ones are out. */
-  unspent(slot: Millis): Millis | undefined {
+  /** Returns when the last spent token was due, to which the meter can be rewound; undefined while a later token is out. */
+  markUnused(slot: Millis): Millis | undefined {
     for (let i = this.#tokens.length - 1; i >= 0; i -= 1) {
       const token = this.#tokens[i];
       if (token?.slot !== slot || !token.isSpent) continue;

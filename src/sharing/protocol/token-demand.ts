@@ -1,19 +1,21 @@
 import type { Limit } from '../../core/limits/limit.ts';
-import type { Meter } from '../../core/limits/meter.ts';
-import type { Store } from '../../core/admission/gate-store.ts';
+import type { MeterView } from '../../core/limits/meter.ts';
+import type { GateStore } from '../../core/admission/gate-store.ts';
 
 /**
- * Those who could go if they had a token: who waits for a connection has no use for one yet, nor has who lacks one of a
- * limit further in.
+ * The number of queued requests that could go if they had a token of this limit. A request that waits for a connection, or
+ * for a token of a nested limit, needs none yet.
  */
-export function countWaiting(limit: Limit, store: Store | undefined): number {
+export function countTokensNeeded(limit: Limit, store: GateStore | undefined): number {
   let waiting = limit.queue.size;
-  for (const inner of limit.queuedWithin ?? []) waiting += Math.min(inner.queue.size, readyAt(inner.own));
-  const room = store?.upstream(limit.ref.upstream).room;
-  return room?.line === limit ? Math.min(waiting, Math.max(0, room.left)) : waiting;
+  for (const inner of limit.nestedWithWaiters ?? []) {
+    waiting += Math.min(inner.queue.size, availableTokens(inner.learnedMeter));
+  }
+  const room = store?.upstream(limit.ref.upstream).connectionSlots;
+  return room?.queueLimit === limit ? Math.min(waiting, Math.max(0, room.available)) : waiting;
 }
 
-/** How many the limit would let go now, if nothing else kept them. */
-function readyAt({ tokens }: Meter): number {
+/** Infinity where the meter does not lease, or nothing limits. */
+function availableTokens({ tokens }: Pick<MeterView, 'tokens'>): number {
   return tokens ?? Number.POSITIVE_INFINITY;
 }

@@ -1,69 +1,70 @@
-import type { Block } from '../../core/rate/breaker/active-block.ts';
+import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import { BLOCK_CAUSES } from '../../core/rate/breaker/active-block.ts';
 import { PASSES_AFTER_REJECTION } from '../../core/rate/breaker/rejected-part.ts';
-import type { Failure, Rejection } from '../../core/rate/failed-send.ts';
+import type { FailedSend, RejectedSend } from '../../core/rate/failed-send.ts';
 import type { QuotaOwner } from '../../core/quota/requester.ts';
-import { ANYBODY } from '../../core/quota/requester.ts';
-import type { Source } from '../../core/rate/breaker/request-attributes.ts';
-import { SOURCE_NUMBERS } from '../../core/rate/breaker/request-attributes.ts';
-import type { Millis, PerSecond, Quota } from '../../core/exchange/attempt-outcome.ts';
-import type { Happenings } from './usage-entries.ts';
+import { ANY_REQUESTER } from '../../core/quota/requester.ts';
+import type { RequestAttributes } from '../../core/rate/breaker/request-attributes.ts';
+import { ATTRIBUTE_COUNT } from '../../core/rate/breaker/request-attributes.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { Quota } from '../../core/hints/hints.ts';
+import type { EncodedUsage } from './usage-entries.ts';
 import {
-  GIVEN_BACK,
+  TOKEN_RETURNED,
   SENT,
   ENDED,
   ACCEPTED,
   REJECTED,
   FAILED,
   QUOTA,
-  STOP,
-  REMEMBER,
-  ABANDON,
-  UNSPENT,
-  EPOCH,
+  STOPPED,
+  RATE_REMEMBERED,
+  PROBE_ABANDONED,
+  TOKEN_UNUSED,
+  EPOCH_SEEN,
   QUOTA_SPENT,
   QUOTA_DISOWNED,
-  ACCEPTED_OF,
+  ACCEPTED_FROM_SOURCE,
   PROBED,
-  PASSED_BY,
+  BLOCK_BYPASSED,
   BLOCKED,
-  LENGTHS,
+  ENTRY_LENGTHS,
   UNKNOWN,
 } from './usage-entries.ts';
 
-const WIDEST = Math.max(...LENGTHS);
-const NOTHING = new Float64Array(0);
-/** Numbers that there is room for at first: there may be a log for each client. After as many as these at once it begins anew. */
-const FEW = 16;
-const MANY = 8192;
-/** After a failure, so many of the next accepted requests are told with their sources; after a rejection, as many as are looked at. */
-const TOLD_OF = 64;
+const WIDEST = Math.max(...ENTRY_LENGTHS);
+const EMPTY = new Float64Array(0);
+/** The first allocation is small, for there may be a log for each client. A larger buffer than `SHRINK_ABOVE` is freed when taken. */
+const INITIAL_LENGTH = 16;
+const SHRINK_ABOVE = 8192;
+/** The number of accepted requests that are logged with their attributes after a failure. */
+const SOURCES_AFTER_FAILURE = 64;
 
 /**
- * What happened at one limit, in order: numbers in one piece, so that what limits nothing costs no object a request, and what is told
- * of it to another process is copied as it is.
+ * The usage of one limit, in order, as numbers in one buffer: an entry allocates no object, and the buffer is sent to another
+ * process as it is.
  */
-export class HappeningLog {
-  #numbers = NOTHING;
+export class UsageLog {
+  #numbers = EMPTY;
   #length = 0;
-  /** So many of what is accepted next are told with their sources. */
-  #toldOf = 0;
+  /** The number of accepted requests still to be logged with their attributes. */
+  #sourcesLeft = 0;
 
   get isEmpty(): boolean {
     return this.#length === 0;
   }
 
-  /** All so far; it begins anew. */
-  take(): Happenings {
-    if (this.#length === 0) return NOTHING;
+  /** Returns all entries, and clears the log. */
+  take(): EncodedUsage {
+    if (this.#length === 0) return EMPTY;
     const taken = this.#numbers.slice(0, this.#length);
     this.#length = 0;
-    if (this.#numbers.length > MANY) this.#numbers = NOTHING;
+    if (this.#numbers.length > SHRINK_ABOVE) this.#numbers = EMPTY;
     return taken;
   }
 
-  givenBack(): void {
-    this.#write(GIVEN_BACK);
+  tokenReturned(): void {
+    this.#write(TOKEN_RETURNED);
   }
 
   sent(serial: number, now: Millis): void {
@@ -74,47 +75,50 @@ export class HappeningLog {
     this.#write(ENDED, now);
   }
 
-  /** Something has failed lately: where what passes comes from is to be told too. */
-  get isTroubled(): boolean {
-    return this.#toldOf > 0;
+  /** A request failed lately: accepted requests are logged with their attributes. */
+  get includesSources(): boolean {
+    return this.#sourcesLeft > 0;
   }
 
-  accepted(sentAt: Millis, serial: number, now: Millis, source?: Source): void {
-    this.#toldOf = Math.max(0, this.#toldOf - 1);
+  accepted(sentAt: Millis, serial: number, now: Millis, source?: RequestAttributes): void {
+    this.#sourcesLeft = Math.max(0, this.#sourcesLeft - 1);
     if (source === undefined) return this.#write(ACCEPTED, sentAt, serial, now);
-    this.#write(ACCEPTED_OF, sentAt, serial, now);
+    this.#write(ACCEPTED_FROM_SOURCE, sentAt, serial, now);
     this.#writeSource(source);
   }
 
-  /** @param rejection `among` is the serial */
-  rejected({ sentAt, among, retryAfter, activeClients, overrun = false, source }: Rejection, now: Millis): void {
-    this.#toldOf = Math.max(this.#toldOf, PASSES_AFTER_REJECTION);
-    this.#write(REJECTED, sentAt, among, retryAfter ?? UNKNOWN, activeClients, overrun ? 1 : 0, now);
-    this.#writeSource(source);
+  /** @param rejection with the serial as `inFlightAtSend` */
+  rejected(
+    { sentAt, inFlightAtSend, retryAfterMs, activeClients, overrun = false, attributes }: RejectedSend,
+    now: Millis,
+  ): void {
+    this.#sourcesLeft = Math.max(this.#sourcesLeft, PASSES_AFTER_REJECTION);
+    this.#write(REJECTED, sentAt, inFlightAtSend, retryAfterMs ?? UNKNOWN, activeClients, overrun ? 1 : 0, now);
+    this.#writeSource(attributes);
   }
 
-  failed({ sentAt, retryAfter, overrun = false, source }: Failure, now: Millis): void {
-    this.#toldOf = TOLD_OF;
-    this.#write(FAILED, sentAt, retryAfter ?? UNKNOWN, overrun ? 1 : 0, now);
-    this.#writeSource(source);
+  failed({ sentAt, retryAfterMs, overrun = false, attributes }: FailedSend, now: Millis): void {
+    this.#sourcesLeft = SOURCES_AFTER_FAILURE;
+    this.#write(FAILED, sentAt, retryAfterMs ?? UNKNOWN, overrun ? 1 : 0, now);
+    this.#writeSource(attributes);
   }
 
-  /** What is sent next is the probe of what is blocked while others pass. */
+  /** The next send is the probe of a partial block. */
   probed(now: Millis): void {
     this.#write(PROBED, now);
   }
 
-  /** A request is to pass that the block is not about. */
-  passedBy(now: Millis): void {
-    this.#write(PASSED_BY, now);
+  /** A request that the block does not concern is to pass. */
+  blockBypassed(now: Millis): void {
+    this.#write(BLOCK_BYPASSED, now);
   }
 
-  blocked({ cause, scope, probeAt, asked, askedUntil }: Block, now: Millis): void {
-    this.#write(BLOCKED, BLOCK_CAUSES.indexOf(cause), probeAt, asked, askedUntil, now);
+  blocked({ cause, scope, probeAt, heldClient, heldClientUntil }: BlockStatus, now: Millis): void {
+    this.#write(BLOCKED, BLOCK_CAUSES.indexOf(cause), probeAt, heldClient, heldClientUntil, now);
     this.#writeSource(scope);
   }
 
-  quota({ remaining, limit, resetIn, window }: Quota, sentAt: Millis, now: Millis, requester = ANYBODY): void {
+  quota({ remaining, limit, resetIn, window }: Quota, sentAt: Millis, now: Millis, requester = ANY_REQUESTER): void {
     const { credential, client, address } = requester;
     this.#write(
       QUOTA,
@@ -145,33 +149,33 @@ export class HappeningLog {
     this.#write(QUOTA_DISOWNED, isApart ? 1 : 0, now);
   }
 
-  stop(until: Millis): void {
-    this.#write(STOP, until);
+  stopped(until: Millis): void {
+    this.#write(STOPPED, until);
   }
 
-  remember(accepted: PerSecond, now: Millis): void {
-    this.#write(REMEMBER, accepted, now);
+  rateRemembered(accepted: PerSecond, now: Millis): void {
+    this.#write(RATE_REMEMBERED, accepted, now);
   }
 
-  abandonProbe(): void {
-    this.#write(ABANDON);
+  probeAbandoned(): void {
+    this.#write(PROBE_ABANDONED);
   }
 
-  /** What follows was done in the knowledge of this epoch. */
-  epoch(epoch: number): void {
-    this.#write(EPOCH, epoch);
+  /** The following entries were made with knowledge of this epoch. */
+  epochSeen(epoch: number): void {
+    this.#write(EPOCH_SEEN, epoch);
   }
 
-  /** A token was not taken. @param slot its time */
-  unspent(slot: Millis): void {
-    this.#write(UNSPENT, slot);
+  /** A token was not used. @param slot its time */
+  tokenUnused(slot: Millis): void {
+    this.#write(TOKEN_UNUSED, slot);
   }
 
-  /** Writes ten numbers, whatever the kind: those beyond its own are written over, by its source or by the next. */
+  /** Always writes ten numbers: those beyond the entry's length are overwritten by its attributes or by the next entry. */
   #write(kind: number, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0, i = 0): void {
     const at = this.#length;
     if (at + WIDEST > this.#numbers.length) {
-      const more = new Float64Array(Math.max(FEW, 2 * this.#numbers.length));
+      const more = new Float64Array(Math.max(INITIAL_LENGTH, 2 * this.#numbers.length));
       more.set(this.#numbers);
       this.#numbers = more;
     }
@@ -186,11 +190,11 @@ export class HappeningLog {
     numbers[at + 7] = g;
     numbers[at + 8] = h;
     numbers[at + 9] = i;
-    this.#length = at + (LENGTHS[kind] ?? 1);
+    this.#length = at + (ENTRY_LENGTHS[kind] ?? 1);
   }
 
-  #writeSource(source: Source | undefined): void {
-    const from = this.#length - SOURCE_NUMBERS;
-    for (let i = 0; i < SOURCE_NUMBERS; i += 1) this.#numbers[from + i] = source?.[i] ?? UNKNOWN;
+  #writeSource(source: RequestAttributes | undefined): void {
+    const from = this.#length - ATTRIBUTE_COUNT;
+    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) this.#numbers[from + i] = source?.[i] ?? UNKNOWN;
   }
 }

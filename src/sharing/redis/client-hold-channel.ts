@@ -1,63 +1,63 @@
-import type { Clock, Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Hold } from '../workers/worker-protocol.ts';
+import type { ClientHold } from '../../core/limits/client-holds.ts';
+import type { Clock, Millis } from '../../core/scalars.ts';
 import type { RedisClient } from './redis-connection.ts';
 
-export interface HoldsParts {
+export interface ClientHoldChannelParts {
   readonly prefix: string;
   readonly channel: string;
   readonly clock: Clock;
   readonly onRequest: (op: 'hold', result: 'ok' | 'error', took: Millis) => void;
-  readonly onHold: (hold: Hold) => void;
+  readonly onHold: (hold: ClientHold) => void;
   readonly onProblem: (error: unknown) => void;
 }
 
-/** Told together. */
-const WITHIN: Millis = 10;
-/** Remembered for processes that come later: the longest. */
-const MOST = 10_000;
+/** Holds within this time share one message. */
+const PUBLISH_WITHIN: Millis = 10;
+/** The maximum number of stored holds: those that end last are kept. */
+const MAX_KEPT = 10_000;
 const KEPT_FOR: Millis = 86_400_000;
 
 /**
- * Clients that are to wait, whichever process they come to: published to those that are there, and kept for those that
- * come, by Redis' clock: processes have no other in common.
+ * Publishes holds to the other processes, and stores them for processes that start later. Stored times are those of Redis'
+ * clock, the only one that the processes have in common.
  */
-export class Holds {
+export class ClientHoldChannel {
   readonly channel: string;
   readonly #key: string;
   readonly #client: RedisClient;
-  readonly #parts: HoldsParts;
-  #untold: Hold[] = [];
+  readonly #parts: ClientHoldChannelParts;
+  #unpublished: ClientHold[] = [];
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(client: RedisClient, parts: HoldsParts) {
+  constructor(client: RedisClient, parts: ClientHoldChannelParts) {
     this.#client = client;
     this.#parts = parts;
     this.channel = parts.channel;
     this.#key = `${parts.prefix}:{holds}`;
   }
 
-  tell(hold: Hold): void {
-    this.#untold.push(hold);
-    this.#timer ??= setTimeout(() => void this.#flush(), WITHIN).unref();
+  publish(hold: ClientHold): void {
+    this.#unpublished.push(hold);
+    this.#timer ??= setTimeout(() => void this.#flush(), PUBLISH_WITHIN).unref();
   }
 
   close(): void {
     clearTimeout(this.#timer);
   }
 
-  /** As another process has published. */
-  hear(message: string): void {
+  /** Handles a message of another process. */
+  onMessage(message: string): void {
     const now = this.#parts.clock.now();
     for (const line of message.split('\n')) {
-      const hold = readLine(line, now);
+      const hold = parseHold(line, now);
       if (hold !== undefined) this.#parts.onHold(hold);
     }
   }
 
-  /** What others had told before this one came. */
-  async learn(): Promise<void> {
+  /** Loads the holds that were published before this process subscribed. */
+  async load(): Promise<void> {
     const time = await this.#time();
-    const kept = await this.#client.zrangebyscore(this.#key, time, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST);
+    const kept = await this.#client.zrangebyscore(this.#key, time, '+inf', 'WITHSCORES', 'LIMIT', 0, MAX_KEPT);
     const now = this.#parts.clock.now();
     for (let i = 0; i + 1 < kept.length; i += 2) {
       this.#parts.onHold({ client: kept[i] ?? '', until: now + Number(kept[i + 1]) - time });
@@ -67,11 +67,11 @@ export class Holds {
   async #flush(): Promise<void> {
     this.#timer = undefined;
     const { clock, onRequest, onProblem } = this.#parts;
-    const holds = this.#untold;
-    this.#untold = [];
+    const holds = this.#unpublished;
+    this.#unpublished = [];
     const askedAt = clock.now();
     try {
-      await this.#client.publish(this.channel, holds.map((hold) => writeLine(hold, askedAt)).join('\n'));
+      await this.#client.publish(this.channel, holds.map((hold) => formatHold(hold, askedAt)).join('\n'));
       await this.#keep(holds.filter(({ until }) => until > askedAt));
       onRequest('hold', 'ok', clock.now() - askedAt);
     } catch (error) {
@@ -80,8 +80,8 @@ export class Holds {
     }
   }
 
-  /** For those that come. */
-  async #keep(holds: readonly Hold[]): Promise<void> {
+  /** Stores holds for processes that start later. */
+  async #keep(holds: readonly ClientHold[]): Promise<void> {
     if (holds.length === 0) return;
     const time = await this.#time();
     const now = this.#parts.clock.now();
@@ -90,28 +90,28 @@ export class Holds {
       .pipeline()
       .zremrangebyscore(key, '-inf', time)
       .zadd(key, 'GT', ...holds.flatMap(({ client, until }) => [time + Math.ceil(until - now), client]))
-      .zremrangebyrank(key, 0, -MOST - 1)
+      .zremrangebyrank(key, 0, -MAX_KEPT - 1)
       .pexpire(key, KEPT_FOR);
     for (const [error] of (await pipeline.exec()) ?? []) if (error !== null) throw error;
   }
 
-  /** Redis', in milliseconds since 1970. */
+  /** Redis' time, in milliseconds since 1970. */
   async #time(): Promise<Millis> {
     const [seconds, micros] = await this.#client.time();
     return 1000 * Number(seconds) + Math.floor(Number(micros) / 1000);
   }
 }
 
-/** For how long it is to wait, in milliseconds, what it is allowed, and who: `1500 1 up\0client`. */
-function writeLine({ client, until, allowance }: Hold, now: Millis): string {
+/** The remaining time in milliseconds, the allowance, and the client: `1500 1 up\0client`. */
+function formatHold({ client, until, allowance }: ClientHold, now: Millis): string {
   return `${Math.max(0, Math.ceil(until - now))} ${allowance ?? 1} ${client}`;
 }
 
-const LINE = /^(\d+) ([\d.e-]+) (.+)$/;
+const HOLD_LINE = /^(\d+) ([\d.e-]+) (.+)$/;
 
-/** @returns undefined for what none of us has written: anybody may publish */
-function readLine(line: string, now: Millis): Hold | undefined {
-  const [, wait, allowance, client] = LINE.exec(line) ?? [];
+/** @returns undefined for a line of another format: other programs may publish too */
+function parseHold(line: string, now: Millis): ClientHold | undefined {
+  const [, wait, allowance, client] = HOLD_LINE.exec(line) ?? [];
   if (client === undefined) return undefined;
   const hold = { client, until: wait === '0' ? Number.NEGATIVE_INFINITY : now + Number(wait) };
   return Number(allowance) < 1 ? { ...hold, allowance: Number(allowance) } : hold;

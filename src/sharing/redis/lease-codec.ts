@@ -1,64 +1,64 @@
 /**
- * Calls, answers and news as the scripts read and write them: little-endian doubles, NaN for what is undefined. The
- * places of the numbers are those of scripts/lua/host.lua.
+ * Requests, responses and broadcasts in the format of the Lua script: little-endian doubles, NaN for undefined. The places of the
+ * numbers are those in scripts/lua/host.lua.
  */
-import { CUT_CAUSES, LIMIT_STATES } from '../../core/events/proxy-events.ts';
-import type { Block } from '../../core/rate/breaker/active-block.ts';
+import { CUT_CAUSES, LIMIT_STATES } from '../../core/limits/limit-state.ts';
+import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import { BLOCK_CAUSES } from '../../core/rate/breaker/active-block.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
 import type { QuotaOwner } from '../../core/quota/requester.ts';
-import { SOURCE_NUMBERS } from '../../core/rate/breaker/request-attributes.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Answer, Call, News, PoolTerms } from '../replicas/replica-protocol.ts';
+import { ATTRIBUTE_COUNT } from '../../core/rate/breaker/request-attributes.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { LeaseResponse, LeaseRequest, TermsBroadcast, ReplicaTerms } from '../replicas/replica-protocol.ts';
 
 const DOUBLE = 8;
-const CALL_NUMBERS = 11;
-const TERMS_NUMBERS = 20 + 6 + SOURCE_NUMBERS;
-/** Terms and when. */
-const NEWS_NUMBERS = TERMS_NUMBERS + 1;
-const ANSWER_NUMBERS = NEWS_NUMBERS + 5;
-const CUT_NUMBERS = 3;
+const REQUEST_NUMBERS = 11;
+const TERMS_NUMBERS = 20 + 6 + ATTRIBUTE_COUNT;
+/** The terms, and the time. */
+const BROADCAST_NUMBERS = TERMS_NUMBERS + 1;
+const RESPONSE_NUMBERS = BROADCAST_NUMBERS + 5;
+const DECREASE_NUMBERS = 3;
 
-/** All of a call but its strings, which are arguments of their own. */
-export function packCall(call: Call): Buffer {
-  const { known, happenings } = call;
-  const packed = Buffer.allocUnsafe(DOUBLE * (CALL_NUMBERS + happenings.length));
-  const view = viewOf(packed);
-  view.setFloat64(0, call.now, true);
-  view.setFloat64(DOUBLE, call.lent, true);
-  view.setFloat64(2 * DOUBLE, call.inFlight, true);
-  view.setFloat64(3 * DOUBLE, call.want, true);
-  view.setFloat64(4 * DOUBLE, call.weight, true);
-  view.setFloat64(5 * DOUBLE, call.roundTrip, true);
+/** A request without its strings, which are separate arguments. */
+export function encodeRequest(request: LeaseRequest): Buffer {
+  const { known, usage } = request;
+  const packed = Buffer.allocUnsafe(DOUBLE * (REQUEST_NUMBERS + usage.length));
+  const view = dataView(packed);
+  view.setFloat64(0, request.now, true);
+  view.setFloat64(DOUBLE, request.leasedTokens, true);
+  view.setFloat64(2 * DOUBLE, request.inFlight, true);
+  view.setFloat64(3 * DOUBLE, request.want, true);
+  view.setFloat64(4 * DOUBLE, request.weight, true);
+  view.setFloat64(5 * DOUBLE, request.roundTrip, true);
   view.setFloat64(6 * DOUBLE, known.epoch, true);
   view.setFloat64(7 * DOUBLE, known.since, true);
   view.setFloat64(8 * DOUBLE, known.rate, true);
   view.setFloat64(9 * DOUBLE, known.ceiling, true);
-  view.setFloat64(10 * DOUBLE, call.chance, true);
-  let at = DOUBLE * CALL_NUMBERS;
-  for (const number of happenings) {
+  view.setFloat64(10 * DOUBLE, request.random, true);
+  let at = DOUBLE * REQUEST_NUMBERS;
+  for (const number of usage) {
     view.setFloat64(at, number, true);
     at += DOUBLE;
   }
   return packed;
 }
 
-export function packSettings(settings: RateSettings): Buffer {
-  const { initialRate, maxRate, minRate, cooldown, maxProbeDelay, isOfOne = false } = settings;
+export function encodeSettings(settings: RateSettings): Buffer {
+  const { initialRate, maxRate, minRate, cooldown, maxProbeDelay, isPerClient = false } = settings;
   const packed = Buffer.allocUnsafe(6 * DOUBLE);
-  const view = viewOf(packed);
+  const view = dataView(packed);
   view.setFloat64(0, initialRate ?? Number.NaN, true);
   view.setFloat64(DOUBLE, maxRate, true);
   view.setFloat64(2 * DOUBLE, minRate, true);
   view.setFloat64(3 * DOUBLE, cooldown, true);
   view.setFloat64(4 * DOUBLE, maxProbeDelay ?? Number.NaN, true);
-  view.setFloat64(5 * DOUBLE, isOfOne ? 1 : 0, true);
+  view.setFloat64(5 * DOUBLE, isPerClient ? 1 : 0, true);
   return packed;
 }
 
-/** @throws RangeError for what no script of this version has written */
-export function readAnswer(packed: Buffer): Answer {
-  const numbers = viewOf(packed);
+/** @throws RangeError for what no script of this version writes */
+export function decodeResponse(packed: Buffer): LeaseResponse {
+  const numbers = dataView(packed);
   const at = (place: number): number => numbers.getFloat64(DOUBLE * place, true);
   const list = (from: number, count: number): number[] => {
     const read: number[] = [];
@@ -66,32 +66,32 @@ export function readAnswer(packed: Buffer): Answer {
     return read;
   };
   const slots = at(TERMS_NUMBERS + 3);
-  const waits = at(TERMS_NUMBERS + 4);
-  const cuts: Answer['cuts'][number][] = [];
+  const waitingCount = at(TERMS_NUMBERS + 4);
+  const decreases: LeaseResponse['decreases'][number][] = [];
   for (let i = 0; i < at(TERMS_NUMBERS + 5); i += 1) {
-    const from = ANSWER_NUMBERS + slots + waits + CUT_NUMBERS * i;
-    cuts.push({ cause: pick(CUT_CAUSES, at(from)), from: at(from + 1), to: at(from + 2) });
+    const from = RESPONSE_NUMBERS + slots + waitingCount + DECREASE_NUMBERS * i;
+    decreases.push({ cause: wordAt(CUT_CAUSES, at(from)), from: at(from + 1), to: at(from + 2) });
   }
   return {
     now: at(TERMS_NUMBERS),
-    terms: readTerms(numbers, 0),
-    slots: list(ANSWER_NUMBERS, slots),
-    againAt: at(TERMS_NUMBERS + 1),
-    waitsWith: list(ANSWER_NUMBERS + slots, waits),
-    cuts,
-    isNews: at(TERMS_NUMBERS + 2) === 1,
+    terms: decodeTerms(numbers, 0),
+    slots: list(RESPONSE_NUMBERS, slots),
+    askAgainAt: at(TERMS_NUMBERS + 1),
+    waitingReplicas: list(RESPONSE_NUMBERS + slots, waitingCount),
+    decreases,
+    shouldBroadcast: at(TERMS_NUMBERS + 2) === 1,
   };
 }
 
-/** @returns undefined for what is no news, or none of this version: anybody may publish */
-export function readNews(message: Buffer): News | undefined {
-  const from = message.length - DOUBLE * NEWS_NUMBERS;
+/** @returns undefined for a message of another format or version: other programs may publish too */
+export function decodeBroadcast(message: Buffer): TermsBroadcast | undefined {
+  const from = message.length - DOUBLE * BROADCAST_NUMBERS;
   if (from < 1 || message[from - 1] !== 0) return undefined;
-  const view = viewOf(message);
+  const view = dataView(message);
   try {
     return {
-      name: message.toString('utf8', 0, from - 1),
-      terms: readTerms(view, from),
+      limitId: message.toString('utf8', 0, from - 1),
+      terms: decodeTerms(view, from),
       now: view.getFloat64(from + DOUBLE * TERMS_NUMBERS, true),
     };
   } catch (error) {
@@ -100,50 +100,50 @@ export function readNews(message: Buffer): News | undefined {
   }
 }
 
-function readTerms(numbers: DataView, from: number): PoolTerms {
+function decodeTerms(numbers: DataView, from: number): ReplicaTerms {
   const at = (place: number): number => numbers.getFloat64(from + DOUBLE * place, true);
   const known = (place: number): number | undefined => (Number.isNaN(at(place)) ? undefined : at(place));
   return {
     epoch: at(0),
-    phase: pick(LIMIT_STATES, at(1)),
-    isFree: at(2) === 1,
+    phase: wordAt(LIMIT_STATES, at(1)),
+    isUnlimited: at(2) === 1,
     rate: at(3),
     ceiling: at(4),
-    places: known(5),
+    concurrencyLimit: known(5),
     blockedUntil: known(6),
     expectedAt: at(7),
     isProbeOut: at(8) === 1,
     quotaLeft: known(9),
-    quotaOwner: at(15) === 0 ? undefined : readOwner(at(15), known(16), known(17), at(18)),
-    isQuotaApart: at(19) === 1,
-    block: at(20) === 0 ? undefined : readBlock(at, 20),
-    others: at(10),
+    quotaOwner: at(15) === 0 ? undefined : decodeQuotaOwner(at(15), known(16), known(17), at(18)),
+    isQuotaPerRequester: at(19) === 1,
+    block: at(20) === 0 ? undefined : decodeBlock(at, 20),
+    otherWeight: at(10),
     validFor: at(11),
     inFlight: at(12),
-    sends: at(13),
-    holders: at(14),
+    sendCount: at(13),
+    replicas: at(14),
   };
 }
 
-/** @param from where its kind stands: 1 and the number of its cause, and that of all causes more where others pass */
-function readBlock(at: (place: number) => number, from: number): Block {
+/** @param from the position of its kind: 1 + the number of its cause, + the number of causes for a partial block */
+function decodeBlock(at: (place: number) => number, from: number): BlockStatus {
   const kind = at(from) - 1;
   const scope: number[] = [];
-  for (let i = 0; i < SOURCE_NUMBERS; i += 1) scope.push(at(from + 6 + i));
+  for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) scope.push(at(from + 6 + i));
   return {
-    cause: pick(BLOCK_CAUSES, kind % BLOCK_CAUSES.length),
+    cause: wordAt(BLOCK_CAUSES, kind % BLOCK_CAUSES.length),
     isPartial: kind >= BLOCK_CAUSES.length,
     since: at(from + 1),
     probeAt: at(from + 2),
     expectedAt: at(from + 3),
-    asked: at(from + 4),
-    askedUntil: at(from + 5),
+    heldClient: at(from + 4),
+    heldClientUntil: at(from + 5),
     scope,
   };
 }
 
-/** @param kind 1, and 1 more where it is common, and 2 more where it is spent */
-function readOwner(
+/** @param kind 1, + 1 where it is common, + 2 where it is spent */
+function decodeQuotaOwner(
   kind: number,
   credential: number | undefined,
   client: number | undefined,
@@ -152,12 +152,12 @@ function readOwner(
   return { credential, client, until, isCommon: kind % 2 === 0, isSpent: kind > 2 };
 }
 
-function pick<const Word extends string>(words: readonly Word[], index: number): Word {
+function wordAt<const Word extends string>(words: readonly Word[], index: number): Word {
   const word = words[index];
-  if (word === undefined) throw new RangeError(`no word by the number ${index}: ${words.join(', ')}`);
+  if (word === undefined) throw new RangeError(`no word has the number ${index}: ${words.join(', ')}`);
   return word;
 }
 
-function viewOf({ buffer, byteOffset, byteLength }: Buffer): DataView {
+function dataView({ buffer, byteOffset, byteLength }: Buffer): DataView {
   return new DataView(buffer, byteOffset, byteLength);
 }

@@ -1,72 +1,72 @@
-import type { Millis, Random } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
 import type { RedisClient } from './redis-connection.ts';
 
-const EVERY: Millis = 1000;
-/** So many in a row: after a stall of this process, a single one may just not have been read yet. */
-const UNHEARD = 2;
+const INTERVAL: Millis = 1000;
+/** More than one: after a stall of this process, a heartbeat may have arrived unread. */
+const MAX_MISSED = 2;
 
-export interface EchoParts {
+export interface PubSubHeartbeatParts {
   readonly prefix: string;
   readonly random: Random;
-  /** Redis does not let us say it, or does. */
-  readonly onDeaf: (cause: string | undefined) => void;
+  /** An access rule of Redis forbids publishing, with its message; undefined: it works again. */
+  readonly onPubSubLost: (cause: string | undefined) => void;
 }
 
 /**
- * Whether what is published is still heard. Who only listens does not notice that its connection is one to nobody: that
- * is found out by saying something to oneself, and another connection is made.
+ * Checks that published messages arrive. A connection that only receives does not notice that it is half open: so this
+ * publishes a message to itself each second, and reconnects when two in a row do not arrive.
  */
-export class Echo {
+export class PubSubHeartbeat {
   readonly channel: string;
   readonly #client: RedisClient;
-  readonly #ears: RedisClient;
-  readonly #onDeaf: EchoParts['onDeaf'];
-  #unheard = 0;
+  readonly #subscriber: RedisClient;
+  readonly #onPubSubLost: PubSubHeartbeatParts['onPubSubLost'];
+  #missed = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(client: RedisClient, ears: RedisClient, { prefix, random, onDeaf }: EchoParts) {
+  constructor(client: RedisClient, subscriber: RedisClient, { prefix, random, onPubSubLost }: PubSubHeartbeatParts) {
     this.#client = client;
-    this.#ears = ears;
-    this.#onDeaf = onDeaf;
+    this.#subscriber = subscriber;
+    this.#onPubSubLost = onPubSubLost;
     this.channel = `${prefix}:echo:${random().toString(36).slice(2)}`;
   }
 
   open(): void {
-    this.#timer = setInterval(() => void this.#ask(), EVERY).unref();
+    this.#timer = setInterval(() => void this.#check(), INTERVAL).unref();
   }
 
   close(): void {
     clearInterval(this.#timer);
   }
 
-  /** What was said is heard. */
-  hear(): void {
-    this.#unheard = 0;
-    this.#onDeaf(undefined);
+  /** A heartbeat has arrived. */
+  onMessage(): void {
+    this.#missed = 0;
+    this.#onPubSubLost(undefined);
   }
 
-  async #ask(): Promise<void> {
-    if (this.#client.status !== 'ready' || this.#ears.status !== 'ready') {
-      this.#unheard = 0;
-    } else if (this.#unheard >= UNHEARD) {
-      this.#unheard = 0;
-      this.#ears.disconnect(true);
-    } else if (await this.#say()) this.#unheard += 1;
+  async #check(): Promise<void> {
+    if (this.#client.status !== 'ready' || this.#subscriber.status !== 'ready') {
+      this.#missed = 0;
+    } else if (this.#missed >= MAX_MISSED) {
+      this.#missed = 0;
+      this.#subscriber.disconnect(true);
+    } else if (await this.#publish()) this.#missed += 1;
   }
 
-  /** Returns whether Redis has taken it; why not, whoever asks it for tokens is told, unless it is this that is forbidden. */
-  async #say(): Promise<boolean> {
+  /** Returns whether Redis accepted it. Of errors, only a forbidden publish is reported: the others also fail the next call. */
+  async #publish(): Promise<boolean> {
     try {
       await this.#client.publish(this.channel, '');
       return true;
     } catch (error) {
-      if (isForbidden(error)) this.#onDeaf(error.message);
+      if (isPermissionError(error)) this.#onPubSubLost(error.message);
       return false;
     }
   }
 }
 
-/** By the access list of Redis, which may change: it is tried again, and is no sign that Redis is away. */
-export function isForbidden(error: unknown): error is Error {
+/** Whether an access rule of Redis forbids a command. Rules may change, so it is retried, and Redis counts as available. */
+export function isPermissionError(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith('NOPERM');
 }

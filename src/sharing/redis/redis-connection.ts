@@ -1,10 +1,10 @@
 import { Cluster, Redis } from 'ioredis';
 import type { ConnectionOptions } from 'node:tls';
-import type { Millis, Random } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
 
-/** Where a Redis is, or the many that are one. */
-export interface RedisPlace {
-  /** `sentinel`: the nodes know who is the master of this name. */
+/** Where Redis is: one server, a master found by Sentinel, or a cluster. */
+export interface RedisLocation {
+  /** `sentinel`: the nodes are Sentinels, which know the master called `name`. */
   readonly kind: 'single' | 'sentinel' | 'cluster';
   readonly nodes: readonly { readonly host: string; readonly port: number }[];
   readonly name: string | undefined;
@@ -13,60 +13,60 @@ export interface RedisPlace {
   readonly password: string | undefined;
   readonly sentinelUsername: string | undefined;
   readonly sentinelPassword: string | undefined;
-  /** Undefined where it is spoken to in the clear. */
+  /** Undefined for connections without TLS. */
   readonly tls: ConnectionOptions | undefined;
 }
 
 export type RedisClient = Redis | Cluster;
 
-/** Those that are to be left. */
+/** States in which a cluster client can get stuck. */
 type ClusterStatus = 'connecting' | 'connect' | 'disconnecting' | 'close';
 
-/** How long a connection may take to be made, and each first answer on it. */
+/** The maximum time to connect, and from there to the first response. */
 const CONNECT_TIMEOUT: Millis = 1000;
-const FIRST_WAIT: Millis = 50;
-/** Replicas that find it at different times have more than their shares together until the last has. */
-const LONGEST_WAIT: Millis = 1000;
+const FIRST_RECONNECT: Millis = 50;
+/** Kept short: replicas that reconnect at different times exceed the limit together until the last has reconnected. */
+const MAX_RECONNECT: Millis = 1000;
 
-/** A connection that is made again whenever it is lost; what is asked meanwhile fails at once. Not begun. */
-export function makeClient(place: RedisPlace, random: Random): RedisClient {
-  const { kind, nodes, name, db, tls } = place;
-  const retryStrategy = (times: number): Millis => pause(times, random);
+/** A client that reconnects whenever the connection is lost; commands fail at once meanwhile. It is not connected yet. */
+export function createRedisClient(location: RedisLocation, random: Random): RedisClient {
+  const { kind, nodes, name, db, tls } = location;
+  const retryStrategy = (times: number): Millis => reconnectDelay(times, random);
   const credentials = {
-    ...given({ username: place.username, password: place.password }),
+    ...definedOnly({ username: location.username, password: location.password }),
     ...(tls === undefined ? {} : { tls }),
   };
   const options = {
     ...credentials,
     lazyConnect: true,
-    // A request must not wait for a store that is away.
+    // A request must not wait for an unavailable store.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
-    // Who subscribes does so on each new connection. ioredis 6 tells nobody that it could not: the process would end by that.
+    // `RedisSubscriber` subscribes on each new connection. A failed resubscription of ioredis 6 is an unhandled rejection.
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     connectTimeout: CONNECT_TIMEOUT,
     retryStrategy,
-    // After a failover: who was the master is none any more, and another connection finds who is.
+    // After a failover, the former master is read-only: a new connection finds the new one.
     reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
     db,
   };
   switch (kind) {
     case 'single': {
       const [node] = nodes;
-      return readyInTime(new Redis({ ...options, ...node }));
+      return enforceReadyTimeout(new Redis({ ...options, ...node }));
     }
     case 'sentinel':
-      return readyInTime(
+      return enforceReadyTimeout(
         new Redis({
           ...options,
           sentinels: [...nodes],
           name: name ?? '',
           sentinelRetryStrategy: retryStrategy,
-          // One may take connections and answer nothing: then another is asked.
+          // A Sentinel may accept connections without answering: then another one is asked.
           sentinelCommandTimeout: CONNECT_TIMEOUT,
           ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
-          ...given({ sentinelUsername: place.sentinelUsername, sentinelPassword: place.sentinelPassword }),
+          ...definedOnly({ sentinelUsername: location.sentinelUsername, sentinelPassword: location.sentinelPassword }),
         }),
       );
     case 'cluster': {
@@ -77,13 +77,13 @@ export function makeClient(place: RedisPlace, random: Random): RedisClient {
         slotsRefreshTimeout: CONNECT_TIMEOUT,
         redisOptions: { ...credentials, connectTimeout: CONNECT_TIMEOUT },
       });
-      return unstuck(cluster, nodes.length);
+      return recoverStuckCluster(cluster, nodes.length);
     }
   }
 }
 
-/** ioredis 6 bounds how long a connection takes, and waits for ever for the first answer on it. */
-function readyInTime(client: Redis): Redis {
+/** ioredis 6 bounds the time to connect, but waits for the first response without a bound. */
+function enforceReadyTimeout(client: Redis): Redis {
   let timer: NodeJS.Timeout | undefined;
   client.on('connect', () => {
     clearTimeout(timer);
@@ -94,42 +94,43 @@ function readyInTime(client: Redis): Redis {
 }
 
 /**
- * ioredis 6.0 leaves a Cluster for ever
- * - `close`, where it loses its last node while it connects: its handler of that was bound once and is spent;
- * - `connecting` or `disconnecting`, where a redirection that comes late adds a node to those that are ended: it waits until
- *   none is left;
- * - `connect`, where the node that it asks whether all is well takes the question and answers nothing.
- * What is closed by us for good still goes on to `end`.
+ * ioredis 6.0 can leave a Cluster in one of these states for ever:
+ * - `close`, when it loses its last node while it connects: its handler, bound with `once`, has run already;
+ * - `connecting` or `disconnecting`, when a late redirection adds a node while the nodes are being closed: it waits until none
+ *   is left;
+ * - `connect`, when the node that it sends its readiness check accepts the connection and does not answer.
+ * A Cluster that is closed deliberately still reaches `end`.
  */
-function unstuck(cluster: Cluster, nodes: number): Cluster {
+function recoverStuckCluster(cluster: Cluster, nodes: number): Cluster {
   let timer: NodeJS.Timeout | undefined;
-  const leave = (status: ClusterStatus, after: Millis, by: () => void): void => {
+  const reconnectIfStuck = (status: ClusterStatus, after: Millis, reconnect: () => void): void => {
     cluster.on(status, () => {
       clearTimeout(timer);
       timer = setTimeout(() => {
-        if (cluster.status === status) by();
+        if (cluster.status === status) reconnect();
       }, after).unref();
     });
   };
-  const beginAgain = (): void => {
+  const restart = (): void => {
     if (cluster.nodes().length > 0) cluster.disconnect(true);
   };
-  // What goes wrong with it, it emits as an error too.
-  leave('close', LONGEST_WAIT, () => void cluster.connect().catch(() => undefined));
-  leave('disconnecting', LONGEST_WAIT, beginAgain);
-  leave('connect', CONNECT_TIMEOUT, beginAgain);
-  // It asks one after the other where the slots are.
-  leave('connecting', (nodes + 1) * CONNECT_TIMEOUT, beginAgain);
+  // The error of a failed connect is emitted as an 'error' event too.
+  reconnectIfStuck('close', MAX_RECONNECT, () => void cluster.connect().catch(() => undefined));
+  reconnectIfStuck('disconnecting', MAX_RECONNECT, restart);
+  reconnectIfStuck('connect', CONNECT_TIMEOUT, restart);
+  // It asks the nodes for the slots one after the other.
+  reconnectIfStuck('connecting', (nodes + 1) * CONNECT_TIMEOUT, restart);
   return cluster;
 }
 
-/** Full jitter would come back at once now and then: half of it is fixed. */
-function pause(times: number, random: Random): Millis {
-  return Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** Math.min(times, 10)) * (0.5 + 0.5 * random());
+/** Half of the delay is fixed: with full jitter, it would sometimes reconnect at once. */
+function reconnectDelay(times: number, random: Random): Millis {
+  return Math.min(MAX_RECONNECT, FIRST_RECONNECT * 2 ** Math.min(times, 10)) * (0.5 + 0.5 * random());
 }
 
-/** Those that are known. */
-function given<Key extends string>(settings: Readonly<Record<Key, string | undefined>>): Partial<Record<Key, string>> {
+function definedOnly<Key extends string>(
+  settings: Readonly<Record<Key, string | undefined>>,
+): Partial<Record<Key, string>> {
   const known: Partial<Record<Key, string>> = {};
   for (const key in settings) {
     const value = settings[key];

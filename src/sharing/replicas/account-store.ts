@@ -1,16 +1,16 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** Where a pool keeps what it knows of those who call about one limit. Each is one step of a store, whatever their number. */
-export interface Shelf {
-  /** As `PoolAccount.write` gave it; undefined where nothing is kept. */
-  readAccount(holder: string): readonly number[] | undefined;
-  /** Keeps it, as of one who was heard just now. */
-  keepAccount(holder: string, numbers: readonly number[], now: Millis): void;
-  dropAccount(holder: string): void;
-  /** Some of those who were not heard since. */
-  silentSince(before: Millis, most: number): readonly string[];
-  /** How many accounts are kept. */
+/** Stores the replicas' accounts of one limit. The cost of each call is independent of the number of replicas. */
+export interface AccountStore {
+  /** As encoded by `ReplicaAccount.encode`; undefined where there is none. */
+  readAccount(replicaId: string): readonly number[] | undefined;
+  /** Stores an account of a replica that has called just now. */
+  writeAccount(replicaId: string, numbers: readonly number[], now: Millis): void;
+  deleteAccount(replicaId: string): void;
+  /** Replicas that have not called since `before`, `max` at most. */
+  silentSince(before: Millis, max: number): readonly string[];
+  /** The number of stored accounts. */
   countAccounts(): number;
-  /** A client waits there. Returns with how many it does, this one included. */
-  noteWaiting(client: string, holder: string, now: Millis): number;
+  /** Records that a client waits at a replica. Returns at how many replicas it waits, this one included. */
+  recordWaiting(client: string, replicaId: string, now: Millis): number;
 }

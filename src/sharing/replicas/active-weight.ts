@@ -1,48 +1,48 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** What an account says of when it was counted. */
-export interface Counted {
-  /** The span in which it was, by its number. */
-  span: number;
-  /** What it counted for, in that span and in the one before. */
-  counted: number;
-  before: number;
+/** The part of a replica's account that `ActiveWeight` needs. */
+export interface WeightAccount {
+  /** The number of the window in which the replica was counted last. */
+  window: number;
+  /** Its weight in that window, and in the one before. */
+  weightInWindow: number;
+  weightBefore: number;
 }
 
 /**
- * How much waits with all who call, without looking at each: the weights of those who were heard in a span of time. Who
- * is not heard any more is left out when the next one is over.
+ * The total weight of the requests that wait at all replicas, without reading each account: the sum of the weights reported
+ * in a window of time. A replica that no longer calls drops out after the next window.
  */
-export class Census {
-  #span = 0;
+export class ActiveWeight {
+  #window = 0;
   #endsAt = Number.NEGATIVE_INFINITY;
   #previous = 0;
   #current = 0;
 
-  /** @param length of a span: each who waits calls at least once in it */
-  note(account: Counted, weight: number, now: Millis, length: Millis): void {
+  /** @param windowLength so long that each waiting replica calls at least once in it */
+  record(account: WeightAccount, weight: number, now: Millis, windowLength: Millis): void {
     if (now >= this.#endsAt) {
-      this.#previous = now < this.#endsAt + length ? this.#current : 0;
+      this.#previous = now < this.#endsAt + windowLength ? this.#current : 0;
       this.#current = 0;
-      this.#span += 1;
-      this.#endsAt = now + length;
+      this.#window += 1;
+      this.#endsAt = now + windowLength;
     }
-    if (account.span !== this.#span) {
-      account.before = account.span === this.#span - 1 ? account.counted : 0;
-      account.counted = 0;
+    if (account.window !== this.#window) {
+      account.weightBefore = account.window === this.#window - 1 ? account.weightInWindow : 0;
+      account.weightInWindow = 0;
     }
-    this.#current += weight - account.counted;
-    account.span = this.#span;
-    account.counted = weight;
+    this.#current += weight - account.weightInWindow;
+    account.window = this.#window;
+    account.weightInWindow = weight;
   }
 
-  /** Of all who wait but this one, which has been noted in this span. */
-  othersThan({ counted, before }: Counted): number {
-    return Math.max(0, this.#previous - before, this.#current - counted);
+  /** The weight of all replicas but this one, which was recorded in the current window. */
+  excluding({ weightInWindow, weightBefore }: WeightAccount): number {
+    return Math.max(0, this.#previous - weightBefore, this.#current - weightInWindow);
   }
 
-  /** Of all who wait, and never less than who was noted last. */
-  get weight(): number {
+  /** The weight of all replicas, at least that of the one recorded last. */
+  get total(): number {
     return Math.max(this.#previous, this.#current);
   }
 }

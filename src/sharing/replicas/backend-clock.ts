@@ -1,73 +1,73 @@
-import type { Block } from '../../core/rate/breaker/active-block.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { PoolTerms } from './replica-protocol.ts';
+import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { ReplicaTerms } from './replica-protocol.ts';
 
-/** A clock that is off by more was set. */
-const CLOCK_SET: Millis = 1000;
-/** The quickest answer tells the most, for as long as clocks do not drift. */
-const BELIEVED_FOR: Millis = 10_000;
-/** What a call takes is known by what the last few took: an eighth each, as RFC 6298 has it. */
-const SMOOTHED = 8;
+/** A clock that is off by more than this has been set. */
+const CLOCK_JUMP: Millis = 1000;
+/** The offset of the fastest response is the most precise, until the clocks have drifted. */
+const OFFSET_VALID_FOR: Millis = 10_000;
+/** The weight of a new round trip in the average is 1/8, as in RFC 6298. */
+const SMOOTHING = 8;
 
-/** What time it is in the pool, as far as its answers tell: halfway between asking and hearing (Cristian, 1989). */
-export class PoolClock {
+/** Estimates the backend's time: a response was made halfway between request and receipt (Cristian, 1989). */
+export class BackendClock {
   #offset: Millis = 0;
-  #quickest: Millis = Number.POSITIVE_INFINITY;
+  #shortestRoundTrip: Millis = Number.POSITIVE_INFINITY;
   #learnedAt: Millis = Number.NEGATIVE_INFINITY;
   #roundTrip: Millis = 0;
 
-  note(askedAt: Millis, heardAt: Millis, poolNow: Millis): void {
-    const roundTrip = heardAt - askedAt;
-    this.#roundTrip += (roundTrip - this.#roundTrip) / (this.#learnedAt === Number.NEGATIVE_INFINITY ? 1 : SMOOTHED);
-    const offset = poolNow - (askedAt + heardAt) / 2;
-    const isSet = Math.abs(offset - this.#offset) > CLOCK_SET;
-    if (!isSet && roundTrip > this.#quickest && heardAt - this.#learnedAt < BELIEVED_FOR) return;
+  addSample(sentAt: Millis, receivedAt: Millis, backendNow: Millis): void {
+    const roundTrip = receivedAt - sentAt;
+    this.#roundTrip += (roundTrip - this.#roundTrip) / (this.#learnedAt === Number.NEGATIVE_INFINITY ? 1 : SMOOTHING);
+    const offset = backendNow - (sentAt + receivedAt) / 2;
+    const isSet = Math.abs(offset - this.#offset) > CLOCK_JUMP;
+    if (!isSet && roundTrip > this.#shortestRoundTrip && receivedAt - this.#learnedAt < OFFSET_VALID_FOR) return;
     this.#offset = offset;
-    this.#quickest = roundTrip;
-    this.#learnedAt = heardAt;
+    this.#shortestRoundTrip = roundTrip;
+    this.#learnedAt = receivedAt;
   }
 
-  /** Whether an answer has told it: before, times of the pool mean nothing here. */
+  /** False before the first response, while times of the backend mean nothing here. */
   get isKnown(): boolean {
     return this.#learnedAt !== Number.NEGATIVE_INFINITY;
   }
 
-  /** The pool's time is ahead of ours by so much. */
+  /** How far the backend's time is ahead of the local time. */
   get offset(): Millis {
     return this.#offset;
   }
 
-  /** As `offset`, by what was told without being asked for: it does not say how long it was under way, but that the clock was set. */
-  offsetBy(toldAt: Millis, heardAt: Millis): Millis {
-    const offset = toldAt - heardAt;
-    return Math.abs(offset - this.#offset) > CLOCK_SET ? offset : this.#offset;
+  /** The offset for a broadcast: its transit time is unknown, but it reveals a clock that has been set. */
+  offsetFromBroadcast(sentAt: Millis, receivedAt: Millis): Millis {
+    const offset = sentAt - receivedAt;
+    return Math.abs(offset - this.#offset) > CLOCK_JUMP ? offset : this.#offset;
   }
 
-  /** How long a call takes, smoothed. */
+  /** The smoothed duration of a call. */
   get roundTrip(): Millis {
     return this.#roundTrip;
   }
 }
 
-/** Terms of the pool, whose time is ahead of ours by so much. */
-export function atOurTime(terms: PoolTerms, offset: Millis): PoolTerms {
+/** Converts terms to local time. @param offset as of `BackendClock.offset` */
+export function toLocalTime(terms: ReplicaTerms, offset: Millis): ReplicaTerms {
   const { blockedUntil, block, expectedAt, quotaOwner } = terms;
   return {
     ...terms,
     expectedAt: expectedAt - offset,
     blockedUntil: blockedUntil === undefined ? undefined : blockedUntil - offset,
-    block: block === undefined ? undefined : earlier(block, offset),
+    block: block === undefined ? undefined : shiftBlock(block, offset),
     quotaOwner: quotaOwner === undefined ? undefined : { ...quotaOwner, until: quotaOwner.until - offset },
   };
 }
 
-function earlier(block: Block, by: Millis): Block {
-  const { since, probeAt, expectedAt, askedUntil } = block;
+function shiftBlock(block: BlockStatus, by: Millis): BlockStatus {
+  const { since, probeAt, expectedAt, heldClientUntil } = block;
   return {
     ...block,
     since: since - by,
     probeAt: probeAt - by,
     expectedAt: expectedAt - by,
-    askedUntil: askedUntil - by,
+    heldClientUntil: heldClientUntil - by,
   };
 }

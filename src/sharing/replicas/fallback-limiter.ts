@@ -1,59 +1,59 @@
-import type { CutCause } from '../../core/events/proxy-events.ts';
-import { LocalMeter } from '../../core/limits/meter.ts';
-import type { Rejection } from '../../core/rate/failed-send.ts';
+import type { CutCause } from '../../core/limits/limit-state.ts';
+import { LocalMeter } from '../../core/limits/local-meter.ts';
+import type { RejectedSend } from '../../core/rate/failed-send.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
-import type { Source } from '../../core/rate/breaker/request-attributes.ts';
-import type { Millis, PerSecond, Random } from '../../core/exchange/attempt-outcome.ts';
-import { keepStop } from '../../core/limits/meter-stop.ts';
-import { partOfSettings } from './scaled-settings.ts';
-import type { Known, PoolTerms } from './replica-protocol.ts';
+import type { RequestAttributes } from '../../core/rate/breaker/request-attributes.ts';
+import type { Millis, PerSecond, Random } from '../../core/scalars.ts';
+import { restoreStop } from '../../core/limits/meter-stop.ts';
+import { scaleSettings } from './scaled-settings.ts';
+import type { LastKnownLimit, ReplicaTerms } from './replica-protocol.ts';
 
-/** A limit while its pool is away: a meter of our own, that begins with our share of what the pool allowed, and learns. */
-export class Alone {
+/** Limits while the backend does not answer: a local meter that starts at this replica's share of the rate, and learns. */
+export class FallbackLimiter {
   readonly meter: LocalMeter;
-  /** In (0, 1]: of the whole. */
+  /** This replica's part of the whole limit, in (0, 1]. */
   readonly share: number;
-  readonly #since: Millis;
-  #isCut = false;
+  readonly #startedAt: Millis;
+  #hasDecreased = false;
 
-  constructor(terms: PoolTerms, share: number, settings: RateSettings, random: Random, now: Millis) {
-    const { rate, isQuotaApart } = terms;
+  constructor(terms: ReplicaTerms, share: number, settings: RateSettings, random: Random, now: Millis) {
+    const { rate, isQuotaPerRequester } = terms;
     const initialRate = rate === Number.POSITIVE_INFINITY ? settings.initialRate : rate * share;
-    this.meter = new LocalMeter(partOfSettings(settings, share, initialRate), random);
-    if (isQuotaApart) this.meter.disownQuota(true, now);
-    keepStop(this.meter, terms, now);
+    this.meter = new LocalMeter(scaleSettings(settings, share, initialRate), random);
+    if (isQuotaPerRequester) this.meter.dropQuota(true, now);
+    restoreStop(this.meter, terms, now);
     this.share = share;
-    this.#since = now;
+    this.#startedAt = now;
   }
 
-  /** What all may send, if the others fare alike. */
-  wholeRate(now: Millis): PerSecond {
+  /** The rate of all replicas, if the others do as this one does. */
+  sharedRate(now: Millis): PerSecond {
     return this.meter.rate(now) / this.share;
   }
 
-  accepted(sentAt: Millis, among: number, now: Millis, source: Source | undefined): void {
-    this.meter.accepted(sentAt, this.#ownAmong(sentAt, among), now, source);
+  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, source: RequestAttributes | undefined): void {
+    this.meter.onAccepted(sentAt, this.#ownInFlightAtSend(sentAt, inFlightAtSend), now, source);
   }
 
-  rejected(rejection: Rejection, now: Millis): CutCause | undefined {
-    const among = this.#ownAmong(rejection.sentAt, rejection.among);
-    const cause = this.meter.rejected({ ...rejection, among }, now);
-    if (cause !== undefined) this.#isCut = true;
+  onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
+    const inFlightAtSend = this.#ownInFlightAtSend(rejection.sentAt, rejection.inFlightAtSend);
+    const cause = this.meter.onRejected({ ...rejection, inFlightAtSend }, now);
+    if (cause !== undefined) this.#hasDecreased = true;
     return cause;
   }
 
-  /** What to tell a pool that is back. @param epoch the last that was heard of; 0 for none */
-  learned(epoch: number, now: Millis): Pick<Known, 'epoch' | 'rate' | 'ceiling'> {
+  /** What to report to the backend when it is back. @param epoch the last that was received; 0 for none */
+  summarize(epoch: number, now: Millis): Pick<LastKnownLimit, 'epoch' | 'rate' | 'ceiling'> {
     return {
-      // What was learned without ever having heard the pool is worth telling too.
-      epoch: this.#isCut ? Math.max(1, epoch) : epoch,
-      rate: this.wholeRate(now),
+      // The backend ignores the rate of epoch 0, but one that has been decreased here is worth knowing.
+      epoch: this.#hasDecreased ? Math.max(1, epoch) : epoch,
+      rate: this.sharedRate(now),
       ceiling: this.meter.ceiling / this.share,
     };
   }
 
-  /** What was sent before counts others too. */
-  #ownAmong(sentAt: Millis, among: number): number {
-    return sentAt >= this.#since ? among : 0;
+  /** The count of a request sent before the fallback includes other replicas, so it is unknown: 0. */
+  #ownInFlightAtSend(sentAt: Millis, inFlightAtSend: number): number {
+    return sentAt >= this.#startedAt ? inFlightAtSend : 0;
   }
 }

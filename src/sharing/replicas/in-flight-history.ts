@@ -1,11 +1,11 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
 const BUCKETS = 64;
-/** Finely for a third of a second, and for five seconds as a slow upstream needs it, whose requests come and go slowly. */
-const FINE: Millis = 5;
-const COARSE: Millis = 80;
+/** Fine buckets cover 0.3 s; coarse ones cover 5 s, for slow upstreams, whose number in flight changes slowly. */
+const FINE_WIDTH: Millis = 5;
+const COARSE_WIDTH: Millis = 80;
 
-/** What has changed, in buckets of so many milliseconds. */
+/** Sums of changes, in buckets of `width` milliseconds. */
 class Changes {
   readonly #width: Millis;
   readonly #sums: number[] = [];
@@ -16,7 +16,7 @@ class Changes {
     for (let i = 0; i < BUCKETS; i += 1) this.#sums.push(0);
   }
 
-  note(at: Millis, change: number): void {
+  record(at: Millis, change: number): void {
     const number = Math.floor(at / this.#width);
     if (number > this.#newest) {
       for (let skipped = Math.max(this.#newest + 1, number - BUCKETS + 1); skipped <= number; skipped += 1) {
@@ -25,13 +25,13 @@ class Changes {
       this.#newest = number;
     }
     if (number <= this.#newest - BUCKETS) return;
-    const place = number % BUCKETS;
-    this.#sums[place] = (this.#sums[place] ?? 0) + change;
+    const index = number % BUCKETS;
+    this.#sums[index] = (this.#sums[index] ?? 0) + change;
   }
 
-  /** After this moment. */
-  since(moment: Millis): number | undefined {
-    const number = Math.floor(moment / this.#width);
+  /** The sum of the changes after the bucket of this time; undefined where that is too long ago. */
+  sumSince(time: Millis): number | undefined {
+    const number = Math.floor(time / this.#width);
     if (number <= this.#newest - BUCKETS) return undefined;
     let sum = 0;
     for (let later = number + 1; later <= this.#newest; later += 1) sum += this.#sums[later % BUCKETS] ?? 0;
@@ -40,21 +40,21 @@ class Changes {
 }
 
 /**
- * How many requests were in flight at a moment not long ago. Those who call tell of it late, and none as late as the
- * other: so it is known some time after the moment, when all have told.
+ * How many requests were in flight at a recent time. Replicas report with different delays, so the number is right only once
+ * all have reported that time.
  */
 export class InFlightHistory {
-  readonly #fine = new Changes(FINE);
-  readonly #coarse = new Changes(COARSE);
+  readonly #fine = new Changes(FINE_WIDTH);
+  readonly #coarse = new Changes(COARSE_WIDTH);
 
-  note(at: Millis, change: number): void {
-    this.#fine.note(at, change);
-    this.#coarse.note(at, change);
+  record(at: Millis, change: number): void {
+    this.#fine.record(at, change);
+    this.#coarse.record(at, change);
   }
 
-  /** At the end of the stretch of milliseconds in which this moment is; undefined where that is too long ago. @param now how many there are */
-  at(moment: Millis, now: number): number | undefined {
-    const since = this.#fine.since(moment) ?? this.#coarse.since(moment);
-    return since === undefined ? undefined : Math.max(1, now - since);
+  /** The number at the end of the bucket of this time; undefined where that is too long ago. @param current the number now */
+  inFlightAt(time: Millis, current: number): number | undefined {
+    const since = this.#fine.sumSince(time) ?? this.#coarse.sumSince(time);
+    return since === undefined ? undefined : Math.max(1, current - since);
   }
 }

@@ -1,61 +1,61 @@
+import { limitId } from '../../core/limits/limit-ref.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import { LocalMeter } from '../../core/limits/meter.ts';
+import { LocalMeter } from '../../core/limits/local-meter.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import { nameOf } from '../protocol/limit-terms.ts';
-import { PooledLimit } from './replica-shared-limit.ts';
-import type { Shelf } from './account-store.ts';
-import type { Answer, Call } from './replica-protocol.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { ReplicaSharedLimit } from './replica-shared-limit.ts';
+import type { AccountStore } from './account-store.ts';
+import type { LeaseResponse, LeaseRequest } from './replica-protocol.ts';
 
-/** A pool in memory, as a simulation has it: what another store keeps by scripts, kept by the same code. */
-export class MemoryPool {
-  readonly #limits = new Map<string, { readonly limit: PooledLimit; readonly shelf: MemoryShelf }>();
-  #chance = 0;
+/** A backend in memory, for simulations: it runs the code that is translated into the script of Redis. */
+export class MemoryBackend {
+  readonly #limits = new Map<string, { readonly limit: ReplicaSharedLimit; readonly accounts: MemoryAccountStore }>();
+  #random = 0;
 
-  /** @param time what the store's clock says */
-  call(ref: LimitRef, settings: RateSettings, call: Call, time: Millis): Answer {
-    this.#chance = call.chance;
-    const name = nameOf(ref);
+  /** @param time the backend's clock */
+  serve(ref: LimitRef, settings: RateSettings, request: LeaseRequest, time: Millis): LeaseResponse {
+    this.#random = request.random;
+    const name = limitId(ref);
     const known = this.#limits.get(name);
-    const kept = known ?? {
-      limit: new PooledLimit(new LocalMeter(settings, () => this.#chance)),
-      shelf: new MemoryShelf(),
+    const stored = known ?? {
+      limit: new ReplicaSharedLimit(new LocalMeter(settings, () => this.#random)),
+      accounts: new MemoryAccountStore(),
     };
-    this.#limits.set(name, kept);
-    return kept.limit.serve(call, kept.shelf, kept.limit.now(time), known === undefined);
+    this.#limits.set(name, stored);
+    return stored.limit.serve(request, stored.accounts, stored.limit.now(time), known === undefined);
   }
 
-  /** All is forgotten, as when a store without a disk begins anew. */
+  /** Forgets all limits, as a restart without persistence does. */
   clear(): void {
     this.#limits.clear();
   }
 }
 
-/** Where a client was said to wait counts for so long, and half as long again. */
-export const WAITS_FOR: Millis = 400;
+/** A report that a client waits at a replica counts until the end of the next window. */
+export const WAITING_WINDOW: Millis = 400;
 
-export class MemoryShelf implements Shelf {
-  readonly #accounts = new Map<string, { readonly numbers: readonly number[]; readonly heardAt: Millis }>();
-  readonly #waiting = new Map<number, Map<string, Set<string>>>();
+export class MemoryAccountStore implements AccountStore {
+  readonly #accounts = new Map<string, { readonly numbers: readonly number[]; readonly calledAt: Millis }>();
+  readonly #waitingByWindow = new Map<number, Map<string, Set<string>>>();
 
-  readAccount(holder: string): readonly number[] | undefined {
-    return this.#accounts.get(holder)?.numbers;
+  readAccount(replicaId: string): readonly number[] | undefined {
+    return this.#accounts.get(replicaId)?.numbers;
   }
 
-  keepAccount(holder: string, numbers: readonly number[], now: Millis): void {
-    this.#accounts.delete(holder); // in order of when they were heard
-    this.#accounts.set(holder, { numbers, heardAt: now });
+  writeAccount(replicaId: string, numbers: readonly number[], now: Millis): void {
+    this.#accounts.delete(replicaId); // keeps the accounts in the order of their last calls
+    this.#accounts.set(replicaId, { numbers, calledAt: now });
   }
 
-  dropAccount(holder: string): void {
-    this.#accounts.delete(holder);
+  deleteAccount(replicaId: string): void {
+    this.#accounts.delete(replicaId);
   }
 
-  silentSince(before: Millis, most: number): readonly string[] {
+  silentSince(before: Millis, max: number): readonly string[] {
     const silent: string[] = [];
-    for (const [holder, { heardAt }] of this.#accounts) {
-      if (heardAt >= before || silent.length === most) break;
-      silent.push(holder);
+    for (const [replicaId, { calledAt }] of this.#accounts) {
+      if (calledAt >= before || silent.length === max) break;
+      silent.push(replicaId);
     }
     return silent;
   }
@@ -64,13 +64,13 @@ export class MemoryShelf implements Shelf {
     return this.#accounts.size;
   }
 
-  noteWaiting(client: string, holder: string, now: Millis): number {
-    const span = Math.floor(now / WAITS_FOR);
-    for (const old of this.#waiting.keys()) if (old < span - 1) this.#waiting.delete(old);
-    const clients = this.#waiting.get(span) ?? new Map<string, Set<string>>();
-    this.#waiting.set(span, clients);
-    const holders = clients.get(client) ?? new Set();
-    clients.set(client, holders.add(holder));
-    return new Set([...holders, ...(this.#waiting.get(span - 1)?.get(client) ?? [])]).size;
+  recordWaiting(client: string, replicaId: string, now: Millis): number {
+    const window = Math.floor(now / WAITING_WINDOW);
+    for (const old of this.#waitingByWindow.keys()) if (old < window - 1) this.#waitingByWindow.delete(old);
+    const clients = this.#waitingByWindow.get(window) ?? new Map<string, Set<string>>();
+    this.#waitingByWindow.set(window, clients);
+    const replicas = clients.get(client) ?? new Set();
+    clients.set(client, replicas.add(replicaId));
+    return new Set([...replicas, ...(this.#waitingByWindow.get(window - 1)?.get(client) ?? [])]).size;
   }
 }

@@ -1,64 +1,72 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Reporter, Sending } from '../protocol/authoritative-limit.ts';
-import type { Counted } from './active-weight.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { UsageReporter, SentRequest } from '../protocol/authoritative-limit.ts';
+import type { WeightAccount } from './active-weight.ts';
 
-/** What the pool knows of one who calls: a few numbers, however much it sends. */
-export class PoolAccount implements Reporter<string>, Counted {
-  readonly holder: string;
-  lent = 0;
+/** A replica's account at the backend: a few numbers, however much the replica sends. */
+export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
+  readonly memberId: string;
+  leasedTokens = 0;
   inFlight = 0;
-  /** The epoch that it knows of, and since when: who calls says so each time. */
+  /** The epoch that it knows, and since when; each request states them. */
   epoch = 0;
   knownSince: Millis = Number.NEGATIVE_INFINITY;
-  /** As a flow's in a fair queue: how much it has had for its weight. */
+  /** As of a flow in a fair queue: the service received, divided by the weight. */
   tag = 0;
-  /** Of who waited there when it last had a token. */
+  /** The weight that waited there when it was granted tokens last. */
   weight = 1;
-  span = 0;
-  counted = 0;
-  before = 0;
-  /** Of this call: when requests were sent, and ended; and when those were sent that were answered. */
+  window = 0;
+  weightInWindow = 0;
+  weightBefore = 0;
+  /** From this call's usage: when requests were sent, when requests ended, and when the answered ones had been sent. */
   readonly sentAt: Millis[] = [];
   readonly endedAt: Millis[] = [];
-  readonly answered: Millis[] = [];
+  readonly answeredSentAt: Millis[] = [];
 
-  constructor(holder: string) {
-    this.holder = holder;
+  constructor(replicaId: string) {
+    this.memberId = replicaId;
   }
 
-  noteSending(_serial: number, { sentAt }: Sending): void {
+  recordSend(_serial: number, { sentAt }: SentRequest): void {
     this.sentAt.push(sentAt);
   }
 
-  noteEnd(at: Millis): void {
+  recordEnd(at: Millis): void {
     this.endedAt.push(at);
   }
 
-  /** Among how many it was sent is found out when all have told what they sent then. */
-  takeSending(_serial: number, sentAt: Millis): Sending {
-    this.answered.push(sentAt);
-    return this.findSending(sentAt);
+  /** The number in flight at the send is learned later, once all replicas have reported: see `InFlightSamples`. */
+  takeSend(_serial: number, sentAt: Millis): SentRequest {
+    this.answeredSentAt.push(sentAt);
+    return this.findSend(sentAt);
   }
 
-  findSending(sentAt: Millis): Sending {
+  findSend(sentAt: Millis): SentRequest {
     const epoch = sentAt >= this.knownSince ? this.epoch : this.epoch - 1;
-    return { sentAt, epoch, among: 0, number: undefined };
+    return { sentAt, epoch, inFlightAtSend: 0, sendNumber: undefined };
   }
 
-  /** All that is kept of it between calls. */
-  write(): readonly number[] {
-    return [this.lent, this.inFlight, this.tag, this.weight, this.span, this.counted, this.before];
+  /** The numbers that are stored between calls. */
+  encode(): readonly number[] {
+    return [
+      this.leasedTokens,
+      this.inFlight,
+      this.tag,
+      this.weight,
+      this.window,
+      this.weightInWindow,
+      this.weightBefore,
+    ];
   }
 
-  static read(holder: string, numbers: readonly number[]): PoolAccount {
-    const account = new PoolAccount(holder);
-    account.lent = numbers[0] ?? 0;
+  static decode(replicaId: string, numbers: readonly number[]): ReplicaAccount {
+    const account = new ReplicaAccount(replicaId);
+    account.leasedTokens = numbers[0] ?? 0;
     account.inFlight = numbers[1] ?? 0;
     account.tag = numbers[2] ?? 0;
     account.weight = numbers[3] ?? 1;
-    account.span = numbers[4] ?? 0;
-    account.counted = numbers[5] ?? 0;
-    account.before = numbers[6] ?? 0;
+    account.window = numbers[4] ?? 0;
+    account.weightInWindow = numbers[5] ?? 0;
+    account.weightBefore = numbers[6] ?? 0;
     return account;
   }
 }

@@ -1,131 +1,129 @@
-import { Heap } from '../../core/collections/binary-heap.ts';
+import type { ClientHold } from '../../core/limits/client-holds.ts';
+import { limitId } from '../../core/limits/limit-ref.ts';
+import type { SharingHooks } from '../../store/memory-store-options.ts';
+import type { StoreBinding } from '../protocol/store-binding.ts';
+import { BinaryHeap } from '../../core/collections/binary-heap.ts';
 import type { Limit } from '../../core/limits/limit.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import type { Meter } from '../../core/limits/meter.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
-import type { Clock, Millis, Random } from '../../core/exchange/attempt-outcome.ts';
-import type { Held } from '../workers/limit-client.ts';
-import { countWaiting } from '../protocol/token-demand.ts';
-import { nameOf } from '../protocol/limit-terms.ts';
-import type { Hold } from '../workers/worker-protocol.ts';
-import { Borrower } from './lease-client.ts';
-import type { PooledMeter } from './replica-meter.ts';
-import type { Answer, Call, News } from './replica-protocol.ts';
+import type { Clock, Millis, Random } from '../../core/scalars.ts';
+import { countTokensNeeded } from '../protocol/token-demand.ts';
+import { LeaseClient } from './lease-client.ts';
+import type { ReplicaMeter } from './replica-meter.ts';
+import type { LeaseResponse, LeaseRequest, TermsBroadcast } from './replica-protocol.ts';
 
-/** A sign that the pool is back counts so often. */
-const SIGNS_APART: Millis = 1000;
+/** The minimum interval between signs of recovery that count. */
+const MIN_SIGN_INTERVAL: Millis = 1000;
 
-/** Where there is a sign that it is back, it is tried within so long; with very many limits, in more than the pool takes for them. */
-const TRIED_WITHIN: Millis = 50;
-const TRIED_EACH: Millis = 1;
+/** After a sign of recovery, all limits are retried within this time; many limits within more, not to overload the backend. */
+const RETRY_WITHIN: Millis = 50;
+const RETRY_DELAY_PER_LIMIT: Millis = 1;
 
-/** Of a pool that was away: it can be reached; an answer came after its time; another process has had one. */
-export type PoolSign = 'connected' | 'late' | 'told';
+/** Signs that a backend is back: a connection, a late response, or another process's announcement of a response. */
+export type RecoverySign = 'connected' | 'late' | 'announced';
 
-export interface PoolMemberParts {
-  /** No two processes are called the same, not even one after the other. */
-  readonly holder: string;
+export interface ReplicaLimitClientParts {
+  /** This process's name, which no other process has or had. */
+  readonly replicaId: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** Asks the pool; to be answered by the borrower's `hear` or `miss`. */
-  readonly call: (borrower: Borrower, call: Call) => void;
-  /** Tells the others of a client that is to wait. */
-  readonly hold: (hold: Hold) => void;
-  /** What was told here has cut the rate of a limit: nobody else says so. */
-  readonly onCut: (ref: LimitRef, cut: Answer['cuts'][number]) => void;
-  /** `nextWake` is earlier than before. */
+  /** Calls the backend, which answers with `onResponse` or `onNoResponse` of the client. */
+  readonly call: (client: LeaseClient, request: LeaseRequest) => void;
+  /** Publishes a hold to the other processes. */
+  readonly publishHold: (hold: ClientHold) => void;
+  /** Usage reported here has decreased the rate of a limit; no other process reports that decrease. */
+  readonly onDecrease: (ref: LimitRef, decrease: LeaseResponse['decreases'][number]) => void;
+  /** `nextWake` has become earlier. */
   readonly rearm: () => void;
-  /** The pool has gone away, or has come back. */
-  readonly onAway: (isAway: boolean) => void;
+  /** The backend has stopped answering, or answers again. */
+  readonly onDegraded: (isDegraded: boolean) => void;
 }
 
-/** All that one process borrows of a pool. Pure but for its clock: it says when it wants to be woken. */
-export class PoolMember {
-  readonly #parts: PoolMemberParts;
-  readonly #borrowers = new Map<string, Borrower>();
-  /** Those that have no meter of a limit yet, by it. */
-  readonly #made = new WeakMap<Meter, Borrower>();
-  readonly #wakes = new Heap<Borrower>((a, b) => a.wakeAt < b.wakeAt);
-  readonly #alone = new Set<Borrower>();
-  #held: Held | undefined;
-  #signAt: Millis = Number.NEGATIVE_INFINITY;
+/** Shares the limits of one process with a backend. `nextWake` returns when `wake` is due. */
+export class ReplicaLimitClient implements SharingHooks {
+  readonly #parts: ReplicaLimitClientParts;
+  readonly #leaseClients = new Map<string, LeaseClient>();
+  /** Clients whose limit does not exist yet, by their meters. */
+  readonly #unattached = new WeakMap<Meter, LeaseClient>();
+  readonly #wakes = new BinaryHeap<LeaseClient>((a, b) => a.wakeAt < b.wakeAt);
+  readonly #inFallback = new Set<LeaseClient>();
+  #binding: StoreBinding | undefined;
+  #lastSignAt: Millis = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: PoolMemberParts) {
+  constructor(parts: ReplicaLimitClientParts) {
     this.#parts = parts;
   }
 
-  /** For the store: the meter of a limit. */
-  makeMeter(ref: LimitRef, settings: RateSettings): PooledMeter {
-    const { holder, clock, random, call, onCut } = this.#parts;
-    const borrower = new Borrower(ref, settings, {
-      holder,
+  /** Makes the meter of a limit, for the store. */
+  makeMeter(ref: LimitRef, settings: RateSettings): ReplicaMeter {
+    const { replicaId, clock, random, call, onDecrease } = this.#parts;
+    const client = new LeaseClient(ref, settings, {
+      replicaId,
       clock,
       random,
       call,
-      onCut,
+      onDecrease,
       schedule: (each) => this.#schedule(each),
-      countWaiting: (limit) => countWaiting(limit, this.#held?.store),
-      supply: (limit, now) => this.#held?.supply(limit, now),
-      onAlone: (each, isAlone) => this.#noteAlone(each, isAlone),
-      isScout: (each) => each === this.#scout,
+      countTokensNeeded: (limit) => countTokensNeeded(limit, this.#binding?.store),
+      onTokensSupplied: (limit, now) => this.#binding?.onTokensSupplied(limit, now),
+      onFallback: (each, isInFallback) => this.#onFallback(each, isInFallback),
+      isReconnectProbe: (each) => each === this.#reconnectProbe,
     });
-    this.#made.set(borrower.meter, borrower);
-    return borrower.meter;
+    this.#unattached.set(client.meter, client);
+    return client.meter;
   }
 
-  /** For the store: a limit has been made. */
-  adopt(limit: Limit): void {
-    const borrower = this.#made.get(limit.own);
-    if (borrower === undefined) return;
-    this.#borrowers.set(nameOf(limit.ref), borrower);
-    borrower.adopt(limit);
-    // Where others wait in vain, it need not.
-    if (this.#alone.size > 0) borrower.goAlone(this.#parts.clock.now());
+  onLimitCreated(limit: Limit): void {
+    const client = this.#unattached.get(limit.learnedMeter);
+    if (client === undefined) return;
+    this.#leaseClients.set(limitId(limit.ref), client);
+    client.attach(limit);
+    // While other limits are in fallback, a call would only time out.
+    if (this.#inFallback.size > 0) client.enterFallback(this.#parts.clock.now());
   }
 
-  /** For the store: a limit has been forgotten. */
-  forget(limit: Limit): void {
-    const name = nameOf(limit.ref);
-    const borrower = this.#borrowers.get(name);
-    if (borrower === undefined) return;
-    this.#borrowers.delete(name);
-    borrower.release();
-    this.#wakes.remove(borrower);
-    if (!this.#alone.delete(borrower)) return;
-    // That it is forgotten does not say that the pool is back.
-    if (this.#scout === undefined) this.#parts.onAway(false);
-    else this.#scout.scout(this.#parts.clock.now());
+  onLimitForgotten(limit: Limit): void {
+    const name = limitId(limit.ref);
+    const client = this.#leaseClients.get(name);
+    if (client === undefined) return;
+    this.#leaseClients.delete(name);
+    client.detach();
+    this.#wakes.remove(client);
+    if (!this.#inFallback.delete(client)) return;
+    // A forgotten limit is no sign that the backend is back.
+    if (this.#reconnectProbe === undefined) this.#parts.onDegraded(false);
+    else this.#reconnectProbe.startReconnectProbe(this.#parts.clock.now());
   }
 
-  /** For the store: a client is to wait, or is allowed less, whatever process it comes to. */
-  hold(hold: Hold): void {
-    this.#parts.hold(hold);
+  onClientHeld(hold: ClientHold): void {
+    this.#parts.publishHold(hold);
   }
 
-  wire(held: Held): void {
-    this.#held = held;
+  bind(binding: StoreBinding): void {
+    this.#binding = binding;
   }
 
-  /** A limit has changed, as others have felt. */
-  hearNews(news: News, now: Millis): void {
-    this.#borrowers.get(news.name)?.hearNews(news, now);
+  /** Applies terms that another replica's report has changed. */
+  onBroadcast(broadcast: TermsBroadcast, now: Millis): void {
+    this.#leaseClients.get(broadcast.limitId)?.onBroadcast(broadcast, now);
   }
 
-  /** A client was told to wait, or was allowed less, where it came to another process. */
-  hearHold(hold: Hold, now: Millis): void {
-    this.#held?.store.heed(hold, now);
+  /** Applies a hold, or a reduced allowance, that another process published. */
+  applyHold(hold: ClientHold, now: Millis): void {
+    this.#binding?.store.applyHold(hold, now);
   }
 
-  /** The pool may be there again. */
-  hearSign(sign: PoolSign, now: Millis): void {
-    if (this.#alone.size === 0) return;
-    // Answers that all come late are no reason to ask more often than the probes do; nor are others that come and go.
+  /** Retries the limits in fallback soon. */
+  onRecoverySign(sign: RecoverySign, now: Millis): void {
+    if (this.#inFallback.size === 0) return;
+    // Responses that keep coming late are no reason to call more often than probes do, nor are other replicas' short recoveries.
     if (sign !== 'connected') {
-      if (now - this.#signAt < SIGNS_APART) return;
-      this.#signAt = now;
+      if (now - this.#lastSignAt < MIN_SIGN_INTERVAL) return;
+      this.#lastSignAt = now;
     }
-    const within = Math.max(TRIED_WITHIN, TRIED_EACH * this.#alone.size);
-    for (const borrower of this.#alone) borrower.tryAgain(now, within);
+    const within = Math.max(RETRY_WITHIN, RETRY_DELAY_PER_LIMIT * this.#inFallback.size);
+    for (const client of this.#inFallback) client.retryWithin(now, within);
   }
 
   nextWake(): Millis | undefined {
@@ -139,26 +137,26 @@ export class PoolMember {
     }
   }
 
-  /** The one that has been alone for longest. */
-  get #scout(): Borrower | undefined {
-    return this.#alone.values().next().value;
+  /** The client that has been in fallback for longest. */
+  get #reconnectProbe(): LeaseClient | undefined {
+    return this.#inFallback.values().next().value;
   }
 
-  #schedule(borrower: Borrower): void {
-    this.#wakes.remove(borrower);
-    this.#wakes.push(borrower);
-    if (this.#wakes.peek() === borrower) this.#parts.rearm();
+  #schedule(client: LeaseClient): void {
+    this.#wakes.remove(client);
+    this.#wakes.push(client);
+    if (this.#wakes.peek() === client) this.#parts.rearm();
   }
 
-  #noteAlone(borrower: Borrower, isAlone: boolean): void {
-    const wasAway = this.#alone.size > 0;
-    if (isAlone) this.#alone.add(borrower);
+  #onFallback(client: LeaseClient, isInFallback: boolean): void {
+    const wasDegraded = this.#inFallback.size > 0;
+    if (isInFallback) this.#inFallback.add(client);
     else {
-      this.#alone.delete(borrower);
-      // Those that nobody uses do not ask, but for one: they would be found alone for ever.
-      for (const each of this.#alone) if (each.wakeAt === Number.POSITIVE_INFINITY) this.#alone.delete(each);
+      this.#inFallback.delete(client);
+      // Unused limits, which make no call, must not keep this process degraded.
+      for (const each of this.#inFallback) if (each.wakeAt === Number.POSITIVE_INFINITY) this.#inFallback.delete(each);
     }
-    const isAway = this.#alone.size > 0;
-    if (isAway !== wasAway) this.#parts.onAway(isAway);
+    const isDegraded = this.#inFallback.size > 0;
+    if (isDegraded !== wasDegraded) this.#parts.onDegraded(isDegraded);
   }
 }

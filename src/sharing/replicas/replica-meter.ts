@@ -1,329 +1,225 @@
-import type { CutCause, LimitState } from '../../core/events/proxy-events.ts';
+import type { Millis, PerSecond, Random } from '../../core/scalars.ts';
 import type { Limit } from '../../core/limits/limit.ts';
-import type { LocalMeter, Meter } from '../../core/limits/meter.ts';
+import { readStop, restoreStop } from '../../core/limits/meter-stop.ts';
+import type { Meter } from '../../core/limits/meter.ts';
+import type { LocalMeter } from '../../core/limits/local-meter.ts';
+import type { RequestAttributes } from '../../core/rate/breaker/request-attributes.ts';
 import { Pacer } from '../../core/rate/pacer.ts';
-import type { Block } from '../../core/rate/breaker/active-block.ts';
-import type { Failure, Rejection } from '../../core/rate/failed-send.ts';
-import type { QuotaOwner, Requester } from '../../core/quota/requester.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
-import type { Source } from '../../core/rate/breaker/request-attributes.ts';
-import type { Millis, PerSecond, Quota, Random } from '../../core/exchange/attempt-outcome.ts';
-import type { Urgency } from '../protocol/leased-meter.ts';
 import { LeasedMeter } from '../protocol/leased-meter.ts';
-import { startingTerms } from '../protocol/limit-terms.ts';
-import { keepStop, stoppedOf } from '../../core/limits/meter-stop.ts';
-import { Alone } from './fallback-limiter.ts';
-import type { Known, PoolTerms, Told } from './replica-protocol.ts';
+import type { LimitTerms } from '../protocol/limit-terms.ts';
+import { initialTerms } from '../protocol/limit-terms.ts';
+import type { ReportUrgency } from '../protocol/usage-recorder.ts';
+import { FallbackLimiter } from './fallback-limiter.ts';
+import { ReplicaLearner } from './replica-learner.ts';
+import type { LastKnownLimit, LeaseReport, ReplicaTerms } from './replica-protocol.ts';
 
-/** Others go on alone for so long after the pool has come back: until they are connected again. */
-const AWAITED_FOR: Millis = 1500;
+/** After the backend has come back, other replicas may still be in fallback for this long: until they are connected again. */
+const REJOIN_WAIT: Millis = 1500;
 
-/** The tokens of a limit that is kept in a pool; and of one of our own, with our share of its rate, while the pool is away. */
-export class PooledMeter implements Meter {
+type ReplicaMode =
+  | { readonly kind: 'leased' }
+  /** The backend does not answer. */
+  | { readonly kind: 'fallback'; readonly limiter: FallbackLimiter }
+  /** The backend is back, but other replicas may not know yet: until then this one keeps to its share of the fallback. */
+  | { readonly kind: 'rejoining'; readonly share: number; readonly until: Millis };
+
+const LEASED: ReplicaMode = { kind: 'leased' };
+
+/**
+ * The meter of a limit that a backend keeps for several replicas. While the backend does not answer, it limits with a meter
+ * of its own, at this replica's share of the rate.
+ */
+export class ReplicaMeter extends ReplicaLearner implements Meter {
   readonly #settings: RateSettings;
   readonly #random: Random;
-  readonly #leased: LeasedMeter;
-  /** Of tokens that are used late: those in hand are not to follow each other faster than all of them may. */
+  /** Spaces tokens that are used late: those in hand must not follow each other faster than the rate of the limit. */
   readonly #pacer = new Pacer();
-  #terms: PoolTerms;
-  #knownSince: Millis = Number.NEGATIVE_INFINITY;
-  #alone: Alone | undefined;
-  /** Our share when the pool went away: the others may have theirs still, and not know that it is back. */
-  #awaited: { readonly share: number; readonly until: Millis } | undefined;
-  /** Taken of a meter of our own, and still on their way. */
-  #takenAlone = 0;
-  #sends = 0;
-  /** Those of ours that were counted when the pool was last heard. */
-  #inFlightThen = 0;
-  #sendsThen = 0;
+  #mode: ReplicaMode = LEASED;
+  #terms: ReplicaTerms;
+  /** When the epoch of `#terms` was received. */
+  #epochReceivedAt: Millis = Number.NEGATIVE_INFINITY;
+  /** Tokens taken in fallback, of requests that are not sent yet. */
+  #takenInFallback = 0;
+  #ownSends = 0;
+  /** This replica's part of the backend's counts when it reported last. */
+  #inFlightAtReport = 0;
+  #sendsAtReport = 0;
 
-  /** @param touch there is something to tell */
-  constructor(settings: RateSettings, random: Random, touch: (urgency: Urgency) => void) {
+  /** @param requestReport called whenever there is something to report */
+  constructor(settings: RateSettings, random: Random, requestReport: (urgency: ReportUrgency) => void) {
+    // Before the first response, the usage of other replicas is unknown: no request goes without a token.
+    const terms: LimitTerms = { ...initialTerms(settings), isUnlimited: false };
+    // 'later' saves messages of a primary that serves; a backend is called at the lease client's own pace.
+    super(new LeasedMeter(terms, (_, urgency) => requestReport(urgency === 'later' ? 'soon' : urgency)));
     this.#settings = settings;
     this.#random = random;
-    // Until the pool was heard, nobody knows what others do: nothing goes for free.
-    const terms = { ...startingTerms(settings), isFree: false };
-    this.#terms = { ...terms, inFlight: 0, sends: 0, holders: 1 };
-    // How often a pool is told of anything is up to who asks it.
-    this.#leased = new LeasedMeter(terms, (_, urgency) => touch(urgency === 'later' ? 'soon' : urgency));
+    this.#terms = { ...terms, inFlight: 0, sendCount: 0, replicas: 1 };
   }
 
-  get #meter(): Meter {
-    return this.#alone?.meter ?? this.#leased;
+  protected override get fallback(): FallbackLimiter | undefined {
+    return this.#mode.kind === 'fallback' ? this.#mode.limiter : undefined;
   }
 
   set limit(limit: Limit) {
-    this.#leased.limit = limit;
-  }
-
-  get phase(): LimitState {
-    return this.#meter.phase;
-  }
-
-  get ceiling(): PerSecond {
-    return this.#meter.ceiling;
-  }
-
-  get places(): number | undefined {
-    return this.#meter.places;
-  }
-
-  get blockedUntil(): Millis | undefined {
-    return this.#meter.blockedUntil;
-  }
-
-  get quotaLeft(): number | undefined {
-    return this.#meter.quotaLeft;
+    this.leased.limit = limit;
   }
 
   rate(now: Millis): PerSecond {
-    return this.#meter.rate(now) * this.#part(now);
+    return this.activeMeter.rate(now) * this.#rejoinShare(now);
   }
 
-  /** Alone, what we have is a part. */
-  wholeRate(now: Millis): PerSecond {
-    return this.#alone?.wholeRate(now) ?? this.#leased.wholeRate();
+  /** In fallback: the rate of all replicas, if the others do as this one does. */
+  sharedRate(now: Millis): PerSecond {
+    return this.fallback?.sharedRate(now) ?? this.leased.sharedRate();
   }
 
-  get isBlocking(): boolean {
-    return this.#meter.isBlocking === true;
+  delay(now: Millis, source?: RequestAttributes): Millis {
+    if (this.#mode.kind === 'fallback') return this.#mode.limiter.meter.delay(now, source);
+    const delay = this.leased.delay(now, source);
+    return this.#isPaced ? Math.max(delay, this.#pacer.delay(now, this.#terms.rate * this.#rejoinShare(now))) : delay;
   }
 
-  get isTroubled(): boolean {
-    return this.#meter.isTroubled === true;
-  }
-
-  block(now: Millis): Block | undefined {
-    return this.#meter.block?.(now);
-  }
-
-  holds(now: Millis, source?: Source): boolean {
-    return this.#meter.holds?.(now, source) === true;
-  }
-
-  delay(now: Millis, source?: Source): Millis {
-    if (this.#alone !== undefined) return this.#alone.meter.delay(now, source);
-    const delay = this.#leased.delay(now, source);
-    return this.#isPaced ? Math.max(delay, this.#pacer.delay(now, this.#terms.rate * this.#part(now))) : delay;
-  }
-
-  expected(now: Millis, source?: Source): Millis {
-    return this.#meter.expected(now, source);
-  }
-
-  overdue(now: Millis): Millis {
-    return this.#meter.overdue(now);
-  }
-
-  take(now: Millis, due: Millis, source?: Source): boolean {
-    if (this.#alone !== undefined) {
-      this.#takenAlone += 1;
-      return this.#alone.meter.take(now, due, source);
+  take(now: Millis, due: Millis, source?: RequestAttributes): boolean {
+    if (this.#mode.kind === 'fallback') {
+      this.#takenInFallback += 1;
+      return this.#mode.limiter.meter.take(now, due, source);
     }
-    if (this.#isPaced) this.#pacer.take(due, this.#terms.rate * this.#part(now));
-    return this.#leased.take(now, due, source);
+    if (this.#isPaced) this.#pacer.take(due, this.#terms.rate * this.#rejoinShare(now));
+    return this.leased.take(now, due, source);
   }
 
-  giveBack(): void {
-    if (this.#takenAlone === 0) return this.#leased.giveBack();
-    this.#takenAlone -= 1;
-    this.#alone?.meter.giveBack();
+  release(): void {
+    if (this.#takenInFallback === 0) return this.leased.release();
+    this.#takenInFallback -= 1;
+    this.fallback?.meter.release();
   }
 
-  abandonProbe(): void {
-    this.#meter.abandonProbe();
-  }
-
-  remember(accepted: PerSecond, now: Millis): void {
-    this.#leased.remember(accepted, now);
-    this.#alone?.meter.remember(accepted, now);
-  }
-
-  /** By all, as far as is known here. */
-  get sends(): number {
-    return this.#alone?.meter.sends ?? this.#terms.sends + this.#sends - this.#sendsThen;
-  }
-
-  get inFlight(): number {
-    return this.#leased.inFlight;
+  /** An estimate of the sends of all replicas: the backend's count, and this replica's sends since. */
+  get sendCount(): number {
+    return this.fallback?.meter.sendCount ?? this.#terms.sendCount + this.#ownSends - this.#sendsAtReport;
   }
 
   get ownSends(): number {
-    return this.#sends;
+    return this.#ownSends;
   }
 
-  /** Returns how many are in flight from all, as far as is known here. */
-  sent(now: Millis): number {
-    this.#sends += 1;
-    this.#leased.sent(now);
-    if (this.#alone !== undefined) return this.#alone.meter.sent(now);
-    return Math.max(0, this.#terms.inFlight - this.#inFlightThen) + this.#leased.inFlight;
+  /** Returns an estimate of the requests of all replicas in flight: the backend's count, with this replica's own updated. */
+  onSent(now: Millis): number {
+    this.#ownSends += 1;
+    this.leased.onSent(now);
+    if (this.#mode.kind === 'fallback') return this.#mode.limiter.meter.onSent(now);
+    return Math.max(0, this.#terms.inFlight - this.#inFlightAtReport) + this.leased.inFlight;
   }
 
-  ended(now: Millis): boolean {
-    this.#leased.ended(now);
-    return this.#alone?.meter.ended() ?? false;
-  }
-
-  accepted(sentAt: Millis, among: number, now: Millis, source?: Source): void {
-    this.#leased.accepted(sentAt, among, now, source);
-    this.#alone?.accepted(sentAt, among, now, source);
-  }
-
-  /** Whether that cuts the rate, the pool decides and tells; alone, we do. */
-  rejected(rejection: Rejection, now: Millis): CutCause | undefined {
-    this.#leased.rejected(rejection, now);
-    return this.#alone?.rejected(rejection, now);
-  }
-
-  failed(failure: Failure, now: Millis): CutCause | undefined {
-    this.#leased.failed(failure, now);
-    return this.#alone?.meter.failed(failure, now);
-  }
-
-  noteQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
-    const isOfAll = this.#leased.noteQuota(quota, sentAt, now, requester);
-    return this.#alone?.meter.noteQuota(quota, sentAt, now, requester) ?? isOfAll;
-  }
-
-  isQuotaInForce(now: Millis): boolean {
-    return this.#meter.isQuotaInForce(now);
-  }
-
-  isQuotaOf(requester: Requester): boolean {
-    return this.#meter.isQuotaOf(requester);
-  }
-
-  quotaOwner(now: Millis): QuotaOwner | undefined {
-    return this.#meter.quotaOwner(now);
-  }
-
-  disownQuota(isApart: boolean, now: Millis): void {
-    this.#leased.disownQuota(isApart, now);
-    this.#alone?.meter.disownQuota(isApart, now);
-  }
-
-  resumeQuota(owner: QuotaOwner, now: Millis): void {
-    this.#leased.resumeQuota(owner, now);
-    this.#alone?.meter.resumeQuota(owner, now);
-  }
-
-  stop(until: Millis): void {
-    this.#leased.stop(until);
-    this.#alone?.meter.stop(until);
-  }
-
-  resumeBlock(block: Block, now: Millis): void {
-    this.#leased.resumeBlock(block, now);
-    this.#alone?.meter.resumeBlock(block, now);
-  }
-
-  advance(now: Millis, queued: boolean): void {
-    this.#alone?.meter.advance(now, queued);
-  }
-
-  get isAlone(): boolean {
-    return this.#alone !== undefined;
+  get isInFallback(): boolean {
+    return this.#mode.kind === 'fallback';
   }
 
   get tokens(): number | undefined {
-    return this.#alone === undefined ? this.#leased.tokens : undefined;
+    return this.isInFallback ? undefined : this.leased.tokens;
   }
 
   /** Tokens in hand. */
   get inHand(): number {
-    return this.#leased.inHand;
+    return this.leased.inHand;
   }
 
-  /** Whether more tokens are wanted than are in hand. Where they are not, who comes next has to ask. */
-  isShortOf(needed: number): boolean {
-    return this.#alone === undefined && this.#leased.ask(needed) > 0;
-  }
-
-  /** How many share the limit, as far as is known. */
-  get holders(): number {
-    return this.#terms.holders;
-  }
-
-  /** When the last token in hand may be used. */
+  /** The time of the last token in hand; undefined where there is none. */
   get lastSlot(): Millis | undefined {
-    return this.#leased.lastSlot;
+    return this.leased.lastSlot;
   }
 
-  /** What is to be told next. It is told once. @param waiting those who could use a token now, or will before long */
-  tell(waiting: number, now: Millis): Told {
-    this.#leased.dropLate(now);
-    if (this.#alone !== undefined) this.#dropLearned(this.#alone.meter, now);
-    this.#inFlightThen = this.#leased.inFlight;
-    this.#sendsThen = this.#sends;
+  /** Replicas that share the limit, as the backend counted them. */
+  get replicas(): number {
+    return this.#terms.replicas;
+  }
+
+  /** Whether more tokens are needed than are in hand. @param tokensNeeded as of `takeReport` */
+  needsMoreThan(tokensNeeded: number): boolean {
+    return !this.isInFallback && this.leased.updateWanted(tokensNeeded) > 0;
+  }
+
+  /**
+   * Takes what is to be reported next: each usage is reported once.
+   * @param tokensNeeded requests that could use a token now, or are expected to soon
+   */
+  takeReport(tokensNeeded: number, now: Millis): LeaseReport {
+    this.leased.returnExpired(now);
+    const { fallback } = this;
+    if (fallback !== undefined) this.#discardLearned(fallback.meter, now);
+    this.#inFlightAtReport = this.leased.inFlight;
+    this.#sendsAtReport = this.#ownSends;
     return {
-      want: this.#leased.ask(this.#alone === undefined ? waiting : 0),
-      happenings: this.#leased.log.take(),
-      lent: this.#leased.outstanding,
-      inFlight: this.#leased.inFlight,
-      known: this.#known(now),
+      want: this.leased.updateWanted(fallback === undefined ? tokensNeeded : 0),
+      usage: this.leased.usageLog.take(),
+      leasedTokens: this.leased.outstanding,
+      inFlight: this.leased.inFlight,
+      known: this.#knownLimit(now),
     };
   }
 
-  /** The pool has answered: all times are ours. News may have come first, which tells of later. */
-  hear(terms: PoolTerms, slots: readonly Millis[], now: Millis): void {
-    if (this.#alone !== undefined) this.#awaited = { share: this.#alone.share, until: now + AWAITED_FOR };
-    this.#alone = undefined;
-    this.#leased.hear({ terms, slots });
+  /** Applies a response of the backend, in local time. A broadcast of a later epoch may have come before it. */
+  applyResponse(terms: ReplicaTerms, slots: readonly Millis[], now: Millis): void {
+    const { fallback } = this;
+    if (fallback !== undefined) this.#mode = { kind: 'rejoining', share: fallback.share, until: now + REJOIN_WAIT };
+    this.leased.applyUpdate({ terms, slots });
     if (terms.epoch < this.#terms.epoch) return;
-    if (terms.epoch > this.#terms.epoch) this.#knownSince = now;
+    if (terms.epoch > this.#terms.epoch) this.#epochReceivedAt = now;
     this.#terms = terms;
   }
 
-  /** As `hear`, of a limit that has changed: unless that is known. */
-  hearNews(terms: PoolTerms, now: Millis): boolean {
-    if (this.#alone !== undefined || terms.epoch < this.#terms.epoch) return false;
-    const { inFlight, sends, holders, others } = this.#terms; // news is for all: it does not say what is whose
-    this.hear({ ...terms, inFlight, sends, holders, others }, [], now);
+  /** Applies broadcast terms, in local time. Returns false, and ignores them, in fallback and for an earlier epoch. */
+  applyBroadcast(terms: ReplicaTerms, now: Millis): boolean {
+    if (this.isInFallback || terms.epoch < this.#terms.epoch) return false;
+    // A broadcast goes to all replicas: these four are the sender's.
+    const { inFlight, sendCount, replicas, otherWeight } = this.#terms;
+    this.applyResponse({ ...terms, inFlight, sendCount, replicas, otherWeight }, [], now);
     return true;
   }
 
-  /** The pool is away: goes on with our share of what it allowed. Tokens in hand are void. */
-  goAlone(now: Millis): void {
-    this.#leased.log.take();
-    this.#leased.ask(0);
-    if (this.#alone !== undefined) return;
-    this.#takenAlone = 0;
-    this.#alone = new Alone(this.#terms, this.#share(), this.#settings, this.#random, now);
-    this.#alone.meter.recount(this.#leased.inFlight);
+  /** The backend does not answer: continues with this replica's share of the rate. Tokens in hand are void. */
+  enterFallback(now: Millis): void {
+    this.leased.usageLog.take();
+    this.leased.updateWanted(0);
+    if (this.isInFallback) return;
+    this.#takenInFallback = 0;
+    const limiter = new FallbackLimiter(this.#terms, this.#share(), this.#settings, this.#random, now);
+    limiter.meter.adjustInFlight(this.leased.inFlight);
+    this.#mode = { kind: 'fallback', limiter };
   }
 
   get #isPaced(): boolean {
-    const { isFree, phase, places } = this.#terms;
-    return !isFree && places === undefined && phase !== 'blocked';
+    const { isUnlimited, phase, concurrencyLimit } = this.#terms;
+    return !isUnlimited && concurrencyLimit === undefined && phase !== 'blocked';
   }
 
-  /** Of what the pool lends: of one that has come back, no more than our share until the others have found it too. */
-  #part(now: Millis): number {
-    const awaited = this.#awaited;
-    if (awaited === undefined) return 1;
-    if (this.#alone === undefined && now < awaited.until && this.#terms.others === 0) return awaited.share;
-    this.#awaited = undefined;
+  /** The part of the leased rate to use: while rejoining with nothing waiting elsewhere, the share of the fallback. */
+  #rejoinShare(now: Millis): number {
+    const mode = this.#mode;
+    if (mode.kind !== 'rejoining') return 1;
+    if (now < mode.until && this.#terms.otherWeight === 0) return mode.share;
+    this.#mode = LEASED;
     return 1;
   }
 
-  /** Of the rate, by the weight of those who wait here, or by heads where nobody does. */
+  /** This replica's part of the rate: by the weight that waits here, or an equal part where nothing waits. */
   #share(): number {
-    const { rate, holders } = this.#terms;
-    const own = this.#leased.limit?.waitingWeight ?? 0;
-    if (own === 0 || rate === Number.POSITIVE_INFINITY) return 1 / holders;
-    return this.#leased.rate() / rate;
+    const { rate, replicas } = this.#terms;
+    const own = this.leased.limit?.queuedWeight ?? 0;
+    if (own === 0 || rate === Number.POSITIVE_INFINITY) return 1 / replicas;
+    return this.leased.rate() / rate;
   }
 
-  #known(now: Millis): Known {
+  #knownLimit(now: Millis): LastKnownLimit {
     const { epoch, rate, ceiling } = this.#terms;
-    return { ...(this.#alone?.learned(epoch, now) ?? { epoch, rate, ceiling }), since: this.#knownSince };
+    return { ...(this.fallback?.summarize(epoch, now) ?? { epoch, rate, ceiling }), since: this.#epochReceivedAt };
   }
 
-  /** What happened while alone is in the rate that we tell: told again, it would count twice. How long to wait is not. */
-  #dropLearned(meter: LocalMeter, now: Millis): void {
-    this.#leased.log.take();
-    if (meter.isQuotaApart(now)) this.#leased.disownQuota(true, now);
-    keepStop(this.#leased, stoppedOf(meter, now), now);
+  /** The rate reported after a fallback contains what was learned in it: reported as usage, it would count twice. Stops are kept. */
+  #discardLearned(meter: LocalMeter, now: Millis): void {
+    this.leased.usageLog.take();
+    if (meter.isQuotaPerRequester(now)) this.leased.dropQuota(true, now);
+    restoreStop(this.leased, readStop(meter, now), now);
   }
 }

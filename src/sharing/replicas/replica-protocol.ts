@@ -1,112 +1,86 @@
 /**
- * What a process says to the pool in which the limits of many are kept, and what it hears: one call, one answer, one
- * limit. Neither knows how it travels. Times are the pool's.
+ * The messages between a replica and the backend that keeps the shared limits: one request and one response for one limit,
+ * and broadcasts to all replicas. They are independent of the transport. Times are the backend's.
  */
-import type { LimitState } from '../../core/events/proxy-events.ts';
-import type { Block } from '../../core/rate/breaker/active-block.ts';
-import type { QuotaOwner } from '../../core/quota/requester.ts';
-import type { Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
-import type { Happenings } from '../protocol/usage-entries.ts';
-import type { CutTold } from '../protocol/authoritative-limit.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { LimitTerms } from '../protocol/limit-terms.ts';
+import type { EncodedUsage } from '../protocol/usage-entries.ts';
+import type { AppliedDecrease } from '../protocol/authoritative-limit.ts';
 
-export interface Call {
-  /** Who calls: no two processes are called the same, not even one after the other. */
-  readonly holder: string;
-  /** What the caller takes the pool's time to be. */
+export interface LeaseRequest {
+  /** The caller's name, which no other process has or had. */
+  readonly replicaId: string;
+  /** The backend's time, as the caller estimates it. */
   readonly now: Millis;
-  /** As `HappeningLog` writes them, in order of their times; for a serial, how many were in flight. */
-  readonly happenings: Happenings;
-  /** Tokens that it has and has not used, or that it has used for what is not sent yet. */
-  readonly lent: number;
+  /** As `UsageLog` writes it, in order of time. */
+  readonly usage: EncodedUsage;
+  /** Tokens that are unused, or used by requests that are not sent yet. */
+  readonly leasedTokens: number;
   readonly inFlight: number;
-  /** Tokens that it wants beyond those. */
+  /** Tokens that it wants beyond `leasedTokens`. */
   readonly want: number;
-  /** Of all clients that wait there, as they are weighed there. */
+  /** The total weight of the clients that wait there. */
   readonly weight: number;
-  /** How long a call has taken lately: tokens have to be lent as much earlier. */
+  /** The smoothed duration of a call: tokens have to be leased that much earlier. */
   readonly roundTrip: Millis;
-  /** How it knows the limit to stand: a pool that has lost it goes on from there. */
-  readonly known: Known;
-  /** The pool has none of its own: in [0, 1). */
-  readonly chance: number;
-  /** Some of the clients that wait there; empty where they were told of a moment ago. */
-  readonly clients: readonly string[];
+  /** The limit as the caller knows it: a backend that has lost the limit continues from there. */
+  readonly known: LastKnownLimit;
+  /** A random number in [0, 1): the backend draws none itself. */
+  readonly random: number;
+  /** Some of the clients that wait there; empty where they were reported lately. */
+  readonly waitingClients: readonly string[];
 }
 
-export interface Known {
-  /** 0 where it has heard nothing yet. */
+export interface LastKnownLimit {
+  /** 0 before the first response. */
   readonly epoch: number;
-  /** When it heard of that. */
+  /** When the caller received that epoch; −Infinity before the first response. */
   readonly since: Millis;
   /** Infinity where nothing limits. */
   readonly rate: PerSecond;
   readonly ceiling: PerSecond;
 }
 
-export interface Answer {
-  /** When the call was heard. */
+export interface LeaseResponse {
+  /** When the request was served. */
   readonly now: Millis;
-  readonly terms: PoolTerms;
-  /** When each token may be used, in order. While blocked there is one at most: the probe. */
+  readonly terms: ReplicaTerms;
+  /** When each token may be used, in order. While blocked, there is one at most: the probe. */
   readonly slots: readonly Millis[];
-  /** When to ask again for what is still wanted; Infinity where nothing is. */
-  readonly againAt: Millis;
-  /** With how many each of the clients waits that were told of, the caller included. */
-  readonly waitsWith: readonly number[];
-  /** What has cut the rate of what was told in this call. */
-  readonly cuts: readonly Pick<CutTold, 'cause' | 'from' | 'to'>[];
-  /** Those who have asked for nothing are to hear of these terms too. */
-  readonly isNews: boolean;
+  /** When to ask again for tokens that were not granted; Infinity where all were. */
+  readonly askAgainAt: Millis;
+  /** At how many replicas each of `waitingClients` waits, the caller included. */
+  readonly waitingReplicas: readonly number[];
+  /** The decreases of the rate that this request caused. */
+  readonly decreases: readonly Pick<AppliedDecrease, 'cause' | 'from' | 'to'>[];
+  /** The terms are to be broadcast: replicas need them before their next call. */
+  readonly shouldBroadcast: boolean;
 }
 
-/** A limit as it stands in the pool. */
-export interface PoolTerms {
-  /** Grows with each cut: tokens of an earlier one are void. */
-  readonly epoch: number;
-  readonly phase: LimitState;
-  /** Nothing limits: requests go at once, and are only told of. */
-  readonly isFree: boolean;
-  readonly rate: PerSecond;
-  readonly ceiling: PerSecond;
-  readonly places: number | undefined;
-  readonly blockedUntil: Millis | undefined;
-  /** The block that stands; undefined where none does. */
-  readonly block: Block | undefined;
-  /** When the next request may be expected to leave. */
-  readonly expectedAt: Millis;
-  /** The probe of a blocked limit has been lent, and not to the caller. */
-  readonly isProbeOut: boolean;
-  readonly quotaLeft: number | undefined;
-  /** Whom the quota in force is about; undefined where none is. */
-  readonly quotaOwner: QuotaOwner | undefined;
-  /** Requesters have quotas of their own: each is held by what it is told. */
-  readonly isQuotaApart: boolean;
-  /** The weight of what waits with the others. */
-  readonly others: number;
-  /** For how long a token may be used after its time. */
-  readonly validFor: Millis;
-  /** Requests in flight from all. */
+/** The state of a shared limit, with the totals of all replicas. Times are the backend's. */
+export interface ReplicaTerms extends LimitTerms {
+  /** Requests in flight from all replicas. */
   readonly inFlight: number;
-  /** Requests sent by all, ever. */
-  readonly sends: number;
-  /** Who has been heard lately, the caller included. */
-  readonly holders: number;
+  /** Requests that all replicas have ever sent. */
+  readonly sendCount: number;
+  /** Replicas that have called lately, the caller included. */
+  readonly replicas: number;
 }
 
-/** Of a limit that has changed: for all who share it. */
-export interface News {
-  /** As `nameOf` has it. */
-  readonly name: string;
-  readonly terms: PoolTerms;
-  /** When it was made. */
+/** The terms of a limit that has changed, for all replicas. */
+export interface TermsBroadcast {
+  /** As returned by the function `limitId`. */
+  readonly limitId: string;
+  readonly terms: ReplicaTerms;
+  /** When the broadcast was made. */
   readonly now: Millis;
 }
 
-/** What a meter has to tell the pool next. */
-export interface Told {
+/** What a meter has to report to the backend. */
+export interface LeaseReport {
   readonly want: number;
-  readonly happenings: Happenings;
-  readonly lent: number;
+  readonly usage: EncodedUsage;
+  readonly leasedTokens: number;
   readonly inFlight: number;
-  readonly known: Known;
+  readonly known: LastKnownLimit;
 }

@@ -1,14 +1,15 @@
 import type { RateSettings } from '../../core/rate/rate-state.ts';
 
 /**
- * Settings of one that has a part of a limit to itself. The others are read anew each time, as a reload changes them.
- * @param initialRate its part of what is known; undefined where nothing is
+ * The settings of a replica's part of a limit. All but the initial rate are read at each use, so that a reload applies.
+ * @param share the part of the whole, in (0, 1]
+ * @param initialRate the part's own initial rate; undefined where none is known
  */
-export function partOfSettings(whole: RateSettings, part: number, initialRate: number | undefined): RateSettings {
+export function scaleSettings(whole: RateSettings, share: number, initialRate: number | undefined): RateSettings {
   return {
     initialRate,
     get maxRate() {
-      return whole.maxRate * part;
+      return whole.maxRate * share;
     },
     get minRate() {
       return Math.min(whole.minRate, initialRate ?? Number.POSITIVE_INFINITY);
@@ -19,6 +20,6 @@ export function partOfSettings(whole: RateSettings, part: number, initialRate: n
     get maxProbeDelay() {
       return whole.maxProbeDelay;
     },
-    isOfOne: whole.isOfOne === true,
+    isPerClient: whole.isPerClient === true,
   };
 }

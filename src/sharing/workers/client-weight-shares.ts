@@ -1,27 +1,30 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Account } from './worker-account.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { WorkerAccount } from './worker-account.ts';
 
 /**
- * Of clients that wait with several leaseholders, the part of their weight that counts with each: together they have the
- * one share that they would have if all of it waited in one place.
+ * For each client that waits at n > 1 workers: 1/n, the part of its weight that counts at each, so that its weight is the
+ * same as if all its requests waited in one place.
  */
-export function partsAmong(accounts: Iterable<Account>, now: Millis): ReadonlyMap<Account, [string, number][]> {
-  const waitsWith = new Map<string, Account[]>();
+export function divideClientWeights(
+  accounts: Iterable<WorkerAccount>,
+  now: Millis,
+): ReadonlyMap<WorkerAccount, [string, number][]> {
+  const accountsByClient = new Map<string, WorkerAccount[]>();
   for (const account of accounts) {
-    for (const client of account.clients(now)) {
-      const others = waitsWith.get(client);
-      if (others === undefined) waitsWith.set(client, [account]);
+    for (const client of account.waitingClients(now)) {
+      const others = accountsByClient.get(client);
+      if (others === undefined) accountsByClient.set(client, [account]);
       else others.push(account);
     }
   }
-  const parts = new Map<Account, [string, number][]>();
-  for (const [client, places] of waitsWith) {
-    if (places.length === 1) continue;
-    for (const account of places) {
-      const own = parts.get(account) ?? [];
-      parts.set(account, own);
-      own.push([client, 1 / places.length]);
+  const shares = new Map<WorkerAccount, [string, number][]>();
+  for (const [client, waitingAccounts] of accountsByClient) {
+    if (waitingAccounts.length === 1) continue;
+    for (const account of waitingAccounts) {
+      const accountShares = shares.get(account) ?? [];
+      shares.set(account, accountShares);
+      accountShares.push([client, 1 / waitingAccounts.length]);
     }
   }
-  return parts;
+  return shares;
 }

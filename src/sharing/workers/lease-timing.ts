@@ -1,18 +1,24 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** How a lender lends. What is right depends on how far away its leaseholders are. */
-export interface LendingTerms {
-  /** Tokens are lent so long before their time, to be there when it comes. */
-  readonly lead: Millis;
-  /** Then all that are due until then are lent in one go. */
+/** The timing of leases, which depends on the latency between the server and its workers. */
+export interface LeaseTiming {
+  /** How long before its time a token is leased, so that it arrives in time. */
+  readonly leadTime: Millis;
+  /** How far ahead tokens are leased, once one is due within `leadTime`. */
   readonly horizon: Millis;
-  /** How long tidings take to arrive, at most, as a rule. */
-  readonly notice: Millis;
+  /** The usual maximum delay of an update. */
+  readonly deliveryTime: Millis;
   /** How long a token may be used after its time. */
   readonly validFor: Millis;
-  /** Of a leaseholder that is not heard of for so long, what it has borrowed is taken back. */
-  readonly silence: Millis;
+  /** The unused tokens of a worker without a report for this long are reclaimed. */
+  readonly silenceTimeout: Millis;
 }
 
-/** To processes of one machine. */
-export const NEARBY: LendingTerms = { lead: 5, horizon: 15, notice: 1, validFor: 25, silence: 1000 };
+/** For processes of one machine. */
+export const WORKER_LEASE_TIMING: LeaseTiming = {
+  leadTime: 5,
+  horizon: 15,
+  deliveryTime: 1,
+  validFor: 25,
+  silenceTimeout: 1000,
+};

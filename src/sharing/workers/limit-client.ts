@@ -1,158 +1,153 @@
+import type { ClientHold } from '../../core/limits/client-holds.ts';
+import { limitId } from '../../core/limits/limit-ref.ts';
 import type { Limit } from '../../core/limits/limit.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
-import type { Store } from '../../core/admission/gate-store.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Urgency } from '../protocol/leased-meter.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { SharingHooks } from '../../store/memory-store-options.ts';
+import type { StoreBinding } from '../protocol/store-binding.ts';
+import type { ReportUrgency } from '../protocol/usage-recorder.ts';
 import { LeasedMeter } from '../protocol/leased-meter.ts';
-import { nameOf, startingTerms } from '../protocol/limit-terms.ts';
-import { countWaiting } from '../protocol/token-demand.ts';
-import type { Demand, Hold, LimitReport, LimitTidings, Report, Tidings } from './worker-protocol.ts';
+import { initialTerms } from '../protocol/limit-terms.ts';
+import { countTokensNeeded } from '../protocol/token-demand.ts';
+import { sampleWaitingClients } from '../protocol/waiting-clients.ts';
+import type { TokenDemand, LimitUsageReport, LimitUpdate, UsageReport, LimitUpdates } from './worker-protocol.ts';
 
 /**
- * What is not urgent is told so soon: together, it costs less. To tell anything takes the lender's process a processor that may be
- * serving, so that what nobody waits for is told more seldom still.
+ * The delay of a report, in which others join it. Each report costs the primary processor time that a worker could use to
+ * serve, so that reports that nothing waits for are rarer still.
  */
-const TOLD_WITHIN: Readonly<Record<Urgency, Millis>> = { now: 0, soon: 5, 'with-the-next': 5, later: 50 };
-/** How often the lender is told which clients wait, and how many of them. */
-const CLIENTS_EVERY: Millis = 50;
-const MOST_CLIENTS = 32;
-/** How often tokens in hand are looked through for those that nobody waits for. */
-const LOOK_AFTER: Millis = 10;
+const REPORT_WITHIN: Readonly<Record<ReportUrgency, Millis>> = { now: 0, soon: 5, 'with-next-report': 5, later: 50 };
+/** How often waiting clients are reported. */
+const CLIENTS_REPORT_INTERVAL: Millis = 50;
+/** How often unused tokens are looked for. */
+const SURPLUS_CHECK_INTERVAL: Millis = 10;
 
-export interface LeaseholderParts {
-  /** Has `flush` called within this time: with 0 when this turn is over. Asked again and again. */
+export interface LimitClientParts {
+  /** Arranges that `flush` is called within this time; 0: at the end of this turn of the event loop. May be called often. */
   readonly schedule: (within: Millis) => void;
-  readonly send: (report: Report) => void;
+  readonly send: (report: UsageReport) => void;
 }
 
-/** What is wired to the meters when both are there. */
-export interface Held {
-  readonly store: Store & { heed(hold: Hold, now: Millis): void; has(upstream: string): boolean };
-  /** Tokens have come, or word of the limit: who waits is to be served. */
-  readonly supply: (limit: Limit, now: Millis) => void;
-}
+/** Shares the limits of one worker with the limit server: collects reports, and applies updates. */
+export class LimitClient implements SharingHooks {
+  readonly #parts: LimitClientParts;
+  readonly #meters = new Map<string, LeasedMeter>();
+  /** Meters that have something to report. */
+  readonly #changed = new Set<LeasedMeter>();
+  /** Meters that have tokens in hand. */
+  readonly #withTokens = new Set<LeasedMeter>();
+  readonly #clientsReportedAt = new Map<LeasedMeter, Millis>();
+  #unsentHolds: ClientHold[] = [];
+  #binding: StoreBinding | undefined;
+  readonly #earlyUpdates: LimitUpdates[] = [];
+  /** The shortest delay requested since the last report. */
+  #reportWithin: Millis = Number.POSITIVE_INFINITY;
 
-/** All that one process leases from a lender: gathers what is to be told, and hands on what it is told. */
-export class Leaseholder {
-  readonly #parts: LeaseholderParts;
-  readonly #limits = new Map<string, LeasedMeter>();
-  /** Of which there is something to tell. */
-  readonly #touched = new Set<LeasedMeter>();
-  /** Which have tokens in hand. */
-  readonly #holding = new Set<LeasedMeter>();
-  readonly #clientsToldAt = new Map<LeasedMeter, Millis>();
-  #holds: Hold[] = [];
-  #held: Held | undefined;
-  readonly #early: Tidings[] = [];
-  /** The shortest time that was asked for since the last report. */
-  #toldWithin: Millis = Number.POSITIVE_INFINITY;
-
-  constructor(parts: LeaseholderParts) {
+  constructor(parts: LimitClientParts) {
     this.#parts = parts;
   }
 
-  /** For the store: the meter of a limit. */
+  /** Makes the meter of a limit, for the store. */
   makeMeter(_ref: LimitRef, rate: RateSettings): LeasedMeter {
-    return new LeasedMeter(startingTerms(rate), (meter, urgency) => this.#touch(meter, urgency));
+    return new LeasedMeter(initialTerms(rate), (meter, urgency) => this.#requestReport(meter, urgency));
   }
 
-  /** For the store: a limit has been made. */
-  adopt(limit: Limit): void {
-    if (!(limit.own instanceof LeasedMeter)) return;
-    limit.own.limit = limit;
-    this.#limits.set(nameOf(limit.ref), limit.own);
+  onLimitCreated(limit: Limit): void {
+    if (!(limit.learnedMeter instanceof LeasedMeter)) return;
+    limit.learnedMeter.limit = limit;
+    this.#meters.set(limitId(limit.ref), limit.learnedMeter);
   }
 
-  /** For the store: a limit has been forgotten. */
-  forget(limit: Limit): void {
-    this.#limits.delete(nameOf(limit.ref));
-    if (!(limit.own instanceof LeasedMeter)) return;
-    this.#clientsToldAt.delete(limit.own);
+  onLimitForgotten(limit: Limit): void {
+    this.#meters.delete(limitId(limit.ref));
+    if (!(limit.learnedMeter instanceof LeasedMeter)) return;
+    this.#clientsReportedAt.delete(limit.learnedMeter);
   }
 
-  /** For the store: a client is to wait, or is allowed less, whatever process it comes to. */
-  hold(hold: Hold): void {
-    this.#holds.push(hold);
-    this.#parts.schedule(TOLD_WITHIN.soon);
+  onClientHeld(hold: ClientHold): void {
+    this.#unsentHolds.push(hold);
+    this.#parts.schedule(REPORT_WITHIN.soon);
   }
 
-  /** What came before is heard now. */
-  wire(held: Held, now: Millis): void {
-    this.#held = held;
-    for (const tidings of this.#early.splice(0)) this.hear(tidings, now);
+  /** Connects the store, and applies the updates that arrived before. */
+  bind(binding: StoreBinding, now: Millis): void {
+    this.#binding = binding;
+    for (const updates of this.#earlyUpdates.splice(0)) this.onUpdates(updates, now);
   }
 
-  /** Tells all that there is to tell. */
+  /** Sends all that there is to report. */
   flush(now: Millis): void {
-    this.#toldWithin = Number.POSITIVE_INFINITY;
-    for (const meter of this.#holding) {
-      meter.dropLate(now);
-      if (meter.limit !== undefined) meter.dropSurplus(countWaiting(meter.limit, this.#held?.store));
-      if (meter.inHand === 0) this.#holding.delete(meter);
+    this.#reportWithin = Number.POSITIVE_INFINITY;
+    for (const meter of this.#withTokens) {
+      meter.returnExpired(now);
+      if (meter.limit !== undefined) meter.returnSurplus(countTokensNeeded(meter.limit, this.#binding?.store));
+      if (meter.inHand === 0) this.#withTokens.delete(meter);
     }
-    const limits: LimitReport[] = [];
-    for (const meter of this.#touched) {
+    const limits: LimitUsageReport[] = [];
+    for (const meter of this.#changed) {
       const report = this.#report(meter, now);
       if (report !== undefined) limits.push(report);
     }
-    this.#touched.clear();
-    if (this.#holding.size > 0) this.#parts.schedule(LOOK_AFTER);
-    if (limits.length === 0 && this.#holds.length === 0) return;
-    const holds = this.#holds;
-    this.#holds = [];
+    this.#changed.clear();
+    if (this.#withTokens.size > 0) this.#parts.schedule(SURPLUS_CHECK_INTERVAL);
+    if (limits.length === 0 && this.#unsentHolds.length === 0) return;
+    const holds = this.#unsentHolds;
+    this.#unsentHolds = [];
     this.#parts.send({ limits, holds });
   }
 
-  hear(tidings: Tidings, now: Millis): void {
-    const held = this.#held;
-    if (held === undefined) {
-      this.#early.push(tidings);
+  onUpdates(updates: LimitUpdates, now: Millis): void {
+    const binding = this.#binding;
+    if (binding === undefined) {
+      this.#earlyUpdates.push(updates);
       return;
     }
-    for (const hold of tidings.holds) held.store.heed(hold, now);
-    for (const told of tidings.limits) this.#hearOf(told, held, now);
+    for (const hold of updates.holds) binding.store.applyHold(hold, now);
+    for (const update of updates.limits) this.#applyUpdate(update, binding, now);
   }
 
-  #hearOf(told: LimitTidings, { store, supply }: Held, now: Millis): void {
-    const { ref, terms, parts } = told;
-    // The lender may know of an upstream sooner than we do, or longer: what it says is said again when we ask.
-    if (!store.has(ref.upstream) || store.upstream(ref.upstream).has?.(ref.nested) === false) return;
-    const known = this.#limits.get(nameOf(ref)) ?? (terms.isFree ? undefined : store.make(ref).own);
-    if (!(known instanceof LeasedMeter) || known.limit === undefined) return;
-    const isUntold = known.isFree && !known.log.isEmpty;
-    known.hear(told);
-    // It has been felt: what is not told of yet says how much of it is used.
-    if (isUntold && !known.isFree) this.#touch(known, 'now');
-    if (parts !== undefined) known.limit.parts = parts.length === 0 ? undefined : new Map(parts);
-    if (known.inHand > 0) this.#holding.add(known);
-    if (this.#holding.size > 0) this.#parts.schedule(LOOK_AFTER);
-    supply(known.limit, now);
+  #applyUpdate(update: LimitUpdate, { store, onTokensSupplied }: StoreBinding, now: Millis): void {
+    const { ref, terms, localShares } = update;
+    // The server may know an upstream before this worker does, or longer. It repeats its terms when this worker reports.
+    if (!store.has(ref.upstream) || store.upstream(ref.upstream).hasNestedLimit?.(ref.nested) === false) return;
+    const meter =
+      this.#meters.get(limitId(ref)) ?? (terms.isUnlimited ? undefined : store.findOrCreateLimit(ref).learnedMeter);
+    if (!(meter instanceof LeasedMeter) || meter.limit === undefined) return;
+    const hasUnreported = meter.isUnlimited && !meter.usageLog.isEmpty;
+    meter.applyUpdate(update);
+    // The limit has just been met: the usage not reported yet shows how much of it this worker uses.
+    if (hasUnreported && !meter.isUnlimited) this.#requestReport(meter, 'now');
+    if (localShares !== undefined) {
+      meter.limit.localShares = localShares.length === 0 ? undefined : new Map(localShares);
+    }
+    if (meter.inHand > 0) this.#withTokens.add(meter);
+    if (this.#withTokens.size > 0) this.#parts.schedule(SURPLUS_CHECK_INTERVAL);
+    onTokensSupplied(meter.limit, now);
   }
 
-  #touch(meter: LeasedMeter, urgency: Urgency): void {
-    this.#touched.add(meter);
-    const within = TOLD_WITHIN[urgency];
-    if (within >= this.#toldWithin) return;
-    this.#toldWithin = within;
+  #requestReport(meter: LeasedMeter, urgency: ReportUrgency): void {
+    this.#changed.add(meter);
+    const within = REPORT_WITHIN[urgency];
+    if (within >= this.#reportWithin) return;
+    this.#reportWithin = within;
     this.#parts.schedule(within);
   }
 
-  #report(meter: LeasedMeter, now: Millis): LimitReport | undefined {
+  #report(meter: LeasedMeter, now: Millis): LimitUsageReport | undefined {
     const { limit } = meter;
     if (limit === undefined) return undefined;
-    const changed = meter.demand(countWaiting(limit, this.#held?.store));
-    const happenings = meter.log.take();
-    if (changed === undefined) return happenings.length === 0 ? undefined : { ref: limit.ref, happenings };
-    return { ref: limit.ref, happenings, demand: { ...changed, ...this.#weigh(meter, limit, now) } };
+    const demand = meter.takeDemandChange(countTokensNeeded(limit, this.#binding?.store));
+    const usage = meter.usageLog.take();
+    if (demand === undefined) return usage.length === 0 ? undefined : { ref: limit.ref, usage };
+    return { ref: limit.ref, usage, demand: { ...demand, ...this.#describeQueue(meter, limit, now) } };
   }
 
-  #weigh(meter: LeasedMeter, limit: Limit, now: Millis): Pick<Demand, 'weight' | 'clients'> {
-    const weight = limit.waitingWeight;
-    const toldAt = this.#clientsToldAt.get(meter) ?? Number.NEGATIVE_INFINITY;
-    if (now - toldAt < CLIENTS_EVERY) return { weight };
-    this.#clientsToldAt.set(meter, now);
-    const clients = limit.queue.flows.slice(0, MOST_CLIENTS).map(({ head }) => head?.client ?? '');
-    return { weight, clients };
+  #describeQueue(meter: LeasedMeter, limit: Limit, now: Millis): Pick<TokenDemand, 'weight' | 'clients'> {
+    const weight = limit.queuedWeight;
+    const reportedAt = this.#clientsReportedAt.get(meter) ?? Number.NEGATIVE_INFINITY;
+    if (now - reportedAt < CLIENTS_REPORT_INTERVAL) return { weight };
+    this.#clientsReportedAt.set(meter, now);
+    return { weight, clients: sampleWaitingClients(limit) };
   }
 }

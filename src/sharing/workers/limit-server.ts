@@ -1,148 +1,137 @@
-import type { LimitView, Listen } from '../../core/events/proxy-events.ts';
-import { Heap } from '../../core/collections/binary-heap.ts';
+import type { ClientHold } from '../../core/limits/client-holds.ts';
+import { limitId } from '../../core/limits/limit-ref.ts';
+import type { LimitView } from '../../core/events/gate-views.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
+import { BinaryHeap } from '../../core/collections/binary-heap.ts';
 import type { Limit } from '../../core/limits/limit.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import type { LocalMeter } from '../../core/limits/meter.ts';
-import { prefixOf } from '../../core/quota/requester.ts';
-import type { Order, Steering } from '../../core/limits/operator-override.ts';
-import { obey, UNSTEERED } from '../../core/limits/operator-override.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import { keepStop } from '../../core/limits/meter-stop.ts';
-import type { Learned } from '../../store/persistence/learned-state.ts';
-import type { HolderId } from './worker-account.ts';
-import type { LendingTerms } from './lease-timing.ts';
-import { LentLimit } from './worker-shared-limit.ts';
-import { nameOf } from '../protocol/limit-terms.ts';
-import type { Hold, LimitTidings, Report, Tidings } from './worker-protocol.ts';
+import type { LocalMeter } from '../../core/limits/local-meter.ts';
+import type { OverrideChange, OperatorOverride } from '../../core/limits/operator-override.ts';
+import { applyOverride, NO_OVERRIDE } from '../../core/limits/operator-override.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { restoreStop } from '../../core/limits/meter-stop.ts';
+import type { LearnedState } from '../../store/persistence/learned-state.ts';
+import { HeldClients } from './held-clients.ts';
+import { LimitFamilies } from './limit-families.ts';
+import type { WorkerId } from './worker-account.ts';
+import type { LeaseTiming } from './lease-timing.ts';
+import { WorkerSharedLimit } from './worker-shared-limit.ts';
+import type { LimitUpdate, UsageReport, LimitUpdates } from './worker-protocol.ts';
 
-export interface LenderParts {
-  readonly terms: LendingTerms;
-  /** Undefined where nothing is known of it any more. */
+export interface LimitServerParts {
+  readonly timing: LeaseTiming;
+  /** Returns undefined where the limit is no longer configured. */
   readonly makeMeter: (ref: LimitRef) => LocalMeter | undefined;
-  /** Of limits: cuts and changes of state, each once. */
-  readonly listen: Listen;
-  readonly send: (to: HolderId, tidings: Tidings) => void;
-  /** Limits of single clients or credentials that are remembered at most. */
+  /** Receives each decrease and each change of state once. */
+  readonly listen: EventSink;
+  readonly send: (to: WorkerId, updates: LimitUpdates) => void;
+  /** The maximum number of limits of single clients or credentials. */
   readonly maxLimits: number;
 }
 
-/** Limits that are looked at for one to forget. */
-const LOOKS = 32;
-/** Limits of one name, one for each endpoint or the like. */
-const MOST_OF_NAME = 1000;
-const OF_CLIENTS = '';
-/** Clients that are remembered as told to wait, for leaseholders that come later. */
-const MOST_HOLDS = 10_000;
-
 /**
- * Keeps the limits that several leaseholders share: learns from what they report, and lends them its tokens, each of
- * which is good for one request at one time. Pure: it is told the time, and says when it wants to be woken.
+ * Keeps the limits that several workers share: learns from their reports, and leases tokens to them, each of which admits
+ * one request at one time. Pure: the time is an argument, and `nextWake` returns when `wake` is due.
  */
-export class Lender {
-  readonly #parts: LenderParts;
-  readonly #holders = new Set<HolderId>();
-  readonly #limits = new Map<string, LentLimit>();
-  readonly #wakes = new Heap<LentLimit>((a, b) => a.wakeAt < b.wakeAt);
-  readonly #holds = new Map<string, Millis>();
-  /** What an operator wants, by upstream. */
-  readonly #steering = new Map<string, Steering>();
-  /** Of which there may be very many, least recently used first: those of clients and credentials; those of endpoints, by name. */
-  readonly #many = new Map<string, Map<string, LentLimit>>();
-  #forgotten = 0;
+export class LimitServer {
+  readonly #parts: LimitServerParts;
+  readonly #workers = new Set<WorkerId>();
+  readonly #limits = new Map<string, WorkerSharedLimit>();
+  readonly #wakes = new BinaryHeap<WorkerSharedLimit>((a, b) => a.wakeAt < b.wakeAt);
+  readonly #heldClients = new HeldClients();
+  /** The overrides of operators, by upstream. */
+  readonly #overrides = new Map<string, OperatorOverride>();
+  readonly #families: LimitFamilies;
 
-  /** @param shared limits that are there from the start; those of clients are made when they are first felt */
-  constructor(parts: LenderParts, shared: Iterable<LimitRef>) {
+  /** @param shared limits that exist from the start; the others are made when they are first reported */
+  constructor(parts: LimitServerParts, shared: Iterable<LimitRef>) {
     this.#parts = parts;
+    this.#families = new LimitFamilies(parts.maxLimits);
     for (const ref of shared) this.#make(ref);
   }
 
   get bound(): { readonly used: number; readonly reached: number } {
-    const used = [...this.#many].map(([family, limits]) => limits.size / this.#mostOf(family));
-    return { used: Math.max(0, ...used), reached: this.#forgotten };
+    return this.#families.bound;
   }
 
-  /** A leaseholder is there: it is told how all limits stand. */
-  join(holder: HolderId, now: Millis): void {
-    this.#holders.add(holder);
-    for (const limit of this.#limits.values()) limit.join(holder, now);
-    const holds = [...this.#holds]
-      .map(([client, until]): Hold => ({ client, until }))
-      .filter(({ until }) => until > now);
-    if (holds.length > 0) this.#parts.send(holder, { limits: [], holds });
-    const limiting = [...this.#limits.values()].filter((limit) => !limit.isFree(now));
-    this.#tell(limiting, now);
+  /** Adds a worker, and sends it the terms of all limits. */
+  join(workerId: WorkerId, now: Millis): void {
+    this.#workers.add(workerId);
+    for (const limit of this.#limits.values()) limit.join(workerId, now);
+    const holds = this.#heldClients.active(Number.POSITIVE_INFINITY, now);
+    if (holds.length > 0) this.#parts.send(workerId, { limits: [], holds });
+    const limiting = [...this.#limits.values()].filter((limit) => !limit.isUnlimited(now));
+    this.#sendUpdates(limiting, now);
   }
 
-  /** It is gone, with all it had. */
-  leave(holder: HolderId, now: Millis): void {
-    this.#holders.delete(holder);
+  /** Removes a worker that has ended, with its tokens and its requests in flight. */
+  leave(workerId: WorkerId, now: Millis): void {
+    this.#workers.delete(workerId);
     for (const limit of this.#limits.values()) {
-      limit.leave(holder);
-      limit.lend(now);
-      this.#plan(limit);
+      limit.leave(workerId);
+      limit.grantTokens(now);
+      this.#scheduleWake(limit);
     }
-    this.#tell(this.#limits.values(), now);
+    this.#sendUpdates(this.#limits.values(), now);
   }
 
-  hear(holder: HolderId, report: Report, now: Millis): void {
-    if (!this.#holders.has(holder)) return; // its last words, after it was taken for dead
-    this.#passOn(holder, report.holds, now);
-    const touched: LentLimit[] = [];
-    for (const told of report.limits) {
-      const limit = this.#find(told.ref, now);
+  onReport(workerId: WorkerId, report: UsageReport, now: Millis): void {
+    if (!this.#workers.has(workerId)) return; // a late report of a worker that has ended
+    this.#forwardHolds(workerId, report.holds, now);
+    const touched: WorkerSharedLimit[] = [];
+    for (const limitReport of report.limits) {
+      const limit = this.#find(limitReport.ref, now);
       if (limit === undefined) continue;
-      limit.hear(holder, told, now);
+      limit.applyReport(workerId, limitReport, now);
       touched.push(limit);
     }
-    this.#serve(touched, now);
+    this.#grantAndUpdate(touched, now);
   }
 
   /**
-   * An operator's word on an upstream's own limits, and on those that will be made; and that it is to be asked at once
-   * whether it lets anything through, on the nested ones too.
+   * Applies an operator's change to the upstream's own limits, present and future. `unblock` also allows a probe at once, on
+   * nested limits too.
    */
-  steer(upstream: string, order: Order, now: Millis): void {
-    const steering = obey(this.#steering.get(upstream) ?? UNSTEERED, order);
-    this.#steering.set(upstream, steering);
+  applyOverride(upstream: string, change: OverrideChange, now: Millis): void {
+    const override = applyOverride(this.#overrides.get(upstream) ?? NO_OVERRIDE, change);
+    this.#overrides.set(upstream, override);
     const touched = [...this.#limits.values()].filter(({ limit }) => limit.ref.upstream === upstream);
     for (const limit of touched) {
-      if (limit.limit.ref.nested === '') limit.steer(steering, now);
-      if (order.do === 'unblock') limit.probeNow(now);
+      if (limit.limit.ref.nested === '') limit.setOverride(override, now);
+      if (change.action === 'unblock') limit.probeNow(now);
     }
-    this.#serve(touched, now);
+    this.#grantAndUpdate(touched, now);
   }
 
-  /** A client begins anew, with whomever. */
-  forgive(client: string): void {
-    for (const held of this.#holds.keys()) {
-      if (held.endsWith(`\0${client}`) || held.includes(`\0${prefixOf(client)}`)) this.#holds.delete(held);
-    }
+  /** Forgets the holds of a client. */
+  resetClient(client: string): void {
+    this.#heldClients.remove(client);
   }
 
-  /** When `wake` has something to do; undefined when nobody waits. */
+  /** When `wake` is due; undefined where no worker waits for a token. */
   nextWake(): Millis | undefined {
     return this.#wakes.peek()?.wakeAt;
   }
 
   wake(now: Millis): void {
-    const due: LentLimit[] = [];
+    const due: WorkerSharedLimit[] = [];
     for (let limit = this.#wakes.peek(); limit !== undefined && limit.wakeAt <= now; limit = this.#wakes.peek()) {
       this.#wakes.remove(limit);
       limit.reclaimSilent(now);
       due.push(limit);
     }
-    this.#serve(due, now);
+    this.#grantAndUpdate(due, now);
   }
 
-  /** As they stand; who waits, the leaseholders know. */
+  /** All limits in their current state; their queues are in the workers. */
   view(now: Millis): LimitView[] {
     const views: LimitView[] = [];
     for (const limit of this.limits(now)) views.push(limit.view(now));
     return views;
   }
 
-  /** What has been learned of them: not what operators want. */
-  *learned(now: Millis): Iterable<LimitView> {
+  /** The limits as they were learned, without overrides of operators. */
+  *learnedViews(now: Millis): Iterable<LimitView> {
     for (const each of this.#limits.values()) {
       each.advance(now);
       yield each.limit.view(now, each.meter);
@@ -156,148 +145,103 @@ export class Lender {
     }
   }
 
-  /** As orders for who comes later: what operators want of the limits. */
-  orders(now: Millis): readonly { readonly upstream: string; readonly order: Order }[] {
-    return [...this.#steering].flatMap(([upstream, { pinned, blockedUntil }]) => [
-      ...(pinned === undefined ? [] : [{ upstream, order: { do: 'pin', rate: pinned } as const }]),
-      ...(blockedUntil <= now ? [] : [{ upstream, order: { do: 'block', until: blockedUntil } as const }]),
+  /** The overrides in force, as changes for a worker that starts later. */
+  overrideCommands(now: Millis): readonly { readonly upstream: string; readonly order: OverrideChange }[] {
+    return [...this.#overrides].flatMap(([upstream, { pinnedRate, blockedUntil }]) => [
+      ...(pinnedRate === undefined ? [] : [{ upstream, order: { action: 'pin', rate: pinnedRate } as const }]),
+      ...(blockedUntil <= now ? [] : [{ upstream, order: { action: 'block', until: blockedUntil } as const }]),
     ]);
   }
 
-  /** Limits that are to be there from now on, as those of the start; and all as they stand by settings that have changed. */
-  review(shared: Iterable<LimitRef>, now: Millis): void {
+  /** Adds limits that exist from now on, and applies changed settings to all. @param shared as of the constructor */
+  onSettingsChanged(shared: Iterable<LimitRef>, now: Millis): void {
     for (const ref of shared) this.#find(ref, now);
-    this.#serve([...this.#limits.values()], now);
+    this.#grantAndUpdate([...this.#limits.values()], now);
   }
 
   /**
-   * Nobody asks for the others any more.
-   * @param isKnown of upstreams: of others, what an operator wanted is forgotten too
+   * Drops all other limits, which no request uses any more.
+   * @param isKnown whether an upstream is configured: the overrides of others are dropped too
    */
   retain(isKept: (ref: LimitRef) => boolean, isKnown: (upstream: string) => boolean): void {
-    for (const upstream of this.#steering.keys()) if (!isKnown(upstream)) this.#steering.delete(upstream);
-    for (const [name, each] of this.#limits) {
-      if (isKept(each.limit.ref)) continue;
-      this.#drop(name, each);
-    }
+    for (const upstream of this.#overrides.keys()) if (!isKnown(upstream)) this.#overrides.delete(upstream);
+    for (const each of this.#limits.values()) if (!isKept(each.limit.ref)) this.#drop(each);
   }
 
-  /** Clients that are to wait, `most` at most. */
-  holds(most: number, now: Millis): Hold[] {
-    const waiting = [...this.#holds].filter(([, until]) => until > now);
-    return waiting.slice(0, most).map(([client, until]) => ({ client, until }));
+  /** Clients that have to wait, `max` at most. */
+  activeHolds(max: number, now: Millis): ClientHold[] {
+    return this.#heldClients.active(max, now);
   }
 
-  /** Goes on from what another process had learned, before anybody has joined. */
-  restore({ limits, holds }: Learned, now: Millis): void {
-    for (const known of limits) {
-      const { ref, rate, ceiling, places } = known;
+  /** Restores what an earlier process learned, before any worker joins. */
+  restore({ limits, holds }: LearnedState, now: Millis): void {
+    for (const learned of limits) {
+      const { ref, rate, ceiling, concurrencyLimit } = learned;
       const meter = this.#find(ref, now)?.meter;
-      if (rate !== undefined) meter?.resume(rate, ceiling ?? rate, now, places);
-      if (meter !== undefined) keepStop(meter, known, now);
+      if (rate !== undefined) meter?.resume(rate, ceiling ?? rate, now, concurrencyLimit);
+      if (meter !== undefined) restoreStop(meter, learned, now);
     }
-    for (const { client, until } of holds) this.#holds.set(client, until);
+    this.#heldClients.restore(holds);
   }
 
-  #serve(limits: readonly LentLimit[], now: Millis): void {
+  #grantAndUpdate(limits: readonly WorkerSharedLimit[], now: Millis): void {
     for (const limit of limits) {
       limit.advance(now);
-      limit.lend(now);
-      this.#plan(limit);
+      limit.grantTokens(now);
+      this.#scheduleWake(limit);
     }
-    this.#tell(limits, now);
+    this.#sendUpdates(limits, now);
   }
 
-  #plan(limit: LentLimit): void {
+  #scheduleWake(limit: WorkerSharedLimit): void {
     this.#wakes.remove(limit);
     if (limit.wakeAt !== Number.POSITIVE_INFINITY) this.#wakes.push(limit);
   }
 
-  #tell(limits: Iterable<LentLimit>, now: Millis): void {
-    const told = new Map<HolderId, LimitTidings[]>();
+  #sendUpdates(limits: Iterable<WorkerSharedLimit>, now: Millis): void {
+    const updatesByWorker = new Map<WorkerId, LimitUpdate[]>();
     for (const limit of limits) {
-      for (const [holder, tidings] of limit.tell(now)) {
-        const own = told.get(holder) ?? [];
-        told.set(holder, own);
-        own.push(tidings);
+      for (const [workerId, update] of limit.pendingUpdates(now)) {
+        const workerUpdates = updatesByWorker.get(workerId) ?? [];
+        updatesByWorker.set(workerId, workerUpdates);
+        workerUpdates.push(update);
       }
     }
-    for (const [holder, own] of told) this.#parts.send(holder, { limits: own, holds: [] });
+    for (const [workerId, workerUpdates] of updatesByWorker) {
+      this.#parts.send(workerId, { limits: workerUpdates, holds: [] });
+    }
   }
 
-  #find(ref: LimitRef, now: Millis): LentLimit | undefined {
-    const name = nameOf(ref);
-    const known = this.#limits.get(name);
+  #find(ref: LimitRef, now: Millis): WorkerSharedLimit | undefined {
+    const known = this.#limits.get(limitId(ref));
     if (known === undefined) return this.#make(ref, now);
-    const others = this.#many.get(familyOf(ref));
-    if (others?.delete(name) === true) others.set(name, known);
+    this.#families.touch(known);
     return known;
   }
 
-  #make(ref: LimitRef, now?: Millis): LentLimit | undefined {
-    const { makeMeter, terms, listen } = this.#parts;
+  #make(ref: LimitRef, now?: Millis): WorkerSharedLimit | undefined {
+    const { makeMeter, timing, listen } = this.#parts;
     const meter = makeMeter(ref);
     if (meter === undefined) return undefined;
-    const limit = new LentLimit(ref, meter, terms, listen);
-    this.#limits.set(nameOf(ref), limit);
-    const steering = this.#steering.get(ref.upstream);
-    if (steering !== undefined && ref.nested === '' && now !== undefined) limit.steer(steering, now);
-    if (now !== undefined) for (const holder of this.#holders) limit.join(holder, now);
-    if (ref.key !== '') this.#shelve(ref, limit);
+    const limit = new WorkerSharedLimit(ref, meter, timing, listen);
+    this.#limits.set(limitId(ref), limit);
+    const override = this.#overrides.get(ref.upstream);
+    if (override !== undefined && ref.nested === '' && now !== undefined) limit.setOverride(override, now);
+    if (now !== undefined) for (const workerId of this.#workers) limit.join(workerId, now);
+    const evicted = ref.key === '' ? undefined : this.#families.add(limit);
+    if (evicted !== undefined) this.#drop(evicted);
     return limit;
   }
 
-  #shelve(ref: LimitRef, newest: LentLimit): void {
-    const family = familyOf(ref);
-    const others = this.#many.get(family) ?? new Map<string, LentLimit>();
-    this.#many.set(family, others);
-    others.set(nameOf(ref), newest);
-    if (others.size > this.#mostOf(family)) this.#forgetOne(others, newest);
-  }
-
-  /** One that nobody uses, and that has learned nothing if there is one near; where a look finds none, there is one too many for a while. */
-  #forgetOne(others: ReadonlyMap<string, LentLimit>, newest: LentLimit): void {
-    let idle: string | undefined;
-    let looks = 0;
-    for (const [name, each] of others) {
-      if (looks === LOOKS) break;
-      looks += 1;
-      if (each === newest || !each.isIdle) continue;
-      idle ??= name;
-      if (each.limit.hasLearned) continue;
-      idle = name;
-      break;
-    }
-    const forgotten = idle === undefined ? undefined : others.get(idle);
-    if (idle === undefined || forgotten === undefined) return;
-    this.#drop(idle, forgotten);
-    this.#forgotten += 1;
-  }
-
-  #drop(name: string, limit: LentLimit): void {
-    this.#limits.delete(name);
-    this.#many.get(familyOf(limit.limit.ref))?.delete(name);
+  #drop(limit: WorkerSharedLimit): void {
+    this.#limits.delete(limitId(limit.limit.ref));
+    this.#families.remove(limit);
     this.#wakes.remove(limit);
   }
 
-  #mostOf(family: string): number {
-    return family === OF_CLIENTS ? this.#parts.maxLimits : MOST_OF_NAME;
-  }
-
-  #passOn(from: HolderId, holds: readonly Hold[], now: Millis): void {
+  #forwardHolds(from: WorkerId, holds: readonly ClientHold[], now: Millis): void {
     if (holds.length === 0) return;
-    // An allowance comes back by itself: who joins later learns it from the client.
-    for (const { client, until } of holds) {
-      if (until > now) this.#holds.set(client, Math.max(until, this.#holds.get(client) ?? until));
-    }
-    for (const [client, until] of this.#holds) {
-      if (until <= now || this.#holds.size > MOST_HOLDS) this.#holds.delete(client);
-    }
-    for (const holder of this.#holders) if (holder !== from) this.#parts.send(holder, { limits: [], holds });
+    this.#heldClients.add(holds, now);
+    for (const workerId of this.#workers) if (workerId !== from) this.#parts.send(workerId, { limits: [], holds });
   }
-}
-
-/** Which limits make room for each other. */
-function familyOf({ upstream, nested, scope }: LimitRef): string {
-  return scope === 'upstream' ? `${upstream}\0${nested}` : OF_CLIENTS;
 }

@@ -1,37 +1,37 @@
-import type { Sending } from '../protocol/authoritative-limit.ts';
+import type { SentRequest } from '../protocol/authoritative-limit.ts';
 
-/** Places: there may be a ring for each client. */
-const FEWEST = 4;
-const MOST = 1024;
-/** So many are remembered beyond those in flight: of some, no outcome is ever told. */
-const SPARE = 64;
+/** Entries of a new ring: small, for there may be a ring for each client. */
+const MIN_RING = 4;
+const MAX_RING = 1024;
+/** Entries kept beyond those in flight: some requests never have a reported outcome. */
+const MAX_LATE_EXTRA = 64;
 
 /**
- * What a leaseholder has sent, by serials that count up. Those of the last moment are in a ring, where each has the place of the one
- * so many sends before it; only what is still on its way by then goes to a `Map`. Of a `Map` that all of them come to and leave V8
- * (Node 24) makes a new table after every few, and the old ones keep what the new ones hold (see core/collections/active-set.ts).
+ * The requests that a worker has sent, by increasing serials. The newest are in a ring; a request that is still in flight when
+ * its entry is reused moves to a `Map`. A `Map` alone would cost memory: under constant insertion and deletion V8 (Node 24)
+ * often allocates a new table, and old tables keep alive what the new ones hold (see core/collections/active-set.ts).
  */
-export class Sendings {
-  /** A power of two of places. */
-  #ring = emptyRing(FEWEST);
-  #serials = noSerials(FEWEST);
+export class SentRequests {
+  /** Its length is a power of two. */
+  #ring = createRing(MIN_RING);
+  #serials = createSerials(MIN_RING);
   #newest = 0;
-  readonly #late = new Map<number, Sending>();
+  readonly #late = new Map<number, SentRequest>();
 
-  /** @param inFlight how many are, this one included */
-  note(serial: number, sending: Sending, inFlight: number): void {
-    if (2 * inFlight > this.#ring.length && this.#ring.length < MOST) this.#grow();
-    this.#put(serial, sending);
+  /** @param inFlight requests in flight, this one included */
+  record(serial: number, request: SentRequest, inFlight: number): void {
+    if (2 * inFlight > this.#ring.length && this.#ring.length < MAX_RING) this.#grow();
+    this.#put(serial, request);
     this.#newest = serial;
-    if (this.#late.size <= inFlight + SPARE) return;
+    if (this.#late.size <= inFlight + MAX_LATE_EXTRA) return;
     for (const oldest of this.#late.keys()) {
       this.#late.delete(oldest);
       break;
     }
   }
 
-  /** Forgets it. Undefined where it is not known, or not any more. */
-  take(serial: number): Sending | undefined {
+  /** Removes and returns a request; undefined where it is unknown. */
+  take(serial: number): SentRequest | undefined {
     const at = serial & (this.#ring.length - 1);
     if (this.#serials[at] === serial) {
       const sending = this.#ring[at];
@@ -43,8 +43,8 @@ export class Sendings {
     return sending;
   }
 
-  /** One that was sent at this time: mostly one of the newest. */
-  find(sentAt: number): Sending | undefined {
+  /** A request sent at this time, usually one of the newest; undefined where there is none. */
+  find(sentAt: number): SentRequest | undefined {
     const last = this.#ring.length - 1;
     for (let serial = this.#newest; serial >= this.#newest - last; serial -= 1) {
       const sending = this.#ring[serial & last];
@@ -56,27 +56,27 @@ export class Sendings {
     return undefined;
   }
 
-  #put(serial: number, sending: Sending): void {
+  #put(serial: number, sending: SentRequest): void {
     const at = serial & (this.#ring.length - 1);
-    const before = this.#ring[at];
-    if (before !== undefined) this.#late.set(this.#serials[at] ?? 0, before);
+    const displaced = this.#ring[at];
+    if (displaced !== undefined) this.#late.set(this.#serials[at] ?? 0, displaced);
     this.#ring[at] = sending;
     this.#serials[at] = serial;
   }
 
   #grow(): void {
     const [ring, serials] = [this.#ring, this.#serials];
-    this.#ring = emptyRing(2 * ring.length);
-    this.#serials = noSerials(2 * ring.length);
+    this.#ring = createRing(2 * ring.length);
+    this.#serials = createSerials(2 * ring.length);
     for (const [at, sending] of ring.entries()) if (sending !== undefined) this.#put(serials[at] ?? 0, sending);
   }
 }
 
-function emptyRing(length: number): (Sending | undefined)[] {
+function createRing(length: number): (SentRequest | undefined)[] {
   return Array.from({ length }, () => undefined);
 }
 
-/** They begin with 1. */
-function noSerials(length: number): number[] {
+/** Real serials start at 1. */
+function createSerials(length: number): number[] {
   return Array.from({ length }, () => 0);
 }

@@ -1,82 +1,82 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Reporter, Sending } from '../protocol/authoritative-limit.ts';
-import { Sendings } from './sent-requests.ts';
-import type { Terms } from './worker-protocol.ts';
+import type { LimitTerms } from '../protocol/limit-terms.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { UsageReporter, SentRequest } from '../protocol/authoritative-limit.ts';
+import { SentRequests } from './sent-requests.ts';
 
-/** A number that no two leaseholders of one lender have, not even one after the other. */
-export type HolderId = number;
+/** A number that no other worker of a server has or had. */
+export type WorkerId = number;
 
-/** For so long the clients that were told of are believed to wait. */
-const CLIENTS_KEPT: Millis = 200;
+/** How long reported clients count as waiting. */
+const CLIENTS_VALID_FOR: Millis = 200;
 
-/** What one leaseholder has of one limit, and what it wants. */
-export class Account implements Reporter<HolderId> {
-  readonly holder: HolderId;
-  /** Tokens wanted and not lent. */
+/** What one worker has of one limit, and what it wants. */
+export class WorkerAccount implements UsageReporter<WorkerId> {
+  readonly memberId: WorkerId;
+  /** Tokens wanted and not granted. */
   want = 0;
-  /** Of who waits there, above 0. */
+  /** The weight of its waiting requests, above 0. */
   weight = 1;
-  /** As a flow's in a fair queue. */
+  /** As of a flow in a `FairQueue`. */
   tag = 0;
-  /** Lent in all. */
-  granted = 0;
-  /** Lent, and neither spent nor given back. */
-  lent = 0;
+  /** Tokens granted so far. */
+  totalGranted = 0;
+  /** Tokens that are neither spent nor returned. */
+  leasedTokens = 0;
   inFlight = 0;
-  /** The epoch that it knows of. */
+  /** The epoch that the worker knows. */
   epoch: number;
-  heardAt: Millis;
-  told: Terms | undefined = undefined;
-  /** The parts that it has been told of, in a form to compare. */
-  toldParts = '';
-  /** The times of tokens that are being lent to it. */
-  slots: Millis[] = [];
-  /** Made when it first sends: there may be an account for each client. */
-  #sendings: Sendings | undefined;
+  lastReportAt: Millis;
+  lastTerms: LimitTerms | undefined = undefined;
+  /** The weight shares sent last, as a string to compare. */
+  lastWeightShares = '';
+  /** The times of granted tokens that are not sent yet. */
+  pendingSlots: Millis[] = [];
+  /** Made at the first send, to save memory: there may be an account for each client. */
+  #sentRequests: SentRequests | undefined;
   #clients: readonly string[] = [];
   #clientsAt = Number.NEGATIVE_INFINITY;
 
-  constructor(holder: HolderId, epoch: number, now: Millis) {
-    this.holder = holder;
+  constructor(workerId: WorkerId, epoch: number, now: Millis) {
+    this.memberId = workerId;
     this.epoch = epoch;
-    this.heardAt = now;
+    this.lastReportAt = now;
   }
 
-  /** 0 while nobody waits there. */
+  /** 0 while nothing waits there. */
   get activeWeight(): number {
-    return this.want > 0 || this.slots.length > 0 ? this.weight : 0;
+    return this.want > 0 || this.pendingSlots.length > 0 ? this.weight : 0;
   }
 
-  lend(slot: Millis): void {
-    this.slots.push(slot);
+  grant(slot: Millis): void {
+    this.pendingSlots.push(slot);
     this.want -= 1;
-    this.granted += 1;
-    this.lent += 1;
+    this.totalGranted += 1;
+    this.leasedTokens += 1;
   }
 
-  noteClients(clients: readonly string[], now: Millis): void {
+  recordClients(clients: readonly string[], now: Millis): void {
     this.#clients = clients;
     this.#clientsAt = now;
   }
 
-  /** Those believed to wait there. */
-  clients(now: Millis): readonly string[] {
-    return now - this.#clientsAt < CLIENTS_KEPT ? this.#clients : [];
+  /** The clients that count as waiting there. */
+  waitingClients(now: Millis): readonly string[] {
+    return now - this.#clientsAt < CLIENTS_VALID_FOR ? this.#clients : [];
   }
 
-  noteSending(serial: number, sending: Sending): void {
-    this.#sendings ??= new Sendings();
-    this.#sendings.note(serial, sending, this.inFlight);
+  recordSend(serial: number, request: SentRequest): void {
+    this.#sentRequests ??= new SentRequests();
+    this.#sentRequests.record(serial, request, this.inFlight);
   }
 
-  takeSending(serial: number): Sending | undefined {
-    return this.#sendings?.take(serial);
+  takeSend(serial: number): SentRequest | undefined {
+    return this.#sentRequests?.take(serial);
   }
 
-  /** When it was, nobody asks here: what is in flight is told of at once. */
-  noteEnd(): void {}
+  /** Does nothing: workers report at once, so the number in flight needs no history. */
+  recordEnd(): void {}
 
-  findSending(sentAt: Millis): Sending | undefined {
-    return this.#sendings?.find(sentAt);
+  findSend(sentAt: Millis): SentRequest | undefined {
+    return this.#sentRequests?.find(sentAt);
   }
 }

@@ -1,34 +1,34 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { HolderId } from './worker-account.ts';
-import { Account } from './worker-account.ts';
-import type { Demand } from './worker-protocol.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { WorkerId } from './worker-account.ts';
+import { WorkerAccount } from './worker-account.ts';
+import type { TokenDemand } from './worker-protocol.ts';
 
-/** The accounts of one limit, and whose turn it is: by weight, as clients are served in a queue (see `FairQueue`). */
-export class Borrowers {
-  readonly #accounts = new Map<HolderId, Account>();
-  /** The tag of who was served last. */
-  #virtual = 0;
+/** The workers' accounts of one limit, served by weight as `FairQueue` serves clients. */
+export class WorkerAccounts {
+  readonly #accounts = new Map<WorkerId, WorkerAccount>();
+  /** The tag of the account that was served last. */
+  #virtualTime = 0;
 
-  [Symbol.iterator](): IterableIterator<Account> {
+  [Symbol.iterator](): IterableIterator<WorkerAccount> {
     return this.#accounts.values();
   }
 
-  get(holder: HolderId): Account | undefined {
-    return this.#accounts.get(holder);
+  get(workerId: WorkerId): WorkerAccount | undefined {
+    return this.#accounts.get(workerId);
   }
 
-  /** @param epoch what a new one is taken to know of */
-  open(holder: HolderId, epoch: number, now: Millis): Account {
-    let account = this.#accounts.get(holder);
+  /** @param epoch the epoch that a new worker is assumed to know */
+  open(workerId: WorkerId, epoch: number, now: Millis): WorkerAccount {
+    let account = this.#accounts.get(workerId);
     if (account === undefined) {
-      account = new Account(holder, epoch, now);
-      this.#accounts.set(holder, account);
+      account = new WorkerAccount(workerId, epoch, now);
+      this.#accounts.set(workerId, account);
     }
     return account;
   }
 
-  close(holder: HolderId): void {
-    this.#accounts.delete(holder);
+  close(workerId: WorkerId): void {
+    this.#accounts.delete(workerId);
   }
 
   /** Tokens wanted in all. */
@@ -38,39 +38,39 @@ export class Borrowers {
     return want;
   }
 
-  /** Of who waits anywhere. */
+  /** The weight of all waiting requests. */
   get activeWeight(): number {
     let weight = 0;
     for (const account of this) weight += account.activeWeight;
     return weight;
   }
 
-  /** Of those who want a token, the one that is served next. */
-  next(): Account | undefined {
-    let next: Account | undefined;
+  /** The next account to serve; undefined where none wants a token. */
+  nextToServe(): WorkerAccount | undefined {
+    let next: WorkerAccount | undefined;
     for (const account of this) {
       if (account.want > 0 && (next === undefined || account.tag < next.tag)) next = account;
     }
     return next;
   }
 
-  /** It has had its turn. */
-  serve(account: Account, slot: Millis): void {
-    account.lend(slot);
-    this.#virtual = Math.max(this.#virtual, account.tag);
+  /** Grants a token, and ends the account's turn. */
+  grant(account: WorkerAccount, slot: Millis): void {
+    account.grant(slot);
+    this.#virtualTime = Math.max(this.#virtualTime, account.tag);
     account.tag += 1 / account.weight;
   }
 
-  note({ want, heard, weight, clients }: Demand, account: Account, now: Millis): void {
-    const onTheirWay = account.granted - heard;
+  updateDemand({ want, received, weight, clients }: TokenDemand, account: WorkerAccount, now: Millis): void {
+    const inTransit = account.totalGranted - received;
     const wasIdle = account.want === 0;
-    account.want = Math.max(0, want - onTheirWay);
+    account.want = Math.max(0, want - inTransit);
     if (weight > 0) {
-      // What is left of its turn takes as much less as it has more weight: others wait there now.
-      account.tag = this.#virtual + (Math.max(0, account.tag - this.#virtual) * account.weight) / weight;
+      // The service ahead of its turn is kept, in units of the new weight.
+      account.tag = this.#virtualTime + (Math.max(0, account.tag - this.#virtualTime) * account.weight) / weight;
       account.weight = weight;
     }
-    if (wasIdle) account.tag = Math.max(account.tag, this.#virtual + 1 / account.weight);
-    if (clients !== undefined) account.noteClients(clients, now);
+    if (wasIdle) account.tag = Math.max(account.tag, this.#virtualTime + 1 / account.weight);
+    if (clients !== undefined) account.recordClients(clients, now);
   }
 }

@@ -1,185 +1,196 @@
-import type { Listen } from '../../core/events/proxy-events.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
 import type { HeapItem } from '../../core/collections/binary-heap.ts';
 import { Limit } from '../../core/limits/limit.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import { nameNested } from '../../core/limits/limit-ref.ts';
-import type { LocalMeter } from '../../core/limits/meter.ts';
-import { SteeredMeter } from '../../core/limits/override-meter.ts';
-import type { Steering } from '../../core/limits/operator-override.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Account, HolderId } from './worker-account.ts';
-import { Borrowers } from './worker-accounts.ts';
-import { KeptLimit } from '../protocol/authoritative-limit.ts';
-import type { LendingTerms } from './lease-timing.ts';
-import { partsAmong } from './client-weight-shares.ts';
-import type { CommonTerms } from '../protocol/limit-terms.ts';
-import { isNews, termsOf } from '../protocol/limit-terms.ts';
-import type { LimitReport, LimitTidings, Terms } from './worker-protocol.ts';
+import { nestedLimitField } from '../../core/limits/limit-ref.ts';
+import type { LocalMeter } from '../../core/limits/local-meter.ts';
+import { OverrideMeter } from '../../core/limits/override-meter.ts';
+import type { OperatorOverride } from '../../core/limits/operator-override.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { WorkerAccount, WorkerId } from './worker-account.ts';
+import { WorkerAccounts } from './worker-accounts.ts';
+import { AuthoritativeLimit } from '../protocol/authoritative-limit.ts';
+import type { LeaseTiming } from './lease-timing.ts';
+import { divideClientWeights } from './client-weight-shares.ts';
+import type { CommonLimitTerms, LimitTerms } from '../protocol/limit-terms.ts';
+import { haveTermsChanged, termsFromMeter } from '../protocol/limit-terms.ts';
+import type { LimitUsageReport, LimitUpdate } from './worker-protocol.ts';
 
-/** Tokens lent of which it may be told that they were not spent. */
-const REMEMBERED = 256;
+/** The last tokens leased, which can be returned unspent. */
+const TOKENS_REMEMBERED = 256;
 
-/** One limit, and who has borrowed of it: lends its tokens to whose turn it is, and tells them how it stands. */
-export class LentLimit implements HeapItem {
+/** One limit with its workers' accounts: leases tokens by turns, and sends each worker its terms. */
+export class WorkerSharedLimit implements HeapItem {
   readonly limit: Limit;
-  readonly #kept: KeptLimit<HolderId>;
-  /** Its meter in the hands of an operator, where there is an order: what is lent goes by this, what is learned by its own. */
-  readonly #hand: SteeredMeter;
-  readonly #terms: LendingTerms;
-  readonly #listen: Listen;
-  readonly #borrowers = new Borrowers();
-  /** When there is something to lend to who waits. */
+  readonly #authoritative: AuthoritativeLimit<WorkerId>;
+  /** The meter with the operator's override: it paces leases, while the meter beneath learns. */
+  readonly #overrideMeter: OverrideMeter;
+  readonly #timing: LeaseTiming;
+  readonly #listen: EventSink;
+  readonly #accounts = new WorkerAccounts();
+  /** When a token may be due for a waiting worker. */
   wakeAt: Millis = Number.POSITIVE_INFINITY;
   heapIndex = -1;
 
-  constructor(ref: LimitRef, meter: LocalMeter, terms: LendingTerms, listen: Listen) {
-    this.#hand = new SteeredMeter(meter);
-    this.limit = new Limit(ref, this.#hand);
-    this.#kept = new KeptLimit(meter, terms.notice, REMEMBERED);
-    this.#terms = terms;
+  constructor(ref: LimitRef, meter: LocalMeter, timing: LeaseTiming, listen: EventSink) {
+    this.#overrideMeter = new OverrideMeter(meter);
+    this.limit = new Limit(ref, this.#overrideMeter);
+    this.#authoritative = new AuthoritativeLimit(meter, timing.deliveryTime, TOKENS_REMEMBERED);
+    this.#timing = timing;
     this.#listen = listen;
   }
 
   get meter(): LocalMeter {
-    return this.#kept.meter;
+    return this.#authoritative.meter;
   }
 
-  /** Nobody has anything of it, and there is nothing to remember. */
+  /** No worker has a request in flight or waiting. */
   get isIdle(): boolean {
-    return this.#kept.meter.inFlight === 0 && this.#borrowers.want === 0;
+    return this.#authoritative.meter.inFlight === 0 && this.#accounts.want === 0;
   }
 
-  /** Whether nothing limits: whoever has not heard of it takes it so. */
-  isFree(now: Millis): boolean {
-    return this.#common(now).isFree;
+  /** Whether nothing limits, as a worker without terms assumes. */
+  isUnlimited(now: Millis): boolean {
+    return this.#commonTerms(now).isUnlimited;
   }
 
-  /** From now on it is held to what an operator wants; tokens that were lent are void. */
-  steer(steering: Steering, now: Millis): void {
-    this.#kept.turnEpoch(now);
-    this.#hand.steer(steering, now);
+  /** Applies an operator's override. Leased tokens are void. */
+  setOverride(override: OperatorOverride, now: Millis): void {
+    this.#authoritative.startEpoch(now);
+    this.#overrideMeter.setOverride(override, now);
   }
 
-  /** Whatever was to be waited for is waited for no longer. */
+  /** Ends all stops: the next request may leave, as a probe. */
   probeNow(now: Millis): void {
-    this.#kept.turnEpoch(now);
-    this.#hand.probeNow(now);
+    this.#authoritative.startEpoch(now);
+    this.#overrideMeter.probeNow(now);
   }
 
-  join(holder: HolderId, now: Millis): void {
-    this.#account(holder, now);
+  join(workerId: WorkerId, now: Millis): void {
+    this.#openAccount(workerId, now);
   }
 
-  /** Who left has nothing any more: what it had, others may have. */
-  leave(holder: HolderId): void {
-    const account = this.#borrowers.get(holder);
+  /** Removes a worker, and releases what it had. */
+  leave(workerId: WorkerId): void {
+    const account = this.#accounts.get(workerId);
     if (account === undefined) return;
-    this.#kept.bury(account);
-    this.#borrowers.close(holder);
+    this.#authoritative.removeMember(account);
+    this.#accounts.close(workerId);
   }
 
-  hear(holder: HolderId, { happenings, demand }: LimitReport, now: Millis): void {
-    const account = this.#account(holder, now);
-    account.heardAt = now;
+  applyReport(workerId: WorkerId, { usage, demand }: LimitUsageReport, now: Millis): void {
+    const account = this.#openAccount(workerId, now);
+    account.lastReportAt = now;
     this.advance(now);
     const { ref } = this.limit;
     const { upstream, scope } = ref;
-    for (const { cause, from, to } of this.#kept.hear(happenings, account, now)) {
-      // Pinned, no cut is in force.
-      if (this.#hand.pinned !== undefined) continue;
-      this.#listen({ type: 'cut', upstream, ...nameNested(ref), scope, cause, from, to });
+    for (const { cause, from, to } of this.#authoritative.applyUsage(usage, account, now)) {
+      // Under a pinned rate, a decrease has no effect yet.
+      if (this.#overrideMeter.pinnedRate !== undefined) continue;
+      this.#listen({ type: 'cut', upstream, ...nestedLimitField(ref), scope, cause, from, to });
     }
-    if (demand !== undefined) this.#borrowers.note(demand, account, now);
+    if (demand !== undefined) this.#accounts.updateDemand(demand, account, now);
   }
 
-  /** Moves the limit on with time, and tells what has become of it. */
+  /** Advances the limit to this time, and reports a change of state. */
   advance(now: Millis): void {
-    this.#hand.lift(now);
-    this.#kept.advance(now, this.#borrowers.want > 0 && !this.#hand.isHoldingBack(now));
-    const change = this.limit.takeChange(now);
+    this.#overrideMeter.endExpiredBlock(now);
+    this.#authoritative.advance(now, this.#accounts.want > 0 && !this.#overrideMeter.isRestricting(now));
+    const change = this.limit.takeStateChange(now);
     if (change !== undefined) this.#listen(change);
   }
 
-  /** Lends what there is to lend. */
-  lend(now: Millis): void {
-    const { lead, horizon } = this.#terms;
-    const meter = this.#hand;
-    let until = now + lead;
+  /** Leases the tokens that are due to the workers in turn. */
+  grantTokens(now: Millis): void {
+    const { leadTime, horizon } = this.#timing;
+    const meter = this.#overrideMeter;
+    let until = now + leadTime;
     this.wakeAt = Number.POSITIVE_INFINITY;
-    if (this.isFree(now)) return; // all go without
-    for (let next = this.#borrowers.next(); next !== undefined; next = this.#borrowers.next()) {
+    if (this.isUnlimited(now)) return; // requests need no token
+    for (let next = this.#accounts.nextToServe(); next !== undefined; next = this.#accounts.nextToServe()) {
       const delay = meter.delay(now);
       const isBlocked = meter.phase === 'blocked';
       if (delay === Number.POSITIVE_INFINITY || (isBlocked && delay > 0) || now + delay > until) {
-        this.wakeAt = this.#lookAgain(now, delay, isBlocked);
+        this.wakeAt = this.#nextCheckAt(now, delay, isBlocked);
         return;
       }
       const slot = now + delay;
-      this.#kept.take(next.holder, slot, now);
-      meter.space(slot);
-      until = now + horizon; // in one go what is due until then
-      this.#borrowers.serve(next, slot);
+      this.#authoritative.take(next.memberId, slot, now);
+      meter.recordSend(slot);
+      until = now + horizon; // one update carries all that is due until then
+      this.#accounts.grant(next, slot);
     }
   }
 
-  /** What each leaseholder is to hear: those that borrow, and all when something has changed. */
-  *tell(now: Millis): Generator<readonly [HolderId, LimitTidings]> {
-    const common = this.#common(now);
-    if (common.isFree) for (const account of this.#borrowers) account.want = 0;
-    const parts = partsAmong(this.#borrowers, now);
-    const weight = this.#borrowers.activeWeight;
-    for (const account of this.#borrowers) {
-      const isProbeOut = this.#kept.isProbeOut(account.holder);
-      const terms: Terms = { ...common, isProbeOut, others: Math.max(0, weight - account.activeWeight) };
-      const { told, slots } = account;
-      const ownParts = parts.get(account) ?? [];
-      const written = ownParts.join();
-      const isOther = written !== account.toldParts;
-      if (slots.length === 0 && !isOther && told !== undefined && !isNews(told, terms)) continue;
-      account.told = terms;
-      account.toldParts = written;
-      account.slots = [];
-      const tidings = { ref: this.limit.ref, terms, slots };
-      yield [account.holder, isOther ? { ...tidings, parts: ownParts } : tidings];
+  /** The updates to send: to workers with new tokens or shares, and to all whose terms have changed. */
+  *pendingUpdates(now: Millis): Generator<readonly [WorkerId, LimitUpdate]> {
+    const common = this.#commonTerms(now);
+    if (common.isUnlimited) for (const account of this.#accounts) account.want = 0;
+    const sharesByAccount = divideClientWeights(this.#accounts, now);
+    const weight = this.#accounts.activeWeight;
+    for (const account of this.#accounts) {
+      const isProbeOut = this.#authoritative.isProbeOut(account.memberId);
+      const terms: LimitTerms = { ...common, isProbeOut, otherWeight: Math.max(0, weight - account.activeWeight) };
+      const { lastTerms, pendingSlots } = account;
+      const weightShares = sharesByAccount.get(account) ?? [];
+      const comparable = weightShares.join();
+      const haveSharesChanged = comparable !== account.lastWeightShares;
+      if (
+        pendingSlots.length === 0 &&
+        !haveSharesChanged &&
+        lastTerms !== undefined &&
+        !haveTermsChanged(lastTerms, terms)
+      ) {
+        continue;
+      }
+      account.lastTerms = terms;
+      account.lastWeightShares = comparable;
+      account.pendingSlots = [];
+      const update = { ref: this.limit.ref, terms, slots: pendingSlots };
+      yield [account.memberId, haveSharesChanged ? { ...update, localShares: weightShares } : update];
     }
   }
 
-  /** Takes back what was lent to leaseholders that have been silent for too long. */
+  /** Reclaims the tokens of workers that have not reported for too long. */
   reclaimSilent(now: Millis): void {
-    for (const account of this.#borrowers) {
-      if (account.lent > 0 && now - account.heardAt >= this.#terms.silence) this.#kept.reclaim(account);
+    for (const account of this.#accounts) {
+      if (account.leasedTokens > 0 && now - account.lastReportAt >= this.#timing.silenceTimeout) {
+        this.#authoritative.reclaim(account);
+      }
     }
   }
 
-  #common(now: Millis): CommonTerms {
-    const hand = this.#hand;
-    const learned = termsOf(this.#kept.meter, this.#kept.epoch, this.#terms.validFor, now);
-    if (hand.pinned === undefined && !hand.isStopped) return learned;
-    const { phase, places, blockedUntil } = hand;
-    const expectedAt = now + hand.expected(now);
+  #commonTerms(now: Millis): CommonLimitTerms {
+    const overrideMeter = this.#overrideMeter;
+    const learned = termsFromMeter(this.#authoritative.meter, this.#authoritative.epoch, this.#timing.validFor, now);
+    if (overrideMeter.pinnedRate === undefined && !overrideMeter.isBlockedByOperator) return learned;
+    const { phase, concurrencyLimit, blockedUntil } = overrideMeter;
+    const expectedAt = now + overrideMeter.expectedDelay(now);
     return {
       ...learned,
       phase,
-      places,
+      concurrencyLimit,
       blockedUntil,
       block: undefined,
       expectedAt,
-      rate: hand.rate(now),
-      isFree: false,
+      rate: overrideMeter.rate(now),
+      isUnlimited: false,
     };
   }
 
-  #account(holder: HolderId, now: Millis): Account {
-    return this.#borrowers.open(holder, this.#kept.epoch, now);
+  #openAccount(workerId: WorkerId, now: Millis): WorkerAccount {
+    return this.#accounts.open(workerId, this.#authoritative.epoch, now);
   }
 
-  /** When tokens are next to be lent; or, where an end is awaited, when to believe that it will not be told. */
-  #lookAgain(now: Millis, delay: Millis, isBlocked: boolean): Millis {
-    const { lead, silence } = this.#terms;
-    const due = now + delay - (isBlocked ? 0 : lead);
+  /** When to grant tokens next; or, while all wait for a request to end, when to reclaim tokens of a silent worker. */
+  #nextCheckAt(now: Millis, delay: Millis, isBlocked: boolean): Millis {
+    const { leadTime, silenceTimeout } = this.#timing;
+    const due = now + delay - (isBlocked ? 0 : leadTime);
     if (!isBlocked && delay < Number.POSITIVE_INFINITY) return due;
     let at = due;
-    for (const { lent, heardAt } of this.#borrowers) if (lent > 0) at = Math.min(at, heardAt + silence);
-    return Math.max(at, now + lead);
+    for (const { leasedTokens, lastReportAt } of this.#accounts) {
+      if (leasedTokens > 0) at = Math.min(at, lastReportAt + silenceTimeout);
+    }
+    return Math.max(at, now + leadTime);
   }
 }

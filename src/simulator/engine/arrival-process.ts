@@ -1,52 +1,53 @@
-import type { Millis, Random, RequestFacts } from '../../core/exchange/attempt-outcome.ts';
-import type { Asked } from '../upstream/nested-limit-models.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import type { RequestFacts } from '../../core/exchange/request-facts.ts';
+import type { MethodAndPath } from '../upstream/nested-limit-models.ts';
 import type { ClientGroup } from '../scenario.ts';
 import { rateAt } from '../scenario.ts';
 import { seededRandom } from '../seeded-random.ts';
-import type { Due, World } from './simulator.ts';
+import type { ScheduledEvent, Simulator } from './simulator.ts';
 
 /** A request on its way to a proxy. */
-export interface Arriving {
+export interface ArrivingRequest {
   readonly facts: RequestFacts;
-  readonly asked: Asked;
+  readonly target: MethodAndPath;
   readonly group: number;
   readonly member: number;
   readonly client: string;
   readonly weight: number;
-  readonly population: Sender;
+  readonly clients: SimulatedClients;
 }
 
-/** Who is to hear of a Retry-After. */
-export interface Sender {
-  /** Whether anything comes of `hear`. */
-  readonly heeds: boolean;
-  /** A member was told to come back at `at`. */
-  hear(member: number, at: Millis): void;
+/** The clients of a group, as far as they honour Retry-After. */
+export interface SimulatedClients {
+  /** Whether `onRetryAfter` has an effect. */
+  readonly honoursRetryAfter: boolean;
+  /** A member received a Retry-After that ends at `at`. */
+  onRetryAfter(member: number, at: Millis): void;
 }
 
-/** The clients of a group, as one Poisson process: a million of them are a few columns, not a million timers. */
-export class Population implements Due, Sender {
-  readonly isOurs = false;
-  readonly heeds: boolean;
-  readonly #world: World;
+/** The clients of a group, as one Poisson process: a million clients are a few typed arrays instead of a million timers. */
+export class ArrivalProcess implements ScheduledEvent, SimulatedClients {
+  readonly isProxyEvent = false;
+  readonly honoursRetryAfter: boolean;
+  readonly #simulator: Simulator;
   readonly #index: number;
   readonly #group: ClientGroup;
   readonly #facts: RequestFacts;
-  readonly #asked: Asked;
+  readonly #target: MethodAndPath;
   readonly #random: Random;
-  /** Until when each member waits as it was told. */
+  /** Until when each member honours a Retry-After. */
   readonly #notBefore: Float64Array;
-  /** Made once for each member: what is made anew has to be hashed anew. */
+  /** Made once for each member: a new string would be hashed again at each lookup. */
   readonly #names: (string | undefined)[];
 
-  constructor(world: World, index: number, group: ClientGroup) {
-    this.#world = world;
+  constructor(simulator: Simulator, index: number, group: ClientGroup) {
+    this.#simulator = simulator;
     this.#index = index;
     this.#group = group;
-    this.heeds = group.honoursRetryAfter;
+    this.honoursRetryAfter = group.honoursRetryAfter;
     this.#facts = { method: group.method, keyed: group.keyed, expectsContinue: false, priorAttempts: 0 };
-    this.#asked = { method: group.method, path: group.path };
-    this.#random = seededRandom(1 + index + Math.floor(world.random() * 2 ** 31));
+    this.#target = { method: group.method, path: group.path };
+    this.#random = seededRandom(1 + index + Math.floor(simulator.random() * 2 ** 31));
     this.#names = Array.from<string | undefined>({ length: group.count });
     this.#notBefore = new Float64Array(group.honoursRetryAfter ? group.count : 0);
   }
@@ -55,29 +56,29 @@ export class Population implements Due, Sender {
     this.#schedule(this.#group.from);
   }
 
-  /** A member was told to come back at `at`. */
-  hear(member: number, at: Millis): void {
+  /** A member received a Retry-After that ends at `at`. */
+  onRetryAfter(member: number, at: Millis): void {
     if (member < this.#notBefore.length) this.#notBefore[member] = at;
   }
 
   run(): void {
-    const now = this.#world.now();
+    const now = this.#simulator.now();
     const { count, name, weight, to } = this.#group;
     if (now >= to) return;
     this.#schedule(now);
     const member = count === 1 ? 0 : Math.floor(this.#random() * count);
-    const waits = (this.#notBefore[member] ?? 0) > now;
-    this.#world.observer.onOffer(this.#index, !waits);
-    if (waits) return;
+    const isWaiting = (this.#notBefore[member] ?? 0) > now;
+    this.#simulator.observer.onOffer(this.#index, !isWaiting);
+    if (isWaiting) return;
     const client = (this.#names[member] ??= `${name}-${member}`);
-    this.#world.arrive({
+    this.#simulator.arrive({
       facts: this.#facts,
-      asked: this.#asked,
+      target: this.#target,
       group: this.#index,
       member,
       client,
       weight,
-      population: this,
+      clients: this,
     });
   }
 
@@ -85,8 +86,8 @@ export class Population implements Due, Sender {
     const rate = rateAt(this.#group, from) * this.#group.count;
     const next = this.#group.steps.find((step) => step.at > from)?.at ?? Number.POSITIVE_INFINITY;
     const at = rate <= 0 ? next : from + (Math.log(1 / (1 - this.#random())) * 1000) / rate;
-    // Memoryless: at a change of rate the wait begins anew.
-    if (at >= next) this.#world.at(next, { run: () => this.#schedule(next), isOurs: false });
-    else if (at < this.#group.to) this.#world.at(at, this);
+    // The process is memoryless: at a change of rate the wait is drawn again.
+    if (at >= next) this.#simulator.schedule(next, { run: () => this.#schedule(next), isProxyEvent: false });
+    else if (at < this.#group.to) this.#simulator.schedule(at, this);
   }
 }

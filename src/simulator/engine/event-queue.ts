@@ -1,9 +1,12 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** What is to happen, and when; of equal times what was pushed first. Columns, so that a million waiting events are no objects. */
+/**
+ * A priority queue of events by time; events of equal time keep the order of insertion. Typed arrays, so that a million
+ * events make no objects.
+ */
 export class EventQueue<T> {
   #at = new Float64Array(1024);
-  /** The order of pushing, which decides between equal times. */
+  /** The order of insertion, which decides between equal times. */
   #order = new Float64Array(1024);
   readonly #what: T[] = [];
   #size = 0;
@@ -26,14 +29,14 @@ export class EventQueue<T> {
     this.#pushed += 1;
     while (index > 0) {
       const parent = (index - 1) >> 1;
-      if ((this.#at[parent] ?? 0) <= at) break; // an equal one was pushed before
+      if ((this.#at[parent] ?? 0) <= at) break; // an event of equal time was inserted before
       this.#move(parent, index);
       index = parent;
     }
     this.#put(index, at, order, what);
   }
 
-  /** Takes the next one out. */
+  /** Removes and returns the next event. */
   pop(): T | undefined {
     const first = this.#what[0];
     this.#size -= 1;

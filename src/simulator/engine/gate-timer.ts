@@ -1,27 +1,27 @@
 import type { Gate } from '../../core/admission/gate.ts';
-import type { Due, World } from './simulator.ts';
+import type { ScheduledEvent, Simulator } from './simulator.ts';
 
-/** One timer for a gate: an earlier wake replaces a later one, and a late one does no harm. */
-export class GateWake implements Due {
-  readonly isOurs = true;
-  readonly #world: World;
+/** The timer of one gate. An earlier wake replaces a later one; a superfluous wake has no effect. */
+export class GateTimer implements ScheduledEvent {
+  readonly isProxyEvent = true;
+  readonly #simulator: Simulator;
   readonly #gate: Gate;
   #at = Number.POSITIVE_INFINITY;
 
-  constructor(world: World, gate: Gate) {
-    this.#world = world;
+  constructor(simulator: Simulator, gate: Gate) {
+    this.#simulator = simulator;
     this.#gate = gate;
   }
 
   rearm(): void {
     const at = this.#gate.nextWake();
     if (at === undefined || at >= this.#at) return;
-    this.#at = Math.max(at, this.#world.now());
-    this.#world.at(this.#at, this);
+    this.#at = Math.max(at, this.#simulator.now());
+    this.#simulator.schedule(this.#at, this);
   }
 
   run(): void {
-    const now = this.#world.now();
+    const now = this.#simulator.now();
     if (now < this.#at) return;
     this.#at = Number.POSITIVE_INFINITY;
     this.#gate.wake(now);

@@ -1,187 +1,201 @@
 import type { SendStep } from '../../core/exchange/steps.ts';
-import type { Effects } from '../../core/exchange/effects.ts';
-import { Drive } from '../../core/exchange/exchange-driver.ts';
+import type { ExchangeEffects } from '../../core/exchange/effects.ts';
+import { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
 import type { Gate } from '../../core/admission/gate.ts';
-import { formatRetryAfter } from '../../core/hints/read-hints.ts';
-import type { Settle } from '../../core/admission/ticket.ts';
+import { formatRetryAfter } from '../../core/hints/format-retry-after.ts';
+import type { AdmissionCallback } from '../../core/admission/ticket.ts';
 import { Ticket } from '../../core/admission/ticket.ts';
-import type { Hints, Millis, Outcome, Verdict } from '../../core/exchange/attempt-outcome.ts';
-import type { GateWake } from './gate-timer.ts';
-import type { Arriving } from './arrival-process.ts';
-import { UPSTREAM } from '../scenario.ts';
-import type { Conduct } from '../upstream/upstream-model.ts';
-import type { Due, World } from './simulator.ts';
+import type { Hints } from '../../core/hints/hints.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
+import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
+import type { GateTimer } from './gate-timer.ts';
+import type { ArrivingRequest } from './arrival-process.ts';
+import { UPSTREAM_NAME } from '../scenario.ts';
+import type { UpstreamDecision } from '../upstream/upstream-model.ts';
+import type { ScheduledEvent, Simulator } from './simulator.ts';
 
-interface Parts {
-  readonly world: World;
+interface SimulatedExchangeParts {
+  readonly simulator: Simulator;
   readonly gate: Gate;
-  readonly wake: GateWake;
-  readonly arriving: Arriving;
+  readonly timer: GateTimer;
+  readonly request: ArrivingRequest;
 }
 
 /** The simulator's interpreter of one exchange. */
-export class SimulatedExchange implements Effects, Due {
-  readonly #world: World;
-  readonly #drive: Drive;
-  readonly #wake: GateWake;
-  readonly #arriving: Arriving;
+export class SimulatedExchange implements ExchangeEffects, ScheduledEvent {
+  readonly #simulator: Simulator;
+  readonly #driver: ExchangeDriver;
+  readonly #timer: GateTimer;
+  readonly #request: ArrivingRequest;
   readonly #arrivedAt: Millis;
   #sentAt: Millis = 0;
   #timeout: Millis = 0;
   #service: Millis = 0;
-  /** What its event in the queue is; it never has more than one. */
+  /** The kind of its event in the queue; it never has more than one. */
   #next: 'arrive' | 'upstream' | 'leave' | 'answer' | 'wake' = 'arrive';
-  #conduct: Conduct | undefined;
+  #decision: UpstreamDecision | undefined;
   #status = 0;
   #hints: Hints | undefined;
 
-  constructor({ world, gate, wake, arriving }: Parts) {
-    const { client, weight, facts, group } = arriving;
-    this.#world = world;
-    this.#wake = wake;
-    this.#arriving = arriving;
-    this.#arrivedAt = world.now();
-    const settle: Settle = (admission, now) => this.#drive.settle(admission, now);
-    const ticket = new Ticket(UPSTREAM, client, weight, world.limitsOf(client, group), settle);
-    this.#drive = new Drive({
-      script: world.script(facts, world.scenario.policy.plan, world.random, this.#arrivedAt),
+  constructor({ simulator, gate, timer, request }: SimulatedExchangeParts) {
+    const { client, weight, facts, group } = request;
+    this.#simulator = simulator;
+    this.#timer = timer;
+    this.#request = request;
+    this.#arrivedAt = simulator.now();
+    const settle: AdmissionCallback = (admission, now) => this.#driver.onAdmission(admission, now);
+    const ticket = new Ticket(UPSTREAM_NAME, client, weight, simulator.limitsOf(client, group), settle);
+    this.#driver = new ExchangeDriver({
+      generator: simulator.script(facts, simulator.scenario.policy.plan, simulator.random, this.#arrivedAt),
       gate,
       ticket,
       effects: this,
-      clock: world,
-      listen: world.listen,
+      clock: simulator,
+      listen: simulator.listen,
     });
   }
 
-  get isOurs(): boolean {
+  get isProxyEvent(): boolean {
     return this.#next !== 'upstream' && this.#next !== 'leave';
   }
 
   readBody(): void {
-    this.#drive.bodyRead(true);
+    this.#driver.onBodyRead(true);
   }
 
-  /** No simulated request has a key in common with another. */
+  /** No two simulated requests share a key. */
   claim(): void {
-    this.#drive.claimed(undefined);
+    this.#driver.onClaimed(undefined);
   }
 
   send({ timeout }: SendStep): void {
-    this.#sentAt = this.#world.now();
+    this.#sentAt = this.#simulator.now();
     this.#timeout = timeout;
     this.#next = 'upstream';
-    this.#world.at(this.#sentAt + this.#world.scenario.network, this);
+    this.#simulator.schedule(this.#sentAt + this.#simulator.scenario.networkLatency, this);
   }
 
   sleep(ms: Millis): void {
     this.#next = 'wake';
-    this.#world.at(this.#world.now() + ms, this);
+    this.#simulator.schedule(this.#simulator.now() + ms, this);
   }
 
-  rearm(): void {
-    this.#wake.rearm();
+  rearmGateTimer(): void {
+    this.#timer.rearm();
   }
 
-  finish(verdict: Verdict): void {
-    const now = this.#world.now();
-    const { group, member, population } = this.#arriving;
-    if (verdict.kind === 'forward') this.#drive.ended();
+  finish(verdict: ExchangeVerdict): void {
+    const now = this.#simulator.now();
+    const { group, member, clients } = this.#request;
+    if (verdict.kind === 'forward') this.#driver.onResponseEnd();
     else this.#status = 0;
-    const told = verdict.kind === 'refuse' ? this.#tell(verdict.retryAfter ?? 0) : this.#passedOn(verdict);
-    if (told !== undefined) population.hear(member, now + told);
+    const retryAfterMs =
+      verdict.kind === 'refuse' ? this.#roundRetryAfter(verdict.retryAfterMs ?? 0) : this.#forwardedRetryAfter(verdict);
+    if (retryAfterMs !== undefined) clients.onRetryAfter(member, now + retryAfterMs);
     const took = now - this.#arrivedAt;
-    this.#world.observer.onAnswer({ group, member, verdict, status: this.#status, took, service: this.#service });
+    this.#simulator.observer.onRequestEnd({
+      group,
+      member,
+      verdict,
+      status: this.#status,
+      took,
+      service: this.#service,
+    });
   }
 
-  // A simulated client never goes away, and a response here has no body.
+  // A simulated client never disconnects, and a simulated response has no body.
   cancelSend(): boolean {
     return true;
   }
   cancelClaim(): boolean {
     return false;
   }
-  lookUp(): undefined {}
+  lookUpKey(): undefined {}
   cancelSleep(): void {}
-  discard(): void {}
+  discardResponse(): void {}
 
   run(): void {
     switch (this.#next) {
       case 'arrive':
-        return this.#drive.start();
+        return this.#driver.start();
       case 'upstream':
         return this.#reachUpstream();
       case 'leave':
-        this.#world.upstream.leave(this.#world.now(), this.#arriving.asked);
+        this.#simulator.upstream.release(this.#simulator.now(), this.#request.target);
         this.#next = 'answer';
-        return this.#world.at(this.#world.now() + this.#world.scenario.network, this);
+        return this.#simulator.schedule(this.#simulator.now() + this.#simulator.scenario.networkLatency, this);
       case 'answer':
-        return this.#answer();
+        return this.#receiveAnswer();
       case 'wake':
-        return this.#drive.woke();
+        return this.#driver.onWake();
     }
   }
 
   /** In whole seconds, as the proxy writes it. */
-  #tell(retryAfter: Millis): Millis {
-    return 1000 * Number(formatRetryAfter(retryAfter, this.#world.random));
+  #roundRetryAfter(retryAfter: Millis): Millis {
+    return 1000 * Number(formatRetryAfter(retryAfter, this.#simulator.random));
   }
 
-  /** The Retry-After of a refusal of the upstream's, which reaches the client as it came; where it has none, ours. */
-  #passedOn(verdict: Verdict): Millis | undefined {
+  /** The Retry-After of the upstream's rejection, which is forwarded unchanged; the proxy's where it has none. */
+  #forwardedRetryAfter(verdict: ExchangeVerdict): Millis | undefined {
     if (verdict.kind !== 'forward') return undefined;
-    // Chance is asked only where something comes of it: all else of a run is as it was.
-    if (verdict.retryAfter !== undefined) {
-      return this.#arriving.population.heeds ? this.#tell(verdict.retryAfter) : undefined;
+    // Draws only where the value is used, so that all else of a run stays the same.
+    if (verdict.retryAfterMs !== undefined) {
+      return this.#request.clients.honoursRetryAfter ? this.#roundRetryAfter(verdict.retryAfterMs) : undefined;
     }
-    return this.#status === 429 ? this.#hints?.retryAfter : undefined;
+    return this.#status === 429 ? this.#hints?.retryAfterMs : undefined;
   }
 
   #reachUpstream(): void {
-    const { network } = this.#world.scenario;
-    const now = this.#world.now();
-    const conduct = this.#world.decide(this.#arriving.asked);
-    this.#conduct = conduct;
-    const latency = conduct.kind === 'down' ? 0 : conduct.latency;
-    this.#service = 2 * network + latency;
-    if (conduct.kind === 'serve' || conduct.kind === 'fail') {
+    const { networkLatency } = this.#simulator.scenario;
+    const now = this.#simulator.now();
+    const decision = this.#simulator.decide(this.#request.target);
+    this.#decision = decision;
+    const latency = decision.kind === 'down' ? 0 : decision.latency;
+    this.#service = 2 * networkLatency + latency;
+    if (decision.kind === 'serve' || decision.kind === 'fail') {
       this.#next = 'leave';
-      this.#world.at(now + latency, this);
+      this.#simulator.schedule(now + latency, this);
     } else {
       this.#next = 'answer';
-      this.#world.at(now + latency + network, this);
+      this.#simulator.schedule(now + latency + networkLatency, this);
     }
   }
 
-  /** An answer that would have come after the attempt's time is told as a time-out, as late as it came: the place was held so long. */
-  #answer(): void {
-    const took = this.#world.now() - this.#sentAt;
-    const outcome: Outcome =
-      took > this.#timeout ? { kind: 'error', reason: 'timeout', sent: true, took } : this.#read(took);
+  /**
+   * A response later than the attempt's timeout is reported as a timeout, at its own time: the upstream was busy for
+   * that long.
+   */
+  #receiveAnswer(): void {
+    const took = this.#simulator.now() - this.#sentAt;
+    const outcome: AttemptOutcome =
+      took > this.#timeout ? { kind: 'error', reason: 'timeout', sent: true, took } : this.#toOutcome(took);
     this.#status = outcome.kind === 'response' ? outcome.status : 0;
-    this.#drive.settled(outcome);
+    this.#driver.onOutcome(outcome);
   }
 
-  #read(took: Millis): Outcome {
-    const conduct = this.#conduct;
-    if (conduct === undefined) throw new Error('an answer to nothing');
-    if (conduct.kind === 'down' && conduct.how !== '503') {
-      const sent = conduct.how === 'reset';
+  #toOutcome(took: Millis): AttemptOutcome {
+    const decision = this.#decision;
+    if (decision === undefined) throw new Error('an answer to nothing');
+    if (decision.kind === 'down' && decision.how !== '503') {
+      const sent = decision.how === 'reset';
       return { kind: 'error', reason: sent ? 'reset' : 'connect', sent, took };
     }
-    const hints = this.#world.upstream.hints(conduct, this.#world.now());
+    const hints = this.#simulator.upstream.hints(decision, this.#simulator.now());
     this.#hints = hints;
-    const status = statusOf(conduct);
-    const isBare = (status === 429 || status === 503) && hints.retryAfter === undefined;
-    return { kind: 'response', status, hints, took, ...(isBare ? { impliedWait: 0 } : {}) };
+    const status = statusOf(decision);
+    const lacksRetryAfter = (status === 429 || status === 503) && hints.retryAfterMs === undefined;
+    return { kind: 'response', status, hints, took, ...(lacksRetryAfter ? { impliedWait: 0 } : {}) };
   }
 }
 
-function statusOf(conduct: Conduct): number {
-  switch (conduct.kind) {
+function statusOf(decision: UpstreamDecision): number {
+  switch (decision.kind) {
     case 'serve':
       return 200;
     case 'fail':
-      return conduct.status;
+      return decision.status;
     case 'throttle':
       return 429;
     case 'down':

@@ -1,83 +1,84 @@
 /**
  * Runs a scenario in virtual time, with the proxy's own exchange, gate and queues. Deterministic: the same scenario and
- * seed give the same run. What a socket would do takes no time here but the network's delay and the upstream's own.
+ * seed give the same run. Only the network delay and the upstream take time.
  */
 import { exchange } from '../../core/exchange/exchange.ts';
-import type { Listen } from '../../core/events/proxy-events.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
 import { Gate } from '../../core/admission/gate.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import type { Store } from '../../core/admission/gate-store.ts';
-import type { Clock, Millis, Random, Verdict } from '../../core/exchange/attempt-outcome.ts';
-import type { Asked } from '../upstream/nested-limit-models.ts';
+import type { GateStore } from '../../core/admission/gate-store.ts';
+import type { Clock, Millis, Random } from '../../core/scalars.ts';
+import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
+import type { MethodAndPath } from '../upstream/nested-limit-models.ts';
 import { EventQueue } from './event-queue.ts';
-import { GateWake } from './gate-timer.ts';
-import type { Arriving } from './arrival-process.ts';
-import { Population } from './arrival-process.ts';
+import { GateTimer } from './gate-timer.ts';
+import type { ArrivingRequest } from './arrival-process.ts';
+import { ArrivalProcess } from './arrival-process.ts';
 import type { Scenario } from '../scenario.ts';
-import { UPSTREAM } from '../scenario.ts';
+import { UPSTREAM_NAME } from '../scenario.ts';
 import { seededRandom } from '../seeded-random.ts';
 import { SimulatedExchange } from './simulated-exchange.ts';
-import type { Conduct } from '../upstream/upstream-model.ts';
-import { Upstream } from '../upstream/upstream-model.ts';
+import type { UpstreamDecision } from '../upstream/upstream-model.ts';
+import { UpstreamModel } from '../upstream/upstream-model.ts';
 
-/** Something that is due at its time. */
-export interface Due {
+/** An event that is due at a time. */
+export interface ScheduledEvent {
   run(): void;
-  /** Whether a proxy has to handle it: then it waits while the machine of the proxies sleeps. */
-  readonly isOurs: boolean;
+  /** Whether a proxy handles it: then it is delayed while the proxies' machine sleeps. */
+  readonly isProxyEvent: boolean;
 }
 
-/** Who watches a run. Called as things happen, in virtual time. */
-export interface Observer {
-  /** A client wants to send; `sent` is false when it waits as it was told. */
+/** Receives the events of a run, in virtual time. */
+export interface SimulationObserver {
+  /** A client wants to send; `sent` is false while it honours a Retry-After. */
   onOffer(group: number, sent: boolean): void;
   /** The upstream has decided on an attempt. */
-  onConduct(conduct: Conduct): void;
+  onUpstreamDecision(decision: UpstreamDecision): void;
   /** A request has ended for its client. */
-  onAnswer(answer: Answered): void;
+  onRequestEnd(answer: SimulatedRequestResult): void;
 }
 
-export interface Answered {
+export interface SimulatedRequestResult {
   readonly group: number;
   readonly member: number;
-  readonly verdict: Verdict;
-  /** Of the upstream's answer, where it was forwarded; else 0. */
+  readonly verdict: ExchangeVerdict;
+  /** The status of the upstream's response where it was forwarded; else 0. */
   readonly status: number;
   readonly took: Millis;
-  /** What the network and the upstream took of that, in the last attempt. */
+  /** The part that the network and the upstream took in the last attempt. */
   readonly service: Millis;
 }
 
-export interface WorldParts {
+export interface SimulatorParts {
   readonly scenario: Scenario;
   readonly seed: number;
-  /** The memory of a replica. */
-  readonly makeStore: (replica: number, random: Random, listen: Listen) => Store;
-  readonly observer: Observer;
-  /** Called when the world stands: replicas that know of each other are connected here. */
-  readonly connect?: (world: World) => void;
-  readonly listen?: Listen;
-  /** The life of a request; `exchange` when absent. */
+  /** Makes the store of a replica. */
+  readonly makeStore: (replica: number, random: Random, listen: EventSink) => GateStore;
+  readonly observer: SimulationObserver;
+  /** Called once the simulator is complete: connects replicas that share limits. */
+  readonly connect?: (world: Simulator) => void;
+  readonly listen?: EventSink;
+  /** The generator of an exchange; `runExchange` when absent. */
   readonly script?: typeof exchange;
 }
 
-const SHARED: readonly LimitRef[] = Object.freeze([
-  Object.freeze({ upstream: UPSTREAM, nested: '', scope: 'upstream', key: '' }),
+const SHARED_LIMITS: readonly LimitRef[] = Object.freeze([
+  Object.freeze({ upstream: UPSTREAM_NAME, nested: '', scope: 'upstream', key: '' }),
 ]);
 
-export class World implements Clock {
+export class Simulator implements Clock {
   readonly scenario: Scenario;
   readonly random: Random;
-  readonly upstream: Upstream;
-  readonly observer: Observer;
-  readonly listen: Listen;
+  readonly upstream: UpstreamModel;
+  readonly observer: SimulationObserver;
+  readonly listen: EventSink;
   readonly script: typeof exchange;
   readonly gates: readonly Gate[];
-  readonly #wakes: readonly GateWake[];
-  readonly #queue = new EventQueue<Due>();
+  readonly #timers: readonly GateTimer[];
+  readonly #queue = new EventQueue<ScheduledEvent>();
   readonly #upstreamRandom: Random;
   #now: Millis = 0;
-  #pause = -1;
+  #pauseIndex = -1;
   #pauseBegins = Number.POSITIVE_INFINITY;
   #pauseEnds = Number.NEGATIVE_INFINITY;
 
@@ -89,19 +90,19 @@ export class World implements Clock {
     connect,
     listen = () => undefined,
     script = exchange,
-  }: WorldParts) {
+  }: SimulatorParts) {
     this.scenario = scenario;
     this.observer = observer;
     this.listen = listen;
     this.script = script;
     this.random = seededRandom(seed);
-    // Chance of its own, so that another policy meets the same upstream.
+    // A random stream of its own, so that every policy meets the same upstream.
     this.#upstreamRandom = seededRandom(seed + 2 ** 31);
-    this.upstream = new Upstream(scenario.upstream);
+    this.upstream = new UpstreamModel(scenario.upstream);
     const { mode } = scenario.policy.plan;
     const replicas = Array.from({ length: scenario.replicas }, (_, replica) => replica);
     this.gates = replicas.map((replica) => new Gate(makeStore(replica, this.random, listen), listen, mode));
-    this.#wakes = this.gates.map((gate) => new GateWake(this, gate));
+    this.#timers = this.gates.map((gate) => new GateTimer(this, gate));
     connect?.(this);
   }
 
@@ -109,27 +110,27 @@ export class World implements Clock {
     return this.#now;
   }
 
-  /** Whether the machine of the proxies sleeps: nothing that is theirs happens. */
-  get isAsleep(): boolean {
-    while (this.#now >= this.#pauseEnds) this.#nextPause();
+  /** Whether the proxies' machine sleeps: their events are delayed. */
+  get isPaused(): boolean {
+    while (this.#now >= this.#pauseEnds) this.#advancePause();
     return this.#now >= this.#pauseBegins;
   }
 
-  /** Lets something happen at its time; what is due at the same time happens in the order of these calls. */
-  at(time: Millis, due: Due): void {
-    this.#queue.push(time, due);
+  /** Schedules an event. Events of equal time run in the order of these calls. */
+  schedule(time: Millis, event: ScheduledEvent): void {
+    this.#queue.push(time, event);
   }
 
-  /** What a replica's gate has to do next may have changed. */
+  /** Reschedules the timer of a replica's gate, whose next wake may have changed. */
   rearm(replica: number): void {
-    this.#wakes[replica]?.rearm();
+    this.#timers[replica]?.rearm();
   }
 
   /** Runs to the end of the scenario. `tick` is called at every multiple of `period`. */
   run(period: Millis, tick: (now: Millis) => void): void {
     const { duration, clients, pauses } = this.scenario;
-    const sleeps = pauses.length > 0;
-    for (const [index, group] of clients.entries()) new Population(this, index, group).start();
+    const hasPauses = pauses.length > 0;
+    for (const [index, group] of clients.entries()) new ArrivalProcess(this, index, group).start();
     let nextTick = period;
     for (;;) {
       const at = this.#queue.nextAt;
@@ -139,15 +140,15 @@ export class World implements Clock {
       }
       if (at > duration) return;
       this.#now = at;
-      const due = this.#queue.pop();
-      if (due === undefined) return;
-      // Put off when it is due and not before, so that what piled up is handled in the order in which it came.
-      if (sleeps && due.isOurs && this.isAsleep) this.#queue.push(this.#pauseEnds, due);
-      else due.run();
+      const event = this.#queue.pop();
+      if (event === undefined) return;
+      // Delayed only when due, so that the backlog is handled in the order of arrival.
+      if (hasPauses && event.isProxyEvent && this.isPaused) this.#queue.push(this.#pauseEnds, event);
+      else event.run();
     }
   }
 
-  /** Lets happen what is due by then, and makes it that time: for requests that come from outside, in order. */
+  /** Runs every event that is due by then, and sets the clock: for requests from outside, in order. */
   advance(time: Millis): void {
     while (this.#queue.nextAt <= time) {
       this.#now = this.#queue.nextAt;
@@ -156,27 +157,27 @@ export class World implements Clock {
     this.#now = time;
   }
 
-  /** A client's request arrives at one of the proxies. */
-  arrive(arriving: Arriving): void {
+  /** Delivers a client's request to one of the proxies. */
+  arrive(request: ArrivingRequest): void {
     const replica = this.gates.length === 1 ? 0 : Math.floor(this.random() * this.gates.length);
     const gate = this.gates[replica];
-    const wake = this.#wakes[replica];
-    if (gate === undefined || wake === undefined) throw new RangeError('a scenario has at least one replica');
-    const exchange = new SimulatedExchange({ world: this, gate, wake, arriving });
-    if (this.isAsleep) this.#queue.push(this.#pauseEnds, exchange);
+    const timer = this.#timers[replica];
+    if (gate === undefined || timer === undefined) throw new RangeError('a scenario has at least one replica');
+    const exchange = new SimulatedExchange({ simulator: this, gate, timer, request });
+    if (this.isPaused) this.#queue.push(this.#pauseEnds, exchange);
     else exchange.run();
   }
 
-  /** The upstream's word on a request that reaches it now. */
-  decide(asked: Asked): Conduct {
-    const conduct = this.upstream.decide(this.#now, this.#upstreamRandom, asked);
-    this.observer.onConduct(conduct);
-    return conduct;
+  /** The upstream's decision on a request that reaches it now. */
+  decide(request: MethodAndPath): UpstreamDecision {
+    const decision = this.upstream.decide(this.#now, this.#upstreamRandom, request);
+    this.observer.onUpstreamDecision(decision);
+    return decision;
   }
 
-  #nextPause(): void {
-    this.#pause += 1;
-    const next = this.scenario.pauses[this.#pause];
+  #advancePause(): void {
+    this.#pauseIndex += 1;
+    const next = this.scenario.pauses[this.#pauseIndex];
     this.#pauseBegins = next?.from ?? Number.POSITIVE_INFINITY;
     this.#pauseEnds = next?.to ?? Number.POSITIVE_INFINITY;
   }
@@ -184,11 +185,11 @@ export class World implements Clock {
   limitsOf(client: string, group: number): readonly LimitRef[] {
     const { scope } = this.scenario.policy;
     const nested = this.scenario.clients[group]?.limits ?? [];
-    const own = scope === 'upstream' ? SHARED : [{ upstream: UPSTREAM, nested: '', scope, key: client }];
+    const own = scope === 'upstream' ? SHARED_LIMITS : [{ upstream: UPSTREAM_NAME, nested: '', scope, key: client }];
     if (nested.length === 0) return own;
     const inner = nested.map((ref) => ({
       ...ref,
-      upstream: UPSTREAM,
+      upstream: UPSTREAM_NAME,
       key: ref.scope === 'upstream' ? ref.key : `${client} ${ref.key}`.trimEnd(),
     }));
     return [...own, ...inner];

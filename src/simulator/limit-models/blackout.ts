@@ -1,50 +1,54 @@
-import type { Millis, PerSecond, Quota } from '../../core/exchange/attempt-outcome.ts';
-import { above0 } from './check-range.ts';
-import type { Admission, LimitModel } from './limit-model.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { Quota } from '../../core/hints/hints.ts';
+import { requirePositive } from './check-range.ts';
+import type { LimitDecision, LimitModel } from './limit-model.ts';
 import { TokenBucket } from './token-bucket.ts';
 
 export interface BlackoutSpec {
   readonly kind: 'blackout';
-  /** Tokens that drip in, a second. */
+  /** Tokens added a second. */
   readonly rate: PerSecond;
-  /** Tokens that a full bucket holds, ≥ 1. It starts full. */
+  /** The capacity of the bucket in tokens, ≥ 1. It starts full. */
   readonly burst: number;
-  /** For how long nothing passes once a request has come too much. */
+  /** How long everything is rejected after one request too many, in ms. */
   readonly length: Millis;
 }
 
-/** A bucket that punishes: whoever asks for more than it holds is shut out for a while. What comes meanwhile does not prolong it. */
+/**
+ * A token bucket with a penalty: after a rejection it rejects everything for a while. Requests during the penalty do not
+ * extend it.
+ */
 export class Blackout implements LimitModel {
   readonly #bucket: TokenBucket;
   readonly #length: Millis;
-  #until = Number.NEGATIVE_INFINITY;
+  #blockedUntil = Number.NEGATIVE_INFINITY;
 
   constructor({ rate, burst, length }: BlackoutSpec) {
     this.#bucket = new TokenBucket({ kind: 'token-bucket', rate, burst });
-    this.#length = above0(length, 'length');
+    this.#length = requirePositive(length, 'length');
   }
 
   get limit(): PerSecond {
     return this.#bucket.limit;
   }
 
-  arrive(now: Millis): Admission {
-    if (now >= this.#until) {
-      const admission = this.#bucket.arrive(now);
+  tryAcquire(now: Millis): LimitDecision {
+    if (now >= this.#blockedUntil) {
+      const admission = this.#bucket.tryAcquire(now);
       if (admission.accepted) return admission;
-      this.#until = now + this.#length;
+      this.#blockedUntil = now + this.#length;
     }
-    return { accepted: false, retryAfter: this.#until - now };
+    return { accepted: false, retryAfterMs: this.#blockedUntil - now };
   }
 
-  leave(): void {}
+  release(): void {}
 
   quota(now: Millis): Quota {
     const quota = this.#bucket.quota(now);
-    return now >= this.#until ? quota : { ...quota, remaining: 0, resetIn: this.#until - now };
+    return now >= this.#blockedUntil ? quota : { ...quota, remaining: 0, resetIn: this.#blockedUntil - now };
   }
 
-  retarget(limit: PerSecond, now: Millis): void {
-    this.#bucket.retarget(limit, now);
+  setLimit(limit: PerSecond, now: Millis): void {
+    this.#bucket.setLimit(limit, now);
   }
 }

@@ -1,6 +1,6 @@
-import type { Quota } from '../../core/exchange/attempt-outcome.ts';
-import { atLeast } from './check-range.ts';
-import type { Admission, LimitModel } from './limit-model.ts';
+import type { Quota } from '../../core/hints/hints.ts';
+import { requireAtLeast } from './check-range.ts';
+import type { LimitDecision, LimitModel } from './limit-model.ts';
 import { ACCEPTED } from './limit-model.ts';
 
 export interface ConcurrencySpec {
@@ -9,30 +9,30 @@ export interface ConcurrencySpec {
   readonly limit: number;
 }
 
-const NO_PLACE: Admission = Object.freeze({ accepted: false, retryAfter: 0 });
+const AT_LIMIT: LimitDecision = Object.freeze({ accepted: false, retryAfterMs: 0 });
 
-/** So many requests at a time, however long they take. */
+/** A limit on requests in flight. */
 export class Concurrency implements LimitModel {
   #limit: number;
   #inFlight = 0;
 
   constructor({ limit }: ConcurrencySpec) {
-    this.#limit = Math.floor(atLeast(1, limit, 'limit'));
+    this.#limit = Math.floor(requireAtLeast(1, limit, 'limit'));
   }
 
   get limit(): number {
     return this.#limit;
   }
 
-  arrive(): Admission {
-    if (this.#inFlight >= this.#limit) return NO_PLACE;
+  tryAcquire(): LimitDecision {
+    if (this.#inFlight >= this.#limit) return AT_LIMIT;
     this.#inFlight += 1;
     return ACCEPTED;
   }
 
-  /** @throws RangeError when more leave than came: a caller's mistake that would raise the limit in silence */
-  leave(): void {
-    if (this.#inFlight === 0) throw new RangeError('nothing is in flight');
+  /** @throws RangeError if nothing is in flight: a caller's mistake that would silently raise the limit */
+  release(): void {
+    if (this.#inFlight === 0) throw new RangeError('no request is in flight');
     this.#inFlight -= 1;
   }
 
@@ -41,8 +41,8 @@ export class Concurrency implements LimitModel {
     return { remaining, limit: this.#limit, resetIn: undefined, window: undefined };
   }
 
-  /** Those in flight beyond a smaller limit finish. */
-  retarget(limit: number): void {
-    this.#limit = Math.floor(atLeast(1, limit, 'limit'));
+  /** Requests in flight beyond a lowered limit complete. */
+  setLimit(limit: number): void {
+    this.#limit = Math.floor(requireAtLeast(1, limit, 'limit'));
   }
 }

@@ -1,17 +1,18 @@
-import type { Millis, Quota } from '../../core/exchange/attempt-outcome.ts';
-import { above0, atLeast } from './check-range.ts';
-import type { Admission, LimitModel } from './limit-model.ts';
-import { ACCEPTED, NANOSECOND } from './limit-model.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { Quota } from '../../core/hints/hints.ts';
+import { requirePositive, requireAtLeast } from './check-range.ts';
+import type { LimitDecision, LimitModel } from './limit-model.ts';
+import { ACCEPTED, TIME_TOLERANCE } from './limit-model.ts';
 
 export interface FixedWindowSpec {
   readonly kind: 'fixed-window';
   /** Requests in a window, ≥ 1. */
   readonly limit: number;
-  /** Length of a window. Windows start at its multiples, as those that follow a wall clock do. */
+  /** Length of a window in ms. Windows start at its multiples, as wall-clock windows do. */
   readonly window: Millis;
 }
 
-/** So many requests between one tick of the clock and the next; around a tick, twice as many may pass at once. */
+/** A limit on requests in each window of the clock. Around a boundary, twice the limit may pass at once. */
 export class FixedWindow implements LimitModel {
   readonly #window: Millis;
   #limit: number;
@@ -19,44 +20,44 @@ export class FixedWindow implements LimitModel {
   #count = 0;
 
   constructor({ limit, window }: FixedWindowSpec) {
-    this.#limit = Math.floor(atLeast(1, limit, 'limit'));
-    this.#window = above0(window, 'window');
+    this.#limit = Math.floor(requireAtLeast(1, limit, 'limit'));
+    this.#window = requirePositive(window, 'window');
   }
 
   get limit(): number {
     return this.#limit;
   }
 
-  arrive(now: Millis): Admission {
-    this.#turn(now);
-    if (this.#count >= this.#limit) return { accepted: false, retryAfter: this.#left(now) };
+  tryAcquire(now: Millis): LimitDecision {
+    this.#rollWindow(now);
+    if (this.#count >= this.#limit) return { accepted: false, retryAfterMs: this.#timeToReset(now) };
     this.#count += 1;
     return ACCEPTED;
   }
 
-  leave(): void {}
+  release(): void {}
 
   quota(now: Millis): Quota {
-    this.#turn(now);
+    this.#rollWindow(now);
     return {
       remaining: Math.max(0, this.#limit - this.#count),
       limit: this.#limit,
-      resetIn: this.#left(now),
+      resetIn: this.#timeToReset(now),
       window: this.#window,
     };
   }
 
-  retarget(limit: number, now: Millis): void {
-    this.#turn(now);
-    this.#limit = Math.floor(atLeast(1, limit, 'limit'));
+  setLimit(limit: number, now: Millis): void {
+    this.#rollWindow(now);
+    this.#limit = Math.floor(requireAtLeast(1, limit, 'limit'));
   }
 
-  #left(now: Millis): Millis {
+  #timeToReset(now: Millis): Millis {
     return Math.max(0, (this.#index + 1) * this.#window - now);
   }
 
-  #turn(now: Millis): void {
-    const index = Math.floor((now + NANOSECOND) / this.#window);
+  #rollWindow(now: Millis): void {
+    const index = Math.floor((now + TIME_TOLERANCE) / this.#window);
     if (index <= this.#index) return;
     this.#index = index;
     this.#count = 0;

@@ -1,12 +1,13 @@
-import type { Millis, PerSecond, Quota } from '../../core/exchange/attempt-outcome.ts';
-import { above0, atLeast } from './check-range.ts';
-import type { Admission, LimitModel } from './limit-model.ts';
-import { ACCEPTED, NANOSECOND } from './limit-model.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { Quota } from '../../core/hints/hints.ts';
+import { requirePositive, requireAtLeast } from './check-range.ts';
+import type { LimitDecision, LimitModel } from './limit-model.ts';
+import { ACCEPTED, TIME_TOLERANCE } from './limit-model.ts';
 
 export interface GcraSpec {
   readonly kind: 'gcra';
   readonly rate: PerSecond;
-  /** Requests that may come back to back after an idle time, ≥ 1. */
+  /** Requests accepted back to back after an idle time, ≥ 1. */
   readonly burst: number;
 }
 
@@ -21,37 +22,37 @@ export class Gcra implements LimitModel {
   #tat = Number.NEGATIVE_INFINITY;
 
   constructor({ rate, burst }: GcraSpec) {
-    this.#interval = 1000 / above0(rate, 'rate');
-    this.#burst = atLeast(1, burst, 'burst');
+    this.#interval = 1000 / requirePositive(rate, 'rate');
+    this.#burst = requireAtLeast(1, burst, 'burst');
   }
 
   get limit(): PerSecond {
     return 1000 / this.#interval;
   }
 
-  arrive(now: Millis): Admission {
+  tryAcquire(now: Millis): LimitDecision {
     const earliest = this.#tat - (this.#burst - 1) * this.#interval;
-    if (now < earliest - NANOSECOND) return { accepted: false, retryAfter: earliest - now };
+    if (now < earliest - TIME_TOLERANCE) return { accepted: false, retryAfterMs: earliest - now };
     this.#tat = Math.max(this.#tat, now) + this.#interval;
     return ACCEPTED;
   }
 
-  leave(): void {}
+  release(): void {}
 
   quota(now: Millis): Quota {
-    const owed = Math.max(0, this.#tat - now);
-    const spare = this.#burst * this.#interval - owed;
+    const backlogMs = Math.max(0, this.#tat - now);
+    const spare = this.#burst * this.#interval - backlogMs;
     return {
-      remaining: Math.max(0, Math.floor((spare + NANOSECOND) / this.#interval)),
+      remaining: Math.max(0, Math.floor((spare + TIME_TOLERANCE) / this.#interval)),
       limit: this.#burst,
-      resetIn: owed,
+      resetIn: backlogMs,
       window: this.#burst * this.#interval,
     };
   }
 
-  /** What is owed stays owed, in requests: as with a bucket, whose tokens do not change with the rate. */
-  retarget(limit: PerSecond, now: Millis): void {
-    const interval = 1000 / above0(limit, 'rate');
+  /** Keeps the backlog in requests, as a token bucket keeps its tokens when the rate changes. */
+  setLimit(limit: PerSecond, now: Millis): void {
+    const interval = 1000 / requirePositive(limit, 'rate');
     if (this.#tat > now) this.#tat = now + ((this.#tat - now) * interval) / this.#interval;
     this.#interval = interval;
   }

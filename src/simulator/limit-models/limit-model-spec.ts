@@ -14,8 +14,8 @@ import { TokenBucket } from './token-bucket.ts';
 import type { UnlimitedSpec } from './unlimited.ts';
 import { Unlimited } from './unlimited.ts';
 
-/** A limit as a configuration writes it. */
-export type ModelSpec =
+/** A limit as written in a configuration. */
+export type LimitModelSpec =
   | TokenBucketSpec
   | GcraSpec
   | FixedWindowSpec
@@ -25,7 +25,7 @@ export type ModelSpec =
   | UnlimitedSpec;
 
 /** @throws RangeError when a number of the spec is out of its range */
-export function makeModel(spec: ModelSpec): LimitModel {
+export function makeLimitModel(spec: LimitModelSpec): LimitModel {
   switch (spec.kind) {
     case 'token-bucket':
       return new TokenBucket(spec);
@@ -45,8 +45,8 @@ export function makeModel(spec: ModelSpec): LimitModel {
   }
 }
 
-/** The same limit with another number: what `LimitModel.retarget` makes of it. */
-export function withLimit(spec: ModelSpec, limit: number): ModelSpec {
+/** The same limit with another number, as after `LimitModel.setLimit`. */
+export function withLimit(spec: LimitModelSpec, limit: number): LimitModelSpec {
   switch (spec.kind) {
     case 'token-bucket':
     case 'gcra':
@@ -63,7 +63,7 @@ export function withLimit(spec: ModelSpec, limit: number): ModelSpec {
 }
 
 /** The number that `withLimit` changes; `Infinity` when there is no limit. */
-export function limitOf(spec: ModelSpec): number {
+export function limitOf(spec: LimitModelSpec): number {
   switch (spec.kind) {
     case 'token-bucket':
     case 'gcra':

@@ -1,30 +1,34 @@
-import type { Millis, Quota } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { Quota } from '../../core/hints/hints.ts';
 
-/** What a limit says to one request. */
-export type Admission =
+/** The decision of a limit on one request. */
+export type LimitDecision =
   | { readonly accepted: true }
-  /** `retryAfter`: how long until one more would pass if nobody else came; 0 when only the end of another makes room. */
-  | { readonly accepted: false; readonly retryAfter: Millis };
+  /**
+   * `retryAfterMs`: the time until another request would pass if none came before; 0 if only the end of a request in
+   * flight frees a slot.
+   */
+  | { readonly accepted: false; readonly retryAfterMs: Millis };
 
-/** A limit as an upstream enforces it, exactly and in virtual time. `now` never goes back. */
+/** A limit as an upstream enforces it, exact and in virtual time. `now` must not decrease. */
 export interface LimitModel {
-  /** What `retarget` sets: requests a second (buckets), in a window, or in flight; `Infinity` when there is none. */
+  /** The value that `setLimit` changes: requests a second (buckets), in a window, or in flight; `Infinity` without a limit. */
   readonly limit: number;
 
-  /** May the request that arrives at `now` pass? Charges it if so. */
-  arrive(now: Millis): Admission;
+  /** Decides on a request that arrives at `now`, and charges it if accepted. */
+  tryAcquire(now: Millis): LimitDecision;
 
-  /** A request that was accepted has ended. */
-  leave(now: Millis): void;
+  /** Ends an accepted request. */
+  release(now: Millis): void;
 
-  /** What an upstream that tells its quota would tell at `now`, unrounded; undefined when there is no limit. */
+  /** The quota at `now`, unrounded; undefined without a limit. */
   quota(now: Millis): Quota | undefined;
 
-  /** From `now` on the limit is another. What has been charged stays charged. */
-  retarget(limit: number, now: Millis): void;
+  /** Changes the limit from `now` on. What has been charged stays charged. */
+  setLimit(limit: number, now: Millis): void;
 }
 
-export const ACCEPTED: Admission = Object.freeze({ accepted: true });
+export const ACCEPTED: LimitDecision = Object.freeze({ accepted: true });
 
-/** In milliseconds: sums of fractional times are off by less, so being early by this much is being on time. */
-export const NANOSECOND: Millis = 1e-6;
+/** In milliseconds. Sums of fractional times are off by less, so a request early by this much counts as on time. */
+export const TIME_TOLERANCE: Millis = 1e-6;

@@ -1,7 +1,7 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** Times in order, oldest first, in a ring that grows. Each operation takes constant time, amortised. */
-export class TimeLog {
+/** Ascending times in a ring buffer that grows. Each operation takes amortised constant time. */
+export class TimestampRing {
   #ring = new Float64Array(64);
   #head = 0;
   #length = 0;
@@ -10,19 +10,19 @@ export class TimeLog {
     return this.#length;
   }
 
-  /** @param i from 0, the oldest, and below `length` */
+  /** @param i index from 0 (the oldest), below `length` */
   at(i: number): Millis {
     return this.#ring[(this.#head + i) % this.#ring.length] ?? Number.NaN;
   }
 
-  /** @param time not before any in the log */
+  /** @param time not before the newest */
   push(time: Millis): void {
     if (this.#length === this.#ring.length) this.#grow();
     this.#ring[(this.#head + this.#length) % this.#ring.length] = time;
     this.#length += 1;
   }
 
-  /** Forgets all times up to and including this one. */
+  /** Removes all times up to and including this one. */
   dropUntil(time: Millis): void {
     while (this.#length > 0 && this.at(0) <= time) {
       this.#head = (this.#head + 1) % this.#ring.length;

@@ -1,4 +1,4 @@
-import type { Admission, LimitModel } from './limit-model.ts';
+import type { LimitDecision, LimitModel } from './limit-model.ts';
 import { ACCEPTED } from './limit-model.ts';
 
 export interface UnlimitedSpec {
@@ -9,16 +9,16 @@ export interface UnlimitedSpec {
 export class Unlimited implements LimitModel {
   readonly limit = Number.POSITIVE_INFINITY;
 
-  arrive(): Admission {
+  tryAcquire(): LimitDecision {
     return ACCEPTED;
   }
 
-  leave(): void {}
+  release(): void {}
 
   quota(): undefined {
     return undefined;
   }
 
   /** Without effect. */
-  retarget(): void {}
+  setLimit(): void {}
 }

@@ -1,17 +1,17 @@
-import { remember } from './bounded-map.ts';
+import { setBounded } from './bounded-map.ts';
 
-/** How often each id has come. Remembers a hundred thousand ids. */
-export class Attempts {
+/** Counts requests by id. Keeps the latest 100,000 ids. */
+export class AttemptCounter {
   readonly #seen = new Map<string, number>();
 
-  /** Counts one more. @returns its number, from 1 */
-  next(id: string): number {
-    const attempt = this.of(id) + 1;
-    remember(this.#seen, id, attempt, 100_000);
+  /** Counts one request. @returns its number, from 1 */
+  increment(id: string): number {
+    const attempt = this.get(id) + 1;
+    setBounded(this.#seen, id, attempt, 100_000);
     return attempt;
   }
 
-  of(id: string): number {
+  get(id: string): number {
     return this.#seen.get(id) ?? 0;
   }
 }

@@ -1,6 +1,6 @@
-import { remember } from './bounded-map.ts';
+import { setBounded } from './bounded-map.ts';
 
-/** A charge as it is answered, in Stripe's words. Amounts are in the currency's smallest unit. */
+/** A charge in the form of Stripe's API. Amounts are in the currency's smallest unit. */
 export interface Charge {
   readonly id: string;
   readonly object: 'charge' | 'payment_intent';
@@ -17,24 +17,24 @@ export interface ChargeRequest {
   readonly amount: number | null;
   readonly currency: string | null;
   readonly metadata: Readonly<Record<string, string>>;
-  /** What the customer meant to pay for, once: the client's own name for it. */
+  /** The client's name for one purchase, which must be charged once. */
   readonly intent: string | undefined;
   readonly key: string | undefined;
-  /** Tells whether two requests with one key are the same. */
+  /** Distinguishes requests that use the same key. */
   readonly fingerprint: string;
 }
 
-/** What becomes of a request to charge. */
-export type Entry =
-  /** Nobody has been charged before `commit`. */
+/** The result of beginning a charge. */
+export type ChargeOutcome =
+  /** Nothing is charged before `commit`. */
   | { readonly kind: 'new'; commit(): Charge }
   | { readonly kind: 'replay'; readonly charge: Charge }
-  /** The first request with this key is still at work. */
+  /** The first request with this key is in progress. */
   | { readonly kind: 'busy' }
   /** The key belongs to a request with another body. */
   | { readonly kind: 'mismatch' };
 
-/** Everything charged, as the account's owner would see it. */
+/** The totals of all charges. */
 export interface LedgerSummary {
   readonly charges: number;
   /** Charges beyond the first for the same intent. */
@@ -47,13 +47,13 @@ export interface LedgerSummary {
   readonly latest: readonly Charge[];
 }
 
-/** Keys and intents it remembers; the oldest are forgotten first. */
-const MEMORY = 100_000;
-const DOUBLED_SHOWN = 100;
-const LATEST_SHOWN = 20;
+/** The most keys and intents kept; the oldest are removed first. */
+const MAX_REMEMBERED = 100_000;
+const MAX_DOUBLED_SHOWN = 100;
+const MAX_LATEST_SHOWN = 20;
 
-/** Charges, each key's once: the same key replays its charge. Without a key every request charges. */
-export class Ledger {
+/** Records charges, one for each key: a repeated key returns its charge. Without a key every request charges. */
+export class ChargeLedger {
   readonly #wallClock: () => number;
   readonly #byKey = new Map<string, { readonly fingerprint: string; charge: Charge | undefined }>();
   /** The first charge of each intent. */
@@ -79,18 +79,18 @@ export class Ledger {
     return this.#doubleCharges;
   }
 
-  /** Whether this intent has been charged, as long as it is remembered. */
+  /** Whether this intent has been charged. False once the intent has been removed. */
   isCharged(intent: string): boolean {
     return this.#byIntent.has(intent);
   }
 
-  begin(request: ChargeRequest): Entry {
+  begin(request: ChargeRequest): ChargeOutcome {
     const { key, fingerprint } = request;
     if (key === undefined) return { kind: 'new', commit: () => this.#charge(request) };
     const known = this.#byKey.get(key);
     if (known === undefined) {
       const entry: { fingerprint: string; charge: Charge | undefined } = { fingerprint, charge: undefined };
-      remember(this.#byKey, key, entry, MEMORY);
+      setBounded(this.#byKey, key, entry, MAX_REMEMBERED);
       return { kind: 'new', commit: () => (entry.charge ??= this.#charge(request)) };
     }
     if (known.fingerprint !== fingerprint) {
@@ -123,17 +123,17 @@ export class Ledger {
     const created = Math.floor(this.#wallClock() / 1000);
     const charge: Charge = { id, object, amount, currency, status: 'succeeded', created, metadata };
     this.#latest.push(charge);
-    if (this.#latest.length > LATEST_SHOWN) this.#latest.shift();
-    if (intent !== undefined) this.#note(intent, id);
+    if (this.#latest.length > MAX_LATEST_SHOWN) this.#latest.shift();
+    if (intent !== undefined) this.#recordIntent(intent, id);
     return charge;
   }
 
-  #note(intent: string, id: string): void {
+  #recordIntent(intent: string, id: string): void {
     const first = this.#byIntent.get(intent);
-    if (first === undefined) return remember(this.#byIntent, intent, id, MEMORY);
+    if (first === undefined) return setBounded(this.#byIntent, intent, id, MAX_REMEMBERED);
     this.#doubleCharges += 1;
     const ids = this.#doubled.get(intent);
     if (ids !== undefined) ids.push(id);
-    else if (this.#doubled.size < DOUBLED_SHOWN) this.#doubled.set(intent, [first, id]);
+    else if (this.#doubled.size < MAX_DOUBLED_SHOWN) this.#doubled.set(intent, [first, id]);
   }
 }

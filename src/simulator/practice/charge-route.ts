@@ -1,62 +1,70 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Answer } from './practice-response.ts';
-import { errorAnswer, jsonAnswer } from './practice-response.ts';
-import type { Charge, ChargeRequest, Ledger } from './charge-ledger.ts';
-import type { Route, Work } from './practice-route.ts';
-import { whenRead } from './practice-route.ts';
+import type { PracticeResponse } from './practice-response.ts';
+import { errorResponse, jsonResponse } from './practice-response.ts';
+import type { Charge, ChargeRequest, ChargeLedger } from './charge-ledger.ts';
+import type { PracticeRoute, MakeResponse } from './practice-route.ts';
+import { onBodyEnd } from './practice-route.ts';
 
-const LARGEST_BODY = 1024 * 1024;
+const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Charges what the body asks for. The key is taken when the body has come; the charge is made when the work is done. */
-export function chargeRoute(ledger: Ledger, object: Charge['object']): Route {
+/**
+ * Makes the charge that the body describes. The key is claimed when the body has arrived; the charge is committed when
+ * the work is done.
+ */
+export function chargeRoute(ledger: ChargeLedger, object: Charge['object']): PracticeRoute {
   return (request, ready) => {
     const chunks: Buffer[] = [];
     let length = 0;
     request.on('data', (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= LARGEST_BODY) chunks.push(chunk);
+      if (length <= MAX_BODY_BYTES) chunks.push(chunk);
     });
-    whenRead(request, (whole) => {
+    onBodyEnd(request, (whole) => {
       if (!whole) return ready(undefined);
-      if (length > LARGEST_BODY) return ready(() => TOO_LARGE);
-      ready(enter(ledger, object, request, Buffer.concat(chunks)));
+      if (length > MAX_BODY_BYTES) return ready(() => TOO_LARGE);
+      ready(beginCharge(ledger, object, request, Buffer.concat(chunks)));
     });
   };
 }
 
-function enter(ledger: Ledger, object: Charge['object'], request: IncomingMessage, body: Buffer): Work {
-  const order = readOrder(request.headers['content-type'] ?? '', body);
-  if (order === undefined) return () => MALFORMED;
-  const key = header(request, 'idempotency-key') ?? order.key;
-  const entry = ledger.begin({
-    ...order,
+function beginCharge(
+  ledger: ChargeLedger,
+  object: Charge['object'],
+  request: IncomingMessage,
+  body: Buffer,
+): MakeResponse {
+  const charge = parseChargeFields(request.headers['content-type'] ?? '', body);
+  if (charge === undefined) return () => MALFORMED;
+  const key = header(request, 'idempotency-key') ?? charge.key;
+  const outcome = ledger.begin({
+    ...charge,
     object,
-    intent: header(request, 'x-intent') ?? order.metadata['intent'],
+    intent: header(request, 'x-intent') ?? charge.metadata['intent'],
     key,
     fingerprint: key === undefined ? '' : fingerprint(request, body),
   });
-  switch (entry.kind) {
+  switch (outcome.kind) {
     case 'new':
-      return () => jsonAnswer(200, entry.commit());
+      return () => jsonResponse(200, outcome.commit());
     case 'replay':
-      return () => jsonAnswer(200, entry.charge, ['Idempotent-Replayed', 'true']);
+      return () => jsonResponse(200, outcome.charge, ['Idempotent-Replayed', 'true']);
     case 'busy':
-      return () => BUSY;
+      return () => KEY_IN_USE;
     case 'mismatch':
-      return () => MISMATCH;
+      return () => KEY_MISMATCH;
   }
 }
 
-const TOO_LARGE = errorAnswer(413, 'invalid_request_error', 'A charge is at most 1 MiB.');
-const MALFORMED = errorAnswer(400, 'invalid_request_error', 'The body is neither a form nor a JSON object.');
-const BUSY: Answer = errorAnswer(
+const TOO_LARGE = errorResponse(413, 'invalid_request_error', 'A charge is at most 1 MiB.');
+const MALFORMED = errorResponse(400, 'invalid_request_error', 'The body is neither a form nor a JSON object.');
+const KEY_IN_USE: PracticeResponse = errorResponse(
   409,
   'idempotency_error',
   'Another request with this Idempotency-Key is in progress.',
   'idempotency_key_in_use',
 );
-const MISMATCH: Answer = errorAnswer(
+const KEY_MISMATCH: PracticeResponse = errorResponse(
   400,
   'idempotency_error',
   'This Idempotency-Key was used for a request with other parameters.',
@@ -71,21 +79,21 @@ function fingerprint({ url = '' }: IncomingMessage, body: Buffer): string {
   return createHash('sha256').update(url).update('\n').update(body).digest('base64');
 }
 
-type Order = Pick<ChargeRequest, 'amount' | 'currency' | 'metadata' | 'key'>;
+type ChargeFields = Pick<ChargeRequest, 'amount' | 'currency' | 'metadata' | 'key'>;
 
-/** @returns undefined when the body is malformed; without a body, an order of nothing in particular */
-function readOrder(contentType: string, body: Buffer): Order | undefined {
+/** @returns undefined if the body is malformed; an empty body is a charge with defaults */
+function parseChargeFields(contentType: string, body: Buffer): ChargeFields | undefined {
   const text = body.toString('utf8');
-  if (text === '') return toOrder({}, {});
-  if (!contentType.toLowerCase().includes('json') && !text.startsWith('{')) return readForm(text);
+  if (text === '') return toChargeFields({}, {});
+  if (!contentType.toLowerCase().includes('json') && !text.startsWith('{')) return parseForm(text);
   const value = parseJson(text);
   if (!isRecord(value)) return undefined;
   const key = value['idempotency_key'];
-  const order = toOrder(value, isRecord(value['metadata']) ? value['metadata'] : {});
+  const order = toChargeFields(value, isRecord(value['metadata']) ? value['metadata'] : {});
   return typeof key === 'string' && key !== '' ? { ...order, key } : order;
 }
 
-function readForm(text: string): Order {
+function parseForm(text: string): ChargeFields {
   const fields: Record<string, unknown> = {};
   const metadata: Record<string, unknown> = {};
   for (const [name, value] of new URLSearchParams(text)) {
@@ -93,10 +101,13 @@ function readForm(text: string): Order {
     if (key === undefined) fields[name] = value;
     else metadata[key] = value;
   }
-  return toOrder(fields, metadata);
+  return toChargeFields(fields, metadata);
 }
 
-function toOrder(fields: Readonly<Record<string, unknown>>, metadata: Readonly<Record<string, unknown>>): Order {
+function toChargeFields(
+  fields: Readonly<Record<string, unknown>>,
+  metadata: Readonly<Record<string, unknown>>,
+): ChargeFields {
   const amount = Number(fields['amount'] ?? Number.NaN);
   const currency = fields['currency'];
   return {

@@ -1,87 +1,92 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Act, Ending } from './response-plan.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { ResponsePlan, ResponseEnding } from './response-plan.ts';
 import { isSuccess } from './response-plan.ts';
-import type { Answer } from './practice-response.ts';
-import { errorAnswer, framed, isBodiless } from './practice-response.ts';
-import type { Route } from './practice-route.ts';
+import type { PracticeResponse } from './practice-response.ts';
+import { errorResponse, withContentLength, isBodiless } from './practice-response.ts';
+import type { PracticeRoute } from './practice-route.ts';
 
-/** What a request was answered with; `gone` when nobody was there any more. */
-export type Answered = number | 'reset' | 'hang' | 'cut' | 'gone';
+/** How a request was answered; `gone` if the client had disconnected. */
+export type ResponseOutcome = number | 'reset' | 'hang' | 'cut' | 'gone';
 
-/** Does to a request what the act says. `ended` is called once, when it takes the server's attention no longer. */
-export function perform(
-  act: Act,
-  route: Route,
+/** Executes a plan on a request. `onEnd` is called once, when the server has finished with it. */
+export function executePlan(
+  plan: ResponsePlan,
+  route: PracticeRoute,
   request: IncomingMessage,
   response: ServerResponse,
-  ended: (how: Answered) => void,
+  onEnd: (how: ResponseOutcome) => void,
 ): void {
-  if (!act.works) {
+  if (!plan.runsHandler) {
     request.resume();
-    return after(act.delay, () => finish(act.ending, undefined, request, response, ended));
+    return runAfter(plan.delay, () => finishResponse(plan.ending, undefined, request, response, onEnd));
   }
-  route(request, (work) => {
-    if (work === undefined) return ended('gone');
-    after(act.delay, () => finish(act.ending, work(), request, response, ended));
+  route(request, (respond) => {
+    if (respond === undefined) return onEnd('gone');
+    runAfter(plan.delay, () => finishResponse(plan.ending, respond(), request, response, onEnd));
   });
 }
 
-function finish(
-  ending: Ending,
-  worked: Answer | undefined,
+function finishResponse(
+  ending: ResponseEnding,
+  handlerResponse: PracticeResponse | undefined,
   { socket }: IncomingMessage,
   response: ServerResponse,
-  ended: (how: Answered) => void,
+  onEnd: (how: ResponseOutcome) => void,
 ): void {
-  if (response.destroyed || socket.destroyed) return ended('gone');
+  if (response.destroyed || socket.destroyed) return onEnd('gone');
   switch (ending.kind) {
     case 'reset':
       socket.resetAndDestroy();
-      return ended('reset');
+      return onEnd('reset');
     case 'hang':
-      response.once('close', () => ended('hang'));
+      response.once('close', () => onEnd('hang'));
       return;
     case 'answer': {
-      const { filler, cut } = ending;
-      if (filler === undefined && cut === undefined && worked !== undefined && isSuccess(ending.status)) {
-        return ended(send(response, withEnding(worked, ending)));
+      const { fillerBytes, cutAfterBytes } = ending;
+      if (
+        fillerBytes === undefined &&
+        cutAfterBytes === undefined &&
+        handlerResponse !== undefined &&
+        isSuccess(ending.status)
+      ) {
+        return onEnd(send(response, applyEnding(handlerResponse, ending)));
       }
-      const length = cut === undefined ? filler : Math.max(filler ?? 0, cut + 1);
-      const answer = length === undefined ? explain(ending) : filled(ending, length);
-      if (cut === undefined) return ended(send(response, answer));
-      response.writeHead(answer.status, framed(answer.status, answer.headers, answer.body.length));
+      const length = cutAfterBytes === undefined ? fillerBytes : Math.max(fillerBytes ?? 0, cutAfterBytes + 1);
+      const fallback = length === undefined ? explanatoryResponse(ending) : fillerResponse(ending, length);
+      if (cutAfterBytes === undefined) return onEnd(send(response, fallback));
+      response.writeHead(fallback.status, withContentLength(fallback.status, fallback.headers, fallback.body.length));
       response.flushHeaders();
-      if (cut > 0) response.write(answer.body.subarray(0, cut));
+      if (cutAfterBytes > 0) response.write(fallback.body.subarray(0, cutAfterBytes));
       socket.destroySoon();
-      return ended('cut');
+      return onEnd('cut');
     }
   }
 }
 
-type AnswerEnding = Extract<Ending, { kind: 'answer' }>;
+type StatusEnding = Extract<ResponseEnding, { kind: 'answer' }>;
 
-/** The route's own refusal (a key in use, a malformed body) stands, whatever success was wished for. */
-function withEnding(worked: Answer, { status, headers }: AnswerEnding): Answer {
-  if (status === 200 && headers.length === 0) return worked;
+/** The route's own rejection (a key in use, a malformed body) takes precedence over the planned success. */
+function applyEnding(handlerResponse: PracticeResponse, { status, headers }: StatusEnding): PracticeResponse {
+  if (status === 200 && headers.length === 0) return handlerResponse;
   return {
-    status: isSuccess(worked.status) ? status : worked.status,
-    headers: headers.length === 0 ? worked.headers : [...worked.headers, ...headers],
-    body: worked.body,
+    status: isSuccess(handlerResponse.status) ? status : handlerResponse.status,
+    headers: headers.length === 0 ? handlerResponse.headers : [...handlerResponse.headers, ...headers],
+    body: handlerResponse.body,
   };
 }
 
-function explain({ status, headers }: AnswerEnding): Answer {
+function explanatoryResponse({ status, headers }: StatusEnding): PracticeResponse {
   const [type, message] = status === 429 ? THROTTLED : status >= 500 ? FAILED : OTHER;
-  const answer = errorAnswer(status, type, message, status === 429 ? 'rate_limit' : undefined);
+  const answer = errorResponse(status, type, message, status === 429 ? 'rate_limit' : undefined);
   return { ...answer, headers: [...answer.headers, ...headers] };
 }
 
 const THROTTLED = ['rate_limit_error', 'Too many requests.'] as const;
 const FAILED = ['api_error', 'Something went wrong on our side.'] as const;
-const OTHER = ['invalid_request_error', 'As the script says.'] as const;
+const OTHER = ['invalid_request_error', 'Set by the script.'] as const;
 
-function filled({ status, headers }: AnswerEnding, length: number): Answer {
+function fillerResponse({ status, headers }: StatusEnding, length: number): PracticeResponse {
   return {
     status,
     headers: ['Content-Type', 'application/octet-stream', ...headers],
@@ -89,13 +94,13 @@ function filled({ status, headers }: AnswerEnding, length: number): Answer {
   };
 }
 
-function send(response: ServerResponse, { status, headers, body }: Answer): number {
-  response.writeHead(status, framed(status, headers, body.length));
+function send(response: ServerResponse, { status, headers, body }: PracticeResponse): number {
+  response.writeHead(status, withContentLength(status, headers, body.length));
   response.end(isBodiless(status) ? undefined : body);
   return status;
 }
 
-function after(delay: Millis, act: () => void): void {
-  if (delay <= 0) act();
-  else setTimeout(act, delay).unref();
+function runAfter(delay: Millis, run: () => void): void {
+  if (delay <= 0) run();
+  else setTimeout(run, delay).unref();
 }

@@ -1,53 +1,68 @@
-import type { Millis, Quota } from '../../core/exchange/attempt-outcome.ts';
-import type { HintStyle } from '../upstream/hint-style.ts';
-import { resetSeconds, retryAtSeconds, toldQuota, waitSeconds } from '../upstream/hint-style.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { Quota } from '../../core/hints/hints.ts';
+import type { HintStyle } from '../../config/schema/hint-styles.ts';
+import {
+  toResetEpochSeconds,
+  toRetryAfterEpochSeconds,
+  roundQuotaToSeconds,
+  toRetryAfterSeconds,
+} from '../upstream/hint-style.ts';
 
 /**
- * The headers of a hint style, names and values in turn. Those with a date or an epoch bring the `Date` they were
- * reckoned from, since Node's own is cached and may be of the second before.
- * @param wait the true wait, on a refusal
- * @param epoch wall-clock time of the answer
+ * The headers of a hint style, names and values alternating. Styles with a date or an epoch include the `Date` they were
+ * computed from: Node caches its own, which may be of the second before.
+ * @param retryAfterMs the exact wait, on a rejection
+ * @param epochMs wall-clock time of the response in ms since 1970
  */
 export function hintHeaders(
   style: HintStyle,
-  wait: Millis | undefined,
+  retryAfterMs: Millis | undefined,
   quota: Quota | undefined,
-  epoch: Millis,
+  epochMs: Millis,
 ): readonly string[] {
   switch (style) {
     case 'none':
-      return NOTHING;
+      return NO_HEADERS;
     case 'retry-after':
-      return wait === undefined ? NOTHING : ['Retry-After', String(waitSeconds(wait))];
+      return retryAfterMs === undefined ? NO_HEADERS : ['Retry-After', String(toRetryAfterSeconds(retryAfterMs))];
     case 'retry-after-date':
-      if (wait === undefined) return NOTHING;
-      return ['Date', httpDate(epoch / 1000), 'Retry-After', httpDate(retryAtSeconds(epoch, wait))];
+      if (retryAfterMs === undefined) return NO_HEADERS;
+      return [
+        'Date',
+        httpDate(epochMs / 1000),
+        'Retry-After',
+        httpDate(toRetryAfterEpochSeconds(epochMs, retryAfterMs)),
+      ];
     case 'ratelimit':
-      return quota === undefined ? NOTHING : rateLimit(toldQuota(quota));
+      return quota === undefined ? NO_HEADERS : rateLimitHeaders(roundQuotaToSeconds(quota));
     case 'x-ratelimit':
-      return quota === undefined ? NOTHING : ['Date', httpDate(epoch / 1000), ...xRateLimit(quota, epoch)];
+      return quota === undefined
+        ? NO_HEADERS
+        : ['Date', httpDate(epochMs / 1000), ...xRateLimitHeaders(quota, epochMs)];
   }
 }
 
-const NOTHING: readonly string[] = [];
+const NO_HEADERS: readonly string[] = [];
 
-/** draft-ietf-httpapi-ratelimit-headers-10: places in flight are a quota of another unit than requests. */
-function rateLimit({ remaining, limit, resetIn, window }: Quota): readonly string[] {
+/** draft-ietf-httpapi-ratelimit-headers-10: requests in flight are a quota of a unit of their own. */
+function rateLimitHeaders({ remaining, limit, resetIn, window }: Quota): readonly string[] {
   const policy = window === undefined ? `;q=${limit};qu="concurrent-requests"` : `;q=${limit};w=${window}`;
   const reset = resetIn === undefined ? '' : `;t=${resetIn}`;
   return ['RateLimit-Policy', `"practice"${policy}`, 'RateLimit', `"practice";r=${remaining}${reset}`];
 }
 
-function xRateLimit(quota: Quota, epoch: Millis): readonly string[] {
-  const { remaining, limit } = toldQuota(quota);
+function xRateLimitHeaders(quota: Quota, epochMs: Millis): readonly string[] {
+  const { remaining, limit } = roundQuotaToSeconds(quota);
   const headers = ['X-RateLimit-Limit', String(limit), 'X-RateLimit-Remaining', String(remaining)];
-  if (quota.resetIn !== undefined) headers.push('X-RateLimit-Reset', String(resetSeconds(epoch, quota.resetIn)));
+  if (quota.resetIn !== undefined) {
+    headers.push('X-RateLimit-Reset', String(toResetEpochSeconds(epochMs, quota.resetIn)));
+  }
   return headers;
 }
 
 let formatted = { seconds: Number.NaN, text: '' };
 
-/** Remembers its last answer: within a second all answers carry the same date, and formatting one is dear. */
+/** Caches the last date: all responses within a second carry the same one, and formatting is expensive. */
 function httpDate(at: number): string {
   const seconds = Math.floor(at);
   if (seconds !== formatted.seconds) formatted = { seconds, text: new Date(seconds * 1000).toUTCString() };

@@ -1,30 +1,30 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** Whether to listen, and how long that holds. */
-export interface DoorState {
+/** Whether to listen, and until when. */
+export interface ListenState {
   readonly open: boolean;
-  readonly wait: Millis;
+  readonly holdsForMs: Millis;
 }
 
 const BACKLOG = 4096;
-const LONGEST_TIMER: Millis = 2 ** 31 - 1;
-const REOPEN_RETRY: Millis = 50;
+const MAX_TIMER_MS: Millis = 2 ** 31 - 1;
+const REOPEN_RETRY_MS: Millis = 50;
 
-/** Keeps a server listening on one port, except while its upstream refuses connections. */
-export class Door {
+/** Keeps a server listening on one port, except while the upstream model refuses connections. */
+export class InterruptibleListener {
   readonly #server: Server;
-  readonly #look: () => DoorState;
+  readonly #readState: () => ListenState;
   #address: { readonly host: string; readonly port: number };
-  /** Asked to listen; Node resolves even an address only later, and throws when asked twice. */
+  /** True while `listen` is pending: Node resolves even an address asynchronously, and throws on a second call. */
   #opening = false;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(server: Server, host: string, port: number, look: () => DoorState) {
+  constructor(server: Server, host: string, port: number, readState: () => ListenState) {
     this.#server = server;
-    this.#look = look;
+    this.#readState = readState;
     this.#address = { host, port };
   }
 
@@ -32,7 +32,7 @@ export class Door {
     return this.#address.port;
   }
 
-  /** Listens once in any case, so that the port is known. Rejects when the port is not to be had. */
+  /** Listens once in any case, so that the port is known. Rejects if the port is taken. */
   async open(): Promise<void> {
     this.#listen();
     await once(this.#server, 'listening');
@@ -41,32 +41,32 @@ export class Door {
     if (typeof address === 'object' && address !== null) this.#address = { ...this.#address, port: address.port };
     this.#server.on('listening', () => {
       this.#opening = false;
-      this.follow();
+      this.update();
     });
     this.#server.on('error', () => {
       this.#opening = false;
-      this.#wake(REOPEN_RETRY); // somebody else took the port while it was closed
+      this.#scheduleUpdate(REOPEN_RETRY_MS); // somebody else took the port while it was closed
     });
-    this.follow();
+    this.update();
   }
 
-  /** Looks again, now and whenever what it saw ends. */
-  follow(): void {
+  /** Applies the model's state now, and again when it changes. */
+  update(): void {
     if (this.#opening || this.#closed) return;
-    const { open, wait } = this.#look();
+    const { open, holdsForMs } = this.#readState();
     if (open && !this.#server.listening) return this.#listen();
-    if (!open && this.#server.listening) this.#shut();
-    this.#wake(wait);
+    if (!open && this.#server.listening) this.#stopListening();
+    this.#scheduleUpdate(holdsForMs);
   }
 
-  /** Closes for good, connections and all. */
+  /** Closes the server and its connections for good. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
     if (this.#opening) await once(this.#server, 'listening');
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
-    this.#shut();
+    this.#stopListening();
     await closed;
   }
 
@@ -75,14 +75,14 @@ export class Door {
     this.#server.listen({ ...this.#address, backlog: BACKLOG });
   }
 
-  #shut(): void {
+  #stopListening(): void {
     this.#server.close();
     this.#server.closeAllConnections();
   }
 
-  #wake(wait: Millis): void {
+  #scheduleUpdate(wait: Millis): void {
     clearTimeout(this.#timer);
     if (wait === Number.POSITIVE_INFINITY || this.#closed) return;
-    this.#timer = setTimeout(() => this.follow(), Math.min(LONGEST_TIMER, Math.ceil(wait))).unref();
+    this.#timer = setTimeout(() => this.update(), Math.min(MAX_TIMER_MS, Math.ceil(wait))).unref();
   }
 }

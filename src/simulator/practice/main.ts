@@ -1,4 +1,4 @@
-// A practice upstream on its own, for the compose file and for trying things by hand:
+// A practice upstream as a process, for the compose file and for trying things by hand:
 //
 //   node src/simulator/practice/main.ts --listen 127.0.0.1:8081 --spec docker/practice/payments.yaml
 
@@ -6,13 +6,13 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { readAddress } from '../../config/values/listen-address.ts';
+import { parseListenAddress } from '../../config/values/listen-address.ts';
 import { practicePatch } from './practice-spec.ts';
 import type { PracticeOptions } from './practice-server.ts';
-import { startPractice } from './practice-server.ts';
+import { startPracticeServer } from './practice-server.ts';
 
 try {
-  const practice = await startPractice(readOptions());
+  const practice = await startPracticeServer(readOptions());
   console.log(`practice upstream on ${practice.url}`);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void practice.close());
 } catch (error) {
@@ -24,7 +24,7 @@ function readOptions(): PracticeOptions {
   const { values } = parseArgs({
     options: { listen: { type: 'string', default: '127.0.0.1:8081' }, spec: { type: 'string' } },
   });
-  const address = readAddress(values.listen);
+  const address = parseListenAddress(values.listen);
   if (!address.ok || address.value.kind !== 'tcp') throw new Error(`--listen ${values.listen}: expected host:port`);
   const { host, port } = address.value;
   return { limit: { kind: 'token-bucket', rate: 20, burst: 10 }, ...readSpec(values.spec), host, port };

@@ -1,48 +1,53 @@
-import type { Millis, Random } from '../../core/exchange/attempt-outcome.ts';
-import type { HintStyle } from '../upstream/hint-style.ts';
-import type { Conduct } from '../upstream/upstream-model.ts';
-import type { Act, Ending } from './response-plan.ts';
-import { answerWith } from './response-plan.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import type { HintStyle } from '../../config/schema/hint-styles.ts';
+import type { UpstreamDecision } from '../upstream/upstream-model.ts';
+import type { ResponsePlan, ResponseEnding } from './response-plan.ts';
+import { respondWith } from './response-plan.ts';
 import { hintHeaders } from './hint-headers.ts';
 import type { AfterCharge } from './practice-spec.ts';
 
-const SERVED: Act = { delay: 0, works: true, ending: answerWith(200) };
-const BROKEN: Act = { delay: 0, works: false, ending: { kind: 'reset' } };
-const DOWN: Act = { delay: 0, works: false, ending: answerWith(503) };
+const SERVED_PLAN: ResponsePlan = { delay: 0, runsHandler: true, ending: respondWith(200) };
+const RESET_PLAN: ResponsePlan = { delay: 0, runsHandler: false, ending: { kind: 'reset' } };
+const UNAVAILABLE_PLAN: ResponsePlan = { delay: 0, runsHandler: false, ending: respondWith(503) };
 
 const REASON_HEADER = 'Stripe-Rate-Limited-Reason';
 
-/** What an upstream's conduct is on a socket. @param reasonHeader gives the reason of a refusal */
-export function chooseAct(conduct: Conduct, style: HintStyle, epoch: Millis, reasonHeader = REASON_HEADER): Act {
-  if (conduct.kind === 'down') return conduct.how === '503' ? DOWN : BROKEN;
-  const { latency: delay, quota } = conduct;
-  const headers = hintHeaders(style, conduct.kind === 'throttle' ? conduct.wait : undefined, quota, epoch);
-  switch (conduct.kind) {
+/** Translates a decision of the upstream model into a response. @param reasonHeader carries the reason of a rejection */
+export function planResponse(
+  decision: UpstreamDecision,
+  style: HintStyle,
+  epochMs: Millis,
+  reasonHeader = REASON_HEADER,
+): ResponsePlan {
+  if (decision.kind === 'down') return decision.how === '503' ? UNAVAILABLE_PLAN : RESET_PLAN;
+  const { latency: delay, quota } = decision;
+  const headers = hintHeaders(style, decision.kind === 'throttle' ? decision.retryAfterMs : undefined, quota, epochMs);
+  switch (decision.kind) {
     case 'serve':
-      if (delay === 0 && headers.length === 0) return SERVED;
-      return { delay, works: true, ending: answerWith(200, headers) };
+      if (delay === 0 && headers.length === 0) return SERVED_PLAN;
+      return { delay, runsHandler: true, ending: respondWith(200, headers) };
     case 'fail':
-      return { delay, works: false, ending: answerWith(conduct.status, headers) };
+      return { delay, runsHandler: false, ending: respondWith(decision.status, headers) };
     case 'throttle':
       return {
         delay,
-        works: false,
-        ending: answerWith(429, conduct.reason === undefined ? headers : [...headers, reasonHeader, conduct.reason]),
+        runsHandler: false,
+        ending: respondWith(429, decision.reason === undefined ? headers : [...headers, reasonHeader, decision.reason]),
       };
   }
 }
 
-/** The same act, but what the client hears of its charge is left to chance. */
-export function spoilCharge(act: Act, chances: AfterCharge, random: Random): Act {
+/** Makes the response to a charge fail at random, after the charge was made. */
+export function injectChargeFault(plan: ResponsePlan, chances: AfterCharge, random: Random): ResponsePlan {
   const { reset = 0, hang = 0, error = 0 } = chances;
   const u = random();
-  const ending: Ending | undefined =
+  const ending: ResponseEnding | undefined =
     u < reset
       ? { kind: 'reset' }
       : u < reset + hang
         ? { kind: 'hang' }
         : u < reset + hang + error
-          ? answerWith(500)
+          ? respondWith(500)
           : undefined;
-  return ending === undefined ? act : { ...act, ending };
+  return ending === undefined ? plan : { ...plan, ending };
 }

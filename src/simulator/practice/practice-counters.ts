@@ -1,43 +1,43 @@
-import type { Answered } from './execute-plan.ts';
+import type { ResponseOutcome } from './execute-plan.ts';
 
-/** What came of requests: every one is counted under one of the last four. */
-export interface Counts {
+/** Counts of requests: each counts under exactly one of the last four. */
+export interface PracticeCounts {
   readonly received: number;
-  /** The limit let them pass and nothing failed. */
+  /** Accepted by the limit, without a failure. */
   readonly accepted: number;
   readonly rejected: number;
-  /** The limit let them pass and they failed at random, or the upstream was down. */
+  /** Accepted by the limit and failed at random, or the upstream was down. */
   readonly errors: number;
-  /** Answered by a script of their own. */
+  /** Answered by a script. */
   readonly scripted: number;
 }
 
-export type Kind = Exclude<keyof Counts, 'received'>;
+export type PracticeCountKind = Exclude<keyof PracticeCounts, 'received'>;
 
-export interface PracticeStats extends Counts {
-  /** Milliseconds since the start or the last reset: what steps, outages and bursts are told in. */
+export interface PracticeStats extends PracticeCounts {
+  /** Milliseconds since the start or the last reset. Steps, outages and bursts use this time. */
   readonly elapsed: number;
   /** The limit in force, in the unit of its kind. */
   readonly limit: number;
   readonly inFlight: number;
-  /** How they were answered: statuses, and `reset`, `hang`, `cut`, `gone` (the client had left). */
+  /** Responses by status, and `reset`, `hang`, `cut`, `gone` (the client had disconnected). */
   readonly answered: Readonly<Record<string, number>>;
-  readonly byClient: Readonly<Record<string, Counts>>;
+  readonly byClient: Readonly<Record<string, PracticeCounts>>;
 }
 
-type Counting = { -readonly [K in keyof Counts]: number };
+type MutableCounts = { -readonly [K in keyof PracticeCounts]: number };
 
-const CLIENTS = 1000;
+const MAX_CLIENTS = 1000;
 const OTHERS = '(others)';
 
-/** Counts requests, in all and by client; from the thousandth client on, as `(others)`. */
-export class Tally {
-  readonly #all = zero();
-  readonly #clients = new Map<string, Counting>();
-  readonly #answered = new Map<Answered, number>();
+/** Counts requests in total and by client. Clients beyond the first thousand count as `(others)`. */
+export class PracticeCounters {
+  readonly #all = zeroCounts();
+  readonly #clients = new Map<string, MutableCounts>();
+  readonly #answered = new Map<ResponseOutcome, number>();
   #inFlight = 0;
 
-  begin(client: string, kind: Kind): void {
+  begin(client: string, kind: PracticeCountKind): void {
     this.#inFlight += 1;
     const counts = this.#of(client);
     counts.received += 1;
@@ -46,7 +46,7 @@ export class Tally {
     this.#all[kind] += 1;
   }
 
-  end(how: Answered): void {
+  end(how: ResponseOutcome): void {
     this.#inFlight -= 1;
     this.#answered.set(how, (this.#answered.get(how) ?? 0) + 1);
   }
@@ -62,16 +62,16 @@ export class Tally {
     };
   }
 
-  #of(client: string): Counting {
+  #of(client: string): MutableCounts {
     const known = this.#clients.get(client);
     if (known !== undefined) return known;
-    if (this.#clients.size >= CLIENTS && client !== OTHERS) return this.#of(OTHERS);
-    const counts = zero();
+    if (this.#clients.size >= MAX_CLIENTS && client !== OTHERS) return this.#of(OTHERS);
+    const counts = zeroCounts();
     this.#clients.set(client, counts);
     return counts;
   }
 }
 
-function zero(): Counting {
+function zeroCounts(): MutableCounts {
   return { received: 0, accepted: 0, rejected: 0, errors: 0, scripted: 0 };
 }

@@ -1,21 +1,21 @@
 import type { IncomingMessage } from 'node:http';
-import type { Answer } from './practice-response.ts';
+import type { PracticeResponse } from './practice-response.ts';
 
 /**
- * Reads a request, then hands over the work that makes its answer; undefined when the body broke off. The work is done
- * once, later, whether or not the client is still there: a provider finishes what it has begun.
+ * Reads a request, then passes on the work that makes its response; undefined if the body broke off. The work runs
+ * once, later, even if the client has disconnected: a provider finishes what it has begun.
  */
-export type Route = (request: IncomingMessage, ready: (work: Work | undefined) => void) => void;
+export type PracticeRoute = (request: IncomingMessage, ready: (work: MakeResponse | undefined) => void) => void;
 
-export type Work = () => Answer;
+export type MakeResponse = () => PracticeResponse;
 
-/** Tells once whether the body came whole. Somebody has to read it. */
-export function whenRead(request: IncomingMessage, tell: (whole: boolean) => void): void {
-  let told = false;
+/** Calls back once with whether the body arrived complete. The caller must read it. */
+export function onBodyEnd(request: IncomingMessage, callback: (whole: boolean) => void): void {
+  let isSettled = false;
   const settle = (whole: boolean) => {
-    if (told) return;
-    told = true;
-    tell(whole);
+    if (isSettled) return;
+    isSettled = true;
+    callback(whole);
   };
   request.once('end', () => settle(true));
   request.once('close', () => settle(false));

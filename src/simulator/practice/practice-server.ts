@@ -2,77 +2,81 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
 import { performance } from 'node:perf_hooks';
 import { isDeepStrictEqual } from 'node:util';
-import type { Millis, Random } from '../../core/exchange/attempt-outcome.ts';
-import { limitOf, makeModel, withLimit } from '../limit-models/limit-model-spec.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import { limitOf, makeLimitModel, withLimit } from '../limit-models/limit-model-spec.ts';
 import { seededRandom } from '../seeded-random.ts';
-import { Upstream } from '../upstream/upstream-model.ts';
-import type { Act } from './response-plan.ts';
-import { administer } from './practice-admin.ts';
-import type { Answer } from './practice-response.ts';
-import { errorAnswer, framed } from './practice-response.ts';
-import { Attempts } from './attempt-counter.ts';
-import { chooseAct, spoilCharge } from './plan-response.ts';
-import { Door } from './interruptible-listener.ts';
-import { Ledger } from './charge-ledger.ts';
-import { perform } from './execute-plan.ts';
+import { UpstreamModel } from '../upstream/upstream-model.ts';
+import type { ResponsePlan } from './response-plan.ts';
+import { handleAdminRequest } from './practice-admin.ts';
+import type { PracticeResponse } from './practice-response.ts';
+import { errorResponse, withContentLength } from './practice-response.ts';
+import { AttemptCounter } from './attempt-counter.ts';
+import { planResponse, injectChargeFault } from './plan-response.ts';
+import { InterruptibleListener } from './interruptible-listener.ts';
+import { ChargeLedger } from './charge-ledger.ts';
+import { executePlan } from './execute-plan.ts';
 import type { PracticeSpec } from './practice-spec.ts';
 import { chargedObject, findRoute } from './practice-routes.ts';
 import { parseScript, SCRIPT_GRAMMAR, ScriptError } from './response-script.ts';
-import type { Kind, PracticeStats } from './practice-counters.ts';
-import { Tally } from './practice-counters.ts';
+import type { PracticeCountKind, PracticeStats } from './practice-counters.ts';
+import { PracticeCounters } from './practice-counters.ts';
 
 export interface PracticeOptions extends PracticeSpec {
   /** 127.0.0.1 when absent. */
   readonly host?: string;
-  /** Any free one when absent. */
+  /** Any free port when absent. */
   readonly port?: number;
 }
 
-/** Starts an HTTP server with a hidden limit. Rejects when the port is taken, or a number of the spec is out of range. */
-export async function startPractice({ host = '127.0.0.1', port = 0, ...spec }: PracticeOptions): Promise<Practice> {
-  const practice = new Practice(spec, host, port);
+/** Starts an HTTP server with a hidden limit. Rejects if the port is taken or a number of the spec is out of range. */
+export async function startPracticeServer({
+  host = '127.0.0.1',
+  port = 0,
+  ...spec
+}: PracticeOptions): Promise<PracticeServer> {
+  const practice = new PracticeServer(spec, host, port);
   await practice.open();
   return practice;
 }
 
-/** Everything that `reset` throws away. */
-interface Run {
+/** The state that `reset` discards. */
+interface PracticeRun {
   readonly startedAt: Millis;
-  readonly ledger: Ledger;
-  readonly tally: Tally;
-  readonly attempts: Attempts;
+  readonly ledger: ChargeLedger;
+  readonly counters: PracticeCounters;
+  readonly attempts: AttemptCounter;
   readonly random: Random;
 }
 
-/** A practice upstream: a real server, a hidden limit, and a ledger that knows who was charged twice. */
-export class Practice {
+/** A practice upstream: an HTTP server with a hidden limit, and a ledger that counts double charges. */
+export class PracticeServer {
   readonly #server: Server;
-  readonly #door: Door;
+  readonly #listener: InterruptibleListener;
   readonly #host: string;
   #spec: PracticeSpec;
-  #upstream: Upstream;
-  #run: Run;
+  #upstream: UpstreamModel;
+  #run: PracticeRun;
 
   constructor(spec: PracticeSpec, host: string, port: number) {
     this.#spec = spec;
-    this.#upstream = new Upstream(spec);
-    this.#run = startRun(spec);
+    this.#upstream = new UpstreamModel(spec);
+    this.#run = makeRun(spec);
     this.#host = host;
-    // Never the one to close an idle connection: that would race with the next request on it.
+    // Never closes an idle connection: that would race with the next request on it.
     this.#server = createServer({ keepAliveTimeout: 0, requestTimeout: 0, headersTimeout: 0, noDelay: true });
     this.#server.on('request', (request, response) => this.#handle(request, response));
-    this.#door = new Door(this.#server, host, port, () => {
-      const { open, until } = this.#upstream.door(this.#now());
-      return { open, wait: until - this.#now() };
+    this.#listener = new InterruptibleListener(this.#server, host, port, () => {
+      const { open, until } = this.#upstream.listenState(this.#now());
+      return { open, holdsForMs: until - this.#now() };
     });
   }
 
   async open(): Promise<void> {
-    await this.#door.open();
+    await this.#listener.open();
   }
 
   get port(): number {
-    return this.#door.port;
+    return this.#listener.port;
   }
 
   /** Without a slash at the end. */
@@ -80,18 +84,18 @@ export class Practice {
     return `http://${this.#host.includes(':') ? `[${this.#host}]` : this.#host}:${this.port}`;
   }
 
-  get ledger(): Pick<Ledger, 'charges' | 'doubleCharges' | 'isCharged' | 'summary'> {
+  get ledger(): Pick<ChargeLedger, 'charges' | 'doubleCharges' | 'isCharged' | 'summary'> {
     return this.#run.ledger;
   }
 
   stats(): PracticeStats {
     const now = this.#now();
-    return this.#run.tally.stats(now, this.#upstream.limit(now));
+    return this.#run.counters.stats(now, this.#upstream.limit(now));
   }
 
-  /** How many scripted requests have come with this `x-practice-id`. */
+  /** The number of scripted requests with this `x-practice-id`. */
   attempts(id: string): number {
-    return this.#run.attempts.of(id);
+    return this.#run.attempts.get(id);
   }
 
   spec(): PracticeSpec {
@@ -99,9 +103,9 @@ export class Practice {
   }
 
   /**
-   * Changes what the patch names, from now on. A limit that changes in its number alone keeps what is charged to it; steps
-   * in the past are not made.
-   * @throws RangeError when a number is out of its range; nothing has changed then
+   * Changes the fields of the patch, from now on. A limit whose number alone changes keeps its charges; steps
+   * in the past are not applied.
+   * @throws RangeError if a number is out of range; nothing has changed then
    */
   configure(patch: Partial<PracticeSpec>): void {
     const now = this.#now();
@@ -110,29 +114,29 @@ export class Practice {
     const same =
       patch.limit === undefined || isDeepStrictEqual(withLimit(this.#spec.limit, 1), withLimit(patch.limit, 1));
     before.limit(now); // makes the steps that are due
-    const upstream = new Upstream(
+    const upstream = new UpstreamModel(
       spec,
-      same ? before.model : makeModel(spec.limit),
+      same ? before.model : makeLimitModel(spec.limit),
       now,
       patch.limits === undefined ? before.nested : undefined,
     );
-    if (same && patch.limit !== undefined) upstream.model.retarget(limitOf(patch.limit), now);
+    if (same && patch.limit !== undefined) upstream.model.setLimit(limitOf(patch.limit), now);
     this.#upstream = upstream;
     this.#spec = spec;
     if (patch.seed !== undefined) this.#run = { ...this.#run, random: seededRandom(patch.seed) };
-    this.#door.follow();
+    this.#listener.update();
   }
 
-  /** Counts, charges, attempts, chance and time from the start, under the spec in force. */
+  /** Resets counts, charges, attempts, random numbers and time, under the spec in force. */
   reset(): void {
-    this.#upstream = new Upstream(this.#spec);
-    this.#run = startRun(this.#spec);
-    this.#door.follow();
+    this.#upstream = new UpstreamModel(this.#spec);
+    this.#run = makeRun(this.#spec);
+    this.#listener.update();
   }
 
   /** Breaks all connections. Resolves when the port is free. */
   async close(): Promise<void> {
-    await this.#door.close();
+    await this.#listener.close();
   }
 
   #now(): Millis {
@@ -142,28 +146,28 @@ export class Practice {
   #handle(request: IncomingMessage, response: ServerResponse): void {
     const path = pathOf(request.url ?? '/');
     if (path.startsWith('/practice/')) {
-      return administer(this, path, request, (answer) => reply(response, answer));
+      return handleAdminRequest(this, path, request, (answer) => sendResponse(response, answer));
     }
     const script = request.headers['x-practice-script'];
     if (script === undefined) return this.#serve(path, request, response);
-    let act: Act | undefined;
+    let plan: ResponsePlan | undefined;
     try {
-      act = this.#readScript(String(script), request.headers['x-practice-id']);
+      plan = this.#readScript(String(script), request.headers['x-practice-id']);
     } catch (error) {
       if (!(error instanceof ScriptError)) throw error;
       request.resume();
       const message = `x-practice-script: ${error.message}\n${SCRIPT_GRAMMAR}`;
-      return reply(response, errorAnswer(400, 'invalid_request_error', message, 'script'));
+      return sendResponse(response, errorResponse(400, 'invalid_request_error', message, 'script'));
     }
-    if (act === undefined) return this.#serve(path, request, response);
-    this.#perform(act, 'scripted', path, request, response, undefined);
+    if (plan === undefined) return this.#serve(path, request, response);
+    this.#perform(plan, 'scripted', path, request, response, undefined);
   }
 
-  /** @returns undefined when the limit is to decide */
-  #readScript(script: string, id: string | string[] | undefined): Act | undefined {
+  /** @returns undefined if the limit decides */
+  #readScript(script: string, id: string | string[] | undefined): ResponsePlan | undefined {
     const steps = parseScript(script);
     if (typeof id !== 'string' && steps.length > 1) throw new ScriptError('several steps need an x-practice-id');
-    const attempt = typeof id === 'string' ? this.#run.attempts.next(id) : 1;
+    const attempt = typeof id === 'string' ? this.#run.attempts.increment(id) : 1;
     const step = steps[Math.min(attempt, steps.length) - 1] ?? steps[0];
     return step === 'pass' ? undefined : step;
   }
@@ -172,42 +176,42 @@ export class Practice {
     const upstream = this.#upstream;
     const { random } = this.#run;
     const { hints = 'none', afterCharge, reasonHeader } = this.#spec;
-    const asked = { method: request.method ?? 'GET', path };
-    const conduct = upstream.decide(this.#now(), random, asked);
-    let act = chooseAct(conduct, hints, Date.now(), reasonHeader);
-    if (afterCharge !== undefined && act.works && chargedObject(request.method, path) !== undefined) {
-      act = spoilCharge(act, afterCharge, random);
+    const target = { method: request.method ?? 'GET', path };
+    const decision = upstream.decide(this.#now(), random, target);
+    let plan = planResponse(decision, hints, Date.now(), reasonHeader);
+    if (afterCharge !== undefined && plan.runsHandler && chargedObject(request.method, path) !== undefined) {
+      plan = injectChargeFault(plan, afterCharge, random);
     }
-    const holds = conduct.kind === 'serve' || conduct.kind === 'fail' ? upstream : undefined;
-    this.#perform(act, KINDS[conduct.kind], path, request, response, holds);
+    const acquired = decision.kind === 'serve' || decision.kind === 'fail' ? upstream : undefined;
+    this.#perform(plan, COUNTED_AS[decision.kind], path, request, response, acquired);
   }
 
   #perform(
-    act: Act,
-    kind: Kind,
+    plan: ResponsePlan,
+    kind: PracticeCountKind,
     path: string,
     request: IncomingMessage,
     response: ServerResponse,
-    holds: Upstream | undefined,
+    acquired: UpstreamModel | undefined,
   ): void {
-    const { tally, ledger } = this.#run;
+    const { counters, ledger } = this.#run;
     const client = request.headers['x-api-key'];
-    tally.begin(typeof client === 'string' ? client : 'anonymous', kind);
-    perform(act, findRoute(request.method, path, ledger), request, response, (how) => {
-      tally.end(how);
-      holds?.leave(this.#now(), { method: request.method ?? 'GET', path });
+    counters.begin(typeof client === 'string' ? client : 'anonymous', kind);
+    executePlan(plan, findRoute(request.method, path, ledger), request, response, (how) => {
+      counters.end(how);
+      acquired?.release(this.#now(), { method: request.method ?? 'GET', path });
     });
   }
 }
 
-const KINDS = { serve: 'accepted', throttle: 'rejected', fail: 'errors', down: 'errors' } as const;
+const COUNTED_AS = { serve: 'accepted', throttle: 'rejected', fail: 'errors', down: 'errors' } as const;
 
-function startRun({ seed = 1 }: PracticeSpec): Run {
+function makeRun({ seed = 1 }: PracticeSpec): PracticeRun {
   return {
     startedAt: performance.now(),
-    ledger: new Ledger(Date.now),
-    tally: new Tally(),
-    attempts: new Attempts(),
+    ledger: new ChargeLedger(Date.now),
+    counters: new PracticeCounters(),
+    attempts: new AttemptCounter(),
     random: seededRandom(seed),
   };
 }
@@ -217,7 +221,7 @@ function pathOf(target: string): string {
   return query === -1 ? target : target.slice(0, query);
 }
 
-function reply(response: ServerResponse, { status, headers, body }: Answer): void {
-  response.writeHead(status, framed(status, headers, body.length));
+function sendResponse(response: ServerResponse, { status, headers, body }: PracticeResponse): void {
+  response.writeHead(status, withContentLength(status, headers, body.length));
   response.end(body);
 }

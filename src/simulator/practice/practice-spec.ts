@@ -1,16 +1,16 @@
 import { z } from 'zod';
-import { mistakeOf } from '../../core/http-semantics/path-pattern.ts';
-import { HINT_STYLES } from '../upstream/hint-style.ts';
+import { validatePathPattern } from '../../core/http-semantics/path-pattern.ts';
+import { HINT_STYLES } from '../../config/schema/hint-styles.ts';
 import type { UpstreamSpec } from '../upstream/upstream-model.ts';
 import { OUTAGE_KINDS } from '../upstream/upstream-model.ts';
 
 /** A practice upstream: times in milliseconds since its start or its last reset. */
 export interface PracticeSpec extends UpstreamSpec {
-  /** How charges go wrong that have been made. */
+  /** How responses to charges fail after the charge was made. */
   readonly afterCharge?: AfterCharge;
-  /** The header that gives the reason of a refusal, where there is one; `Stripe-Rate-Limited-Reason` when absent. */
+  /** The header that carries the reason of a rejection, where there is one; `Stripe-Rate-Limited-Reason` when absent. */
   readonly reasonHeader?: string;
-  /** Of all chance in it; 1 when absent. */
+  /** The seed of its random numbers; 1 when absent. */
   readonly seed?: number;
 }
 
@@ -60,7 +60,7 @@ const burst = z.strictObject({
 const nested = z.strictObject({
   name: z.string().min(1),
   path: z
-    .array(z.string().refine((text) => mistakeOf(text) === undefined))
+    .array(z.string().refine((text) => validatePathPattern(text) === undefined))
     .min(1)
     .exactOptional(),
   method: z.array(z.string().min(1)).min(1).exactOptional(),

@@ -1,33 +1,33 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** What the practice server does with one request. */
-export interface Act {
-  /** The time that the work takes, or the wait before an answer without work. */
+/** The response that the practice server gives to one request. */
+export interface ResponsePlan {
+  /** The time the work takes, or the delay before a response without work, in ms. */
   readonly delay: Millis;
   /** The route does its work (echoes, charges) before the ending. */
-  readonly works: boolean;
-  readonly ending: Ending;
+  readonly runsHandler: boolean;
+  readonly ending: ResponseEnding;
 }
 
-export type Ending =
-  /** A 2xx is the route's own answer, unless a `filler` takes its place; other statuses carry a short explanation. */
+export type ResponseEnding =
+  /** A 2xx is the route's own response, unless a `filler` replaces it; other statuses carry a short explanation. */
   | {
       readonly kind: 'answer';
       readonly status: number;
-      /** Names and values in turn, added to those of the answer. */
+      /** Names and values alternating, added to those of the response. */
       readonly headers: readonly string[];
       /** Bytes of filler instead of a body. */
-      readonly filler: number | undefined;
+      readonly fillerBytes: number | undefined;
       /** The connection breaks after this many bytes of a longer body. */
-      readonly cut: number | undefined;
+      readonly cutAfterBytes: number | undefined;
     }
-  /** The connection is reset before any byte of an answer. */
+  /** The connection is reset before the first byte of a response. */
   | { readonly kind: 'reset' }
-  /** No answer ever comes. */
+  /** No response is ever sent. */
   | { readonly kind: 'hang' };
 
-export function answerWith(status: number, headers: readonly string[] = []): Ending {
-  return { kind: 'answer', status, headers, filler: undefined, cut: undefined };
+export function respondWith(status: number, headers: readonly string[] = []): ResponseEnding {
+  return { kind: 'answer', status, headers, fillerBytes: undefined, cutAfterBytes: undefined };
 }
 
 export function isSuccess(status: number): boolean {

@@ -1,9 +1,9 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http';
-import type { Act, Ending } from './response-plan.ts';
-import { answerWith, isSuccess } from './response-plan.ts';
+import type { ResponsePlan, ResponseEnding } from './response-plan.ts';
+import { respondWith, isSuccess } from './response-plan.ts';
 
-/** `pass`: as if there were no script. */
-export type ScriptStep = Act | 'pass';
+/** `pass`: the limit decides, as without a script. */
+export type ScriptStep = ResponsePlan | 'pass';
 
 export const SCRIPT_GRAMMAR = `x-practice-script: STEP, STEP, …       one for each attempt with the same x-practice-id; the last one stays
 STEP   = WORD; WORD; …                 such as 503   429; retry-after=2   delay=200; 200   reset-after-charge
@@ -18,13 +18,13 @@ modifiers:
   cut=BYTES                            the connection breaks after so many bytes of a longer body
   retry-after=VALUE   header=NAME:VALUE   a header, verbatim; "quotes" allow for commas and semicolons`;
 
-/** A script that does not follow the grammar; the message says where and why. */
+/** Thrown for a script that violates the grammar; the message names the step and the fault. */
 export class ScriptError extends Error {
   override readonly name = 'ScriptError';
 }
 
 /**
- * What an `x-practice-script` asks for, attempt by attempt; at least one step.
+ * Parses an `x-practice-script` into its steps, one for each attempt; at least one.
  * @throws ScriptError
  */
 export function parseScript(text: string): [ScriptStep, ...ScriptStep[]] {
@@ -32,86 +32,94 @@ export function parseScript(text: string): [ScriptStep, ...ScriptStep[]] {
   return [parseStep(first, 1), ...rest.map((step, i) => parseStep(step, i + 2))];
 }
 
-interface Draft {
-  ending: Ending | undefined;
-  works: boolean;
+interface StepDraft {
+  ending: ResponseEnding | undefined;
+  runsHandler: boolean;
   pass: boolean;
   delay: number;
-  filler: number | undefined;
-  cut: number | undefined;
+  fillerBytes: number | undefined;
+  cutAfterBytes: number | undefined;
   readonly headers: string[];
 }
 
 const AFTER_CHARGE = '-after-charge';
-const LARGEST_BODY = 64 * 1024 * 1024;
-const LONGEST_DELAY = 600_000;
+const MAX_BODY_BYTES = 64 * 1024 * 1024;
+const MAX_DELAY_MS = 600_000;
 
 function parseStep(text: string, position: number): ScriptStep {
   const fail = (problem: string) => new ScriptError(`step ${position}: ${problem}`);
-  const draft: Draft = {
+  const draft: StepDraft = {
     ending: undefined,
-    works: false,
+    runsHandler: false,
     pass: false,
     delay: 0,
-    filler: undefined,
-    cut: undefined,
+    fillerBytes: undefined,
+    cutAfterBytes: undefined,
     headers: [],
   };
   const words = splitUnquoted(text, ';');
   for (const word of words) {
-    const problem = word.includes('=') ? readModifier(draft, word) : readEnding(draft, word);
+    const problem = word.includes('=') ? parseModifier(draft, word) : parseEnding(draft, word);
     if (problem !== undefined) throw fail(problem);
   }
   if (draft.pass) {
     if (words.length > 1) throw fail('"pass" stands alone');
     return 'pass';
   }
-  return compose(draft, fail);
+  return toPlan(draft, fail);
 }
 
-function compose(draft: Draft, fail: (problem: string) => ScriptError): Act {
-  const { ending = answerWith(200), filler, cut, headers, delay } = draft;
-  const works = draft.works || draft.ending === undefined;
-  if (ending.kind === 'answer') return { delay, works, ending: { ...ending, headers, filler, cut } };
-  if (filler === undefined && cut === undefined && headers.length === 0) return { delay, works, ending };
+function toPlan(draft: StepDraft, fail: (problem: string) => ScriptError): ResponsePlan {
+  const { ending = respondWith(200), fillerBytes, cutAfterBytes, headers, delay } = draft;
+  const runsHandler = draft.runsHandler || draft.ending === undefined;
+  if (ending.kind === 'answer') {
+    return {
+      delay,
+      runsHandler,
+      ending: { ...ending, headers, fillerBytes, cutAfterBytes },
+    };
+  }
+  if (fillerBytes === undefined && cutAfterBytes === undefined && headers.length === 0) {
+    return { delay, runsHandler, ending };
+  }
   throw fail(`"${ending.kind}" has neither headers nor a body`);
 }
 
-/** @returns what is wrong with the word, if anything */
-function readEnding(draft: Draft, word: string): string | undefined {
+/** @returns the error in the word, or undefined */
+function parseEnding(draft: StepDraft, word: string): string | undefined {
   if (draft.ending !== undefined || draft.pass) return `"${word}" is a second ending`;
   const charges = word.endsWith(AFTER_CHARGE);
   const name = charges ? word.slice(0, -AFTER_CHARGE.length) : word;
-  draft.works = charges;
+  draft.runsHandler = charges;
   if (/^[2-5]\d\d$/.test(name)) {
-    draft.ending = answerWith(Number(name));
-    draft.works ||= isSuccess(Number(name));
+    draft.ending = respondWith(Number(name));
+    draft.runsHandler ||= isSuccess(Number(name));
   } else if (name === 'reset' || name === 'hang') draft.ending = { kind: name };
   else if (word === 'pass') draft.pass = true;
   else return word === '' ? 'an empty word' : `unknown word "${word}"`;
   return undefined;
 }
 
-/** @returns what is wrong with the word, if anything */
-function readModifier(draft: Draft, word: string): string | undefined {
+/** @returns the error in the word, or undefined */
+function parseModifier(draft: StepDraft, word: string): string | undefined {
   const equals = word.indexOf('=');
   const name = word.slice(0, equals).trim();
   const value = unquote(word.slice(equals + 1).trim());
   switch (name) {
     case 'delay':
       draft.delay = Number(value);
-      return wholeUpTo(LONGEST_DELAY, value, name);
+      return checkWholeNumber(MAX_DELAY_MS, value, name);
     case 'body':
-      draft.filler = Number(value);
-      return wholeUpTo(LARGEST_BODY, value, name);
+      draft.fillerBytes = Number(value);
+      return checkWholeNumber(MAX_BODY_BYTES, value, name);
     case 'cut':
-      draft.cut = Number(value);
-      return wholeUpTo(LARGEST_BODY, value, name);
+      draft.cutAfterBytes = Number(value);
+      return checkWholeNumber(MAX_BODY_BYTES, value, name);
     case 'retry-after':
       return addHeader(draft, 'Retry-After', value);
     case 'header': {
       const colon = value.indexOf(':');
-      if (colon < 1) return `header wants NAME:VALUE, not "${value}"`;
+      if (colon < 1) return `header: expected NAME:VALUE, not "${value}"`;
       return addHeader(draft, value.slice(0, colon).trim(), value.slice(colon + 1).trim());
     }
     default:
@@ -119,23 +127,23 @@ function readModifier(draft: Draft, word: string): string | undefined {
   }
 }
 
-function wholeUpTo(most: number, value: string, name: string): string | undefined {
+function checkWholeNumber(most: number, value: string, name: string): string | undefined {
   if (/^\d+$/.test(value) && Number(value) <= most) return undefined;
-  return `${name} wants a whole number up to ${most}, not "${value}"`;
+  return `${name}: expected a whole number up to ${most}, not "${value}"`;
 }
 
-function addHeader(draft: Draft, name: string, value: string): string | undefined {
+function addHeader(draft: StepDraft, name: string, value: string): string | undefined {
   try {
     validateHeaderName(name);
     validateHeaderValue(name, value);
   } catch {
-    return `"${name}: ${value}" is no header`;
+    return `"${name}: ${value}" is not a valid header`;
   }
   draft.headers.push(name, value);
   return undefined;
 }
 
-/** The trimmed parts between separators, of which those in quotes do not count. */
+/** Splits text at separators outside quotes, and trims the parts. */
 function splitUnquoted(text: string, separator: string): string[] {
   const parts: string[] = [];
   let start = 0;
@@ -148,7 +156,7 @@ function splitUnquoted(text: string, separator: string): string[] {
       start = i + 1;
     }
   }
-  if (quoted) throw new ScriptError('a quote is not closed');
+  if (quoted) throw new ScriptError('unterminated quote');
   parts.push(text.slice(start).trim());
   return parts;
 }

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { Pool } from 'undici';
-import type { Millis, PerSecond, Random } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis, PerSecond, Random } from '../../core/scalars.ts';
 import { seededRandom } from '../seeded-random.ts';
 
 export interface TrafficOptions {
@@ -9,7 +9,7 @@ export interface TrafficOptions {
   readonly clients: readonly TrafficClient[];
   /** Requests that may wait for an answer, over all clients, on as many connections; 256 when absent. */
   readonly maxInFlight?: number;
-  /** How long an answer may take; 30 s when absent. */
+  /** Timeout of a request in ms; 30 s when absent. */
   readonly timeout?: Millis;
   /** 1 when absent. */
   readonly seed?: number;
@@ -18,9 +18,9 @@ export interface TrafficOptions {
 export interface TrafficClient {
   /** Sent as `x-api-key`. */
   readonly name: string;
-  /** Arrivals a second, Poisson: they come whether or not earlier ones have been answered. */
+  /** Poisson arrivals a second, whether or not earlier requests have been answered. */
   readonly rate: PerSecond;
-  /** Whether a Retry-After is waited out: what would have been sent meanwhile is not. False when absent. */
+  /** Whether it honours Retry-After; requests due meanwhile are not sent. False when absent. */
   readonly honoursRetryAfter?: boolean;
   /** The n-th request, from 0; `GET /` when absent. */
   readonly request?: (n: number) => TrafficRequest;
@@ -33,32 +33,32 @@ export interface TrafficRequest {
   readonly body?: string;
 }
 
-/** Every arrival is counted once, under the first four; `sent` ends up answered or failed. */
+/** Every arrival counts once under the first four; a sent request becomes answered or failed. */
 export interface TrafficCounts {
   readonly sent: number;
-  /** Not sent, because the client waits as it was told. */
+  /** Not sent, because the client honours a Retry-After. */
   readonly heldBack: number;
   /** Not sent, because too many were in flight. */
   readonly dropped: number;
   readonly answered: Readonly<Record<number, number>>;
-  /** No answer came. */
+  /** No response arrived. */
   readonly failed: number;
 }
 
-/** A client whose timer comes this late has slept, with the machine: what it missed is not made up for. */
-const OVERSLEPT: Millis = 1000;
-const FIRST: TrafficRequest = { method: 'GET', path: '/' };
+/** A client whose timer is this late was suspended with the machine: missed arrivals are dropped. */
+const MAX_TIMER_LAG: Millis = 1000;
+const DEFAULT_REQUEST: TrafficRequest = { method: 'GET', path: '/' };
 
-/** Starts sending. The clients' arrivals are the same for the same seed. */
-export function startTraffic(options: TrafficOptions): Traffic {
-  return new Traffic(options);
+/** Starts the clients. Equal seeds give equal arrivals. */
+export function startTraffic(options: TrafficOptions): TrafficGenerator {
+  return new TrafficGenerator(options);
 }
 
-/** Clients that send at their own rates until stopped, however the target fares: an open loop. */
-export class Traffic {
+/** An open loop of clients: each sends at its own rate until stopped, whatever the target answers. */
+export class TrafficGenerator {
   readonly #pool: Pool;
   readonly #maxInFlight: number;
-  readonly #senders = new Map<string, Sender>();
+  readonly #senders = new Map<string, TrafficSender>();
   readonly #running = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
@@ -73,7 +73,7 @@ export class Traffic {
     this.#maxInFlight = maxInFlight;
     const now = performance.now();
     for (const [i, client] of clients.entries()) {
-      const sender = new Sender(client, seededRandom(seed + i * 2 ** 32));
+      const sender = new TrafficSender(client, seededRandom(seed + i * 2 ** 32));
       sender.schedule(now);
       this.#senders.set(client.name, sender);
     }
@@ -84,7 +84,7 @@ export class Traffic {
     return Object.fromEntries([...this.#senders].map(([name, sender]) => [name, sender.counts()]));
   }
 
-  /** @throws RangeError when there is no such client */
+  /** @throws RangeError if there is no such client */
   setRate(name: string, rate: PerSecond): void {
     const sender = this.#senders.get(name);
     if (sender === undefined) throw new RangeError(`no client ${name}`);
@@ -94,13 +94,13 @@ export class Traffic {
     this.#arm(now);
   }
 
-  /** Sends nothing more, waits up to `grace` for what is in flight, then breaks it off. */
+  /** Stops sending, waits up to `grace` ms for requests in flight, then aborts them. */
   async stop(grace: Millis = 1000): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
-    const patience = setTimeout(() => void this.#pool.destroy(), grace);
+    const graceTimer = setTimeout(() => void this.#pool.destroy(), grace);
     await Promise.all(this.#running);
-    clearTimeout(patience);
+    clearTimeout(graceTimer);
     await this.#pool.destroy();
   }
 
@@ -108,13 +108,13 @@ export class Traffic {
     clearTimeout(this.#timer);
     const next = Math.min(...[...this.#senders.values()].map((sender) => sender.nextAt));
     if (this.#stopped || next === Number.POSITIVE_INFINITY) return;
-    this.#timer = setTimeout(() => this.#tick(), Math.max(0, Math.min(next - now, OVERSLEPT)));
+    this.#timer = setTimeout(() => this.#tick(), Math.max(0, Math.min(next - now, MAX_TIMER_LAG)));
   }
 
   #tick(): void {
     const now = performance.now();
     for (const sender of this.#senders.values()) {
-      if (now - sender.nextAt > OVERSLEPT) sender.schedule(now);
+      if (now - sender.nextAt > MAX_TIMER_LAG) sender.schedule(now);
       while (sender.nextAt <= now) {
         sender.schedule(sender.nextAt);
         const request = sender.arrive(now, this.#running.size < this.#maxInFlight);
@@ -124,26 +124,26 @@ export class Traffic {
     this.#arm(now);
   }
 
-  #send(sender: Sender, { method, path, headers, body }: TrafficRequest): void {
+  #send(sender: TrafficSender, { method, path, headers, body }: TrafficRequest): void {
     const exchange = this.#pool
       .request({ method, path, headers: { ...headers, 'x-api-key': sender.name }, body: body ?? null })
       .then(async (answer) => {
         await answer.body.dump();
-        sender.hear(answer.statusCode, answer.headers['retry-after'], performance.now());
+        sender.onResponse(answer.statusCode, answer.headers['retry-after'], performance.now());
       })
-      .catch(() => sender.miss())
+      .catch(() => sender.onError())
       .finally(() => this.#running.delete(exchange));
     this.#running.add(exchange);
   }
 }
 
-/** One client's side of it. */
-class Sender {
+/** The sender of one client. */
+class TrafficSender {
   readonly name: string;
   rate: PerSecond;
   nextAt: Millis = Number.POSITIVE_INFINITY;
   readonly #random: Random;
-  readonly #honours: boolean;
+  readonly #honoursRetryAfter: boolean;
   readonly #request: (n: number) => TrafficRequest;
   readonly #answered = new Map<number, number>();
   #heldUntil = 0;
@@ -152,11 +152,14 @@ class Sender {
   #dropped = 0;
   #failed = 0;
 
-  constructor({ name, rate, honoursRetryAfter = false, request = () => FIRST }: TrafficClient, random: Random) {
+  constructor(
+    { name, rate, honoursRetryAfter = false, request = () => DEFAULT_REQUEST }: TrafficClient,
+    random: Random,
+  ) {
     this.#random = random;
     this.name = name;
     this.rate = rate;
-    this.#honours = honoursRetryAfter;
+    this.#honoursRetryAfter = honoursRetryAfter;
     this.#request = request;
   }
 
@@ -165,22 +168,22 @@ class Sender {
       this.rate > 0 ? from + (1000 * Math.log(1 / (1 - this.#random()))) / this.rate : Number.POSITIVE_INFINITY;
   }
 
-  arrive(now: Millis, room: boolean): TrafficRequest | undefined {
+  arrive(now: Millis, hasCapacity: boolean): TrafficRequest | undefined {
     if (now < this.#heldUntil) this.#heldBack += 1;
-    else if (room) return this.#request(this.#sent++);
+    else if (hasCapacity) return this.#request(this.#sent++);
     else this.#dropped += 1;
     return undefined;
   }
 
-  hear(status: number, retryAfter: string | string[] | undefined, now: Millis): void {
+  onResponse(status: number, retryAfter: string | string[] | undefined, now: Millis): void {
     this.#answered.set(status, (this.#answered.get(status) ?? 0) + 1);
-    if (!this.#honours || status < 400 || typeof retryAfter !== 'string') return;
+    if (!this.#honoursRetryAfter || status < 400 || typeof retryAfter !== 'string') return;
     const seconds = Number(retryAfter);
     const wait = Number.isNaN(seconds) ? Date.parse(retryAfter) - Date.now() : seconds * 1000;
     if (wait > 0) this.#heldUntil = Math.max(this.#heldUntil, now + wait);
   }
 
-  miss(): void {
+  onError(): void {
     this.#failed += 1;
   }
 

@@ -1,24 +1,24 @@
-import type { PerSecond, Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { PerSecond, Millis } from '../../core/scalars.ts';
 import { makePathPattern, segmentsOf } from '../../core/http-semantics/path-pattern.ts';
 import { limitOf } from '../limit-models/limit-model-spec.ts';
 import type { ClientGroup, Scenario } from '../scenario.ts';
 import { rateAt } from '../scenario.ts';
-import type { NestedSpec } from '../upstream/nested-limit-models.ts';
+import type { NestedLimitSpec } from '../upstream/nested-limit-models.ts';
 
-/** What clients want a second: all of it, and as far as the nested limits of the upstream allow it. */
-export interface Demand {
+/** The demand of the clients in requests a second: all of it, and the part that the upstream's nested limits allow. */
+export interface ClientDemand {
   readonly all: PerSecond;
   readonly allowed: PerSecond;
 }
 
 /**
- * What clients want of an upstream, as far as its nested limits allow it: what an oracle would send if the limit of
- * all were no limit. Where limits are nested in each other, each is applied by itself.
+ * The demand that the upstream's nested limits allow: what an oracle would send if the limit of
+ * all requests did not exist. Where limits are nested in each other, each is applied by itself.
  */
-export function allowedDemand({ clients, upstream }: Scenario): (now: Millis) => Demand {
+export function allowedDemand({ clients, upstream }: Scenario): (now: Millis) => ClientDemand {
   const limits = (upstream.limits ?? []).map((spec) => ({ spec, rate: ratePerSecond(spec) }));
   const demandOf = (group: ClientGroup, now: Millis): PerSecond => group.count * rateAt(group, now);
-  const keys = clients.map((group) => limits.map(({ spec }) => keyOf(spec, group)));
+  const keys = clients.map((group) => limits.map(({ spec }) => limitKey(spec, group)));
   return (now) => {
     const wanted = clients.map((group) => demandOf(group, now));
     const all = sum(wanted);
@@ -42,13 +42,13 @@ function sum(rates: readonly PerSecond[]): PerSecond {
   return rates.reduce((total, rate) => total + rate, 0);
 }
 
-function ratePerSecond({ limit }: NestedSpec): PerSecond {
+function ratePerSecond({ limit }: NestedLimitSpec): PerSecond {
   if ('window' in limit) return (1000 * limit.limit) / limit.window;
   return limit.kind === 'concurrency' ? Number.POSITIVE_INFINITY : limitOf(limit);
 }
 
-/** Which of several limits the group's requests stand under; undefined for none. */
-function keyOf({ path, method, eachMethod }: NestedSpec, group: ClientGroup): string | undefined {
+/** The limit that applies to the group's requests; undefined if none does. */
+function limitKey({ path, method, eachMethod }: NestedLimitSpec, group: ClientGroup): string | undefined {
   if (method !== undefined && !method.includes(group.method)) return undefined;
   const prefix = eachMethod === true ? group.method : '';
   if (path === undefined) return prefix;

@@ -1,4 +1,4 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 
 export interface Tick {
   readonly at: number;
@@ -6,11 +6,11 @@ export interface Tick {
 }
 
 /** From 0 to at least `most`, in four steps or fewer of 1, 2 or 5 times a power of ten. */
-export function countTicks(most: number): Tick[] {
-  const rough = Math.max(most, 1) / 4;
+export function countTicks(max: number): Tick[] {
+  const rough = Math.max(max, 1) / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
-  const count = Math.ceil(Math.max(most, 1) / step - 1e-9);
+  const count = Math.ceil(Math.max(max, 1) / step - 1e-9);
   return Array.from({ length: count + 1 }, (_, i) => ({ at: i * step, label: formatCount(i * step) }));
 }
 

@@ -1,7 +1,7 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 import type { Tick } from './axis-ticks.ts';
 import { countTicks, timeTicks } from './axis-ticks.ts';
-import { condense, lastOf, meanOf } from './downsample.ts';
+import { downsample, lastValue, meanValue } from './downsample.ts';
 
 const WIDTH = 860;
 const LEFT = 62;
@@ -14,7 +14,7 @@ interface Timed {
   readonly at: Millis;
 }
 
-export interface Curve<S> {
+export interface PanelCurve<S> {
   readonly name: string;
   /** A class of the style sheet. */
   readonly look: string;
@@ -25,10 +25,10 @@ export interface Curve<S> {
 export interface Panel<S> {
   readonly title: string;
   readonly height: number;
-  readonly curves: readonly Curve<S>[];
+  readonly curves: readonly PanelCurve<S>[];
 }
 
-/** On white and on black alike; colours that differ in lightness too (Okabe and Ito, 2008). */
+/** Legible on white and on black; the colours differ in lightness too (Okabe and Ito, 2008). */
 const STYLE = `
 text { font: 12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: #444 }
 .title { font-size: 16px; font-weight: 600; fill: #111 }
@@ -62,8 +62,8 @@ text { font: 12px system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill
 }
 `;
 
-/** What a drawing shows, from top to bottom. */
-export interface Drawing<S> {
+/** The content of a drawing, from top to bottom. */
+export interface PanelChart<S> {
   readonly title: string;
   readonly figures: string;
   readonly panels: readonly Panel<S>[];
@@ -71,8 +71,8 @@ export interface Drawing<S> {
   readonly warmup: Millis;
 }
 
-/** Curves over time as a drawing of its own: SVG. */
-export function drawPanels<S extends Timed>({ title, figures, panels, series, warmup }: Drawing<S>): string {
+/** Draws curves over time as a standalone SVG. */
+export function drawPanels<S extends Timed>({ title, figures, panels, series, warmup }: PanelChart<S>): string {
   const end = Math.max(1, series.at(-1)?.at ?? 0);
   const x = (at: Millis): number => LEFT + (at / end) * (WIDTH - LEFT - RIGHT);
   const parts: string[] = [];
@@ -110,17 +110,17 @@ function drawPanel<S extends Timed>(
   series: readonly S[],
   { top, x, warmup, end }: Frame,
 ): string {
-  const coarse = condense(series, 4, 360);
-  const fine = condense(series, 1, 720);
-  // A limit has no mean: it steps.
+  const coarse = downsample(series, 4, 360);
+  const fine = downsample(series, 1, 720);
+  // A limit changes in steps: a mean over an interval would be wrong.
   const drawn = curves.map((curve) => ({
     ...curve,
     points: (curve.shape === 'area' ? coarse : fine).map(
-      (each) => [x(each.from), x(each.at), (curve.shape === 'steps' ? lastOf : meanOf)(each, curve.of)] as const,
+      (each) => [x(each.from), x(each.at), (curve.shape === 'steps' ? lastValue : meanValue)(each, curve.of)] as const,
     ),
   }));
-  const most = drawn.flatMap(({ points }) => points.map(([, , value]) => value).filter(Number.isFinite));
-  const ticks = countTicks(most.reduce((a, b) => Math.max(a, b), 0));
+  const values = drawn.flatMap(({ points }) => points.map(([, , value]) => value).filter(Number.isFinite));
+  const ticks = countTicks(values.reduce((a, b) => Math.max(a, b), 0));
   const ceiling = ticks.at(-1)?.at ?? 1;
   const y = (value: number): number => top + height - (value / ceiling) * height;
   const present = drawn.filter(({ points }) => points.some(([, , value]) => Number.isFinite(value)));
@@ -134,7 +134,7 @@ function drawPanel<S extends Timed>(
     ...drawGrid(ticks, timeTicks(end), { top, height, x, y }),
     ...present.map(
       ({ look, shape, points }) =>
-        `<path class="${look}" d="${shape === 'area' ? areaOf(points, y) : lineOf(points, y, shape)}"/>`,
+        `<path class="${look}" d="${shape === 'area' ? areaPath(points, y) : linePath(points, y, shape)}"/>`,
     ),
     `<line class="axis" x1="${LEFT}" y1="${top + height}" x2="${WIDTH - RIGHT}" y2="${top + height}"/>`,
     `<text class="head" x="${LEFT}" y="${top - 10}">${escape(title)}</text>`,
@@ -163,7 +163,7 @@ function drawGrid(
 }
 
 /** From right to left, so that they end at the edge. */
-function drawLegend(curves: readonly Pick<Curve<never>, 'name' | 'look' | 'shape'>[], baseline: number): string[] {
+function drawLegend(curves: readonly Pick<PanelCurve<never>, 'name' | 'look' | 'shape'>[], baseline: number): string[] {
   let right = WIDTH - RIGHT;
   return curves.toReversed().map(({ name, look, shape }) => {
     const left = right - 6.4 * name.length - 26;
@@ -179,8 +179,8 @@ function drawLegend(curves: readonly Pick<Curve<never>, 'name' | 'look' | 'shape
 
 type Points = readonly (readonly [from: number, to: number, value: number])[];
 
-/** A gap where there is no value. */
-function lineOf(points: Points, y: (value: number) => number, shape: 'line' | 'steps'): string {
+/** Leaves a gap where there is no value. */
+function linePath(points: Points, y: (value: number) => number, shape: 'line' | 'steps'): string {
   let path = '';
   let isDown = false;
   for (const [from, to, value] of points) {
@@ -196,7 +196,7 @@ function lineOf(points: Points, y: (value: number) => number, shape: 'line' | 's
   return path;
 }
 
-function areaOf(points: Points, y: (value: number) => number): string {
+function areaPath(points: Points, y: (value: number) => number): string {
   const [first] = points;
   const last = points.at(-1);
   if (first === undefined || last === undefined) return '';
@@ -209,7 +209,7 @@ function round(value: number): number {
 }
 
 function escape(text: string): string {
-  // XML has no control characters, however they are written.
+  // XML 1.0 allows no control characters, not even as references.
   const plain = text.replaceAll(/\p{Cc}/gu, ' ');
   return plain.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

@@ -1,10 +1,10 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 import type { Panel } from './draw-panels.ts';
 import { drawPanels } from './draw-panels.ts';
 import { groupPanels } from './group-panels.ts';
-import type { Report, Sample } from './simulation-report.ts';
+import type { SimulationReport, ReportSample } from './simulation-report.ts';
 
-const PANELS: readonly Panel<Sample>[] = [
+const PANELS: readonly Panel<ReportSample>[] = [
   {
     title: 'requests a second',
     height: 220,
@@ -26,8 +26,8 @@ const PANELS: readonly Panel<Sample>[] = [
   },
 ];
 
-/** A report as a drawing of its own: SVG with the rate against the limit, the queue, the waste and who was served over time. */
-export function drawReport(title: string, report: Report, warmup: Millis): string {
+/** Draws a report as a standalone SVG: the rate against the limit, the queue, the waste, and successes by group over time. */
+export function drawReport(title: string, report: SimulationReport, warmup: Millis): string {
   const { series, seed, goodput, waste, latency, groups } = report;
   const figures = `goodput ${goodput.toFixed(3)} · waste ${waste.toFixed(4)} · added p99 ${Math.round(latency.p99)} ms · seed ${seed}`;
   return drawPanels({ title, figures, panels: [...PANELS, ...groupPanels(groups)], series, warmup });

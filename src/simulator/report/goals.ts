@@ -1,45 +1,45 @@
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Report } from './simulation-report.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { SimulationReport } from './simulation-report.ts';
 import { settlingTime } from './simulation-report.ts';
 
-/** What a figure should be. */
-export interface Bound {
+/** The bound of a figure. */
+export interface GoalBound {
   readonly is: '>=' | '<=';
   readonly value: number;
 }
 
-/** Of a run, by the names of the report. */
+/** The goals of a run, by the names of the report. */
 export interface Goals extends GroupGoals {
-  readonly goodput?: Bound;
-  readonly waste?: Bound;
-  readonly failures?: Bound;
-  readonly refused?: Bound;
+  readonly goodput?: GoalBound;
+  readonly waste?: GoalBound;
+  readonly failures?: GoalBound;
+  readonly refused?: GoalBound;
   /** Attempts that the upstream answered with 429 or 5xx. */
-  readonly wasted?: Bound;
-  readonly oscillation?: Bound;
-  /** How long after the last change of the upstream the run was settled, in ms. */
-  readonly settled?: Bound;
-  readonly groups?: Readonly<Record<string, GroupGoals & { readonly served?: Bound; readonly share?: Bound }>>;
+  readonly wasted?: GoalBound;
+  readonly oscillation?: GoalBound;
+  /** The time from the last change of the upstream until the run had settled, in ms. */
+  readonly settled?: GoalBound;
+  readonly groups?: Readonly<Record<string, GroupGoals & { readonly served?: GoalBound; readonly share?: GoalBound }>>;
 }
 
 interface GroupGoals {
-  readonly jain?: Bound;
-  readonly latency?: { readonly p50?: Bound; readonly p99?: Bound };
+  readonly jain?: GoalBound;
+  readonly latency?: { readonly p50?: GoalBound; readonly p99?: GoalBound };
 }
 
-/** A goal, and what came of it. */
-export interface Judged {
-  /** Such as `goodput` or `groups.checkout.latency.p99`. */
+/** A goal and its result. */
+export interface GoalResult {
+  /** For example `goodput` or `groups.checkout.latency.p99`. */
   readonly goal: string;
-  readonly bound: Bound;
+  readonly bound: GoalBound;
   readonly unit: 'number' | 'ms';
-  /** Undefined when it never came to be: a run that did not settle. */
+  /** Undefined if there is no value: a run that did not settle. */
   readonly value: number | undefined;
   readonly met: boolean;
 }
 
-/** @param changed when the upstream changed for the last time; 0 when it never did */
-export function judge(report: Report, goals: Goals, changed: Millis): Judged[] {
+/** @param lastChangeAt when the upstream last changed; 0 if it never did */
+export function evaluateGoals(report: SimulationReport, goals: Goals, lastChangeAt: Millis): GoalResult[] {
   const { series } = report;
   const end = series.at(-1)?.at ?? 0;
   const figures: Figure[] = [
@@ -47,30 +47,30 @@ export function judge(report: Report, goals: Goals, changed: Millis): Judged[] {
       (name): Figure => [name, goals[name], report[name]],
     ),
     ['wasted', goals.wasted, report.counts.wasted],
-    ['settled', goals.settled, goals.settled && settlingTime(series, changed, end), 'ms'],
+    ['settled', goals.settled, goals.settled && settlingTime(series, lastChangeAt, end), 'ms'],
     ...groupFigures('', goals, { ...report, successes: report.counts.successes }),
   ];
-  for (const [name, wanted] of Object.entries(goals.groups ?? {})) {
+  for (const [name, groupGoals] of Object.entries(goals.groups ?? {})) {
     const group = report.groups.find((each) => each.name === name);
     figures.push(
-      [`groups.${name}.served`, wanted.served, group?.served],
-      [`groups.${name}.share`, wanted.share, group?.share],
-      ...groupFigures(`groups.${name}.`, wanted, group && { ...group, successes: group.served }),
+      [`groups.${name}.served`, groupGoals.served, group?.served],
+      [`groups.${name}.share`, groupGoals.share, group?.share],
+      ...groupFigures(`groups.${name}.`, groupGoals, group && { ...group, successes: group.served }),
     );
   }
-  return figures.flatMap(([goal, bound, value, unit]): Judged[] =>
+  return figures.flatMap(([goal, bound, value, unit]): GoalResult[] =>
     bound === undefined ? [] : [{ goal, bound, unit: unit ?? 'number', value, met: isMet(bound, value) }],
   );
 }
 
-type Figure = readonly [goal: string, bound: Bound | undefined, value: number | undefined, unit?: 'ms'];
+type Figure = readonly [goal: string, bound: GoalBound | undefined, value: number | undefined, unit?: 'ms'];
 
 function groupFigures(
   prefix: string,
   goals: GroupGoals,
-  figures: (Pick<Report, 'jain' | 'latency'> & { readonly successes: number }) | undefined,
+  figures: (Pick<SimulationReport, 'jain' | 'latency'> & { readonly successes: number }) | undefined,
 ): Figure[] {
-  // Of no success there is no latency.
+  // Without a success there is no latency.
   const latency = figures === undefined || figures.successes === 0 ? undefined : figures.latency;
   return [
     [`${prefix}jain`, goals.jain, figures?.jain],
@@ -79,7 +79,7 @@ function groupFigures(
   ];
 }
 
-function isMet({ is, value: wanted }: Bound, value: number | undefined): boolean {
+function isMet({ is, value: bound }: GoalBound, value: number | undefined): boolean {
   if (value === undefined) return false;
-  return is === '>=' ? value >= wanted : value <= wanted;
+  return is === '>=' ? value >= bound : value <= bound;
 }

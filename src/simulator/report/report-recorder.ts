@@ -1,83 +1,89 @@
-import type { GateView } from '../../core/events/proxy-events.ts';
-import type { Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
-import type { Demand } from './allowed-demand.ts';
+import type { GateView } from '../../core/events/gate-views.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { ClientDemand } from './allowed-demand.ts';
 import { allowedDemand } from './allowed-demand.ts';
-import { Latencies } from './latency-histogram.ts';
-import type { Counts, GroupReport, Quantiles, Report, Sample } from './simulation-report.ts';
+import { LatencyHistogram } from './latency-histogram.ts';
+import type {
+  ReportCounts,
+  GroupReport,
+  LatencyQuantiles,
+  SimulationReport,
+  ReportSample,
+} from './simulation-report.ts';
 import { jainIndex } from './simulation-report.ts';
 import type { ClientGroup, Scenario } from '../scenario.ts';
-import { Spread } from './running-variance.ts';
-import type { Conduct } from '../upstream/upstream-model.ts';
-import type { Answered, Observer } from '../engine/simulator.ts';
+import { RunningVariance } from './running-variance.ts';
+import type { UpstreamDecision } from '../upstream/upstream-model.ts';
+import type { SimulatedRequestResult, SimulationObserver } from '../engine/simulator.ts';
 
-/** Counts a run: all of it for the series, and what comes after the warm-up for the figures. */
-export class Tally implements Observer {
+/** Records a run: all of it for the series, and the time after the warm-up for the figures. */
+export class ReportRecorder implements SimulationObserver {
   readonly #scenario: Scenario;
   readonly #now: () => Millis;
-  readonly #groups: readonly GroupTally[];
-  readonly #demand: (now: Millis) => Demand;
-  readonly #all = new Latencies();
-  readonly #series: Sample[] = [];
-  readonly #rate = new Spread();
-  /** Each replica says the same of it. */
-  readonly #isOneLimit: boolean;
-  readonly #counts = noCounts();
-  /** Since the last sample, warm-up and all. */
-  #recent = noCounts();
-  /** Successes by group, as long ago. */
+  readonly #groups: readonly GroupRecorder[];
+  readonly #demand: (now: Millis) => ClientDemand;
+  readonly #latencies = new LatencyHistogram();
+  readonly #series: ReportSample[] = [];
+  readonly #rate = new RunningVariance();
+  /** Every replica reports the same. */
+  readonly #isSharedLimit: boolean;
+  readonly #counts = zeroCounts();
+  /** Since the last sample, warm-up included. */
+  #sinceSample = zeroCounts();
+  /** Successes by group since the last sample. */
   readonly #served: number[];
   #allowed = 0;
   #sampledAt: Millis = 0;
 
   constructor(scenario: Scenario, now: () => Millis) {
     this.#scenario = scenario;
-    this.#isOneLimit = scenario.shared || scenario.lease !== undefined || scenario.pool !== undefined;
+    this.#isSharedLimit = scenario.shared || scenario.leaseLatency !== undefined || scenario.poolLatency !== undefined;
     this.#now = now;
     this.#demand = allowedDemand(scenario);
-    this.#groups = scenario.clients.map((group) => new GroupTally(group));
+    this.#groups = scenario.clients.map((group) => new GroupRecorder(group));
     this.#served = scenario.clients.map(() => 0);
   }
 
   onOffer(group: number): void {
-    this.#recent.offered += 1;
-    if (!this.#isCounted()) return;
+    this.#sinceSample.offered += 1;
+    if (!this.#isAfterWarmup()) return;
     this.#counts.offered += 1;
-    const tally = this.#groups[group];
-    if (tally !== undefined) tally.offered += 1;
+    const groupRecorder = this.#groups[group];
+    if (groupRecorder !== undefined) groupRecorder.offered += 1;
   }
 
-  onConduct(conduct: Conduct): void {
-    const isWasted = conduct.kind === 'throttle' || conduct.kind === 'down' || isServerError(conduct);
-    this.#recent.sends += 1;
-    if (isWasted) this.#recent.wasted += 1;
-    if (!this.#isCounted()) return;
+  onUpstreamDecision(decision: UpstreamDecision): void {
+    const isWasted = decision.kind === 'throttle' || decision.kind === 'down' || isServerError(decision);
+    this.#sinceSample.sends += 1;
+    if (isWasted) this.#sinceSample.wasted += 1;
+    if (!this.#isAfterWarmup()) return;
     this.#counts.sends += 1;
     if (isWasted) this.#counts.wasted += 1;
   }
 
-  onAnswer({ group, member, verdict, status, took, service }: Answered): void {
+  onRequestEnd({ group, member, verdict, status, took, service }: SimulatedRequestResult): void {
     const isSuccess = verdict.kind === 'forward' && status < 400;
     if (isSuccess) this.#served[group] = (this.#served[group] ?? 0) + 1;
-    if (!this.#isCounted()) return;
+    if (!this.#isAfterWarmup()) return;
     if (verdict.kind === 'refuse') this.#counts.refused += 1;
     else if (isSuccess) {
       this.#counts.successes += 1;
-      this.#all.add(took - service);
-      this.#groups[group]?.succeed(member, took - service);
+      this.#latencies.add(took - service);
+      this.#groups[group]?.recordSuccess(member, took - service);
     } else this.#counts.failed += 1;
   }
 
-  /** @param capacity what the upstream lets through now */
+  /** @param capacity requests a second that the upstream accepts now */
   sample(now: Millis, capacity: PerSecond, views: readonly GateView[]): void {
     const seconds = (now - this.#sampledAt) / 1000;
-    const { offered, sends, wasted } = this.#recent;
-    this.#recent = noCounts();
+    const { offered, sends, wasted } = this.#sinceSample;
+    this.#sinceSample = zeroCounts();
     this.#sampledAt = now;
     let rate = 0;
     let queued = 0;
     for (const [replica, { limits }] of views.entries()) {
       for (const limit of limits) {
-        if (limit.nested === '' && (replica === 0 || !this.#isOneLimit)) rate += limit.rate;
+        if (limit.nested === '' && (replica === 0 || !this.#isSharedLimit)) rate += limit.rate;
         queued += limit.queued;
       }
     }
@@ -101,9 +107,9 @@ export class Tally implements Observer {
     else this.#allowed += demand.allowed < demand.all ? demand.allowed * seconds : offered;
   }
 
-  report(seed: number): Report {
+  report(seed: number): SimulationReport {
     const { name, duration, warmup } = this.#scenario;
-    const counts: Counts = this.#counts;
+    const counts: ReportCounts = this.#counts;
     const { successes, refused, failed, wasted } = counts;
     const ended = successes + refused + failed;
     return {
@@ -114,32 +120,32 @@ export class Tally implements Observer {
       waste: wasted === 0 ? 0 : wasted / successes,
       failures: ratio(failed, ended),
       refused: ratio(refused, ended),
-      latency: quantiles(this.#all),
+      latency: latencyQuantiles(this.#latencies),
       jain: jainIndex(this.#groups.flatMap((group) => [...group.shares()])),
-      oscillation: this.#rate.relative,
+      oscillation: this.#rate.coefficientOfVariation,
       counts,
       groups: this.#groups.map((group) => group.report(successes)),
       series: this.#series,
     };
   }
 
-  #isCounted(): boolean {
+  #isAfterWarmup(): boolean {
     return this.#now() >= this.#scenario.warmup;
   }
 }
 
-class GroupTally {
+class GroupRecorder {
   offered = 0;
   readonly #group: ClientGroup;
   readonly #successes: Uint32Array;
-  readonly #latencies = new Latencies();
+  readonly #latencies = new LatencyHistogram();
 
   constructor(group: ClientGroup) {
     this.#group = group;
     this.#successes = new Uint32Array(group.count);
   }
 
-  succeed(member: number, added: Millis): void {
+  recordSuccess(member: number, added: Millis): void {
     this.#successes[member] = (this.#successes[member] ?? 0) + 1;
     this.#latencies.add(added);
   }
@@ -156,17 +162,17 @@ class GroupTally {
       successes,
       served: ratio(successes, this.offered),
       share: ratio(successes, all),
-      latency: quantiles(this.#latencies),
+      latency: latencyQuantiles(this.#latencies),
       jain: jainIndex(this.#successes),
     };
   }
 }
 
-function isServerError(conduct: Conduct): boolean {
-  return conduct.kind === 'fail' && (conduct.status >= 500 || conduct.status === 429);
+function isServerError(decision: UpstreamDecision): boolean {
+  return decision.kind === 'fail' && (decision.status >= 500 || decision.status === 429);
 }
 
-function noCounts(): { -readonly [K in keyof Counts]: number } {
+function zeroCounts(): { -readonly [K in keyof ReportCounts]: number } {
   return { offered: 0, successes: 0, refused: 0, failed: 0, sends: 0, wasted: 0 };
 }
 
@@ -174,6 +180,6 @@ function ratio(part: number, whole: number): number {
   return whole === 0 ? 0 : part / whole;
 }
 
-function quantiles(latencies: Latencies): Quantiles {
+function latencyQuantiles(latencies: LatencyHistogram): LatencyQuantiles {
   return { p50: latencies.quantile(0.5), p99: latencies.quantile(0.99) };
 }

@@ -1,5 +1,5 @@
 /** Welford's running mean and variance (Technometrics 4, 1962). */
-export class Spread {
+export class RunningVariance {
   #n = 0;
   #mean = 0;
   #squares = 0;
@@ -11,8 +11,8 @@ export class Spread {
     this.#squares += delta * (value - this.#mean);
   }
 
-  /** Standard deviation ÷ mean; 0 when there is nothing. */
-  get relative(): number {
+  /** Standard deviation ÷ mean; 0 without values. */
+  get coefficientOfVariation(): number {
     return this.#n === 0 || this.#mean === 0 ? 0 : Math.sqrt(this.#squares / this.#n) / this.#mean;
   }
 }

@@ -1,44 +1,44 @@
-import type { LimitState } from '../../core/events/proxy-events.ts';
-import type { Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
+import type { LimitState } from '../../core/limits/limit-state.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
 
-/** What came of a run, its warm-up left out. Shares are in [0, 1] but for `waste`. */
-export interface Report {
+/** The report of a run, without its warm-up. Shares are in [0, 1], except `waste`. */
+export interface SimulationReport {
   readonly scenario: string;
   readonly seed: number;
-  /** How long was counted. */
+  /** The time counted, in ms. */
   readonly span: Millis;
-  /** Successes within the deadline ÷ what the hidden limit, or the demand if that is less, would have allowed. */
+  /** Successes within the deadline ÷ the requests that the hidden limit, or the demand if less, would have allowed. */
   readonly goodput: number;
-  /** Answers of the upstream that were 429 or 5xx ÷ successes. */
+  /** 429 and 5xx responses of the upstream ÷ successes. */
   readonly waste: number;
-  /** Requests that ended neither in a success nor in a refusal of ours ÷ requests that ended. */
+  /** Requests that ended neither in a success nor in a rejection by the proxy ÷ requests that ended. */
   readonly failures: number;
-  /** Requests that we refused ÷ requests that ended. */
+  /** Requests that the proxy rejected ÷ requests that ended. */
   readonly refused: number;
-  /** What was added to the time that the last attempt took, of successes. */
-  readonly latency: Quantiles;
-  /** Jain's index of successes ÷ weight, over all clients: 1 when all are served alike. */
+  /** The latency that the proxy added to the last attempt, of successes. */
+  readonly latency: LatencyQuantiles;
+  /** Jain's fairness index of successes ÷ weight, over all clients: 1 when all are served alike. */
   readonly jain: number;
   /** Standard deviation of the rate ÷ its mean; 0 while it is not limited. */
   readonly oscillation: number;
-  readonly counts: Counts;
+  readonly counts: ReportCounts;
   readonly groups: readonly GroupReport[];
-  /** From the beginning of the run, warm-up and all. */
-  readonly series: readonly Sample[];
+  /** From the start of the run, warm-up included. */
+  readonly series: readonly ReportSample[];
 }
 
-export interface Quantiles {
+export interface LatencyQuantiles {
   readonly p50: Millis;
   readonly p99: Millis;
 }
 
-export interface Counts {
-  /** What clients wanted to send, those included who waited as they were told. */
+export interface ReportCounts {
+  /** Requests that clients wanted to send, including those withheld to honour a Retry-After. */
   readonly offered: number;
   readonly successes: number;
   readonly refused: number;
   readonly failed: number;
-  /** Attempts that reached the upstream, and those of them that it answered with 429 or 5xx. */
+  /** Attempts that reached the upstream, and those it answered with 429 or 5xx. */
   readonly sends: number;
   readonly wasted: number;
 }
@@ -47,20 +47,20 @@ export interface GroupReport {
   readonly name: string;
   readonly offered: number;
   readonly successes: number;
-  /** Successes ÷ what was offered. */
+  /** Successes ÷ offered requests. */
   readonly served: number;
   /** Its successes ÷ all successes. */
   readonly share: number;
-  readonly latency: Quantiles;
+  readonly latency: LatencyQuantiles;
   readonly jain: number;
 }
 
-/** A stretch of time that ends at `at`. Rates are of the stretch. */
-export interface Sample {
+/** The interval that ends at `at`. Rates are means over the interval. */
+export interface ReportSample {
   readonly at: Millis;
-  /** What the upstream would let through. */
+  /** Requests a second that the upstream would accept. */
   readonly limit: PerSecond;
-  /** What the proxies would send, all together; Infinity while nothing limits it. */
+  /** The sum of the proxies' rates; Infinity while none is limited. */
   readonly rate: PerSecond;
   /** Of the first proxy. */
   readonly state: LimitState;
@@ -73,7 +73,7 @@ export interface Sample {
   readonly served: readonly PerSecond[];
 }
 
-/** Jain, Chiu and Hawe, DEC-TR-301 (1984): (Σx)² ÷ (n·Σx²); 1 when there is nothing to share. */
+/** Jain, Chiu and Hawe, DEC-TR-301 (1984): (Σx)² ÷ (n·Σx²); 1 without any success. */
 export function jainIndex(shares: Iterable<number>): number {
   let n = 0;
   let sum = 0;
@@ -87,20 +87,20 @@ export function jainIndex(shares: Iterable<number>): number {
 }
 
 /**
- * How long after `from` a run was settled: the start of the first 3 s in which the upstream accepted at least 0.9 of
- * what it or the demand allowed, and turned away at most 5 % of what was sent; counted until `to`.
- * @returns undefined when it never was
+ * The time from `from` until the run had settled, in ms: until the first 3 s in which the upstream accepted at least 0.9 of
+ * what its limit or the demand allowed, and rejected at most 5 % of what was sent; searched until `to`.
+ * @returns undefined if it never settled
  */
-export function settlingTime(series: readonly Sample[], from: Millis, to: Millis): Millis | undefined {
+export function settlingTime(series: readonly ReportSample[], from: Millis, to: Millis): Millis | undefined {
   const samples = series.filter(({ at }) => at > from && at <= to);
   const first = samples[0];
   const second = samples[1];
   if (first === undefined || second === undefined) return undefined;
   const tick = second.at - first.at;
-  const wide = Math.round(3000 / tick);
-  for (let start = 0; start + wide <= samples.length; start += 1) {
-    const stretch = samples.slice(start, start + wide);
-    const total = (of: (sample: Sample) => number): number => stretch.reduce((sum, sample) => sum + of(sample), 0);
+  const windowSize = Math.round(3000 / tick);
+  for (let start = 0; start + windowSize <= samples.length; start += 1) {
+    const window = samples.slice(start, start + windowSize);
+    const total = (of: (sample: ReportSample) => number): number => window.reduce((sum, sample) => sum + of(sample), 0);
     const allowed = Math.min(
       total(({ limit }) => limit),
       total(({ offered }) => offered),

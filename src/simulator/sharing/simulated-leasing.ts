@@ -1,70 +1,71 @@
-/** Replicas of a simulation that lease from one lender, with the very code of the workers. */
+/** Simulated replicas that lease from one server, with the code of the workers. */
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import { LocalMeter } from '../../core/limits/meter.ts';
+import { LocalMeter } from '../../core/limits/local-meter.ts';
 import type { RateSettings } from '../../core/rate/rate-state.ts';
-import type { Millis, Random } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
 import type { Scenario } from '../scenario.ts';
-import { UPSTREAM } from '../scenario.ts';
+import { UPSTREAM_NAME } from '../scenario.ts';
 import { seededRandom } from '../seeded-random.ts';
-import type { WorldParts, World } from '../engine/simulator.ts';
-import { Leaseholder } from '../../sharing/workers/limit-client.ts';
-import { Lender } from '../../sharing/workers/limit-server.ts';
-import type { LendingTerms } from '../../sharing/workers/lease-timing.ts';
-import { NEARBY } from '../../sharing/workers/lease-timing.ts';
-import type { Report, Tidings } from '../../sharing/workers/worker-protocol.ts';
+import type { SimulatorParts, Simulator } from '../engine/simulator.ts';
+import { LimitClient } from '../../sharing/workers/limit-client.ts';
+import { LimitServer } from '../../sharing/workers/limit-server.ts';
+import type { LeaseTiming } from '../../sharing/workers/lease-timing.ts';
+import { WORKER_LEASE_TIMING } from '../../sharing/workers/lease-timing.ts';
+import type { UsageReport, LimitUpdates } from '../../sharing/workers/worker-protocol.ts';
 import { MemoryStore } from '../../store/memory-store.ts';
 
-export interface LeaseOptions {
+export interface SimulatedLeasingOptions {
   readonly maxTracked: number;
-  /** One way, between a replica and the lender. */
+  /** One-way delay between a replica and the limit server. */
   readonly latency: Millis;
-  readonly terms?: LendingTerms;
-  /** When a replica dies, by its number: from then on it neither says nor hears anything, and its clients get no answers from it. */
+  readonly terms?: LeaseTiming;
+  /** When a replica dies, by its number. From then on it sends and receives nothing, and its clients get no responses from it. */
   readonly deaths?: ReadonlyMap<number, Millis>;
 }
 
-/** @param seed of the lender's own chance */
-export function leaseAmong(
+/** @param seed of the server's random numbers */
+export function makeSimulatedLeasing(
   scenario: Scenario,
   seed: number,
-  { maxTracked, latency, terms = NEARBY, deaths = new Map() }: LeaseOptions,
-): Pick<WorldParts, 'makeStore' | 'connect'> {
+  { maxTracked, latency, terms = WORKER_LEASE_TIMING, deaths = new Map() }: SimulatedLeasingOptions,
+): Pick<SimulatorParts, 'makeStore' | 'connect'> {
   const random: Random = seededRandom(seed + 2 ** 30);
-  const holders: Leaseholder[] = [];
+  const limitClients: LimitClient[] = [];
   const stores: MemoryStore[] = [];
   const { scope, rate, nested = [] } = scenario.policy;
   const shared = [{ name: '', scope, isKeyed: false }, ...nested].flatMap(
     ({ name, scope: whose, isKeyed }): LimitRef[] =>
-      whose === 'upstream' && !isKeyed ? [{ upstream: UPSTREAM, nested: name, scope: whose, key: '' }] : [],
+      whose === 'upstream' && !isKeyed ? [{ upstream: UPSTREAM_NAME, nested: name, scope: whose, key: '' }] : [],
   );
   const rateOf = (name: string): RateSettings => nested.find((each) => each.name === name)?.rate ?? rate;
-  let world: World | undefined;
+  let simulator: Simulator | undefined;
   let wakeAt = Number.POSITIVE_INFINITY;
   const isDead = (replica: number): boolean => (deaths.get(replica) ?? Number.POSITIVE_INFINITY) <= now();
-  const now = (): Millis => world?.now() ?? 0;
-  const later = (delay: Millis, run: () => void): void => world?.at(now() + delay, { run, isOurs: true });
+  const now = (): Millis => simulator?.now() ?? 0;
+  const schedule = (delay: Millis, run: () => void): void =>
+    simulator?.schedule(now() + delay, { run, isProxyEvent: true });
 
   const rearm = (): void => {
-    const at = lender.nextWake() ?? Number.POSITIVE_INFINITY;
+    const at = limitServer.nextWake() ?? Number.POSITIVE_INFINITY;
     if (at >= wakeAt) return;
     wakeAt = at;
-    later(Math.max(0, at - now()), () => {
+    schedule(Math.max(0, at - now()), () => {
       if (now() < wakeAt) return;
       wakeAt = Number.POSITIVE_INFINITY;
-      lender.wake(now());
+      limitServer.wake(now());
       rearm();
     });
   };
-  const lender = new Lender(
+  const limitServer = new LimitServer(
     {
-      terms,
+      timing: terms,
       makeMeter: (ref) => new LocalMeter(rateOf(ref.nested), random),
       listen: () => undefined,
-      send: (to, tidings: Tidings) => {
-        later(latency, () => {
+      send: (to, update: LimitUpdates) => {
+        schedule(latency, () => {
           if (isDead(to)) return;
-          holders[to]?.hear(tidings, now());
-          world?.rearm(to);
+          limitClients[to]?.onUpdates(update, now());
+          simulator?.rearm(to);
         });
       },
       maxLimits: maxTracked,
@@ -72,43 +73,43 @@ export function leaseAmong(
     shared,
   );
   return {
-    makeStore: (replica, ofWorld, listen) => {
-      const holder = new Leaseholder({
+    makeStore: (replica, storeRandom, listen) => {
+      const limitClient = new LimitClient({
         schedule: scheduler(replica),
-        send: (report: Report) => {
+        send: (report: UsageReport) => {
           if (isDead(replica)) return;
-          later(latency, () => {
-            lender.hear(replica, report, now());
+          schedule(latency, () => {
+            limitServer.onReport(replica, report, now());
             rearm();
           });
         },
       });
-      holders[replica] = holder;
+      limitClients[replica] = limitClient;
       const store = new MemoryStore({
-        upstreams: [{ name: UPSTREAM, ...scenario.policy }],
+        upstreams: [{ name: UPSTREAM_NAME, ...scenario.policy }],
         maxTracked,
-        random: ofWorld,
+        random: storeRandom,
         listen,
-        makeMeter: (ref, rate) => holder.makeMeter(ref, rate),
-        sharing: holder,
+        makeMeter: (ref, rate) => limitClient.makeMeter(ref, rate),
+        sharingHooks: limitClient,
       });
       stores[replica] = store;
       return store;
     },
     connect: (built) => {
-      world = built;
-      for (const [replica, holder] of holders.entries()) {
+      simulator = built;
+      for (const [replica, limitClient] of limitClients.entries()) {
         const store = stores[replica];
         const gate = built.gates[replica];
         if (store === undefined || gate === undefined) continue;
-        holder.wire({ store, supply: (limit, at) => gate.supply(limit, at) }, 0);
-        lender.join(replica, 0);
+        limitClient.bind({ store, onTokensSupplied: (limit, at) => gate.onTokensSupplied(limit, at) }, 0);
+        limitServer.join(replica, 0);
       }
       for (const [replica, at] of deaths) {
-        built.at(at, {
-          isOurs: true,
+        built.schedule(at, {
+          isProxyEvent: true,
           run: () => {
-            lender.leave(replica, now());
+            limitServer.leave(replica, now());
             rearm();
           },
         });
@@ -122,10 +123,10 @@ export function leaseAmong(
       const at = now() + within;
       if (at >= dueAt) return;
       dueAt = at;
-      later(within, () => {
+      schedule(within, () => {
         if (now() < dueAt) return;
         dueAt = Number.POSITIVE_INFINITY;
-        holders[replica]?.flush(now());
+        limitClients[replica]?.flush(now());
       });
     };
   }

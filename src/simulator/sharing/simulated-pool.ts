@@ -1,91 +1,94 @@
-/** Replicas of a simulation that share their limits in a pool, with the very code of those that ask Redis. */
-import { nameNested } from '../../core/limits/limit-ref.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+/** Simulated replicas that share their limits in a pool, with the code of replicas over Redis. */
+import { limitId, nestedLimitField } from '../../core/limits/limit-ref.ts';
+import type { Millis } from '../../core/scalars.ts';
 import type { Scenario } from '../scenario.ts';
-import { UPSTREAM } from '../scenario.ts';
-import type { World, WorldParts } from '../engine/simulator.ts';
-import type { Borrower } from '../../sharing/replicas/lease-client.ts';
-import { MemoryPool } from '../../sharing/replicas/memory-backend.ts';
-import { PoolMember } from '../../sharing/replicas/replica-limit-client.ts';
-import type { Call } from '../../sharing/replicas/replica-protocol.ts';
+import { UPSTREAM_NAME } from '../scenario.ts';
+import type { Simulator, SimulatorParts } from '../engine/simulator.ts';
+import type { LeaseClient } from '../../sharing/replicas/lease-client.ts';
+import { MemoryBackend } from '../../sharing/replicas/memory-backend.ts';
+import { ReplicaLimitClient } from '../../sharing/replicas/replica-limit-client.ts';
+import type { LeaseRequest } from '../../sharing/replicas/replica-protocol.ts';
 import { MemoryStore } from '../../store/memory-store.ts';
-import { nameOf } from '../../sharing/protocol/limit-terms.ts';
 
-export interface PoolOptions {
+export interface SimulatedPoolOptions {
   readonly maxTracked: number;
-  /** One way, between a replica and the pool. */
+  /** One-way delay between a replica and the pool. */
   readonly latency: Millis;
-  /** How long a call may take. */
+  /** The timeout of a call, in ms. */
   readonly timeout?: Millis;
-  /** When the pool cannot be reached, by whom. */
-  readonly isAway?: (replica: number, now: Millis) => boolean;
-  /** The pool's clock, by the world's. */
+  /** When the pool is unreachable, and for which replicas. */
+  readonly isUnreachable?: (replica: number, now: Millis) => boolean;
+  /** Converts simulated time to the pool's clock. */
   readonly clock?: (now: Millis) => Millis;
   /** When a replica dies, by its number. */
   readonly deaths?: ReadonlyMap<number, Millis>;
 }
 
-export interface PoolTally {
+export interface SimulatedPoolStats {
   calls: number;
-  news: number;
-  /** Of replicas: when each went on alone, and came back. */
-  readonly alone: { readonly replica: number; readonly at: Millis; readonly isAlone: boolean }[];
+  announcements: number;
+  /** When each replica began and ended its fallback to limits of its own. */
+  readonly fallbacks: { readonly replica: number; readonly at: Millis; readonly isAlone: boolean }[];
 }
 
-const TIMEOUT: Millis = 150;
+const CALL_TIMEOUT: Millis = 150;
 
-export function poolAmong(
+export function makeSimulatedPool(
   scenario: Scenario,
   {
     maxTracked,
     latency,
-    timeout = TIMEOUT,
-    isAway = () => false,
+    timeout = CALL_TIMEOUT,
+    isUnreachable = () => false,
     clock = (now) => now,
     deaths = new Map(),
-  }: PoolOptions,
-): Pick<WorldParts, 'makeStore' | 'connect'> & { readonly pool: MemoryPool; readonly tally: PoolTally } {
-  const pool = new MemoryPool();
-  const tally: PoolTally = { calls: 0, news: 0, alone: [] };
-  const members: PoolMember[] = [];
+  }: SimulatedPoolOptions,
+): Pick<SimulatorParts, 'makeStore' | 'connect'> & {
+  readonly pool: MemoryBackend;
+  readonly tally: SimulatedPoolStats;
+} {
+  const pool = new MemoryBackend();
+  const tally: SimulatedPoolStats = { calls: 0, announcements: 0, fallbacks: [] };
+  const members: ReplicaLimitClient[] = [];
   const stores: MemoryStore[] = [];
   const rearms: (() => void)[] = [];
-  let world: World | undefined;
-  const now = (): Millis => world?.now() ?? 0;
-  const later = (delay: Millis, run: () => void): void => world?.at(now() + delay, { run, isOurs: true });
-  const isGone = (replica: number): boolean => (deaths.get(replica) ?? Number.POSITIVE_INFINITY) <= now();
-  const isCut = (replica: number): boolean => isGone(replica) || isAway(replica, now());
+  let simulator: Simulator | undefined;
+  const now = (): Millis => simulator?.now() ?? 0;
+  const schedule = (delay: Millis, run: () => void): void =>
+    simulator?.schedule(now() + delay, { run, isProxyEvent: true });
+  const isDead = (replica: number): boolean => (deaths.get(replica) ?? Number.POSITIVE_INFINITY) <= now();
+  const isDisconnected = (replica: number): boolean => isDead(replica) || isUnreachable(replica, now());
 
-  const ask = (replica: number, borrower: Borrower, call: Call): void => {
+  const callPool = (replica: number, leaseClient: LeaseClient, call: LeaseRequest): void => {
     let isOver = false;
-    const giveUp = (): void => {
-      if (isOver || isGone(replica)) return;
+    const onTimeout = (): void => {
+      if (isOver || isDead(replica)) return;
       isOver = true;
-      borrower.miss(now());
-      world?.rearm(replica);
+      leaseClient.onNoResponse(now());
+      simulator?.rearm(replica);
     };
-    later(timeout, giveUp);
-    later(latency, () => {
-      if (isCut(replica)) return;
+    schedule(timeout, onTimeout);
+    schedule(latency, () => {
+      if (isDisconnected(replica)) return;
       tally.calls += 1;
-      const answer = pool.call(borrower.ref, borrower.settings, call, clock(now()));
-      if (answer.isNews) {
-        tally.news += 1;
+      const answer = pool.serve(leaseClient.ref, leaseClient.settings, call, clock(now()));
+      if (answer.shouldBroadcast) {
+        tally.announcements += 1;
         for (const [other, member] of members.entries()) {
           if (other !== replica) {
-            later(latency, () => {
-              if (isCut(other)) return;
-              member.hearNews({ name: nameOf(borrower.ref), terms: answer.terms, now: answer.now }, now());
-              world?.rearm(other);
+            schedule(latency, () => {
+              if (isDisconnected(other)) return;
+              member.onBroadcast({ limitId: limitId(leaseClient.ref), terms: answer.terms, now: answer.now }, now());
+              simulator?.rearm(other);
             });
           }
         }
       }
-      later(latency, () => {
-        if (isOver || isCut(replica)) return;
+      schedule(latency, () => {
+        if (isOver || isDisconnected(replica)) return;
         isOver = true;
-        borrower.hear(answer, now());
-        world?.rearm(replica);
+        leaseClient.onResponse(answer, now());
+        simulator?.rearm(replica);
       });
     });
   };
@@ -97,50 +100,50 @@ export function poolAmong(
       let wakeAt = Number.POSITIVE_INFINITY;
       const rearm = (): void => {
         const at = member.nextWake() ?? Number.POSITIVE_INFINITY;
-        if (at >= wakeAt || world === undefined) return;
+        if (at >= wakeAt || simulator === undefined) return;
         wakeAt = at;
-        later(Math.max(0, at - now()), () => {
-          if (now() < wakeAt || isGone(replica)) return;
+        schedule(Math.max(0, at - now()), () => {
+          if (now() < wakeAt || isDead(replica)) return;
           wakeAt = Number.POSITIVE_INFINITY;
           member.wake(now());
           rearm();
         });
       };
-      const member = new PoolMember({
-        holder: `replica-${replica}`,
+      const member = new ReplicaLimitClient({
+        replicaId: `replica-${replica}`,
         clock: { now },
         random,
-        call: (borrower, call) => ask(replica, borrower, call),
-        hold: (hold) => {
+        call: (leaseClient, call) => callPool(replica, leaseClient, call),
+        publishHold: (hold) => {
           for (const [other, each] of members.entries()) {
-            if (other !== replica) later(2 * latency, () => !isCut(other) && each.hearHold(hold, now()));
+            if (other !== replica) schedule(2 * latency, () => !isDisconnected(other) && each.applyHold(hold, now()));
           }
         },
-        onCut: (ref, { cause, from, to }) =>
-          listen({ type: 'cut', upstream: ref.upstream, ...nameNested(ref), scope: ref.scope, cause, from, to }),
+        onDecrease: (ref, { cause, from, to }) =>
+          listen({ type: 'cut', upstream: ref.upstream, ...nestedLimitField(ref), scope: ref.scope, cause, from, to }),
         rearm,
-        onAway: (isAlone) => tally.alone.push({ replica, at: now(), isAlone }),
+        onDegraded: (isAlone) => tally.fallbacks.push({ replica, at: now(), isAlone }),
       });
       members[replica] = member;
       rearms[replica] = rearm;
       const store = new MemoryStore({
-        upstreams: [{ name: UPSTREAM, ...scenario.policy }],
+        upstreams: [{ name: UPSTREAM_NAME, ...scenario.policy }],
         maxTracked,
         random,
         listen,
         makeMeter: (ref, rate) => member.makeMeter(ref, rate),
-        sharing: member,
+        sharingHooks: member,
       });
       stores[replica] = store;
       return store;
     },
     connect: (built) => {
-      world = built;
+      simulator = built;
       for (const [replica, member] of members.entries()) {
         const store = stores[replica];
         const gate = built.gates[replica];
         if (store === undefined || gate === undefined) continue;
-        member.wire({ store, supply: (limit, at) => gate.supply(limit, at) });
+        member.bind({ store, onTokensSupplied: (limit, at) => gate.onTokensSupplied(limit, at) });
         member.wake(0);
         rearms[replica]?.();
       }

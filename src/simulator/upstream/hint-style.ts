@@ -1,82 +1,87 @@
-import { MAX_HINT } from '../../core/hints/read-hints.ts';
-import type { Hints, Millis, Quota } from '../../core/exchange/attempt-outcome.ts';
-import { NO_HINTS } from '../../core/exchange/attempt-outcome.ts';
+import type { HintStyle } from '../../config/schema/hint-styles.ts';
+import { MAX_HINTED_DELAY } from '../../core/hints/hint-numbers.ts';
+import type { Hints, Quota } from '../../core/hints/hints.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { NO_HINTS } from '../../core/hints/hints.ts';
 
-export const HINT_STYLES = ['none', 'retry-after', 'retry-after-date', 'ratelimit', 'x-ratelimit'] as const;
-
-/** What an upstream says of its limit: nothing, the wait on a 429 (seconds or a date), or its quota on every answer. */
-export type HintStyle = (typeof HINT_STYLES)[number];
-
-export function tellsQuota(style: HintStyle): boolean {
+export function includesQuota(style: HintStyle): boolean {
   return style === 'ratelimit' || style === 'x-ratelimit';
 }
 
 /**
- * What `readHints` makes of the headers of this style, without the headers.
- * @param wait the true wait, on a refusal
- * @param epoch wall-clock time of the answer: the upstream's clock, and ours
+ * Returns what `readHints` would return for the headers of this style.
+ * @param retryAfterMs the exact wait, on a rejection
+ * @param epochMs wall-clock time of the response in ms since 1970; upstream and proxy have the same clock
  */
-export function hearHints(style: HintStyle, wait: Millis | undefined, quota: Quota | undefined, epoch: Millis): Hints {
+export function buildHints(
+  style: HintStyle,
+  retryAfterMs: Millis | undefined,
+  quota: Quota | undefined,
+  epochMs: Millis,
+): Hints {
   switch (style) {
     case 'none':
       return NO_HINTS;
     case 'retry-after':
-      return wait === undefined ? NO_HINTS : hearWait(1000 * waitSeconds(wait));
+      return retryAfterMs === undefined ? NO_HINTS : retryAfterHints(1000 * toRetryAfterSeconds(retryAfterMs));
     case 'retry-after-date':
-      return wait === undefined ? NO_HINTS : hearWait(untilSecond(retryAtSeconds(epoch, wait), epoch));
+      return retryAfterMs === undefined
+        ? NO_HINTS
+        : retryAfterHints(untilSecond(toRetryAfterEpochSeconds(epochMs, retryAfterMs), epochMs));
     case 'ratelimit': {
-      // Places in flight say nothing of a rate.
+      // A limit on requests in flight does not imply a rate.
       if (quota?.window === undefined) return NO_HINTS;
-      const { remaining, limit, resetIn, window } = toldQuota(quota);
-      return hearQuota({ remaining, limit, resetIn: toMillis(resetIn), window: toMillis(window) });
+      const { remaining, limit, resetIn, window } = roundQuotaToSeconds(quota);
+      return quotaHints({ remaining, limit, resetIn: toMillis(resetIn), window: toMillis(window) });
     }
     case 'x-ratelimit': {
       if (quota === undefined) return NO_HINTS;
-      const { remaining, limit } = toldQuota(quota);
-      const resetIn = quota.resetIn === undefined ? undefined : untilSecond(resetSeconds(epoch, quota.resetIn), epoch);
-      return hearQuota({ remaining, limit, resetIn, window: undefined });
+      const { remaining, limit } = roundQuotaToSeconds(quota);
+      const resetIn =
+        quota.resetIn === undefined ? undefined : untilSecond(toResetEpochSeconds(epochMs, quota.resetIn), epochMs);
+      return quotaHints({ remaining, limit, resetIn, window: undefined });
     }
   }
 }
 
-function hearWait(retryAfter: Millis): Hints {
-  return { ...NO_HINTS, retryAfter: Math.min(MAX_HINT, retryAfter) };
+function retryAfterHints(retryAfter: Millis): Hints {
+  return { ...NO_HINTS, retryAfterMs: Math.min(MAX_HINTED_DELAY, retryAfter) };
 }
 
-function hearQuota(quota: Quota): Hints {
+function quotaHints(quota: Quota): Hints {
   if (quota.remaining > 0 || quota.resetIn === undefined) return { ...NO_HINTS, quota };
-  return { ...NO_HINTS, quota: { ...quota, resetIn: Math.min(MAX_HINT, quota.resetIn) } };
+  return { ...NO_HINTS, quota: { ...quota, resetIn: Math.min(MAX_HINTED_DELAY, quota.resetIn) } };
 }
 
 function toMillis(seconds: number | undefined): Millis | undefined {
   return seconds === undefined ? undefined : seconds * 1000;
 }
 
-/** How long until then, in whole milliseconds. @param second since 1970 */
+/** The time until then, in whole milliseconds. @param second since 1970 */
 function untilSecond(second: number, epoch: Millis): Millis {
   return Math.round(1000 * second - epoch);
 }
 
-/** A wait as `Retry-After` tells it: never too short, at least 1. */
-export function waitSeconds(wait: Millis): number {
-  return Math.max(1, Math.ceil(wait / 1000));
+/** A wait as the seconds of `Retry-After`: rounded up, at least 1. */
+export function toRetryAfterSeconds(retryAfterMs: Millis): number {
+  return Math.max(1, Math.ceil(retryAfterMs / 1000));
 }
 
-/** The end of a wait as a date tells it, in seconds since 1970: never too early, and in a later second than the answer. */
-export function retryAtSeconds(epoch: Millis, wait: Millis): number {
-  return Math.max(Math.floor(epoch / 1000) + 1, resetSeconds(epoch, wait));
+/** The end of a wait as a date, in seconds since 1970: rounded up, and in a later second than the response. */
+export function toRetryAfterEpochSeconds(epochMs: Millis, retryAfterMs: Millis): number {
+  return Math.max(Math.floor(epochMs / 1000) + 1, toResetEpochSeconds(epochMs, retryAfterMs));
 }
 
-/** A reset as `X-RateLimit-Reset` tells it, in seconds since 1970: never too early. */
-export function resetSeconds(epoch: Millis, resetIn: Millis): number {
-  return Math.ceil((epoch + resetIn) / 1000);
+/** A reset as `X-RateLimit-Reset` gives it, in seconds since 1970: rounded up. */
+export function toResetEpochSeconds(epochMs: Millis, resetIn: Millis): number {
+  return Math.ceil((epochMs + resetIn) / 1000);
 }
 
 /**
- * A quota in whole seconds (`resetIn`, `window`) and requests. A window that is no whole number of seconds is told as
- * the next longer one with as many requests as that would take: limit ÷ window stays the true rate.
+ * Rounds a quota to whole seconds (`resetIn`, `window`) and requests. A window that is not a whole number of seconds becomes
+ * the next longer one, with proportionally more requests: limit ÷ window stays the exact rate.
  */
-export function toldQuota(quota: Quota): Quota {
+export function roundQuotaToSeconds(quota: Quota): Quota {
   const window = quota.window === undefined ? undefined : Math.max(1, Math.ceil(quota.window / 1000 - ROUNDING));
   const stretch = quota.window === undefined || window === undefined ? 1 : (window * 1000) / quota.window;
   return {
@@ -87,5 +92,5 @@ export function toldQuota(quota: Quota): Quota {
   };
 }
 
-/** A quotient this close to a whole number is meant to be it. */
+/** A quotient this close to a whole number differs from it by rounding alone. */
 const ROUNDING = 1e-9;

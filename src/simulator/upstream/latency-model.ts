@@ -1,7 +1,7 @@
-import type { Millis, Random } from '../../core/exchange/attempt-outcome.ts';
-import { atLeast } from '../limit-models/check-range.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import { requireAtLeast } from '../limit-models/check-range.ts';
 
-/** How long an upstream takes. All have the mean that is named. */
+/** The time an upstream takes to answer, in ms. Every kind has the mean `mean`. */
 export type LatencySpec =
   | { readonly kind: 'constant'; readonly mean: Millis }
   /** Within `mean` ± `spread`; the spread is at most the mean, and the mean when absent. */
@@ -9,34 +9,34 @@ export type LatencySpec =
   | { readonly kind: 'exponential'; readonly mean: Millis }
   /** `sigma` of the logarithm: 0.5 when absent; 1 gives a p99 of six times the mean. */
   | { readonly kind: 'lognormal'; readonly mean: Millis; readonly sigma?: number }
-  /** As somebody has measured: each of these is as likely, so that the nth of N is the quantile (n − ½) / N. `mean` is theirs. */
+  /** Measured times, each equally likely: the nth of N, sorted, is the quantile (n − ½) / N. `mean` is their mean. */
   | { readonly kind: 'quantiles'; readonly mean: Millis; readonly quantiles: readonly Millis[] };
 
-/** Makes the drawing function once, so that a draw costs nothing but its arithmetic. */
-export function makeLatency(spec: LatencySpec): (random: Random) => Millis {
-  const mean = atLeast(0, spec.mean, 'mean');
+/** Returns a function that draws one time, in ms. The spec is interpreted once, not at each draw. */
+export function makeLatencySampler(spec: LatencySpec): (random: Random) => Millis {
+  const mean = requireAtLeast(0, spec.mean, 'mean');
   switch (spec.kind) {
     case 'constant':
       return () => mean;
     case 'uniform': {
-      const spread = Math.min(mean, atLeast(0, spec.spread ?? mean, 'spread'));
+      const spread = Math.min(mean, requireAtLeast(0, spec.spread ?? mean, 'spread'));
       return (random) => mean + spread * (2 * random() - 1);
     }
     case 'exponential':
       return (random) => mean * Math.log(1 / (1 - random()));
     case 'lognormal': {
-      const sigma = atLeast(0, spec.sigma ?? 0.5, 'sigma');
+      const sigma = requireAtLeast(0, spec.sigma ?? 0.5, 'sigma');
       // E[exp(σZ − σ²/2)] = 1
-      return (random) => mean * Math.exp(sigma * normal(random) - (sigma * sigma) / 2);
+      return (random) => mean * Math.exp(sigma * standardNormal(random) - (sigma * sigma) / 2);
     }
     case 'quantiles': {
-      const quantiles = spec.quantiles.map((each) => atLeast(0, each, 'quantile'));
+      const quantiles = spec.quantiles.map((each) => requireAtLeast(0, each, 'quantile'));
       return (random) => quantiles[Math.floor(random() * quantiles.length)] ?? mean;
     }
   }
 }
 
 /** Box and Muller, Annals of Mathematical Statistics 29 (1958). */
-function normal(random: Random): number {
+function standardNormal(random: Random): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }

@@ -1,35 +1,36 @@
-import type { Hints, Millis, Quota, Random } from '../../core/exchange/attempt-outcome.ts';
-import { NO_HINTS } from '../../core/exchange/attempt-outcome.ts';
-import type { HintStyle } from './hint-style.ts';
-import { hearHints, tellsQuota } from './hint-style.ts';
+import type { Hints, Quota } from '../../core/hints/hints.ts';
+import type { Millis, Random } from '../../core/scalars.ts';
+import { NO_HINTS } from '../../core/hints/hints.ts';
+import type { HintStyle } from '../../config/schema/hint-styles.ts';
+import { buildHints, includesQuota } from './hint-style.ts';
 import type { LatencySpec } from './latency-model.ts';
-import { makeLatency } from './latency-model.ts';
-import type { ModelSpec } from '../limit-models/limit-model-spec.ts';
-import { makeModel } from '../limit-models/limit-model-spec.ts';
+import { makeLatencySampler } from './latency-model.ts';
+import type { LimitModelSpec } from '../limit-models/limit-model-spec.ts';
+import { makeLimitModel } from '../limit-models/limit-model-spec.ts';
 import type { LimitModel } from '../limit-models/limit-model.ts';
-import type { Asked, NestedSpec } from './nested-limit-models.ts';
-import { NestedLimits } from './nested-limit-models.ts';
+import type { MethodAndPath, NestedLimitSpec } from './nested-limit-models.ts';
+import { NestedLimitModels } from './nested-limit-models.ts';
 
-/** An upstream as a configuration writes it. Times count from its start. */
+/** An upstream as written in a configuration. Times are in ms since its start. */
 export interface UpstreamSpec {
-  readonly limit: ModelSpec;
-  /** How long the work of an accepted request takes; at once when absent. */
+  readonly limit: LimitModelSpec;
+  /** The time an accepted request takes; none when absent. */
   readonly latency?: LatencySpec;
-  /** How long a refusal takes; at once when absent. */
+  /** The time a rejection takes; none when absent. */
   readonly refusalLatency?: LatencySpec;
   readonly errors?: readonly ErrorBurst[];
   readonly outages?: readonly Outage[];
-  /** The limit changes: requests a second, in a window, or in flight, as the kind of limit counts. */
+  /** Changes of the limit, in its unit: requests a second, in a window, or in flight. */
   readonly steps?: readonly LimitStep[];
   /** `none` when absent. */
   readonly hints?: HintStyle;
-  /** Limits of some requests beneath `limit`: a request has to pass all that it stands under. */
-  readonly limits?: readonly NestedSpec[];
-  /** What a refusal for `limit` itself gives as its reason. */
+  /** Limits of some requests, nested in `limit`. A request must pass each limit that applies to it. */
+  readonly limits?: readonly NestedLimitSpec[];
+  /** The reason that a rejection by `limit` itself gives. */
   readonly reason?: string;
 }
 
-/** Requests that the limit has let pass fail at random. */
+/** Makes requests that the limit accepted fail at random. */
 export interface ErrorBurst {
   /** In [0, 1]. */
   readonly probability: number;
@@ -39,11 +40,11 @@ export interface ErrorBurst {
   readonly to?: Millis;
 }
 
-/** Nothing is served, and nothing is charged to the limit. */
+/** An outage: nothing is served, and nothing counts against the limit. */
 export interface Outage {
   readonly from: Millis;
   readonly to: Millis;
-  /** Connections are refused, reset once a request has come, or answered 503. */
+  /** Refuses connections, resets them once a request has arrived, or answers 503. */
   readonly how: OutageKind;
 }
 
@@ -56,33 +57,33 @@ export interface LimitStep {
   readonly limit: number;
 }
 
-/** What the upstream does with one request. After `serve` and `fail`, `leave` is due when the work has ended. */
-export type Conduct =
+/** What the upstream does with one request. After `serve` and `fail` the caller must call `onEnd` when the work ends. */
+export type UpstreamDecision =
   | { readonly kind: 'serve'; readonly latency: Millis; readonly quota: Quota | undefined }
   | { readonly kind: 'fail'; readonly latency: Millis; readonly quota: Quota | undefined; readonly status: number }
   | ({
       readonly kind: 'throttle';
       readonly latency: Millis;
       readonly quota: Quota | undefined;
-      readonly wait: Millis;
-    } & Blame)
+      readonly retryAfterMs: Millis;
+    } & LimitAttribution)
   | { readonly kind: 'down'; readonly how: OutageKind };
 
-/** Which limit a refusal is for; only of an upstream that gives reasons or has several. */
-export interface Blame {
-  /** The name of a nested one; empty for the upstream's own. */
+/** The limit that rejected a request. Set only where the upstream gives reasons or has several limits. */
+export interface LimitAttribution {
+  /** The name of a nested limit; empty for the upstream's own. */
   readonly limit?: string;
   readonly reason?: string;
 }
 
-const ANY: Asked = { method: 'GET', path: '/' };
+const ANY_REQUEST: MethodAndPath = { method: 'GET', path: '/' };
 
-/** An upstream's behaviour, without its sockets: the practice server and the simulator both ask it. */
-export class Upstream {
+/** The behaviour of an upstream, without sockets. Both the practice server and the simulator use it. */
+export class UpstreamModel {
   readonly #model: LimitModel;
-  readonly #nested: NestedLimits;
+  readonly #nested: NestedLimitModels;
   readonly #reason: string | undefined;
-  readonly #tellsLimit: boolean;
+  readonly #attributesLimit: boolean;
   readonly #hints: HintStyle;
   readonly #latency: (random: Random) => Millis;
   readonly #refusalLatency: (random: Random) => Millis;
@@ -92,106 +93,133 @@ export class Upstream {
   #nextStep = 0;
 
   /**
-   * @param model goes on with a limit that is already in use, and so does `nested`
-   * @param since steps up to then have been made
+   * @param model the limit to continue with, and `nested` likewise; both are made from the spec when absent
+   * @param since the time up to which steps of the limit have been applied
    * @throws RangeError when a number of the spec is out of its range
    */
   constructor(
     spec: UpstreamSpec,
-    model: LimitModel = makeModel(spec.limit),
+    model: LimitModel = makeLimitModel(spec.limit),
     since: Millis = Number.NEGATIVE_INFINITY,
-    nested: NestedLimits = new NestedLimits(spec.limits ?? []),
+    nested: NestedLimitModels = new NestedLimitModels(spec.limits ?? []),
   ) {
     this.#model = model;
     this.#nested = nested;
     this.#reason = spec.reason;
-    this.#tellsLimit = spec.reason !== undefined || (spec.limits ?? []).length > 0;
+    this.#attributesLimit = spec.reason !== undefined || (spec.limits ?? []).length > 0;
     this.#hints = spec.hints ?? 'none';
-    this.#latency = makeLatency(spec.latency ?? AT_ONCE);
-    this.#refusalLatency = makeLatency(spec.refusalLatency ?? AT_ONCE);
+    this.#latency = makeLatencySampler(spec.latency ?? NO_LATENCY);
+    this.#refusalLatency = makeLatencySampler(spec.refusalLatency ?? NO_LATENCY);
     this.#errors = spec.errors ?? [];
     this.#outages = spec.outages ?? [];
     this.#steps = (spec.steps ?? []).filter((step) => step.at > since).toSorted((a, b) => a.at - b.at);
-    for (const step of this.#steps) makeModel(spec.limit).retarget(step.limit, step.at); // throws now, not at the step
+    for (const step of this.#steps) makeLimitModel(spec.limit).setLimit(step.limit, step.at); // throws here, not when the step is due
   }
 
   get model(): LimitModel {
     return this.#model;
   }
 
-  get nested(): NestedLimits {
+  get nested(): NestedLimitModels {
     return this.#nested;
   }
 
-  /** The limit in force at `now`, in the unit of its kind: what an oracle would know. */
+  /** The limit in force at `now`, in the unit of its kind. */
   limit(now: Millis): number {
-    this.#step(now);
+    this.#applySteps(now);
     return this.#model.limit;
   }
 
-  /** @param now since the start of the upstream; never goes back */
-  decide(now: Millis, random: Random, asked: Asked = ANY): Conduct {
-    this.#step(now);
-    const outage = this.#outages.find(({ from, to }) => within(now, from, to));
+  /** @param now in ms since the start of the upstream; must not decrease */
+  decide(now: Millis, random: Random, request: MethodAndPath = ANY_REQUEST): UpstreamDecision {
+    this.#applySteps(now);
+    const outage = this.#outages.find(({ from, to }) => isWithin(now, from, to));
     if (outage !== undefined) return { kind: 'down', how: outage.how };
 
-    const overstepped = this.#nested.arrive(asked, now);
-    const admission = overstepped === undefined ? this.#model.arrive(now) : undefined;
-    const quota = tellsQuota(this.#hints) ? this.#model.quota(now) : undefined;
-    if (overstepped !== undefined) {
-      const { wait, ...blame } = overstepped;
-      return { kind: 'throttle', latency: this.#refusalLatency(random), quota, wait, ...tell(blame) };
+    const rejection = this.#nested.tryAcquire(request, now);
+    const decision = rejection === undefined ? this.#model.tryAcquire(now) : undefined;
+    const quota = includesQuota(this.#hints) ? this.#model.quota(now) : undefined;
+    if (rejection !== undefined) {
+      const { retryAfterMs, ...blame } = rejection;
+      return {
+        kind: 'throttle',
+        latency: this.#refusalLatency(random),
+        quota,
+        retryAfterMs,
+        ...toAttribution(blame),
+      };
     }
-    if (admission?.accepted === false) {
-      this.#nested.leave(asked, now);
-      const blame = this.#tellsLimit ? tell({ limit: '', reason: this.#reason }) : undefined;
-      return { kind: 'throttle', latency: this.#refusalLatency(random), quota, wait: admission.retryAfter, ...blame };
+    if (decision?.accepted === false) {
+      this.#nested.release(request, now);
+      const blame = this.#attributesLimit ? toAttribution({ limit: '', reason: this.#reason }) : undefined;
+      return {
+        kind: 'throttle',
+        latency: this.#refusalLatency(random),
+        quota,
+        retryAfterMs: decision.retryAfterMs,
+        ...blame,
+      };
     }
     for (const { probability, status, from, to } of this.#errors) {
-      if (!within(now, from, to) || random() >= probability) continue;
+      if (!isWithin(now, from, to) || random() >= probability) continue;
       return { kind: 'fail', latency: this.#latency(random), quota, status: status ?? 503 };
     }
     return { kind: 'serve', latency: this.#latency(random), quota };
   }
 
-  /** What `decide` served or failed has ended. */
-  leave(now: Millis, asked: Asked = ANY): void {
-    this.#model.leave(now);
-    this.#nested.leave(asked, now);
+  /** Ends a request that `decide` served or failed. */
+  release(now: Millis, request: MethodAndPath = ANY_REQUEST): void {
+    this.#model.release(now);
+    this.#nested.release(request, now);
   }
 
-  /** The hints of an answer, as a client that reads them well has them. `epoch` is the wall-clock time of the answer. */
-  hints(conduct: Conduct, epoch: Millis): Hints {
-    if (conduct.kind === 'down') return NO_HINTS;
-    const hints = hearHints(this.#hints, conduct.kind === 'throttle' ? conduct.wait : undefined, conduct.quota, epoch);
-    if (conduct.kind !== 'throttle' || conduct.reason === undefined) return hints;
-    return { ...hints, reason: conduct.reason, ...(conduct.limit === undefined ? {} : { limit: conduct.limit }) };
+  /** The hints of a response, in the form that `readHints` returns. `epoch` is its wall-clock time in ms since 1970. */
+  hints(decision: UpstreamDecision, epochMs: Millis): Hints {
+    if (decision.kind === 'down') return NO_HINTS;
+    const hints = buildHints(
+      this.#hints,
+      decision.kind === 'throttle' ? decision.retryAfterMs : undefined,
+      decision.quota,
+      epochMs,
+    );
+    if (decision.kind !== 'throttle' || decision.reason === undefined) return hints;
+    return { ...hints, reason: decision.reason, ...(decision.limit === undefined ? {} : { limit: decision.limit }) };
   }
 
-  /** Whether connections are refused, and until when that holds; `Infinity` when it stays so. */
-  door(now: Millis): { readonly open: boolean; readonly until: Millis } {
+  /** Whether connections are refused, and until when; `Infinity` if that does not change. */
+  listenState(now: Millis): { readonly open: boolean; readonly until: Millis } {
     const ahead = this.#outages.filter(({ how, to }) => how === 'refuse' && to > now);
     const current = ahead.filter(({ from }) => from <= now);
     if (current.length > 0) return { open: false, until: Math.min(...current.map(({ to }) => to)) };
     return { open: true, until: Math.min(...ahead.map(({ from }) => from)) };
   }
 
-  #step(now: Millis): void {
+  #applySteps(now: Millis): void {
     for (;;) {
       const step = this.#steps[this.#nextStep];
       if (step === undefined || step.at > now) return;
-      this.#model.retarget(step.limit, step.at);
+      this.#model.setLimit(step.limit, step.at);
       this.#nextStep += 1;
     }
   }
 }
 
-function tell({ limit, reason }: { readonly limit: string; readonly reason: string | undefined }): Blame {
+function toAttribution({
+  limit,
+  reason,
+}: {
+  readonly limit: string;
+  readonly reason: string | undefined;
+}): LimitAttribution {
   return reason === undefined ? { limit } : { limit, reason };
 }
 
-const AT_ONCE: LatencySpec = { kind: 'constant', mean: 0 };
+const NO_LATENCY: LatencySpec = { kind: 'constant', mean: 0 };
 
-function within(now: Millis, from: Millis = Number.NEGATIVE_INFINITY, to: Millis = Number.POSITIVE_INFINITY): boolean {
+function isWithin(
+  now: Millis,
+  from: Millis = Number.NEGATIVE_INFINITY,
+  to: Millis = Number.POSITIVE_INFINITY,
+): boolean {
   return now >= from && now < to;
 }

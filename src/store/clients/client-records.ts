@@ -2,13 +2,13 @@ import type { ClientSlot } from '../../core/admission/client-allowance.ts';
 import { SlotKeys } from './slot-keys.ts';
 import { SlotList } from './slot-list.ts';
 
-/** Of one record: two lines of the processor's cache. */
-const BYTES = 128;
-const WORDS = BYTES / 4;
-const DOUBLES = BYTES / 8;
+/** The size of one record: two cache lines. */
+const RECORD_BYTES = 128;
+const RECORD_WORDS = RECORD_BYTES / 4;
+const RECORD_DOUBLES = RECORD_BYTES / 8;
 
-/** Where each number stands among the first seven doubles of a record. */
-const PLACES = {
+/** The offsets of the first seven doubles of a record. */
+const FIELD_OFFSETS = {
   arrivedAt: 0,
   previousAt: 1,
   demand: 2,
@@ -17,95 +17,110 @@ const PLACES = {
   heldUntil: 5,
   promisedAt: 6,
 } as const;
-/** In place of an eighth: a word, and two bytes. */
-const USERS = 14;
-const STATE = 60;
-const STILL_REFUSED = 61;
-/** The second line: the links of a list, and the key. */
-const LINKS = 16;
-const KEY = 72;
+/** In place of an eighth double: a 32-bit word and two bytes. */
+const OPEN_REQUESTS_WORD = 14;
+const STATE_BYTE = 60;
+const STILL_REFUSED_BYTE = 61;
+/** The second cache line: the links of a list, and the key. */
+const LINKS_WORD = 16;
+const KEY_BYTE = 72;
 
 /**
- * What is remembered of each client, side by side in one buffer: a decision looks at all of it, and with a million
- * clients none of it is in a cache. In a column for each number, each would be fetched from memory on its own.
+ * The record of each client, in one buffer. A decision reads most of a record, and with a million clients none of it is in a
+ * cache: in an array for each field, each field would be a cache miss of its own.
  */
 export class ClientRecords {
-  readonly keys = new SlotKeys(BYTES, KEY);
-  /** Of those who may be forgotten, as the owner has it. */
-  readonly list = new SlotList(WORDS, LINKS);
+  readonly keys = new SlotKeys(RECORD_BYTES, KEY_BYTE);
+  /** The links of the owner's list of evictable clients. */
+  readonly evictionList = new SlotList(RECORD_WORDS, LINKS_WORD);
   #doubles = new Float64Array(0);
   #words = new Int32Array(0);
   #bytes = new Uint8Array(0);
-  /** Once more, close together: for who goes through all. */
+  /** A copy of the states, close together, for scans of all clients. */
   #states = new Uint8Array(0);
 
-  /** Slots that there is room for. */
+  /** The number of slots that there is room for. */
   get length(): number {
     return this.#states.length;
   }
 
   /** Makes room for slots below `length`. */
   grow(length: number): void {
-    const doubles = new Float64Array(DOUBLES * length);
+    const doubles = new Float64Array(RECORD_DOUBLES * length);
     doubles.set(this.#doubles);
     this.#doubles = doubles;
     this.#words = new Int32Array(doubles.buffer);
     this.#bytes = new Uint8Array(doubles.buffer);
-    this.list.grow(length, this.#words);
-    this.keys.move(this.#bytes);
+    this.evictionList.grow(length, this.#words);
+    this.keys.attach(this.#bytes);
     const states = new Uint8Array(length);
     states.set(this.#states);
     this.#states = states;
   }
 
-  /** Of one of whom nothing is known yet but the key. */
+  /** Resets the record of a new client, all but the key. */
   clear(slot: ClientSlot): void {
-    const first = DOUBLES * slot;
+    const first = RECORD_DOUBLES * slot;
     this.#doubles.fill(Number.NEGATIVE_INFINITY, first, first + 7);
-    this.#doubles[first + PLACES.demand] = 0;
-    this.#doubles[first + PLACES.cutTo] = 1;
-    this.setUsers(slot, 0);
+    this.#doubles[first + FIELD_OFFSETS.demand] = 0;
+    this.#doubles[first + FIELD_OFFSETS.cutTo] = 1;
+    this.setOpenRequests(slot, 0);
     this.setStillRefused(slot, false);
     this.setState(slot, 0);
   }
 
-  get(slot: ClientSlot, name: keyof typeof PLACES): number {
-    return this.#doubles[DOUBLES * slot + PLACES[name]] ?? 0;
+  /** Resets hold, allowance and promised return to those of a client that was never refused. */
+  clearRefusals(slot: ClientSlot): void {
+    for (const name of ['refusedAt', 'heldUntil', 'promisedAt'] as const) {
+      this.set(slot, name, Number.NEGATIVE_INFINITY);
+    }
+    this.set(slot, 'cutTo', 1);
+    this.setStillRefused(slot, false);
   }
 
-  set(slot: ClientSlot, name: keyof typeof PLACES, value: number): void {
-    this.#doubles[DOUBLES * slot + PLACES[name]] = value;
+  get(slot: ClientSlot, name: keyof typeof FIELD_OFFSETS): number {
+    return this.#doubles[RECORD_DOUBLES * slot + FIELD_OFFSETS[name]] ?? 0;
   }
 
-  /** Requests of it that are not over. */
-  users(slot: ClientSlot): number {
-    return this.#words[WORDS * slot + USERS] ?? 0;
+  set(slot: ClientSlot, name: keyof typeof FIELD_OFFSETS, value: number): void {
+    this.#doubles[RECORD_DOUBLES * slot + FIELD_OFFSETS[name]] = value;
   }
 
-  setUsers(slot: ClientSlot, users: number): void {
-    this.#words[WORDS * slot + USERS] = users;
+  /** The client's requests in progress. */
+  openRequests(slot: ClientSlot): number {
+    return this.#words[RECORD_WORDS * slot + OPEN_REQUESTS_WORD] ?? 0;
   }
 
-  /** The number of its state. */
+  setOpenRequests(slot: ClientSlot, count: number): void {
+    this.#words[RECORD_WORDS * slot + OPEN_REQUESTS_WORD] = count;
+  }
+
+  /** The names of the upstream and of the client, from the key. */
+  nameOf(slot: ClientSlot): readonly [upstream: string, client: string] {
+    const [upstream = '', client = ''] = this.keys.get(slot).split('\0');
+    return [upstream, client];
+  }
+
+  /** The number of the client's state, as in `ClientStates`. */
   state(slot: ClientSlot): number {
-    return this.#bytes[BYTES * slot + STATE] ?? 0;
+    return this.#bytes[RECORD_BYTES * slot + STATE_BYTE] ?? 0;
   }
 
   setState(slot: ClientSlot, state: number): void {
-    this.#bytes[BYTES * slot + STATE] = state;
+    this.#bytes[RECORD_BYTES * slot + STATE_BYTE] = state;
     this.#states[slot] = state;
   }
 
-  /** As `state`, for who asks it of one after another. */
-  listedState(slot: ClientSlot): number {
+  /** As `state`, faster for scans of all clients. */
+  cachedState(slot: ClientSlot): number {
     return this.#states[slot] ?? 0;
   }
 
   isStillRefused(slot: ClientSlot): boolean {
-    return this.#bytes[BYTES * slot + STILL_REFUSED] === 1;
+    return this.#bytes[RECORD_BYTES * slot + STILL_REFUSED_BYTE] === 1;
   }
 
   setStillRefused(slot: ClientSlot, is: boolean): void {
-    this.#bytes[BYTES * slot + STILL_REFUSED] = is ? 1 : 0;
+    this.#bytes[RECORD_BYTES * slot + STILL_REFUSED_BYTE] = is ? 1 : 0;
   }
 }

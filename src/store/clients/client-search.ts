@@ -1,10 +1,10 @@
 import type { ClientSlot } from '../../core/admission/client-allowance.ts';
-import type { ClientState } from '../../core/events/proxy-events.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { ClientState } from '../../core/events/event-labels.ts';
+import type { Millis } from '../../core/scalars.ts';
 import type { ClientTable } from './client-table.ts';
 
-/** How much trouble a client is in, most first: its group, and its place there. */
-export interface Rank {
+/** The rank of a client in a search: the most troubled first. `value` orders the clients of a group. */
+export interface ClientRank {
   readonly group: number;
   readonly value: number;
   readonly slot: ClientSlot;
@@ -12,29 +12,29 @@ export interface Rank {
 
 export interface ClientQuery {
   readonly state?: ClientState | undefined;
-  /** A part of its key, in any case. */
+  /** A part of the client's key, case-insensitive. */
   readonly search?: string | undefined;
   readonly upstream?: string | undefined;
-  /** Those that come after this one. */
-  readonly after?: Rank | undefined;
-  /** So many of them at most. */
+  /** Only clients ranked after this one. */
+  readonly after?: ClientRank | undefined;
+  /** The maximum number of clients to find. */
   readonly limit: number;
 }
 
 const GROUPS: readonly ClientState[] = ['held', 'backoff', 'cooldown', 'restoring', 'normal'];
 
 /**
- * The clients in most trouble, without sorting all: those told to wait first, the longest before the others; then those
- * cut, the lowest allowance first; then the normal, by what they ask for. Goes on in steps, so that nothing else waits
- * for a million of them. Who is in trouble is known without looking at the others.
+ * Finds the most troubled clients, without sorting all: held ones first, those held longest before the others; then reduced
+ * ones, the lowest allowance first; then normal ones, the highest demand first. Runs in steps, so that a search of a million
+ * clients does not delay requests. The troubled ones are found without reading the records of the others.
  */
 export class ClientSearch {
   readonly #table: ClientTable;
   readonly #query: ClientQuery;
   readonly #now: Millis;
-  /** In order. */
-  readonly #found: Rank[] = [];
-  readonly #part: string | undefined;
+  /** In order of rank. */
+  readonly #found: ClientRank[] = [];
+  readonly #keyPart: string | undefined;
   #pass: 'troubled' | 'normal' | 'over' = 'troubled';
   #next: ClientSlot = 0;
   #matching = 0;
@@ -43,12 +43,12 @@ export class ClientSearch {
     this.#table = table;
     this.#query = query;
     this.#now = now;
-    this.#part = query.search?.toLowerCase();
+    this.#keyPart = query.search?.toLowerCase();
   }
 
-  /** Looks at so many more slots. Returns whether there are more. */
-  step(most: number): boolean {
-    const until = Math.min(this.#table.slots, this.#next + most);
+  /** Examines `maxSlots` more slots. Returns whether there are more. */
+  step(maxSlots: number): boolean {
+    const until = Math.min(this.#table.slots, this.#next + maxSlots);
     const isNormal = this.#pass === 'normal';
     for (; this.#next < until; this.#next += 1) {
       if (this.#table.wasNormal(this.#next) === isNormal) this.#consider(this.#next);
@@ -59,24 +59,24 @@ export class ClientSearch {
     return this.#pass !== 'over';
   }
 
-  /** The whole search, at once. @param most slots that are looked at beyond those in trouble */
-  run(most = Number.POSITIVE_INFINITY): this {
+  /** Runs the whole search at once. @param maxSlots the maximum number of slots examined for normal clients */
+  run(maxSlots = Number.POSITIVE_INFINITY): this {
     while (this.#pass === 'troubled') this.step(Number.POSITIVE_INFINITY);
-    if (this.#pass === 'normal') this.step(most);
+    if (this.#pass === 'normal') this.step(maxSlots);
     return this;
   }
 
-  get found(): readonly Rank[] {
+  get found(): readonly ClientRank[] {
     return this.#found;
   }
 
-  /** How many match in all. */
+  /** The number of clients that match. */
   get matching(): number {
     return this.#isUnfiltered && this.#query.state === undefined ? this.#table.tracked : this.#matching;
   }
 
   get #isUnfiltered(): boolean {
-    return this.#part === undefined && this.#query.upstream === undefined;
+    return this.#keyPart === undefined && this.#query.upstream === undefined;
   }
 
   get #needsNormal(): boolean {
@@ -87,39 +87,39 @@ export class ClientSearch {
 
   #consider(slot: ClientSlot): void {
     const state = this.#table.stateAt(slot, this.#now);
-    if (state === 'normal' && this.#pass === 'troubled') return; // it has become so just now: its turn comes
+    if (state === 'normal' && this.#pass === 'troubled') return; // it has just become normal: the second pass examines it
     if (this.#query.state !== undefined && state !== this.#query.state) return;
-    if (!this.#isUnfiltered && !this.#fits(slot)) return;
+    if (!this.#isUnfiltered && !this.#matchesQuery(slot)) return;
     this.#matching += 1;
     const group = GROUPS.indexOf(state);
-    const rank: Rank = { group, value: this.#valueOf(slot, state), slot };
+    const rank: ClientRank = { group, value: this.#rankValue(slot, state), slot };
     const { after, limit } = this.#query;
-    if (after !== undefined && !isBefore(after, rank)) return;
+    if (after !== undefined && !isRankedBefore(after, rank)) return;
     const worst = this.#found.at(-1);
-    if (this.#found.length === limit && worst !== undefined && !isBefore(rank, worst)) return;
-    let place = this.#found.length;
-    for (let each = this.#found[place - 1]; each !== undefined && isBefore(rank, each); ) {
-      place -= 1;
-      each = this.#found[place - 1];
+    if (this.#found.length === limit && worst !== undefined && !isRankedBefore(rank, worst)) return;
+    let index = this.#found.length;
+    for (let each = this.#found[index - 1]; each !== undefined && isRankedBefore(rank, each); ) {
+      index -= 1;
+      each = this.#found[index - 1];
     }
-    this.#found.splice(place, 0, rank);
+    this.#found.splice(index, 0, rank);
     if (this.#found.length > limit) this.#found.pop();
   }
 
-  #valueOf(slot: ClientSlot, state: ClientState): number {
+  #rankValue(slot: ClientSlot, state: ClientState): number {
     if (state === 'held') return -this.#table.heldUntil(slot);
     if (state === 'normal') return -this.#table.demand(slot, this.#now);
     return this.#table.allowance(slot, this.#now);
   }
 
-  #fits(slot: ClientSlot): boolean {
+  #matchesQuery(slot: ClientSlot): boolean {
     const [upstream, client] = this.#table.nameOf(slot);
     if (this.#query.upstream !== undefined && upstream !== this.#query.upstream) return false;
-    return this.#part === undefined || client.toLowerCase().includes(this.#part);
+    return this.#keyPart === undefined || client.toLowerCase().includes(this.#keyPart);
   }
 }
 
-export function isBefore(a: Rank, b: Rank): boolean {
+export function isRankedBefore(a: ClientRank, b: ClientRank): boolean {
   if (a.group !== b.group) return a.group < b.group;
   if (a.value !== b.value) return a.value < b.value;
   return a.slot < b.slot;

@@ -1,12 +1,12 @@
-/** In no heap. */
-const OUT = -1;
+/** The position of a slot that is not in the heap. */
+const ABSENT = -1;
 
-/** A binary min-heap of small numbers, in typed arrays: the one with the least key comes first. */
+/** A binary min-heap of slots, in typed arrays: the slot with the smallest key is first. */
 export class SlotHeap {
   #keys = new Float64Array(0);
   #slots = new Int32Array(0);
-  /** Where each slot stands. */
-  #places = new Int32Array(0);
+  /** The position of each slot. */
+  #positions = new Int32Array(0);
   #size = 0;
 
   get first(): number | undefined {
@@ -14,69 +14,69 @@ export class SlotHeap {
   }
 
   has(slot: number): boolean {
-    return (this.#places[slot] ?? OUT) !== OUT;
+    return (this.#positions[slot] ?? ABSENT) !== ABSENT;
   }
 
   /** Makes room for slots below `length`. */
   grow(length: number): void {
-    const [keys, slots, places] = [this.#keys, this.#slots, this.#places];
+    const [keys, slots, positions] = [this.#keys, this.#slots, this.#positions];
     this.#keys = new Float64Array(length);
     this.#slots = new Int32Array(length);
-    this.#places = new Int32Array(length).fill(OUT);
+    this.#positions = new Int32Array(length).fill(ABSENT);
     this.#keys.set(keys);
     this.#slots.set(slots);
-    this.#places.set(places);
+    this.#positions.set(positions);
   }
 
   push(slot: number, key: number): void {
     if (this.has(slot)) return;
     this.#keys[slot] = key;
     this.#size += 1;
-    this.#rise(slot, this.#size - 1);
+    this.#siftUp(slot, this.#size - 1);
   }
 
   remove(slot: number): void {
     if (!this.has(slot)) return;
-    const place = this.#places[slot] ?? OUT;
-    this.#places[slot] = OUT;
+    const position = this.#positions[slot] ?? ABSENT;
+    this.#positions[slot] = ABSENT;
     this.#size -= 1;
-    const last = this.#slots[this.#size] ?? OUT;
+    const last = this.#slots[this.#size] ?? ABSENT;
     if (last === slot) return;
-    this.#rise(last, place);
-    this.#sink(last, this.#places[last] ?? OUT);
+    this.#siftUp(last, position);
+    this.#siftDown(last, this.#positions[last] ?? ABSENT);
   }
 
-  #rise(slot: number, from: number): void {
-    let place = from;
-    while (place > 0) {
-      const parent = (place - 1) >> 1;
-      if (this.#keyAt(parent) <= this.#keyOf(slot)) break;
-      this.#put(this.#slots[parent] ?? OUT, place);
-      place = parent;
+  #siftUp(slot: number, from: number): void {
+    let position = from;
+    while (position > 0) {
+      const parent = (position - 1) >> 1;
+      if (this.#keyAtPosition(parent) <= this.#keyOf(slot)) break;
+      this.#put(this.#slots[parent] ?? ABSENT, position);
+      position = parent;
     }
-    this.#put(slot, place);
+    this.#put(slot, position);
   }
 
-  #sink(slot: number, from: number): void {
-    let place = from;
+  #siftDown(slot: number, from: number): void {
+    let position = from;
     for (;;) {
-      let child = 2 * place + 1;
+      let child = 2 * position + 1;
       if (child >= this.#size) break;
-      if (child + 1 < this.#size && this.#keyAt(child + 1) < this.#keyAt(child)) child += 1;
-      if (this.#keyAt(child) >= this.#keyOf(slot)) break;
-      this.#put(this.#slots[child] ?? OUT, place);
-      place = child;
+      if (child + 1 < this.#size && this.#keyAtPosition(child + 1) < this.#keyAtPosition(child)) child += 1;
+      if (this.#keyAtPosition(child) >= this.#keyOf(slot)) break;
+      this.#put(this.#slots[child] ?? ABSENT, position);
+      position = child;
     }
-    this.#put(slot, place);
+    this.#put(slot, position);
   }
 
-  #put(slot: number, place: number): void {
-    this.#slots[place] = slot;
-    this.#places[slot] = place;
+  #put(slot: number, position: number): void {
+    this.#slots[position] = slot;
+    this.#positions[slot] = position;
   }
 
-  #keyAt(place: number): number {
-    return this.#keyOf(this.#slots[place] ?? OUT);
+  #keyAtPosition(position: number): number {
+    return this.#keyOf(this.#slots[position] ?? ABSENT);
   }
 
   #keyOf(slot: number): number {

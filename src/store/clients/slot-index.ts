@@ -2,19 +2,19 @@ import type { ClientSlot } from '../../core/admission/client-allowance.ts';
 import { hashKey, joinKey } from './key-hash.ts';
 import type { SlotKeys } from './slot-keys.ts';
 
-const FIRST_PLACES = 64;
-/** The share of places that may be taken. */
-const FULL = 3 / 4;
+const INITIAL_BUCKETS = 64;
+/** The maximum load factor. */
+const MAX_LOAD_FACTOR = 3 / 4;
 
 /**
- * Which slot a key has: a hash table in a typed array, open to the next place (Knuth, TAOCP 6.4, algorithms L and R). A
- * `Map` would hold the keys as strings: a million objects for a collector to visit.
+ * Finds the slot of a key: a hash table with linear probing in a typed array (Knuth, TAOCP 6.4, algorithms L and R). A `Map`
+ * would hold the keys as strings: a million objects for the garbage collector to visit.
  */
 export class SlotIndex {
   readonly #keys: SlotKeys;
-  /** By twos: a hash, and a slot plus one; 0 where the place is free. */
-  #places = new Int32Array(2 * FIRST_PLACES);
-  #mask = FIRST_PLACES - 1;
+  /** Pairs of a hash and a slot + 1, which is 0 in a free bucket. */
+  #buckets = new Int32Array(2 * INITIAL_BUCKETS);
+  #mask = INITIAL_BUCKETS - 1;
   #size = 0;
 
   constructor(keys: SlotKeys) {
@@ -25,25 +25,25 @@ export class SlotIndex {
     return this.#size;
   }
 
-  /** @param prefix what stands before the key, and a NUL between. Joining them costs more than all of this. */
+  /** @param prefix precedes the key, with a NUL between. Joining them would cost more than the whole lookup. */
   get(key: string, prefix?: string): ClientSlot | undefined {
     const hash = hashKey(key, prefix);
-    for (let place = hash & this.#mask; ; place = (place + 1) & this.#mask) {
-      const slot = this.#slotAt(place);
+    for (let bucket = hash & this.#mask; ; bucket = (bucket + 1) & this.#mask) {
+      const slot = this.#slotAt(bucket);
       if (slot < 0) return undefined;
-      if (this.#places[2 * place] === hash && this.#keys.is(slot, key, prefix)) return slot;
+      if (this.#buckets[2 * bucket] === hash && this.#keys.matches(slot, key, prefix)) return slot;
     }
   }
 
-  /** For a key that has no slot, and a slot that has no key. */
+  /** Assigns a slot without a key to a key without a slot. */
   set(slot: ClientSlot, key: string, prefix?: string): void {
-    if (this.#size >= FULL * (this.#mask + 1)) this.#widen();
+    if (this.#size >= MAX_LOAD_FACTOR * (this.#mask + 1)) this.#grow();
     this.#keys.set(slot, joinKey(key, prefix));
     this.#put(hashKey(key, prefix), slot);
     this.#size += 1;
   }
 
-  /** Takes the slot's key away. */
+  /** Removes the slot's key. */
   delete(slot: ClientSlot): void {
     const mask = this.#mask;
     let hole = hashKey(this.#keys.get(slot)) & mask;
@@ -51,40 +51,40 @@ export class SlotIndex {
       if (at < 0) return;
       hole = (hole + 1) & mask;
     }
-    // What follows moves up, unless it would then stand before its own place.
+    // Entries that follow move up, unless that would put them before their own bucket.
     for (let next = (hole + 1) & mask; this.#slotAt(next) >= 0; next = (next + 1) & mask) {
       const away = (next - this.#hashAt(next)) & mask;
       if (away < ((next - hole) & mask)) continue;
-      this.#places.copyWithin(2 * hole, 2 * next, 2 * next + 2);
+      this.#buckets.copyWithin(2 * hole, 2 * next, 2 * next + 2);
       hole = next;
     }
-    this.#places[2 * hole + 1] = 0;
+    this.#buckets[2 * hole + 1] = 0;
     this.#size -= 1;
   }
 
   #put(hash: number, slot: ClientSlot): void {
-    let place = hash & this.#mask;
-    while (this.#slotAt(place) >= 0) place = (place + 1) & this.#mask;
-    this.#places[2 * place] = hash;
-    this.#places[2 * place + 1] = slot + 1;
+    let bucket = hash & this.#mask;
+    while (this.#slotAt(bucket) >= 0) bucket = (bucket + 1) & this.#mask;
+    this.#buckets[2 * bucket] = hash;
+    this.#buckets[2 * bucket + 1] = slot + 1;
   }
 
-  #widen(): void {
-    const places = this.#places;
-    this.#places = new Int32Array(2 * places.length);
-    this.#mask = places.length - 1;
-    for (let i = 0; i < places.length; i += 2) {
-      const slot = (places[i + 1] ?? 0) - 1;
-      if (slot >= 0) this.#put(places[i] ?? 0, slot);
+  #grow(): void {
+    const buckets = this.#buckets;
+    this.#buckets = new Int32Array(2 * buckets.length);
+    this.#mask = buckets.length - 1;
+    for (let i = 0; i < buckets.length; i += 2) {
+      const slot = (buckets[i + 1] ?? 0) - 1;
+      if (slot >= 0) this.#put(buckets[i] ?? 0, slot);
     }
   }
 
-  #hashAt(place: number): number {
-    return this.#places[2 * place] ?? 0;
+  #hashAt(bucket: number): number {
+    return this.#buckets[2 * bucket] ?? 0;
   }
 
-  /** Below 0 where the place is free. */
-  #slotAt(place: number): ClientSlot {
-    return (this.#places[2 * place + 1] ?? 0) - 1;
+  /** −1 where the bucket is free. */
+  #slotAt(bucket: number): ClientSlot {
+    return (this.#buckets[2 * bucket + 1] ?? 0) - 1;
   }
 }

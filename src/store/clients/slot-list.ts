@@ -1,68 +1,68 @@
-/** In no list; else, of a link, a slot plus 2. */
-const OUT = 0;
-const NONE = 1;
+/** The link of a slot that is in no list. A link to a slot is the slot + 2. */
+const UNLINKED = 0;
+const END = 1;
 
 /**
- * A doubly linked list of small numbers: the order in which they were pushed. Its links may stand in the records of
- * somebody else, who then finds them where the rest is.
+ * A doubly linked list of slots, in the order in which they were pushed. Its links can be stored in the owner's records, near
+ * the other data of a slot.
  */
 export class SlotList {
-  readonly #record: number;
+  readonly #recordWords: number;
   readonly #offset: number;
-  /** Of each slot, two: who comes after it, and who before. */
+  /** Two words for each slot: the links to the next and the previous one. */
   #words = new Int32Array(0);
-  #first = NONE;
-  #last = NONE;
+  #first = END;
+  #last = END;
 
-  /** @param record words of one, at first 0; two of them, from `offset` on, are for the links */
-  constructor(record = 2, offset = 0) {
-    this.#record = record;
+  /** @param recordWords the size of a record, initially zero, of which two words from `offset` on are for the links */
+  constructor(recordWords = 2, offset = 0) {
+    this.#recordWords = recordWords;
     this.#offset = offset;
   }
 
   get first(): number | undefined {
-    return this.#first === NONE ? undefined : this.#first - 2;
+    return this.#first === END ? undefined : this.#first - 2;
   }
 
   has(slot: number): boolean {
-    return (this.#words[this.#nextOf(slot + 2)] ?? OUT) !== OUT;
+    return (this.#words[this.#linkOffset(slot + 2)] ?? UNLINKED) !== UNLINKED;
   }
 
-  /** Makes room for slots below `length`. @param words the records, with what they had before; else its own */
-  grow(length: number, words: Int32Array<ArrayBuffer> = widen(this.#words, this.#record * length)): void {
+  /** Makes room for slots below `length`. @param words the owner's records, with their former contents */
+  grow(length: number, words: Int32Array<ArrayBuffer> = enlarge(this.#words, this.#recordWords * length)): void {
     this.#words = words;
   }
 
   push(slot: number): void {
     if (this.has(slot)) return;
     const link = slot + 2;
-    const at = this.#nextOf(link);
-    this.#words[at] = NONE;
+    const at = this.#linkOffset(link);
+    this.#words[at] = END;
     this.#words[at + 1] = this.#last;
-    if (this.#last === NONE) this.#first = link;
-    else this.#words[this.#nextOf(this.#last)] = link;
+    if (this.#last === END) this.#first = link;
+    else this.#words[this.#linkOffset(this.#last)] = link;
     this.#last = link;
   }
 
   remove(slot: number): void {
-    const at = this.#nextOf(slot + 2);
-    const next = this.#words[at] ?? OUT;
-    if (next === OUT) return;
-    const previous = this.#words[at + 1] ?? NONE;
-    if (previous === NONE) this.#first = next;
-    else this.#words[this.#nextOf(previous)] = next;
-    if (next === NONE) this.#last = previous;
-    else this.#words[this.#nextOf(next) + 1] = previous;
-    this.#words[at] = OUT;
+    const at = this.#linkOffset(slot + 2);
+    const next = this.#words[at] ?? UNLINKED;
+    if (next === UNLINKED) return;
+    const previous = this.#words[at + 1] ?? END;
+    if (previous === END) this.#first = next;
+    else this.#words[this.#linkOffset(previous)] = next;
+    if (next === END) this.#last = previous;
+    else this.#words[this.#linkOffset(next) + 1] = previous;
+    this.#words[at] = UNLINKED;
   }
 
-  /** Where the first word of its links stands. */
-  #nextOf(link: number): number {
-    return this.#record * (link - 2) + this.#offset;
+  /** The position of the first of a slot's two links. */
+  #linkOffset(link: number): number {
+    return this.#recordWords * (link - 2) + this.#offset;
   }
 }
 
-function widen(from: Int32Array<ArrayBuffer>, length: number): Int32Array<ArrayBuffer> {
+function enlarge(from: Int32Array<ArrayBuffer>, length: number): Int32Array<ArrayBuffer> {
   const to = new Int32Array(length);
   to.set(from);
   return to;

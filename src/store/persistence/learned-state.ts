@@ -1,55 +1,67 @@
-import type { LimitView } from '../../core/events/proxy-events.ts';
+import type { ClientHold } from '../../core/limits/client-holds.ts';
+import type { LimitView } from '../../core/events/gate-views.ts';
 import type { LimitRef } from '../../core/limits/limit-ref.ts';
-import { isOfClass } from '../../core/limits/limit-ref.ts';
-import type { Block } from '../../core/rate/breaker/active-block.ts';
+import { isClassLimitRef } from '../../core/limits/limit-ref.ts';
+import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import type { QuotaOwner } from '../../core/quota/requester.ts';
-import type { Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
-import type { Hold } from '../../sharing/workers/worker-protocol.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
 
-/** What was learned and is worth keeping when the process ends. Times are of its monotonic clock. */
-export interface Learned {
+/** What was learned, as far as it outlives the process. Times are those of its monotonic clock. */
+export interface LearnedState {
   readonly limits: readonly LearnedLimit[];
-  readonly holds: readonly Hold[];
+  readonly holds: readonly ClientHold[];
 }
 
 export interface LearnedLimit {
   readonly ref: LimitRef;
-  /** Undefined where no limit was felt, or what was felt is too old: it is only blocked. */
+  /** Undefined where no rate was learned, or it is too old: the limit is only blocked. */
   readonly rate: PerSecond | undefined;
   readonly ceiling: PerSecond | undefined;
-  readonly places: number | undefined;
+  readonly concurrencyLimit: number | undefined;
   readonly blockedUntil: Millis | undefined;
-  /** Whom the quota is about that blocks it, where one does. */
+  /** The owner of the quota that blocks it, where one does. */
   readonly quotaOwner?: QuotaOwner | undefined;
-  /** What was blocked, for a part of all requests or for all. */
-  readonly block?: Block | undefined;
+  /** The block, of a part of the requests or of all. */
+  readonly block?: BlockStatus | undefined;
 }
 
 /**
- * Those that are felt or blocked, `most` at most: an open limit remembers nothing.
- * @param initialRateOf what a limit was said to be: one that has not moved from there was not felt
+ * Collects limits with a learned rate or a block, `maxEntries` at most.
+ * @param initialRateOf the configured initial rate: a limit still at this rate has learned nothing
  */
-export function learnedOf(
+export function collectLearnedLimits(
   views: Iterable<LimitView>,
   initialRateOf: (upstream: string, nested: string) => PerSecond | undefined,
-  most: number,
+  maxEntries: number,
   now: Millis,
 ): LearnedLimit[] {
   const learned: LearnedLimit[] = [];
-  for (const { upstream, nested, scope, key, state, rate, ceiling, places, blockedUntil, quotaOwner, block } of views) {
-    if (learned.length === most) break;
-    if (isOfClass({ nested })) continue; // it is as it is written
+  for (const {
+    upstream,
+    nested,
+    scope,
+    key,
+    state,
+    rate,
+    ceiling,
+    concurrencyLimit,
+    blockedUntil,
+    quotaOwner,
+    block,
+  } of views) {
+    if (learned.length === maxEntries) break;
+    if (isClassLimitRef({ nested })) continue; // configured, never learned
     const isAsConfigured = rate === ceiling && rate === initialRateOf(upstream, nested);
-    // Of an open limit that is blocked, its rate is what it would come back to: no limit was felt.
-    const isOpenBlocked = state === 'blocked' && !Number.isFinite(ceiling);
-    const isFelt = state !== 'open' && Number.isFinite(rate) && rate > 0 && !isAsConfigured && !isOpenBlocked;
+    // The rate of a limit that was blocked while open is the one to resume at, not a learned one.
+    const isBlockedWhileOpen = state === 'blocked' && !Number.isFinite(ceiling);
+    const isLearned = state !== 'open' && Number.isFinite(rate) && rate > 0 && !isAsConfigured && !isBlockedWhileOpen;
     const isBlocked = blockedUntil !== undefined && blockedUntil > now;
-    if (!isFelt && !isBlocked && block === undefined) continue;
+    if (!isLearned && !isBlocked && block === undefined) continue;
     learned.push({
       ref: { upstream, nested, scope, key },
-      rate: isFelt ? rate : undefined,
-      ceiling: isFelt && Number.isFinite(ceiling) ? Math.max(rate, ceiling) : undefined,
-      places: isFelt ? places : undefined,
+      rate: isLearned ? rate : undefined,
+      ceiling: isLearned && Number.isFinite(ceiling) ? Math.max(rate, ceiling) : undefined,
+      concurrencyLimit: isLearned ? concurrencyLimit : undefined,
       blockedUntil: isBlocked ? blockedUntil : undefined,
       block,
       quotaOwner: isBlocked && quotaOwner?.until === blockedUntil ? quotaOwner : undefined,

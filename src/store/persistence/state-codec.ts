@@ -1,43 +1,44 @@
-/** What was learned, as it is written down for the next process. */
+/** The format of the state file. */
 import { z } from 'zod';
 import type { QuotaOwner } from '../../core/quota/requester.ts';
-import type { Block } from '../../core/rate/breaker/active-block.ts';
+import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import { BLOCK_CAUSES } from '../../core/rate/breaker/active-block.ts';
-import { SOURCE_NUMBERS } from '../../core/rate/breaker/request-attributes.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Learned, LearnedLimit } from './learned-state.ts';
+import { ATTRIBUTE_COUNT } from '../../core/rate/breaker/request-attributes.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { LearnedState, LearnedLimit } from './learned-state.ts';
 
 const VERSION = 1;
 
-/** A rate that is older says little of the upstream as it is now; what is blocked, or held, has a time of its own. */
-export const RATES_LAST: Millis = 3_600_000;
-/** What nobody has tried again for so long may have come back meanwhile. */
-export const BLOCKS_LAST: Millis = 60_000;
-/** A clock that was set back by more than this makes all times worthless. */
-const CLOCK_SET: Millis = 60_000;
+/** An older rate says little about the upstream now. Blocks and holds have times of their own. */
+export const RATE_MAX_AGE: Millis = 3_600_000;
+/** A block whose probe has been due for longer is dropped: the upstream may have recovered. */
+export const BLOCK_MAX_AGE: Millis = 60_000;
+/** A file from further in the future is ignored: a clock was set back, and no time in it is right. */
+const CLOCK_JUMP: Millis = 60_000;
 
-/** What times and names mean to the process that writes or reads. */
+/** The clocks, secret and upstreams of the process that writes or reads. */
 export interface StateContext {
-  /** Milliseconds of the epoch, and of the monotonic clock at the same moment. */
+  /** Milliseconds since 1970; `now` is the monotonic clock at the same time. */
   readonly wallClock: Millis;
   readonly now: Millis;
-  /** Tells whether clients' hashes are the same; undefined where they are another process's alone. */
-  readonly hashedBy: string | undefined;
-  /** Where each upstream is. */
+  /** Equal where clients have the same hashes; undefined where hashes change with each process. */
+  readonly secretFingerprint: string | undefined;
+  /** The origins of each upstream. */
   readonly origins: ReadonlyMap<string, readonly string[]>;
 }
 
-export type StateRead =
+export type DecodedState =
   | {
       readonly kind: 'learned';
-      readonly learned: Learned /** What was left out, and why. */;
+      readonly learned: LearnedState;
+      /** What was left out, and why. */
       readonly leftOut: string[];
     }
-  | { readonly kind: 'ignored'; readonly why: string };
+  | { readonly kind: 'ignored'; readonly reason: string };
 
 const Rate = z.number().positive();
 const Time = z.iso.datetime();
-const StateText = z.strictObject({
+const StateDocumentSchema = z.strictObject({
   version: z.literal(VERSION),
   writtenAt: Time,
   hashedBy: z.string().optional(),
@@ -52,7 +53,7 @@ const StateText = z.strictObject({
       ceiling: Rate.optional(),
       places: z.int().min(1).optional(),
       blockedUntil: Time.optional(),
-      // Of a quota that blocks it: whom that is about.
+      // The owner of the quota that blocks it.
       quotaOf: z
         .strictObject({
           credential: z.number().optional(),
@@ -61,11 +62,11 @@ const StateText = z.strictObject({
           isSpent: z.boolean(),
         })
         .optional(),
-      // Of whom and what nothing gets through, and when it is tried next.
+      // The blocked requests, and the time of the next probe.
       block: z
         .strictObject({
           cause: z.enum(BLOCK_CAUSES),
-          scope: z.array(z.number()).length(SOURCE_NUMBERS),
+          scope: z.array(z.number()).length(ATTRIBUTE_COUNT),
           since: Time,
           isPartial: z.boolean(),
           probeAt: Time,
@@ -78,31 +79,31 @@ const StateText = z.strictObject({
   holds: z.array(z.strictObject({ upstream: z.string(), client: z.string(), until: Time })),
 });
 
-type Written = z.output<typeof StateText>;
-type WrittenBlock = NonNullable<Written['limits'][number]['block']>;
-type WrittenOwner = Omit<QuotaOwner, 'until'> | NonNullable<Written['limits'][number]['quotaOf']>;
+type StateDocument = z.output<typeof StateDocumentSchema>;
+type BlockDocument = NonNullable<StateDocument['limits'][number]['block']>;
+type QuotaOwnerDocument = Omit<QuotaOwner, 'until'> | NonNullable<StateDocument['limits'][number]['quotaOf']>;
 
-/** Clients are left out where the next process would call them something else. */
-export function writeState({ limits, holds }: Learned, context: StateContext): string {
-  const { wallClock, hashedBy, origins } = context;
+/** Leaves out clients where their hashes change with each process. */
+export function encodeState({ limits, holds }: LearnedState, context: StateContext): string {
+  const { wallClock, secretFingerprint, origins } = context;
   const isKept = ({ ref }: LearnedLimit): boolean =>
-    origins.has(ref.upstream) && (!isHashed(ref) || hashedBy !== undefined);
+    origins.has(ref.upstream) && (!usesClientHash(ref) || secretFingerprint !== undefined);
   const when = (time: Millis): string => new Date(wallClock + time - context.now).toISOString();
-  const state: Written = {
+  const state: StateDocument = {
     version: VERSION,
     writtenAt: new Date(wallClock).toISOString(),
-    hashedBy,
+    hashedBy: secretFingerprint,
     upstreams: Object.fromEntries([...origins].map(([name, own]) => [name, { origins: [...own] }])),
-    limits: limits.filter(isKept).map(({ ref, rate, ceiling, places, blockedUntil, quotaOwner, block }) => ({
+    limits: limits.filter(isKept).map(({ ref, rate, ceiling, concurrencyLimit, blockedUntil, quotaOwner, block }) => ({
       ...ref,
       rate,
       ceiling,
-      places,
+      places: concurrencyLimit,
       blockedUntil: blockedUntil === undefined ? undefined : when(blockedUntil),
-      quotaOf: quotaOwner === undefined ? undefined : withoutEnd(quotaOwner),
-      block: block === undefined ? undefined : writeBlock(block, when),
+      quotaOf: quotaOwner === undefined ? undefined : withoutUntil(quotaOwner),
+      block: block === undefined ? undefined : encodeBlock(block, when),
     })),
-    holds: (hashedBy === undefined ? [] : holds).flatMap(({ client, until }) => {
+    holds: (secretFingerprint === undefined ? [] : holds).flatMap(({ client, until }) => {
       const [upstream = '', hash = ''] = client.split('\0');
       return origins.has(upstream) ? [{ upstream, client: hash, until: when(until) }] : [];
     }),
@@ -111,59 +112,62 @@ export function writeState({ limits, holds }: Learned, context: StateContext): s
 }
 
 /** Never throws. */
-export function readState(text: string, context: StateContext): StateRead {
+export function decodeState(text: string, context: StateContext): DecodedState {
   const state = parse(text);
-  if (typeof state === 'string') return { kind: 'ignored', why: state };
+  if (typeof state === 'string') return { kind: 'ignored', reason: state };
   const age = context.wallClock - Date.parse(state.writtenAt);
-  if (age < -CLOCK_SET) return { kind: 'ignored', why: 'it was written later than now: a clock has been set' };
+  if (age < -CLOCK_JUMP) return { kind: 'ignored', reason: 'it is dated in the future: a clock was set' };
   const leftOut: string[] = [];
   const known = new Set<string>();
   for (const [name, { origins }] of Object.entries(state.upstreams)) {
     const own = context.origins.get(name);
     if (own === undefined) leftOut.push(`${name}: no upstream has this name`);
-    else if (!origins.some((origin) => own.includes(origin))) leftOut.push(`${name}: it is elsewhere now`);
+    else if (!origins.some((origin) => own.includes(origin))) leftOut.push(`${name}: its origins have changed`);
     else known.add(name);
   }
-  const isOld = age > RATES_LAST;
-  if (isOld && state.limits.some(({ rate }) => rate !== undefined)) leftOut.push('rates: they are too old');
-  const isSameHash = state.hashedBy !== undefined && state.hashedBy === context.hashedBy;
-  const isOfClients = state.holds.length > 0 || state.limits.some(isHashed);
-  if (isOfClients && !isSameHash) leftOut.push('clients: the secret is another');
-  const learned = pick(state, { context, known, isOld, isSameHash });
+  const isOld = age > RATE_MAX_AGE;
+  if (isOld && state.limits.some(({ rate }) => rate !== undefined)) leftOut.push('rates: older than an hour');
+  const isSameHash = state.hashedBy !== undefined && state.hashedBy === context.secretFingerprint;
+  const isOfClients = state.holds.length > 0 || state.limits.some(usesClientHash);
+  if (isOfClients && !isSameHash) leftOut.push('clients: the secret has changed');
+  const learned = selectKnown(state, { context, known, isOld, isSameHash });
   return { kind: 'learned', learned, leftOut };
 }
 
-interface Picking {
+interface SelectionContext {
   readonly context: StateContext;
   readonly known: ReadonlySet<string>;
   readonly isOld: boolean;
   readonly isSameHash: boolean;
 }
 
-function pick({ limits, holds }: Written, { context, known, isOld, isSameHash }: Picking): Learned {
+function selectKnown(
+  { limits, holds }: StateDocument,
+  { context, known, isOld, isSameHash }: SelectionContext,
+): LearnedState {
   const at = (time: string): Millis => context.now + Date.parse(time) - context.wallClock;
-  /** Undefined where it is over. */
+  /** Undefined where the time has passed. */
   const until = (time: string | undefined): Millis | undefined => {
     const end = time === undefined ? context.now : at(time);
     return end > context.now ? end : undefined;
   };
   return {
     limits: limits
-      .filter((limit) => known.has(limit.upstream) && (!isHashed(limit) || isSameHash))
+      .filter((limit) => known.has(limit.upstream) && (!usesClientHash(limit) || isSameHash))
       .map(({ upstream, nested, scope, key, rate, ceiling, places, blockedUntil, quotaOf, block }) => {
-        // Of a quota of somebody who is not known any more: who is told so again is held again.
-        const isKnown = block === undefined || isSameHash || isOfAll(block);
-        const isStop = isKnown && (quotaOf === undefined || isSameHash || isOfAnybody(quotaOf));
-        // Of a block that is left out, it was when that was to be tried next.
+        // The quota of a client whose hash has changed is dropped: its next response sets it again.
+        const isKnown = block === undefined || isSameHash || coversAllRequests(block);
+        const isStop = isKnown && (quotaOf === undefined || isSameHash || isOfAllClients(quotaOf));
+        // `blockedUntil` of a dropped block was the time of its next probe.
         const end = isStop ? until(blockedUntil) : undefined;
         const { credential, client, isCommon = false, isSpent = false } = quotaOf ?? {};
         return {
           ref: { upstream, nested, scope, key },
           rate: isOld ? undefined : rate,
           ceiling: isOld ? undefined : ceiling,
-          places: isOld ? undefined : places,
+          concurrencyLimit: isOld ? undefined : places,
           blockedUntil: end,
-          block: block !== undefined && isKnown ? readBlock(block, at, context.now) : undefined,
+          block: block !== undefined && isKnown ? decodeBlock(block, at, context.now) : undefined,
           quotaOwner:
             end === undefined || quotaOf === undefined
               ? undefined
@@ -182,47 +186,57 @@ function pick({ limits, holds }: Written, { context, known, isOld, isSameHash }:
   };
 }
 
-/** Of all clients that show no credential: that is the same to every process. */
-function isOfAnybody({ credential, isCommon }: WrittenOwner): boolean {
+/** Whether a quota is that of all clients without a credential, which means the same in every process. */
+function isOfAllClients({ credential, isCommon }: QuotaOwnerDocument): boolean {
   return (credential === undefined || credential === 0) && isCommon;
 }
 
-/** Of all requests: what others have in common goes by hashes. */
-function isOfAll({ scope }: WrittenBlock): boolean {
+/** Whether a block covers all requests: other scopes are hashes. */
+function coversAllRequests({ scope }: BlockDocument): boolean {
   return scope.every((number) => number === 0);
 }
 
-function writeBlock(block: Block, when: (time: Millis) => string): WrittenBlock {
-  const { cause, scope, since, isPartial, probeAt, asked, askedUntil } = block;
-  const until = Number.isFinite(askedUntil) ? when(askedUntil) : undefined;
-  return { cause, scope: [...scope], since: when(since), isPartial, probeAt: when(probeAt), asked, askedUntil: until };
+function encodeBlock(block: BlockStatus, when: (time: Millis) => string): BlockDocument {
+  const { cause, scope, since, isPartial, probeAt, heldClient, heldClientUntil } = block;
+  const until = Number.isFinite(heldClientUntil) ? when(heldClientUntil) : undefined;
+  return {
+    cause,
+    scope: [...scope],
+    since: when(since),
+    isPartial,
+    probeAt: when(probeAt),
+    asked: heldClient,
+    askedUntil: until,
+  };
 }
 
-function readBlock(block: WrittenBlock, at: (time: string) => Millis, now: Millis): Block | undefined {
+function decodeBlock(block: BlockDocument, at: (time: string) => Millis, now: Millis): BlockStatus | undefined {
   const probeAt = at(block.probeAt);
-  if (now - probeAt > BLOCKS_LAST) return undefined;
+  if (now - probeAt > BLOCK_MAX_AGE) return undefined;
   const askedUntil = block.askedUntil === undefined ? Number.NEGATIVE_INFINITY : at(block.askedUntil);
-  return { ...block, since: at(block.since), probeAt, expectedAt: probeAt, askedUntil };
+  const { cause, scope, isPartial, asked: heldClient } = block;
+  const since = at(block.since);
+  return { cause, scope, isPartial, since, probeAt, expectedAt: probeAt, heldClient, heldClientUntil: askedUntil };
 }
 
-function withoutEnd({ credential, client, isCommon, isSpent }: QuotaOwner): WrittenOwner {
+function withoutUntil({ credential, client, isCommon, isSpent }: QuotaOwner): QuotaOwnerDocument {
   return { credential, client, isCommon, isSpent };
 }
 
-/** Whether it goes by a hash, which the next process may not know. */
-function isHashed({ scope, key }: Pick<LearnedLimit['ref'], 'scope' | 'key'>): boolean {
+/** Whether a limit's key is a hash, which the next process may not know. */
+function usesClientHash({ scope, key }: Pick<LearnedLimit['ref'], 'scope' | 'key'>): boolean {
   return scope !== 'upstream' || key.includes('#');
 }
 
-function parse(text: string): Written | string {
+function parse(text: string): StateDocument | string {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return 'it is broken';
+    return 'its content is invalid';
   }
-  const parsed = StateText.safeParse(value);
+  const parsed = StateDocumentSchema.safeParse(value);
   if (parsed.success) return parsed.data;
   const isOther = typeof value === 'object' && value !== null && 'version' in value && value.version !== VERSION;
-  return isOther ? `it is of another version of Tidegate than this` : 'it is broken';
+  return isOther ? 'it was written by a version of Tidegate with another format' : 'its content is invalid';
 }

@@ -1,39 +1,38 @@
-/** Keeps what was learned in a file, so that the next process need not learn it again. */
 import { createHmac } from 'node:crypto';
 import { constants, readFileSync, statSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Logger } from 'pino';
-import { explain } from '../../config/load/substitute.ts';
-import { originsOf } from '../../config/schema/upstream-schema.ts';
-import type { KeptState, StateParts } from './state-persistence.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Learned } from './learned-state.ts';
-import { learnedOf } from './learned-state.ts';
+import { describeFileError } from '../../config/load/substitute.ts';
+import { upstreamOrigins } from '../../config/schema/upstream-schema.ts';
+import type { StatePersistence, StatePersistenceParts } from './state-persistence.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { LearnedState } from './learned-state.ts';
+import { collectLearnedLimits } from './learned-state.ts';
 import type { StateContext } from './state-codec.ts';
-import { readState, writeState } from './state-codec.ts';
+import { decodeState, encodeState } from './state-codec.ts';
 
-const WRITE_EVERY: Millis = 10_000;
-/** Of limits of clients, and of clients that are held: some megabytes, and milliseconds to write. */
-const MOST = 10_000;
-/** What is larger was not written here. */
-const LARGEST = 16 * 1024 ** 2;
+const WRITE_INTERVAL: Millis = 10_000;
+/** The maximum number of limits, and of holds: some megabytes, written in milliseconds. */
+const MAX_ENTRIES = 10_000;
+/** A larger file was not written by this program. */
+const MAX_FILE_BYTES = 16 * 1024 ** 2;
 
-/** What was learned, in a file: read once, and written while it changes. */
-export class StateFile implements KeptState {
+/** Stores learned state in a file: reads it once, and writes it every 10 s if it has changed. */
+export class StateFile implements StatePersistence {
   readonly #file: string;
-  readonly #hashedBy: string | undefined;
+  readonly #secretFingerprint: string | undefined;
   readonly #logger: Logger;
-  readonly #parts: StateParts;
-  #written = '';
+  readonly #parts: StatePersistenceParts;
+  #lastWritten = '';
   #failed = false;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  /** @param secret that keys the hashes of clients; undefined where the next process has another */
-  constructor(file: string, secret: string | undefined, logger: Logger, parts: StateParts) {
+  /** @param secret the key of the hashes of clients; undefined where the next process has another one */
+  constructor(file: string, secret: string | undefined, logger: Logger, parts: StatePersistenceParts) {
     this.#file = file;
-    this.#hashedBy = secret === undefined ? undefined : fingerprint(secret);
+    this.#secretFingerprint = secret === undefined ? undefined : secretFingerprint(secret);
     this.#logger = logger;
     this.#parts = parts;
     this.#schedule();
@@ -44,24 +43,24 @@ export class StateFile implements KeptState {
     let text: string;
     try {
       const { size } = statSync(file);
-      if (size > LARGEST) throw Object.assign(new Error('too large'), { code: 'EFBIG' });
+      if (size > MAX_FILE_BYTES) throw Object.assign(new Error('too large'), { code: 'EFBIG' });
       text = readFileSync(file, 'utf8');
     } catch (error) {
-      const why = explain(error);
-      if (isMissing(error)) this.#logger.debug({ file }, 'no state file yet');
-      else this.#logger.warn({ file, why }, 'the state file is ignored: everything is learned anew');
+      const why = describeFileError(error);
+      if (isNotFound(error)) this.#logger.debug({ file }, 'no state file yet');
+      else this.#logger.warn({ file, why }, 'state file ignored: starting without learned state');
       return;
     }
-    const read = readState(text, this.#context());
-    if (read.kind === 'ignored') {
-      this.#logger.warn({ file, why: read.why }, 'the state file is ignored: everything is learned anew');
+    const decoded = decodeState(text, this.#context());
+    if (decoded.kind === 'ignored') {
+      this.#logger.warn({ file, why: decoded.reason }, 'state file ignored: starting without learned state');
       return;
     }
-    const { learned, leftOut } = read;
+    const { learned, leftOut } = decoded;
     this.#parts.restore(learned);
-    const told = { file, limits: learned.limits.length, holds: learned.holds.length };
-    if (leftOut.length === 0) this.#logger.info(told, 'what was learned before is known again');
-    else this.#logger.warn({ ...told, leftOut }, 'of what was learned before, a part is known again');
+    const fields = { file, limits: learned.limits.length, holds: learned.holds.length };
+    if (leftOut.length === 0) this.#logger.info(fields, 'restored learned state');
+    else this.#logger.warn({ ...fields, leftOut }, 'restored a part of the learned state');
   }
 
   async stop(): Promise<void> {
@@ -73,28 +72,31 @@ export class StateFile implements KeptState {
   #schedule(): void {
     this.#timer = setTimeout(() => {
       this.#writing = this.#write(false).then(() => this.#schedule());
-    }, WRITE_EVERY).unref();
+    }, WRITE_INTERVAL).unref();
   }
 
   async #write(isLast: boolean): Promise<void> {
-    const { clock, limits, holds, upstreams } = this.#parts;
+    const { clock, limits, activeHolds, upstreams } = this.#parts;
     const configured = upstreams();
     const initialRateOf = (name: string, nested: string) => {
       const upstream = configured[name];
       return (nested === '' ? upstream?.rateLimit : upstream?.limits.find((limit) => limit.name === nested))
         ?.initialRate;
     };
-    const learned: Learned = { limits: learnedOf(limits(), initialRateOf, MOST, clock.now()), holds: holds(MOST) };
-    // Times are told by two clocks that differ by a little each time.
+    const learned: LearnedState = {
+      limits: collectLearnedLimits(limits(), initialRateOf, MAX_ENTRIES, clock.now()),
+      holds: activeHolds(MAX_ENTRIES),
+    };
+    // Compared before encoding: encoded times vary with the difference of two clocks.
     const state = JSON.stringify(learned);
-    if (state === this.#written && !isLast) return;
+    if (state === this.#lastWritten && !isLast) return;
     try {
-      await replaceFile(this.#file, writeState(learned, this.#context()));
-      this.#written = state;
+      await writeFileAtomically(this.#file, encodeState(learned, this.#context()));
+      this.#lastWritten = state;
       this.#failed = false;
     } catch (error) {
-      const why = explain(error);
-      if (!this.#failed) this.#logger.warn({ file: this.#file, why }, 'the state file cannot be written');
+      const why = describeFileError(error);
+      if (!this.#failed) this.#logger.warn({ file: this.#file, why }, 'cannot write the state file');
       this.#failed = true;
     }
   }
@@ -104,28 +106,28 @@ export class StateFile implements KeptState {
     return {
       wallClock: Date.now(),
       now: this.#parts.clock.now(),
-      hashedBy: this.#hashedBy,
-      origins: new Map(upstreams.map(([name, upstream]) => [name, originsOf(upstream)])),
+      secretFingerprint: this.#secretFingerprint,
+      origins: new Map(upstreams.map(([name, upstream]) => [name, upstreamOrigins(upstream)])),
     };
   }
 }
 
 /**
- * Whoever reads it, whenever this process or its machine ends, finds the old text or the new one, whole.
+ * Writes a file so that a reader finds either the old or the new text, complete, even after a crash of the machine.
  * @throws an error of node:fs
  */
-export async function replaceFile(file: string, text: string): Promise<void> {
-  const draft = `${file}.tmp`;
+export async function writeFileAtomically(file: string, text: string): Promise<void> {
+  const temporary = `${file}.tmp`;
   const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
-  const handle = await open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
+  const handle = await open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
   try {
-    await handle.chmod(0o600); // one that was left may be another's to read
+    await handle.chmod(0o600); // a leftover file may have other permissions
     await handle.writeFile(text);
     await handle.sync();
   } finally {
     await handle.close();
   }
-  await rename(draft, file);
+  await rename(temporary, file);
   const folder = await open(dirname(file), 'r');
   try {
     await folder.sync();
@@ -134,11 +136,11 @@ export async function replaceFile(file: string, text: string): Promise<void> {
   }
 }
 
-/** Tells whether two secrets are one, and nothing of either. */
-function fingerprint(secret: string): string {
+/** Equal for equal secrets, and reveals nothing else of them. */
+function secretFingerprint(secret: string): string {
   return createHmac('sha256', secret).update('state').digest('hex').slice(0, 16);
 }
 
-function isMissing(error: unknown): boolean {
+function isNotFound(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT';
 }

@@ -1,41 +1,41 @@
-/** Whether what is learned outlives this process: most keep it nowhere, and need not read what that needs. */
+/** Stores learned state across restarts, where the configuration names a file. Other processes load none of its code. */
+import type { ClientHold } from '../../core/limits/client-holds.ts';
 import type { Logger } from 'pino';
 import type { Config } from '../../config/schema/config-schema.ts';
-import type { LimitView } from '../../core/events/proxy-events.ts';
-import type { Clock } from '../../core/exchange/attempt-outcome.ts';
-import type { Learned } from './learned-state.ts';
-import type { Hold } from '../../sharing/workers/worker-protocol.ts';
+import type { LimitView } from '../../core/events/gate-views.ts';
+import type { Clock } from '../../core/scalars.ts';
+import type { LearnedState } from './learned-state.ts';
 
-export interface StateParts {
+export interface StatePersistenceParts {
   readonly clock: Clock;
   readonly limits: () => Iterable<LimitView>;
-  readonly holds: (most: number) => readonly Hold[];
-  readonly restore: (learned: Learned) => void;
+  readonly activeHolds: (max: number) => readonly ClientHold[];
+  readonly restore: (learned: LearnedState) => void;
   readonly upstreams: () => Config['upstreams'];
 }
 
-export interface KeptState {
-  /** Writes it for the last time. */
+export interface StatePersistence {
+  /** Writes the state for the last time. */
   stop(): Promise<void>;
 }
 
-const NOT_KEPT: KeptState = { stop: () => Promise.resolve() };
+const NO_PERSISTENCE: StatePersistence = { stop: () => Promise.resolve() };
 
 /**
- * Restores what the file holds, if the configuration names one, and keeps it up to date. Never rejects: without it, all is
- * learned anew.
- * @param secret that keys the hashes of clients
+ * Restores the state of the configured file, and keeps the file up to date. Never rejects: without a usable file, the process
+ * learns from the start.
+ * @param secret the key of the hashes of clients
  */
-export async function keepState(
-  { state, secret: given }: Pick<Config, 'state' | 'secret'>,
+export async function openStatePersistence(
+  { state, secret: configuredSecret }: Pick<Config, 'state' | 'secret'>,
   secret: string,
   logger: Logger,
-  parts: StateParts,
-): Promise<KeptState> {
-  if (state.store !== 'memory' || state.file === undefined) return NOT_KEPT;
+  parts: StatePersistenceParts,
+): Promise<StatePersistence> {
+  if (state.store !== 'memory' || state.file === undefined) return NO_PERSISTENCE;
   const { StateFile } = await import('./state-file.ts');
-  // Of a secret that is made up at each start, the hashes mean nothing to the next process.
-  const kept = new StateFile(state.file, given === undefined ? undefined : secret, logger, parts);
-  kept.restore();
-  return kept;
+  // Without a configured secret, each process has a random one: its hashes mean nothing to the next process.
+  const stateFile = new StateFile(state.file, configuredSecret === undefined ? undefined : secret, logger, parts);
+  stateFile.restore();
+  return stateFile;
 }

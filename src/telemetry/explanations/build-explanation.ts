@@ -1,24 +1,25 @@
-import type { RequestOutcome } from '../../core/events/proxy-events.ts';
-import type { Millis, Outcome } from '../../core/exchange/attempt-outcome.ts';
-import type { Step } from '../../core/exchange/exchange-observer.ts';
-import type { Story } from './explanation-record.ts';
-import { originOf } from './explanation-record.ts';
-import { numbersOfAttempt, tellAnswered, tellDenied, tellRetry } from './format-attempt.ts';
-import { numbersOf, secondsOrNull, tellDecided, tellDequeued } from './format-decision.ts';
-import { tellPoll, UNPOLLED } from './format-poll.ts';
-import { tellClaim } from './format-key-claim.ts';
-import { tellVerdict } from './format-verdict.ts';
-import { tellDuration, toSeconds } from './format-values.ts';
+import type { RequestOutcome } from '../../core/events/event-labels.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
+import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
+import type { ExplanationRecord } from './explanation-record.ts';
+import { clockOriginOf } from './explanation-record.ts';
+import { attemptFields, formatAttemptResult, formatRetryDenied, formatRetry } from './format-attempt.ts';
+import { decisionFields, secondsOrNull, formatDecision, formatDequeue } from './format-decision.ts';
+import { formatPoll, POLL_END_TEXTS } from './format-poll.ts';
+import { formatKeyClaim } from './format-key-claim.ts';
+import { formatVerdict } from './format-verdict.ts';
+import { humanizeDuration, toSeconds } from '../format-values.ts';
 
-/** Why a request ended as it did: everything that was decided of it, in order. */
+/** Why a request ended as it did: all decisions on it, in order. */
 export interface Explanation {
   readonly id: string;
-  /** ISO 8601: when it arrived. */
+  /** Its arrival, in ISO 8601. */
   readonly at: string;
   readonly client: {
     /** Hashed identity. */
     readonly key: string;
-    /** What that was told apart by; null where it was refused before. */
+    /** How the client was identified; null where the request was rejected before that. */
     readonly identifiedBy: string | null;
   };
   readonly route: string;
@@ -26,16 +27,16 @@ export interface Explanation {
   readonly method: string;
   readonly path: string;
   readonly outcome: RequestOutcome;
-  /** 0: its client had gone before it was told anything. */
+  /** 0: the client disconnected before a response. */
   readonly status: number;
-  /** Of the trace that it is a part of; null where it is of none. */
+  /** The id of its trace; null where it has none. */
   readonly traceId: string | null;
   readonly verdict: string;
-  readonly steps: readonly ExplainedStep[];
+  readonly steps: readonly ExplanationStep[];
 }
 
-export interface ExplainedStep {
-  /** Seconds since it arrived. */
+export interface ExplanationStep {
+  /** Seconds since the arrival. */
   readonly at: number;
   readonly what:
     | 'arrived'
@@ -52,14 +53,17 @@ export interface ExplainedStep {
     | 'verdict';
   /** For people. */
   readonly text: string;
-  /** The numbers in it. */
+  /** The numbers of the text, for programs. */
   readonly [number: string]: unknown;
 }
 
-/** What is kept of most requests is what was out of the ordinary: the rest follows from it, and is told here too. */
-export function explain(story: Story): Explanation {
-  const { record, arrivedAt, identifiedBy } = story;
-  const verdict = tellVerdict(story);
+/**
+ * Builds the explanation of a request. The record has only the steps out of the ordinary; the others are derived from them
+ * here.
+ */
+export function buildExplanation(recorded: ExplanationRecord): Explanation {
+  const { record, arrivedAt, identifiedBy } = recorded;
+  const verdict = formatVerdict(recorded);
   return {
     id: record.id,
     at: new Date(arrivedAt).toISOString(),
@@ -73,87 +77,87 @@ export function explain(story: Story): Explanation {
     traceId: record.traceId ?? null,
     verdict,
     steps: [
-      arrivedStep(story),
-      ...new Course(story).tell(),
+      formatArrival(recorded),
+      ...new ExplanationBuilder(recorded).build(),
       {
         at: toSeconds(record.took),
         what: 'verdict',
         text: verdict,
         status: record.status,
-        headSeconds: toSeconds(record.toHead),
-        queuedSeconds: toSeconds(record.queued),
-        waitedSeconds: toSeconds(record.slept),
-        retryAfterSeconds: record.retryAfter ?? null,
+        headSeconds: toSeconds(record.timeToHead),
+        queuedSeconds: toSeconds(record.queueTime),
+        waitedSeconds: toSeconds(record.sleepTime),
+        retryAfterSeconds: record.retryAfterSeconds ?? null,
         retryAfterFrom: record.retryAfterFrom ?? null,
       },
     ],
   };
 }
 
-function arrivedStep({ record, identifiedBy, key }: Story): ExplainedStep {
-  const whose = identifiedBy === undefined ? '' : ` from client ${record.client}, told apart by ${identifiedBy}`;
+function formatArrival({ record, identifiedBy, keyLocation }: ExplanationRecord): ExplanationStep {
+  const clientText = identifiedBy === undefined ? '' : ` from client ${record.client}, identified by ${identifiedBy}`;
   const where = record.upstream === '' ? 'no route' : `route ${record.route} to ${record.upstream}`;
-  const what = record.method === '' ? 'what could not be read' : `${record.method} ${record.path}`;
-  const keyed = key === undefined ? '' : `; its idempotency key: ${key}`;
-  return { at: 0, what: 'arrived', text: `${what} arrived${whose}; ${where}${keyed}` };
+  const what = record.method === '' ? 'an unreadable request' : `${record.method} ${record.path}`;
+  const keyed = keyLocation === undefined ? '' : `; idempotency key: ${keyLocation}`;
+  return { at: 0, what: 'arrived', text: `${what} arrived${clientText}; ${where}${keyed}` };
 }
 
-type Gone = Extract<Step, { readonly what: 'gone' }>;
+type ClientGoneStep = Extract<TraceStep, { readonly what: 'gone' }>;
 
-/** Goes through what was kept, and remembers what the next step follows from. */
-class Course {
-  readonly #story: Story;
-  readonly #told: ExplainedStep[] = [];
-  /** Somebody has said that it may be sent. */
+/** Goes through the recorded steps, with the state that derived steps depend on. */
+class ExplanationBuilder {
+  readonly #record: ExplanationRecord;
+  readonly #steps: ExplanationStep[] = [];
+  /** A step says that the next attempt was admitted. */
   #isAdmitted = false;
-  #answer: Outcome | undefined;
+  #lastOutcome: AttemptOutcome | undefined;
   #attempts = 0;
-  /** Of the back-off. */
-  #memory = 0;
-  /** During an attempt whose sending is not told yet: that is found out from what came of it. */
-  #gone: Gone | undefined;
+  /** The memory of the backoff. */
+  #backOffMemory = 0;
+  /** Pending: its attempt is added first, when its outcome is known. */
+  #clientGone: ClientGoneStep | undefined;
 
-  constructor(story: Story) {
-    this.#story = story;
+  constructor(record: ExplanationRecord) {
+    this.#record = record;
   }
 
-  tell(): ExplainedStep[] {
-    const { record, last, steps = [] } = this.#story;
-    for (const step of steps) this.#tellStep(step);
-    // What ended well was not kept as a step, and what came beyond all that is kept neither.
+  build(): ExplanationStep[] {
+    const { record, last, steps = [] } = this.#record;
+    for (const step of steps) this.#addStep(step);
+    // An ordinary last outcome is not recorded as a step; nor is one beyond MAX_RECORD_STEPS.
     if (last?.outcome !== undefined && this.#attempts < record.attempts) {
       const { outcome, endpoint, cause, limit } = last;
-      const at = record.at + record.toHead;
-      if (steps.length > 0) this.#tellOmitted(at - outcome.took);
-      this.#tellStep({ what: 'answered', at, attempt: record.attempts, outcome, endpoint, cause, limit });
+      const at = record.at + record.timeToHead;
+      if (steps.length > 0) this.#addOmitted(at - outcome.took);
+      this.#addStep({ what: 'answered', at, attempt: record.attempts, outcome, endpoint, cause, limit });
     }
-    this.#tellGone();
-    return this.#told;
+    this.#addClientGone();
+    return this.#steps;
   }
 
-  #tellStep(step: Step): void {
+  #addStep(step: TraceStep): void {
     switch (step.what) {
       case 'claimed':
-        return this.#add(step.at, 'claimed', tellClaim(step), {
+        return this.#push(step.at, 'claimed', formatKeyClaim(step), {
           waitedSeconds: toSeconds(step.waited),
           reason: step.why ?? null,
         });
       case 'decided': {
         this.#isAdmitted = step.isObserved;
         const numbers = { decision: step.decision, reason: step.why ?? null, observed: step.isObserved };
-        const back = { retryAfterSeconds: secondsOrNull(step.retryAfter) };
-        return this.#add(step.at, 'decided', tellDecided(step, originOf(this.#story)), {
+        const back = { retryAfterSeconds: secondsOrNull(step.retryAfterMs) };
+        return this.#push(step.at, 'decided', formatDecision(step, clockOriginOf(this.#record)), {
           ...numbers,
           ...back,
-          ...numbersOf(step.grounds),
+          ...decisionFields(step.details),
         });
       }
       case 'dequeued': {
         this.#isAdmitted = step.why === undefined;
-        const numbers = step.grounds === undefined ? {} : numbersOf(step.grounds);
+        const numbers = step.details === undefined ? {} : decisionFields(step.details);
         const waitedSeconds = toSeconds(step.waited);
-        const back = { retryAfterSeconds: secondsOrNull(step.retryAfter) };
-        return this.#add(step.at, 'queued', tellDequeued(step, originOf(this.#story)), {
+        const back = { retryAfterSeconds: secondsOrNull(step.retryAfterMs) };
+        return this.#push(step.at, 'queued', formatDequeue(step, clockOriginOf(this.#record)), {
           waitedSeconds,
           reason: step.why ?? null,
           ...back,
@@ -161,76 +165,85 @@ class Course {
         });
       }
       case 'answered':
-        return this.#tellAttempt(step);
+        return this.#addAttempt(step);
       case 'retry': {
-        const { retryPolicy } = this.#story;
+        const { retryPolicy } = this.#record;
         const { reason } = step.retry;
         const { text, numbers } =
           retryPolicy === undefined
             ? { text: reason, numbers: {} }
-            : tellRetry(step, retryPolicy, this.#answer, this.#memory);
-        this.#memory = step.retry.memory;
-        return this.#add(step.at, 'retry', text, numbers);
+            : formatRetry(step, retryPolicy, this.#lastOutcome, this.#backOffMemory);
+        this.#backOffMemory = step.retry.memory;
+        return this.#push(step.at, 'retry', text, numbers);
       }
       case 'poll': {
-        const { text, numbers } = tellPoll(step);
-        this.#memory = 0; // each has retries of its own
-        return this.#add(step.at, 'poll', text, numbers);
+        const { text, numbers } = formatPoll(step);
+        this.#backOffMemory = 0; // each poll has its own retries
+        return this.#push(step.at, 'poll', text, numbers);
       }
       case 'unpolled':
-        return this.#add(step.at, 'poll', `not to be asked for again: ${UNPOLLED[step.why]}`, { denied: step.why });
+        return this.#push(step.at, 'poll', `no further poll: ${POLL_END_TEXTS[step.why]}`, {
+          denied: step.why,
+        });
       case 'denied':
         if (step.why === 'success') return undefined;
-        return this.#add(step.at, 'retry', `not to be sent again: ${tellDenied(step)}`, { denied: step.why });
+        return this.#push(step.at, 'retry', `not retried: ${formatRetryDenied(step)}`, { denied: step.why });
       case 'waited':
-        this.#isAdmitted = false; // it asks again
-        return this.#add(step.at, 'waited', `waited ${tellDuration(step.slept)}`, {
+        this.#isAdmitted = false; // the next attempt needs admission again
+        return this.#push(step.at, 'waited', `waited ${humanizeDuration(step.slept)}`, {
           waitedSeconds: toSeconds(step.slept),
         });
       case 'gone':
-        this.#gone = step;
-        return step.during === 'attempt' ? undefined : this.#tellGone();
+        this.#clientGone = step;
+        return step.during === 'attempt' ? undefined : this.#addClientGone();
       case 'draining':
-        return this.#add(step.at, 'draining', 'this proxy goes away before the wait would end', {});
+        return this.#push(step.at, 'draining', 'the proxy shuts down before the wait would end', {});
     }
   }
 
-  #tellAttempt({ at, attempt, outcome, endpoint, cause, limit }: Extract<Step, { readonly what: 'answered' }>): void {
-    const sentAt = Math.max(this.#story.record.at, Math.min(at - outcome.took, this.#gone?.at ?? at));
-    if (!this.#isAdmitted) this.#add(sentAt, 'decided', 'passed: admitted at once', { decision: 'passed' });
+  #addAttempt({
+    at,
+    attempt,
+    outcome,
+    endpoint,
+    cause,
+    limit,
+  }: Extract<TraceStep, { readonly what: 'answered' }>): void {
+    const sentAt = Math.max(this.#record.record.at, Math.min(at - outcome.took, this.#clientGone?.at ?? at));
+    if (!this.#isAdmitted) this.#push(sentAt, 'decided', 'passed: admitted at once', { decision: 'passed' });
     const where = endpoint === undefined ? '' : ` to ${endpoint}`;
-    this.#add(sentAt, 'sent', `attempt ${attempt} sent${where}`, { attempt, endpoint: endpoint ?? null });
-    this.#tellGone();
-    this.#add(
+    this.#push(sentAt, 'sent', `attempt ${attempt} sent${where}`, { attempt, endpoint: endpoint ?? null });
+    this.#addClientGone();
+    this.#push(
       at,
       'answered',
-      tellAnswered({ attempt, outcome, cause, limit }),
-      numbersOfAttempt({ attempt, outcome, endpoint, cause, limit }),
+      formatAttemptResult({ attempt, outcome, cause, limit }),
+      attemptFields({ attempt, outcome, endpoint, cause, limit }),
     );
-    this.#answer = outcome;
+    this.#lastOutcome = outcome;
     this.#attempts = attempt;
     this.#isAdmitted = false;
   }
 
-  #tellGone(): void {
-    if (this.#gone === undefined) return;
-    const { at, during } = this.#gone;
-    this.#gone = undefined;
-    this.#add(at, 'gone', tellGone(this.#story), { during });
+  #addClientGone(): void {
+    if (this.#clientGone === undefined) return;
+    const { at, during } = this.#clientGone;
+    this.#clientGone = undefined;
+    this.#push(at, 'gone', formatClientGone(this.#record), { during });
   }
 
-  #tellOmitted(at: Millis): void {
-    if (this.#attempts + 1 >= this.#story.record.attempts) return;
-    this.#add(at, 'waited', 'more happened than is kept of one request', {});
+  #addOmitted(at: Millis): void {
+    if (this.#attempts + 1 >= this.#record.record.attempts) return;
+    this.#push(at, 'waited', 'more steps than are kept of one request', {});
     this.#isAdmitted = true;
   }
 
-  #add(at: Millis, what: ExplainedStep['what'], text: string, numbers: Readonly<Record<string, unknown>>): void {
-    this.#told.push({ at: toSeconds(at - this.#story.record.at), what, text, ...numbers });
+  #push(at: Millis, what: ExplanationStep['what'], text: string, numbers: Readonly<Record<string, unknown>>): void {
+    this.#steps.push({ at: toSeconds(at - this.#record.record.at), what, text, ...numbers });
   }
 }
 
-/** Of one that cannot be read to its end the client is still there, and is told so. */
-function tellGone({ record }: Story): string {
-  return record.outcome === 'client_gone' ? 'the client went away' : 'the request was given up';
+/** The client is still there if its body could not be read to the end: it got a response about that. */
+function formatClientGone({ record }: ExplanationRecord): string {
+  return record.outcome === 'client_gone' ? 'the client disconnected' : 'the request was aborted';
 }

@@ -1,17 +1,19 @@
-import type { Bound } from '../../core/overload/resource-bound.ts';
-import type { RequestOutcome, RequestRecord } from '../../core/events/proxy-events.ts';
-import type { Millis, Outcome } from '../../core/exchange/attempt-outcome.ts';
-import type { Step, Watched, Watcher } from '../../core/exchange/exchange-observer.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { RequestOutcome } from '../../core/events/event-labels.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
+import type { TraceStep, ObservedExchange, ExchangeObserver } from '../../core/exchange/exchange-observer.ts';
 import type { Explanation } from './build-explanation.ts';
-import { explain } from './build-explanation.ts';
-import { newestFirst } from '../history/newest-first.ts';
-import { Ring } from '../history/byte-bounded-ring.ts';
-import type { Story } from './explanation-record.ts';
-import { keepStory } from './explanation-record.ts';
-import { isOrdinary, isTroubled } from '../history/notable-request.ts';
+import { buildExplanation } from './build-explanation.ts';
+import { mergeNewestFirst } from '../history/newest-first.ts';
+import { ByteBoundedRing } from '../history/byte-bounded-ring.ts';
+import type { ExplanationRecord } from './explanation-record.ts';
+import { createExplanationRecord } from './explanation-record.ts';
+import { isOrdinaryOutcome, isNotable } from '../history/notable-request.ts';
 
-/** A request in a list. */
-export interface RequestRow {
+/** A request in a list of recent requests. */
+export interface RequestSummary {
   readonly id: string;
   /** ISO 8601. */
   readonly at: string;
@@ -28,7 +30,7 @@ export interface RequestRow {
   readonly tookSeconds: number;
 }
 
-export interface RecentQuery {
+export interface RecentExplanationsQuery {
   readonly outcome?: string | undefined;
   readonly client?: string | undefined;
   readonly upstream?: string | undefined;
@@ -38,143 +40,143 @@ export interface RecentQuery {
   readonly cursor?: string | undefined;
 }
 
-export interface StoriesOptions {
+export interface ExplanationRecorderOptions {
   /** Milliseconds of the epoch. */
   readonly wallClock: () => Millis;
-  /** What all stories may take of memory; `MOST_BYTES` unless given. */
+  /** Maximum memory of all records; `MAX_RECORD_BYTES` unless given. */
   readonly maxBytes?: number;
 }
 
-/** Of troubled requests, and of the others. */
-export const MOST_STORIES = { troubled: 10_000, sampled: 2000 } as const;
-export const MOST_BYTES = 24 * 1024 * 1024;
-/** Of the bytes, for the others. */
-const SAMPLED_PART = 1 / 8;
+/** Maximum records of notable requests, and of the sampled others. */
+export const MAX_RECORDS = { notable: 10_000, sampled: 2000 } as const;
+export const MAX_RECORD_BYTES = 24 * 1024 * 1024;
+/** The share of the bytes for sampled requests. */
+const SAMPLED_BYTES_SHARE = 1 / 8;
 
-/** Of ordinary requests so many are kept a second, and so many at once: a quiet proxy keeps all, and a busy one some of each minute. */
-const SAMPLES_A_SECOND = 5;
-const SAMPLES_AT_ONCE = 100;
+/** Ordinary requests recorded per second, and the burst: a quiet proxy records all, a busy one some of each minute. */
+const SAMPLES_PER_SECOND = 5;
+const SAMPLE_BURST = 100;
 
-/** A retry policy may ask for a thousand attempts: of one story no more is kept than this, and its end. */
-export const MOST_STEPS = 60;
+/** Bounds the steps of one record, since a request may have very many attempts and polls. Its end is always kept. */
+export const MAX_RECORD_STEPS = 60;
 
 /**
- * The stories of the newest requests: of all that were troubled, and of a sample of the others. An ordinary request costs a few
- * comparisons; what a story tells is put together when somebody asks.
+ * Records the newest requests: all notable ones, and a sample of the others. An ordinary request costs a few comparisons; its
+ * explanation is built on demand.
  */
-export class Stories implements Watcher {
+export class ExplanationRecorder implements ExchangeObserver {
   readonly #wallClock: () => Millis;
-  readonly #troubled: Ring<Story>;
-  readonly #sampled: Ring<Story>;
-  #kept = 0;
-  #samples = SAMPLES_AT_ONCE;
-  #sampledAt: Millis = 0;
+  readonly #notable: ByteBoundedRing<ExplanationRecord>;
+  readonly #sampled: ByteBoundedRing<ExplanationRecord>;
+  #recorded = 0;
+  #sampleTokens = SAMPLE_BURST;
+  #refilledAt: Millis = 0;
 
-  constructor({ wallClock, maxBytes = MOST_BYTES }: StoriesOptions) {
+  constructor({ wallClock, maxBytes = MAX_RECORD_BYTES }: ExplanationRecorderOptions) {
     this.#wallClock = wallClock;
-    this.#troubled = new Ring(MOST_STORIES.troubled, (1 - SAMPLED_PART) * maxBytes);
-    this.#sampled = new Ring(MOST_STORIES.sampled, SAMPLED_PART * maxBytes);
+    this.#notable = new ByteBoundedRing(MAX_RECORDS.notable, (1 - SAMPLED_BYTES_SHARE) * maxBytes);
+    this.#sampled = new ByteBoundedRing(MAX_RECORDS.sampled, SAMPLED_BYTES_SHARE * maxBytes);
   }
 
-  /** By the id that its answer carried. */
+  /** Finds the explanation of a request by the id in its response. */
   find(id: string): Explanation | undefined {
-    // People ask, not programs: to look at all of them is cheaper than an index that every request would pay for.
-    for (const ring of [this.#troubled, this.#sampled]) {
-      for (const story of ring) if (story.record.id === id) return explain(story);
+    // Lookups are rare: a scan is cheaper than an index that every request would pay for.
+    for (const ring of [this.#notable, this.#sampled]) {
+      for (const recorded of ring) if (recorded.record.id === id) return buildExplanation(recorded);
     }
     return undefined;
   }
 
-  /** Newest first: by the time they were over. */
-  recent({ outcome, client, upstream, limit = 50, cursor }: RecentQuery = {}): {
-    requests: RequestRow[];
+  /** Recent requests, the last ended first. */
+  recent({ outcome, client, upstream, limit = 50, cursor }: RecentExplanationsQuery = {}): {
+    requests: RequestSummary[];
     next: string | null;
   } {
     const before = cursor === undefined ? Number.POSITIVE_INFINITY : Number.parseInt(cursor, 36);
-    const requests: RequestRow[] = [];
+    const requests: RequestSummary[] = [];
     let last = 0;
-    for (const story of newestFirst(this.#troubled, this.#sampled)) {
-      const { record } = story;
-      if (!(story.number < before)) continue;
+    for (const recorded of mergeNewestFirst(this.#notable, this.#sampled)) {
+      const { record } = recorded;
+      if (!(recorded.number < before)) continue;
       if (outcome !== undefined && record.outcome !== outcome) continue;
       if (client !== undefined && record.client !== client) continue;
       if (upstream !== undefined && record.upstream !== upstream) continue;
       if (requests.length === limit) return { requests, next: last.toString(36) };
-      requests.push(rowOf(record, story.arrivedAt));
-      last = story.number;
+      requests.push(summarizeRequest(record, recorded.arrivedAt));
+      last = recorded.number;
     }
     return { requests, next: null };
   }
 
-  /** Those of troubled requests; the others are few. */
-  get bound(): Bound {
-    return { name: 'stories', used: this.#troubled.fullness, reached: this.#troubled.forgotten };
+  /** The bound on notable requests; sampled ones are few. */
+  get bound(): ResourceBound {
+    return { name: 'stories', used: this.#notable.fullness, reached: this.#notable.evicted };
   }
 
-  /** What is kept takes of memory, about. */
+  /** Approximate memory of all records. */
   get bytes(): number {
-    return this.#troubled.bytes + this.#sampled.bytes;
+    return this.#notable.bytes + this.#sampled.bytes;
   }
 
-  // — Watcher —
+  // — ExchangeObserver —
 
-  began(): void {
-    // Nothing has happened yet.
+  onStart(): void {
+    // No step to record yet.
   }
 
-  sending(): void {
-    // It is told from what comes of it.
+  onSend(): void {
+    // Derived from the outcome.
   }
 
-  settled(watched: Watched, attempt: number, outcome: Outcome, at: Millis): void {
-    if (watched.steps === undefined && isOrdinary(outcome)) return;
-    const { endpoint, cause, limit } = watched.lastAttempt();
-    this.noted(watched, { what: 'answered', at, attempt, outcome, endpoint, cause, limit });
+  onOutcome(exchange: ObservedExchange, attempt: number, outcome: AttemptOutcome, at: Millis): void {
+    if (exchange.steps === undefined && isOrdinaryOutcome(outcome)) return;
+    const { endpoint, cause, limit } = exchange.lastAttempt();
+    this.onStep(exchange, { what: 'answered', at, attempt, outcome, endpoint, cause, limit });
   }
 
-  noted(watched: Watched, step: Step): void {
-    if (watched.steps === undefined) {
-      watched.steps = [];
-      // What came before is told too: there was nothing to tell of it then.
-      if (step.what === 'poll' || step.what === 'unpolled') this.#noteAnswer(watched, step.at);
+  onStep(exchange: ObservedExchange, step: TraceStep): void {
+    if (exchange.steps === undefined) {
+      exchange.steps = [];
+      // The first response was ordinary and not recorded, but polls refer to it.
+      if (step.what === 'poll' || step.what === 'unpolled') this.#addFirstAnswer(exchange, step.at);
     }
-    if (watched.steps.length < MOST_STEPS) watched.steps.push(step);
+    if (exchange.steps.length < MAX_RECORD_STEPS) exchange.steps.push(step);
   }
 
-  #noteAnswer(watched: Watched, at: Millis): void {
-    const { endpoint, cause, outcome } = watched.lastAttempt();
-    if (outcome !== undefined) this.noted(watched, { what: 'answered', at, attempt: 1, outcome, endpoint, cause });
+  #addFirstAnswer(exchange: ObservedExchange, at: Millis): void {
+    const { endpoint, cause, outcome } = exchange.lastAttempt();
+    if (outcome !== undefined) this.onStep(exchange, { what: 'answered', at, attempt: 1, outcome, endpoint, cause });
   }
 
-  over(watched: Watched, record: RequestRecord): void {
-    this.#keep(watched, record);
+  onEnd(exchange: ObservedExchange, record: RequestRecord): void {
+    this.#record(exchange, record);
   }
 
-  refused(record: RequestRecord): void {
-    this.#keep(undefined, record);
+  onRefused(record: RequestRecord): void {
+    this.#record(undefined, record);
   }
 
-  #keep(watched: Watched | undefined, record: RequestRecord): void {
-    const troubled = isTroubled(record, watched?.steps);
-    if (!troubled && !this.#isSampled(record.at + record.took)) return;
-    this.#kept += 1;
-    const story = keepStory(this.#kept, watched, record, this.#wallClock() - record.took);
-    (troubled ? this.#troubled : this.#sampled).add(story);
+  #record(exchange: ObservedExchange | undefined, record: RequestRecord): void {
+    const notable = isNotable(record, exchange?.steps);
+    if (!notable && !this.#isSampled(record.at + record.took)) return;
+    this.#recorded += 1;
+    const recorded = createExplanationRecord(this.#recorded, exchange, record, this.#wallClock() - record.took);
+    (notable ? this.#notable : this.#sampled).add(recorded);
   }
 
   #isSampled(now: Millis): boolean {
-    const earned = ((now - this.#sampledAt) * SAMPLES_A_SECOND) / 1000;
+    const earned = ((now - this.#refilledAt) * SAMPLES_PER_SECOND) / 1000;
     if (earned >= 1) {
-      this.#samples = Math.min(SAMPLES_AT_ONCE, this.#samples + Math.floor(earned));
-      this.#sampledAt = now;
+      this.#sampleTokens = Math.min(SAMPLE_BURST, this.#sampleTokens + Math.floor(earned));
+      this.#refilledAt = now;
     }
-    if (this.#samples === 0) return false;
-    this.#samples -= 1;
+    if (this.#sampleTokens === 0) return false;
+    this.#sampleTokens -= 1;
     return true;
   }
 }
 
-export function rowOf(record: RequestRecord, arrivedAt: Millis): RequestRow {
+export function summarizeRequest(record: RequestRecord, arrivedAt: Millis): RequestSummary {
   const { id, route, upstream, client, method, path, status, outcome, reason, attempts, took } = record;
   return {
     id,

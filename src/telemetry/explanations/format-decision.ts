@@ -1,89 +1,102 @@
-/** What the gate decided, and the numbers that it had for it. */
-import type { LimitView } from '../../core/events/proxy-events.ts';
-import type { Grounds } from '../../core/admission/decision-details.ts';
-import { tellLimit } from '../../core/limits/limit-ref.ts';
-import type { Block } from '../../core/rate/breaker/active-block.ts';
-import { partOf } from '../../core/rate/breaker/request-attributes.ts';
-import type { Millis, PerSecond, Refusal } from '../../core/exchange/attempt-outcome.ts';
-import type { Step } from '../../core/exchange/exchange-observer.ts';
-import { count, orNull, tellDuration, tellPart, tellRate, toSeconds } from './format-values.ts';
+/** Texts about decisions of the gate, with their numbers. */
+import type { LimitView } from '../../core/events/gate-views.ts';
+import type { DecisionDetails } from '../../core/admission/decision-details.ts';
+import { formatLimitRef } from '../../core/limits/limit-ref.ts';
+import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
+import { classifyBlockedPart } from '../../core/rate/breaker/request-attributes.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { RefusalReason } from '../../core/admission/gate-decision.ts';
+import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
+import {
+  pluralize,
+  roundOrNull,
+  humanizeDuration,
+  formatBlockedPart,
+  humanizeRate,
+  toSeconds,
+} from '../format-values.ts';
 
-type Decided = Extract<Step, { readonly what: 'decided' }>;
-type Dequeued = Extract<Step, { readonly what: 'dequeued' }>;
+type DecidedStep = Extract<TraceStep, { readonly what: 'decided' }>;
+type DequeuedStep = Extract<TraceStep, { readonly what: 'dequeued' }>;
 
 /**
  * `queued: …`, `refused (over_share): …`.
- * @param origin milliseconds of the epoch at the origin of the clock that exchanges run by
+ * @param origin of the clock of exchanges, in milliseconds of the epoch
  */
-export function tellDecided({ decision, why, retryAfter, isObserved, grounds }: Decided, origin: Millis): string {
-  const would = isObserved ? ' (observed: it was sent all the same)' : '';
+export function formatDecision(
+  { decision, why, retryAfterMs, isObserved, details }: DecidedStep,
+  origin: Millis,
+): string {
+  const observedNote = isObserved ? ' (observe mode: it was sent anyway)' : '';
   if (decision === 'queued') {
-    const { estimate, patience } = grounds;
-    const turn = estimate === undefined ? '' : `; its turn is reckoned in ${tellDuration(estimate)}`;
-    const may = patience === undefined ? '' : `, and it may wait ${tellDuration(patience)}`;
-    return `queued${would}: ${sentence([...placeOf(grounds, origin), ...clientOf(grounds)])}${turn}${may}`;
+    const { estimatedWait, maxWait } = details;
+    const estimateText = estimatedWait === undefined ? '' : `; estimated wait ${humanizeDuration(estimatedWait)}`;
+    const maxWaitText = maxWait === undefined ? '' : `, maximum wait ${humanizeDuration(maxWait)}`;
+    return `queued${observedNote}: ${joinParts([...formatLimitParts(details, origin), ...formatClientParts(details)])}${estimateText}${maxWaitText}`;
   }
-  return `refused (${why})${would}: ${tellRefused(why, grounds, origin)}${tellBack(retryAfter)}`;
+  return `refused (${why})${observedNote}: ${formatRefusal(why, details, origin)}${formatComeBack(retryAfterMs)}`;
 }
 
 /** @param origin as above */
-export function tellDequeued({ waited, why, retryAfter, grounds }: Dequeued, origin: Millis): string {
-  if (why === undefined) return `its turn came after ${tellDuration(waited)} in the queue`;
-  const reason = grounds === undefined ? '' : `: ${tellRefused(why, grounds, origin)}`;
-  return `refused (${why}) after ${tellDuration(waited)} in the queue${reason}${tellBack(retryAfter)}`;
+export function formatDequeue({ waited, why, retryAfterMs, details }: DequeuedStep, origin: Millis): string {
+  if (why === undefined) return `admitted after ${humanizeDuration(waited)} in the queue`;
+  const reason = details === undefined ? '' : `: ${formatRefusal(why, details, origin)}`;
+  return `refused (${why}) after ${humanizeDuration(waited)} in the queue${reason}${formatComeBack(retryAfterMs)}`;
 }
 
-/** Why it was not let go, in half a sentence. @param origin as above */
-export function becauseOf(
-  why: Refusal | undefined,
-  { estimate, patience, heldFor, limit, block }: Grounds,
+/** Why a request was rejected, as part of a sentence. @param origin as above */
+export function formatRefusalReason(
+  why: RefusalReason | undefined,
+  { estimatedWait, maxWait, heldFor, limit, block }: DecisionDetails,
   origin: Millis,
 ): string | undefined {
   switch (why) {
     case 'over_share':
-      if (estimate === undefined || patience === undefined) return undefined;
-      return `its turn would have been in ${tellDuration(estimate)} and it may wait ${tellDuration(patience)}`;
+      if (estimatedWait === undefined || maxWait === undefined) return undefined;
+      return `it would have waited ${humanizeDuration(estimatedWait)}, longer than the maximum of ${humanizeDuration(maxWait)}`;
     case 'queue_timeout':
-      return estimate === undefined ? undefined : `its turn was still ${tellDuration(estimate)} away`;
+      return estimatedWait === undefined
+        ? undefined
+        : `it would have waited another ${humanizeDuration(estimatedWait)}`;
     case 'held':
-      return `the upstream asked this client to stay away for ${tellDuration(heldFor > 0 ? heldFor : (estimate ?? 0))}`;
+      return `the upstream asked this client to wait ${humanizeDuration(heldFor > 0 ? heldFor : (estimatedWait ?? 0))}`;
     case 'blocked':
-      return tellBlocked(limit, block, origin);
+      return formatBlock(limit, block, origin);
     case 'queue_full':
       return limit === undefined
-        ? 'as many wait as may'
-        : `${count(limit.queued, 'request waits', 'requests wait')}, and no more may`;
+        ? 'the queue is full'
+        : `the queue is full with ${pluralize(limit.queued, 'request', 'requests')}`;
     case 'draining':
-      return 'this proxy goes away';
+      return 'the proxy is shutting down';
     case undefined:
       return undefined;
   }
 }
 
 /** For programs. */
-export function numbersOf(grounds: Grounds): Record<string, unknown> {
-  const { limit, block, estimate, patience } = grounds;
+export function decisionFields(details: DecisionDetails): Record<string, unknown> {
+  const { limit, block, estimatedWait, maxWait } = details;
   const isBlocked = block !== undefined || limit?.state === 'blocked';
   return {
-    ...(limit === undefined || limit.nested === '' ? {} : { limit: tellLimit(limit) }),
+    ...(limit === undefined || limit.nested === '' ? {} : { limit: formatLimitRef(limit) }),
     state: limit?.state ?? null,
-    blockedBy: limit?.isStopped === true ? 'operator' : isBlocked ? 'upstream' : null,
+    blockedBy: limit?.isBlockedByOperator === true ? 'operator' : isBlocked ? 'upstream' : null,
     blockedCause: block?.cause ?? null,
-    blockedPart: block === undefined ? null : partOf(block.scope),
-    pinnedPerSecond: orNull(grounds.pinned),
-    ratePerSecond: orNull(limit?.rate),
-    ceilingPerSecond: orNull(limit?.ceiling),
-    places: limit?.places ?? null,
+    blockedPart: block === undefined ? null : classifyBlockedPart(block.scope),
+    pinnedPerSecond: roundOrNull(details.pinnedRate),
+    ratePerSecond: roundOrNull(limit?.rate),
+    ceilingPerSecond: roundOrNull(limit?.ceiling),
+    places: limit?.concurrencyLimit ?? null,
     queued: limit?.queued ?? null,
     inFlight: limit?.inFlight ?? null,
-    quotaLeft: orNull(limit?.quotaLeft),
-    estimateSeconds: secondsOrNull(estimate),
-    patienceSeconds: secondsOrNull(patience),
-    demandPerSecond: orNull(grounds.demand),
-    sharePerSecond: orNull(grounds.share),
-    allowance: orNull(grounds.allowance),
-    queuedOfClient: grounds.backlog,
-    heldForSeconds: toSeconds(grounds.heldFor),
+    quotaLeft: roundOrNull(limit?.quotaLeft),
+    estimateSeconds: secondsOrNull(estimatedWait),
+    patienceSeconds: secondsOrNull(maxWait),
+    demandPerSecond: roundOrNull(details.demand),
+    sharePerSecond: roundOrNull(details.share),
+    allowance: roundOrNull(details.allowance),
+    queuedOfClient: details.clientBacklog,
+    heldForSeconds: toSeconds(details.heldFor),
   };
 }
 
@@ -91,58 +104,67 @@ export function secondsOrNull(ms: Millis | undefined): number | null {
   return ms === undefined || !Number.isFinite(ms) ? null : toSeconds(ms);
 }
 
-function tellRefused(why: Refusal | undefined, grounds: Grounds, origin: Millis): string {
-  const because = becauseOf(why, grounds, origin);
+function formatRefusal(why: RefusalReason | undefined, details: DecisionDetails, origin: Millis): string {
+  const because = formatRefusalReason(why, details, origin);
   if (why === 'held') return because ?? '';
-  const place = placeOf(grounds, origin).filter((part) => part !== because);
-  return sentence([...(because === undefined ? [] : [because]), ...place, ...clientOf(grounds)]);
+  const place = formatLimitParts(details, origin).filter((part) => part !== because);
+  return joinParts([...(because === undefined ? [] : [because]), ...place, ...formatClientParts(details)]);
 }
 
-/** An operator's block has an end or none; the upstream's is found out by probes, but for what it asked for while pinned. */
-function tellBlocked(limit: LimitView | undefined, block: Block | undefined, origin: Millis): string {
-  const { isStopped, isProbed, pinned, blockedUntil } = limit ?? {};
+/**
+ * A block by an operator has an end or none. A block by the upstream ends with a probe; a Retry-After of it while pinned has an
+ * end.
+ */
+function formatBlock(limit: LimitView | undefined, block: BlockStatus | undefined, origin: Millis): string {
+  const { isBlockedByOperator, isProbed, pinnedRate, blockedUntil } = limit ?? {};
   const until = blockedUntil === undefined ? undefined : new Date(origin + blockedUntil).toISOString();
-  if (isStopped === true) return `an operator has blocked it until ${until ?? 'it is unblocked'}`;
-  if (pinned !== undefined && isProbed !== true && until !== undefined) {
-    return `the upstream asked that nothing be sent until ${until}`;
+  if (isBlockedByOperator === true) return `an operator has blocked it until ${until ?? 'it is unblocked'}`;
+  if (pinnedRate !== undefined && isProbed !== true && until !== undefined) {
+    return `the upstream asked for no requests until ${until}`;
   }
-  const part = block === undefined ? 'upstream' : partOf(block.scope);
-  const of = part === 'upstream' ? '' : ` of ${tellPart(part, 'this')}`;
-  return `the upstream lets nothing through${of} at present but a probe`;
+  const part = block === undefined ? 'upstream' : classifyBlockedPart(block.scope);
+  const of = part === 'upstream' ? '' : ` for ${formatBlockedPart(part, 'this')}`;
+  return `the upstream is blocked${of}: only probes are sent`;
 }
 
-function placeOf({ limit, block, pinned, forRoom }: Grounds, origin: Millis): string[] {
-  if (forRoom) return ['all connections to the upstream are in use'];
+function formatLimitParts({ limit, block, pinnedRate, waitsForConnection }: DecisionDetails, origin: Millis): string[] {
+  if (waitsForConnection) return ['all connections to the upstream are in use'];
   if (limit === undefined) return [];
-  const { queued, inFlight, places, quotaLeft } = limit;
-  const parts = [limit.isStopped === true ? tellBlocked(limit, block, origin) : tellPace(limit, pinned)];
-  if (places !== undefined) parts.push(`${inFlight} of ${places} places are taken`);
+  const { queued, inFlight, concurrencyLimit, quotaLeft } = limit;
+  const parts = [
+    limit.isBlockedByOperator === true ? formatBlock(limit, block, origin) : formatPace(limit, pinnedRate),
+  ];
+  if (concurrencyLimit !== undefined) {
+    parts.push(`${inFlight} of at most ${concurrencyLimit} requests are in flight`);
+  }
   if (quotaLeft !== undefined) parts.push(`${Math.round(100 * quotaLeft)} % of the quota is left`);
-  if (queued > 0) parts.push(count(queued, 'request waits', 'requests wait'));
+  if (queued > 0) parts.push(pluralize(queued, 'request is queued', 'requests are queued'));
   return parts;
 }
 
-function tellPace(limit: LimitView, pinned: PerSecond | undefined): string {
+function formatPace(limit: LimitView, pinned: PerSecond | undefined): string {
   const { rate, state } = limit;
-  const name = tellLimit(limit);
-  if (pinned !== undefined) return `the limit is pinned at ${tellRate(pinned)} by an operator`;
+  const name = formatLimitRef(limit);
+  if (pinned !== undefined) return `an operator pinned the rate at ${humanizeRate(pinned)}`;
   return Number.isFinite(rate)
-    ? `the limit${name === '' ? '' : ` ${name}`} lets ${tellRate(rate)} go (${state})`
-    : `no rate is known (${state})`;
+    ? `the limit${name === '' ? '' : ` ${name}`} allows ${humanizeRate(rate)} (${state})`
+    : `no limit is known (${state})`;
 }
 
-function clientOf({ demand, share, allowance, backlog }: Grounds): string[] {
+function formatClientParts({ demand, share, allowance, clientBacklog }: DecisionDetails): string[] {
   const parts: string[] = [];
-  if (backlog > 0) parts.push(`${backlog} of this client’s`);
-  parts.push(`it asks for ${tellRate(demand)}${share === undefined ? '' : `, and its share is ${tellRate(share)}`}`);
+  if (clientBacklog > 0) parts.push(`${clientBacklog} of them from this client`);
+  parts.push(
+    `the client’s demand is ${humanizeRate(demand)}${share === undefined ? '' : `, its share ${humanizeRate(share)}`}`,
+  );
   if (allowance < 1) parts.push(`its allowance is ${Number(allowance.toPrecision(2))}`);
   return parts;
 }
 
-function tellBack(retryAfter: Millis | undefined): string {
-  return retryAfter === undefined ? '' : `; told to come back in ${tellDuration(retryAfter)}`;
+function formatComeBack(retryAfter: Millis | undefined): string {
+  return retryAfter === undefined ? '' : `; Retry-After: ${humanizeDuration(retryAfter)}`;
 }
 
-function sentence(parts: readonly string[]): string {
+function joinParts(parts: readonly string[]): string {
   return parts.join(', ');
 }

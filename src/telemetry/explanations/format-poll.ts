@@ -1,27 +1,32 @@
-/** Why it was asked for again on behalf of a client that waits, and when; or why not. */
-import type { Poll } from '../../core/polling/choose-poll.ts';
-import type { Step, Unpolled } from '../../core/exchange/exchange-observer.ts';
-import type { Delay } from './format-attempt.ts';
-import { tellDuration, toSeconds } from './format-values.ts';
+/** Texts about polls: when and why the next one is made, or why none is. */
+import type { PlannedPoll } from '../../core/polling/choose-poll.ts';
+import type { TraceStep, PollStopReason } from '../../core/exchange/exchange-observer.ts';
+import type { FormattedDelay } from './format-attempt.ts';
+import { humanizeDuration, toSeconds } from '../format-values.ts';
 
-export function tellPoll({ poll, after }: Extract<Step, { readonly what: 'poll' }>): Delay {
-  const { delay, source, asked } = poll;
-  const why = after === 'not_ready' ? 'not ready' : 'turned away';
+export function formatPoll({ poll, after }: Extract<TraceStep, { readonly what: 'poll' }>): FormattedDelay {
+  const { delay, source, requestedDelay } = poll;
+  const why = after === 'not_ready' ? 'not ready' : 'rejected';
   return {
-    text: `to be asked for again in ${tellDuration(delay)} (${why}): ${SOURCES[source]}`,
-    numbers: { after, source, delaySeconds: toSeconds(delay), askedSeconds: asked === 0 ? null : toSeconds(asked) },
+    text: `next poll in ${humanizeDuration(delay)} (${why}): ${POLL_DELAY_TEXTS[source]}`,
+    numbers: {
+      after,
+      source,
+      delaySeconds: toSeconds(delay),
+      askedSeconds: requestedDelay === 0 ? null : toSeconds(requestedDelay),
+    },
   };
 }
 
-const SOURCES: Readonly<Record<Poll['source'], string>> = {
-  backoff: 'the back-off of polls',
-  hint: 'the upstream asked for so much',
-  end: 'for the last time, as its client waits no longer',
-  refusal: 'when it was told to come back',
+const POLL_DELAY_TEXTS: Readonly<Record<PlannedPoll['source'], string>> = {
+  backoff: 'the backoff of polls',
+  hint: 'the upstream asked for this delay',
+  end: 'the last one, as the wait of its client ends',
+  refusal: 'the Retry-After of the rejection',
 };
 
-export const UNPOLLED: Readonly<Record<Unpolled, string>> = {
-  draining: 'this proxy goes away',
-  too_many_waiting: 'as many clients are waited for as may be (poll.maxWaiting)',
-  deadline: 'its turn would not have come in time',
+export const POLL_END_TEXTS: Readonly<Record<PollStopReason, string>> = {
+  draining: 'the proxy is shutting down',
+  too_many_waiting: 'the maximum number of clients is waiting (poll.maxWaiting)',
+  deadline: 'its token would not have come before the deadline',
 };

@@ -1,13 +1,13 @@
-import type { Step } from '../../core/exchange/exchange-observer.ts';
-import type { Story } from './explanation-record.ts';
-import { originOf } from './explanation-record.ts';
-import { RETRY_ENDS } from './format-attempt.ts';
-import { becauseOf } from './format-decision.ts';
-import { count } from './format-values.ts';
+import type { TraceStep } from '../../core/exchange/exchange-observer.ts';
+import type { ExplanationRecord } from './explanation-record.ts';
+import { clockOriginOf } from './explanation-record.ts';
+import { RETRY_END_TEXTS } from './format-attempt.ts';
+import { formatRefusalReason } from './format-decision.ts';
+import { pluralize } from '../format-values.ts';
 
-/** How it ended for its client, in words. */
-export function tellVerdict(story: Story): string {
-  const { record, steps = [] } = story;
+/** How the request ended for its client. */
+export function formatVerdict(recorded: ExplanationRecord): string {
+  const { record, steps = [] } = recorded;
   const { outcome, status, attempts, polls, reason, detail, wouldHave, wouldRetry } = record;
   const parts: string[] = [];
   switch (outcome) {
@@ -22,78 +22,82 @@ export function tellVerdict(story: Story): string {
       parts.push(`recovered: the upstream’s ${status}, at attempt ${attempts}`);
       break;
     case 'checked':
-      parts.push(`let pass${reason === undefined ? '' : ` (${reason})`}: whoever asked sends it`);
+      parts.push(`allowed to pass${reason === undefined ? '' : ` (${reason})`}: the proxy that asked sends it`);
       break;
     case 'preflight':
       parts.push(`a preflight, answered here with ${status}`);
       break;
     case 'refused':
     case 'queue_timeout':
-      parts.push(`refused with ${status} (${reason})${detail === undefined ? '' : `: ${bare(detail)}`}`);
+      parts.push(`refused with ${status} (${reason})${detail === undefined ? '' : `: ${stripFullStop(detail)}`}`);
       break;
     case 'upstream_error':
-      parts.push(`failed, told as ${status} (${reason})${detail === undefined ? '' : `: ${bare(detail)}`}`);
+      parts.push(
+        `failed, answered with ${status} (${reason})${detail === undefined ? '' : `: ${stripFullStop(detail)}`}`,
+      );
       break;
     case 'unknown':
       parts.push(
-        `unknown, told as ${status}: it may have taken effect${detail === undefined ? '' : `. ${bare(detail)}`}`,
+        `unknown, answered with ${status}: the write may have taken effect${detail === undefined ? '' : `. ${stripFullStop(detail)}`}`,
       );
       break;
     case 'client_gone':
-      parts.push(`the client went away${whileWhat(steps)}`);
+      parts.push(`the client disconnected${formatGonePhase(steps)}`);
       break;
   }
-  parts.push(...tellNotRetried(record), ...tellBack(story));
-  if (record.cut) parts.push('the body was cut short');
+  parts.push(...formatRetryEnd(record), ...formatRetryAfterText(recorded));
+  if (record.isTruncated) parts.push('the body was truncated');
   if (wouldHave !== undefined && wouldHave.decision !== 'passed') {
     parts.push(
-      `observed: it would have been ${wouldHave.decision}${wouldHave.why === undefined ? '' : ` (${wouldHave.why})`}`,
+      `observe mode: it would have been ${wouldHave.decision}${wouldHave.why === undefined ? '' : ` (${wouldHave.why})`}`,
     );
   }
-  if (wouldRetry !== undefined) parts.push(`observed: it would have been sent again (${wouldRetry})`);
+  if (wouldRetry !== undefined) parts.push(`observe mode: it would have been retried (${wouldRetry})`);
   return parts.join('; ');
 }
 
-function tellNotRetried({ retryEnd, attempts, outcome }: Story['record']): string[] {
-  if (retryEnd === undefined || retryEnd === 'success' || outcome === 'client_gone') return [];
-  const after = attempts > 1 ? ` after ${count(attempts, 'attempt', 'attempts')}` : '';
-  return [`not sent again${after}: ${RETRY_ENDS[retryEnd]}`];
+function formatRetryEnd({ retryOutcome, attempts, outcome }: ExplanationRecord['record']): string[] {
+  if (retryOutcome === undefined || retryOutcome === 'success' || outcome === 'client_gone') return [];
+  const after = attempts > 1 ? ` after ${pluralize(attempts, 'attempt', 'attempts')}` : '';
+  return [`not retried${after}: ${RETRY_END_TEXTS[retryOutcome]}`];
 }
 
-function tellBack(story: Story): string[] {
-  const { record, steps = [] } = story;
-  const { retryAfter, retryAfterFrom } = record;
+function formatRetryAfterText(recorded: ExplanationRecord): string[] {
+  const { record, steps = [] } = recorded;
+  const { retryAfterSeconds, retryAfterFrom } = record;
   if (retryAfterFrom === 'upstream') {
     return [
-      `Retry-After of the upstream: ${retryAfter === undefined ? 'not one that can be read' : `${retryAfter} s`}`,
+      `Retry-After of the upstream: ${retryAfterSeconds === undefined ? 'unreadable' : `${retryAfterSeconds} s`}`,
     ];
   }
-  if (retryAfter === undefined) return [];
-  if (record.outcome === 'forwarded') return [`Retry-After of Tidegate: ${retryAfter} s, as the upstream gave none`];
+  if (retryAfterSeconds === undefined) return [];
+  if (record.outcome === 'forwarded') {
+    return [`Retry-After of Tidegate: ${retryAfterSeconds} s, because the upstream sent none`];
+  }
   const decided = steps.findLast(
     (step) => (step.what === 'decided' || step.what === 'dequeued') && step.why !== undefined,
   );
   const because =
-    (decided?.what === 'decided' || decided?.what === 'dequeued') && decided.grounds !== undefined
-      ? becauseOf(decided.why, decided.grounds, originOf(story))
+    (decided?.what === 'decided' || decided?.what === 'dequeued') && decided.details !== undefined
+      ? formatRefusalReason(decided.why, decided.details, clockOriginOf(recorded))
       : undefined;
-  return [`told to come back in ${retryAfter} s${because === undefined ? '' : `, because ${because}`}`];
+  return [`Retry-After: ${retryAfterSeconds} s${because === undefined ? '' : `, because ${because}`}`];
 }
 
-const WHILES = {
-  body: 'its body was read',
-  claim: 'it waited for another request with its idempotency key',
-  queue: 'it waited for its turn',
-  attempt: 'the upstream was awaited',
-  wait: 'it waited to be sent again',
+const CLIENT_GONE_TEXTS = {
+  body: 'the body was read',
+  claim: 'the request waited for another one with its idempotency key',
+  queue: 'the request was queued',
+  attempt: 'an attempt was in flight',
+  wait: 'the request waited for a retry',
 } as const;
 
-function whileWhat(steps: readonly Step[]): string {
-  const gone = steps.findLast((step) => step.what === 'gone');
-  return gone?.what === 'gone' ? ` while ${WHILES[gone.during]}` : '';
+function formatGonePhase(steps: readonly TraceStep[]): string {
+  const goneStep = steps.findLast((step) => step.what === 'gone');
+  return goneStep?.what === 'gone' ? ` while ${CLIENT_GONE_TEXTS[goneStep.during]}` : '';
 }
 
-/** Without the full stop. */
-function bare(detail: string): string {
+/** The text without its final full stop. */
+function stripFullStop(detail: string): string {
   return detail.replace(/\.$/, '');
 }

@@ -1,24 +1,24 @@
-/** What is kept knows how much of memory it takes. */
-export interface Weighed {
-  /** In bytes, about. */
-  readonly size: number;
+/** An item with its approximate memory use. */
+export interface SizedItem {
+  /** In bytes, approximately. */
+  readonly sizeBytes: number;
 }
 
-/** The newest, bounded in number and in bytes: the oldest are forgotten for them. */
-export class Ring<T extends Weighed> {
-  readonly #most: number;
-  readonly #mostBytes: number;
+/** The newest items, bounded in number and in bytes: the oldest are evicted for new ones. */
+export class ByteBoundedRing<T extends SizedItem> {
+  readonly #maxItems: number;
+  readonly #maxBytes: number;
   readonly #items: (T | undefined)[] = [];
-  /** Where the next one goes. */
+  /** Index of the next item. */
   #next = 0;
   #size = 0;
   #bytes = 0;
-  #forgotten = 0;
+  #evicted = 0;
 
-  /** @param most ≥ 1 */
-  constructor(most: number, mostBytes: number) {
-    this.#most = most;
-    this.#mostBytes = mostBytes;
+  /** @param maxItems ≥ 1 */
+  constructor(maxItems: number, maxBytes: number) {
+    this.#maxItems = maxItems;
+    this.#maxBytes = maxBytes;
   }
 
   get size(): number {
@@ -29,39 +29,39 @@ export class Ring<T extends Weighed> {
     return this.#bytes;
   }
 
-  /** How many had to go for others. */
-  get forgotten(): number {
-    return this.#forgotten;
+  /** Number of items evicted so far. */
+  get evicted(): number {
+    return this.#evicted;
   }
 
-  /** How full it is, in number or in bytes, whichever is more: 0 to 1. */
+  /** Use of the bound in number or in bytes, whichever is higher: 0 to 1. */
   get fullness(): number {
-    return Math.max(this.#size / this.#most, this.#bytes / this.#mostBytes);
+    return Math.max(this.#size / this.#maxItems, this.#bytes / this.#maxBytes);
   }
 
-  /** One that alone is larger than all may be is not kept. */
+  /** Drops an item that is larger than the whole ring. */
   add(item: T): void {
-    if (item.size > this.#mostBytes) return;
-    while (this.#size === this.#most || this.#bytes + item.size > this.#mostBytes) this.#forgetOldest();
+    if (item.sizeBytes > this.#maxBytes) return;
+    while (this.#size === this.#maxItems || this.#bytes + item.sizeBytes > this.#maxBytes) this.#evictOldest();
     this.#items[this.#next] = item;
-    this.#next = (this.#next + 1) % this.#most;
+    this.#next = (this.#next + 1) % this.#maxItems;
     this.#size += 1;
-    this.#bytes += item.size;
+    this.#bytes += item.sizeBytes;
   }
 
   /** Newest first. */
   *[Symbol.iterator](): IterableIterator<T> {
     for (let back = 1; back <= this.#size; back += 1) {
-      const item = this.#items[(this.#next - back + this.#most) % this.#most];
+      const item = this.#items[(this.#next - back + this.#maxItems) % this.#maxItems];
       if (item !== undefined) yield item;
     }
   }
 
-  #forgetOldest(): void {
-    const at = (this.#next - this.#size + this.#most) % this.#most;
-    this.#bytes -= this.#items[at]?.size ?? 0;
+  #evictOldest(): void {
+    const at = (this.#next - this.#size + this.#maxItems) % this.#maxItems;
+    this.#bytes -= this.#items[at]?.sizeBytes ?? 0;
     this.#items[at] = undefined;
     this.#size -= 1;
-    this.#forgotten += 1;
+    this.#evicted += 1;
   }
 }

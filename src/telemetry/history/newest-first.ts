@@ -1,10 +1,10 @@
-/** What is counted. */
+/** An item with a consecutive number. */
 export interface Numbered {
   readonly number: number;
 }
 
-/** Two lists, each newest first, as one. */
-export function* newestFirst<T extends Numbered>(a: Iterable<T>, b: Iterable<T>): IterableIterator<T> {
+/** Merges two iterables, each newest first, into one. */
+export function* mergeNewestFirst<T extends Numbered>(a: Iterable<T>, b: Iterable<T>): IterableIterator<T> {
   const [ofA, ofB] = [a[Symbol.iterator](), b[Symbol.iterator]()];
   let [nextA, nextB] = [ofA.next(), ofB.next()];
   while (nextA.done !== true || nextB.done !== true) {

@@ -1,73 +1,73 @@
-import type { RequestOutcome, RequestRecord, TideEvent } from '../../core/events/proxy-events.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import { RecordCopy } from './reusable-record.ts';
-import { newestFirst } from './newest-first.ts';
-import { detach } from '../explanations/explanation-record.ts';
-import { isTroubled } from './notable-request.ts';
+import type { RequestOutcome } from '../../core/events/event-labels.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
+import type { ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { ReusableRecord } from './reusable-record.ts';
+import { mergeNewestFirst } from './newest-first.ts';
+import { detachPath } from './detach-path.ts';
+import { isNotable } from './notable-request.ts';
 
-/** What is asked of the requests that have ended lately. */
-export interface RequestQuery {
+/** A query for requests that ended recently. */
+export interface RecentRequestsQuery {
   readonly outcome?: RequestOutcome | undefined;
   readonly client?: string | undefined;
   readonly upstream?: string | undefined;
-  /** Those that ended before the one of this number, whether or not that is remembered still. */
+  /** Only requests that ended before the one with this number, which may be forgotten already. */
   readonly before?: number | undefined;
   readonly limit: number;
 }
 
 /** A request that has ended. */
 export interface EndedRequest {
-  /** Of all that have ended in this process, from 1. */
+  /** Its number among all that have ended in this process, from 1. */
   readonly number: number;
-  /** Milliseconds of the epoch, of its arrival. */
+  /** Its arrival, in milliseconds of the epoch. */
   readonly at: Millis;
   readonly record: RequestRecord;
 }
 
-/** So many are remembered: of troubled requests, and of the others. */
-export const MOST_REQUESTS = { troubled: 2000, others: 500 } as const;
+/** Capacities for notable requests and for the others. */
+export const MAX_RECENT_REQUESTS = { notable: 2000, others: 500 } as const;
 
-/** A place for one, which is written over when it is the oldest. */
-class Place {
+/** A slot for one request, overwritten when it is the oldest. */
+class RequestSlot {
   number = 0;
   at: Millis = 0;
-  readonly record = new RecordCopy();
+  readonly record = new ReusableRecord();
 }
 
-class Newest {
-  readonly #most: number;
-  readonly #ring: Place[] = [];
+class RequestRing {
+  readonly #capacity: number;
+  readonly #ring: RequestSlot[] = [];
   #count = 0;
 
-  /** @param most ≥ 1 */
-  constructor(most: number) {
-    this.#most = most;
+  /** @param capacity ≥ 1 */
+  constructor(capacity: number) {
+    this.#capacity = capacity;
   }
 
   add({ number, at, record }: EndedRequest): void {
-    const place = (this.#ring[this.#count % this.#most] ??= new Place());
-    place.number = number;
-    place.at = at;
-    place.record.write(record);
+    const slot = (this.#ring[this.#count % this.#capacity] ??= new RequestSlot());
+    slot.number = number;
+    slot.at = at;
+    slot.record.overwrite(record);
     this.#count += 1;
   }
 
-  /** Newest first. What is yielded is written over later. */
-  *[Symbol.iterator](): IterableIterator<Place> {
+  /** Newest first. Yielded slots are overwritten later. */
+  *[Symbol.iterator](): IterableIterator<RequestSlot> {
     for (let back = 1; back <= this.#ring.length; back += 1) {
-      const place = this.#ring[(this.#count - back) % this.#most];
-      if (place !== undefined) yield place;
+      const slot = this.#ring[(this.#count - back) % this.#capacity];
+      if (slot !== undefined) yield slot;
     }
   }
 }
 
-/**
- * The requests that have ended last, and of those that ended in trouble more: they do not drown in what went well.
- */
+/** The last requests that ended. Notable ones have a ring of their own, so that ordinary ones do not displace them. */
 export class RecentRequests {
   readonly #now: () => Millis;
-  readonly #troubled = new Newest(MOST_REQUESTS.troubled);
-  readonly #others = new Newest(MOST_REQUESTS.others);
+  readonly #notable = new RequestRing(MAX_RECENT_REQUESTS.notable);
+  readonly #others = new RequestRing(MAX_RECENT_REQUESTS.others);
   #count = 0;
 
   /** @param now milliseconds of the epoch */
@@ -75,31 +75,31 @@ export class RecentRequests {
     this.#now = now;
   }
 
-  readonly listen = (event: TideEvent): void => {
+  readonly listen = (event: ProxyEvent): void => {
     if (event.type !== 'done') return;
     const { record } = event;
     this.#count += 1;
     const [number, at] = [this.#count, this.#now() - record.took];
-    if (!isTroubled(record, undefined)) return this.#others.add({ number, at, record });
-    // There are many of these, and a flood of them may have the longest paths there are.
-    this.#troubled.add({ number, at, record: { ...record, path: detach(record.path) } });
+    if (!isNotable(record, undefined)) return this.#others.add({ number, at, record });
+    // Detached: in a flood of these, each path could keep a long string alive.
+    this.#notable.add({ number, at, record: { ...record, path: detachPath(record.path) } });
   };
 
-  /** How many have ended in all. */
+  /** Number of requests that have ended so far. */
   get count(): number {
     return this.#count;
   }
 
   /** Newest first. */
-  recent({ outcome, client, upstream, before, limit }: RequestQuery): readonly EndedRequest[] {
+  recent({ outcome, client, upstream, before, limit }: RecentRequestsQuery): readonly EndedRequest[] {
     const found: EndedRequest[] = [];
-    for (const { number, at, record } of newestFirst(this.#troubled, this.#others)) {
+    for (const { number, at, record } of mergeNewestFirst(this.#notable, this.#others)) {
       if (found.length === limit) break;
       if (before !== undefined && number >= before) continue;
       if (outcome !== undefined && record.outcome !== outcome) continue;
       if (client !== undefined && record.client !== client) continue;
       if (upstream !== undefined && record.upstream !== upstream) continue;
-      found.push({ number, at, record: record.read() });
+      found.push({ number, at, record: record.copy() });
     }
     return found;
   }

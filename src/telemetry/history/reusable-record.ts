@@ -1,13 +1,14 @@
-import type { RequestRecord } from '../../core/events/proxy-events.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
 
-/** Every field, whether or not a record has it. */
-type Complete = { -readonly [Field in keyof Required<RequestRecord>]: RequestRecord[Field] };
+/** A record with all fields, present or undefined. */
+type CompleteRecord = { -readonly [Field in keyof Required<RequestRecord>]: RequestRecord[Field] };
 
 /**
- * A record that others are written over. One that is kept for a while, as it was made, is copied by scavenges with all that it has, and
- * as many at once as are kept; this is made once, grows old, and is left alone (docs/performance.md).
+ * A record that is overwritten in place. A new object kept for a while would be copied by scavenges, with everything it
+ * references, and all kept ones at once. This one is allocated once, moves to the old generation, and stays there
+ * (docs/performance.md).
  */
-export class RecordCopy implements Complete {
+export class ReusableRecord implements CompleteRecord {
   id = '';
   at = 0;
   route = '';
@@ -21,24 +22,24 @@ export class RecordCopy implements Complete {
   reason: RequestRecord['reason'];
   attempts = 0;
   polls: RequestRecord['polls'];
-  queued = 0;
-  slept = 0;
-  toHead = 0;
+  queueTime = 0;
+  sleepTime = 0;
+  timeToHead = 0;
   took = 0;
-  retryAfter: RequestRecord['retryAfter'];
+  retryAfterSeconds: RequestRecord['retryAfterSeconds'];
   retryAfterFrom: RequestRecord['retryAfterFrom'];
-  cut = false;
+  isTruncated = false;
   cause: RequestRecord['cause'];
-  carried: RequestRecord['carried'];
+  upgradeBytes: RequestRecord['upgradeBytes'];
   wouldHave: RequestRecord['wouldHave'];
   wouldRetry: RequestRecord['wouldRetry'];
   detail: RequestRecord['detail'];
-  retryEnd: RequestRecord['retryEnd'];
+  retryOutcome: RequestRecord['retryOutcome'];
   mintedKey: RequestRecord['mintedKey'];
   traceId: RequestRecord['traceId'];
 
-  /** Field by field: a loop over their names would cost as much as the rest of what is done for a record. */
-  write(record: RequestRecord): void {
+  /** Field by field: a loop over the names would double the cost of a record. */
+  overwrite(record: RequestRecord): void {
     this.id = record.id;
     this.at = record.at;
     this.route = record.route;
@@ -52,25 +53,25 @@ export class RecordCopy implements Complete {
     this.reason = record.reason;
     this.attempts = record.attempts;
     this.polls = record.polls;
-    this.queued = record.queued;
-    this.slept = record.slept;
-    this.toHead = record.toHead;
+    this.queueTime = record.queueTime;
+    this.sleepTime = record.sleepTime;
+    this.timeToHead = record.timeToHead;
     this.took = record.took;
-    this.retryAfter = record.retryAfter;
+    this.retryAfterSeconds = record.retryAfterSeconds;
     this.retryAfterFrom = record.retryAfterFrom;
-    this.cut = record.cut;
+    this.isTruncated = record.isTruncated;
     this.cause = record.cause;
-    this.carried = record.carried;
+    this.upgradeBytes = record.upgradeBytes;
     this.wouldHave = record.wouldHave;
     this.wouldRetry = record.wouldRetry;
     this.detail = record.detail;
-    this.retryEnd = record.retryEnd;
+    this.retryOutcome = record.retryOutcome;
     this.mintedKey = record.mintedKey;
     this.traceId = record.traceId;
   }
 
-  /** What is in it now, for whoever keeps it for longer. */
-  read(): RequestRecord {
-    return Object.assign({}, this as Complete);
+  /** A copy that is not overwritten. */
+  copy(): RequestRecord {
+    return Object.assign({}, this as CompleteRecord);
   }
 }

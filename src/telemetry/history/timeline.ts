@@ -1,6 +1,6 @@
-import type { OperatorEvent, TideEvent } from '../../core/events/proxy-events.ts';
-import type { Millis, PerSecond } from '../../core/exchange/attempt-outcome.ts';
-import { tellPart } from '../explanations/format-values.ts';
+import type { OperatorEvent, ProxyEvent } from '../../core/events/proxy-events.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import { formatBlockedPart } from '../format-values.ts';
 
 export type TimelineKind = (typeof TIMELINE_KINDS)[number];
 export const TIMELINE_KINDS = [
@@ -18,40 +18,40 @@ export const TIMELINE_KINDS = [
   'overload',
 ] as const;
 
-/** Something rare that an operator would like to have seen. */
-export interface Moment {
-  /** Grows with each, and when one has changed: cuts in a row are one that goes on. */
+/** A rare event of interest to an operator. */
+export interface TimelineEntry {
+  /** Increases with each entry and with each change of one: repeated cuts are one entry that changes. */
   readonly order: number;
-  /** Of this process: that of one that goes on stays. */
+  /** The number of the entry in this process; unchanged when the entry changes. */
   readonly number: number;
   /** Milliseconds of the epoch. */
   readonly at: Millis;
   readonly kind: TimelineKind;
   readonly upstream: string | undefined;
-  /** In words; a client by its hash. */
+  /** For display; contains only the hash of a client. */
   readonly text: string;
 }
 
-/** So many are remembered. */
-const MOST = 500;
-/** What repeats within so long is one moment: a limit that is cut again and again must not push out everything else. */
-const TOGETHER: Millis = 60_000;
+/** The oldest entries beyond this are dropped. */
+const MAX_ENTRIES = 500;
+/** Repetitions within this time are one entry, so that a limit that is cut repeatedly does not displace all others. */
+const MERGE_WINDOW: Millis = 60_000;
 
-/** What repeats. */
-interface Series {
+/** An entry that stands for repeated events. */
+interface RepeatedEntry {
   readonly since: Millis;
   readonly number: number;
   readonly times: number;
   readonly from: PerSecond;
 }
 
-/** The last moments of this process, oldest first. Listens to events; what is told of every request costs it a comparison. */
+/** The last entries of this process, oldest first. Events of ordinary requests cost one comparison. */
 export class Timeline {
   readonly #now: () => Millis;
-  #moments: Moment[] = [];
-  readonly #series = new Map<string, Series>();
-  /** Upstreams that an operator has blocked, or let go: that they change is no news then. */
-  readonly #stopped = new Map<string, 'stopped' | 'released'>();
+  #entries: TimelineEntry[] = [];
+  readonly #repeated = new Map<string, RepeatedEntry>();
+  /** Upstreams that an operator blocked or unblocked: the state change that follows gets no entry of its own. */
+  readonly #operatorBlocks = new Map<string, 'stopped' | 'released'>();
   #order = 0;
 
   /** @param now milliseconds of the epoch */
@@ -59,174 +59,180 @@ export class Timeline {
     this.#now = now;
   }
 
-  /** Those that are new, or have changed, since `order`; all that are remembered when it is 0. */
-  since(order: number): readonly Moment[] {
-    return this.#moments.filter((moment) => moment.order > order);
+  /** Entries that are new or changed since `order`; all entries when it is 0. */
+  since(order: number): readonly TimelineEntry[] {
+    return this.#entries.filter((entry) => entry.order > order);
   }
 
   get order(): number {
     return this.#order;
   }
 
-  readonly listen = (event: TideEvent): void => {
+  readonly listen = (event: ProxyEvent): void => {
     switch (event.type) {
       case 'cut':
-        return this.#noteCut(event);
+        return this.#addDecrease(event);
       case 'limit-state':
-        return this.#noteState(event);
+        return this.#addStateChange(event);
       case 'endpoint-ejected': {
         const { upstream, endpoint, time } = event;
-        return void this.#note('endpoint', upstream, `${endpoint} left out for ${seconds(time)}`);
+        return void this.#add('endpoint', upstream, `${endpoint} ejected for ${formatSeconds(time)}`);
       }
       case 'endpoint-returned': {
-        const why = event.cause === 'trial' ? 'it has passed its trial' : 'none of the others works either';
-        return void this.#note('endpoint', event.upstream, `${event.endpoint} is sent to again: ${why}`);
+        const why = event.cause === 'trial' ? 'its trial succeeded' : 'no other endpoint works';
+        return void this.#add('endpoint', event.upstream, `${event.endpoint} re-admitted: ${why}`);
       }
       case 'overload':
-        return void this.#note('overload', undefined, overloadText(event));
+        return void this.#add('overload', undefined, formatOverload(event));
       case 'store-degraded':
-        return void this.#note('store', undefined, `${event.store} ${event.isDegraded ? AWAY : 'answers again'}`);
+        return void this.#add(
+          'store',
+          undefined,
+          `${event.store} ${event.isDegraded ? NOT_ANSWERING : 'responds again'}`,
+        );
       case 'reload':
-        this.#forgetGone(event.changed);
-        return void this.#note('reload', undefined, reloadText(event));
+        this.#forgetChangedUpstreams(event.changed);
+        return void this.#add('reload', undefined, formatReload(event));
       case 'operator': {
-        if (event.action === 'block') this.#stopped.set(event.upstream, 'stopped');
-        else if (event.action === 'unblock' && this.#stopped.has(event.upstream)) {
-          this.#stopped.set(event.upstream, 'released');
+        if (event.action === 'block') this.#operatorBlocks.set(event.upstream, 'stopped');
+        else if (event.action === 'unblock' && this.#operatorBlocks.has(event.upstream)) {
+          this.#operatorBlocks.set(event.upstream, 'released');
         }
-        const { kind, text } = tellAction(event);
+        const { kind, text } = formatOperatorAction(event);
         const upstream = 'upstream' in event ? event.upstream : undefined;
-        return void this.#note(kind, upstream, `${text}, by ${event.by}`);
+        return void this.#add(kind, upstream, `${text}, by ${event.by}`);
       }
       default:
         return undefined;
     }
   };
 
-  /** With an upstream that was taken away its block is gone; one that is added by that name may be blocked for another reason. */
-  #forgetGone(changed: readonly string[] = []): void {
-    for (const upstream of this.#stopped.keys()) {
+  /** Removing an upstream removes its block; a new upstream of that name may be blocked for another reason. */
+  #forgetChangedUpstreams(changed: readonly string[] = []): void {
+    for (const upstream of this.#operatorBlocks.keys()) {
       const paths = [`upstreams.${upstream}`, `upstreams[${JSON.stringify(upstream)}]`];
-      if (paths.some((path) => changed.includes(path))) this.#stopped.delete(upstream);
+      if (paths.some((path) => changed.includes(path))) this.#operatorBlocks.delete(upstream);
     }
   }
 
-  #noteCut({ upstream, limit, scope, cause, from, to }: Extract<TideEvent, { type: 'cut' }>): void {
-    this.#repeat('cut', upstream, `cut\0${upstream}\0${scope}\0${limit ?? ''}`, from, (times, first) => {
+  #addDecrease({ upstream, limit, scope, cause, from, to }: Extract<ProxyEvent, { type: 'cut' }>): void {
+    this.#addRepeated('cut', upstream, `cut\0${upstream}\0${scope}\0${limit ?? ''}`, from, (times, first) => {
       const at = limit === undefined ? '' : ` at ${limit}`;
-      const whose =
+      const subject =
         scope === 'upstream' ? `rate${limit === undefined ? '' : ` of ${limit}`}` : `rates of a ${scope}${at}`;
-      if (times > 1 && scope !== 'upstream') return `${whose} cut ${times} times, last to ${rate(to)} (${cause})`;
+      if (times > 1 && scope !== 'upstream') {
+        return `${subject} cut ${times} times, last to ${formatRoundedRate(to)} (${cause})`;
+      }
       const often = times > 1 ? ` ${times} times` : '';
-      const before = Number.isFinite(first) ? `from ${rate(first)} to` : 'to';
-      return `${whose.replace('rates', 'rate')} cut${often} ${before} ${rate(to)} (${cause})`;
+      const before = Number.isFinite(first) ? `from ${formatRoundedRate(first)} to` : 'to';
+      return `${subject.replace('rates', 'rate')} cut${often} ${before} ${formatRoundedRate(to)} (${cause})`;
     });
   }
 
-  /** Of limits of single clients there may be thousands. */
-  #noteState({
+  /** Ignores limits of single clients, of which there may be thousands. */
+  #addStateChange({
     upstream,
     limit,
     scope,
     from,
     to,
     blocked = 'upstream',
-  }: Extract<TideEvent, { type: 'limit-state' }>): void {
+  }: Extract<ProxyEvent, { type: 'limit-state' }>): void {
     if (scope !== 'upstream') return;
     if (limit !== undefined) {
       const kind = to === 'blocked' ? 'blocked' : from === 'blocked' ? 'unblocked' : 'state';
-      return this.#repeat(kind, upstream, `${kind}\0${upstream}\0${limit}`, 0, (times) =>
+      return this.#addRepeated(kind, upstream, `${kind}\0${upstream}\0${limit}`, 0, (times) =>
         times > 1 ? `${limit}: ${from} → ${to} (${times} changes in a row)` : `${limit}: ${from} → ${to}`,
       );
     }
-    if (to === 'blocked' && this.#stopped.has(upstream)) return undefined; // as was said
+    if (to === 'blocked' && this.#operatorBlocks.has(upstream)) return undefined; // the operator's action has an entry
     if (from === 'blocked') {
-      const stopped = this.#stopped.get(upstream);
-      this.#stopped.delete(upstream);
+      const stopped = this.#operatorBlocks.get(upstream);
+      this.#operatorBlocks.delete(upstream);
       if (stopped === 'released') return undefined;
     }
     if (to === 'blocked') {
-      const of = blocked === 'upstream' ? '' : ` of ${tellPart(blocked, 'one')}`;
-      return void this.#note('blocked', upstream, `blocked: nothing${of} passes but a probe at a time`);
+      const of = blocked === 'upstream' ? '' : ` for ${formatBlockedPart(blocked, 'one')}`;
+      return void this.#add('blocked', upstream, `blocked${of}: only one probe at a time is sent`);
     }
     if (from === 'blocked') {
       const end =
-        blocked === 'upstream' ? 'not blocked any more' : `${tellPart(blocked, 'one')} is blocked, others pass`;
-      return void this.#note('unblocked', upstream, `${end}: ${to}`);
+        blocked === 'upstream' ? 'no longer blocked' : `${formatBlockedPart(blocked, 'one')} is blocked, others pass`;
+      return void this.#add('unblocked', upstream, `${end}: ${to}`);
     }
-    this.#repeat('state', upstream, `state\0${upstream}`, 0, (times) =>
+    this.#addRepeated('state', upstream, `state\0${upstream}`, 0, (times) =>
       times > 1 ? `${from} → ${to} (${times} changes in a row)` : `${from} → ${to}`,
     );
   }
 
-  #repeat(
+  #addRepeated(
     kind: TimelineKind,
     upstream: string,
     key: string,
     from: PerSecond,
-    tell: (times: number, first: PerSecond) => string,
+    format: (times: number, first: PerSecond) => string,
   ): void {
-    const known = this.#series.get(key);
+    const known = this.#repeated.get(key);
     const now = this.#now();
-    if (known === undefined || now - known.since > TOGETHER) {
-      const number = this.#note(kind, upstream, tell(1, from));
-      this.#series.set(key, { since: now, number, times: 1, from });
+    if (known === undefined || now - known.since > MERGE_WINDOW) {
+      const number = this.#add(kind, upstream, format(1, from));
+      this.#repeated.set(key, { since: now, number, times: 1, from });
       return;
     }
     const times = known.times + 1;
-    this.#series.set(key, { ...known, times });
-    this.#moments = this.#moments.filter(({ number }) => number !== known.number);
-    this.#note(kind, upstream, tell(times, known.from), known.number);
+    this.#repeated.set(key, { ...known, times });
+    this.#entries = this.#entries.filter(({ number }) => number !== known.number);
+    this.#add(kind, upstream, format(times, known.from), known.number);
   }
 
-  /** Returns its number. */
-  #note(kind: TimelineKind, upstream: string | undefined, text: string, number = this.#order + 1): number {
+  /** Returns the number of the entry. */
+  #add(kind: TimelineKind, upstream: string | undefined, text: string, number = this.#order + 1): number {
     this.#order += 1;
-    this.#moments.push({ order: this.#order, number, at: this.#now(), kind, upstream, text });
-    if (this.#moments.length > MOST) this.#moments.shift();
+    this.#entries.push({ order: this.#order, number, at: this.#now(), kind, upstream, text });
+    if (this.#entries.length > MAX_ENTRIES) this.#entries.shift();
     return number;
   }
 }
 
-const AWAY = 'does not answer: limits are kept by this process alone';
+const NOT_ANSWERING = 'does not respond: this process keeps limits on its own';
 
-/** Of settings that changed at once, so many are named. */
-const MOST_NAMED = 5;
+/** Maximum changed settings that an entry names. */
+const MAX_NAMED_CHANGES = 5;
 
-function reloadText({ ok, problem, changed = [] }: Extract<TideEvent, { type: 'reload' }>): string {
-  if (!ok) return `configuration not reloaded: ${problem?.split('\n', 1)[0] ?? 'it is not sound'}`;
-  const more = changed.length - MOST_NAMED;
-  return `configuration reloaded: ${changed.slice(0, MOST_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+function formatReload({ ok, problem, changed = [] }: Extract<ProxyEvent, { type: 'reload' }>): string {
+  if (!ok) return `configuration not reloaded: ${problem?.split('\n', 1)[0] ?? 'it is invalid'}`;
+  const more = changed.length - MAX_NAMED_CHANGES;
+  return `configuration reloaded: ${changed.slice(0, MAX_NAMED_CHANGES).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-function overloadText({ began, cause, shed }: Extract<TideEvent, { type: 'overload' }>): string {
-  return began ? `overloaded (${cause}): new requests are turned away` : `overload over: ${shed} turned away`;
+function formatOverload({ began, cause, shed }: Extract<ProxyEvent, { type: 'overload' }>): string {
+  return began ? `overloaded (${cause}): some new requests are rejected` : `overload ended: ${shed} rejected`;
 }
 
-function tellAction(event: OperatorEvent): { readonly kind: TimelineKind; readonly text: string } {
+function formatOperatorAction(event: OperatorEvent): { readonly kind: TimelineKind; readonly text: string } {
   switch (event.action) {
     case 'pin':
-      return { kind: 'pin', text: `rate held at ${rate(event.rate)}` };
+      return { kind: 'pin', text: `rate pinned at ${formatRoundedRate(event.rate)}` };
     case 'unpin':
-      return { kind: 'unpin', text: 'rate released' };
+      return { kind: 'unpin', text: 'rate unpinned' };
     case 'block':
       return {
         kind: 'blocked',
-        text: event.time === undefined ? 'blocked until it is unblocked' : `blocked for ${seconds(event.time)}`,
+        text: event.time === undefined ? 'blocked until it is unblocked' : `blocked for ${formatSeconds(event.time)}`,
       };
     case 'unblock':
       return { kind: 'unblocked', text: 'unblocked' };
     case 'reset':
-      return { kind: 'reset', text: `client ${event.client} begins anew` };
+      return { kind: 'reset', text: `client ${event.client} reset` };
     case 'drain':
-      return { kind: 'drain', text: 'told to drain' };
+      return { kind: 'drain', text: 'drain started' };
   }
 }
 
-function rate(perSecond: PerSecond): string {
+function formatRoundedRate(perSecond: PerSecond): string {
   return `${perSecond < 10 ? Number(perSecond.toPrecision(2)) : Math.round(perSecond)}/s`;
 }
 
-function seconds(time: Millis): string {
+function formatSeconds(time: Millis): string {
   return `${Math.round(time / 100) / 10} s`;
 }

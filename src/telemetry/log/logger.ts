@@ -1,5 +1,5 @@
 import { type Bindings, type ChildLoggerOptions, type DestinationStream, type Logger, pino } from 'pino';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { redact } from './redact.ts';
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
@@ -10,9 +10,9 @@ export interface LogOptions {
 }
 
 /**
- * A JSON logger: a line has `level` as a word and `time` in ISO 8601; process id and host name are left to those who collect
- * the lines. Secrets are blanked in whatever is logged (see `redact`), except in the message itself.
- * Lines are written behind the caller's back; whoever ends the process calls `flush` first.
+ * A JSON logger: each line has `level` as a word and `time` in ISO 8601; process id and host name are left to the log
+ * collector. Secrets are redacted in all fields (see `redact`), but not in the message itself.
+ * Lines are written asynchronously: call `flushLogger` before the process exits.
  */
 export function createLogger({ level, destination }: LogOptions): Logger {
   const logger = pino(
@@ -30,7 +30,7 @@ export function createLogger({ level, destination }: LogOptions): Logger {
   return logger;
 }
 
-/** pino 10.4.0 drops `formatters.bindings` in a child (lib/proto.js), so that the fields of children are blanked as they are made. */
+/** pino 10.4.0 drops `formatters.bindings` in a child (lib/proto.js), so the fields of a child are redacted when it is created. */
 function redactBindings(logger: Logger): void {
   // oxlint-disable-next-line typescript/unbound-method -- called below, as a method of the logger whose child it makes
   const makeChild: (this: Logger, bindings: Bindings, options?: ChildLoggerOptions) => Logger = logger.child;
@@ -41,12 +41,12 @@ function redactBindings(logger: Logger): void {
   });
 }
 
-/** Resolves when all lines so far are written, or cannot be; after `within` in any case, as nobody may be reading. */
-export function flush(logger: Logger, within: Millis = 1000): Promise<void> {
+/** Resolves when all lines so far are written or cannot be, after `timeout` at the latest: the reader may be stuck. */
+export function flushLogger(logger: Logger, timeout: Millis = 1000): Promise<void> {
   return new Promise((resolve) => {
-    const late = setTimeout(resolve, within);
+    const timer = setTimeout(resolve, timeout);
     logger.flush(() => {
-      clearTimeout(late);
+      clearTimeout(timer);
       resolve();
     });
   });

@@ -1,22 +1,22 @@
 import { stdSerializers } from 'pino';
 
-const CENSORED = '[redacted]';
-const SECRET =
+const REDACTED = '[redacted]';
+const SECRET_NAME =
   /authori[sz]ation|cookie|token|secret|passw(?:or)?d|passphrase|api[-_]?key|private[-_]?key|idempotency[-_]?key/i;
-/** No log call of ours nests deeper; what does is somebody's object graph. */
+/** Our log calls nest less; anything deeper is an arbitrary object graph. */
 const MAX_DEPTH = 8;
-/** Names of fields are few, but header names come from clients. */
-const MAX_REMEMBERED = 1000;
-const LONGEST_REMEMBERED = 64;
-const verdicts = new Map<string, boolean>();
+/** Field names are few, but header names come from clients. */
+const MAX_CACHED_NAMES = 1000;
+const MAX_CACHED_NAME_LENGTH = 64;
+const secretNameCache = new Map<string, boolean>();
 
-/** What has been gone through: an object met again costs nothing, and a circle ends. */
+/** Objects visited so far: each is redacted once, and cycles end. */
 type Seen = Map<object, unknown>;
 
 /**
- * The fields with secrets blanked, at any depth: by name (`authorization`, `set-cookie`, `apiKey`, `redisPassword` …), in
- * lists of alternating or paired names and values (rawHeaders), and in URLs. Bytes are told by their number alone.
- * Returns `fields` itself when there is nothing to blank. pino's own `redact` would need a path for each depth.
+ * Redacts secrets in the fields, at any depth: by name (`authorization`, `set-cookie`, `apiKey`, `redisPassword` …), in
+ * lists of alternating or paired names and values (rawHeaders), and in URLs. Binary data is replaced by its length.
+ * Returns `fields` itself when there is nothing to redact. pino's own `redact` would need a path for each depth.
  */
 export function redact(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return redactFields(fields, undefined, 0);
@@ -31,16 +31,16 @@ function redactFields(
   let seen = known;
   for (const name of Object.keys(fields)) {
     const value = fields[name];
-    let kept = value;
-    if (isSecret(name)) {
-      if (value !== undefined && value !== null && typeof value !== 'boolean') kept = CENSORED;
+    let redacted = value;
+    if (isSecretName(name)) {
+      if (value !== undefined && value !== null && typeof value !== 'boolean') redacted = REDACTED;
     } else if (typeof value === 'object' && value !== null) {
       seen ??= new Map([[fields, '[circular]']]);
-      kept = redactObject(value, seen, depth + 1);
+      redacted = redactObject(value, seen, depth + 1);
     }
-    if (kept !== value) {
+    if (redacted !== value) {
       copy ??= { ...fields };
-      copy[name] = kept;
+      copy[name] = redacted;
     }
   }
   return copy ?? fields;
@@ -50,9 +50,9 @@ function redactObject(value: object, seen: Seen, depth: number): unknown {
   if (seen.has(value)) return seen.get(value);
   if (depth > MAX_DEPTH) return '[deep]';
   seen.set(value, '[circular]');
-  const kept = redactUnseen(value, seen, depth);
-  seen.set(value, kept);
-  return kept;
+  const redacted = redactUnseen(value, seen, depth);
+  seen.set(value, redacted);
+  return redacted;
 }
 
 function redactUnseen(value: object, seen: Seen, depth: number): unknown {
@@ -71,20 +71,22 @@ function hasJson(value: object): value is { toJSON(): unknown } {
   return 'toJSON' in value && typeof value.toJSON === 'function';
 }
 
-/** A name of a secret in a list hides what comes after it. */
+/** Redacts the string after the name of a secret. */
 function redactList(list: readonly unknown[], seen: Seen, depth: number): unknown[] {
   return list.map((item, index) => {
     const before = list[index - 1];
-    if (typeof before === 'string' && typeof item === 'string' && isSecret(before)) return CENSORED;
+    if (typeof before === 'string' && typeof item === 'string' && isSecretName(before)) return REDACTED;
     return typeof item === 'object' && item !== null ? redactObject(item, seen, depth + 1) : item;
   });
 }
 
-function isSecret(name: string): boolean {
-  const remembered = verdicts.get(name);
-  if (remembered !== undefined) return remembered;
-  // A rate limiter counts tokens; those of a login have an owner in their name.
-  const verdict = SECRET.test(name) && name !== 'tokens';
-  if (verdicts.size < MAX_REMEMBERED && name.length <= LONGEST_REMEMBERED) verdicts.set(name, verdict);
+function isSecretName(name: string): boolean {
+  const cached = secretNameCache.get(name);
+  if (cached !== undefined) return cached;
+  // `tokens` is a count of the rate limiter; names of access tokens have a prefix or suffix.
+  const verdict = SECRET_NAME.test(name) && name !== 'tokens';
+  if (secretNameCache.size < MAX_CACHED_NAMES && name.length <= MAX_CACHED_NAME_LENGTH) {
+    secretNameCache.set(name, verdict);
+  }
   return verdict;
 }

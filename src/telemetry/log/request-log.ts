@@ -1,19 +1,20 @@
 import type { DestinationStream, Logger } from 'pino';
 import { symbols } from 'pino';
-import type { Listen, RequestRecord } from '../../core/events/proxy-events.ts';
-import { IsoTime, writeLine } from './request-log-line.ts';
+import type { EventSink } from '../../core/events/proxy-events.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
+import { IsoTimeCache, formatRequestLine } from './request-log-line.ts';
 
 /**
- * Writes one line a request, when it has ended: `info`, or `warn` where the upstream failed it, where a write may have
- * happened, or where the body was cut short. A refusal is `info`: to refuse is what we are asked to do.
- * @param share of requests that went well at once that get one, evenly: 0 to 1, as it is now. All others always do
+ * Writes one line per request, when it has ended: `info`, or `warn` where the upstream failed, where a write may have taken
+ * effect, or where the body was truncated. A rejection is `info`: it is what the proxy is configured to do.
+ * @param share current share of successful requests that get a line, spread evenly: 0 to 1. All others always get one
  */
-export function logRequests(logger: Logger, share: () => number): Listen {
+export function logRequests(logger: Logger, share: () => number): EventSink {
   const destination = destinationOf(logger);
-  const time = new IsoTime();
-  const own = JSON.stringify(logger.bindings()).slice(1, -1);
-  const bindings = own === '' ? '' : `,${own}`;
-  let due = 0;
+  const time = new IsoTimeCache();
+  const bindingsJson = JSON.stringify(logger.bindings()).slice(1, -1);
+  const bindings = bindingsJson === '' ? '' : `,${bindingsJson}`;
+  let credit = 0;
   return (event) => {
     if (event.type !== 'done') return;
     const { record } = event;
@@ -21,29 +22,29 @@ export function logRequests(logger: Logger, share: () => number): Listen {
     if (record.reason === 'overloaded') return;
     const successes = share();
     if (successes < 1 && isSuccess(record)) {
-      due += successes;
-      if (due < 1) return;
-      due -= 1;
+      credit += successes;
+      if (credit < 1) return;
+      credit -= 1;
     }
-    const level = isTrouble(record) ? 'warn' : 'info';
+    const level = isFailure(record) ? 'warn' : 'info';
     if (!logger.isLevelEnabled(level)) return;
-    destination.write(writeLine({ level, time: time.at(Date.now()), bindings }, record));
+    destination.write(formatRequestLine({ level, time: time.at(Date.now()), bindings }, record));
   };
 }
 
-function isSuccess({ outcome, status, cut }: RequestRecord): boolean {
-  return (outcome === 'forwarded' || outcome === 'checked' || outcome === 'preflight') && status < 400 && !cut;
+function isSuccess({ outcome, status, isTruncated }: RequestRecord): boolean {
+  return (outcome === 'forwarded' || outcome === 'checked' || outcome === 'preflight') && status < 400 && !isTruncated;
 }
 
-function isTrouble({ outcome, cut }: RequestRecord): boolean {
-  return outcome === 'upstream_error' || outcome === 'unknown' || cut;
+function isFailure({ outcome, isTruncated }: RequestRecord): boolean {
+  return outcome === 'upstream_error' || outcome === 'unknown' || isTruncated;
 }
 
-/** Where a logger writes to, so that lines of both go there in their order. */
+/** The destination of the logger, so that its lines and these stay in order. */
 function destinationOf(logger: Logger): DestinationStream {
   const stream: unknown = Reflect.get(logger, symbols.streamSym);
   if (isDestination(stream)) return stream;
-  throw new TypeError('a logger without a destination');
+  throw new TypeError('the logger has no destination');
 }
 
 function isDestination(value: unknown): value is DestinationStream {

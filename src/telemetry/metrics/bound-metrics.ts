@@ -1,26 +1,30 @@
-import type { Bound } from '../../core/overload/resource-bound.ts';
-import type { Family } from './exposition/metric-family.ts';
+import type { ResourceBound } from '../../core/overload/resource-bound.ts';
+import type { MetricFamily } from './exposition/metric-family.ts';
 
-/** The metrics of all bounds. Of several of one name (one for each upstream, say) the fullest is told, and the sum. */
-export function describeBounds(look: () => Iterable<Bound>): Family[] {
+/**
+ * The metrics of all bounds. Of several bounds of one name (one per upstream, for example), the highest use and the sum of
+ * hits.
+ */
+export function defineBoundMetrics(readBounds: () => Iterable<ResourceBound>): MetricFamily[] {
   return [
     {
       name: 'tidegate_bound_used_ratio',
-      help: 'What is in use of a bound of this process, as a share of it; at 1 the bound acts. Of several of a kind the fullest.',
+      help: 'Use of a bound of this process, as a ratio; at 1 the bound takes effect. Of several bounds of one name, the fullest.',
       type: 'gauge',
-      across: 'max',
-      samples: () => [...gather(look())].map(([bound, { used }]) => ({ labels: { bound }, value: used })),
+      aggregation: 'max',
+      samples: () => [...mergeByName(readBounds())].map(([bound, { used }]) => ({ labels: { bound }, value: used })),
     },
     {
       name: 'tidegate_bound_reached_total',
-      help: 'Times a bound of this process acted: refused, dropped or forgot something, or made it wait.',
+      help: 'Times a bound of this process took effect: something was rejected, dropped, forgotten or delayed.',
       type: 'counter',
-      samples: () => [...gather(look())].map(([bound, { reached }]) => ({ labels: { bound }, value: reached })),
+      samples: () =>
+        [...mergeByName(readBounds())].map(([bound, { reached }]) => ({ labels: { bound }, value: reached })),
     },
   ];
 }
 
-function gather(bounds: Iterable<Bound>): Map<string, { used: number; reached: number }> {
+function mergeByName(bounds: Iterable<ResourceBound>): Map<string, { used: number; reached: number }> {
   const byName = new Map<string, { used: number; reached: number }>();
   for (const { name, used, reached } of bounds) {
     const known = byName.get(name);

@@ -1,38 +1,38 @@
-/** More than any configuration has routes: a bound on memory, should a name ever come from somewhere else. */
-const MAX_UNANNOUNCED = 1000;
-const OVERFLOW = 'other';
+/** More than any configuration has routes: bounds memory if a name ever comes from elsewhere. */
+const MAX_UNCONFIGURED = 1000;
+const OVERFLOW_NAME = 'other';
 
 /**
- * What is kept for each route or upstream. A name not announced gets its own at first sight, as a reload may bring new ones;
- * after a thousand of them, the rest share the one named `other`.
+ * Values by name of a route or an upstream. An unknown name gets a value of its own when first seen, because a reload may add
+ * names; after MAX_UNCONFIGURED of them, the rest share the value named `other`.
  */
-export class ByName<T> {
+export class BoundedNameMap<T> {
   readonly #byName = new Map<string, T>();
   readonly #create: (name: string) => T;
-  readonly #bound: number;
+  readonly #maxSize: number;
 
-  constructor(create: (name: string) => T, announced: Iterable<string>) {
+  constructor(create: (name: string) => T, configured: Iterable<string>) {
     this.#create = create;
-    const names = new Set(announced);
-    this.#bound = names.size + MAX_UNANNOUNCED;
-    for (const name of names) this.#open(name);
+    const names = new Set(configured);
+    this.#maxSize = names.size + MAX_UNCONFIGURED;
+    for (const name of names) this.#getOrCreate(name);
   }
 
   get(name: string): T {
-    return this.#byName.get(name) ?? this.#open(name);
+    return this.#byName.get(name) ?? this.#getOrCreate(name);
   }
 
   names(): Iterable<string> {
     return this.#byName.keys();
   }
 
-  /** What `part` yields of each, one after the other. */
-  gather<P>(part: (of: T) => Iterable<P>): P[] {
+  /** The concatenated results of `part` for each value. */
+  flatMap<P>(part: (of: T) => Iterable<P>): P[] {
     return [...this.#byName.values()].flatMap((of) => [...part(of)]);
   }
 
-  #open(asked: string): T {
-    const name = this.#byName.size < this.#bound ? asked : OVERFLOW;
+  #getOrCreate(requested: string): T {
+    const name = this.#byName.size < this.#maxSize ? requested : OVERFLOW_NAME;
     const known = this.#byName.get(name);
     if (known !== undefined) return known;
     const created = this.#create(name);

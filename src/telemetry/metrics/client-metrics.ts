@@ -1,49 +1,50 @@
-import type { ClientState, RequestOutcome, TideEvent } from '../../core/events/proxy-events.ts';
-import { ByName } from './bounded-name-map.ts';
-import { CounterSet, type Series } from './counter-set.ts';
+import type { ClientState, RequestOutcome } from '../../core/events/event-labels.ts';
+import type { ProxyEvent } from '../../core/events/proxy-events.ts';
+import { BoundedNameMap } from './bounded-name-map.ts';
+import { CounterSet, type TimeSeries } from './counter-set.ts';
 
-type EvictionCause = Extract<TideEvent, { type: 'client-evicted' }>['cause'];
+type EvictionCause = Extract<ProxyEvent, { type: 'client-evicted' }>['cause'];
 
 export const CLIENT_STATES: readonly ClientState[] = ['normal', 'held', 'backoff', 'cooldown', 'restoring'];
 const EVICTION_CAUSES: readonly EvictionCause[] = ['calm', 'troubled'];
 
-const FROM_THE_START: readonly RequestOutcome[] = ['forwarded', 'refused'];
+const INITIAL_OUTCOMES: readonly RequestOutcome[] = ['forwarded', 'refused'];
 
-/** What is counted of all clients together: one client is never a label, but for those that the configuration names. */
-export class ClientSeries {
-  readonly cuts: Series = { labels: {}, value: 0 };
+/** Counters of all clients together: only clients named in the configuration are labels. */
+export class ClientMetrics {
+  readonly decreases: TimeSeries = { labels: {}, value: 0 };
   readonly evictions = new CounterSet<EvictionCause>((cause) => ({ cause }), EVICTION_CAUSES);
   readonly #transitions = new CounterSet<number>((key) => ({
     from: CLIENT_STATES[Math.floor(key / CLIENT_STATES.length)] ?? 'other',
     to: CLIENT_STATES[key % CLIENT_STATES.length] ?? 'other',
   }));
 
-  readonly #named: ByName<CounterSet<RequestOutcome>>;
+  readonly #named: BoundedNameMap<CounterSet<RequestOutcome>>;
 
-  /** @param named clients that have series from the start */
+  /** @param named configured clients, which have series from the start */
   constructor(named: Iterable<string>) {
     const counters = (client: string) =>
-      new CounterSet<RequestOutcome>((outcome) => ({ client, outcome }), FROM_THE_START);
-    this.#named = new ByName(counters, named);
+      new CounterSet<RequestOutcome>((outcome) => ({ client, outcome }), INITIAL_OUTCOMES);
+    this.#named = new BoundedNameMap(counters, named);
   }
 
-  done(client: string, outcome: RequestOutcome): void {
+  countRequest(client: string, outcome: RequestOutcome): void {
     this.#named.get(client).count(outcome);
   }
 
-  ofNamed(): Iterable<Series> {
-    return this.#named.gather((counters) => counters.values());
+  namedRequests(): Iterable<TimeSeries> {
+    return this.#named.flatMap((counters) => counters.values());
   }
 
-  cut(): void {
-    this.cuts.value += 1;
+  countDecrease(): void {
+    this.decreases.value += 1;
   }
 
-  changed(from: ClientState, to: ClientState): void {
+  countTransition(from: ClientState, to: ClientState): void {
     this.#transitions.count(CLIENT_STATES.indexOf(from) * CLIENT_STATES.length + CLIENT_STATES.indexOf(to));
   }
 
-  transitions(): Iterable<Series> {
+  transitions(): Iterable<TimeSeries> {
     return this.#transitions.values();
   }
 }

@@ -1,29 +1,29 @@
-import type { Family } from './exposition/metric-family.ts';
+import type { MetricFamily } from './exposition/metric-family.ts';
 
-/** How the configuration stands. */
-export interface ConfigReading {
-  /** The one that was read last is in effect. */
+/** The result of the last reload. */
+export interface ConfigReloadState {
+  /** The last reload succeeded. */
   readonly ok: boolean;
-  /** When one was read that took effect, or said nothing new; milliseconds of the epoch. */
+  /** The last successful reload, with or without changes; milliseconds of the epoch. */
   readonly readAt: number;
 }
 
-/** As Prometheus and Alertmanager call theirs. */
-export function describeConfig(look: () => ConfigReading): Family[] {
+/** Named as the same metrics of Prometheus and Alertmanager. */
+export function defineConfigMetrics(readState: () => ConfigReloadState): MetricFamily[] {
   return [
     {
       name: 'tidegate_config_last_reload_successful',
-      help: '1 when the configuration that was read last is in effect; 0 when it was refused, and the one before goes on.',
+      help: '1 if the last reload succeeded; 0 if it failed and the previous configuration stays in effect.',
       type: 'gauge',
-      across: 'primary',
-      samples: () => [{ labels: {}, value: look().ok ? 1 : 0 }],
+      aggregation: 'primary',
+      samples: () => [{ labels: {}, value: readState().ok ? 1 : 0 }],
     },
     {
       name: 'tidegate_config_last_reload_success_timestamp_seconds',
-      help: 'When a configuration was read last that is in effect.',
+      help: 'Time of the last successful reload of the configuration.',
       type: 'gauge',
-      across: 'primary',
-      samples: () => [{ labels: {}, value: look().readAt / 1000 }],
+      aggregation: 'primary',
+      samples: () => [{ labels: {}, value: readState().readAt / 1000 }],
     },
   ];
 }

@@ -1,41 +1,41 @@
-import type { EndpointView } from '../../core/events/proxy-events.ts';
-import type { Family } from './exposition/metric-family.ts';
+import type { EndpointView } from '../../core/events/gate-views.ts';
+import type { MetricFamily } from './exposition/metric-family.ts';
 
-/** What is told of endpoints. Their names are configured, so that there are no more than the configuration has. */
-export class EndpointSeries {
-  readonly #look: () => readonly EndpointView[];
+/** Metrics of endpoints. Their names come from the configuration, which bounds the number of series. */
+export class EndpointMetrics {
+  readonly #readEndpoints: () => readonly EndpointView[];
   /** By upstream, then by endpoint. */
   readonly #ejections = new Map<string, Map<string, number>>();
 
-  constructor(look: () => readonly EndpointView[]) {
-    this.#look = look;
+  constructor(readEndpoints: () => readonly EndpointView[]) {
+    this.#readEndpoints = readEndpoints;
   }
 
-  ejected(upstream: string, endpoint: string): void {
+  countEjection(upstream: string, endpoint: string): void {
     const counts = this.#ejections.get(upstream) ?? new Map<string, number>();
     this.#ejections.set(upstream, counts);
     counts.set(endpoint, (counts.get(endpoint) ?? 0) + 1);
   }
 
-  families(): Family[] {
+  families(): MetricFamily[] {
     return [
       {
         name: 'tidegate_endpoint_healthy',
-        help: '1 while the endpoint is sent to, 0 while it is left out; of a single endpoint always 1.',
+        help: '1 while the endpoint receives requests, 0 while it is ejected; always 1 for a single endpoint.',
         type: 'gauge',
-        across: 'min',
+        aggregation: 'min',
         samples: () =>
-          this.#look().map(({ upstream, endpoint, isHealthy }) => ({
+          this.#readEndpoints().map(({ upstream, endpoint, isHealthy }) => ({
             labels: { upstream, endpoint },
             value: isHealthy ? 1 : 0,
           })),
       },
       {
         name: 'tidegate_endpoint_ejections_total',
-        help: 'Times that an endpoint was left out, failed trials included.',
+        help: 'Ejections of an endpoint, failed trials included.',
         type: 'counter',
         samples: () =>
-          this.#look().map(({ upstream, endpoint }) => ({
+          this.#readEndpoints().map(({ upstream, endpoint }) => ({
             labels: { upstream, endpoint },
             value: this.#ejections.get(upstream)?.get(endpoint) ?? 0,
           })),

@@ -1,149 +1,153 @@
-import type { ByName } from './bounded-name-map.ts';
-import type { ClientSeries } from './client-metrics.ts';
-import type { Family } from './exposition/metric-family.ts';
-import type { RouteSeries } from './route-metrics.ts';
-import type { UpstreamSeries } from './upstream-metrics.ts';
+import type { BoundedNameMap } from './bounded-name-map.ts';
+import type { ClientMetrics } from './client-metrics.ts';
+import type { MetricFamily } from './exposition/metric-family.ts';
+import type { RouteMetrics } from './route-metrics.ts';
+import type { UpstreamMetrics } from './upstream-metrics.ts';
 
-export interface Counted {
-  readonly routes: ByName<RouteSeries>;
-  readonly upstreams: ByName<UpstreamSeries>;
-  readonly clients: ClientSeries;
+export interface EventMetricSources {
+  readonly routes: BoundedNameMap<RouteMetrics>;
+  readonly upstreams: BoundedNameMap<UpstreamMetrics>;
+  readonly clients: ClientMetrics;
 }
 
-/** The metrics that events feed. */
-export function describeCounted({ routes, upstreams, clients }: Counted): Family[] {
+/** The metrics that count events. */
+export function defineEventMetrics({ routes, upstreams, clients }: EventMetricSources): MetricFamily[] {
   return [
     {
       name: 'tidegate_requests_total',
-      help: "Requests that ended, by what the client was told: code is the status, or 'other' where the client had gone before a response; outcome 'unknown' is a write that may have happened.",
+      help: "Requests that ended, by what the client received: code is the status, or 'other' where the client disconnected before a response; outcome 'unknown' is a write that may have taken effect.",
       type: 'counter',
-      samples: () => routes.gather((route) => route.requests()),
+      samples: () => routes.flatMap((route) => route.requests()),
     },
     {
       name: 'tidegate_retry_after_total',
-      help: 'Answers with a Retry-After, by status and by who has written it: tidegate, or the upstream (of its answers, 429 and 503 are counted).',
+      help: 'Responses with a Retry-After, by status and by who wrote it: tidegate or the upstream (of its responses, 429 and 503 are counted).',
       type: 'counter',
-      samples: () => routes.gather((route) => route.retryAfter()),
+      samples: () => routes.flatMap((route) => route.retryAfter()),
     },
     histogram(
       'tidegate_request_duration_seconds',
-      "From the arrival of a request to the end of its response, waits and retries included; code_class 'other' where the client had gone before a response.",
-      (name) => routes.gather((route) => route.durationSamples(name)),
+      "Time from the arrival of a request to the end of its response, waits and retries included; code_class 'other' where the client disconnected before a response.",
+      (name) => routes.flatMap((route) => route.durationSamples(name)),
     ),
     {
       name: 'tidegate_requests_in_flight',
-      help: 'Requests that have arrived and not ended: queued, at the upstream, asleep before a retry or a poll, or being answered.',
+      help: 'Requests in flight: queued, at the upstream, waiting for a retry or a poll, or being answered.',
       type: 'gauge',
-      samples: () => routes.gather((route) => [route.inFlight]),
+      samples: () => routes.flatMap((route) => [route.inFlight]),
     },
     {
       name: 'tidegate_upgraded_connections',
-      help: 'Connections open now that have changed to WebSocket; their requests count as in flight.',
+      help: 'Open WebSocket connections; their requests count as in flight.',
       type: 'gauge',
-      samples: () => routes.gather((route) => [route.upgraded]),
+      samples: () => routes.flatMap((route) => [route.upgraded]),
     },
     {
       name: 'tidegate_upgraded_bytes_total',
-      help: 'Bytes of connections that had changed to WebSocket, counted when they end.',
+      help: 'Bytes of WebSocket connections, counted when they end.',
       type: 'counter',
-      samples: () => routes.gather((route) => [route.toUpstream, route.toClient]),
+      samples: () => routes.flatMap((route) => [route.toUpstream, route.toClient]),
     },
     {
       name: 'tidegate_upstream_attempts_total',
-      help: 'Sends to the upstream, by their number within the request, or its poll, and by status or error: connect, reset, timeout, aborted (the client went away).',
+      help: 'Attempts, by their number within the request or its poll, and by status or error: connect, reset, timeout, aborted (the client disconnected), too_many_files (no descriptor was free).',
       type: 'counter',
-      samples: () => upstreams.gather((upstream) => upstream.attempts.values()),
+      samples: () => upstreams.flatMap((upstream) => upstream.attempts.values()),
     },
     histogram(
       'tidegate_upstream_attempt_duration_seconds',
-      "From sending to the response head, or to the error (code_class 'error').",
-      (name) => upstreams.gather((upstream) => upstream.attemptDurationSamples(name)),
+      "Time from sending an attempt to its response head, or to its error (code_class 'error').",
+      (name) => upstreams.flatMap((upstream) => upstream.attemptDurationSamples(name)),
     ),
     {
       name: 'tidegate_upstream_reports_total',
-      help: 'Answers of the upstream to requests that were checked here and sent by others, as these have reported them, by status.',
+      help: 'Reported responses of the upstream to requests that were checked here and sent by another proxy, by status.',
       type: 'counter',
-      samples: () => upstreams.gather((upstream) => upstream.reports.values()),
+      samples: () => upstreams.flatMap((upstream) => upstream.reports.values()),
     },
     {
       name: 'tidegate_upstream_throttled_total',
-      help: "Answers that throttled us, by the reason the upstream gives; 'unspecified' where it gives none, 'other' for all reasons after the first 32.",
+      help: "Throttled responses, by the reason the upstream gives; 'unspecified' where it gives none, 'other' for all reasons after the first 32.",
       type: 'counter',
-      samples: () => upstreams.gather((upstream) => upstream.throttled.values()),
+      samples: () => upstreams.flatMap((upstream) => upstream.throttled.values()),
     },
     {
       name: 'tidegate_retries_total',
-      help: 'Retries begun (in observe mode: that would have been), by what made the attempt before fail.',
+      help: 'Retries started (in observe mode: that would have been), by the failure of the previous attempt.',
       type: 'counter',
-      samples: () => upstreams.gather((upstream) => upstream.retries.values()),
+      samples: () => upstreams.flatMap((upstream) => upstream.retries.values()),
     },
     {
       name: 'tidegate_retry_outcomes_total',
-      help: 'Requests that wished to be retried, by how that ended.',
+      help: 'Requests with a failure worth a retry, by how the retries ended.',
       type: 'counter',
-      samples: () => upstreams.gather((upstream) => upstream.retryEnds.values()),
+      samples: () => upstreams.flatMap((upstream) => upstream.retryEnds.values()),
     },
     {
       name: 'tidegate_slow_readers_total',
-      help: 'Answers that were broken off because their clients left them unread: slow_reader (more slowly than limits.readRate), gave_way (others waited for the connection).',
+      help: 'Responses aborted because their clients did not read them: slow_reader (below limits.readRate), gave_way (another request waited for the connection).',
       type: 'counter',
-      samples: () => upstreams.gather((upstream) => upstream.readerCuts.values()),
+      samples: () => upstreams.flatMap((upstream) => upstream.readerCuts.values()),
     },
     {
       name: 'tidegate_idempotency_keys_total',
-      help: 'What became of idempotency keys: minted here, awaited (another request with it was under way), key_in_use and key_expired (refused with 409).',
+      help: 'Idempotency keys: minted (generated here), awaited (another request with the key was in flight), key_in_use and key_expired (rejected with 409).',
       type: 'counter',
-      samples: () => upstreams.gather((upstream) => upstream.keys.values()),
+      samples: () => upstreams.flatMap((upstream) => upstream.keys.values()),
     },
     histogram(
       'tidegate_retry_backoff_seconds',
-      "Delays before retries, by what set them: our backoff, or the upstream's hint.",
-      (name) => upstreams.gather((upstream) => upstream.backoffSamples(name)),
+      'Delays before retries, by source: the configured backoff, or a hint of the upstream.',
+      (name) => upstreams.flatMap((upstream) => upstream.backoffSamples(name)),
     ),
     {
       name: 'tidegate_ratelimit_decisions_total',
-      help: 'Answers of the limiter to requests and retries: passed at once, queued, or refused; in observe mode all are forwarded at once, and this is what would have been.',
+      help: 'Decisions on requests and retries: passed at once, queued, or refused; in observe mode all are forwarded at once, and this is what would have been.',
       type: 'counter',
-      samples: () => upstreams.gather((upstream) => upstream.decisions.values()),
+      samples: () => upstreams.flatMap((upstream) => upstream.decisions.values()),
     },
     {
       name: 'tidegate_ratelimit_cuts_total',
-      help: 'Times the rate of a limit was cut, by cause.',
+      help: 'Rate cuts, by cause.',
       type: 'counter',
-      samples: () => upstreams.gather((upstream) => upstream.cuts.values()),
+      samples: () => upstreams.flatMap((upstream) => upstream.decreases.values()),
     },
     histogram(
       'tidegate_queue_wait_seconds',
-      'Time in the queue of requests that left it, admitted or not; in observe mode it would have been that long.',
-      (name) => upstreams.gather((upstream) => upstream.queueWait.samples(name)),
+      'Time in the queue, of requests that left it, admitted or not; in observe mode the time it would have been.',
+      (name) => upstreams.flatMap((upstream) => upstream.queueWait.samples(name)),
     ),
     {
       name: 'tidegate_client_requests_total',
-      help: 'Requests that ended, of clients that the configuration names (clients.names); none are told of others.',
+      help: 'Requests that ended, of the clients in clients.names.',
       type: 'counter',
-      samples: () => clients.ofNamed(),
+      samples: () => clients.namedRequests(),
     },
     {
       name: 'tidegate_client_cuts_total',
-      help: "Times a client's allowance was cut.",
+      help: 'Cuts of client allowances.',
       type: 'counter',
-      samples: () => [clients.cuts],
+      samples: () => [clients.decreases],
     },
     {
       name: 'tidegate_client_transitions_total',
-      help: 'Changes of state of clients.',
+      help: 'State changes of clients.',
       type: 'counter',
       samples: () => clients.transitions(),
     },
     {
       name: 'tidegate_client_evictions_total',
-      help: 'Clients forgotten to make room: calm ones lose nothing by it, troubled ones their backoff.',
+      help: 'Clients forgotten to make room: calm ones had nothing to lose, troubled ones lose their backoff.',
       type: 'counter',
       samples: () => clients.evictions.values(),
     },
   ];
 }
 
-function histogram(name: string, help: string, samples: (name: string) => ReturnType<Family['samples']>): Family {
+function histogram(
+  name: string,
+  help: string,
+  samples: (name: string) => ReturnType<MetricFamily['samples']>,
+): MetricFamily {
   return { name, help, type: 'histogram', samples: () => samples(name) };
 }

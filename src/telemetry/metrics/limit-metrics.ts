@@ -1,93 +1,97 @@
-import type { GateView } from '../../core/events/proxy-events.ts';
-import { LIMIT_STATES } from '../../core/events/proxy-events.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { GateView } from '../../core/events/gate-views.ts';
+import { LIMIT_STATES } from '../../core/limits/limit-state.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { CLIENT_STATES } from './client-metrics.ts';
-import type { Across, Family, Sample } from './exposition/metric-family.ts';
+import type { WorkerAggregation, MetricFamily, MetricSample } from './exposition/metric-family.ts';
 import type { LimitSummary } from './limit-summary.ts';
 
-/** The gate as one scrape sees it. */
-export interface Sight {
+/** The state of the gate at one scrape. */
+export interface GateSnapshot {
   readonly view: GateView;
   readonly limits: readonly LimitSummary[];
   /** Milliseconds of the epoch at the origin of the monotonic clock. */
-  readonly origin: Millis;
+  readonly clockOrigin: Millis;
 }
 
 /**
- * The metrics read off the gate when somebody scrapes. `look` returns the same sight for all of one scrape.
- * @param limits whose word on limits counts, of several workers: the primary's where it keeps them
+ * The metrics of the gate, read at each scrape.
+ * @param readSnapshot returns the same snapshot throughout one scrape
+ * @param limitAggregation how metrics of limits are merged over workers: `primary` where the primary keeps the limits
  */
-export function describeGate(look: () => Sight, limits: Across): Family[] {
-  const perLimit = (samples: (summary: LimitSummary, sight: Sight) => Sample[]) => () => {
-    const sight = look();
-    return sight.limits.flatMap((summary) => samples(summary, sight));
+export function defineLimitMetrics(
+  readSnapshot: () => GateSnapshot,
+  limitAggregation: WorkerAggregation,
+): MetricFamily[] {
+  const perLimit = (samples: (summary: LimitSummary, snapshot: GateSnapshot) => MetricSample[]) => () => {
+    const snapshot = readSnapshot();
+    return snapshot.limits.flatMap((summary) => samples(summary, snapshot));
   };
 
   return [
     {
       name: 'tidegate_retry_budget_available_ratio',
-      help: 'Retry budget left, as a share of its burst.',
+      help: 'Retry budget left, as a ratio of its burst.',
       type: 'gauge',
-      across: 'mean',
-      samples: () => [...look().view.budgets].map(([upstream, value]) => ({ labels: { upstream }, value })),
+      aggregation: 'mean',
+      samples: () => [...readSnapshot().view.budgets].map(([upstream, value]) => ({ labels: { upstream }, value })),
     },
     {
       name: 'tidegate_ratelimit_rate_requests_per_second',
-      help: 'Rate in force; +Inf while nothing limits. Of several limits of one scope (one for each client, say) the lowest; limit: the name of a nested one.',
+      help: 'Rate in force; +Inf while there is no limit. Of several limits of one scope (one per client, for example), the lowest; limit: the name of a nested limit.',
       type: 'gauge',
-      across: limits,
-      samples: perLimit(({ labels, tightest }) =>
-        [...tightest].map(([scope, limit]) => ({ labels: { ...labels, scope }, value: limit.rate })),
+      aggregation: limitAggregation,
+      samples: perLimit(({ labels, lowestRate }) =>
+        [...lowestRate].map(([scope, limit]) => ({ labels: { ...labels, scope }, value: limit.rate })),
       ),
     },
     {
       name: 'tidegate_ratelimit_ceiling_requests_per_second',
-      help: 'Highest rate that restoring heads for, of the limit whose rate is told; +Inf where none is known.',
+      help: 'Ceiling that the rate is restored to, of the limit whose rate is reported; +Inf where none is known.',
       type: 'gauge',
-      across: limits,
-      samples: perLimit(({ labels, tightest }) =>
-        [...tightest].map(([scope, limit]) => ({ labels: { ...labels, scope }, value: limit.ceiling })),
+      aggregation: limitAggregation,
+      samples: perLimit(({ labels, lowestRate }) =>
+        [...lowestRate].map(([scope, limit]) => ({ labels: { ...labels, scope }, value: limit.ceiling })),
       ),
     },
     {
       name: 'tidegate_ratelimit_places',
-      help: 'How many requests may be in flight at once, where that turned out to be the limit; absent where it did not.',
+      help: 'Learned concurrency limit; absent where the upstream does not limit concurrency.',
       type: 'gauge',
-      across: limits,
-      samples: perLimit(({ labels, tightest }) =>
-        [...tightest].flatMap(([scope, { places }]) =>
-          places === undefined ? [] : [{ labels: { ...labels, scope }, value: places }],
+      aggregation: limitAggregation,
+      samples: perLimit(({ labels, lowestRate }) =>
+        [...lowestRate].flatMap(([scope, { concurrencyLimit }]) =>
+          concurrencyLimit === undefined ? [] : [{ labels: { ...labels, scope }, value: concurrencyLimit }],
         ),
       ),
     },
     {
       name: 'tidegate_ratelimit_state',
-      help: '1 where at least one limit of the upstream, or of this nested name, is in this state, else 0.',
+      help: '1 if at least one limit of the upstream, or of this nested name, is in this state, else 0.',
       type: 'gauge',
-      across: limits,
+      aggregation: limitAggregation,
       samples: perLimit(({ labels, states }) =>
         LIMIT_STATES.map((state) => ({ labels: { ...labels, state }, value: states.has(state) ? 1 : 0 })),
       ),
     },
     {
       name: 'tidegate_ratelimit_steered',
-      help: '1 while an operator holds a limit of the upstream at a rate (pinned), or lets nothing pass there (blocked), else 0.',
+      help: '1 while an operator pins the rate of the upstream (pinned) or blocks it (blocked), else 0.',
       type: 'gauge',
-      across: limits,
-      samples: perLimit(({ labels, isPinned, isStopped }) =>
+      aggregation: limitAggregation,
+      samples: perLimit(({ labels, isPinned, isOperatorBlocked }) =>
         labels.limit !== undefined
           ? []
           : [
               { labels: { ...labels, how: 'pinned' }, value: isPinned ? 1 : 0 },
-              { labels: { ...labels, how: 'blocked' }, value: isStopped ? 1 : 0 },
+              { labels: { ...labels, how: 'blocked' }, value: isOperatorBlocked ? 1 : 0 },
             ],
       ),
     },
     {
       name: 'tidegate_ratelimit_blocks',
-      help: 'How many limits let nothing through but a probe, because of rejections or of errors: of the whole upstream, or of the part of its requests that those had in common.',
+      help: 'Blocked limits, by cause (rejections or errors) and by part: the whole upstream, or the requests that the failures had in common.',
       type: 'gauge',
-      across: limits,
+      aggregation: limitAggregation,
       samples: perLimit(({ labels, blocks }) =>
         [...blocks].flatMap(([cause, parts]) =>
           [...parts].map(([part, value]) => ({ labels: { ...labels, cause, part }, value })),
@@ -96,48 +100,48 @@ export function describeGate(look: () => Sight, limits: Across): Family[] {
     },
     {
       name: 'tidegate_upstream_blocked_until_timestamp_seconds',
-      help: 'Until when nothing but a probe passes, in seconds of the epoch; of several limits the latest; 0 while none is blocked.',
+      help: 'End of the block, in seconds of the epoch; of several limits the latest; 0 while none is blocked.',
       type: 'gauge',
-      across: limits,
-      samples: perLimit(({ labels, blockedUntil }, { origin }) => [
-        { labels, value: blockedUntil === undefined ? 0 : (origin + blockedUntil) / 1000 },
+      aggregation: limitAggregation,
+      samples: perLimit(({ labels, blockedUntil }, { clockOrigin }) => [
+        { labels, value: blockedUntil === undefined ? 0 : (clockOrigin + blockedUntil) / 1000 },
       ]),
     },
     {
       name: 'tidegate_upstream_quota_remaining_ratio',
-      help: 'What the upstream says is left of its quota; of several limits the least; absent while it says nothing.',
+      help: 'Share of the quota left, as the upstream reports it; of several limits the lowest; absent while it reports none.',
       type: 'gauge',
-      across: limits,
+      aggregation: limitAggregation,
       samples: perLimit(({ labels, quotaLeft }) => (quotaLeft === undefined ? [] : [{ labels, value: quotaLeft }])),
     },
     {
       name: 'tidegate_queue_depth',
-      help: 'Requests waiting for their turn; in observe mode they have been sent, and would be waiting.',
+      help: 'Requests in the queue; in observe mode, requests that would be queued.',
       type: 'gauge',
       samples: perLimit(({ labels, queued }) => (labels.limit === undefined ? [{ labels, value: queued }] : [])),
     },
     {
       name: 'tidegate_clients_tracked',
-      help: 'Clients remembered.',
+      help: 'Tracked clients.',
       type: 'gauge',
-      samples: () => [{ labels: {}, value: look().view.clients.tracked }],
+      samples: () => [{ labels: {}, value: readSnapshot().view.clients.tracked }],
     },
     {
       name: 'tidegate_clients_by_state',
-      help: 'Clients remembered, by state.',
+      help: 'Tracked clients, by state.',
       type: 'gauge',
       samples: () => {
-        const { byState } = look().view.clients;
+        const { byState } = readSnapshot().view.clients;
         return CLIENT_STATES.map((state) => ({ labels: { state }, value: byState[state] }));
       },
     },
     {
       name: 'tidegate_client_allowance_ratio',
-      help: 'Allowances of the clients remembered: the least and the mean; 1 where none is held back.',
+      help: 'Allowances of the tracked clients: the minimum and the mean; 1 where no client is cut.',
       type: 'gauge',
-      across: ({ stat }) => (stat === 'min' ? 'min' : 'mean'),
+      aggregation: ({ stat }) => (stat === 'min' ? 'min' : 'mean'),
       samples: () => {
-        const { min, mean } = look().view.clients.allowance;
+        const { min, mean } = readSnapshot().view.clients.allowance;
         return [
           { labels: { stat: 'min' }, value: min },
           { labels: { stat: 'mean' }, value: mean },

@@ -1,45 +1,46 @@
-import type { GateView, LimitState, LimitView, Scope } from '../../core/events/proxy-events.ts';
+import type { GateView, LimitView } from '../../core/events/gate-views.ts';
+import type { LimitState, LimitScope } from '../../core/limits/limit-state.ts';
 import type { BlockCause } from '../../core/rate/breaker/active-block.ts';
 import { BLOCK_CAUSES } from '../../core/rate/breaker/active-block.ts';
 import type { BlockedPart } from '../../core/rate/breaker/request-attributes.ts';
-import { partOf } from '../../core/rate/breaker/request-attributes.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import { classifyBlockedPart } from '../../core/rate/breaker/request-attributes.ts';
+import type { Millis } from '../../core/scalars.ts';
 
-/** What an upstream's own limits come to, or the nested ones of one name, of whatever scope and however many. */
+/** A summary of the limits of an upstream, or of its nested limits of one name, of any scope and number. */
 export interface LimitSummary {
   readonly labels: { readonly upstream: string; readonly limit?: string };
-  /** Of an upstream's own: at all of its limits. */
+  /** In the summary of an upstream: requests queued at all of its limits, nested ones included. */
   queued: number;
-  /** An operator holds at least one limit at a rate; lets nothing pass. */
+  /** An operator pinned, or blocked, at least one limit. */
   isPinned: boolean;
-  isStopped: boolean;
+  isOperatorBlocked: boolean;
   /** States that at least one limit is in. */
   readonly states: Set<LimitState>;
-  /** How many limits block what, and why. */
+  /** The number of blocked limits by cause and part. */
   readonly blocks: Map<BlockCause, Map<BlockedPart, number>>;
   /** The latest; undefined when none is blocked. */
   blockedUntil: Millis | undefined;
-  /** The least; undefined when the upstream tells no quota. */
+  /** The lowest; undefined when the upstream reports no quota. */
   quotaLeft: number | undefined;
-  /** By scope, the limit with the lowest rate: what the worst-off client or credential is allowed. */
-  readonly tightest: Map<Scope, Pick<LimitView, 'rate' | 'ceiling' | 'places'>>;
+  /** By scope, the limit with the lowest rate: that of the most limited client or credential. */
+  readonly lowestRate: Map<LimitScope, Pick<LimitView, 'rate' | 'ceiling' | 'concurrencyLimit'>>;
 }
 
-/** One pass over the limits, as there may be one for each of 100 000 clients. `upstreams` are in the result even without a limit. */
-export function summarizeGate(view: GateView, upstreams: Iterable<string>): readonly LimitSummary[] {
+/** Summarises in one pass, because each of 100 000 clients may have a limit. `upstreams` have a summary even without a limit. */
+export function summarizeLimits(view: GateView, upstreams: Iterable<string>): readonly LimitSummary[] {
   const summaries = new Map<string, LimitSummary>();
   const summaryOf = (upstream: string, nested: string): LimitSummary => {
     const key = nested === '' ? upstream : `${upstream}\0${nested}`;
     const known = summaries.get(key);
     if (known !== undefined) return known;
-    // To Prometheus no label and an empty one are the same.
+    // To Prometheus, an absent label and an empty one are the same.
     const made = emptySummary(nested === '' ? { upstream } : { upstream, limit: nested });
     summaries.set(key, made);
     return made;
   };
   for (const upstream of upstreams) summaryOf(upstream, '');
   for (const limit of view.limits) {
-    include(summaryOf(limit.upstream, limit.nested), limit);
+    addLimit(summaryOf(limit.upstream, limit.nested), limit);
     if (limit.nested !== '') summaryOf(limit.upstream, '').queued += limit.queued;
   }
   return [...summaries.values()];
@@ -50,22 +51,22 @@ function emptySummary(labels: LimitSummary['labels']): LimitSummary {
     labels,
     queued: 0,
     isPinned: false,
-    isStopped: false,
+    isOperatorBlocked: false,
     states: new Set(),
     blocks: new Map(BLOCK_CAUSES.map((cause) => [cause, new Map([['upstream', 0]])])),
     blockedUntil: undefined,
     quotaLeft: undefined,
-    tightest: new Map(),
+    lowestRate: new Map(),
   };
 }
 
-function include(summary: LimitSummary, limit: LimitView): void {
+function addLimit(summary: LimitSummary, limit: LimitView): void {
   summary.queued += limit.queued;
-  summary.isPinned ||= limit.pinned !== undefined;
-  summary.isStopped ||= limit.isStopped === true;
+  summary.isPinned ||= limit.pinnedRate !== undefined;
+  summary.isOperatorBlocked ||= limit.isBlockedByOperator === true;
   summary.states.add(limit.state);
   if (limit.block !== undefined) {
-    const part = partOf(limit.block.scope);
+    const part = classifyBlockedPart(limit.block.scope);
     const parts = summary.blocks.get(limit.block.cause);
     parts?.set(part, (parts.get(part) ?? 0) + 1);
   }
@@ -73,6 +74,6 @@ function include(summary: LimitSummary, limit: LimitView): void {
     summary.blockedUntil = Math.max(summary.blockedUntil ?? limit.blockedUntil, limit.blockedUntil);
   }
   if (limit.quotaLeft !== undefined) summary.quotaLeft = Math.min(summary.quotaLeft ?? 1, limit.quotaLeft);
-  const tightest = summary.tightest.get(limit.scope);
-  if (tightest === undefined || limit.rate < tightest.rate) summary.tightest.set(limit.scope, limit);
+  const tightest = summary.lowestRate.get(limit.scope);
+  if (tightest === undefined || limit.rate < tightest.rate) summary.lowestRate.set(limit.scope, limit);
 }

@@ -1,28 +1,28 @@
-import type { RequestOutcome } from '../../core/events/proxy-events.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
+import type { RequestOutcome } from '../../core/events/event-labels.ts';
+import type { Millis } from '../../core/scalars.ts';
 import { REQUEST_BUCKETS } from './duration-histogram.ts';
 
-/** What has been counted since the start: of it, two readings make rates. It crosses between processes as it is. */
-export interface Counts {
+/** Counters since the start; the difference of two readings gives rates. Sent between processes in this form. */
+export interface RequestCounts {
   readonly outcomes: Readonly<Record<RequestOutcome, number>>;
-  /** Requests that have arrived and not ended. */
+  /** Requests in flight. */
   readonly inFlight: number;
-  /** How many took how long, by bucket, not cumulative. */
+  /** Request durations by bucket, not cumulative. */
   readonly durations: readonly number[];
   readonly upstreams: ReadonlyMap<string, UpstreamCounts>;
 }
 
 export interface UpstreamCounts {
   readonly sent: number;
-  /** Answered, and neither throttled nor with an error of a gateway. */
+  /** Responses that are neither throttled nor a gateway error. */
   readonly accepted: number;
   readonly throttled: number;
   readonly retries: number;
-  /** Of attempts, as of requests. */
+  /** Attempt durations by bucket, not cumulative. */
   readonly durations: readonly number[];
 }
 
-export const NO_COUNTS: Counts = {
+export const ZERO_REQUEST_COUNTS: RequestCounts = {
   outcomes: {
     forwarded: 0,
     recovered: 0,
@@ -39,34 +39,34 @@ export const NO_COUNTS: Counts = {
   upstreams: new Map(),
 };
 
-export const NOTHING_SENT: UpstreamCounts = { sent: 0, accepted: 0, throttled: 0, retries: 0, durations: [] };
+export const ZERO_UPSTREAM_COUNTS: UpstreamCounts = { sent: 0, accepted: 0, throttled: 0, retries: 0, durations: [] };
 
-/** Of several processes, as if one had counted. */
-export function addCounts(all: Iterable<Counts>): Counts {
-  const outcomes = { ...NO_COUNTS.outcomes };
+/** The sum over several processes. */
+export function sumRequestCounts(all: Iterable<RequestCounts>): RequestCounts {
+  const outcomes = { ...ZERO_REQUEST_COUNTS.outcomes };
   const durations: number[] = [];
   const upstreams = new Map<string, UpstreamCounts>();
   let inFlight = 0;
   for (const counts of all) {
     for (const outcome of REQUEST_OUTCOMES) outcomes[outcome] += counts.outcomes[outcome];
-    addTo(durations, counts.durations);
+    addBuckets(durations, counts.durations);
     inFlight += counts.inFlight;
-    for (const [name, each] of counts.upstreams) upstreams.set(name, combine(upstreams.get(name), each));
+    for (const [name, each] of counts.upstreams) upstreams.set(name, sumUpstreamCounts(upstreams.get(name), each));
   }
   return { outcomes, inFlight, durations, upstreams };
 }
 
-/** Bucket by bucket. */
-export function addTo(sums: number[], counts: ArrayLike<number>): void {
+/** Adds bucket by bucket. */
+export function addBuckets(sums: number[], counts: ArrayLike<number>): void {
   for (let i = 0; i < counts.length; i += 1) sums[i] = (sums[i] ?? 0) + (counts[i] ?? 0);
 }
 
 /**
- * A quantile of what was counted between two readings, interpolated within its bucket; the upper bound of the last bucket
- * for what lies beyond it; undefined where nothing was.
+ * A quantile of the durations between two readings, interpolated within its bucket. Returns the upper bound of the last bucket
+ * for longer durations, and undefined where there are none.
  * @param q in (0, 1]
  */
-export function quantile(q: number, before: readonly number[], after: readonly number[]): Millis | undefined {
+export function histogramQuantile(q: number, before: readonly number[], after: readonly number[]): Millis | undefined {
   const counts = after.map((count, i) => Math.max(0, count - (before[i] ?? 0)));
   const total = counts.reduce((sum, count) => sum + count, 0);
   if (total === 0) return undefined;
@@ -82,7 +82,7 @@ export function quantile(q: number, before: readonly number[], after: readonly n
   return bounds.at(-1);
 }
 
-/** How a request may end, in the order in which it is counted. */
+/** All outcomes of a request, in the order of the counters. */
 export const REQUEST_OUTCOMES = [
   'forwarded',
   'recovered',
@@ -95,10 +95,10 @@ export const REQUEST_OUTCOMES = [
   'client_gone',
 ] as const satisfies readonly RequestOutcome[];
 
-function combine(a: UpstreamCounts | undefined, b: UpstreamCounts): UpstreamCounts {
+function sumUpstreamCounts(a: UpstreamCounts | undefined, b: UpstreamCounts): UpstreamCounts {
   if (a === undefined) return b;
   const durations = [...a.durations];
-  addTo(durations, b.durations);
+  addBuckets(durations, b.durations);
   return {
     sent: a.sent + b.sent,
     accepted: a.accepted + b.accepted,

@@ -1,29 +1,30 @@
-import type { RequestRecord, RetryAfterSource } from '../../core/events/proxy-events.ts';
-import { RETRY_AFTER_SOURCES } from '../../core/events/proxy-events.ts';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import { CODE_CLASSES, classOf, statusOrOther } from './status-labels.ts';
-import type { Counts } from './request-counts.ts';
-import { addTo, NO_COUNTS, REQUEST_OUTCOMES } from './request-counts.ts';
-import { Durations } from './duration-histogram.ts';
-import type { Sample } from './exposition/metric-family.ts';
-import { CounterSet, type Series } from './counter-set.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
+import type { RetryAfterSource } from '../../core/events/event-labels.ts';
+import { RETRY_AFTER_SOURCES } from '../../core/events/event-labels.ts';
+import type { Millis } from '../../core/scalars.ts';
+import { CODE_CLASSES, statusClassIndex, statusLabel } from './status-labels.ts';
+import type { RequestCounts } from './request-counts.ts';
+import { addBuckets, ZERO_REQUEST_COUNTS, REQUEST_OUTCOMES } from './request-counts.ts';
+import { DurationHistogram } from './duration-histogram.ts';
+import type { MetricSample } from './exposition/metric-family.ts';
+import { CounterSet, type TimeSeries } from './counter-set.ts';
 
-/** Methods with a label value of their own; the rest is `other`, so that a client cannot make series by inventing methods. */
+/** Methods with a label value of their own. The rest is `other`, so that clients cannot create series by inventing methods. */
 const METHODS = ['other', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 const METHOD_INDEX: ReadonlyMap<string, number> = new Map(METHODS.map((method, index) => [method, index]));
 
-/** What is counted of one route. */
-export class RouteSeries {
-  readonly inFlight: Series;
-  /** Connections that have changed to another protocol, open now, and their bytes so far. */
-  readonly upgraded: Series;
-  readonly toUpstream: Series;
-  readonly toClient: Series;
+/** Counters of one route. */
+export class RouteMetrics {
+  readonly inFlight: TimeSeries;
+  /** Open connections that were upgraded to another protocol, and the bytes of those that ended. */
+  readonly upgraded: TimeSeries;
+  readonly toUpstream: TimeSeries;
+  readonly toClient: TimeSeries;
   readonly #route: string;
   readonly #wallClock: () => Millis;
   readonly #requests: CounterSet<number>;
   readonly #retryAfter: CounterSet<number>;
-  readonly #durations: (Durations | undefined)[] = [];
+  readonly #durations: (DurationHistogram | undefined)[] = [];
 
   /** @param wallClock milliseconds of the epoch */
   constructor(route: string, wallClock: () => Millis) {
@@ -34,84 +35,86 @@ export class RouteSeries {
     this.toUpstream = { labels: { route, direction: 'to_upstream' }, value: 0 };
     this.toClient = { labels: { route, direction: 'to_client' }, value: 0 };
     this.#requests = new CounterSet((key) => {
-      const { method, status, outcome } = unpack(key);
-      return { route, method, code: statusOrOther(status), outcome };
+      const { method, status, outcome } = unpackRequestKey(key);
+      return { route, method, code: statusLabel(status), outcome };
     });
     this.#retryAfter = new CounterSet((key) => {
       const from = RETRY_AFTER_SOURCES[key % RETRY_AFTER_SOURCES.length] ?? 'other';
-      return { route, code: statusOrOther(Math.floor(key / RETRY_AFTER_SOURCES.length)), from };
+      return { route, code: statusLabel(Math.floor(key / RETRY_AFTER_SOURCES.length)), from };
     });
   }
 
-  arrived(): void {
+  countArrival(): void {
     this.inFlight.value += 1;
   }
 
-  changedProtocol(): void {
+  countUpgrade(): void {
     this.upgraded.value += 1;
   }
 
-  done(record: RequestRecord): void {
+  countRequest(record: RequestRecord): void {
     this.inFlight.value -= 1;
-    if (record.carried !== undefined) this.#ended(record.carried);
-    this.#requests.count(pack(record));
-    if (record.retryAfterFrom !== undefined) this.#retryAfter.count(packSource(record.status, record.retryAfterFrom));
-    const codeClass = classOf(record.status);
+    if (record.upgradeBytes !== undefined) this.#countUpgradeEnd(record.upgradeBytes);
+    this.#requests.count(packRequestKey(record));
+    if (record.retryAfterFrom !== undefined) {
+      this.#retryAfter.count(packRetryAfterKey(record.status, record.retryAfterFrom));
+    }
+    const codeClass = statusClassIndex(record.status);
     let durations = this.#durations[codeClass];
     if (durations === undefined) {
       const labels = { route: this.#route, code_class: CODE_CLASSES[codeClass] ?? 'other' };
-      durations = new Durations(labels, { wallClock: this.#wallClock });
+      durations = new DurationHistogram(labels, { wallClock: this.#wallClock });
       this.#durations[codeClass] = durations;
     }
     durations.observe(record.took, record.id, record.traceId);
   }
 
-  #ended({ toUpstream, toClient }: NonNullable<RequestRecord['carried']>): void {
+  #countUpgradeEnd({ toUpstream, toClient }: NonNullable<RequestRecord['upgradeBytes']>): void {
     this.upgraded.value -= 1;
     this.toUpstream.value += toUpstream;
     this.toClient.value += toClient;
   }
 
-  requests(): Iterable<Series> {
+  requests(): Iterable<TimeSeries> {
     return this.#requests.values();
   }
 
-  /** Answers that say when to come back. */
-  retryAfter(): Iterable<Series> {
+  /** Responses with a Retry-After. */
+  retryAfter(): Iterable<TimeSeries> {
     return this.#retryAfter.values();
   }
 
-  /** What rates are made of: of attempts, the upstreams know. */
-  counts(): Counts {
-    const outcomes = { ...NO_COUNTS.outcomes };
+  /** The counters that rates are computed from; those of attempts are in UpstreamMetrics. */
+  counts(): RequestCounts {
+    const outcomes = { ...ZERO_REQUEST_COUNTS.outcomes };
     for (const { labels, value } of this.#requests.values()) {
       const outcome = REQUEST_OUTCOMES.find((each) => each === labels['outcome']);
       if (outcome !== undefined) outcomes[outcome] += value;
     }
     const durations: number[] = [];
-    for (const each of this.#durations) if (each !== undefined) addTo(durations, each.counts);
-    return { outcomes, durations, inFlight: this.inFlight.value, upstreams: NO_COUNTS.upstreams };
+    for (const each of this.#durations) if (each !== undefined) addBuckets(durations, each.counts);
+    return { outcomes, durations, inFlight: this.inFlight.value, upstreams: ZERO_REQUEST_COUNTS.upstreams };
   }
 
-  durationSamples(name: string): Sample[] {
+  durationSamples(name: string): MetricSample[] {
     return this.#durations.flatMap((durations) => durations?.samples(name) ?? []);
   }
 }
 
-/** Method, status and outcome as one small integer: a key that needs no string to be built. */
-function pack({ method, status, outcome }: RequestRecord): number {
-  const told = classOf(status) === 0 ? 0 : status;
+/** Method, status and outcome as one small integer: a key without building a string. */
+function packRequestKey({ method, status, outcome }: RequestRecord): number {
+  const statusOrZero = statusClassIndex(status) === 0 ? 0 : status;
   return (
-    (told * METHODS.length + (METHOD_INDEX.get(method) ?? 0)) * REQUEST_OUTCOMES.length +
+    (statusOrZero * METHODS.length + (METHOD_INDEX.get(method) ?? 0)) * REQUEST_OUTCOMES.length +
     REQUEST_OUTCOMES.indexOf(outcome)
   );
 }
 
-function packSource(status: number, from: RetryAfterSource): number {
+function packRetryAfterKey(status: number, from: RetryAfterSource): number {
   return status * RETRY_AFTER_SOURCES.length + RETRY_AFTER_SOURCES.indexOf(from);
 }
 
-function unpack(key: number): { method: string; status: number; outcome: string } {
+function unpackRequestKey(key: number): { method: string; status: number; outcome: string } {
   const rest = Math.floor(key / REQUEST_OUTCOMES.length);
   return {
     outcome: REQUEST_OUTCOMES[key % REQUEST_OUTCOMES.length] ?? 'other',

@@ -1,29 +1,44 @@
-import type { SharedStore, StoreEvent, StoreOp, StoreResult } from '../../core/events/store-events.ts';
-import { STORE_OPS, STORE_RESULTS } from '../../core/events/store-events.ts';
-import { Buckets, Durations } from './duration-histogram.ts';
-import type { Family } from './exposition/metric-family.ts';
-import type { Series } from './counter-set.ts';
+import type {
+  SharedStore,
+  StoreEvent,
+  SharedStoreOperation,
+  SharedStoreResult,
+} from '../../core/events/store-events.ts';
+import { SHARED_STORE_OPERATIONS, SHARED_STORE_RESULTS } from '../../core/events/store-events.ts';
+import { HistogramBuckets, DurationHistogram } from './duration-histogram.ts';
+import type { MetricFamily } from './exposition/metric-family.ts';
+import type { TimeSeries } from './counter-set.ts';
 
-/** From a tenth of what a call within one machine takes to the longest that anybody waits for an answer (`state.timeout`). */
-const BUCKETS = new Buckets([0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 175, 250]);
+/** From a tenth of a call within one machine to the maximum of `state.timeout`. */
+const STORE_BUCKETS = new HistogramBuckets([0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 175, 250]);
 
-interface Asked {
-  readonly requests: Series;
-  readonly durations: Durations;
+interface StoreRequestSeries {
+  readonly requests: TimeSeries;
+  readonly durations: DurationHistogram;
 }
 
-/** What is told of the store that replicas share. */
-export class StoreSeries {
-  readonly #asked: Readonly<Record<StoreOp, Readonly<Record<StoreResult, Asked>>>>;
-  readonly #degraded: Series;
+/** Metrics of the store that replicas share. */
+export class StoreMetrics {
+  readonly #byOperation: Readonly<
+    Record<SharedStoreOperation, Readonly<Record<SharedStoreResult, StoreRequestSeries>>>
+  >;
+  readonly #degraded: TimeSeries;
 
   constructor(store: SharedStore) {
-    const of = (op: StoreOp, result: StoreResult): Asked => {
+    const seriesOf = (op: SharedStoreOperation, result: SharedStoreResult): StoreRequestSeries => {
       const labels = { store, op, result };
-      return { requests: { labels, value: 0 }, durations: new Durations(labels, { buckets: BUCKETS }) };
+      return { requests: { labels, value: 0 }, durations: new DurationHistogram(labels, { buckets: STORE_BUCKETS }) };
     };
-    const ofOp = (op: StoreOp) => ({ ok: of(op, 'ok'), error: of(op, 'error'), timeout: of(op, 'timeout') });
-    this.#asked = { lease: ofOp('lease'), report: ofOp('report'), hold: ofOp('hold') };
+    const seriesByResult = (op: SharedStoreOperation) => ({
+      ok: seriesOf(op, 'ok'),
+      error: seriesOf(op, 'error'),
+      timeout: seriesOf(op, 'timeout'),
+    });
+    this.#byOperation = {
+      lease: seriesByResult('lease'),
+      report: seriesByResult('report'),
+      hold: seriesByResult('hold'),
+    };
     this.#degraded = { labels: { store }, value: 0 };
   }
 
@@ -32,32 +47,34 @@ export class StoreSeries {
       this.#degraded.value = event.isDegraded ? 1 : 0;
       return;
     }
-    const { requests, durations } = this.#asked[event.op][event.result];
+    const { requests, durations } = this.#byOperation[event.op][event.result];
     requests.value += 1;
     durations.observe(event.duration);
   }
 
-  families(): Family[] {
+  families(): MetricFamily[] {
     const duration = 'tidegate_store_duration_seconds';
-    const asked = STORE_OPS.flatMap((op) => STORE_RESULTS.map((result) => this.#asked[op][result]));
+    const allSeries = SHARED_STORE_OPERATIONS.flatMap((op) =>
+      SHARED_STORE_RESULTS.map((result) => this.#byOperation[op][result]),
+    );
     return [
       {
         name: 'tidegate_store_requests_total',
-        help: 'Questions to the store that replicas share, by how they ended; after a timeout this process does not wait for the answer.',
+        help: 'Requests to the shared store, by result; after a timeout this process no longer waits for the response.',
         type: 'counter',
-        samples: () => asked.map(({ requests }) => requests),
+        samples: () => allSeries.map(({ requests }) => requests),
       },
       {
         name: duration,
-        help: 'From a question to the store to its answer, its error, or the end of waiting.',
+        help: 'Time from a request to the shared store to its response, error or timeout.',
         type: 'histogram',
-        samples: () => asked.flatMap(({ durations }) => durations.samples(duration)),
+        samples: () => allSeries.flatMap(({ durations }) => durations.samples(duration)),
       },
       {
         name: 'tidegate_store_degraded',
-        help: '1 while the store does not answer, and limits are kept by this process alone; else 0.',
+        help: '1 while the shared store does not respond and this process keeps limits on its own; else 0.',
         type: 'gauge',
-        across: 'max',
+        aggregation: 'max',
         samples: () => [this.#degraded],
       },
     ];

@@ -1,22 +1,27 @@
-import type { CutCause, CutReason, KeyEvent, TideEvent } from '../../core/events/proxy-events.ts';
-import { CUT_CAUSES, CUT_REASONS, KEY_EVENTS } from '../../core/events/proxy-events.ts';
-import type { ErrorReason, Millis, RetryEnd, RetryReason } from '../../core/exchange/attempt-outcome.ts';
+import type { CutCause } from '../../core/limits/limit-state.ts';
+import type { ReaderAbortReason, IdempotencyKeyEvent } from '../../core/events/event-labels.ts';
+import type { ProxyEvent } from '../../core/events/proxy-events.ts';
+import { CUT_CAUSES } from '../../core/limits/limit-state.ts';
+import { READER_ABORT_REASONS, IDEMPOTENCY_KEY_EVENTS } from '../../core/events/event-labels.ts';
+import type { ErrorReason } from '../../core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { RetryOutcome, RetryReason } from '../../core/retry/retry-policy.ts';
 import { isGatewayError } from '../../core/exchange/attempt-outcome.ts';
-import { CODE_CLASSES, classOf, statusOrOther } from './status-labels.ts';
+import { CODE_CLASSES, statusClassIndex, statusLabel } from './status-labels.ts';
 import type { UpstreamCounts } from './request-counts.ts';
-import { addTo } from './request-counts.ts';
-import { Durations } from './duration-histogram.ts';
-import type { Sample } from './exposition/metric-family.ts';
+import { addBuckets } from './request-counts.ts';
+import { DurationHistogram } from './duration-histogram.ts';
+import type { MetricSample } from './exposition/metric-family.ts';
 import { CounterSet } from './counter-set.ts';
 
-type Decision = Extract<TideEvent, { type: 'decision' }>['decision'];
-type DelaySource = Extract<TideEvent, { type: 'retry' }>['source'];
+type Decision = Extract<ProxyEvent, { type: 'decision' }>['decision'];
+type DelaySource = Extract<ProxyEvent, { type: 'retry' }>['source'];
 
 const ERROR_REASONS: readonly ErrorReason[] = ['connect', 'reset', 'timeout', 'aborted', 'too_many_files'];
-const ATTEMPTS = ['1', '2', '3', '4+'] as const;
+const ATTEMPT_LABELS = ['1', '2', '3', '4+'] as const;
 const DECISIONS: readonly Decision[] = ['passed', 'queued', 'refused'];
 const RETRY_REASONS: readonly RetryReason[] = ['status_5xx', 'status_429', 'connect', 'reset', 'timeout', 'lock'];
-const RETRY_ENDS: readonly RetryEnd[] = [
+const RETRY_ENDS: readonly RetryOutcome[] = [
   'success',
   'attempts_exhausted',
   'budget_exhausted',
@@ -28,26 +33,26 @@ const RETRY_ENDS: readonly RetryEnd[] = [
   'upstream_veto',
   'client_gone',
 ];
-/** The upstream chooses the words; beyond so many they are told as `other`. */
+/** The upstream chooses the reasons; those beyond this number are counted as `other`. */
 const MAX_THROTTLE_REASONS = 32;
-/** Of attempts without a status, in the place after CODE_CLASSES. */
+/** The class index of attempts without a status, after those of CODE_CLASSES. */
 const ERROR_CLASS = CODE_CLASSES.length;
 
-/** What is counted of one upstream. */
-export class UpstreamSeries {
+/** Counters of one upstream. */
+export class UpstreamMetrics {
   readonly attempts: CounterSet<number>;
   readonly throttled: CounterSet<string>;
   readonly reports: CounterSet<number>;
   readonly retries: CounterSet<RetryReason>;
-  readonly retryEnds: CounterSet<RetryEnd>;
+  readonly retryEnds: CounterSet<RetryOutcome>;
   readonly decisions: CounterSet<Decision>;
-  /** By cause, a nested limit's by its name as well. */
-  readonly cuts: CounterSet<string>;
-  readonly keys: CounterSet<KeyEvent>;
-  readonly readerCuts: CounterSet<CutReason>;
-  readonly queueWait: Durations;
-  readonly #backoffs: ReadonlyMap<DelaySource, Durations>;
-  readonly #attemptDurations: (Durations | undefined)[] = [];
+  /** By cause; of a nested limit, by its name too. */
+  readonly decreases: CounterSet<string>;
+  readonly keys: CounterSet<IdempotencyKeyEvent>;
+  readonly readerCuts: CounterSet<ReaderAbortReason>;
+  readonly queueWait: DurationHistogram;
+  readonly #backoffs: ReadonlyMap<DelaySource, DurationHistogram>;
+  readonly #attemptDurations: (DurationHistogram | undefined)[] = [];
   readonly #upstream: string;
   readonly #wallClock: () => Millis;
 
@@ -57,94 +62,100 @@ export class UpstreamSeries {
     this.#wallClock = wallClock;
     this.attempts = new CounterSet((key) => ({
       upstream,
-      attempt: ATTEMPTS[key % ATTEMPTS.length] ?? '4+',
-      code: codeLabel(Math.floor(key / ATTEMPTS.length)),
+      attempt: ATTEMPT_LABELS[key % ATTEMPT_LABELS.length] ?? '4+',
+      code: codeLabel(Math.floor(key / ATTEMPT_LABELS.length)),
     }));
     this.throttled = new CounterSet((reason) => ({ upstream, reason }));
-    this.reports = new CounterSet((status) => ({ upstream, code: statusOrOther(status) }));
+    this.reports = new CounterSet((status) => ({ upstream, code: statusLabel(status) }));
     this.retries = new CounterSet((reason) => ({ upstream, reason }), RETRY_REASONS);
     this.retryEnds = new CounterSet((outcome) => ({ upstream, outcome }), RETRY_ENDS);
     this.decisions = new CounterSet((decision) => ({ upstream, decision }), DECISIONS);
-    this.cuts = new CounterSet<string>((key) => {
+    this.decreases = new CounterSet<string>((key) => {
       const [cause = '', limit] = key.split(' ');
       return limit === undefined ? { upstream, cause } : { upstream, limit, cause };
     }, CUT_CAUSES);
-    this.keys = new CounterSet((event) => ({ upstream, event }), KEY_EVENTS);
-    this.readerCuts = new CounterSet((cause) => ({ upstream, cause }), CUT_REASONS);
-    this.queueWait = new Durations({ upstream });
+    this.keys = new CounterSet((event) => ({ upstream, event }), IDEMPOTENCY_KEY_EVENTS);
+    this.readerCuts = new CounterSet((cause) => ({ upstream, cause }), READER_ABORT_REASONS);
+    this.queueWait = new DurationHistogram({ upstream });
     this.#backoffs = new Map([
-      ['backoff', new Durations({ upstream, source: 'backoff' })],
-      ['hint', new Durations({ upstream, source: 'hint' })],
+      ['backoff', new DurationHistogram({ upstream, source: 'backoff' })],
+      ['hint', new DurationHistogram({ upstream, source: 'hint' })],
     ]);
   }
 
-  attempted({ attempt, code, took, request }: Extract<TideEvent, { type: 'attempt' }>): void {
-    this.attempts.count(codeKey(code) * ATTEMPTS.length + Math.min(attempt, ATTEMPTS.length) - 1);
-    const codeClass = typeof code === 'number' ? classOf(code) : ERROR_CLASS;
+  countAttempt({ attempt, code, took, request }: Extract<ProxyEvent, { type: 'attempt' }>): void {
+    this.attempts.count(codeKey(code) * ATTEMPT_LABELS.length + Math.min(attempt, ATTEMPT_LABELS.length) - 1);
+    const codeClass = typeof code === 'number' ? statusClassIndex(code) : ERROR_CLASS;
     let durations = this.#attemptDurations[codeClass];
     if (durations === undefined) {
       const labels = { upstream: this.#upstream, code_class: CODE_CLASSES[codeClass] ?? 'error' };
-      durations = new Durations(labels, { wallClock: this.#wallClock });
+      durations = new DurationHistogram(labels, { wallClock: this.#wallClock });
       this.#attemptDurations[codeClass] = durations;
     }
     durations.observe(took, request);
   }
 
-  throttledFor(reason: string): void {
+  countThrottled(reason: string): void {
     const known = this.throttled.has(reason) || this.throttled.size < MAX_THROTTLE_REASONS;
     this.throttled.count(known ? reason : 'other');
   }
 
-  note(event: Extract<TideEvent, { type: 'key' | 'reader-cut' }>): void {
+  countKeyOrReader(event: Extract<ProxyEvent, { type: 'key' | 'reader-cut' }>): void {
     if (event.type === 'key') this.keys.count(event.event);
     else this.readerCuts.count(event.why);
   }
 
-  cut(cause: CutCause, limit: string | undefined): void {
-    this.cuts.count(limit === undefined ? cause : `${cause} ${limit}`);
+  countDecrease(cause: CutCause, limit: string | undefined): void {
+    this.decreases.count(limit === undefined ? cause : `${cause} ${limit}`);
   }
 
-  retried(reason: RetryReason, source: DelaySource, delay: Millis): void {
+  countRetry(reason: RetryReason, source: DelaySource, delay: Millis): void {
     this.retries.count(reason);
     this.#backoffs.get(source)?.observe(delay);
   }
 
-  /** What rates are made of. */
+  /** The counters that rates are computed from. */
   counts(): UpstreamCounts {
     let sent = 0;
     let answered = 0;
     for (const { labels, value } of this.attempts.values()) {
       sent += value;
-      const status = Number(labels['code']); // of an error: NaN
+      const status = Number(labels['code']); // NaN for an error
       if (status > 0 && !isGatewayError(status)) answered += value;
     }
-    const throttled = sumOf(this.throttled);
+    const throttled = sumCounters(this.throttled);
     const durations: number[] = [];
-    for (const each of this.#attemptDurations) if (each !== undefined) addTo(durations, each.counts);
-    return { sent, accepted: Math.max(0, answered - throttled), throttled, retries: sumOf(this.retries), durations };
+    for (const each of this.#attemptDurations) if (each !== undefined) addBuckets(durations, each.counts);
+    return {
+      sent,
+      accepted: Math.max(0, answered - throttled),
+      throttled,
+      retries: sumCounters(this.retries),
+      durations,
+    };
   }
 
-  attemptDurationSamples(name: string): Sample[] {
+  attemptDurationSamples(name: string): MetricSample[] {
     return this.#attemptDurations.flatMap((durations) => durations?.samples(name) ?? []);
   }
 
-  backoffSamples(name: string): Sample[] {
+  backoffSamples(name: string): MetricSample[] {
     return [...this.#backoffs.values()].flatMap((durations) => durations.samples(name));
   }
 }
 
-function sumOf(counters: Pick<CounterSet<string>, 'values'>): number {
+function sumCounters(counters: Pick<CounterSet<string>, 'values'>): number {
   let sum = 0;
   for (const { value } of counters.values()) sum += value;
   return sum;
 }
 
-/** A status as itself; the errors below 100, where no status is; 0 for a status out of range. */
+/** The status itself; numbers below 100 for errors; 0 for a status out of range. */
 function codeKey(code: number | ErrorReason): number {
   if (typeof code !== 'number') return ERROR_REASONS.indexOf(code) + 1;
-  return classOf(code) === 0 ? 0 : code;
+  return statusClassIndex(code) === 0 ? 0 : code;
 }
 
 function codeLabel(key: number): string {
-  return ERROR_REASONS[key - 1] ?? statusOrOther(key);
+  return ERROR_REASONS[key - 1] ?? statusLabel(key);
 }

@@ -1,10 +1,10 @@
-/** What spans say: OpenTelemetry's semantic conventions for HTTP 1.23 and later, and our own under `tidegate.`. */
+/** Attributes of spans: OpenTelemetry's semantic conventions for HTTP, 1.23 and later, and our own under `tidegate.`. */
 import type { Attributes } from '@opentelemetry/api';
-import type { RequestRecord } from '../../core/events/proxy-events.ts';
-import type { Outcome } from '../../core/exchange/attempt-outcome.ts';
-import type { Description, Step } from '../../core/exchange/exchange-observer.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
+import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
+import type { ExchangeDescription, TraceStep } from '../../core/exchange/exchange-observer.ts';
 
-const KNOWN: ReadonlySet<string> = new Set([
+const SPAN_METHODS: ReadonlySet<string> = new Set([
   'CONNECT',
   'DELETE',
   'GET',
@@ -17,14 +17,14 @@ const KNOWN: ReadonlySet<string> = new Set([
   'TRACE',
 ]);
 
-/** Few words, whatever clients say: in names of spans, others are `HTTP`. */
-export function methodOf(method: string): string {
-  return KNOWN.has(method) ? method : 'HTTP';
+/** The method in a span name; `HTTP` for unknown methods, to bound the number of names. */
+export function spanMethod(method: string): string {
+  return SPAN_METHODS.has(method) ? method : 'HTTP';
 }
 
-/** Of our span as a server, as it begins. No address, no query, no header: keys of clients may be in any of them. */
-export function requestOf(described: Description): Attributes {
-  const { id, method, path, routePath, upstream, client, scheme, version } = described;
+/** Attributes of a server span at its start. No address, query or header: any of them may contain a client key. */
+export function serverSpanAttributes(description: ExchangeDescription): Attributes {
+  const { id, method, path, routePath, upstream, client, scheme, version } = description;
   return {
     ...methodAttributes(method),
     'url.path': path,
@@ -37,14 +37,14 @@ export function requestOf(described: Description): Attributes {
   };
 }
 
-/** Of one that never became an exchange. */
-export function refusalOf({ id, method, path }: RequestRecord): Attributes {
+/** Attributes of a server span for a request that never became an exchange. */
+export function rejectedSpanAttributes({ id, method, path }: RequestRecord): Attributes {
   return { ...methodAttributes(method), 'url.path': path, 'tidegate.request_id': id };
 }
 
-/** As it ends. */
-export function endOf(record: RequestRecord): Attributes {
-  const { status, outcome, reason, attempts, polls, queued, slept } = record;
+/** Attributes of a server span at its end. */
+export function serverSpanEndAttributes(record: RequestRecord): Attributes {
+  const { status, outcome, reason, attempts, polls, queueTime, sleepTime } = record;
   return {
     ...(status === 0 ? {} : { 'http.response.status_code': status }),
     ...(status >= 500 ? { 'error.type': String(status) } : {}),
@@ -52,13 +52,13 @@ export function endOf(record: RequestRecord): Attributes {
     ...(reason === undefined ? {} : { 'tidegate.reason': reason }),
     'tidegate.attempts': attempts,
     ...(polls === undefined ? {} : { 'tidegate.polls': polls }),
-    'tidegate.queued_seconds': queued / 1000,
-    'tidegate.waited_seconds': slept / 1000,
+    'tidegate.queued_seconds': queueTime / 1000,
+    'tidegate.waited_seconds': sleepTime / 1000,
   };
 }
 
-/** Of our span as a client, as it begins. @param attempt from 1 */
-export function attemptOf({ method, upstream }: Description, attempt: number): Attributes {
+/** Attributes of a client span at its start. @param attempt from 1 */
+export function clientSpanAttributes({ method, upstream }: ExchangeDescription, attempt: number): Attributes {
   return {
     ...methodAttributes(method),
     'tidegate.upstream': upstream,
@@ -66,8 +66,12 @@ export function attemptOf({ method, upstream }: Description, attempt: number): A
   };
 }
 
-/** Where it went. @param origin `https://api.example.com` */
-export function serverOf({ path }: Description, endpoint: string | undefined, origin: string | undefined): Attributes {
+/** Attributes of the endpoint. @param origin such as `https://api.example.com` */
+export function endpointAttributes(
+  { path }: ExchangeDescription,
+  endpoint: string | undefined,
+  origin: string | undefined,
+): Attributes {
   if (endpoint === undefined || origin === undefined) return {};
   if (endpoint.startsWith('unix:')) return { 'server.address': endpoint.slice('unix:'.length) };
   const { hostname, port, protocol } = new URL(origin);
@@ -78,25 +82,25 @@ export function serverOf({ path }: Description, endpoint: string | undefined, or
   };
 }
 
-/** What came of it. */
-export function answerOf(outcome: Outcome): Attributes {
+/** Attributes of the outcome of an attempt. */
+export function outcomeAttributes(outcome: AttemptOutcome): Attributes {
   if (outcome.kind === 'error') return { 'error.type': outcome.reason };
   const { status } = outcome;
   return { 'http.response.status_code': status, ...(status >= 400 ? { 'error.type': String(status) } : {}) };
 }
 
-/** What happened between. */
-export function eventOf(step: Step): { readonly name: string; readonly attributes: Attributes } {
+/** The span event of a step. */
+export function spanEventOf(step: TraceStep): { readonly name: string; readonly attributes: Attributes } {
   const name = `tidegate.${step.what}`;
   switch (step.what) {
     case 'decided': {
-      const { estimate, limit } = step.grounds;
+      const { estimatedWait, limit } = step.details;
       return {
         name,
-        attributes: defined({
+        attributes: omitUndefined({
           'tidegate.decision': step.decision,
           'tidegate.reason': step.why,
-          'tidegate.estimate_seconds': inSeconds(estimate),
+          'tidegate.estimate_seconds': inSeconds(estimatedWait),
           'tidegate.rate': limit !== undefined && Number.isFinite(limit.rate) ? limit.rate : undefined,
           'tidegate.limit_state': limit?.state,
         }),
@@ -106,7 +110,7 @@ export function eventOf(step: Step): { readonly name: string; readonly attribute
     case 'dequeued':
       return {
         name,
-        attributes: defined({ 'tidegate.waited_seconds': step.waited / 1000, 'tidegate.reason': step.why }),
+        attributes: omitUndefined({ 'tidegate.waited_seconds': step.waited / 1000, 'tidegate.reason': step.why }),
       };
     case 'retry': {
       const { reason, source, delay } = step.retry;
@@ -141,7 +145,7 @@ export function eventOf(step: Step): { readonly name: string; readonly attribute
 
 function methodAttributes(method: string): Attributes {
   if (method === '') return {};
-  if (KNOWN.has(method)) return { 'http.request.method': method };
+  if (SPAN_METHODS.has(method)) return { 'http.request.method': method };
   return { 'http.request.method': '_OTHER', 'http.request.method_original': method };
 }
 
@@ -149,6 +153,6 @@ function inSeconds(ms: number | undefined): number | undefined {
   return ms !== undefined && Number.isFinite(ms) ? ms / 1000 : undefined;
 }
 
-function defined(attributes: Readonly<Record<string, string | number | undefined>>): Attributes {
+function omitUndefined(attributes: Readonly<Record<string, string | number | undefined>>): Attributes {
   return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
 }

@@ -1,99 +1,118 @@
 import type { Attributes, Context, Span, SpanContext, Tracer } from '@opentelemetry/api';
 import { createTraceState, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
-import type { RequestRecord } from '../../core/events/proxy-events.ts';
-import type { Outcome } from '../../core/exchange/attempt-outcome.ts';
-import type { Description, Step, Trace, Watched, Watcher } from '../../core/exchange/exchange-observer.ts';
-import { answerOf, attemptOf, endOf, eventOf, methodOf, refusalOf, requestOf, serverOf } from './span-attributes.ts';
+import type { RequestRecord } from '../../core/events/request-record.ts';
+import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
+import type {
+  ExchangeDescription,
+  TraceStep,
+  TraceContext,
+  ObservedExchange,
+  ExchangeObserver,
+} from '../../core/exchange/exchange-observer.ts';
+import {
+  outcomeAttributes,
+  clientSpanAttributes,
+  serverSpanEndAttributes,
+  spanEventOf,
+  spanMethod,
+  rejectedSpanAttributes,
+  serverSpanAttributes,
+  endpointAttributes,
+} from './span-attributes.ts';
 
-/** A request that is traced: a span of ours as a server, and one as a client for each attempt. */
-class RequestTrace implements Trace {
-  readonly server: Span;
+/** A traced request: a server span, and a client span for each attempt. */
+class RequestTrace implements TraceContext {
+  readonly serverSpan: Span;
   readonly context: Context;
-  readonly described: Description;
-  client: Span | undefined;
+  readonly description: ExchangeDescription;
+  clientSpan: Span | undefined;
   outgoing: readonly string[] = [];
 
-  constructor(server: Span, described: Description) {
-    this.server = server;
+  constructor(server: Span, description: ExchangeDescription) {
+    this.serverSpan = server;
     this.context = trace.setSpan(ROOT_CONTEXT, server);
-    this.described = described;
+    this.description = description;
   }
 
   get traceId(): string {
-    return this.server.spanContext().traceId;
+    return this.serverSpan.spanContext().traceId;
   }
 }
 
-/** Makes spans of exchanges, after OpenTelemetry's conventions for HTTP. */
-export class SpanWatcher implements Watcher {
+/** Creates spans of exchanges, following OpenTelemetry's conventions for HTTP. */
+export class SpanObserver implements ExchangeObserver {
   readonly #tracer: Tracer;
 
   constructor(tracer: Tracer) {
     this.#tracer = tracer;
   }
 
-  began(watched: Watched): void {
-    const described = watched.describe();
-    const { method, routePath, traceparent, tracestate } = described;
+  onStart(exchange: ObservedExchange): void {
+    const description = exchange.describe();
+    const { method, routePath, traceparent, tracestate } = description;
     const server = this.#tracer.startSpan(
-      `${methodOf(method)} ${routePath}`,
-      { kind: SpanKind.SERVER, attributes: requestOf(described) },
-      parentOf(traceparent, tracestate),
+      `${spanMethod(method)} ${routePath}`,
+      { kind: SpanKind.SERVER, attributes: serverSpanAttributes(description) },
+      parentContext(traceparent, tracestate),
     );
-    watched.trace = new RequestTrace(server, described);
+    exchange.trace = new RequestTrace(server, description);
   }
 
-  sending({ trace: traced }: Watched, attempt: number): void {
+  onSend({ trace: traced }: ObservedExchange, attempt: number): void {
     if (!(traced instanceof RequestTrace)) return;
-    const { described, context } = traced;
-    const name = methodOf(described.method);
-    traced.client = this.#tracer.startSpan(
+    const { description, context } = traced;
+    const name = spanMethod(description.method);
+    traced.clientSpan = this.#tracer.startSpan(
       name,
-      { kind: SpanKind.CLIENT, attributes: attemptOf(described, attempt) },
+      { kind: SpanKind.CLIENT, attributes: clientSpanAttributes(description, attempt) },
       context,
     );
-    traced.outgoing = headersOf(traced.client.spanContext());
+    traced.outgoing = traceHeaders(traced.clientSpan.spanContext());
   }
 
-  settled(watched: Watched, _attempt: number, outcome: Outcome): void {
-    const { trace: traced } = watched;
-    if (!(traced instanceof RequestTrace) || traced.client === undefined) return;
-    const { client } = traced;
-    traced.client = undefined;
-    const { endpoint, origin, cause } = watched.lastAttempt();
-    client.setAttributes({ ...serverOf(traced.described, endpoint, origin), ...answerOf(outcome) });
-    if (outcome.kind === 'error') client.setStatus({ code: SpanStatusCode.ERROR, message: cause ?? outcome.reason });
-    else if (outcome.status >= 400) client.setStatus({ code: SpanStatusCode.ERROR });
-    client.end();
+  onOutcome(exchange: ObservedExchange, _attempt: number, outcome: AttemptOutcome): void {
+    const { trace: traced } = exchange;
+    if (!(traced instanceof RequestTrace) || traced.clientSpan === undefined) return;
+    const { clientSpan } = traced;
+    traced.clientSpan = undefined;
+    const { endpoint, origin, cause } = exchange.lastAttempt();
+    clientSpan.setAttributes({
+      ...endpointAttributes(traced.description, endpoint, origin),
+      ...outcomeAttributes(outcome),
+    });
+    if (outcome.kind === 'error') {
+      clientSpan.setStatus({ code: SpanStatusCode.ERROR, message: cause ?? outcome.reason });
+    } else if (outcome.status >= 400) clientSpan.setStatus({ code: SpanStatusCode.ERROR });
+    clientSpan.end();
   }
 
-  noted({ trace: traced }: Watched, step: Step): void {
+  onStep({ trace: traced }: ObservedExchange, step: TraceStep): void {
     if (!(traced instanceof RequestTrace)) return;
-    const event = eventOf(step);
-    traced.server.addEvent(event.name, event.attributes);
+    const event = spanEventOf(step);
+    traced.serverSpan.addEvent(event.name, event.attributes);
   }
 
-  over({ trace: traced }: Watched, record: RequestRecord): void {
+  onEnd({ trace: traced }: ObservedExchange, record: RequestRecord): void {
     if (!(traced instanceof RequestTrace)) return;
-    traced.client?.end();
-    end(traced.server, record, endOf(record));
+    traced.clientSpan?.end();
+    endSpan(traced.serverSpan, record, serverSpanEndAttributes(record));
   }
 
-  refused(record: RequestRecord, traceparent: string | undefined): void {
-    // A span for each would add to what this process cannot keep up with.
+  onRefused(record: RequestRecord, traceparent: string | undefined): void {
+    // Spans of these would add load to an overloaded process.
     if (record.reason === 'overloaded') return;
     const span = this.#tracer.startSpan(
-      record.method === '' ? 'HTTP' : methodOf(record.method),
-      { kind: SpanKind.SERVER, startTime: Date.now() - record.took, attributes: refusalOf(record) },
-      parentOf(traceparent, undefined),
+      record.method === '' ? 'HTTP' : spanMethod(record.method),
+      { kind: SpanKind.SERVER, startTime: Date.now() - record.took, attributes: rejectedSpanAttributes(record) },
+      parentContext(traceparent, undefined),
     );
-    end(span, record, endOf(record));
+    endSpan(span, record, serverSpanEndAttributes(record));
   }
 }
 
-function end(span: Span, record: RequestRecord, attributes: Attributes): void {
+function endSpan(span: Span, record: RequestRecord, attributes: Attributes): void {
   span.setAttributes(attributes);
-  if (record.status >= 500 || record.cut) {
+  if (record.status >= 500 || record.isTruncated) {
     span.setStatus({ code: SpanStatusCode.ERROR, ...(record.detail === undefined ? {} : { message: record.detail }) });
   }
   span.end();
@@ -101,24 +120,27 @@ function end(span: Span, record: RequestRecord, attributes: Attributes): void {
 
 const TRACEPARENT = /^(?!ff)[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?:$|-)/;
 
-/** What the client said, if it is well formed; the SDK begins a new trace where an id is all zeros. */
-function parentOf(traceparent: string | undefined, tracestate: string | undefined): Context {
+/** The trace context of the client, if it is well formed. The SDK starts a new trace where an id is all zeros. */
+function parentContext(traceparent: string | undefined, tracestate: string | undefined): Context {
   const [, traceId, spanId, flags = '00'] = TRACEPARENT.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined) return ROOT_CONTEXT;
   return trace.setSpanContext(ROOT_CONTEXT, {
     traceId,
     spanId,
-    traceFlags: Number.parseInt(flags, 16) & SAMPLED,
+    traceFlags: Number.parseInt(flags, 16) & SAMPLED_FLAG,
     isRemote: true,
     ...(tracestate === undefined ? {} : { traceState: createTraceState(tracestate) }),
   });
 }
 
-/** The one flag of Trace Context that is understood here. */
-const SAMPLED = 1;
+/** The only flag of Trace Context that is supported here. */
+const SAMPLED_FLAG = 1;
 
-function headersOf({ traceId, spanId, traceFlags, traceState }: SpanContext): string[] {
-  const headers = ['traceparent', `00-${traceId}-${spanId}-${(traceFlags & SAMPLED) === SAMPLED ? '01' : '00'}`];
+function traceHeaders({ traceId, spanId, traceFlags, traceState }: SpanContext): string[] {
+  const headers = [
+    'traceparent',
+    `00-${traceId}-${spanId}-${(traceFlags & SAMPLED_FLAG) === SAMPLED_FLAG ? '01' : '00'}`,
+  ];
   const state = traceState?.serialize() ?? '';
   if (state !== '') headers.push('tracestate', state);
   return headers;

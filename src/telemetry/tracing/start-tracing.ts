@@ -3,31 +3,31 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
-import type { Millis } from '../../core/exchange/attempt-outcome.ts';
-import type { Watcher } from '../../core/exchange/exchange-observer.ts';
-import { SpanWatcher } from './span-observer.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { ExchangeObserver } from '../../core/exchange/exchange-observer.ts';
+import { SpanObserver } from './span-observer.ts';
 
 export interface Tracing {
-  readonly watcher: Watcher;
-  /** Sends what is left, if that takes no longer than a moment. */
+  readonly observer: ExchangeObserver;
+  /** Exports the remaining spans, for SHUTDOWN_TIMEOUT at most. */
   close(): Promise<void>;
 }
 
 export interface TracingOptions {
   readonly logger: Logger;
   readonly version: string;
-  /** Of this process among all: workers trace each for itself. */
+  /** Identifies this process: each worker exports its own traces. */
   readonly instance: string;
 }
 
-/** Who collects may be gone: nobody waits for longer than this to be let go. */
-const LAST_SPANS: Millis = 1500;
-/** One that cannot be reached is told of that often. */
-const TOLD_EVERY: Millis = 60_000;
+/** The collector may be unreachable: shutdown waits no longer than this. */
+const SHUTDOWN_TIMEOUT: Millis = 1500;
+/** Interval between log lines about the same problem. */
+const LOG_INTERVAL: Millis = 60_000;
 
-/** Spans to a collector by OTLP over HTTP, as the variables of OpenTelemetry say; never a global one. */
+/** Exports spans to a collector by OTLP over HTTP, configured by the variables of OpenTelemetry; registers no global provider. */
 export function startTracing({ logger, version, instance }: TracingOptions): Tracing {
-  tellTrouble(logger);
+  logSdkProblems(logger);
   const own = resourceFromAttributes({
     'service.name': 'tidegate',
     'service.version': version,
@@ -40,11 +40,11 @@ export function startTracing({ logger, version, instance }: TracingOptions): Tra
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
   });
   return {
-    watcher: new SpanWatcher(provider.getTracer('tidegate', version)),
+    observer: new SpanObserver(provider.getTracer('tidegate', version)),
     close: async () => {
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise((resolve) => {
-        timer = setTimeout(resolve, LAST_SPANS);
+        timer = setTimeout(resolve, SHUTDOWN_TIMEOUT);
       });
       await Promise.race([provider.shutdown().catch(() => undefined), late]);
       clearTimeout(timer);
@@ -52,35 +52,35 @@ export function startTracing({ logger, version, instance }: TracingOptions): Tra
   };
 }
 
-/** What the SDK complains about, each kind once a minute. */
-function tellTrouble(logger: Logger): void {
-  const told = new Map<string, Millis>();
-  const tell = (said: string): void => {
-    const problem = messageOf(said);
+/** Logs problems of the SDK, each kind once a minute. */
+function logSdkProblems(logger: Logger): void {
+  const loggedAt = new Map<string, Millis>();
+  const logProblem = (text: string): void => {
+    const problem = extractMessage(text);
     const kind = problem.slice(0, 40);
     const now = performance.now();
-    if (now - (told.get(kind) ?? Number.NEGATIVE_INFINITY) < TOLD_EVERY) return;
-    if (told.size > 100) told.clear();
-    told.set(kind, now);
-    logger.warn({ problem }, 'trouble with traces');
+    if (now - (loggedAt.get(kind) ?? Number.NEGATIVE_INFINITY) < LOG_INTERVAL) return;
+    if (loggedAt.size > 100) loggedAt.clear();
+    loggedAt.set(kind, now);
+    logger.warn({ problem }, 'trace export failed');
   };
   const ignore = (): void => undefined;
   diag.setLogger(
-    { error: tell, warn: tell, info: ignore, debug: ignore, verbose: ignore },
+    { error: logProblem, warn: logProblem, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
 }
 
-/** Errors come as JSON of all that they have, stacks too (@opentelemetry/core 2.12, loggingErrorHandler). */
-function messageOf(said: string): string {
+/** The SDK passes errors as JSON with all their fields, stacks included (@opentelemetry/core 2.12, loggingErrorHandler). */
+function extractMessage(text: string): string {
   try {
-    const error: unknown = JSON.parse(said);
+    const error: unknown = JSON.parse(text);
     const message: unknown = typeof error === 'object' && error !== null && Reflect.get(error, 'message');
-    if (typeof message === 'string') return message.slice(0, LONGEST);
+    if (typeof message === 'string') return message.slice(0, MAX_MESSAGE_LENGTH);
   } catch {
-    // A plain text.
+    // Not JSON: the text is the message.
   }
-  return said.slice(0, LONGEST);
+  return text.slice(0, MAX_MESSAGE_LENGTH);
 }
 
-const LONGEST = 300;
+const MAX_MESSAGE_LENGTH = 300;

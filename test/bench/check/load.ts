@@ -1,19 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
-import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
 
-export interface Taken {
-  /** Of each that was answered, from when it was due. */
+export interface CheckLatencies {
+  /** Latency of each response, measured from when the request was due. */
   readonly times: readonly Millis[];
   readonly statuses: ReadonlyMap<number, number>;
   readonly failed: number;
 }
 
-/** As an ingress has them. */
+/** As many as a typical ingress. */
 const CONNECTIONS = 32;
 
-/** Asks so many times a second, each at its time. @param url of Tidegate */
-export async function sendEvenly(url: string, rate: number, lasts: Millis): Promise<Taken> {
+/** Sends evenly spaced checks at `rate` a second. @param url of Tidegate */
+export async function sendEvenly(url: string, rate: number, lasts: Millis): Promise<CheckLatencies> {
   const pool = new Pool(url, { connections: CONNECTIONS });
   const times: Millis[] = [];
   const statuses = new Map<number, number>();

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
-import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
 import { Gcra } from '../../../src/simulator/limit-models/gcra.ts';
 import { findProgram } from '../../setup/find-program.ts';
 import { nginxFrame } from '../nginx-frame.ts';
@@ -17,8 +17,8 @@ export interface LoopOptions {
   readonly token: string;
 }
 
-/** Each a second, over the second half. */
-export interface LoopTaken {
+/** Rates a second over the second half of the run. */
+export interface LoopOutcome {
   readonly passed: number;
   readonly refused: number;
   readonly unasked: number;
@@ -28,8 +28,8 @@ const DEMAND = 100;
 const LIMIT = 50;
 const LATENCY: Millis = 50;
 
-/** A real nginx, configured as the documents say, asks a real Tidegate; the app calls an upstream with a limit. */
-export async function runLoop({ folder, reports, lasts, token }: LoopOptions): Promise<LoopTaken> {
+/** Runs a real nginx with the documented configuration, Tidegate, and an app that calls a limited upstream. */
+export async function runLoop({ folder, reports, lasts, token }: LoopOptions): Promise<LoopOutcome> {
   const limit = new Gcra({ kind: 'gcra', rate: LIMIT, burst: 5 });
   const counts = { passed: 0, refused: 0, unasked: 0 };
   let half = Number.POSITIVE_INFINITY;
@@ -39,16 +39,16 @@ export async function runLoop({ folder, reports, lasts, token }: LoopOptions): P
   const reported: Promise<void>[] = [];
   let tidegateUrl = '';
   const app = createServer((request, response) => {
-    const isTaken = limit.arrive(performance.now()).accepted;
+    const isTaken = limit.tryAcquire(performance.now()).accepted;
     count(isTaken ? 'passed' : 'refused');
     setTimeout(() => {
       const status = isTaken ? 200 : 429;
       response.writeHead(isTaken ? 200 : 502).end();
-      const isTold = reports === 'all' || (reports === 'refusals' && !isTaken);
-      if (isTold) reported.push(tell(String(request.headers['tidegate-permit']), status));
+      const isReported = reports === 'all' || (reports === 'refusals' && !isTaken);
+      if (isReported) reported.push(report(String(request.headers['tidegate-permit']), status));
     }, LATENCY);
   });
-  const tell = async (permit: string, status: number): Promise<void> => {
+  const report = async (permit: string, status: number): Promise<void> => {
     const body = JSON.stringify({ permit, status });
     await fetch(`${tidegateUrl}/report`, { method: 'POST', headers: { authorization: `Bearer ${token}` }, body });
   };
@@ -76,7 +76,7 @@ export async function runLoop({ folder, reports, lasts, token }: LoopOptions): P
       pending.push(ask());
     }
     await Promise.all(pending);
-    await Promise.all(reported); // each is sent behind its answer: the last ones are still on their way
+    await Promise.all(reported); // reports are sent after the responses, so the last ones are still pending
   } finally {
     await pool.close();
     await nginx.stop();

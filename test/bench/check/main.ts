@@ -1,6 +1,6 @@
-// What it costs an ingress to ask: 1 000 checks a second, begun when they are due whether the ones before have been answered or not,
-// and timed from then. And what comes of it: nginx in front of an app whose upstream takes 50 a second, which reports refusals alone,
-// every answer, or nothing.
+// The cost of authorization checks: 1 000 a second, started when due even if earlier ones are pending, and timed from then.
+// And their effect: nginx in front of an app whose upstream has a limit of 50/s, and which reports only rejections, every
+// response, or nothing.
 //
 //   npm run bench:check -- [--smoke] [--rate 1000] [--seconds 20]
 
@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { processorTime } from '../overhead/processor-time.ts';
 import { Program } from '../program.ts';
-import type { Taken } from './load.ts';
+import type { CheckLatencies } from './load.ts';
 import { sendEvenly } from './load.ts';
 import { runLoop } from './loop.ts';
 
@@ -23,7 +23,7 @@ const { smoke, rate, seconds } = parseArgs({
 }).values;
 const LASTS = 1000 * (smoke ? 2 : Number(seconds));
 const LOOP = smoke ? 4000 : 30_000;
-/** Of this much at first nothing is said: programs are compiled while they run. */
+/** Milliseconds at the start that are not counted, while code is being compiled. */
 const WARM_UP = smoke ? 1000 : 5000;
 const TOKEN = 'correct-horse-battery';
 
@@ -65,7 +65,7 @@ check: {}
     const taken = await sendEvenly(url, Number(rate), LASTS);
     const each = (1e6 * (processorTime(tidegate.pid ?? 0) - before)) / taken.times.length;
     console.log(
-      `${rate} checks a second for ${LASTS / 1000} s, with a limit of 800: ${tell(taken)}; ${each.toFixed(0)} µs of processor time each`,
+      `${rate} checks a second for ${LASTS / 1000} s, with a limit of 800: ${formatResult(taken)}; ${each.toFixed(0)} µs of processor time each`,
     );
     if (taken.failed > 0) process.exitCode = 1;
   } finally {
@@ -73,9 +73,9 @@ check: {}
   }
 }
 
-function tell({ times, statuses, failed }: Taken): string {
+function formatResult({ times, statuses, failed }: CheckLatencies): string {
   const sorted = times.toSorted((a, b) => a - b);
   const at = (q: number): string => `${(sorted[Math.ceil(q * sorted.length) - 1] ?? Number.NaN).toFixed(2)} ms`;
-  const told = [...statuses].map(([status, count]) => `${count} × ${status}`).join(', ');
-  return `p50 ${at(0.5)}, p99 ${at(0.99)}, p99.9 ${at(0.999)}; ${told}; ${failed} failed`;
+  const counts = [...statuses].map(([status, count]) => `${count} × ${status}`).join(', ');
+  return `p50 ${at(0.5)}, p99 ${at(0.99)}, p99.9 ${at(0.999)}; ${counts}; ${failed} failed`;
 }

@@ -1,19 +1,23 @@
 import { OURS } from './controllers.ts';
-import type { Figures } from './measure.ts';
-import type { Figure, Row } from './rows/row.ts';
+import type { ControlFigures } from './measure.ts';
+import type { Figure, ControlRow } from './rows/row.ts';
 import type { Result } from './run-all.ts';
-import type { Table } from './table.ts';
+import type { ControlTable } from './table.ts';
 import { byRow, familiesOf, isAbout, judgeAll } from './tables.ts';
 
-/** A run of ours, and the run of the same row with the same seed without a rule. */
+/** A run of Tidegate, and the same run without one rule. */
 interface Pair {
-  readonly row: Row;
-  readonly ours: Figures;
-  readonly without: Figures;
+  readonly row: ControlRow;
+  readonly ours: ControlFigures;
+  readonly without: ControlFigures;
 }
 
-/** What changes without a rule, by family: the change of goodput and of waste, in thousandths. */
-export function changeTable(rows: readonly Row[], results: readonly Result[], controllers: readonly string[]): Table {
+/** Changes without each rule, by family: goodput and waste in thousandths. */
+export function changeTable(
+  rows: readonly ControlRow[],
+  results: readonly Result[],
+  controllers: readonly string[],
+): ControlTable {
   const families = familiesOf(rows);
   return {
     title: 'Change of goodput / waste, in thousandths',
@@ -47,12 +51,12 @@ const CHANGES: readonly (readonly [string, Figure, string, number])[] = [
   ['steady', 'p99', 'ms p99', 1],
 ];
 
-/** The change of what some rows are about besides. */
+/** Changes of other figures that some rows focus on. */
 export function otherChangeTable(
-  rows: readonly Row[],
+  rows: readonly ControlRow[],
   results: readonly Result[],
   controllers: readonly string[],
-): Table {
+): ControlTable {
   const shown = CHANGES.filter(([subject]) => rows.some((row) => isAbout(row, subject)));
   return {
     title: 'Change of other figures',
@@ -70,7 +74,7 @@ export function otherChangeTable(
   };
 }
 
-function pairUp(rows: readonly Row[], results: readonly Result[], controller: string): Pair[] {
+function pairUp(rows: readonly ControlRow[], results: readonly Result[], controller: string): Pair[] {
   const pairs: Pair[] = [];
   for (const { job, figures } of results) {
     const row = rows.find(({ name }) => name === job.row);
@@ -84,19 +88,19 @@ function pairUp(rows: readonly Row[], results: readonly Result[], controller: st
   return pairs;
 }
 
-/** The mean change; ∞ where without the rule something never comes to pass. */
+/** Returns the mean change; ∞ if the figure is never reached without the rule. */
 function change(pairs: readonly Pair[], figure: Figure): number {
   const changes = pairs.map(({ ours, without }) => (without[figure] ?? 0) - (ours[figure] ?? 0));
   return changes.reduce((sum, each) => sum + each, 0) / Math.max(1, changes.length);
 }
 
-function missed(rows: readonly Row[], results: readonly Result[], controller: string): number {
+function missed(rows: readonly ControlRow[], results: readonly Result[], controller: string): number {
   return judgeAll(byRow(rows, results, controller)).filter(({ judged }) => judged.verdict === 'missed').length;
 }
 
 function signed(value: number): string {
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '?';
-  const told = Math.abs(value) >= 10 ? value.toFixed(0) : value.toFixed(1);
-  if (Number(told) === 0) return '0';
-  return value > 0 ? `+${told}` : told.replace('-', '−');
+  const text = Math.abs(value) >= 10 ? value.toFixed(0) : value.toFixed(1);
+  if (Number(text) === 0) return '0';
+  return value > 0 ? `+${text}` : text.replace('-', '−');
 }

@@ -1,17 +1,17 @@
 import { FairQueue } from '../../../src/core/admission/fair-queue.ts';
 import { Limit } from '../../../src/core/limits/limit.ts';
-import { LocalMeter } from '../../../src/core/limits/meter.ts';
+import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
 import type { Ticket } from '../../../src/core/admission/ticket.ts';
-import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
-import type { PolicySettings, Scenario } from '../../../src/simulator/scenario.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
+import type { ScenarioPolicy, Scenario } from '../../../src/simulator/scenario.ts';
 import { ClientTable } from '../../../src/store/clients/client-table.ts';
 import type { Controller } from './controllers.ts';
 import { OURS } from './controllers.ts';
 import { replace } from './replace.ts';
 import { RULE_ABLATIONS } from './rule-ablations.ts';
 
-/** Settings that a rule can be left out by. */
-function set(name: string, change: (policy: PolicySettings) => Partial<PolicySettings>): Controller {
+/** An ablation by settings. */
+function set(name: string, change: (policy: ScenarioPolicy) => Partial<ScenarioPolicy>): Controller {
   return {
     ...OURS,
     name,
@@ -19,22 +19,22 @@ function set(name: string, change: (policy: PolicySettings) => Partial<PolicySet
   };
 }
 
-/** Every client weighs its full weight, whatever it asks for. */
+/** Every client has its full weight, whatever its demand. */
 class LenientClients extends ClientTable {
   override allowance(): number {
     return 1;
   }
 
-  override refused(): undefined {}
+  override onRefused(): undefined {}
 }
 
 class UnpromisedClients extends ClientTable {
-  override promise(): void {}
+  override setPromisedReturn(): void {}
 }
 
-/** All who are refused are told the same. */
+/** All refused clients get the same Retry-After. */
 class UnslottedLimit extends Limit {
-  override reserveSlot(now: Millis, wait: Millis): Millis {
+  override reserveReturnSlot(now: Millis, wait: Millis): Millis {
     return now + wait + 1000 / this.meter.rate(now);
   }
 }
@@ -45,7 +45,7 @@ class PlainQueue extends FairQueue<Ticket> {
     super.push(0, 1, waiter, now);
   }
 
-  override backlog(): number {
+  override queuedBy(): number {
     return this.size;
   }
 
@@ -53,11 +53,11 @@ class PlainQueue extends FairQueue<Ticket> {
     return 1;
   }
 
-  override waitingFor(_key: number, now: Millis): Millis {
-    return super.waitingFor(0, now);
+  override activeFor(_key: number, now: Millis): Millis {
+    return super.activeFor(0, now);
   }
 
-  override reweigh(): void {}
+  override updateWeight(): void {}
 }
 
 class PlainLimit extends Limit {
@@ -65,7 +65,7 @@ class PlainLimit extends Limit {
 }
 
 class PatientQueue extends FairQueue<Ticket> {
-  override waitingFor(): Millis {
+  override activeFor(): Millis {
     return 0;
   }
 }
@@ -76,7 +76,7 @@ class PatientLimit extends Limit {
 
 const TOLERANCE: Millis = 10;
 
-/** GCRA with a tolerance: a request may come early by that, and the next pays for it. */
+/** GCRA with a tolerance: a request may be early by that time, which delays the next. */
 class TolerantMeter extends LocalMeter {
   override delay(now: Millis): Millis {
     const delay = super.delay(now);
@@ -84,7 +84,7 @@ class TolerantMeter extends LocalMeter {
   }
 }
 
-/** Of the parts around the rate. */
+/** Ablations of parts other than the rate rules. */
 const PARTS: readonly Controller[] = [
   set('no queue', ({ queue }) => ({ queue: { ...queue, maxDepth: 0 } })),
   set('patience of 0.3 s', ({ queue }) => ({ queue: { ...queue, maxWait: 300 } })),
@@ -103,7 +103,7 @@ const PARTS: readonly Controller[] = [
   set('hold of 5 s', ({ rate }) => ({ rate: { ...rate, cooldown: 5000 } })),
 ];
 
-/** Nothing is left out, and chance falls otherwise: differences as large as its own say nothing. */
+/** Tidegate with other random numbers: differences of this size are noise. */
 const CHANCE: Controller = {
   name: 'nothing (other chance)',
   makeStore: (scenario, random, listen) => {
@@ -112,5 +112,5 @@ const CHANCE: Controller = {
   },
 };
 
-/** Ours, each without one rule. */
+/** Tidegate without one rule each. */
 export const ABLATIONS: readonly Controller[] = [CHANCE, ...RULE_ABLATIONS, ...PARTS];

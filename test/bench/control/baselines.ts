@@ -7,7 +7,7 @@ import { SRE } from './baselines/sre.ts';
 import type { Controller } from './controllers.ts';
 import { ORACLE } from './oracle.ts';
 
-/** What ours is compared with. */
+/** Controllers for comparison. */
 export const BASELINES: readonly Controller[] = [
   NONE,
   BACKOFF,

@@ -1,34 +1,34 @@
+import type { MemoryStoreOptions } from '../../../src/store/memory-store-options.ts';
 import type { exchange } from '../../../src/core/exchange/exchange.ts';
-import type { Listen } from '../../../src/core/events/proxy-events.ts';
-import type { Store } from '../../../src/core/admission/gate-store.ts';
-import type { Random } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { EventSink } from '../../../src/core/events/proxy-events.ts';
+import type { GateStore } from '../../../src/core/admission/gate-store.ts';
+import type { Random } from '../../../src/core/scalars.ts';
 import type { Scenario } from '../../../src/simulator/scenario.ts';
-import { UPSTREAM } from '../../../src/simulator/scenario.ts';
-import type { MemoryOptions } from '../../../src/store/memory-store.ts';
+import { UPSTREAM_NAME } from '../../../src/simulator/scenario.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
-import { shareMeters } from '../../../src/simulator/shared-meters.ts';
+import { createSharedMeters } from '../../../src/simulator/shared-meters.ts';
 
-/** Something that decides when requests leave, behind the same gate, exchange and retries as everything else. */
+/** A rate controller under test, with the same gate, exchange and retries as all others. */
 export interface Controller {
   readonly name: string;
-  /** The scenario as this one plays it: a limit for each client, no queue. As it is when absent. */
+  /** Adapts the scenario, such as to a limit for each client or no queue. Unchanged by default. */
   adapt?(scenario: Scenario): Scenario;
-  /** Ours when absent. */
+  /** Tidegate's by default. */
   readonly script?: typeof exchange;
-  makeStore(scenario: Scenario, random: Random, listen: Listen): Store;
-  /** For one run: what its replicas share is made anew. */
+  makeStore(scenario: Scenario, random: Random, listen: EventSink): GateStore;
+  /** Creates a controller with new shared state for one run. */
   forRun?(scenario: Scenario): Controller;
 }
 
 export const OURS: Controller = ours({});
 
-function ours(meters: Pick<MemoryOptions, 'makeMeter'>): Controller {
+function ours(meters: Pick<MemoryStoreOptions, 'makeMeter'>): Controller {
   return {
     name: 'tidegate',
     makeStore: (scenario, random, listen) => {
-      const upstreams = [{ name: UPSTREAM, ...scenario.policy }];
+      const upstreams = [{ name: UPSTREAM_NAME, ...scenario.policy }];
       return new MemoryStore({ upstreams, maxTracked: 100_000, random, listen, ...meters });
     },
-    forRun: ({ shared }) => (shared ? ours({ makeMeter: shareMeters() }) : OURS),
+    forRun: ({ shared }) => (shared ? ours({ makeMeter: createSharedMeters() }) : OURS),
   };
 }

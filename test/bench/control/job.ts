@@ -4,18 +4,18 @@ import { ABLATIONS } from './ablations.ts';
 import { BASELINES } from './baselines.ts';
 import type { Controller } from './controllers.ts';
 import { OURS } from './controllers.ts';
-import type { Figures } from './measure.ts';
+import type { ControlFigures } from './measure.ts';
 import { measure } from './measure.ts';
 import { ORACLE } from './oracle.ts';
-import type { Row } from './rows/row.ts';
+import type { ControlRow } from './rows/row.ts';
 import { ROWS } from './rows.ts';
 
-/** One run: which row, who controls it, with what chance. */
+/** One run: row, controller and seed. */
 export interface Job {
   readonly row: string;
   readonly controller: string;
   readonly seed: number;
-  /** Cut to half a minute, where only the grossest differences are looked for. */
+  /** Shortened to 30 s, enough for gross differences. */
   readonly short: boolean;
 }
 
@@ -23,8 +23,8 @@ const CONTROLLERS: ReadonlyMap<string, Controller> = new Map(
   [OURS, ...BASELINES, ...ABLATIONS].map((controller) => [controller.name, controller]),
 );
 
-/** @throws RangeError when nothing is called so */
-export function runJob(job: Job): Figures {
+/** @throws RangeError for an unknown name */
+export function runJob(job: Job): ControlFigures {
   const row = ROWS.find(({ name }) => name === job.row);
   const controller = CONTROLLERS.get(job.controller);
   if (row === undefined || controller === undefined) throw new RangeError(`no such run: ${JSON.stringify(job)}`);
@@ -32,7 +32,12 @@ export function runJob(job: Job): Figures {
   return run(row, controller, job, comparesWithOracle ? run(row, ORACLE, job, undefined) : undefined);
 }
 
-function run(row: Row, controller: Controller, { seed, short }: Job, oracle: Figures | undefined): Figures {
+function run(
+  row: ControlRow,
+  controller: Controller,
+  { seed, short }: Job,
+  oracle: ControlFigures | undefined,
+): ControlFigures {
   const whole = short ? shorten(row.scenario) : row.scenario;
   const scenario = controller.adapt?.(whole) ?? whole;
   const { script, makeStore } = controller.forRun?.(scenario) ?? controller;
@@ -49,7 +54,7 @@ function shorten(scenario: Scenario): Scenario {
   return { ...scenario, warmup: Math.min(scenario.warmup, 10_000), duration: Math.min(scenario.duration, 40_000) };
 }
 
-/** About how much a run costs: requests offered. */
+/** Estimates the cost of a run by its offered requests. */
 export function sizeOf({ row, short }: Job): number {
   const scenario = ROWS.find(({ name }) => name === row)?.scenario;
   if (scenario === undefined) return 0;

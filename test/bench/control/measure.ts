@@ -1,13 +1,13 @@
-import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
-import type { Report, Sample } from '../../../src/simulator/report/simulation-report.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
+import type { SimulationReport, ReportSample } from '../../../src/simulator/report/simulation-report.ts';
 import { settlingTime } from '../../../src/simulator/report/simulation-report.ts';
-import type { Figure, Row } from './rows/row.ts';
+import type { Figure, ControlRow } from './rows/row.ts';
 
-/** `settle` is Infinity where a run never settled, and `waste` where nothing succeeded. */
-export type Figures = Partial<Record<Figure, number>> & { readonly goodput: number; readonly waste: number };
+/** `settle` is Infinity if a run never settled, `waste` if nothing succeeded. */
+export type ControlFigures = Partial<Record<Figure, number>> & { readonly goodput: number; readonly waste: number };
 
-/** What a run comes to, in the figures that goals name; those that compare with the oracle need its figures. */
-export function measure(row: Row, report: Report, oracle: Figures | undefined): Figures {
+/** Returns the figures of a run. Those relative to the oracle need the oracle's figures. */
+export function measure(row: ControlRow, report: SimulationReport, oracle: ControlFigures | undefined): ControlFigures {
   const { changeAt, changeTo } = row;
   const group = report.groups.find(({ name }) => name === row.group);
   const { p50, p99 } = (group ?? report).latency;
@@ -35,7 +35,12 @@ export function measure(row: Row, report: Report, oracle: Figures | undefined): 
   };
 }
 
-function countBetween({ series }: Report, from: Millis, to: Millis, rateOf: (sample: Sample) => number): number {
+function countBetween(
+  { series }: SimulationReport,
+  from: Millis,
+  to: Millis,
+  rateOf: (sample: ReportSample) => number,
+): number {
   return series.reduce((sum, sample, i) => {
     const began = series[i - 1]?.at ?? 0;
     return sample.at > from && sample.at <= to ? sum + (rateOf(sample) * (sample.at - began)) / 1000 : sum;

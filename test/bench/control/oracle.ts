@@ -1,13 +1,13 @@
 import { Pacer } from '../../../src/core/rate/pacer.ts';
-import type { Millis, PerSecond } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { Millis, PerSecond } from '../../../src/core/scalars.ts';
 import { limitOf } from '../../../src/simulator/limit-models/limit-model-spec.ts';
-import { capacityOf } from '../../../src/simulator/run-scenario.ts';
+import { upstreamCapacity } from '../../../src/simulator/run-scenario.ts';
 import type { Scenario } from '../../../src/simulator/scenario.ts';
-import { ChosenStore } from './chosen-store.ts';
+import { ControllerStore } from './controller-store.ts';
 import type { Controller } from './controllers.ts';
 import { PassingMeter } from './passing-meter.ts';
 
-/** Knows the limit at every time: paces by the rate, or holds as many in flight. It learns nothing, and is not cut. */
+/** A meter that knows the limit at all times and paces or bounds concurrency by it, without learning. */
 class OracleMeter extends PassingMeter {
   readonly #scenario: Scenario;
   readonly #pacer = new Pacer();
@@ -22,10 +22,10 @@ class OracleMeter extends PassingMeter {
     return this.rate(this.#now);
   }
 
-  /** Its own share, where there are several proxies. */
+  /** Its share of the limit if there are several proxies. */
   override rate(now: Millis): PerSecond {
     const { upstream, replicas } = this.#scenario;
-    return capacityOf({ ...upstream, outages: [] }, this.#limit(now), now) / replicas;
+    return upstreamCapacity({ ...upstream, outages: [] }, this.#limit(now), now) / replicas;
   }
 
   override delay(now: Millis): Millis {
@@ -33,7 +33,7 @@ class OracleMeter extends PassingMeter {
     return this.inFlight < this.#limit(now) ? 0 : Number.POSITIVE_INFINITY;
   }
 
-  override expected(now: Millis): Millis {
+  override expectedDelay(now: Millis): Millis {
     const delay = this.delay(now);
     return Number.isFinite(delay) ? delay : 1000 / this.rate(now);
   }
@@ -43,7 +43,7 @@ class OracleMeter extends PassingMeter {
     return false;
   }
 
-  override ended(): boolean {
+  override onEnded(): boolean {
     this.inFlight -= 1;
     return this.#scenario.upstream.limit.kind === 'concurrency';
   }
@@ -63,5 +63,5 @@ class OracleMeter extends PassingMeter {
 export const ORACLE: Controller = {
   name: 'oracle',
   makeStore: (scenario, _random, listen) =>
-    new ChosenStore({ policy: scenario.policy, listen, makeMeter: () => new OracleMeter(scenario) }),
+    new ControllerStore({ policy: scenario.policy, listen, makeMeter: () => new OracleMeter(scenario) }),
 };

@@ -1,18 +1,18 @@
-import type { CutCause, LimitState } from '../../../src/core/events/proxy-events.ts';
+import type { CutCause, LimitState } from '../../../src/core/limits/limit-state.ts';
 import type { Meter } from '../../../src/core/limits/meter.ts';
-import type { Failure, Rejection } from '../../../src/core/rate/failed-send.ts';
-import type { Millis, PerSecond } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { FailedSend, RejectedSend } from '../../../src/core/rate/failed-send.ts';
+import type { Millis, PerSecond } from '../../../src/core/scalars.ts';
 
 /**
- * Lets everything pass at once, and counts what is in flight. It never blocks, so it has no probes; it leases nothing,
- * and hears of no quota. Other controllers are this one with a rule of their own.
+ * Admits every request at once, and counts requests in flight. It never blocks, so it has no probes; it has no leases and
+ * ignores quotas. Other controllers extend it with their own rule.
  */
 export class PassingMeter implements Meter {
   readonly phase: LimitState = 'restoring';
   readonly blockedUntil = undefined;
   readonly quotaLeft = undefined;
-  readonly places = undefined;
-  readonly sends = 0;
+  readonly concurrencyLimit = undefined;
+  readonly sendCount = 0;
   inFlight = 0;
 
   get ceiling(): PerSecond {
@@ -27,7 +27,7 @@ export class PassingMeter implements Meter {
     return 0;
   }
 
-  expected(now: Millis): Millis {
+  expectedDelay(now: Millis): Millis {
     return this.delay(now);
   }
 
@@ -35,39 +35,39 @@ export class PassingMeter implements Meter {
     return false;
   }
 
-  sent(_now: Millis): number {
+  onSent(_now: Millis): number {
     this.inFlight += 1;
     return this.inFlight;
   }
 
-  ended(): boolean {
+  onEnded(): boolean {
     this.inFlight -= 1;
     return false;
   }
 
-  giveBack(): void {}
+  release(): void {}
 
-  accepted(_sentAt: Millis, _among: number, _now: Millis): void {}
+  onAccepted(_sentAt: Millis, _among: number, _now: Millis): void {}
 
-  rejected(_rejection: Rejection, _now: Millis): CutCause | undefined {
+  onRejected(_rejection: RejectedSend, _now: Millis): CutCause | undefined {
     return undefined;
   }
 
-  failed(_failure: Failure, _now: Millis): CutCause | undefined {
+  onFailed(_failure: FailedSend, _now: Millis): CutCause | undefined {
     return undefined;
   }
 
   stop(_until: Millis): void {}
   advance(_now: Millis): void {}
 
-  overdue(): Millis {
+  probeOverdueFor(): Millis {
     return 0;
   }
 
   abandonProbe(): void {}
-  remember(): void {}
+  seedHistory(): void {}
 
-  noteQuota(): boolean {
+  onQuota(): boolean {
     return true;
   }
 
@@ -75,11 +75,11 @@ export class PassingMeter implements Meter {
     return false;
   }
 
-  isQuotaOf(): boolean {
+  quotaAppliesTo(): boolean {
     return true;
   }
 
   quotaOwner(): undefined {}
-  disownQuota(): void {}
+  dropQuota(): void {}
   resumeQuota(): void {}
 }

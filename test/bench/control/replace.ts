@@ -1,25 +1,25 @@
 import type { Limit } from '../../../src/core/limits/limit.ts';
 import type { LimitRef } from '../../../src/core/limits/limit-ref.ts';
 import type { Meter } from '../../../src/core/limits/meter.ts';
-import { LocalMeter } from '../../../src/core/limits/meter.ts';
-import type { Random } from '../../../src/core/exchange/attempt-outcome.ts';
-import type { PolicySettings } from '../../../src/simulator/scenario.ts';
+import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
+import type { Random } from '../../../src/core/scalars.ts';
+import type { ScenarioPolicy } from '../../../src/simulator/scenario.ts';
 import { ClientTable } from '../../../src/store/clients/client-table.ts';
-import { ChosenStore } from './chosen-store.ts';
+import { ControllerStore } from './controller-store.ts';
 import type { Controller } from './controllers.ts';
 
 interface Replaced {
-  readonly makeMeter?: (policy: PolicySettings, random: Random) => Meter;
+  readonly makeMeter?: (policy: ScenarioPolicy, random: Random) => Meter;
   readonly makeLimit?: (ref: LimitRef, meter: Meter) => Limit;
   readonly Clients?: typeof ClientTable;
 }
 
-/** Ours with a part of it replaced. */
+/** Tidegate with one part replaced. */
 export function replace(name: string, { makeMeter, makeLimit, Clients = ClientTable }: Replaced): Controller {
   return {
     name,
     makeStore: ({ policy }, random, listen) =>
-      new ChosenStore({
+      new ControllerStore({
         policy,
         listen,
         makeMeter: () => makeMeter?.(policy, random) ?? new LocalMeter(policy.rate, random),

@@ -1,11 +1,11 @@
-/** The worlds in which controllers are compared, and what the adaptive rate has to reach in each of them. */
+/** The scenarios in which controllers are compared, with the goals of the adaptive rate. */
 import { adverse } from './rows/adverse.ts';
 import { load, outages, steps } from './rows/changes.ts';
 import { latency, replicas, sharing, waiting } from './rows/clients.ts';
 import { concurrency, counting, minutes, penalties, steady, strict } from './rows/limits.ts';
-import type { Goal, Row } from './rows/row.ts';
+import type { RowGoal, ControlRow } from './rows/row.ts';
 
-export const ROWS: readonly Row[] = [
+export const ROWS: readonly ControlRow[] = [
   ...steady(),
   ...strict(),
   ...counting(),
@@ -23,6 +23,6 @@ export const ROWS: readonly Row[] = [
 ];
 
 /** Goals for the mean over the rows of a family. */
-export const FAMILY_GOALS: readonly { readonly family: string; readonly goal: Goal }[] = [
+export const FAMILY_GOALS: readonly { readonly family: string; readonly goal: RowGoal }[] = [
   { family: 'steady', goal: { figure: 'goodput', min: 0.96 } },
 ];

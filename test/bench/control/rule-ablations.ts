@@ -1,96 +1,103 @@
-import { LocalMeter } from '../../../src/core/limits/meter.ts';
-import type { Rules } from '../../../src/core/rate/rules.ts';
-import { RULES } from '../../../src/core/rate/rules.ts';
+import { LocalMeter } from '../../../src/core/limits/local-meter.ts';
+import type { RateRules } from '../../../src/core/rate/rules.ts';
+import { RATE_RULES } from '../../../src/core/rate/rules.ts';
 import type { RateState } from '../../../src/core/rate/rate-state.ts';
 import type { Controller } from './controllers.ts';
 import { replace } from './replace.ts';
 
-/** Ours, with other rules in the place of some. */
-function without(name: string, others: Partial<Rules>): Controller {
-  const rules: Rules = { ...RULES, ...others };
+/** Tidegate with some rules replaced. */
+function without(name: string, others: Partial<RateRules>): Controller {
+  const rules: RateRules = { ...RATE_RULES, ...others };
   return replace(name, { makeMeter: ({ rate }, random) => new LocalMeter(rate, random, rules) });
 }
 
-/** Rejections in a row, none accepted between. */
-function blackoutAfter(count: number): Rules['isBlackout'] {
-  return ({ rejectedInRow }) => rejectedInRow >= count;
+/** A blackout after `count` consecutive rejections. */
+function blackoutAfter(count: number): RateRules['isBlackout'] {
+  return ({ consecutiveRejections }) => consecutiveRejections >= count;
 }
 
-function probeEvery(growth: number): Rules['probeInterval'] {
+function probeEvery(growth: number): RateRules['probeInterval'] {
   return (probes, goodRate) => Math.min(5000, Math.max(50, 1000 / goodRate) * growth ** Math.min(probes, 16));
 }
 
-/** K, planned as if the state were another. */
-function plan(change: (state: RateState) => Partial<RateState>): Rules['planGrowth'] {
-  return (state) => RULES.planGrowth({ ...state, ...change(state) });
+/** Plans K with a changed state. */
+function plan(change: (state: RateState) => Partial<RateState>): RateRules['planGrowthPeriod'] {
+  return (state) => RATE_RULES.planGrowthPeriod({ ...state, ...change(state) });
 }
 
-/** What a blackout shows, to one who does not know all of the state. */
-function reopenWith(change: Partial<RateState>): Rules['reopen'] {
-  return (state, long, block, sentAt) => RULES.reopen({ ...state, ...change }, long, block, sentAt);
+/** Plans the recovery from a blackout with a changed state. */
+function reopenWith(change: Partial<RateState>): RateRules['planRecovery'] {
+  return (state, long, block, sentAt) => RATE_RULES.planRecovery({ ...state, ...change }, long, block, sentAt);
 }
 
-/** Each without one rule of the adaptive rate, or with a simpler one. */
+/** Controllers without one rule of the adaptive rate, or with a simpler one. */
 export const RULE_ABLATIONS: readonly Controller[] = [
   without('every 429 cuts', { isSameEpoch: () => false }),
   without('first cut to a half', {
-    cutFirst: (...args) => {
-      const cut = RULES.cutFirst(...args);
+    computeFirstDecrease: (...args) => {
+      const cut = RATE_RULES.computeFirstDecrease(...args);
       return { ...cut, rate: cut.ceiling / 2 };
     },
   }),
   without('small cuts only', {
-    cutAgain: ({ rate }) => ({ rate: 0.95 * rate, ceiling: rate, cause: 'small' }),
+    computeLaterDecrease: ({ rate }) => ({ rate: 0.95 * rate, ceiling: rate, cause: 'small' }),
   }),
   without('cuts to a half', {
-    cutAgain: ({ rate }) => ({ rate: rate / 2, ceiling: rate, cause: 'heavy' }),
+    computeLaterDecrease: ({ rate }) => ({ rate: rate / 2, ceiling: rate, cause: 'heavy' }),
   }),
   without('no memory of the ceiling', {
-    cutAgain: (...args) => {
-      const cut = RULES.cutAgain(...args);
+    computeLaterDecrease: (...args) => {
+      const cut = RATE_RULES.computeLaterDecrease(...args);
       return { ...cut, ceiling: cut.rate };
     },
   }),
   without('a ceiling that believes each rejection', {
-    cutAgain: (state) => ({ ...RULES.cutAgain(state), ceiling: state.rate }),
+    computeLaterDecrease: (state) => ({ ...RATE_RULES.computeLaterDecrease(state), ceiling: state.rate }),
   }),
-  without('K of 10 s', { planGrowth: () => 10_000 }),
-  without('K blind to losses', { planGrowth: plan(() => ({ usualLoss: 1, lost: 1 })) }),
+  without('K of 10 s', { planGrowthPeriod: () => 10_000 }),
+  without('K blind to losses', { planGrowthPeriod: plan(() => ({ usualProbeLoss: 1, probeLoss: 1 })) }),
   without('K blind to guesses', {
-    planGrowth: plan(({ found }) => ({ found: found === 'penalty' ? found : 'near' })),
+    planGrowthPeriod: plan(({ lastFinding }) => ({ lastFinding: lastFinding === 'penalty' ? lastFinding : 'near' })),
   }),
-  without('no cost', { noteCost: () => undefined }),
+  without('no cost', { recordRejectionCost: () => undefined }),
   without('straight growth', {
-    rateOnCurve: ({ ceiling, rateAtCut, grown, growFor }) =>
-      rateAtCut + ((ceiling - rateAtCut) * grown) / Math.max(1, growFor),
+    cubicGrowthRate: ({ ceiling, rateAfterDecrease, growthElapsed, growthPeriod }) =>
+      rateAfterDecrease + ((ceiling - rateAfterDecrease) * growthElapsed) / Math.max(1, growthPeriod),
   }),
   without('growth while nobody asks', { isApplicationLimited: () => false }),
   without('probing at 60 % of use', {
-    isApplicationLimited: (state, ...rest) => RULES.isApplicationLimited({ ...state, grown: 0, growFor: 1 }, ...rest),
+    isApplicationLimited: (state, ...rest) =>
+      RATE_RULES.isApplicationLimited({ ...state, growthElapsed: 0, growthPeriod: 1 }, ...rest),
   }),
-  without('a stale ceiling is kept', { isStale: () => false }),
-  without('every rejection is felt', { hearNoise: () => false }),
+  without('a stale ceiling is kept', { isCeilingStale: () => false }),
+  without('every rejection is felt', { isBackgroundRejection: () => false }),
   without('blackout: two in a row', { isBlackout: blackoutAfter(2) }),
   without('blackout: four in a row', { isBlackout: blackoutAfter(4) }),
   without('blackout: eight in a row', { isBlackout: blackoutAfter(8) }),
   without('no blackouts', { isBlackout: () => false }),
   without('probes at double intervals', { probeInterval: probeEvery(2) }),
   without('probes every second', { probeInterval: () => 1000 }),
-  without('no penalty', { reopen: reopenWith({ lastBlackout: 0 }) }),
+  without('no penalty', { planRecovery: reopenWith({ lastBlackout: 0 }) }),
   without('no moved limit', {
-    reopen: (...args) => {
-      const [{ found }] = args;
-      const reopening = RULES.reopen(...args);
-      return reopening.found === 'moved' ? { ...reopening, found, ceiling: reopening.rate / 0.95 } : reopening;
+    planRecovery: (...args) => {
+      const [{ lastFinding }] = args;
+      const reopening = RATE_RULES.planRecovery(...args);
+      return reopening.finding === 'moved'
+        ? { ...reopening, finding: lastFinding, ceiling: reopening.rate / 0.95 }
+        : reopening;
     },
   }),
   without('a half after a blackout', {
-    reopen: (...args) => {
+    planRecovery: (...args) => {
       const [{ ceiling }] = args;
-      return { ...RULES.reopen(...args), rate: ceiling / 2, ceiling };
+      return { ...RATE_RULES.planRecovery(...args), rate: ceiling / 2, ceiling };
     },
   }),
   without('no places', {
-    watchPlaces: () => ({ accepted: () => undefined, rejected: () => undefined, forget: () => undefined }),
+    makeConcurrencyDetector: () => ({
+      onAccepted: () => undefined,
+      onRejected: () => undefined,
+      reset: () => undefined,
+    }),
   }),
 ];

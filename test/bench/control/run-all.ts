@@ -2,14 +2,14 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Job } from './job.ts';
 import { sizeOf } from './job.ts';
-import type { Figures } from './measure.ts';
+import type { ControlFigures } from './measure.ts';
 
 export interface Result {
   readonly job: Job;
-  readonly figures: Figures;
+  readonly figures: ControlFigures;
 }
 
-/** Runs all on as many threads as the machine has; the longest first, so that none is left over at the end. */
+/** Runs all jobs on one thread per processor, longest first to balance the load. */
 export async function runAll(jobs: readonly Job[], onDone: (done: number) => void): Promise<Result[]> {
   const waiting = jobs.map((_, index) => index).toSorted((a, b) => size(jobs[b]) - size(jobs[a]));
   const results: Result[] = [];
@@ -18,7 +18,7 @@ export async function runAll(jobs: readonly Job[], onDone: (done: number) => voi
   await Promise.all(Array.from({ length: Math.min(availableParallelism(), jobs.length) }, work));
   return results;
 
-  /** The place of a result is that of its job, whoever is done first. */
+  /** Results are in the order of the jobs, whichever finishes first. */
   function work(): Promise<void> {
     return new Promise((resolve, reject) => {
       const worker = new Worker(new URL('worker.ts', import.meta.url));
@@ -28,7 +28,7 @@ export async function runAll(jobs: readonly Job[], onDone: (done: number) => voi
         if (index === undefined) void worker.terminate();
         else worker.postMessage(jobs[index], []);
       };
-      worker.on('message', (figures: Figures) => {
+      worker.on('message', (figures: ControlFigures) => {
         const job = index === undefined ? undefined : jobs[index];
         if (index !== undefined && job !== undefined) results[index] = { job, figures };
         done += 1;

@@ -44,7 +44,7 @@ npm run bench:control -- --ablations --markdown docs/benchmarks.md
 \`\`\`
 `;
 
-/** Puts the text between the markers of that name in the file, or at its end, or makes the file. */
+/** Writes the text between the markers of that name; appends it, or creates the file, if they are missing. */
 export function writeSection(path: string, name: string, text: string): void {
   const opening = `<!-- ${name}:begin -->`;
   const closing = `<!-- ${name}:end -->`;

@@ -5,12 +5,12 @@ import type { Result } from './run-all.ts';
 
 const ROWS = ['token bucket, 100/s', 'fixed 1 s, 50/s', '20 in flight', 'ten equal clients at 5x'];
 
-/** A few rows, cut short, for everybody, and one of them twice. */
+/** A few short rows for every controller, one of them twice. */
 export const SMOKE: readonly Job[] = [OURS, ...BASELINES, OURS].flatMap(({ name }) =>
   ROWS.map((row): Job => ({ row, controller: name, seed: 301, short: true })),
 );
 
-/** What must hold however little is run. Returns what does not. */
+/** Checks conditions that hold for any run. Returns the violations. */
 export function findFaults(results: readonly Result[]): string[] {
   const faults: string[] = [];
   const require = (holds: boolean, fault: string): void => {

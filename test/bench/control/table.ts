@@ -1,13 +1,13 @@
-export interface Table {
+export interface ControlTable {
   readonly title: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
-  /** What has to be known to read it. */
+  /** Explains how to read the table. */
   readonly note?: string;
 }
 
-/** In columns, for a terminal. */
-export function toText({ title, head, rows, note }: Table): string {
+/** Formats the table for a terminal. */
+export function toText({ title, head, rows, note }: ControlTable): string {
   const widths = head.map((cell, i) => Math.max(cell.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const line = (cells: readonly string[]): string =>
     cells
@@ -17,8 +17,8 @@ export function toText({ title, head, rows, note }: Table): string {
   return [title, ...(note === undefined ? [] : [note]), line(head), ...rows.map(line), ''].join('\n');
 }
 
-/** For a document, below a heading of the third level. */
-export function toMarkdown({ title, head, rows, note }: Table): string {
+/** Formats the table for a document, below a third-level heading. */
+export function toMarkdown({ title, head, rows, note }: ControlTable): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
   const rule = line(head.map((_, i) => (i === 0 ? '---' : '---:')));
   return [`### ${title}`, '', ...(note === undefined ? [] : [note, '']), line(head), rule, ...rows.map(line), ''].join(

@@ -1,16 +1,16 @@
-import type { Judged, Over } from './judge.ts';
+import type { JudgedFigure, SeedStatistics } from './judge.ts';
 import { judge, over } from './judge.ts';
-import type { Figures } from './measure.ts';
-import type { Figure, Row } from './rows/row.ts';
+import type { ControlFigures } from './measure.ts';
+import type { Figure, ControlRow } from './rows/row.ts';
 import { FAMILY_GOALS } from './rows.ts';
 import type { Result } from './run-all.ts';
-import type { Table } from './table.ts';
+import type { ControlTable } from './table.ts';
 
-/** The figures of some runs, by row, in the order of the rows. */
-export type ByRow = ReadonlyMap<Row, readonly Figures[]>;
+/** Figures of runs by row, in the order of the rows. */
+export type ByRow = ReadonlyMap<ControlRow, readonly ControlFigures[]>;
 
-export function byRow(rows: readonly Row[], results: readonly Result[], controller: string): ByRow {
-  const found = new Map<Row, Figures[]>();
+export function byRow(rows: readonly ControlRow[], results: readonly Result[], controller: string): ByRow {
+  const found = new Map<ControlRow, ControlFigures[]>();
   for (const row of rows) {
     const figures = results
       .filter(({ job }) => job.controller === controller && job.row === row.name)
@@ -20,12 +20,12 @@ export function byRow(rows: readonly Row[], results: readonly Result[], controll
   return found;
 }
 
-export function familiesOf(rows: readonly Row[]): string[] {
+export function familiesOf(rows: readonly ControlRow[]): string[] {
   return [...new Set(rows.map(({ family }) => family))];
 }
 
-/** Some rows of one controller: the mean over the seeds, and the worst of them in parentheses where it differs. */
-export function rowTable(title: string, rows: ByRow): Table {
+/** Rows of one controller: means over the seeds, with a different worst value in parentheses. */
+export function rowTable(title: string, rows: ByRow): ControlTable {
   return {
     title,
     head: ['', ...COLUMNS.map(({ head }) => head), 'goals'],
@@ -52,8 +52,8 @@ const COLUMNS: readonly { readonly head: string; readonly figure: Figure }[] = [
 ];
 
 /** The goals of single rows, then those of families as a whole. */
-export function judgeAll(rows: ByRow): { readonly name: string; readonly judged: Judged }[] {
-  const found: { readonly name: string; readonly judged: Judged }[] = [];
+export function judgeAll(rows: ByRow): { readonly name: string; readonly judged: JudgedFigure }[] {
+  const found: { readonly name: string; readonly judged: JudgedFigure }[] = [];
   for (const [row, seeds] of rows) for (const judged of judge(row, seeds)) found.push({ name: row.name, judged });
   for (const { family, goal } of FAMILY_GOALS) {
     const all = [...ofFamily(rows, family).values()].flat();
@@ -66,7 +66,11 @@ export function judgeAll(rows: ByRow): { readonly name: string; readonly judged:
 }
 
 /** Two figures of each family, for each controller. */
-export function comparison(rows: readonly Row[], results: readonly Result[], controllers: readonly string[]): Table {
+export function comparison(
+  rows: readonly ControlRow[],
+  results: readonly Result[],
+  controllers: readonly string[],
+): ControlTable {
   return {
     title: 'Goodput / waste',
     head: ['', ...controllers],
@@ -83,7 +87,7 @@ export function comparison(rows: readonly Row[], results: readonly Result[], con
   };
 }
 
-/** What some families are about besides. */
+/** Additional figures of some families. */
 const KEY_FIGURES: readonly (readonly [string, Figure, string])[] = [
   ['step to 40 %', 'settle', 'settled after'],
   ['step to 40 %', 'wastedOnStep', 'wasted in the 5 s after'],
@@ -100,12 +104,16 @@ const KEY_FIGURES: readonly (readonly [string, Figure, string])[] = [
   ['steady', 'jain', 'Jain'],
 ];
 
-/** Whether a row is of what a table tells of: a family, or rows whose names begin so. */
-export function isAbout({ name, family }: Row, subject: string): boolean {
+/** Whether a row belongs to a table's subject: a family, or a prefix of row names. */
+export function isAbout({ name, family }: ControlRow, subject: string): boolean {
   return family === subject || name.startsWith(subject);
 }
 
-export function keyFigures(rows: readonly Row[], results: readonly Result[], controllers: readonly string[]): Table {
+export function keyFigures(
+  rows: readonly ControlRow[],
+  results: readonly Result[],
+  controllers: readonly string[],
+): ControlTable {
   return {
     title: 'Other figures',
     head: ['', ...controllers],
@@ -127,14 +135,15 @@ export function keyFigures(rows: readonly Row[], results: readonly Result[], con
   };
 }
 
-export function sayJudged({ goal, over: { mean: value, worst }, verdict, by }: Judged): string {
+export function sayJudged({ goal, over: { mean: value, worst }, verdict, by }: JudgedFigure): string {
   const { figure, min, max } = goal;
   const bounds = [
     min === undefined ? '' : `≥ ${format(figure, min)}`,
     max === undefined ? '' : `≤ ${format(figure, max)}`,
   ];
-  const told = verdict === 'missed' ? `MISSED by ${format(figure, by)}` : verdict === 'met' ? 'met' : 'met on average';
-  return `${figure} ${withWorst(figure, { mean: value, worst })} ${bounds.filter(Boolean).join(', ')}: ${told}`;
+  const result =
+    verdict === 'missed' ? `MISSED by ${format(figure, by)}` : verdict === 'met' ? 'met' : 'met on average';
+  return `${figure} ${withWorst(figure, { mean: value, worst })} ${bounds.filter(Boolean).join(', ')}: ${result}`;
 }
 
 export function format(figure: Figure, value: number): string {
@@ -162,26 +171,26 @@ export function format(figure: Figure, value: number): string {
   }
 }
 
-function figuresOf(rows: readonly Row[], results: readonly Result[], controller: string): Figures[] {
+function figuresOf(rows: readonly ControlRow[], results: readonly Result[], controller: string): ControlFigures[] {
   const names = new Set(rows.map(({ name }) => name));
   return results.filter(({ job }) => job.controller === controller && names.has(job.row)).map(({ figures }) => figures);
 }
 
-function meanAndWorst(figure: Figure, seeds: readonly Figures[]): string {
+function meanAndWorst(figure: Figure, seeds: readonly ControlFigures[]): string {
   const found = over(figure, seeds);
   return found === undefined ? '' : withWorst(figure, found);
 }
 
-function withWorst(figure: Figure, { mean: value, worst }: Over): string {
-  const told = format(figure, value);
+function withWorst(figure: Figure, { mean: value, worst }: SeedStatistics): string {
+  const mean = format(figure, value);
   const ofWorst = format(figure, worst);
-  return told === ofWorst ? told : `${told} (${ofWorst})`;
+  return mean === ofWorst ? mean : `${mean} (${ofWorst})`;
 }
 
-function mean(figure: Figure, all: readonly Figures[]): number {
+function mean(figure: Figure, all: readonly ControlFigures[]): number {
   return over(figure, all)?.mean ?? Number.NaN;
 }
 
-function meanOf(all: readonly Figures[]): Figures {
+function meanOf(all: readonly ControlFigures[]): ControlFigures {
   return { goodput: mean('goodput', all), waste: mean('waste', all) };
 }

@@ -1,4 +1,4 @@
-/** A thread that runs what it is told, one run at a time. */
+/** A worker thread that runs one job at a time. */
 import { parentPort } from 'node:worker_threads';
 import type { Job } from './job.ts';
 import { runJob } from './job.ts';

@@ -1,13 +1,13 @@
-import type { Report } from '../../../src/simulator/report/simulation-report.ts';
-import type { Row } from './row.ts';
+import type { SimulationReport } from '../../../src/simulator/report/simulation-report.ts';
+import type { GoodputRow } from './row.ts';
 
-/** Further apart, either the simulator or the proxy is wrong. */
+/** With a larger difference, either the simulator or the proxy is wrong. */
 export const TOLERANCE = { goodput: 0.05, waste: 0.01 } as const;
 
-/** How far a measured figure is from the simulated one. */
-export interface Comparison {
+/** A measured figure compared with the simulated one. */
+export interface SimulationComparison {
   readonly measured: number;
-  /** The mean of the seeds, and their standard deviation: what chance alone does to one run. */
+  /** Mean and standard deviation over the seeds. */
   readonly simulated: number;
   readonly deviation: number;
   readonly difference: number;
@@ -15,11 +15,11 @@ export interface Comparison {
 }
 
 export interface Agreement {
-  readonly goodput: Comparison;
-  readonly waste: Comparison;
+  readonly goodput: SimulationComparison;
+  readonly waste: SimulationComparison;
 }
 
-export function compare(row: Row, reports: readonly Report[]): Agreement {
+export function compare(row: GoodputRow, reports: readonly SimulationReport[]): Agreement {
   const goodputs = reports.map(({ goodput }) => goodput);
   const wastes = reports.map(({ waste }) => waste);
   return {
@@ -28,7 +28,7 @@ export function compare(row: Row, reports: readonly Report[]): Agreement {
   };
 }
 
-function compareOne(measured: number, simulated: readonly number[], tolerance: number): Comparison {
+function compareOne(measured: number, simulated: readonly number[], tolerance: number): SimulationComparison {
   const count = simulated.length;
   const mean = simulated.reduce((sum, value) => sum + value, 0) / count;
   const squares = simulated.reduce((sum, value) => sum + (value - mean) ** 2, 0);

@@ -1,6 +1,6 @@
 import { nginxFrame } from '../nginx-frame.ts';
 
-/** Tidegate's defaults, but for addresses and the header that tells clients apart. */
+/** Tidegate's defaults, except for addresses and the header that identifies clients. */
 export function tidegateConfig(upstream: string, workers: number): string {
   return `listen: 127.0.0.1:0
 admin: 127.0.0.1:0
@@ -16,8 +16,8 @@ clients:
 }
 
 /**
- * Retries what Tidegate would, as often. nginx tries each `server` of a block once, so the one upstream is named four
- * times; with `max_fails` at its default of 1 it would turn away all for ten seconds after four refusals.
+ * Retries the same requests as Tidegate, equally often. nginx tries each `server` of a block once, so the upstream is listed
+ * four times; with the default `max_fails` of 1 it would reject everything for ten seconds after four rejections.
  */
 export function nginxConfig(port: number, upstream: string, folder: string): string {
   return nginxFrame(
@@ -45,8 +45,8 @@ ${`    server ${upstream} max_fails=0;\n`.repeat(4)}    keepalive 256;
 }
 
 /**
- * Retries what Tidegate would, as often.
- * @param statuses HAProxy 2.6 knows no retry on 429
+ * Retries the same requests as Tidegate, equally often.
+ * @param statuses HAProxy 2.6 cannot retry on 429
  */
 export function haproxyConfig(port: number, upstream: string, statuses: '429 503' | '503'): string {
   return `global

@@ -8,16 +8,16 @@ import { freePort, Program } from '../program.ts';
 
 export const CONTENDERS = ['tidegate', 'nginx', 'haproxy', 'bare'] as const;
 
-/** Who stands between the clients and the upstream; `bare` is nobody. */
-export type ContenderName = (typeof CONTENDERS)[number];
+/** The proxy between clients and upstream; `bare` means none. */
+export type GoodputContenderName = (typeof CONTENDERS)[number];
 
-export interface Standing {
+export interface RunningProxy {
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** What its version is; undefined when it is not installed. */
-export function versionOf(name: ContenderName): string | undefined {
+/** Returns its version; undefined if it is not installed. */
+export function versionOf(name: GoodputContenderName): string | undefined {
   switch (name) {
     case 'tidegate':
       return `Node ${process.version}`;
@@ -31,11 +31,16 @@ export function versionOf(name: ContenderName): string | undefined {
 }
 
 /**
- * Starts one, knowing nothing yet, in front of an upstream.
+ * Starts one without learned state in front of an upstream.
  * @param folder for its files
  * @param workers of Tidegate
  */
-export async function stand(name: ContenderName, upstream: string, folder: string, workers: number): Promise<Standing> {
+export async function startContender(
+  name: GoodputContenderName,
+  upstream: string,
+  folder: string,
+  workers: number,
+): Promise<RunningProxy> {
   switch (name) {
     case 'tidegate':
       return startTidegate(upstream, folder, workers);
@@ -55,16 +60,16 @@ export async function stand(name: ContenderName, upstream: string, folder: strin
   }
 }
 
-async function startTidegate(upstream: string, folder: string, workers: number): Promise<Standing> {
+async function startTidegate(upstream: string, folder: string, workers: number): Promise<RunningProxy> {
   const file = writeConfig(folder, 'tidegate.yaml', tidegateConfig(upstream, workers));
   const args = ['src/main.ts', 'serve', '--config', file];
-  // It would drain on SIGTERM, and wait for its balancer first.
+  // On SIGTERM it would drain, with a delay for load balancers.
   const program = new Program({ command: process.execPath, args, stopSignal: 'SIGKILL' });
   const url = await program.printed(/"url":"(http:[^"]+)".*"msg":"listening"/);
   return { url, stop: () => program.stop() };
 }
 
-async function startPeer(name: string, args: readonly string[], port: number): Promise<Standing> {
+async function startPeer(name: string, args: readonly string[], port: number): Promise<RunningProxy> {
   const program = new Program({ command: findProgram(name) ?? name, args, stopSignal: 'SIGTERM' });
   await program.listening(port);
   return { url: `http://127.0.0.1:${port}`, stop: () => program.stop() };
@@ -77,7 +82,7 @@ function versionPrinted(name: string, pattern: RegExp): string | undefined {
   return pattern.exec(stdout + stderr)?.[1];
 }
 
-/** Whether it can retry what it is to be compared at is part of what it is. */
+/** Returns its version, including whether it can retry on the compared statuses. */
 function haproxyVersion(): string | undefined {
   const version = versionPrinted('haproxy', /version ([\d.]+)/);
   if (version === undefined) return undefined;

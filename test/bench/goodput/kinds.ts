@@ -1,28 +1,28 @@
-import type { PerSecond } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { PerSecond } from '../../../src/core/scalars.ts';
 import type { LatencySpec } from '../../../src/simulator/upstream/latency-model.ts';
-import type { ModelSpec } from '../../../src/simulator/limit-models/limit-model-spec.ts';
+import type { LimitModelSpec } from '../../../src/simulator/limit-models/limit-model-spec.ts';
 import { limitOf } from '../../../src/simulator/limit-models/limit-model-spec.ts';
-import { capacityOf } from '../../../src/simulator/run-scenario.ts';
+import { upstreamCapacity } from '../../../src/simulator/run-scenario.ts';
 import type { UpstreamSpec } from '../../../src/simulator/upstream/upstream-model.ts';
 
-/** A hidden limit to be found. */
-export interface Kind {
+/** A hidden limit to be learned. */
+export interface LimitKind {
   readonly name: string;
   readonly title: string;
   readonly upstream: UpstreamSpec;
-  /** Seconds until all but a rare run have found the limit; what is found later says how soon, and not how well. */
+  /** Seconds in which nearly all runs learn the limit; measuring earlier would measure the speed of learning. */
   readonly warmup: number;
-  /** Seconds that are counted: enough that chance does little to one run. */
+  /** Counted seconds, enough for little variance between runs. */
   readonly seconds: number;
 }
 
 const USUAL = { warmup: 10, seconds: 30 } as const;
-/** Of a long window the first blackouts tell, and of places a series of rejections. */
+/** A long window is learned from its first blackouts, a concurrency limit from a series of rejections. */
 const SLOWLY_FOUND = { warmup: 30, seconds: 60 } as const;
 
 const SERVICE: Extract<LatencySpec, { readonly kind: 'exponential' }> = { kind: 'exponential', mean: 50 };
 
-export const KINDS: readonly Kind[] = [
+export const KINDS: readonly LimitKind[] = [
   kind('token-bucket-100', 'token bucket, 100/s, burst 20', { kind: 'token-bucket', rate: 100, burst: 20 }),
   kind('token-bucket-300', 'token bucket, 300/s, burst 20', { kind: 'token-bucket', rate: 300, burst: 20 }),
   kind('gcra-50', 'GCRA, 50/s, burst 5', { kind: 'gcra', rate: 50, burst: 5 }),
@@ -49,17 +49,17 @@ export const KINDS: readonly Kind[] = [
   ),
 ];
 
-/** What the hidden limit lets through a second. */
-export function capacity({ upstream }: Kind): PerSecond {
-  return capacityOf(upstream, limitOf(upstream.limit), 0);
+/** Requests a second that the hidden limit admits. */
+export function capacity({ upstream }: LimitKind): PerSecond {
+  return upstreamCapacity(upstream, limitOf(upstream.limit), 0);
 }
 
 function kind(
   name: string,
   title: string,
-  limit: ModelSpec,
+  limit: LimitModelSpec,
   latency = SERVICE,
-  times: Pick<Kind, 'warmup' | 'seconds'> = USUAL,
-): Kind {
+  times: Pick<LimitKind, 'warmup' | 'seconds'> = USUAL,
+): LimitKind {
   return { name, title, upstream: { limit, latency }, ...times };
 }

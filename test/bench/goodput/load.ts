@@ -1,10 +1,10 @@
-// Clients in a process of their own, so that they share no event loop with what they measure. Started by measure.ts with
-// a plan as its argument; sends one message, the measurement.
+// Clients in their own process, so that they share no event loop with the measured proxy. Started by measure.ts with a plan
+// as its argument; sends one message, the measurement.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { z } from 'zod';
-import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
 import type { Counted, Measurement } from './measurement.ts';
 import { loadPlan } from './measurement.ts';
@@ -16,9 +16,9 @@ type Stats = z.infer<typeof stats>;
 
 interface Answered {
   readonly at: Millis;
-  /** Since it was to be sent: waiting in this process counts. */
+  /** Latency since the request was due, including waiting in this process. */
   readonly took: Millis;
-  /** 0 when there was none. */
+  /** 0 without a response. */
   readonly status: number;
 }
 
@@ -39,7 +39,7 @@ await Promise.all(waiting);
 await dispatcher.close();
 process.send?.(measured(cold, whole));
 
-/** Poisson arrivals at absolute times: a late timer sends what is due, and delays nothing after it. */
+/** Poisson arrivals at absolute times: a late timer sends all due requests, and does not delay later ones. */
 async function offer(): Promise<void> {
   for (let at = start + gap(); at < end; at += gap()) {
     for (let left = at - performance.now(); left > 0; left = at - performance.now()) await sleep(left);
@@ -123,7 +123,7 @@ function minus(a: Stats, b: Stats): Stats {
   };
 }
 
-/** Of the nearest rank; 0 of nothing. */
+/** Returns the nearest-rank quantile; 0 for an empty list. */
 function quantile(values: readonly number[], share: number): number {
   return values.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(share * values.length) - 1)] ?? 0;
 }

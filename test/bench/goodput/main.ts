@@ -1,27 +1,27 @@
-// How much of a hidden limit a proxy makes use of, and how much it wastes, over real sockets and in real time: Tidegate,
-// the proxies that people have, and none. docs/benchmarks.md says how to read it.
+// Goodput and waste under a hidden limit over real sockets and in real time, for Tidegate, common proxies, and no proxy.
+// docs/benchmarks.md explains the results.
 //
 //   npm run bench:goodput -- --help
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import type { ContenderName } from './contenders.ts';
+import type { GoodputContenderName } from './contenders.ts';
 import { CONTENDERS, versionOf } from './contenders.ts';
 import { METHOD } from './method.ts';
-import type { Options } from './options.ts';
+import type { GoodputOptions } from './options.ts';
 import { parseOptions, USAGE } from './options.ts';
 import type { KindResult } from './run-kind.ts';
 import { runKind } from './run-kind.ts';
 import { agreementTable, goodputTable, toMarkdown, toText } from './tables.ts';
 
-const SMOKED = 'Everything works; the figures of so short a run mean nothing.';
+const SMOKED = 'Smoke run passed; figures of so short a run are not meaningful.';
 
-async function run(options: Options): Promise<void> {
-  if (options.markdown !== undefined) splitAtMarks(options.markdown); // now, not after twenty minutes
+async function run(options: GoodputOptions): Promise<void> {
+  if (options.markdown !== undefined) splitAtMarks(options.markdown); // fails now, not after twenty minutes
   const versions = new Map(CONTENDERS.map((name) => [name, versionOf(name)] as const));
   const present = options.contenders.filter((name) => versions.get(name) !== undefined);
   const absent = options.contenders.filter((name) => !present.includes(name));
-  if (absent.length > 0) console.log(`Not installed, and so not compared with: ${absent.join(', ')}.`);
+  if (absent.length > 0) console.log(`Not installed, left out of the comparison: ${absent.join(', ')}.`);
 
   console.log(present.map((name) => `${name}: ${versions.get(name)}`).join('\n'));
 
@@ -45,8 +45,8 @@ async function run(options: Options): Promise<void> {
   judge(results, options);
 }
 
-/** A smoke run is too short to be judged by its figures. */
-function judge(results: readonly KindResult[], { smoke }: Options): void {
+/** Does not judge the figures of a smoke run, which is too short. */
+function judge(results: readonly KindResult[], { smoke }: GoodputOptions): void {
   const faults = results.flatMap((result) => [...result.faults]);
   if (!smoke) {
     for (const { kind, agreement } of results) {
@@ -61,13 +61,13 @@ function judge(results: readonly KindResult[], { smoke }: Options): void {
   else if (smoke) console.log(SMOKED);
 }
 
-type Versions = ReadonlyMap<ContenderName, string | undefined>;
+type Versions = ReadonlyMap<GoodputContenderName, string | undefined>;
 
 function writeJson(
   file: string,
-  options: Options,
+  options: GoodputOptions,
   versions: Versions,
-  absent: readonly ContenderName[],
+  absent: readonly GoodputContenderName[],
   results: readonly KindResult[],
 ): void {
   const { seconds, warmup, seed, workers, date } = options;
@@ -85,7 +85,7 @@ function writeJson(
   writeFileSync(file, `${JSON.stringify({ method, results }, keepInfinity, 2)}\n`);
 }
 
-/** JSON has none, and would say null. */
+/** Preserves Infinity, which JSON would write as null. */
 function keepInfinity(_key: string, value: unknown): unknown {
   return value === Number.POSITIVE_INFINITY ? 'Infinity' : value;
 }
@@ -98,7 +98,7 @@ function writeMarkdown(file: string, tables: string): void {
   writeFileSync(file, `${before}${BEGIN}\n\n${tables}\n${END}${after}`);
 }
 
-/** @throws Error when the file is not there or has no place for the tables */
+/** @throws Error if the file or its marks are missing */
 function splitAtMarks(file: string): { readonly before: string; readonly after: string } {
   const text = readFileSync(file, 'utf8');
   const begin = text.indexOf(BEGIN);
@@ -107,7 +107,7 @@ function splitAtMarks(file: string): { readonly before: string; readonly after: 
   return { before: text.slice(0, begin), after: text.slice(end + END.length) };
 }
 
-function caption({ seconds, warmup, seed, workers, date }: Options, versions: Versions): string {
+function caption({ seconds, warmup, seed, workers, date }: GoodputOptions, versions: Versions): string {
   const against = (['nginx', 'haproxy'] as const).map((name) => `${name} ${versions.get(name) ?? '(not installed)'}`);
   const when = date === undefined ? '' : `${date}. `;
   const times = `${seconds ?? '30'} s after a warm-up of ${warmup ?? '10'} s`;

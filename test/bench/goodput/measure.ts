@@ -1,17 +1,17 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { LoadPlan, Measurement } from './measurement.ts';
+import type { GoodputLoadPlan, Measurement } from './measurement.ts';
 import { measurement } from './measurement.ts';
 
 const LOAD = fileURLToPath(new URL('load.ts', import.meta.url));
 
-/** Runs the clients to their end. Rejects when they fail to measure. */
-export async function measure(plan: LoadPlan): Promise<Measurement> {
+/** Runs the clients to their end. Rejects if the measurement fails. */
+export async function measure(plan: GoodputLoadPlan): Promise<Measurement> {
   const child = fork(LOAD, [JSON.stringify(plan)]);
   let message: unknown;
-  child.once('message', (told) => {
-    message = told;
+  child.once('message', (received) => {
+    message = received;
   });
   const kill = (): void => void child.kill('SIGKILL');
   process.once('exit', kill);

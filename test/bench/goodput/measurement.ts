@@ -1,34 +1,34 @@
 import { z } from 'zod';
 
-/** What the clients are to do. Times in milliseconds. */
+/** The clients' plan. Times in milliseconds. */
 export const loadPlan = z.object({
-  /** Where requests go: each to one of them, by chance. */
+  /** Targets; each request goes to a random one. */
   urls: z.array(z.string()).min(1),
-  /** The practice upstream: reset at the start, asked what it counted. */
+  /** The practice upstream, reset at the start, whose counters are read. */
   upstream: z.string(),
   clients: z.int().positive(),
   /** Requests a second of all clients together. */
   rate: z.number().positive(),
-  /** Not counted. */
+  /** Time that is not counted. */
   warmup: z.number().min(0),
-  /** Counted. */
+  /** Counted time. */
   span: z.number().positive(),
-  /** An answer after that is a failure. */
+  /** A later response is a failure. */
   deadline: z.number().positive(),
   seed: z.int(),
 });
 
-export type LoadPlan = z.infer<typeof loadPlan>;
+export type GoodputLoadPlan = z.infer<typeof loadPlan>;
 
 const count = z.int().min(0);
 
 const counted = z.object({
   /** 200 within the deadline. */
   successes: count,
-  /** 429 or 503, whoever said so. */
+  /** 429 or 503, by the proxy or the upstream. */
   refused: count,
   failed: count,
-  /** Requests that the upstream saw, let pass, and answered with 429 or 5xx. */
+  /** Requests that the upstream received, accepted, and answered with 429 or 5xx. */
   sends: count,
   accepted: count,
   wasted: count,
@@ -39,16 +39,16 @@ export type Counted = z.infer<typeof counted>;
 const time = z.number().min(0);
 
 export const measurement = z.object({
-  /** In the counted time. */
+  /** Requests in the counted time. */
   offered: count,
   counted,
   /** The warm-up. */
   cold: counted,
-  /** Answers in the counted time; `0` are those that failed without one. */
+  /** Responses in the counted time by status; `0` counts failures without a response. */
   statuses: z.record(z.string(), count),
-  /** Of successes, from when they were to be sent. */
+  /** Latency of successes, from when they were due. */
   latency: z.object({ p50: time, p99: time }),
-  /** How late requests left, at the 99th percentile: what the machine adds. */
+  /** The 99th percentile of send delays, caused by the machine. */
   lateness: time,
 });
 

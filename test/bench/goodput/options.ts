@@ -1,24 +1,24 @@
 import { parseArgs } from 'node:util';
-import type { ContenderName } from './contenders.ts';
+import type { GoodputContenderName } from './contenders.ts';
 import { CONTENDERS } from './contenders.ts';
-import type { Kind } from './kinds.ts';
+import type { LimitKind } from './kinds.ts';
 import { KINDS } from './kinds.ts';
 
-export interface Options {
-  readonly kinds: readonly Kind[];
-  readonly contenders: readonly ContenderName[];
-  /** Seconds that are counted, and those before; undefined: as each kind has it. */
+export interface GoodputOptions {
+  readonly kinds: readonly LimitKind[];
+  readonly contenders: readonly GoodputContenderName[];
+  /** Counted seconds and warm-up seconds; undefined: the defaults of each kind. */
   readonly seconds: number | undefined;
   readonly warmup: number | undefined;
-  /** A short run that asks whether everything works, not how well. */
+  /** A short run that only checks that everything works. */
   readonly smoke: boolean;
   readonly seed: number;
-  /** Processes of Tidegate that serve. */
+  /** Worker processes of Tidegate. */
   readonly workers: number;
   /** Files to write to. */
   readonly json: string | undefined;
   readonly markdown: string | undefined;
-  /** When this was, for the files; they say nothing of it when absent. */
+  /** The date of the run, for the files; omitted if absent. */
   readonly date: string | undefined;
 }
 
@@ -38,8 +38,8 @@ export const USAGE = `npm run bench:goodput -- [options]
 
 const SMOKE_KINDS = ['token-bucket-100', 'concurrency-20'];
 
-/** @throws Error that says what is wrong with the arguments */
-export function parseOptions(args: readonly string[]): Options | 'help' {
+/** @throws Error that explains an invalid argument */
+export function parseOptions(args: readonly string[]): GoodputOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],
     options: {

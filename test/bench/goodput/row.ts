@@ -1,25 +1,25 @@
-import type { ContenderName } from './contenders.ts';
+import type { GoodputContenderName } from './contenders.ts';
 import type { Measurement } from './measurement.ts';
 import { METHOD } from './method.ts';
 
-/** What one contender made of one hidden limit. */
-export interface Row {
-  readonly contender: ContenderName;
-  /** Successes ÷ what the limit would have allowed. */
+/** The results of one contender with one hidden limit. */
+export interface GoodputRow {
+  readonly contender: GoodputContenderName;
+  /** Successes ÷ requests that the limit would have allowed. */
   readonly goodput: number;
-  /** Answers of the upstream that were 429 or 5xx ÷ successes; Infinity for one who was locked out. */
+  /** 429 and 5xx responses of the upstream ÷ successes; Infinity without successes. */
   readonly waste: number;
-  /** The same of the warm-up. */
+  /** Waste during the warm-up. */
   readonly coldWaste: number;
-  /** Requests that were told 429 or 503 ÷ requests that ended. */
+  /** Requests answered with 429 or 503 ÷ ended requests. */
   readonly refused: number;
-  /** Requests that ended in anything else than that or a success ÷ requests that ended. */
+  /** Requests with any other failure ÷ ended requests. */
   readonly failed: number;
   readonly measurement: Measurement;
 }
 
-/** @param allowed what the limit would have let through in the counted time */
-export function makeRow(contender: ContenderName, measurement: Measurement, allowed: number): Row {
+/** @param allowed requests that the limit would have allowed in the counted time */
+export function makeRow(contender: GoodputContenderName, measurement: Measurement, allowed: number): GoodputRow {
   const { counted, cold } = measurement;
   const ended = counted.successes + counted.refused + counted.failed;
   return {
@@ -33,16 +33,16 @@ export function makeRow(contender: ContenderName, measurement: Measurement, allo
   };
 }
 
-/** What cannot be right about a row, however well or badly a contender did: then the benchmark is broken. */
-export function findFaults({ goodput, refused, failed, measurement }: Row, allowed: number): string[] {
+/** Returns implausible figures of a row, which show that the benchmark is broken. */
+export function findFaults({ goodput, refused, failed, measurement }: GoodputRow, allowed: number): string[] {
   const { offered, counted, cold, latency } = measurement;
   const faults: string[] = [];
   const expect = (holds: boolean, fault: string): void => void (holds || faults.push(fault));
-  // Where refusals count, one who does not pause is locked out for good; a short run may fall into a blackout of ours.
+  // If the limit counts rejected requests, a contender that never pauses is locked out; a short run may be one blackout.
   expect(counted.successes + cold.successes > 0, 'nothing succeeded');
   expect([goodput, refused, failed].every(Number.isFinite), 'a figure is no number');
   const intended = METHOD.overload * allowed;
-  // Poisson's standard deviation, six times.
+  // Six standard deviations of a Poisson distribution.
   expect(Math.abs(offered - intended) <= 6 * Math.sqrt(intended), `offered ${offered}, not ${intended}`);
   expect(failed <= 0.01, `${counted.failed} requests failed: ${JSON.stringify(measurement.statuses)}`);
   for (const { sends, accepted, wasted } of [counted, cold]) {

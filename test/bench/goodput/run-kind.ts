@@ -2,36 +2,36 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PracticeSpec } from '../../../src/simulator/practice/practice-spec.ts';
-import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
 import type { Agreement } from './agreement.ts';
 import { compare } from './agreement.ts';
-import type { ContenderName } from './contenders.ts';
-import { stand } from './contenders.ts';
-import type { Kind } from './kinds.ts';
+import type { GoodputContenderName } from './contenders.ts';
+import { startContender } from './contenders.ts';
+import type { LimitKind } from './kinds.ts';
 import { capacity } from './kinds.ts';
 import { measure } from './measure.ts';
 import { METHOD } from './method.ts';
-import type { Options } from './options.ts';
+import type { GoodputOptions } from './options.ts';
 import { Program } from '../program.ts';
-import type { Row } from './row.ts';
+import type { GoodputRow } from './row.ts';
 import { findFaults, makeRow } from './row.ts';
 import { simulate } from './simulate.ts';
 
 export interface KindResult {
-  readonly kind: Kind;
-  readonly rows: readonly Row[];
-  /** Undefined when Tidegate itself was not measured. */
+  readonly kind: LimitKind;
+  readonly rows: readonly GoodputRow[];
+  /** Undefined if Tidegate was not measured. */
   readonly agreement: Agreement | undefined;
-  /** What cannot be right. */
+  /** Implausible results. */
   readonly faults: readonly string[];
 }
 
-/** Every contender in front of the same upstream, one after another, each from a cold start. */
+/** Measures every contender with the same upstream, one after another, each from a cold start. */
 export async function runKind(
-  kind: Kind,
-  contenders: readonly ContenderName[],
-  options: Options,
-  told: (row: Row) => void,
+  kind: LimitKind,
+  contenders: readonly GoodputContenderName[],
+  options: GoodputOptions,
+  onRow: (row: GoodputRow) => void,
 ): Promise<KindResult> {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-goodput-'));
   const spec: PracticeSpec = { ...kind.upstream, seed: options.seed };
@@ -39,12 +39,12 @@ export async function runKind(
   writeFileSync(specFile, JSON.stringify(spec));
   const args = ['src/simulator/practice/main.ts', '--listen', '127.0.0.1:0', '--spec', specFile];
   const practice = new Program({ command: process.execPath, args, stopSignal: 'SIGKILL' });
-  const rows: Row[] = [];
+  const rows: GoodputRow[] = [];
   try {
     const upstream = await practice.printed(/practice upstream on (http:\S+)\n/);
     for (const contender of contenders) {
       const row = await runContender(contender, kind, upstream, folder, options);
-      told(row);
+      onRow(row);
       rows.push(row);
     }
   } finally {
@@ -63,13 +63,13 @@ export async function runKind(
 }
 
 async function runContender(
-  contender: ContenderName,
-  kind: Kind,
+  contender: GoodputContenderName,
+  kind: LimitKind,
   upstream: string,
   folder: string,
-  options: Options,
-): Promise<Row> {
-  const { url, stop } = await stand(contender, upstream, folder, options.workers);
+  options: GoodputOptions,
+): Promise<GoodputRow> {
+  const { url, stop } = await startContender(contender, upstream, folder, options.workers);
   try {
     const measurement = await measure({
       urls: [url],
@@ -87,21 +87,21 @@ async function runContender(
   }
 }
 
-function simulateKind(kind: Kind, options: Options): ReturnType<typeof simulate> {
+function simulateKind(kind: LimitKind, options: GoodputOptions): ReturnType<typeof simulate> {
   const { seed } = options;
   const seeds = Array.from({ length: METHOD.simulations }, (_, index) => seed + index);
   const times = { warmup: warmupOf(kind, options), span: spanOf(kind, options) };
   return simulate({ kind, clients: METHOD.clients, overload: METHOD.overload, ...times }, seeds);
 }
 
-function warmupOf(kind: Kind, options: Options): Millis {
+function warmupOf(kind: LimitKind, options: GoodputOptions): Millis {
   return 1000 * (options.warmup ?? kind.warmup);
 }
 
-function spanOf(kind: Kind, options: Options): Millis {
+function spanOf(kind: LimitKind, options: GoodputOptions): Millis {
   return 1000 * (options.seconds ?? kind.seconds);
 }
 
-function allowedBy(kind: Kind, options: Options): number {
+function allowedBy(kind: LimitKind, options: GoodputOptions): number {
   return (capacity(kind) * spanOf(kind, options)) / 1000;
 }

@@ -3,22 +3,22 @@ import { compilePlan, compileUpstreams } from '../../../src/config/compile/compi
 import { loadConfig } from '../../../src/config/load/load-config.ts';
 import { formatMistakes } from '../../../src/config/load/mistakes.ts';
 import type { Config } from '../../../src/config/schema/config-schema.ts';
-import type { Millis } from '../../../src/core/exchange/attempt-outcome.ts';
-import type { Report } from '../../../src/simulator/report/simulation-report.ts';
+import type { Millis } from '../../../src/core/scalars.ts';
+import type { SimulationReport } from '../../../src/simulator/report/simulation-report.ts';
 import { runScenario } from '../../../src/simulator/run-scenario.ts';
 import type { Scenario } from '../../../src/simulator/scenario.ts';
-import { UPSTREAM } from '../../../src/simulator/scenario.ts';
+import { UPSTREAM_NAME } from '../../../src/simulator/scenario.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
 import { tidegateConfig } from './configs.ts';
-import type { Kind } from './kinds.ts';
+import type { LimitKind } from './kinds.ts';
 import { capacity } from './kinds.ts';
-import { TEN_CLIENTS } from '../../support/clients.ts';
+import { TEN_CLIENTS } from '../../support/core/ten-clients.ts';
 
-/** One way over loopback, event loops included. */
+/** One-way latency over loopback, including event loops. */
 const NETWORK: Millis = 0.5;
 
 export interface SimulatedRun {
-  readonly kind: Kind;
+  readonly kind: LimitKind;
   readonly clients: number;
   /** Offered ÷ capacity. */
   readonly overload: number;
@@ -26,8 +26,8 @@ export interface SimulatedRun {
   readonly span: Millis;
 }
 
-/** The same clients, configuration and upstream in virtual time; one report a seed. */
-export function simulate(run: SimulatedRun, seeds: readonly number[]): readonly Report[] {
+/** Simulates the same clients, configuration and upstream; one report for each seed. */
+export function simulate(run: SimulatedRun, seeds: readonly number[]): readonly SimulationReport[] {
   const config = readConfig();
   const [settings] = compileUpstreams(config);
   const [upstream] = Object.values(config.upstreams);
@@ -39,7 +39,7 @@ export function simulate(run: SimulatedRun, seeds: readonly number[]): readonly 
       scenario,
       seed,
       makeStore: (_, random, listen) =>
-        new MemoryStore({ upstreams: [{ ...settings, name: UPSTREAM }], maxTracked, random, listen }),
+        new MemoryStore({ upstreams: [{ ...settings, name: UPSTREAM_NAME }], maxTracked, random, listen }),
     }),
   );
 }
@@ -51,7 +51,7 @@ function scenarioOf(run: SimulatedRun, policy: Scenario['policy']): Scenario {
     duration: warmup + span,
     warmup,
     upstream: kind.upstream,
-    network: NETWORK,
+    networkLatency: NETWORK,
     clients: [{ ...TEN_CLIENTS, count: clients, rate: (overload * capacity(kind)) / clients }],
     replicas: 1,
     shared: false,

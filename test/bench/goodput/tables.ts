@@ -1,16 +1,16 @@
 import { TOLERANCE } from './agreement.ts';
-import type { Comparison } from './agreement.ts';
-import type { Row } from './row.ts';
+import type { SimulationComparison } from './agreement.ts';
+import type { GoodputRow } from './row.ts';
 import type { KindResult } from './run-kind.ts';
 
-export interface Table {
+export interface GoodputTable {
   readonly title: string;
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
 }
 
-/** Who made what of which limit. */
-export function goodputTable(results: readonly KindResult[], absent: readonly string[]): Table {
+/** Results by limit and contender. */
+export function goodputTable(results: readonly KindResult[], absent: readonly string[]): GoodputTable {
   return {
     title: 'Goodput and waste',
     head: [
@@ -36,8 +36,8 @@ export function goodputTable(results: readonly KindResult[], absent: readonly st
   };
 }
 
-/** What the simulator says of the same. */
-export function agreementTable(results: readonly KindResult[]): Table {
+/** Comparison with the simulator. */
+export function agreementTable(results: readonly KindResult[]): GoodputTable {
   const { goodput, waste } = TOLERANCE;
   return {
     title: `Sockets and simulator (mean ± standard deviation of a run); to agree within ${goodput} of goodput and ${waste} of waste`,
@@ -61,10 +61,10 @@ export function agreementTable(results: readonly KindResult[]): Table {
   };
 }
 
-/** Nothing succeeded, so all was waste. */
+/** Waste without any success. */
 const LOCKED_OUT = '∞';
 
-export function toText({ title, head, rows }: Table): string {
+export function toText({ title, head, rows }: GoodputTable): string {
   const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)));
   const line = (cells: readonly string[]): string =>
     cells
@@ -74,16 +74,16 @@ export function toText({ title, head, rows }: Table): string {
   return [title, '', line(head), ...rows.map(line), ''].join('\n');
 }
 
-export function toMarkdown({ title, head, rows }: Table): string {
+export function toMarkdown({ title, head, rows }: GoodputTable): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
   return [`${title}:`, '', line(head), line(head.map(() => '---')), ...rows.map(line), ''].join('\n');
 }
 
-function isOurs({ contender }: Row): boolean {
+function isOurs({ contender }: GoodputRow): boolean {
   return contender === 'tidegate';
 }
 
-function figures({ goodput, waste, coldWaste, refused, failed, measurement }: Row): string[] {
+function figures({ goodput, waste, coldWaste, refused, failed, measurement }: GoodputRow): string[] {
   const { p50, p99 } = measurement.latency;
   return [
     goodput.toFixed(3),
@@ -95,18 +95,18 @@ function figures({ goodput, waste, coldWaste, refused, failed, measurement }: Ro
   ];
 }
 
-function ratios(row: Row, ours: Row | undefined): string[] {
+function ratios(row: GoodputRow, ours: GoodputRow | undefined): string[] {
   if (ours === undefined || row === ours) return ['', ''];
   const waste = wasteRatio(row, ours);
   return [`${(row.goodput / ours.goodput).toFixed(2)} ×`, waste];
 }
 
-function wasteRatio(row: Row, ours: Row): string {
+function wasteRatio(row: GoodputRow, ours: GoodputRow): string {
   if (!Number.isFinite(row.waste)) return LOCKED_OUT;
   return ours.waste === 0 ? 'ours is 0' : `${(row.waste / ours.waste).toFixed(0)} ×`;
 }
 
-function apart({ measured, simulated, deviation, difference, agrees }: Comparison, digits: number): string[] {
+function apart({ measured, simulated, deviation, difference, agrees }: SimulationComparison, digits: number): string[] {
   const spread = `${simulated.toFixed(digits)} ± ${deviation.toFixed(digits)}`;
   return [measured.toFixed(digits), spread, difference.toFixed(digits), agrees ? 'yes' : 'no'];
 }

@@ -1,8 +1,8 @@
 import { nginxFrame } from '../nginx-frame.ts';
 
 /**
- * Tidegate's defaults, but for addresses and the header that tells clients apart.
- * @param authority a file with who vouches for an upstream over TLS
+ * Tidegate's defaults, except for addresses and the header that identifies clients.
+ * @param authority the CA file of an upstream over TLS
  */
 export function tidegateConfig(upstream: string, authority?: string): string {
   const tls = authority === undefined ? '' : `, tls: {ca: "${authority}"}`;
@@ -15,7 +15,7 @@ clients:
 `;
 }
 
-/** One worker, and a log line a request, as Tidegate writes one. */
+/** One worker, with one log line for each request, like Tidegate. */
 export function nginxConfig(port: number, upstream: string, folder: string): string {
   return nginxFrame(
     folder,
@@ -55,7 +55,7 @@ listen practice
 
 export function caddyConfig(port: number, upstream: string): string {
   return JSON.stringify({
-    admin: { disabled: true, config: { persist: false } }, // it would leave a file where it is started
+    admin: { disabled: true, config: { persist: false } }, // avoids a file in the working directory
     logging: { logs: { default: { level: 'ERROR' } } },
     apps: {
       http: {

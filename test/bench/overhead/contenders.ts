@@ -19,16 +19,16 @@ export const CONTENDERS = [
   'caddy',
 ] as const;
 
-export type ContenderName = (typeof CONTENDERS)[number];
+export type OverheadContenderName = (typeof CONTENDERS)[number];
 
-export interface Standing {
+export interface RunningContender {
   readonly url: string;
   readonly pid: number | undefined;
   stop(): Promise<void>;
 }
 
-/** What a reader should know of it; undefined when it is not installed. @param before the folder of another build of ours */
-export function versionOf(name: ContenderName, before: string | undefined): string | undefined {
+/** Returns its version for the table; undefined if it is not installed. @param before the folder of another Tidegate build */
+export function versionOf(name: OverheadContenderName, before: string | undefined): string | undefined {
   switch (name) {
     case 'before':
       return before === undefined ? undefined : 'another build of Tidegate, as it is';
@@ -51,14 +51,17 @@ export function versionOf(name: ContenderName, before: string | undefined): stri
 
 export interface Setting {
   readonly upstream: string;
-  /** For what it writes. */
+  /** Folder for its files. */
   readonly folder: string;
-  /** As of `versionOf`. */
+  /** Like that of `versionOf`. */
   readonly before: string | undefined;
 }
 
-/** Starts one on a processor of its own, where there are several. */
-export async function stand(name: ContenderName, { upstream, folder, before = '.' }: Setting): Promise<Standing> {
+/** Starts one on its own processor, if there are several. */
+export async function startContender(
+  name: OverheadContenderName,
+  { upstream, folder, before = '.' }: Setting,
+): Promise<RunningContender> {
   switch (name) {
     case 'before':
       return startTidegate(folder, tidegateConfig(upstream), [join(before, 'dist/main.js')]);
@@ -86,8 +89,8 @@ export async function stand(name: ContenderName, { upstream, folder, before = '.
   }
 }
 
-/** @param config as YAML @param program with what Node gets before it; as it is built, unless something else is said */
-export function startTidegate(folder: string, config: string, program?: readonly string[]): Promise<Standing> {
+/** @param config as YAML @param program with Node's arguments before it; the build by default */
+export function startTidegate(folder: string, config: string, program?: readonly string[]): Promise<RunningContender> {
   if (program === undefined) ensureBuilt();
   const args = [...(program ?? [BUILT]), 'serve', '--config', write(folder, 'tidegate.yaml', config)];
   return startNode(args, /"url":"(http:[^"]+)".*"msg":"listening"/, join(folder, 'tidegate.log'));
@@ -103,7 +106,7 @@ export function programOf(name: string): string {
   return fileURLToPath(new URL(`programs/${name}.ts`, import.meta.url));
 }
 
-async function startNode(args: readonly string[], listening: RegExp, output?: string): Promise<Standing> {
+async function startNode(args: readonly string[], listening: RegExp, output?: string): Promise<RunningContender> {
   const [command, all] = pinned(1, process.execPath, args);
   const program = new Program({
     command,
@@ -115,7 +118,7 @@ async function startNode(args: readonly string[], listening: RegExp, output?: st
   return { url, pid: program.pid, stop: () => program.stop() };
 }
 
-async function startPeer(name: string, args: readonly string[], port: number): Promise<Standing> {
+async function startPeer(name: string, args: readonly string[], port: number): Promise<RunningContender> {
   const [command, all] = pinned(1, findProgram(name) ?? name, args);
   const program = new Program({ command, args: all, stopSignal: 'SIGTERM' });
   await program.listening(port);

@@ -1,5 +1,5 @@
-// What a proxy costs: processor time a request, throughput, latency. Tidegate with every default feature on, beside other
-// proxies and the least that a proxy in Node can be, in turn, over and over. docs/performance.md says how to read it.
+// The cost of a proxy: CPU time per request, throughput and latency. Compares Tidegate with its default features to other
+// proxies and to a minimal proxy in Node, in repeated rounds. docs/performance.md explains the results.
 //
 //   npm run bench:overhead -- --help
 
@@ -7,45 +7,45 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { writeSection } from '../control/section.ts';
-import type { Table } from '../control/table.ts';
+import type { ControlTable } from '../control/table.ts';
 import { toMarkdown, toText } from '../control/table.ts';
 import { Program } from '../program.ts';
-import type { ContenderName, Standing } from './contenders.ts';
-import { pinned, programOf, stand, versionOf } from './contenders.ts';
+import type { OverheadContenderName, RunningContender } from './contenders.ts';
+import { pinned, programOf, startContender, versionOf } from './contenders.ts';
 import { GOALS, isMet } from './goals.ts';
-import type { Measured } from './measure.ts';
+import type { OverheadMeasurement } from './measure.ts';
 import { measure } from './measure.ts';
-import type { Options } from './options.ts';
+import type { OverheadOptions } from './options.ts';
 import { parseOptions, USAGE } from './options.ts';
-import type { LoadPlan } from './plan.ts';
-import type { Run } from './runs.ts';
+import type { OverheadLoadPlan } from './plan.ts';
+import type { OverheadRun } from './runs.ts';
 import { figureOf, PACED, throughput } from './runs.ts';
 import { goalTable, latencyTable, pairedTable, workloadTable } from './tables.ts';
-import type { Workload } from './workloads.ts';
+import type { OverheadWorkload } from './workloads.ts';
 import { CONNECTIONS, WORKLOADS } from './workloads.ts';
 
-/** Of what the floor can do. */
+/** Share of the minimal proxy's throughput. */
 const LOAD = 0.2;
-/** Each is asked for so long before anything counts. Until V8 has compiled what is hot, its threads share the one processor. */
+/** Warm-up in ms before counting. While V8 compiles hot code, its threads share the one processor. */
 const COMPILED: Readonly<Record<string, number>> = { 'get-1k': 10_000, 'post-1k': 5000, 'get-1m': 2000 };
 const [GET_1K] = WORKLOADS;
 
-async function run(options: Options): Promise<void> {
+async function run(options: OverheadOptions): Promise<void> {
   const { before } = options;
   const present = options.contenders.filter((name) => versionOf(name, before) !== undefined);
   const absent = options.contenders.filter((name) => name !== 'before' && !present.includes(name));
-  if (absent.length > 0) console.log(`Not installed, and so not compared with: ${absent.join(', ')}.`);
+  if (absent.length > 0) console.log(`Not installed, left out of the comparison: ${absent.join(', ')}.`);
   console.log(present.map((name) => `${name}: ${versionOf(name, before)}`).join('\n'));
 
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-overhead-'));
   const [command, args] = pinned(0, process.execPath, [programOf('upstream')]);
   const upstream = new Program({ command, args, stopSignal: 'SIGKILL' });
-  const standing = new Map<ContenderName, Standing>();
+  const standing = new Map<OverheadContenderName, RunningContender>();
   try {
     const url = await upstream.printed(/listening on (http:\S+)/);
     for (const name of present) {
       const setting = { upstream: url, folder: mkdtempSync(join(folder, `${name}-`)), before };
-      standing.set(name, await stand(name, setting));
+      standing.set(name, await startContender(name, setting));
     }
     report(await measureAll(options, standing, url), present, options);
   } finally {
@@ -56,18 +56,18 @@ async function run(options: Options): Promise<void> {
 }
 
 interface Outcome {
-  readonly runs: readonly Run[];
+  readonly runs: readonly OverheadRun[];
   /** Requests a second at which latency was measured. */
   readonly rate: number;
 }
 
-/** In rounds, so that what the machine does besides hits all alike. */
+/** Measures in rounds, so that other load affects all alike. */
 async function measureAll(
-  options: Options,
-  standing: ReadonlyMap<ContenderName, Standing>,
+  options: OverheadOptions,
+  standing: ReadonlyMap<OverheadContenderName, RunningContender>,
   upstream: string,
 ): Promise<Outcome> {
-  const runs: Run[] = [];
+  const runs: OverheadRun[] = [];
   let rate = 0;
   for (const workload of options.smoke ? [] : WORKLOADS) {
     for (const { url, pid } of standing.values()) {
@@ -79,7 +79,7 @@ async function measureAll(
       for (const [contender, { url, pid }] of standing) {
         const measured = await measure(planOf(workload, url, options), pid);
         runs.push({ ...measured, contender, workload: workload.name, round });
-        tell(round, contender, workload.title, measured);
+        formatOutcome(round, contender, workload.title, measured);
       }
     }
     const base = standing.has('floor') ? 'floor' : 'tidegate';
@@ -88,25 +88,25 @@ async function measureAll(
     for (const [contender, { url, pid }] of [['direct', { url: upstream, pid: undefined }] as const, ...standing]) {
       const measured = await measure({ ...planOf(GET_1K, url, options), rate }, pid);
       runs.push({ ...measured, contender, workload: PACED, round });
-      tell(round, contender, `at ${rate.toFixed(0)}/s`, measured);
+      formatOutcome(round, contender, `at ${rate.toFixed(0)}/s`, measured);
     }
   }
   return { runs, rate };
 }
 
 function planOf(
-  { method, path, upload, download }: Workload,
+  { method, path, upload, download }: OverheadWorkload,
   url: string,
-  { warmup, span }: Pick<Options, 'warmup' | 'span'>,
-): LoadPlan {
+  { warmup, span }: Pick<OverheadOptions, 'warmup' | 'span'>,
+): OverheadLoadPlan {
   return { url, method, path, upload, download, connections: CONNECTIONS, clients: 1, warmup, span };
 }
 
-function tell(
+function formatOutcome(
   round: number,
   contender: string,
   what: string,
-  { answered, span, cpu, p50, p99, failed }: Measured,
+  { answered, span, cpu, p50, p99, failed }: OverheadMeasurement,
 ): void {
   const cost = cpu === undefined ? '' : `${cpu.toFixed(0)} µs, `;
   const lost = failed > 0 ? `, ${failed} FAILED` : '';
@@ -115,8 +115,8 @@ function tell(
   );
 }
 
-function report({ runs, rate }: Outcome, contenders: readonly ContenderName[], options: Options): void {
-  const tables: Table[] = [
+function report({ runs, rate }: Outcome, contenders: readonly OverheadContenderName[], options: OverheadOptions): void {
+  const tables: ControlTable[] = [
     ...WORKLOADS.map((workload) => workloadTable(workload, runs, contenders)),
     latencyTable(rate, runs, contenders),
     ...(options.before === undefined ? [] : [pairedTable(runs)]),
@@ -134,8 +134,8 @@ function report({ runs, rate }: Outcome, contenders: readonly ContenderName[], o
   judge(runs, options);
 }
 
-/** What fails is wrong at any speed; a short run says nothing of goals. */
-function judge(runs: readonly Run[], { smoke }: Options): void {
+/** Failures count in every run; goals only in long runs. */
+function judge(runs: readonly OverheadRun[], { smoke }: OverheadOptions): void {
   const faults = runs
     .filter(({ failed, answered }) => failed > 0 || answered === 0)
     .map(
@@ -148,7 +148,7 @@ function judge(runs: readonly Run[], { smoke }: Options): void {
   });
   for (const fault of faults) console.error(`FAULT ${fault}`);
   if (faults.length > 0 || (!smoke && missed.length > 0)) process.exitCode = 1;
-  else if (smoke) console.log('Everything works; the figures of so short a run mean nothing.');
+  else if (smoke) console.log('Smoke run passed; figures of so short a run are not meaningful.');
 }
 
 try {

@@ -1,16 +1,16 @@
 import { parseArgs } from 'node:util';
-import type { ContenderName } from './contenders.ts';
+import type { OverheadContenderName } from './contenders.ts';
 import { CONTENDERS } from './contenders.ts';
 
-export interface Options {
+export interface OverheadOptions {
   readonly rounds: number;
-  readonly contenders: readonly ContenderName[];
-  /** Milliseconds of each run that count, and those before. */
+  readonly contenders: readonly OverheadContenderName[];
+  /** Counted milliseconds of each run, and the warm-up. */
   readonly span: number;
   readonly warmup: number;
-  /** A short run that asks whether everything works, not how fast. */
+  /** A short run that only checks that everything works. */
   readonly smoke: boolean;
-  /** The folder of another build of ours, to compare with. */
+  /** The folder of another Tidegate build to compare with. */
   readonly before: string | undefined;
   readonly json: string | undefined;
   readonly markdown: string | undefined;
@@ -27,8 +27,8 @@ export const USAGE = `npm run bench:overhead -- [options]
   --markdown FILE   puts the tables between the marks of that file
 `;
 
-/** @throws Error that says what is wrong with the arguments */
-export function parseOptions(args: readonly string[]): Options | 'help' {
+/** @throws Error that explains an invalid argument */
+export function parseOptions(args: readonly string[]): OverheadOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],
     options: {

@@ -1,31 +1,31 @@
 import { z } from 'zod';
 
-/** What the load generator is to send. */
+/** The load generator's plan. */
 export const loadPlan = z.object({
   url: z.string(),
   method: z.enum(['GET', 'POST']),
   path: z.string(),
-  /** Bytes of a request's body. */
+  /** Bytes of each request body. */
   upload: z.number().int().min(0),
-  /** Bytes that an answer's body has to have. */
+  /** Expected bytes of each response body. */
   download: z.number().int().min(0),
   connections: z.number().int().min(1),
-  /** Who ask, in turn. */
+  /** Number of clients, used in turn. */
   clients: z.number().int().min(1),
-  /** Requests under way at a time, where no rate is told; absent: one on each connection. */
+  /** Requests in flight if no rate is given; absent: one on each connection. */
   inFlight: z.number().int().min(1).optional(),
-  /** Requests a second, evenly spaced; absent: another is sent as soon as one has been answered. */
+  /** Requests a second, evenly spaced; absent: closed loop. */
   rate: z.number().optional(),
   warmup: z.number(),
   span: z.number(),
 });
-export type LoadPlan = z.infer<typeof loadPlan>;
+export type OverheadLoadPlan = z.infer<typeof loadPlan>;
 
-/** What came of it; times in milliseconds. */
+/** Results of a load; times in milliseconds. */
 export const loaded = z.object({
-  /** Answered right within the span. */
+  /** Correct responses within the span. */
   answered: z.number(),
-  /** Answered otherwise, cut, or not at all. */
+  /** Wrong, truncated or missing responses. */
   failed: z.number(),
   span: z.number(),
   p50: z.number(),
@@ -34,5 +34,5 @@ export const loaded = z.object({
 });
 export type Loaded = z.infer<typeof loaded>;
 
-/** Sent at the beginning and at the end of the span, so that whoever counts processor time knows when. */
+/** Messages at the beginning and end of the span, for measuring CPU time. */
 export const signal = z.union([z.literal('begins'), z.literal('ends')]);

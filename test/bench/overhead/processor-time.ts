@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /**
- * Seconds of processor time that a process and all below it have had, user and kernel, of threads that still run. From
- * /proc/PID/task/TID/schedstat, in nanoseconds (Documentation/scheduler/sched-stats.rst): stat has hundredths only.
+ * Returns the CPU seconds, user and kernel, of the running threads of a process and its descendants. Reads
+ * /proc/PID/task/TID/schedstat (nanoseconds, Documentation/scheduler/sched-stats.rst), because stat has only hundredths.
  */
 export function processorTime(pid: number): number {
   let nanoseconds = 0;
@@ -14,7 +14,7 @@ export function processorTime(pid: number): number {
   return nanoseconds / 1e9;
 }
 
-/** Bytes that it holds in memory, and all below it. */
+/** Returns the resident bytes of a process and its descendants. */
 export function residentBytes(pid: number): number {
   const page = 4096;
   return [pid, ...descendantsOf(pid)].reduce(
@@ -30,7 +30,7 @@ function descendantsOf(pid: number): number[] {
   return children.flatMap((child) => [child, ...descendantsOf(child)]);
 }
 
-/** Empty when it has just ended. */
+/** Returns an empty string for a process that has just exited. */
 function read(file: string): string {
   try {
     return readFileSync(file, 'utf8');

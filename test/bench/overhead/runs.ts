@@ -1,12 +1,12 @@
-import type { ContenderName } from './contenders.ts';
-import type { Measured } from './measure.ts';
+import type { OverheadContenderName } from './contenders.ts';
+import type { OverheadMeasurement } from './measure.ts';
 
-/** The load at which latency is asked for, as a workload beside the others. */
+/** The workload at which latency is measured. */
 export const PACED = 'paced';
 
-/** One measurement. `direct` is no proxy at all. */
-export interface Run extends Measured {
-  readonly contender: ContenderName | 'direct';
+/** One measurement. `direct` means no proxy. */
+export interface OverheadRun extends OverheadMeasurement {
+  readonly contender: OverheadContenderName | 'direct';
   readonly workload: string;
   readonly round: number;
 }
@@ -28,24 +28,24 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
   return { median: (low + high) / 2, min, max };
 }
 
-/** Of all rounds; undefined where it was not measured. */
+/** Returns a figure over all rounds; undefined if it was not measured. */
 export function figureOf(
-  runs: readonly Run[],
-  contender: Run['contender'],
+  runs: readonly OverheadRun[],
+  contender: OverheadRun['contender'],
   workload: string,
-  figure: (run: Run) => number | undefined,
+  figure: (run: OverheadRun) => number | undefined,
 ): Spread | undefined {
   const those = runs.filter((run) => run.contender === contender && run.workload === workload);
   return spreadOf(those.map(figure).filter((value) => value !== undefined));
 }
 
-/** Of the ratios of two contenders in each round: what the machine does besides is alike for both. */
+/** Returns a figure of the ratios of two contenders in each round, where other load affects both alike. */
 export function pairedRatio(
-  runs: readonly Run[],
-  [contender, other]: readonly [Run['contender'], Run['contender']],
+  runs: readonly OverheadRun[],
+  [contender, other]: readonly [OverheadRun['contender'], OverheadRun['contender']],
   workload: string,
 ): Spread | undefined {
-  const of = (name: Run['contender']): Map<number, number> =>
+  const of = (name: OverheadRun['contender']): Map<number, number> =>
     new Map(
       runs
         .filter((run) => run.contender === name && run.workload === workload)
@@ -57,6 +57,6 @@ export function pairedRatio(
   );
 }
 
-export const cpu = (run: Run): number | undefined => run.cpu;
+export const cpu = (run: OverheadRun): number | undefined => run.cpu;
 /** Requests a second. */
-export const throughput = (run: Run): number => (1000 * run.answered) / run.span;
+export const throughput = (run: OverheadRun): number => (1000 * run.answered) / run.span;

@@ -1,18 +1,19 @@
-import type { Table } from '../control/table.ts';
+import type { ControlTable } from '../control/table.ts';
 import { GOALS, isMet } from './goals.ts';
-import type { Run, Spread } from './runs.ts';
+import type { OverheadRun, Spread } from './runs.ts';
 import { cpu, figureOf, PACED, pairedRatio, throughput } from './runs.ts';
-import type { Workload } from './workloads.ts';
+import type { OverheadWorkload } from './workloads.ts';
 import { WORKLOADS } from './workloads.ts';
 
-/** One workload: what a request costs each of them. */
+/** Cost per request of each contender for one workload. */
 export function workloadTable(
-  workload: Workload,
-  runs: readonly Run[],
-  contenders: readonly Run['contender'][],
-): Table {
-  const costOf = (contender: Run['contender']): Spread | undefined => figureOf(runs, contender, workload.name, cpu);
-  const ratio = (mine: Spread | undefined, other: Run['contender']): string => {
+  workload: OverheadWorkload,
+  runs: readonly OverheadRun[],
+  contenders: readonly OverheadRun['contender'][],
+): ControlTable {
+  const costOf = (contender: OverheadRun['contender']): Spread | undefined =>
+    figureOf(runs, contender, workload.name, cpu);
+  const ratio = (mine: Spread | undefined, other: OverheadRun['contender']): string => {
     const theirs = costOf(other);
     return mine === undefined || theirs === undefined ? '' : (mine.median / theirs.median).toFixed(2);
   };
@@ -22,7 +23,7 @@ export function workloadTable(
     rows: contenders.flatMap((contender) => {
       const cost = costOf(contender);
       if (cost === undefined) return [];
-      const figure = (of: (run: Run) => number | undefined): number =>
+      const figure = (of: (run: OverheadRun) => number | undefined): number =>
         figureOf(runs, contender, workload.name, of)?.median ?? 0;
       return [
         [
@@ -41,16 +42,20 @@ export function workloadTable(
   };
 }
 
-/** At a rate that is the same for all: what each adds to no proxy at all. */
-export function latencyTable(rate: number, runs: readonly Run[], contenders: readonly Run['contender'][]): Table {
-  const median = (contender: Run['contender'], of: (run: Run) => number): number =>
+/** Latency that each contender adds at the same rate. */
+export function latencyTable(
+  rate: number,
+  runs: readonly OverheadRun[],
+  contenders: readonly OverheadRun['contender'][],
+): ControlTable {
+  const median = (contender: OverheadRun['contender'], of: (run: OverheadRun) => number): number =>
     figureOf(runs, contender, PACED, of)?.median ?? Number.NaN;
   return {
     title: `GET 1 KB at ${rate.toFixed(0)} requests a second, a fifth of what the floor can do`,
     head: ['proxy', 'p50', 'p99', 'added p50', 'added p99', 'p99 min–max'],
     rows: (['direct', ...contenders] as const).map((contender) => {
       const p99 = figureOf(runs, contender, PACED, (run) => run.p99);
-      const added = (of: (run: Run) => number): string =>
+      const added = (of: (run: OverheadRun) => number): string =>
         contender === 'direct' ? '' : millis(median(contender, of) - median('direct', of));
       return [
         contender === 'direct' ? 'none' : contender,
@@ -64,9 +69,9 @@ export function latencyTable(rate: number, runs: readonly Run[], contenders: rea
   };
 }
 
-/** Ours beside another build of ours, and beside the floor: medians of the ratios of each round. */
-export function pairedTable(runs: readonly Run[]): Table {
-  const ratio = (contender: Run['contender'], other: Run['contender'], workload: string): string =>
+/** Tidegate compared with another build and with the minimal proxy: medians of the ratios of each round. */
+export function pairedTable(runs: readonly OverheadRun[]): ControlTable {
+  const ratio = (contender: OverheadRun['contender'], other: OverheadRun['contender'], workload: string): string =>
     pairedRatio(runs, [contender, other], workload)?.median.toFixed(2) ?? '';
   return {
     title: 'Processor time a request, as medians of the ratios of each round',
@@ -80,7 +85,7 @@ export function pairedTable(runs: readonly Run[]): Table {
   };
 }
 
-export function goalTable(runs: readonly Run[]): Table {
+export function goalTable(runs: readonly OverheadRun[]): ControlTable {
   return {
     title: 'Goals, as ratios of medians',
     head: ['ratio', 'goal', 'measured', ''],

@@ -1,5 +1,5 @@
-/** What is asked for. */
-export interface Workload {
+/** A kind of request. */
+export interface OverheadWorkload {
   readonly name: string;
   readonly title: string;
   readonly method: 'GET' | 'POST';
@@ -10,11 +10,11 @@ export interface Workload {
 
 const KIB = 1024;
 
-export const WORKLOADS: readonly Workload[] = [
+export const WORKLOADS: readonly OverheadWorkload[] = [
   { name: 'get-1k', title: 'GET 1 KB', method: 'GET', path: '/1k', upload: 0, download: KIB },
   { name: 'post-1k', title: 'POST 1 KB', method: 'POST', path: '/1k', upload: KIB, download: KIB },
   { name: 'get-1m', title: 'GET 1 MB', method: 'GET', path: '/1m', upload: 0, download: KIB * KIB },
 ];
 
-/** As clients over keep-alive connections. */
+/** Keep-alive connections of the clients. */
 export const CONNECTIONS = 64;

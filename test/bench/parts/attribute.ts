@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** As the DevTools protocol has it; what is not read here is left out. */
+/** A CPU profile of the DevTools protocol, with the fields used here. */
 export const recorded = z.object({
   nodes: z.array(
     z.object({
@@ -14,34 +14,34 @@ export const recorded = z.object({
 });
 type Recorded = z.infer<typeof recorded>;
 
-/** The parts of a request's cost, by the file that a frame is of. The first that fits is it. */
+/** The parts of a request's cost, by the file of a frame. The first match counts. */
 const PARTS: readonly (readonly [string, RegExp])[] = [
-  ['the log’s line', /src\/observe\/(?:request-l|log)|node_modules\/pino/],
-  ['metrics', /src\/observe\//],
-  ['the limiter: pacing, learning, sharing, retries', /src\/(?:policy|state)\//],
-  ['the script of a request', /src\/(?:exchange|drive)\.ts/],
-  ['headers, both ways', /src\/proxy\/headers\.ts/],
-  ['what a request may not be', /src\/proxy\/(?:inbound|pipelines|capacity|load-watch|flaw)\.ts/],
+  ['the log line', /src\/telemetry\/log\/|node_modules\/pino/],
+  ['metrics', /src\/telemetry\//],
+  ['the exchange', /src\/core\/exchange\//],
+  ['the limiter: pacing, learning, sharing, retries', /src\/(?:core|store|sharing)\//],
+  ['headers, both ways', /src\/http\/headers\//],
   [
-    'whose it is, and where it goes',
-    /src\/proxy\/(?:identity|client-hash|address|router|arrival)\.ts|node_modules\/ipaddr/,
+    'validation and overload',
+    /src\/http\/(?:overload\/|request\/validate-request|server\/pipelines|upstream\/response-defect)/,
   ],
-  ['connections and endpoints', /src\/proxy\/(?:connection|endpoints|trip|name)/],
+  ['client identity and routing', /src\/http\/request\/(?:client-|match-|glob|route|proxy)|node_modules\/ipaddr/],
+  ['connections and endpoints', /src\/http\/upstream\//],
   ['the rest of the proxy', /src\//],
   ['Fastify and @fastify/http-proxy', /node_modules\/(?:fastify|@fastify|find-my-way|avvio)/],
   ['undici', /node_modules\/undici|wasm/],
   ['node:http, towards clients', /node:_http/],
   ['sockets and streams', /node:(?:net|internal\/stream)/],
-  ['Node besides', /node:/],
+  ['the rest of Node', /node:/],
 ];
 
-/** What is no function of anybody’s. */
+/** Frames that are not functions. */
 const OWN: ReadonlyMap<string, string> = new Map([
   ['(garbage collector)', 'garbage collection'],
   ['(program)', 'native code beside them'],
 ]);
 
-/** Microseconds of each part that the profile saw; what the system does counts for who calls it. */
+/** Returns the microseconds of each part. System frames count for their caller. */
 export function attribute(profile: Recorded): Map<string, number> {
   const parents = new Map<number, number>();
   const nodes = new Map(profile.nodes.map((node) => [node.id, node]));
@@ -56,7 +56,7 @@ export function attribute(profile: Recorded): Map<string, number> {
       const found = PARTS.find(([, pattern]) => pattern.test(frame.url));
       if (found !== undefined) return found[0];
     }
-    return 'Node besides';
+    return 'the rest of Node';
   };
   const known = new Map<number, string | undefined>();
   const sums = new Map<string, number>();

@@ -1,5 +1,4 @@
-// Where the processor time of a request goes: a profile of a proxy under load, told by part. The profiler's samples say in what
-// proportion, the system how much it is together.
+// CPU time of a request by part of the proxy. A profile under load gives the proportions, the system the total.
 //
 //   npm run bench:parts -- [--smoke] [--json FILE] [--markdown FILE]
 
@@ -9,29 +8,29 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { writeSection } from '../control/section.ts';
-import type { Table } from '../control/table.ts';
+import type { ControlTable } from '../control/table.ts';
 import { toMarkdown, toText } from '../control/table.ts';
 import { tidegateConfig } from '../overhead/configs.ts';
 import { pinned, programOf, startTidegate } from '../overhead/contenders.ts';
 import { measure } from '../overhead/measure.ts';
-import type { Workload } from '../overhead/workloads.ts';
+import type { OverheadWorkload } from '../overhead/workloads.ts';
 import { CONNECTIONS, WORKLOADS } from '../overhead/workloads.ts';
 import { Program } from '../program.ts';
 import { attribute, recorded } from './attribute.ts';
 
-/** When the profile begins and how long it is, and what of the load counts, in milliseconds. */
+/** Start and length of the profile, and warm-up and counted span of the load, in milliseconds. */
 const LONG = { after: 6000, length: 6000, warmup: 4500, span: 6500 };
 const SHORT = { after: 1500, length: 500, warmup: 800, span: 800 };
 const WRITTEN_WITHIN = 5000;
 
 interface Parts {
-  /** Microseconds of processor time, a request. */
+  /** Microseconds of CPU time per request. */
   readonly cpu: number;
-  /** Share of each. */
+  /** Share of each part. */
   readonly shares: ReadonlyMap<string, number>;
 }
 
-async function profile(workload: Workload, times: typeof LONG, folder: string): Promise<Parts> {
+async function profile(workload: OverheadWorkload, times: typeof LONG, folder: string): Promise<Parts> {
   const [command, args] = pinned(0, process.execPath, [programOf('upstream')]);
   const upstream = new Program({ command, args, stopSignal: 'SIGKILL' });
   const file = join(folder, `${workload.name}.json`);
@@ -61,7 +60,7 @@ async function readWhole(file: string): Promise<string> {
       const text = readFileSync(file, 'utf8');
       if (text.endsWith('}')) return text;
     } catch {
-      // not there yet
+      // not written yet
     }
     await sleep(100);
   }
@@ -73,7 +72,7 @@ function toShares(sums: ReadonlyMap<string, number>): Map<string, number> {
   return new Map([...sums].map(([part, micros]) => [part, micros / all]));
 }
 
-function tableOf(measured: ReadonlyMap<Workload, Parts>): Table {
+function tableOf(measured: ReadonlyMap<OverheadWorkload, Parts>): ControlTable {
   const parts = new Map<string, number>();
   for (const { shares } of measured.values()) {
     for (const [part, share] of shares) parts.set(part, (parts.get(part) ?? 0) + share);
@@ -99,19 +98,19 @@ const { values } = parseArgs({
 });
 const folder = mkdtempSync(join(tmpdir(), 'tidegate-parts-'));
 try {
-  const measured = new Map<Workload, Parts>();
+  const measured = new Map<OverheadWorkload, Parts>();
   for (const workload of WORKLOADS.filter(({ name }) => name !== 'get-1m')) {
     measured.set(workload, await profile(workload, values.smoke ? SHORT : LONG, mkdtempSync(join(folder, 'run-'))));
   }
   const table = tableOf(measured);
   console.log(toText(table));
   if (values.json !== undefined) {
-    const told = [...measured].map(([{ name }, { cpu, shares }]) => ({
+    const report = [...measured].map(([{ name }, { cpu, shares }]) => ({
       name,
       cpu,
       shares: Object.fromEntries(shares),
     }));
-    writeFileSync(values.json, `${JSON.stringify(told, undefined, 2)}\n`);
+    writeFileSync(values.json, `${JSON.stringify(report, undefined, 2)}\n`);
   }
   if (values.markdown !== undefined) writeSection(values.markdown, 'parts', toMarkdown(table));
 } catch (error) {

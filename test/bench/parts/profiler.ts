@@ -1,5 +1,5 @@
-// Loaded before a program (`node --import profiler.ts?file=F&after=MS&length=MS`): a CPU profile of it that begins when it has run
-// for a while, so that neither its start nor code that is not compiled yet is in it.
+// Loaded before a program (`node --import profiler.ts?file=F&after=MS&length=MS`): records a CPU profile that starts after
+// a delay, so that it excludes startup and code that is not compiled yet.
 
 import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';

@@ -1,28 +1,28 @@
-import type { Law } from './choices.ts';
-import { chooseClients } from './choices.ts';
-import { Crowd, Names } from './crowd.ts';
+import type { Law } from './choose-clients.ts';
+import { chooseClients } from './choose-clients.ts';
+import { ClientPopulation, Names } from './client-population.ts';
 
-/** What is asked of the limit. */
-export type Load = 'open' | 'felt' | 'overrun';
+/** Load of the limit. */
+export type LimitLoad = 'open' | 'paced' | 'overrun';
 
-export const LOADS: Readonly<Record<Load, { readonly rate: number | undefined; readonly gap: number }>> = {
+export const LOADS: Readonly<Record<LimitLoad, { readonly rate: number | undefined; readonly gap: number }>> = {
   /** No limit is known. */
   open: { rate: undefined, gap: 0.02 },
-  /** One is, and four fifths of it are asked for: all is counted and paced, nobody waits. */
-  felt: { rate: 62_500, gap: 0.02 },
-  /** Twice of what it lets go: the queue is full, half is refused, the other half waits. */
+  /** A limit is known and used to four fifths: requests are counted and paced without waiting. */
+  paced: { rate: 62_500, gap: 0.02 },
+  /** Twice the limit: the queue is full, half of the requests are refused, half wait. */
   overrun: { rate: 25_000, gap: 0.02 },
 };
 
 export interface Decisions {
   readonly clients: number;
   readonly law: Law;
-  readonly load: Load;
-  /** µs of the thread, in the fastest round and the slowest. */
+  readonly load: LimitLoad;
+  /** CPU µs in the fastest and the slowest round. */
   readonly decision: readonly [least: number, most: number];
-  /** To name a client and to make its ticket: not in the figures above. */
+  /** Cost of the client name and the ticket, not included above. */
   readonly building: number;
-  /** In all rounds. */
+  /** Counts over all rounds. */
   readonly counts: {
     readonly made: number;
     readonly passed: number;
@@ -32,9 +32,15 @@ export interface Decisions {
   readonly tracked: number;
 }
 
-/** What a decision costs, with all its clients known: from the arrival of a request to its leave. */
-export function measureDecisions(law: Law, load: Load, clients: number, requests: number, rounds: number): Decisions {
-  const crowd = new Crowd(new Names(clients), { clients, ...LOADS[load] });
+/** Measures the cost of a decision with all clients known, from arrival to admission. */
+export function measureDecisions(
+  law: Law,
+  load: LimitLoad,
+  clients: number,
+  requests: number,
+  rounds: number,
+): Decisions {
+  const crowd = new ClientPopulation(new Names(clients), { clients, ...LOADS[load] });
   for (let client = 0; client < clients; client += 1) crowd.decide(crowd.ticketOf(client));
   const choices = chooseClients(law, clients, requests);
   const decisions: number[] = [];
@@ -46,7 +52,7 @@ export function measureDecisions(law: Law, load: Load, clients: number, requests
     buildings.push(building);
   }
   const { passed, refused, store, tracked } = crowd;
-  const waiting = store.upstream('payments').backlog.size;
+  const waiting = store.upstream('payments').queueOccupancy.size;
   return {
     clients,
     law,
@@ -58,7 +64,7 @@ export function measureDecisions(law: Law, load: Load, clients: number, requests
   };
 }
 
-/** µs each. Of this thread, so that what else the machine does counts for little. */
+/** Returns CPU µs per request, of this thread, nearly independent of other load. */
 function cost(choices: Int32Array, run: (client: number) => void): number {
   const since = process.threadCpuUsage();
   for (const client of choices) run(client);

@@ -1,8 +1,8 @@
-import type { Figures } from './parts.ts';
+import type { PartFigures } from './parts.ts';
 import type { Queues } from './queues.ts';
 import { OPERATIONS } from './queues.ts';
 
-export interface Judged {
+export interface JudgedGoal {
   readonly goal: string;
   readonly isMet: boolean;
 }
@@ -11,17 +11,17 @@ const MEMORY = 150;
 const DECISION = 1.5;
 const PAUSE = 60;
 /**
- * Cost may grow as this power of the size: for ten thousand times as many, a hundredfold. What is linear grows as the first;
- * what is logarithmic fourfold from ten to ten thousand, and some times that as it outgrows one cache after the other.
+ * Maximum exponent of the cost's growth with the size: a hundredfold for ten thousand times the size. Linear cost has
+ * exponent 1; logarithmic cost grows fourfold from ten to ten thousand, and a few times more as it outgrows the caches.
  */
 const POWER = 1 / 2;
 
-/** What is to be met with a million clients. */
-export function judge(all: readonly Figures[]): Judged[] {
+/** Judges the goals with a million clients. */
+export function judge(all: readonly PartFigures[]): JudgedGoal[] {
   return all.flatMap(judgeOne);
 }
 
-function judgeOne(figures: Figures): Judged[] {
+function judgeOne(figures: PartFigures): JudgedGoal[] {
   switch (figures.part) {
     case 'memory': {
       const beyond = figures.whole - figures.key;
@@ -35,7 +35,7 @@ function judgeOne(figures: Figures): Judged[] {
     case 'decisions': {
       const { load, law, decision } = figures;
       const [least] = decision;
-      if (load === 'overrun') return []; // told, and not judged: who waits costs a wake and a second look
+      if (load === 'overrun') return []; // reported without a goal, because a queued request costs another wake and check
       const goal = `a decision takes at most ${DECISION} µs (${load}, ${law}): ${least.toFixed(2)} µs`;
       return [{ goal, isMet: least <= DECISION }];
     }
@@ -52,8 +52,8 @@ export function median(sorted: readonly number[]): number {
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
-/** What all must have done, however little was run. Returns what they have not. */
-export function findFaults(all: readonly Figures[]): string[] {
+/** Checks counts that must hold for any run. Returns the violations. */
+export function findFaults(all: readonly PartFigures[]): string[] {
   return all.flatMap((figures) => {
     const faults: string[] = [];
     const require = (what: string, is: number, expected: number): void => {
@@ -63,7 +63,7 @@ export function findFaults(all: readonly Figures[]): string[] {
     require('clients tracked', figures.tracked, figures.clients);
     if (figures.part === 'decisions') {
       const { made, passed, refused, waiting } = figures.counts;
-      require('decisions that were told or are awaited', passed + refused + waiting, made);
+      require('decisions that were made or are pending', passed + refused + waiting, made);
       if (figures.load !== 'overrun') require('passed', passed, made);
       else if (refused === 0 || passed === 0) faults.push(`overrun: ${passed} passed, ${refused} refused`);
     }
@@ -71,7 +71,7 @@ export function findFaults(all: readonly Figures[]): string[] {
   });
 }
 
-/** The power of the size as which the cost grows, from the smallest to the largest. */
+/** Returns the exponent of the cost's growth from the smallest size to the largest. */
 function growth(queues: readonly Queues[], name: (typeof OPERATIONS)[number]): number {
   const [first, last] = [queues[0], queues.at(-1)];
   if (first === undefined || last === undefined) return Number.NaN;

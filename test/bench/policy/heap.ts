@@ -3,13 +3,13 @@ import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
 
-/** A full collection, to its end. */
+/** Runs a full collection. */
 export const collect = runInNewContext('gc') as () => void;
 
-/** Bytes that are held, on the heap and in buffers beside it. */
+/** Returns the live bytes on the heap and in external buffers. */
 export function heldBytes(): number {
   collect();
-  collect(); // what the first one finalized
+  collect(); // frees objects finalized by the first one
   const { heapUsed, external } = process.memoryUsage(); // arrayBuffers are part of external
   return heapUsed + external;
 }

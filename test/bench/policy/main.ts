@@ -1,8 +1,8 @@
 /**
- * What many clients cost: memory, decisions, pauses of the collector, and the queue.
+ * The cost of many clients: memory, decisions, garbage collection pauses, and the queue.
  *
- *     npm run bench:policy                                 some minutes; ends with 1 when a goal is missed
- *     npm run bench:policy -- --smoke                      in a moment, and asks only whether all is counted right
+ *     npm run bench:policy                                 takes minutes; exits with 1 if a goal is missed
+ *     npm run bench:policy -- --smoke                      takes a moment, and only checks the counts
  *     npm run bench:policy -- --json figures.json --markdown docs/performance.md
  */
 import { execFile } from 'node:child_process';
@@ -13,7 +13,7 @@ import { parseArgs, promisify } from 'node:util';
 import { writeSection } from '../control/section.ts';
 import { toMarkdown, toText } from '../control/table.ts';
 import { findFaults, judge } from './goals.ts';
-import type { Figures, Part } from './parts.ts';
+import type { PartFigures, Part } from './parts.ts';
 import { planParts } from './plan.ts';
 import { tablesOf } from './tables.ts';
 
@@ -27,8 +27,8 @@ const { smoke, json, markdown } = parseArgs({
 
 const PROCESS = fileURLToPath(new URL('process.ts', import.meta.url));
 
-// One after another: they would take the caches from each other.
-const all: Figures[] = [];
+// Sequentially, because parallel runs would compete for caches.
+const all: PartFigures[] = [];
 for (const part of planParts(smoke)) all.push(await run(part));
 
 const faults = findFaults(all);
@@ -50,7 +50,7 @@ if (smoke) {
 }
 if (faults.length > 0) process.exitCode = 1;
 
-async function run(part: Part): Promise<Figures> {
+async function run(part: Part): Promise<PartFigures> {
   const { stdout } = await promisify(execFile)(process.execPath, [PROCESS, JSON.stringify(part)]);
-  return JSON.parse(stdout) as Figures;
+  return JSON.parse(stdout) as PartFigures;
 }

@@ -1,7 +1,7 @@
-import type { Law } from './choices.ts';
-import type { Decisions, Load } from './decisions.ts';
+import type { Law } from './choose-clients.ts';
+import type { Decisions, LimitLoad } from './decisions.ts';
 import { measureDecisions } from './decisions.ts';
-import type { Size } from './line.ts';
+import type { Size } from './queue-harness.ts';
 import type { Memory } from './memory.ts';
 import { measureMemory } from './memory.ts';
 import type { Pauses } from './pauses.ts';
@@ -9,27 +9,27 @@ import { measurePauses } from './pauses.ts';
 import type { Queues } from './queues.ts';
 import { measureQueues } from './queues.ts';
 
-/** What is measured in a process of its own, so that nothing of one is in the figures of another. */
+/** A measurement in its own process, so that measurements do not affect each other. */
 export type Part =
   | { readonly part: 'memory'; readonly clients: number }
   | {
       readonly part: 'decisions';
       readonly clients: number;
       readonly law: Law;
-      readonly load: Load;
+      readonly load: LimitLoad;
       readonly requests: number;
       readonly rounds: number;
     }
   | { readonly part: 'pauses'; readonly clients: number; readonly requests: number; readonly times: number }
   | { readonly part: 'queues'; readonly sizes: readonly Size[]; readonly operations: number };
 
-export type Figures =
+export type PartFigures =
   | ({ readonly part: 'memory' } & Memory)
   | ({ readonly part: 'decisions' } & Decisions)
   | ({ readonly part: 'pauses' } & Pauses)
   | { readonly part: 'queues'; readonly queues: readonly Queues[] };
 
-export async function measure(part: Part): Promise<Figures> {
+export async function measure(part: Part): Promise<PartFigures> {
   switch (part.part) {
     case 'memory':
       return { part: 'memory', ...measureMemory(part.clients) };

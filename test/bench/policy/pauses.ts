@@ -1,22 +1,22 @@
 import type { PerformanceEntry } from 'node:perf_hooks';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { chooseClients } from './choices.ts';
-import { Crowd, Names } from './crowd.ts';
+import { chooseClients } from './choose-clients.ts';
+import { ClientPopulation, Names } from './client-population.ts';
 import { collect } from './heap.ts';
 
 export interface Pauses {
   readonly clients: number;
   readonly tracked: number;
-  /** ms of each full collection that was asked for, in order of their length. */
+  /** Durations of forced full collections in ms, sorted. */
   readonly full: readonly number[];
-  /** The same without any clients. */
+  /** The same without clients. */
   readonly bare: readonly number[];
-  /** ms of those that came by themselves, while clients came and went on. */
+  /** Durations of spontaneous collections in ms, while clients arrive and leave. */
   readonly own: Readonly<
     Record<'minor' | 'major' | 'incremental', { readonly count: number; readonly longest: number }>
   >;
-  /** The longest that one decision took while the table grew, in ms. */
+  /** The longest decision while the table grew, in ms. */
   readonly growth: number;
 }
 
@@ -26,7 +26,7 @@ const KINDS = {
   incremental: constants.NODE_PERFORMANCE_GC_INCREMENTAL,
 };
 
-/** For how long the collector stops the program, with that many clients tracked. */
+/** Measures garbage collection pauses with this many tracked clients. */
 export async function measurePauses(clients: number, requests: number, times: number): Promise<Pauses> {
   const names = new Names(clients);
   const bare = collections(times);
@@ -36,7 +36,7 @@ export async function measurePauses(clients: number, requests: number, times: nu
     for (const entry of list.getEntries()) seen.push({ kind: kindOf(entry), duration: entry.duration });
   });
   observer.observe({ entryTypes: ['gc'] });
-  const crowd = new Crowd(names, { clients, rate: undefined, gap: 0.02 });
+  const crowd = new ClientPopulation(names, { clients, rate: undefined, gap: 0.02 });
   let growth = 0;
   for (let client = 0; client < clients; client += 1) {
     const ticket = crowd.ticketOf(client);
@@ -47,7 +47,7 @@ export async function measurePauses(clients: number, requests: number, times: nu
   const choices = chooseClients('uniform', clients, 100_000);
   for (let made = 0; made < requests; made += choices.length) {
     for (const client of choices) crowd.decide(crowd.ticketOf(client));
-    await sleep(1); // entries are told between turns of the event loop
+    await sleep(1); // performance entries are delivered between turns of the event loop
   }
   await sleep(10);
   observer.disconnect();
@@ -68,7 +68,7 @@ export async function measurePauses(clients: number, requests: number, times: nu
 }
 
 function collections(times: number): number[] {
-  collect(); // what was left over is not counted
+  collect(); // excludes earlier garbage
   const durations = Array.from({ length: times }, () => {
     const since = performance.now();
     collect();

@@ -1,4 +1,4 @@
-/** One part in this process: what is to be measured comes as an argument in JSON, and so do its figures as output. */
+/** Runs one measurement in this process: takes the part as a JSON argument, and prints its figures as JSON. */
 import type { Part } from './parts.ts';
 import { measure } from './parts.ts';
 

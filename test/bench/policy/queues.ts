@@ -1,23 +1,23 @@
 import { seededRandom } from '../../../src/simulator/seeded-random.ts';
-import { shuffle } from './choices.ts';
-import type { Size } from './line.ts';
-import { Line } from './line.ts';
+import { shuffle } from './choose-clients.ts';
+import type { Size } from './queue-harness.ts';
+import { QueueHarness } from './queue-harness.ts';
 
 export const OPERATIONS = ['enqueue', 'leave', 're-order', 'serve', 'expire', 'nextWake'] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 export interface Queues {
   readonly size: Size;
-  /** µs each. */
+  /** µs per operation. */
   readonly costs: Readonly<Record<Operation, number>>;
-  /** What should not be; empty when all went well. */
+  /** Violated conditions; empty if there are none. */
   readonly faults: readonly string[];
 }
 
-/** The first warms up. Of the others the fastest counts: others on the machine can only slow it down. */
+/** The first round is a warm-up; the fastest of the others counts, because other load can only slow it down. */
 const ROUNDS = 5;
 
-/** What it costs to wait, and to stop waiting, while from half of that many to all of them wait. */
+/** Measures enqueueing and dequeueing while the queue is between half full and full. */
 export function measureQueues(size: Size, operations: number): Queues {
   const half = size.queued / 2;
   const laps = Math.max(1, Math.ceil(operations / half));
@@ -32,9 +32,9 @@ export function measureQueues(size: Size, operations: number): Queues {
   return { size, costs, faults: [...new Set(faults)] };
 }
 
-/** A line of its own, and each operation for half of it. */
+/** Runs each operation for half of a new queue. */
 function run(size: Size, spent: Record<Operation, number>, faults: string[]): void {
-  const line = new Line(size);
+  const line = new QueueHarness(size);
   const half = size.queued / 2;
   const time = (name: Operation, work: () => void): void => {
     const since = performance.now();
@@ -49,9 +49,9 @@ function run(size: Size, spent: Record<Operation, number>, faults: string[]): vo
   const leaving = line.makeTickets(half);
   time('enqueue', () => line.enqueue(leaving));
   require('queued', line.queued, size.queued);
-  let told = Number.NaN;
-  time('nextWake', () => (told = line.look(half)));
-  require('a wake that is known', Number(Number.isFinite(told) && told > 0), 1);
+  let wakeSum = Number.NaN;
+  time('nextWake', () => (wakeSum = line.look(half)));
+  require('a wake that is known', Number(Number.isFinite(wakeSum) && wakeSum > 0), 1);
   time('re-order', () => line.reorder(half));
   require('queued after being re-ordered', line.queued, size.queued);
   shuffle(leaving, seededRandom(5));

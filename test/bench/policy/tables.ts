@@ -1,20 +1,21 @@
-import type { Table } from '../control/table.ts';
+import type { ControlTable } from '../control/table.ts';
 import { median } from './goals.ts';
-import type { Figures } from './parts.ts';
+import type { PartFigures } from './parts.ts';
 import { OPERATIONS } from './queues.ts';
 
-type Of<P extends Figures['part']> = Extract<Figures, { readonly part: P }>;
+type Of<P extends PartFigures['part']> = Extract<PartFigures, { readonly part: P }>;
 
 const MIB = 1024 ** 2;
 const NAMES = {
   open: 'no limit is felt',
-  felt: 'a limit is felt, and 4/5 of it asked for',
+  paced: 'a limit is felt, and 4/5 of it asked for',
   overrun: 'twice the limit is asked for',
 };
 
-export function tablesOf(all: readonly Figures[]): Table[] {
-  const of = <P extends Figures['part']>(part: P): Of<P>[] => all.filter((each): each is Of<P> => each.part === part);
-  const tables: Table[] = [];
+export function tablesOf(all: readonly PartFigures[]): ControlTable[] {
+  const of = <P extends PartFigures['part']>(part: P): Of<P>[] =>
+    all.filter((each): each is Of<P> => each.part === part);
+  const tables: ControlTable[] = [];
   for (const figures of of('memory')) tables.push(memoryTable(figures));
   for (const figures of of('pauses')) tables.push(pauseTable(figures));
   tables.push(decisionTable(of('decisions')));
@@ -22,7 +23,7 @@ export function tablesOf(all: readonly Figures[]): Table[] {
   return tables;
 }
 
-function memoryTable({ clients, whole, key, resident }: Of<'memory'>): Table {
+function memoryTable({ clients, whole, key, resident }: Of<'memory'>): ControlTable {
   return {
     title: 'Memory',
     head: ['of each client', ''],
@@ -35,7 +36,7 @@ function memoryTable({ clients, whole, key, resident }: Of<'memory'>): Table {
   };
 }
 
-function pauseTable({ full, bare, own, growth }: Of<'pauses'>): Table {
+function pauseTable({ full, bare, own, growth }: Of<'pauses'>): ControlTable {
   const ms = (duration: number): string => `${duration.toFixed(1)} ms`;
   const line = (name: string, sorted: readonly number[]): string[] => [
     name,
@@ -60,7 +61,7 @@ function pauseTable({ full, bare, own, growth }: Of<'pauses'>): Table {
   };
 }
 
-function decisionTable(decisions: readonly Of<'decisions'>[]): Table {
+function decisionTable(decisions: readonly Of<'decisions'>[]): ControlTable {
   return {
     title: 'Decisions',
     head: ['', 'clients by', 'fastest round', 'slowest', 'naming and ticket, not in it'],
@@ -72,7 +73,7 @@ function decisionTable(decisions: readonly Of<'decisions'>[]): Table {
   };
 }
 
-function queueTable({ queues }: Of<'queues'>): Table {
+function queueTable({ queues }: Of<'queues'>): ControlTable {
   const byClients = queues[0]?.size.queued === queues[1]?.size.queued;
   return {
     title: byClients ? 'Waiting, by clients' : 'Waiting, by requests',

@@ -1,5 +1,5 @@
-// How much of one hidden limit several proxies make use of together, over real sockets, with and without a Redis in which
-// they share it; then by simulation, for more of them than a machine holds. docs/replicas.md says how to read it.
+// Goodput of several proxies under one hidden limit, over real sockets, with and without sharing through Redis; then by
+// simulation for more replicas than a machine can run. docs/replicas.md explains the results.
 //
 //   npm run bench:replicas [-- --replicas 1,2,4,8] [--seconds 30] [--warmup 20] [--smoke] [--json FILE]
 
@@ -8,19 +8,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureBuilt } from '../build.ts';
-import type { Table } from '../goodput/tables.ts';
+import type { GoodputTable } from '../goodput/tables.ts';
 import { toText } from '../goodput/tables.ts';
-import type { Kind } from '../goodput/kinds.ts';
+import type { LimitKind } from '../goodput/kinds.ts';
 import { KINDS } from '../goodput/kinds.ts';
 import type { NodeCost } from './node-cost.ts';
 import { measureNodeCost } from './node-cost.ts';
 import { startProgram } from './redis.ts';
-import type { Measured } from './run.ts';
+import type { ReplicasMeasurement } from './run.ts';
 import { runReplicas } from './run.ts';
 import type { SimulatedPool } from './simulated.ts';
 import { simulatePool } from './simulated.ts';
 
-/** At eight replicas. */
+/** Goals for eight replicas. */
 const GOALS = {
   shared: { goodput: 0.97, waste: 0.006 },
   unshared: { goodput: 0.93, waste: 0.02 },
@@ -43,7 +43,7 @@ const times = { seconds: smoke ? 1.5 : Number(values.seconds), warmup: smoke ? 0
 
 ensureBuilt();
 const folder = mkdtempSync(join(tmpdir(), 'tidegate-replicas-'));
-const measured: Measured[] = [];
+const measured: ReplicasMeasurement[] = [];
 try {
   for (const kind of kinds) {
     for (const count of counts) {
@@ -62,7 +62,7 @@ try {
 }
 judge();
 
-async function measureOne(kind: Kind, count: number, shared: boolean): Promise<void> {
+async function measureOne(kind: LimitKind, count: number, shared: boolean): Promise<void> {
   const redis = shared ? await startProgram(folder) : undefined;
   try {
     const one = await runReplicas({ kind, count, redis, folder, ...times });
@@ -90,7 +90,7 @@ function costLine({ shared, own, call, callsPerRequest }: NodeCost): string {
   return `Sharing adds ${added.toFixed(1)} µs of processor time a request at 1000 requests a second of one replica: ${parts}.\n`;
 }
 
-function socketsTable(): Table {
+function socketsTable(): GoodputTable {
   return {
     title: 'Over sockets',
     head: [
@@ -122,7 +122,7 @@ function socketsTable(): Table {
   };
 }
 
-function simulatedTable(runs: readonly SimulatedPool[]): Table {
+function simulatedTable(runs: readonly SimulatedPool[]): GoodputTable {
   return {
     title: 'Simulated: a token bucket, offered twice what it allows',
     head: ['replicas', 'limit', 'goodput', 'waste', 'calls/s', 'calls a request', 'news/s'],
@@ -138,7 +138,7 @@ function simulatedTable(runs: readonly SimulatedPool[]): Table {
   };
 }
 
-/** A smoke run is too short to be judged by its figures: what it asks is whether everything works. */
+/** Does not judge a smoke run, which only checks that everything works. */
 function judge(): void {
   const faults = measured.flatMap(({ faults: own }) => own);
   for (const { kind, count, shared, goodput, waste } of smoke ? [] : measured) {
@@ -152,5 +152,5 @@ function judge(): void {
   }
   for (const fault of faults) console.error(`FAULT ${fault}`);
   if (faults.length > 0) process.exitCode = 1;
-  else if (smoke) console.log('Everything works; the figures of so short a run mean nothing.');
+  else if (smoke) console.log('Smoke run passed; figures of so short a run are not meaningful.');
 }

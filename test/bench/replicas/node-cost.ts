@@ -1,42 +1,43 @@
 import { Gate } from '../../../src/core/admission/gate.ts';
-import type { Admission } from '../../../src/core/admission/ticket.ts';
+import type { AdmissionResult } from '../../../src/core/admission/ticket.ts';
 import { Ticket } from '../../../src/core/admission/ticket.ts';
-import type { Clock, Millis, Outcome } from '../../../src/core/exchange/attempt-outcome.ts';
-import { NO_HINTS } from '../../../src/core/exchange/attempt-outcome.ts';
-import type { Borrower } from '../../../src/sharing/replicas/lease-client.ts';
-import { MemoryPool } from '../../../src/sharing/replicas/memory-backend.ts';
-import { PoolMember } from '../../../src/sharing/replicas/replica-limit-client.ts';
-import type { Answer, Call } from '../../../src/sharing/replicas/replica-protocol.ts';
-import type { Caller } from '../../../src/sharing/redis/redis-backend.ts';
-import { RedisPool } from '../../../src/sharing/redis/redis-backend.ts';
+import type { Clock, Millis } from '../../../src/core/scalars.ts';
+import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
+import { NO_HINTS } from '../../../src/core/hints/hints.ts';
+import type { LeaseClient } from '../../../src/sharing/replicas/lease-client.ts';
+import { MemoryBackend } from '../../../src/sharing/replicas/memory-backend.ts';
+import { ReplicaLimitClient } from '../../../src/sharing/replicas/replica-limit-client.ts';
+import type { LeaseResponse, LeaseRequest } from '../../../src/sharing/replicas/replica-protocol.ts';
+import type { LeaseCaller } from '../../../src/sharing/redis/redis-backend.ts';
+import { RedisBackend } from '../../../src/sharing/redis/redis-backend.ts';
 import { MemoryStore } from '../../../src/store/memory-store.ts';
-import { REFS, settingsFor, UPSTREAM } from '../policy/crowd.ts';
+import { REFS, settingsFor, UPSTREAM } from '../policy/client-population.ts';
 import type { BenchRedis } from './redis.ts';
 
-/** Requests a second of one replica, and a limit that is held to and has room for them. */
+/** Requests a second of one replica, below a limit in force. */
 const RATE = 1000;
 const LIMIT = 2000;
 const CLIENTS = 100;
 const SERVICE: Millis = 20;
 const ROUND_TRIP: Millis = 1;
-const PATIENCE: Millis = 10_000;
+const TIMEOUT: Millis = 10_000;
 const STRETCHES = 10;
-const ACCEPTED: Outcome = { kind: 'response', status: 200, hints: NO_HINTS, took: SERVICE };
+const ACCEPTED: AttemptOutcome = { kind: 'response', status: 200, hints: NO_HINTS, took: SERVICE };
 
-/** What a replica pays for sharing a limit, in microseconds of processor time. */
+/** The cost of sharing a limit for a replica, in CPU microseconds. */
 export interface NodeCost {
-  /** A request, but for the calls: with a limit borrowed of a pool, and with one of its own. */
+  /** Cost per request without calls: with a shared limit, and with a local one. */
   readonly shared: number;
   readonly own: number;
-  /** One call: written, read, and the kernel's part in it. */
+  /** Cost per call, including encoding, decoding and the kernel. */
   readonly call: number;
-  /** At `RATE`. */
+  /** Calls per request at `RATE`. */
   readonly callsPerRequest: number;
 }
 
 /**
- * By parts, each the best of ten stretches: processor time of a whole process at that rate is mostly that of its timers.
- * @param requests of each stretch @param calls of each stretch
+ * Measures the parts, each as the best of ten runs, because most CPU time of a whole process at that rate is spent on timers.
+ * @param requests of each run @param calls of each run
  */
 export async function measureNodeCost(redis: BenchRedis, requests: number, calls: number): Promise<NodeCost> {
   const shared = new Replica('shared');
@@ -50,40 +51,40 @@ export async function measureNodeCost(redis: BenchRedis, requests: number, calls
   return { ...costs, call, callsPerRequest: shared.calls / shared.requests };
 }
 
-/** In virtual time, a millisecond at a turn. */
+/** A replica in virtual time, advanced by milliseconds. */
 class Replica {
   requests = 0;
   calls = 0;
-  #lastCall: Call | undefined;
-  readonly #pool = new MemoryPool();
-  readonly #calling: { readonly borrower: Borrower; readonly call: Call; readonly at: Millis }[] = [];
+  #lastCall: LeaseRequest | undefined;
+  readonly #pool = new MemoryBackend();
+  readonly #calling: { readonly borrower: LeaseClient; readonly call: LeaseRequest; readonly at: Millis }[] = [];
   readonly #underway: { readonly ticket: Ticket; readonly answeredAt: Millis }[] = [];
-  readonly #member: PoolMember | undefined;
+  readonly #member: ReplicaLimitClient | undefined;
   readonly #gate: Gate;
   #now: Millis = 0;
-  /** What the pool itself takes is Redis' cost. */
+  /** CPU time of the pool, which is part of Redis' cost. */
   #spentByPool: Millis = 0;
 
   constructor(kind: 'shared' | 'own') {
     const clock: Clock = { now: () => this.#now };
     const settings = settingsFor(LIMIT);
     const parts = { upstreams: [settings], maxTracked: 1000, random: Math.random, listen: () => undefined };
-    const member = kind === 'own' ? undefined : new PoolMember(this.#memberParts(clock));
+    const member = kind === 'own' ? undefined : new ReplicaLimitClient(this.#memberParts(clock));
     this.#member = member;
     const store = new MemoryStore({
       ...parts,
-      ...(member === undefined ? {} : { makeMeter: (ref, rate) => member.makeMeter(ref, rate), sharing: member }),
+      ...(member === undefined ? {} : { makeMeter: (ref, rate) => member.makeMeter(ref, rate), sharingHooks: member }),
     });
     this.#gate = new Gate(store, parts.listen);
-    member?.wire({ store, supply: (limit, now) => this.#gate.supply(limit, now) });
+    member?.bind({ store, onTokensSupplied: (limit, now) => this.#gate.onTokensSupplied(limit, now) });
   }
 
-  get lastCall(): Call {
-    if (this.#lastCall === undefined) throw new Error('a replica that shares has called nobody');
+  get lastCall(): LeaseRequest {
+    if (this.#lastCall === undefined) throw new Error('a sharing replica has made no call');
     return this.#lastCall;
   }
 
-  /** @returns microseconds a request */
+  /** @returns microseconds per request */
   drive(requests: number): number {
     const began = performance.now();
     this.#spentByPool = 0;
@@ -97,13 +98,13 @@ class Replica {
     const now = this.#now;
     for (let first = this.#underway[0]; first !== undefined && first.answeredAt <= now; first = this.#underway[0]) {
       this.#underway.shift();
-      this.#gate.head(first.ticket, ACCEPTED, now);
-      this.#gate.end(first.ticket, now);
-      this.#gate.leave(first.ticket);
+      this.#gate.onOutcome(first.ticket, ACCEPTED, now);
+      this.#gate.onAttemptEnd(first.ticket, now);
+      this.#gate.onExchangeEnd(first.ticket);
     }
     for (let first = this.#calling[0]; first !== undefined && first.at <= now; first = this.#calling[0]) {
       this.#calling.shift();
-      first.borrower.hear(this.#ask(first.borrower, first.call), now);
+      first.borrower.onResponse(this.#ask(first.borrower, first.call), now);
     }
     this.#arrive(now);
     if ((this.#member?.nextWake() ?? Number.POSITIVE_INFINITY) <= now) this.#member?.wake(now);
@@ -115,54 +116,54 @@ class Replica {
     const ticket: Ticket = new Ticket(UPSTREAM, client, 1, REFS, (admission, at) =>
       this.#settle(ticket, admission, at),
     );
-    const admission = this.#gate.arrive(ticket, now + PATIENCE, now);
+    const admission = this.#gate.requestAdmission(ticket, now + TIMEOUT, now);
     if (admission !== undefined) this.#settle(ticket, admission, now);
   }
 
-  #settle(ticket: Ticket, admission: Admission, now: Millis): void {
-    if (admission.kind !== 'admitted') return this.#gate.leave(ticket);
-    this.#gate.sent(ticket, now);
+  #settle(ticket: Ticket, admission: AdmissionResult, now: Millis): void {
+    if (admission.kind !== 'admitted') return this.#gate.onExchangeEnd(ticket);
+    this.#gate.onSent(ticket, now);
     this.#underway.push({ ticket, answeredAt: now + SERVICE });
   }
 
-  #ask({ ref, settings }: Borrower, call: Call): Answer {
+  #ask({ ref, settings }: LeaseClient, call: LeaseRequest): LeaseResponse {
     const began = performance.now();
-    const answer = this.#pool.call(ref, settings, call, this.#now);
+    const answer = this.#pool.serve(ref, settings, call, this.#now);
     this.#spentByPool += performance.now() - began;
     return answer;
   }
 
-  #memberParts(clock: Clock): ConstructorParameters<typeof PoolMember>[0] {
+  #memberParts(clock: Clock): ConstructorParameters<typeof ReplicaLimitClient>[0] {
     return {
-      holder: 'replica',
+      replicaId: 'replica',
       clock,
       random: Math.random,
       call: (borrower, call) => {
         this.calls += 1;
-        // One that tells of as much as they do in the end.
+        // A call with a typical number of requests.
         if (this.calls % 10 === 0) this.#lastCall = call;
         this.#calling.push({ borrower, call, at: this.#now + ROUND_TRIP });
       },
-      hold: () => undefined,
-      onCut: () => undefined,
+      publishHold: () => undefined,
+      onDecrease: () => undefined,
       rearm: () => undefined,
-      onAway: () => undefined,
+      onDegraded: () => undefined,
     };
   }
 }
 
-const asker: { -readonly [Part in keyof Caller]: Caller[Part] } = {
+const asker: { -readonly [Part in keyof LeaseCaller]: LeaseCaller[Part] } = {
   ref: { upstream: UPSTREAM, nested: '', scope: 'upstream', key: '' },
   settings: settingsFor(LIMIT).rate,
-  hear: () => undefined,
-  miss: () => undefined,
+  onResponse: () => undefined,
+  onNoResponse: () => undefined,
 };
 
-/** One after the other, as a limit makes them. */
-async function measureCall({ url }: BenchRedis, call: Call, count: number): Promise<number> {
+/** Measures sequential calls, as a limit makes them. */
+async function measureCall({ url }: BenchRedis, call: LeaseRequest, count: number): Promise<number> {
   const { hostname: host, port } = new URL(url);
-  const pool = new RedisPool({
-    place: {
+  const pool = new RedisBackend({
+    location: {
       kind: 'single',
       nodes: [{ host, port: Number(port) }],
       db: 0,
@@ -174,21 +175,21 @@ async function measureCall({ url }: BenchRedis, call: Call, count: number): Prom
       tls: undefined,
     },
     prefix: 'cost',
-    timeout: PATIENCE,
+    timeout: TIMEOUT,
     clock: performance,
     random: Math.random,
     onRequest: () => undefined,
-    onNews: () => undefined,
+    onBroadcast: () => undefined,
     onHold: () => undefined,
-    onDeaf: () => undefined,
-    onSign: () => undefined,
+    onPubSubLost: () => undefined,
+    onRecoverySign: () => undefined,
   });
-  await pool.open(PATIENCE);
+  await pool.open(TIMEOUT);
   const ask = (): Promise<unknown> => {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    asker.hear = resolve;
-    asker.miss = () => reject(new Error(`Redis does not answer: ${pool.problem}`));
-    pool.call(asker, call);
+    asker.onResponse = resolve;
+    asker.onNoResponse = () => reject(new Error(`Redis does not answer: ${pool.problem}`));
+    pool.lease(asker, call);
     return promise;
   };
   await ask(); // loads the script

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { findProgram } from '../../setup/find-program.ts';
 import { freePort, Program } from '../program.ts';
 
-/** What Redis has spent, in seconds and calls. */
+/** CPU seconds and calls of Redis. */
 export interface Spent {
   readonly cpu: number;
   readonly calls: number;
@@ -14,7 +14,7 @@ export interface BenchRedis {
   stop(): Promise<void>;
 }
 
-/** A Redis of its own, that keeps nothing. */
+/** Starts a Redis without persistence. */
 export async function startProgram(folder: string): Promise<BenchRedis> {
   const port = await freePort();
   const command = findProgram('redis-server');
@@ -23,7 +23,7 @@ export async function startProgram(folder: string): Promise<BenchRedis> {
   const program = new Program({ command, args, stopSignal: 'SIGKILL' });
   await program.listening(port);
   const client = new Redis(port, '127.0.0.1');
-  client.on('error', () => undefined); // it ends before its client does
+  client.on('error', () => undefined); // it exits before its client
   return {
     url: `redis://127.0.0.1:${port}`,
     spent: async () => {

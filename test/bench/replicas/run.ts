@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BUILT } from '../build.ts';
-import type { Kind } from '../goodput/kinds.ts';
+import type { LimitKind } from '../goodput/kinds.ts';
 import { capacity } from '../goodput/kinds.ts';
 import { measure } from '../goodput/measure.ts';
 import { METHOD } from '../goodput/method.ts';
@@ -11,16 +11,16 @@ import { Program } from '../program.ts';
 import type { BenchRedis, Spent } from './redis.ts';
 
 export interface ReplicasRun {
-  readonly kind: Kind;
+  readonly kind: LimitKind;
   readonly count: number;
-  /** In which they share the limit; undefined where they do not. */
+  /** The shared store; undefined if the replicas do not share. */
   readonly redis: BenchRedis | undefined;
   readonly folder: string;
   readonly seconds: number;
   readonly warmup: number;
 }
 
-export interface Measured {
+export interface ReplicasMeasurement {
   readonly kind: string;
   readonly count: number;
   readonly shared: boolean;
@@ -32,8 +32,15 @@ export interface Measured {
   readonly faults: readonly string[];
 }
 
-/** So many proxies in front of one upstream, each from a cold start; each request goes to one of them by chance. */
-export async function runReplicas({ kind, count, redis, folder, seconds, warmup }: ReplicasRun): Promise<Measured> {
+/** Runs several proxies with one upstream, each from a cold start; each request goes to a random one. */
+export async function runReplicas({
+  kind,
+  count,
+  redis,
+  folder,
+  seconds,
+  warmup,
+}: ReplicasRun): Promise<ReplicasMeasurement> {
   const own = mkdtempSync(join(folder, 'run-'));
   const specFile = join(own, 'practice.json');
   writeFileSync(specFile, JSON.stringify({ ...kind.upstream, seed: 1 }));
@@ -84,7 +91,7 @@ export async function runReplicas({ kind, count, redis, folder, seconds, warmup 
   }
 }
 
-/** What Redis spends in that span. */
+/** Measures the cost in Redis during a span. */
 async function spendIn(redis: BenchRedis | undefined, from: number, span: number): Promise<Spent | undefined> {
   if (redis === undefined) return undefined;
   await sleep(from);
@@ -94,7 +101,7 @@ async function spendIn(redis: BenchRedis | undefined, from: number, span: number
   return { cpu: after.cpu - before.cpu, calls: after.calls - before.calls };
 }
 
-/** Tidegate's defaults, but for addresses, the header that tells clients apart, and where limits are kept. */
+/** Tidegate's defaults, except for addresses, the header that identifies clients, and the store. */
 function configOf(upstream: string, redis: BenchRedis | undefined): string {
   return `listen: 127.0.0.1:0
 admin: false

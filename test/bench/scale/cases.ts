@@ -1,4 +1,4 @@
-export interface Case {
+export interface ScaleCase {
   readonly name: string;
   readonly what: 'connections' | 'clients' | 'routes';
   readonly size: number;
@@ -14,7 +14,7 @@ const SIZES = {
   routes: [1, 10, 100],
 } as const;
 
-/** One thing grows at a time. */
-export const CASES: readonly Case[] = (['connections', 'clients', 'routes'] as const).flatMap((what) =>
+/** Cases in which one quantity grows. */
+export const CASES: readonly ScaleCase[] = (['connections', 'clients', 'routes'] as const).flatMap((what) =>
   SIZES[what].map((size) => ({ ...BASE, [what]: size, name: `${size} ${what}`, what, size })),
 );

@@ -1,5 +1,5 @@
-// How the cost of a request grows: with connections, clients and routes, one at a time. Nothing of it should grow faster than
-// a logarithm. docs/performance.md says how to read it.
+// Growth of the cost per request with connections, clients and routes. No cost should grow faster than a logarithm.
+// docs/performance.md explains the results.
 //
 //   npm run bench:scale -- --help
 
@@ -8,14 +8,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { writeSection } from '../control/section.ts';
-import type { Table } from '../control/table.ts';
+import type { ControlTable } from '../control/table.ts';
 import { toMarkdown, toText } from '../control/table.ts';
 import { tidegateConfig } from '../overhead/configs.ts';
 import { pinned, programOf, startTidegate } from '../overhead/contenders.ts';
 import { measure } from '../overhead/measure.ts';
 import { spreadOf } from '../overhead/runs.ts';
 import { Program } from '../program.ts';
-import type { Case } from './cases.ts';
+import type { ScaleCase } from './cases.ts';
 import { CASES } from './cases.ts';
 
 const USAGE = `npm run bench:scale -- [options]
@@ -27,9 +27,9 @@ const USAGE = `npm run bench:scale -- [options]
   --markdown FILE   puts the table between the marks of that file
 `;
 
-/** At most, and in turn over all connections: what more of them cost is asked, not what a queue does. */
+/** Maximum requests in flight, spread over all connections, so that connections are measured and not queueing. */
 const IN_FLIGHT = 64;
-/** Milliseconds until V8 has compiled what is hot: its threads share the one processor. */
+/** Milliseconds until V8 has compiled hot code, whose threads share the one processor. */
 const COMPILED = 8000;
 
 interface Options {
@@ -41,7 +41,7 @@ interface Options {
   readonly markdown: string | undefined;
 }
 
-/** CPU time a request in µs, and what the process holds in memory behind it, in bytes. */
+/** CPU time per request in µs, and resident memory afterwards in bytes. */
 interface Figure {
   readonly cpu: number;
   readonly resident: number;
@@ -91,9 +91,9 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-/** In a process of its own: what one case has left behind is nothing to the next. */
+/** Measures one case in its own process, so that cases do not affect each other. */
 async function measureCase(
-  { connections, clients, routes }: Case,
+  { connections, clients, routes }: ScaleCase,
   upstream: string,
   folder: string,
   { warmup, span }: Options,
@@ -104,7 +104,7 @@ async function measureCase(
   try {
     const what = { method: 'GET', path: '/1k', upload: 0, download: 1024 } as const;
     const plan = { ...what, url, connections, clients, inFlight: IN_FLIGHT, span };
-    // As many connections as that take their time to be made.
+    // Opening many connections takes time.
     const {
       cpu = Number.NaN,
       resident = Number.NaN,
@@ -116,8 +116,8 @@ async function measureCase(
   }
 }
 
-function report(cases: readonly Case[], figures: ReadonlyMap<string, readonly Figure[]>, options: Options): void {
-  const table: Table = {
+function report(cases: readonly ScaleCase[], figures: ReadonlyMap<string, readonly Figure[]>, options: Options): void {
+  const table: ControlTable = {
     title: 'Processor time a request of GET 1 KB, and memory',
     head: ['what grows', 'to', 'µs', 'min–max', 'resident'],
     rows: cases.map(({ name, what, size }) => {
@@ -138,7 +138,7 @@ function report(cases: readonly Case[], figures: ReadonlyMap<string, readonly Fi
   const failed = [...figures].filter(([, those]) => those.some((figure) => figure.failed > 0));
   for (const [name] of failed) console.error(`FAULT ${name}: some requests failed`);
   if (failed.length > 0) process.exitCode = 1;
-  else if (options.smoke) console.log('Everything works; the figures of so short a run mean nothing.');
+  else if (options.smoke) console.log('Smoke run passed; figures of so short a run are not meaningful.');
 }
 
 try {

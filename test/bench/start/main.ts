@@ -1,5 +1,5 @@
-// How long Tidegate takes to its first answer, and how much memory: built and from source, with what Node has compiled
-// at hand and without. docs/start.md has the figures. Linux only: memory is read from /proc.
+// Time to the first response, and memory, of Tidegate: built and from source, with and without Node's compile cache.
+// docs/start.md has the results. Linux only: memory is read from /proc.
 //
 //   npm run bench:start -- --help
 
@@ -9,17 +9,17 @@ import type { AddressInfo } from 'node:net';
 import { cpus, loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { writeSection } from '../control/section.ts';
-import type { Table } from '../control/table.ts';
+import type { ControlTable } from '../control/table.ts';
 import { toMarkdown, toText } from '../control/table.ts';
 import { ensureBuilt } from '../build.ts';
-import type { Start, StartOptions } from './measure.ts';
+import type { StartMeasurement, StartOptions } from './measure.ts';
 import { measureStart } from './measure.ts';
-import type { Options } from './options.ts';
+import type { StartBenchOptions } from './options.ts';
 import { parseOptions, USAGE } from './options.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
-/** Of dist, with a cache and without: at most so long to the first 200, in ms, and less memory when idle, in bytes. */
+/** Goals for dist: maximum ms to the first 200, and maximum idle memory in bytes. */
 const GOALS = { first: 320, idle: 95e6 };
 
 const KINDS = [
@@ -30,9 +30,9 @@ const KINDS = [
 ] as const;
 
 type Kind = (typeof KINDS)[number];
-type Results = ReadonlyMap<Kind, readonly Start[]>;
+type Results = ReadonlyMap<Kind, readonly StartMeasurement[]>;
 
-async function run(options: Options): Promise<void> {
+async function run(options: StartBenchOptions): Promise<void> {
   ensureBuilt();
   const upstream = createServer((_, response) => response.end('ok\n'));
   await new Promise<void>((resolve) => {
@@ -46,7 +46,7 @@ async function run(options: Options): Promise<void> {
     console.log(`\n${toText(table)}`);
     if (options.json !== undefined) writeJson(options.json, results, options);
     if (options.markdown !== undefined) writeSection(options.markdown, 'start', toMarkdown(table));
-    if (options.smoke) console.log('Everything works; the figures of one start mean nothing.');
+    if (options.smoke) console.log('Smoke run passed; figures of one start are not meaningful.');
     else judge(results);
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -55,13 +55,17 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-/** In turn, so that whatever else the machine does is shared by all. */
-async function measureAll({ runs, idle, requests }: Options, upstream: string, folder: string): Promise<Results> {
-  const results = new Map<Kind, Start[]>(KINDS.map((kind) => [kind, []]));
-  const start = (kind: Kind, cache: string, more: Partial<StartOptions> = {}): Promise<Start> =>
+/** Measures in turn, so that other load affects all alike. */
+async function measureAll(
+  { runs, idle, requests }: StartBenchOptions,
+  upstream: string,
+  folder: string,
+): Promise<Results> {
+  const results = new Map<Kind, StartMeasurement[]>(KINDS.map((kind) => [kind, []]));
+  const start = (kind: Kind, cache: string, more: Partial<StartOptions> = {}): Promise<StartMeasurement> =>
     measureStart({ main: kind.main, root: ROOT, upstream, cache, idle, requests, ...more });
   const filled = new Map(KINDS.map((kind) => [kind, join(folder, kind.name.replaceAll(/\W+/g, '-'))]));
-  // Ended by themselves, they leave what they have compiled.
+  // A normal exit writes the compile cache.
   for (const [kind, cache] of filled) if (kind.isWarm) await start(kind, cache, { idle: 0, requests: 10 });
   for (let nth = 0; nth < runs; nth += 1) {
     for (const [kind, starts] of results) {
@@ -74,8 +78,12 @@ async function measureAll({ runs, idle, requests }: Options, upstream: string, f
   return results;
 }
 
-function tabulate(results: Results, { runs, idle, requests, date }: Options): Table {
-  const of = (starts: readonly Start[], figure: keyof Start, write: (value: number) => string): string => {
+function tabulate(results: Results, { runs, idle, requests, date }: StartBenchOptions): ControlTable {
+  const of = (
+    starts: readonly StartMeasurement[],
+    figure: keyof StartMeasurement,
+    write: (value: number) => string,
+  ): string => {
     const [least, middle, most] = spread(starts.map((start) => start[figure])).map(write);
     return `${middle} (${least}–${most})`;
   };
@@ -106,17 +114,17 @@ function judge(results: Results): void {
     if (!isJudged) continue;
     const first = spread(starts.map((start) => start.first))[1];
     const idle = spread(starts.map((start) => start.idle))[1];
-    tell(`${name}: first 200 within ${GOALS.first} ms: ${inMs(first)} ms`, first <= GOALS.first);
-    tell(`${name}: less than ${inMb(GOALS.idle)} MB when idle: ${inMb(idle)} MB`, idle < GOALS.idle);
+    formatGoal(`${name}: first 200 within ${GOALS.first} ms: ${inMs(first)} ms`, first <= GOALS.first);
+    formatGoal(`${name}: less than ${inMb(GOALS.idle)} MB when idle: ${inMb(idle)} MB`, idle < GOALS.idle);
   }
 }
 
-function tell(what: string, isMet: boolean): void {
+function formatGoal(what: string, isMet: boolean): void {
   console.log(`${isMet ? 'met' : 'MISSED'}: ${what}`);
   if (!isMet) process.exitCode = 1;
 }
 
-/** Least, median, most. */
+/** Returns minimum, median and maximum. */
 function spread(values: readonly number[]): readonly [number, number, number] {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (index: number): number => sorted[index] ?? Number.NaN;
@@ -132,7 +140,7 @@ function inMb(bytes: number): string {
   return (bytes / 1e6).toFixed(0);
 }
 
-function writeJson(file: string, results: Results, options: Options): void {
+function writeJson(file: string, results: Results, options: StartBenchOptions): void {
   const method = { ...options, goals: GOALS, node: process.version, processors: cpus().map(({ model }) => model) };
   const kinds = [...results].map(([{ name }, starts]) => ({ name, starts }));
   writeFileSync(file, `${JSON.stringify({ method, kinds }, null, 2)}\n`);

@@ -7,13 +7,13 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../program.ts';
 
-/** Of one start; milliseconds since the process was made, and bytes. */
-export interface Start {
+/** One start: milliseconds since the process was created, and bytes. */
+export interface StartMeasurement {
   readonly listening: number;
   readonly first: number;
-  /** Of the processors, by then: it tells less of what else the machine was doing. */
+  /** CPU time until then, less dependent on other load. */
   readonly processor: number;
-  /** Resident memory, after some seconds without anything to do. */
+  /** Resident memory after some idle seconds. */
   readonly idle: number;
   readonly loaded: number;
 }
@@ -22,20 +22,20 @@ export interface StartOptions {
   readonly main: string;
   readonly root: string;
   readonly upstream: string;
-  /** Where compiled code is kept. */
+  /** The folder of the compile cache. */
   readonly cache: string;
   /** Seconds. */
   readonly idle: number;
   readonly requests: number;
 }
 
-const PATIENCE = 30_000;
-/** Seldom enough to leave the processor to the one who is measured. */
-const LOOK_EVERY = 2;
+const TIMEOUT = 30_000;
+/** Milliseconds; rare enough to leave the processor to the measured process. */
+const POLL_INTERVAL = 2;
 const IN_FLIGHT = 10;
 
-/** Starts Tidegate, sends to it, and ends it. Rejects when it does not do what it should. */
-export async function measureStart(options: StartOptions): Promise<Start> {
+/** Starts Tidegate, sends requests, and stops it. Rejects if it does not respond correctly. */
+export async function measureStart(options: StartOptions): Promise<StartMeasurement> {
   const { main, root, upstream, cache, idle, requests } = options;
   const port = await freePort();
   const args = [main, 'serve', '--upstream', upstream, '--listen', `127.0.0.1:${port}`, '--admin', '127.0.0.1:0'];
@@ -44,13 +44,13 @@ export async function measureStart(options: StartOptions): Promise<Start> {
   const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');
   const kill = (): boolean => child.kill('SIGKILL');
-  process.once('exit', kill); // a benchmark that is broken off leaves nothing behind: program.ts
+  process.once('exit', kill); // an aborted benchmark leaves no process, see program.ts
   try {
-    // Its line is written some time later, and says when it was.
-    const said = saidListening(child.stdout);
+    // The log line is written later, and contains its time.
+    const logged = readListeningTime(child.stdout);
     const first = await untilFirst(child, port, began.at);
     const processor = processorMs(child);
-    const listening = (await said) - began.time;
+    const listening = (await logged) - began.time;
     await sleep(idle * 1000);
     const idleBytes = residentBytes(child);
     await send(port, requests);
@@ -65,7 +65,7 @@ export async function measureStart(options: StartOptions): Promise<Start> {
   }
 }
 
-async function saidListening(output: NodeJS.ReadableStream): Promise<number> {
+async function readListeningTime(output: NodeJS.ReadableStream): Promise<number> {
   return new Promise((resolve, reject) => {
     const lines = createInterface(output);
     lines.on('line', (line) => {
@@ -79,12 +79,14 @@ async function saidListening(output: NodeJS.ReadableStream): Promise<number> {
 async function untilFirst(child: ChildProcess, port: number, since: number): Promise<number> {
   for (;;) {
     if ((await ask(port)) === 200) return performance.now() - since;
-    if (child.exitCode !== null || performance.now() - since > PATIENCE) throw new Error('it never answered');
-    await sleep(LOOK_EVERY);
+    if (child.exitCode !== null || performance.now() - since > TIMEOUT) {
+      throw new Error('no response before the timeout');
+    }
+    await sleep(POLL_INTERVAL);
   }
 }
 
-/** @returns the status; undefined where nobody listens yet */
+/** @returns the status; undefined if the port is not open yet */
 async function ask(port: number, agent?: Agent): Promise<number | undefined> {
   return new Promise((resolve) => {
     const request = get({ host: '127.0.0.1', port, agent: agent ?? false }, (answer) => {
@@ -101,14 +103,14 @@ async function send(port: number, requests: number): Promise<void> {
     while (left > 0) {
       left -= 1;
       const status = await ask(port, agent);
-      if (status !== 200) throw new Error(`an answer was ${status ?? 'none'}`);
+      if (status !== 200) throw new Error(`expected 200, got ${status ?? 'no response'}`);
     }
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, sender));
   agent.destroy();
 }
 
-/** Of all its threads, read as soon as they can be: `ps` counts in hundredths of a second. */
+/** Returns the CPU time of all threads from /proc, because `ps` counts in hundredths of a second. */
 function processorMs({ pid }: ChildProcess): number {
   const nanoseconds = readdirSync(`/proc/${pid}/task`).map((task) =>
     Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]),

@@ -1,17 +1,17 @@
 import { parseArgs } from 'node:util';
 
-export interface Options {
+export interface StartBenchOptions {
   /** Starts of each kind. */
   readonly runs: number;
-  /** Seconds until memory is looked at. */
+  /** Seconds until memory is measured. */
   readonly idle: number;
   readonly requests: number;
-  /** One start of each kind, and no judgement: does it all work? */
+  /** One start of each kind without goals, to check that everything works. */
   readonly smoke: boolean;
   /** Files to write to. */
   readonly json: string | undefined;
   readonly markdown: string | undefined;
-  /** When this was, for the files; they say nothing of it when absent. */
+  /** The date of the run, for the files; omitted if absent. */
   readonly date: string | undefined;
 }
 
@@ -26,8 +26,8 @@ export const USAGE = `npm run bench:start -- [options]
 
 Ends with 1 when a goal is missed. Builds dist first where src is newer.`;
 
-/** @throws Error that says what is wrong with them */
-export function parseOptions(args: readonly string[]): Options | 'help' {
+/** @throws Error that explains an invalid argument */
+export function parseOptions(args: readonly string[]): StartBenchOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],
     options: {

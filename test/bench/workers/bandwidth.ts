@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Microseconds: short, as whoever has had his part stands still until the next one. */
+/** Microseconds; short, because a process that has used its quota stops until the next period. */
 const PERIOD = 10_000;
 const [GROUPS, OLD_GROUPS] = ['/sys/fs/cgroup', '/sys/fs/cgroup/cpu'];
-/** The kernel lets go of a group a moment after the last of its processes. */
+/** Attempts to remove a group, which the kernel releases shortly after its last process. */
 const TRIES = 50;
 const TRIED_EVERY = 20;
 
@@ -15,13 +15,13 @@ interface Command {
 }
 
 /**
- * A control group that holds a program, and all that it starts, to the time of so many processors
- * (Documentation/scheduler/sched-bwc.rst), as an orchestrator does that limits a container's CPU. Of Linux alone, for root.
+ * A control group that limits a program and its children to the CPU time of a number of processors
+ * (Documentation/scheduler/sched-bwc.rst), like the CPU limit of a container. Linux only, as root.
  */
 export class Bandwidth {
   readonly #folder: string;
 
-  /** @throws Error where there are no control groups, or none may be made */
+  /** @throws Error if control groups are missing or cannot be created */
   constructor(name: string, processors: number) {
     const quota = Math.round(processors * PERIOD);
     if (existsSync(join(OLD_GROUPS, 'cpu.cfs_quota_us'))) {
@@ -30,25 +30,25 @@ export class Bandwidth {
       writeFileSync(join(this.#folder, 'cpu.cfs_quota_us'), `${quota}`);
     } else {
       const controllers = readFileSync(join(GROUPS, 'cgroup.controllers'), 'utf8').split(/\s/);
-      if (!controllers.includes('cpu')) throw new Error('control groups here know no processor time');
+      if (!controllers.includes('cpu')) throw new Error('the cpu controller of cgroups is not available');
       writeFileSync(join(GROUPS, 'cgroup.subtree_control'), '+cpu');
       this.#folder = make(join(GROUPS, name));
       writeFileSync(join(this.#folder, 'cpu.max'), `${quota} ${PERIOD}`);
     }
   }
 
-  /** The same command, begun inside. Its process keeps its number. */
+  /** Returns a command that starts inside the group. The pid stays the same. */
   hold({ command, args }: Command): Command {
     const enter = 'echo $$ > "$0" && exec "$@"';
     return { command: 'sh', args: ['-c', enter, join(this.#folder, 'cgroup.procs'), command, ...args] };
   }
 
-  /** While nothing is inside. */
+  /** Removes the group, which must be empty. */
   removeNow(): void {
     rmdirSync(this.#folder);
   }
 
-  /** When all inside have ended. */
+  /** Removes the group when all of its processes have exited. */
   async remove(): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -61,7 +61,7 @@ export class Bandwidth {
   }
 }
 
-/** Undefined where programs can be held. */
+/** Returns why programs cannot be limited; undefined if they can. */
 export function whyNotHeld(): string | undefined {
   try {
     new Bandwidth(`tidegate-${process.pid}-trial`, 1).removeNow();

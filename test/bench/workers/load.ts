@@ -5,29 +5,29 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { processorTime } from '../overhead/processor-time.ts';
 import type { Program } from '../program.ts';
 import type { Setup } from './setups.ts';
-import type { Workload } from './workloads.ts';
+import type { WorkersWorkload } from './workloads.ts';
 
 export const CONNECTIONS = 64;
-/** Of clients, for all alike: so many as proxies that are asked at once. */
+/** Client threads, as many as proxies under load at once. */
 const THREADS = 2;
-/** A worker that is held to a part of a processor compiles what is hot for as long as that takes. */
+/** A worker limited to part of a processor takes long to compile hot code. */
 const TIMEOUT = '10s';
-/** Before and after what is counted, in seconds: wrk starts, and writes its report. */
+/** Seconds before and after the counted time, in which wrk starts and writes its report. */
 const MARGIN = 0.5;
 
-export interface Run {
-  /** Answers a second. */
+export interface WorkersRun {
+  /** Responses a second. */
   readonly rate: number;
   /** In milliseconds. */
   readonly p99: number;
-  /** Microseconds of processor time a request. */
+  /** CPU microseconds per request. */
   readonly proxy: number;
   readonly upstream: number;
   readonly clients: number;
 }
 
-export interface Load {
-  readonly workload: Workload;
+export interface LoadGenerator {
+  readonly workload: WorkersWorkload;
   readonly wrk: string;
   readonly origin: Program;
   readonly folder: string;
@@ -35,7 +35,10 @@ export interface Load {
 }
 
 /** Runs the clients. Rejects when any request failed. */
-export async function load(setup: Setup, { workload, wrk, origin, folder, seconds }: Load): Promise<Run> {
+export async function load(
+  setup: Setup,
+  { workload, wrk, origin, folder, seconds }: LoadGenerator,
+): Promise<WorkersRun> {
   const script = join(folder, 'clients.lua');
   writeFileSync(script, addressThreads(setup.urls) + ask(workload));
   const duration = `-d${seconds + 2 * MARGIN}s`;
@@ -65,10 +68,10 @@ export async function load(setup: Setup, { workload, wrk, origin, folder, second
   };
 }
 
-/** Seconds of processor time so far. */
+/** CPU seconds so far. */
 type Accounts = Record<'proxy' | 'upstream' | 'clients', number>;
 
-/** For wrk: its threads go to these in turn. */
+/** A wrk script that assigns the URLs to threads in turn. */
 function addressThreads(urls: readonly string[]): string {
   const ports = urls.map((url) => `"${new URL(url).port}"`);
   return `local ports, made = {${ports.join(', ')}}, 0
@@ -79,9 +82,9 @@ end
 `;
 }
 
-function ask({ method, upload }: Workload): string {
+function ask({ method, upload }: WorkersWorkload): string {
   const asked = `wrk.method = "${method}"\n`;
-  if (upload === 0) return asked; // an empty body is one too, for wrk
+  if (upload === 0) return asked; // wrk would send an empty body
   return `${asked}wrk.body = string.rep("x", ${upload})\nwrk.headers["content-type"] = "application/json"\n`;
 }
 

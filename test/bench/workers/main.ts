@@ -1,6 +1,6 @@
-// What a second worker is worth: requests a second of one worker and of two, with the upstream and the clients beside them on the
-// same processors. Both of those are written in C here (nginx, wrk), so that they take little of what there is. Beside them two
-// proxies that share nothing: what two workers could do at most.
+// The benefit of a second worker: requests a second of one worker and of two, with upstream and clients on the same
+// processors. Both of these are written in C (nginx, wrk), so that they use little CPU time. Two proxies that share nothing
+// show the maximum for two workers.
 //
 //   npm run bench:workers -- --help
 
@@ -14,34 +14,34 @@ import { writeSection } from '../control/section.ts';
 import { toMarkdown, toText } from '../control/table.ts';
 import { freePort, Program } from '../program.ts';
 import { whyNotHeld } from './bandwidth.ts';
-import type { Load, Run } from './load.ts';
+import type { LoadGenerator, WorkersRun } from './load.ts';
 import { load } from './load.ts';
-import type { Options } from './options.ts';
+import type { WorkersBenchOptions } from './options.ts';
 import { readOptions, USAGE } from './options.ts';
 import type { Listeners, Setup } from './setups.ts';
 import { originConfig, startSetups } from './setups.ts';
-import { Stage } from './stage.ts';
+import { BenchProcesses } from './bench-processes.ts';
 import type { Runs } from './tables.ts';
 import { compare, tableOf } from './tables.ts';
 import { WORKLOADS } from './workloads.ts';
 
 const GOAL = 1.5;
 /**
- * Processors that each worker is held to in the second half: what a second worker is worth where there is room for it, as the upstream
- * and the clients have the rest. Without, two workers and these want more than the machine has.
+ * Processors that each worker is limited to in the second half, where upstream and clients have the rest. Without the limit,
+ * two workers, upstream and clients need more than the machine has.
  */
 const SHARE = 0.5;
-/** In seconds of a processor: until code is compiled. */
+/** CPU seconds until code is compiled. */
 const WARM_UP = 8;
 
-async function run(options: Options): Promise<void> {
+async function run(options: WorkersBenchOptions): Promise<void> {
   ensureBuilt();
   const [nginx, wrk] = [findProgram('nginx'), findProgram('wrk')];
   if (nginx === undefined || wrk === undefined) throw new Error('needs nginx and wrk: apt-get install nginx wrk');
   if (findProgram('openssl') === undefined) throw new Error('needs openssl: apt-get install openssl');
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-workers-'));
   const certificates = makeCertificates();
-  const stage = new Stage(folder);
+  const stage = new BenchProcesses(folder);
   try {
     certificates.issue('origin', '-addext', 'subjectAltName=IP:127.0.0.1');
     const listeners: Listeners = { plain: await freePort(), secure: await freePort(), certificates };
@@ -60,7 +60,7 @@ async function run(options: Options): Promise<void> {
         if (!options.smoke) judge(table.title, runs);
       }
     }
-    if (options.smoke) console.log('Everything works; the figures of so short a run mean nothing.');
+    if (options.smoke) console.log('Smoke run passed; figures of so short a run are not meaningful.');
     if (options.markdown !== undefined) writeSection(options.markdown, 'workers', tables.join('\n'));
   } finally {
     await stage.end();
@@ -69,7 +69,7 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-/** Of processors for each worker; undefined: what the machine has. */
+/** Processors for each worker; undefined: no limit. */
 function sharesToMeasure(): readonly (number | undefined)[] {
   const problem = whyNotHeld();
   if (problem === undefined) return [undefined, SHARE];
@@ -77,17 +77,17 @@ function sharesToMeasure(): readonly (number | undefined)[] {
   return [undefined];
 }
 
-/** All setups in turn, so that what else the machine does meets them alike. */
+/** Measures all setups in turn, so that other load affects them alike. */
 async function measure(
   listeners: Listeners,
   share: number | undefined,
-  of: Omit<Load, 'seconds'>,
-  { rounds, seconds, smoke }: Options,
+  of: Omit<LoadGenerator, 'seconds'>,
+  { rounds, seconds, smoke }: WorkersBenchOptions,
 ): Promise<Runs> {
-  const stage = new Stage(of.folder);
+  const stage = new BenchProcesses(of.folder);
   try {
     const setups = await startSetups(listeners, of.workload, share, stage);
-    const runs = new Map<Setup, Run[]>(setups.map((setup) => [setup, []]));
+    const runs = new Map<Setup, WorkersRun[]>(setups.map((setup) => [setup, []]));
     const warmUp = Math.ceil(WARM_UP / (share ?? 1));
     for (const setup of setups) await load(setup, { ...of, seconds: smoke ? 1 : warmUp });
     for (let round = 1; round <= rounds; round += 1) {
@@ -103,7 +103,7 @@ async function measure(
   }
 }
 
-function shares({ proxy, upstream, clients }: Run): string {
+function shares({ proxy, upstream, clients }: WorkersRun): string {
   return `${proxy.toFixed(0)} + ${upstream.toFixed(0)} + ${clients.toFixed(0)} µs`;
 }
 

@@ -10,15 +10,15 @@ export const USAGE = `npm run bench:workers -- [options]
 Ends with 1 when two workers do not do 1.5 times what one does.
 `;
 
-export interface Options {
+export interface WorkersBenchOptions {
   readonly rounds: number;
   readonly seconds: number;
   readonly smoke: boolean;
   readonly markdown: string | undefined;
 }
 
-/** @throws Error for what cannot be measured */
-export function readOptions(args: readonly string[]): Options | 'help' {
+/** @throws Error for options that cannot be measured */
+export function readOptions(args: readonly string[]): WorkersBenchOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],
     options: {

@@ -6,20 +6,20 @@ import { tidegateConfig } from '../overhead/configs.ts';
 import type { Certificates } from '../../support/certificates.ts';
 import { Program } from '../program.ts';
 import type { Bandwidth } from './bandwidth.ts';
-import type { Stage } from './stage.ts';
-import type { Workload } from './workloads.ts';
+import type { BenchProcesses } from './bench-processes.ts';
+import type { WorkersWorkload } from './workloads.ts';
 
 const BODY = 1024;
 
-/** What is asked. */
+/** A measured setup. */
 export interface Setup {
   readonly name: string;
   readonly programs: readonly Program[];
-  /** A thread of clients keeps to one of them. */
+  /** Each client thread uses one of them. */
   readonly urls: readonly string[];
 }
 
-/** Where the upstream listens, and what vouches for it. */
+/** The upstream's addresses and CA. */
 export interface Listeners {
   readonly plain: number;
   readonly secure: number;
@@ -42,15 +42,14 @@ export function originConfig({ plain, secure, certificates }: Listeners, folder:
 }
 
 /**
- * One worker, two, and two proxies of one worker each: what these do is what there is for two workers to do, if to share a limit
- * cost nothing.
- * @param share processors for each worker; the primary lives on its workers' part. Undefined: what the machine has
+ * Starts one worker, two workers, and two proxies with one worker each, which show the maximum if sharing a limit were free.
+ * @param share processors for each worker, including the primary's use. Undefined: no limit
  */
 export async function startSetups(
   listeners: Listeners,
-  { name: workload, secure }: Workload,
+  { name: workload, secure }: WorkersWorkload,
   share: number | undefined,
-  stage: Stage,
+  stage: BenchProcesses,
 ): Promise<readonly Setup[]> {
   const shared = secure
     ? tidegateConfig(`https://127.0.0.1:${listeners.secure}`, listeners.certificates.path('ca.crt'))

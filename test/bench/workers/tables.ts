@@ -1,27 +1,27 @@
-import type { Table } from '../control/table.ts';
+import type { ControlTable } from '../control/table.ts';
 import type { Spread } from '../overhead/runs.ts';
 import { spreadOf } from '../overhead/runs.ts';
-import type { Run } from './load.ts';
+import type { WorkersRun } from './load.ts';
 import { CONNECTIONS } from './load.ts';
 import type { Setup } from './setups.ts';
-import type { Workload } from './workloads.ts';
+import type { WorkersWorkload } from './workloads.ts';
 
-/** Of each setup all its runs, in the order of `startSetups`. */
-export type Runs = ReadonlyMap<Setup, readonly Run[]>;
+/** All runs of each setup, in the order of `startSetups`. */
+export type Runs = ReadonlyMap<Setup, readonly WorkersRun[]>;
 
-export interface Comparison {
-  /** What two workers do, of what one does. */
+export interface SetupComparison {
+  /** Throughput of two workers ÷ one worker. */
   readonly ratio: number;
-  /** Of what two proxies do that share nothing. */
+  /** Throughput of two workers ÷ two separate proxies. */
   readonly ofApart: number;
-  /** What `ratio` would be, if a request took no more with two workers than with one, and no processor had to be idle. */
+  /** `ratio` if a request cost the same with two workers as with one, and no processor were idle. */
   readonly atMost: number;
 }
 
-/** By the medians of what the rounds compare: what else the machine does meets all runs of one alike. */
-export function compare(runs: Runs, processors: number): Comparison {
+/** Compares medians of ratios within rounds, where other load affects all runs alike. */
+export function compare(runs: Runs, processors: number): SetupComparison {
   const [one = [], two = [], apart = []] = [...runs.values()];
-  const rates = (own: readonly Run[]): readonly number[] => own.map(({ rate }) => rate);
+  const rates = (own: readonly WorkersRun[]): readonly number[] => own.map(({ rate }) => rate);
   const processorsUsed = one.map(({ proxy, upstream, clients, rate }) => (rate * (proxy + upstream + clients)) / 1e6);
   const all = one.map(() => processors);
   return {
@@ -31,14 +31,19 @@ export function compare(runs: Runs, processors: number): Comparison {
   };
 }
 
-/** Of each of these to that of the same round. */
+/** Returns the median of the ratios of each round. */
 function medianOf(these: readonly number[], those: readonly number[]): number {
   const ratios = these.map((each, round) => each / (those[round] ?? Number.NaN));
   return spreadOf(ratios)?.median ?? Number.NaN;
 }
 
-/** @param share processors that each worker is held to; undefined: what the machine has */
-export function tableOf(workload: Workload, share: number | undefined, runs: Runs, processors: number): Table {
+/** @param share processors that each worker is limited to; undefined: no limit */
+export function tableOf(
+  workload: WorkersWorkload,
+  share: number | undefined,
+  runs: Runs,
+  processors: number,
+): ControlTable {
   const { ratio, ofApart, atMost } = compare(runs, processors);
   const held = share === undefined ? '' : `, ${share} for each worker`;
   return {
@@ -51,9 +56,10 @@ export function tableOf(workload: Workload, share: number | undefined, runs: Run
   };
 }
 
-function rowOf({ name }: Setup, own: readonly Run[]): string[] {
+function rowOf({ name }: Setup, own: readonly WorkersRun[]): string[] {
   const rate = spread(own, (each) => each.rate);
-  const median = (figure: (each: Run) => number, digits = 0): string => spread(own, figure).median.toFixed(digits);
+  const median = (figure: (each: WorkersRun) => number, digits = 0): string =>
+    spread(own, figure).median.toFixed(digits);
   return [
     name,
     rate.median.toFixed(0),
@@ -65,6 +71,6 @@ function rowOf({ name }: Setup, own: readonly Run[]): string[] {
   ];
 }
 
-function spread(own: readonly Run[], figure: (each: Run) => number): Spread {
+function spread(own: readonly WorkersRun[], figure: (each: WorkersRun) => number): Spread {
   return spreadOf(own.map(figure)) ?? { median: Number.NaN, min: Number.NaN, max: Number.NaN };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startBehind } from '../../support/providers/behind.ts';
+import { startProviderProxy } from '../../support/providers/provider-proxy.ts';
 import { startAdyen } from '../../support/providers/adyen.ts';
 
 const pay = (intent: string, key: string) => ({
@@ -8,10 +8,10 @@ const pay = (intent: string, key: string) => ({
   body: '{"amount":{"value":1}}',
 });
 
-test('a refused payment is an answer: it is passed on as it came, and not asked for again', async () => {
+test('forwards a refused payment as the response it is, without a retry', async () => {
   const adyen = await startAdyen();
-  const { send, cuts } = await startBehind('adyen', adyen);
-  adyen.plan('poor', { status: 200, body: { resultCode: 'Refused', refusalReason: 'Not enough balance' } });
+  const { send, cuts } = await startProviderProxy('adyen', adyen);
+  adyen.planFaults('poor', { status: 200, body: { resultCode: 'Refused', refusalReason: 'Not enough balance' } });
   const answer = await send('POST', '/v71/payments', pay('poor', 'a'));
   expect([answer.status, answer.json()['resultCode'], answer.header('tidegate-attempts')]).toEqual([
     200,
@@ -21,21 +21,21 @@ test('a refused payment is an answer: it is passed on as it came, and not asked 
   expect([adyen.charges.size, await cuts()]).toEqual([0, 0]);
 });
 
-test('a payment is made once, though its answer is lost and its key under way', async () => {
+test('makes a payment once even if its response is lost and its key is in progress', async () => {
   const adyen = await startAdyen();
-  const { send } = await startBehind('adyen', adyen);
-  adyen.plan('lost', 'reset-after');
+  const { send } = await startProviderProxy('adyen', adyen);
+  adyen.planFaults('lost', 'reset-after');
   expect((await send('POST', '/v71/payments', pay('lost', 'a'))).json()).toEqual({ resultCode: 'Authorised' });
-  adyen.plan('held', { status: 422, body: { status: 422, errorCode: '704' } });
+  adyen.planFaults('held', { status: 422, body: { status: 422, errorCode: '704' } });
   expect((await send('POST', '/v71/payments', pay('held', 'b'))).json()).toEqual({ resultCode: 'Authorised' });
   expect(Object.fromEntries(adyen.charges)).toEqual({ lost: 1, held: 1 });
 });
 
-test('what Adyen says will not pass is not tried again, nor is another 422', async () => {
+test('retries neither what Adyen marks as final nor another 422', async () => {
   const adyen = await startAdyen();
-  const { send } = await startBehind('adyen', adyen);
-  adyen.plan('no', { status: 500, headers: { 'transient-error': 'false' } });
-  adyen.plan('wrong', { status: 422, body: { errorCode: '167' } });
+  const { send } = await startProviderProxy('adyen', adyen);
+  adyen.planFaults('no', { status: 500, headers: { 'transient-error': 'false' } });
+  adyen.planFaults('wrong', { status: 422, body: { errorCode: '167' } });
   for (const [intent, status] of [
     ['no', 500],
     ['wrong', 422],
@@ -45,11 +45,11 @@ test('what Adyen says will not pass is not tried again, nor is another 422', asy
   }
 });
 
-test('a limit that nobody publishes is found', async () => {
+test('learns a limit that is not published', async () => {
   const adyen = await startAdyen({ rate: 30 });
-  const { load } = await startBehind('adyen', adyen);
+  const { load } = await startProviderProxy('adyen', adyen);
   await load(60, 6, () => ({ method: 'GET', path: '/v71/paymentMethods' }));
-  // It is met once, and then kept to: some is refused, and most of the rate is used.
+  // The limit is hit, and then kept: some requests are rejected, and most of the rate is used.
   expect(adyen.refused()).toBeGreaterThan(0);
   expect(adyen.refused() / adyen.arrivals.length).toBeLessThan(0.3);
   expect(adyen.accepted.get('/v71/paymentMethods')).toBeGreaterThan(0.5 * 30 * 6);

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { startBehind } from '../../support/providers/behind.ts';
+import { startProviderProxy } from '../../support/providers/provider-proxy.ts';
 import { startCheckout } from '../../support/providers/checkout.ts';
 
 const SECONDS = 3;
 
-test('reads and writes have 100/s each, and neither waits for the other', async () => {
+test('paces reads and writes at 100/s each, independently', async () => {
   const checkout = await startCheckout();
-  const { load } = await startBehind('checkout.com', checkout);
+  const { load } = await startProviderProxy('checkout.com', checkout);
   await load(2 * 130, SECONDS, (n) =>
     n % 2 === 0 ? { method: 'GET', path: '/reads' } : { method: 'POST', path: '/writes', body: '{}' },
   );
@@ -16,21 +16,21 @@ test('reads and writes have 100/s each, and neither waits for the other', async 
   expect(checkout.refused() / checkout.arrivals.length).toBeLessThan(0.05);
 });
 
-test('a payment is made once: after a 500 nothing is stored, so nothing is sent again', async () => {
+test('makes a payment once: does not retry after a 500, which stores no result', async () => {
   const checkout = await startCheckout();
-  const { send } = await startBehind('checkout.com', checkout);
+  const { send } = await startProviderProxy('checkout.com', checkout);
   const pay = (intent: string) =>
     send('POST', '/payments', { intent, headers: ['Cko-Idempotency-Key', intent], body: '{}' });
-  checkout.plan('failed', '500-after', '500-after');
+  checkout.planFaults('failed', '500-after', '500-after');
   const failed = await pay('failed');
   expect([failed.status, failed.header('tidegate-outcome'), failed.header('tidegate-attempts')]).toEqual([
     500,
     'unknown',
     '1',
   ]);
-  checkout.plan('lost', 'reset-after');
+  checkout.planFaults('lost', 'reset-after');
   expect((await pay('lost')).status).toBe(201);
-  checkout.plan('down', { status: 503 });
+  checkout.planFaults('down', { status: 503 });
   expect((await pay('down')).status).toBe(201);
   expect(Object.fromEntries(checkout.charges)).toEqual({ failed: 1, lost: 1, down: 1 });
 });

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import { startBehind } from '../../support/providers/behind.ts';
+import { startProviderProxy } from '../../support/providers/provider-proxy.ts';
 import { startGitHub } from '../../support/providers/github.ts';
 
 const epoch = () => Date.now() / 1000;
 
-test('where nothing is left, nobody asks before the reset and a second: not one request is refused', async () => {
+test('sends nothing until a second after the reset of a spent quota, so that no request is rejected', async () => {
   const hour = { left: 3, resetAt: Math.ceil(epoch()) + 2 };
   const { resetAt } = hour;
   const github = await startGitHub(hour);
-  const { send } = await startBehind('github', github, 'queue: {maxWait: 8s}');
+  const { send } = await startProviderProxy('github', github, 'queue: {maxWait: 8s}');
   const answers = [];
   for (let i = 0; i < 4; i += 1) answers.push(await send('GET', '/repos'));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
@@ -16,20 +16,20 @@ test('where nothing is left, nobody asks before the reset and a second: not one 
   expect([github.refused(), github.arrivals.length]).toEqual([0, 4]);
 });
 
-test('a 403 for want of quota is felt as a 429, and waited out', async () => {
+test('treats a 403 for a spent quota as a 429, and waits', async () => {
   const hour = { left: 0, resetAt: Math.ceil(epoch()) + 2 };
   const { resetAt } = hour;
   const github = await startGitHub(hour);
-  const { send, throttled } = await startBehind('github', github);
+  const { send, throttled } = await startProviderProxy('github', github);
   const answer = await send('GET', '/repos');
   expect([answer.status, answer.header('tidegate-attempts'), github.refused()]).toEqual([200, '2', 1]);
   expect(epoch()).toBeGreaterThanOrEqual(resetAt + 1);
   expect(await throttled('unspecified')).toBe(1);
 });
 
-test('a 403 that forbids is passed on at once, and teaches nothing', async () => {
+test('forwards a 403 for missing permission at once, and learns nothing from it', async () => {
   const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
-  const { send, throttled, cuts } = await startBehind('github', github);
+  const { send, throttled, cuts } = await startProviderProxy('github', github);
   for (let i = 0; i < 5; i += 1) {
     const answer = await send('GET', '/forbidden');
     expect([answer.status, answer.header('tidegate-attempts')]).toEqual([403, '1']);
@@ -37,9 +37,9 @@ test('a 403 that forbids is passed on at once, and teaches nothing', async () =>
   expect([await throttled('.*'), await cuts()]).toEqual([0, 0]);
 });
 
-test('a secondary limit is known by its message, passed on, and its client kept back for a minute', async () => {
+test('recognizes a secondary limit by its message, forwards it, and holds the client for a minute', async () => {
   const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
-  const { send, throttled } = await startBehind('github', github);
+  const { send, throttled } = await startProviderProxy('github', github);
   const first = await send('GET', '/secondary');
   expect([first.status, first.json()['message']]).toEqual([403, expect.stringContaining('secondary rate limit')]);
   const second = await send('GET', '/repos');
@@ -48,17 +48,17 @@ test('a secondary limit is known by its message, passed on, and its client kept 
   expect([github.arrivals.length, await throttled('.*')]).toEqual([1, 1]);
 });
 
-test('an issue is opened once', async () => {
+test('opens an issue once', async () => {
   const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
-  const { send } = await startBehind('github', github);
-  github.plan('issue', 'reset-after');
+  const { send } = await startProviderProxy('github', github);
+  github.planFaults('issue', 'reset-after');
   expect((await send('POST', '/repos/a/b/issues', { intent: 'issue', body: '{}' })).status).toBe(504);
   expect(Object.fromEntries(github.charges)).toEqual({ issue: 1 });
 });
 
-test('a 200 of GraphQL for want of points is felt as a 429: passed on as it came, and nothing is asked before the reset', async () => {
+test('treats a GraphQL 200 for spent points as a 429: forwards it, and sends nothing before the reset', async () => {
   const github = await startGitHub({ left: 0, resetAt: Math.ceil(epoch()) + 60 });
-  const { send, throttled } = await startBehind('github', github);
+  const { send, throttled } = await startProviderProxy('github', github);
   const first = await send('POST', '/graphql', { body: '{}' });
   expect([first.status, first.json()['errors']]).toEqual([200, [expect.objectContaining({ type: 'RATE_LIMITED' })]]);
   const second = await send('POST', '/graphql', { body: '{}' });
@@ -67,9 +67,9 @@ test('a 200 of GraphQL for want of points is felt as a 429: passed on as it came
   expect([github.arrivals.length, await throttled('RATE_LIMITED')]).toEqual([1, 1]);
 });
 
-test('a secondary limit in a 200 of GraphQL is known by its message, and its client kept back for a minute, not an hour', async () => {
+test('recognizes a secondary limit in a GraphQL 200 by its message, and holds the client for a minute', async () => {
   const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
-  const { send, throttled } = await startBehind('github', github);
+  const { send, throttled } = await startProviderProxy('github', github);
   expect((await send('POST', '/graphql', { body: '{"query":"costly"}' })).status).toBe(200);
   const second = await send('POST', '/graphql', { body: '{}' });
   expect(second.status).toBe(429);
@@ -78,9 +78,9 @@ test('a secondary limit in a 200 of GraphQL is known by its message, and its cli
   expect([github.arrivals.length, await throttled('.*')]).toEqual([1, 1]);
 });
 
-test('a 200 of GraphQL with other errors is an answer', async () => {
+test('treats a GraphQL 200 with other errors as an ordinary response', async () => {
   const github = await startGitHub({ left: 5000, resetAt: Math.ceil(epoch()) + 3600 });
-  const { send, throttled } = await startBehind('github', github);
+  const { send, throttled } = await startProviderProxy('github', github);
   for (let i = 0; i < 3; i += 1) expect((await send('POST', '/graphql', { body: '{}' })).status).toBe(200);
   expect([github.arrivals.length, await throttled('.*')]).toEqual([3, 0]);
 });

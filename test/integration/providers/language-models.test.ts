@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { startBehind } from '../../support/providers/behind.ts';
+import { startProviderProxy } from '../../support/providers/provider-proxy.ts';
 import { startLanguageModel } from '../../support/providers/language-model.ts';
 
 const error = (type: string, code: string | null = null) => ({ error: { type, code, message: 'no' } });
 
 describe('anthropic', () => {
-  test('a 429 is waited out, for a message too; a 529 has done nothing', async () => {
+  test('waits after a 429, for a message too, and retries after a 529, which has no effect', async () => {
     let refused = 0;
     const api = await startLanguageModel((path) => {
       if (path === '/v1/overloaded') return { status: 529, body: error('overloaded_error') };
@@ -13,7 +13,7 @@ describe('anthropic', () => {
       if (refused > 1) return undefined;
       return { status: 429, headers: { 'Retry-After': '1' }, body: error('rate_limit_error') };
     });
-    const { send, throttled } = await startBehind('anthropic', api);
+    const { send, throttled } = await startProviderProxy('anthropic', api);
     const message = await send('POST', '/v1/messages', { intent: 'm', body: '{}' });
     expect([message.status, message.header('tidegate-attempts')]).toEqual([200, '2']);
     expect(await throttled('rate_limit_error')).toBe(1);
@@ -23,13 +23,13 @@ describe('anthropic', () => {
 });
 
 describe('openai', () => {
-  test('money that is spent is no rate: it is passed on at once, and cuts nothing', async () => {
+  test('forwards a spent budget at once, and does not cut the rate', async () => {
     const api = await startLanguageModel((path) =>
       path === '/v1/slow'
         ? { status: 503, body: error('server_error') }
         : { status: 429, body: error('insufficient_quota', 'insufficient_quota') },
     );
-    const { send, cuts } = await startBehind('openai', api);
+    const { send, cuts } = await startProviderProxy('openai', api);
     const answer = await send('POST', '/v1/responses', { body: '{}' });
     expect([answer.status, answer.header('tidegate-attempts'), await cuts()]).toEqual([429, '1', 0]);
     const slow = await send('POST', '/v1/slow', { body: '{}' });

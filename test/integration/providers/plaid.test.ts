@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { startBehind } from '../../support/providers/behind.ts';
+import { startProviderProxy } from '../../support/providers/provider-proxy.ts';
 import { startPlaid } from '../../support/providers/plaid.ts';
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
-test('reads are POSTs, and sent again when an Item was asked for too often', async () => {
+test('retries reads, which are POSTs, after a rate limit of an Item', async () => {
   const plaid = await startPlaid();
-  const { load, throttled, tidegate } = await startBehind('plaid', plaid);
+  const { load, throttled, tidegate } = await startProviderProxy('plaid', plaid);
   const answered = await load(40, 5, (n) => ({
     method: 'POST',
     path: '/transactions/sync',
@@ -16,13 +16,13 @@ test('reads are POSTs, and sent again when an Item was asked for too often', asy
   expect(plaid.refused()).toBeGreaterThan(0);
   expect(await throttled('TRANSACTIONS_SYNC_LIMIT')).toBe(plaid.refused());
   expect(await tidegate.metric('tidegate_retries_total{upstream="api",reason="status_429"}')).toBeGreaterThan(0);
-  // What Items may be asked for is asked for, nearly all of it.
+  // Nearly all of what the limit of an Item allows is requested.
   expect(answered[200]).toBeGreaterThan(0.5 * (100 / 3) * 5);
 });
 
-test('a limit of Items that may be added is no limit of requests: it is passed on at once, and cuts nothing', async () => {
+test('forwards a limit of Items that can be added at once, and does not cut the rate', async () => {
   const plaid = await startPlaid();
-  const { send, cuts, throttled } = await startBehind('plaid', plaid);
+  const { send, cuts, throttled } = await startProviderProxy('plaid', plaid);
   for (let i = 0; i < 5; i += 1) {
     const answer = await send('POST', '/item/public_token/exchange', { body: '{}' });
     expect([answer.status, answer.header('tidegate-attempts')]).toEqual([429, '1']);
@@ -30,10 +30,10 @@ test('a limit of Items that may be added is no limit of requests: it is passed o
   expect([await cuts(), await throttled('.*')]).toEqual([0, 0]);
 });
 
-test('what creates something without a key is sent once', async () => {
+test('sends an unkeyed creation once', async () => {
   const plaid = await startPlaid();
-  const { send } = await startBehind('plaid', plaid);
-  plaid.plan('transfer', 'reset-after');
+  const { send } = await startProviderProxy('plaid', plaid);
+  plaid.planFaults('transfer', 'reset-after');
   const answer = await send('POST', '/transfer/create', {
     intent: 'transfer',
     headers: ['Content-Type', 'application/json', 'Idempotency-Key', 'a'],
@@ -42,10 +42,10 @@ test('what creates something without a key is sent once', async () => {
   expect([answer.status, plaid.charges.get('transfer')]).toEqual([504, 1]);
 });
 
-test('with a key in its body it is sent again, and done once', async () => {
+test('retries a creation with a key in its body, which takes effect once', async () => {
   const plaid = await startPlaid();
-  const { send } = await startBehind('plaid', plaid);
-  plaid.plan('transfer', { status: 503 }, 'reset-after');
+  const { send } = await startProviderProxy('plaid', plaid);
+  plaid.planFaults('transfer', { status: 503 }, 'reset-after');
   const headers = ['Content-Type', 'application/json'];
   const answer = await send('POST', '/transfer/create', {
     intent: 'transfer',

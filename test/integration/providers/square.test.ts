@@ -1,22 +1,22 @@
 import { expect, test } from 'vitest';
-import { startBehind } from '../../support/providers/behind.ts';
+import { startProviderProxy } from '../../support/providers/provider-proxy.ts';
 import { startSquare } from '../../support/providers/square.ts';
 
-test('RATE_LIMITED is waited out by X-RateLimit-Reset', async () => {
+test('waits for the X-RateLimit-Reset of RATE_LIMITED', async () => {
   const square = await startSquare({ limit: 2 });
-  const { send, throttled } = await startBehind('square', square);
+  const { send, throttled } = await startProviderProxy('square', square);
   const answers = [];
   for (let i = 0; i < 3; i += 1) answers.push(await send('GET', '/v2/payments'));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-  // Once: it said when, and that was waited for.
+  // Once: it sent a reset time, and the proxy waited for it.
   expect(square.refused()).toBe(1);
   expect(await throttled('RATE_LIMITED')).toBe(1);
 });
 
-test('a key in a header protects nothing: such a payment is not made again', async () => {
+test('does not repeat a payment with a key in a header, which protects nothing', async () => {
   const square = await startSquare();
-  const { send } = await startBehind('square', square);
-  square.plan('header', 'reset-after');
+  const { send } = await startProviderProxy('square', square);
+  square.planFaults('header', 'reset-after');
   const answer = await send('POST', '/v2/payments', {
     intent: 'header',
     headers: ['Idempotency-Key', 'a', 'Content-Type', 'application/json'],
@@ -26,17 +26,17 @@ test('a key in a header protects nothing: such a payment is not made again', asy
   expect(Object.fromEntries(square.charges)).toEqual({ header: 1 });
 });
 
-test('a key in the body does: a payment whose answer is lost is asked for again, and made once', async () => {
+test('repeats a payment with a key in its body when the response is lost, and makes it once', async () => {
   const square = await startSquare();
-  const { send } = await startBehind('square', square);
+  const { send } = await startProviderProxy('square', square);
   const pay = (intent: string) =>
     send('POST', '/v2/payments', {
       intent,
       headers: ['Content-Type', 'application/json'],
       body: JSON.stringify({ idempotency_key: intent, amount_money: { amount: 1 } }),
     });
-  square.plan('lost', 'reset-after');
-  square.plan('down', { status: 503 });
+  square.planFaults('lost', 'reset-after');
+  square.planFaults('down', { status: 503 });
   const answers = [await pay('lost'), await pay('down')];
   expect(answers.map(({ status }) => status)).toEqual([200, 200]);
   expect(Object.fromEntries(square.charges)).toEqual({ lost: 1, down: 1 });

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { startBehind } from '../../support/providers/behind.ts';
+import { startProviderProxy } from '../../support/providers/provider-proxy.ts';
 import { ENDPOINT_RATE, LOCKED, ONE_OBJECT, startStripe } from '../../support/providers/stripe.ts';
 
 const SECONDS = 4;
 const ENDPOINT = 25;
 
-test('each endpoint has its 25/s from the first moment on, next to others, and next to nothing is refused', async () => {
+test('paces each endpoint at 25/s from the start, independently, and nearly nothing is rejected', async () => {
   const stripe = await startStripe();
-  const { load } = await startBehind('stripe', stripe);
+  const { load } = await startProviderProxy('stripe', stripe);
   const paths = ['/v1/charges', '/v1/customers', '/v1/charges/ch_1'];
   await load(3 * 40, SECONDS, (n) => ({ method: 'GET', path: paths[n % 3] ?? '/' }));
   for (const path of paths) {
@@ -17,11 +17,11 @@ test('each endpoint has its 25/s from the first moment on, next to others, and n
   expect(stripe.refused() / stripe.arrivals.length).toBeLessThan(0.05);
 });
 
-test('of an endpoint that nobody has told of, a refusal is not held against the account', async () => {
+test('does not cut the account’s rate for a rejection by an unlisted endpoint', async () => {
   const stripe = await startStripe();
-  const { send, cuts, tidegate } = await startBehind('stripe', stripe);
+  const { send, cuts, tidegate } = await startProviderProxy('stripe', stripe);
   for (let i = 0; i < 8; i += 1) {
-    stripe.plan(`n${i}`, ...Array.from({ length: 8 }, () => ENDPOINT_RATE));
+    stripe.planFaults(`n${i}`, ...Array.from({ length: 8 }, () => ENDPOINT_RATE));
     const headers = ['Idempotency-Key', `n${i}`];
     const path = '/v1/nobody/knows/so/deep/a/path/as/this';
     const { status } = await send('POST', path, { intent: `n${i}`, headers, body: 'a=1' });
@@ -34,11 +34,11 @@ test('of an endpoint that nobody has told of, a refusal is not held against the 
   expect((await send('POST', '/v1/charges', { intent: 'other', body: 'a=1' })).status).toBe(200);
 });
 
-test('a lock on an object is retried, and cuts no rate', async () => {
+test('retries a lock on an object, and does not cut the rate', async () => {
   const stripe = await startStripe();
-  const { send, throttled, cuts, tidegate } = await startBehind('stripe', stripe);
+  const { send, throttled, cuts, tidegate } = await startProviderProxy('stripe', stripe);
   for (let i = 0; i < 6; i += 1) {
-    stripe.plan(`i${i}`, i % 2 === 0 ? LOCKED : ONE_OBJECT, { ...LOCKED, status: 409 });
+    stripe.planFaults(`i${i}`, i % 2 === 0 ? LOCKED : ONE_OBJECT, { ...LOCKED, status: 409 });
     const headers = ['Idempotency-Key', `k${i}`];
     const answer = await send('POST', '/v1/payment_intents/pi_1/confirm', { intent: `i${i}`, headers, body: 'a=1' });
     expect([answer.status, answer.header('tidegate-attempts')]).toEqual([200, '3']);
@@ -48,28 +48,28 @@ test('a lock on an object is retried, and cuts no rate', async () => {
   expect(await tidegate.metric('tidegate_retries_total{upstream="api",reason="lock"}')).toBe(12);
 });
 
-test('a charge is made once, whatever becomes of its answers; Stripe-Should-Retry is obeyed', async () => {
+test('makes a charge once, whatever happens to its responses, and obeys Stripe-Should-Retry', async () => {
   const stripe = await startStripe();
-  const { send } = await startBehind('stripe', stripe);
+  const { send } = await startProviderProxy('stripe', stripe);
   const charge = (intent: string, ...headers: string[]) =>
     send('POST', '/v1/charges', { intent, headers, body: 'amount=1' });
 
-  stripe.plan('broken', 'reset-after');
+  stripe.planFaults('broken', 'reset-after');
   expect((await charge('broken', 'Idempotency-Key', 'a')).status).toBe(200);
-  stripe.plan('down', { status: 503 }, 'reset-after');
+  stripe.planFaults('down', { status: 503 }, 'reset-after');
   expect((await charge('down', 'Idempotency-Key', 'b')).status).toBe(200);
-  // Stored with its key: whoever asks again gets it again.
-  stripe.plan('failed', '500-after');
+  // Stored with its key: a repeat gets the same response.
+  stripe.planFaults('failed', '500-after');
   const failed = await charge('failed', 'Idempotency-Key', 'c');
   expect([failed.status, failed.header('tidegate-outcome'), failed.header('tidegate-attempts')]).toEqual([
     500,
     'unknown',
     '1',
   ]);
-  stripe.plan('told', { status: 500, headers: { 'Stripe-Should-Retry': 'false' } });
-  const told = await charge('told', 'Idempotency-Key', 'd');
-  expect([told.status, told.header('tidegate-attempts')]).toEqual([500, '1']);
-  stripe.plan('unkeyed', 'reset-after');
+  stripe.planFaults('told', { status: 500, headers: { 'Stripe-Should-Retry': 'false' } });
+  const forbidden = await charge('told', 'Idempotency-Key', 'd');
+  expect([forbidden.status, forbidden.header('tidegate-attempts')]).toEqual([500, '1']);
+  stripe.planFaults('unkeyed', 'reset-after');
   expect((await charge('unkeyed')).status).toBe(504);
   expect(Object.fromEntries(stripe.charges)).toEqual({ broken: 1, down: 1, failed: 1, unkeyed: 1 });
 });

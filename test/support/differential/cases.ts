@@ -1,131 +1,53 @@
-/** Requests and the answers to them, drawn at random: all that is legal on the wire and that a proxy may pass on. */
+/** Draws random requests and responses: everything legal on the wire that a proxy forwards. */
 import { METHODS } from 'node:http';
 import fc from 'fast-check';
-import type { Field } from '../http-message.ts';
+import type { Field } from '../clients/http-message.ts';
+import {
+  field,
+  fields,
+  fromProxies,
+  hopByHop,
+  kept,
+  oneOf,
+  range,
+  target,
+  textOf,
+  value,
+  visible,
+} from './draw-fields.ts';
 
-/** A body as it goes over the wire. */
-export interface Framed {
+/** A body as sent on the wire. */
+export interface FramedContent {
   readonly framing: 'none' | 'length' | 'chunked' | 'close';
   readonly body: string;
-  /** Lengths of chunks, taken in turn. */
+  /** Chunk lengths, used in turn. */
   readonly chunks: readonly number[];
-  /** Behind each chunk's size. */
+  /** The extension after each chunk size. */
   readonly extension: string;
   readonly trailers: readonly Field[];
 }
 
-export interface Case {
+export interface MessageCase {
   readonly method: string;
   readonly target: string;
   readonly version: '1.0' | '1.1';
   readonly fields: readonly Field[];
-  readonly content: Framed;
-  readonly answer: Answer;
+  readonly content: FramedContent;
+  readonly answer: CaseAnswer;
 }
 
-export interface Answer {
+export interface CaseAnswer {
   readonly interim: readonly { readonly startLine: string; readonly fields: readonly Field[] }[];
   readonly status: number;
   readonly reason: string;
   readonly fields: readonly Field[];
-  readonly content: Framed;
+  readonly content: FramedContent;
 }
 
-/** The same cases for the same seed. */
-export function drawCases(count: number, seed: number): Case[] {
+/** Draws cases, reproducibly for the same seed. */
+export function drawCases(count: number, seed: number): MessageCase[] {
   return fc.sample(aCase, { numRuns: count, seed });
 }
-
-const oneOf = <T>(...values: readonly T[]) => fc.constantFrom(...values);
-const charOf = (characters: string) => fc.constantFrom(...characters.split(''));
-const textOf = (characters: fc.Arbitrary<string>, maxLength: number, minLength = 0) =>
-  fc.string({ unit: characters, minLength, maxLength });
-const range = (from: number, to: number) => fc.integer({ min: from, max: to }).map((code) => String.fromCharCode(code));
-
-// — targets —
-
-const escaped = oneOf('%2F', '%2f', '%20', '%25', '%3F', '%3f', '%23', '%7E', '%7e', '%E2%82%AC', '%e2%82%ac');
-const plain = charOf('abcXYZ019-_~');
-const segment = fc
-  .tuple(textOf(fc.oneof(plain, escaped, charOf('!$&\'()*+,;=:@|^`{}[]"<>')), 8), oneOf('', 'a.b', 'v1.', '...'))
-  .map((parts) => parts.join('a'));
-const query = textOf(
-  fc.oneof(
-    plain,
-    escaped,
-    oneOf('%00', '?', '??', '/', '//', '+', ';', '&', '&&', '=', '==', '../', '\\', '[]', '{}', '|'),
-  ),
-  12,
-);
-const target = fc
-  .tuple(fc.array(segment, { maxLength: 4 }), oneOf('/', '/', '//'), oneOf('', '', '/', '//'), fc.option(query))
-  .map(([segments, slash, end, search]) => {
-    const path = `/${segments.join(slash)}${segments.length === 0 ? '' : end}`;
-    return search === null ? path : `${path}?${search}`;
-  });
-
-// — headers —
-
-const tokenCharacter = charOf("abcdefgXYZ0123-_!#$%&'*+.^`|~");
-const anyName = fc.oneof(
-  textOf(tokenCharacter, 12, 1).map((rest) => `X-${rest}`),
-  oneOf('X-A', 'x-a', 'X-a', 'Accept', 'aCCept', 'Cookie', 'Authorization', 'Cache-Control', 'If-None-Match', 'Origin'),
-  oneOf('Accept-Encoding', 'Content-Encoding', 'Date', 'From', 'Referer', 'User-Agent', 'DNT', 'Idempotency-Key'),
-  oneOf('__proto__', 'constructor', 'toString', 'X-Forwarded-Port', 'HTTP2-Settings', 'Content-MD5', 'Digest', 'Range'),
-);
-const visible = range(0x21, 0x7e);
-const valueCharacter = fc.oneof(
-  { weight: 8, arbitrary: visible },
-  { weight: 2, arbitrary: oneOf(' ', '\t', ',', ';', '"', '=') },
-  { weight: 1, arbitrary: range(0x80, 0xff) },
-);
-/** White space around it is no part of it. */
-const value = fc
-  .oneof(
-    { weight: 8, arbitrary: textOf(valueCharacter, 40) },
-    { weight: 1, arbitrary: textOf(visible, 900, 500) },
-    { weight: 1, arbitrary: fc.constant('') },
-  )
-  .map((text) => text.replaceAll(/^[\t ]+|[\t ]+$/g, ''));
-const field = fc.tuple(anyName, value);
-const contentType = oneOf(
-  ...['application/json', 'text/plain; charset=UTF-8', 'multipart/form-data; boundary="a b"', 'no type at all', ';;;'],
-  ...['', 'a/b/c', 'text/event-stream', 'application/x-www-form-urlencoded', 'text/caf\xe9'],
-).map((type): Field => ['Content-Type', type]);
-const hopByHop = fc.oneof(
-  oneOf<Field[]>([['TE', 'trailers, deflate']], [['Keep-Alive', 'timeout=3']], [['Proxy-Connection', 'close']]),
-  oneOf<Field[]>([['Proxy-Authorization', 'Basic eDp5']], [['Proxy-Authenticate', 'Basic']], [['Upgrade', 'h2c']]),
-  value.map((secret): Field[] => [
-    ['Connection', 'X-Private,  x-other'],
-    ['X-PRIVATE', secret],
-  ]),
-);
-const kept = fc.constant<Field[]>([['Connection', 'keep-alive']]);
-const fromProxies = fc.array(
-  oneOf<Field>(
-    ['X-Forwarded-For', '203.0.113.7'],
-    ['x-forwarded-proto', 'https'],
-    ['X-Forwarded-Host', 'shop.example'],
-    ['Forwarded', 'for=203.0.113.7'],
-    ['Via', '1.0 fred'],
-    ['X-Request-Id', 'abc'],
-    ['X-Envoy-Attempt-Count', '1'],
-    ['Tidegate-Attempts', '7'],
-  ),
-  { minLength: 1, maxLength: 3 },
-);
-const fields = (...more: fc.Arbitrary<Field[]>[]) =>
-  fc
-    .tuple(
-      fc.array(field, { maxLength: 8 }),
-      fc.option(contentType, { nil: undefined }),
-      ...more.map((each) => fc.option(each, { nil: [], freq: 3 })),
-    )
-    .chain(([plainFields, type, ...rest]) =>
-      fc.shuffledSubarray([...plainFields, ...(type === undefined ? [] : [type]), ...rest.flat()], {
-        minLength: plainFields.length + (type === undefined ? 0 : 1) + rest.flat().length,
-      }),
-    );
 
 // — bodies —
 
@@ -142,10 +64,10 @@ const bytes = (length: number) =>
 const body = fc.oneof(
   { weight: 3, arbitrary: fc.constant('') },
   { weight: 12, arbitrary: fc.integer({ min: 1, max: 2000 }).chain(bytes) },
-  // About the longest that is kept for a retry: replayLimit.
+  // Around the default replay buffer size.
   { weight: 1, arbitrary: oneOf(65_535, 65_536, 65_537, 150_000).chain(bytes) },
 );
-const framed = (...framings: readonly Framed['framing'][]): fc.Arbitrary<Framed> =>
+const framed = (...framings: readonly FramedContent['framing'][]): fc.Arbitrary<FramedContent> =>
   fc.record({
     framing: oneOf(...framings),
     body,
@@ -166,7 +88,7 @@ const framed = (...framings: readonly Framed['framing'][]): fc.Arbitrary<Framed>
       ),
     ),
   });
-const NO_CONTENT: Framed = { framing: 'none', body: '', chunks: [1], extension: '', trailers: [] };
+const NO_CONTENT: FramedContent = { framing: 'none', body: '', chunks: [1], extension: '', trailers: [] };
 
 // — answers —
 
@@ -226,9 +148,9 @@ const answer = fc
     fields: fields(fc.array(answered, { minLength: 1, maxLength: 5 }), hopByHop),
     content: framed('length', 'length', 'chunked', 'chunked', 'close'),
   })
-  .map((drawn): Answer => drawn);
+  .map((drawn): CaseAnswer => drawn);
 
-const aCase: fc.Arbitrary<Case> = fc
+const aCase: fc.Arbitrary<MessageCase> = fc
   .record({
     method: oneOf(...METHODS.filter((each) => each !== 'CONNECT'), 'GET', 'GET', 'GET', 'HEAD', 'POST', 'POST', 'PUT'),
     target,
@@ -237,15 +159,15 @@ const aCase: fc.Arbitrary<Case> = fc
     content: framed('none', 'none', 'length', 'chunked'),
     answer,
   })
-  .map(({ content, ...drawn }): Case => {
-    // HTTP/1.0 knows no chunks and no SOURCE, and what has no framing no content.
+  .map(({ content, ...drawn }): MessageCase => {
+    // HTTP/1.0 has neither chunked encoding nor SOURCE, and a message without framing has no body.
     const version = drawn.version === '1.0' && drawn.method !== 'SOURCE' ? '1.0' : '1.1';
     const framing = version === '1.0' && content.framing === 'chunked' ? 'length' : content.framing;
     const credential = drawn.fields.findIndex(isCredential);
     return {
       ...drawn,
       version,
-      // Two of it are refused.
+      // The proxy rejects a duplicate of this field.
       fields: drawn.fields.filter((each, i) => i === credential || !isCredential(each)),
       content: framing === 'none' ? NO_CONTENT : { ...content, framing },
     };

@@ -1,47 +1,47 @@
 /**
- * What a message may look like behind the proxy, and nothing else: the one list of what is allowed to change, each with
- * its reason, and the comparison of everything that is not.
+ * Compares messages with and without the proxy. This file is the complete list of allowed changes, with a reason for each;
+ * everything else must be identical.
  */
-import type { Field, HttpMessage, HttpResponse } from '../http-message.ts';
-import { valuesOf } from '../http-message.ts';
+import type { Field, HttpMessage, HttpResponse } from '../clients/http-message.ts';
+import { valuesOf } from '../clients/http-message.ts';
 
-/** Of one hop (RFC 9110 §7.6.1): must not pass in either direction, nor what Connection lists. */
+/** Hop-by-hop fields (RFC 9110 §7.6.1): not forwarded in either direction, like the fields that Connection lists. */
 const HOP_BY_HOP = [
   ...['connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization'],
   ...['te', 'transfer-encoding', 'upgrade'],
 ];
 
-/** Request headers that do not arrive as they were sent. */
+/** Request headers that the proxy changes. */
 const REQUEST = {
-  /** The hop's own: what the HTTP client writes itself. */
+  /** Written by the HTTP client for its own hop. */
   own: ['connection', 'transfer-encoding'],
-  /** Names the upstream (`preserveHost` is off). */
+  /** Rewritten to the upstream's host, because `preserveHost` is off. */
   rewritten: ['host'],
-  /** Who passed it on, and for whom; what a stranger says of that is not believed. */
+  /** Set by the proxy; values from untrusted clients are replaced. */
   chain: ['via', 'x-request-id', 'x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'forwarded'],
-  /** Of proxies to each other: not taken from strangers. */
+  /** Internal headers between proxies, removed from untrusted requests. */
   refused: /^(?:tidegate-|x-envoy-)/,
   /** Request trailers are dropped, so none are announced (undici 8 cannot send them). */
   dropped: ['trailer'],
-  /** Written by the HTTP client, at the end and in lower case; compared apart, as framing. */
+  /** Written by the HTTP client, at the end and in lower case; compared separately as framing. */
   framing: ['content-length'],
 };
 
-/** Response headers that do not arrive as they were sent. */
+/** Response headers that the proxy changes. */
 const RESPONSE = {
   own: ['connection', 'keep-alive', 'transfer-encoding'],
-  /** Ours is appended to those that came. */
+  /** The proxy's own entry is appended. */
   chain: ['via'],
-  /** Told by the last of us. */
+  /** Set by the last Tidegate in a chain. */
   ours: /^tidegate-/,
-  /** Added where it is missing (RFC 9110 §6.6.1 has a proxy add Date). */
+  /** Added if missing (for Date: RFC 9110 §6.6.1). */
   added: ['date', 'x-request-id'],
 };
 
-/** The longest body that is kept for a retry; one that was chunked then goes on with a length. */
+/** The default replay buffer size in bytes. A chunked body that fits is forwarded with a Content-Length. */
 const REPLAY_LIMIT = 65_536;
 
-/** How what arrived at the upstream differs from what arrives there without us; empty when it does not. */
+/** Returns the differences between a request that arrived through the proxy and one that arrived directly. */
 export function differencesOfRequests(direct: HttpMessage, proxied: HttpMessage): string[] {
   const gone = new Set([
     ...[...HOP_BY_HOP, ...listed(direct.fields), ...REQUEST.rewritten, ...REQUEST.chain],
@@ -53,7 +53,7 @@ export function differencesOfRequests(direct: HttpMessage, proxied: HttpMessage)
   const ours = new Set([...REQUEST.own, ...REQUEST.rewritten, ...REQUEST.chain, ...REQUEST.framing]);
   const arrived = proxied.fields.filter(([name]) => !ours.has(name.toLowerCase()));
   return [
-    // HTTP/1.0 goes on as HTTP/1.1: the version is each hop's own.
+    // HTTP/1.0 is forwarded as HTTP/1.1, because the version belongs to the hop.
     ...differ('request line', direct.startLine.replace(/1\.0$/, '1.1'), proxied.startLine),
     ...differOfFields('request header', sent, arrived),
     ...differ('request body', direct.body, proxied.body),
@@ -62,11 +62,11 @@ export function differencesOfRequests(direct: HttpMessage, proxied: HttpMessage)
   ];
 }
 
-/** How an answer differs from what it is without us. @param version of the client */
+/** Returns the differences between a response through the proxy and a direct one. @param version of the client */
 export function differencesOfResponses(direct: HttpResponse, proxied: HttpResponse, version: string): string[] {
   const [before, after] = [direct.final, proxied.final];
   const gone = new Set([...HOP_BY_HOP, ...listed(before.fields), ...RESPONSE.chain]);
-  // Only behind chunks can trailers go, and HTTP/1.0 knows no chunks.
+  // Trailers need chunked encoding, which HTTP/1.0 does not have.
   const hasTrailers = after.framing === 'chunked';
   if (!hasTrailers) gone.add('trailer');
   const sent = before.fields.filter(
@@ -87,18 +87,18 @@ export function differencesOfResponses(direct: HttpResponse, proxied: HttpRespon
   ];
 }
 
-/** A 100 is for this hop. The rest passes, its reason as Node has it, but not to HTTP/1.0, which knows none. */
+/** Other 1xx than 100 are forwarded with Node's reason phrase, but not to HTTP/1.0, which does not have them. */
 function differOfInterim(direct: HttpResponse, proxied: HttpResponse, version: string): string[] {
   const statusOf = ({ startLine }: HttpMessage) => startLine.slice(0, 'HTTP/1.1 103'.length);
   const sent = version === '1.0' ? [] : direct.interim.filter((each) => !statusOf(each).endsWith('100'));
-  const told = (all: readonly HttpMessage[]) =>
+  const summarize = (all: readonly HttpMessage[]) =>
     JSON.stringify(
       all.map((each) => [statusOf(each), each.fields.filter(([name]) => !HOP_BY_HOP.includes(name.toLowerCase()))]),
     );
-  return differ('interim answers', told(sent), told(proxied.interim));
+  return differ('interim answers', summarize(sent), summarize(proxied.interim));
 }
 
-/** A length stays that length; what was chunked and short goes on with one. No content may be told as none or as zero. */
+/** A length is kept; a short chunked body gets a length. An empty body may have no length or a length of zero. */
 function expectedFraming({ framing, body }: HttpMessage): string {
   if (body === '') return 'empty';
   return framing === 'chunked' && body.length > REPLAY_LIMIT ? 'chunked' : 'length';
@@ -108,7 +108,7 @@ function framingOf({ framing, body }: HttpMessage): string {
   return body === '' && framing !== 'chunked' ? 'empty' : framing;
 }
 
-/** A length stays that length; what ends with the connection goes on in chunks; none of them to HTTP/1.0. */
+/** A length is kept; a body ended by the connection is forwarded chunked, except to HTTP/1.0. */
 function expectedResponseFraming({ framing }: HttpMessage, version: string): string {
   if (framing === 'none' || framing === 'length') return framing;
   return version === '1.0' ? 'close' : 'chunked';
@@ -127,7 +127,7 @@ function differ(what: string, direct: string, proxied: string): string[] {
   return [`${what}, at ${at} of ${direct.length} and ${proxied.length}: ${show(direct)} became ${show(proxied)}`];
 }
 
-/** Order, case and every byte count. */
+/** Compares fields by order, case and bytes. */
 function differOfFields(what: string, direct: readonly Field[], proxied: readonly Field[]): string[] {
   const lines = (fields: readonly Field[]) => fields.map(([name, value]) => `${name}: ${value}`);
   const [before, after] = [lines(direct), lines(proxied)];

@@ -1,25 +1,25 @@
-/** Cases as bytes on the wire, and both ends that exchange them over bare sockets. */
+/** Writes cases as bytes, and exchanges them between a client and an upstream over raw sockets. */
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import type { Field, HttpMessage, HttpResponse } from '../http-message.ts';
-import { readRequest, readResponse, valuesOf } from '../http-message.ts';
-import type { Answer, Case, Framed } from './cases.ts';
+import type { Field, HttpMessage, HttpResponse } from '../clients/http-message.ts';
+import { readRequest, readResponse, valuesOf } from '../clients/http-message.ts';
+import type { CaseAnswer, MessageCase, FramedContent } from './cases.ts';
 
-/** Tells the upstream which case this is, and so how to answer. */
+/** Header with the number of the case, which selects the upstream's response. */
 const CASE = 'x-case';
 
-/** As long as a whole exchange may take on a busy machine. */
-const PATIENCE = 10_000;
+/** Maximum duration of an exchange on a busy machine, in ms. */
+const TIMEOUT = 10_000;
 
-export function requestBytes({ method, target, version, fields, content }: Case, number: number): string {
+export function requestBytes({ method, target, version, fields, content }: MessageCase, number: number): string {
   const head: Field[] = [['Host', 'shop.example'], ...fields, ['X-Case', String(number)]];
   return `${method} ${target} HTTP/${version}\r\n${written(framedHead(head, content))}${framedBody(content)}`;
 }
 
-export function answerBytes({ interim, status, reason, fields, content }: Answer, method: string): string {
+export function answerBytes({ interim, status, reason, fields, content }: CaseAnswer, method: string): string {
   const before = interim.map((each) => `${each.startLine}\r\n${written(each.fields)}`).join('');
   const startLine = `HTTP/1.1 ${status} ${reason}\r\n`;
   if (status === 204) return `${before}${startLine}${written(fields)}`;
@@ -27,8 +27,8 @@ export function answerBytes({ interim, status, reason, fields, content }: Answer
   return method === 'HEAD' || status === 304 ? head : head + framedBody(content);
 }
 
-/** In the middle, so that its place can be told. */
-function framedHead(fields: readonly Field[], { framing, body }: Framed): Field[] {
+/** Inserts the framing field in the middle, so that changes of its position show. */
+function framedHead(fields: readonly Field[], { framing, body }: FramedContent): Field[] {
   const framedBy: Field[] = [];
   if (framing === 'length') framedBy.push(['Content-Length', String(body.length)]);
   if (framing === 'chunked') framedBy.push(['Transfer-Encoding', 'chunked']);
@@ -36,7 +36,7 @@ function framedHead(fields: readonly Field[], { framing, body }: Framed): Field[
   return [...fields.slice(0, middle), ...framedBy, ...fields.slice(middle)];
 }
 
-function framedBody({ framing, body, chunks, extension, trailers }: Framed): string {
+function framedBody({ framing, body, chunks, extension, trailers }: FramedContent): string {
   if (framing === 'none') return '';
   if (framing !== 'chunked') return body;
   let text = '';
@@ -49,7 +49,7 @@ function framedBody({ framing, body, chunks, extension, trailers }: Framed): str
   return `${text}0${extension}\r\n${written(trailers)}`;
 }
 
-/** With white space of all kinds around the values; llhttp 9.4 takes no tab behind what frames a message. */
+/** Adds varied white space around values; llhttp 9.4 accepts no tab after a framing field's value. */
 function written(fields: readonly Field[]): string {
   const lines = fields.map(([name, value], i) => {
     const [before, after] = FRAMING.test(name) ? [' ', ''] : [[' ', '', '\t', '   '][i % 4], ['', ' ', '\t'][i % 3]];
@@ -60,7 +60,7 @@ function written(fields: readonly Field[]): string {
 
 const FRAMING = /^(?:content-length|transfer-encoding|connection)$/i;
 
-/** In up to three packets. */
+/** Writes the text in up to three packets. */
 async function writeInPieces(socket: Socket, text: string, number: number): Promise<void> {
   const bytes = Buffer.from(text, 'latin1');
   const cuts = [0, (number * 7919) % bytes.length, (number * 104_729) % bytes.length, bytes.length];
@@ -72,14 +72,14 @@ async function writeInPieces(socket: Socket, text: string, number: number): Prom
   }
 }
 
-export interface Upstream {
+export interface CaseUpstream {
   readonly url: string;
-  /** What has come of a case, whichever way, in its order. */
+  /** Messages received for a case, in order. */
   readonly received: (number: number) => readonly HttpMessage[];
 }
 
-/** Answers each case as it says. Closed when the test ends. */
-export async function startUpstream(cases: readonly Case[]): Promise<Upstream> {
+/** Answers each case with its response. Closed when the test ends. */
+export async function startUpstream(cases: readonly MessageCase[]): Promise<CaseUpstream> {
   const received = cases.map((): HttpMessage[] => []);
   const sockets = new Set<Socket>();
   const server = createServer({ noDelay: true }, (socket) => {
@@ -112,14 +112,14 @@ export async function startUpstream(cases: readonly Case[]): Promise<Upstream> {
   };
 }
 
-async function answer(socket: Socket, { method, answer: told }: Case, number: number): Promise<void> {
-  await writeInPieces(socket, answerBytes(told, method), number);
-  const isBare = method === 'HEAD' || told.status === 204 || told.status === 304;
-  if (told.content.framing === 'close' && !isBare) socket.end();
+async function answer(socket: Socket, { method, answer: caseAnswer }: MessageCase, number: number): Promise<void> {
+  await writeInPieces(socket, answerBytes(caseAnswer, method), number);
+  const isBare = method === 'HEAD' || caseAnswer.status === 204 || caseAnswer.status === 304;
+  if (caseAnswer.content.framing === 'close' && !isBare) socket.end();
 }
 
-/** A client of one connection at a time, kept as long as the other side keeps it. */
-export class Client {
+/** A client with one connection at a time, reused until the server closes it. */
+export class CaseClient {
   readonly #url: URL;
   #socket: Socket | undefined;
   #text = '';
@@ -133,11 +133,11 @@ export class Client {
     });
   }
 
-  /** Sends a case and reads its answer. @throws when none comes whole, or one that is not HTTP/1 */
-  async ask(each: Case, number: number): Promise<HttpResponse> {
+  /** Sends a case and reads its response. @throws if the response is incomplete or not HTTP/1 */
+  async ask(each: MessageCase, number: number): Promise<HttpResponse> {
     const socket = this.#socket === undefined || this.#ended ? await this.#connect() : this.#socket;
     await writeInPieces(socket, requestBytes(each, number), number + 1);
-    const late = AbortSignal.timeout(PATIENCE);
+    const late = AbortSignal.timeout(TIMEOUT);
     late.addEventListener('abort', () => this.#wake());
     for (;;) {
       const read = readResponse(this.#text, 0, each.method, this.#ended);

@@ -11,7 +11,7 @@ export interface KubernetesObject {
 
 export const FOLDER = join(import.meta.dirname, '../../../config/kubernetes');
 
-/** What kustomize makes of an overlay of config/kubernetes. */
+/** Builds an overlay of config/kubernetes with kustomize. */
 export function build(overlay: string): KubernetesObject[] {
   const folder = join(FOLDER, 'overlays', overlay);
   const text = execFileSync(kubectl(), ['kustomize', folder], { encoding: 'utf8' });

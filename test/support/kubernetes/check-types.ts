@@ -1,6 +1,6 @@
 /**
- * What Kubernetes would say of objects, as far as its published types tell. The models' own validators let unknown fields
- * pass; TypeScript does not, in a literal. So the objects are written down as such, and compiled.
+ * Validates objects against the published types of Kubernetes. The models' own validators accept unknown fields;
+ * TypeScript rejects them in literals, so the objects are written as literals and compiled.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -25,29 +25,29 @@ const OPTIONS = {
   exactOptionalPropertyTypes: true,
 };
 
-/** What is wrong with each of them, by its place in the list; nothing for those that are sound. */
+/** Returns the error of each invalid object by its index. */
 export function checkTypes(objects: readonly KubernetesObject[]): ReadonlyMap<number, string> {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-kubernetes-'));
   try {
     symlinkSync(MODULES, join(folder, 'node_modules'));
     writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: OPTIONS, files: ['objects.ts'] }));
-    // One a line, so that a line of the compiler's tells which it speaks of.
+    // One object a line, so that the line number of an error identifies it.
     writeFileSync(join(folder, 'objects.ts'), objects.map((object) => `${statement(object)}\n`).join(''));
     const { stdout, stderr, status } = spawnSync(process.execPath, [TSC, '--pretty', 'false', '-p', folder], {
       cwd: folder,
       encoding: 'utf8',
       maxBuffer: 64 * 1024 ** 2,
     });
-    const told = Array.from(stdout.matchAll(/^objects\.ts\((\d+),\d+\): (.*(?:\n +.*)*)/gm));
-    if (status !== 0 && told.length === 0) throw new Error(`tsc has failed: ${stdout}${stderr}`);
-    return new Map(told.map(([, line, message = '']) => [Number(line) - 1, message]));
+    const errors = Array.from(stdout.matchAll(/^objects\.ts\((\d+),\d+\): (.*(?:\n +.*)*)/gm));
+    if (status !== 0 && errors.length === 0) throw new Error(`tsc has failed: ${stdout}${stderr}`);
+    return new Map(errors.map(([, line, message = '']) => [Number(line) - 1, message]));
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** A kind that has no model is an error of its own: its module is not found. */
+/** A kind without a model is a compile error, because its module is not found. */
 function statement(object: KubernetesObject): string {
   return `(${JSON.stringify(object)}) satisfies import(${JSON.stringify(moduleOf(object))}).I${object.kind};`;
 }
@@ -59,7 +59,7 @@ function moduleOf({ apiVersion, kind }: KubernetesObject): string {
   return `${models}/${apiVersion}/${kind}`;
 }
 
-/** Rejects where a value has not the form that its model wants: quantities, whole numbers, times. */
+/** Rejects if a value does not match the format of its model: quantities, integers, times. */
 export async function validate(object: KubernetesObject): Promise<void> {
   const models = (await import(moduleOf(object))) as Readonly<Record<string, new (data: unknown) => Model>>;
   const Kind = models[object.kind];

@@ -19,19 +19,19 @@ interface Kinds {
   readonly ServiceMonitor: IServiceMonitor;
 }
 
-/** Objects of a kind. That they are what their types say is checked by `checkTypes`. */
+/** Returns the objects of a kind. `checkTypes` validates their types. */
 export function all<K extends keyof Kinds>(objects: readonly KubernetesObject[], kind: K): Kinds[K][] {
   return objects.filter((object) => object.kind === kind) as KubernetesObject[] & Kinds[K][];
 }
 
-/** The one of that name; fails where there is none. */
+/** Returns the object of this name; fails if there is none. */
 export function one<K extends keyof Kinds>(objects: readonly KubernetesObject[], kind: K, name: string): Kinds[K] {
   const found = all(objects, kind).find(({ metadata }) => metadata?.name === name);
   if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
   return found;
 }
 
-/** What runs in the pods of a Deployment. */
+/** Returns the pod spec of a Deployment. */
 export function podOf({ spec }: IDeployment): IPodSpec {
   const pod = spec?.template.spec;
   if (pod === undefined) throw new Error('a Deployment without pods');
@@ -47,14 +47,14 @@ export function containersOf({ containers, initContainers = [] }: IPodSpec): ICo
   return [...initContainers, ...containers];
 }
 
-/** The container of Tidegate, beside others or alone. */
+/** Returns the container of Tidegate. */
 export function tidegateIn(pod: IPodSpec): IContainer {
   const found = containersOf(pod).find(({ name }) => name === 'tidegate');
   if (found === undefined) throw new Error('no Tidegate runs here');
   return found;
 }
 
-/** What a container finds at a path of what is mounted into it. Throws as reading a file does. */
+/** Reads files from a container's mounted volumes. Throws like `readFileSync`. */
 export function readMounted(
   objects: readonly KubernetesObject[],
   { volumes = [] }: IPodSpec,
@@ -76,7 +76,7 @@ function decode(base64: string | undefined): string | undefined {
   return base64 === undefined ? undefined : Buffer.from(base64, 'base64').toString();
 }
 
-/** Bytes of a quantity such as 768Mi. */
+/** Converts a quantity such as 768Mi to bytes. */
 export function bytes(quantity: string | number | undefined): number {
   const [, number, unit = ''] = /^(\d+)([KMG]i)?$/.exec(String(quantity)) ?? [];
   if (number === undefined) throw new Error(`no number of bytes: ${quantity}`);

@@ -2,7 +2,7 @@ import type { IContainer, IPodSpec } from 'kubernetes-models/v1';
 import type { Config } from '../../../src/config/schema/config-schema.ts';
 import { loadConfig } from '../../../src/config/load/load-config.ts';
 import { formatMistakes, formatWarnings } from '../../../src/config/load/mistakes.ts';
-import { withPresets } from '../presets.ts';
+import { withPresets } from '../proxy/presets.ts';
 import type { KubernetesObject } from './build.ts';
 import { build } from './build.ts';
 import { one, podOf, readMounted, tidegateIn } from './objects.ts';
@@ -11,19 +11,19 @@ import { makeSecrets } from './secrets.ts';
 export interface Overlay {
   readonly name: string;
   readonly objects: readonly KubernetesObject[];
-  /** What the commands of its documentation make beside them. */
+  /** Secrets created by the commands in its documentation. */
   readonly secrets: readonly KubernetesObject[];
-  /** The Deployment whose pods have a Tidegate. */
+  /** The Deployment whose pods contain Tidegate. */
   readonly deployment: string;
   readonly pod: IPodSpec;
   readonly tidegate: IContainer;
-  /** What Tidegate reads there, from where it is told to. */
+  /** The configuration that Tidegate reads in the pod. */
   readonly config: Config;
-  /** What it would say of that at its start. */
+  /** The warnings that it would log at its start. */
   readonly warnings: string;
 }
 
-/** All that config/kubernetes has. */
+/** Reads all overlays of config/kubernetes. */
 export function readOverlays(): readonly Overlay[] {
   return [read('gateway', 'tidegate'), read('sidecar', 'checkout'), read('ingress-helper', 'tidegate')];
 }

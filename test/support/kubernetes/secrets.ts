@@ -5,12 +5,12 @@ import { parseAllDocuments } from 'yaml';
 import type { KubernetesObject } from './build.ts';
 import { kubectl } from './build.ts';
 
-/** Of what needs a cluster, nothing. */
+/** A replacement for kubectl that skips everything that needs a cluster. */
 const WITHOUT_CLUSTER = `case "$*" in *"create secret"*) "$KUBECTL" "$@" --dry-run=client --output=yaml; echo ---;; esac;`;
 
 const DOCUMENT = join(import.meta.dirname, '../../../docs/kubernetes.md');
 
-/** What the commands of docs/kubernetes.md make in a namespace: they are run, and kubectl only says what it would do. */
+/** Runs the commands of docs/kubernetes.md with a dry-run kubectl. Returns the objects they would create. */
 export function makeSecrets(namespace: string): KubernetesObject[] {
   const blocks = Array.from(readFileSync(DOCUMENT, 'utf8').matchAll(/^```sh\n(.*?)^```/gms), ([, block = '']) => block);
   const commands = blocks.filter((block) => block.includes(`kubectl -n ${namespace} create secret`)).join('');

@@ -1,8 +1,8 @@
-import type { Random } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { Random } from '../../../src/core/scalars.ts';
 import type { Topology } from './topology.ts';
 import { pickOf, REPLAY_LIMIT } from './topology.ts';
 
-/** Something that one tenant wants done once, under one key. */
+/** An operation that one tenant wants to execute once, under one key. */
 export interface Intent {
   readonly name: string;
   readonly tenant: string;
@@ -10,21 +10,21 @@ export interface Intent {
   readonly method: string;
   readonly path: string;
   readonly body: Buffer;
-  /** Credentials of its tenant, by which it is asked for in turn. */
+  /** Credentials of its tenant, used in turn. */
   readonly tokens: readonly string[];
-  /** Names and values that name its tenant. */
+  /** Headers that identify its tenant, as names and values. */
   readonly account: readonly string[];
-  /** Names and values that name its key, where its body does not. */
+  /** Headers with its key, unless the body has it. */
   readonly keyed: readonly string[];
   readonly isPatient: boolean;
-  /** Its upstream never has the money for it. */
+  /** The upstream always declines it. */
   readonly isHopeless: boolean;
-  readonly story: string[];
+  readonly history: string[];
 }
 
 const METHODS = ['POST', 'POST', 'POST', 'PATCH', 'PUT', 'DELETE'];
 
-/** Two tenants that chose one key, or one that has it alone. */
+/** Draws two tenants that chose the same key, or one with a key of its own. */
 export function drawIntents(topology: Topology, number: number, random: Random): readonly Intent[] {
   const isShared = random() < 0.4;
   const isKeyed = isShared || random() < 0.9;
@@ -32,7 +32,7 @@ export function drawIntents(topology: Topology, number: number, random: Random):
     key: isKeyed ? `key-${number}` : undefined,
     method: pickOf(METHODS, random),
     isPatient: random() < 0.9,
-    // Some topologies tell tenants apart by token and body alone: there neither changes, and each body is kept whole.
+    // Some topologies distinguish tenants by token and body only: neither changes there, and bodies are buffered completely.
     isCertain: topology.tenancy === 'credential' && isShared,
   };
   const tenants = isShared ? ['a', 'b'] : [pickOf(['a', 'b'], random)];
@@ -50,7 +50,7 @@ export function drawIntents(topology: Topology, number: number, random: Random):
       account: accountOf(topology, tenant),
       isPatient: shape.isPatient,
       isHopeless: random() < 0.1,
-      story: [],
+      history: [],
     };
   });
 }
@@ -61,7 +61,7 @@ function lengthOf(isShort: boolean, random: Random): number {
   return draw < 0.7 ? Math.floor(REPLAY_LIMIT * (0.5 + random())) : 20_000 + Math.floor(200_000 * random());
 }
 
-/** A key is looked for in a body that is kept whole. */
+/** Keys are only found in completely buffered bodies. */
 function bodyOf({ keyIn }: Topology, name: string, key: string | undefined, length: number): Buffer {
   if (keyIn === 'header' || key === undefined) return Buffer.from(name.padEnd(length, '.'));
   return Buffer.from(JSON.stringify({ key, name: name.padEnd(Math.min(length, REPLAY_LIMIT / 2), '.') }));

@@ -1,34 +1,34 @@
-/** What the oracle varies from one configuration to the next, and the YAML that says so. */
-import type { Millis, Random } from '../../../src/core/exchange/attempt-outcome.ts';
+/** The properties that the oracle varies between configurations, and their YAML. */
+import type { Millis, Random } from '../../../src/core/scalars.ts';
 
 export type Concurrent = 'wait' | 'refuse' | 'pass';
 
-/** What tells two tenants apart who choose the same key; `credential`: nothing but their tokens and bodies. */
+/** How two tenants with the same key are distinguished; `credential`: only by their tokens and bodies. */
 export type Tenancy = 'header' | 'usual' | 'assertion' | 'subject' | 'credential';
 
 export interface Topology {
   readonly name: string;
   readonly concurrent: Concurrent;
-  /** Endpoints that answer. */
+  /** Number of responding endpoints. */
   readonly endpoints: number;
-  /** One more, where nobody listens. */
+  /** Adds an endpoint that refuses connections. */
   readonly hasDeadOne: boolean;
   readonly sharesKeys: boolean;
   readonly ttl: Millis | undefined;
   readonly tenancy: Tenancy;
-  /** A repeat of what was declined gets the decline again; else it is a fresh attempt. */
+  /** True if a repeat gets the stored decline; otherwise it is a new attempt. */
   readonly storesDeclines: boolean;
   readonly marksReplays: boolean;
   readonly finishes: boolean;
   readonly repeatsLocks: boolean;
   readonly attempts: number;
-  /** Where the key stands. */
+  /** Where the key is sent. */
   readonly keyIn: 'header' | 'body';
 }
 
 export const REPLAY_LIMIT = 2048;
 
-/** Paths below it have an upstream that is waited for no longer than this. */
+/** Timeout of the upstream for paths below this one. */
 export const IMPATIENT: Millis = 150;
 
 const TENANCIES: readonly Tenancy[] = ['header', 'usual', 'assertion', 'subject', 'credential'];
@@ -41,7 +41,7 @@ const ACCOUNTS: Readonly<Record<Tenancy, string>> = {
   credential: 'none',
 };
 
-/** @param number six in a row have all of: one endpoint or several, keys shared or not, a ttl or none */
+/** @param number six consecutive numbers cover one or several endpoints, shared or separate keys, ttl or none */
 export function drawTopology(concurrent: Concurrent, number: number, random: Random): Topology {
   const isOne = number % 3 === 0;
   const hasTtl = number % 2 === 0;
@@ -65,7 +65,7 @@ export function drawTopology(concurrent: Concurrent, number: number, random: Ran
 export function yamlOf(topology: Topology, urls: readonly string[]): string {
   const { concurrent, sharesKeys, ttl, tenancy, finishes, repeatsLocks, attempts, keyIn } = topology;
   const account = ACCOUNTS[tenancy];
-  const said = [
+  const settings = [
     `concurrent: ${concurrent}`,
     ...(keyIn === 'body' ? ['jsonField: key'] : []),
     ...(urls.length > 1 ? [`sharesKeys: ${sharesKeys}`] : []),
@@ -81,7 +81,7 @@ upstreams:
     queue: {maxWait: 300ms}
     rateLimit: {minRate: 200/s}
     outlierDetection: {consecutiveGatewayErrors: 3, baseEjectionTime: 100ms}
-    idempotency: {${said.join(', ')}}
+    idempotency: {${settings.join(', ')}}
     retry:
       attempts: ${attempts}
       retryOn: [5xx, "429", connect-failure, reset, timeout${repeatsLocks ? ', lock' : ''}]

@@ -1,14 +1,14 @@
 import { Gcra } from '../../../src/simulator/limit-models/gcra.ts';
-import type { Provider } from './provider.ts';
-import { ask, startProvider } from './provider.ts';
+import type { ProviderFake } from './provider-fake.ts';
+import { acquireFrom, startProviderFake } from './provider-fake.ts';
 
 /** 100 reads and 100 writes a second, each; only a 2xx is stored with its key. */
-export function startCheckout(): Promise<Provider> {
+export function startCheckout(): Promise<ProviderFake> {
   const reads = new Gcra({ kind: 'gcra', rate: 100, burst: 20 });
   const writes = new Gcra({ kind: 'gcra', rate: 100, burst: 20 });
-  return startProvider({
+  return startProviderFake({
     refuse: ({ method }, now) =>
-      ask(method === 'GET' ? reads : writes, now) === undefined ? undefined : { status: 429 },
+      acquireFrom(method === 'GET' ? reads : writes, now) === undefined ? undefined : { status: 429 },
     isOrder: ({ method }) => method === 'POST',
     keyOf: ({ headers }) => headers['cko-idempotency-key']?.toString(),
     stores: (status) => status < 300,

@@ -1,13 +1,13 @@
 import { TokenBucket } from '../../../src/simulator/limit-models/token-bucket.ts';
-import type { Provider } from './provider.ts';
-import { ask, startProvider } from './provider.ts';
+import type { ProviderFake } from './provider-fake.ts';
+import { acquireFrom, startProviderFake } from './provider-fake.ts';
 
-/** 10,000 an hour for a key. @param left of them, at the start */
-export function startCoinbase({ left = 10_000 }: { readonly left?: number } = {}): Promise<Provider> {
+/** 10,000 requests an hour for each key. @param left remaining requests at the start */
+export function startCoinbase({ left = 10_000 }: { readonly left?: number } = {}): Promise<ProviderFake> {
   const hour = new TokenBucket({ kind: 'token-bucket', rate: 10_000 / 3600, burst: left });
-  return startProvider({
+  return startProviderFake({
     refuse: (_, now) =>
-      ask(hour, now) === undefined
+      acquireFrom(hour, now) === undefined
         ? undefined
         : { status: 429, body: { errors: [{ id: 'rate_limit_exceeded', message: 'Too many requests' }] } },
     isOrder: ({ method }) => method === 'POST',

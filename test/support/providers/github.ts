@@ -1,7 +1,7 @@
-import type { Provider, Said } from './provider.ts';
-import { startProvider } from './provider.ts';
+import type { ProviderFake, ProviderResponse } from './provider-fake.ts';
+import { startProviderFake } from './provider-fake.ts';
 
-/** What of the hour is left, and when the next begins; in epoch seconds, as it is told. */
+/** The rest of the hourly quota, and its reset in epoch seconds, as in the response headers. */
 export interface Hour {
   left: number;
   resetAt: number;
@@ -10,26 +10,26 @@ export interface Hour {
 const SECONDARY = 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.';
 
 /**
- * An hour's quota told on every answer, 403 when it is spent, of GraphQL 200; a 403 that forbids; secondary limits, in two ways, and
- * in a third of GraphQL.
+ * An hourly quota in the headers of every response; 403 when it is used up, 200 for GraphQL; a 403 for missing permission;
+ * secondary limits in two forms, and in a third for GraphQL.
  */
-export function startGitHub(hour: Hour): Promise<Provider> {
+export function startGitHub(hour: Hour): Promise<ProviderFake> {
   const headers = () => ({
     'X-RateLimit-Limit': '5000',
     'X-RateLimit-Remaining': String(hour.left),
     'X-RateLimit-Reset': String(hour.resetAt),
   });
-  const say = (message: string, more: Record<string, string> = {}): Said => ({
+  const say = (message: string, more: Record<string, string> = {}): ProviderResponse => ({
     status: 403,
     headers: { ...headers(), ...more },
     body: { message },
   });
-  const sayInGraphql = (type: string, message: string): Said => ({
+  const sayInGraphql = (type: string, message: string): ProviderResponse => ({
     status: 200,
     headers: headers(),
     body: { data: null, errors: [{ ...(type === '' ? {} : { type }), message }] },
   });
-  return startProvider({
+  return startProviderFake({
     refuse({ path, text }) {
       if (Date.now() / 1000 >= hour.resetAt) Object.assign(hour, { left: 5000, resetAt: hour.resetAt + 3600 });
       if (path === '/secondary') return say(SECONDARY);

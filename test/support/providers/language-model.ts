@@ -1,9 +1,9 @@
-import type { Provider, Said } from './provider.ts';
-import { startProvider } from './provider.ts';
+import type { ProviderFake, ProviderResponse } from './provider-fake.ts';
+import { startProviderFake } from './provider-fake.ts';
 
-/** Refuses what a test says, for its rate, for money or for load; every other POST is an order. */
-export function startLanguageModel(refuse: (path: string) => Said | undefined): Promise<Provider> {
-  return startProvider({
+/** Rejects requests selected by the test, for rate, credit or load; every other POST is an order. */
+export function startLanguageModel(refuse: (path: string) => ProviderResponse | undefined): Promise<ProviderFake> {
+  return startProviderFake({
     refuse: ({ path }) => refuse(path),
     isOrder: ({ method }) => method === 'POST',
   });

@@ -1,17 +1,17 @@
 import { Gcra } from '../../../src/simulator/limit-models/gcra.ts';
-import type { Provider, Said } from './provider.ts';
-import { ask, startProvider } from './provider.ts';
+import type { ProviderFake, ProviderResponse } from './provider-fake.ts';
+import { acquireFrom, startProviderFake } from './provider-fake.ts';
 
-const BAD: Said = { status: 400, body: { error: { code: 'BAD_REQUEST_ERROR' } } };
+const BAD: ProviderResponse = { status: 400, body: { error: { code: 'BAD_REQUEST_ERROR' } } };
 
-/** 5 payouts a second; each needs a key of 4 to 36 characters, which means nothing elsewhere. */
-export function startRazorpay(): Promise<Provider> {
+/** 5 payouts a second; each needs a key of 4 to 36 characters, which other requests ignore. */
+export function startRazorpay(): Promise<ProviderFake> {
   const payouts = new Gcra({ kind: 'gcra', rate: 5, burst: 4 });
-  return startProvider({
+  return startProviderFake({
     refuse({ path, method, headers }, now) {
       if (path !== '/v1/payouts' || method !== 'POST') return undefined;
       if (!/^[\w -]{4,36}$/.test(String(headers['x-payout-idempotency'] ?? ''))) return BAD;
-      return ask(payouts, now) === undefined ? undefined : { status: 429 };
+      return acquireFrom(payouts, now) === undefined ? undefined : { status: 429 };
     },
     isOrder: ({ method }) => method === 'POST',
     keyOf: ({ path, headers }) => (path === '/v1/payouts' ? headers['x-payout-idempotency']?.toString() : undefined),

@@ -1,13 +1,13 @@
 import { FixedWindow } from '../../../src/simulator/limit-models/fixed-window.ts';
-import type { Provider } from './provider.ts';
-import { ask, startProvider } from './provider.ts';
+import type { ProviderFake } from './provider-fake.ts';
+import { acquireFrom, startProviderFake } from './provider-fake.ts';
 
-/** An unpublished limit, told by RATE_LIMITED with X-RateLimit-Reset; its keys stand in bodies, and in no header. */
-export function startSquare({ limit = 1000 }: { readonly limit?: number } = {}): Promise<Provider> {
+/** An unpublished limit, shown by RATE_LIMITED with X-RateLimit-Reset; keys are in bodies only. */
+export function startSquare({ limit = 1000 }: { readonly limit?: number } = {}): Promise<ProviderFake> {
   const window = new FixedWindow({ kind: 'fixed-window', limit, window: 2000 });
-  return startProvider({
+  return startProviderFake({
     refuse(_, now) {
-      const wait = ask(window, now);
+      const wait = acquireFrom(window, now);
       if (wait === undefined) return undefined;
       const reset = String(Math.ceil((Date.now() + wait) / 1000));
       const body = { errors: [{ category: 'RATE_LIMIT_ERROR', code: 'RATE_LIMITED' }] };

@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest';
 
 export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
-/** A connection that ends with the test. It tries for ever, every 20 ms, unless told otherwise. */
+/** Opens a connection, closed when the test ends. By default it reconnects every 20 ms without limit. */
 export function connect(options: ClientOptions): Redis {
   const client = new Redis({ retryStrategy: () => 20, maxRetriesPerRequest: null, ...options });
   client.on('error', () => undefined);

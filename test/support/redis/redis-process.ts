@@ -6,44 +6,44 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { onTestFinished } from 'vitest';
 import { findProgram } from '../../setup/find-program.ts';
-import { endWithThis } from './end-with-this.ts';
+import { killOnExit } from './kill-on-exit.ts';
 
 export interface RedisProcess {
   readonly port: number;
   readonly pid: number;
   readonly signal: (signal: NodeJS.Signals) => void;
-  /** Resolves when it has ended; at once, if it already has. */
+  /** Sends the signal. Resolves when the process has exited. */
   readonly end: (signal: NodeJS.Signals) => Promise<void>;
 }
 
-/** By name; a list where a setting has several arguments. */
-export type Settings = Readonly<Record<string, string | readonly string[]>>;
+/** Settings by name; a list for several arguments. */
+export type RedisSettings = Readonly<Record<string, string | readonly string[]>>;
 
-export interface Start {
+export interface RedisStart {
   readonly folder: string;
-  readonly settings: Settings;
+  readonly settings: RedisSettings;
   readonly password: string | undefined;
   readonly env?: NodeJS.ProcessEnv;
-  /** Flags behind the file with the settings. */
+  /** Flags after the configuration file. */
   readonly flags?: readonly string[];
 }
 
-/** Somebody else listens there. */
+/** Another process uses the port. */
 class PortTaken extends Error {}
 
 const ATTEMPTS = 20;
-/** Below those that outgoing connections are given, so that a port is still free at a restart; a cluster's bus is 10000 above. */
+/** Below the ephemeral ports, so that the port is still free at a restart; a cluster's bus port is 10000 higher. */
 const PORTS = { first: 10_000, count: 12_000 };
 
-/** A folder of its own, removed when the test ends. */
+/** Creates a folder, removed when the test ends. */
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tidegate-redis-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** Starts one on a port that is free. Resolves when it answers; killed when the test ends. */
-export async function startRedisProcess(start: Start): Promise<RedisProcess> {
+/** Starts a process on a free port. Resolves when it responds; killed when the test ends. */
+export async function startRedisProcess(start: RedisStart): Promise<RedisProcess> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await startRedisAt(PORTS.first + Math.floor(Math.random() * PORTS.count), start);
@@ -53,10 +53,10 @@ export async function startRedisProcess(start: Start): Promise<RedisProcess> {
   }
 }
 
-/** The same on this port. */
+/** Like `startRedisProcess`, on a given port. */
 export async function startRedisAt(
   port: number,
-  { folder, settings, password, env = {}, flags = [] }: Start,
+  { folder, settings, password, env = {}, flags = [] }: RedisStart,
 ): Promise<RedisProcess> {
   const program = findProgram('redis-server');
   if (program === undefined) throw new Error('redis-server is not installed: node test/setup/programs.ts tests');
@@ -69,7 +69,7 @@ export async function startRedisAt(
   await once(child, 'spawn');
   const { pid } = child;
   if (pid === undefined) throw new Error('redis-server has no pid');
-  const watchdog = endWithThis(pid, folder);
+  const watchdog = killOnExit(pid, folder);
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
   const ended = once(child, 'close').then(() => void watchdog.kill('SIGKILL'));
@@ -87,8 +87,8 @@ export async function startRedisAt(
   return { port, pid, signal: (signal) => void child.kill(signal), end };
 }
 
-/** As redis.conf has it: an argument in quotes may hold anything. */
-function write(settings: Settings): string {
+/** Formats settings for redis.conf, where a quoted argument may contain any character. */
+function write(settings: RedisSettings): string {
   const line = ([name, value]: [string, string | readonly string[]]): string =>
     `${name} ${[value]
       .flat()
@@ -97,7 +97,7 @@ function write(settings: Settings): string {
   return Object.entries(settings).map(line).join('');
 }
 
-/** Whether it is this very process that answers there. */
+/** Whether the process with this pid responds on the port. */
 async function answers(port: number, pid: number, password: string | undefined): Promise<boolean> {
   const client = new Redis({
     host: '127.0.0.1',

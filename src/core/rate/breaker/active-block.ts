@@ -1,194 +1,206 @@
-import type { Source } from './request-attributes.ts';
-import { addressIn, clientIn, isWithin } from './request-attributes.ts';
-import type { Millis, PerSecond, Random } from '../../exchange/attempt-outcome.ts';
-import type { Failure } from '../failed-send.ts';
-import type { CutState, RateState } from '../rate-state.ts';
+import type { RequestAttributes } from './request-attributes.ts';
+import { addressNumberOf, clientNumberOf, matchesAttributes } from './request-attributes.ts';
+import type { Millis, PerSecond, Random } from '../../scalars.ts';
+import type { FailedSend } from '../failed-send.ts';
+import type { RevertibleRateState, RateState } from '../rate-state.ts';
 
-/** Rejections in a row, none accepted between, after which nothing is believed to get through. */
-const REJECTED_IN_ROW = 3;
+/** After this many rejections in a row, nothing is assumed to get through. */
+const BLACKOUT_REJECTIONS = 3;
 const PROBE_BASE: Millis = 50;
 const PROBE_GROWTH = 1.5;
-/** Not a moment before the upstream asks for it, whatever the clocks do. */
-const MARGIN: Millis = 10;
+/** Added to a Retry-After, so that no difference of clocks makes a probe early. */
+const CLOCK_MARGIN: Millis = 10;
 const PROBE_CAP: Millis = 5000;
-/** An address whose probe failed may send the next one later than others by this part of the interval. */
-const YIELD = 0.25;
+/** An address whose probe failed sends the next one later than other addresses may, by this share of the interval. */
+const DEFERRED_SHARE = 0.25;
 
-/** The longest `patience`. */
-export const PROBE_PATIENCE: Millis = 30_000;
+/** The longest `probeTimeout`. */
+export const MAX_PROBE_TIMEOUT: Millis = 30_000;
 
-/** A block as others see it: what it is about, and when its next probe may leave. */
-export interface Block {
+/** The visible state of a block: its scope, and when its next probe may be sent. */
+export interface BlockStatus {
   readonly cause: BlockCause;
-  /** What the requests have in common that it holds back. */
-  readonly scope: Source;
+  /** The attributes that the held requests have in common. */
+  readonly scope: RequestAttributes;
   readonly since: Millis;
-  /** Requests that it is not about have passed since. */
+  /** Whether requests outside the scope have passed since. */
   readonly isPartial: boolean;
-  /** When the next probe may leave; while one is out, when it counts as lost. */
+  /** When the next probe may be sent; while one is in flight, when it counts as lost. */
   readonly probeAt: Millis;
-  /** When the next probe is expected to leave; while one is out, if that one fails. */
+  /** When the next probe is expected; while one is in flight: if that one fails. */
   readonly expectedAt: Millis;
-  /** The client that was last asked to stay away, by its number, and until when: it is no probe before. 0 where nobody was. */
-  readonly asked: number;
-  readonly askedUntil: Millis;
+  /** The number of the client that was last asked to stay away, and until when it sends no probe; 0 for none. */
+  readonly heldClient: number;
+  readonly heldClientUntil: Millis;
 }
 
 export type BlockCause = (typeof BLOCK_CAUSES)[number];
 export const BLOCK_CAUSES = ['rejections', 'errors'] as const;
 
-/** Nothing gets through of a part of all requests, or of all: one probe at a time, ever more rarely, until one is accepted. */
-export interface Blockade {
+/** A block of all requests or of a part of them: one probe at a time passes, at growing intervals, until one is accepted. */
+export interface ActiveBlock {
   readonly since: Millis;
   readonly cause: BlockCause;
-  /** As of `Block`. */
+  /** As of `BlockStatus`. */
   scope: number[];
-  /** What passed before, requests a second. */
-  readonly goodRate: PerSecond;
-  /** Whether no limit had been felt before: then none is assumed afterwards. */
-  readonly wasOpen: boolean;
-  /** How the limit stood before what blocked it: as it stands for requests that it is not about. */
-  readonly before: CutState;
-  /** As of `Block`. */
+  /** The rate that passed before the block. */
+  readonly rateBefore: PerSecond;
+  /** Whether the limit was unlimited before: then it is afterwards. */
+  readonly wasUnlimited: boolean;
+  /** The state of the limit before the block. It applies to requests outside the scope. */
+  readonly stateBefore: RevertibleRateState;
+  /** As of `BlockStatus`. */
   isPartial: boolean;
-  /** Another process has made it: what passed before is not known here. */
+  /** Whether another process started the block, so that the rate before is unknown here. */
   readonly isResumed: boolean;
-  /** A probe without an answer for so long is lost, and another may go. */
-  readonly patience: Millis;
-  /** Failed probes. */
-  probes: number;
-  /** When the last of them was sent, or the blockade began: until then nothing got through. */
-  shutAt: Millis;
+  /** A probe without a response for this long counts as lost, and another may be sent. */
+  readonly probeTimeout: Millis;
+  /** The number of failed probes. */
+  failedProbes: number;
+  /** When the last of them was sent, or the block began: until then nothing got through. */
+  lastRejectedProbeAt: Millis;
   probeAt: Millis;
-  /** As of `Block`. */
-  asked: number;
-  askedUntil: Millis;
-  /** The address whose probe failed last, and until when other addresses go first; 0 if only this address is blocked. */
-  failedFrom: number;
-  yieldsUntil: Millis;
-  /** When the probe left that is out; undefined when none is out. */
+  /** As of `BlockStatus`. */
+  heldClient: number;
+  heldClientUntil: Millis;
+  /** The address whose probe failed last, and until when other addresses precede it; 0 if only one address is blocked. */
+  lastFailedAddress: number;
+  addressDeferredUntil: Millis;
+  /** When the probe in flight was sent; undefined if there is none. */
   probeSentAt: Millis | undefined;
-  readonly interval: (probes: number, goodRate: PerSecond) => Millis;
+  readonly interval: (failedProbes: number, rateBefore: PerSecond) => Millis;
 }
 
-type Terms = Pick<
-  Blockade,
-  'cause' | 'scope' | 'goodRate' | 'wasOpen' | 'before' | 'isResumed' | 'patience' | 'interval'
+export type BlockParameters = Pick<
+  ActiveBlock,
+  'cause' | 'scope' | 'rateBefore' | 'wasUnlimited' | 'stateBefore' | 'isResumed' | 'probeTimeout' | 'interval'
 >;
 
-/** A blockade that begins now; its first probe is to be planned. */
-export function blockade(terms: Terms, now: Millis): Blockade {
+/** Creates a block that begins now. Call `scheduleProbe` for its first probe. */
+export function createBlock(parameters: BlockParameters, now: Millis): ActiveBlock {
   return {
-    ...terms,
+    ...parameters,
     since: now,
     isPartial: false,
-    probes: 0,
-    shutAt: now,
+    failedProbes: 0,
+    lastRejectedProbeAt: now,
     probeAt: now,
-    asked: 0,
-    askedUntil: Number.NEGATIVE_INFINITY,
-    failedFrom: 0,
-    yieldsUntil: Number.NEGATIVE_INFINITY,
+    heldClient: 0,
+    heldClientUntil: Number.NEGATIVE_INFINITY,
+    lastFailedAddress: 0,
+    addressDeferredUntil: Number.NEGATIVE_INFINITY,
     probeSentAt: undefined,
   };
 }
 
-/** A block as it stands now. */
-export function blockOf(block: Blockade, now: Millis): Block {
-  const { cause, scope, since, isPartial, asked, askedUntil, probeSentAt } = block;
-  const probeAt = probeSentAt === undefined ? block.probeAt : probeSentAt + block.patience;
-  const expectedAt = now + expectedEnd(block, now);
-  return { cause, scope, since, isPartial, probeAt, expectedAt, asked, askedUntil };
+export function readBlockStatus(block: ActiveBlock, now: Millis): BlockStatus {
+  const { cause, scope, since, isPartial, heldClient, heldClientUntil, probeSentAt } = block;
+  const probeAt = probeSentAt === undefined ? block.probeAt : probeSentAt + block.probeTimeout;
+  const expectedAt = now + expectedBlockTime(block, now);
+  return { cause, scope, since, isPartial, probeAt, expectedAt, heldClient, heldClientUntil };
 }
 
-/** Whether it holds back this request. One whose source is not known is held back unless the block is partial. */
-export function isHeldBy({ scope, isPartial }: Pick<Block, 'scope' | 'isPartial'>, source?: Source): boolean {
-  return source === undefined ? !isPartial : isWithin(scope, source);
+/** Whether the block holds back this request. A request with unknown attributes is held back unless the block is partial. */
+export function isBlockedBy(
+  { scope, isPartial }: Pick<BlockStatus, 'scope' | 'isPartial'>,
+  attributes?: RequestAttributes,
+): boolean {
+  return attributes === undefined ? !isPartial : matchesAttributes(scope, attributes);
 }
 
-/** Before this a request is no probe because its client was asked to stay away. */
-export function awayUntil({ asked, askedUntil }: Pick<Block, 'asked' | 'askedUntil'>, source?: Source): Millis {
-  return asked !== 0 && source !== undefined && clientIn(source) === asked ? askedUntil : Number.NEGATIVE_INFINITY;
+/** The time before which the request is no probe, because its client was asked to stay away. */
+export function clientHeldUntilIn(
+  { heldClient, heldClientUntil }: Pick<BlockStatus, 'heldClient' | 'heldClientUntil'>,
+  attributes?: RequestAttributes,
+): Millis {
+  return heldClient !== 0 && attributes !== undefined && clientNumberOf(attributes) === heldClient
+    ? heldClientUntil
+    : Number.NEGATIVE_INFINITY;
 }
 
-/** Before this time the request is no probe, so that another address can send it. */
-function yieldsUntil({ failedFrom, yieldsUntil: until }: Blockade, source?: Source): Millis {
-  const isItsOwn = failedFrom !== 0 && source !== undefined && addressIn(source) === failedFrom;
-  return isItsOwn ? until : Number.NEGATIVE_INFINITY;
+/** The time before which the request is no probe, so that another address can send it. */
+function addressDeferredUntil(
+  { lastFailedAddress, addressDeferredUntil: until }: ActiveBlock,
+  attributes?: RequestAttributes,
+): Millis {
+  const isLastFailed =
+    lastFailedAddress !== 0 && attributes !== undefined && addressNumberOf(attributes) === lastFailedAddress;
+  return isLastFailed ? until : Number.NEGATIVE_INFINITY;
 }
 
-/** How long until this request may leave as a probe, 0 when one is due. */
-export function probeDelay(block: Blockade, now: Millis, source?: Source): Millis {
-  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + block.patience;
-  return Math.max(0, Math.max(at, awayUntil(block, source), yieldsUntil(block, source)) - now);
+/** Time until this request may be sent as a probe; 0 if one is due. */
+export function probeDelay(block: ActiveBlock, now: Millis, attributes?: RequestAttributes): Millis {
+  const at = block.probeSentAt === undefined ? block.probeAt : block.probeSentAt + block.probeTimeout;
+  return Math.max(0, Math.max(at, clientHeldUntilIn(block, attributes), addressDeferredUntil(block, attributes)) - now);
 }
 
-/** For how long a probe has been due and none has left; 0 when none is due. */
-export function probeOverdue(block: Blockade, now: Millis): Millis {
+/** How long ago the next probe became due without being sent; 0 if none is due. */
+export function probeOverdueFor(block: ActiveBlock, now: Millis): Millis {
   return block.probeSentAt === undefined ? Math.max(0, now - block.probeAt) : 0;
 }
 
 /**
- * Whether an answer to what was sent then ends the blockade. Of rejections any answer is proof, but of errors only that
- * to a probe: where we observe, others are out too, and half of them may be answered.
+ * Whether the acceptance of a request ends the block. After rejections, that of any request sent since it began does.
+ * After errors, only that of a probe: in observe mode other requests are sent too, and some of them may succeed.
  */
-export function isProof(block: Blockade, sentAt: Millis, source?: Source): boolean {
-  if (!isHeldBy(block, source)) return false;
+export function provesRecovery(block: ActiveBlock, sentAt: Millis, attributes?: RequestAttributes): boolean {
+  if (!isBlockedBy(block, attributes)) return false;
   return block.cause === 'rejections' ? sentAt > block.since : sentAt >= block.probeAt;
 }
 
 /**
- * How long the blockade may be expected to last: while a probe is out, until the next if this one were to fail. Where that
- * is over, it may take as long again as it is late, until it counts as lost.
+ * How long the block is expected to hold back this request. While a probe is in flight: until the next one, if this one
+ * fails. If that is overdue, it may take as long again, until the probe counts as lost.
  */
-export function expectedEnd(block: Blockade, now: Millis, source?: Source): Millis {
-  const { probeSentAt, probes } = block;
+export function expectedBlockTime(block: ActiveBlock, now: Millis, attributes?: RequestAttributes): Millis {
+  const { probeSentAt, failedProbes } = block;
   let at = block.probeAt;
   if (probeSentAt !== undefined) {
-    const next = probeSentAt + block.interval(probes + 1, block.goodRate);
-    at = Math.min(next + 2 * Math.max(0, now - next), probeSentAt + block.patience);
+    const next = probeSentAt + block.interval(failedProbes + 1, block.rateBefore);
+    at = Math.min(next + 2 * Math.max(0, now - next), probeSentAt + block.probeTimeout);
   }
-  return Math.max(0, Math.max(at, awayUntil(block, source), yieldsUntil(block, source)) - now);
+  return Math.max(0, Math.max(at, clientHeldUntilIn(block, attributes), addressDeferredUntil(block, attributes)) - now);
 }
 
-/** When a blackout ended: between the last probe that failed and the one, sent at `sentAt`, that did not. */
-export function blackoutEnd({ shutAt }: Blockade, sentAt: Millis): Millis {
-  return (shutAt + sentAt) / 2;
+/** Estimates when a blackout ended: halfway from the last failed probe to the accepted one, sent at `sentAt`. */
+export function blackoutEnd({ lastRejectedProbeAt }: ActiveBlock, sentAt: Millis): Millis {
+  return (lastRejectedProbeAt + sentAt) / 2;
 }
 
-export function isBlackout({ rejectedInRow }: RateState): boolean {
-  return rejectedInRow >= REJECTED_IN_ROW;
+export function isBlackout({ consecutiveRejections }: RateState): boolean {
+  return consecutiveRejections >= BLACKOUT_REJECTIONS;
 }
 
 /**
- * The interval · U(0.75, 1.25), or what the answer to a probe asks for where that is longer; never later than `latest`. What came
- * before the block asks for is of concern to that client, which is no probe before its time: the first probe shows whether it
- * is to others.
+ * Schedules the next probe after interval · U(0.75, 1.25), or after the Retry-After of the failed probe if that is longer,
+ * but at most after `latest`. A Retry-After from before the block only holds its client: the first probe, by another
+ * client, shows whether it applies to others.
  */
-export function planProbe(
-  block: Blockade,
-  { retryAfter, source }: Pick<Failure, 'retryAfter' | 'source'>,
+export function scheduleProbe(
+  block: ActiveBlock,
+  { retryAfterMs, attributes }: Pick<FailedSend, 'retryAfterMs' | 'attributes'>,
   latest: Millis,
   now: Millis,
   random: Random,
 ): void {
-  const own = block.interval(block.probes, block.goodRate) * (0.75 + 0.5 * random());
-  const asked = retryAfter === undefined ? 0 : retryAfter + MARGIN;
-  const least = block.probes === 0 && source !== undefined ? own : Math.max(own, asked);
-  block.probeAt = Math.max(block.probeAt, now + Math.min(latest, least));
+  const plannedDelay = block.interval(block.failedProbes, block.rateBefore) * (0.75 + 0.5 * random());
+  const requestedDelay = retryAfterMs === undefined ? 0 : retryAfterMs + CLOCK_MARGIN;
+  const leastDelay =
+    block.failedProbes === 0 && attributes !== undefined ? plannedDelay : Math.max(plannedDelay, requestedDelay);
+  block.probeAt = Math.max(block.probeAt, now + Math.min(latest, leastDelay));
   block.probeSentAt = undefined;
-  const isOfMany = block.probes > 0 && source !== undefined && addressIn(block.scope) === undefined;
-  block.failedFrom = isOfMany ? (addressIn(source) ?? 0) : 0;
-  block.yieldsUntil = block.probeAt + YIELD * own;
-  if (asked === 0 || source === undefined) return;
-  block.asked = clientIn(source);
-  block.askedUntil = now + asked;
+  const isOfMany = block.failedProbes > 0 && attributes !== undefined && addressNumberOf(block.scope) === undefined;
+  block.lastFailedAddress = isOfMany ? (addressNumberOf(attributes) ?? 0) : 0;
+  block.addressDeferredUntil = block.probeAt + DEFERRED_SHARE * plannedDelay;
+  if (requestedDelay === 0 || attributes === undefined) return;
+  block.heldClient = clientNumberOf(attributes);
+  block.heldClientUntil = now + requestedDelay;
 }
 
 /**
- * How long until the next probe, after so many that failed: b · 1.5ⁿ, at most 5 s. So each wait is a part of the blackout
- * so far, and its end is missed by no more. b is 50 ms, and no less than what passed before took from one to the next.
+ * The interval to the next probe after n failed ones: b · 1.5ⁿ, at most 5 s. So the delay in noticing the end of a
+ * blackout is proportional to its length. b is the interval of the rate before the block, but at least 50 ms.
  */
-export function probeInterval(probes: number, goodRate: PerSecond): Millis {
-  return Math.min(PROBE_CAP, Math.max(PROBE_BASE, 1000 / goodRate) * PROBE_GROWTH ** Math.min(probes, 16));
+export function probeInterval(failedProbes: number, rateBefore: PerSecond): Millis {
+  return Math.min(PROBE_CAP, Math.max(PROBE_BASE, 1000 / rateBefore) * PROBE_GROWTH ** Math.min(failedProbes, 16));
 }

@@ -1,307 +1,247 @@
-import type { Source } from './request-attributes.ts';
-import { ANYWHERE, commonOf } from './request-attributes.ts';
-import type { Millis, PerSecond, Random } from '../../exchange/attempt-outcome.ts';
-import type { Block, Blockade, BlockCause } from './active-block.ts';
+import type { Millis, PerSecond, Random } from '../../scalars.ts';
+import { saveRevertibleState } from '../decrease.ts';
+import type { FailedSend } from '../failed-send.ts';
+import type { RateSettings, RateState } from '../rate-state.ts';
+import { MIN_GROWTH_PERIOD, MAX_PROBE_DELAY } from '../rate-state.ts';
+import type { RateRules } from '../rules.ts';
+import type { ActiveBlock, BlockParameters, BlockStatus } from './active-block.ts';
 import {
-  blockade,
-  blockOf,
-  expectedEnd,
-  isHeldBy,
-  isProof,
-  planProbe,
+  createBlock,
+  readBlockStatus,
+  expectedBlockTime,
+  isBlockedBy,
+  provesRecovery,
+  scheduleProbe,
   probeDelay,
-  probeOverdue,
-  PROBE_PATIENCE,
+  probeOverdueFor,
+  MAX_PROBE_TIMEOUT,
 } from './active-block.ts';
-import { uncutOf } from '../decrease.ts';
-import { ErrorAccount } from './error-window.ts';
-import { Evidence } from './majority-vote.ts';
+import type { BlockTrigger } from './block-trigger.ts';
+import { estimateRateBefore, MIN_RATE_BEFORE } from './block-trigger.ts';
+import { FailureDetector } from './failure-detector.ts';
 import type { RejectedPart } from './rejected-part.ts';
-import { RejectedParts } from './rejected-part.ts';
-import type { Failure } from '../failed-send.ts';
-import type { Rules } from '../rules.ts';
-import type { CutState, RateSettings, RateState } from '../rate-state.ts';
-import { FAST_GROWTH, MAX_PROBE_DELAY } from '../rate-state.ts';
+import type { RequestAttributes } from './request-attributes.ts';
+import { commonAttributes } from './request-attributes.ts';
 
-/** With little seen before the upstream broke, come back to at least this. */
-const LEAST_GOOD_RATE: PerSecond = 5;
+/** The span over which the accepted rate before a block is measured. After recovery, the rate before counts for as long. */
+export const ACCEPTED_SPAN: Millis = 10_000;
 
-/** Three of four: few rejections make a block, and where three clients share a limit, two of three come from one by chance. */
-const IN_COMMON = 0.5;
+/** A partial block ends if no request asked for a probe for this long. */
+const UNUSED_BLOCK_EXPIRY: Millis = 300_000;
 
-/** What was accepted lately is known of so long a time. Of a blockade in it, it says what the blockade let through. */
-export const SEEN_OVER: Millis = 10_000;
-
-/** A part that is blocked and asks for nothing any more for so long is forgotten. */
-const FORGOTTEN_AFTER: Millis = 300_000;
-
-/** Why a limit is blocked from now on. */
-export interface Blocked {
-  readonly cause: BlockCause;
-  /** The last of those that did not get through. */
-  readonly failure: Failure;
-  /** Accepted a second, lately. */
-  readonly seen: PerSecond;
-  /** What it is about, where others are known to pass. */
-  readonly part?: RejectedPart | undefined;
-}
-
-/** Whether nothing gets through: the blockade that stands, if one does, and what the last one has left behind. */
-export class Blockades {
+/** Blocks a limit, or a part of its requests, while nothing gets through, and ends the block by a probe. */
+export class Breaker {
   readonly #settings: RateSettings;
   readonly #random: Random;
-  readonly #interval: Rules['probeInterval'];
-  readonly #errors = new ErrorAccount();
-  /** Of the rejections since the last accepted answer. */
-  #rejections: Evidence | undefined;
-  #parts: RejectedParts | undefined;
-  /** How the limit stood before the first of those. */
-  #beforeRejections: CutState | undefined;
-  /** When a request was sent last that was accepted. */
-  #passedAt = Number.NEGATIVE_INFINITY;
-  #standing: Blockade | undefined;
-  /** After errors: when all of the rate will have come back, what that is, and until when it counts as what passes. */
-  #backAt = Number.NEGATIVE_INFINITY;
-  #goodRate: PerSecond = 0;
-  #goodUntil = Number.NEGATIVE_INFINITY;
-  /** After errors on an open limit: open again when this has passed. */
+  readonly #interval: RateRules['probeInterval'];
+  readonly detector = new FailureDetector();
+  #active: ActiveBlock | undefined;
+  /** After errors: when the whole rate will be back, what it is, and until when it counts as the accepted rate. */
+  #recoveredAt = Number.NEGATIVE_INFINITY;
+  #recoveredRate: PerSecond = 0;
+  #recoveredRateUntil = Number.NEGATIVE_INFINITY;
+  /** After errors on an unlimited limit: when it becomes unlimited again. */
   #reopenAt: Millis | undefined;
 
-  constructor(settings: RateSettings, random: Random, interval: Rules['probeInterval']) {
+  constructor(settings: RateSettings, random: Random, interval: RateRules['probeInterval']) {
     this.#settings = settings;
     this.#random = random;
     this.#interval = interval;
   }
 
-  get isStanding(): boolean {
-    return this.#standing !== undefined;
+  get isActive(): boolean {
+    return this.#active !== undefined;
   }
 
-  /** As of `ErrorAccount`. */
-  get isTroubled(): boolean {
-    return this.#errors.isTroubled || this.#parts?.areOpen === true;
-  }
-
-  /** One stands, and requests that it is not about pass. */
+  /** Whether a block is in force that some requests pass. */
   get isPartial(): boolean {
-    return this.#standing?.isPartial === true;
+    return this.#active?.isPartial === true;
   }
 
-  /** When its next probe may leave; undefined when nothing is blocked, or others pass. */
+  /** When the next probe may be sent; undefined if nothing is blocked or the block is partial. */
   get probeAt(): Millis | undefined {
-    return this.isPartial ? undefined : this.#standing?.probeAt;
+    return this.isPartial ? undefined : this.#active?.probeAt;
   }
 
-  /** The one that stands. */
-  view(now: Millis): Block | undefined {
-    return this.#standing === undefined ? undefined : blockOf(this.#standing, now);
+  status(now: Millis): BlockStatus | undefined {
+    return this.#active === undefined ? undefined : readBlockStatus(this.#active, now);
   }
 
-  /** Whether one stands that holds back this request. */
-  holds(source: Source | undefined): boolean {
-    return this.#standing !== undefined && isHeldBy(this.#standing, source);
+  /** Whether the block in force holds back this request. */
+  isHeldBack(attributes: RequestAttributes | undefined): boolean {
+    return this.#active !== undefined && isBlockedBy(this.#active, attributes);
   }
 
-  /** How long until this request may leave as its probe; 0 when one is due, or it is not held back. */
-  delay(now: Millis, source: Source | undefined): Millis {
-    const block = this.#standing;
-    return block === undefined || !isHeldBy(block, source) ? 0 : probeDelay(block, now, source);
+  /** Time until this request may be sent as the probe; 0 if one is due or the request is not held back. */
+  probeDelay(now: Millis, attributes: RequestAttributes | undefined): Millis {
+    const block = this.#active;
+    return block === undefined || !isBlockedBy(block, attributes) ? 0 : probeDelay(block, now, attributes);
   }
 
-  /** For how long a probe has been due and none has left; 0 when none is due. */
-  overdue(now: Millis): Millis {
-    return this.#standing === undefined ? 0 : probeOverdue(this.#standing, now);
+  /** How long ago the next probe became due without being sent; 0 if none is due. */
+  probeOverdueFor(now: Millis): Millis {
+    return this.#active === undefined ? 0 : probeOverdueFor(this.#active, now);
   }
 
-  /** How long it may be expected to hold back this request; 0 when it does not. */
-  expected(now: Millis, source: Source | undefined): Millis {
-    const block = this.#standing;
-    return block === undefined || !isHeldBy(block, source) ? 0 : expectedEnd(block, now, source);
+  /** How long the block is expected to hold back this request; 0 if it does not. */
+  expectedBlockTime(now: Millis, attributes: RequestAttributes | undefined): Millis {
+    const block = this.#active;
+    return block === undefined || !isBlockedBy(block, attributes) ? 0 : expectedBlockTime(block, now, attributes);
   }
 
-  /** What requests are paced by that the block is not about. */
-  rateOutside({ rate }: RateState): PerSecond {
-    const block = this.#standing;
-    return block === undefined || block.isPartial ? rate : block.before.rate;
+  /** The rate that paces the requests which the block does not hold back. */
+  unblockedRate({ rate }: RateState): PerSecond {
+    const block = this.#active;
+    return block === undefined || block.isPartial ? rate : block.stateBefore.rate;
   }
 
-  /** What is let go now is its probe. */
-  probe(now: Millis): void {
-    if (this.#standing !== undefined) this.#standing.probeSentAt = now;
+  /** The request being admitted is the probe. */
+  onProbeSent(now: Millis): void {
+    if (this.#active !== undefined) this.#active.probeSentAt = now;
   }
 
-  /** A request passes that it is not about: such go on as before it. Returns whether that is new. */
-  passBy(state: RateState): boolean {
-    const block = this.#standing;
+  /**
+   * A request outside the block's scope is being sent: the limit goes on for such requests as before the block. Returns
+   * whether it is the first one.
+   */
+  onUnblockedSend(state: RateState): boolean {
+    const block = this.#active;
     if (block === undefined || block.isPartial) return false;
     block.isPartial = true;
-    Object.assign(state, block.before);
+    Object.assign(state, block.stateBefore);
     return true;
   }
 
-  /** The probe was not sent, or its answer will never be known: another may go. */
+  /** The probe was not sent, or its result will never be known: another one may be sent. */
   abandonProbe(): void {
-    if (this.#standing !== undefined) this.#standing.probeSentAt = undefined;
+    if (this.#active !== undefined) this.#active.probeSentAt = undefined;
   }
 
-  /** The next probe is due, whatever was to be waited for. */
+  /** Makes the next probe due now, for any client. */
   probeNow(now: Millis): void {
-    if (this.#standing === undefined) return;
-    this.#standing.probeAt = Math.min(this.#standing.probeAt, now);
-    this.#standing.probeSentAt = undefined;
-    this.#standing.askedUntil = Number.NEGATIVE_INFINITY;
-    this.#standing.yieldsUntil = Number.NEGATIVE_INFINITY;
+    if (this.#active === undefined) return;
+    this.#active.probeAt = Math.min(this.#active.probeAt, now);
+    this.#active.probeSentAt = undefined;
+    this.#active.heldClientUntil = Number.NEGATIVE_INFINITY;
+    this.#active.addressDeferredUntil = Number.NEGATIVE_INFINITY;
   }
 
-  /** An answer to what had left before the blockade tells nothing new, nor, where we observe, to what passed it by. */
-  failProbe(failure: Failure, now: Millis): undefined {
-    const block = this.#standing;
+  /** Schedules the next probe. Ignores requests sent before this one was due: earlier ones, and those of observe mode. */
+  onProbeFailed(failure: FailedSend, now: Millis): undefined {
+    const block = this.#active;
     if (block === undefined || failure.sentAt < block.probeAt) return; // no probe
-    block.probes += 1;
-    block.shutAt = failure.sentAt;
-    planProbe(block, failure, this.#latest, now, this.#random);
-  }
-
-  /** @param source needed while it is troubled */
-  hearAccepted(sentAt: Millis, now: Millis, source: Source | undefined): void {
-    this.#passedAt = Math.max(this.#passedAt, sentAt);
-    this.#rejections?.clear();
-    this.#parts?.passed(source);
-    this.#errors.note(now, false, source);
-  }
-
-  /** Before the limit is cut by it. @returns the part that it is about; undefined where it is about all, or nothing passes beside a block */
-  hearRejected(state: RateState, source: Source | undefined, now: Millis): RejectedPart | undefined {
-    this.#rejections ??= new Evidence(IN_COMMON);
-    if (this.#rejections.isEmpty) this.#beforeRejections = uncutOf(state);
-    this.#rejections.note(source);
-    if (this.#standing?.isPartial === false || this.#settings.isOfOne === true) return undefined;
-    this.#parts ??= new RejectedParts();
-    return this.#parts.rejected(state, source, now);
+    block.failedProbes += 1;
+    block.lastRejectedProbeAt = failure.sentAt;
+    scheduleProbe(block, failure, this.#maxProbeDelay, now, this.#random);
   }
 
   /**
-   * Returns whether errors are so many that the upstream must be broken. One that has just come back, and fails in part,
-   * is not: while some get through, to let none through would turn a partial failure into a total one.
+   * Call it before the rejection cuts the rate.
+   * @returns the part that is rejected alone; undefined if all requests are affected or nothing passes beside a block
    */
-  hearFailed(source: Source | undefined, now: Millis): boolean {
-    this.#errors.note(now, true, source);
-    return now < this.#goodUntil ? this.#errors.areInRow : this.#errors.isAlarming(now);
+  onRejected(state: RateState, attributes: RequestAttributes | undefined, now: Millis): RejectedPart | undefined {
+    const findsParts = this.#active?.isPartial !== false && this.#settings.isPerClient !== true;
+    return this.detector.onRejected(state, attributes, findsParts, now);
   }
 
-  /** One that is not about the block that stands failed, and nothing was accepted since it began: it is about that one too. */
-  widen(source: Source | undefined): void {
-    const block = this.#standing;
-    if (block !== undefined) block.scope = commonOf(block.scope, source ?? []);
+  /** Returns whether errors are frequent enough for a block. */
+  onFailed(attributes: RequestAttributes | undefined, now: Millis): boolean {
+    return this.detector.onFailed(attributes, now < this.#recoveredRateUntil, now);
+  }
+
+  /** A request outside the scope was rejected, and nothing was accepted since the block began: the scope includes it. */
+  widen(attributes: RequestAttributes | undefined): void {
+    const block = this.#active;
+    if (block !== undefined) block.scope = commonAttributes(block.scope, attributes ?? []);
   }
 
   /**
-   * Nothing is let through from now on, of what has this in common, but a probe at a time. While nothing has been accepted
-   * since another began, what that is about stays blocked too.
+   * Blocks the requests that have the failing attributes in common; one probe at a time passes. If nothing was accepted
+   * since an earlier block began, the scope of that one stays blocked too.
    */
-  begin(state: RateState, { cause, failure, seen, part }: Blocked, now: Millis): void {
-    const former = this.#standing;
-    const isWider = former !== undefined && this.#passedAt <= former.since;
-    const scope = part === undefined ? this.#scopeOf(cause, failure) : [...part.scope];
-    this.passBy(state);
-    // The rejections are no limit's where they are about a part: what they cut is given back to the others.
-    const uncut = cause === 'rejections' ? (part?.before ?? this.#beforeRejections) : undefined;
-    const before = uncut !== undefined && uncut.rate >= state.rate ? uncut : uncutOf(state);
-    const wasOpen = state.phase === 'open' || this.#reopenAt !== undefined;
-    const lately = Math.max(LEAST_GOOD_RATE, seen, now < this.#goodUntil ? this.#goodRate : 0);
-    // A rate that was not kept to, or has not come back yet, is not at fault: else errors would halve it again and again.
-    const isComingBack = state.phase === 'restoring' && now < this.#backAt;
-    const known = failure.overrun === true || isComingBack ? state.ceiling : state.rate;
-    const passed = Number.isFinite(known) && !wasOpen ? known : Math.min(known, lately);
-    const goodRate = Math.max(this.#settings.minRate, passed);
-    if (!Number.isFinite(state.rate)) state.rate = goodRate;
+  block(state: RateState, trigger: BlockTrigger, now: Millis): void {
+    const { cause, failure, part } = trigger;
+    const previous = this.#active;
+    const isWider = previous !== undefined && !this.detector.hasAcceptedSince(previous.since);
+    const found = part === undefined ? this.detector.scopeOf(cause, failure, previous !== undefined) : [...part.scope];
+    const scope = isWider ? commonAttributes(previous.scope, found) : found;
+    this.onUnblockedSend(state);
+    const stateBefore = this.detector.stateBeforeBlock(cause, part, state);
+    const wasUnlimited = state.phase === 'open' || this.#reopenAt !== undefined;
+    const recoveredRate = now < this.#recoveredRateUntil ? this.#recoveredRate : 0;
+    const isRecovering = state.phase === 'restoring' && now < this.#recoveredAt;
+    const passed = estimateRateBefore(state, trigger, wasUnlimited, recoveredRate, isRecovering);
+    const rateBefore = Math.max(this.#settings.minRate, passed);
+    if (!Number.isFinite(state.rate)) state.rate = rateBefore;
     state.phase = 'blocked';
-    this.#errors.clear();
-    this.#standing = blockade(
-      {
-        cause,
-        scope: isWider ? commonOf(former.scope, scope) : scope,
-        goodRate,
-        wasOpen,
-        before,
-        isResumed: false,
-        patience: Math.min(PROBE_PATIENCE, this.#latest),
-        interval: this.#interval,
-      },
-      now,
-    );
-    planProbe(this.#standing, failure, this.#latest, now, this.#random);
-    if (part !== undefined) this.passBy(state);
+    this.detector.clearErrors();
+    const block = this.#start({ cause, scope, rateBefore, wasUnlimited, stateBefore, isResumed: false }, now);
+    scheduleProbe(block, failure, this.#maxProbeDelay, now, this.#random);
+    if (part !== undefined) this.onUnblockedSend(state);
   }
 
-  /** Goes on with one that another process had made, unless one stands. */
-  resume(state: RateState, { cause, scope, probeAt, asked, askedUntil }: Block, now: Millis): void {
-    if (this.#standing !== undefined) return;
-    const before = uncutOf(state);
-    const goodRate = Number.isFinite(before.rate) ? before.rate : Math.max(this.#settings.minRate, LEAST_GOOD_RATE);
-    state.rate = goodRate;
+  /** Continues with a block that another process had, unless one is in force here. */
+  resume(state: RateState, { cause, scope, probeAt, heldClient, heldClientUntil }: BlockStatus, now: Millis): void {
+    if (this.#active !== undefined) return;
+    const stateBefore = saveRevertibleState(state);
+    const { rate, phase } = stateBefore;
+    const rateBefore = Number.isFinite(rate) ? rate : Math.max(this.#settings.minRate, MIN_RATE_BEFORE);
+    state.rate = rateBefore;
     state.phase = 'blocked';
-    this.#standing = blockade(
-      {
-        cause,
-        scope: [...scope],
-        goodRate,
-        wasOpen: before.phase === 'open',
-        before,
-        isResumed: true,
-        patience: Math.min(PROBE_PATIENCE, this.#latest),
-        interval: this.#interval,
-      },
-      now,
-    );
-    this.#standing.probeAt = Math.min(Math.max(now, probeAt), now + this.#latest);
-    this.#standing.asked = asked;
-    this.#standing.askedUntil = askedUntil;
+    const known = { cause, scope: [...scope], rateBefore, wasUnlimited: phase === 'open' };
+    const block = this.#start({ ...known, stateBefore, isResumed: true }, now);
+    block.probeAt = Math.min(Math.max(now, probeAt), now + this.#maxProbeDelay);
+    block.heldClient = heldClient;
+    block.heldClientUntil = heldClientUntil;
   }
 
-  /** Time has passed: what nobody asks for is not worth a look at each request. */
-  forget(now: Millis): void {
-    const block = this.#standing;
+  #start(parameters: Omit<BlockParameters, 'probeTimeout' | 'interval'>, now: Millis): ActiveBlock {
+    const probeTimeout = Math.min(MAX_PROBE_TIMEOUT, this.#maxProbeDelay);
+    this.#active = createBlock({ ...parameters, probeTimeout, interval: this.#interval }, now);
+    return this.#active;
+  }
+
+  /** Ends a partial block that no request has used for long: it costs a comparison at each request. */
+  expireUnused(now: Millis): void {
+    const block = this.#active;
     if (block?.isPartial !== true || block.probeSentAt !== undefined) return;
-    if (now - Math.max(block.probeAt, block.askedUntil) > FORGOTTEN_AFTER) this.#standing = undefined;
+    if (now - Math.max(block.probeAt, block.heldClientUntil) > UNUSED_BLOCK_EXPIRY) this.#active = undefined;
   }
 
-  /** Ends with an accepted answer, if it is to a request that can tell. Returns the blockade that has ended. */
-  lift(state: RateState, sentAt: Millis, now: Millis, source: Source | undefined): Blockade | undefined {
-    const block = this.#standing;
-    if (block === undefined || !isProof(block, sentAt, source)) return undefined;
-    if (block.isResumed) this.passBy(state);
-    this.#standing = undefined;
-    this.#errors.clear();
+  /** Ends the block if an accepted request proves that it may. Returns the block that has ended. */
+  endIfProven(
+    state: RateState,
+    sentAt: Millis,
+    now: Millis,
+    attributes: RequestAttributes | undefined,
+  ): ActiveBlock | undefined {
+    const block = this.#active;
+    if (block === undefined || !provesRecovery(block, sentAt, attributes)) return undefined;
+    if (block.isResumed) this.onUnblockedSend(state);
+    this.#active = undefined;
+    this.detector.clearErrors();
     if (block.isPartial) return block;
     this.#reopenAt = undefined;
     if (block.cause === 'errors') {
-      this.#backAt = now + FAST_GROWTH;
-      this.#goodRate = block.goodRate;
-      this.#goodUntil = now + SEEN_OVER;
-      if (block.wasOpen && this.#settings.initialRate === undefined) this.#reopenAt = this.#backAt;
+      this.#recoveredAt = now + MIN_GROWTH_PERIOD;
+      this.#recoveredRate = block.rateBefore;
+      this.#recoveredRateUntil = now + ACCEPTED_SPAN;
+      if (block.wasUnlimited && this.#settings.initialRate === undefined) this.#reopenAt = this.#recoveredAt;
     }
     return block;
   }
 
-  /** A limit was open before errors blocked it, and has come back: it is open again. */
-  isOver(now: Millis): boolean {
+  /** Whether a limit that was unlimited before errors blocked it has recovered, and becomes unlimited again. */
+  isReopenDue(now: Millis): boolean {
     return this.#reopenAt !== undefined && now >= this.#reopenAt;
   }
 
-  /** A limit was felt since: it is not to be opened. */
-  settle(): void {
+  /** The limit was met since: it does not become unlimited. */
+  cancelReopen(): void {
     this.#reopenAt = undefined;
   }
 
-  /** What those have in common that do not get through. */
-  #scopeOf(cause: BlockCause, { source }: Failure): number[] {
-    if (cause === 'errors') return [...this.#errors.scope];
-    const scope = this.#rejections?.scope ?? [...ANYWHERE];
-    return this.#standing === undefined ? scope : commonOf(scope, source ?? ANYWHERE);
-  }
-
-  get #latest(): Millis {
+  get #maxProbeDelay(): Millis {
     return this.#settings.maxProbeDelay ?? MAX_PROBE_DELAY;
   }
 }

@@ -1,78 +1,78 @@
-import type { Source } from './request-attributes.ts';
-import { ANYWHERE, ofAddress, partsOf } from './request-attributes.ts';
-import type { Millis } from '../../exchange/attempt-outcome.ts';
-import { Evidence } from './majority-vote.ts';
-import { RecentAnswers } from './recent-results.ts';
+import type { RequestAttributes } from './request-attributes.ts';
+import { ANY_REQUEST, narrowToAddress, listCandidateParts } from './request-attributes.ts';
+import type { Millis } from '../../scalars.ts';
+import { MajorityVote } from './majority-vote.ts';
+import { RecentResults } from './recent-results.ts';
 
 const ERRORS = 8;
 const ERROR_SPAN: Millis = 2000;
 const ERROR_SHARE = 0.5;
-/** Of eight, five. */
-const IN_COMMON = 0.2;
-/** Of requests with something in common: up to so many that pass for each that fails are chance. */
+/** Five of eight. */
+const COMMON_MARGIN = 0.2;
+/** Up to this many accepted requests per failed one, among those with something in common, are chance. */
 const PASSES_BY_CHANCE = 0.25;
-/** So many failures show that a part fails of which nothing passes. */
+/** This many failures show that a part fails, if none of its requests is accepted. */
 const FAILURES_OF_A_PART = 3;
 
-/** A sliding count of failures: connections refused and broken, timeouts, 502 to 504. */
-export class ErrorAccount {
+/** A sliding count of failures: refused and broken connections, timeouts, 502 to 504. */
+export class ErrorWindow {
   #windowStart = Number.NEGATIVE_INFINITY;
   #errors = 0;
   #answers = 0;
   #previousErrors = 0;
   #previousAnswers = 0;
-  #inRow = 0;
-  /** Made at the first failure, as the next: there may be an account for each client. */
-  #evidence: Evidence | undefined;
-  #recent: RecentAnswers | undefined;
-  /** Where the last failure came from; empty where that is not known. */
-  #last: number[] = [];
+  #consecutiveErrors = 0;
+  /** Created at the first failure, as the next one: there may be a window for each client. */
+  #common: MajorityVote | undefined;
+  #recentResults: RecentResults | undefined;
+  /** The attributes of the last failed request; empty if unknown. */
+  #lastFailed: number[] = [];
 
-  /** At least 8 errors, and nothing accepted between them. */
-  get areInRow(): boolean {
-    return this.#inRow >= ERRORS;
+  /** Whether the last 8 or more results were errors. */
+  get areConsecutive(): boolean {
+    return this.#consecutiveErrors >= ERRORS;
   }
 
-  /** Something has failed lately: of what passes it is worth knowing where it comes from. */
-  get isTroubled(): boolean {
+  /** Whether there were recent failures, so that the attributes of accepted requests are needed. */
+  get hasRecentErrors(): boolean {
     return this.#errors + this.#previousErrors > 0;
   }
 
   /**
-   * What the failures have in common. Where many requests that share it pass, it is the widest part of the last failure's source of
-   * which nothing passes, if there is one: a block that covers two unrelated failures would also stop what works.
+   * What the failed requests have in common. If many requests within that scope pass, it is instead the widest part of the
+   * last failure of which nothing passes, if there is one: a block of two unrelated failures would also stop what works.
    */
-  get scope(): Source {
-    const common = this.#evidence?.scope ?? ANYWHERE;
-    const recent = this.#recent;
-    if (recent === undefined || this.#last.length === 0) return common;
+  get scope(): RequestAttributes {
+    const common = this.#common?.common ?? ANY_REQUEST;
+    const recent = this.#recentResults;
+    if (recent === undefined || this.#lastFailed.length === 0) return common;
     if (recent.count(false, common) <= PASSES_BY_CHANCE * recent.count(true, common)) return common;
-    for (const part of partsOf(this.#last)) {
+    for (const part of listCandidateParts(this.#lastFailed)) {
       if (recent.count(false, part) === 0 && recent.count(true, part) >= FAILURES_OF_A_PART) {
-        const own = ofAddress(part, this.#last); // where all of them come from there, it is not about others
+        const own = narrowToAddress(part, this.#lastFailed); // if all come from one address, the part is narrower
         return recent.count(true, own) === recent.count(true, part) ? own : part;
       }
     }
     return common;
   }
 
-  note(now: Millis, failed: boolean, source?: Source): void {
+  onAnswer(now: Millis, failed: boolean, attributes?: RequestAttributes): void {
     this.#roll(now);
-    this.#inRow = failed ? this.#inRow + 1 : 0;
+    this.#consecutiveErrors = failed ? this.#consecutiveErrors + 1 : 0;
     this.#answers += 1;
-    if (source !== undefined && (failed || this.isTroubled)) {
-      this.#recent ??= new RecentAnswers();
-      this.#recent.note(failed, source);
+    if (attributes !== undefined && (failed || this.hasRecentErrors)) {
+      this.#recentResults ??= new RecentResults();
+      this.#recentResults.add(failed, attributes);
     }
     if (!failed) return;
-    this.#last = [...(source ?? [])];
+    this.#lastFailed = [...(attributes ?? [])];
     this.#errors += 1;
-    this.#evidence ??= new Evidence(IN_COMMON);
-    this.#evidence.note(source);
+    this.#common ??= new MajorityVote(COMMON_MARGIN);
+    this.#common.add(attributes);
   }
 
-  /** At least 8 errors, and at least half of all answers, in the last one to two windows of a second. */
-  isAlarming(now: Millis): boolean {
+  /** Whether there were at least 8 errors, and at least half of all results were, in the last one to two windows of 1 s. */
+  exceedsThreshold(now: Millis): boolean {
     this.#roll(now);
     const errors = this.#errors + this.#previousErrors;
     const answers = this.#answers + this.#previousAnswers;
@@ -80,7 +80,7 @@ export class ErrorAccount {
   }
 
   clear(): void {
-    this.#inRow = 0;
+    this.#consecutiveErrors = 0;
     this.#windowStart = Number.NEGATIVE_INFINITY;
     this.#roll(0);
   }
@@ -89,10 +89,10 @@ export class ErrorAccount {
     const width = ERROR_SPAN / 2;
     if (now < this.#windowStart + width) return;
     const isNext = now < this.#windowStart + 2 * width;
-    if (isNext) this.#evidence?.fade();
+    if (isNext) this.#common?.halve();
     else {
-      this.#evidence?.clear();
-      this.#recent?.clear();
+      this.#common?.clear();
+      this.#recentResults?.clear();
     }
     this.#previousErrors = isNext ? this.#errors : 0;
     this.#previousAnswers = isNext ? this.#answers : 0;

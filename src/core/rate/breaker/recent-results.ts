@@ -1,28 +1,30 @@
-import type { Source } from './request-attributes.ts';
-import { isWithin, SOURCE_NUMBERS } from './request-attributes.ts';
+import type { RequestAttributes } from './request-attributes.ts';
+import { matchesAttributes, ATTRIBUTE_COUNT } from './request-attributes.ts';
 
-const MOST = 64;
-const EACH = SOURCE_NUMBERS + 1;
+const MAX_RESULTS = 64;
+const RECORD_LENGTH = ATTRIBUTE_COUNT + 1;
 
-/** Where the last requests came from that failed or passed, in times of trouble: numbers in one piece. */
-export class RecentAnswers {
-  /** Of each: 1 where it failed, and its source. */
+/** The attributes of the last failed and accepted requests, in one array of numbers. Filled only while there are failures. */
+export class RecentResults {
+  /** A record for each request: 1 if it failed, else 0; then its attributes. */
   readonly #numbers: number[] = [];
   #next = 0;
 
-  note(isFailure: boolean, source: Source): void {
-    const at = EACH * this.#next;
+  add(isFailure: boolean, attributes: RequestAttributes): void {
+    const at = RECORD_LENGTH * this.#next;
     this.#numbers[at] = isFailure ? 1 : 0;
-    for (let i = 0; i < SOURCE_NUMBERS; i += 1) this.#numbers[at + 1 + i] = source[i] ?? 0;
-    this.#next = (this.#next + 1) % MOST;
+    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) this.#numbers[at + 1 + i] = attributes[i] ?? 0;
+    this.#next = (this.#next + 1) % MAX_RESULTS;
   }
 
-  /** How many of these requests failed, or passed. */
-  count(areFailures: boolean, scope: Source): number {
+  /** The number of failed, or accepted, requests within the scope. */
+  count(areFailures: boolean, scope: RequestAttributes): number {
     const kind = areFailures ? 1 : 0;
     let count = 0;
-    for (let at = 0; at < this.#numbers.length; at += EACH) {
-      if (this.#numbers[at] === kind && isWithin(scope, this.#numbers.slice(at + 1, at + EACH))) count += 1;
+    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
+      if (this.#numbers[at] === kind && matchesAttributes(scope, this.#numbers.slice(at + 1, at + RECORD_LENGTH))) {
+        count += 1;
+      }
     }
     return count;
   }

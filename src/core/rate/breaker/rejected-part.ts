@@ -1,141 +1,141 @@
-import type { Source } from './request-attributes.ts';
-import { isPath, ofAddress, partsOf, SOURCE_NUMBERS } from './request-attributes.ts';
-import type { Millis } from '../../exchange/attempt-outcome.ts';
-import { uncutOf } from '../decrease.ts';
-import type { CutState, RateState } from '../rate-state.ts';
+import type { RequestAttributes } from './request-attributes.ts';
+import { isPathOnly, narrowToAddress, listCandidateParts, ATTRIBUTE_COUNT } from './request-attributes.ts';
+import type { Millis } from '../../scalars.ts';
+import { saveRevertibleState } from '../decrease.ts';
+import type { RevertibleRateState, RateState } from '../rate-state.ts';
 
-/** Rejections that are remembered, and requests that passed right after each. */
+/** The number of rejections kept, and of accepted requests sampled after each. */
 const REJECTIONS = 16;
 export const PASSES_AFTER_REJECTION = 3;
-const EACH = SOURCE_NUMBERS + 1;
-const MOST = REJECTIONS * (1 + PASSES_AFTER_REJECTION);
-/** Fewer rejections show no part. */
-const LEAST = 4;
-/** Of the log-likelihood ratio: beyond it lies one case in 50,000 by chance. */
-const SIGNIFICANT = 9;
-/** A path that more of what passes is for is what the limit of all is about. */
-const MOST_OF_A_PATH = 0.5;
-const FORGOTTEN_AFTER: Millis = 60_000;
+const RECORD_LENGTH = ATTRIBUTE_COUNT + 1;
+const MAX_RECORDS = REJECTIONS * (1 + PASSES_AFTER_REJECTION);
+/** The least number of rejections of a part. */
+const MIN_REJECTIONS = 4;
+/** One case in 50,000 exceeds this by chance. */
+const MIN_LOG_LIKELIHOOD_RATIO = 9;
+/** A path with a larger share of the accepted requests is not a part: the limit of all requests is mostly about it. */
+const MAX_PASSED_SHARE_OF_PATH = 0.5;
+const SAMPLES_EXPIRY: Millis = 60_000;
 
-/** A part of all requests that is limited by itself. */
+/** A part of all requests with a limit of its own. */
 export interface RejectedPart {
-  readonly scope: Source;
-  /** How the limit of all stood before that part was rejected. */
-  readonly before: CutState;
+  readonly scope: RequestAttributes;
+  /** The state of the limit of all requests before that part was rejected. */
+  readonly stateBefore: RevertibleRateState;
 }
 
 /**
- * Whether rejections are about a part of all requests alone: those from one address, or for one path, are rejected so much more often
- * than the others that a limit of all cannot be the reason. It compares the last rejections, and a few requests that passed right after
- * each, by the log-likelihood ratio G/2 (T. Dunning, "Accurate Methods for the Statistics of Surprise and Coincidence",
- * Computational Linguistics 19 (1), 1993).
+ * Detects rejections that concern only a part of all requests: those from one address, or for one path, are rejected so
+ * much more often than others that a limit of all requests cannot be the reason. Compares the last rejections, and a few
+ * requests accepted right after each, by the log-likelihood ratio G/2 (T. Dunning, "Accurate Methods for the Statistics of
+ * Surprise and Coincidence", Computational Linguistics 19 (1), 1993).
  */
-export class RejectedParts {
-  /** Of each request 1 where it was rejected, and its source; the oldest first. */
+export class RejectedPartDetector {
+  /** A record for each request, oldest first: 1 if it was rejected, else 0; then its attributes. */
   #numbers: number[] = [];
-  /** How the limit stood before each rejection. */
-  #before: CutState[] = [];
+  /** The state of the limit before each rejection. */
+  #statesBefore: RevertibleRateState[] = [];
   #passesLeft = 0;
-  #lastAt: Millis = Number.NEGATIVE_INFINITY;
+  #lastRejectedAt: Millis = Number.NEGATIVE_INFINITY;
 
-  /** Where the next request comes from that passes is worth knowing. */
-  get areOpen(): boolean {
+  /** Whether the attributes of the next accepted request are needed. */
+  get isSampling(): boolean {
     return this.#passesLeft > 0;
   }
 
-  passed(source: Source | undefined): void {
-    if (this.#passesLeft === 0 || source === undefined) return;
+  onAccepted(attributes: RequestAttributes | undefined): void {
+    if (this.#passesLeft === 0 || attributes === undefined) return;
     this.#passesLeft -= 1;
-    this.#add(0, source);
+    this.#add(0, attributes);
   }
 
-  /** Before the limit is cut by it. @returns the part that it is about; undefined where it is about all */
-  rejected(state: RateState, source: Source | undefined, now: Millis): RejectedPart | undefined {
-    if (now - this.#lastAt > FORGOTTEN_AFTER) this.#forget();
-    this.#lastAt = now;
-    // Only what passes between rejections tells parts apart, so the next ones of a row bring nothing new.
+  /** Call it before the rejection cuts the rate. @returns the affected part; undefined if all requests are affected */
+  onRejected(state: RateState, attributes: RequestAttributes | undefined, now: Millis): RejectedPart | undefined {
+    if (now - this.#lastRejectedAt > SAMPLES_EXPIRY) this.#forget();
+    this.#lastRejectedAt = now;
+    // Only requests accepted between rejections distinguish parts, so a rejection in a row adds nothing.
     const hasPassed = this.#passesLeft < PASSES_AFTER_REJECTION;
     this.#passesLeft = PASSES_AFTER_REJECTION;
-    this.#before.push(uncutOf(state));
-    if (this.#before.length > REJECTIONS) this.#before.shift();
-    this.#add(1, source ?? []);
-    return source === undefined || !hasPassed ? undefined : this.#find(source, state);
+    this.#statesBefore.push(saveRevertibleState(state));
+    if (this.#statesBefore.length > REJECTIONS) this.#statesBefore.shift();
+    this.#add(1, attributes ?? []);
+    return attributes === undefined || !hasPassed ? undefined : this.#find(attributes, state);
   }
 
-  #find(source: Source, state: RateState): RejectedPart | undefined {
-    let scope: Source | undefined;
-    let most = SIGNIFICANT;
-    for (const part of partsOf(source)) {
+  #find(attributes: RequestAttributes, state: RateState): RejectedPart | undefined {
+    let scope: RequestAttributes | undefined;
+    let highestRatio = MIN_LOG_LIKELIHOOD_RATIO;
+    for (const part of listCandidateParts(attributes)) {
       const ratio = this.#ratioOf(part);
-      if (ratio > most) {
-        most = ratio;
+      if (ratio > highestRatio) {
+        highestRatio = ratio;
         scope = part;
       }
     }
     if (scope === undefined) return undefined;
-    const own = ofAddress(scope, source); // where all of them come from there, it is not about others
+    const own = narrowToAddress(scope, attributes); // if all come from one address, the part is narrower
     if (this.#count(1, own) === this.#count(1, scope)) scope = own;
-    return { scope, before: this.#beforeAll(scope, state) };
+    return { scope, stateBefore: this.#stateBefore(scope, state) };
   }
 
-  /** How much likelier it all is if this part has a limit of its own, as a logarithm; 0 where nothing speaks for it. */
-  #ratioOf(part: Source): number {
+  /** The log-likelihood ratio for the part having a limit of its own; 0 if there is no evidence. */
+  #ratioOf(part: RequestAttributes): number {
     const rejected = this.#count(1, part);
-    if (rejected < LEAST) return 0;
+    if (rejected < MIN_REJECTIONS) return 0;
     const passed = this.#count(0, part);
-    const all = this.#numbers.length / EACH;
+    const all = this.#numbers.length / RECORD_LENGTH;
     const allRejected = this.#count(1, []);
     const inside = rejected + passed;
     const outside = all - inside;
-    if (isPath(part) && passed > MOST_OF_A_PATH * (all - allRejected)) return 0;
+    if (isPathOnly(part) && passed > MAX_PASSED_SHARE_OF_PATH * (all - allRejected)) return 0;
     if (rejected * outside <= (allRejected - rejected) * inside) return 0;
     return likelihood(rejected, inside) + likelihood(allRejected - rejected, outside) - likelihood(allRejected, all);
   }
 
-  /** Before the first of the rejections that are all about it: they were no reason to cut. */
-  #beforeAll(part: Source, state: RateState): CutState {
-    let before: CutState = uncutOf(state);
-    let at = this.#numbers.length - EACH;
-    for (let i = this.#before.length - 1; i >= 0; i -= 1) {
-      while (at >= 0 && this.#numbers[at] !== 1) at -= EACH;
+  /** The state before the first of the latest rejections that all concern the part: they were no reason to cut. */
+  #stateBefore(part: RequestAttributes, state: RateState): RevertibleRateState {
+    let before: RevertibleRateState = saveRevertibleState(state);
+    let at = this.#numbers.length - RECORD_LENGTH;
+    for (let i = this.#statesBefore.length - 1; i >= 0; i -= 1) {
+      while (at >= 0 && this.#numbers[at] !== 1) at -= RECORD_LENGTH;
       if (at < 0 || !this.#isWithin(part, at)) break;
-      before = this.#before[i] ?? before;
-      at -= EACH;
+      before = this.#statesBefore[i] ?? before;
+      at -= RECORD_LENGTH;
     }
     return before;
   }
 
-  /** @param kind 1: rejected, 0: passed @param part empty: all */
-  #count(kind: number, part: Source): number {
+  /** @param kind 1 for rejected, 0 for accepted @param part empty for all requests */
+  #count(kind: number, part: RequestAttributes): number {
     let count = 0;
-    for (let at = 0; at < this.#numbers.length; at += EACH) {
+    for (let at = 0; at < this.#numbers.length; at += RECORD_LENGTH) {
       if (this.#numbers[at] === kind && this.#isWithin(part, at)) count += 1;
     }
     return count;
   }
 
-  /** Whether the request that stands there is part of it. */
-  #isWithin(part: Source, at: number): boolean {
-    for (let i = 0; i < SOURCE_NUMBERS; i += 1) {
+  /** Whether the record at this index belongs to the part. */
+  #isWithin(part: RequestAttributes, at: number): boolean {
+    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) {
       const value = part[i] ?? 0;
       if (value !== 0 && value !== this.#numbers[at + 1 + i]) return false;
     }
     return true;
   }
 
-  #add(kind: number, source: Source): void {
-    if (this.#numbers.length >= EACH * MOST) this.#numbers = this.#numbers.slice(EACH);
+  #add(kind: number, attributes: RequestAttributes): void {
+    if (this.#numbers.length >= RECORD_LENGTH * MAX_RECORDS) this.#numbers = this.#numbers.slice(RECORD_LENGTH);
     this.#numbers.push(kind);
-    for (let i = 0; i < SOURCE_NUMBERS; i += 1) this.#numbers.push(source[i] ?? 0);
+    for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) this.#numbers.push(attributes[i] ?? 0);
   }
 
   #forget(): void {
     this.#numbers = [];
-    this.#before = [];
+    this.#statesBefore = [];
   }
 }
 
-/** The logarithm of how likely `k` of `n` are where each is with probability k/n. */
+/** The log-likelihood of k of n events at probability k/n. */
 function likelihood(k: number, n: number): number {
   const part = (count: number): number => (count === 0 ? 0 : count * Math.log(count / n));
   return part(k) + part(n - k);

@@ -1,24 +1,23 @@
-import { numberOf } from '../../quota/requester.ts';
+import { hashToNumber } from '../../quota/requester.ts';
 
 /**
- * Where a request comes from and what it asks for, as far as failures may be about a part of all requests: numbers as of
- * `numberOf`, 0 where one is not known. They are its address, its client, its credential, the first segments of its path
- * taken together (one, two, three, four of them), and its path.
+ * The attributes by which failures may concern a part of all requests, as numbers by `hashToNumber`, 0 if unknown: the
+ * address, the client, the credential, the first one to four segments of the path, and the whole path.
  */
-export type Source = readonly number[];
+export type RequestAttributes = readonly number[];
 
 const ADDRESS = 0;
 const CLIENT = 1;
 const CREDENTIAL = 2;
 const PATH = 3;
-const LEVELS = 4;
-const WHOLE_PATH = PATH + LEVELS;
-export const SOURCE_NUMBERS = WHOLE_PATH + 1;
+const PATH_LEVELS = 4;
+const WHOLE_PATH = PATH + PATH_LEVELS;
+export const ATTRIBUTE_COUNT = WHOLE_PATH + 1;
 
-/** Of all requests, and of one of which nothing is known. */
-export const ANYWHERE: Source = [0, 0, 0, 0, 0, 0, 0, 0];
+/** The scope of all requests, and the attributes of a request of which nothing is known. */
+export const ANY_REQUEST: RequestAttributes = [0, 0, 0, 0, 0, 0, 0, 0];
 
-/** What a block holds back: the `part` label of `tidegate_ratelimit_blocks`. */
+/** The kind of a block's scope: the `part` label of `tidegate_ratelimit_blocks`. */
 export type BlockedPart = (typeof BLOCKED_PARTS)[number];
 export const BLOCKED_PARTS = [
   'upstream',
@@ -32,107 +31,109 @@ export const BLOCKED_PARTS = [
 ] as const;
 
 /**
- * @param address of its client, hashed
+ * @param address the hashed address of the client
  * @param credential as of `Requester`
- * @param path as the upstream sees it, without its query; undefined where it is not known
- * @param salt what the numbers of a path begin with: a path may name a client
+ * @param path as the upstream sees it, without the query; undefined if unknown
+ * @param salt hashed with each path, because a path may name a client
  */
-export function sourceOf(
+export function makeRequestAttributes(
   address: string,
   client: string,
   credential: number,
   path: string | undefined,
   salt: string,
-): Source {
-  const source = [numberOf(address), numberOf(client), credential, 0, 0, 0, 0, 0];
-  if (path === undefined) return source;
-  source[WHOLE_PATH] = numberOf(salt + path);
+): RequestAttributes {
+  const attributes = [hashToNumber(address), hashToNumber(client), credential, 0, 0, 0, 0, 0];
+  if (path === undefined) return attributes;
+  attributes[WHOLE_PATH] = hashToNumber(salt + path);
   let end = 0;
-  for (let level = 0; level < LEVELS; level += 1) {
+  for (let level = 0; level < PATH_LEVELS; level += 1) {
     end = path.indexOf('/', end + 1);
     if (end < 0) end = path.length;
-    source[PATH + level] = numberOf(salt + path.slice(0, end));
+    attributes[PATH + level] = hashToNumber(salt + path.slice(0, end));
     if (end === path.length) break;
   }
-  return source;
+  return attributes;
 }
 
-/** Of a client of which nothing else is known. */
-export function sourceOfClient(client: string): Source {
-  const source = [...ANYWHERE];
-  source[CLIENT] = numberOf(client);
-  return source;
+/** The attributes of a request of which only the client is known. */
+export function attributesOfClient(client: string): RequestAttributes {
+  const attributes = [...ANY_REQUEST];
+  attributes[CLIENT] = hashToNumber(client);
+  return attributes;
 }
 
-/** Whether it is about one of those requests. */
-export function isWithin(scope: Source, source: Source): boolean {
-  for (let i = 0; i < SOURCE_NUMBERS; i += 1) {
+/** Whether a request with these attributes is within the scope. */
+export function matchesAttributes(scope: RequestAttributes, attributes: RequestAttributes): boolean {
+  for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) {
     const value = scope[i] ?? 0;
-    if (value !== 0 && value !== source[i]) return false;
+    if (value !== 0 && value !== attributes[i]) return false;
   }
   return true;
 }
 
-export function isSame(one: Source, other: Source): boolean {
-  for (let i = 0; i < SOURCE_NUMBERS; i += 1) if (one[i] !== other[i]) return false;
+export function areSameAttributes(one: RequestAttributes, other: RequestAttributes): boolean {
+  for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) if (one[i] !== other[i]) return false;
   return true;
 }
 
-/** What both have in common. */
-export function commonOf(one: Source, other: Source): number[] {
+/** The attributes that are equal in both; 0 for the others. */
+export function commonAttributes(one: RequestAttributes, other: RequestAttributes): number[] {
   const common: number[] = [];
-  for (let i = 0; i < SOURCE_NUMBERS; i += 1) {
+  for (let i = 0; i < ATTRIBUTE_COUNT; i += 1) {
     const value = one[i] ?? 0;
     common.push(value === other[i] ? value : 0);
   }
   return common;
 }
 
-/** Undefined where it is not known. */
-export function addressIn(source: Source): number | undefined {
-  return source[ADDRESS] === 0 ? undefined : source[ADDRESS];
+/** Undefined if unknown. */
+export function addressNumberOf(attributes: RequestAttributes): number | undefined {
+  return attributes[ADDRESS] === 0 ? undefined : attributes[ADDRESS];
 }
 
-/** 0 where it is not known. */
-export function clientIn(source: Source): number {
-  return source[CLIENT] ?? 0;
+/** 0 if unknown. */
+export function clientNumberOf(attributes: RequestAttributes): number {
+  return attributes[CLIENT] ?? 0;
 }
 
-/** What one request may be part of, the widest first: the beginnings of its path, its path, its address, client and credential, and the first two there. */
-export function partsOf(source: Source): Source[] {
+/** The parts that a request may belong to: by path prefix, shortest first; by address, client, credential; by address or client and path. */
+export function listCandidateParts(attributes: RequestAttributes): RequestAttributes[] {
   const parts: number[][] = [];
-  for (let end = PATH; end <= WHOLE_PATH; end += 1) if ((source[end] ?? 0) !== 0) parts.push(only(source, PATH, end));
+  for (let end = PATH; end <= WHOLE_PATH; end += 1) {
+    if ((attributes[end] ?? 0) !== 0) parts.push(keepAttributes(attributes, PATH, end));
+  }
   for (const whose of [ADDRESS, CLIENT, CREDENTIAL]) {
-    if ((source[whose] ?? 0) !== 0) parts.push(only(source, whose, whose));
+    if ((attributes[whose] ?? 0) !== 0) parts.push(keepAttributes(attributes, whose, whose));
   }
   for (const whose of [ADDRESS, CLIENT]) {
-    const there = only(source, PATH, WHOLE_PATH);
-    there[whose] = source[whose] ?? 0;
+    const there = keepAttributes(attributes, PATH, WHOLE_PATH);
+    there[whose] = attributes[whose] ?? 0;
     if (there[whose] !== 0) parts.push(there);
   }
   return parts;
 }
 
-/** The same part, of the requests that come from the address of this one. */
-export function ofAddress(part: Source, source: Source): number[] {
+/** Narrows a part to the address of this request. */
+export function narrowToAddress(part: RequestAttributes, attributes: RequestAttributes): number[] {
   const own = [...part];
-  own[ADDRESS] = source[ADDRESS] ?? 0;
+  own[ADDRESS] = attributes[ADDRESS] ?? 0;
   return own;
 }
 
-/** These of its numbers. */
-function only(source: Source, first: number, last: number): number[] {
-  const part = [...ANYWHERE];
-  for (let i = first; i <= last; i += 1) part[i] = source[i] ?? 0;
+/** Keeps only the attributes from `first` to `last`. */
+function keepAttributes(attributes: RequestAttributes, first: number, last: number): number[] {
+  const part = [...ANY_REQUEST];
+  for (let i = first; i <= last; i += 1) part[i] = attributes[i] ?? 0;
   return part;
 }
 
-/** Whether it says nothing of who asks. */
-export function isPath(part: Source): boolean {
+/** Whether the part is defined by path alone. */
+export function isPathOnly(part: RequestAttributes): boolean {
   return part[ADDRESS] === 0 && part[CLIENT] === 0 && part[CREDENTIAL] === 0;
 }
 
-export function partOf(scope: Source): BlockedPart {
+export function classifyBlockedPart(scope: RequestAttributes): BlockedPart {
   const hasPath = scope[PATH] !== 0 || scope[WHOLE_PATH] !== 0;
   if (scope[CLIENT] !== 0) return hasPath ? 'client_path' : 'client';
   if (scope[ADDRESS] !== 0) return hasPath ? 'address_path' : 'address';

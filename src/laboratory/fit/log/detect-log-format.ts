@@ -1,37 +1,37 @@
 import { closeSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { explain } from '../../../config/load/substitute.ts';
+import { describeFileError } from '../../../config/load/substitute.ts';
 import { suggest } from '../../../config/values/suggest.ts';
 import type { LogFormat } from './log-format.ts';
-import { chooseFormat } from './log-format.ts';
+import { chooseLogFormat } from './log-format.ts';
 
-/** Beginnings of files that are packed. */
-const PACKED = [
+/** Magic numbers of compressed files. */
+const COMPRESSED_FORMATS = [
   { name: 'gzip', unpack: 'gunzip -k', begins: [0x1f, 0x8b] },
   { name: 'zstd', unpack: 'unzstd', begins: [0x28, 0xb5, 0x2f, 0xfd] },
   { name: 'xz', unpack: 'unxz -k', begins: [0xfd, 0x37, 0x7a] },
   { name: 'bzip2', unpack: 'bunzip2 -k', begins: [0x42, 0x5a, 0x68] },
   { name: 'zip', unpack: 'unzip', begins: [0x50, 0x4b, 0x03, 0x04] },
 ];
-const BEGINNING = 64 * 1024;
+const PROBE_BYTES = 64 * 1024;
 
-/** How to read the log at a path. @returns why it cannot be read, in a line that begins with where */
-export function recogniseLog(path: string): LogFormat | { readonly message: string } {
+/** Detects the format of the log at a path. @returns an error in one line that begins with the path */
+export function detectLogFormat(path: string): LogFormat | { readonly message: string } {
   if (path === '-') return { message: 'a log is read twice, and standard input cannot be: name a file' };
   let beginning: Buffer;
   try {
     const stats = statSync(path);
     if (stats.isDirectory()) return { message: `${path}: is a directory: name a file in it` };
-    // Before it is opened: a pipe that nobody writes to would be waited for.
+    // Checked before opening: opening a pipe without a writer would block.
     if (!stats.isFile()) return { message: `${path}: is no regular file, and a log is read twice: write it to one` };
     if (stats.size === 0) return { message: `${path}: is empty` };
     beginning = readBeginning(path);
   } catch (error) {
-    return { message: `${path} cannot be read: ${explain(error)}${suggestFile(path)}` };
+    return { message: `${path} cannot be read: ${describeFileError(error)}${suggestFile(path)}` };
   }
-  const packed = PACKED.find(({ begins }) => begins.every((byte, i) => beginning[i] === byte));
-  if (packed !== undefined) {
-    return { message: `${path}: is packed (${packed.name}): ${packed.unpack} ${path} unpacks it` };
+  const compression = COMPRESSED_FORMATS.find(({ begins }) => begins.every((byte, i) => beginning[i] === byte));
+  if (compression !== undefined) {
+    return { message: `${path}: is packed (${compression.name}): ${compression.unpack} ${path} unpacks it` };
   }
   if (/^(?:\ufffe|\ufeff)/.test(beginning.toString('utf16le', 0, 2))) {
     return { message: `${path}: is UTF-16: iconv -f UTF-16 -t UTF-8 ${path} makes it readable` };
@@ -41,21 +41,21 @@ export function recogniseLog(path: string): LogFormat | { readonly message: stri
   if (first.trim() === '') {
     return { message: `${path}:1: is empty: a log begins with a request, or with the names of its columns` };
   }
-  const format = chooseFormat(first.trim(), second.trim());
+  const format = chooseLogFormat(first.trim(), second.trim());
   return 'message' in format ? { message: `${path}:1: ${format.message}` } : format;
 }
 
 function readBeginning(path: string): Buffer {
   const descriptor = openSync(path, 'r');
   try {
-    const buffer = Buffer.alloc(BEGINNING);
-    return buffer.subarray(0, readSync(descriptor, buffer, 0, BEGINNING, 0));
+    const buffer = Buffer.alloc(PROBE_BYTES);
+    return buffer.subarray(0, readSync(descriptor, buffer, 0, PROBE_BYTES, 0));
   } finally {
     closeSync(descriptor);
   }
 }
 
-/** A file beside it whose name is nearly this. */
+/** A file in the same folder with a similar name. */
 function suggestFile(path: string): string {
   try {
     const near = suggest(basename(path), readdirSync(dirname(path)));

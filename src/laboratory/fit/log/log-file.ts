@@ -1,33 +1,33 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
-import type { Logged, LogReader, Skipped } from '../logged-request.ts';
+import type { LoggedRequest, LogReader, SkippedLine } from '../logged-request.ts';
 import type { LogFormat } from './log-format.ts';
 
-/** Bytes that are read at once. */
+/** Bytes per read. */
 const CHUNK = 256 * 1024;
-/** A line longer than this is no request. */
-const LONGEST_LINE = 1024 * 1024;
+/** A longer line is not a request. */
+const MAX_LINE_LENGTH = 1024 * 1024;
 
-/** Reads a log a piece at a time, so that its size does not matter. */
+/** Reads a log in chunks, so that memory does not grow with its size. */
 export class LogFile implements LogReader {
   readonly #descriptor: number;
   readonly #size: number;
   readonly #format: LogFormat;
-  #isHead: boolean;
+  #isHeader: boolean;
   readonly #decoder = new StringDecoder('utf8');
   readonly #buffer = Buffer.allocUnsafe(CHUNK);
   #read = 0;
   #rest = '';
   #isOpen = true;
   #skipped = 0;
-  #firstSkipped: Skipped | undefined;
+  #firstSkipped: SkippedLine | undefined;
   #aside = 0;
   #lines = 0;
 
   /** @throws an error with a `code` of node:fs */
   constructor(path: string, format: LogFormat) {
     this.#format = format;
-    this.#isHead = format.hasHead;
+    this.#isHeader = format.hasHeader;
     this.#descriptor = openSync(path, 'r');
     this.#size = fstatSync(this.#descriptor).size;
   }
@@ -40,7 +40,7 @@ export class LogFile implements LogReader {
     return this.#skipped;
   }
 
-  get firstSkipped(): Skipped | undefined {
+  get firstSkipped(): SkippedLine | undefined {
     return this.#firstSkipped;
   }
 
@@ -48,7 +48,7 @@ export class LogFile implements LogReader {
     return this.#aside;
   }
 
-  read(): readonly Logged[] | undefined {
+  read(): readonly LoggedRequest[] | undefined {
     if (!this.#isOpen) return undefined;
     const bytes = readSync(this.#descriptor, this.#buffer, 0, CHUNK, this.#read);
     this.#read += bytes;
@@ -56,16 +56,16 @@ export class LogFile implements LogReader {
     const text = this.#rest + (isEnd ? this.#decoder.end() : this.#decoder.write(this.#buffer.subarray(0, bytes)));
     const lines = text.split('\n');
     this.#rest = isEnd ? '' : (lines.pop() ?? '');
-    if (this.#rest.length > LONGEST_LINE) this.#rest = '';
+    if (this.#rest.length > MAX_LINE_LENGTH) this.#rest = '';
     if (isEnd) {
       closeSync(this.#descriptor);
       this.#isOpen = false;
     }
-    const records: Logged[] = [];
+    const records: LoggedRequest[] = [];
     for (const line of lines) {
       this.#lines += 1;
-      if (this.#isHead || line.trim() === '') {
-        this.#isHead = false;
+      if (this.#isHeader || line.trim() === '') {
+        this.#isHeader = false;
         continue;
       }
       const logged = this.#format.parse(line, this.#lines);
@@ -78,6 +78,6 @@ export class LogFile implements LogReader {
 
   #skip(text: string): void {
     this.#skipped += 1;
-    this.#firstSkipped ??= { line: this.#lines, why: this.#format.explain(text) };
+    this.#firstSkipped ??= { line: this.#lines, why: this.#format.describeProblem(text) };
   }
 }

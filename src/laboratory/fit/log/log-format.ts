@@ -1,101 +1,103 @@
 import { suggest } from '../../../config/values/suggest.ts';
-import type { Logged } from '../logged-request.ts';
-import type { Millis } from '../../../core/exchange/attempt-outcome.ts';
-import { readForeign, readOwn } from './parse-tidegate-record.ts';
+import type { LoggedRequest } from '../logged-request.ts';
+import type { Millis } from '../../../core/scalars.ts';
+import { parseGenericRecord, parseTidegateRecord } from './parse-tidegate-record.ts';
 
-/** How a log is written. */
+/** A log format. */
 export interface LogFormat {
-  /** Reads a line, the nth of the log. `aside`: a request that was none to an upstream. */
-  readonly parse: (text: string, n: number) => Logged | 'none' | 'aside';
-  /** Why a line is no request. */
-  readonly explain: (text: string) => string;
-  /** Its first line names the columns. */
-  readonly hasHead: boolean;
+  /** Parses the nth line of the log. `aside`: a request that was not meant for an upstream. */
+  readonly parse: (text: string, n: number) => LoggedRequest | 'none' | 'aside';
+  /** Why a line is not a request. */
+  readonly describeProblem: (text: string) => string;
+  /** Whether the first line names the columns. */
+  readonly hasHeader: boolean;
 }
 
-/** What a number below this counts, in ms, since 1970; seconds may count from anything. */
-const UNITS = [
+/** The unit of a number below `below`, in ms since 1970; seconds may have any origin. */
+const TIME_UNITS = [
   [1e11, 1000],
   [1e14, 1],
   [1e17, 1e-3],
   [1e20, 1e-6],
 ] as const;
-/** The year 2200: later nobody has asked for anything. */
-const LATEST: Millis = 7_258_118_400_000;
-/** No request has taken longer than a day. */
-const LONGEST: Millis = 86_400_000;
+/** The year 2200: a later time is not plausible. */
+const MAX_TIME: Millis = 7_258_118_400_000;
+/** A day: a longer request is not plausible. */
+const MAX_DURATION: Millis = 86_400_000;
 
 /**
- * How to read a log, by its first lines: our own (NDJSON, a request a line), or CSV whose first line names `time`, `client` and
+ * Detects the format of a log from its first lines: Tidegate's own (NDJSON, a request a line), or CSV whose first line names `time`, `client` and
  * `status`, and perhaps `method`, `path` and `ms`.
- * @returns what is wrong with the first line, where it cannot be read
+ * @returns the error of the first line, if no format fits
  */
-export function chooseFormat(first: string, second = ''): LogFormat | { readonly message: string } {
+export function chooseLogFormat(first: string, second = ''): LogFormat | { readonly message: string } {
   if (first.startsWith('[')) return { message: "begins a list: an object a line is needed, as jq -c '.[]' makes" };
   if (first.startsWith('{')) return JSON_LINES;
   const names = splitCsv(first).map((name) => name.toLowerCase());
-  const missing = NEEDED.filter((name) => !names.includes(name));
-  if (missing.length === 0) return csvOf(names);
-  // Of a log that was cut out of a longer one, its first line is a part of one.
-  if (missing.length === NEEDED.length && second.startsWith('{')) return JSON_LINES;
-  return { message: explainHead(first, names, missing) };
+  const missing = REQUIRED_COLUMNS.filter((name) => !names.includes(name));
+  if (missing.length === 0) return makeCsvFormat(names);
+  // The first line of an excerpt may be incomplete.
+  if (missing.length === REQUIRED_COLUMNS.length && second.startsWith('{')) return JSON_LINES;
+  return { message: describeHeaderProblem(first, names, missing) };
 }
 
-const NEEDED = ['time', 'client', 'status'];
-const WANTED = 'time, client and status, and perhaps method, path and ms';
+const REQUIRED_COLUMNS = ['time', 'client', 'status'];
+const EXPECTED_COLUMNS = 'time, client and status, and perhaps method, path and ms';
 
-function explainHead(first: string, names: readonly string[], missing: readonly string[]): string {
+function describeHeaderProblem(first: string, names: readonly string[], missing: readonly string[]): string {
   const other = [';', '\t'].find((each) => first.split(each).length > names.length);
-  if (names.length < NEEDED.length && other !== undefined) {
-    return `its columns are separated by ${other === ';' ? 'semicolons' : 'tabs'}: commas are needed, and a first line that names ${WANTED}`;
+  if (names.length < REQUIRED_COLUMNS.length && other !== undefined) {
+    return `its columns are separated by ${other === ';' ? 'semicolons' : 'tabs'}: commas are needed, and a first line that names ${EXPECTED_COLUMNS}`;
   }
   if (names.length === 1 || !names.every((name) => /^[a-z_@"][\w @."-]*$/.test(name))) {
-    return `is neither JSON nor names of columns of CSV: put a line above it that names ${WANTED}`;
+    return `is neither JSON nor names of columns of CSV: put a line above it that names ${EXPECTED_COLUMNS}`;
   }
   const guesses = missing.flatMap((name) => {
     const near = suggest(name, names);
     return near === undefined ? [] : [` (${name}: is it ${near}?)`];
   });
-  return `names no column ${missing.join(', none ')} among ${names.slice(0, 10).join(', ')}${guesses.join('')}: columns are ${WANTED}`;
+  return `names no column ${missing.join(', none ')} among ${names.slice(0, 10).join(', ')}${guesses.join('')}: columns are ${EXPECTED_COLUMNS}`;
 }
 
-function csvOf(names: readonly string[]): LogFormat {
-  const columns = [...NEEDED, 'method', 'path', 'ms'].map((column) => names.indexOf(column));
+function makeCsvFormat(names: readonly string[]): LogFormat {
+  const columns = [...REQUIRED_COLUMNS, 'method', 'path', 'ms'].map((column) => names.indexOf(column));
   const parse: LogFormat['parse'] = (text, line) => {
     const cells = splitCsv(text);
     const [time, client, status, method, path, ms] = columns.map((column) => cells[column]);
-    const at = readTime(time);
+    const at = parseTime(time);
     if (at === undefined || status === undefined || !STATUS.test(status)) return 'none';
-    const took = readTook(readNumber(ms));
+    const took = checkDuration(parseNumber(ms));
     return {
       line,
       at,
       client: client ?? '',
-      ...readForeign(Number(status), took),
+      ...parseGenericRecord(Number(status), took),
       upstream: '',
       method: method ?? 'GET',
       path: path ?? '/',
       took,
     };
   };
-  const explain: LogFormat['explain'] = (text) => {
+  const describeProblem: LogFormat['describeProblem'] = (text) => {
     const cells = splitCsv(text);
     const [time, , status] = columns.map((column) => cells[column]);
-    const told = saying('time', time);
-    if (readTime(time) === undefined) return `${told}: a time is ISO 8601, or a number of seconds or milliseconds`;
-    return `${saying('status', status)}: a status is a number of three digits, 0 where there was no answer`;
+    const description = describeField('time', time);
+    if (parseTime(time) === undefined) {
+      return `${description}: a time is ISO 8601, or a number of seconds or milliseconds`;
+    }
+    return `${describeField('status', status)}: a status is a number of three digits, 0 where there was no answer`;
   };
-  return { parse, explain, hasHead: true };
+  return { parse, describeProblem, hasHeader: true };
 }
 
 const STATUS = /^\d{1,3}$/;
 
-function saying(name: string, value: unknown): string {
+function describeField(name: string, value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
   return text === '' ? `has no ${name}` : `has '${text.slice(0, 40)}' for its ${name}`;
 }
 
-function explainJson(text: string): string {
+function describeJsonProblem(text: string): string {
   let record: unknown;
   try {
     record = JSON.parse(text);
@@ -104,11 +106,11 @@ function explainJson(text: string): string {
   }
   if (!isRecord(record)) return 'is no JSON object';
   const { time, status } = record;
-  const told = readTime(time) === undefined ? saying('time', time) : saying('status', status);
-  return `${told}: a request has a time and a status`;
+  const description = parseTime(time) === undefined ? describeField('time', time) : describeField('status', status);
+  return `${description}: a request has a time and a status`;
 }
 
-function parseJson(text: string, line: number): Logged | 'none' | 'aside' {
+function parseJsonLine(text: string, line: number): LoggedRequest | 'none' | 'aside' {
   let record: unknown;
   try {
     record = JSON.parse(text);
@@ -117,17 +119,18 @@ function parseJson(text: string, line: number): Logged | 'none' | 'aside' {
   }
   if (!isRecord(record)) return 'none';
   const { time, client, status, method, path, ms, outcome, upstream } = record;
-  const ended = readTime(time);
+  const ended = parseTime(time);
   if (ended === undefined || typeof status !== 'number') return 'none';
-  const took = typeof ms === 'number' ? readTook(ms) : undefined;
-  const own = typeof outcome === 'string' ? readOwn(record, status, took ?? 0) : readForeign(status, took);
-  if (own === 'aside') return own;
+  const took = typeof ms === 'number' ? checkDuration(ms) : undefined;
+  const outcomeFields =
+    typeof outcome === 'string' ? parseTidegateRecord(record, status, took ?? 0) : parseGenericRecord(status, took);
+  if (outcomeFields === 'aside') return outcomeFields;
   return {
     line,
-    // Our log is written at the end of a request.
+    // Tidegate writes its line at the end of a request.
     at: ended - (took ?? 0),
     client: typeof client === 'string' ? client : '',
-    ...own,
+    ...outcomeFields,
     upstream: typeof upstream === 'string' ? upstream : '',
     method: typeof method === 'string' ? method : 'GET',
     path: typeof path === 'string' ? path : '/',
@@ -135,29 +138,29 @@ function parseJson(text: string, line: number): Logged | 'none' | 'aside' {
   };
 }
 
-const JSON_LINES: LogFormat = { parse: parseJson, explain: explainJson, hasHead: false };
+const JSON_LINES: LogFormat = { parse: parseJsonLine, describeProblem: describeJsonProblem, hasHeader: false };
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function readTime(told: unknown): Millis | undefined {
-  const number = typeof told === 'number' ? told : typeof told === 'string' ? readNumber(told) : undefined;
-  const [, unit] = UNITS.find(([below]) => number !== undefined && number < below) ?? [];
-  const date = typeof told === 'string' ? Date.parse(told) : Number.NaN;
+function parseTime(value: unknown): Millis | undefined {
+  const number = typeof value === 'number' ? value : typeof value === 'string' ? parseNumber(value) : undefined;
+  const [, unit] = TIME_UNITS.find(([below]) => number !== undefined && number < below) ?? [];
+  const date = typeof value === 'string' ? Date.parse(value) : Number.NaN;
   const time = number === undefined ? date : unit === undefined ? Number.NaN : unit * number;
-  return time >= 0 && time < LATEST ? time : undefined;
+  return time >= 0 && time < MAX_TIME ? time : undefined;
 }
 
-function readTook(ms: number | undefined): Millis | undefined {
-  return ms !== undefined && ms <= LONGEST ? ms : undefined;
+function checkDuration(ms: number | undefined): Millis | undefined {
+  return ms !== undefined && ms <= MAX_DURATION ? ms : undefined;
 }
 
-function readNumber(text: string | undefined): number | undefined {
+function parseNumber(text: string | undefined): number | undefined {
   return text !== undefined && /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : undefined;
 }
 
-/** Commas within quotes are text, and so are doubled quotes (RFC 4180); a line break is not. */
+/** Commas and doubled quotes within quotes are text (RFC 4180); line breaks in fields are not supported. */
 function splitCsv(line: string): string[] {
   if (!line.includes('"')) return line.split(',').map((cell) => cell.trim());
   return [...line.matchAll(/(?:^|,)(?:\s*"((?:[^"]|"")*)"\s*|([^,]*))/g)].map(([, quoted, plain = '']) =>

@@ -1,17 +1,17 @@
-/** What the fields of our own log say (telemetry/log/request-log-line.ts writes them). */
-import type { Answer, Attempts, End, Logged } from '../logged-request.ts';
-import { answerOf, endOf, ONCE } from '../logged-request.ts';
-import type { Millis } from '../../../core/exchange/attempt-outcome.ts';
+/** Interprets the fields of Tidegate's own log (telemetry/log/request-log-line.ts writes them). */
+import type { AttemptAnswer, LoggedAttempts, LoggedEnd, LoggedRequest } from '../logged-request.ts';
+import { classifyStatus, endOfAnswer, SINGLE_ATTEMPT } from '../logged-request.ts';
+import type { Millis } from '../../../core/scalars.ts';
 
-type Fields = Readonly<Record<string, unknown>>;
+type LogFields = Readonly<Record<string, unknown>>;
 
-export type Own = Pick<Logged, 'end' | 'attempts' | 'service'>;
+export type ParsedOutcome = Pick<LoggedRequest, 'end' | 'attempts' | 'service'>;
 
 /**
- * @param took the whole request
- * @returns `aside` for a request that was none to an upstream
+ * @param took the time of the whole request
+ * @returns `aside` for a request that was not meant for an upstream
  */
-export function readOwn(fields: Fields, status: number, took: Millis): Own | 'aside' {
+export function parseTidegateRecord(fields: LogFields, status: number, took: Millis): ParsedOutcome | 'aside' {
   const { outcome, reason, upstream, cause } = fields;
   const [queued, slept, count] = [
     numberOf(fields['queuedMs']),
@@ -19,22 +19,22 @@ export function readOwn(fields: Fields, status: number, took: Millis): Own | 'as
     numberOf(fields['attempts']),
   ];
   if (upstream === undefined) return 'aside';
-  const isOurs = outcome === 'refused' || outcome === 'queue_timeout';
-  // The other refusals are for what a request is (too large, malformed, its key is in use): no upstream would have had it.
-  if (isOurs && status !== 429 && status !== 503) return 'aside';
+  const isProxyRejection = outcome === 'refused' || outcome === 'queue_timeout';
+  // Other rejections concern the request itself (too large, malformed, key in use): it would not have reached an upstream.
+  if (isProxyRejection && status !== 429 && status !== 503) return 'aside';
 
-  // There is a cause where the last attempt had no answer.
-  const last = cause === undefined ? lastAnswer(outcome, reason, status) : 'failed';
-  const end = endsAs(outcome, last);
+  // `cause` is set if the last attempt had no response.
+  const last = cause === undefined ? classifyLastAnswer(outcome, reason, status) : 'failed';
+  const end = classifyEnd(outcome, last);
   if (count === 0) return { end, attempts: undefined, service: undefined };
-  // Of several attempts nobody knows which took how long: equally long is the best guess.
+  // The log does not split the time between attempts: equal parts are the best estimate.
   const each = Math.max(0, took - queued - slept) / count;
   const answered = Math.max(0, numberOf(fields['polls']) - 1);
-  const attempts: Attempts = {
+  const attempts: LoggedAttempts = {
     count,
     last,
     passed: Math.min(answered, count - 1),
-    // Those of a request that failed in the end are taken to have failed so before.
+    // Earlier attempts of a request that failed are taken to have failed the same way.
     earlier: last === 'refused' || last === 'failed' ? last : 'unclear',
     firstAfter: Math.min(queued, took),
     lastAfter: count === 1 ? Math.min(queued + slept, took) : Math.max(queued, took - each),
@@ -42,34 +42,34 @@ export function readOwn(fields: Fields, status: number, took: Millis): Own | 'as
   return { end, attempts, service: count === 1 ? each : undefined };
 }
 
-/** What the upstream made of the last attempt, where there was one. */
-function lastAnswer(outcome: unknown, reason: unknown, status: number): Answer {
+/** How the upstream answered the last attempt, if there was one. */
+function classifyLastAnswer(outcome: unknown, reason: unknown, status: number): AttemptAnswer {
   switch (outcome) {
     case 'forwarded':
-      return answerOf(status);
+      return classifyStatus(status);
     case 'recovered':
       return 'passed';
     case 'upstream_error':
       return 'failed';
     case 'unknown':
-      // A write that failed, and then was turned away: by the upstream, or here.
-      return typeof reason === 'string' && TURNED_AWAY.has(reason) ? 'unclear' : 'failed';
+      // A write that failed and was then rejected, by the upstream or by the proxy.
+      return typeof reason === 'string' && PROXY_REJECTION_REASONS.has(reason) ? 'unclear' : 'failed';
     case 'refused':
     case 'queue_timeout':
-      // It would have been sent again.
+      // A refusal would have been retried.
       return 'unclear';
     default:
-      // The client has gone: before the answer, or while it was read.
-      return status === 0 ? 'unheard' : answerOf(status);
+      // The client disconnected before or during the response.
+      return status === 0 ? 'unheard' : classifyStatus(status);
   }
 }
 
-function endsAs(outcome: unknown, last: Answer): End {
+function classifyEnd(outcome: unknown, last: AttemptAnswer): LoggedEnd {
   switch (outcome) {
     case 'forwarded':
-      return last === 'refused' || last === 'failed' ? endOf(last) : 'served';
+      return last === 'refused' || last === 'failed' ? endOfAnswer(last) : 'served';
     case 'recovered':
-    // Let pass: whoever asked has sent it.
+    // Allowed: the ingress that asked has sent it.
     case 'checked':
     case 'preflight':
       return 'served';
@@ -83,7 +83,7 @@ function endsAs(outcome: unknown, last: Answer): End {
   }
 }
 
-const TURNED_AWAY: ReadonlySet<string> = new Set([
+const PROXY_REJECTION_REASONS: ReadonlySet<string> = new Set([
   'throttled',
   'over_share',
   'held',
@@ -98,8 +98,8 @@ function numberOf(value: unknown): number {
   return typeof value === 'number' && value >= 0 ? value : 0;
 }
 
-/** Of any other log: it was sent once. */
-export function readForeign(status: number, took: Millis | undefined): Own {
-  const answer = answerOf(status);
-  return { end: endOf(answer), attempts: ONCE[answer], service: took };
+/** A request of any other log: sent once. */
+export function parseGenericRecord(status: number, took: Millis | undefined): ParsedOutcome {
+  const answer = classifyStatus(status);
+  return { end: endOfAnswer(answer), attempts: SINGLE_ATTEMPT[answer], service: took };
 }

@@ -1,32 +1,32 @@
 import { drawChart } from '../../chart/draw-chart.ts';
 import { linearScale } from '../../chart/chart-scale.ts';
 import type { FitRow } from '../replay-candidate.ts';
-import type { Fitted } from '../fit-experiment.ts';
+import type { FitResult } from '../fit-experiment.ts';
 import type { KnownLimit } from '../infer-bucket.ts';
-import type { Surveyed, Took } from '../log-survey.ts';
+import type { LogSummary, LatencySummary } from '../log-survey.ts';
 import type { UpstreamSpec } from '../../../simulator/upstream/upstream-model.ts';
 import { formatDelay } from '../../../cli/format-delay.ts';
-import { joinLines, layTable } from '../../commands/text-table.ts';
+import { joinLines, formatTable } from '../../commands/text-table.ts';
 import { StudyError } from '../../commands/study-error.ts';
-import type { Told } from '../../commands/study-report.ts';
-import { tellDisordered, tellEvidence, tellNothing } from './format-evidence.ts';
+import type { StudyReport } from '../../commands/study-report.ts';
+import { describeUnsortedLog, formatEvidence, describeEmptyLog } from './format-evidence.ts';
 
 /**
- * @param known of the limit, what was told and is not taken from the log
- * @throws StudyError where the log has no request, or is out of order
+ * @param known the parts of the limit given by options instead of inferred from the log
+ * @throws StudyError if the log has no request or is out of order
  */
-export function tellFit(log: string, fitted: Fitted, known: KnownLimit): Told {
+export function formatFit(log: string, fitted: FitResult, known: KnownLimit): StudyReport {
   const { stage, surveyed, skipped, firstSkipped, aside, disorder, inferred, upstream, rows } = fitted;
-  if (stage === 'disordered') throw new StudyError(tellDisordered(log, disorder, surveyed.requests));
+  if (stage === 'disordered') throw new StudyError(describeUnsortedLog(log, disorder, surveyed.requests));
   if (upstream !== undefined && surveyed.requests === 0) {
-    throw new StudyError(tellNothing(log, fitted));
+    throw new StudyError(describeEmptyLog(log, fitted));
   }
   const lines = [
-    ...tellEvidence(log, fitted, known),
+    ...formatEvidence(log, fitted, known),
     '',
-    ...layTable(
+    ...formatTable(
       ['policy', 'served', 'refused', 'failed', 'sends', 'waste', 'p50', 'p99'],
-      [tellLog(surveyed), ...rows.map(tellRow)],
+      [formatLogRow(surveyed), ...rows.map(formatFitRow)],
     ),
     '',
     'refused: ended in a 429, or in a refusal of the proxy; waste: attempts that the upstream refused or failed, a success;',
@@ -37,32 +37,32 @@ export function tellFit(log: string, fitted: Fitted, known: KnownLimit): Told {
     isEmpty: surveyed.requests === 0,
     json: {
       stage,
-      log: withoutDraws(surveyed),
+      log: toLogJson(surveyed),
       skipped,
       firstSkipped,
       aside,
       disorder,
       inferred: inferred ?? null,
-      upstream: plain(upstream),
+      upstream: toUpstreamJson(upstream),
       rows,
     },
-    draw: () => draw(log, rows),
+    draw: () => drawFit(log, rows),
   };
 }
 
-function tellLog({ successes, refused, failed, gone, answers, latency }: Surveyed): string[] {
+function formatLogRow({ successes, refused, failed, gone, answers, latency }: LogSummary): string[] {
   const sends = Object.values(answers).reduce((a, b) => a + b, 0);
   const wasted = answers.refused + answers.failed + answers.unclear;
   return [
     '(the log)',
-    // Whoever has gone was not served.
+    // A client that disconnected was not served.
     ...[successes, refused, failed + gone, sends].map(String),
     (successes === 0 ? wasted : wasted / successes).toFixed(3),
     ...(latency === undefined ? ['–', '–'] : [formatDelay(latency.p50), formatDelay(latency.p99)]),
   ];
 }
 
-function tellRow({ policy, successes, refused, failed, sends, waste, latency }: FitRow): string[] {
+function formatFitRow({ policy, successes, refused, failed, sends, waste, latency }: FitRow): string[] {
   return [
     policy,
     ...[successes, refused, failed, sends].map(String),
@@ -72,22 +72,22 @@ function tellRow({ policy, successes, refused, failed, sends, waste, latency }: 
   ];
 }
 
-/** Of a thousand quantiles two tell enough. */
-function withoutDraws({ service, refusing, ...others }: Surveyed): object {
-  return { ...others, service: ends(service), refusing: ends(refusing) };
+/** Two of the thousand quantiles are enough for JSON. */
+function toLogJson({ service, refusing, ...others }: LogSummary): object {
+  return { ...others, service: toLatencyJson(service), refusing: toLatencyJson(refusing) };
 }
 
-function ends(took: Took | undefined): Took | null {
+function toLatencyJson(took: LatencySummary | undefined): LatencySummary | null {
   return took === undefined ? null : { p50: took.p50, p99: took.p99 };
 }
 
-function plain(upstream: UpstreamSpec | undefined): object | null {
+function toUpstreamJson(upstream: UpstreamSpec | undefined): object | null {
   if (upstream === undefined) return null;
   const { limit, latency, errors = [] } = upstream;
   return { limit, latency: { kind: latency?.kind, mean: latency?.mean }, errors };
 }
 
-function draw(log: string, rows: readonly FitRow[]): string {
+function drawFit(log: string, rows: readonly FitRow[]): string {
   const offered = Math.max(1, ...rows.map(({ requests }) => requests));
   return drawChart({
     title: `What policies would have made of ${log}`,

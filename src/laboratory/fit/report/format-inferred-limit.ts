@@ -1,45 +1,49 @@
-/** Which upstream the log is played to, and why it is thought to be like the one that the log met. */
-import { writeRate } from '../../../config/values/unit-schemas.ts';
+/** The upstream that the log is replayed to, and the evidence for it. */
+import { formatRate } from '../../../config/values/unit-schemas.ts';
 import { NO_RETRIES } from '../direct-clients.ts';
-import type { Fitted } from '../fit-experiment.ts';
-import type { Inferred, KnownLimit } from '../infer-bucket.ts';
-import type { Surveyed } from '../log-survey.ts';
+import type { FitResult } from '../fit-experiment.ts';
+import type { InferredBucket, KnownLimit } from '../infer-bucket.ts';
+import type { LogSummary } from '../log-survey.ts';
 import type { UpstreamSpec } from '../../../simulator/upstream/upstream-model.ts';
 import { formatDelay } from '../../../cli/format-delay.ts';
-import { percent } from './format-percent.ts';
+import { formatPercent } from './format-percent.ts';
 
-/** Of what passed: a token bucket is found with less, a window of a minute with half of it. */
-const UNLIKE = 0.1;
-/** Refusals from which nothing can be told. */
-const FEW = 20;
-/** A part of the requests: how far the log and *no retries* may be apart. */
-const APART = 0.02;
+/** Share of accepted attempts. A token bucket is found with less; a window of a minute differs by half. */
+const MAX_DEVIATION = 0.1;
+/** Too few refusals to infer a limit from. */
+const MIN_REFUSALS = 20;
+/** The maximum difference between the log and *no retries*, as a share of the requests. */
+const MAX_REFUSED_DIFFERENCE = 0.02;
 
-/** @param known of the limit, what was told and is not taken from the log */
-export function tellLimit({ upstream, inferred, surveyed, stage, rows }: Fitted, known: KnownLimit): string[] {
+/** @param known the parts of the limit given by options instead of inferred from the log */
+export function formatInferredLimit(
+  { upstream, inferred, surveyed, stage, rows }: FitResult,
+  known: KnownLimit,
+): string[] {
   if (upstream === undefined) return [];
-  const lines = [tellUpstream(upstream, surveyed)];
+  const lines = [formatUpstream(upstream, surveyed)];
   if (upstream.limit.kind === 'unlimited') {
     lines.push('no limit: the upstream refused nothing in this log, so --limit has to say it');
   } else if (inferred === undefined) {
     lines.push('nothing was sent in this log: the limit is as told, and a burst that is not is assumed');
   } else {
-    lines.push(...tellInferred(inferred, known));
+    lines.push(...formatBucketFit(inferred, known));
   }
   const once = rows.find(({ policy }) => policy === NO_RETRIES);
-  // What went through a proxy was not sent once, at its time.
+  // Requests behind a proxy were not sent once, at arrival: there is nothing to compare.
   if (stage === 'played' && once !== undefined && surveyed.refusedHere === 0 && surveyed.answers.unclear === 0) {
     const [met, meets] = [surveyed.refused / surveyed.requests, once.refused / once.requests];
-    const agree = (inferred?.off ?? 0) > UNLIKE ? 'as many, but others' : 'they agree';
-    const verdict = Math.abs(met - meets) <= APART ? agree : 'the limit is another, and so is all that follows';
-    lines.push(`refused of the log ${share(met)}, of '${NO_RETRIES}' ${share(meets)}: ${verdict}`);
+    const agree = (inferred?.off ?? 0) > MAX_DEVIATION ? 'as many, but others' : 'they agree';
+    const verdict =
+      Math.abs(met - meets) <= MAX_REFUSED_DIFFERENCE ? agree : 'the limit is another, and so is all that follows';
+    lines.push(`refused of the log ${formatShare(met)}, of '${NO_RETRIES}' ${formatShare(meets)}: ${verdict}`);
   }
   return lines;
 }
 
-function tellUpstream({ limit, errors = [] }: UpstreamSpec, { service }: Surveyed): string {
+function formatUpstream({ limit, errors = [] }: UpstreamSpec, { service }: LogSummary): string {
   const limits =
-    limit.kind === 'token-bucket' ? `a token bucket of ${writeRate(limit.rate)}, burst ${limit.burst}` : 'no limit';
+    limit.kind === 'token-bucket' ? `a token bucket of ${formatRate(limit.rate)}, burst ${limit.burst}` : 'no limit';
   const [error] = errors;
   const fails = error === undefined ? '' : `, ${(100 * error.probability).toFixed(2)} % errors`;
   const takes =
@@ -49,18 +53,18 @@ function tellUpstream({ limit, errors = [] }: UpstreamSpec, { service }: Surveye
   return `played to ${limits}; ${takes}${fails}`;
 }
 
-function tellInferred(inferred: Inferred, known: KnownLimit): string[] {
+function formatBucketFit(inferred: InferredBucket, known: KnownLimit): string[] {
   const { attempts, refused, wouldRefuse, off, span, burstIs } = inferred;
   const lines = [
-    `${tellSource(known)}: of ${attempts} attempts looked at ${refused} were refused, and such a bucket refuses ${wouldRefuse}; ` +
-      `in spans of ${formatDelay(Number(span.toPrecision(2)))} what it lets through differs by ${percent(off)}`,
+    `${formatLimitSource(known)}: of ${attempts} attempts looked at ${refused} were refused, and such a bucket refuses ${wouldRefuse}; ` +
+      `in spans of ${formatDelay(Number(span.toPrecision(2)))} what it lets through differs by ${formatPercent(off)}`,
   ];
-  if (off > UNLIKE) {
+  if (off > MAX_DEVIATION) {
     lines.push(
       'a token bucket does not answer like this log: is it a window, several limits, or one that has changed?',
     );
   }
-  if (known.rate === undefined && refused < FEW) {
+  if (known.rate === undefined && refused < MIN_REFUSALS) {
     lines.push('so few refusals make it a guess: --limit and --burst say otherwise');
   } else if (known.burst === undefined && burstIs === 'least') {
     lines.push(
@@ -70,11 +74,11 @@ function tellInferred(inferred: Inferred, known: KnownLimit): string[] {
   return lines;
 }
 
-function tellSource({ rate, burst }: KnownLimit): string {
+function formatLimitSource({ rate, burst }: KnownLimit): string {
   if (rate === undefined) return burst === undefined ? 'rate and burst from the log' : 'the rate from the log';
   return burst === undefined ? 'the burst from the log' : 'as told';
 }
 
-function share(part: number): string {
+function formatShare(part: number): string {
   return `${(100 * part).toFixed(1)} %`;
 }

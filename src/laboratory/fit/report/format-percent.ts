@@ -1,4 +1,4 @@
-/** Of a part, in two digits: `39 %`, `0.02 %`. */
-export function percent(part: number): string {
+/** Formats a share with two digits: `39 %`, `0.02 %`. */
+export function formatPercent(part: number): string {
   return `${Number((100 * part).toPrecision(2))} %`;
 }

@@ -1,69 +1,74 @@
 import type { Registry } from 'prom-client';
-import type { Across, Exemplar, Family, Sample } from './metric-family.ts';
+import type { WorkerAggregation, Exemplar, MetricFamily, MetricSample } from './metric-family.ts';
 import type { Labels } from '../counter-set.ts';
-import type { Format } from './exposition-format.ts';
-import { writeMetrics } from './exposition-format.ts';
+import type { ExpositionFormat } from './exposition-format.ts';
+import { formatMetrics } from './exposition-format.ts';
 
-/** A metric of one process, as it crosses to another. */
+/** A metric of one process, in the form that is sent to another. */
 export interface ProcessMetrics {
   readonly name: string;
   readonly help: string;
-  readonly type: Family['type'];
-  readonly samples: readonly Sample[];
+  readonly type: MetricFamily['type'];
+  readonly samples: readonly MetricSample[];
 }
 
-/** The metrics of this process, to be merged elsewhere. */
+/** Reads the metrics of this process, to be merged elsewhere. */
 export async function readMetrics(registry: Registry): Promise<ProcessMetrics[]> {
   const metrics: ProcessMetrics[] = [];
-  for (const { metric } of await readAll(registry)) metrics.push(metric);
+  for (const { metric } of await readRegistry(registry)) metrics.push(metric);
   return metrics;
 }
 
 /**
- * The metrics of a primary and its workers as those of one: counters never fall, though workers end and others begin.
- * What a worker counted between the last scrape and its death is lost.
+ * Merges the metrics of a primary and its workers. Counters never decrease, although workers exit and others start; what a
+ * worker counted between the last scrape and its exit is lost.
  */
 export class MergedMetrics {
-  readonly #own: Registry;
-  readonly #ask: () => Promise<ReadonlyMap<number, readonly ProcessMetrics[]>>;
-  /** What each worker said last: told again of one that does not answer. */
-  readonly #last = new Map<number, readonly ProcessMetrics[]>();
-  readonly #gone = new Set<number>();
-  /** What those that have ended had counted. */
-  #past: readonly ProcessMetrics[] = [];
+  readonly #registry: Registry;
+  readonly #collectWorkers: () => Promise<ReadonlyMap<number, readonly ProcessMetrics[]>>;
+  /** The last metrics of each worker, repeated for one that does not respond. */
+  readonly #lastByWorker = new Map<number, readonly ProcessMetrics[]>();
+  readonly #exitedWorkers = new Set<number>();
+  /** The sum of the counters of exited workers. */
+  #exitedTotals: readonly ProcessMetrics[] = [];
 
-  /** @param ask the workers, by their numbers; those that answer in time */
-  constructor(own: Registry, ask: () => Promise<ReadonlyMap<number, readonly ProcessMetrics[]>>) {
-    this.#own = own;
-    this.#ask = ask;
+  /** @param collectWorkers returns the metrics of the workers that respond in time, by worker number */
+  constructor(registry: Registry, collectWorkers: () => Promise<ReadonlyMap<number, readonly ProcessMetrics[]>>) {
+    this.#registry = registry;
+    this.#collectWorkers = collectWorkers;
   }
 
-  /** A worker has ended. */
-  gone(worker: number): void {
-    this.#gone.add(worker);
-    const last = this.#last.get(worker);
-    this.#last.delete(worker);
+  /** Keeps the counters of a worker that exited. */
+  onWorkerExit(worker: number): void {
+    this.#exitedWorkers.add(worker);
+    const last = this.#lastByWorker.get(worker);
+    this.#lastByWorker.delete(worker);
     if (last === undefined) return;
     const counted = last.filter(({ type }) => type !== 'gauge');
-    this.#past = merge([this.#past, counted], () => 'sum');
+    this.#exitedTotals = mergeMetrics([this.#exitedTotals, counted], () => 'sum');
   }
 
-  async metrics(format: Format = 'prometheus'): Promise<string> {
-    const [own, answers] = await Promise.all([readAll(this.#own), this.#ask()]);
-    // One may end while another is waited for.
-    for (const [worker, metrics] of answers) if (!this.#gone.has(worker)) this.#last.set(worker, metrics);
-    const across = new Map(own.map(({ metric, across: how }) => [metric.name, how] as const));
-    const howOf = (name: string, labels: Labels): Across => {
-      const how = across.get(name) ?? 'sum';
-      return typeof how === 'function' ? how(labels) : how;
+  async metrics(format: ExpositionFormat = 'prometheus'): Promise<string> {
+    const [own, answers] = await Promise.all([readRegistry(this.#registry), this.#collectWorkers()]);
+    // A worker may exit while another is awaited.
+    for (const [worker, metrics] of answers) {
+      if (!this.#exitedWorkers.has(worker)) this.#lastByWorker.set(worker, metrics);
+    }
+    const aggregations = new Map(own.map(({ metric, aggregation }) => [metric.name, aggregation] as const));
+    const aggregationOf = (name: string, labels: Labels): WorkerAggregation => {
+      const rule = aggregations.get(name) ?? 'sum';
+      return typeof rule === 'function' ? rule(labels) : rule;
     };
-    const merged = merge([own.map(({ metric }) => metric), this.#past, ...this.#last.values()], howOf);
-    return writeMetrics(merged, format);
+    const merged = mergeMetrics(
+      [own.map(({ metric }) => metric), this.#exitedTotals, ...this.#lastByWorker.values()],
+      aggregationOf,
+    );
+    return formatMetrics(merged, format);
   }
 }
 
-interface Cell {
-  readonly sample: Sample;
+interface MergedSample {
+  readonly sample: MetricSample;
   value: number;
   count: number;
   /** The newest. */
@@ -71,16 +76,18 @@ interface Cell {
 }
 
 /** @param sources the primary's first */
-function merge(
+function mergeMetrics(
   sources: readonly (readonly ProcessMetrics[])[],
-  howOf: (name: string, labels: Labels) => Across,
+  aggregationOf: (name: string, labels: Labels) => WorkerAggregation,
 ): ProcessMetrics[] {
-  const byName = new Map<string, { readonly metric: ProcessMetrics; readonly cells: Map<string, Cell> }>();
+  const byName = new Map<string, { readonly metric: ProcessMetrics; readonly cells: Map<string, MergedSample> }>();
   for (const [source, metrics] of sources.entries()) {
     for (const metric of metrics) {
-      const entry = byName.get(metric.name) ?? { metric, cells: new Map<string, Cell>() };
+      const entry = byName.get(metric.name) ?? { metric, cells: new Map<string, MergedSample>() };
       byName.set(metric.name, entry);
-      for (const sample of metric.samples) add(entry.cells, sample, howOf(metric.name, sample.labels), source === 0);
+      for (const sample of metric.samples) {
+        mergeSample(entry.cells, sample, aggregationOf(metric.name, sample.labels), source === 0);
+      }
     }
   }
   return [...byName.values()].map(({ metric, cells }) => ({
@@ -91,31 +98,36 @@ function merge(
   }));
 }
 
-function add(cells: Map<string, Cell>, sample: Sample, how: Across, isPrimary: boolean): void {
-  if (how === 'primary' && !isPrimary) return;
+function mergeSample(
+  cells: Map<string, MergedSample>,
+  sample: MetricSample,
+  aggregation: WorkerAggregation,
+  isPrimary: boolean,
+): void {
+  if (aggregation === 'primary' && !isPrimary) return;
   const key = `${sample.metricName ?? ''}\0${JSON.stringify(Object.entries(sample.labels))}`;
   const cell = cells.get(key);
   const { value, exemplar } = sample;
   if (cell === undefined) {
-    cells.set(key, { sample, value, count: how === 'mean' && isPrimary ? 0 : 1, exemplar });
+    cells.set(key, { sample, value, count: aggregation === 'mean' && isPrimary ? 0 : 1, exemplar });
     return;
   }
   if (exemplar !== undefined && !(exemplar.timestamp < (cell.exemplar?.timestamp ?? 0))) cell.exemplar = exemplar;
-  if (how === 'max') cell.value = Math.max(cell.value, value);
-  else if (how === 'min') cell.value = Math.min(cell.value, value);
-  else if (how === 'mean') {
+  if (aggregation === 'max') cell.value = Math.max(cell.value, value);
+  else if (aggregation === 'min') cell.value = Math.min(cell.value, value);
+  else if (aggregation === 'mean') {
     cell.count += 1;
     cell.value += (value - cell.value) / cell.count;
   } else cell.value += value;
 }
 
-type How = Family['across'];
+type AggregationRule = MetricFamily['aggregation'];
 
 /**
- * prom-client 15.1.3 has its own words for it, of which `average` hides the worker whose event loop is late. Of a start or a
- * version there is but one.
+ * Our aggregation for each aggregator of prom-client 15.1.3. `average` becomes `max`, because an average hides a worker whose event
+ * loop is late. A start time or a version is that of the primary.
  */
-const WORDS: Readonly<Record<string, Across>> = {
+const AGGREGATION_OF_AGGREGATOR: Readonly<Record<string, WorkerAggregation>> = {
   average: 'max',
   first: 'primary',
   omit: 'primary',
@@ -126,9 +138,11 @@ const WORDS: Readonly<Record<string, Across>> = {
   primary: 'primary',
 };
 
-async function readAll(registry: Registry): Promise<{ readonly metric: ProcessMetrics; readonly across: How }[]> {
+async function readRegistry(
+  registry: Registry,
+): Promise<{ readonly metric: ProcessMetrics; readonly aggregation: AggregationRule }[]> {
   const metrics: readonly object[] = await registry.getMetricsAsJSON();
-  return metrics.filter(isRead).map(({ name, help, type, values, aggregator }) => ({
+  return metrics.filter(isRegisteredMetric).map(({ name, help, type, values, aggregator }) => ({
     metric: {
       name,
       help,
@@ -137,23 +151,23 @@ async function readAll(registry: Registry): Promise<{ readonly metric: ProcessMe
         labels,
         value,
         ...(metricName === undefined ? {} : { metricName }),
-        // prom-client's own say null where they have none.
+        // Metrics of prom-client itself have null where there is none.
         ...(exemplar ? { exemplar } : {}),
       })),
     },
-    across: typeof aggregator === 'string' ? (WORDS[aggregator] ?? 'sum') : aggregator,
+    aggregation: typeof aggregator === 'string' ? (AGGREGATION_OF_AGGREGATOR[aggregator] ?? 'sum') : aggregator,
   }));
 }
 
-interface Read {
+interface RegisteredMetric {
   readonly name: string;
   readonly help: string;
-  readonly type: Family['type'];
-  readonly values: readonly Sample[];
-  readonly aggregator: How;
+  readonly type: MetricFamily['type'];
+  readonly values: readonly MetricSample[];
+  readonly aggregator: AggregationRule;
 }
 
-/** What prom-client 15.1.3 calls a metric is missing from its types. */
-function isRead(metric: object): metric is Read {
+/** The types of prom-client 15.1.3 lack these members of a metric. */
+function isRegisteredMetric(metric: object): metric is RegisteredMetric {
   return 'name' in metric && 'values' in metric && Array.isArray(metric.values);
 }

@@ -1,15 +1,15 @@
 import { Registry } from 'prom-client';
 import { readMetrics } from './merged-metrics.ts';
-import type { Format } from './exposition-format.ts';
-import { writeMetrics } from './exposition-format.ts';
+import type { ExpositionFormat } from './exposition-format.ts';
+import { formatMetrics } from './exposition-format.ts';
 
 /**
- * A registry that can be asked for either format, time and again. That of prom-client 15.1.3 takes `_total` off the names of
- * its counters when it writes OpenMetrics, for good: so that is written from a copy.
+ * A registry that exports both formats. The registry of prom-client 15.1.3 permanently removes `_total` from the names of its
+ * counters when it exports OpenMetrics, so that format is exported from a copy.
  */
 export class MetricsRegistry extends Registry {
-  override async metrics(format: Format = 'prometheus'): Promise<string> {
+  override async metrics(format: ExpositionFormat = 'prometheus'): Promise<string> {
     if (format === 'prometheus') return super.metrics();
-    return writeMetrics(await readMetrics(this), format);
+    return formatMetrics(await readMetrics(this), format);
   }
 }

@@ -1,20 +1,20 @@
-import type { CutCause } from '../../../../src/core/events/proxy-events.ts';
+import type { CutCause } from '../../../../src/core/limits/limit-state.ts';
 import { Pacer } from '../../../../src/core/rate/pacer.ts';
-import type { Failure, Rejection } from '../../../../src/core/rate/failed-send.ts';
-import { SendAccount } from '../../../../src/core/rate/send-history.ts';
-import type { Millis, PerSecond } from '../../../../src/core/exchange/attempt-outcome.ts';
-import { ChosenStore } from '../chosen-store.ts';
+import type { FailedSend, RejectedSend } from '../../../../src/core/rate/failed-send.ts';
+import { SendHistory } from '../../../../src/core/rate/send-history.ts';
+import type { Millis, PerSecond } from '../../../../src/core/scalars.ts';
+import { ControllerStore } from '../controller-store.ts';
 import type { Controller } from '../controllers.ts';
 import { PassingMeter } from '../passing-meter.ts';
 import { perClient } from './adapt.ts';
 
-/** Requests a second gained in a second in which the rate is used up. */
+/** Increase of the rate in each second in which it is fully used. */
 const INCREASE: PerSecond = 1;
 const DECREASE = 0.5;
-const LEAST: PerSecond = 0.5;
+const MIN_RATE: PerSecond = 0.5;
 
 class AimdMeter extends PassingMeter {
-  readonly #account = new SendAccount(50, 24);
+  readonly #account = new SendHistory(50, 24);
   readonly #pacer = new Pacer();
   #rate: PerSecond = Number.POSITIVE_INFINITY;
   #cutAt: Millis = Number.NEGATIVE_INFINITY;
@@ -33,24 +33,24 @@ class AimdMeter extends PassingMeter {
     return false;
   }
 
-  override sent(now: Millis): number {
-    this.#account.sent(now);
-    return super.sent(now);
+  override onSent(now: Millis): number {
+    this.#account.onSent(now);
+    return super.onSent(now);
   }
 
-  /** By answers, as TCP grows by acknowledgements: a rate that is not used does not grow. */
-  override accepted(): void {
+  /** Grows by responses, as TCP by acknowledgements, so an unused rate does not grow. */
+  override onAccepted(): void {
     this.#rate += INCREASE / this.#rate;
   }
 
-  override rejected(rejection: Rejection, now: Millis): CutCause | undefined {
-    return this.failed(rejection, now);
+  override onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
+    return this.onFailed(rejection, now);
   }
 
-  override failed({ sentAt }: Failure, now: Millis): CutCause | undefined {
+  override onFailed({ sentAt }: FailedSend, now: Millis): CutCause | undefined {
     if (sentAt <= this.#cutAt) return undefined;
     const before = Math.min(this.#rate, this.#account.sentRate(now, 1000));
-    this.#rate = Math.max(LEAST, DECREASE * before);
+    this.#rate = Math.max(MIN_RATE, DECREASE * before);
     this.#cutAt = now;
     return 'heavy';
   }
@@ -68,5 +68,5 @@ class AimdMeter extends PassingMeter {
 export const AIMD: Controller = {
   name: 'aimd',
   adapt: perClient,
-  makeStore: ({ policy }, _random, listen) => new ChosenStore({ policy, listen, makeMeter: () => new AimdMeter() }),
+  makeStore: ({ policy }, _random, listen) => new ControllerStore({ policy, listen, makeMeter: () => new AimdMeter() }),
 };

@@ -1,20 +1,20 @@
-import type { CutCause } from '../../../../src/core/events/proxy-events.ts';
-import type { Failure, Rejection } from '../../../../src/core/rate/failed-send.ts';
-import type { Millis, PerSecond } from '../../../../src/core/exchange/attempt-outcome.ts';
-import { ChosenStore } from '../chosen-store.ts';
+import type { CutCause } from '../../../../src/core/limits/limit-state.ts';
+import type { FailedSend, RejectedSend } from '../../../../src/core/rate/failed-send.ts';
+import type { Millis, PerSecond } from '../../../../src/core/scalars.ts';
+import { ControllerStore } from '../controller-store.ts';
 import type { Controller } from '../controllers.ts';
 import { PassingMeter } from '../passing-meter.ts';
 import { perClient } from './adapt.ts';
 
 const BETA = 0.7;
 const SCALE = 0.4;
-/** The rate is measured in buckets of this, and smoothed over them. */
+/** The rate is measured in buckets of this length, and smoothed. */
 const BUCKET: Millis = 500;
 const SMOOTHING = 0.8;
-const MOST_OF_MEASURED = 2;
-const LEAST_FILL: PerSecond = 0.5;
-const LEAST_CAPACITY = 1;
-/** A token short of whole by less than what fractions lose is whole. */
+const MAX_SHARE_OF_MEASURED = 2;
+const MIN_FILL_RATE: PerSecond = 0.5;
+const MIN_CAPACITY = 1;
+/** One token minus a rounding tolerance. */
 const WHOLE = 1 - 1e-9;
 
 /** Names as in botocore, which calls times seconds. */
@@ -46,14 +46,14 @@ export class AwsMeter extends PassingMeter {
     return false;
   }
 
-  override accepted(_sentAt: Millis, _among: number, now: Millis): void {
+  override onAccepted(_sentAt: Millis, _among: number, now: Millis): void {
     const measured = this.#clock(now);
     const t = (now - this.#lastFail) / 1000;
     const k = Math.cbrt((this.#wMax * (1 - BETA)) / SCALE);
     this.#retarget(SCALE * (t - k) ** 3 + this.#wMax, measured, now);
   }
 
-  override rejected(_rejection: Rejection, now: Millis): CutCause | undefined {
+  override onRejected(_rejection: RejectedSend, now: Millis): CutCause | undefined {
     const measured = this.#clock(now);
     this.#wMax = this.#enabled ? Math.min(measured, this.#fillRate) : measured;
     this.#lastFail = now;
@@ -62,9 +62,9 @@ export class AwsMeter extends PassingMeter {
     return 'heavy';
   }
 
-  /** What is not throttling counts as a success. */
-  override failed({ sentAt }: Failure, now: Millis): CutCause | undefined {
-    this.accepted(sentAt, 0, now);
+  /** Failures other than throttling count as successes. */
+  override onFailed({ sentAt }: FailedSend, now: Millis): CutCause | undefined {
+    this.onAccepted(sentAt, 0, now);
     return undefined;
   }
 
@@ -82,9 +82,9 @@ export class AwsMeter extends PassingMeter {
 
   #retarget(rate: PerSecond, measured: PerSecond, now: Millis): void {
     this.#fill(now);
-    const bounded = Math.min(rate, MOST_OF_MEASURED * measured);
-    this.#fillRate = Math.max(LEAST_FILL, bounded);
-    this.#capacity = Math.max(LEAST_CAPACITY, bounded);
+    const bounded = Math.min(rate, MAX_SHARE_OF_MEASURED * measured);
+    this.#fillRate = Math.max(MIN_FILL_RATE, bounded);
+    this.#capacity = Math.max(MIN_CAPACITY, bounded);
     this.#tokens = Math.min(this.#tokens, this.#capacity);
   }
 
@@ -100,11 +100,11 @@ export class AwsMeter extends PassingMeter {
 
 /**
  * The adaptive retry mode of the AWS SDKs, in every client: a token bucket whose fill rate follows CUBIC from the first
- * throttled answer on. Its bucket waits without end; here it waits as long as everybody's queue. Constants and order of
+ * throttled answer on. Its bucket waits without limit; here it waits as long as the queue of every controller. Constants and order of
  * steps: botocore/retries/{adaptive,bucket,throttling}.py at 40454ea.
  */
 export const AWS_CUBIC: Controller = {
   name: 'aws-cubic',
   adapt: perClient,
-  makeStore: ({ policy }, _random, listen) => new ChosenStore({ policy, listen, makeMeter: () => new AwsMeter() }),
+  makeStore: ({ policy }, _random, listen) => new ControllerStore({ policy, listen, makeMeter: () => new AwsMeter() }),
 };

@@ -1,19 +1,19 @@
-import type { CutCause } from '../../../../src/core/events/proxy-events.ts';
-import type { Failure, Rejection } from '../../../../src/core/rate/failed-send.ts';
-import type { Millis, Random } from '../../../../src/core/exchange/attempt-outcome.ts';
-import { ChosenStore, ForgetfulClients } from '../chosen-store.ts';
+import type { CutCause } from '../../../../src/core/limits/limit-state.ts';
+import type { FailedSend, RejectedSend } from '../../../../src/core/rate/failed-send.ts';
+import type { Millis, Random } from '../../../../src/core/scalars.ts';
+import { ControllerStore, ForgetfulClients } from '../controller-store.ts';
 import type { Controller } from '../controllers.ts';
 import { PassingMeter } from '../passing-meter.ts';
 import { unqueued } from './adapt.ts';
 
-/** A limit on requests in flight, moved by every answer. */
+/** A concurrency limit, updated by every response. */
 interface InFlightLimit {
   readonly limit: number;
   /** @param among in flight when it was sent, itself included */
   update(rtt: Millis, among: number, didDrop: boolean): void;
 }
 
-/** SimpleLimiter: what finds no place is refused. A 429 and a broken upstream count as a drop. */
+/** SimpleLimiter: refuses requests beyond the limit. A 429 and an upstream failure count as drops. */
 class InFlightMeter extends PassingMeter {
   readonly #limit: InFlightLimit;
 
@@ -26,20 +26,20 @@ class InFlightMeter extends PassingMeter {
     return this.inFlight < this.#limit.limit ? 0 : Number.POSITIVE_INFINITY;
   }
 
-  override expected(): Millis {
+  override expectedDelay(): Millis {
     return 0;
   }
 
-  override accepted(sentAt: Millis, among: number, now: Millis): void {
+  override onAccepted(sentAt: Millis, among: number, now: Millis): void {
     this.#limit.update(now - sentAt, among, false);
   }
 
-  override rejected({ sentAt, among }: Rejection, now: Millis): CutCause | undefined {
-    this.#limit.update(now - sentAt, among, true);
+  override onRejected({ sentAt, inFlightAtSend }: RejectedSend, now: Millis): CutCause | undefined {
+    this.#limit.update(now - sentAt, inFlightAtSend, true);
     return 'places';
   }
 
-  override failed({ sentAt }: Failure, now: Millis): CutCause | undefined {
+  override onFailed({ sentAt }: FailedSend, now: Millis): CutCause | undefined {
     this.#limit.update(now - sentAt, 0, true);
     return undefined;
   }
@@ -54,7 +54,7 @@ export class AimdLimit implements InFlightLimit {
   }
 }
 
-const MOST_IN_FLIGHT = 1000;
+const MAX_IN_FLIGHT = 1000;
 const PROBE_MULTIPLIER = 30;
 
 export class VegasLimit implements InFlightLimit {
@@ -81,7 +81,7 @@ export class VegasLimit implements InFlightLimit {
       this.#sinceProbe = 0;
     }
     if (isProbe || this.#shortestRtt === 0 || rtt < this.#shortestRtt) this.#shortestRtt = rtt;
-    else this.#estimate = Math.max(1, Math.min(MOST_IN_FLIGHT, this.#next(rtt, among, didDrop)));
+    else this.#estimate = Math.max(1, Math.min(MAX_IN_FLIGHT, this.#next(rtt, among, didDrop)));
   }
 
   /** Queue size = limit · (1 − shortest RTT ÷ RTT); α = 3 log₁₀, β = 6 log₁₀, threshold and step log₁₀ of the limit. */
@@ -106,7 +106,7 @@ export const NETFLIX_AIMD: Controller = {
   name: 'netflix-aimd',
   adapt: unqueued,
   makeStore: ({ policy }, _random, listen) =>
-    new ChosenStore({
+    new ControllerStore({
       policy,
       listen,
       makeMeter: () => new InFlightMeter(new AimdLimit()),
@@ -115,15 +115,15 @@ export const NETFLIX_AIMD: Controller = {
 };
 
 /**
- * Netflix's VegasLimit with its defaults, in its own order: after TCP Vegas (Brakmo and Peterson, 1995) a queue is told
- * by answers that take longer than the shortest.
+ * Netflix's VegasLimit with its defaults, in its own order: after TCP Vegas (Brakmo and Peterson, 1995) a queue is
+ * detected by responses slower than the fastest.
  * (com.netflix.concurrency.limits.limit.VegasLimit at 141214d, Log10RootFunction at 37ee6de.)
  */
 export const NETFLIX_VEGAS: Controller = {
   name: 'netflix-vegas',
   adapt: unqueued,
   makeStore: ({ policy }, random, listen) =>
-    new ChosenStore({
+    new ControllerStore({
       policy,
       listen,
       makeMeter: () => new InFlightMeter(new VegasLimit(random)),

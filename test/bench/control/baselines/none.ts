@@ -1,12 +1,12 @@
-import { ChosenStore, ForgetfulClients } from '../chosen-store.ts';
+import { ControllerStore, ForgetfulClients } from '../controller-store.ts';
 import type { Controller } from '../controllers.ts';
 import { PassingMeter } from '../passing-meter.ts';
 
-/** No control: everything leaves at once, and is retried as configured. */
+/** No control: every request is sent at once, and retried as configured. */
 export const NONE: Controller = {
   name: 'none',
   makeStore: ({ policy }, _random, listen) =>
-    new ChosenStore({
+    new ControllerStore({
       policy,
       listen,
       makeMeter: () => new PassingMeter(),

@@ -1,5 +1,5 @@
-import type { Millis, Random } from '../../../../src/core/exchange/attempt-outcome.ts';
-import { ChosenStore } from '../chosen-store.ts';
+import type { Millis, Random } from '../../../../src/core/scalars.ts';
+import { ControllerStore } from '../controller-store.ts';
 import type { Controller } from '../controllers.ts';
 import { PassingMeter } from '../passing-meter.ts';
 import { perClient, unqueued } from './adapt.ts';
@@ -7,7 +7,7 @@ import { perClient, unqueued } from './adapt.ts';
 const K = 2;
 const SECONDS = 120;
 
-/** How many in the last two minutes, to a second. */
+/** Count over the last two minutes, with a resolution of one second. */
 class Recent {
   readonly #counts = new Uint32Array(SECONDS);
   #newest = 0;
@@ -45,7 +45,7 @@ export class SreMeter extends PassingMeter {
     this.#random = random;
   }
 
-  /** The gate asks once for each arrival, for nobody waits here: what asks is a request, refused or not. */
+  /** Called once for each arrival, because there is no queue; counts every request, refused or not. */
   override delay(now: Millis): Millis {
     const requests = this.#requests.total(now);
     const refusal = Math.max(0, (requests - K * this.#accepts.total(now)) / (requests + 1));
@@ -53,11 +53,11 @@ export class SreMeter extends PassingMeter {
     return this.#random() < refusal ? Number.POSITIVE_INFINITY : 0;
   }
 
-  override expected(): Millis {
+  override expectedDelay(): Millis {
     return 0;
   }
 
-  override accepted(_sentAt: Millis, _among: number, now: Millis): void {
+  override onAccepted(_sentAt: Millis, _among: number, now: Millis): void {
     this.#accepts.add(now);
   }
 }
@@ -70,5 +70,6 @@ export class SreMeter extends PassingMeter {
 export const SRE: Controller = {
   name: 'sre',
   adapt: (scenario) => unqueued(perClient(scenario)),
-  makeStore: ({ policy }, random, listen) => new ChosenStore({ policy, listen, makeMeter: () => new SreMeter(random) }),
+  makeStore: ({ policy }, random, listen) =>
+    new ControllerStore({ policy, listen, makeMeter: () => new SreMeter(random) }),
 };

@@ -1,7 +1,7 @@
 import { compileScenario } from '../../../../src/simulator/scenario-file/compile-scenario.ts';
 import type { ScenarioConfig } from '../../../../src/simulator/scenario-file/scenario-schema.ts';
-import { loadLibrary } from '../../../support/library.ts';
-import type { Row } from './row.ts';
+import { loadLibraryScenario } from '../../../support/core/scenario-library.ts';
+import type { ControlRow } from './row.ts';
 
 interface Adverse {
   readonly scenario: string;
@@ -13,7 +13,7 @@ interface Adverse {
 
 const LONG = { duration: 480_000, warmup: 60_000 };
 
-/** Scenarios of the library in which a rate is taken down for good that believes every rejection, or none. */
+/** Bundled scenarios in which a rate collapses if it reacts to every rejection, or to none. */
 const ADVERSE: readonly Adverse[] = [
   { scenario: 'noise', name: 'one in a hundred rejected at any rate', goodput: 0.7, waste: 0.02 },
   { scenario: 'loud-noise', name: 'one in twenty rejected at any rate', goodput: 0.65, waste: 0.11 },
@@ -25,11 +25,11 @@ const ADVERSE: readonly Adverse[] = [
   { scenario: 'priorities', name: 'checkouts beside a batch job', goodput: 0.9, waste: 0.015 },
 ];
 
-export function adverse(): Row[] {
+export function adverse(): ControlRow[] {
   return ADVERSE.map(({ scenario, name, goodput, waste, changes = {} }) => ({
     name,
     family: 'adverse',
-    scenario: compileScenario(name, { ...loadLibrary(scenario), ...changes }),
+    scenario: compileScenario(name, { ...loadLibraryScenario(scenario), ...changes }),
     goals: [
       { figure: 'goodput', min: goodput },
       { figure: 'waste', max: waste },

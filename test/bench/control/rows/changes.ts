@@ -1,15 +1,15 @@
-import type { ModelSpec } from '../../../../src/simulator/limit-models/limit-model-spec.ts';
-import type { PerSecond } from '../../../../src/core/exchange/attempt-outcome.ts';
-import type { Goal, Row } from './row.ts';
-import { BUCKET, KINDS, world } from './world.ts';
+import type { LimitModelSpec } from '../../../../src/simulator/limit-models/limit-model-spec.ts';
+import type { PerSecond } from '../../../../src/core/scalars.ts';
+import type { RowGoal, ControlRow } from './row.ts';
+import { BUCKET, KINDS, scenarioOf } from './row-builders.ts';
 
-export function load(): Row[] {
-  return KINDS.map(([kind, limitAt]): Row => {
+export function load(): ControlRow[] {
+  return KINDS.map(([kind, limitAt]): ControlRow => {
     const name = `${kind}, 100/s, load 1.0`;
     return {
       name,
       family: 'load 1.0',
-      scenario: world(name, { limit: limitAt(100), offered: 100, duration: 220_000 }),
+      scenario: scenarioOf(name, { limit: limitAt(100), offered: 100, duration: 220_000 }),
       goals: [
         { figure: 'ofOracle', min: 0.97 },
         { figure: 'waste', max: 0.01 },
@@ -18,18 +18,18 @@ export function load(): Row[] {
   });
 }
 
-/** What a step changes: requests a second, or in a window. */
-function amountOf(model: ModelSpec): number {
+/** The value that a step changes: requests a second, or in a window. */
+function amountOf(model: LimitModelSpec): number {
   if ('rate' in model) return model.rate;
   return 'limit' in model ? model.limit : Number.POSITIVE_INFINITY;
 }
 
-/** Of a window of ten seconds a rejection tells once in ten seconds, and costs seconds: a rise is found later. */
+/** A ten-second window reveals its limit only once per window, at the cost of seconds, so a rise is found later. */
 const LONG_WINDOW = 'fixed 10 s';
 
-export function steps(): Row[] {
-  const step = (name: string, from: PerSecond, to: PerSecond, { usually, slowly = usually }: StepGoals): Row[] =>
-    KINDS.map(([model, limitAt]): Row => {
+export function steps(): ControlRow[] {
+  const step = (name: string, from: PerSecond, to: PerSecond, { usually, slowly = usually }: StepGoals): ControlRow[] =>
+    KINDS.map(([model, limitAt]): ControlRow => {
       const isSlow = model === LONG_WINDOW;
       const title = `${name}, ${model}`;
       return {
@@ -37,7 +37,7 @@ export function steps(): Row[] {
         family: 'step',
         changeAt: 60_000,
         changeTo: isSlow ? 180_000 : 120_000,
-        scenario: world(title, {
+        scenario: scenarioOf(title, {
           limit: limitAt(from),
           offered: 2 * Math.max(from, to),
           duration: isSlow ? 200_000 : 140_000,
@@ -65,19 +65,19 @@ export function steps(): Row[] {
 }
 
 interface StepGoals {
-  readonly usually: readonly Goal[];
-  readonly slowly?: readonly Goal[];
+  readonly usually: readonly RowGoal[];
+  readonly slowly?: readonly RowGoal[];
 }
 
-export function outages(): Row[] {
-  return (['refuse', '503', 'reset'] as const).map((how): Row => {
+export function outages(): ControlRow[] {
+  return (['refuse', '503', 'reset'] as const).map((how): ControlRow => {
     const name = `outage of 10 s (${how})`;
     return {
       name,
       family: 'outage',
       changeAt: 60_000,
       changeTo: 70_000,
-      scenario: world(name, {
+      scenario: scenarioOf(name, {
         limit: BUCKET,
         offered: 80,
         duration: 110_000,

@@ -1,15 +1,15 @@
-import type { ModelSpec } from '../../../../src/simulator/limit-models/limit-model-spec.ts';
-import type { Goal, Row } from './row.ts';
-import { BUCKET, CLIENTS, KINDS, world } from './world.ts';
+import type { LimitModelSpec } from '../../../../src/simulator/limit-models/limit-model-spec.ts';
+import type { RowGoal, ControlRow } from './row.ts';
+import { BUCKET, CLIENTS, KINDS, scenarioOf } from './row-builders.ts';
 
-export function sharing(): Row[] {
+export function sharing(): ControlRow[] {
   const others = { ...CLIENTS, name: 'others', count: 9, rate: 85 / 9 };
   return [
     {
       name: 'one client sends 100x the others',
       family: 'sharing',
       group: 'others',
-      scenario: world('one client sends 100x the others', {
+      scenario: scenarioOf('one client sends 100x the others', {
         limit: BUCKET,
         offered: 0,
         clients: [others, { ...CLIENTS, name: 'abuser', count: 1, rate: (100 * 85) / 9 }],
@@ -23,7 +23,7 @@ export function sharing(): Row[] {
       name: 'weights 4:1, all backlogged',
       family: 'sharing',
       group: 'heavy',
-      scenario: world('weights 4:1, all backlogged', {
+      scenario: scenarioOf('weights 4:1, all backlogged', {
         limit: BUCKET,
         offered: 0,
         clients: [
@@ -36,35 +36,35 @@ export function sharing(): Row[] {
     {
       name: 'ten equal clients at 5x',
       family: 'sharing',
-      scenario: world('ten equal clients at 5x', { limit: BUCKET, offered: 500 }),
+      scenario: scenarioOf('ten equal clients at 5x', { limit: BUCKET, offered: 500 }),
       goals: [{ figure: 'jain', min: 0.99 }],
     },
   ];
 }
 
-const WAITING: readonly Goal[] = [
+const WAITING: readonly RowGoal[] = [
   { figure: 'goodput', min: 0.95 },
   { figure: 'waste', max: 0.01 },
 ];
 
-/** Clients that come back when they are told to: what they are told is what they do. */
-export function waiting(): Row[] {
+/** Clients that honour Retry-After exactly. */
+export function waiting(): ControlRow[] {
   return [
     { name: 'ten clients at 5x, waiting as told', count: 10, offered: 500 },
     { name: '500 clients at 2x, waiting as told', count: 500, offered: 200 },
-  ].map(({ name, count, offered }): Row => {
+  ].map(({ name, count, offered }): ControlRow => {
     const clients = [{ ...CLIENTS, count, rate: offered / count, honoursRetryAfter: true }];
-    return { name, family: 'waiting', scenario: world(name, { limit: BUCKET, offered, clients }), goals: WAITING };
+    return { name, family: 'waiting', scenario: scenarioOf(name, { limit: BUCKET, offered, clients }), goals: WAITING };
   });
 }
 
-export function replicas(): Row[] {
-  const limit: ModelSpec = { kind: 'token-bucket', rate: 400, burst: 80 };
+export function replicas(): ControlRow[] {
+  const limit: LimitModelSpec = { kind: 'token-bucket', rate: 400, burst: 80 };
   return [
     { name: '8 replicas, nothing shared', shared: false, goodput: 0.95, waste: 0.016 },
     { name: '8 replicas, limits shared', shared: true, goodput: 0.98, waste: 0.005 },
-  ].map(({ name, shared, goodput, waste }): Row => {
-    const scenario = world(name, { limit, offered: 800, replicas: 8 });
+  ].map(({ name, shared, goodput, waste }): ControlRow => {
+    const scenario = scenarioOf(name, { limit, offered: 800, replicas: 8 });
     return {
       name,
       family: 'replicas',
@@ -77,21 +77,21 @@ export function replicas(): Row[] {
   });
 }
 
-export function latency(): Row[] {
+export function latency(): ControlRow[] {
   return [
     {
       name: 'open, 100/s',
       family: 'latency',
-      scenario: world('open, 100/s', { limit: { kind: 'unlimited' }, offered: 100 }),
+      scenario: scenarioOf('open, 100/s', { limit: { kind: 'unlimited' }, offered: 100 }),
       goals: [{ figure: 'p99', max: 5 }],
     },
-    ...KINDS.slice(0, 4).map(([kind, limitAt]): Row => {
+    ...KINDS.slice(0, 4).map(([kind, limitAt]): ControlRow => {
       const name = `${kind}, 100/s, load 2, then 0.75`;
       const clients = [{ ...CLIENTS, rate: 20, steps: [{ at: 40_000, rate: 7.5 }] }];
       return {
         name,
         family: 'latency',
-        scenario: world(name, { limit: limitAt(100), offered: 0, clients, warmup: 60_000, duration: 140_000 }),
+        scenario: scenarioOf(name, { limit: limitAt(100), offered: 0, clients, warmup: 60_000, duration: 140_000 }),
         goals: [{ figure: 'addedOfOracle', max: 1.2 }],
       };
     }),

@@ -1,16 +1,16 @@
-import type { ModelSpec } from '../../../../src/simulator/limit-models/limit-model-spec.ts';
-import type { Row } from './row.ts';
-import { KINDS, RATES, wasteAllowed, world } from './world.ts';
+import type { LimitModelSpec } from '../../../../src/simulator/limit-models/limit-model-spec.ts';
+import type { ControlRow } from './row.ts';
+import { KINDS, RATES, wasteAllowed, scenarioOf } from './row-builders.ts';
 
-export function steady(): Row[] {
+export function steady(): ControlRow[] {
   return KINDS.flatMap(([kind, limitAt]) =>
-    [5, ...RATES].map((rate): Row => {
+    [5, ...RATES].map((rate): ControlRow => {
       const name = `${kind}, ${rate}/s`;
       const long = rate < 50 || kind === 'fixed 10 s';
       return {
         name,
         family: rate === 5 ? 'steady 5/s' : 'steady',
-        scenario: world(name, {
+        scenario: scenarioOf(name, {
           limit: limitAt(rate),
           offered: 2 * rate,
           ...(long ? { duration: 240_000, warmup: 40_000 } : {}),
@@ -27,26 +27,26 @@ export function steady(): Row[] {
   );
 }
 
-/** Without a burst: every request that comes early by anything is refused (nginx's limit_req as it comes). */
-export function strict(): Row[] {
-  return [12, 100, 1000].map((rate): Row => {
+/** Limits without a burst, which reject every early request (nginx's limit_req by default). */
+export function strict(): ControlRow[] {
+  return [12, 100, 1000].map((rate): ControlRow => {
     const name = `gcra without burst, ${rate}/s`;
     return {
       name,
       family: 'strict',
-      scenario: world(name, { limit: { kind: 'gcra', rate, burst: 1 }, offered: 2 * rate }),
+      scenario: scenarioOf(name, { limit: { kind: 'gcra', rate, burst: 1 }, offered: 2 * rate }),
       goals: [{ figure: 'waste', max: 0.05 }],
     };
   });
 }
 
-export function counting(): Row[] {
-  return [20, 100, 300].map((rate): Row => {
+export function counting(): ControlRow[] {
+  return [20, 100, 300].map((rate): ControlRow => {
     const name = `counting window, ${rate}/s`;
     return {
       name,
       family: 'counting',
-      scenario: world(name, {
+      scenario: scenarioOf(name, {
         limit: { kind: 'sliding-window-counting', limit: rate, window: 1000 },
         offered: 2 * rate,
         duration: 140_000,
@@ -59,28 +59,28 @@ export function counting(): Row[] {
   });
 }
 
-/** Whoever asks for too much is shut out for a while. */
-export function penalties(): Row[] {
+/** Limits that block a client for a while once it exceeds them. */
+export function penalties(): ControlRow[] {
   return [
     { rate: 20, length: 5000 },
     { rate: 100, length: 10_000 },
     { rate: 100, length: 30_000 },
     { rate: 100, length: 30_000, isCold: true },
-  ].map(({ rate, length, isCold = false }): Row => {
+  ].map(({ rate, length, isCold = false }): ControlRow => {
     const name = `penalty of ${length / 1000} s, ${rate}/s${isCold ? ', its first ten minutes' : ''}`;
-    const limit: ModelSpec = { kind: 'blackout', rate, burst: Math.max(5, rate / 5), length };
+    const limit: LimitModelSpec = { kind: 'blackout', rate, burst: Math.max(5, rate / 5), length };
     return {
       name,
       family: 'penalty',
-      scenario: world(name, {
+      scenario: scenarioOf(name, {
         limit,
         offered: 2 * rate,
         duration: isCold ? 600_000 : 960_000,
         warmup: isCold ? 0 : 240_000,
       }),
-      // Whoever probes pays: what is wanted is that it is seldom, and that retrying alone is far behind.
+      // Every probe is penalised, so the goals require rare probes and a wide margin over retries alone.
       goals: [
-        // The first penalty is like a window that was used up, and is taken for one.
+        // The first penalty looks like an exhausted window, and is treated as one.
         { figure: 'goodput', min: isCold ? 0.15 : 0.5 },
         { figure: 'waste', max: 0.03 },
       ],
@@ -88,14 +88,14 @@ export function penalties(): Row[] {
   });
 }
 
-export function concurrency(): Row[] {
-  return [12, 20, 50, 200].map((places): Row => {
+export function concurrency(): ControlRow[] {
+  return [12, 20, 50, 200].map((places): ControlRow => {
     const name = `${places} in flight`;
     const mean = 100;
     return {
       name,
       family: 'concurrency',
-      scenario: world(name, {
+      scenario: scenarioOf(name, {
         limit: { kind: 'concurrency', limit: places },
         offered: (2 * places * 1000) / mean,
         upstream: { latency: { kind: 'exponential', mean } },
@@ -108,14 +108,14 @@ export function concurrency(): Row[] {
   });
 }
 
-export function minutes(): Row[] {
-  const limit: ModelSpec = { kind: 'fixed-window', limit: 3000, window: 60_000 };
+export function minutes(): ControlRow[] {
+  const limit: LimitModelSpec = { kind: 'fixed-window', limit: 3000, window: 60_000 };
   const terms = { limit, offered: 100, duration: 960_000, warmup: 240_000 };
   return [
     {
       name: 'minute window',
       family: 'minute',
-      scenario: world('minute window', terms),
+      scenario: scenarioOf('minute window', terms),
       goals: [
         { figure: 'goodput', min: 0.8 },
         { figure: 'waste', max: 0.015 },
@@ -124,7 +124,7 @@ export function minutes(): Row[] {
     {
       name: 'minute window, RateLimit told',
       family: 'minute',
-      scenario: world('minute window, RateLimit told', { ...terms, upstream: { hints: 'ratelimit' } }),
+      scenario: scenarioOf('minute window, RateLimit told', { ...terms, upstream: { hints: 'ratelimit' } }),
       goals: [
         { figure: 'goodput', min: 0.97 },
         { figure: 'waste', max: 0.0005 },
@@ -133,7 +133,7 @@ export function minutes(): Row[] {
     {
       name: 'minute window, X-RateLimit told',
       family: 'minute',
-      scenario: world('minute window, X-RateLimit told', { ...terms, upstream: { hints: 'x-ratelimit' } }),
+      scenario: scenarioOf('minute window, X-RateLimit told', { ...terms, upstream: { hints: 'x-ratelimit' } }),
       goals: [
         { figure: 'goodput', min: 0.97 },
         { figure: 'waste', max: 0.0005 },
@@ -142,7 +142,7 @@ export function minutes(): Row[] {
     {
       name: 'minute window, Retry-After told',
       family: 'minute',
-      scenario: world('minute window, Retry-After told', { ...terms, upstream: { hints: 'retry-after' } }),
+      scenario: scenarioOf('minute window, Retry-After told', { ...terms, upstream: { hints: 'retry-after' } }),
       goals: [
         { figure: 'goodput', min: 0.8 },
         { figure: 'waste', max: 0.015 },

@@ -1,8 +1,8 @@
 import type { Scenario } from '../../../../src/simulator/scenario.ts';
-import type { Millis } from '../../../../src/core/exchange/attempt-outcome.ts';
+import type { Millis } from '../../../../src/core/scalars.ts';
 
-/** What a figure has to be: at least, or at most. */
-export interface Goal {
+/** A minimum or maximum for a figure. */
+export interface RowGoal {
   readonly figure: Figure;
   readonly min?: number;
   readonly max?: number;
@@ -25,14 +25,14 @@ export type Figure =
   | 'addedOfOracle'
   | 'failures';
 
-export interface Row {
+export interface ControlRow {
   readonly name: string;
   readonly family: string;
   readonly scenario: Scenario;
-  readonly goals: readonly Goal[];
+  readonly goals: readonly RowGoal[];
   /** When the limit changes, or the outage begins and ends. */
   readonly changeAt?: Millis;
   readonly changeTo?: Millis;
-  /** The group whose share, success and latency are looked at. */
+  /** The group whose share, success and latency are measured. */
   readonly group?: string;
 }

@@ -1,4 +1,4 @@
-// The least that a proxy in Node can be: node:http in front, undici's dispatch behind, nothing between. The floor.
+// A minimal proxy in Node, the lower bound of the cost: node:http for clients, undici's dispatch for the upstream.
 //
 //   node floor.ts UPSTREAM
 
@@ -33,7 +33,7 @@ class PassThrough implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#response.write(chunk)) return;
-    // Who is not told that its client has gone would keep its connection to the upstream for ever.
+    // Without an abort, the upstream connection would stay open after the client has left.
     const abort = (): void => controller.abort(new Error('the client has gone'));
     if (this.#response.destroyed) return abort();
     controller.pause();

@@ -1,5 +1,5 @@
-// http-proxy-middleware over node:http, as its README has it for servers without a framework; with an agent that keeps
-// connections, which it does not do by itself.
+// http-proxy-middleware over node:http, as in its README for servers without a framework, with a keep-alive agent, which it
+// does not use by default.
 //
 //   node http-proxy-middleware.ts UPSTREAM
 

@@ -1,4 +1,4 @@
-// @fastify/http-proxy as its README has it.
+// @fastify/http-proxy as in its README.
 //
 //   node http-proxy.ts UPSTREAM
 

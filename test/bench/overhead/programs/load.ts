@@ -1,5 +1,5 @@
-// Clients in a process of their own, over plain sockets: what they cost must be little beside what they measure.
-// Started by ../measure.ts with a plan; says when the counted span begins and ends, and then what came of it.
+// Clients in their own process over plain sockets, so that they cost little compared with the measured proxy. Started by
+// ../measure.ts with a plan; reports the beginning and the end of the counted span, then the results.
 
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
@@ -20,7 +20,7 @@ const rest = Buffer.concat([
   Buffer.alloc(plan.upload, '1'),
 ]);
 const line = `${plan.method} ${plan.path} HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAccept: */*\r\nUser-Agent: bench\r\nX-Api-Key: client-`;
-/** One for each client, as far as memory goes. */
+/** One request for each client, within a memory limit. */
 const requests: Buffer[] = [];
 let turn = 0;
 
@@ -34,18 +34,18 @@ let isOver = false;
 let answered = 0;
 let failed = 0;
 const took: number[] = [];
-/** Due and not sent, because every connection is busy: when they were due. */
+/** Due times of requests that wait for a free connection. */
 const due: number[] = [];
 const idle: Connection[] = [];
-/** Requests under way. */
+/** Requests in flight. */
 let asking = 0;
 
-/** One request at a time. */
+/** A connection with one request at a time. */
 class Connection {
   readonly #socket: Socket;
   #sentAt = 0;
   #isBusy = false;
-  /** The head as far as it has come; undefined while the body comes. */
+  /** The partial head; undefined while the body arrives. */
   #head: Buffer | undefined = Buffer.alloc(0);
   #left = 0;
 
@@ -86,7 +86,7 @@ class Connection {
     askNext();
   }
 
-  /** It has been answered, or never will be. */
+  /** Ends the current request, answered or failed. */
   #settle(): void {
     if (this.#isBusy) asking -= 1;
     this.#isBusy = false;
@@ -146,7 +146,7 @@ const result: Loaded = {
 };
 process.send?.(result, () => process.exit());
 
-/** Whoever has been idle for longest. */
+/** Sends on the connection that has been idle for longest. */
 function askNext(): void {
   while (asking < (plan.inFlight ?? plan.connections)) {
     const next = idle.shift();
@@ -163,7 +163,7 @@ function isGoingOn(): boolean {
   return !isOver;
 }
 
-/** At absolute times: a late timer sends what is due, and its lateness counts. */
+/** Sends at absolute times: a late timer sends all due requests, and its delay counts as latency. */
 async function pace(rate: number): Promise<void> {
   const start = performance.now();
   for (let n = 0; isGoingOn(); ) {

@@ -1,4 +1,4 @@
-// The upstream of the benchmark: what is asked for, at once. It prints where it listens.
+// The upstream of the benchmark, which responds at once. It prints its address.
 
 import { createServer } from 'node:http';
 

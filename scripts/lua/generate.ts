@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PACKAGES } from './compiler.ts';
+import { sealScript } from './fingerprint.ts';
+import { minify } from './minify.ts';
+import type { Compiler } from './translate.mjs';
+import { translate } from './translate.mjs';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** The whole script, with its header. */
+export function generateScript(compiler: Compiler): string {
+  const host = readPart('host.lua');
+  const { lua, stateCodec, sources } = translate(compiler, join(ROOT, 'src/'), host);
+  const layout = hashLayout(stateCodec, host);
+  const parts = [
+    readPart('prelude.lua'),
+    lua,
+    `local VERSION = '${layout}'`,
+    host.replace('--@ state codec', () => stateCodec),
+  ];
+  const paths = sources.map((path) => path.slice(ROOT.length + 1));
+  return sealScript(PACKAGES.join(' and '), paths, `${minify(parts.join('\n'))}\n`);
+}
+
+/**
+ * Names the format of the stored data. It stays the same when only behaviour changes, so that a newer version can read what an
+ * older one stored. Of accounts and waiting clients it covers all of the code that writes them: that code changes rarely, and
+ * to start anew is better than to misread data.
+ */
+function hashLayout(stateCodec: string, host: string): string {
+  const [recordWaiting] = /^function store\.recordWaiting\b.*?^end$/ms.exec(host) ?? [];
+  if (recordWaiting === undefined) throw new Error('host.lua has no function store.recordWaiting');
+  const account = readFileSync(join(ROOT, 'src/sharing/replicas/replica-account.ts'), 'utf8');
+  const written = [stateCodec, account, recordWaiting].join('\0');
+  return createHash('sha256').update(written).digest('hex').slice(0, 16);
+}
+
+function readPart(name: string): string {
+  return readFileSync(join(import.meta.dirname, name), 'utf8');
+}

@@ -1,0 +1,16 @@
+import type { ProcessStatus } from '../api/response-schemas.ts';
+import type { EnforcementMode } from '../../core/admission/gate-decision.ts';
+import type { Millis } from '../../core/scalars.ts';
+
+/** What is known without a query to the serving processes. */
+export interface ProcessFacts {
+  readonly version: string;
+  readonly mode: EnforcementMode;
+  readonly phase: ProcessStatus['phase'];
+  readonly workers: number;
+  /** Milliseconds since 1970, as are the next two times. */
+  readonly startedAt: Millis;
+  readonly configLoadedAt: Millis;
+  readonly lastReload: { readonly at: Millis; readonly problem: string | undefined } | undefined;
+  readonly store: 'memory' | 'redis';
+}

@@ -1,0 +1,100 @@
+/** The figures of an upstream card: its numbers, its nested limits and its endpoints. Each function returns one that fills them. */
+import { find, setAttribute, setShown, setText } from './dom/dom.js';
+import { KeyedRows } from './keyed-rows.js';
+import {
+  formatCount,
+  formatLatency,
+  formatLimitName,
+  formatNestedLimit,
+  formatPercent,
+  formatRateLabel,
+  nestedLimitSeverity,
+} from './text/labels.js';
+
+/** @import { UpstreamStatus } from './api-types.ts' */
+
+/** @param {HTMLElement} row */
+export function makeFigures(row) {
+  /** @param {string} name */
+  const figure = (name) => find(row, `[data-figure='${name}']`, HTMLElement);
+  const limits = find(row, '[data-limits]', HTMLElement);
+  /** @param {UpstreamStatus} upstream */
+  return (upstream) => {
+    const { inFlight, places, scope } = upstream;
+    setText(figure('accepted'), formatRateLabel(upstream.acceptedPerSecond));
+    setText(figure('queued'), formatCount(upstream.queued));
+    setText(
+      figure('inFlight'),
+      places === null ? formatCount(inFlight) : `${formatCount(inFlight)} of ${formatCount(places)}`,
+    );
+    setText(figure('retries'), formatRateLabel(upstream.retriesPerSecond));
+    setText(figure('budget'), formatPercent(upstream.budgetLeft));
+    setText(figure('quota'), upstream.quotaLeft === null ? 'not reported' : formatPercent(upstream.quotaLeft));
+    setText(figure('p50'), formatLatency(upstream.p50Seconds));
+    setText(figure('p99'), formatLatency(upstream.p99Seconds));
+    setShown(limits, scope !== 'upstream');
+    setText(figure('limits'), `${formatCount(upstream.limits)}, one per ${scope}`);
+  };
+}
+
+/** @param {HTMLElement} row */
+export function makeNestedLimits(row) {
+  const list = find(row, '[data-nested]', HTMLElement);
+  let now = 0;
+  /** @type {KeyedRows<UpstreamStatus['nestedLimits'][number]>} */
+  const rows = new KeyedRows(
+    list,
+    ({ name }) => name,
+    () => {
+      const { item, text } = makeMarkedItem();
+      return {
+        row: item,
+        fill: (limit) => {
+          setAttribute(item, 'data-severity', nestedLimitSeverity(limit));
+          setText(text, `${formatLimitName(limit)}: ${formatNestedLimit(limit, now)}`);
+        },
+      };
+    },
+  );
+  /**
+   * @param {UpstreamStatus} upstream
+   * @param {number} at
+   */
+  return (upstream, at) => {
+    now = at;
+    setShown(list, upstream.nestedLimits.length > 0);
+    rows.show(upstream.nestedLimits);
+  };
+}
+
+/** @param {HTMLElement} row */
+export function makeEndpoints(row) {
+  /** @type {KeyedRows<UpstreamStatus['endpoints'][number]>} */
+  const rows = new KeyedRows(
+    find(row, '[data-endpoints]', HTMLElement),
+    ({ endpoint }) => endpoint,
+    () => {
+      const { item, text } = makeMarkedItem();
+      return {
+        row: item,
+        fill: ({ endpoint, healthy }) => {
+          setAttribute(item, 'data-severity', healthy ? 'ok' : 'critical');
+          setText(text, healthy ? endpoint : `${endpoint} – ejected: it keeps failing`);
+        },
+      };
+    },
+  );
+  /** @param {UpstreamStatus} upstream */
+  return (upstream) => rows.show(upstream.endpoints);
+}
+
+/** A list item with a severity mark before its text. */
+function makeMarkedItem() {
+  const item = document.createElement('li');
+  const [mark, text] = [document.createElement('span'), document.createElement('span')];
+  item.className = 'state';
+  mark.className = 'mark';
+  mark.ariaHidden = 'true';
+  item.append(mark, text);
+  return { item, text };
+}

@@ -1,0 +1,24 @@
+/** `enforce`: decisions are carried out. `observe`: every request is forwarded once, at once; decisions are only reported. */
+export type EnforcementMode = 'enforce' | 'observe';
+
+/** Why the gate refused a request. */
+export type RefusalReason =
+  /** The client asks for more than its share of a limited rate. */
+  | 'over_share'
+  /** The upstream asked this client to wait. */
+  | 'held'
+  /** The upstream is blocked: it rejects everything, or an operator blocked it. */
+  | 'blocked'
+  /** The deadline passed in the queue. */
+  | 'queue_timeout'
+  /** The queue is at its bound. */
+  | 'queue_full'
+  /** The proxy is shutting down. */
+  | 'draining';
+
+/** The gate's decision on an arrival. */
+export interface GateDecision {
+  readonly decision: 'passed' | 'queued' | 'refused';
+  /** Of a refusal. */
+  readonly why: RefusalReason | undefined;
+}

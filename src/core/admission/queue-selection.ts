@@ -1,0 +1,94 @@
+// Which of the waiting tickets is served next, and how soon.
+
+import type { Millis } from '../scalars.ts';
+import type { Limit } from '../limits/limit.ts';
+import type { ConnectionSlots } from './connection-slots.ts';
+import { computeEffectiveWeight } from './effective-weight.ts';
+import { MAX_FLOWS_SCANNED } from './fair-queue.ts';
+import type { GateStore } from './gate-store.ts';
+import type { Ticket } from './ticket.ts';
+import { attributesFor, hasBlockingLimit, hasReadyTicket, tokenDelay } from './wait-estimate.ts';
+
+/**
+ * Returns the next ticket of a limit's queue. While connections are scarce, a client with more than its share of them
+ * yields to others; so does a ticket that lacks a token which those behind it do not need.
+ */
+export function findNextTicket(store: GateStore, limit: Limit, now: Millis): Ticket | undefined {
+  const { queue } = limit;
+  if (queue.size < 2) return queue.peek();
+  const { connectionSlots, activeClients } = store.upstream(limit.ref.upstream);
+  const isScarce = connectionSlots !== undefined && limit === connectionSlots.queueLimit && connectionSlots.isScarce;
+  if (!isScarce) return hasMixedNeeds(limit) ? queue.peek((ticket) => lacksToken(ticket, limit, now)) : queue.peek();
+  const active = Math.max(activeClients.totalWeight(now, 0), queue.activeWeight);
+  return queue.peek(
+    (ticket) =>
+      connectionSlots.exceedsShare(ticket.fairnessKey, ticket.classWeight / Math.max(ticket.classWeight, active)) ||
+      (hasMixedNeeds(limit) && lacksToken(ticket, limit, now)),
+  );
+}
+
+/**
+ * Returns a ready ticket from a sibling queue whose client has received less of the shared limit than the client of
+ * `ticket`. Returns undefined if `ticket` itself is next.
+ * @param limit where `ticket` waits
+ */
+export function findCompetingTicket(
+  store: GateStore,
+  ticket: Ticket,
+  limit: Limit,
+  slots: ConnectionSlots | undefined,
+  now: Millis,
+): Ticket | undefined {
+  if (ticket.limits.length === 1 && limit.nestedWithWaiters === undefined) return undefined;
+  const bottleneck = findBottleneckLimit(ticket, now);
+  if (bottleneck?.nestedWithWaiters === undefined) return undefined;
+  let first = ticket;
+  let smallestTag = finishTag(store, ticket, bottleneck, now);
+  for (const queueLimit of [bottleneck, ...bottleneck.nestedWithWaiters]) {
+    if (queueLimit === limit || (queueLimit === slots?.queueLimit && slots.isFull)) continue;
+    const next = findNextTicket(store, queueLimit, now);
+    if (!hasReadyTicket(queueLimit, next, now)) continue;
+    const tag = finishTag(store, next, bottleneck, now);
+    if (tag > smallestTag || (tag === smallestTag && next.queuedAt >= first.queuedAt)) continue;
+    first = next;
+    smallestTag = tag;
+  }
+  return first === ticket ? undefined : first;
+}
+
+function finishTag(store: GateStore, ticket: Ticket, { scheduler }: Limit, now: Millis): number {
+  return ticket.clientSlot === undefined
+    ? 0
+    : scheduler.finishTag(ticket.clientSlot, computeEffectiveWeight(store, ticket, now));
+}
+
+/** Returns the outermost limit that delays the request. Sibling queues take turns by what each client has had of it. */
+export function findBottleneckLimit(ticket: Ticket, now: Millis): Limit | undefined {
+  return ticket.limits.find(
+    ({ meter }) => meter.rate(now) < Number.POSITIVE_INFINITY || meter.delay(now, attributesFor(meter, ticket)) > 0,
+  );
+}
+
+/** Whether the tickets in this queue may lack tokens of different limits. */
+function hasMixedNeeds(limit: Limit): boolean {
+  return limit.hasMixedLimits || hasBlockingLimit(limit.queue.peek());
+}
+
+function lacksToken(ticket: Ticket, limit: Limit, now: Millis): boolean {
+  return limit === ticket.limits.at(-1) && tokenDelay(ticket, now) > 0;
+}
+
+/** The least delay if the next ticket cannot be served yet and a ready one was not found: it bounds how often we look. */
+const RECHECK_DELAY: Millis = 1;
+
+/** How soon any ticket of this queue may have its tokens. With mixed needs, that is not always the next ticket. */
+export function soonestDelay(limit: Limit, next: Ticket, now: Millis): Millis {
+  const { queue } = limit;
+  let delay = tokenDelay(next, now);
+  if (!hasMixedNeeds(limit) || delay === 0) return delay;
+  for (let i = 0; i < queue.flows.length && i < MAX_FLOWS_SCANNED; i += 1) {
+    const head = queue.flows[i]?.head;
+    if (head !== undefined) delay = Math.min(delay, Math.max(RECHECK_DELAY, tokenDelay(head, now)));
+  }
+  return delay;
+}

@@ -1,0 +1,70 @@
+import type { EnforcementMode } from './gate-decision.ts';
+import type { Millis } from '../scalars.ts';
+import type { RetryOutcome } from '../retry/retry-policy.ts';
+import { resolveLimits } from '../limits/resolve-limits.ts';
+import type { PlannedRetry } from '../retry/choose-retry.ts';
+import { computeRejectionRetryAfter } from './compute-retry-after.ts';
+import { computeEffectiveWeight } from './effective-weight.ts';
+import type { GateStore } from './gate-store.ts';
+import { releaseQuotas } from './register-arrival.ts';
+import type { Ticket } from './ticket.ts';
+import { clientHeldUntil, connectionSlotsFor, estimateWait } from './wait-estimate.ts';
+import type { WaitQueue } from './wait-queue.ts';
+
+/** Decides whether a request may be repeated: by a retry here, or by its client after a Retry-After. */
+export class RetryAdmission {
+  readonly #store: GateStore;
+  readonly #waitQueue: WaitQueue;
+  readonly #gate: { readonly mode: EnforcementMode };
+
+  /** @param gate its mode may change */
+  constructor(store: GateStore, waitQueue: WaitQueue, gate: { readonly mode: EnforcementMode }) {
+    this.#store = store;
+    this.#waitQueue = waitQueue;
+    this.#gate = gate;
+  }
+
+  /** Reserves a retry or a poll, with its budget token: a retry counts while it sleeps. Returns why not if it is denied. */
+  reserve(
+    ticket: Ticket,
+    retry: Pick<PlannedRetry, 'delay' | 'usesBudget'>,
+    deadline: Millis,
+    now: Millis,
+  ): RetryOutcome | undefined {
+    const upstream = this.#store.upstream(ticket.upstream);
+    const { clients } = this.#store;
+    ticket.limits = resolveLimits(this.#store, ticket.limitRefs);
+    releaseQuotas(this.#store, this.#waitQueue, ticket, now);
+    const slot = ticket.clientSlot;
+    if (slot === undefined || clientHeldUntil(clients, ticket, slot, now) > now + retry.delay) return 'deadline';
+    const queued =
+      estimateWait(ticket, upstream.connectionSlots, computeEffectiveWeight(this.#store, ticket, now), now) -
+      retry.delay;
+    if (queued > upstream.queue.maxWait || now + retry.delay + Math.max(0, queued) >= deadline) return 'deadline';
+    if (retry.usesBudget && !upstream.retryBudget.spend()) return 'budget_exhausted';
+    return undefined;
+  }
+
+  /** A reserved retry will not be sent. */
+  cancel(ticket: Ticket, retry: PlannedRetry): void {
+    if (retry.usesBudget) this.#store.upstream(ticket.upstream).retryBudget.refund();
+  }
+
+  /**
+   * Computes the Retry-After for a request that the upstream has just rejected, as for a refusal of the gate, after the
+   * outcome was recorded. Reserves a return slot. Returns undefined in observe mode.
+   * @param atLeast what the upstream asks for
+   */
+  retryAfterRejection(ticket: Ticket, atLeast: Millis, now: Millis): Millis | undefined {
+    if (this.#gate.mode !== 'enforce') return undefined;
+    const { clientSlot } = ticket;
+    if (clientSlot === undefined) return atLeast;
+    const upstream = this.#store.upstream(ticket.upstream);
+    ticket.limits = resolveLimits(this.#store, ticket.limitRefs); // the outcome may have created one
+    for (const limit of ticket.limits) this.#waitQueue.advance(limit, now);
+    const heldFor = clientHeldUntil(this.#store.clients, ticket, clientSlot, now) - now;
+    const slots = connectionSlotsFor(ticket, upstream);
+    const wait = estimateWait(ticket, slots, computeEffectiveWeight(this.#store, ticket, now), now);
+    return computeRejectionRetryAfter(this.#store, { ticket, slot: clientSlot, wait }, Math.max(heldFor, atLeast), now);
+  }
+}

@@ -1,0 +1,37 @@
+import type { KeyRefusalReason } from '../idempotency/key-record.ts';
+
+export type ClientState = 'normal' | 'held' | 'backoff' | 'cooldown' | 'restoring';
+
+/** How a request ended for its client: the `outcome` label of `tidegate_requests_total`. */
+export type RequestOutcome =
+  | 'forwarded'
+  | 'recovered'
+  /** A check answered that the request may pass; the ingress that asked sends it. */
+  | 'checked'
+  /** A CORS preflight, answered by the proxy. */
+  | 'preflight'
+  | 'refused'
+  | 'queue_timeout'
+  | 'upstream_error'
+  | 'unknown'
+  | 'client_gone';
+
+/** Who set a Retry-After: the `from` label of `tidegate_retry_after_total`. */
+export type RetryAfterSource = (typeof RETRY_AFTER_SOURCES)[number];
+export const RETRY_AFTER_SOURCES = ['upstream', 'tidegate'] as const;
+
+/** How a poll ended: the `outcome` label of `tidegate_polls_total`. */
+export type PollOutcome = (typeof POLL_OUTCOMES)[number];
+export const POLL_OUTCOMES = ['not_ready', 'ready', 'failed', 'refused', 'client_gone'] as const;
+
+/** Why the proxy aborted a response that its client does not read: the client reads too slowly, or others need the connection. */
+export const READER_ABORT_REASONS = ['slow_reader', 'gave_way'] as const;
+export type ReaderAbortReason = (typeof READER_ABORT_REASONS)[number];
+
+/** The `event` label of `tidegate_idempotency_keys_total`. */
+export type IdempotencyKeyEvent = (typeof IDEMPOTENCY_KEY_EVENTS)[number];
+export const IDEMPOTENCY_KEY_EVENTS = ['minted', 'awaited', 'key_in_use', 'key_expired'] as const satisfies readonly (
+  | KeyRefusalReason
+  | 'minted'
+  | 'awaited'
+)[];

@@ -1,0 +1,64 @@
+/** What the gate looks like from outside: for metrics, the admin page and `explain`. */
+import type { LimitScope, LimitState } from '../limits/limit-state.ts';
+import type { QuotaOwner } from '../quota/requester.ts';
+import type { BlockStatus } from '../rate/breaker/active-block.ts';
+import type { Millis, PerSecond } from '../scalars.ts';
+import type { ClientState } from './event-labels.ts';
+
+export interface LimitView {
+  readonly upstream: string;
+  /** The name of a nested limit; empty for the upstream's own. */
+  readonly nested: string;
+  readonly scope: LimitScope;
+  /** As in `LimitRef`. */
+  readonly key: string;
+  readonly state: LimitState;
+  /** Infinity while open and unlimited. */
+  readonly rate: PerSecond;
+  readonly ceiling: PerSecond;
+  /** How many requests may be in flight, if the upstream limits concurrency; `rate` is then derived from it. Otherwise undefined. */
+  readonly concurrencyLimit: number | undefined;
+  /** Monotonic time until which nothing but a probe passes; undefined if not blocked. */
+  readonly blockedUntil: Millis | undefined;
+  /** The block in force, which may concern a part of all requests; absent without one. */
+  readonly block?: BlockStatus | undefined;
+  /** Share of the quota that is left, in [0, 1]; undefined if the upstream reports none, or one for each requester. */
+  readonly quotaLeft: number | undefined;
+  /** Who the quota belongs to that stops or paces requests. */
+  readonly quotaOwner?: QuotaOwner | undefined;
+  readonly queued: number;
+  readonly inFlight: number;
+  /** When growth resumes, during a cooldown; undefined if not known. */
+  readonly cooldownUntil?: Millis | undefined;
+  /** Blocked, and probes find out when that ends: `blockedUntil` is when the next probe may leave. */
+  readonly isProbed?: boolean | undefined;
+  /** The rate that an operator pinned: `rate` equals it, and `learnedRate` is the rate without the pin. */
+  readonly pinnedRate?: PerSecond | undefined;
+  readonly learnedRate?: PerSecond | undefined;
+  /** An operator blocked it: `blockedUntil` is undefined if the block has no end. */
+  readonly isBlockedByOperator?: boolean | undefined;
+}
+
+/** An endpoint of an upstream. */
+export interface EndpointView {
+  readonly upstream: string;
+  /** Its host and port. */
+  readonly endpoint: string;
+  /** False while only trial requests are sent to it. */
+  readonly isHealthy: boolean;
+}
+
+export interface ClientsView {
+  readonly tracked: number;
+  readonly byState: Readonly<Record<ClientState, number>>;
+  /** Of the allowances of tracked clients; 1 and 1 if there are none. */
+  readonly allowance: { readonly min: number; readonly mean: number };
+}
+
+/** Built on demand; costs nothing between scrapes. Metrics aggregate limits of scope client or credential. */
+export interface GateView {
+  readonly limits: readonly LimitView[];
+  readonly clients: ClientsView;
+  /** Share of the retry budget that is left, in [0, 1], by upstream. */
+  readonly budgets: ReadonlyMap<string, number>;
+}

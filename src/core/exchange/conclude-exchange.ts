@@ -1,0 +1,102 @@
+/**
+ * How an exchange ends: the verdicts, and the rule behind them. Before anything is reported as if the write had no effect,
+ * the key's record is read again, because another exchange with the key may have learned more meanwhile.
+ */
+import type { RefusalReason } from '../admission/gate-decision.ts';
+import { classifyWrite, mayHaveTakenEffect } from '../idempotency/write-outcome.ts';
+import type { RetryOutcome } from '../retry/retry-policy.ts';
+import type { Millis } from '../scalars.ts';
+import { isThrottled, type AttemptOutcome } from './attempt-outcome.ts';
+import type { ExchangeState } from './exchange-state.ts';
+import type { ExchangeVerdict } from './exchange-verdict.ts';
+import {
+  expectResult,
+  type ExchangeGenerator,
+  type ExchangeStep,
+  type KeyClaimRefused,
+  type StepResult,
+} from './steps.ts';
+
+/** The shortest Retry-After, for what ends at an unknown time: another request with the key, or a restart. */
+export const DEFAULT_RETRY_AFTER: Millis = 1000;
+
+/**
+ * Forwards a response that settles the matter by itself, without another look at the key's record.
+ * @returns undefined for an error, and for a response that speaks only for its own attempt of a write
+ */
+export function forwardIfConclusive(
+  { isWrite, policy, attempts }: ExchangeState,
+  outcome: AttemptOutcome,
+  retryOutcome: RetryOutcome | undefined,
+): ExchangeVerdict | undefined {
+  if (outcome.kind === 'error') return undefined;
+  if (!isWrite) return { kind: 'forward', unknown: false, attempts, retryOutcome };
+  const meaning = classifyWrite(outcome, policy.retry.notProcessed);
+  if (meaning !== 'may_have_happened' && meaning !== 'answered') return undefined;
+  return { kind: 'forward', unknown: meaning === 'may_have_happened', attempts, retryOutcome };
+}
+
+/** Ends with the last outcome: forwards its response, or reports a failure or an unknown outcome. */
+export function* conclude(
+  state: ExchangeState,
+  outcome: AttemptOutcome,
+  retryOutcome?: RetryOutcome,
+): ExchangeGenerator {
+  const { request, policy, attempts } = state;
+  if (outcome.kind === 'error') {
+    const isUnknown = mayHaveTakenEffect(request, outcome) || (yield* mayBeDoneByNow(state));
+    return { kind: isUnknown ? 'unknown' : 'fail', reason: outcome.reason, attempts, retryOutcome };
+  }
+  const verdict = forwardIfConclusive(state, outcome, retryOutcome);
+  if (verdict !== undefined) return verdict;
+  // A rejection speaks only for its own attempt, whichever hop sent it; a 409 for the attempt that is still in progress.
+  if (!(yield* mayBeDoneByNow(state))) return { kind: 'forward', unknown: false, attempts, retryOutcome };
+  const meaning = classifyWrite(outcome, policy.retry.notProcessed);
+  const rejection = meaning === 'not_processed' ? meaning : 'rejected';
+  const reason = isThrottled(outcome.status, outcome.hints) ? 'throttled' : rejection;
+  return { kind: 'unknown', reason, status: outcome.status, attempts, retryOutcome };
+}
+
+/** Ends because the gate refused the request, or because the proxy shuts down before its retry. */
+export function* refuse(state: ExchangeState, why: RefusalReason, retryAfterMs: Millis): ExchangeGenerator {
+  const { attempts } = state;
+  const retryOutcome = state.isRetrying ? 'deadline' : undefined;
+  if (yield* mayBeDoneByNow(state)) return { kind: 'unknown', reason: why, attempts, retryOutcome };
+  return { kind: 'refuse', why, retryAfterMs, attempts, retryOutcome };
+}
+
+/** Ends before the first attempt: another request holds the key. */
+export function refuseClaim({ attempts }: ExchangeState, { why, mayBeDone }: KeyClaimRefused): ExchangeVerdict {
+  const end = { attempts, retryOutcome: undefined };
+  if (why === 'draining' && mayBeDone) return { kind: 'unknown', reason: why, ...end };
+  return { kind: 'refuse', why, retryAfterMs: DEFAULT_RETRY_AFTER, ...end };
+}
+
+/** Ends because the upstream has forgotten the key: sent again, the write would be another one. */
+export function* concludeExpiredKey(state: ExchangeState): ExchangeGenerator {
+  yield* refreshKeyRecord(state);
+  const { history } = state;
+  const end = { attempts: state.attempts, retryOutcome: state.isRetrying ? 'key_expired' : undefined } as const;
+  if (history.mayHaveTakenEffect) return { kind: 'unknown', reason: 'key_expired', ...end };
+  if (history.wasAnswered) return { kind: 'refuse', why: 'key_expired', retryAfterMs: undefined, ...end };
+  return { kind: 'refuse', why: 'queue_timeout', retryAfterMs: DEFAULT_RETRY_AFTER, ...end };
+}
+
+export function clientGone({ history, attempts, isRetrying }: ExchangeState): ExchangeVerdict {
+  const retryOutcome = isRetrying ? 'client_gone' : undefined;
+  return { kind: 'gone', unknown: history.isOwnUnresolved, attempts, retryOutcome };
+}
+
+/** Reads what other exchanges with the same key have learned by now. */
+export function* refreshKeyRecord({
+  hasClaimedKey,
+  history,
+}: ExchangeState): Generator<ExchangeStep, void, StepResult> {
+  if (hasClaimedKey) history.setEarlierRecord(expectResult('known', yield { do: 'look' }).record);
+}
+
+/** Whether the write may have taken effect, by this exchange or by another with its key. */
+function* mayBeDoneByNow(state: ExchangeState): Generator<ExchangeStep, boolean, StepResult> {
+  if (!state.history.isOwnUnresolved) yield* refreshKeyRecord(state);
+  return state.history.mayHaveTakenEffect;
+}

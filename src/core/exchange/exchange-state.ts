@@ -1,0 +1,118 @@
+import type { KeyRecord } from '../idempotency/key-record.ts';
+import { WriteHistory } from '../idempotency/write-history.ts';
+import type { PlannedRetry, RetryProgress } from '../retry/choose-retry.ts';
+import type { Millis } from '../scalars.ts';
+import type { AttemptOutcome } from './attempt-outcome.ts';
+import { isSafe, type RequestFacts } from './request-facts.ts';
+import type { BodyReadResult, RoutePolicy, SendStep } from './steps.ts';
+
+/** What one exchange knows about its request so far, and the deadlines that follow from it. */
+export class ExchangeState {
+  /** As it arrived; `keyed` once the body has shown a key. */
+  request: RequestFacts;
+  readonly policy: RoutePolicy;
+  readonly isWrite: boolean;
+  /** Once its write may have taken effect, nothing is reported as if it had not. */
+  readonly history: WriteHistory;
+  /** Sends made. */
+  attempts = 0;
+  /** The key is claimed, so other exchanges may have sent the same write: before this one, or at the same time. */
+  hasClaimedKey = false;
+  /** A retry was reserved. */
+  isRetrying = false;
+  readonly #expectedWriteTime: () => Millis;
+  /** For the response head. Pauses during an upload. */
+  #deadline: Millis;
+  #body: BodyReadResult | undefined;
+  /** Of the back-off. */
+  #memory = 0;
+
+  constructor(request: RequestFacts, policy: RoutePolicy, arrivedAt: Millis, expectedWriteTime: () => Millis) {
+    this.request = request;
+    this.policy = policy;
+    this.isWrite = !isSafe(request);
+    this.history = new WriteHistory(policy.retry);
+    this.#deadline = arrivedAt + policy.timeout;
+    this.#expectedWriteTime = expectedWriteTime;
+  }
+
+  get isBodyRead(): boolean {
+    return this.#body !== undefined;
+  }
+
+  get needsKeyClaim(): boolean {
+    return this.policy.claims === true && this.request.keyed && this.isWrite;
+  }
+
+  /** The latest time that is worth a send: it leaves time for the response, and the upstream still knows the key. */
+  sendBy(): Millis {
+    return Math.min(this.#deadline - this.minAttemptTime(), this.keyValidUntil());
+  }
+
+  /** After this the upstream has forgotten the key: sent again, the write would be another one. Infinity if that does not matter. */
+  keyValidUntil(): Millis {
+    return this.history.keyValidUntil(this.request);
+  }
+
+  /**
+   * The least time that an attempt of a write needs, 0 for other requests. With less, a certain refusal would become an
+   * unknown outcome. Before the first attempt no outcome is unknown yet, so at least half of the timeout stays for the queue.
+   */
+  minAttemptTime(): Millis {
+    const { retry, timeout, perTryTimeout } = this.policy;
+    if (!this.isWrite || retry.minAttemptTime === undefined) return 0;
+    const max = this.attempts === 0 ? timeout / 2 : timeout;
+    return Math.min(Math.max(retry.minAttemptTime, Math.min(this.#expectedWriteTime(), perTryTimeout)), max);
+  }
+
+  /** The timeout starts when the upload has ended. */
+  onBodyRead(body: BodyReadResult): void {
+    this.#body = body;
+    this.#deadline = body.at + this.policy.timeout;
+    if (body.keyed === true) this.request = { ...this.request, keyed: true };
+  }
+
+  /** `Expect: 100-continue`: the deadline pauses while the client uploads. */
+  onBodyReadAfterAdmission(body: BodyReadResult, admittedAt: Millis): void {
+    this.#body = body;
+    this.#deadline += body.at - admittedAt;
+  }
+
+  onKeyClaimed(record: KeyRecord | undefined): void {
+    this.hasClaimedKey = true;
+    this.history.setEarlierRecord(record);
+  }
+
+  /** Counts an attempt that is sent `now`. */
+  nextSend(now: Millis): SendStep {
+    this.attempts += 1;
+    return {
+      do: 'send',
+      attempt: this.attempts,
+      timeout: Math.max(1, Math.min(this.policy.perTryTimeout, this.#deadline - now)),
+      startBy: this.keyValidUntil(),
+      isPinned: this.history.isPinnedToEndpoint(this.request),
+    };
+  }
+
+  /** Records what an attempt says about the write. @returns what decides about a retry of it */
+  onOutcome(outcome: AttemptOutcome, sentAt: Millis, now: Millis): RetryProgress {
+    const { history, request } = this;
+    const { mayHaveTakenEffect } = history; // by earlier attempts
+    history.onOutcome(request, outcome, sentAt);
+    return {
+      attempts: this.attempts,
+      isBodyReplayable: this.#body?.replayable === true,
+      memory: this.#memory,
+      mayHaveTakenEffect,
+      wasAnswered: history.wasAnswered,
+      keyAge: history.keyAge(now),
+      isPinned: history.isPinnedToEndpoint(request),
+    };
+  }
+
+  onRetryReserved({ memory }: PlannedRetry): void {
+    this.isRetrying = true;
+    this.#memory = memory;
+  }
+}

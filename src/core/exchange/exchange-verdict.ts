@@ -1,0 +1,53 @@
+import type { RefusalReason } from '../admission/gate-decision.ts';
+import type { RetryOutcome, RetryReason } from '../retry/retry-policy.ts';
+import type { Millis } from '../scalars.ts';
+import type { ErrorReason } from './attempt-outcome.ts';
+
+/** How an exchange ends for its client. */
+export type ExchangeVerdict = {
+  /** Sends made. */
+  readonly attempts: number;
+  /** How the retries ended, if one was called for. */
+  readonly retryOutcome: RetryOutcome | undefined;
+  /** Observe mode only: the outcome would have been retried for this reason. */
+  readonly wouldRetry?: RetryReason | undefined;
+  /** How often a result that was not ready was requested, the first time included. Undefined: requested once. */
+  readonly polls?: number | undefined;
+  /** The forwarded response says that the result is still not ready after polling. */
+  readonly notReady?: boolean | undefined;
+} & (
+  | ForwardVerdict
+  /** The proxy's own response: the request cannot have taken effect. */
+  | { readonly kind: 'refuse'; readonly why: RefusalReason | 'key_in_use'; readonly retryAfterMs: Millis }
+  /** The same, for a write whose key was answered longer ago than the upstream remembers keys. Retrying is pointless. */
+  | { readonly kind: 'refuse'; readonly why: 'key_expired'; readonly retryAfterMs: undefined }
+  /** The proxy's own 502 or 504: the upstream was unreachable, or a request without effect got no response. */
+  | { readonly kind: 'fail'; readonly reason: ErrorReason }
+  /**
+   * The proxy's own 504 (409 for an expired key): a write may have taken effect, so it is never reported as "not processed".
+   * `status`: of the response that speaks only for its own attempt, if there was one.
+   */
+  | { readonly kind: 'unknown'; readonly reason: UnknownOutcomeReason; readonly status?: number }
+  /** The client went away. `unknown`: its write may have taken effect. */
+  | { readonly kind: 'gone'; readonly unknown: boolean }
+);
+
+/**
+ * Why the outcome of a write is unknown: no attempt got a response; or the last attempt was rejected, which says nothing
+ * about those before it; or its key has expired.
+ */
+export type UnknownOutcomeReason =
+  | ErrorReason
+  | RefusalReason
+  | 'throttled'
+  | 'not_processed'
+  | 'rejected'
+  | 'key_expired';
+
+/** Forward the response in hand. `unknown`: it is an error response to a write that may have taken effect. */
+export interface ForwardVerdict {
+  readonly kind: 'forward';
+  readonly unknown: boolean;
+  /** When the client may come back; present if the response is a 429 or a 503 without a Retry-After of its own. */
+  readonly retryAfterMs?: Millis;
+}

@@ -1,0 +1,20 @@
+import type { Millis } from '../scalars.ts';
+
+/** What earlier exchanges established about the write that an idempotency key names. */
+export interface KeyRecord {
+  /** When the write was first sent. */
+  readonly firstSentAt: Millis;
+  /** The upstream has answered the write, and the client has the answer. Otherwise the write may have taken effect or not. */
+  readonly isAnswered: boolean;
+  /** That answer settles the write for good, whatever becomes of the present request; absent if it does not. */
+  readonly isFinal?: boolean;
+  /** The endpoint the write was sent to, as metrics name it; absent if that does not matter. */
+  readonly endpoint?: string | undefined;
+}
+
+/** Why a write is not sent because of its idempotency key. */
+export type KeyRefusalReason =
+  /** Another request with the key is in progress. */
+  | 'key_in_use'
+  /** The write was sent longer ago than the upstream remembers keys: sent again, it may take effect a second time. */
+  | 'key_expired';

@@ -1,0 +1,243 @@
+import type { CutCause, LimitState } from './limit-state.ts';
+import type { Meter } from './meter.ts';
+import { Pacer } from '../rate/pacer.ts';
+import { QuotaPacing } from '../quota/quota-pacing.ts';
+import type { BlockStatus } from '../rate/breaker/active-block.ts';
+import type { FailedSend, RejectedSend } from '../rate/failed-send.ts';
+import { AdaptiveRate } from '../rate/adaptive-rate.ts';
+import {
+  learnAcceptedBefore,
+  learnInFlightAtSend,
+  resumeBlock,
+  resumeRate,
+  seedHistory,
+} from '../rate/late-knowledge.ts';
+import type { QuotaOwner, Requester } from '../quota/requester.ts';
+import type { RateRules } from '../rate/rules.ts';
+import type { RateSettings } from '../rate/rate-state.ts';
+import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
+import type { Millis, PerSecond, Random } from '../scalars.ts';
+import type { Quota } from '../hints/hints.ts';
+
+/** The meter of a limit that this process keeps: the adaptive rate, bounded by the reported quota, spaced by the pacer. */
+export class LocalMeter implements Meter {
+  readonly #rate: AdaptiveRate;
+  readonly #pacer = new Pacer();
+  readonly #quota = new QuotaPacing();
+  #sendCount = 0;
+
+  constructor(settings: RateSettings, random: Random, rules?: RateRules) {
+    this.#rate = new AdaptiveRate(settings, random, rules);
+  }
+
+  get phase(): LimitState {
+    return this.#rate.phase;
+  }
+
+  get ceiling(): PerSecond {
+    return this.#rate.ceiling;
+  }
+
+  get concurrencyLimit(): number | undefined {
+    const { limit } = this.#rate.inFlightLimiter;
+    return Number.isFinite(limit) ? limit : undefined;
+  }
+
+  get blockedUntil(): Millis | undefined {
+    const { probeAt } = this.#rate.breaker;
+    const { stopUntil } = this.#quota;
+    if (probeAt === undefined) return Number.isFinite(stopUntil) ? stopUntil : undefined;
+    return Math.max(probeAt, stopUntil);
+  }
+
+  get quotaLeft(): number | undefined {
+    return this.#quota.left;
+  }
+
+  get cooldownUntil(): Millis | undefined {
+    return this.#rate.cooldownUntil;
+  }
+
+  rate(now: Millis): PerSecond {
+    return Math.min(this.#rate.rate, this.#quota.rate(now));
+  }
+
+  get hasBlock(): boolean {
+    return this.#rate.breaker.isActive;
+  }
+
+  get hasRecentFailures(): boolean {
+    return this.#rate.breaker.detector.needsAttributes;
+  }
+
+  block(now: Millis): BlockStatus | undefined {
+    return this.#rate.breaker.status(now);
+  }
+
+  isHeldBack(now: Millis, attributes?: RequestAttributes): boolean {
+    return this.#rate.breaker.isHeldBack(attributes) || this.#quota.delay(now) > 0;
+  }
+
+  delay(now: Millis, attributes?: RequestAttributes): Millis {
+    return this.#delayAfterStops(this.#rate.delay(now, attributes), now, attributes);
+  }
+
+  probeOverdueFor(now: Millis): Millis {
+    return this.#rate.breaker.probeOverdueFor(now);
+  }
+
+  expectedDelay(now: Millis, attributes?: RequestAttributes): Millis {
+    return this.#delayAfterStops(this.#rate.expectedDelay(now, attributes), now, attributes);
+  }
+
+  take(now: Millis, due: Millis, attributes?: RequestAttributes): boolean {
+    const isProbe = this.#rate.admit(now, attributes);
+    this.#pacer.take(due, this.#pacingRate(now));
+    return isProbe;
+  }
+
+  /** As of `AdaptiveRate`. */
+  probe(now: Millis): void {
+    this.#rate.probe(now);
+  }
+
+  /** As of `AdaptiveRate`. */
+  onUnblockedSend(now: Millis): void {
+    this.#rate.onUnblockedSend(now);
+  }
+
+  release(): void {
+    this.#rate.inFlightLimiter.releaseReservation();
+  }
+
+  abandonProbe(): void {
+    this.#rate.breaker.abandonProbe();
+  }
+
+  seedHistory(accepted: PerSecond, now: Millis): void {
+    seedHistory(this.#rate, accepted, now);
+  }
+
+  get sendCount(): number {
+    return this.#sendCount;
+  }
+
+  get inFlight(): number {
+    return this.#rate.inFlightLimiter.count;
+  }
+
+  onSent(now: Millis): number {
+    this.#sendCount += 1;
+    return this.#rate.onSent(now);
+  }
+
+  onEnded(): boolean {
+    return this.#rate.inFlightLimiter.onEnded();
+  }
+
+  onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, attributes?: RequestAttributes): void {
+    this.#rate.onAccepted(sentAt, inFlightAtSend, now, attributes);
+  }
+
+  onRejected(rejection: RejectedSend, now: Millis): CutCause | undefined {
+    return this.#rate.onRejected(rejection, now);
+  }
+
+  onFailed(failure: FailedSend, now: Millis): CutCause | undefined {
+    return this.#rate.onFailed(failure, now);
+  }
+
+  onQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
+    return this.#quota.onQuota(quota, sentAt, now, requester);
+  }
+
+  isQuotaInForce(now: Millis): boolean {
+    return this.#quota.isInForce(now);
+  }
+
+  quotaAppliesTo(requester: Requester): boolean {
+    return this.#quota.appliesTo(requester);
+  }
+
+  quotaOwner(now: Millis): QuotaOwner | undefined {
+    return this.#quota.owner(now);
+  }
+
+  dropQuota(isPerRequester: boolean, now: Millis): void {
+    this.#quota.drop(isPerRequester, now);
+  }
+
+  /** Whether requesters have quotas of their own. */
+  isQuotaPerRequester(now: Millis): boolean {
+    return this.#quota.isPerRequester(now);
+  }
+
+  resumeQuota(owner: QuotaOwner, now: Millis): void {
+    this.#quota.resume(owner, now);
+  }
+
+  stop(until: Millis): void {
+    this.#quota.stop(until);
+  }
+
+  resumeBlock(block: BlockStatus, now: Millis): void {
+    resumeBlock(this.#rate, block, now);
+  }
+
+  probeNow(now: Millis): void {
+    this.#quota.clearStops();
+    this.#rate.breaker.probeNow(now);
+  }
+
+  advance(now: Millis, queued: boolean, feedbackLag?: Millis): void {
+    this.#rate.advance(now, queued, feedbackLag);
+  }
+
+  /** As of `AdaptiveRate`. */
+  skipTime(now: Millis): void {
+    this.#rate.skipTime(now);
+  }
+
+  /** Continues at a known rate, > 0 and finite, without its history. @param concurrencyLimit as of `resumeRate` */
+  resume(rate: PerSecond, ceiling: PerSecond, now: Millis, concurrencyLimit?: number): void {
+    resumeRate(this.#rate, { rate, ceiling }, now, concurrencyLimit);
+  }
+
+  /** As of `learnAcceptedBefore`. */
+  reviseFirstDecrease(): void {
+    learnAcceptedBefore(this.#rate);
+  }
+
+  /** As of `late-knowledge.ts`. */
+  learnInFlightAtSend(inFlightAtSend: number, isRejected: boolean, now: Millis): boolean {
+    return learnInFlightAtSend(this.#rate, inFlightAtSend, isRejected, now);
+  }
+
+  /** Corrects the number in flight by what another process knows. */
+  adjustInFlight(by: number): void {
+    this.#rate.inFlightLimiter.adjustCount(by);
+  }
+
+  /** The time of the last token; −Infinity before the first. */
+  get lastToken(): Millis {
+    return this.#pacer.last;
+  }
+
+  /** Cancels tokens that were taken for a time later than `now`: the next one follows the last before it. */
+  rewind(now: Millis): void {
+    this.#pacer.rewind(now);
+  }
+
+  #delayAfterStops(blocked: Millis, now: Millis, attributes: RequestAttributes | undefined): Millis {
+    const stopDelay = Math.max(this.#quota.delay(now), blocked);
+    // A probe is not paced: it is the only request in flight.
+    if (this.#rate.breaker.isHeldBack(attributes)) return stopDelay;
+    // Pacing by a quota ends at its reset, even within an interval.
+    const quotaDelay = Math.min(this.#pacer.delay(now, this.#quota.rate(now)), this.#quota.knownFor(now));
+    return Math.max(stopDelay, quotaDelay, this.#pacer.delay(now, this.#rate.pace));
+  }
+
+  #pacingRate(now: Millis): PerSecond {
+    return Math.min(this.#rate.pace, this.#quota.rate(now));
+  }
+}

@@ -1,0 +1,56 @@
+// Knowledge about a limit that arrives late or from elsewhere: after a restart, or from another process.
+
+import type { Millis, PerSecond } from '../scalars.ts';
+import type { AdaptiveRate } from './adaptive-rate.ts';
+import type { BlockStatus } from './breaker/active-block.ts';
+import type { RateDecrease } from './decrease.ts';
+import { reviseFirstDecrease } from './decrease.ts';
+
+/** Gives a limit that is created at its first rejection a history. @param accepted the accepted rate before */
+export function seedHistory({ history }: AdaptiveRate, accepted: PerSecond, now: Millis): void {
+  history.preload(now, accepted);
+}
+
+/** Continues with a block that another process had. */
+export function resumeBlock({ breaker, state }: AdaptiveRate, block: BlockStatus, now: Millis): void {
+  breaker.resume(state, block, now);
+}
+
+/**
+ * Continues a known limit whose history is lost: at its rate at once, and with growth as after a cut.
+ * @param concurrencyLimit how many requests may be in flight, if that was found to be limited
+ */
+export function resumeRate(
+  rate: AdaptiveRate,
+  known: Pick<RateDecrease, 'rate' | 'ceiling'>,
+  now: Millis,
+  concurrencyLimit?: number,
+): void {
+  rate.applyDecrease(known, now);
+  rate.state.phase = 'cooldown';
+  if (concurrencyLimit !== undefined) rate.inFlightLimiter.resume(concurrencyLimit, now);
+}
+
+/**
+ * Learns, after the result, how many requests were in flight when an accepted or rejected one was sent. For rejections,
+ * call it only for those that cut the rate. Returns whether this shows a concurrency limit that was not known before.
+ */
+export function learnInFlightAtSend(
+  rate: AdaptiveRate,
+  inFlightAtSend: number,
+  isRejected: boolean,
+  now: Millis,
+): boolean {
+  const { breaker, history, inFlightLimiter } = rate;
+  if (!isRejected) inFlightLimiter.onAcceptedLate(inFlightAtSend);
+  if (!isRejected || inFlightLimiter.isLimited || breaker.isActive) return false;
+  if (!inFlightLimiter.detectLimit(inFlightAtSend, now)) return false;
+  const accepted = history.recent.acceptedRate(now, 1000);
+  rate.applyDecrease({ rate: accepted, ceiling: accepted }, now);
+  return true;
+}
+
+/** Revises the first cut, after more of what was accepted before it was reported. */
+export function learnAcceptedBefore({ history, inFlightLimiter, settings, state }: AdaptiveRate): void {
+  if (!inFlightLimiter.isLimited) reviseFirstDecrease(state, settings, history.recent);
+}

@@ -1,0 +1,34 @@
+import type { Millis } from '../../core/scalars.ts';
+import type { KeyAccountSource } from './key-account.ts';
+
+/** How an upstream recognises a repeated write. */
+export interface IdempotencySettings {
+  /** The header with the key, as written and in lower case; undefined if there is none. */
+  readonly header: { readonly name: string; readonly lower: string } | undefined;
+  /** Path of the key in a JSON body; undefined if bodies are not searched. */
+  readonly jsonField: readonly string[] | undefined;
+  /** Where a request names the account that its key belongs to. */
+  readonly account: readonly KeyAccountSource[];
+  /** The headers of `account`, in lower case. */
+  readonly accountHeaders: ReadonlySet<string>;
+  /** The header that marks a stored answer, in lower case; undefined if there is none. */
+  readonly replayedHeader: string | undefined;
+  /** Whether a key is generated for a POST or PATCH without one. Requires `header`. */
+  readonly generates: boolean;
+  /** How a request is handled while another with its key is in progress. */
+  readonly concurrent: 'wait' | 'refuse' | 'pass';
+  /** How long the upstream remembers a key; undefined if not known. */
+  readonly ttlOf: ((method: string, path: string) => Millis | undefined) | undefined;
+}
+
+export interface IdempotencyKey {
+  readonly value: string;
+  readonly from: 'header' | 'body' | 'minted';
+}
+
+export interface WriteCredential {
+  readonly kind: 'header' | 'client';
+  /** The credential header, in lower case. */
+  readonly header: string;
+  readonly value: string;
+}

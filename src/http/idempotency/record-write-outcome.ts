@@ -1,0 +1,23 @@
+import type { AttemptOutcome } from '../../core/exchange/attempt-outcome.ts';
+import { classifyWrite } from '../../core/idempotency/write-outcome.ts';
+import type { LatencyEstimates } from '../../core/retry/latency-estimates.ts';
+import type { AttemptOrder } from '../upstream/attempt-order.ts';
+import { isSafeRequest, policyFor, type RoutedRequest } from '../request/routed-request.ts';
+
+/**
+ * Records what the outcome of an attempt says about a write, and how long the upstream took to answer it. Does nothing for a
+ * safe request.
+ */
+export function recordWriteOutcome(
+  outcome: AttemptOutcome,
+  routed: RoutedRequest,
+  order: AttemptOrder | undefined,
+  answerTimes: LatencyEstimates,
+): void {
+  if (isSafeRequest(routed)) return;
+  order?.claim?.recordOutcome(outcome);
+  // A streamed body was sent at the client's pace, so the time is not the upstream's alone.
+  if (outcome.kind === 'error' || outcome.isReplayed === true || order?.body?.isStreamed === true) return;
+  if (classifyWrite(outcome, policyFor(routed).retry.notProcessed) !== 'answered') return;
+  answerTimes.of(routed.route.name).onAnswer(outcome.took);
+}

@@ -1,0 +1,37 @@
+import type { Millis } from '../../core/scalars.ts';
+import type { RequestFacts } from '../../core/exchange/request-facts.ts';
+import type { ExchangeEffects } from '../../core/exchange/effects.ts';
+import { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
+import type { ObservedExchange } from '../../core/exchange/exchange-observer.ts';
+import { runExchange } from '../../core/exchange/polling-exchange.ts';
+import type { ClientPolling } from '../response/client-polling.ts';
+import type { ExchangeContext } from './exchange-context.ts';
+import { makeTicket } from './request-ticket.ts';
+import { policyFor, type RoutedRequest } from './routed-request.ts';
+
+interface Handler<E extends ExchangeEffects> extends ExchangeEffects, ObservedExchange {
+  readonly driver: ExchangeDriver<E>;
+}
+
+/** The driver of a request's exchange, not started yet. @param pollWait undefined if the client's result is not polled for */
+export function makeDriver<E extends Handler<E>>(
+  handler: E,
+  context: ExchangeContext,
+  routed: RoutedRequest,
+  facts: RequestFacts,
+  startedAt: Millis,
+  pollWait: ClientPolling | undefined,
+): ExchangeDriver<E> {
+  const { clock, random, hash, gate, listen, observer, answerTimes } = context;
+  return new ExchangeDriver<E>({
+    generator: runExchange(facts, policyFor(routed), random, startedAt, answerTimes.of(routed.route.name).get),
+    gate,
+    ticket: makeTicket(routed, hash, (admission, now) => handler.driver.onAdmission(admission, now)),
+    effects: handler,
+    clock,
+    listen,
+    requestId: routed.requestId,
+    observer,
+    pollWait,
+  });
+}

@@ -1,0 +1,38 @@
+/** What observers and the log learn about a request. */
+import type { Millis } from '../../core/scalars.ts';
+import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
+import type { LastAttempt, TraceContext } from '../../core/exchange/exchange-observer.ts';
+import { nameAttributedLimit } from '../../core/limits/attributed-limit.ts';
+import { traceIdOf, traceparentOf } from '../headers/trace-context.ts';
+import type { IdempotencyKey } from '../idempotency/idempotency-types.ts';
+import type { ExchangeTimings } from '../response/make-request-record.ts';
+import type { UpstreamCall } from '../upstream/upstream-call.ts';
+import type { ExchangeContext } from './exchange-context.ts';
+import type { Route } from './route.ts';
+import type { RoutedRequest } from './routed-request.ts';
+
+export function announceArrival({ listen }: ExchangeContext, route: Route, key: IdempotencyKey | undefined): void {
+  listen({ type: 'arrived', route: route.name });
+  if (key?.from === 'minted') listen({ type: 'key', upstream: route.target.name, event: 'minted' });
+}
+
+export function lastAttemptOf(
+  { outcome, ticket, attributedLimit }: Pick<ExchangeDriver<never>, 'outcome' | 'ticket' | 'attributedLimit'>,
+  { endpoint, failure }: UpstreamCall,
+): LastAttempt {
+  const limit =
+    outcome?.kind === 'response' ? nameAttributedLimit(ticket.limitRefs, attributedLimit, outcome) : undefined;
+  return { endpoint: endpoint?.label, origin: endpoint?.origin, outcome, cause: failure?.cause, limit };
+}
+
+/** The timings of a finished exchange. */
+export function timingsOf(
+  { request }: RoutedRequest,
+  since: Millis,
+  { queued, slept, wouldHave }: Pick<ExchangeDriver<never>, 'queued' | 'slept' | 'wouldHave'>,
+  { attemptCount: attempts, failure }: UpstreamCall,
+  trace: TraceContext | undefined,
+): ExchangeTimings {
+  const traceId = trace?.traceId ?? traceIdOf(traceparentOf(request));
+  return { since, attempts, queued, slept, wouldHave, failure, traceId };
+}

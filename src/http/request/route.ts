@@ -1,0 +1,69 @@
+import type { RoutePolicy } from '../../core/exchange/steps.ts';
+import type { LimitScope } from '../../core/limits/limit-state.ts';
+import type { LimitRef } from '../../core/limits/limit-ref.ts';
+import type { Millis } from '../../core/scalars.ts';
+import type { ReplaySafety } from '../../core/exchange/request-facts.ts';
+import type { PathPattern } from '../../core/http-semantics/path-pattern.ts';
+import type { CorsPolicy } from '../headers/cors-headers.ts';
+import type { IdempotencySettings } from '../idempotency/idempotency-types.ts';
+import type { Endpoints } from '../upstream/endpoints.ts';
+import type { ThrottleRules } from '../upstream/throttle-rules.ts';
+
+/** Which requests a nested limit applies to, and how it is keyed. */
+export interface NestedLimitRule {
+  readonly name: string;
+  readonly scope: LimitScope;
+  /** One must match; undefined: any path. */
+  readonly patterns: readonly PathPattern[] | undefined;
+  readonly methods: ReadonlySet<string> | undefined;
+  readonly eachMethod: boolean;
+  readonly eachPath: boolean;
+  /** Positions of path segments that identify clients: their values are hashed. */
+  readonly secretSegments: ReadonlySet<number>;
+}
+
+/** An upstream, as the configuration compiles it. */
+export interface UpstreamTarget {
+  readonly name: string;
+  readonly endpoints: Endpoints;
+  /** HTTP/2 is offered. */
+  readonly http2: boolean;
+  /** Send the client's Host, not that of the endpoint. */
+  readonly preserveHost: boolean;
+  readonly scope: LimitScope;
+  /** In lower case; the key of limits with scope `credential`. */
+  readonly credentialHeader: string;
+  /** In the order in which they apply. */
+  readonly nestedLimits: readonly NestedLimitRule[];
+  /** By name of the client class. */
+  readonly classLimits: ReadonlyMap<string, LimitRef>;
+  /** Headers that identify the client, in lower case. A request with two of one name is rejected: servers differ in which they use. */
+  readonly identityHeaders: ReadonlySet<string>;
+  readonly idempotency: IdempotencySettings;
+  /** How long a response body may pause. Server-sent events may pause without limit. */
+  readonly streamIdle: Millis;
+  /** The `throttle` rules; undefined if there are none. */
+  readonly throttle: ThrottleRules | undefined;
+}
+
+/** Undefined: the method decides. @param path as sent to the upstream, without a query */
+export type ClassifyReplaySafety = (method: string, path: string) => ReplaySafety | undefined;
+
+export interface Route {
+  /** Its name in metrics and logs. */
+  readonly name: string;
+  readonly target: UpstreamTarget;
+  readonly path: string;
+  /** In lower case, without a port. Undefined: any. */
+  readonly host: string | undefined;
+  readonly methods: ReadonlySet<string> | undefined;
+  readonly rewritePrefix: string | undefined;
+  /** Undefined: CORS is left to the upstream. */
+  readonly cors: CorsPolicy | undefined;
+  readonly replayLimit: number;
+  /** Undefined if no rules say so. */
+  readonly replaySafetyOf: ClassifyReplaySafety | undefined;
+  readonly policy: RoutePolicy;
+  /** For client classes with a back-off of their own. */
+  readonly policyByClass: ReadonlyMap<string, RoutePolicy>;
+}

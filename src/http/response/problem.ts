@@ -1,0 +1,18 @@
+import type { Millis } from '../../core/scalars.ts';
+
+/** A response of the proxy itself (RFC 9457). Proxy-Status (RFC 9209) tells it from the upstream's responses. */
+export interface Problem {
+  readonly status: number;
+  readonly title: string;
+  /** What happened and what to do, for the developer of the client; `Retry after … s.` is added where it has a Retry-After. */
+  readonly detail: string;
+  /** One stable word for programs: a refusal, an error reason, or a fault of the request. */
+  readonly reason: string;
+  /** An error type of RFC 9209 §2.3. */
+  readonly proxyError: string;
+  readonly retryAfterMs: Millis | undefined;
+  /** A write that may have taken effect. */
+  readonly unknown: boolean;
+  /** For the log only: the client does not get it. */
+  readonly cause?: string;
+}

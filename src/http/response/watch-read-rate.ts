@@ -1,0 +1,33 @@
+import type { ReaderAbortReason } from '../../core/events/event-labels.ts';
+import type { ExchangeContext } from '../request/exchange-context.ts';
+import type { RoutedRequest } from '../request/routed-request.ts';
+import type { ResponseReadRateOptions } from './response-read-rate.ts';
+import { ResponseReadRate } from './response-read-rate.ts';
+
+/**
+ * Measures how fast a client reads its response, and announces when it is cut for that.
+ * @param addressGroup of the client whose connection it is
+ * @param onTooSlow must end the response
+ */
+export function watchReadRate(
+  { clock, stalledClients: registry, listen }: Pick<ExchangeContext, 'clock' | 'stalledClients' | 'listen'>,
+  { route, snapshot }: RoutedRequest,
+  addressGroup: string,
+  onTooSlow: ResponseReadRateOptions['onTooSlow'],
+): ResponseReadRate {
+  const upstream = route.target.name;
+  const { bodyIdleTimeout: window, minReadRate: minRate } = snapshot;
+  const onTooSlowReported = (why: ReaderAbortReason): void => {
+    listen({ type: 'reader-cut', upstream, why });
+    onTooSlow(why);
+  };
+  return new ResponseReadRate({
+    upstream,
+    addressGroup,
+    clock,
+    registry,
+    window,
+    minRate,
+    onTooSlow: onTooSlowReported,
+  });
+}

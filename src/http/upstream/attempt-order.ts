@@ -1,0 +1,28 @@
+import type { ExchangeDriver } from '../../core/exchange/exchange-driver.ts';
+import type { SendStep } from '../../core/exchange/steps.ts';
+import type { KeyClaim } from '../idempotency/key-claim.ts';
+import type { RequestBody } from '../request/request-body.ts';
+import type { Problem } from '../response/problem.ts';
+
+/** What an upstream call needs of the handler of its request. */
+export interface CallOwner {
+  /** Learns the outcome of each attempt, and the end of a forwarded body. */
+  readonly driver: Pick<ExchangeDriver<never>, 'onOutcome' | 'onResponseEnd'>;
+  /** Ends the request, which is at fault itself. */
+  abort(problem: Problem): void;
+}
+
+/** What an upstream call needs to know for one attempt. */
+export interface AttemptOrder extends Pick<SendStep, 'timeout' | 'startBy'> {
+  /** Undefined if the request has none. */
+  readonly body: RequestBody | undefined;
+  readonly isKeyed: boolean;
+  /** The claim to its idempotency key; undefined if none was made. */
+  readonly claim: KeyClaim | undefined;
+  /** The method, or a key, allows another attempt whatever the outcome of this one. */
+  readonly isRepeatable: boolean;
+  /** Label of the only endpoint that it may go to; undefined: any. */
+  readonly pinnedTo: string | undefined;
+  /** Trace headers of this attempt, names and values in turn; undefined if it is not traced. */
+  readonly traceHeaders: readonly string[] | undefined;
+}

@@ -1,0 +1,108 @@
+import type { Clock, Millis } from '../../core/scalars.ts';
+import { Deadline } from '../deadline.ts';
+import type { RequestBody } from '../request/request-body.ts';
+import type { RoutedRequest } from '../request/routed-request.ts';
+import { isPaused } from '../server/http1-server-request.ts';
+import type { AttemptListener, UpstreamAttempt } from './upstream-attempt.ts';
+
+/** Ends what took too long: an attempt without a head, or a body. */
+type TimedCall = Pick<AttemptListener, 'onFailure' | 'onBodyAborted'>;
+
+/** Time limits of a call: to the response head, for an upload with an expiring key, and between two chunks of the body. */
+export class CallTimers {
+  readonly #clock: Clock;
+  readonly #routed: RoutedRequest;
+  readonly #call: TimedCall;
+  /** The last attempt. */
+  #attempt: UpstreamAttempt | undefined;
+  #body: RequestBody | undefined;
+  #timeout: Millis = 0;
+  #bodyIdleTimeout: Millis = 0;
+  #mayIdle = false;
+  /** For the head, then for the next chunk of the body. */
+  readonly #deadline: Deadline;
+  /** For an upload whose key may expire before it ends; made for such an upload only. */
+  #uploadDeadline: Deadline | undefined;
+
+  constructor(clock: Clock, routed: RoutedRequest, call: TimedCall) {
+    this.#clock = clock;
+    this.#routed = routed;
+    this.#call = call;
+    this.#deadline = new Deadline(clock);
+  }
+
+  awaitHead(attempt: UpstreamAttempt, body: RequestBody | undefined, timeout: Millis): void {
+    this.#attempt = attempt;
+    this.#body = body;
+    this.#timeout = timeout;
+    this.#deadline.arm(timeout, this.#onTimeout);
+  }
+
+  /** @param span until the upstream forgets the idempotency key */
+  awaitUpload(span: Millis): void {
+    this.#uploadDeadline ??= new Deadline(this.#clock);
+    this.#uploadDeadline.arm(span, () => this.#onUploadTimeout());
+  }
+
+  /**
+   * The body will be forwarded.
+   * @param idleTimeout how long it may pause, and how long the client may read nothing
+   * @param mayIdle see `UpstreamCall.forward`
+   */
+  beginBody(idleTimeout: Millis, mayIdle: boolean): void {
+    this.#bodyIdleTimeout = idleTimeout;
+    this.#mayIdle = mayIdle;
+  }
+
+  /** Starts the wait for the next chunk; after the last, for the client to read it. */
+  awaitBody(): void {
+    this.#deadline.arm(this.#bodyIdleTimeout, this.#onIdle);
+  }
+
+  /** The body has ended. */
+  endBody(): void {
+    this.#deadline.disarm();
+    this.#mayIdle = false;
+  }
+
+  /** Bytes moved: the time counts anew. A response is due from the last byte of the upload. */
+  extend(): void {
+    this.#deadline.extend();
+  }
+
+  disarm(): void {
+    this.#deadline.disarm();
+    this.#uploadDeadline?.disarm();
+  }
+
+  close(): void {
+    this.#deadline.close();
+    this.#uploadDeadline?.close();
+  }
+
+  /** The upstream has forgotten the key, so the request would no longer count as a repeat. */
+  #onUploadTimeout(): void {
+    if (this.#body?.isIncomplete !== true) return;
+    const sent = this.#attempt?.sent === true;
+    this.#attempt?.cancel();
+    this.#call.onFailure({ reason: 'timeout', sent, cause: 'KEY_EXPIRED' });
+  }
+
+  readonly #onTimeout = (): void => {
+    if (this.#attempt?.endPreview() === true) return; // the head was in time, so the response counts
+    // Time spent waiting for the client does not count against the upstream; the upload's own idle limit ends that.
+    if (this.#body?.isWaitingForClient === true) return this.#deadline.arm(this.#timeout, this.#onTimeout);
+    const sent = this.#attempt?.sent === true;
+    this.#attempt?.cancel();
+    // Without a connection: either none can be made, or all of ours are busy, which says nothing about the upstream.
+    this.#call.onFailure({ reason: sent || this.#attempt?.waitedForConnection === true ? 'timeout' : 'connect', sent });
+  };
+
+  readonly #onIdle = (): void => {
+    const { request, response } = this.#routed;
+    const mayGoOn = this.#mayIdle && !response.writableNeedDrain && !isPaused(request);
+    if (mayGoOn) return this.#deadline.arm(this.#bodyIdleTimeout, this.#onIdle);
+    this.#attempt?.cancel();
+    this.#call.onBodyAborted();
+  };
+}

@@ -1,0 +1,88 @@
+import type { Dispatcher } from 'undici';
+import type { LinkedItem } from '../../core/collections/linked-queue.ts';
+import { withoutHeader } from '../headers/raw-headers.ts';
+import type { ResponseVersion } from '../undici/parser-patches.ts';
+import type { DispatchRequest } from './dispatch-request.ts';
+
+/** The connections to one endpoint. */
+export interface EndpointConnections {
+  /** @param needsFresh only a connection that carried no request before will do */
+  send(send: PooledSend, needsFresh: boolean): void;
+  /** The send is over: its connection is reused or closed. */
+  release(send: PooledSend): void;
+  /** The endpoint's name no longer resolves to some address: connections to it take no new request. */
+  dropStaleAddresses(): void;
+  destroy(): Promise<void>;
+}
+
+/** What a send knows of the HTTP/1.1 connection that it uses. */
+export interface AssignedConnection {
+  /** Responses it has delivered since it was opened. */
+  readonly responsesServed: number;
+}
+
+/** One request on its way to one endpoint, as connection pools see it. It is also the handler that undici dispatches to. */
+export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.DispatchHandler {
+  request: DispatchRequest;
+  /** HTTP version of the response, once its head has arrived. */
+  responseVersion: ResponseVersion = '1.1';
+  /** The pool that it was given to. */
+  pool: EndpointConnections | undefined = undefined;
+  /** Its HTTP/1.1 connection; undefined while it waits for one, and over HTTP/2. */
+  connection: AssignedConnection | undefined = undefined;
+  /** Over HTTP/2: it has a stream of a shared connection. */
+  hasStream = false;
+  /** HTTP/2 was offered, and the endpoint chose HTTP/1.1. */
+  isHttp1Fallback = false;
+  /** A connection was closed before it read the request, so the request moved to another one. */
+  wasRedispatched = false;
+  /** All connections were busy. If it gets none in time, the upstream is not at fault. */
+  waitedForConnection = false;
+  /** It has no connection any more, and wants none. */
+  isReleased = false;
+  previous: PooledSend | undefined = undefined;
+  next: PooledSend | undefined = undefined;
+
+  constructor(request: DispatchRequest) {
+    this.request = request;
+  }
+
+  /** True once bytes of the request may have reached the upstream. */
+  abstract get sent(): boolean;
+  /** The whole response has arrived: the connection can be reused. */
+  abstract get isComplete(): boolean;
+  /** Nothing more comes of it. */
+  abstract get isOver(): boolean;
+
+  /** @throws Error when it must not be sent any more */
+  abstract onRequestStart(controller: Dispatcher.DispatchController): void;
+  /** The connection was closed before the upstream read the request. Another connection gets it: that is no retry. */
+  abstract onRefusedUnread(): void;
+  abstract onBodySent(): void;
+  /** The first byte of a response has arrived. */
+  abstract onResponseStarted(): void;
+  abstract onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: unknown,
+    reasonPhrase?: string,
+  ): void;
+  abstract onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void;
+  abstract onResponseEnd(controller: Dispatcher.DispatchController): void;
+  abstract onResponseError(controller: unknown, error: Error): void;
+
+  /** Returns its connection to the pool, or leaves the pool's queue. */
+  release(): void {
+    this.isReleased = true;
+    this.pool?.release(this);
+  }
+
+  /** Sends over HTTP/1.1 a request whose headers were written for HTTP/2. */
+  fallBackToHttp1(): void {
+    this.isHttp1Fallback = true;
+    const { headers } = this.request;
+    // `TE` without `Connection: TE` is legal in HTTP/2 only: see forward-headers.ts.
+    if (!headers.includes('te')) return;
+    this.request = { ...this.request, headers: withoutHeader(headers, 'te') };
+  }
+}

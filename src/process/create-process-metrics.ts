@@ -1,0 +1,44 @@
+/** The metrics of a process, with the labels that its configuration gives. */
+import { insecureUpstreams } from '../config/compile/compile-snapshot.ts';
+import type { Config } from '../config/schema/config-schema.ts';
+import { routeName } from '../config/schema/route-name.ts';
+import type { Clock } from '../core/scalars.ts';
+import type { Metrics, MetricsOptions } from '../telemetry/metrics/metrics.ts';
+import { createMetrics } from '../telemetry/metrics/metrics.ts';
+
+type Measurements = Pick<
+  MetricsOptions,
+  'bounds' | 'config' | 'endpoints' | 'explanationBytes' | 'replayBufferBytes' | 'shedShare' | 'view' | 'workers'
+>;
+
+export interface ProcessMetricsParts extends Measurements {
+  /** The configuration in effect. */
+  readonly currentConfig: () => Config;
+  readonly clock: Clock;
+  readonly version: string;
+}
+
+/** @param first the configuration of the start: routes, client names and store have one set of series for good */
+export function createProcessMetrics(
+  first: Config,
+  { currentConfig, clock, version, ...measurements }: ProcessMetricsParts,
+): Metrics {
+  return createMetrics({
+    ...measurements,
+    routes: first.routes.map(routeName),
+    get upstreams() {
+      return Object.keys(currentConfig().upstreams);
+    },
+    get insecure() {
+      return insecureUpstreams(currentConfig());
+    },
+    clientNames: Object.keys(first.clients.names),
+    now: () => clock.now(),
+    wallClock: () => Date.now(),
+    build: { version },
+    get mode() {
+      return currentConfig().mode;
+    },
+    store: first.state.store === 'memory' ? undefined : first.state.store,
+  });
+}

@@ -1,0 +1,74 @@
+import type { LimitState } from '../../core/limits/limit-state.ts';
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { QuotaOwner, Requester } from '../../core/quota/requester.ts';
+import { quotaCovers } from '../../core/quota/requester.ts';
+import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
+import type { RequestAttributes } from '../../core/rate/breaker/request-attributes.ts';
+import type { LimitTerms } from './limit-terms.ts';
+import { isHeldBack, probeOverdue } from './limit-terms.ts';
+
+/** Answers the questions that a meter answers about its limit from the terms received last. */
+export abstract class TermsView {
+  protected terms: LimitTerms;
+
+  constructor(terms: LimitTerms) {
+    this.terms = terms;
+  }
+
+  get phase(): LimitState {
+    return this.terms.phase;
+  }
+
+  get ceiling(): PerSecond {
+    return this.terms.ceiling;
+  }
+
+  get concurrencyLimit(): number | undefined {
+    return this.terms.concurrencyLimit;
+  }
+
+  get blockedUntil(): Millis | undefined {
+    return this.terms.blockedUntil;
+  }
+
+  get quotaLeft(): number | undefined {
+    return this.terms.quotaLeft;
+  }
+
+  get isUnlimited(): boolean {
+    return this.terms.isUnlimited;
+  }
+
+  sharedRate(): PerSecond {
+    return this.terms.rate;
+  }
+
+  get hasBlock(): boolean {
+    return this.terms.block !== undefined;
+  }
+
+  block(): BlockStatus | undefined {
+    return this.terms.block;
+  }
+
+  isHeldBack(now: Millis, source?: RequestAttributes): boolean {
+    return isHeldBack(this.terms, now, source);
+  }
+
+  probeOverdueFor(now: Millis): Millis {
+    return probeOverdue(this.terms, now);
+  }
+
+  isQuotaInForce(): boolean {
+    return this.terms.quotaOwner !== undefined;
+  }
+
+  quotaAppliesTo(requester: Requester): boolean {
+    const { quotaOwner } = this.terms;
+    return quotaOwner === undefined || quotaCovers(quotaOwner, requester);
+  }
+
+  quotaOwner(): QuotaOwner | undefined {
+    return this.terms.quotaOwner;
+  }
+}

@@ -1,0 +1,125 @@
+import type { Millis, PerSecond } from '../../core/scalars.ts';
+import type { Quota } from '../../core/hints/hints.ts';
+import type { QuotaOwner, Requester } from '../../core/quota/requester.ts';
+import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
+import { isBlockedBy } from '../../core/rate/breaker/active-block.ts';
+import type { RequestAttributes } from '../../core/rate/breaker/request-attributes.ts';
+import type { FailedSend, RejectedSend } from '../../core/rate/failed-send.ts';
+import { withoutQuota } from './limit-terms.ts';
+import { TermsView } from './terms-view.ts';
+import { UsageLog } from './usage-log.ts';
+
+/** How soon a change is reported; the client that sends the reports chooses the delays. */
+export type ReportUrgency = 'now' | 'soon' | 'later' | 'with-next-report';
+
+/**
+ * After a second of sends without a longer pause, the server knows the traffic well enough: reporting a little later
+ * changes little. After a pause, the reports are all that it can learn from.
+ */
+const STEADY_AFTER: Millis = 1000;
+const STEADY_PAUSE: Millis = 250;
+
+/** Records what happens at a limit, for its server to learn from, and requests reports of it. */
+export abstract class UsageRecorder extends TermsView {
+  readonly usageLog = new UsageLog();
+  #lastSerial = 0;
+  #inFlight = 0;
+  #sentAt = Number.NEGATIVE_INFINITY;
+  /** When the current run of sends without a pause began. */
+  #steadySince = 0;
+
+  protected abstract requestReport(urgency: ReportUrgency): void;
+
+  get hasRecentFailures(): boolean {
+    return this.usageLog.includesSources;
+  }
+
+  /** Always 0: the server counts the sends of all members, and subtracts them from a quota itself. */
+  get sendCount(): number {
+    return 0;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Returns a serial, by which the server finds how many requests of all members were in flight. */
+  onSent(now: Millis): number {
+    this.#lastSerial += 1;
+    this.#inFlight += 1;
+    if (now - this.#sentAt > STEADY_PAUSE) this.#steadySince = now;
+    this.#sentAt = now;
+    this.usageLog.sent(this.#lastSerial, now);
+    this.requestReport(this.#routineUrgency(now));
+    return this.#lastSerial;
+  }
+
+  /** Returns false: only the server knows whether another request may go. */
+  onEnded(now: Millis): boolean {
+    this.#inFlight -= 1;
+    this.usageLog.ended(now);
+    this.requestReport(this.terms.concurrencyLimit === undefined ? this.#routineUrgency(now) : 'now');
+    return false;
+  }
+
+  onAccepted(sentAt: Millis, serial: number, now: Millis, source?: RequestAttributes): void {
+    const { block, phase } = this.terms;
+    this.usageLog.accepted(sentAt, serial, now, source);
+    const endsBlock = block !== undefined && isBlockedBy(block, source);
+    this.requestReport(endsBlock || phase === 'blocked' || phase === 'backoff' ? 'now' : this.#routineUrgency(now));
+  }
+
+  /** Returns undefined: the server decides whether this decreases the rate. */
+  onRejected(rejection: RejectedSend, now: Millis): undefined {
+    this.usageLog.rejected(rejection, now);
+    this.requestReport('now');
+  }
+
+  onFailed(failure: FailedSend, now: Millis): undefined {
+    this.usageLog.failed(failure, now);
+    this.requestReport('now');
+  }
+
+  /** Returns false where each requester is known to have a quota of its own. */
+  onQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
+    this.usageLog.quota(quota, sentAt, now, requester);
+    this.requestReport(quota.remaining === 0 ? 'now' : 'soon');
+    return !this.terms.isQuotaPerRequester;
+  }
+
+  dropQuota(isPerRequester: boolean, now: Millis): void {
+    this.usageLog.quotaDisowned(isPerRequester, now);
+    this.terms = withoutQuota(this.terms, isPerRequester, now);
+    this.requestReport('now');
+  }
+
+  resumeQuota(owner: QuotaOwner, now: Millis): void {
+    this.usageLog.quotaSpent(owner, now);
+    this.requestReport('now');
+  }
+
+  stop(until: Millis): void {
+    this.usageLog.stopped(until);
+    this.requestReport('now');
+  }
+
+  resumeBlock(block: BlockStatus, now: Millis): void {
+    this.usageLog.blocked(block, now);
+    this.requestReport('now');
+  }
+
+  abandonProbe(): void {
+    this.usageLog.probeAbandoned();
+    this.requestReport('now');
+  }
+
+  seedHistory(accepted: PerSecond, now: Millis): void {
+    this.usageLog.rateRemembered(accepted, now);
+    this.requestReport('soon');
+  }
+
+  /** While nothing limits, nothing waits for a report of sends and successes. */
+  #routineUrgency(now: Millis): ReportUrgency {
+    return this.terms.isUnlimited && now - this.#steadySince >= STEADY_AFTER ? 'later' : 'soon';
+  }
+}

@@ -1,0 +1,43 @@
+/** Numbers formatted for display. */
+import type { BlockedPart } from '../core/rate/breaker/request-attributes.ts';
+import type { Millis, PerSecond } from '../core/scalars.ts';
+
+/** `0.4 ms`, `120 ms`, `1.25 s`, `3 min 20 s`. */
+export function humanizeDuration(ms: Millis): string {
+  if (ms < 10) return `${toFixedTrimmed(ms, 1)} ms`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 120_000) return `${toFixedTrimmed(ms / 1000, 2)} s`;
+  const seconds = Math.round(ms / 1000);
+  return seconds % 60 === 0 ? `${seconds / 60} min` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** `12.3/s`. */
+export function humanizeRate(rate: PerSecond): string {
+  return `${Number(rate.toPrecision(3))}/s`;
+}
+
+/** `1 request waits`, `3 requests wait`. */
+export function pluralize(number: number, one: string, more: string): string {
+  return number === 1 ? `1 ${one}` : `${number} ${more}`;
+}
+
+/** The blocked part: `one address`, `this client on this path`. */
+export function formatBlockedPart(part: BlockedPart, which: 'one' | 'this'): string {
+  if (part === 'upstream') return 'the upstream';
+  const [whose, path] = part.split('_');
+  return path === undefined ? `${which} ${whose}` : `${which} ${whose} on ${which} ${path}`;
+}
+
+/** Seconds for programs, rounded to a tenth of a millisecond. */
+export function toSeconds(ms: Millis): number {
+  return Math.round(10 * ms) / 10_000;
+}
+
+/** Rounded to four digits. Unlimited and unknown values are null, because JSON has no Infinity. */
+export function roundOrNull(number: number | undefined): number | null {
+  return number === undefined || !Number.isFinite(number) ? null : Number(number.toPrecision(4));
+}
+
+function toFixedTrimmed(number: number, digits: number): string {
+  return String(Number(number.toFixed(digits)));
+}

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { pause } from '../../support/pause.ts';
+import { countReasons, runFaultLoad } from '../../support/proxy/fault-load.ts';
+
+test('sends nothing, and answers so, while DNS lookups fail', async () => {
+  const { results } = await runFaultLoad(
+    async ({ gate, relay }) => {
+      await gate.setDnsFailure('EAI_AGAIN');
+      relay.break('cut');
+      await pause(1000);
+      await gate.setDnsFailure();
+    },
+    { settings: 'perTryTimeout: 1s', url: ({ relay }) => relay.url.replace('127.0.0.1', 'localhost') },
+  );
+  expect(countReasons(results).get('connect')).toBeGreaterThan(20);
+}, 90_000);

@@ -1,0 +1,295 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import type { InstalledPackage } from '../../support/programs/installed-package.ts';
+import { installPackage } from '../../support/programs/installed-package.ts';
+import { eventually, startUpstream } from '../../support/proxy/tidegate.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const PATIENCE = 40_000;
+const ANY_PORT = ['--listen', '127.0.0.1:0', '--admin', '127.0.0.1:0'];
+
+let installed: InstalledPackage;
+
+// Follows docs/package.md and docs/library.md: packs, installs from the tarball (without a network, in place of
+// `npm install tidegate`) and runs. The packages of this checkout replace `npm ci`.
+beforeAll(() => {
+  installed = installPackage();
+}, 180_000);
+
+afterAll(() => installed.remove());
+
+/** Resolves to the output once it matches `pattern`. */
+async function printed(args: readonly string[], pattern: RegExp): Promise<string> {
+  const child = installed.start('npx', ['tidegate', ...args]);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  }
+  return eventually(
+    () => output,
+    (seen) => pattern.test(seen),
+    PATIENCE,
+  );
+}
+
+describe('the tarball', () => {
+  test('contains the program, types and configurations, and no development files', () => {
+    const { files, size, unpackedSize } = installed.packed;
+    console.log(
+      `${files.length} files, ${(size / 1e6).toFixed(2)} MB packed, ${(unpackedSize / 1e6).toFixed(2)} MB unpacked`,
+    );
+    const top = new Set(files.map((file) => file.replace(/\/.*/, file.includes('/') ? '/' : '')));
+    expect([...top].toSorted()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'config/', 'dist/', 'package.json']);
+    const strange = files.filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'));
+    expect([...strange, ...files.filter((file) => /\.(map|tgz|kept)$|test|node_modules/.test(file))]).toEqual([]);
+    const wanted = [
+      'main.js',
+      'program.js',
+      'practice.js',
+      'index.js',
+      'index.d.ts',
+      'policy.js',
+      'policy.d.ts',
+      'LICENCES.txt',
+    ];
+    expect(wanted.filter((file) => !files.includes(`dist/${file}`))).toEqual([]);
+    expect(files).toContain('config/providers/stripe.yaml');
+    expect(size).toBeLessThan(2_000_000);
+  });
+
+  test('has no dependencies', () => {
+    const manifest = JSON.parse(
+      readFileSync(join(installed.folder, 'node_modules/tidegate/package.json'), 'utf8'),
+    ) as object;
+    const own = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as object;
+    expect(Object.keys(manifest)).toEqual([
+      'name',
+      'version',
+      'description',
+      'keywords',
+      'license',
+      'type',
+      'bin',
+      'exports',
+      'files',
+      'engines',
+      'peerDependencies',
+      'peerDependenciesMeta',
+    ]);
+    expect(manifest).toMatchObject({ peerDependenciesMeta: { fastify: { optional: true } } });
+    expect(readdirSync(join(installed.folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
+      'tidegate',
+    ]);
+    // Packing leaves the checkout unchanged.
+    expect(JSON.parse(readFileSync(join(installed.checkout, 'package.json'), 'utf8'))).toEqual(own);
+    expect(existsSync(join(installed.checkout, 'package.json.kept'))).toBe(false);
+    expect(own).toMatchObject({ private: true });
+  });
+});
+
+describe('npx tidegate', () => {
+  test('--version', () => {
+    const { status, stdout, stderr } = installed.run('npx', ['tidegate', '--version']);
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '0.1.0\n', stderr: '' });
+  });
+
+  test.each([
+    ['the program', ['node_modules/.bin/tidegate', '--version'], 2],
+    ['a program that imports it', ['--eval', `import('tidegate/policy')`], 1],
+  ] as const)(
+    'prints the required Node version, without a stack of source code, in an old Node: %s',
+    (_, args, expected) => {
+      const posing = `Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.20.2'}})`;
+      const old = ['--import', `data:text/javascript,${encodeURIComponent(posing)}`];
+      const { status, stdout, stderr } = installed.run(process.execPath, [...old, ...args]);
+      expect([status, stdout]).toEqual([expected, '']);
+      expect(stderr).toContain('tidegate needs Node 22.21, or 24.9 and later: this is v20.20.2\n');
+      expect(stderr.length).toBeLessThan(1000);
+    },
+  );
+
+  test('check reads provider presets and reports errors', () => {
+    installed.write('mine.yaml', 'upstreams: {stripe: {provider: stripe}}\n');
+    const { status, stdout, stderr } = installed.run('npx', ['tidegate', 'check', 'mine.yaml']);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toContain('Providers:');
+    installed.write('wrong.yaml', 'upstreams: {stripe: {provder: stripe}}\n');
+    const wrong = installed.run('npx', ['tidegate', 'check', 'wrong.yaml']);
+    expect(wrong.status).toBe(1);
+    expect(wrong.stderr).toContain('did you mean provider?');
+  });
+
+  test('serve forwards requests', async () => {
+    const upstream = await startUpstream();
+    const output = await printed(['serve', '--upstream', upstream.url, ...ANY_PORT], /"msg":"listening"/);
+    const [, url] = /"url":"([^"]+)"/.exec(output) ?? [];
+    const answer = await fetch(`${url}/echo`, { method: 'POST', body: 'a body' });
+    expect(answer.status).toBe(200);
+    expect(await answer.json()).toMatchObject({ method: 'POST' });
+    expect(answer.headers.get('via')).toContain('tidegate-');
+  });
+
+  test('demo serves its page', async () => {
+    const output = await printed(['demo', ...ANY_PORT], /^ +1 s /m);
+    const urls = Array.from(output.matchAll(/http:\/\/127\.0\.0\.1:\d+/g), ([url]) => url);
+    const pages = await Promise.all(urls.map(async (url) => (await fetch(url)).headers.get('content-type')));
+    expect(pages).toContainEqual(expect.stringContaining('text/html'));
+  });
+});
+
+const CONSUMER = `
+import Fastify from 'fastify';
+import { ConfigError, tidegate } from 'tidegate';
+import type { ConfigInput, Mounted } from 'tidegate';
+import { backoffs, failureOf, retry, RetryBudget, simulate } from 'tidegate/policy';
+import type { RetryOptions, ScenarioInput } from 'tidegate/policy';
+
+const config: ConfigInput = {
+  upstreams: { api: { url: process.argv[2], retry: { attempts: 3, backOff: { strategy: 'equal-jitter' } } } },
+};
+const app = Fastify({ logger: false });
+let mounted: Mounted | undefined;
+await app.register(tidegate, { prefix: '/api', config, onMounted: (one) => (mounted = one) });
+const url = await app.listen({ port: 0 });
+const answer = await fetch(\`\${url}/api/echo\`, { method: 'POST', body: 'through' });
+const metrics: string = (await mounted?.metrics()) ?? '';
+await app.close();
+
+const budget = new RetryBudget({ ratio: 0.1, burst: 2 });
+const options: RetryOptions<string> = { attempts: 3, backOff: { strategy: 'fixed', baseInterval: '1ms' }, budget };
+const value: string = await retry(({ attempt }) => {
+  if (attempt < 3) throw new Error('not yet');
+  return 'done';
+}, options);
+const failure = await retry(() => Promise.reject(new TypeError('mine'))).catch((error: unknown) => failureOf(error)?.end);
+
+const scenario: ScenarioInput = {
+  duration: '5s',
+  upstream: { limit: { kind: 'token-bucket', rate: '50/s', burst: 5 } },
+  clients: [{ total: '20/s' }],
+};
+const wrong = Fastify();
+const refused: unknown = await wrong.register(tidegate, { config: {} }).then(() => undefined, (error: unknown) => error);
+console.log(JSON.stringify({
+  status: answer.status,
+  counted: metrics.includes('tidegate_requests_total'),
+  value,
+  failure,
+  first: backoffs.doubling.make().next(0, 0, Math.random)?.delay,
+  goodput: (await simulate(scenario)).goodput,
+  refused: refused instanceof ConfigError && refused.message,
+}));
+`;
+
+/** Programs that must not compile. */
+const MISUSES = [
+  `import { tidegate } from 'tidegate'; import Fastify from 'fastify'; Fastify().register(tidegate, { config: { upstreams: { api: { ur: 'x' } } } });`,
+  `import { tidegate } from 'tidegate'; import Fastify from 'fastify'; Fastify().register(tidegate, {});`,
+  `import { retry } from 'tidegate/policy'; await retry(() => 1, { atempts: 3 });`,
+  `import { retry } from 'tidegate/policy'; await retry(() => 1, { backOff: 'ful-jitter' });`,
+  `import { simulate } from 'tidegate/policy'; simulate({ duration: '5s' });`,
+  `import { x } from 'tidegate/dist/main.js';`,
+];
+
+describe('a program that imports it', () => {
+  beforeAll(() => {
+    for (const name of ['fastify', '@types/node']) installed.have(name);
+    installed.write('package.json', '{"type": "module"}');
+    installed.write('consumer.ts', CONSUMER);
+  });
+
+  const compile = (resolution: readonly string[], files: readonly string[]): string => {
+    const strict = [
+      '--strict',
+      '--exactOptionalPropertyTypes',
+      '--noUncheckedIndexedAccess',
+      '--skipLibCheck',
+      'false',
+    ];
+    const args = [...resolution, ...strict, '--target', 'es2024', '--types', 'node', '--noEmit', ...files];
+    return installed.run(join(ROOT, 'node_modules/.bin/tsc'), args).stdout;
+  };
+
+  test.each([
+    ['nodenext', ['--module', 'nodenext', '--moduleResolution', 'nodenext']],
+    ['bundler', ['--module', 'esnext', '--moduleResolution', 'bundler']],
+  ])('compiles in strict mode with %s, including library types, and misuse does not', (_, resolution) => {
+    expect(compile(resolution, ['consumer.ts'])).toBe('');
+    const misuses = MISUSES.map((source, i) => {
+      installed.write(`misuse-${i}.ts`, `${source}\nexport {};\n`);
+      return `misuse-${i}.ts`;
+    });
+    const errors = compile(resolution, misuses);
+    expect(misuses.filter((file) => !errors.includes(`${file}(`))).toEqual([]);
+  });
+
+  test('accepts the shipped configurations and scenarios as typed values', () => {
+    const config = join(installed.folder, 'node_modules/tidegate/config');
+    const written = ['', 'examples', 'scenarios'].flatMap((folder) =>
+      readdirSync(join(config, folder))
+        .filter((file) => file.endsWith('.yaml'))
+        .map((file) => {
+          const value: unknown = parse(readFileSync(join(config, folder, file), 'utf8'));
+          return `export const of${folder}_${file.replaceAll(/\W/g, '_')}: ${folder === 'scenarios' ? 'ScenarioInput' : 'ConfigInput'} = ${JSON.stringify(value)};\n`;
+        }),
+    );
+    expect(written.length).toBeGreaterThan(10);
+    const imports = `import type { ConfigInput } from 'tidegate';\nimport type { ScenarioInput } from 'tidegate/policy';\n`;
+    installed.write('written.ts', imports + written.join(''));
+    expect(compile(['--module', 'nodenext'], ['written.ts'])).toBe('');
+  });
+
+  test('runs and gets the expected results', async () => {
+    const upstream = await startUpstream();
+    const child = installed.start(process.execPath, ['consumer.ts', upstream.url]);
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    expect(stderr).toBe('');
+    expect(JSON.parse(stdout)).toEqual({
+      status: 200,
+      counted: true,
+      value: 'done',
+      failure: 'stopped',
+      first: 1000,
+      goodput: 1,
+      refused: 'config: upstreams: at least one upstream is needed',
+    });
+  });
+
+  test('compiles and runs the examples of docs/library.md', async () => {
+    const page = readFileSync(join(ROOT, 'docs/library.md'), 'utf8');
+    const shown = Array.from(page.matchAll(/<!-- run -->\n```ts\n([^]*?)```/g), ([, source = '']) => source);
+    expect(shown).toHaveLength(4);
+    const files = shown.map((source, i) => {
+      installed.write(`shown-${i}.ts`, source);
+      return `shown-${i}.ts`;
+    });
+    expect(compile(['--module', 'nodenext'], files)).toBe('');
+    const upstream = await startUpstream();
+    const run = async (file: string): Promise<string> => {
+      const child = installed.start('env', [`PAYMENTS=${upstream.url}`, process.execPath, file]);
+      const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+      expect(stderr).toBe('');
+      return stdout;
+    };
+    const [mounted, retried, delays, simulated] = await Promise.all(files.map(run));
+    expect(mounted).toMatch(/^200$/m);
+    expect(retried).toContain(`{ attempts: 3, end: 'attempts_exhausted' }`);
+    expect(delays).toMatch(/^1000\n2000\n4000\n8000$/m);
+    expect(simulated).toMatch(/met: true/);
+  });
+
+  test('loads and bundles no Fastify of its own', () => {
+    const loaded = `import { registerHooks } from 'node:module';
+const seen = [];
+registerHooks({ resolve(specifier, context, next) { const found = next(specifier, context); seen.push(found.url); return found; } });
+await import('tidegate'); await import('tidegate/policy');
+const code = await import('node:fs').then(({ readFileSync }) => seen.filter((url) => url.startsWith('file:')).map((url) => readFileSync(new URL(url), 'utf8')).join(''));
+console.log(JSON.stringify({ ours: seen.filter((url) => url.includes('/fastify/')).length, bundled: code.includes('FST_ERR_CTP_INVALID_MEDIA_TYPE') }));`;
+    const { stdout, stderr } = installed.run(process.execPath, ['--input-type=module', '--eval', loaded]);
+    expect(stderr).toBe('');
+    expect(JSON.parse(stdout)).toEqual({ ours: 0, bundled: false });
+  });
+});

@@ -1,0 +1,145 @@
+/** Clients that do not read keep their upstream connections only while no other request waits, and not forever. */
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { listen } from '../../support/upstreams/http-upstream.ts';
+import { send } from '../../support/clients/send.ts';
+import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+
+const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');
+
+/** Answers /large with more than any socket buffers, /events with a stream, and all else shortly. */
+async function start(settings: string, connections = 4, more = '') {
+  const upstream = await listen((request, response) => {
+    request.resume();
+    if (request.url === '/large') response.end(LARGE);
+    else if (request.url === '/up') request.on('end', () => response.end('uploaded'));
+    else if (request.url !== '/events') response.end('served');
+    else response.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': \n\n');
+  });
+  const gate = await startTidegate(
+    `${settings}\nclients: {key: [header:X-Client]}\nupstreams: {api: {url: "${upstream.url}", connections: ${connections}${more}}}`,
+  );
+  return { upstream, gate };
+}
+
+/** Sends a request, reads the head, and then nothing. */
+async function stall(url: string, path: string, client: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => undefined);
+  await new Promise<void>((resolve) => {
+    socket.once('readable', () => resolve());
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: h\r\nX-Client: ${client}\r\n\r\n`);
+  });
+  return socket;
+}
+
+const cuts = (cause: string) => `tidegate_slow_readers_total{upstream="api",cause="${cause}"}`;
+
+test('serves requests that wait for a connection by cutting a client that does not read', async () => {
+  const { gate } = await start('');
+  for (let i = 0; i < 4; i += 1) await stall(gate.url, '/large', 'stalls');
+  await sleep(1100); // by then they have read nothing for long enough
+  for (let i = 0; i < 3; i += 1) {
+    const answer = await send(gate.url, '/', { headers: ['X-Client', 'calm'] });
+    expect([answer.status, answer.body.toString()]).toEqual([200, 'served']);
+  }
+  expect(await gate.metric(cuts('gave_way'))).toBeGreaterThan(0);
+  const cut = await eventually(
+    () => gate.requests().filter(({ reason }) => reason === 'gave_way'),
+    ({ length }) => length > 0,
+  );
+  expect(cut[0]).toMatchObject({ cut: true, path: '/large', reason: 'gave_way' });
+});
+
+test('serves requests that wait for a connection by cutting a stalled upload', async () => {
+  const { gate } = await start('');
+  const { hostname, port } = new URL(gate.url);
+  const received: string[] = [];
+  for (let i = 0; i < 4; i += 1) {
+    const socket = connect(Number(port), hostname);
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => undefined);
+    socket.on('data', (bytes) => received.push(bytes.toString()));
+    socket.write(
+      `POST /up HTTP/1.1\r\nHost: h\r\nX-Client: stalls\r\nContent-Length: 1000000\r\n\r\n${i < 2 ? 'some' : ''}`,
+    );
+  }
+  await sleep(1100);
+  for (let i = 0; i < 3; i += 1) {
+    const answer = await send(gate.url, '/', { headers: ['X-Client', 'calm'] });
+    expect([answer.status, answer.body.toString()]).toEqual([200, 'served']);
+  }
+  expect(received.join('')).toMatch(/^HTTP\/1\.1 (?:408|504) /);
+});
+
+test('cuts the client that holds the most connections first', async () => {
+  const { gate } = await start('');
+  const calm = await stall(gate.url, '/large', 'one');
+  for (let i = 0; i < 3; i += 1) await stall(gate.url, '/large', 'many');
+  await sleep(1100);
+  expect((await send(gate.url, '/', { headers: ['X-Client', 'calm'] })).status).toBe(200);
+  expect(calm.destroyed).toBe(false);
+  const cut = await eventually(
+    () => gate.requests().filter(({ reason }) => reason === 'gave_way'),
+    ({ length }) => length > 0,
+  );
+  const served = gate.requests().find(({ path }) => path === '/');
+  expect(cut.map(({ client }) => client)).not.toContain(served?.['client']);
+});
+
+test('cuts nobody while no request waits for a connection', async () => {
+  const { gate } = await start('');
+  const sockets = await Promise.all([1, 2, 3].map(() => stall(gate.url, '/large', 'stalls')));
+  await sleep(1300);
+  expect((await send(gate.url, '/', { headers: ['X-Client', 'calm'] })).status).toBe(200);
+  expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false, false, false]);
+  expect(await gate.metric(cuts('gave_way'))).toBe(0);
+});
+
+/** Reads a little from time to time. */
+function readSlowly(socket: Socket, bytes: number): void {
+  const timer = setInterval(() => void socket.read(Math.min(bytes, socket.readableLength)), 20);
+  socket.once('close', () => clearInterval(timer));
+}
+
+test('cuts a response read more slowly than limits.readRate, but not a quiet event stream', async () => {
+  const { gate } = await start('limits: {bodyIdle: 300ms, readRate: 100MiB/s}');
+  const events = await stall(gate.url, '/events', 'listens');
+  readSlowly(await stall(gate.url, '/large', 'sips'), 256 * 1024);
+  await eventually(
+    () => gate.metric(cuts('slow_reader')),
+    (count) => count === 1,
+  );
+  const line = gate.requests().find(({ path }) => path === '/large');
+  expect(line).toMatchObject({ cut: true, reason: 'slow_reader' });
+  await sleep(700);
+  expect(events.destroyed).toBe(false);
+  expect(gate.requests().some(({ path }) => path === '/events')).toBe(false);
+});
+
+test('does not cut a steady reader, however late the kernel reports its progress', async () => {
+  const { gate } = await start('limits: {bodyIdle: 100ms, readRate: 1KiB/s}');
+  const socket = await stall(gate.url, '/large', 'sips');
+  readSlowly(socket, 64 * 1024);
+  await sleep(1500);
+  expect([socket.destroyed, await gate.metric(cuts('slow_reader'))]).toEqual([false, 0]);
+});
+
+test('cuts no reader for requests that wait for the rate while connections are free', async () => {
+  const { gate } = await start('', 4, ', rateLimit: {maxRate: 2/s}, queue: {maxWait: 20s}');
+  const socket = await stall(gate.url, '/large', 'stalls');
+  const waiting = Array.from({ length: 8 }, () => send(gate.url, '/', { headers: ['X-Client', 'many'] }));
+  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200));
+  expect([socket.destroyed, await gate.metric(cuts('gave_way'))]).toEqual([false, 0]);
+});
+
+test('allows any read speed with readRate: 0', async () => {
+  const { gate } = await start('limits: {bodyIdle: 200ms, readRate: 0}');
+  await stall(gate.url, '/large', 'stalls');
+  await sleep(900);
+  expect(await gate.metric(cuts('slow_reader'))).toBe(0);
+});

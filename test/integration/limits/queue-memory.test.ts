@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process';
+import { expect, onTestFinished, test } from 'vitest';
+import { BYTES_EACH } from '../../../src/cli/check/describe-memory.ts';
+import { heldBytes } from '../../support/heap.ts';
+import { startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
+import { send } from '../../support/clients/send.ts';
+import { eventually, startTidegate } from '../../support/proxy/tidegate.ts';
+
+const WAITING = 1500;
+
+/** A separate process, so that the clients' memory is not measured: this many connections, a small request on each. */
+const CLIENTS = `
+const { request } = require('node:http');
+for (let i = 0; i < ${WAITING}; i += 1) setTimeout(() => {
+  const headers = { 'x-api-key': String(i), authorization: 'Bearer 0123456789012345678901234567890123', 'idempotency-key': String(i) };
+  request(process.argv[1], { method: 'POST', agent: false, headers }).on('error', () => {}).end('amount=100&currency=eur');
+}, i / 5);
+`;
+
+test('uses at most the memory per queued request that check reports, and at least half of it', async () => {
+  const origin = await startRecordingUpstream();
+  const gate = await startTidegate(`
+log: {level: silent}
+upstreams: {api: {url: "${origin.url}", timeout: 1h, rateLimit: {initialRate: 5/s, maxRate: 5/s}, queue: {maxWait: 1h}}}
+clients: {key: ["header:x-api-key"]}
+`);
+  const queued = () => gate.view().limits[0]?.queued ?? 0;
+  await send(gate.url, '/');
+  const before = heldBytes();
+  const clients = spawn(process.execPath, ['-e', CLIENTS, gate.url]);
+  onTestFinished(() => void clients.kill());
+  // All of them: a connection whose request is not queued yet would be counted too.
+  await eventually(
+    () => queued() + origin.received.length,
+    (come) => come === WAITING + 1,
+    20_000,
+  );
+  expect(queued()).toBeGreaterThan(0.8 * WAITING);
+  const each = (heldBytes() - before) / queued();
+  expect(each).toBeLessThan(BYTES_EACH.request);
+  expect(each).toBeGreaterThan(BYTES_EACH.request / 2);
+}, 30_000);

@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { startTraffic } from '../../../src/simulator/practice/traffic-generator.ts';
+import { pause } from '../../support/pause.ts';
+import { type Prometheus, startPrometheus } from '../../support/programs/prometheus.ts';
+import { startRedis } from '../../support/redis/redis-server.ts';
+import { eventually, startTidegate, startUpstream } from '../../support/proxy/tidegate.ts';
+
+const docker = (path: string) => fileURLToPath(new URL(`../../../docker/${path}`, import.meta.url));
+const dashboard = z
+  .object({
+    panels: z.array(
+      z.object({
+        id: z.int(),
+        title: z.string(),
+        gridPos: z.object({ x: z.int(), y: z.int(), w: z.int(), h: z.int() }),
+        targets: z.array(z.object({ refId: z.string(), expr: z.string() })).default([]),
+      }),
+    ),
+    templating: z.object({ list: z.array(z.object({ name: z.string(), query: z.object({ query: z.string() }) })) }),
+    annotations: z.object({ list: z.array(z.object({ expr: z.string() })) }),
+  })
+  .parse(JSON.parse(readFileSync(docker('grafana/dashboards/tidegate.json'), 'utf8')));
+
+let prometheus: Prometheus;
+beforeAll(async () => {
+  prometheus = await startPrometheus([docker('prometheus/tidegate.rules.yml')]);
+});
+afterAll(() => prometheus.close());
+
+/** Two upstreams, one with a hidden limit and occasional failures, one that reports its limit; and greedy clients. */
+async function startWorld(): Promise<void> {
+  const redis = await startRedis();
+  const hidden = await startUpstream({
+    limit: { kind: 'token-bucket', rate: 60, burst: 5 },
+    latency: { kind: 'lognormal', mean: 20, sigma: 0.5 },
+    errors: [{ probability: 0.05, status: 503 }],
+    hints: 'retry-after',
+  });
+  const told = await startUpstream({ limit: { kind: 'fixed-window', limit: 600, window: 60_000 }, hints: 'ratelimit' });
+  const gate = await startTidegate(`
+upstreams:
+  hidden: {url: "${hidden.url}"}
+  told: {url: "${told.url}"}
+routes: [{path: /, upstream: hidden}, {path: "/told.", upstream: told}]
+clients: {key: [header:x-api-key], names: {shop: [shop-*]}}
+state: {store: redis, url: "${redis.url}"}
+`);
+  prometheus.watch('tidegate', gate.adminUrl);
+  const request = () => ({ method: 'GET', path: '/told.' }) as const;
+  const traffic = startTraffic({
+    target: gate.url,
+    clients: [
+      { name: 'shop-1', rate: 60 },
+      { name: 'stranger', rate: 30 },
+      { name: 'watcher', rate: 3, request },
+    ],
+  });
+  onTestFinished(async () => {
+    await traffic.stop(0);
+  });
+}
+
+/**
+ * Grafana's substitution for variables with all values chosen: it escapes them for a regular expression.
+ * Waits for the values of both upstreams and both routes: Prometheus indexes the series of a scrape one after another, so
+ * one metric can be there before the next.
+ */
+async function fillIn(): Promise<(expression: string) => string> {
+  const filled = await Promise.all(
+    dashboard.templating.list.map(async ({ name, query: { query } }) => {
+      const [, metric = '', label = ''] = /^label_values\((\w+), (\w+)\)$/.exec(query) ?? [];
+      const values = await eventually(
+        () => prometheus.labelValues(metric, label),
+        ({ length }) => length >= 2,
+        20_000,
+      );
+      const escaped = values.map((value) => value.replaceAll(/[\\^$*+?.()|[\]{}/]/g, String.raw`\\$&`));
+      return [name, `(${escaped.join('|')})`] as const;
+    }),
+  );
+  // Four scrapes.
+  const variables = new Map<string, string>([['__rate_interval', '4s'], ...filled]);
+  return (expression) =>
+    expression.replaceAll(/\$(\w+)/g, (variable, name: string) => variables.get(name) ?? `unknown ${variable}`);
+}
+
+test('has data for each panel, and rules that can be evaluated', async () => {
+  await startWorld();
+  const fill = await fillIn();
+  let empty = dashboard.panels.flatMap(({ title, targets }) =>
+    targets.map(({ refId, expr }) => ({ what: `${title} ${refId}`, expression: fill(expr) })),
+  );
+  expect(empty.length).toBeGreaterThan(50);
+  const until = performance.now() + 40_000;
+  while (empty.length > 0 && performance.now() < until) {
+    await pause(500);
+    const drawn = await Promise.all(empty.map(({ expression }) => prometheus.draw(expression)));
+    empty = empty.filter((_, i) => drawn[i]?.some(Number.isFinite) !== true);
+  }
+  expect(empty).toEqual([]);
+
+  for (const { expr } of dashboard.annotations.list) await prometheus.draw(fill(expr));
+  const rules = await eventually(
+    () => prometheus.rules(),
+    (all) => all.every(({ health }) => health !== 'unknown'),
+  );
+  expect(rules.length).toBeGreaterThan(10);
+  expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+}, 90_000);
+
+test('gives no two panels the same id or place', () => {
+  const ids = dashboard.panels.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+  const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, i) => `${x + (i % w)} ${y + Math.floor(i / w)}`),
+  );
+  expect(new Set(cells).size).toBe(cells.length);
+  expect(Math.max(...dashboard.panels.map(({ gridPos: { x, w } }) => x + w))).toBe(24);
+});

@@ -1,0 +1,53 @@
+/** No client gets a wrong report of its write, and no write is executed twice. */
+import { describe, expect, test } from 'vitest';
+import { contradiction } from '../support/oracle/reported-outcome.ts';
+import { runIntents } from '../support/oracle/run-intents.ts';
+
+const RUNS = Number(process.env['TIDEGATE_ORACLE'] ?? 100_000) / 1000;
+
+describe('reports of a hundred thousand payment intents are correct', () => {
+  for (const concurrent of ['wait', 'refuse', 'pass'] as const) {
+    for (const hasTtl of [true, false]) {
+      test(`concurrent: ${concurrent}, ${hasTtl ? 'with' : 'without'} a ttl`, () => {
+        const wrong: string[] = [];
+        let reports = 0;
+        for (let run = 0; run < RUNS / 6; run += 1) {
+          const { contradictions, reported: counts } = runIntents({
+            seed: 1000 + run,
+            intents: 1000,
+            concurrent,
+            hasTtl,
+          });
+          wrong.push(...contradictions);
+          reports += Object.values(counts).reduce((sum, count) => sum + count, 0);
+          for (const kind of ['done', 'declined', 'unknown', 'not done', 'nothing'] as const) {
+            expect(counts[kind]).toBeGreaterThan(0);
+          }
+        }
+        expect(reports).toBeGreaterThan(2000);
+        expect([wrong.length, wrong.slice(0, 5)]).toEqual([0, []]);
+      }, 300_000);
+    }
+  }
+});
+
+describe("the oracle's judge", () => {
+  const TRUTH = { times: 0, isOpen: false, isKnown: false };
+
+  test.each([
+    ['done', {}, 'reported as done, but it is not'],
+    ['done', { times: 1 }, undefined],
+    ['done', { times: 2 }, 'carried out 2 times'],
+    ['nothing', { times: 2 }, 'carried out 2 times'],
+    ['declined', { times: 1 }, 'reported as declined, but it is done'],
+    ['not done', { times: 1 }, 'reported as not done, but it is'],
+    ['not done', { times: 1, isKnown: true }, undefined],
+    ['not done', {}, undefined],
+    ['unknown', {}, 'reported as unknown, but it is certain'],
+    ['unknown', { isOpen: true }, undefined],
+    ['expired', {}, 'reported as answered, but its client has no answer'],
+    ['in use', { times: 1 }, undefined],
+  ] as const)('%s, of %o: %s', (observed, truth, verdict) => {
+    expect(contradiction(observed, { ...TRUTH, ...truth })).toBe(verdict);
+  });
+});

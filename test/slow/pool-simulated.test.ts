@@ -1,0 +1,181 @@
+/** Several processes that keep their limits in one pool, in virtual time, with the code that runs in Redis. */
+import { describe, expect, test } from 'vitest';
+import { compileScenario } from '../../src/simulator/scenario-file/compile-scenario.ts';
+import type { ScenarioConfig } from '../../src/simulator/scenario-file/scenario-schema.ts';
+import type { Millis } from '../../src/core/scalars.ts';
+import type { SimulationReport } from '../../src/simulator/report/simulation-report.ts';
+import { runScenario } from '../../src/simulator/run-scenario.ts';
+import type { SimulatedPoolOptions, SimulatedPoolStats } from '../../src/simulator/sharing/simulated-pool.ts';
+import { makeSimulatedPool } from '../../src/simulator/sharing/simulated-pool.ts';
+import {
+  countBetween,
+  loadLibraryScenario,
+  missedGoals,
+  runLibraryScenario,
+} from '../support/core/scenario-library.ts';
+
+/** One-way latency within one network, in milliseconds. */
+const NEAR = 0.3;
+const SPAN = { warmup: 30_000, duration: 70_000 };
+
+// Measured: goodput within 0.004 of one process's, waste within 0.0011.
+describe.each(['token-bucket', 'no-burst', 'fixed-window'])('%s', (name) => {
+  const alone = mean(name, 1, {});
+  test.each([2, 8])('is used by %i replicas as by one', (replicas) => {
+    const { goodput, waste } = mean(name, replicas, { pool: NEAR });
+    expect(goodput).toBeGreaterThan(alone.goodput - 0.01);
+    expect(waste).toBeLessThan(alone.waste + 0.002);
+  });
+});
+
+// Measured: 0.911 alone, 0.901 by two and by eight: a call is needed to reassign a place.
+test.each([2, 8])('finds and uses concurrency places with %i replicas', (replicas) => {
+  const { goodput, waste } = mean('concurrency', replicas, { pool: NEAR });
+  expect(goodput).toBeGreaterThan(0.87);
+  expect(waste).toBeLessThan(0.01);
+});
+
+test.each(['replicas-8-pool', 'replicas-100-pool'])('%s: all replicas together use the limit', (name) => {
+  expect(missedGoals(runLibraryScenario(name))).toEqual([]);
+});
+
+test('shares a limit of one a second: a token that one replica does not use goes to another', () => {
+  const { report } = runLibraryScenario('one-per-second', 1, { replicas: 4, pool: NEAR });
+  expect(report.goodput).toBeGreaterThan(0.88);
+  expect(report.waste).toBeLessThan(0.05);
+});
+
+test('applies weights across replicas', () => {
+  const { report } = runLibraryScenario('weights-4-to-1', 1, { replicas: 2, pool: NEAR });
+  const heavy = report.groups.find(({ name }) => name === 'heavy');
+  expect(Math.abs((heavy?.share ?? 0) / 0.8 - 1)).toBeLessThan(0.03);
+});
+
+// Measured: served 1.000, p99 318 ms. With four replicas 0.995 and 472 ms, with eight 0.986 and 661 ms.
+test('a client that sends a hundred times as much hardly affects the others', () => {
+  const { report } = runLibraryScenario('abuser', 1, { replicas: 2, pool: NEAR, duration: 75_000 });
+  const others = report.groups.find(({ name }) => name === 'others');
+  expect(others?.served).toBeGreaterThan(0.99);
+  expect(others?.latency.p99).toBeLessThan(450);
+});
+
+test('probes an upstream that is down from one replica at a time', () => {
+  const { report } = runLibraryScenario('outage', 1, { replicas: 4, pool: NEAR });
+  expect(report.goodput).toBeGreaterThan(0.85);
+  expect(countBetween(report, 'sent', [21_000, 30_000])).toBeLessThan(40);
+});
+
+test('has one call in flight at a time, which reports and requests tokens for many requests', () => {
+  const { tally, report } = run('token-bucket', { replicas: 2 });
+  const served = countBetween(report, 'accepted', [0, 70_000]);
+  expect(tally.calls).toBeLessThan(served / 2);
+});
+
+test('loses nothing when a replica dies: the rest use the limit without exceeding it', () => {
+  const { report } = run('token-bucket', { replicas: 2 }, { deaths: new Map([[1, 45_000]]) });
+  const accepted = (from: number, to: number): number => countBetween(report, 'accepted', [from, to]) / (to - from);
+  expect(accepted(50_000, 70_000)).toBeGreaterThan(0.95 * accepted(30_000, 45_000));
+  expect(countBetween(report, 'wasted', [45_000, 70_000])).toBeLessThan(30);
+});
+
+// Half of them would remain if the dead replica still held its places. The time to find the rest is random: over 24 seeds
+// 0.89, of one 0.69 to 0.97.
+test('releases the concurrency places of a dead replica', () => {
+  const parts = [1, 2, 3, 4].map((seed) => {
+    const { report } = run('concurrency', { replicas: 2 }, { seed, deaths: new Map([[0, 45_000]]) });
+    const accepted = (from: number, to: number): number => countBetween(report, 'accepted', [from, to]) / (to - from);
+    return accepted(52_000, 70_000) / accepted(30_000, 45_000);
+  });
+  expect(parts.reduce((sum, part) => sum + part, 0) / parts.length).toBeGreaterThan(0.8);
+});
+
+describe('while the pool is unreachable', () => {
+  const away = (from: Millis, to: Millis) => (_replica: number, now: Millis) => now >= from && now < to;
+
+  test('each replica continues with its share, and all reconnect', () => {
+    const { report, tally } = run('token-bucket', { replicas: 4 }, { isUnreachable: away(40_000, 50_000) });
+    expect(quality(report, [40_000, 54_000])).toEqual({ goodput: 'high', waste: 'low' });
+    expect(tally.fallbacks.filter(({ isAlone }) => isAlone)).toHaveLength(4);
+    expect(tally.fallbacks.filter(({ isAlone }) => !isAlone)).toHaveLength(4);
+    for (const { at, isAlone } of tally.fallbacks) {
+      if (isAlone) expect(at - 40_000).toBeLessThan(400);
+      else expect(at - 50_000).toBeLessThan(2500);
+    }
+  });
+
+  test('a replica that is cut off continues alone, and the others divide what is left', () => {
+    const isAway = (replica: number, now: Millis): boolean => replica === 0 && away(40_000, 50_000)(replica, now);
+    const { report, tally } = run('token-bucket', { replicas: 4 }, { isUnreachable: isAway });
+    expect(quality(report, [40_000, 54_000])).toEqual({ goodput: 'high', waste: 'low' });
+    expect(tally.fallbacks.map(({ replica, isAlone }) => [replica, isAlone])).toEqual([
+      [0, true],
+      [0, false],
+    ]);
+  });
+
+  test('a limit that the pool has lost continues from what the replicas know', () => {
+    const { report } = run('token-bucket', { replicas: 4 }, { forgetAt: 40_000 });
+    expect(quality(report, [40_000, 50_000])).toEqual({ goodput: 'high', waste: 'low' });
+  });
+
+  test('nothing is reported before the pool first answered', () => {
+    const { report, tally } = run('token-bucket', { replicas: 4 }, { isUnreachable: away(0, 30_000) });
+    expect(quality(report, [35_000, 70_000])).toEqual({ goodput: 'high', waste: 'low' });
+    expect(tally.fallbacks).toHaveLength(8);
+  });
+});
+
+test.each([-3_600_000, 3_600_000])('a clock step of %i ms has no effect', (by) => {
+  const { report } = run('token-bucket', { replicas: 4 }, { clock: (now) => now + (now < 40_000 ? 1e12 : 1e12 + by) });
+  expect(quality(report, [40_000, 60_000])).toEqual({ goodput: 'high', waste: 'low' });
+});
+
+/** The documented bound for all faults: at least 0.85 of what the limit allows, and at most 0.05 wasted. */
+function quality(report: SimulationReport, [from, to]: readonly [Millis, Millis]): { goodput: string; waste: string } {
+  const accepted = countBetween(report, 'accepted', [from, to]);
+  const allowed = (100 * (to - from)) / 1000;
+  const waste = countBetween(report, 'wasted', [from, to]) / accepted;
+  return {
+    goodput: accepted / allowed >= 0.85 ? 'high' : `${accepted / allowed}`,
+    waste: waste <= 0.05 ? 'low' : `${waste}`,
+  };
+}
+
+function run(
+  name: string,
+  changes: Partial<ScenarioConfig>,
+  {
+    forgetAt,
+    seed = 1,
+    ...options
+  }: Partial<SimulatedPoolOptions> & { readonly forgetAt?: Millis; readonly seed?: number } = {},
+): { readonly report: SimulationReport; readonly tally: SimulatedPoolStats } {
+  const scenario = compileScenario(name, { ...loadLibraryScenario(name), ...SPAN, ...changes });
+  const { pool, tally, makeStore, connect } = makeSimulatedPool(scenario, {
+    maxTracked: 1000,
+    latency: NEAR,
+    ...options,
+  });
+  const report = runScenario({
+    scenario,
+    seed,
+    makeStore,
+    connect: (world) => {
+      connect?.(world);
+      if (forgetAt !== undefined) world.schedule(forgetAt, { run: () => pool.clear(), isProxyEvent: false });
+    },
+  });
+  return { report, tally };
+}
+
+function mean(
+  name: string,
+  replicas: number,
+  how: Partial<ScenarioConfig>,
+): Pick<SimulationReport, 'goodput' | 'waste'> {
+  const seeds = [1, 2, 3];
+  const reports = seeds.map((seed) => runLibraryScenario(name, seed, { ...SPAN, replicas, ...how }).report);
+  const of = (what: 'goodput' | 'waste'): number =>
+    reports.reduce((sum, report) => sum + report[what], 0) / seeds.length;
+  return { goodput: of('goodput'), waste: of('waste') };
+}

@@ -1,0 +1,39 @@
+/** Serves the page's files and an admin API with events from the test, for states that a real one reaches slowly. */
+import type { ServerResponse } from 'node:http';
+import { fastify } from 'fastify';
+import { onTestFinished } from 'vitest';
+import { servePage } from '../../../src/admin/serve-page.ts';
+import { NO_SCHEMAS } from '../../../src/http/server/fastify-no-schemas.ts';
+
+export type PageEvent = readonly [name: string, data: unknown];
+
+export interface PageEventServer {
+  readonly url: string;
+  /** Sends events to all viewers. */
+  readonly send: (...events: readonly PageEvent[]) => void;
+}
+
+/** @param events sent to each new viewer. The server is closed when the test ends. */
+export async function servePageEvents(events: readonly PageEvent[]): Promise<PageEventServer> {
+  const viewers: ServerResponse[] = [];
+  const app = fastify({ forceCloseConnections: true, schemaController: NO_SCHEMAS });
+  servePage(app);
+  app.get('/api/events', (_request, reply) => {
+    reply.hijack();
+    reply.raw.writeHead(200, { 'content-type': 'text/event-stream' });
+    reply.raw.write(events.map(frame).join(''));
+    viewers.push(reply.raw);
+  });
+  app.get('/api/requests', () => ({ requests: [], next: null }));
+  app.get('/api/timeline', () => ({ events: [] }));
+  onTestFinished(() => app.close());
+  const url = await app.listen({ host: '127.0.0.1', port: 0 });
+  const send: PageEventServer['send'] = (...more) => {
+    for (const viewer of viewers) viewer.write(more.map(frame).join(''));
+  };
+  return { url, send };
+}
+
+function frame([name, data]: PageEvent): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}

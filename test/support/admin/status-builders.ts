@@ -1,0 +1,102 @@
+/** The admin API's status of an idle Tidegate with one upstream. */
+import type { ClientRow, NestedLimitStatus, ProcessStatus, UpstreamStatus } from '../../../src/admin/page/api-types.ts';
+
+const AT = '2026-11-22T03:00:00.000Z';
+
+export function upstreamOf(change: Partial<UpstreamStatus> = {}): UpstreamStatus {
+  return {
+    name: 'payments',
+    scope: 'upstream',
+    state: 'open',
+    until: null,
+    untilWhat: null,
+    blockedBy: null,
+    rate: null,
+    ceiling: null,
+    places: null,
+    pinned: null,
+    learnedRate: null,
+    sentPerSecond: 0,
+    acceptedPerSecond: 0,
+    throttledPerSecond: 0,
+    retriesPerSecond: 0,
+    queued: 0,
+    inFlight: 0,
+    quotaLeft: null,
+    budgetLeft: 1,
+    p50Seconds: null,
+    p99Seconds: null,
+    limits: 1,
+    nestedLimits: [],
+    endpoints: [{ endpoint: 'api.example.com:443', healthy: true }],
+    ...change,
+  };
+}
+
+export function nestedOf(change: Partial<NestedLimitStatus> = {}): NestedLimitStatus {
+  return {
+    name: 'endpoint',
+    scope: 'upstream',
+    which: '',
+    state: 'open',
+    until: null,
+    untilWhat: null,
+    rate: null,
+    ceiling: null,
+    places: null,
+    quotaLeft: null,
+    limits: 1,
+    queued: 0,
+    inFlight: 0,
+    ...change,
+  };
+}
+
+export function statusOf(change: Partial<ProcessStatus> = {}): ProcessStatus {
+  const none = {
+    forwarded: 0,
+    checked: 0,
+    preflight: 0,
+    recovered: 0,
+    refused: 0,
+    queue_timeout: 0,
+    upstream_error: 0,
+    unknown: 0,
+    client_gone: 0,
+  };
+  return {
+    at: AT,
+    version: '0.1.0',
+    mode: 'enforce',
+    phase: 'ready',
+    startedAt: '2026-11-22T02:00:00.000Z',
+    workers: 1,
+    config: { loadedAt: '2026-11-22T02:00:00.000Z', lastReload: null },
+    store: { kind: 'memory', degraded: false },
+    requests: { perSecond: 0, inFlight: 0, p50Seconds: null, p99Seconds: null, outcomes: none },
+    upstreams: [upstreamOf()],
+    clients: {
+      tracked: 0,
+      byState: { normal: 0, held: 0, backoff: 0, cooldown: 0, restoring: 0 },
+      allowance: { min: 1, mean: 1 },
+    },
+    ...change,
+  };
+}
+
+export function clientOf(change: Partial<ClientRow> = {}): ClientRow {
+  return {
+    key: '9f86d081884c7d65',
+    upstream: 'payments',
+    state: 'normal',
+    allowance: 1,
+    demandPerSecond: 0,
+    sharePerSecond: null,
+    queued: 0,
+    heldUntil: null,
+    nextSlot: null,
+    calmAt: null,
+    lastSeen: AT,
+    ...change,
+  };
+}

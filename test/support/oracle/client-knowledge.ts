@@ -1,0 +1,157 @@
+/** Judges the responses that a client gets about its write, by earlier responses and by the facts at the upstream. */
+import type { Millis } from '../../../src/core/scalars.ts';
+import type { OracleRequest } from './oracle-request.ts';
+import type { Intent } from './intent.ts';
+import { REPLAY_LIMIT } from './topology.ts';
+
+/** The proxy's log line of a request whose client has left. */
+export interface ProxyLogEntry {
+  readonly status: number;
+  readonly attempts: number;
+  readonly isComplete: boolean;
+}
+
+export interface UpstreamFacts {
+  readonly times: () => number;
+  /** Undefined until the request has ended. */
+  readonly logged: (ask: OracleRequest) => ProxyLogEntry | undefined;
+  readonly ttl: Millis | undefined;
+  /** True if the proxy remembers completed answers, even without an open attempt. */
+  readonly isRemembered: boolean;
+}
+
+/** Outcomes reported to requests concurrent with another. */
+interface ConcurrentRequests {
+  readonly isAlone: boolean;
+  readonly othersAreUnresolved: boolean;
+  readonly isBreaking: boolean;
+}
+
+export class ClientKnowledge {
+  readonly #intent: Intent;
+  readonly #known: UpstreamFacts;
+  /** Credentials with an attempt of unknown outcome that no later response has resolved. */
+  readonly #open = new Set<string>();
+  #knowsDone = false;
+  #knowsDeclined = false;
+  #firstAskedAt: Millis | undefined;
+  /** Requests whose client has left, which the proxy may still process. */
+  #left: OracleRequest[] = [];
+  readonly wrong: string[] = [];
+
+  constructor(intent: Intent, known: UpstreamFacts) {
+    this.#intent = intent;
+    this.#known = known;
+  }
+
+  get firstAskedAt(): Millis | undefined {
+    return this.#firstAskedAt;
+  }
+
+  /** Call before each round. */
+  begin(now: Millis): void {
+    this.#firstAskedAt ??= now;
+    this.#left = this.#left.filter((ask) => !this.#isOver(ask));
+  }
+
+  /** Judges responses to concurrent requests together, because their order is unknown. */
+  judge(asks: readonly OracleRequest[], now: Millis): void {
+    const left = asks.filter(({ reported }) => reported === 'nothing');
+    const isAlone = asks.length === 1 && left.length === 0 && this.#left.length === 0;
+    const reported = new Set(asks.map((ask) => ask.reported));
+    for (const ask of asks) {
+      if (ask.isOpen || (ask.reported === 'unknown' && this.#mayBeCutUnseen(now))) this.#open.add(ask.token);
+    }
+    const knewDone = this.#knowsDone;
+    this.#knowsDone ||= reported.has('done');
+    this.#knowsDeclined ||= reported.has('declined');
+    // A response being forwarded counts as delivered: requests refused meanwhile cannot know that it will break off.
+    const isBreaking = [...left, ...this.#left].some(({ hasBegun, manner }) => hasBegun || manner.leaves === 'soon');
+    const othersAreUnresolved =
+      !isAlone && (reported.has('unknown') || reported.has('nothing') || this.#left.length > 0);
+    for (const ask of asks) {
+      const contradiction =
+        this.#findContradiction(ask, { isAlone, othersAreUnresolved, isBreaking }) ??
+        this.#findOtherContradiction(ask, now);
+      this.#intent.history.push(`${ask.number}: ${ask.reported}`);
+      if (contradiction !== undefined) this.wrong.push(contradiction);
+    }
+    this.#resolve(asks, knewDone);
+    this.#left.push(...left);
+  }
+
+  /** The first response covers all earlier attempts; later ones only their own credential, which may be another account's. */
+  #resolve(asks: readonly OracleRequest[], knewDone: boolean): void {
+    const unresolved = asks.filter(({ reported }) => reported === 'nothing' || reported === 'unknown');
+    const isDeclined = asks.every(({ reported }) => reported === 'declined');
+    const answered = asks.filter(({ reported }) => reported === 'done' || (isDeclined && reported === 'declined'));
+    if (answered.length === 0 || this.#left.length > 0) return;
+    if (!knewDone) this.#open.clear();
+    for (const { token } of answered) this.#open.delete(token);
+    for (const { token } of unresolved) this.#open.add(token);
+  }
+
+  /** The proxy may have aborted it at its deadline or key expiry, before the upstream received or answered it. */
+  #mayBeCutUnseen(now: Millis): boolean {
+    const { ttl = Number.POSITIVE_INFINITY } = this.#known;
+    const { isPatient, body } = this.#intent;
+    const isStreamed = body.length > REPLAY_LIMIT;
+    return !isPatient || (isStreamed && now - (this.#firstAskedAt ?? now) >= ttl);
+  }
+
+  #isOpenFor(token: string): boolean {
+    return this.#knowsDone && this.#known.isRemembered ? this.#open.has(token) : this.#open.size > 0;
+  }
+
+  #findContradiction(
+    { reported, timesBefore, token }: OracleRequest,
+    { isAlone, othersAreUnresolved, isBreaking }: ConcurrentRequests,
+  ): string | undefined {
+    const times = this.#known.times();
+    if (times > 1) return `carried out ${times} times`;
+    const isDone = (timesBefore > 0 && !isBreaking) || (times > 0 && !othersAreUnresolved);
+    switch (reported) {
+      case 'done':
+        return times === 1 ? undefined : 'reported as done, but it is not';
+      case 'declined':
+        return isDone && (timesBefore > 0 || !this.#knowsDone) ? 'reported as declined, but it is done' : undefined;
+      case 'not done':
+        return isDone && !this.#knowsDone ? 'reported as not done, but it is' : undefined;
+      case 'unknown':
+        return this.#isOpenFor(token) || !isAlone ? undefined : 'reported as unknown, but it is certain';
+      case 'expired':
+        if (isDone && !this.#knowsDone) return 'reported as answered, but its client does not know that it is done';
+        return this.#knowsDone || this.#knowsDeclined || isBreaking
+          ? undefined
+          : 'reported as answered, but it has no answer';
+      case 'in use':
+        return isAlone ? 'reported as in use, but nothing uses it' : undefined;
+      case 'nothing':
+        return undefined;
+    }
+  }
+
+  #findOtherContradiction({ reported, answeredName, hasLeft, token }: OracleRequest, now: Millis): string | undefined {
+    const { ttl } = this.#known;
+    if (answeredName !== undefined && answeredName !== this.#intent.name) return `answered with ${answeredName}`;
+    if (reported === 'expired' && now - (this.#firstAskedAt ?? now) < (ttl ?? Number.POSITIVE_INFINITY)) {
+      return 'reported as expired, but the upstream still knows the key';
+    }
+    return reported === 'nothing' && !hasLeft && !this.#open.has(token) ? 'cut, but not by the upstream' : undefined;
+  }
+
+  /** Resolves a request whose client has left, once its outcome is certain. */
+  #isOver(ask: OracleRequest): boolean {
+    const logged = this.#known.logged(ask);
+    if (logged === undefined) return false;
+    // It was sent, but its client has not learned the outcome.
+    if (logged.attempts > 0) this.#open.add(ask.token);
+    // The complete response may have been sent just before the client left, so its delivery is unknown.
+    if (logged.isComplete && ask.manner.leaves !== 'answering') {
+      this.#knowsDone ||= logged.status < 300;
+      this.#knowsDeclined ||= logged.status === 402;
+    }
+    this.#intent.history.push(`${ask.number} was left, after ${logged.attempts} attempts`);
+    return true;
+  }
+}

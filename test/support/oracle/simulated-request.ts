@@ -1,0 +1,243 @@
+/** One request of the oracle, run in virtual time by an interpreter that replaces the proxy's. */
+import type { ExchangeEffects } from '../../../src/core/exchange/effects.ts';
+import { ExchangeDriver } from '../../../src/core/exchange/exchange-driver.ts';
+import { runExchange } from '../../../src/core/exchange/polling-exchange.ts';
+import { Ticket } from '../../../src/core/admission/ticket.ts';
+import type { KeyRecord } from '../../../src/core/idempotency/key-record.ts';
+import type { Millis, Random } from '../../../src/core/scalars.ts';
+import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { ExchangeVerdict } from '../../../src/core/exchange/exchange-verdict.ts';
+import type { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
+import { classifyWrite } from '../../../src/core/idempotency/write-outcome.ts';
+import type { RoutePolicy, SendStep } from '../../../src/core/exchange/steps.ts';
+import { KeyClaim } from '../../../src/http/idempotency/key-claim.ts';
+import { failure, requestFacts, SHARED } from '../core/policy-builders.ts';
+import type { World } from '../core/world.ts';
+import type { ReportedOutcome } from './reported-outcome.ts';
+import { outcomeOfVerdict } from './reported-outcome.ts';
+import type { UpstreamLedger } from './upstream-ledger.ts';
+
+/** How long the upstream remembers a key, if keys expire. */
+export const TTL: Millis = 2000;
+
+export interface OracleOptions {
+  readonly seed: number;
+  readonly intents: number;
+  readonly concurrent: 'wait' | 'refuse' | 'pass';
+  /** Whether keys expire, after a time known to the proxy. */
+  readonly hasTtl: boolean;
+}
+
+/** An operation that one client wants to execute once, under one key. */
+export interface SimulatedIntent {
+  readonly name: string;
+  readonly method: string;
+  readonly key: string;
+  readonly history: string[];
+  /** Requests that have been sent and have not ended. */
+  underWay: number;
+  /** The outcome of an attempt is unknown, and no answer has reached the client since. */
+  isOpen: boolean;
+  /** The client has received an answer to the write. */
+  isKnown: boolean;
+}
+
+export interface OracleScene {
+  readonly world: World;
+  readonly keys: KeyRegistry;
+  readonly ledger: UpstreamLedger;
+  readonly random: Random;
+  readonly plan: RoutePolicy;
+  readonly options: OracleOptions;
+  readonly judge: (intent: SimulatedIntent, reported: ReportedOutcome, isOwnOpen: boolean) => void;
+}
+
+/** Implements the effects of one exchange, as the proxy does over sockets. */
+export class SimulatedRequest implements ExchangeEffects {
+  readonly #scene: OracleScene;
+  readonly #intent: SimulatedIntent;
+  readonly #driver: ExchangeDriver;
+  readonly #claim: KeyClaim;
+  readonly #ticket: Ticket;
+  readonly #uploads: boolean;
+  /** Counts what is awaited; a result of an earlier wait is ignored. */
+  #turn = 0;
+  #isUnderWay = false;
+  #isOwnOpen = false;
+  #hasLeft = false;
+
+  constructor(scene: OracleScene, intent: SimulatedIntent) {
+    const { world, keys, random, plan, options } = scene;
+    this.#scene = scene;
+    this.#intent = intent;
+    this.#uploads = random() < 0.1;
+    const { method } = intent;
+    const facts = requestFacts({
+      method,
+      keyed: true,
+      expectsContinue: this.#uploads,
+      ...(options.hasTtl && { keyTtl: TTL }),
+    });
+    this.#claim = new KeyClaim({
+      keys,
+      clock: { now: () => world.now },
+      schedule: (delay, run) => {
+        let isWanted = true;
+        world.at(world.now + delay, () => isWanted && run());
+        return () => {
+          isWanted = false;
+        };
+      },
+      // Each request uses a different token.
+      identity: {
+        upstream: 'up',
+        name: `${method} ${intent.key}`,
+        credential: 1 + 1e9 * random(),
+        credentialHeader: 'authorization',
+        body: 1,
+      },
+      place: { fairnessKey: intent.name, client: intent.name },
+      concurrent: options.concurrent,
+      ttl: options.hasTtl ? TTL : undefined,
+      policy: plan.retry,
+    });
+    const client = `client ${Math.floor(40 * random())}`;
+    this.#ticket = new Ticket('up', client, 1, [SHARED], (admission, now) => this.#driver.onAdmission(admission, now));
+    this.#driver = new ExchangeDriver({
+      generator: runExchange(facts, plan, world.random, world.now),
+      gate: world.gate,
+      ticket: this.#ticket,
+      effects: this,
+      clock: { now: () => world.now },
+      listen: () => undefined,
+    });
+  }
+
+  start(): void {
+    const { world, random } = this.#scene;
+    this.#intent.history.push(`${Math.round(world.now)}: asked`);
+    if (random() < 0.08) world.at(world.now + 400 * random(), () => this.#leave());
+    if (random() < 0.03) world.at(world.now + 400 * random(), () => this.#driver.expireDrain());
+    this.#driver.start();
+  }
+
+  readBody(): void {
+    if (this.#uploads) this.#later(2.5 * TTL * this.#scene.random() ** 3, () => this.#driver.onBodyRead(true));
+    else this.#driver.onBodyRead(true);
+  }
+
+  claim(deadline: Millis): void {
+    this.#claim.begin(this.#driver, deadline);
+  }
+
+  cancelClaim(): boolean {
+    return this.#claim.cancel();
+  }
+
+  lookUpKey(): KeyRecord | undefined {
+    return this.#claim.lookUpKey();
+  }
+
+  send({ timeout, startBy }: SendStep): void {
+    const { world, random, ledger } = this.#scene;
+    this.#claim.onSend('up');
+    this.#setUnderWay(true);
+    const forConnection = random() < 0.1 ? 1.2 * timeout * random() : 0;
+    if (forConnection >= timeout) return this.#later(timeout, () => this.#recordOutcome(failure('timeout', false)));
+    this.#later(forConnection, () => {
+      if (world.now > startBy) return this.#recordOutcome(failure('timeout', false));
+      const { name, key, method } = this.#intent;
+      const isRepeatable = method === 'PUT' || method === 'DELETE';
+      const { outcome, after } = ledger.attempt(name, key, isRepeatable, timeout - forConnection, world.now);
+      this.#later(after, () => this.#recordOutcome(outcome));
+    });
+  }
+
+  cancelSend(): boolean {
+    this.#turn += 1;
+    this.#isOwnOpen = true;
+    return true;
+  }
+
+  discardResponse(): void {}
+
+  sleep(ms: Millis): void {
+    this.#later(ms, () => this.#driver.onWake());
+  }
+
+  cancelSleep(): void {
+    this.#turn += 1;
+  }
+
+  rearmGateTimer(): void {
+    this.#scene.world.rearm();
+  }
+
+  /** In the order of the proxy: answers the client, then releases the key. */
+  finish(verdict: ExchangeVerdict): void {
+    const { outcome } = this.#driver;
+    const isDelivered = !this.#hasLeft;
+    this.#setUnderWay(false);
+    if (isDelivered && verdict.kind === 'forward' && this.#scene.random() < 0.03) {
+      this.#breakOffAnswer(verdict, outcome);
+    } else if (isDelivered) this.#judgeAnswer(verdict, outcome);
+    else this.#judgeNoAnswer(verdict, outcome);
+    this.#claim.release(verdict, outcome, isDelivered, undefined);
+    if (verdict.kind === 'forward') this.#driver.onResponseEnd();
+  }
+
+  /** Delivers the head of the answer; the body breaks off shortly after. */
+  #breakOffAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
+    const { world, random } = this.#scene;
+    const { isKnown } = this.#intent;
+    this.#intent.isKnown ||= isAnswered(verdict, outcome);
+    this.#intent.isOpen ||= this.#isOwnOpen;
+    world.at(world.now + 30 * random(), () => {
+      this.#claim.onUndelivered();
+      this.#intent.isKnown = isKnown;
+      this.#judgeNoAnswer(verdict, outcome);
+    });
+  }
+
+  #judgeNoAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
+    this.#intent.isOpen ||= this.#isOwnOpen || isAnswered(verdict, outcome);
+    this.#scene.judge(this.#intent, 'nothing', true);
+  }
+
+  #judgeAnswer(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): void {
+    this.#scene.judge(this.#intent, outcomeOfVerdict(verdict, outcome), this.#isOwnOpen);
+    if (isAnswered(verdict, outcome)) Object.assign(this.#intent, { isOpen: false, isKnown: true });
+    else this.#intent.isOpen ||= this.#isOwnOpen;
+  }
+
+  #leave(): void {
+    if (this.#driver.isDone) return;
+    this.#hasLeft = true;
+    this.#driver.onClientGone();
+  }
+
+  #recordOutcome(outcome: AttemptOutcome): void {
+    const what = outcome.kind === 'response' ? outcome.status : `${outcome.reason}${outcome.sent ? '' : ', unsent'}`;
+    this.#intent.history.push(`${Math.round(this.#scene.world.now)}: ${what}`);
+    if (classifyWrite(outcome) === 'may_have_happened') this.#isOwnOpen = true;
+    this.#claim.recordOutcome(outcome);
+    this.#driver.onOutcome(outcome);
+  }
+
+  #setUnderWay(isUnderWay: boolean): void {
+    if (this.#isUnderWay !== isUnderWay) this.#intent.underWay += isUnderWay ? 1 : -1;
+    this.#isUnderWay = isUnderWay;
+  }
+
+  #later(delay: Millis, run: () => void): void {
+    const { world } = this.#scene;
+    this.#turn += 1;
+    const turn = this.#turn;
+    world.at(world.now + delay, () => turn === this.#turn && run());
+  }
+}
+
+/** True if the forwarded response answers the write itself. */
+function isAnswered(verdict: ExchangeVerdict, outcome: AttemptOutcome | undefined): boolean {
+  return verdict.kind === 'forward' && outcome !== undefined && classifyWrite(outcome) === 'answered';
+}

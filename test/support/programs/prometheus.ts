@@ -1,0 +1,195 @@
+/**
+ * A real Prometheus on a free port, which scrapes the given targets every second.
+ *
+ *     const prometheus = await startPrometheus();
+ *     prometheus.watch('gateway', gate.adminUrl);
+ *     expect(await prometheus.unmet('gateway', ['requests_total{outcome="forwarded"} == 1'])).toEqual([]);
+ */
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { z } from 'zod';
+import { findProgram } from '../../setup/find-program.ts';
+import { freeUrl } from '../upstreams/http-upstream.ts';
+import { pause } from '../pause.ts';
+import { eventually } from '../proxy/tidegate.ts';
+
+/** Milliseconds. On a busy machine a scrape may be seconds late. */
+const TIMEOUT = 30_000;
+
+const apiResponse = z.object({ status: z.literal('success'), data: z.unknown() });
+const labels = z.record(z.string(), z.string());
+const vector = z.object({
+  result: z.array(z.object({ metric: labels, value: z.tuple([z.number(), z.string()]) })),
+});
+const matrix = z.object({ result: z.array(z.object({ values: z.array(z.tuple([z.number(), z.string()])) })) });
+const names = z.array(z.string());
+const rules = z.object({
+  groups: z.array(z.object({ rules: z.array(z.object({ name: z.string(), health: z.string() })) })),
+});
+const exemplars = z.array(
+  z.object({
+    seriesLabels: labels,
+    exemplars: z.array(z.object({ labels, value: z.string(), timestamp: z.number() })),
+  }),
+);
+
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+export type Exemplars = z.infer<typeof exemplars>;
+
+export class Prometheus {
+  readonly url: string;
+  readonly #folder: string;
+  readonly #child: ChildProcess;
+
+  constructor(url: string, folder: string, child: ChildProcess) {
+    this.url = url;
+    this.#folder = folder;
+    this.#child = child;
+  }
+
+  /** Scrapes `/metrics` of this URL as `job` until the test ends. */
+  watch(job: string, url: string | undefined): void {
+    if (url === undefined) throw new Error('nothing to scrape: no admin port');
+    const file = join(this.#folder, 'targets', `${job}.json`);
+    // Atomically, because Prometheus may read the file at any time.
+    const draft = join(this.#folder, job);
+    writeFileSync(draft, JSON.stringify([{ targets: [new URL(url).host], labels: { job } }]));
+    renameSync(draft, file);
+    onTestFinished(() => rmSync(file, { force: true }));
+  }
+
+  /** Evaluates an instant query now. */
+  async query(expression: string): Promise<Sample[]> {
+    const { result } = vector.parse(await this.ask('query', { query: expression }));
+    return result.map(({ metric, value: [, value] }) => ({ labels: metric, value: Number(value) }));
+  }
+
+  /** Returns all values of the last minute in all series, as a panel would draw them. */
+  async draw(expression: string): Promise<number[]> {
+    const end = Date.now() / 1000;
+    const range = { query: expression, start: String(end - 60), end: String(end), step: '1' };
+    const { result } = matrix.parse(await this.ask('query_range', range));
+    return result.flatMap(({ values }) => values.map(([, value]) => Number(value)));
+  }
+
+  /** Returns the values of a label of a metric. */
+  async labelValues(metric: string, label: string): Promise<string[]> {
+    return names.parse(await this.ask(`label/${label}/values`, { 'match[]': metric }));
+  }
+
+  /** Returns the health of each rule at its last evaluation: `ok`, `err` or `unknown`. */
+  async rules(): Promise<{ readonly name: string; readonly health: string }[]> {
+    return rules.parse(await this.ask('rules')).groups.flatMap((group) => group.rules);
+  }
+
+  /** Returns the exemplars of a metric within the last minute. */
+  async exemplars(expression: string): Promise<Exemplars> {
+    const end = Date.now() / 1000 + 1;
+    return exemplars.parse(
+      await this.ask('query_exemplars', { query: expression, start: String(end - 60), end: String(end) }),
+    );
+  }
+
+  /**
+   * Returns the statements that were true at no scrape, with their current values. Resolves as soon as all were true.
+   * @param statements of PromQL, each of one of Tidegate's metrics without its prefix: `queue_depth{upstream="api"} == 3`
+   */
+  async unmet(job: string, statements: readonly string[], within = TIMEOUT): Promise<string[]> {
+    const until = performance.now() + within;
+    let open = statements.map((statement) => addressed(job, statement));
+    for (;;) {
+      const answers = await Promise.all(open.map((statement) => this.query(statement)));
+      open = open.filter((_, i) => answers[i]?.length === 0);
+      if (open.length === 0 || performance.now() > until) break;
+      await pause(100);
+    }
+    const seen = await Promise.all(open.map((statement) => this.query(seriesOf(statement))));
+    return open.map((statement, i) => `${statement}; it is ${seen[i]?.map(({ value }) => value).join() ?? ''}`);
+  }
+
+  async ask(what: string, parameters: Readonly<Record<string, string>> = {}): Promise<unknown> {
+    const answer = await fetch(`${this.url}/api/v1/${what}?${new URLSearchParams(parameters).toString()}`);
+    const body: unknown = await answer.json();
+    const parsed = apiResponse.safeParse(body);
+    if (!parsed.success) throw new Error(`${what} ${JSON.stringify(parameters)}: ${JSON.stringify(body)}`);
+    return parsed.data.data;
+  }
+
+  async close(): Promise<void> {
+    if (this.#child.exitCode === null) {
+      const ended = once(this.#child, 'exit');
+      this.#child.kill('SIGKILL');
+      await ended;
+    }
+    rmSync(this.#folder, { recursive: true });
+  }
+}
+
+/**
+ * Starts Prometheus. Resolves when it responds. The caller must close it.
+ * @param ruleFiles absolute
+ */
+export async function startPrometheus(ruleFiles: readonly string[] = []): Promise<Prometheus> {
+  const folder = mkdtempSync(join(tmpdir(), 'tidegate-prometheus-'));
+  mkdirSync(join(folder, 'targets'));
+  const config = {
+    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    rule_files: ruleFiles,
+    scrape_configs: [
+      {
+        job_name: 'tests',
+        file_sd_configs: [{ files: [join(folder, 'targets', '*.json')], refresh_interval: '1s' }],
+      },
+    ],
+  };
+  // JSON is YAML.
+  writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
+  const url = await freeUrl();
+  const program = findProgram('prometheus');
+  if (program === undefined) throw new Error('prometheus is not installed: node test/setup/programs.ts tests');
+  const child = spawn(
+    program,
+    [
+      `--config.file=${join(folder, 'prometheus.yml')}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      `--web.listen-address=${new URL(url).host}`,
+      '--enable-feature=exemplar-storage',
+      '--log.level=warn',
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  let complaint = '';
+  child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+  const prometheus = new Prometheus(url, folder, child);
+  await eventually(
+    async () => {
+      if (child.exitCode !== null) throw new Error(`it ended: ${complaint}`);
+      const ready = await fetch(`${url}/-/ready`).catch(() => undefined);
+      return ready?.status;
+    },
+    (status) => status === 200,
+    TIMEOUT,
+  );
+  return prometheus;
+}
+
+const STATEMENT = /^(\w+)(?:\{(.*)\})?( .*)?$/;
+
+function addressed(job: string, statement: string): string {
+  const [, name = '', matchers, comparison = ''] = STATEMENT.exec(statement) ?? [];
+  return `tidegate_${name}{job="${job}"${matchers === undefined ? '' : `,${matchers}`}}${comparison}`;
+}
+
+/** Returns the series of a statement, without the comparison. */
+function seriesOf(statement: string): string {
+  return statement.slice(0, statement.lastIndexOf('}') + 1);
+}

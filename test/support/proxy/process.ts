@@ -1,0 +1,66 @@
+/** Starts Tidegate in its own process, as a user does. */
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+
+export interface ProcessResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunningProcess {
+  readonly child: ChildProcessWithoutNullStreams;
+  /** Resolves when the process has ended. */
+  readonly ended: Promise<ProcessResult>;
+  /** Complete JSON lines of standard output so far, parsed. */
+  readonly log: () => Record<string, unknown>[];
+}
+
+export interface ProcessOptions {
+  readonly script?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly files?: number;
+  readonly cwd?: string;
+}
+
+/** Starts `node SCRIPT ARGS…` in the project's folder, with an open file limit of `files`; killed when the test ends. */
+export function startProcess(
+  args: readonly string[],
+  { script = 'src/main.ts', env = {}, files, cwd = ROOT }: ProcessOptions = {},
+): RunningProcess {
+  const command = [process.execPath, script, ...args];
+  const [program = '', ...rest] =
+    files === undefined ? command : ['sh', '-c', `ulimit -n ${files}; exec "$0" "$@"`, ...command];
+  const child = spawn(program, rest, {
+    cwd,
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: 'pipe',
+  });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  child.stdin.on('error', () => undefined); // it may exit before it has read everything
+  const ended = new Promise<ProcessResult>((resolve) => {
+    child.on('close', (code) => resolve({ code, stdout, stderr }));
+  });
+  return { child, ended, log: () => stdout.split('\n').slice(0, -1).flatMap(parseLine) };
+}
+
+/** Runs it to its end. @param input standard input */
+export function run(args: readonly string[], env: NodeJS.ProcessEnv = {}, input?: string): Promise<ProcessResult> {
+  const { child, ended } = startProcess(args, { env });
+  if (input !== undefined) child.stdin.end(input);
+  return ended;
+}
+
+function parseLine(line: string): Record<string, unknown>[] {
+  return line.startsWith('{') ? [JSON.parse(line) as Record<string, unknown>] : [];
+}

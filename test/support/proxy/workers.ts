@@ -1,0 +1,61 @@
+/** Starts Tidegate with several worker processes, as a user does. */
+import { writeConfigFile } from './config-file.ts';
+import type { RunningProcess } from './process.ts';
+import { startProcess } from './process.ts';
+import { eventually } from './tidegate.ts';
+
+/** Milliseconds. A busy machine takes seconds to start three processes. */
+const START = 40_000;
+
+export interface Workers extends RunningProcess {
+  readonly url: string;
+  readonly adminUrl: string;
+  /** The pids of all workers that have served, oldest first. */
+  readonly pids: () => number[];
+  /** Sums the series of /metrics that start with `series`. */
+  readonly sum: (series: string) => Promise<number>;
+}
+
+/**
+ * Adds `listen`, `admin` and a short `drain` unless set.
+ * @param yaml the rest of the configuration, including `workers`
+ * @param env environment variables in addition to PATH
+ */
+export async function startWorkers(yaml: string, env: NodeJS.ProcessEnv = {}): Promise<Workers> {
+  const listen = /^listen:/m.test(yaml) ? '' : 'listen: 127.0.0.1:0\n';
+  const drain = /^drain:/m.test(yaml) ? '' : 'drain: {delay: 0, timeout: 5s}\n';
+  const admin = /^admin:/m.test(yaml) ? '' : 'admin: 127.0.0.1:0\n';
+  const config = writeConfigFile(`${listen}${admin}${drain}${yaml}`);
+  const running = startProcess(['serve', '--config', config], { env });
+  let complaint = '';
+  running.child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()));
+  const line = await eventually(
+    () => {
+      if (running.child.exitCode !== null) throw new Error(`it ended: ${complaint}`);
+      return running.log().find(({ msg }) => msg === 'listening');
+    },
+    (line) => line !== undefined,
+    START,
+  );
+  const adminUrl = String(line?.['admin']);
+  return {
+    ...running,
+    url: String(line?.['url']),
+    adminUrl,
+    pids: () => running.log().flatMap(({ msg, pid }) => (msg === 'worker is serving' ? [Number(pid)] : [])),
+    sum: async (series) => {
+      const exposition = await (await fetch(`${adminUrl}/metrics`)).text();
+      const lines = exposition.split('\n').filter((each) => each.startsWith(series));
+      return lines.reduce((sum, each) => sum + Number(each.slice(each.lastIndexOf(' ') + 1)), 0);
+    },
+  };
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,61 @@
+/** Many keys of one address take no more from other clients than one key would. */
+import { describe, expect, test } from 'vitest';
+import { limitedTo } from '../../support/core/policy-builders.ts';
+import { World } from '../../support/core/world.ts';
+
+describe('an address with many keys', () => {
+  test('does not delay the slots of other clients', () => {
+    const retryAfterBehind = (keys: number): number => {
+      const world = new World({
+        upstream: { ...limitedTo(10), queue: { maxWait: 0, maxDepth: 100 } },
+        random: () => 0.5,
+      });
+      for (let at = 0; at < 2000; at += 100) {
+        world.at(at, () => {
+          for (let i = 0; i < keys; i += 1) world.arrive({ client: `${at}/${i}`, addressGroup: 'here' });
+          for (const other of ['b', 'c', 'd']) world.arrive({ client: other, addressGroup: other });
+        });
+      }
+      world.runUntil(1950);
+      const { admission } = world.arrive({ client: 'e', addressGroup: 'e' });
+      return admission?.kind === 'refused' ? admission.retryAfterMs : Number.NaN;
+    };
+    expect(retryAfterBehind(40)).toBeLessThan(retryAfterBehind(1) + 3000);
+  });
+
+  test('has the share of one key, also while its keys only wait', () => {
+    const servedOf = (keys: number): number => {
+      const world = new World({
+        upstream: { ...limitedTo(40), queue: { maxWait: 30_000, maxDepth: 10_000 } },
+        random: () => 0.5,
+      });
+      for (let i = 0; i < 600; i += 1) world.arrive({ client: `k${i % keys}`, addressGroup: 'here', deadline: 60_000 });
+      world.runUntil(6000);
+      const honest = Array.from({ length: 200 }, () =>
+        world.arrive({ client: 'o', addressGroup: 'there', deadline: 60_000 }),
+      );
+      world.runUntil(9000);
+      return honest.filter(({ admission }) => admission?.kind === 'admitted').length;
+    };
+    expect(servedOf(1)).toBeGreaterThan(50);
+    expect(servedOf(200)).toBeGreaterThan(50);
+  });
+
+  test('leaves places in the queue', () => {
+    const world = new World({ upstream: { ...limitedTo(1000), queue: { maxWait: 10_000, maxDepth: 90 } } });
+    const own = Array.from(
+      { length: 200 },
+      (_, i) => world.arrive({ client: `k${i}`, addressGroup: 'here' }).admission,
+    );
+    expect(own.filter((retryAfter) => retryAfter === undefined)).toHaveLength(80);
+    expect(own.at(-1)).toMatchObject({ kind: 'refused', why: 'queue_full' });
+    const others = Array.from(
+      { length: 12 },
+      (_, i) => world.arrive({ client: `o${i}`, addressGroup: `there ${i}` }).admission,
+    );
+    expect(others.filter((retryAfter) => retryAfter === undefined)).toHaveLength(10);
+    expect(others.at(-1)).toMatchObject({ kind: 'refused', why: 'queue_full' });
+    world.runUntil(1000);
+    expect(world.arrive({ client: 'k', addressGroup: 'here' }).admission).toMatchObject({ kind: 'admitted' });
+  });
+});

@@ -1,0 +1,211 @@
+import { describe, expect, test } from 'vitest';
+import { strategyNames } from '../../../src/core/backoff/strategies.ts';
+import { parseArguments } from '../../../src/cli/parse-arguments.ts';
+import { COMMAND_NAMES, helpText } from '../../../src/cli/help.ts';
+
+/** Arguments as typed in a shell. */
+function typed(line: string): unknown {
+  return parseArguments(line.split(' ').filter((word) => word !== ''));
+}
+
+function refusal(line: string): string {
+  const command = parseArguments(line.split(' '));
+  return command.kind === 'usage-error' ? command.message : `understood as ${command.kind}`;
+}
+
+describe('serve', () => {
+  const nothing = {
+    config: undefined,
+    upstream: undefined,
+    listen: undefined,
+    admin: undefined,
+    clientKey: undefined,
+    logLevel: undefined,
+  };
+
+  test('is the default command', () => {
+    expect(typed('')).toEqual({ kind: 'serve', flags: nothing });
+    expect(typed('serve')).toEqual({ kind: 'serve', flags: nothing });
+    expect(typed('--upstream https://a')).toEqual({ kind: 'serve', flags: { ...nothing, upstream: 'https://a' } });
+  });
+
+  test('accepts flags with a space or with =', () => {
+    expect(
+      typed(
+        'serve --config=a.yaml --upstream http://b --listen [::]:1 --admin false --client-key header:x,ip --log-level warn',
+      ),
+    ).toEqual({
+      kind: 'serve',
+      flags: {
+        config: 'a.yaml',
+        upstream: 'http://b',
+        listen: '[::]:1',
+        admin: 'false',
+        clientKey: 'header:x,ip',
+        logLevel: 'warn',
+      },
+    });
+    expect(typed('--config=-odd-.yaml')).toMatchObject({ flags: { config: '-odd-.yaml' } });
+  });
+
+  test('accepts nothing else', () => {
+    expect(refusal('serve a.yaml')).toBe("serve takes no 'a.yaml' (did you mean --config a.yaml?)");
+    expect(refusal('serve now')).toBe("serve takes no 'now'");
+  });
+});
+
+describe('simulate', () => {
+  const nothing = { kind: 'simulate', scenario: 'open', seed: undefined, json: false, svg: undefined, check: false };
+
+  test('accepts one file or name', () => {
+    expect(typed('simulate open')).toEqual(nothing);
+    expect(typed('simulate open --seed 7 --json --svg a.svg --check')).toEqual({
+      ...nothing,
+      seed: 7,
+      json: true,
+      svg: 'a.svg',
+      check: true,
+    });
+    expect(typed('simulate --list')).toEqual({ kind: 'simulate-list' });
+    expect(refusal('simulate')).toBe('simulate needs a FILE or a NAME; --list shows the names');
+    expect(refusal('simulate a b')).toBe('simulate takes one FILE or NAME');
+    expect(refusal('simulate a --list')).toBe("simulate --list takes no 'a'");
+  });
+
+  test.each(['-1', '1.5', 'x', '99999999999999999'])('rejects seed %s', (seed) => {
+    expect(refusal(`simulate open --seed=${seed}`)).toBe('--seed: expected a whole number from 0');
+  });
+});
+
+describe('diff', () => {
+  test('accepts two files, the one in effect first', () => {
+    expect(typed('diff a.yaml b.yaml')).toEqual({ kind: 'diff', before: 'a.yaml', after: 'b.yaml', json: false });
+    expect(typed('diff a.yaml b.yaml --json')).toMatchObject({ json: true });
+    expect(refusal('diff a.yaml')).toBe('diff needs two files: OLD NEW');
+    expect(refusal('diff a b c')).toBe('diff takes two files: OLD NEW');
+  });
+});
+
+describe('check', () => {
+  test('accepts one file', () => {
+    expect(typed('check a.yaml')).toEqual({ kind: 'check', file: 'a.yaml' });
+    expect(refusal('check')).toBe('check needs a FILE');
+    expect(refusal('check a b')).toBe('check takes one FILE');
+  });
+});
+
+describe('backoff', () => {
+  test('accepts strategies and options, in the units of the configuration', () => {
+    expect(
+      typed('backoff full-jitter sip --base 50ms --multiplier 1.5 --max 2s --jitter 0.2 --attempts 7 --json'),
+    ).toEqual({
+      kind: 'backoff',
+      names: ['full-jitter', 'sip'],
+      options: { baseInterval: 50, multiplier: 1.5, maxInterval: 2000, jitter: 0.2 },
+      attempts: 7,
+      json: true,
+      svg: undefined,
+    });
+    expect(typed('backoff table polynomial --table 1,20 --slot 5ms --exponent 1.5 --svg a.svg')).toMatchObject({
+      options: { table: [1, 20], slot: 5, exponent: 1.5 },
+      svg: 'a.svg',
+    });
+    expect(typed('backoff')).toEqual({
+      kind: 'backoff',
+      names: [],
+      options: {},
+      attempts: undefined,
+      json: false,
+      svg: undefined,
+    });
+  });
+
+  test('accepts a jitter that is a part of the delay, or a duration that is added to it', () => {
+    expect(typed('backoff grpc --jitter 1')).toMatchObject({ options: { jitter: 1 } });
+    expect(typed('backoff additive-jitter --jitter 100ms')).toMatchObject({ options: { jitterInterval: 100 } });
+  });
+
+  test('reports what it does not understand', () => {
+    expect(refusal('backoff ful-jitter')).toBe("no strategy is called 'ful-jitter' (did you mean full-jitter?)");
+    expect(refusal('backoff zigzag')).toBe(
+      `no strategy is called 'zigzag'; there are ${strategyNames.slice(0, -1).join(', ')} and envoy`,
+    );
+    expect(refusal('backoff sip --base -1')).toBe('--base: a duration cannot be negative');
+    expect(refusal('backoff sip --max=-5s')).toBe('--max: a duration cannot be negative');
+    expect(refusal('backoff sip --attempts -1')).toBe('--attempts: expected a whole number from 1 to 1000');
+    expect(refusal('backoff sip --multiplier -.5')).toBe('--multiplier: expected a number from 1');
+    expect(refusal('backoff sip --base --json')).toBe('--base needs a value');
+    expect(refusal('backoff sip --base 100')).toBe(
+      '--base: expected a duration such as 250ms, 2s, 1m or 24h (did you mean 100ms or 100s?)',
+    );
+    expect(refusal('backoff sip --multiplier 0.5')).toBe('--multiplier: expected a number from 1');
+    expect(refusal('backoff sip --jitter 1.5')).toBe(
+      '--jitter: expected a part from 0 to 1, or a duration such as 100ms',
+    );
+    expect(refusal('backoff sip --exponent 101')).toBe('--exponent: expected a number from 0 to 100');
+    expect(refusal('backoff table --table 1,0')).toBe('--table: expected whole numbers from 1, such as 1,10,100,200');
+    expect(refusal('backoff sip --attempts 0')).toBe('--attempts: expected a whole number from 1 to 1000');
+    expect(refusal('backoff sip --attempts many')).toBe('--attempts: expected a whole number from 1 to 1000');
+    expect(refusal('backoff sip --json=yes')).toBe('--json takes no value');
+  });
+
+  test('accepts 0 for a duration, as the configuration does, and a fraction without its leading 0', () => {
+    expect(typed('backoff fixed --base 0 --slot 0')).toMatchObject({ options: { baseInterval: 0, slot: 0 } });
+    expect(typed('backoff grpc --jitter .25')).toMatchObject({ options: { jitter: 0.25 } });
+  });
+
+  test('accepts no options without a NAME', () => {
+    expect(refusal('backoff --base 5s')).toBe('backoff without a NAME lists the strategies: --base needs a NAME');
+    expect(refusal('backoff --svg a.svg')).toBe('backoff without a NAME lists the strategies: --svg needs a NAME');
+    expect(typed('backoff --json')).toMatchObject({ names: [], json: true });
+  });
+});
+
+describe('the other commands', () => {
+  test('accept only their own options', () => {
+    expect(typed('schema')).toEqual({ kind: 'schema' });
+    expect(typed('version')).toEqual({ kind: 'version' });
+    expect(typed('--version')).toEqual({ kind: 'version' });
+    expect(typed('demo --listen 127.0.0.1:1')).toEqual({
+      kind: 'demo',
+      flags: { listen: '127.0.0.1:1', admin: undefined },
+    });
+    expect(refusal('schema a')).toBe("schema takes no 'a'");
+  });
+
+  test('help exists for all, and for each', () => {
+    for (const line of ['help', '--help', '-h']) expect(typed(line)).toEqual({ kind: 'help', topic: undefined });
+    for (const line of ['help check', 'check --help', 'check -h a b']) {
+      expect(typed(line)).toEqual({ kind: 'help', topic: 'check' });
+    }
+    expect(refusal('help chekc')).toBe("unknown command 'chekc' (did you mean check?)");
+    for (const name of COMMAND_NAMES) {
+      expect(helpText()).toContain(`\n  ${name}`);
+      expect(helpText(name)).toMatch(new RegExp(`^usage: tidegate \\[?${name}`));
+    }
+  });
+});
+
+describe('an unknown argument gets a one-line error', () => {
+  test('for a command', () => {
+    expect(refusal('serv')).toBe("unknown command 'serv' (did you mean serve?)");
+    expect(refusal('dance')).toBe("unknown command 'dance'");
+    expect(refusal('./tidegate.yaml')).toBe(
+      "unknown command './tidegate.yaml' (did you mean serve --config ./tidegate.yaml?)",
+    );
+    expect(refusal('contend x')).toBe("unknown command 'contend'");
+  });
+
+  test('for an option', () => {
+    expect(refusal('serve --lisen a:1')).toBe('unknown option --lisen (did you mean --listen?)');
+    expect(refusal('check --json a')).toBe('unknown option --json');
+    expect(refusal('-x')).toBe('unknown option -x');
+    expect(refusal('serve --constructor')).toBe('unknown option --constructor');
+  });
+
+  test('for an option without its value, or given twice', () => {
+    expect(refusal('serve --listen')).toBe('--listen needs a value');
+    expect(refusal('serve --listen --admin a:1')).toBe('--listen needs a value');
+    expect(refusal('serve --listen a:1 --listen b:1')).toBe('--listen is given twice');
+  });
+});

@@ -1,0 +1,263 @@
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { runCheck } from '../../../src/cli/check/check-command.ts';
+import { BYTES_EACH } from '../../../src/cli/check/describe-memory.ts';
+import { ClientTable } from '../../../src/store/clients/client-table.ts';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
+import { seededRandom } from '../../../src/simulator/seeded-random.ts';
+import { makePem } from '../../support/certificates.ts';
+import { heldBytes } from '../../support/heap.ts';
+import { upstreamSettings } from '../../support/core/policy-builders.ts';
+
+function run(text: string) {
+  return runCheck('tidegate.yaml', { env: {}, readFile: () => text });
+}
+
+test('prints a valid configuration as YAML, with its worst cases and warnings in comments', () => {
+  const report = run(`upstreams:
+  api: {url: https://a, timeout: 12s, retry: {unkeyedWrites: always}}
+routes:
+  - {path: /, upstream: api}
+  - {path: /v1, host: a.example, methods: [GET, HEAD], upstream: api, timeout: 3s, retry: {attempts: 1, replayLimit: 1KiB}}
+`);
+  expect(report.exitCode).toBe(0);
+  expect(report.text.endsWith('\n')).toBe(true);
+  expect(report.text.split('\n').filter((line) => line.startsWith('#'))).toEqual([
+    '#',
+    '# Worst cases:',
+    '#   / → api',
+    '#     sends: up to 4 per request; retries of errors are limited to 20 % of the successes over time, and to 10 without any success; the learned rate paces retries after a 429 instead',
+    '#     response: starts within 12s of the end of the upload; timeout cuts short 4 × 1s in the queue, 1s more for a client that returns at its Retry-After, 4 × 5s at the upstream, 700ms of backoff, or 3 × 61s if the upstream sends Retry-After',
+    '#     refusal: Retry-After of at most 41s, or what the upstream asks for, if that is longer',
+    '#     a client timeout of 5s: may expire before the response; one attempt (5s), one Retry-After of the upstream (12s) may exceed it',
+    '#       a write without an idempotency key may then have taken effect without the client knowing',
+    '#       a write with a key is aborted, and can be repeated with the same key',
+    '#       for such clients set timeout: 4500ms and perTryTimeout: 2s on the route',
+    '#   GET,HEAD a.example/v1 → api',
+    '#     sends: 1 per request, no retries',
+    '#     response: starts within 3s of the end of the upload; timeout cuts short 1s in the queue, 1s more for a client that returns at its Retry-After, 3s at the upstream',
+    '#     refusal: Retry-After of at most 41s, or what the upstream asks for, if that is longer',
+    '#     a client timeout of 5s: the response comes in time',
+    '#   memory: up to 259MiB, in addition to Node itself and data in transit',
+    '#     64MiB: request bodies kept for retries',
+    '#     147MiB: 10000 requests that wait in queues, about 15KiB each',
+    '#     25MiB: 100000 clients, about 256B each',
+    '#     24MiB: explanations of requests',
+    '#',
+    '# tidegate.yaml:2:62 warning: upstreams.api.retry.unkeyedWrites: a write without an idempotency key may take effect twice',
+  ]);
+  expect(parse(report.text)).toMatchObject({ listen: '127.0.0.1:8080', upstreams: { api: { timeout: '12s' } } });
+});
+
+test('omits sends, retries and drains for a route that only answers checks', () => {
+  const { text } = run(`upstreams: {api: {url: https://a, queue: {maxWait: 2s}}}
+routes: [{path: /, upstream: api, check: only}]
+clients: {trustedProxies: [127.0.0.1]}
+check: {}
+drain: {timeout: 5s}
+`);
+  const [, worst = ''] = text.split('#   / → api\n');
+  expect(worst.split('\n').slice(0, 3)).toEqual([
+    '#     checks only: answered within 3s; the ingress must wait that long',
+    '#     refusal: Retry-After of at most 42s, or what the upstream asks for, if that is longer',
+    expect.stringMatching(/^#   memory: /),
+  ]);
+  expect(text).not.toContain('warning');
+});
+
+test('lists nested limits in the order in which a request meets them', () => {
+  const { text } = run(`upstreams:
+  api:
+    url: https://a
+    rateLimit: {initialRate: 100/s}
+    limits:
+      - {name: endpoint, match: {path: ["/v1/{resource}", "/v1/{resource}/**"]}, initialRate: 25/s, maxRate: 30/s}
+      - {name: write, match: {method: [POST, PUT]}, scope: client, each: [method]}
+clients: {classes: {batch: {match: {key: [a]}, maxRate: 20/s}}}
+`);
+  const lines = text.split('\n');
+  const from = lines.indexOf('# Limits:');
+  expect(lines.slice(from, from + 6)).toEqual([
+    '# Limits:',
+    '#   api: a request needs a token of every limit that applies to it',
+    '#     all requests: one limit for all, rate learned from 100/s',
+    '#     class batch: 20/s for all its clients together',
+    '#     endpoint: /v1/{resource} /v1/{resource}/**, one limit per resource, rate learned from 25/s, at most 30/s',
+    '#     write: POST or PUT, one limit per client and method, rate learned',
+  ]);
+});
+
+test('reports all mistakes, and nothing else', () => {
+  expect(run('upstreams: {api: {url: a}}\nlissten: x\n')).toEqual({
+    exitCode: 1,
+    text: `tidegate.yaml:1:24 upstreams.api.url: expected an http or https URL such as https://api.example.com
+tidegate.yaml:2:1 lissten: unknown key (did you mean listen?)
+`,
+  });
+});
+
+test('reports a certificate that serve could not read', () => {
+  const text = 'upstreams:\n  pay:\n    url: https://a\n    tls: {ca: /nope.pem}\n';
+  const readFile = (path: string): string => {
+    if (path === 'x.yaml') return text;
+    throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
+  };
+  expect(runCheck('x.yaml', { env: {}, readFile })).toEqual({
+    exitCode: 1,
+    text: 'x.yaml:4:15 upstreams.pay.tls.ca: cannot be read: no such file\n',
+  });
+});
+
+test('reports an unreadable file in one line', () => {
+  const readFile = (): never => {
+    throw Object.assign(new Error('EACCES: permission denied, open …'), { code: 'EACCES' });
+  };
+  expect(runCheck('tidegate.yaml', { env: {}, readFile })).toEqual({
+    exitCode: 1,
+    text: 'tidegate.yaml: cannot be read: permission denied\n',
+  });
+});
+
+describe('the worst cases', () => {
+  /** The printed lines of the one route, or those that a test selects. */
+  function linesOf(upstream: string, rest = ''): string[] {
+    const { text, exitCode } = run(`${rest}\nupstreams: {api: {url: "https://a", ${upstream}}}\n`);
+    expect(exitCode).toBe(0);
+    return text.split('\n').flatMap((line) => (line.startsWith('#') ? [line.replace(/^# */, '')] : []));
+  }
+  const find = (lines: readonly string[], start: string) => lines.find((line) => line.startsWith(start));
+
+  test('reports the parts of a response time that cannot reach the timeout', () => {
+    const lines = linesOf(
+      'timeout: 60s, perTryTimeout: 2s, queue: {maxWait: 500ms}, retry: {attempts: 2, retryOn: [reset]}',
+    );
+    expect(find(lines, 'response')).toBe(
+      'response: starts within 6.1s of the end of the upload (2 × 500ms in the queue, 1s more for a client that returns at its Retry-After, 2 × 2s at the upstream, 100ms of backoff)',
+    );
+    expect(find(lines, 'a client')).toBe(
+      'a client timeout of 5s: may expire before the response; only all parts together exceed it',
+    );
+    expect(find(lines, 'for such')).toBe('for such clients set timeout: 4500ms on the route');
+  });
+
+  test('meets a client timeout of 5s with the recommended settings', () => {
+    expect(find(linesOf('timeout: 4500ms, perTryTimeout: 2s'), 'a client')).toBe(
+      'a client timeout of 5s: the response comes in time',
+    );
+    const observed = linesOf('perTryTimeout: 4500ms', 'mode: observe');
+    expect(find(observed, 'a client')).toBe('a client timeout of 5s: the response comes in time');
+  });
+
+  test('counts the longest back-off of any reason and class', () => {
+    const fixed = (interval: string) => `{strategy: fixed, baseInterval: ${interval}}`;
+    const retry = `retry: {attempts: 2, retryOn: [reset], backOff: ${fixed('1s')}, backOffFor: {reset: ${fixed('2s')}}}`;
+    const between = (lines: string[]) => /(\d+m?s) of backoff/.exec(find(lines, 'response') ?? '')?.[1];
+    expect(between(linesOf(`${retry}, timeout: 1m`))).toBe('2s');
+    const classes = `clients: {classes: {batch: {match: {key: [b*]}, backOff: {baseInterval: 9s}}}}`;
+    expect(between(linesOf(`${retry}, timeout: 1m`, classes))).toBe('9s');
+  });
+
+  test('counts no sends after a backoff that gives up', () => {
+    const givesUp = 'backOff: {strategy: ethernet}';
+    const sends = /up to (\d+) per request/.exec(
+      find(linesOf(`retry: {attempts: 100, ${givesUp}}`), 'sends') ?? '',
+    )?.[1];
+    expect(sends).toBe('16');
+  });
+
+  test('omits writes for a route that takes none', () => {
+    const { text } = run('upstreams: {api: {url: https://a}}\nroutes: [{upstream: api, methods: [GET, PUT]}]');
+    expect(text).toContain('may expire before the response');
+    expect(text).not.toContain('a write');
+  });
+
+  test('reports a write that is completed after its client has left', () => {
+    expect(linesOf('retry: {onClientGone: finish}')).toContain(
+      'a write with a key is completed, and can be repeated with the same key',
+    );
+  });
+
+  test.each([
+    ['retry: {attempts: 20}', '', 'warning: up to 20 sends per request: the first two bring most of the benefit'],
+    ['retry: {budget: {ratio: 2}}', '', 'warning: a budget ratio of 2 allows more retries than successes'],
+    [
+      'timeout: 5s',
+      '',
+      'warning: perTryTimeout is as long as timeout: an attempt that hangs leaves no time for another',
+    ],
+    ['timeout: 70s', '', 'warning: drain.timeout (25s) is shorter than the longest request: a restart may cut it off'],
+    [
+      'retry: {}',
+      'limits: {replayMemory: 2GiB}',
+      'warning: more than 1GiB: provide that much, or lower limits.replayMemory, clients.maxTracked or queue.maxDepth',
+    ],
+  ])('warns of unwise settings: %s %s', (upstream, rest, warning) => {
+    expect(linesOf(upstream, rest)).toContain(warning);
+    expect(linesOf('retry: {}').join()).not.toContain('warning');
+  });
+
+  test('shows that a low minimum rate gives refused clients a later Retry-After', () => {
+    expect(find(linesOf('rateLimit: {minRate: 1/m}'), 'refusal')).toContain('at most 91s,');
+  });
+
+  test('counts per-client limits where there are some', () => {
+    expect(linesOf('rateLimit: {scope: client}')).toContain(
+      '489MiB: 100000 limits of single clients or credentials, about 5KiB each',
+    );
+    expect(find(linesOf('queue: {maxWait: 0}'), '0B')).toBe('0B: 0 requests that wait in queues, about 15KiB each');
+  });
+
+  test('counts a hundred requests for a connection over HTTP/2', () => {
+    const pem = JSON.stringify(makePem());
+    const listen = (http2: boolean) =>
+      `listen: {address: localhost:1, tls: {cert: ${pem}, key: ${pem}}, http2: ${http2}}\nlimits: {connections: 10}`;
+    const waiting = (rest: string) => linesOf('retry: {}', rest).find((line) => line.includes('requests that wait'));
+    expect(waiting(listen(false))).toContain(' 10 requests that wait');
+    expect(waiting(listen(true))).toContain(' 1000 requests that wait');
+  });
+
+  test('counts no more waiting requests than may be open, over however few connections', () => {
+    expect(linesOf('retry: {}', 'limits: {requests: 300}')).toContain(
+      '4500KiB: 300 requests that wait in queues, about 15KiB each',
+    );
+  });
+
+  test('shows that nothing waits, is refused or retried in observe mode', () => {
+    const lines = linesOf('retry: {attempts: 9}', 'mode: observe');
+    expect(lines).toContain('observe mode: every request is sent once, at once; none is queued, refused or retried');
+    expect(find(lines, 'sends')).toBe('sends: 1 per request');
+    expect(find(lines, 'response')).toBe('response: starts within 5s of the end of the upload (5s at the upstream)');
+    expect(find(lines, 'refusal')).toBeUndefined();
+    expect(lines).toContain('147MiB: 10000 requests that would wait in queues, about 15KiB each');
+  });
+});
+
+describe('the memory figures are measured: reported at no less, and at most twice the actual use', () => {
+  const COUNT = 30_000;
+  const random = seededRandom(1);
+  const hash = () => Math.floor(random() * 2 ** 52).toString(16);
+
+  test('a client', () => {
+    const before = heldBytes();
+    const table = new ClientTable(COUNT, () => undefined);
+    for (let i = 0; i < COUNT; i += 1) table.leave(table.enter(`api\0${hash()}`, i));
+    const each = (heldBytes() - before) / COUNT;
+    expect(table.view(0).tracked).toBe(COUNT);
+    expect(each).toBeLessThan(BYTES_EACH.client);
+    expect(each).toBeGreaterThan(BYTES_EACH.client / 2);
+  });
+
+  test('a per-client limit', () => {
+    const before = heldBytes();
+    const upstreams = [upstreamSettings({ scope: 'client' })];
+    const store = new MemoryStore({ upstreams, maxTracked: COUNT, random, listen: () => undefined });
+    for (let i = 0; i < COUNT / 10; i += 1) {
+      const { meter } = store.findOrCreateLimit({ upstream: 'up', nested: '', scope: 'client', key: hash() });
+      meter.onAccepted(i, meter.onSent(i), i + 1); // includes what is allocated on first use
+    }
+    const each = (heldBytes() - before) / (COUNT / 10);
+    expect([...store.limits()]).toHaveLength(COUNT / 10);
+    expect(each).toBeLessThan(BYTES_EACH.limit);
+    expect(each).toBeGreaterThan(BYTES_EACH.limit / 2);
+  });
+});

@@ -1,0 +1,103 @@
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { parseAdminUrl } from '../../../src/cli/top/admin-url.ts';
+import type { FrameOptions, TopSnapshot } from '../../../src/cli/top/draw-frame.ts';
+import { drawFrame } from '../../../src/cli/top/draw-frame.ts';
+import { COLOURED_STYLE, PLAIN_STYLE } from '../../../src/cli/top/terminal-style.ts';
+import { clientOf, nestedOf, statusOf, upstreamOf } from '../../support/admin/status-builders.ts';
+
+const HEARD: TopSnapshot = {
+  status: statusOf({
+    upstreams: [
+      upstreamOf({ state: 'restoring', rate: 84, sentPerSecond: 80 }),
+      upstreamOf({ name: 'ledger', state: 'blocked', blockedBy: 'upstream', queued: 12 }),
+    ],
+  }),
+  clients: {
+    total: 300,
+    rows: [
+      clientOf({ key: 'aaaa', state: 'held', heldUntil: '2026-11-22T03:00:12.000Z', allowance: 0.25 }),
+      ...Array.from({ length: 40 }, (_, index) => clientOf({ key: `client-${index}` })),
+    ],
+  },
+  events: Array.from({ length: 20 }, (_, index) => ({
+    id: String(index),
+    at: '2026-11-22T02:59:00.000Z',
+    kind: 'cut' as const,
+    upstream: 'payments',
+    text: `rate cut from 120/s to ${index}/s`,
+  })),
+};
+
+function draw(options: Partial<FrameOptions> = {}, snapshot = HEARD): readonly string[] {
+  return drawFrame(snapshot, { width: 120, paint: PLAIN_STYLE, now: Date.parse(HEARD.status.at), ...options });
+}
+
+describe('a frame', () => {
+  test('shows upstreams in words and figures, clients by trouble, and recent events', () => {
+    const text = draw().join('\n');
+    expect(text).toContain('● payments: allowed 84/s and rising, sending 80/s, healthy');
+    expect(text).toContain('■ ledger: blocked by the upstream; probing now; 12 waiting');
+    expect(text).toMatch(/^payments +● restoring +84\/s +80\/s/m);
+    expect(text).toMatch(/^ledger +■ blocked +0\/s /m);
+    expect(text).toMatch(/^aaaa +■ held +12 s +25 %/m);
+    expect(text).toContain('20 of 300, most restricted first');
+    expect(text).toContain('payments: rate cut from 120/s to 0/s');
+  });
+
+  test('has a line for each name of nested limits', () => {
+    const nestedLimits = [
+      nestedOf({ limits: 12, which: 'charges', state: 'cooldown', rate: 25, queued: 3 }),
+      nestedOf({ name: 'class:batch', rate: 20 }),
+      nestedOf({ name: 'tenant', scope: 'client', limits: 40, state: 'blocked' }),
+    ];
+    const text = draw({}, { ...HEARD, status: statusOf({ upstreams: [upstreamOf({ nestedLimits })] }) }).join('\n');
+    expect(text).toContain('● payments, endpoint: 12 limits; charges allowed 25/s, 3 waiting');
+    expect(text).toContain('● payments, class batch: allowed 20/s');
+    expect(text).toContain('■ payments, tenant: 40 limits, one per client; tightest blocked by the upstream');
+  });
+
+  test.each([
+    [80, 24],
+    [200, 60],
+    [40, 12],
+    [30, 5],
+  ])('is no larger than a terminal of %i by %i, coloured or not', (width, height) => {
+    for (const paint of [PLAIN_STYLE, COLOURED_STYLE]) {
+      const lines = draw({ width, height, paint }).map((line) => stripVTControlCharacters(line));
+      expect(lines.length).toBeLessThanOrEqual(height);
+      expect(Math.max(...lines.map((line) => Array.from(line).length))).toBeLessThanOrEqual(width);
+    }
+  });
+
+  test('keeps room for events on a terminal of usual size', () => {
+    const lines = draw({ width: 80, height: 24 });
+    expect(lines.some((line) => line.includes('aaaa'))).toBe(true);
+    expect(lines.filter((line) => line.includes('rate cut')).length).toBeGreaterThanOrEqual(3);
+  });
+
+  test('shows when it is stale', () => {
+    expect(draw({ lost: 'Connection lost' }).join('\n')).toContain('■ Connection lost');
+  });
+
+  test('passes no control sequence from a name to the terminal', () => {
+    const name = '\x1b]0;owned\x07\x1b[2J\u009b1m\u202eevil\r\n';
+    const events = [{ id: '1', at: HEARD.status.at, kind: 'cut', upstream: name, text: name } as const];
+    const snapshot: TopSnapshot = {
+      status: statusOf({ upstreams: [upstreamOf({ name })] }),
+      clients: { total: 1, rows: [clientOf({ key: name, upstream: name })] },
+      events,
+    };
+    expect(draw({}, snapshot).join('')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  });
+});
+
+test('accepts the admin port in its common spellings', () => {
+  for (const text of ['127.0.0.1:9901', 'http://127.0.0.1:9901', 'http://127.0.0.1:9901/', '0.0.0.0:9901']) {
+    expect(parseAdminUrl(text)).toEqual({ ok: true, url: 'http://127.0.0.1:9901' });
+  }
+  expect(parseAdminUrl('[::]:9901')).toEqual({ ok: true, url: 'http://[::1]:9901' });
+  expect(JSON.stringify(parseAdminUrl('htp://a:1'))).toContain('did you mean http?');
+  expect(parseAdminUrl('unix:/run/tidegate.sock')).toMatchObject({ ok: false });
+  expect(parseAdminUrl('a b')).toMatchObject({ ok: false });
+});

@@ -1,0 +1,129 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, test } from 'vitest';
+import { runCheck } from '../../../src/cli/check/check-command.ts';
+import { configJsonSchema } from '../../../src/config/schema/json-schema.ts';
+import { loadConfig } from '../../../src/config/load/load-config.ts';
+import { formatMistakes, formatWarnings } from '../../../src/config/load/mistakes.ts';
+import { resolveServeSettings } from '../../../src/config/load/serve-settings.ts';
+
+function load(upstream: string) {
+  return loadConfig(`upstreams: {api: {${upstream}}}`, 'f.yaml', { env: {}, readFile: String });
+}
+
+/** Mistakes, without file, line and column. */
+function mistakes(upstream: string): string[] {
+  const loaded = load(upstream);
+  return loaded.kind === 'ok' ? [] : strip(formatMistakes(loaded.mistakes));
+}
+
+function warnings(upstream: string): string[] {
+  const loaded = load(upstream);
+  return loaded.kind === 'ok' ? strip(formatWarnings(loaded.warnings)) : ['not sound'];
+}
+
+function strip(lines: string): string[] {
+  return lines === '' ? [] : lines.split('\n').map((line) => line.replace(/^f\.yaml:\d+:\d+ /, ''));
+}
+
+describe('the endpoints of an upstream', () => {
+  test('are one url, or several', () => {
+    expect(mistakes('url: http://a')).toEqual([]);
+    const loaded = load('urls: [HTTP://A, "http://b:80/", "http://[::1]:8080"]');
+    expect(loaded.kind === 'ok' && loaded.config.upstreams['api']?.urls).toEqual([
+      'http://a',
+      'http://b',
+      'http://[::1]:8080',
+    ]);
+  });
+
+  test('are given once', () => {
+    expect(mistakes('timeout: 1s')).toEqual(['upstreams.api.url: missing']);
+    expect(mistakes('url: http://a, urls: [http://b]')).toEqual([
+      'upstreams.api.urls: url and urls exclude each other: keep one',
+    ]);
+    expect(mistakes('url: nowhere')).toEqual([
+      'upstreams.api.url: expected an http or https URL such as https://api.example.com',
+    ]);
+    expect(mistakes('urls: []')).toEqual(['upstreams.api.urls: must not be empty']);
+    expect(mistakes('urls: http://a')).toEqual(['upstreams.api.urls: expected a list, got text']);
+  });
+
+  test('are one of the two in the JSON Schema as well', () => {
+    const validate = new Ajv2020({ allErrors: true }).compile(configJsonSchema());
+    const isSound = (upstream: object) => validate({ upstreams: { api: upstream } });
+    expect(isSound({ url: 'http://a' })).toBe(true);
+    expect(isSound({ urls: ['http://a', 'http://b'] })).toBe(true);
+    expect(isSound({ url: 'http://a', urls: ['http://b'] })).toBe(false);
+    expect(isSound({ timeout: '1s' })).toBe(false);
+    expect(isSound({ urls: [] })).toBe(false);
+  });
+
+  test('have the same form everywhere', () => {
+    expect(mistakes('urls: [https://a, http://b, https://c/v1]')).toEqual([
+      'upstreams.api.urls[2]: only an origin, without path, query or fragment (for a path, set rewritePrefix of the route) (did you mean https://c?)',
+    ]);
+    expect(mistakes('urls: [https://a, http://b, https://a/, practice]')).toEqual([
+      'upstreams.api.urls[1]: http, where urls[0] is https: all urls need the same scheme',
+      'upstreams.api.urls[2]: the same as urls[0]',
+      'upstreams.api.urls[3]: practice cannot be one of several endpoints: write url: practice',
+    ]);
+  });
+
+  test('may be given by a flag, which replaces those of the file', () => {
+    const readFile = () => 'upstreams: {api: {urls: [http://a, http://b], timeout: 3s}}';
+    const settings = resolveServeSettings({ config: 'f.yaml', upstream: 'http://c' }, { env: {}, readFile });
+    expect(settings.kind === 'ok' && settings.config.upstreams['api']).toMatchObject({
+      url: 'http://c',
+      timeout: 3000,
+    });
+    expect(settings.kind === 'ok' && settings.config.upstreams['api']).not.toHaveProperty('urls');
+  });
+});
+
+describe('settings without effect are reported', () => {
+  test('where there is one endpoint, and where there is no name', () => {
+    const one = 'outlierDetection: {consecutiveGatewayErrors: 3}, dnsRefresh: 2s';
+    expect(warnings(`url: http://a, ${one}`)).toEqual([
+      'warning: upstreams.api.outlierDetection: has no effect: there is only one endpoint',
+    ]);
+    expect(warnings(`urls: ["http://127.0.0.1:1", "http://[::1]"], ${one}`)).toEqual([
+      'warning: upstreams.api.dnsRefresh: has no effect: no endpoint has a host name to look up',
+    ]);
+    expect(warnings(`urls: [http://a, http://b], ${one}`)).toEqual([]);
+    expect(warnings('urls: [http://a, http://b], tls: {insecure: false}')).toEqual([
+      'warning: upstreams.api.tls: has no effect: the url is not https',
+    ]);
+  });
+
+  test('ejection times are consistent', () => {
+    expect(mistakes('urls: [http://a, http://b], outlierDetection: {maxEjectionTime: 5s}')).toEqual([
+      'upstreams.api.outlierDetection.maxEjectionTime: maxEjectionTime is below baseEjectionTime',
+    ]);
+    expect(mistakes('urls: [http://a, http://b], outlierDetection: {baseEjectionTime: 6m}')).toEqual([
+      'upstreams.api.outlierDetection.baseEjectionTime: maxEjectionTime is below baseEjectionTime',
+    ]);
+    expect(mistakes('urls: [http://a, http://b], outlierDetection: {maxEjectionPercent: 101, ejections: 1}')).toEqual([
+      'upstreams.api.outlierDetection.maxEjectionPercent: must be at most 100',
+      'upstreams.api.outlierDetection.ejections: unknown key',
+    ]);
+  });
+});
+
+describe('check reports', () => {
+  const summaryOf = (upstream: string): string => {
+    const { text, exitCode } = runCheck('f.yaml', { env: {}, readFile: () => `upstreams: {api: {${upstream}}}` });
+    expect(exitCode).toBe(0);
+    return text;
+  };
+
+  test('how many endpoints there are, and when one is ejected', () => {
+    const text = summaryOf('urls: [http://a, http://b, http://c], connections: 20');
+    expect(text).toContain('urls: [http://a, http://b, http://c]');
+    expect(text).toContain('api: 3 endpoints, up to 20 connections to each');
+    expect(text).toContain('an endpoint is ejected after 5 failures in a row, for 10s up to 5m; at most 2 at a time');
+    expect(summaryOf('urls: [http://a, http://b], outlierDetection: {consecutiveGatewayErrors: 0}')).toContain(
+      'no endpoint is ever ejected',
+    );
+    expect(summaryOf('url: http://a')).not.toContain('endpoints');
+  });
+});

@@ -1,0 +1,270 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { formatEffectiveConfig } from '../../../src/config/load/effective-config.ts';
+import { forwardRequestHeaders } from '../../../src/http/headers/forward-headers.ts';
+import { loadConfig } from '../../../src/config/load/load-config.ts';
+import { compileIdempotency } from '../../../src/config/compile/compile-idempotency.ts';
+
+function load(idempotency: string) {
+  const text = `upstreams: {pay: {url: "http://pay.example", idempotency: ${idempotency}}}`;
+  return loadConfig(text, 'test.yaml', { env: {}, readFile: () => '' });
+}
+
+function found(idempotency: string): string[] {
+  const loaded = load(idempotency);
+  const findings = loaded.kind === 'mistakes' ? loaded.mistakes : loaded.warnings;
+  return findings.map(({ path, message, suggestion }) => {
+    const meant = suggestion === undefined ? '' : ` (${suggestion}?)`;
+    return `${path.replace('upstreams.pay.idempotency', '')}: ${message}${meant}`;
+  });
+}
+
+function compiled(idempotency: string, mode: 'enforce' | 'observe' = 'enforce') {
+  const loaded = load(idempotency);
+  if (loaded.kind === 'mistakes') throw new Error(JSON.stringify(loaded.mistakes));
+  const { pay } = loaded.config.upstreams;
+  if (pay === undefined) throw new Error('no upstream');
+  return {
+    ...compileIdempotency(pay.idempotency, mode),
+    effective: formatEffectiveConfig(loaded.config, loaded.substituted),
+  };
+}
+
+describe('the place of a key', () => {
+  test.each(['{}', '{jsonField: idempotency_key, header: false}', '{jsonField: a.b}', '{generate: true}'])(
+    '%s',
+    (text) => {
+      expect(found(text)).toEqual([]);
+    },
+  );
+
+  test.each([
+    ['{generate: true, header: false}', '.generate: needs header, to write the key to: a body is never changed'],
+    [
+      '{generate: true, jsonField: a}',
+      '.generate: cannot be combined with jsonField: whether a body has a key is known too late',
+    ],
+    ['{jsonField: a..b}', '.jsonField: expected the name of a field, or names with dots between: a.b'],
+    ['{jsonField: ""}', '.jsonField: expected the name of a field, or names with dots between: a.b'],
+    ['{header: false, ttl: 24h}', '.ttl: has no effect: no idempotency key is recognised'],
+    ['{header: false, concurrent: refuse}', '.concurrent: has no effect: no idempotency key is recognised'],
+    ['{concurrent: queue}', '.concurrent: expected one of wait, refuse, pass'],
+  ])('%s', (text, message) => {
+    expect(found(text)).toEqual([message]);
+  });
+
+  test.each([
+    ...['Content-Length', 'Host', 'connection', 'Authorization', 'Transfer-Encoding', 'Cookie', 'Content-Type', 'TE'],
+    ...['Upgrade', 'Keep-Alive', 'Proxy-Authorization', 'User-Agent', 'X-Forwarded-For', 'Tidegate-Attempts'],
+    ...['X-Request-Id', 'X_Request_Id', 'X-Envoy-Attempt-Count', 'Max-Forwards', 'Prefer', 'Traceparent', 'Baggage'],
+  ])('%s is not accepted', (header) => {
+    const message = 'is a standard header with another meaning, not a key: every write would look safe to retry';
+    expect(found(`{header: ${header}}`)).toEqual([`.header: ${message}`]);
+  });
+
+  test.each<[string, string, string[]]>([
+    ['', '', []],
+    [
+      '',
+      'workers: 2',
+      [expect.stringMatching(/^another process may repeat a write at another endpoint: set idempotency/)],
+    ],
+    [
+      '',
+      'state: {store: redis, url: "redis://r"}\nsecret: "a secret of thirty-two characters"',
+      [expect.stringMatching(/^another process may repeat/)],
+    ],
+    ['idempotency: {sharesKeys: true}', 'workers: 2', []],
+    ['idempotency: {sharesKeys: false}', 'workers: 2', []],
+    ['idempotency: {header: false}', 'workers: 2', []],
+  ])('several endpoints with %s and %s', (upstream, more, messages) => {
+    const text = `upstreams: {pay: {urls: ["http://a.example", "http://b.example"], ${upstream}}}\n${more}\n`;
+    const loaded = loadConfig(text, 'tidegate.yaml', { env: {}, readFile: () => '' });
+    expect(loaded.kind === 'mistakes' ? loaded.mistakes : loaded.warnings.map(({ message }) => message)).toEqual(
+      messages,
+    );
+  });
+
+  test.each(['PayPal-Request-Id', 'X-Request-Key', 'X-Idempotency-Key', 'Cko-Idempotency-Key'])(
+    '%s is accepted',
+    (header) => {
+      expect(found(`{header: ${header}}`)).toEqual([]);
+    },
+  );
+
+  test('rejects a header that reaches the upstream modified', () => {
+    const hop = {
+      ...{ via: '1.1 tidegate-x', requestId: 'r', peer: '127.0.0.1', peerIsTrusted: false, proto: 'http' as const },
+      ...{ forwarded: true, host: 'pay.example', clientHost: 'here', http2: true, maxForwards: 3 },
+    };
+    const sent = forwardRequestHeaders(['TE', 'trailers', 'Max-Forwards', '4'], hop).filter((_, i) => i % 2 === 0);
+    expect(sent.length).toBeGreaterThan(8);
+    for (const header of sent) expect([header, found(`{header: ${header}}`)]).toEqual([header, [expect.any(String)]]);
+  });
+
+  test.each([
+    ['X-Razorpay-Account', 'the header that names the account'],
+    ['X-Tenant', 'a header that identifies clients'],
+    ['X-Tier', 'a header that identifies clients'],
+  ])('rejects %s too', (header, what) => {
+    const clients = 'clients: {key: [header:X-Tenant], classes: {gold: {match: {header: {x-tier: gold}}}}}';
+    const text = `${clients}\nupstreams: {pay: {url: "http://pay.example", idempotency: {header: ${header}}}}`;
+    expect(loadConfig(text, 'test.yaml', { env: {}, readFile: () => '' })).toMatchObject({
+      kind: 'mistakes',
+      mistakes: [{ message: expect.stringContaining(`is ${what}`) as unknown }],
+    });
+  });
+
+  test.each([
+    ['X-Api-Key', 'clients: {key: [header:x_api_key]}', '', 'a header that identifies clients'],
+    ['x_api_key', 'clients: {key: [header:X-Api-Key]}', '', 'a header that identifies clients'],
+    ['X-Tier', 'clients: {classes: {gold: {match: {header: {x_tier: gold}}}}}', '', 'a header that identifies clients'],
+    ['X-Acc', '', ', account: header:X_Acc', 'the header that names the account'],
+    ['X_Acc', '', ', account: "jwt:x-acc:sub"', 'the header that names the account'],
+    ['X-Token', '', '}, rateLimit: {credentialHeader: x_token', 'the credential of the client'],
+  ])('rejects %s beside %s%s too: an underscore counts as a hyphen', (header, clients, more, what) => {
+    const text = `${clients}\nupstreams: {pay: {url: "http://pay.example", idempotency: {header: ${header}${more}}}}`;
+    expect(loadConfig(text, 'test.yaml', { env: {}, readFile: () => '' })).toMatchObject({
+      kind: 'mistakes',
+      mistakes: [{ message: expect.stringContaining(`is ${what}`) as unknown }],
+    });
+  });
+
+  test('rejects the header that distinguishes credentials', () => {
+    const text =
+      'upstreams: {pay: {url: "http://pay.example", rateLimit: {credentialHeader: X-Api-Key}, idempotency: {header: x-api-key}}}';
+    const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile: () => '' });
+    expect(loaded).toMatchObject({
+      kind: 'mistakes',
+      mistakes: [
+        {
+          path: 'upstreams.pay.idempotency.header',
+          message: expect.stringContaining('is the credential of the client') as unknown,
+        },
+      ],
+    });
+  });
+
+  test('reads a name with dots as a path through objects', () => {
+    expect(compiled('{jsonField: a.b}').jsonField).toEqual(['a', 'b']);
+  });
+
+  test.each([
+    ['{}', 'idempotency-key', 'header: Idempotency-Key'],
+    ['{jsonField: a}', undefined, 'header: false'],
+    ['{jsonField: a, header: X-Key}', 'x-key', 'header: X-Key'],
+    ['{header: false}', undefined, 'header: false'],
+  ])('%s: accepts a header beside a field only where that is configured', (text, lower, printed) => {
+    const { header, effective } = compiled(text);
+    expect(header?.lower).toBe(lower);
+    expect(effective).toContain(printed);
+  });
+
+  test.each([
+    ['stripe, idempotency: {jsonField: a}', false],
+    ['stripe, idempotency: {jsonField: a, header: X-Key}', 'X-Key'],
+    ['stripe', 'Idempotency-Key'],
+    ['square', false],
+    ['square, idempotency: {header: X-Key}', 'X-Key'],
+    ['square, idempotency: {jsonField: a}', false],
+  ])('over the preset of %s', (settings, header) => {
+    const text = `upstreams: {pay: {url: "http://pay.example", provider: ${settings}}}`;
+    const loaded = loadConfig(text, 'test.yaml', { env: {}, readFile: (file) => readFileSync(file, 'utf8') });
+    expect(loaded).toMatchObject({ kind: 'ok', config: { upstreams: { pay: { idempotency: { header } } } } });
+  });
+
+  test('mints no key in observe mode', () => {
+    expect(compiled('{generate: true}').generates).toBe(true);
+    expect(compiled('{generate: true}', 'observe').generates).toBe(false);
+  });
+});
+
+describe('the lifetime of a key', () => {
+  const HOUR = 3_600_000;
+
+  test("may be as long as an upstream's, longer than any timer", () => {
+    const { ttlOf, effective } = compiled('{ttl: 45d}');
+    expect(ttlOf?.('POST', '/any')).toBe(45 * 24 * HOUR);
+    expect(effective).toContain('ttl: 45d');
+    expect(compiled('{ttl: 24h}').effective).toContain('ttl: 1d');
+    expect(compiled('{ttl: 90s}').effective).toContain('ttl: 90s');
+    expect(compiled('{}').ttlOf).toBeUndefined();
+  });
+
+  test('is set by path and method: the first match applies', () => {
+    const { ttlOf, effective } = compiled(
+      '{ttl: [{path: /v2/checkout/**, ttl: 6h}, {path: "/v2/*/refund", method: POST, ttl: 45d}, {path: /v1/payouts, ttl: 30d}]}',
+    );
+    expect(ttlOf?.('POST', '/v2/checkout/orders')).toBe(6 * HOUR);
+    expect(ttlOf?.('POST', '/v2/x/refund')).toBe(45 * 24 * HOUR);
+    expect(ttlOf?.('PATCH', '/v2/x/refund')).toBeUndefined();
+    expect(ttlOf?.('POST', '/v1/payouts/1')).toBeUndefined();
+    expect(effective).toContain('ttl: 6h');
+  });
+
+  test.each([
+    ['0', 'must be longer than 0'],
+    ['0d', 'must be longer than 0'],
+    ['24', 'expected a time such as 24h or 45d (24h or 24d?)'],
+    ['45 days', 'expected a time such as 24h or 45d (45d?)'],
+    ['4000d', 'must be at most 3650d'],
+    ['soon', 'expected a time such as 24h or 45d'],
+  ])('%s', (ttl, message) => {
+    expect(found(`{ttl: [{path: /, ttl: ${ttl}}]}`)).toEqual([`.ttl[0].ttl: ${message}`]);
+  });
+
+  test('rejects an empty list, and a path pattern without a leading slash', () => {
+    expect(found('{ttl: []}')).not.toEqual([]);
+    expect(found('{ttl: [{path: v1, ttl: 1d}]}')).toEqual(['.ttl[0].path: a path pattern begins with a slash (/v1?)']);
+  });
+});
+
+describe('the account of a key', () => {
+  test.each([
+    ['{account: none}', []],
+    ['{account: header:X-Account}', [{ kind: 'header', header: 'x-account' }]],
+    ['{account: jwt:sub}', [{ kind: 'jwt', header: 'authorization', claims: ['sub'] }]],
+    [
+      '{account: [header:A, "jwt:X-Assertion:iss|email"]}',
+      [
+        { kind: 'header', header: 'a' },
+        { kind: 'jwt', header: 'x-assertion', claims: ['iss', 'email'] },
+      ],
+    ],
+  ])('%s', (text, account) => {
+    expect(compiled(text).account).toEqual(account);
+  });
+
+  test('is the documented one of the provider, unless it is configured', () => {
+    expect(compiled('{}').account.map(({ header }) => header)).toEqual([
+      ...['stripe-account', 'stripe-context', 'x-razorpay-account', 'paypal-auth-assertion'],
+    ]);
+  });
+
+  test.each(['X-Account', 'header', 'header:', 'jwt:', 'jwt:a:b:c', 'header:a b', 'jwt:X-Y:a|'])(
+    '%s is rejected',
+    (source) => {
+      expect(found(`{account: ${JSON.stringify(source)}}`)).toEqual([expect.stringContaining('.account: expected ')]);
+    },
+  );
+
+  const expected = 'expected header:NAME, jwt:CLAIM (of the bearer token) or jwt:HEADER:CLAIM';
+  test.each([
+    ['header:', `${expected}, with a name after the colon (header:Stripe-Account?)`],
+    ['header', `${expected}, with a name after the colon (header:Stripe-Account?)`],
+    ['jwt:', `${expected}, with a name after the colon (jwt:sub?)`],
+    ['jwt::', `${expected}, with a name after the colon (jwt:sub?)`],
+    ['heder:', `${expected}, with a name after the colon (header:Stripe-Account?)`],
+    ['heder:X-Account', `${expected} (header:X-Account?)`],
+    ['X-Account', `${expected} (header:X-Account?)`],
+    ['header:a b', expected],
+    ['heder:a b', expected],
+  ])('the suggestion for %s is itself valid', (source, message) => {
+    expect(found(`{account: ${JSON.stringify(source)}}`)).toEqual([`.account: ${message}`]);
+  });
+
+  test('is printed as it is written', () => {
+    const written = '{account: [header:A, "jwt:X-Assertion:iss|email", jwt:sub]}';
+    expect(compiled(written).effective).toMatch('account: [header:A, jwt:X-Assertion:iss|email, jwt:sub]');
+  });
+});

@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest';
+import { KeyRegistry } from '../../../src/core/idempotency/key-registry.ts';
+import { isAnsweredFor } from '../../../src/core/idempotency/keyed-write.ts';
+import type { WriteIdentity } from '../../../src/core/idempotency/keyed-write.ts';
+
+const DAY = 24 * 60 * 60 * 1000;
+
+const people = ['', 'alice', 'bob', 'token 1', 'token 2', 'token 3'];
+
+/** Without a credential if that is empty. */
+function write(name: string, credential = 'alice', body?: string): WriteIdentity {
+  const digest = people.includes(credential) ? people.indexOf(credential) : 100 + Number(credential.split(' ')[1]);
+  const checksum = body === undefined ? undefined : Buffer.from(body).readUIntBE(0, Math.min(6, body.length));
+  return {
+    upstream: 'up',
+    name,
+    credential: credential === '' ? -1 : digest,
+    credentialHeader: 'authorization',
+    body: checksum,
+  };
+}
+
+/** A request leaves with what it knows of a write. */
+function leave(keys: KeyRegistry, name: string, firstSentAt: number, isAnswered: boolean): void {
+  const entered = keys.join(write(name));
+  keys.record(entered, { firstSentAt, isAnswered });
+  keys.leave(entered);
+}
+
+function recall(keys: KeyRegistry, identity: WriteIdentity, now = 0, isTtlKnown = true) {
+  const entered = keys.join(identity);
+  const record = keys.recall(entered, isTtlKnown ? DAY : undefined, now);
+  keys.leave(entered);
+  return record;
+}
+
+describe('one write', () => {
+  test('is recognised by its name and credential, whatever its body', () => {
+    const keys = new KeyRegistry();
+    expect(keys.join(write('a', 'alice', '1:x'))).toBe(keys.join(write('a', 'alice', '1:y')));
+  });
+
+  test('is recognised after a credential refresh by its body, or where the body is unknown', () => {
+    const keys = new KeyRegistry();
+    const first = keys.join(write('a', 'token 1', '1:x'));
+    expect(keys.join(write('a', 'token 2', '1:x'))).toBe(first);
+    expect(keys.join(write('a', 'token 3'))).toBe(first);
+    expect(keys.join(write('a', '', '1:x'))).not.toBe(first);
+  });
+
+  test('is another where neither is the same: two accounts have chosen one key', () => {
+    const keys = new KeyRegistry();
+    const alice = keys.join(write('a', 'alice', '1:x'));
+    const bob = keys.join(write('a', 'bob', '1:y'));
+    expect(bob).not.toBe(alice);
+    expect(keys.join(write('a', 'bob', '1:x'))).toBe(bob);
+    expect(keys.join(write('a', 'alice', '1:y'))).toBe(alice);
+  });
+
+  test('is taken for another of its name where there are too many, which bounds the search', () => {
+    const keys = new KeyRegistry();
+    const first = keys.join(write('a', 'user 0', '0-body'));
+    for (let i = 1; i < 1000; i += 1) expect(keys.join(write('a', `user ${i}`, `${i}-body`))).not.toBe(first);
+    expect(keys.join(write('a', 'user 1000', '1000-body'))).toBe(first);
+  });
+
+  test('is unresolved while it is under way and until its outcome is known', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.join(write('a'));
+    const isOpen = () => [keys.isUnresolved('a'), keys.hasUnresolvedAt('up'), keys.hasUnresolved];
+    expect(isOpen()).toEqual([false, false, false]);
+    keys.onSent(entered, 3);
+    expect(isOpen()).toEqual([true, true, true]);
+    keys.record(entered, { firstSentAt: 5, isAnswered: false });
+    keys.onAttemptEnd(entered);
+    keys.leave(entered);
+    expect(isOpen()).toEqual([true, true, true]);
+    leave(keys, 'a', 9, true);
+    expect(isOpen()).toEqual([false, false, false]);
+    expect([keys.isUnresolved('b'), keys.hasUnresolvedAt('other')]).toEqual([false, false]);
+  });
+});
+
+describe('what is remembered', () => {
+  test('excludes a write that was left without a send', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.join(write('a', 'alice', '1:x'));
+    keys.leave(entered);
+    expect(keys.join(write('a', 'alice', '1:x'))).not.toBe(entered);
+  });
+
+  test('is the first send; an answer resolves it, and an attempt without one reopens it', () => {
+    const keys = new KeyRegistry();
+    leave(keys, 'a', 100, false);
+    leave(keys, 'a', 900, false);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 100, isAnswered: false });
+    leave(keys, 'a', 950, true);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 100, isAnswered: true });
+    leave(keys, 'a', 980, false);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 100, isAnswered: false });
+  });
+
+  test('stays resolved for a client that received a final answer', () => {
+    const keys = new KeyRegistry();
+    const bob = write('a', 'bob', '1:x');
+    const entered = keys.join(write('a', 'alice', '1:x'));
+    expect(keys.join(bob)).toBe(entered);
+    keys.record(entered, { firstSentAt: 5, isAnswered: true, isFinal: true });
+    keys.record(entered, { firstSentAt: 9, isAnswered: false });
+    expect([entered.state, isAnsweredFor(entered, bob.credential)]).toEqual(['answered', true]);
+    keys.record(entered, { firstSentAt: 9, isAnswered: false }, bob.credential);
+    expect([entered.state, isAnsweredFor(entered, bob.credential)]).toEqual(['answered', false]);
+    expect(isAnsweredFor(entered, entered.credential)).toBe(true);
+    keys.record(entered, { firstSentAt: 9, isAnswered: true, isFinal: true }, bob.credential);
+    expect(isAnsweredFor(entered, bob.credential)).toBe(true);
+  });
+
+  test('is unresolved again once none of its answers has reached a client in full', () => {
+    const keys = new KeyRegistry();
+    const entered = keys.join(write('a'));
+    for (const firstSentAt of [5, 9]) keys.record(entered, { firstSentAt, isAnswered: true, isFinal: true });
+    keys.onUndelivered(entered, true);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 5, isAnswered: true });
+    keys.onUndelivered(entered, true);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 5, isAnswered: false });
+    keys.onUndelivered(entered, true);
+    expect(recall(keys, write('a'))).toMatchObject({ firstSentAt: 5, isAnswered: false });
+  });
+
+  test("of an address beyond its share evicts that address's own entries", () => {
+    const keys = new KeyRegistry(4, 4);
+    const open = (name: string, credential: string): void => {
+      const entered = keys.join(write(name, credential));
+      keys.record(entered, { firstSentAt: 1, isAnswered: false });
+      keys.leave(entered);
+    };
+    open('victim', 'alice');
+    for (let i = 0; i < 20; i += 1) open(`junk ${i}`, 'bob');
+    expect(recall(keys, write('victim', 'alice'))).toBeDefined();
+    expect(recall(keys, write('junk 0', 'bob'))).toBeUndefined();
+    expect(recall(keys, write('junk 19', 'bob'))).toBeDefined();
+  });
+
+  test('expires after a day where no key lifetime is known, and otherwise never', () => {
+    const keys = new KeyRegistry();
+    for (const isAnswered of [false, true]) {
+      leave(keys, 'a', 100, isAnswered);
+      expect(recall(keys, write('a'), 100 + DAY + 1)).toBeDefined();
+      expect(recall(keys, write('a'), 100 + DAY, false)).toBeDefined();
+      expect(recall(keys, write('a'), 101 + DAY, false)).toBeUndefined();
+      expect(recall(keys, write('a'))).toBeUndefined();
+    }
+  });
+
+  test('is bounded: the oldest is evicted, and no answered write evicts an unresolved one', () => {
+    const keys = new KeyRegistry(2, 3);
+    for (const name of ['a', 'b', 'c']) leave(keys, name, 1, false);
+    for (const name of ['d', 'e', 'f', 'g', 'h']) leave(keys, name, 1, true);
+    const known = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].filter((name) => recall(keys, write(name)) !== undefined);
+    expect(known).toEqual(['b', 'c', 'f', 'g', 'h']);
+    expect(keys.bounds.slice(1)).toEqual([
+      { name: 'unsettled_keys', used: 1, reached: 1 },
+      { name: 'settled_keys', used: 1, reached: 2 },
+    ]);
+  });
+
+  test('is bounded also where one was evicted and came again', () => {
+    const keys = new KeyRegistry(2, 3);
+    leave(keys, 'a', 0, true);
+    expect(recall(keys, write('a'), DAY + 1, false)).toBeUndefined();
+    for (const name of ['b', 'a', 'c']) leave(keys, name, 1, true);
+    expect(['a', 'b', 'c'].filter((name) => recall(keys, write(name)) !== undefined)).toEqual(['a', 'b', 'c']);
+    expect(keys.bounds[2]).toEqual({ name: 'settled_keys', used: 1, reached: 0 });
+  });
+});

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest';
+import { readJsonField } from '../../../src/core/http-semantics/json-field.ts';
+
+function read(text: string, path = 'idempotency_key'): string | undefined {
+  return readJsonField(Buffer.from(text), path.split('.'));
+}
+
+describe('a field of a JSON body', () => {
+  test.each([
+    ['{"idempotency_key":"k-1"}', 'k-1'],
+    [' \r\n\t{ "a" : [1,{"idempotency_key":"no"}] , "idempotency_key" : "k-1" , "z":{} } \n', 'k-1'],
+    ['{"amount":12.5e3,"ok":true,"none":null,"idempotency_key":"k"}', 'k'],
+    [String.raw`{"idempotency\u005fkey":"k\u002d1\n\"\\"}`, 'k-1\n"\\'],
+    [String.raw`{"a":"}\"idempotency_key\":\"x\"","idempotency_key":"k"}`, 'k'],
+    ['{"idempotency_key":"schlüssel-😀"}', 'schlüssel-😀'],
+    [String.raw`{"idempotency_key":"\ud83d\ude00"}`, '😀'],
+    ['{"nested":{"idempotency_key":"no"},"idempotency_key":"k"}', 'k'],
+    ['{"__proto__":{"idempotency_key":"no"},"idempotency_key":"k"}', 'k'],
+  ])('%s', (text, value) => {
+    expect(read(text)).toBe(value);
+  });
+
+  test('may be inside a nested object', () => {
+    expect(read('{"a":{"b":{"c":"k"}}}', 'a.b.c')).toBe('k');
+    expect(read('{"a":{"c":"no"},"b":{"c":"k"}}', 'b.c')).toBe('k');
+    expect(read('{"a":[{"b":"k"}]}', 'a.b')).toBeUndefined();
+    expect(read('{"a":{"b":"k"},"a":{}}', 'a.b')).toBeUndefined();
+    expect(read('{"a":{"b":"k"},"A":{}}', 'a.b')).toBeUndefined();
+    expect(read('{"a":null}', 'a.b')).toBeUndefined();
+    expect(read('{}', 'a.b')).toBeUndefined();
+    expect(read('{"__proto__":{"b":"k"}}', '__proto__.b')).toBe('k');
+    expect(read('{"toString":1}', 'constructor.name')).toBeUndefined();
+  });
+});
+
+describe('an ambiguous document yields no value', () => {
+  test.each([
+    ['an empty body', ''],
+    ['no JSON', 'idempotency_key=k'],
+    ['truncated JSON', '{"idempotency_key":"k"'],
+    ['trailing content', '{"idempotency_key":"k"} {}'],
+    ['an extra comma', '{"idempotency_key":"k",}'],
+    ['a comment', '{/**/"idempotency_key":"k"}'],
+    ['single quotes', `{'idempotency_key':'k'}`],
+    ['a byte order mark', '\ufeff{"idempotency_key":"k"}'],
+    ['a duplicate name', '{"idempotency_key":"k","idempotency_key":"k"}'],
+    ['a duplicate name, once escaped', String.raw`{"idempotency_key":"k","idempotency\u005Fkey":"l"}`],
+    ['a duplicate name in another case', '{"idempotency_key":"k","Idempotency_Key":"l"}'],
+    ['the name in another case', '{"Idempotency_key":"k"}'],
+    ['a number', '{"idempotency_key":17}'],
+    ['null', '{"idempotency_key":null}'],
+    ['an object', '{"idempotency_key":{"a":"k"}}'],
+    ['an empty string', '{"idempotency_key":""}'],
+    ['an unpaired surrogate', String.raw`{"idempotency_key":"k\ud83d"}`],
+    ['a list around it', '[{"idempotency_key":"k"}]'],
+    ['a text', '"idempotency_key"'],
+    ['a line break in the string', '{"idempotency_key":"k\n"}'],
+  ])('%s', (_, text) => {
+    expect(read(text)).toBeUndefined();
+  });
+
+  test('bytes that are not UTF-8', () => {
+    expect(readJsonField(Buffer.from('{"k":"\xff"}', 'latin1'), ['k'])).toBeUndefined();
+    expect(readJsonField(Buffer.from('{"k":"v"}', 'utf16le'), ['k'])).toBeUndefined();
+  });
+
+  test('unbounded nesting neither crashes nor slows it', () => {
+    const deep = '['.repeat(30_000) + ']'.repeat(30_000);
+    expect(read(`{"a":${deep},"k":"v"}`, 'k')).toBe('v');
+    expect(read('['.repeat(60_000), 'k')).toBeUndefined();
+    expect(read('{"a":'.repeat(12_000), 'a')).toBeUndefined();
+    expect(read(`{"k":"${'\\\\'.repeat(30_000)}"}`, 'k')).toHaveLength(30_000);
+  });
+});

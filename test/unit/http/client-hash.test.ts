@@ -1,0 +1,28 @@
+import { createHmac } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { ClientHasher } from '../../../src/http/request/client-hash.ts';
+import { heldBytes } from '../../support/heap.ts';
+
+describe('the hash of a client', () => {
+  test('is an HMAC of its key: equal for one secret, different for another', () => {
+    const { hash } = new ClientHasher('a secret of the house');
+    const whole = createHmac('sha256', 'a secret of the house').update('key').digest('hex');
+    expect(hash('key')).toBe(whole.slice(0, 16));
+    expect(hash('key')).toBe(new ClientHasher('a secret of the house').hash('key'));
+    expect(hash('key')).not.toBe(new ClientHasher('a secret of the next').hash('key'));
+    expect(hash('key')).not.toBe(hash('Key'));
+  });
+
+  test('is cached for ten thousand keys, however many there are and however long', () => {
+    const clientHash = new ClientHasher('a secret of the house');
+    const { hash } = clientHash;
+    for (let i = 0; i < 10_000; i += 1) hash(`key-${i}`);
+    expect(clientHash.bound).toEqual({ name: 'hashes', used: 1, reached: 0 });
+    const before = heldBytes();
+    for (let i = 0; i < 25_000; i += 1) hash(`key-${i}-${'x'.repeat(30_000)}`);
+    expect(heldBytes() - before).toBeLessThan(2e6);
+    for (let i = 0; i < 25_000; i += 1) hash(`other-${i}`);
+    expect(clientHash.bound).toMatchObject({ reached: 3 });
+    expect(clientHash.bound.used).toBeLessThanOrEqual(1);
+  });
+});

@@ -1,0 +1,189 @@
+import { describe, expect, test } from 'vitest';
+import type { QueuedTicket } from '../../support/core/call-record.ts';
+import { limitedBy } from '../../support/core/call-record.ts';
+import { failure, response } from '../../support/core/policy-builders.ts';
+import { World } from '../../support/core/world.ts';
+import { makeLimitModel } from '../../../src/simulator/limit-models/limit-model-spec.ts';
+
+/** 100 a second served for ten seconds, then blocked by errors of eight clients; it is now 3000, and a probe is due. */
+function blockedWorld(): World {
+  const world = new World({ random: () => 0.5 });
+  for (let now = -9000; now < 1000; now += 10) {
+    world.now = now;
+    world.serve(world.arrive({ client: 'before' }));
+  }
+  world.now = 2500; // the responses of the last two seconds count
+  const requests = Array.from({ length: 8 }, (_, i) => world.arrive({ client: `before ${i}` }));
+  for (const request of requests) world.send(request);
+  for (const request of requests) world.answer(request, failure('reset', true));
+  for (const { ticket } of requests) world.gate.onExchangeEnd(ticket);
+  expect(world.limit.meter.phase).toBe('blocked');
+  world.now = 3000; // the probe has been due since 2550
+  return world;
+}
+
+const isOut = ({ admission }: QueuedTicket) => admission?.kind === 'admitted';
+
+describe('while the upstream is blocked', () => {
+  test('the next arrival is the probe, if one is due and the queue is empty', () => {
+    const world = blockedWorld();
+    expect(world.gate.nextWake()).toBeUndefined();
+    expect(isOut(world.arrive())).toBe(true);
+    const next = world.arrive();
+    expect(next.admission).toBeUndefined();
+  });
+
+  test('a request whose body is incomplete is refused, for two seconds at most: another may come', () => {
+    const world = blockedWorld(); // due since 2550
+    const early = world.arrive({ bodyInHand: false });
+    expect(early.admission).toMatchObject({ kind: 'refused', why: 'blocked' });
+    world.now = 4549;
+    expect(world.arrive({ bodyInHand: false }).admission).toMatchObject({ kind: 'refused', why: 'blocked' });
+    world.now = 4550;
+    expect(isOut(world.arrive({ bodyInHand: false }))).toBe(true);
+  });
+
+  test('the first of the queue becomes the probe when one is due', () => {
+    const world = blockedWorld();
+    world.serve(world.arrive(), failure('reset', true)); // the next is due 75 ms later
+    const waiting = [world.arrive({ client: 'a' }), world.arrive({ client: 'b' })];
+    expect(world.gate.nextWake()).toBe(3075);
+    world.runUntil(3075);
+    expect(waiting.map(isOut)).toEqual([true, false]);
+    world.runUntil(3150);
+    expect(waiting.map(isOut)).toEqual([true, false]);
+  });
+
+  test('an accepted probe releases the queue at the recovery rate', () => {
+    const world = blockedWorld();
+    const probe = world.arrive();
+    world.send(probe);
+    const waiting = ['a', 'b', 'c'].map((client) => world.arrive({ client }));
+    world.now = 3080;
+    world.answer(probe, response(200));
+    world.runUntil(3500);
+    expect(waiting.every(isOut)).toBe(true);
+    expect(world.limit.meter.phase).toBe('restoring');
+    expect(waiting.map(({ at }) => at)[0]).toBeGreaterThanOrEqual(3080);
+  });
+
+  test('a failed probe keeps the queue waiting, for half as long again', () => {
+    const world = blockedWorld();
+    const probe = world.arrive();
+    world.send(probe);
+    const waiting = world.arrive({ client: 'a' });
+    world.now = 3080;
+    world.answer(probe, response(503));
+    world.runUntil(3154);
+    expect(waiting.admission).toBeUndefined();
+    world.runUntil(3155);
+    expect(isOut(waiting)).toBe(true);
+  });
+
+  test.each(['cancelled before it was sent', 'aborted by its client'] as const)(
+    'a probe that is %s is replaced by a waiting request',
+    (how) => {
+      const world = blockedWorld();
+      const probe = world.arrive();
+      const waiting = world.arrive({ client: 'a' });
+      world.now = 3020;
+      if (how === 'cancelled before it was sent') {
+        world.gate.cancel(probe.ticket, 3020);
+      } else {
+        world.send(probe);
+        world.answer(probe, failure('aborted', true));
+      }
+      world.rearm();
+      expect(isOut(waiting)).toBe(true);
+      expect(waiting.at).toBe(3020);
+      const third = world.arrive({ client: 'b' });
+      expect(third.admission).toBeUndefined();
+      // The abandoned probe does not revive.
+      world.gate.cancel(probe.ticket, 3030);
+      world.runUntil(3040);
+      expect(third.admission).toBeUndefined();
+    },
+  );
+
+  test('a probe that is abandoned while the queue is empty is replaced by the next arrival', () => {
+    const world = blockedWorld();
+    world.gate.cancel(world.arrive().ticket, 3000);
+    expect(isOut(world.arrive())).toBe(true);
+  });
+
+  test('a probe whose response never comes is replaced after 30 s', () => {
+    const world = blockedWorld();
+    world.send(world.arrive());
+    world.runUntil(32_500);
+    const waiting = world.arrive();
+    expect(waiting.admission).toBeUndefined();
+    world.runUntil(33_000);
+    expect(isOut(waiting)).toBe(true);
+  });
+
+  test('a response about one object only is an answer: the limit is open again', () => {
+    const world = blockedWorld();
+    world.serve(world.arrive(), response(429, { lock: true }));
+    expect(world.limit.meter.phase).toBe('restoring');
+  });
+
+  test('a request that has waited its maximum is refused, with the time to the next probe', () => {
+    const world = blockedWorld();
+    world.send(world.arrive()); // without a response
+    const waiting = world.arrive({ client: 'a' });
+    world.runUntil(4500);
+    expect(waiting.admission).toMatchObject({ kind: 'refused', why: 'blocked' });
+    expect(waiting.at).toBe(4000);
+  });
+
+  test('a refusal while a probe is in flight does not name the longest possible probe time', () => {
+    const world = blockedWorld();
+    for (let i = 0; i < 7; i += 1) {
+      world.now += world.limit.meter.delay(world.now);
+      world.serve(world.arrive({ client: `client ${i}` }), failure('timeout', true));
+    }
+    world.now += world.limit.meter.delay(world.now);
+    world.send(world.arrive({ client: 'client 7' })); // seven have failed; if this one does, the next is sent after 50 · 1.5⁸ ms
+    const refused = world.arrive({ client: 'a' }).admission;
+    expect(refused).toMatchObject({ kind: 'refused', why: 'blocked' });
+    expect(refused?.kind === 'refused' && refused.retryAfterMs).toBeGreaterThanOrEqual(1281);
+    expect(refused?.kind === 'refused' && refused.retryAfterMs).toBeLessThan(1400);
+  });
+
+  test('a client refused for a later slot does not delay those refused afterwards', () => {
+    const world = blockedWorld();
+    world.now += 1;
+    const probe = world.arrive();
+    world.send(probe);
+    for (let i = 0; i < 50; i += 1) world.arrive({ client: String(i) });
+    world.now += 60;
+    world.answer(probe, response(200));
+    world.runUntil(5000);
+    const admissions = Array.from({ length: 100 }, (_, i) => world.arrive({ client: `late ${i}` }).admission);
+    const hints = admissions.flatMap((each) => (each?.kind === 'refused' ? [each.retryAfterMs] : []));
+    expect(hints.length).toBeGreaterThan(20);
+    expect(Math.max(...hints)).toBeLessThan(4000); // 100 at 43 a second
+  });
+});
+
+describe('an outage', () => {
+  test('of ten seconds costs few calls, and later requests are served as before', () => {
+    const world = new World({ seed: 3 });
+    const model = makeLimitModel({ kind: 'token-bucket', rate: 80, burst: 20 });
+    let duringOutage = 0;
+    const serve = limitedBy(model, world, 20);
+    world.respond = (send) => {
+      if (world.now < 20_000 || world.now >= 30_000) return serve(send);
+      duringOutage += 1;
+      return { outcome: failure('connect', false), after: 1 };
+    };
+    const records = Array.from({ length: 10 }, (_, i) => world.stream(7, 45_000, { client: `client ${i}` }));
+    const successes = (from: number, to: number) =>
+      records.flat().filter(({ status, endedAt }) => status === 200 && endedAt >= from && endedAt < to).length;
+    world.runUntil(46_000);
+    expect(duringOutage).toBeLessThanOrEqual(130);
+    expect(successes(15_000, 20_000)).toBeGreaterThan(330);
+    expect(successes(30_000, 35_000)).toBeGreaterThan(150);
+    expect(successes(35_000, 40_000)).toBeGreaterThan(330);
+  });
+});

@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+import { recordRejectionCost, recordProbeLoss, planGrowthPeriod } from '../../../src/core/rate/probe-planner.ts';
+import { rateState } from '../../support/core/rate-builders.ts';
+
+describe('K, near the limit', () => {
+  test('is 130 sends for each rejection that finding it costs', () => {
+    expect(planGrowthPeriod(rateState({ rate: 10 }))).toBe(13_000);
+    expect(planGrowthPeriod(rateState({ rate: 10, usualProbeLoss: 2.5 }))).toBe(32_500);
+    expect(planGrowthPeriod(rateState({ rate: 10, usualProbeLoss: 2.5, probeLoss: 3 }))).toBe(39_000); // its current cost is already 3
+    expect(planGrowthPeriod(rateState({ rate: 10, usualProbeLoss: 2.5, probeLoss: 1 }))).toBe(32_500);
+  });
+
+  test('is ten times what a rejection costs in time, where that is longer', () => {
+    expect(planGrowthPeriod(rateState({ rate: 10, secondsPerRejection: 1.3 }))).toBe(13_000);
+    expect(planGrowthPeriod(rateState({ rate: 10, secondsPerRejection: 2 }))).toBe(20_000);
+  });
+
+  test('is within 3 s and 60 s', () => {
+    expect(planGrowthPeriod(rateState({ rate: 130_000 / 3000 }))).toBe(3000);
+    expect(planGrowthPeriod(rateState({ rate: 1000 }))).toBe(3000);
+    expect(planGrowthPeriod(rateState({ rate: 0.1 }))).toBe(60_000);
+    expect(planGrowthPeriod(rateState({ rate: 1000, secondsPerRejection: 30 }))).toBe(60_000);
+  });
+});
+
+describe('K, with a guessed ceiling', () => {
+  test.each(['first', 'moved'] as const)('%s: is five times what a rejection costs in time', (found) => {
+    expect(planGrowthPeriod(rateState({ lastFinding: found, rate: 10, secondsPerRejection: 2 }))).toBe(10_000);
+    expect(planGrowthPeriod(rateState({ lastFinding: found, rate: 0.1, usualProbeLoss: 50, probeLoss: 50 }))).toBe(
+      3000,
+    ); // whatever was lost
+    expect(planGrowthPeriod(rateState({ lastFinding: found, secondsPerRejection: 100 }))).toBe(60_000);
+  });
+});
+
+describe('K, after a penalty', () => {
+  test('is ten times its cost in time, for up to ten minutes', () => {
+    expect(planGrowthPeriod(rateState({ lastFinding: 'penalty', secondsPerRejection: 20 }))).toBe(200_000);
+    expect(planGrowthPeriod(rateState({ lastFinding: 'penalty', secondsPerRejection: 61 }))).toBe(600_000);
+    expect(planGrowthPeriod(rateState({ lastFinding: 'penalty', secondsPerRejection: 0.1 }))).toBe(3000);
+  });
+});
+
+describe('the cost of finding the limit', () => {
+  test('is smoothed by half, and counted anew', () => {
+    const state = rateState({ usualProbeLoss: 1, probeLoss: 4 });
+    recordProbeLoss(state);
+    expect(state).toMatchObject({ usualProbeLoss: 2.5, probeLoss: 0 });
+    state.probeLoss = 1;
+    recordProbeLoss(state);
+    expect(state.usualProbeLoss).toBe(1.75);
+  });
+
+  test('ignores a flood that found it first, or far away', () => {
+    for (const found of ['first', 'moved', 'penalty'] as const) {
+      const state = rateState({ lastFinding: found, usualProbeLoss: 1, probeLoss: 40 });
+      recordProbeLoss(state);
+      expect(state).toMatchObject({ usualProbeLoss: 1, probeLoss: 0, lastFinding: 'near' });
+    }
+  });
+
+  test('ignores a cycle without rejections', () => {
+    const state = rateState({ usualProbeLoss: 3 });
+    recordProbeLoss(state);
+    expect(state.usualProbeLoss).toBe(3);
+  });
+});
+
+test('the seconds lost to a rejection are smoothed by half', () => {
+  const state = rateState();
+  recordRejectionCost(state, 4);
+  expect(state.secondsPerRejection).toBe(2);
+  recordRejectionCost(state, 4);
+  expect(state.secondsPerRejection).toBe(3);
+  recordRejectionCost(state, 0);
+  expect(state.secondsPerRejection).toBe(1.5);
+});

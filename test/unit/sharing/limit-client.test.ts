@@ -1,0 +1,109 @@
+import type { LimitTerms } from '../../../src/sharing/protocol/limit-terms.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
+import { LimitClient } from '../../../src/sharing/workers/limit-client.ts';
+import { LeasedMeter } from '../../../src/sharing/protocol/leased-meter.ts';
+import { initialTerms } from '../../../src/sharing/protocol/limit-terms.ts';
+import type { UsageReport } from '../../../src/sharing/workers/worker-protocol.ts';
+import { SHARED, upstreamSettings } from '../../support/core/policy-builders.ts';
+
+const SETTINGS = upstreamSettings();
+
+/** In milliseconds, each time that a report is requested earlier than before. */
+let reportTimes: number[];
+let sent: UsageReport[];
+let holder: LimitClient;
+let meter: LeasedMeter;
+
+beforeEach(() => {
+  reportTimes = [];
+  sent = [];
+  holder = new LimitClient({ schedule: (within) => reportTimes.push(within), send: (report) => sent.push(report) });
+  const store = new MemoryStore({
+    upstreams: [SETTINGS],
+    maxTracked: 10,
+    random: () => 0.5,
+    listen: () => undefined,
+    makeMeter: (ref, rate) => holder.makeMeter(ref, rate),
+    sharingHooks: holder,
+  });
+  holder.bind({ store, onTokensSupplied: () => undefined }, 0);
+  const { learnedMeter } = store.findOrCreateLimit(SHARED);
+  if (!(learnedMeter instanceof LeasedMeter)) throw new Error('its meter is not a leased one');
+  meter = learnedMeter;
+});
+
+/** A request that is answered. */
+function pass(at: number): void {
+  meter.take(at);
+  meter.release();
+  const serial = meter.onSent(at);
+  meter.onAccepted(at, serial, at + 1);
+  meter.onEnded(at + 1);
+}
+
+/** Sends for a while, and reports it. */
+function sendSteadily(): void {
+  for (let at = -2000; at < 0; at += 200) pass(at);
+  holder.flush(0);
+  reportTimes = [];
+  sent = [];
+}
+
+function receive(terms: Partial<LimitTerms>): void {
+  const merged = { ...initialTerms(SETTINGS.rate), ...terms };
+  holder.onUpdates({ limits: [{ ref: SHARED, terms: merged, slots: [] }], holds: [] }, 100);
+}
+
+describe('while nothing limits', () => {
+  test('successes are reported in batches, except the first ones', () => {
+    pass(0);
+    expect(reportTimes).toEqual([5]);
+    for (let at = 200; at <= 1000; at += 200) pass(at);
+    holder.flush(1000);
+    for (let at = 1000; at < 1040; at += 1) pass(at);
+    expect(reportTimes).toEqual([5, 50]);
+    holder.flush(1050);
+    expect(sent).toHaveLength(2);
+    expect(sent[1]?.limits[0]?.usage).toHaveLength(40 * 9);
+    // After a pause they are the only information.
+    pass(1500);
+    expect(reportTimes).toEqual([5, 50, 5]);
+  });
+
+  test('a quota is reported soon, a rejection at once, with everything before it', () => {
+    sendSteadily();
+    pass(0);
+    meter.onQuota({ remaining: 5, limit: 10, resetIn: 1000, window: undefined }, 0, 1);
+    expect(reportTimes).toEqual([50, 5]);
+    const serial = meter.onSent(2);
+    meter.onRejected({ sentAt: 2, inFlightAtSend: serial, retryAfterMs: undefined, activeClients: 1 }, 3);
+    expect(reportTimes).toEqual([50, 5, 0]);
+    pass(4);
+    expect(reportTimes).toEqual([50, 5, 0]);
+  });
+
+  test('pending reports are sent as soon as the limit is met anywhere', () => {
+    sendSteadily();
+    pass(0);
+    receive({ epoch: 1, phase: 'backoff', isUnlimited: false });
+    expect(reportTimes).toEqual([50, 0]);
+  });
+
+  test('no report is sent when the limit is met if none is pending', () => {
+    receive({ epoch: 1, phase: 'backoff', isUnlimited: false });
+    expect(reportTimes).toEqual([]);
+  });
+});
+
+test('while the limit is in force, requests are reported soon, and once more when a place counts', () => {
+  receive({ epoch: 1, phase: 'cooldown', isUnlimited: false });
+  holder.flush(100);
+  reportTimes = [];
+  const serial = meter.onSent(101);
+  expect(reportTimes).toEqual([5]);
+  receive({ epoch: 1, phase: 'cooldown', isUnlimited: false, concurrencyLimit: 3 });
+  meter.onAccepted(101, serial, 102);
+  meter.onEnded(102);
+  expect(reportTimes).toEqual([5, 0]);
+});

@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'vitest';
+import { LatencyHistogram } from '../../../src/simulator/report/latency-histogram.ts';
+import type { ReportSample } from '../../../src/simulator/report/simulation-report.ts';
+import { jainIndex, settlingTime } from '../../../src/simulator/report/simulation-report.ts';
+import { upstreamCapacity, runScenario, SAMPLE_INTERVAL } from '../../../src/simulator/run-scenario.ts';
+import type { Scenario } from '../../../src/simulator/scenario.ts';
+import { UPSTREAM_NAME } from '../../../src/simulator/scenario.ts';
+import { MemoryStore } from '../../../src/store/memory-store.ts';
+import { routePolicy, upstreamSettings } from '../../support/core/policy-builders.ts';
+import { TEN_CLIENTS } from '../../support/core/ten-clients.ts';
+
+const GROUP = { ...TEN_CLIENTS, rate: 4 };
+
+function scenarioOf(changes: Partial<Scenario> = {}): Scenario {
+  const { name: _, ...settings } = upstreamSettings();
+  return {
+    name: 'test',
+    duration: 30_000,
+    warmup: 10_000,
+    upstream: { limit: { kind: 'unlimited' }, latency: { kind: 'constant', mean: 50 } },
+    networkLatency: 5,
+    clients: [GROUP],
+    replicas: 1,
+    shared: false,
+    pauses: [],
+    policy: { ...settings, plan: routePolicy() },
+    ...changes,
+  };
+}
+
+function run(scenario: Scenario) {
+  const { policy } = scenario;
+  return runScenario({
+    scenario,
+    seed: 1,
+    makeStore: (_, random, listen) =>
+      new MemoryStore({ upstreams: [{ name: UPSTREAM_NAME, ...policy }], maxTracked: 1000, random, listen }),
+  });
+}
+
+describe('a run report', () => {
+  test('counts all of the demand where there is no limit', () => {
+    const report = run(scenarioOf());
+    const { offered, successes, sends, wasted, refused, failed } = report.counts;
+    expect(report.span).toBe(20_000);
+    expect(offered).toBeGreaterThan(700);
+    expect(Math.abs(successes - offered)).toBeLessThan(15); // in flight at either end
+    expect([wasted, refused, failed]).toEqual([0, 0, 0]);
+    expect(Math.abs(sends - offered)).toBeLessThan(15);
+    expect(report.goodput).toBeCloseTo(1, 1);
+    expect([report.waste, report.failures, report.refused, report.oscillation]).toEqual([0, 0, 0, 0]);
+    expect(report.latency.p99).toBe(0);
+    expect(report.jain).toBeGreaterThan(0.97);
+    expect(report.series).toHaveLength(30_000 / SAMPLE_INTERVAL);
+  });
+
+  test('counts what the limit would have admitted, where demand is more', () => {
+    const limit = { kind: 'token-bucket' as const, rate: 10, burst: 5 };
+    const report = run(scenarioOf({ upstream: { limit, latency: { kind: 'constant', mean: 50 } } }));
+    expect(report.goodput).toBeCloseTo(report.counts.successes / (10 * 20), 9);
+    expect(report.waste).toBe(report.counts.wasted / report.counts.successes);
+    expect(report.refused).toBeGreaterThan(0.5);
+    expect(report.groups[0]?.served).toBe(report.counts.successes / report.counts.offered);
+    expect(report.groups[0]?.share).toBe(1);
+  });
+
+  test('counts nothing as lost in an outage, which allows nothing', () => {
+    const outages = [{ from: 15_000, to: 20_000, how: 'refuse' as const }];
+    const spec = { limit: { kind: 'token-bucket', rate: 20, burst: 5 }, outages } as const;
+    expect(upstreamCapacity(spec, 20, 15_000)).toBe(20);
+    expect(upstreamCapacity(spec, 20, 15_250)).toBe(0);
+    expect(upstreamCapacity(spec, 20, 20_250)).toBe(20);
+    const report = run(scenarioOf({ upstream: spec }));
+    expect(report.goodput).toBeCloseTo(report.counts.successes / (20 * 15), 9);
+  });
+});
+
+test("derives the allowance of concurrency places from Little's law", () => {
+  const limit = { kind: 'concurrency' as const, limit: 20 };
+  expect(upstreamCapacity({ limit, latency: { kind: 'exponential', mean: 100 } }, 20, 0)).toBe(200);
+});
+
+test('has a Jain index of 1 for equal clients, and 1/n when one has everything', () => {
+  expect(jainIndex([3, 3, 3])).toBe(1);
+  expect(jainIndex([5, 0, 0, 0])).toBe(0.25);
+  expect(jainIndex([])).toBe(1);
+});
+
+test('has quantiles within a bucket of 2 %', () => {
+  const latencies = new LatencyHistogram();
+  for (let took = 1; took <= 1000; took += 1) latencies.add(took);
+  for (const share of [0.01, 0.5, 0.9, 0.99]) {
+    expect(Math.abs(latencies.quantile(share) / (1000 * share) - 1)).toBeLessThan(0.02);
+  }
+  expect(new LatencyHistogram().quantile(0.5)).toBe(0);
+});
+
+describe('a run settles', () => {
+  const sample = (at: number, accepted: number, wasted: number): ReportSample => ({
+    at,
+    limit: 100,
+    rate: 100,
+    state: 'restoring',
+    offered: 200,
+    sent: accepted + wasted,
+    accepted,
+    wasted,
+    queued: 0,
+    served: [accepted],
+  });
+  const series = (of: (at: number) => ReportSample): ReportSample[] =>
+    Array.from({ length: 120 }, (_, i) => of(250 * (i + 1)));
+
+  test('once the limit is used for 3 s and little is wasted', () => {
+    expect(
+      settlingTime(
+        series((at) => sample(at, at <= 12_000 ? 50 : 95, 0)),
+        10_000,
+        30_000,
+      ),
+    ).toBe(1750);
+    expect(
+      settlingTime(
+        series((at) => sample(at, 95, at <= 12_000 ? 50 : 0)),
+        10_000,
+        30_000,
+      ),
+    ).toBe(1750);
+  });
+
+  test('at once when nothing changed, and never when neither holds', () => {
+    expect(
+      settlingTime(
+        series((at) => sample(at, 100, 0)),
+        10_000,
+        30_000,
+      ),
+    ).toBe(0);
+    expect(
+      settlingTime(
+        series((at) => sample(at, 80, 0)),
+        10_000,
+        30_000,
+      ),
+    ).toBeUndefined();
+  });
+});

@@ -1,0 +1,236 @@
+import { describe, expect, test } from 'vitest';
+import type { Explanation } from '../../../src/telemetry/explanations/build-explanation.ts';
+import { ExplanationRecorder } from '../../../src/telemetry/explanations/explanation-recorder.ts';
+import { makeBackOff } from '../../../src/core/backoff/strategies.ts';
+import type { LimitView } from '../../../src/core/events/gate-views.ts';
+import type { RequestRecord } from '../../../src/core/events/request-record.ts';
+import type { Hints } from '../../../src/core/hints/hints.ts';
+import type { AttemptOutcome } from '../../../src/core/exchange/attempt-outcome.ts';
+import type { RetryPolicy } from '../../../src/core/retry/retry-policy.ts';
+import type { TraceStep, ObservedExchange } from '../../../src/core/exchange/exchange-observer.ts';
+import { failure, response, retryPolicy } from '../../support/core/policy-builders.ts';
+
+type Retry = Extract<TraceStep, { what: 'retry' }>['retry'];
+
+/** The explanation of these steps, for a request that arrived at 1000. */
+function explain(
+  steps: readonly TraceStep[],
+  fields: Partial<RequestRecord> = {},
+  policy: Partial<RetryPolicy> = {},
+): Explanation {
+  const record: RequestRecord = {
+    ...{ id: 'i-1', at: 1000, route: '/', upstream: 'up', method: 'GET', path: '/', client: 'c', status: 200 },
+    ...{
+      outcome: 'forwarded',
+      reason: undefined,
+      attempts: 1,
+      queueTime: 0,
+      sleepTime: 0,
+      timeToHead: 900,
+      took: 1000,
+    },
+    ...{ retryAfterSeconds: undefined, isTruncated: false },
+    ...fields,
+  };
+  const answered = steps.findLast((step) => step.what === 'answered');
+  const watched: ObservedExchange = {
+    describe: () => ({
+      ...{ id: 'i-1', method: 'GET', path: '/', route: '/', routePath: '/', upstream: 'up', client: 'c' },
+      ...{ identifiedBy: 'ip', scheme: 'http', version: '1.1', traceparent: undefined, tracestate: undefined },
+      retryPolicy: retryPolicy(policy),
+    }),
+    lastAttempt: () => ({ endpoint: 'a', origin: 'http://a', outcome: answered?.outcome, cause: undefined }),
+    steps: [...steps],
+    trace: undefined,
+  };
+  const recorder = new ExplanationRecorder({ wallClock: () => Date.UTC(2026, 0, 1) });
+  recorder.onEnd(watched, record);
+  return recorder.find('i-1')!;
+}
+
+function answered(attempt: number, outcome: AttemptOutcome, at: number): Extract<TraceStep, { what: 'answered' }> {
+  return { what: 'answered', at, attempt, outcome, endpoint: 'a', cause: undefined };
+}
+
+function retried(attempt: number, fields: Partial<Retry>, at: number): TraceStep {
+  const retry = {
+    reason: 'status_5xx',
+    delay: 100,
+    source: 'backoff',
+    usesBudget: true,
+    memory: 0,
+    ...fields,
+  } as const;
+  return { what: 'retry', at, attempt, ordinal: attempt, retry };
+}
+
+const textsOf = ({ steps }: Explanation, what: string) =>
+  steps.filter((step) => step.what === what).map(({ text }) => text);
+
+describe('a retry', () => {
+  test('has the range of its delay, by the memory of its back-off', () => {
+    const backOff = makeBackOff({ strategy: 'decorrelated-jitter', baseInterval: 100, maxInterval: 20_000 });
+    const steps = [
+      answered(1, response(503), 1010),
+      retried(1, { delay: 250, memory: 250 }, 1010),
+      answered(2, response(503), 1300),
+      retried(2, { delay: 500, memory: 500 }, 1300),
+    ];
+    const reported = explain(steps, {}, { backOff }).steps.filter(({ what }) => what === 'retry');
+    expect(reported).toMatchObject([
+      { strategy: 'decorrelated-jitter', leastSeconds: 0.1, mostSeconds: 0.3 },
+      { leastSeconds: 0.1, mostSeconds: 0.75 },
+    ]);
+    expect(reported[1]?.text).toBe(
+      'retry in 500 ms (status_5xx): backoff decorrelated-jitter, drawn from 100 ms to 750 ms',
+    );
+  });
+
+  test("names the upstream's request, by Retry-After or by a spent quota", () => {
+    const quota = { remaining: 0, limit: 100, resetIn: 2000, window: undefined };
+    const reported = explain([
+      answered(1, response(429, { quota }), 1010),
+      retried(1, { reason: 'status_429', source: 'hint', delay: 2100 }, 1010),
+    ]);
+    expect(textsOf(reported, 'retry')).toEqual([
+      'retry in 2.1 s (status_429): the upstream asked for 2 s, jitter added 100 ms',
+    ]);
+    expect(textsOf(reported, 'answered')[0]).toContain('quota: 0 of 100 left, resets in 2 s');
+  });
+
+  test('without a known cause is reported as such', () => {
+    const reported = explain([
+      answered(1, failure('connect', false), 1010),
+      retried(1, { reason: 'connect', delay: 0 }, 1010),
+    ]);
+    expect(textsOf(reported, 'retry')[0]).toMatch(/^retry at once \(connect\): the upstream had not received it/);
+  });
+
+  test('that is denied is reported with its reason', () => {
+    const reported = explain([
+      answered(1, response(503), 1010),
+      { what: 'denied', at: 1011, why: 'budget_exhausted', attemptTime: 0 },
+    ]);
+    expect(textsOf(reported, 'retry')).toEqual(['not retried: the retry budget of the upstream is spent']);
+  });
+});
+
+test.each<[Partial<Hints>, string]>([
+  [{ retryAfterMs: 90_000 }, 'Retry-After: 90 s'],
+  [{ retryAfterMs: 200_000 }, 'Retry-After: 3 min 20 s'],
+  [{ reason: 'global-rate' }, 'reason: global-rate'],
+  [{ retryAdvice: 'never' }, 'it asked not to retry'],
+  [{ lock: true }, 'a conflict on one object, not a rate limit'],
+  [{ throttled: false }, 'which does not count as throttled here'],
+])('the hint %j is reported', (hints, text) => {
+  expect(textsOf(explain([answered(1, response(429, hints), 1500)]), 'answered')[0]).toContain(`; ${text}`);
+});
+
+test.each<[string, Partial<LimitView>, string]>([
+  ['by its upstream', { isProbed: true }, 'the upstream is blocked: only probes are sent'],
+  [
+    'by its upstream, which a pin does not override',
+    { pinnedRate: 20, blockedUntil: 11_000 },
+    'the upstream asked for no requests until 2026-01-01T00:00:09.000Z',
+  ],
+  [
+    'by an operator, who has pinned it too',
+    { pinnedRate: 20, isBlockedByOperator: true, blockedUntil: 11_000 },
+    'an operator has blocked it until 2026-01-01T00:00:09.000Z',
+  ],
+])('a request that is blocked %s is reported so', (_, fields, text) => {
+  const limit: LimitView = {
+    ...{
+      upstream: 'up',
+      nested: '',
+      scope: 'upstream',
+      key: '',
+      state: 'blocked',
+      rate: 20,
+      ceiling: 20,
+      concurrencyLimit: undefined,
+    },
+    ...{ blockedUntil: undefined, quotaLeft: undefined, queued: 0, inFlight: 0, ...fields },
+  };
+  const grounds = {
+    ...{
+      limit,
+      block: limit.block,
+      pinnedRate: limit.pinnedRate,
+      waitsForConnection: false,
+      estimatedWait: 10_000,
+      maxWait: 100,
+      demand: 1,
+      share: 1,
+    },
+    ...{ allowance: 1, clientBacklog: 0, heldFor: 0 },
+  };
+  const decided = { what: 'decided', at: 1000, decision: 'refused', why: 'blocked', isObserved: false } as const;
+  const explanation = explain([{ ...decided, retryAfterMs: 10_000, details: grounds }]);
+  expect(textsOf(explanation, 'decided')[0]).toContain(`refused (blocked): ${text}, `);
+});
+
+test('a client that left right after the send is reported after the send', () => {
+  const aborted: AttemptOutcome = { kind: 'error', reason: 'aborted', sent: true, took: 0.01 };
+  const gone = { what: 'gone', at: 1000.02, during: 'attempt' } as const;
+  const reported = explain([gone, answered(1, aborted, 1000.05)], { outcome: 'client_gone', status: 0 });
+  expect(reported.steps.map(({ what }) => what)).toEqual(['arrived', 'decided', 'sent', 'gone', 'answered', 'verdict']);
+});
+
+test('steps that are not stored are derived from others: the admission, the send, the last response', () => {
+  const ended = response(200);
+  const reported = explain([answered(1, { ...ended, took: 300 }, 1400)], { attempts: 1 });
+  expect(reported.steps.map(({ at, what }) => [at, what])).toEqual([
+    [0, 'arrived'],
+    [0.1, 'decided'],
+    [0.1, 'sent'],
+    [0.4, 'answered'],
+    [1, 'verdict'],
+  ]);
+});
+
+test.each<[string, Partial<RequestRecord>, TraceStep[], string]>([
+  ['was cut', { isTruncated: true }, [], 'forwarded: the upstream’s 200; the body was truncated'],
+  [
+    'failed',
+    {
+      status: 502,
+      outcome: 'upstream_error',
+      reason: 'reset',
+      detail: 'It broke.',
+      retryOutcome: 'attempts_exhausted',
+      attempts: 3,
+    },
+    [],
+    'failed, answered with 502 (reset): It broke; not retried after 3 attempts: the maximum number of attempts was made',
+  ],
+  [
+    'was passed on',
+    { status: 503, retryOutcome: 'upstream_veto' },
+    [],
+    'forwarded: the upstream’s 503; not retried: the upstream asked not to retry',
+  ],
+  [
+    'was left in the queue',
+    { status: 0, outcome: 'client_gone', reason: 'client_gone' },
+    [{ what: 'gone', at: 1500, during: 'queue' }],
+    'the client disconnected while the request was queued',
+  ],
+  [
+    'would have been sent again',
+    { status: 503, wouldRetry: 'status_5xx' },
+    [],
+    'forwarded: the upstream’s 503; observe mode: it would have been retried (status_5xx)',
+  ],
+])('the decision for a request that %s', (_, fields, steps, verdict) => {
+  expect(explain(steps, fields).verdict).toBe(verdict);
+});
+
+test('a throttling response other than a 429 is reported as throttling', () => {
+  const [text] = textsOf(
+    explain([answered(1, response(200, { throttled: true, reason: 'THROTTLED' }), 1500)]),
+    'answered',
+  );
+  expect(text).toContain('received 200');
+  expect(text).toContain('; which counts as throttled here; reason: THROTTLED');
+});

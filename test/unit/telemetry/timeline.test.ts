@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest';
+import { Timeline } from '../../../src/telemetry/history/timeline.ts';
+import type { ProxyEvent } from '../../../src/core/events/proxy-events.ts';
+
+function begin() {
+  let now = 0;
+  const timeline = new Timeline(() => now);
+  const at = (time: number, event: ProxyEvent): void => {
+    now = time;
+    timeline.listen(event);
+  };
+  const texts = (): string[] => timeline.since(0).map(({ text }) => text);
+  return { timeline, at, texts };
+}
+
+const cut = (from: number, to: number, upstream = 'till'): ProxyEvent => {
+  return { type: 'cut', upstream, scope: 'upstream', cause: 'small', from, to };
+};
+
+test('cuts in a row are one entry, which is extended and evicts nothing', () => {
+  const { timeline, at, texts } = begin();
+  at(0, { type: 'endpoint-ejected', upstream: 'till', endpoint: 'a:443', time: 5000 });
+  for (let i = 0; i < 2000; i += 1) at(10 + i, cut(120 - i / 100, 119 - i / 100));
+  expect(texts()).toEqual(['a:443 ejected for 5 s', 'rate cut 2000 times from 120/s to 99/s (small)']);
+  const [, moment] = timeline.since(0);
+  expect(moment).toMatchObject({ at: 2009, number: 2, order: 2001 });
+  // A client that has the entry receives it again when it changes, under the same number.
+  at(3000, cut(99, 98));
+  expect(timeline.since(2001)).toMatchObject([{ number: 2, kind: 'cut' }]);
+});
+
+test('a cut a minute later is another entry, as is that of another upstream', () => {
+  const { at, texts } = begin();
+  at(0, cut(Number.POSITIVE_INFINITY, 84));
+  at(1000, cut(50, 45, 'ledger'));
+  at(70_000, cut(84, 80));
+  expect(texts()).toEqual([
+    'rate cut to 84/s (small)',
+    'rate cut from 50/s to 45/s (small)',
+    'rate cut from 84/s to 80/s (small)',
+  ]);
+});
+
+test('keeps five hundred entries', () => {
+  const { timeline, at } = begin();
+  for (let i = 0; i < 700; i += 1) {
+    at(i, { type: 'endpoint-returned', upstream: 'till', endpoint: `${i}`, cause: 'trial' });
+  }
+  expect(timeline.since(0)).toHaveLength(500);
+  expect(timeline.since(0)[0]?.text).toContain('200 re-admitted');
+});
+
+test('omits states of single clients, and repeated reports of a block', () => {
+  const { at, texts } = begin();
+  at(0, { type: 'limit-state', upstream: 'till', scope: 'client', from: 'open', to: 'backoff' });
+  at(1, { type: 'operator', by: '10.0.0.1', action: 'block', upstream: 'till', time: 5000 });
+  at(2, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' });
+  at(3, { type: 'operator', by: '10.0.0.1', action: 'unblock', upstream: 'till' });
+  at(4, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'blocked', to: 'open' });
+  at(5, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' });
+  expect(texts()).toEqual([
+    'blocked for 5 s, by 10.0.0.1',
+    'unblocked, by 10.0.0.1',
+    'blocked: only one probe at a time is sent',
+  ]);
+});
+
+test.each([
+  ['till', 'upstreams.till'],
+  ['till.v2', 'upstreams["till.v2"]'],
+])(
+  'a block of %s by the upstream is reported though a reload removed an operator’s block of that name',
+  (upstream, path) => {
+    const { at, texts } = begin();
+    at(0, { type: 'operator', by: '10.0.0.1', action: 'block', upstream, time: undefined });
+    at(1, { type: 'limit-state', upstream, scope: 'upstream', from: 'open', to: 'blocked' });
+    at(2, { type: 'reload', ok: true, changed: [path] });
+    at(3, { type: 'reload', ok: true, changed: [path] });
+    at(4, { type: 'limit-state', upstream, scope: 'upstream', from: 'open', to: 'blocked' });
+    expect(texts().at(-1)).toBe('blocked: only one probe at a time is sent');
+  },
+);
+
+test('an operator’s block outlasts an unrelated reload, and is reported once', () => {
+  const { at, texts } = begin();
+  at(0, { type: 'operator', by: '10.0.0.1', action: 'block', upstream: 'till', time: undefined });
+  at(1, { type: 'reload', ok: true, changed: ['upstreams.till.timeout', 'upstreams.tills'] });
+  at(2, { type: 'limit-state', upstream: 'till', scope: 'upstream', from: 'open', to: 'blocked' });
+  expect(texts().filter((text) => text.startsWith('blocked'))).toEqual(['blocked until it is unblocked, by 10.0.0.1']);
+});
+
+test('an accepted configuration is reported with its changes, a rejected one with its first mistake', () => {
+  const { at, texts } = begin();
+  at(0, { type: 'reload', ok: true, changed: ['a', 'b', 'c', 'd', 'e', 'f', 'g'] });
+  at(1, { type: 'reload', ok: false, problem: 'tidegate.yaml:2:3 upstreams: missing\nanother' });
+  expect(texts()).toEqual([
+    'configuration reloaded: a, b, c, d, e and 2 more',
+    'configuration not reloaded: tidegate.yaml:2:3 upstreams: missing',
+  ]);
+});
