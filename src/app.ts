@@ -91,7 +91,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       (event) => stalledReaders.onEvent(event),
     ],
     (err, event) => {
-      logger.error({ err, event: event.type }, 'an event could not be observed');
+      logger.error({ err, event: event.type }, 'an event listener failed');
     },
   );
 
@@ -209,7 +209,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       clock,
       closeUpstreams: () => activeConfig.close(),
     });
-    if (cutRequests > 0) logger.warn({ cut: cutRequests }, 'drain timeout: requests in flight are cut');
+    if (cutRequests > 0) logger.warn({ cut: cutRequests }, 'drain timeout: requests in flight are aborted');
     await resources.close();
   };
   const operations = createOperations({

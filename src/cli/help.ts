@@ -78,7 +78,7 @@ Prints the JSON Schema of the configuration. Editors with the YAML language serv
   --token TOKEN    admin token; TIDEGATE_ADMIN_TOKEN keeps it out of the process list
   --json           print the explanation as one JSON object
 
-Explains a request: each decision with its numbers, the result of each attempt, and the reason of each wait.
+Explains a request: each decision with its numbers, the result of each attempt, and the reason for each wait.
 The ID is in the response (Tidegate-Request-Id) and in the log. docs/explain.md says which requests are recorded.
 `,
   backoff: `usage: tidegate backoff [NAME...] [OPTIONS]
@@ -95,7 +95,7 @@ The ID is in the response (Tidegate-Request-Id) and in the log. docs/explain.md 
   --svg FILE              draw the delays into a file
 
 Options that are not given have the defaults of the strategy. Several names are compared side by side. Without a name,
-lists the strategies. docs/backoff.md says what each is good for.
+lists the strategies. docs/backoff.md says when to use which.
 `,
   lab: `usage: tidegate lab contention [STRATEGY...] [--n N,N,…] [--trials N]
        tidegate lab aloha [--slots N]

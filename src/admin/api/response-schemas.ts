@@ -29,7 +29,7 @@ export const NestedLimitStatus = z
     until: TimeSchema.nullable().describe('When this state ends, if known.'),
     untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
     rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
-    ceiling: RateSchema.nullable().describe('Rate at which the limit was met last.'),
+    ceiling: RateSchema.nullable().describe('Rate at which the limit was last found.'),
     places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
     quotaLeft: ShareSchema.nullable().describe('Remaining share of the quota that the upstream reports.'),
     limits: CountSchema.describe(
@@ -49,7 +49,7 @@ export const UpstreamStatus = z
     untilWhat: z.enum(['cooldown ends', 'blocked until', 'next probe']).nullable(),
     blockedBy: z.enum(['upstream', 'operator']).nullable(),
     rate: RateSchema.nullable().describe('Rate in force; null if there is no limit.'),
-    ceiling: RateSchema.nullable().describe('Rate at which the limit was met last.'),
+    ceiling: RateSchema.nullable().describe('Rate at which the limit was last found.'),
     places: RateSchema.nullable().describe('Concurrency limit, if the upstream was found to limit requests in flight.'),
     pinned: RateSchema.nullable().describe('Rate pinned by an operator.'),
     learnedRate: RateSchema.nullable().describe('The rate without a pin; null if there is no limit.'),
@@ -87,7 +87,7 @@ export const ProcessStatus = z
     }),
     store: z.object({
       kind: z.enum(['memory', 'redis']),
-      degraded: z.boolean().describe('The store is not responding; this process limits on its own.'),
+      degraded: z.boolean().describe('The store is not responding; this process keeps limits on its own.'),
     }),
     requests: z.object({
       perSecond: RateSchema.describe('Ended requests per second.'),

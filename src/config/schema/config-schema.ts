@@ -108,10 +108,10 @@ export const ConfigSchema = z.strictObject({
             .min(0.1)
             .max(1)
             .prefault(0.75)
-            .describe('Maximum share of the heap in use; 0.1 above it, all new requests are rejected.'),
+            .describe('Maximum share of the heap in use; 0.1 above it, all new requests are refused.'),
         })
         .prefault({})
-        .describe('When this process is overloaded: above these thresholds, some new requests are rejected with 503.'),
+        .describe('When this process is overloaded: above these thresholds, some new requests are refused with 503.'),
     })
     .prefault({})
     .describe('Limits on the resources that clients use in this process.'),

@@ -78,7 +78,7 @@ export class Gate {
     }
   }
 
-  /** An admitted request that the requester sends itself: nothing more is seen of it here. */
+  /** An admitted request that the requester sends itself: from here on, only a report can show its outcome. */
   onGranted(ticket: Ticket, now: Millis): void {
     this.onSent(ticket, now);
     recordGranted(ticket.limits, now);
@@ -226,7 +226,7 @@ export class Gate {
       return this.#refuse(ticket, slot, 'queue_full', wait, now);
     }
 
-    if (isOnTime) clients.setPromisedReturn(slot, Number.NEGATIVE_INFINITY); // a promise holds for one request
+    if (isOnTime) clients.setPromisedReturn(slot, Number.NEGATIVE_INFINITY); // a promise is valid for one request
     ticket.expiresAt = Math.min(deadline, now + Math.max(maxWait, leastWait));
     this.#waitQueue.enqueue(ticket, limit, slot, now);
     return undefined;

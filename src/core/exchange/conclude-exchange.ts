@@ -1,6 +1,6 @@
 /**
  * How an exchange ends: the verdicts, and the rule behind them. Before anything is reported as if the write had no effect,
- * the key's record is read again, because another exchange with the key may have learned more meanwhile.
+ * the key's record is read again, because another exchange with the key may have changed it meanwhile.
  */
 import type { RefusalReason } from '../admission/gate-decision.ts';
 import { classifyWrite, mayHaveTakenEffect } from '../idempotency/write-outcome.ts';
@@ -17,12 +17,12 @@ import {
   type StepResult,
 } from './steps.ts';
 
-/** The shortest Retry-After, for what ends at an unknown time: another request with the key, or a restart. */
+/** The shortest Retry-After, for a wait of unknown length: for another request with the key, or for a restart. */
 export const DEFAULT_RETRY_AFTER: Millis = 1000;
 
 /**
- * Forwards a response that settles the matter by itself, without another look at the key's record.
- * @returns undefined for an error, and for a response that speaks only for its own attempt of a write
+ * Forwards a response that is conclusive by itself, without reading the key's record again.
+ * @returns undefined for an error, and for a response that describes only its own attempt of a write
  */
 export function forwardIfConclusive(
   { isWrite, policy, attempts }: ExchangeState,
@@ -49,7 +49,7 @@ export function* conclude(
   }
   const verdict = forwardIfConclusive(state, outcome, retryOutcome);
   if (verdict !== undefined) return verdict;
-  // A rejection speaks only for its own attempt, whichever hop sent it; a 409 for the attempt that is still in progress.
+  // A rejection describes only its own attempt, whichever hop sent it; a 409, the attempt that is still in progress.
   if (!(yield* mayBeDoneByNow(state))) return { kind: 'forward', unknown: false, attempts, retryOutcome };
   const meaning = classifyWrite(outcome, policy.retry.notProcessed);
   const rejection = meaning === 'not_processed' ? meaning : 'rejected';
@@ -72,7 +72,7 @@ export function refuseClaim({ attempts }: ExchangeState, { why, mayBeDone }: Key
   return { kind: 'refuse', why, retryAfterMs: DEFAULT_RETRY_AFTER, ...end };
 }
 
-/** Ends because the upstream has forgotten the key: sent again, the write would be another one. */
+/** Ends because the upstream no longer remembers the key: sent again, the write would be another one. */
 export function* concludeExpiredKey(state: ExchangeState): ExchangeGenerator {
   yield* refreshKeyRecord(state);
   const { history } = state;
@@ -87,7 +87,7 @@ export function clientGone({ history, attempts, isRetrying }: ExchangeState): Ex
   return { kind: 'gone', unknown: history.isOwnUnresolved, attempts, retryOutcome };
 }
 
-/** Reads what other exchanges with the same key have learned by now. */
+/** Reads what other exchanges with the same key have recorded by now. */
 export function* refreshKeyRecord({
   hasClaimedKey,
   history,

@@ -4,7 +4,7 @@ import type { AdmissionResult, Ticket } from '../admission/ticket.ts';
 import type { Millis } from '../scalars.ts';
 import type { TraceStep } from './exchange-observer.ts';
 
-/** Explains in numbers why a ticket was just queued or refused. */
+/** Returns the figures that explain why a ticket was just queued or refused. */
 export type DecisionExplainer = Pick<Gate, 'decisionDetails'>;
 
 /** The step for the gate's decision on an arrival; undefined if it passed, or would have. @param admission undefined: queued */

@@ -3,19 +3,19 @@ import type { Millis } from '../scalars.ts';
 import type { ExchangeVerdict } from './exchange-verdict.ts';
 import type { SendStep } from './steps.ts';
 
-/** What an interpreter does for an exchange. It answers a call by the method of `ExchangeDriver` that the arrow names. */
+/** What an interpreter does for an exchange. The result of a call goes to the method of `ExchangeDriver` after the arrow. */
 export interface ExchangeEffects {
   /** → `onBodyRead`, or `onClientGone` */
   readBody(): void;
   /** → `onClaimed` or `onClaimRefused`, by the deadline at the latest. Called only if the policy `claims`. */
   claim(deadline: Millis): void;
-  /** @returns whether the write may be done by the request that holds the key */
+  /** @returns whether the write may have taken effect through the request that holds the key */
   cancelClaim(): boolean;
-  /** What other exchanges know about the write by now. Called only after a claim. */
+  /** What is recorded of the write by now. Called only after a claim. */
   lookUpKey(): KeyRecord | undefined;
   /** → `onOutcome`. Called with no response in hand. */
   send(step: SendStep): void;
-  /** The client went away: the response is not wanted any more. @returns whether the upstream may have the whole request */
+  /** The client disconnected: the response is no longer needed. @returns whether the upstream may have the whole request */
   cancelSend(): boolean;
   /** The response in hand will not be forwarded. */
   discardResponse(): void;

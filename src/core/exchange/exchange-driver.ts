@@ -37,7 +37,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   readonly #waits: RetryWaits<E>;
   #phase: ExchangePhase = PHASES.new;
   #phaseSince: Millis = 0;
-  /** The body is kept whole, so only the upstream decides how long an attempt takes. */
+  /** The body is kept whole, so how long an attempt takes depends only on the upstream. */
   #isBodyInHand = false;
   /** A response head has arrived that was neither discarded nor forwarded. */
   #holdsResponse = false;
@@ -76,7 +76,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.#resume({ kind: 'claimed', record, at: now });
   }
 
-  /** @param mayBeDone by the request that holds the key */
+  /** @param mayBeDone the write may have taken effect through the request that holds the key */
   onClaimRefused(why: KeyClaimRefused['why'], mayBeDone: boolean): void {
     if (this.#phase.name !== 'claiming') return;
     const now = this.#clock.now();
@@ -108,13 +108,13 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
   onWake(): void {
     if (this.#phase.name !== 'asleep') return;
     const now = this.#clock.now();
-    // Timers count whole milliseconds and may fire within the last one; "not before" is exact.
+    // Timers count whole milliseconds and may fire within the last one, which is too early.
     if (now < this.#phase.until) return this.#effects.sleep(this.#phase.until - now);
     this.slept += this.#reporter.onWaited(this.#phaseSince, now);
     this.#resume({ kind: 'waited', at: now });
   }
 
-  /** The client went away, or its request cannot be read to the end. */
+  /** The client disconnected, or its request cannot be read to the end. */
   onClientGone(): void {
     const now = this.#clock.now();
     this.#reporter.onClientGone(this.#phase.name, now);
@@ -160,7 +160,7 @@ export class ExchangeDriver<E extends ExchangeEffects = ExchangeEffects> {
     this.#resume({ kind: 'refused', why: 'draining', retryAfterMs: 1000, at: now });
   }
 
-  /** The forwarded response ended, was cut, or goes on for so long that it no longer counts as in flight. */
+  /** The forwarded response ended, was aborted, or has lasted so long that it no longer counts as in flight. */
   onResponseEnd(): void {
     this.#gate.onAttemptEnd(this.ticket, this.#clock.now());
     this.#effects.rearmGateTimer();

@@ -22,7 +22,7 @@ export interface ObservedExchange {
   trace: TraceContext | undefined;
 }
 
-/** What is known of a request on its arrival. */
+/** What is known about a request on its arrival. */
 export interface ExchangeDescription {
   readonly id: string;
   readonly method: string;
@@ -52,7 +52,7 @@ export interface LastAttempt {
   readonly endpoint: string | undefined;
   readonly origin: string | undefined;
   readonly outcome: AttemptOutcome | undefined;
-  /** Why it failed, as the operating system says it; undefined if it did not. */
+  /** Why it failed, in the words of the operating system; undefined if it did not. */
   readonly cause: string | undefined;
   /** Of a request with several limits: the limit that its rejection is attributed to; empty for none. */
   readonly limit?: string | undefined;
@@ -137,7 +137,7 @@ export type TraceStep =
       readonly attemptTime: Millis;
     }
   | { readonly what: 'waited'; readonly at: Millis; readonly slept: Millis }
-  /** The client went away, or its request could not be read to the end: its record says which. */
+  /** The client disconnected, or its request could not be read to the end: its record has the cause. */
   | { readonly what: 'gone'; readonly at: Millis; readonly during: 'body' | 'claim' | 'queue' | 'attempt' | 'wait' }
   /** The proxy shuts down before the end of a wait. */
   | { readonly what: 'draining'; readonly at: Millis };

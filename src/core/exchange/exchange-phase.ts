@@ -17,7 +17,7 @@ export const PHASES = {
   done: { name: 'done' },
 } as const satisfies Readonly<Record<string, ExchangePhase>>;
 
-/** How explanations call the phase in which the client went away; undefined where it cannot. */
+/** The name, in explanations, of the phase in which the client disconnected; undefined for a phase in which it cannot. */
 export const PHASE_LABELS = {
   new: undefined,
   body: 'body',

@@ -86,7 +86,7 @@ export class ExchangeReporter<E extends ExchangeEffects> {
     this.#emit({ type: 'attempt', upstream: this.#upstream, attempt: this.#attemptInPoll, code, took, request });
   }
 
-  /** To be called once the gate has learned from the outcome: an observer may read what it learned. */
+  /** To be called once the gate has learned from the outcome: an observer may read the result. */
   onOutcome(outcome: AttemptOutcome, at: Millis): void {
     this.#observer?.onOutcome(this.#observed, this.#attempt, outcome, at);
   }

@@ -6,9 +6,9 @@ import type { AttemptOutcome } from './attempt-outcome.ts';
 import { isSafe, type RequestFacts } from './request-facts.ts';
 import type { BodyReadResult, RoutePolicy, SendStep } from './steps.ts';
 
-/** What one exchange knows about its request so far, and the deadlines that follow from it. */
+/** What is known in one exchange about its request so far, and the deadlines that follow from it. */
 export class ExchangeState {
-  /** As it arrived; `keyed` once the body has shown a key. */
+  /** As it arrived; `keyed` once a key was found in the body. */
   request: RequestFacts;
   readonly policy: RoutePolicy;
   readonly isWrite: boolean;
@@ -24,7 +24,7 @@ export class ExchangeState {
   /** For the response head. Pauses during an upload. */
   #deadline: Millis;
   #body: BodyReadResult | undefined;
-  /** Of the back-off. */
+  /** The state of the backoff, for the next retry. */
   #memory = 0;
 
   constructor(request: RequestFacts, policy: RoutePolicy, arrivedAt: Millis, expectedWriteTime: () => Millis) {
@@ -44,18 +44,18 @@ export class ExchangeState {
     return this.policy.claims === true && this.request.keyed && this.isWrite;
   }
 
-  /** The latest time that is worth a send: it leaves time for the response, and the upstream still knows the key. */
+  /** The latest useful time for a send: it leaves time for the response, and the upstream still remembers the key. */
   sendBy(): Millis {
     return Math.min(this.#deadline - this.minAttemptTime(), this.keyValidUntil());
   }
 
-  /** After this the upstream has forgotten the key: sent again, the write would be another one. Infinity if that does not matter. */
+  /** After this the upstream no longer remembers the key: sent again, the write would be another one. Infinity if irrelevant. */
   keyValidUntil(): Millis {
     return this.history.keyValidUntil(this.request);
   }
 
   /**
-   * The least time that an attempt of a write needs, 0 for other requests. With less, a certain refusal would become an
+   * The least time that an attempt of a write needs, 0 for other requests. With less, a definite refusal would become an
    * unknown outcome. Before the first attempt no outcome is unknown yet, so at least half of the timeout stays for the queue.
    */
   minAttemptTime(): Millis {
@@ -95,7 +95,7 @@ export class ExchangeState {
     };
   }
 
-  /** Records what an attempt says about the write. @returns what decides about a retry of it */
+  /** Records what an attempt shows about the write. @returns the facts that decide about a retry */
   onOutcome(outcome: AttemptOutcome, sentAt: Millis, now: Millis): RetryProgress {
     const { history, request } = this;
     const { mayHaveTakenEffect } = history; // by earlier attempts

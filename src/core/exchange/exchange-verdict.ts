@@ -25,10 +25,10 @@ export type ExchangeVerdict = {
   | { readonly kind: 'fail'; readonly reason: ErrorReason }
   /**
    * The proxy's own 504 (409 for an expired key): a write may have taken effect, so it is never reported as "not processed".
-   * `status`: of the response that speaks only for its own attempt, if there was one.
+   * `status`: of the response that describes only its own attempt, if there was one.
    */
   | { readonly kind: 'unknown'; readonly reason: UnknownOutcomeReason; readonly status?: number }
-  /** The client went away. `unknown`: its write may have taken effect. */
+  /** The client disconnected. `unknown`: its write may have taken effect. */
   | { readonly kind: 'gone'; readonly unknown: boolean }
 );
 

@@ -1,6 +1,6 @@
 /**
- * The life of a request, as one pure generator. It yields steps and receives their results; it knows no clock, socket or
- * timer. The proxy runs it over sockets, the simulator in virtual time. The gate decides what is limited, and counts.
+ * The life of a request, as one pure generator. It yields steps and receives their results; it uses no clock, socket or
+ * timer. The proxy runs it over sockets, the simulator in virtual time. The gate applies and updates the limits.
  *
  *     body ─► claim ─► admit ─► send ─► settled? ──yes──► forward
  *                │      ▲  │              │ no
@@ -10,8 +10,8 @@
  *
  * - Only a write with an idempotency key claims it: one request at a time holds a key.
  * - With `Expect: 100-continue` the body is read after admission, so a refusal costs no upload.
- * - A retry is reserved while its response is still in hand. If it cannot be sent before the deadline, that response is
- *   forwarded.
+ * - A retry is reserved while the response before it is still in hand: neither forwarded nor discarded. If the retry cannot be
+ *   sent before the deadline, that response is forwarded.
  * - In observe mode every request is admitted and no key is claimed. A retry that could be reserved is reported, not made.
  */
 import { chooseRetry } from '../retry/choose-retry.ts';
@@ -89,13 +89,13 @@ export function* exchange(
       if (outcome.reason === 'aborted') return clientGone(state);
       if (!outcome.sent && answeredAt > send.startBy) return yield* concludeExpiredKey(state);
     }
-    // Observe mode: enforced, the request would have been refused, and there would be no response to retry.
+    // Observe mode: enforce mode would have refused the request, and there would be no response to retry.
     if (wouldHave?.decision === 'refused') return yield* conclude(state, outcome);
 
     const choice = chooseRetry(state.request, policy.retry, outcome, progress, random);
     if (choice.kind === 'settled') {
       const retryOutcome = state.isRetrying && isRecovery(outcome) ? 'success' : undefined;
-      // Nearly every request ends here: without a second generator.
+      // Nearly every request ends here, so no second generator is created.
       return forwardIfConclusive(state, outcome, retryOutcome) ?? (yield* conclude(state, outcome, retryOutcome));
     }
     if (choice.kind === 'stop') return yield* conclude(state, outcome, choice.why);
@@ -122,7 +122,7 @@ export function* exchange(
 /** Request timeout, too early, unavailable. */
 const TEMPORARY_REJECTIONS: ReadonlySet<number> = new Set([408, 425, 503]);
 
-/** True if a retry brought the upstream's considered answer, good or bad, rather than one more failure. */
+/** True if a retry got a definite response of the upstream, success or error, rather than one more failure. */
 function isRecovery(outcome: AttemptOutcome): boolean {
   if (outcome.kind === 'error' || outcome.status >= 500) return false;
   return (

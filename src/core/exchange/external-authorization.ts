@@ -6,7 +6,7 @@
  *       └─► refuse
  *
  * The answer is the one that `exchange` would give before its first attempt. Only the ingress knows the outcome of the
- * request; it reports it to `Gate.onExternalOutcome`.
+ * request; its report goes to `Gate.onExternalOutcome`.
  */
 import type { Millis } from '../scalars.ts';
 import { expectResult, type ExchangeGenerator } from './steps.ts';
@@ -20,7 +20,7 @@ export function* runAuthorizationCheck(deadline: Millis): ExchangeGenerator {
   if (admission.kind === 'gone') return GONE_VERDICT;
   if (admission.kind === 'refused') {
     const { why, retryAfterMs } = admission;
-    // This process shuts down but the ingress stays: its requests must not fail because of that.
+    // This process shuts down and the ingress does not: the requests of the ingress must not fail because of that.
     if (why === 'draining') return ALLOW_VERDICT;
     return { kind: 'refuse', why, retryAfterMs, attempts: 0, retryOutcome: undefined };
   }

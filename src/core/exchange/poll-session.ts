@@ -8,7 +8,7 @@ import type { PollStopReason } from './exchange-observer.ts';
 
 /** Counts one client that the proxy polls for. */
 export interface PollWaitAccounting {
-  /** Counts the client as waiting. Called before each poll. @returns false if as many clients wait as may */
+  /** Counts the client as waiting. Called before each poll. @returns false if the maximum number of clients already waits */
   tryEnter(): boolean;
   /** A poll ended. */
   onPollOutcome(outcome: PollOutcome): void;

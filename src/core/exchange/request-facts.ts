@@ -1,10 +1,10 @@
 import { isIdempotentMethod, isSafeMethod } from '../http-semantics/methods.ts';
 import type { Millis } from '../scalars.ts';
 
-/** What the policy knows of a request. */
+/** The facts about a request that the policy uses. */
 export interface RequestFacts {
   readonly method: string;
-  /** The request carries an idempotency key that the upstream honours. */
+  /** The request has an idempotency key that the upstream honours. */
   readonly keyed: boolean;
   /** How long the upstream remembers the key of such a request; absent if not known. */
   readonly keyTtl?: Millis | undefined;

@@ -11,7 +11,7 @@ import type { ExchangeVerdict } from './exchange-verdict.ts';
 import { PollSession } from './poll-session.ts';
 import type { PollStep, ReservationDenied, Reserved, ReserveStep } from './steps.ts';
 
-/** The waits of one exchange, before a retry or a poll: whether one may begin, and what it holds until its request is sent. */
+/** The waits of one exchange, before a retry or a poll: whether a wait may begin, and what it reserves until the send. */
 export class RetryWaits<E extends ExchangeEffects> {
   readonly #gate: ExchangeGate;
   readonly #ticket: Ticket;
@@ -19,7 +19,7 @@ export class RetryWaits<E extends ExchangeEffects> {
   readonly #pollSession: PollSession | undefined;
   /** Reserved, and not sent yet. */
   #reservedRetry: PlannedRetry | undefined;
-  /** The shutdown: a wait that would end after it is not begun. */
+  /** The time of the shutdown: no wait begins that would end after it. */
   #drainDeadline: Millis = Number.POSITIVE_INFINITY;
 
   constructor({ gate, ticket, pollWait }: ExchangeDriverOptions<E>, reporter: ExchangeReporter<E>) {
@@ -72,7 +72,7 @@ export class RetryWaits<E extends ExchangeEffects> {
     this.#pollSession?.finish(verdict, outcome);
     const retry = this.#reservedRetry;
     this.#reservedRetry = undefined;
-    // Observe mode: enforced, the retry would have been sent, so what it costs stays spent.
+    // Observe mode: enforce mode would have sent the retry, so its cost stays spent.
     if (retry !== undefined && verdict.wouldRetry === undefined) this.#gate.retries.cancel(this.#ticket, retry);
   }
 

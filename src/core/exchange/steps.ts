@@ -14,9 +14,9 @@ import type { ExchangeVerdict } from './exchange-verdict.ts';
 export type ExchangeStep =
   /** Read the request's body, as much of it as can be kept for a replay. */
   | { readonly do: 'body' }
-  /** Hold the idempotency key until the exchange ends, so that no other request has it; wait for it if configured. */
+  /** Hold the idempotency key until the exchange ends, so that no other request can use it; wait for it if configured. */
   | { readonly do: 'claim'; readonly deadline: Millis }
-  /** Read what other exchanges know about the write by now. Answered at once. */
+  /** Read what is recorded of the write by now. Answered at once. */
   | { readonly do: 'look' }
   /** Ask the gate for a token of every limit of this request. */
   | { readonly do: 'admit'; readonly deadline: Millis }
@@ -82,14 +82,14 @@ export interface BodyReadResult {
 }
 export interface KeyClaimed {
   readonly kind: 'claimed';
-  /** What is remembered of the write; absent if nothing is. */
+  /** What is recorded of the write; absent if nothing is. */
   readonly record?: KeyRecord | undefined;
   readonly at: Millis;
 }
 export interface KeyClaimRefused {
   readonly kind: 'unclaimed';
   readonly why: 'key_in_use' | 'draining';
-  /** The write may be done by the request that holds the key. */
+  /** The write may have taken effect through the request that holds the key. */
   readonly mayBeDone: boolean;
   readonly at: Millis;
 }
@@ -134,7 +134,7 @@ export interface WaitElapsed {
   readonly kind: 'waited';
   readonly at: Millis;
 }
-/** The client went away. */
+/** The client disconnected. */
 export interface ClientGone {
   readonly kind: 'gone';
   readonly at: Millis;

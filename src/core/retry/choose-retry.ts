@@ -13,7 +13,7 @@ export interface PlannedRetry {
   readonly source: 'backoff' | 'hint';
   /** Whether the retry budget pays for it. It pays neither for retries of a 429, which pacing bounds, nor for those that add no load. */
   readonly usesBudget: boolean;
-  /** The back-off's memory, for the next retry. */
+  /** The state of the backoff, for the next retry. */
   readonly memory: number;
 }
 
@@ -119,9 +119,9 @@ function findRetryReason(
   if (!throttled && (status < 400 || hints.throttled === false)) return undefined;
   const isListed = retryOn.statuses.has(throttled ? 429 : status) || hints.retryAdvice === 'retry';
   if (isLockConflict(request, outcome)) {
-    // The conflict is with this write itself, which the upstream has already answered: waiting would bring nothing new.
+    // The conflict is with this write itself, which the upstream has already answered: a wait would change nothing.
     if (progress.wasAnswered === true) return undefined;
-    // A key in progress after an attempt without a response: that attempt is still running, and its result is wanted.
+    // A key in progress after an attempt without a response: that attempt is still running, and its result is needed.
     return isListed || retryOn.lock || progress.mayHaveTakenEffect ? 'lock' : undefined;
   }
   if (!isListed) return undefined;
@@ -136,7 +136,7 @@ function isLockConflict(request: RequestFacts, outcome: AttemptOutcome & { kind:
   return outcome.hints.lock || (outcome.status === 409 && request.keyed);
 }
 
-/** The safety table: what may be sent twice. A refused connection sent nothing, so it is safe for every request. */
+/** The safety table: what may be sent twice. If nothing was sent, as on a refused connection, every request is safe. */
 function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: AttemptOutcome): boolean {
   if (!wasSent(outcome)) return true;
   if (request.replaySafety === 'never') return false;
@@ -155,8 +155,8 @@ function isSafeToRepeat(request: RequestFacts, policy: RetryPolicy, outcome: Att
 }
 
 /**
- * True for an error of the upstream itself, which it stores with the key if it stores errors; false for one of a gateway in
- * front of it.
+ * True for an error of the upstream itself, which is stored with the key if the upstream stores errors; false for an error of
+ * a gateway in front of it.
  */
 function isStoredError(request: RequestFacts, { notProcessed = NOT_PROCESSED }: RetryPolicy, status: number): boolean {
   return request.keyed && !isSafe(request) && status >= 500 && !notProcessed.has(status) && !isGatewayError(status);
@@ -173,8 +173,8 @@ export function isNamedByKey({ keyed, method, replaySafety }: RequestFacts): boo
 }
 
 /**
- * True if no endpoint processed the request, and another endpoint or a new connection may. Waiting would not help, and the
- * retry adds no load that the upstream has borne before. Attempts bound how many endpoints are tried; a stale connection is
+ * True if no endpoint processed the request, and another endpoint or a new connection may. A wait would not help, and the
+ * retry repeats no work of the upstream. The number of attempts bounds how many endpoints are tried. A stale connection is
  * followed by a new one, which cannot be stale.
  */
 function wasNeverProcessed(outcome: AttemptOutcome, { isPinned }: RetryProgress): boolean {

@@ -1,13 +1,13 @@
 import type { Millis } from '../scalars.ts';
 
-/** The median of nine samples follows a change within five answers. */
+/** The median of nine samples follows a change within five responses. */
 const WINDOW = 9;
-/** With fewer, one slow answer would decide. */
+/** With fewer, one slow response would decide. */
 const MIN_SAMPLES = 3;
 
 /**
- * How long the upstream usually takes to answer a write: the median of the last nine answers. A write with less time left is
- * not worth an attempt. A median rather than a mean, because one slow answer must not cost later writes their retries.
+ * How long the upstream usually takes to respond to a write: the median of the last nine times. A write with less time left is
+ * not worth an attempt. A median rather than a mean, because one slow response must not prevent the retries of later writes.
  */
 export class LatencyEstimate {
   readonly #samples: Millis[] = [];
@@ -21,10 +21,10 @@ export class LatencyEstimate {
     this.#median = undefined;
   }
 
-  /** 0 until three answers are known. Bound, so that one function serves all requests and retains none. */
+  /** 0 until three times are known. Bound to this object, so that one function serves all requests and retains none. */
   readonly get = (): Millis => (this.#median ??= this.#computeMedian());
 
-  /** Of an even number, the lower of the two in the middle. */
+  /** For an even number of times, the lower of the two in the middle. */
   #computeMedian(): Millis {
     if (this.#samples.length < MIN_SAMPLES) return 0;
     const sorted = this.#samples.toSorted((a, b) => a - b);
@@ -32,7 +32,7 @@ export class LatencyEstimate {
   }
 }
 
-/** One estimate a route: the paths of one upstream may differ in latency. */
+/** One estimate for each route: the paths of one upstream may differ in latency. */
 export class LatencyEstimates {
   readonly #estimates = new Map<string, LatencyEstimate>();
 

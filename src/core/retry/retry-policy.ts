@@ -32,14 +32,14 @@ export interface RetryPolicy {
   readonly maxRetryAfter: Millis;
   /** Writes without an idempotency key: retried never, on 429 only (the upstream rejects before it acts), or always. */
   readonly unkeyedWrites: 'never' | 'on429' | 'always';
-  /** Whether a keyed write is finished after its client has gone, so that the key's result exists when the client asks again. */
+  /** Whether a keyed write is finished after its client disconnected, so that the result exists when the client repeats it. */
   readonly onClientGone: 'cancel' | 'finish';
   /**
    * What the upstream does when a keyed write that failed at the upstream is sent again: it replays the stored error (true)
    * or executes the write anew (false). Undefined: not known.
    */
   readonly replaysErrors?: boolean | undefined;
-  /** Statuses by which the upstream says that it has not processed the request. Absent: `NOT_PROCESSED`. */
+  /** Statuses that mean that the upstream has not processed the request. Absent: `NOT_PROCESSED`. */
   readonly notProcessed?: ReadonlySet<number>;
   /** All endpoints of the upstream know the same idempotency keys. Absent: each endpoint knows only its own. */
   readonly sharesKeys?: boolean;

@@ -7,8 +7,8 @@ export interface BudgetSettings {
 
 /**
  * Limits retries to a share of successes: when an upstream fails as a whole, retrying everything would only multiply the
- * load. A token is spent when a retry is reserved, so retries that still wait are counted. (The token scheme of Finagle's and
- * linkerd's retry budgets, without their time window: `burst` bounds what an idle hour can save up.)
+ * load. A token is spent when a retry is reserved, so retries that are still waiting are counted. (The token scheme of Finagle's
+ * and linkerd's retry budgets, without their time window: `burst` bounds what an idle hour can save up.)
  */
 export class RetryTokenBucket {
   #settings: BudgetSettings;

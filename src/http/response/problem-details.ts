@@ -66,7 +66,7 @@ function unknownDetails(
   return { ...NO_RESPONSE, detail };
 }
 
-/** The problem of a rejected write that an earlier request with its key may have done. */
+/** The problem for a rejected write, where an earlier request with the same key may have taken effect. */
 export function asUnknownOutcome(problem: Problem): Problem {
   return {
     ...problem,
@@ -77,7 +77,7 @@ export function asUnknownOutcome(problem: Problem): Problem {
   };
 }
 
-/** A request that this process has no capacity for. Nothing was sent. */
+/** The problem for a request that this process has no capacity for. Nothing was sent. */
 export function overloadProblem(reason: keyof typeof OVERLOAD_PROBLEMS, random: Random): Problem {
   return {
     ...OVERLOAD_PROBLEMS[reason],
@@ -89,18 +89,18 @@ export function overloadProblem(reason: keyof typeof OVERLOAD_PROBLEMS, random: 
   };
 }
 
-/** A request that is at fault itself. */
+/** The problem for a request that is invalid itself. */
 export function requestProblem(status: number, title: string, detail: string, reason: string): Problem {
   const proxyError = status === 508 ? 'proxy_loop_detected' : 'http_request_error';
   return { status, title, detail, reason, proxyError, retryAfterMs: undefined, unknown: false };
 }
 
-/** The HTTP client refuses to write the request. @param detail its message */
+/** The problem for a request that the HTTP client refuses to write. @param detail its message */
 export function invalidRequestProblem(detail: string): Problem {
   return requestProblem(400, 'Bad request', `The request cannot be forwarded: ${detail}.`, 'unsendable');
 }
 
-/** A header that decides whose request it is stands more than once. @param name in lower case */
+/** The problem for a repeated header, if it identifies the sender of the request. @param name in lower case */
 export function repeatedHeaderProblem(name: string): Problem {
   const detail = `The request has more than one ${name}, so its sender is ambiguous. Send one.`;
   return requestProblem(400, 'Bad request', detail, 'bad_request');
@@ -113,7 +113,7 @@ export const NO_ROUTE_PROBLEM = requestProblem(
   'no_route',
 );
 
-/** The client stopped sending its body, or sends it too slowly. */
+/** The client stopped sending the body, or sends it too slowly. */
 export const UPLOAD_TIMEOUT_PROBLEMS: Readonly<Record<UploadTimeoutReason, Problem>> = {
   idle: requestProblem(
     408,

@@ -1,4 +1,4 @@
-/** What problem documents say. `detail` is for the developer of the client: what happened, and what to do. */
+/** The texts of problem documents. `detail` is for the developer of the client: what happened, and what to do. */
 import type { ErrorReason } from '../../core/exchange/attempt-outcome.ts';
 import type { ExchangeVerdict } from '../../core/exchange/exchange-verdict.ts';
 import type { Millis } from '../../core/scalars.ts';
@@ -100,13 +100,13 @@ export const FAILURE_PROBLEMS: Readonly<Record<ErrorReason, ProblemTemplate>> = 
   reset: {
     status: 502,
     title: 'Connection broken',
-    detail: 'The upstream closed the connection before it responded. The request can be retried.',
+    detail: 'The upstream closed the connection before it responded.',
     proxyError: 'connection_terminated',
   },
   timeout: {
     status: 504,
     title: 'Upstream too slow',
-    detail: 'The upstream did not respond in time. The request can be retried.',
+    detail: 'The upstream did not respond in time.',
     proxyError: 'http_response_timeout',
   },
   aborted: {

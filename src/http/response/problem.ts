@@ -1,10 +1,10 @@
 import type { Millis } from '../../core/scalars.ts';
 
-/** A response of the proxy itself (RFC 9457). Proxy-Status (RFC 9209) tells it from the upstream's responses. */
+/** A response of the proxy itself (RFC 9457). Proxy-Status (RFC 9209) distinguishes it from the upstream's responses. */
 export interface Problem {
   readonly status: number;
   readonly title: string;
-  /** What happened and what to do, for the developer of the client; `Retry after … s.` is added where it has a Retry-After. */
+  /** What happened and what to do, for the developer of the client. The same text each time: clients group errors by it. */
   readonly detail: string;
   /** One stable word for programs: a refusal, an error reason, or a fault of the request. */
   readonly reason: string;

@@ -97,9 +97,7 @@ function problemHeaders(problem: Problem, body: string, options: ProblemHeadOpti
 }
 
 function problemBody(problem: Problem, retryAfterSeconds: number | undefined): string {
-  const { title, status, reason } = problem;
-  const detail =
-    retryAfterSeconds === undefined ? problem.detail : `${problem.detail} Retry after ${retryAfterSeconds} s.`;
+  const { title, status, reason, detail } = problem;
   return JSON.stringify({
     type: `https://tidegate.dev/problems/${reason.replaceAll('_', '-')}`,
     title,

@@ -69,7 +69,7 @@ async function openCluster(
   const { listen } = fanOutEvents(
     [metrics.listen, logRareEvents(logger), (event) => processApi.listen(event)],
     (err, event) => {
-      logger.error({ err, event: event.type }, 'an event could not be observed');
+      logger.error({ err, event: event.type }, 'an event listener failed');
     },
   );
 

@@ -206,7 +206,7 @@ function formatReload({ ok, problem, changed = [] }: Extract<ProxyEvent, { type:
 }
 
 function formatOverload({ began, cause, shed }: Extract<ProxyEvent, { type: 'overload' }>): string {
-  return began ? `overloaded (${cause}): some new requests are rejected` : `overload ended: ${shed} rejected`;
+  return began ? `overloaded (${cause}): some new requests are refused` : `overload ended: ${shed} refused`;
 }
 
 function formatOperatorAction(event: OperatorEvent): { readonly kind: TimelineKind; readonly text: string } {

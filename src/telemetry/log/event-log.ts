@@ -71,7 +71,7 @@ function logReload(logger: Logger, { ok, problem, changed }: Extract<ProxyEvent,
 function logOverload(logger: Logger, event: Extract<ProxyEvent, { type: 'overload' }>): void {
   const { began, cause, delay, heapUsed, shed } = event;
   const facts = { cause, eventLoopDelayMs: Math.round(delay), heapUsed: Math.round(100 * heapUsed) / 100 };
-  if (began) logger.warn(facts, 'overloaded: this process rejects some new requests with 503');
+  if (began) logger.warn(facts, 'overloaded: this process refuses some new requests with 503');
   else logger.warn({ ...facts, shed }, 'overload ended');
 }
 

@@ -489,6 +489,6 @@ describe('when the application closes', () => {
     await app.close();
     const { status, header } = await pending;
     expect([status, header('tidegate-outcome')]).toEqual([504, 'unknown']);
-    expect(log().find(({ msg }) => msg === 'drain timeout: requests in flight are cut')).toMatchObject({ cut: 1 });
+    expect(log().find(({ msg }) => msg === 'drain timeout: requests in flight are aborted')).toMatchObject({ cut: 1 });
   });
 });

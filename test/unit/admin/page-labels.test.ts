@@ -5,13 +5,14 @@ import {
   upstreamSeverity,
   formatCount,
   formatHeadline,
+  formatNestedLimit,
   describeNotices,
   formatPercent,
   formatRateLabel,
   formatTimeSpan,
   formatLatency,
 } from '../../../src/admin/page/text/labels.js';
-import { statusOf, upstreamOf } from '../../support/admin/status-builders.ts';
+import { nestedOf, statusOf, upstreamOf } from '../../support/admin/status-builders.ts';
 
 const NOW = Date.parse('2026-11-22T03:00:00.000Z');
 
@@ -29,6 +30,13 @@ describe('the headline of an upstream', () => {
     expect(headline({ rate: 84, sentPerSecond: 80 })).toBe('allowed 84/s, sending 80/s, healthy');
     expect(headline({ rate: null, sentPerSecond: 3.21 })).toBe('no limit detected, sending 3.2/s, healthy');
     expect(headline({ state: 'restoring', rate: 84 })).toBe('allowed 84/s and rising, sending 0/s, healthy');
+  });
+
+  test('shows for how long a nested limit is blocked, or when it is probed', () => {
+    const blocked = nestedOf({ state: 'blocked', until: after(12) });
+    const label = (untilWhat: 'blocked until' | 'next probe') => formatNestedLimit({ ...blocked, untilWhat }, NOW);
+    expect(label('blocked until')).toMatch(/blocked for another 12 s$/);
+    expect(label('next probe')).toMatch(/next probe in 12 s$/);
   });
 
   test('shows who blocked it, for how long, and when it is probed', () => {

@@ -189,7 +189,9 @@ export function formatNestedLimit({ scope, which, state, rate, limits, queued, u
   const many = scope === 'upstream' ? count : `${count}, one per ${scope}`;
   const one = which === '' ? 'tightest' : which;
   const blocked =
-    left === undefined ? 'blocked by the upstream' : `${untilWhat ?? 'blocked until'} in ${formatTimeSpan(left)}`;
+    left === undefined
+      ? 'blocked by the upstream'
+      : `${untilWhat === 'next probe' ? 'next probe in' : 'blocked for another'} ${formatTimeSpan(left)}`;
   const allowance = state === 'blocked' ? blocked : formatAllowance({ state, rate, pinned: null });
   return join(
     [
@@ -225,7 +227,7 @@ export function describeNotices({ phase, mode, store, config }) {
   if (phase === 'draining') note('critical', 'Draining: the process exits once the requests in flight are answered.');
   if (phase === 'starting') note('warning', 'Starting: not accepting requests yet.');
   if (store.degraded) {
-    note('critical', `The store (${store.kind}) is not responding. Until it does, this process limits on its own.`);
+    note('critical', `The store (${store.kind}) is not responding. Meanwhile this process keeps limits on its own.`);
   }
   const { lastReload } = config;
   if (lastReload?.ok === false) {
