@@ -50,7 +50,7 @@ describe('tidegate explain', () => {
     expect(without).toMatchObject({ code: 1, stdout: '' });
     expect(without.stderr).toContain('set it with --token or TIDEGATE_ADMIN_TOKEN');
     const wrong = await run(['explain', id, '--admin', admin, '--token', 'guess']);
-    expect(wrong.stderr).toContain('the token is not that of admin.token');
+    expect(wrong.stderr).toContain('the token given is not the one of admin.token');
     expect((await run(['explain', id, '--admin', admin, '--token', TOKEN])).code).toBe(0);
     expect((await run(['explain', id, '--admin', admin], { TIDEGATE_ADMIN_TOKEN: TOKEN })).code).toBe(0);
   });
