@@ -54,7 +54,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
   /** The configuration in effect. */
   let config = first;
   const clock = membership?.clock ?? processClock;
-  // Of several workers, the primary runs the practice upstream.
+  // With several workers, the primary runs the practice upstream.
   const practice = membership === undefined ? await openPracticeUpstream(first) : undefined;
   if (practice !== undefined) resources.push(() => practice.close());
 
@@ -79,7 +79,7 @@ async function openApp(first: Config, parts: AppParts, resources: ResourceStack)
       clientHash.bound,
     ],
     shedShare: () => overloadMonitor.loadShedding.shedShare,
-    // Of several workers, the primary reads the configuration.
+    // With several workers, the primary reads the configuration.
     ...(membership === undefined ? { config: () => reloads.readStatus } : {}),
   });
   const { listen } = fanOutEvents(

@@ -1,4 +1,5 @@
 /** Retries an action by the rules of the proxy. */
+import { jitterAboveHint } from '../core/retry/hinted-delay.ts';
 import type { Millis } from '../core/scalars.ts';
 import type { Attempt, AttemptTimeout } from './run-attempt.ts';
 import { runAttempt } from './run-attempt.ts';
@@ -97,9 +98,7 @@ function decideNext<T>(
   if (retryAfterMs !== undefined && retryAfterMs > options.maxRetryAfter) {
     return { kind: 'end', why: 'retry_after_too_long' };
   }
-  // As in the proxy: jitter, so that clients with the same Retry-After do not return at the same time.
-  const delay =
-    retryAfterMs === undefined ? step.delay : retryAfterMs + options.random() * Math.min(retryAfterMs / 10, 1000);
+  const delay = retryAfterMs === undefined ? step.delay : jitterAboveHint(retryAfterMs, options.random);
   if (options.clock.now() + delay >= options.deadline) return { kind: 'end', why: 'deadline' };
   if (options.budget?.spend() === false) return { kind: 'end', why: 'budget_exhausted' };
   return { kind: 'wait', delay, source: retryAfterMs === undefined ? 'backoff' : 'hint', memory: step.memory };

@@ -88,7 +88,7 @@ export function parseStrategyOptions({ value }: ParsedOptions): BackOffOptions |
     const text = value(flag);
     if (text === undefined) continue;
     if (isNegative(text)) return usageError(`--${flag}: a duration cannot be negative`);
-    // As in the configuration, 0 needs no unit.
+    // 0 needs no unit, here and in the configuration.
     const reading = parseDuration(text === '0' ? 0 : text);
     if (!reading.ok) return usageError(`--${flag}: ${reading.message}`, reading.suggestion);
     options[option] = reading.value;

@@ -9,6 +9,7 @@ import type {
 } from '../../config/schema/config-schema.ts';
 import { RETURN_GRACE } from '../../core/admission/wait-estimate.ts';
 import { makeBackOff } from '../../core/backoff/strategies.ts';
+import { jitterAboveHint } from '../../core/retry/hinted-delay.ts';
 import type { Millis } from '../../core/scalars.ts';
 import { isIdempotentMethod } from '../../core/http-semantics/methods.ts';
 
@@ -50,9 +51,7 @@ export function computeWorstCase(config: Config, route: RouteConfig, upstream: U
   const queue = observes ? 0 : upstream.queue.maxWait;
   const reservedWait = observes ? 0 : RETURN_GRACE;
   const maxRetryAfter =
-    waits.length > 0 && retry.retryOn.some(isStatus)
-      ? retry.maxRetryAfter + Math.min(retry.maxRetryAfter / 10, 1000)
-      : 0;
+    waits.length > 0 && retry.retryOn.some(isStatus) ? jitterAboveHint(retry.maxRetryAfter, () => 1) : 0;
   const uncappedTotal =
     reservedWait + attempts * (queue + perTry) + sum(waits.map((wait) => Math.max(wait, maxRetryAfter)));
   return {

@@ -1,5 +1,5 @@
 import type { AdmissionResult, Ticket } from './ticket.ts';
-import type { GateDecision } from './gate-decision.ts';
+import { toGateDecision } from './to-gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 
 /**
@@ -19,11 +19,3 @@ export function admitObserved(ticket: Ticket, decided: AdmissionResult | undefin
   if (wouldHave.decision !== 'passed') for (const limit of ticket.limits) limit.overrunAt = now;
   return { kind: 'admitted', wouldHave };
 }
-
-function toGateDecision(decided: AdmissionResult | undefined): GateDecision {
-  if (decided?.kind === 'refused') return { decision: 'refused', why: decided.why };
-  return decided === undefined ? QUEUED : PASSED;
-}
-
-const PASSED: GateDecision = { decision: 'passed', why: undefined };
-const QUEUED: GateDecision = { decision: 'queued', why: undefined };

@@ -224,8 +224,8 @@ function isTrialDue(
 }
 
 /**
- * What an outcome says about its endpoint. Throttling or a 500 is an answer; a client that left, or a failure of this process,
- * says nothing.
+ * Classifies an outcome for its endpoint. Throttling and a 500 show that the endpoint works. A client that left, or a failure of
+ * this process, is no evidence.
  */
 export function classifyForEndpoint(outcome: AttemptOutcome): 'works' | 'fails' | 'nothing' {
   if (outcome.kind === 'response') {

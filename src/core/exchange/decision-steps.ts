@@ -1,6 +1,6 @@
 import type { Gate } from '../admission/gate.ts';
-import type { GateDecision } from '../admission/gate-decision.ts';
 import type { AdmissionResult, Ticket } from '../admission/ticket.ts';
+import { toGateDecision } from '../admission/to-gate-decision.ts';
 import type { Millis } from '../scalars.ts';
 import type { TraceStep } from './exchange-observer.ts';
 
@@ -40,12 +40,3 @@ export function buildDequeuedStep(
   const { why, retryAfterMs } = admission;
   return { ...step, why, retryAfterMs, details: gate.decisionDetails(ticket, now) };
 }
-
-function toGateDecision(admission: AdmissionResult | undefined): GateDecision {
-  if (admission === undefined) return QUEUED;
-  if (admission.kind === 'admitted') return admission.wouldHave ?? PASSED;
-  return { decision: 'refused', why: admission.why };
-}
-
-const PASSED: GateDecision = { decision: 'passed', why: undefined };
-const QUEUED: GateDecision = { decision: 'queued', why: undefined };

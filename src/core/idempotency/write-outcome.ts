@@ -5,7 +5,7 @@ import { isSafe } from '../exchange/request-facts.ts';
 import { isThrottled } from '../exchange/attempt-outcome.ts';
 
 /**
- * What the outcome of an attempt says about its write:
+ * The meaning of an attempt's outcome for its write:
  *
  * | outcome | means |
  * | --- | --- |

@@ -35,8 +35,8 @@ export interface RetryPolicy {
   /** Whether a keyed write is finished after its client disconnected, so that the result exists when the client repeats it. */
   readonly onClientGone: 'cancel' | 'finish';
   /**
-   * What the upstream does when a keyed write that failed at the upstream is sent again: it replays the stored error (true)
-   * or executes the write anew (false). Undefined: not known.
+   * Whether the upstream replays the stored error of a failed write when its key is sent again (true), or executes the write
+   * anew (false). Undefined: not known.
    */
   readonly replaysErrors?: boolean | undefined;
   /** Statuses that mean that the upstream has not processed the request. Absent: `NOT_PROCESSED`. */

@@ -5,7 +5,7 @@ import { ATTRIBUTE_COUNT } from '../../core/rate/breaker/request-attributes.ts';
 import type { Millis } from '../../core/scalars.ts';
 
 /**
- * What a check was about. The ingress returns it unchanged with its report. It grants nothing and contains no secret: reports
+ * The subject of a check. The ingress returns it unchanged with its report. It grants nothing and contains no secret: reports
  * need a token.
  */
 export interface CheckPermit {

@@ -42,7 +42,7 @@ export class Pipelines {
 
   /**
    * The same for CONNECT, after which Node 24.21 removes its listeners from the socket, even while responses are written to it.
-   * What the client sends for the tunnel is read and dropped, because a client that leaves is noticed only while it is read.
+   * Reads and drops the data that the client sends for the tunnel: a client that leaves is noticed only while it is read.
    */
   rejectConnect(socket: Socket, problem: Problem): void {
     const pipeline = this.#pipelineOf(socket);

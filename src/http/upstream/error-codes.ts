@@ -56,7 +56,7 @@ function decode(body: Buffer, encoding: string): Buffer | undefined {
 function parse(body: Buffer | undefined): unknown {
   if (body === undefined) return undefined;
   try {
-    // As browsers do: strips a byte order mark, and replaces invalid UTF-8.
+    // Like a browser, it strips a byte order mark and replaces invalid UTF-8.
     return JSON.parse(new TextDecoder().decode(body));
   } catch {
     return undefined;

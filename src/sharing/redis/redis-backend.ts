@@ -127,7 +127,7 @@ export class RedisBackend {
     } catch (error) {
       return this.#noteProblem(error);
     }
-    // What to log if the connection is lost without an error.
+    // The reason to log if the connection is lost without an error.
     this.#problem = 'the connection was closed';
     this.#isConnected = true;
     this.#onConnected();

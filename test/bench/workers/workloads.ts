@@ -10,6 +10,6 @@ export interface WorkersWorkload {
 
 export const WORKLOADS: readonly WorkersWorkload[] = [
   { name: 'get', title: 'GET 1 KB', method: 'GET', upload: 0, secure: false },
-  // As in front of a payment API, where only the upstream is reached over the network.
+  // This resembles a payment API: only the upstream is reached over the network.
   { name: 'payment', title: 'POST 1 KB, to an upstream over TLS', method: 'POST', upload: 1024, secure: true },
 ];

@@ -137,7 +137,7 @@ clients: {trustedProxies: [${trusted}]}
   expect(upstream.hits).toHaveLength(1);
   await send(trusting.url, '/', { headers: ['x-envoy-attempt-count', '1'] });
   expect(upstream.hits).toHaveLength(4);
-  // Of several counts the largest applies; an invalid one is ignored.
+  // The largest of several counts applies. An invalid count is ignored.
   await send(trusting.url, '/', { headers: ['x-envoy-attempt-count', '1', 'x-envoy-attempt-count', '2'] });
   expect(upstream.hits).toHaveLength(5);
   await send(trusting.url, '/', { headers: ['x-envoy-attempt-count', 'two'] });

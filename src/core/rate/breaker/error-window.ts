@@ -39,8 +39,8 @@ export class ErrorWindow {
   }
 
   /**
-   * What the failed requests have in common. If many requests within that scope pass, it is instead the widest part of the
-   * last failure of which nothing passes, if there is one: a block of two unrelated failures would also stop what works.
+   * The attributes that the failed requests share. If many requests with these attributes pass, it is the widest part of the
+   * last failure in which nothing passes, if there is one: a block of two unrelated failures would also stop requests that pass.
    */
   get scope(): RequestAttributes {
     const common = this.#common?.common ?? ANY_REQUEST;
