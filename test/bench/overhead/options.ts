@@ -20,6 +20,7 @@ export const USAGE = `npm run bench:overhead -- [options]
 
   --rounds N        how often each is measured, in turn (5)
   --seconds N       counted time of each run (3)
+  --warmup N        seconds before it that are not counted (1.5)
   --proxies A,B     of ${CONTENDERS.join(', ')}
   --before DIR      beside another checkout of Tidegate that has been built
   --smoke           a moment of each: does it all work?
@@ -34,6 +35,7 @@ export function parseOptions(args: readonly string[]): OverheadOptions | 'help' 
     options: {
       rounds: { type: 'string' },
       seconds: { type: 'string' },
+      warmup: { type: 'string' },
       proxies: { type: 'string' },
       smoke: { type: 'boolean', default: false },
       before: { type: 'string' },
@@ -51,7 +53,7 @@ export function parseOptions(args: readonly string[]): OverheadOptions | 'help' 
     rounds: readNumber('--rounds', values.rounds ?? (smoke ? '1' : '5')),
     contenders: CONTENDERS.filter((name) => names.includes(name)),
     span: 1000 * readNumber('--seconds', values.seconds ?? (smoke ? '0.3' : '3')),
-    warmup: smoke ? 200 : 1500,
+    warmup: 1000 * readNumber('--warmup', values.warmup ?? (smoke ? '0.2' : '1.5')),
     smoke,
     before,
     json,

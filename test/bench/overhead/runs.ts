@@ -39,12 +39,22 @@ export function figureOf(
   return spreadOf(those.map(figure).filter((value) => value !== undefined));
 }
 
-/** Returns a figure of the ratios of two contenders in each round, where other load affects both alike. */
+/** The geometric mean of ratios, and its standard error as a share of it. */
+export interface MeanRatio {
+  readonly mean: number;
+  readonly error: number;
+  readonly pairs: number;
+}
+
+/**
+ * Compares the CPU time of two contenders in each round, where other load affects both alike.
+ * Undefined with fewer than two rounds that have both.
+ */
 export function pairedRatio(
   runs: readonly OverheadRun[],
   [contender, other]: readonly [OverheadRun['contender'], OverheadRun['contender']],
   workload: string,
-): Spread | undefined {
+): MeanRatio | undefined {
   const of = (name: OverheadRun['contender']): Map<number, number> =>
     new Map(
       runs
@@ -52,9 +62,14 @@ export function pairedRatio(
         .map((run) => [run.round, run.cpu ?? Number.NaN]),
     );
   const others = of(other);
-  return spreadOf(
-    [...of(contender)].map(([round, cost]) => cost / (others.get(round) ?? Number.NaN)).filter(Number.isFinite),
-  );
+  const logs = [...of(contender)]
+    .map(([round, cost]) => Math.log(cost / (others.get(round) ?? Number.NaN)))
+    .filter(Number.isFinite);
+  const pairs = logs.length;
+  if (pairs < 2) return undefined;
+  const mean = logs.reduce((sum, log) => sum + log, 0) / pairs;
+  const variance = logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / (pairs - 1);
+  return { mean: Math.exp(mean), error: Math.sqrt(variance / pairs), pairs };
 }
 
 export const cpu = (run: OverheadRun): number | undefined => run.cpu;

@@ -69,12 +69,14 @@ export function latencyTable(
   };
 }
 
-/** Tidegate compared with another build and with the minimal proxy: medians of the ratios of each round. */
+/** Tidegate compared with another build and with the minimal proxy: geometric means of the ratios of each round. */
 export function pairedTable(runs: readonly OverheadRun[]): ControlTable {
-  const ratio = (contender: OverheadRun['contender'], other: OverheadRun['contender'], workload: string): string =>
-    pairedRatio(runs, [contender, other], workload)?.median.toFixed(2) ?? '';
+  const ratio = (contender: OverheadRun['contender'], other: OverheadRun['contender'], workload: string): string => {
+    const paired = pairedRatio(runs, [contender, other], workload);
+    return paired === undefined ? '' : `${paired.mean.toFixed(3)} ± ${(paired.mean * paired.error).toFixed(3)}`;
+  };
   return {
-    title: 'Processor time a request, as medians of the ratios of each round',
+    title: 'Processor time a request: geometric mean of the ratios of each round ± its standard error',
     head: ['', 'now ÷ before', 'now ÷ floor', 'before ÷ floor'],
     rows: [...WORKLOADS, { name: PACED, title: 'GET 1 KB at a fifth of the floor’s load' }].map(({ name, title }) => [
       title,
