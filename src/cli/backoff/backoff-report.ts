@@ -49,7 +49,7 @@ export function renderBackoff(
     ...rows.map((row) => `${bandLine(String(row.attempt), row)}  ${plotBand(row, scale, plotWidth)}`.trimEnd()),
     bandLine('in all', total),
     '',
-    '  █ waited always   ░ as chance has it   ┃ mean',
+    '  █ always   ░ random part   ┃ mean',
     `  ${describeEnd(strategy)}`,
   ];
   return { text: lines.map((line) => `${line}\n`).join(''), json: { rows } };

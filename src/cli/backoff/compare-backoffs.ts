@@ -54,7 +54,7 @@ function plot(shown: readonly ShownStrategy[], width: number): string[] {
       shown.map(({ strategy, rows }) => ({ name: strategy.name, delays: rows.map(({ mean }) => mean) })),
       width,
     ),
-    ...(few === 0 ? [] : ['', `  --attempts ${few} shows bars, with what chance makes of each wait.`]),
+    ...(few === 0 ? [] : ['', `  --attempts ${few} shows bars, with the random range of each wait.`]),
   ];
 }
 
@@ -71,7 +71,7 @@ function plotBars(shown: readonly ShownStrategy[], attempts: number): string[] {
       lines.push(`  ${number.padStart(3)}  ${strategy.name.padEnd(label)}  ${bar}`);
     }
   }
-  return [...lines, '', '  █ waited always   ░ as chance has it   ┃ mean'];
+  return [...lines, '', '  █ always   ░ random part   ┃ mean'];
 }
 
 interface ShownStrategy {

@@ -14,7 +14,7 @@ export function drawBackoffs(strategies: readonly BackOffStrategy[], attempts: n
   const formula = only !== undefined && isStrategyName(only.name) ? definitions[only.name].formula : '';
   return drawChart({
     title: others.length === 0 ? `The waits of ${names}` : 'Waits side by side',
-    note: others.length === 0 ? formula : 'lines: the mean; shaded: what chance makes of it; the axis is logarithmic',
+    note: others.length === 0 ? formula : 'line: the mean; shaded: the random range; the axis is logarithmic',
     x: {
       label: 'after attempt',
       scale: linearScale(

@@ -32,7 +32,7 @@ export function studyThroughput(
 function formatThroughput(rows: readonly ThroughputRow[]): StudyReport {
   const four = (value: number): string => value.toFixed(4);
   const lines = [
-    "What comes through of packets that are sent at random: S of G, a packet's time each.",
+    'Throughput S of packets sent at random times, by offered load G; both in packets per packet time.',
     '',
     ...formatTable(
       ['G', 'pure', 'simulated', 'slotted', 'simulated', ''],
@@ -59,17 +59,17 @@ function drawThroughput(rows: readonly ThroughputRow[]): string {
     points: rows.map((row) => [row.attempts, of(row)] as const),
   });
   return drawChart({
-    title: 'ALOHA: what comes through of what is sent',
-    note: 'beyond its maximum a channel carries less, the more is sent: retries without a backoff go there',
+    title: 'ALOHA: throughput by offered load',
+    note: 'beyond the maximum, more load means less throughput: retries without a backoff lead there',
     x: {
-      label: "G: packets sent in a packet's time",
+      label: 'G: packets sent per packet time',
       scale: linearScale(
         rows.map(({ attempts }) => attempts),
         0,
       ),
       format: trimDecimals,
     },
-    y: { label: 'S: packets that come through', scale: linearScale([0.4]), format: trimDecimals },
+    y: { label: 'S: packets delivered per packet time', scale: linearScale([0.4]), format: trimDecimals },
     lines: [
       line('slotted, simulated', (row) => row.slottedSimulated, false),
       line('pure, simulated', (row) => row.pureSimulated, false),
@@ -97,7 +97,7 @@ function makeRetransmission(name: StrategyName, options: BackOffOptions): Retran
 
 function formatChannel(rows: readonly ChannelRow[], users: number, load: number): StudyReport {
   const lines = [
-    `${pluralize(users, 'user')} of a slotted channel who would send ${load} packets a slot; a delay of 1ms is a slot.`,
+    `${pluralize(users, 'user')} of a slotted channel that offer ${load} packets a slot; a delay of 1ms is one slot.`,
     '',
     ...formatTable(
       ['strategy', 'S', 'backlog', 'D (slots)', 'given up', ''],
@@ -111,8 +111,8 @@ function formatChannel(rows: readonly ChannelRow[], users: number, load: number)
       ]),
     ),
     '',
-    'S: packets a slot that come through, the first tenth of the time not counted; D: from the first try to the end, of those',
-    'packets. Most of the users of a channel that has collapsed have collided, and less than half of the load comes through.',
+    'S: packets delivered per slot, without the first tenth of the time; D: slots from the first try of such a packet to its',
+    'delivery. In a collapsed channel, most users have a collided packet, and less than half of the load is delivered.',
   ];
   const jsonRows = rows.map(({ delay, ...row }) => ({ ...row, delay: Number.isFinite(delay) ? delay : null }));
   return {
@@ -127,7 +127,7 @@ function drawChannel(rows: readonly ChannelRow[], users: number, load: number): 
   const points = rows.flatMap(({ history }) => history);
   return drawChart({
     title: `The backlog of ${pluralize(users, 'user')} at load ${load}`,
-    note: 'a channel that holds keeps few waiting; one that collapses never comes back',
+    note: 'a stable channel keeps the backlog small; a collapsed one does not recover',
     x: {
       label: 'slots',
       scale: linearScale(
@@ -137,7 +137,7 @@ function drawChannel(rows: readonly ChannelRow[], users: number, load: number): 
       format: thousands,
     },
     y: {
-      label: 'users who have collided',
+      label: 'users with a collided packet',
       scale: linearScale(points.map(([, backlog]) => backlog)),
       format: trimDecimals,
     },

@@ -46,7 +46,7 @@ function makeClientStrategy(name: StrategyName, options: BackOffOptions): Client
 function formatContention(rows: readonly ContentionRow[]): StudyReport {
   const sizes = [...new Set(rows.map(({ n }) => n))];
   const gaveUp = rows.some((row) => row.gaveUp !== undefined);
-  const lines = ['Clients contend for one row: each reads it, writes it, and tries again when another was faster.', ''];
+  const lines = ['Clients update one row: each reads it, writes it, and retries if another client wrote first.', ''];
   for (const n of sizes) {
     const some = rows.filter((row) => row.n === n);
     const most = Math.max(...some.map(({ calls }) => calls));
@@ -64,15 +64,15 @@ function formatContention(rows: readonly ContentionRow[]): StudyReport {
       '',
     );
   }
-  lines.push('calls: writes that reached the server; time: until the last client is done; bars: calls');
+  lines.push('calls: writes that reached the server; time: until the last client has succeeded; bars: calls');
   return { text: joinLines(lines), json: { rows }, draw: () => drawContention(rows), isEmpty: rows.length === 0 };
 }
 
 function drawContention(rows: readonly ContentionRow[]): string {
   const names = [...new Set(rows.map(({ strategy }) => strategy))];
   return drawChart({
-    title: 'Calls that contending clients need together',
-    note: 'optimistic concurrency on one row; the fewer calls, the less work the server does in vain',
+    title: 'Calls of all contending clients',
+    note: 'optimistic concurrency on one row; fewer calls mean less wasted work on the server',
     x: {
       label: 'clients',
       scale: linearScale(

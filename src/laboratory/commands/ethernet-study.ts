@@ -28,20 +28,18 @@ export function studyEthernet(spec: Extract<StudySpec, { study: 'ethernet' }>, s
   const experiment = compareSegments({ stations, frame: 8 * frame, load, backOff, time: 1000 * seconds, seed });
   const isSaturated = load === Number.POSITIVE_INFINITY;
   const head = `Stations on one CSMA/CD segment of 10 Mb/s, frames of ${frame} bytes; ${
-    isSaturated
-      ? 'each always has one to send'
-      : `together they would send ${load} of what it carries, were frames sent in no time`
+    isSaturated ? 'each always has a frame to send' : `together they offer ${load} of its capacity`
   }.`;
   return mapResult(experiment, (rows) => formatEthernet(rows, head, isSaturated));
 }
 
 const SATURATED_NOTE = [
-  'dropped: given up after 16 collisions; delay: of frames that arrive; predicted: Metcalfe and Boggs (1976), of stations',
-  'that know how many they are and always have a frame. Above it is capture: who has just sent waits least.',
+  'dropped: given up after 16 collisions; delay: of delivered frames; predicted: Metcalfe and Boggs (1976), for stations',
+  'that know their number and always have a frame. More is the capture effect: the last sender waits least.',
 ];
 const LOADED_NOTE = [
-  'dropped: given up after 16 collisions; delay: of frames that arrive. A closed loop: a station has its next frame only after a',
-  'pause that begins when it is done with the last, so that they offer less than the load, and the less the longer they wait.',
+  'dropped: given up after 16 collisions; delay: of delivered frames. A closed loop: a station has its next frame only after a',
+  'pause that begins when it has finished the last one, so stations offer less than the load, and less the longer they wait.',
 ];
 
 function formatEthernet(rows: readonly EthernetRow[], head: string, isSaturated: boolean): StudyReport {
@@ -115,7 +113,7 @@ function drawEthernet(rows: readonly EthernetRow[], head: string): string {
       ),
       format: String,
     },
-    y: { label: 'a part of 1', scale: linearScale([1]), format: (part) => String(Number(part.toFixed(2))) },
+    y: { label: 'share', scale: linearScale([1]), format: (part) => String(Number(part.toFixed(2))) },
     lines: [
       line('efficiency', (row) => row.efficiency),
       ...(rows.some(({ predicted }) => predicted !== undefined)

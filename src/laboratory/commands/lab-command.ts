@@ -59,6 +59,6 @@ export async function runLab(
 }
 
 function formatStopped(progress: number, isEmpty: boolean): string {
-  const what = isEmpty ? 'there is nothing to show yet' : 'this is what there is so far';
+  const what = isEmpty ? 'no results yet' : 'these are the results so far';
   return `tidegate: stopped at ${Math.floor(100 * progress)} %: ${what}`;
 }

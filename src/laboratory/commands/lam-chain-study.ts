@@ -40,14 +40,14 @@ function formatChain(
 ): string {
   const { users, spread, load } = channel;
   return joinLines([
-    `${pluralize(users, 'user')} of a slotted channel who would send ${load} packets a slot; who has collided tries again within ${pluralize(spread, 'slot')}.`,
+    `${pluralize(users, 'user')} of a slotted channel that offer ${load} packets a slot; after a collision, a user retries within ${pluralize(spread, 'slot')}.`,
     '',
     `  throughput  S = ${throughput.toFixed(5)} packets a slot`,
-    `  backlog         ${backlog.toFixed(3)} users who have collided`,
-    `  delay       D = ${delay < COLLAPSED_DELAY ? `${delay.toFixed(2)} slots` : 'without end: the channel has collapsed'}`,
+    `  backlog         ${backlog.toFixed(3)} users with a collided packet`,
+    `  delay       D = ${delay < COLLAPSED_DELAY ? `${delay.toFixed(2)} slots` : 'unbounded: the channel has collapsed'}`,
     '',
     ...formatTable(
-      ['equilibrium', 'backlog', 'S there'],
+      ['equilibrium', 'backlog', 'S at it'],
       equilibria.map((each) => [
         each.stable ? 'stable' : 'unstable',
         each.backlog.toFixed(2),
@@ -58,20 +58,21 @@ function formatChain(
     describeStability(equilibria, channel),
     `K = ${spread} is enough for ${pluralize(largestN, 'user')} at every load.`,
     smallestK === null
-      ? `No K keeps ${pluralize(users, 'user')} stable at load ${load}: that is more than a channel carries.`
+      ? `No K keeps ${pluralize(users, 'user')} stable at load ${load}: it exceeds the capacity of the channel.`
       : `${pluralize(users, 'user')} at load ${load} ${users === 1 ? 'needs' : 'need'} K = ${smallestK} at least.`,
   ]);
 }
 
 function describeStability(equilibria: readonly Equilibrium[], { users, load }: AlohaChannel): string {
   const [only, ...others] = equilibria.filter((each) => each.stable);
-  if (others.length > 0) return 'Two stable points: sooner or later chance takes it from the good one to the other.';
+  if (others.length > 0)
+    return 'Two stable points: sooner or later the channel drifts from the good one to the bad one.';
   if (only === undefined || only.backlog < users / 2) {
-    return 'One stable point: the channel comes back to it from anywhere.';
+    return 'One stable point: the channel returns to it from any backlog.';
   }
   return only.throughput < load / 4 && only.throughput < COLLAPSED_THROUGHPUT
-    ? 'One stable point, and there next to nothing comes through: the channel has collapsed.'
-    : 'One stable point, where most users wait: more is sent than comes through.';
+    ? 'One stable point, with almost no throughput: the channel has collapsed.'
+    : 'One stable point, at which most users wait: the offered load exceeds the throughput.';
 }
 
 /** Packets a slot: a collapsed channel carries less. */
@@ -87,8 +88,8 @@ function drawChain(channel: AlohaChannel, equilibria: readonly Equilibrium[]): s
   const offered = backlogs.map((n) => [n, (users - n) * chances.arrival] as const);
   const points = equilibria.map(({ backlog, stable }) => `${stable ? 'stable' : 'unstable'} at ${backlog.toFixed(1)}`);
   return drawChart({
-    title: `What comes in and what comes through: N = ${users}, K = ${spread}, load ${load}`,
-    note: `where the curves meet, the backlog stays as it is: ${points.join(', ')}`,
+    title: `Offered load and throughput: N =  ${users}, K = ${spread}, load ${load}`,
+    note: `the backlog is constant where the curves meet:  ${points.join(', ')}`,
     x: { label: 'backlog', scale: linearScale([users], 0), format: String },
     y: {
       label: 'packets a slot',

@@ -4,7 +4,7 @@ export interface Terminal {
 }
 
 const WIDTH = 30;
-const HINT = '  (Ctrl-C: what there is)';
+const HINT = '  (Ctrl-C: results so far)';
 
 /** A progress bar on one line, cleared at the end. */
 export class ProgressBar {

@@ -81,7 +81,7 @@ export class StudyParser {
     }
     const unused = Object.keys(STRATEGY_OPTIONS).find((option) => this.#options.has(option));
     if (unused !== undefined && !('strategies' in study)) {
-      this.#error ??= usageError(`--${unused} is of a STRATEGY on ${CHANNEL_OPTIONS}`);
+      this.#error ??= usageError(`--${unused} needs a STRATEGY, and ${CHANNEL_OPTIONS}`);
     }
     return this.#error ?? study;
   }
@@ -132,21 +132,21 @@ export class StudyParser {
     const slots = this.#parseWhole('slots', 1e10);
     if (users === undefined && spread === undefined && load === undefined) return { study: 'throughput', slots };
     if (users === undefined || load === undefined) {
-      this.#error ??= usageError('aloha needs --n USERS and --load LOAD, and --k K or a STRATEGY beside them');
+      this.#error ??= usageError('aloha needs --n USERS and --load LOAD, with --k K or a STRATEGY');
       return { study: 'throughput', slots };
     }
     if (load > users) {
-      this.#error ??= usageError(`--load: at most ${users}, a packet a slot of each of the --n users`);
+      this.#error ??= usageError(`--load: expected at most ${users}, a packet a slot for each of the --n users`);
     }
     const { strategies, options } = this.#parseStrategies();
     if (spread === undefined) return { study: 'channel', users, load, slots, strategies, options };
-    if (slots !== undefined) this.#error ??= usageError('--slots is of a simulation: --k is computed');
+    if (slots !== undefined) this.#error ??= usageError('--slots only applies to simulations, and --k is computed');
     return { study: 'chain', users, spread, load };
   }
 
   #parseOtherStrategies(): ChosenStrategies {
     if (this.#options.positionals.includes('none')) {
-      this.#error ??= usageError("'none' always takes part: name others, or nothing");
+      this.#error ??= usageError("'none' is always included: name other strategies, or none at all");
     }
     return this.#parseStrategies();
   }

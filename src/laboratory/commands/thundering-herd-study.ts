@@ -49,7 +49,7 @@ export function studyHerd(
   const requests = (clients / 2) * (minDrain / ROUND_TRIP);
   if (requests > MAX_REQUESTS) {
     throw new StudyError(
-      `${clients} clients without a backoff would ask ${requests.toPrecision(2)} times at a limit of ${formatRate(rate)}: fewer clients (--n), or a higher --limit`,
+      `${clients} clients without a backoff would send ${requests.toPrecision(2)} requests at a limit of ${formatRate(rate)}: use fewer clients (--n) or a higher --limit`,
     );
   }
   const names = strategies.length === 0 ? DEFAULT_STRATEGIES : strategies;
@@ -67,8 +67,10 @@ export function studyHerd(
     seed,
   });
   const head = `${
-    clients === 1 ? 'A client is refused by a limit of' : `${clients} clients are refused at once by a limit of`
-  } ${formatRate(rate)}, and ${clients === 1 ? 'comes' : 'come'} back; ${formatDelay(minDrain)} would do.`;
+    clients === 1
+      ? 'A client is refused by a limit of'
+      : `${clients} clients are refused at the same time by a limit of`
+  } ${formatRate(rate)}, and ${clients === 1 ? 'returns' : 'return'}; serving ${clients === 1 ? 'it' : 'them'} takes at least ${formatDelay(minDrain)}.`;
   const remarks = describeUnusedOptions(names, options);
   return mapResult(experiment, (rows) => ({ ...formatHerd(rows, head, { clients, rate }), remarks }));
 }
@@ -85,7 +87,7 @@ function formatHerd(
     if (some.length === 0) continue;
     lines.push(
       '',
-      `The refusal says ${HINT_SUMMARIES[hint]} (${hint}):`,
+      `Hint of the refusal (${hint}): ${HINT_SUMMARIES[hint]}`,
       ...formatTable(
         [
           'strategy',
@@ -112,13 +114,13 @@ function formatHerd(
   }
   lines.push(
     '',
-    'A client waits for its own strategy and for what it was told, whichever is longer. peak: most requests within 100ms;',
-    'waste: refusals after the first, a client served; p50, p99: until a client was served.',
+    'A client waits as long as its strategy or the hint says, whichever is longer. peak: most requests within 100ms;',
+    'waste: further refusals per client served; p50, p99: time until a client was served.',
   );
   if (hasUnserved) {
     lines.push(
-      `Not drained: not all were served, and p50 and p99 are of those who were. gave up: by its own strategy; unserved: still`,
-      `trying after ${formatDelay(maxDrainTime(parameters))}, when nobody waits for them any longer.`,
+      `Not drained (–): some clients were not served; p50 and p99 are of the others. gave up: ended by the strategy; unserved: still`,
+      `retrying after ${formatDelay(maxDrainTime(parameters))}, when the trial ends.`,
     );
   }
   const jsonRows = rows.map(({ drain, waste, ...row }) => ({
@@ -161,7 +163,7 @@ function drawHerd(rows: readonly HerdRow[], head: string, least: number): string
     points: smooth(moments).filter(([at]) => at <= end),
   }));
   return drawChart({
-    title: `A thundering herd by what its refusals say; clients with ${strategy}`,
+    title: `A thundering herd, by the hint of its refusals; clients use ${strategy}`,
     note: head,
     x: { label: 'time', scale: linearScale([0, end / 1000]), format: (at) => `${at} s` },
     y: {

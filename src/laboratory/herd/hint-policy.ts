@@ -29,11 +29,11 @@ export type HintPolicy = (refused: HintContext, random: Random) => Millis;
 /** One-line summaries. */
 export const HINT_SUMMARIES: Readonly<Record<HintPolicyName, string>> = {
   none: 'nothing',
-  constant: 'Retry-After: when the next request would pass, in whole seconds; the same to all',
-  'full-jitter': 'anything up to the time in which the limit could serve all who wait',
-  slots: 'to each a place of its own in the time to come, to the millisecond',
-  'slots-in-seconds': 'the same, as Retry-After can say it: whole seconds, rounded at random',
-  'slots-and-queue': 'the same, and who comes back waits in a queue for its turn: what Tidegate does',
+  constant: 'Retry-After: the wait until one more request would pass, in whole seconds; the same for all',
+  'full-jitter': 'a random wait, up to the time that the limit needs to serve all waiting clients',
+  slots: 'a slot of its own for each client, exact to the millisecond',
+  'slots-in-seconds': 'the same in whole seconds, rounded at random, because Retry-After has no fractions',
+  'slots-and-queue': 'the same, and a returning client waits in a queue; this is what Tidegate does',
 };
 
 /** @param rate the limit's rate, which `full-jitter` and `slots` use */

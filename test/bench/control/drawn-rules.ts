@@ -31,12 +31,12 @@ export const DRAWN_RULES: readonly DrawnRule[] = [
     rule: 'ceiling',
     scenario: 'token-bucket',
     without: 'no memory of the ceiling',
-    title: 'The rate at which the limit was met is remembered',
+    title: 'The rate at which the limit was found is remembered',
   },
   {
-    rule: 'hear-noise',
+    rule: 'background-rejections',
     scenario: 'loud-noise',
-    without: 'every rejection is felt',
+    without: 'every rejection counts',
     title: 'One in twenty is rejected at any rate',
   },
   {
@@ -97,7 +97,7 @@ export const DRAWN_RULES: readonly DrawnRule[] = [
   {
     rule: 'quota',
     scenario: 'minute-window-hints',
-    without: { scenario: 'minute-window', name: 'nothing is told' },
+    without: { scenario: 'minute-window', name: 'no header' },
     title: 'The quota in RateLimit headers is used',
   },
   {

@@ -70,7 +70,7 @@ export const RULE_ABLATIONS: readonly Controller[] = [
       RATE_RULES.isApplicationLimited({ ...state, growthElapsed: 0, growthPeriod: 1 }, ...rest),
   }),
   without('a stale ceiling is kept', { isCeilingStale: () => false }),
-  without('every rejection is felt', { isBackgroundRejection: () => false }),
+  without('every rejection counts', { isBackgroundRejection: () => false }),
   without('blackout: two in a row', { isBlackout: blackoutAfter(2) }),
   without('blackout: four in a row', { isBlackout: blackoutAfter(4) }),
   without('blackout: eight in a row', { isBlackout: blackoutAfter(8) }),

@@ -26,7 +26,7 @@ that is less, would have allowed. *Waste*: answers 429 and 5xx of the upstream Ã
 | \`aws-cubic\` | in each client: the adaptive retry mode of the AWS SDKs |
 | \`sre\` | in each client: the adaptive throttling of Google's SRE book, K = 2 |
 | \`netflix-aimd\`, \`netflix-vegas\` | shared: the concurrency limits of Netflix, which refuse what finds no place |
-| \`oracle\` | is told the limit and paces by it, through the same queue; waits as ours does |
+| \`oracle\` | knows the limit and paces by it, through the same queue; its waits are as long as ours |
 
 What these were made for is not always what they are measured by here. Concurrency limits guard a server that slows down
 under load; these upstreams do not, and service times vary at random, which Vegas takes for a queue. Where nothing succeeds,

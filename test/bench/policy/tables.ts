@@ -7,8 +7,8 @@ type Of<P extends PartFigures['part']> = Extract<PartFigures, { readonly part: P
 
 const MIB = 1024 ** 2;
 const NAMES = {
-  open: 'no limit is felt',
-  paced: 'a limit is felt, and 4/5 of it asked for',
+  open: 'no limit found',
+  paced: 'a limit found, 4/5 of it offered',
   overrun: 'twice the limit is asked for',
 };
 

@@ -47,7 +47,7 @@ test('Ctrl-C prints partial results', async () => {
   expect(code).toBe(130);
   const { rows } = JSON.parse(stdout) as { rows: { strategy: string; calls: number }[] };
   expect(rows[0]).toMatchObject({ n: 10, strategy: 'none' });
-  expect(stderr).toMatch(/^tidegate: stopped at \d+ %: this is what there is so far\n$/);
+  expect(stderr).toMatch(/^tidegate: stopped at \d+ %: these are the results so far\n$/);
 });
 
 /** Interrupts the command after it has started, with a longer delay each time it had not. */
@@ -127,7 +127,7 @@ describe('fit of an unsorted log', () => {
       run(['lab', 'fit', log, '--json']),
     ]);
     expect(stdout).toContain(
-      '\n2 requests (0.2 %) were out of order, and played late: line 502 is 119s older than line 501; sort the log by time\n',
+      '\n2 requests (0.2 %) were out of order, and replayed late: line 502 is 119s older than line 501; sort the log by time\n',
     );
     expect(JSON.parse(json)).toMatchObject({ disorder: { late: 2, first: { line: 502, after: 501, by: 119_000 } } });
   });
@@ -138,7 +138,7 @@ describe('fit of an unsorted log', () => {
     expect({ code, stdout, stderr }).toEqual({
       code: 2,
       stdout: '',
-      stderr: `tidegate: ${log}:502: 119s older than line 501, and 20 of 1000 requests (2 %) are out of order so; sort the log by time\n`,
+      stderr: `tidegate: ${log}:502: 119s older than line 501, and 20 of 1000 requests (2 %) are out of order; sort the log by time\n`,
     });
   });
 });
@@ -153,6 +153,6 @@ test('an unusable log is reported in one line', async () => {
   expect(packed).toEqual({
     code: 2,
     stdout: '',
-    stderr: 'tidegate: node_modules: is a directory: name a file in it\n',
+    stderr: 'tidegate: node_modules: is a directory; name a file in it\n',
   });
 });

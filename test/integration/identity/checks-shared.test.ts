@@ -41,7 +41,7 @@ state: {store: redis, url: "${redis.url}"}
     );
     expect(held.json()['reason']).toBe('held');
   }
-  // No other client was told to wait.
+  // No other client received a hint.
   await eventually(
     () => ask(one.url, 'b'),
     ({ status }) => status === 200,

@@ -224,10 +224,10 @@ test('lets a half-closed side keep receiving, in both directions', async () => {
   second.socket.end('my last words');
   await otherEnded;
   expect(other.received()).toMatch(/my last words$/);
-  other.write('I heard');
+  other.write('received');
   await eventually(
     () => second.received(),
-    (text) => text.endsWith('I heard'),
+    (text) => text.endsWith('received'),
   );
   other.socket.end();
   await eventually(

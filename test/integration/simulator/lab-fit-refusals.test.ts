@@ -38,39 +38,42 @@ test.each([
     name: write('good.csv', GOOD).replace('good', 'god'),
     message: 'god.csv cannot be read: no such file (is it good.csv?)',
   },
-  { name: mkdir('folder'), message: 'folder: is a directory: name a file in it' },
+  { name: mkdir('folder'), message: 'folder: is a directory; name a file in it' },
   {
     name: '/dev/null',
-    message: '/dev/null: is no regular file, and a log is read twice: write it to one',
+    message: '/dev/null: is not a regular file, which a log must be, because it is read twice',
   },
-  { name: '-', message: 'a log is read twice, and standard input cannot be: name a file' },
+  { name: '-', message: 'standard input cannot be read twice, as a log is: name a file' },
   { name: write('empty.csv', ''), message: 'empty.csv: is empty' },
-  { name: write('blank.csv', `\n${GOOD}`), message: 'blank.csv:1: is empty: ' },
+  { name: write('blank.csv', `\n${GOOD}`), message: 'blank.csv:1: is empty; ' },
   {
     name: write('packed.csv.gz', gzipSync(GOOD)),
-    message: 'packed.csv.gz: is packed (gzip): gunzip -k packed.csv.gz unpacks it',
+    message: 'packed.csv.gz: is compressed (gzip): gunzip -k packed.csv.gz decompresses it',
   },
-  { name: write('wide.csv', Buffer.from(`\ufeff${GOOD}`, 'utf16le')), message: 'wide.csv: is UTF-16: iconv ' },
-  { name: write('binary', Buffer.from([1, 2, 0, 3])), message: 'binary: is binary, and a log is text' },
+  {
+    name: write('wide.csv', Buffer.from(`\ufeff${GOOD}`, 'utf16le')),
+    message: 'wide.csv: is UTF-16: convert it with iconv ',
+  },
+  { name: write('binary', Buffer.from([1, 2, 0, 3])), message: 'binary: is binary; a log is JSON lines or CSV' },
   {
     name: write('columns.csv', 'when,client,code\n1,a,200\n'),
-    message: 'columns.csv:1: names no column time, none status among when, client, code: ',
+    message: 'columns.csv:1: has the columns when, client, code, without time and status: ',
   },
   {
     name: write('head.csv', 'time,client,status\n'),
-    message: 'head.csv: has no line below the names of its columns',
+    message: 'head.csv: has no line below its header',
   },
   {
     name: write('times.csv', 'time,client,status\nnoon,a,200\n'),
-    message: "times.csv:2: has 'noon' for its time: a time is ISO 8601, ",
+    message: "times.csv:2: has the time 'noon': expected ISO 8601, ",
   },
   {
     name: write('codes.csv', 'time,client,status\n1,a,200 OK\n2,a,\n'),
-    message: "codes.csv:2: has '200 OK' for its status: a status is a number",
+    message: "codes.csv:2: has the status '200 OK': expected a number",
   },
   {
     name: write('pretty.json', '{\n  "time": 1\n}\n'),
-    message: 'pretty.json:1: is not JSON by itself: an object a line is needed',
+    message: 'pretty.json:1: is not a complete JSON value: a log has one object per line',
   },
   {
     name: write('quiet.log', '{"level":"info","time":"2026-11-22T10:00:00.000Z","msg":"draining"}\n'),
@@ -85,7 +88,7 @@ test.each([
 test('does not wait for a pipe without a writer', async () => {
   execFileSync('mkfifo', [join(folder, 'pipe')]);
   expect(await refusalOf(join(folder, 'pipe'))).toBe(
-    'pipe: is no regular file, and a log is read twice: write it to one',
+    'pipe: is not a regular file, which a log must be, because it is read twice',
   );
 });
 
@@ -93,6 +96,6 @@ test('rejects a log without requests to an upstream', async () => {
   const line = { time: '2026-11-22T10:00:00.000Z', status: 404, outcome: 'refused', attempts: 0, ms: 1 };
   const log = write('aside.log', `${JSON.stringify(line)}\n`);
   expect(await refusalOf(join(folder, log))).toBe(
-    'aside.log: of 1 request none was to an upstream: there is nothing to play',
+    'aside.log: of 1 request none was for an upstream: there is nothing to replay',
   );
 });

@@ -35,7 +35,7 @@ test.each([
   { what: 'contention', study: () => CONTENTION },
   { what: 'fit', study: () => fitOf(600) },
 ])('reports that $what was stopped before it had a result, without an empty table', async ({ study }) => {
-  const remarks = 'tidegate: stopped at 0 %: there is nothing to show yet\n';
+  const remarks = 'tidegate: stopped at 0 %: no results yet\n';
   const nothing = { kind: 'ran', remarks, draw: undefined, exitCode: 130 };
   expect(await stopped(study(), 'once')).toMatchObject({ ...nothing, text: '' });
   // With --json the report is JSON too.
@@ -49,7 +49,7 @@ test('shows what fit has read or replayed when it is stopped', async () => {
   const report = await stopped(fitOf(300_000), 'bar');
   if (report.kind === 'failed') throw new Error(report.message);
   expect(report.exitCode).toBe(130);
-  expect(report.remarks).toMatch(/^tidegate: stopped at \d+ %: this is what there is so far\n$/);
+  expect(report.remarks).toMatch(/^tidegate: stopped at \d+ %: these are the results so far\n$/);
   expect(report.text).toMatch(/: \d+ requests in \d+[smh]/);
   expect(report.text).toMatch(/so far|its limit was being searched/);
   expect(report.text).toContain('(the log)');

@@ -60,7 +60,7 @@ describe('a 429', () => {
   });
 
   test('cuts the innermost limit if it names none, or an unknown one', () => {
-    for (const hints of [{}, { limit: 'unheard-of' }]) {
+    for (const hints of [{}, { limit: 'unknown-limit' }]) {
       const world = openWorld();
       const attributedLimit = world.serve(world.arrive({ refs: [SHARED, A] }), response(429, hints));
       expect([SHARED, A].map((ref) => phaseOf(world, ref))).toEqual(['open', 'backoff']);

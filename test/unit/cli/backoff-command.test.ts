@@ -22,7 +22,7 @@ describe('tidegate backoff NAME', () => {
         '              4         0     125ms     250ms  ░░░░░░░░░░┃░░░░░░░░░',
         '         in all         0   262.5ms     525ms',
         '',
-        '  █ waited always   ░ as chance has it   ┃ mean',
+        '  █ always   ░ random part   ┃ mean',
         "  Never gives up: the route's attempts or timeout end it.",
         '',
       ].join('\n'),

@@ -46,7 +46,7 @@ function play(
   for (const answer of answers) {
     if (answer.kind === 'claimed') ({ record } = answer);
     if (answer.kind !== 'known') skipLook();
-    if (result.done === true) throw new Error(`over before it could be told '${answer.kind}'`);
+    if (result.done === true) throw new Error(`over before it could be given '${answer.kind}'`);
     steps.push(result.value);
     result = script.next(answer);
   }

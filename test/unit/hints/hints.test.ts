@@ -6,7 +6,7 @@ import { MAX_HINTED_DELAY } from '../../../src/core/hints/hint-numbers.ts';
 import { readHints } from '../../../src/core/hints/read-hints.ts';
 import { type Hints, NO_HINTS, type Quota } from '../../../src/core/hints/hints.ts';
 
-/** 30 s ahead of SENT, so that a test can tell which clock was used. */
+/** 30 s ahead of SENT, so that a test shows which clock was used. */
 const WALL = Date.parse('2026-11-21T11:26:30Z');
 const SENT = Date.parse('2026-11-21T11:26:00Z');
 const DATE = ['Date', 'Sat, 21 Nov 2026 11:26:00 GMT'];

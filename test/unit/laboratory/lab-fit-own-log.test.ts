@@ -115,14 +115,14 @@ test('reports how the log was interpreted, above the table', () => {
   });
   const { text } = formatFit('x.log', runToCompletion(fit), { rate: 100, burst: 10 });
   expect(text.split('\n\n')[0]?.split('\n')).toEqual([
-    'x.log: 6 requests in 1s; 2 requests were none to an upstream',
-    'its requests went to several upstreams (payments, ledger…), and are played as if to one: give fit the lines of one',
-    "1 refusal of the proxy's: demand, and no word of the upstream",
-    '1 client went before the answer: demand too',
-    '2 attempts sent again, taken for 429s: of what is told, 2 speak of a limit and 0 of failures',
-    'played to a token bucket of 100/s, burst 10; 9.935ms a request, p99 9.935ms',
-    'as told: of 6 attempts looked at 3 were refused, and such a bucket refuses 0; in spans of 2.3s what it lets through differs by 100 %',
-    'a token bucket does not answer like this log: is it a window, several limits, or one that has changed?',
+    'x.log: 6 requests in 1s; 2 requests were not for an upstream',
+    'its requests went to several upstreams (payments, ledger…), but are replayed to one: filter the log by upstream first',
+    '1 refusal by the proxy: counted as demand, not as responses of the upstream',
+    '1 client disconnected before the response: counted as demand',
+    '2 attempts retried, counted as 429s: where the log gives a reason, 2 indicate a limit and 0 a failure',
+    'replayed to a token bucket of 100/s, burst 10; 9.935ms a request, p99 9.935ms',
+    'limit and burst as set: of 6 attempts examined, the upstream rejected 3 and such a bucket rejects 0; in spans of 2.3s the accepted attempts differ by 100 %',
+    'a token bucket does not explain this log: perhaps it is a window, several limits, or a limit that changed',
   ]);
   expect(text).toMatch(/\(the log\) +3 +2 +1 +7 +1\.000 /);
 });

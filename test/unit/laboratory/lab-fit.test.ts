@@ -265,21 +265,21 @@ describe('a line of a log', () => {
   });
 
   test('that begins an unknown log format is reported', () => {
-    const wanted = 'time, client and status, and perhaps method, path and ms';
+    const wanted = 'time, client and status, and optionally method, path and ms';
     const formatError = (first: string, second?: string) => {
       const format = chooseLogFormat(first, second);
       return 'message' in format ? format.message : 'read';
     };
     expect(formatError('time,who,status')).toBe(
-      `names no column client among time, who, status: columns are ${wanted}`,
+      `has the columns time, who, status, without client: expected ${wanted}`,
     );
     expect(formatError('times,client,code')).toBe(
-      `names no column time, none status among times, client, code (time: is it times?): columns are ${wanted}`,
+      `has the columns times, client, code, without time and status (is time the column times?): expected ${wanted}`,
     );
     expect(formatError('Time;Client;Status')).toMatch(/^its columns are separated by semicolons: commas are needed/);
     expect(formatError('time\tclient\tstatus')).toMatch(/^its columns are separated by tabs/);
     expect(formatError('127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326')).toBe(
-      `is neither JSON nor names of columns of CSV: put a line above it that names ${wanted}`,
+      `is neither JSON nor a CSV header: add a first line that names ${wanted}`,
     );
     expect(formatError('1760000000,shop,200')).toMatch(/^is neither JSON nor names/);
     expect(formatError('[{"time":1}]')).toMatch(/^begins a list/);

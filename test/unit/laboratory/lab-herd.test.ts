@@ -88,7 +88,7 @@ describe('a run that would never end, or not begin', () => {
   test('is rejected if clients without a backoff would send for days', () => {
     const herd = (clients: number, rate: number) => () => makeStudy({ ...study, clients, rate }, 1, surroundings);
     expect(herd(1_000_000, 100)).toThrow(
-      '1000000 clients without a backoff would ask 2.5e+11 times at a limit of 100/s: fewer clients (--n), or a higher --limit',
+      '1000000 clients without a backoff would send 2.5e+11 requests at a limit of 100/s: use fewer clients (--n) or a higher --limit',
     );
     expect(herd(1000, 1 / 36_000_000)).toThrow(StudyError);
     expect(herd(50_000, 100)).not.toThrow();

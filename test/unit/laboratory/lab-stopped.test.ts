@@ -33,7 +33,7 @@ describe('a stopped study', () => {
   test.each(ENDLESS)('lab %s without any result says so, and shows and draws nothing', async (line) => {
     const stopped = await ran(line, AbortSignal.abort());
     expect(stopped).toMatchObject({ text: '', draw: undefined, exitCode: 130 });
-    expect(stopped.remarks).toBe('tidegate: stopped at 0 %: there is nothing to show yet\n');
+    expect(stopped.remarks).toBe('tidegate: stopped at 0 %: no results yet\n');
     const { text } = await ran(`${line} --json`, AbortSignal.abort());
     expect(JSON.parse(text)).toEqual({ rows: [] });
   });
@@ -41,7 +41,7 @@ describe('a stopped study', () => {
   test.each(ENDLESS)('lab %s with some results shows them', async (line) => {
     const { text, remarks, draw, exitCode } = await stoppedInTime(line);
     expect(exitCode).toBe(130);
-    expect(remarks).toMatch(/^tidegate: stopped at \d+ %: this is what there is so far\n$/);
+    expect(remarks).toMatch(/^tidegate: stopped at \d+ %: these are the results so far\n$/);
     expect(text).toMatch(/\d/);
     expect(text).not.toMatch(/NaN|Infinity|undefined/);
     expect(draw?.()).toMatch(/^<svg /);

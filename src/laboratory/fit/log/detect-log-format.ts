@@ -17,13 +17,14 @@ const PROBE_BYTES = 64 * 1024;
 
 /** Detects the format of the log at a path. @returns an error in one line that begins with the path */
 export function detectLogFormat(path: string): LogFormat | { readonly message: string } {
-  if (path === '-') return { message: 'a log is read twice, and standard input cannot be: name a file' };
+  if (path === '-') return { message: 'standard input cannot be read twice, as a log is: name a file' };
   let beginning: Buffer;
   try {
     const stats = statSync(path);
-    if (stats.isDirectory()) return { message: `${path}: is a directory: name a file in it` };
+    if (stats.isDirectory()) return { message: `${path}: is a directory; name a file in it` };
     // Checked before opening: opening a pipe without a writer would block.
-    if (!stats.isFile()) return { message: `${path}: is no regular file, and a log is read twice: write it to one` };
+    if (!stats.isFile())
+      return { message: `${path}: is not a regular file, which a log must be, because it is read twice` };
     if (stats.size === 0) return { message: `${path}: is empty` };
     beginning = readBeginning(path);
   } catch (error) {
@@ -31,15 +32,15 @@ export function detectLogFormat(path: string): LogFormat | { readonly message: s
   }
   const compression = COMPRESSED_FORMATS.find(({ begins }) => begins.every((byte, i) => beginning[i] === byte));
   if (compression !== undefined) {
-    return { message: `${path}: is packed (${compression.name}): ${compression.unpack} ${path} unpacks it` };
+    return { message: `${path}: is compressed (${compression.name}): ${compression.unpack} ${path} decompresses it` };
   }
   if (/^(?:\ufffe|\ufeff)/.test(beginning.toString('utf16le', 0, 2))) {
-    return { message: `${path}: is UTF-16: iconv -f UTF-16 -t UTF-8 ${path} makes it readable` };
+    return { message: `${path}: is UTF-16: convert it with iconv -f UTF-16 -t UTF-8 ${path}` };
   }
-  if (beginning.includes(0)) return { message: `${path}: is binary, and a log is text: lines of JSON, or CSV` };
+  if (beginning.includes(0)) return { message: `${path}: is binary; a log is JSON lines or CSV` };
   const [first = '', second = ''] = beginning.toString('utf8').split('\n', 2);
   if (first.trim() === '') {
-    return { message: `${path}:1: is empty: a log begins with a request, or with the names of its columns` };
+    return { message: `${path}:1: is empty; a log begins with a request or a CSV header` };
   }
   const format = chooseLogFormat(first.trim(), second.trim());
   return 'message' in format ? { message: `${path}:1: ${format.message}` } : format;

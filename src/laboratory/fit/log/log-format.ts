@@ -31,7 +31,8 @@ const MAX_DURATION: Millis = 86_400_000;
  * @returns the error of the first line, if no format fits
  */
 export function chooseLogFormat(first: string, second = ''): LogFormat | { readonly message: string } {
-  if (first.startsWith('[')) return { message: "begins a list: an object a line is needed, as jq -c '.[]' makes" };
+  if (first.startsWith('['))
+    return { message: "begins an array, but a log has one JSON object per line: convert it with jq -c '.[]'" };
   if (first.startsWith('{')) return JSON_LINES;
   const names = splitCsv(first).map((name) => name.toLowerCase());
   const missing = REQUIRED_COLUMNS.filter((name) => !names.includes(name));
@@ -42,21 +43,21 @@ export function chooseLogFormat(first: string, second = ''): LogFormat | { reado
 }
 
 const REQUIRED_COLUMNS = ['time', 'client', 'status'];
-const EXPECTED_COLUMNS = 'time, client and status, and perhaps method, path and ms';
+const EXPECTED_COLUMNS = 'time, client and status, and optionally method, path and ms';
 
 function describeHeaderProblem(first: string, names: readonly string[], missing: readonly string[]): string {
   const other = [';', '\t'].find((each) => first.split(each).length > names.length);
   if (names.length < REQUIRED_COLUMNS.length && other !== undefined) {
-    return `its columns are separated by ${other === ';' ? 'semicolons' : 'tabs'}: commas are needed, and a first line that names ${EXPECTED_COLUMNS}`;
+    return `its columns are separated by ${other === ';' ? 'semicolons' : 'tabs'}: use commas, and a first line that names ${EXPECTED_COLUMNS}`;
   }
   if (names.length === 1 || !names.every((name) => /^[a-z_@"][\w @."-]*$/.test(name))) {
-    return `is neither JSON nor names of columns of CSV: put a line above it that names ${EXPECTED_COLUMNS}`;
+    return `is neither JSON nor a CSV header: add a first line that names ${EXPECTED_COLUMNS}`;
   }
   const guesses = missing.flatMap((name) => {
     const near = suggest(name, names);
-    return near === undefined ? [] : [` (${name}: is it ${near}?)`];
+    return near === undefined ? [] : [` (is ${name} the column ${near}?)`];
   });
-  return `names no column ${missing.join(', none ')} among ${names.slice(0, 10).join(', ')}${guesses.join('')}: columns are ${EXPECTED_COLUMNS}`;
+  return `has the columns ${names.slice(0, 10).join(', ')}, without ${missing.join(' and ')}${guesses.join('')}: expected ${EXPECTED_COLUMNS}`;
 }
 
 function makeCsvFormat(names: readonly string[]): LogFormat {
@@ -83,9 +84,9 @@ function makeCsvFormat(names: readonly string[]): LogFormat {
     const [time, , status] = columns.map((column) => cells[column]);
     const description = describeField('time', time);
     if (parseTime(time) === undefined) {
-      return `${description}: a time is ISO 8601, or a number of seconds or milliseconds`;
+      return `${description}: expected ISO 8601, or a number of seconds or milliseconds`;
     }
-    return `${describeField('status', status)}: a status is a number of three digits, 0 where there was no answer`;
+    return `${describeField('status', status)}: expected a number of three digits, or 0 if there was no response`;
   };
   return { parse, describeProblem, hasHeader: true };
 }
@@ -94,7 +95,7 @@ const STATUS = /^\d{1,3}$/;
 
 function describeField(name: string, value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-  return text === '' ? `has no ${name}` : `has '${text.slice(0, 40)}' for its ${name}`;
+  return text === '' ? `has no ${name}` : `has the ${name} '${text.slice(0, 40)}'`;
 }
 
 function describeJsonProblem(text: string): string {
@@ -102,12 +103,12 @@ function describeJsonProblem(text: string): string {
   try {
     record = JSON.parse(text);
   } catch {
-    return 'is not JSON by itself: an object a line is needed, as jq -c . makes them';
+    return 'is not a complete JSON value: a log has one object per line; convert it with jq -c .';
   }
-  if (!isRecord(record)) return 'is no JSON object';
+  if (!isRecord(record)) return 'is not a JSON object';
   const { time, status } = record;
   const description = parseTime(time) === undefined ? describeField('time', time) : describeField('status', status);
-  return `${description}: a request has a time and a status`;
+  return `${description}: each request needs a time and a status`;
 }
 
 function parseJsonLine(text: string, line: number): LoggedRequest | 'none' | 'aside' {

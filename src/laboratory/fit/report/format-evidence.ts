@@ -18,7 +18,7 @@ export function formatEvidence(log: string, fitted: FitResult, known: KnownLimit
   const head = [
     `${log}: ${pluralize(requests, 'request', 'requests')} in ${formatDuration(Math.round(span / 1000) * 1000)}`,
     ...(firstSkipped === undefined ? [] : [formatSkipped(skipped, firstSkipped, surveyed)]),
-    ...(aside === 0 ? [] : [`${pluralize(aside, 'request was', 'requests were')} none to an upstream`]),
+    ...(aside === 0 ? [] : [`${pluralize(aside, 'request was', 'requests were')} not for an upstream`]),
   ];
   return [
     head.join('; '),
@@ -33,11 +33,11 @@ export function formatEvidence(log: string, fitted: FitResult, known: KnownLimit
 function formatStage({ stage, rows }: FitResult): string[] {
   switch (stage) {
     case 'looking':
-      return ['that is what has been read of it so far; it is played when all of it is'];
+      return ['read so far; the replay begins after the last line'];
     case 'searching':
-      return ['all of it has been read, and its limit was being searched'];
+      return ['read completely; stopped while its limit was inferred'];
     case 'playing':
-      return [`of them ${rows[0]?.requests ?? 0} have been played so far, and the first line below is all of the log`];
+      return [`${rows[0]?.requests ?? 0} of them were replayed; the first line below covers the whole log`];
     default:
       return [];
   }
@@ -50,24 +50,27 @@ function formatProxyEvidence(surveyed: LogSummary): string[] {
   if (upstreams.length > 1) {
     const some = upstreams.slice(0, 3).join(', ');
     lines.push(
-      `its requests went to several upstreams (${some}…), and are played as if to one: give fit the lines of one`,
+      `its requests went to several upstreams (${some}…), but are replayed to one: filter the log by upstream first`,
     );
   }
   if (refusedHere > 0) {
-    lines.push(`${pluralize(refusedHere, 'refusal', 'refusals')} of the proxy's: demand, and no word of the upstream`);
+    lines.push(
+      `${pluralize(refusedHere, 'refusal', 'refusals')} by the proxy: counted as demand, not as responses of the upstream`,
+    );
   }
-  if (gone > 0) lines.push(`${pluralize(gone, 'client', 'clients')} went before the answer: demand too`);
+  if (gone > 0)
+    lines.push(`${pluralize(gone, 'client', 'clients')} disconnected before the response: counted as demand`);
   if (answers.unclear > 0) {
     const { limit, failure } = countSigns(surveyed);
     const meant = classifyUnclear(surveyed) === 'refused' ? '429s' : 'failures';
-    const signs = `of what is told, ${limit} speak of a limit and ${failure} of failures`;
-    lines.push(`${pluralize(answers.unclear, 'attempt', 'attempts')} sent again, taken for ${meant}: ${signs}`);
+    const signs = `where the log gives a reason, ${limit} indicate a limit and ${failure} a failure`;
+    lines.push(`${pluralize(answers.unclear, 'attempt', 'attempts')} retried, counted as ${meant}: ${signs}`);
   }
   return lines;
 }
 
 function formatSkipped(lines: number, { line, why }: SkippedLine, { upstreams }: LogSummary): string {
-  const text = pluralize(lines, 'line was none', 'lines were none');
+  const text = pluralize(lines, 'line is not a request', 'lines are not requests');
   // Tidegate's log has other lines as well.
   return upstreams.length > 0 ? text : `${text} (line ${line} ${why})`;
 }
@@ -77,14 +80,14 @@ export function describeEmptyLog(log: string, { skipped, firstSkipped, aside }: 
   if (firstSkipped !== undefined) {
     return `${log}:${firstSkipped.line}: ${firstSkipped.why}; no request in ${pluralize(skipped, 'line', 'lines')}`;
   }
-  if (aside === 0) return `${log}: has no line below the names of its columns`;
-  return `${log}: of ${pluralize(aside, 'request', 'requests')} none was to an upstream: there is nothing to play`;
+  if (aside === 0) return `${log}: has no line below its header`;
+  return `${log}: of ${pluralize(aside, 'request', 'requests')} none was for an upstream: there is nothing to replay`;
 }
 
 /** The error for a log that is not sorted. */
 export function describeUnsortedLog(log: string, { late, first }: LogDisorder, requests: number): string {
   const place = first === undefined ? log : `${log}:${first.line}: ${formatLateLine(first)}`;
-  return `${place}, and ${late} of ${requests} requests (${formatPercent(late / requests)}) are out of order so; sort the log by time`;
+  return `${place}, and ${late} of ${requests} requests (${formatPercent(late / requests)}) are out of order; sort the log by time`;
 }
 
 function formatDisorder({ late, first, long }: LogDisorder, requests: number): string[] {
@@ -92,10 +95,10 @@ function formatDisorder({ late, first, long }: LogDisorder, requests: number): s
   if (first !== undefined) {
     const all = late === 1 ? '1 request was' : `${late} requests (${formatPercent(late / requests)}) were`;
     lines.push(
-      `${all} out of order, and played late: line ${first.line} is ${formatLateLine(first)}; sort the log by time`,
+      `${all} out of order, and replayed late: line ${first.line} is ${formatLateLine(first)}; sort the log by time`,
     );
   }
-  if (long > 0) lines.push(`${long} requests that took more than a minute were played late`);
+  if (long > 0) lines.push(`${long} requests took more than a minute, and were replayed late`);
   return lines;
 }
 

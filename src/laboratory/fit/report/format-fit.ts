@@ -29,8 +29,8 @@ export function formatFit(log: string, fitted: FitResult, known: KnownLimit): St
       [formatLogRow(surveyed), ...rows.map(formatFitRow)],
     ),
     '',
-    'refused: ended in a 429, or in a refusal of the proxy; waste: attempts that the upstream refused or failed, a success;',
-    'p50, p99: of successes, waiting included. The first line is the log itself, the others are simulated.',
+    'refused: ended in a 429 of the upstream or of the proxy; waste: attempts rejected or failed by the upstream, per success;',
+    'p50, p99: latency of successes, including waits. The first line is the log itself; the others are simulated.',
   ];
   return {
     text: joinLines(lines),
@@ -90,14 +90,14 @@ function toUpstreamJson(upstream: UpstreamSpec | undefined): object | null {
 function drawFit(log: string, rows: readonly FitRow[]): string {
   const offered = Math.max(1, ...rows.map(({ requests }) => requests));
   return drawChart({
-    title: `What policies would have made of ${log}`,
+    title: `${log} replayed with other policies`,
     note: rows.map(({ policy }, i) => `${i + 1}: ${policy}`).join(', '),
     x: {
       label: 'policy',
       scale: linearScale([rows.length], 1),
       format: (value) => (Number.isInteger(value) ? String(value) : ''),
     },
-    y: { label: 'a part of the requests', scale: linearScale([1]), format: (part) => String(Number(part.toFixed(2))) },
+    y: { label: 'share of requests', scale: linearScale([1]), format: (part) => String(Number(part.toFixed(2))) },
     lines: [
       { name: 'served', points: rows.map(({ successes }, i) => [i + 1, successes / offered]) },
       { name: 'refused', points: rows.map(({ refused }, i) => [i + 1, refused / offered]) },

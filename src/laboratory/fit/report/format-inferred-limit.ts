@@ -23,9 +23,9 @@ export function formatInferredLimit(
   if (upstream === undefined) return [];
   const lines = [formatUpstream(upstream, surveyed)];
   if (upstream.limit.kind === 'unlimited') {
-    lines.push('no limit: the upstream refused nothing in this log, so --limit has to say it');
+    lines.push('no limit: the upstream rejected nothing in this log; set --limit');
   } else if (inferred === undefined) {
-    lines.push('nothing was sent in this log: the limit is as told, and a burst that is not is assumed');
+    lines.push('nothing was sent in this log: the limit is --limit, with an assumed burst unless --burst is set');
   } else {
     lines.push(...formatBucketFit(inferred, known));
   }
@@ -33,10 +33,11 @@ export function formatInferredLimit(
   // Requests behind a proxy were not sent once, at arrival: there is nothing to compare.
   if (stage === 'played' && once !== undefined && surveyed.refusedHere === 0 && surveyed.answers.unclear === 0) {
     const [met, meets] = [surveyed.refused / surveyed.requests, once.refused / once.requests];
-    const agree = (inferred?.off ?? 0) > MAX_DEVIATION ? 'as many, but others' : 'they agree';
+    const agree =
+      (inferred?.off ?? 0) > MAX_DEVIATION ? 'the counts agree, but other requests are refused' : 'they agree';
     const verdict =
-      Math.abs(met - meets) <= MAX_REFUSED_DIFFERENCE ? agree : 'the limit is another, and so is all that follows';
-    lines.push(`refused of the log ${formatShare(met)}, of '${NO_RETRIES}' ${formatShare(meets)}: ${verdict}`);
+      Math.abs(met - meets) <= MAX_REFUSED_DIFFERENCE ? agree : 'the inferred limit is wrong, and so is the rest';
+    lines.push(`share refused: ${formatShare(met)} in the log, ${formatShare(meets)} in '${NO_RETRIES}'; ${verdict}`);
   }
   return lines;
 }
@@ -48,35 +49,33 @@ function formatUpstream({ limit, errors = [] }: UpstreamSpec, { service }: LogSu
   const fails = error === undefined ? '' : `, ${(100 * error.probability).toFixed(2)} % errors`;
   const takes =
     service === undefined
-      ? "100ms a request, as the log does not tell, so p50 and p99 are not the log's"
+      ? '100ms a request is assumed, because the log has no times: compare p50 and p99 only below'
       : `${formatDelay(service.p50)} a request, p99 ${formatDelay(service.p99)}`;
-  return `played to ${limits}; ${takes}${fails}`;
+  return `replayed to ${limits}; ${takes}${fails}`;
 }
 
 function formatBucketFit(inferred: InferredBucket, known: KnownLimit): string[] {
   const { attempts, refused, wouldRefuse, off, span, burstIs } = inferred;
   const lines = [
-    `${formatLimitSource(known)}: of ${attempts} attempts looked at ${refused} were refused, and such a bucket refuses ${wouldRefuse}; ` +
-      `in spans of ${formatDelay(Number(span.toPrecision(2)))} what it lets through differs by ${formatPercent(off)}`,
+    `${formatLimitSource(known)}: of ${attempts} attempts examined, the upstream rejected ${refused} and such a bucket rejects ${wouldRefuse}; ` +
+      `in spans of ${formatDelay(Number(span.toPrecision(2)))} the accepted attempts differ by ${formatPercent(off)}`,
   ];
   if (off > MAX_DEVIATION) {
     lines.push(
-      'a token bucket does not answer like this log: is it a window, several limits, or one that has changed?',
+      'a token bucket does not explain this log: perhaps it is a window, several limits, or a limit that changed',
     );
   }
   if (known.rate === undefined && refused < MIN_REFUSALS) {
-    lines.push('so few refusals make it a guess: --limit and --burst say otherwise');
+    lines.push('so few rejections make this a guess: set --limit and --burst if you know them');
   } else if (known.burst === undefined && burstIs === 'least') {
-    lines.push(
-      'the burst may be larger: the log does not show what is let through after a long rest; --burst says otherwise',
-    );
+    lines.push('the burst may be larger: the log shows no request after a long pause; set --burst if you know it');
   }
   return lines;
 }
 
 function formatLimitSource({ rate, burst }: KnownLimit): string {
   if (rate === undefined) return burst === undefined ? 'rate and burst from the log' : 'the rate from the log';
-  return burst === undefined ? 'the burst from the log' : 'as told';
+  return burst === undefined ? 'the burst from the log' : 'limit and burst as set';
 }
 
 function formatShare(part: number): string {

@@ -50,8 +50,8 @@ const WAITING: readonly RowGoal[] = [
 /** Clients that honour Retry-After exactly. */
 export function waiting(): ControlRow[] {
   return [
-    { name: 'ten clients at 5x, waiting as told', count: 10, offered: 500 },
-    { name: '500 clients at 2x, waiting as told', count: 500, offered: 200 },
+    { name: 'ten clients at 5x, honouring Retry-After', count: 10, offered: 500 },
+    { name: '500 clients at 2x, honouring Retry-After', count: 500, offered: 200 },
   ].map(({ name, count, offered }): ControlRow => {
     const clients = [{ ...CLIENTS, count, rate: offered / count, honoursRetryAfter: true }];
     return { name, family: 'waiting', scenario: scenarioOf(name, { limit: BUCKET, offered, clients }), goals: WAITING };

@@ -122,27 +122,27 @@ export function minutes(): ControlRow[] {
       ],
     },
     {
-      name: 'minute window, RateLimit told',
+      name: 'minute window, RateLimit header',
       family: 'minute',
-      scenario: scenarioOf('minute window, RateLimit told', { ...terms, upstream: { hints: 'ratelimit' } }),
+      scenario: scenarioOf('minute window, RateLimit header', { ...terms, upstream: { hints: 'ratelimit' } }),
       goals: [
         { figure: 'goodput', min: 0.97 },
         { figure: 'waste', max: 0.0005 },
       ],
     },
     {
-      name: 'minute window, X-RateLimit told',
+      name: 'minute window, X-RateLimit headers',
       family: 'minute',
-      scenario: scenarioOf('minute window, X-RateLimit told', { ...terms, upstream: { hints: 'x-ratelimit' } }),
+      scenario: scenarioOf('minute window, X-RateLimit headers', { ...terms, upstream: { hints: 'x-ratelimit' } }),
       goals: [
         { figure: 'goodput', min: 0.97 },
         { figure: 'waste', max: 0.0005 },
       ],
     },
     {
-      name: 'minute window, Retry-After told',
+      name: 'minute window, Retry-After',
       family: 'minute',
-      scenario: scenarioOf('minute window, Retry-After told', { ...terms, upstream: { hints: 'retry-after' } }),
+      scenario: scenarioOf('minute window, Retry-After', { ...terms, upstream: { hints: 'retry-after' } }),
       goals: [
         { figure: 'goodput', min: 0.8 },
         { figure: 'waste', max: 0.015 },
