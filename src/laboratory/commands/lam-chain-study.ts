@@ -88,8 +88,8 @@ function drawChain(channel: AlohaChannel, equilibria: readonly Equilibrium[]): s
   const offered = backlogs.map((n) => [n, (users - n) * chances.arrival] as const);
   const points = equilibria.map(({ backlog, stable }) => `${stable ? 'stable' : 'unstable'} at ${backlog.toFixed(1)}`);
   return drawChart({
-    title: `Offered load and throughput: N =  ${users}, K = ${spread}, load ${load}`,
-    note: `the backlog is constant where the curves meet:  ${points.join(', ')}`,
+    title: `Offered load and throughput: N = ${users}, K = ${spread}, load ${load}`,
+    note: `the backlog is constant where the curves meet: ${points.join(', ')}`,
     x: { label: 'backlog', scale: linearScale([users], 0), format: String },
     y: {
       label: 'packets a slot',
@@ -97,8 +97,8 @@ function drawChain(channel: AlohaChannel, equilibria: readonly Equilibrium[]): s
       format: (s) => String(Number(s.toFixed(3))),
     },
     lines: [
-      { name: 'comes through', points: through },
-      { name: 'comes in', points: offered },
+      { name: 'throughput', points: through },
+      { name: 'offered', points: offered },
     ],
   });
 }

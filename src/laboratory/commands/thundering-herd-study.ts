@@ -167,7 +167,7 @@ function drawHerd(rows: readonly HerdRow[], head: string, least: number): string
     note: head,
     x: { label: 'time', scale: linearScale([0, end / 1000]), format: (at) => `${at} s` },
     y: {
-      label: 'requests a second',
+      label: 'requests per second',
       scale: logScale([1, ...lines.flatMap(({ points }) => points.map(([, y]) => y))]),
       format: String,
     },

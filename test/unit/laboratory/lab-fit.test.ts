@@ -276,7 +276,7 @@ describe('a line of a log', () => {
     expect(formatError('times,client,code')).toBe(
       `has the columns times, client, code, without time and status (is time the column times?): expected ${wanted}`,
     );
-    expect(formatError('Time;Client;Status')).toMatch(/^its columns are separated by semicolons: commas are needed/);
+    expect(formatError('Time;Client;Status')).toMatch(/^its columns are separated by semicolons: use commas/);
     expect(formatError('time\tclient\tstatus')).toMatch(/^its columns are separated by tabs/);
     expect(formatError('127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326')).toBe(
       `is neither JSON nor a CSV header: add a first line that names ${wanted}`,
