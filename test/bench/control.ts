@@ -113,7 +113,7 @@ async function compare(): Promise<void> {
   const summary = `${verdicts.length} goals: ${missed.length} missed, ${onAverage.length} met on average but not with every seed`;
   console.log(summary);
   if (values.markdown !== undefined) {
-    const whole = { ...rowTable('Every row of ours', ours), note: `${summary}.` };
+    const whole = { ...rowTable('Every row of Tidegate', ours), note: `${summary}.` };
     writeSection(values.markdown, 'control', [INTRODUCTION, ...[...compared, whole].map(toMarkdown)].join('\n'));
   }
   if (missed.length > 0) process.exitCode = 1;

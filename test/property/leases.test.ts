@@ -30,7 +30,7 @@ test('over any interval, sends stay within the rate plus the allowed lateness', 
     fc.property(runs, ({ replicas, latency, rate, load, clients, maxWait, deathAt, errors, seed }) => {
       const config = loadLibraryScenario('known-limit');
       const [group] = config.clients;
-      if (group === undefined) throw new Error('nobody asks');
+      if (group === undefined) throw new Error('no demand');
       const scenario = compileScenario('leases', {
         ...config,
         duration: DURATION,

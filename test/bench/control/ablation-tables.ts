@@ -33,7 +33,7 @@ export function changeTable(
         `${missed(rows, results, name) - missed(rows, results, OURS.name)}`,
       ];
     }),
-    note: 'Goals missed: how many more than by ours as it is.',
+    note: 'Goals missed: the number beyond those that the unchanged rules miss.',
   };
 }
 

@@ -87,9 +87,9 @@ class TolerantMeter extends LocalMeter {
 /** Ablations of parts other than the rate rules. */
 const PARTS: readonly Controller[] = [
   set('no queue', ({ queue }) => ({ queue: { ...queue, maxDepth: 0 } })),
-  set('patience of 0.3 s', ({ queue }) => ({ queue: { ...queue, maxWait: 300 } })),
-  set('patience of 3 s', ({ queue }) => ({ queue: { ...queue, maxWait: 3000 } })),
-  replace('patience for who stands in the queue', {
+  set('maxWait of 0.3 s', ({ queue }) => ({ queue: { ...queue, maxWait: 300 } })),
+  set('maxWait of 3 s', ({ queue }) => ({ queue: { ...queue, maxWait: 3000 } })),
+  replace('wait estimate of queued clients only', {
     makeLimit: (ref, meter) => new PatientLimit(ref, meter),
   }),
   replace('one queue for all', { makeLimit: (ref, meter) => new PlainLimit(ref, meter) }),
@@ -105,7 +105,7 @@ const PARTS: readonly Controller[] = [
 
 /** Tidegate with other random numbers: differences of this size are noise. */
 const CHANCE: Controller = {
-  name: 'nothing (other chance)',
+  name: 'nothing (other random numbers)',
   makeStore: (scenario, random, listen) => {
     random();
     return OURS.makeStore(scenario, random, listen);

@@ -54,7 +54,7 @@ export const DRAWN_RULES: readonly DrawnRule[] = [
   {
     rule: 'rate-on-curve',
     scenario: 'step-up-10x',
-    without: 'straight growth',
+    without: 'linear growth',
     title: 'Flat near the ceiling, steep away from it',
   },
   {
@@ -66,7 +66,7 @@ export const DRAWN_RULES: readonly DrawnRule[] = [
   {
     rule: 'is-application-limited',
     scenario: 'application-limited',
-    without: 'growth while nobody asks',
+    without: 'growth without demand',
     title: 'An idle hour proves nothing',
   },
   {
@@ -93,7 +93,12 @@ export const DRAWN_RULES: readonly DrawnRule[] = [
     without: 'no moved limit',
     title: 'Another client uses up the limit, two seconds of every thirty',
   },
-  { rule: 'watch-places', scenario: 'concurrency', without: 'no places', title: 'Twenty requests at a time' },
+  {
+    rule: 'detect-concurrency',
+    scenario: 'concurrency',
+    without: 'no concurrency detection',
+    title: 'Twenty requests at a time',
+  },
   {
     rule: 'quota',
     scenario: 'minute-window-hints',
@@ -112,7 +117,7 @@ export const DRAWN_RULES: readonly DrawnRule[] = [
     scenario: 'abuser',
     without: 'one queue for all',
     shows: 'groups',
-    title: 'One client sends a hundred times what others send',
+    title: 'One client sends a hundred times as much as each other client',
   },
   {
     rule: 'weights',

@@ -51,20 +51,20 @@ export const RULE_ABLATIONS: readonly Controller[] = [
       return { ...cut, ceiling: cut.rate };
     },
   }),
-  without('a ceiling that believes each rejection', {
+  without('ceiling lowered by each rejection', {
     computeLaterDecrease: (state) => ({ ...RATE_RULES.computeLaterDecrease(state), ceiling: state.rate }),
   }),
   without('K of 10 s', { planGrowthPeriod: () => 10_000 }),
-  without('K blind to losses', { planGrowthPeriod: plan(() => ({ usualProbeLoss: 1, probeLoss: 1 })) }),
-  without('K blind to guesses', {
+  without('K ignores losses', { planGrowthPeriod: plan(() => ({ usualProbeLoss: 1, probeLoss: 1 })) }),
+  without('K ignores the last finding', {
     planGrowthPeriod: plan(({ lastFinding }) => ({ lastFinding: lastFinding === 'penalty' ? lastFinding : 'near' })),
   }),
   without('no cost', { recordRejectionCost: () => undefined }),
-  without('straight growth', {
+  without('linear growth', {
     cubicGrowthRate: ({ ceiling, rateAfterDecrease, growthElapsed, growthPeriod }) =>
       rateAfterDecrease + ((ceiling - rateAfterDecrease) * growthElapsed) / Math.max(1, growthPeriod),
   }),
-  without('growth while nobody asks', { isApplicationLimited: () => false }),
+  without('growth without demand', { isApplicationLimited: () => false }),
   without('probing at 60 % of use', {
     isApplicationLimited: (state, ...rest) =>
       RATE_RULES.isApplicationLimited({ ...state, growthElapsed: 0, growthPeriod: 1 }, ...rest),
@@ -93,7 +93,7 @@ export const RULE_ABLATIONS: readonly Controller[] = [
       return { ...RATE_RULES.planRecovery(...args), rate: ceiling / 2, ceiling };
     },
   }),
-  without('no places', {
+  without('no concurrency detection', {
     makeConcurrencyDetector: () => ({
       onAccepted: () => undefined,
       onRejected: () => undefined,

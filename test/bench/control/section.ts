@@ -2,42 +2,41 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 export const INTRODUCTION = `## Control
 
-How much of a hidden limit is used, and what finding it costs. In virtual time, with the proxy's own exchange, gate and
-queue; only who decides when a request leaves is exchanged. Everybody meets the same upstreams, the same clients and the
-same retries. Rules and constants of ours were chosen with seeds below 800; these are others: five for ours, two for the rest.
-Goals of the adverse rows were set after figures of other seeds had been seen: they guard against getting worse, and prove
-nothing.
+This section shows the share of a hidden limit that each controller uses, and the rejections that it causes. The runs are in virtual
+time, with the exchange, gate and queue of the proxy. Only the controller, which decides when a request is sent, differs. All
+controllers have the same upstreams, clients and retries. The rules and constants of Tidegate were chosen with seeds below 800. The
+runs use other seeds: five for Tidegate, two for each other controller. The goals of the adverse rows were set after runs with other
+seeds, so they only show that nothing became worse.
 
 \`\`\`sh
-npm run bench:control                                # some minutes; ends with 1 when a goal is missed
+npm run bench:control                                # some minutes; exits with 1 when a goal is missed
 npm run bench:control -- --rows step --seeds 1       # some rows
-npm run bench:control -- --ablations                 # ours without one rule at a time
+npm run bench:control -- --ablations                 # Tidegate without one rule at a time
 npm run bench:control -- --markdown docs/benchmarks.md
 \`\`\`
 
-Ten clients offer twice the limit, unless the row says otherwise. *Goodput*: successes ÷ what the limit, or the demand if
-that is less, would have allowed. *Waste*: answers 429 and 5xx of the upstream ÷ successes. In parentheses: the worst seed.
+Ten clients offer twice the limit, unless the row says otherwise. *Goodput*: successes ÷ the successes that the limit allows, or ÷ the
+demand if that is less. *Waste*: 429 and 5xx responses of the upstream ÷ successes. The worst seed is in parentheses.
 
 | | what it does |
 | --- | --- |
-| \`none\` | sends at once, retries 429 and 5xx with backoff, four sends at most |
-| \`backoff\` | the same, but every retry is paid from a budget, and a Retry-After holds the client |
+| \`none\` | sends at once, and retries 429 and 5xx with backoff, with four attempts at most |
+| \`backoff\` | the same, but a budget limits retries, and a Retry-After holds the client |
 | \`aimd\` | in each client: a paced rate, +1/s every second, half on a rejection |
 | \`aws-cubic\` | in each client: the adaptive retry mode of the AWS SDKs |
 | \`sre\` | in each client: the adaptive throttling of Google's SRE book, K = 2 |
-| \`netflix-aimd\`, \`netflix-vegas\` | shared: the concurrency limits of Netflix, which refuse what finds no place |
+| \`netflix-aimd\`, \`netflix-vegas\` | shared: the concurrency limits of Netflix, which refuse a request above the limit |
 | \`oracle\` | knows the limit and paces by it, through the same queue; its waits are as long as ours |
 
-What these were made for is not always what they are measured by here. Concurrency limits guard a server that slows down
-under load; these upstreams do not, and service times vary at random, which Vegas takes for a queue. Where nothing succeeds,
-waste is ∞.
+Some of these controllers were made for another purpose. Concurrency limits protect a server that slows down under load. These
+upstreams do not slow down, and their service times vary at random, which Vegas interprets as a queue. Waste is ∞ if nothing succeeds.
 `;
 
 export const ABOUT_ABLATIONS = `## Control, without one rule at a time
 
-What each rule of the adaptive rate is worth, and each part around it: the same rows, with one rule left out or made
-simpler. The first line leaves out nothing: with other chance, the same rules do that much better or worse. What changes
-no more than that buys nothing here.
+This section shows the value of each rule of the adaptive rate, and of each part around it: the same rows, with one rule removed or
+simplified. The first line removes nothing; it only uses other random numbers, so it shows the noise. A rule whose removal changes no
+more than that has no value in these rows.
 
 \`\`\`sh
 npm run bench:control -- --ablations --markdown docs/benchmarks.md

@@ -23,8 +23,8 @@ export function goodputTable(results: readonly KindResult[], absent: readonly st
       'failed',
       'p50',
       'p99',
-      'goodput ÷ ours',
-      'waste ÷ ours',
+      'goodput ÷ Tidegate’s',
+      'waste ÷ Tidegate’s',
     ],
     rows: results.flatMap(({ kind, rows }) => {
       const ours = rows.find(isOurs);
@@ -103,7 +103,7 @@ function ratios(row: GoodputRow, ours: GoodputRow | undefined): string[] {
 
 function wasteRatio(row: GoodputRow, ours: GoodputRow): string {
   if (!Number.isFinite(row.waste)) return LOCKED_OUT;
-  return ours.waste === 0 ? 'ours is 0' : `${(row.waste / ours.waste).toFixed(0)} ×`;
+  return ours.waste === 0 ? 'Tidegate’s is 0' : `${(row.waste / ours.waste).toFixed(0)} ×`;
 }
 
 function apart({ measured, simulated, deviation, difference, agrees }: SimulationComparison, digits: number): string[] {

@@ -9,7 +9,7 @@ const MIB = 1024 ** 2;
 const NAMES = {
   open: 'no limit found',
   paced: 'a limit found, 4/5 of it offered',
-  overrun: 'twice the limit is asked for',
+  overrun: 'twice the limit offered',
 };
 
 export function tablesOf(all: readonly PartFigures[]): ControlTable[] {

@@ -281,8 +281,8 @@ describe('a line of a log', () => {
     expect(formatError('127.0.0.1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326')).toBe(
       `is neither JSON nor a CSV header: add a first line that names ${wanted}`,
     );
-    expect(formatError('1760000000,shop,200')).toMatch(/^is neither JSON nor names/);
-    expect(formatError('[{"time":1}]')).toMatch(/^begins a list/);
+    expect(formatError('1760000000,shop,200')).toMatch(/^is neither JSON nor a CSV header/);
+    expect(formatError('[{"time":1}]')).toMatch(/^begins an array/);
     // The end of a line that began in an earlier file.
     expect(formatError('tus":200,"msg":"request"}', '{"time":1,"status":200}')).toBe('read');
   });
