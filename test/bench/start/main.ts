@@ -88,7 +88,7 @@ function tabulate(results: Results, { runs, idle, requests, date }: StartBenchOp
     return `${middle} (${least}–${most})`;
   };
   return {
-    title: 'Time to the first answer, and memory',
+    title: 'Time to the first response, and memory',
     note: `Medians of ${runs} starts in turn (least–most). Memory: resident, 1 MB = 10⁶ bytes. ${date === undefined ? '' : `${date}. `}Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim() ?? 'unknown processor'}; load ${loadavg()[0]?.toFixed(1)} at the end.`,
     head: [
       '',
