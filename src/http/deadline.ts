@@ -1,8 +1,8 @@
 import type { Clock, Millis } from '../core/scalars.ts';
 
 /**
- * One deadline at a time, for one wait after another. Its timer is not set again for each: if it fires before the deadline it is
- * set for the rest. Setting and clearing a timer costs a microsecond.
+ * Keeps one deadline at a time, for successive waits. A later deadline does not reset the timer: if the timer fires too
+ * early, it is set again for the remaining time. Setting and clearing a timer costs a microsecond.
  */
 export class Deadline {
   readonly #clock: Clock;
@@ -28,7 +28,7 @@ export class Deadline {
     this.#setTimer(span, now);
   }
 
-  /** Starts the same time anew. */
+  /** Restarts the full span from now. */
   extend(): void {
     this.#dueAt = this.#clock.now() + this.#span;
   }

@@ -1,6 +1,6 @@
 import type { Clock, Millis } from '../core/scalars.ts';
 
-/** Something that knows when it has work to do. */
+/** Something that has work to do at certain times. */
 export interface Wakeable {
   /** When it has to be woken; undefined if there is nothing to do. */
   nextWake(): Millis | undefined;

@@ -26,7 +26,7 @@ export class CheckRouter {
     const route = this.#strict.find(method, host, path);
     if (!AMBIGUOUS_PATH.test(path)) return route;
     const lenientRoute = this.#lenient.find(method, host, normalizeLeniently(path));
-    // Routes that differ only in how they are written are distinguished by their application as well.
+    // If two routes differ only in spelling, the application also treats them as different paths.
     const isSame =
       route === undefined ? lenientRoute === undefined : normalizeLeniently(route.path) === lenientRoute?.path;
     return isSame ? route : 'ambiguous';

@@ -71,7 +71,7 @@ function parseReport(item: ReportJson, targets: UpstreamTargets): OutcomeReport 
   return error ?? { permit, response: item };
 }
 
-/** Upstream and client beside a permit must agree with it. */
+/** An upstream or a client beside a permit must match it. */
 function permitFromText({ upstream, client }: ReportJson, text: string): CheckPermit | string {
   const permit = decodePermit(text);
   if (permit === undefined) return 'permit: not the Tidegate-Permit of a check.';

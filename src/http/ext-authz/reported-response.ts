@@ -14,7 +14,7 @@ export const ReportedResponse = z.strictObject({
   retryAfter: z.number().min(0).optional(),
   /** The limit that rejected it: the name of a nested one, or '' for the upstream's own. */
   limit: z.string().max(128).optional(),
-  /** The upstream's word, such as a Stripe-Rate-Limited-Reason. */
+  /** The reason that the upstream gives, such as a Stripe-Rate-Limited-Reason. */
   reason: z
     .string()
     .regex(/^[\w.:-]{1,64}$/, 'expected a word of at most 64 letters, digits and _ . : -')

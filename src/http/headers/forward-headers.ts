@@ -6,7 +6,7 @@ import { filterHeaders } from './raw-headers.ts';
 const FRAMING_HEADERS: ReadonlySet<string> = new Set([...HOP_BY_HOP_HEADERS, 'content-length', 'trailer']);
 
 export interface RequestForwarding {
-  /** `1.1 tidegate-<instance>`, with the version that the client spoke. */
+  /** `1.1 tidegate-<instance>`, with the HTTP version of the client. */
   readonly via: string;
   readonly requestId: string;
   /** Address of the peer that connected. */
@@ -78,7 +78,7 @@ export function forwardRequestHeaders(raw: readonly string[], forwarding: Reques
 }
 
 export interface ResponseForwarding {
-  /** `1.1 tidegate-<instance>`, with the version that the upstream spoke. */
+  /** `1.1 tidegate-<instance>`, with the HTTP version of the upstream. */
   readonly via: string;
   readonly requestId: string;
   /** The client's id, or ours. */

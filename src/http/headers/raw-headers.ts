@@ -24,7 +24,7 @@ function hasUnknownOutcome(headers: readonly string[]): boolean {
 
 const OUTCOME_HEADER = 'tidegate-outcome';
 
-/** What a response says about its write. @param replayedHeader header that marks a stored answer, in lower case */
+/** What a response says about its write. @param replayedHeader header that marks a stored response, in lower case */
 export function outcomeMarks(
   headers: readonly string[],
   replayedHeader: string | undefined,

@@ -24,8 +24,9 @@ export interface RequestOnRoute {
 }
 
 /**
- * The key in the headers of a request, or a generated one. A header that stands more than once is no key, because it is unknown
- * which of them the upstream reads. A name with underscores counts as the same header, as it does for upstreams that follow CGI.
+ * The key in the headers of a request, or a generated one. A repeated header is not a key, because it is unknown which
+ * of its lines the upstream reads. A name with underscores counts as the same header, as it does for upstreams that
+ * follow CGI.
  */
 export function keyFromHeaders(
   request: HttpServerRequest,

@@ -11,7 +11,7 @@ export interface IdempotencySettings {
   readonly account: readonly KeyAccountSource[];
   /** The headers of `account`, in lower case. */
   readonly accountHeaders: ReadonlySet<string>;
-  /** The header that marks a stored answer, in lower case; undefined if there is none. */
+  /** The header that marks a stored response, in lower case; undefined if there is none. */
   readonly replayedHeader: string | undefined;
   /** Whether a key is generated for a POST or PATCH without one. Requires `header`. */
   readonly generates: boolean;

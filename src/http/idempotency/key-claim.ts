@@ -26,7 +26,7 @@ export class KeyClaim implements KeyClaimant {
   #endpoint: string | undefined;
   #othersEndpoint: string | undefined;
   #isAnswered = false;
-  /** The answer is final: it says for good whether the write took effect. */
+  /** The response is final: it settles whether the write took effect. */
   #isDone = false;
   /** An attempt may have taken effect, and no later one was answered. */
   #mayHaveTakenEffect = false;
@@ -86,7 +86,7 @@ export class KeyClaim implements KeyClaimant {
       return;
     }
     if (!this.#hasReached) this.#firstSentAt = clock.now();
-    // A retry after an answer, as after some card declines: the answer is stored for what was sent before it.
+    // A retry after a response, as after some card declines: the response is stored for the attempts before it.
     if (this.#last === 'answered') {
       this.#endpoint = write.endpoint;
       this.#store(write, true);

@@ -1,4 +1,4 @@
-/** Whether an earlier request may have done the write that a rejected request asks for. */
+/** Whether an earlier request may have done the write that a rejected request repeats. */
 import type { IdempotencyRegistry } from './idempotency-registry.ts';
 import { keyFromHeaders, keyInBody, mayHaveKeyInBody, type RequestOnRoute, writeNameOf } from './idempotency-key.ts';
 import type { IdempotencyKey } from './idempotency-types.ts';
@@ -11,8 +11,8 @@ import { findRepeatedHeader } from '../request/validate-request.ts';
 import type { HttpServerRequest } from '../server/server-request.ts';
 
 /**
- * Whether an earlier request with this key has no known outcome. True, too, if the key may stand in a body that has not arrived
- * and any key of the upstream is unresolved.
+ * Whether an earlier request with this key has no known outcome. Also true if the key may be in a body that has not
+ * arrived and any key of the upstream is unresolved.
  * @param key as far as the headers say
  */
 export function isKeyUnresolved(

@@ -5,8 +5,8 @@ const YOUNG_SHARE = 3 / 64;
 const MIB = 1024 ** 2;
 
 /**
- * Maximum size of the old generation in bytes; beyond it the process dies of lack of memory. V8 reports only the limit of both
- * generations together; with `--max-old-space-size` the young generation comes on top.
+ * Maximum size of the old generation in bytes; beyond it the process runs out of memory and exits. V8 reports only the
+ * limit of both generations together; with `--max-old-space-size` the young generation comes on top.
  */
 export function oldSpaceLimit(
   flags: readonly string[] = [...(process.env['NODE_OPTIONS'] ?? '').split(/\s+/), ...process.execArgv],

@@ -35,7 +35,7 @@ export function chooseHandling(request: HttpServerRequest, router: Router, via: 
   return problem === undefined ? { kind: 'exchange', route, isPreflight } : { kind: 'rejected', problem };
 }
 
-/** Servers differ in which of two equal headers they believe, so the client, or the account of an idempotency key, is ambiguous. */
+/** Servers differ in which of two equal headers they use, so the client or the account of the key is ambiguous. */
 function findRepeatedIdentity(request: HttpServerRequest, { target }: Route): Problem | undefined {
   const repeated =
     findRepeatedHeader(request, target.identityHeaders) ??
@@ -43,7 +43,7 @@ function findRepeatedIdentity(request: HttpServerRequest, { target }: Route): Pr
   return repeated === undefined ? undefined : repeatedHeaderProblem(repeated);
 }
 
-/** `rewritePrefix: /` makes `//x` of `/v1//x`, and many servers read `//x` as a host name. */
+/** `rewritePrefix: /` turns `/v1//x` into `//x`, which many servers read as a host name. */
 function findAmbiguousTarget(request: HttpServerRequest, route: Route): Problem | undefined {
   const isAmbiguous = route.rewritePrefix !== undefined && rewriteTarget(request.target, route).startsWith('//');
   return isAmbiguous ? LEADING_DOUBLE_SLASH : undefined;

@@ -10,7 +10,7 @@ export const ASTERISK = '*';
  */
 const HOST_PATTERN = /^(?:\[([0-9A-Fa-f:.]+)\]|[\w.~!$&'()*+;=-]*)(?::\d{0,5})?$/;
 
-/** A name or an address, with an optional port. Brackets enclose an IPv6 address without a zone, which is local to a machine. */
+/** A name or an address, with an optional port. An IPv6 address is in brackets and has no zone: zones are local. */
 export function isHost(text: string): boolean {
   const found = HOST_PATTERN.exec(text);
   return found !== null && (found[1] === undefined || isIPv6(found[1]));

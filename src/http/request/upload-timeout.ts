@@ -11,7 +11,7 @@ export interface UploadTimeoutOptions {
   readonly onTimeout: (reason: UploadTimeoutReason) => void;
 }
 
-/** Nothing arrived for too long, or too little. */
+/** `idle`: nothing arrived for too long. `slow`: bytes arrived too slowly. */
 export type UploadTimeoutReason = 'idle' | 'slow';
 
 /**

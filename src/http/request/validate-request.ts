@@ -1,4 +1,4 @@
-/** Whether a request is valid, before anything else is known of it. */
+/** Whether a request is valid, before anything else is known about it. */
 import type { Problem } from '../response/problem.ts';
 import { requestProblem } from '../response/problem-details.ts';
 import { Http1ServerRequest } from '../server/http1-server-request.ts';
@@ -34,8 +34,8 @@ function isSupportedVersion(request: HttpServerRequest): boolean {
 }
 
 /**
- * llhttp parses RTSP/1.0 and ICE/1.0 too, without reporting it. RTSP has methods of its own; ICE has only SOURCE, which HTTP/1.0
- * does not have. A GET, POST or OPTIONS of RTSP looks like one of HTTP, and is taken for it.
+ * llhttp parses RTSP/1.0 and ICE/1.0 too, without reporting it. RTSP has methods of its own; ICE has only SOURCE, which
+ * HTTP/1.0 does not have. A GET, POST or OPTIONS of RTSP looks like one of HTTP, and is handled as one.
  */
 function isOtherProtocol(request: HttpServerRequest): boolean {
   if (!(request instanceof Http1ServerRequest)) return false;
@@ -65,7 +65,7 @@ const BODY_TOO_LARGE = requestProblem(
   'body_too_large',
 );
 
-/** The first of these headers that stands more than once; undefined if none does. @param names in lower case */
+/** The first of these headers that occurs more than once; undefined if none does. @param names in lower case */
 export function findRepeatedHeader({ rawHeaders }: HttpServerRequest, names: ReadonlySet<string>): string | undefined {
   for (const name of names) if (countHeader(rawHeaders, name) > 1) return name;
   return undefined;
@@ -88,7 +88,7 @@ function findHostDefect({ rawHeaders, headers, httpVersion }: HttpServerRequest)
 }
 
 function findFramingDefect({ headers, httpVersion }: HttpServerRequest): string | undefined {
-  // Servers that read names as CGI does take these for the real ones.
+  // Servers that read names as CGI does treat these as the real headers.
   if (headers['transfer_encoding'] !== undefined || headers['content_length'] !== undefined) {
     return 'an underscore instead of a hyphen in Content-Length or Transfer-Encoding';
   }
@@ -96,7 +96,7 @@ function findFramingDefect({ headers, httpVersion }: HttpServerRequest): string 
   if (headers['content-length'] !== undefined && headers['transfer-encoding'] !== undefined) {
     return 'Content-Length together with Transfer-Encoding';
   }
-  // RFC 9112 §6.1: HTTP/1.0 has no chunked coding, and an earlier hop may have read another end of the body.
+  // RFC 9112 §6.1: HTTP/1.0 has no chunked coding, and an earlier hop may end the body elsewhere.
   if (headers['transfer-encoding'] !== undefined && httpVersion === '1.0') return 'a chunked body in HTTP/1.0';
   // Only chunked is decoded here: a body in another coding would be forwarded without its label (RFC 9112 §6.1).
   const coding = headers['transfer-encoding']?.toLowerCase() ?? 'chunked';

@@ -162,7 +162,7 @@ function serveHttp2(server: Server, handlers: HttpServerHandlers): Http2ServerSe
   const sessions = new Http2ServerSessions({ idle: KEEP_ALIVE, maxHeaderSize: MAX_HEADER_SIZE }, (request, response) =>
     handlers.stream(request, response),
   );
-  // The listeners of node:https: its HTTP/1.1 parser.
+  // These listeners of node:https start its HTTP/1.1 parser.
   const http1Listeners = server.listeners('secureConnection');
   server.removeAllListeners('secureConnection');
   server.on('secureConnection', (socket: TLSSocket) => {

@@ -45,7 +45,7 @@ export class Http2StreamResponse extends EventEmitter implements HttpServerRespo
     return this.#stream.closed || this.#stream.destroyed;
   }
 
-  /** Node 24's stream says true also if the client has reset it. */
+  /** Not that of Node 24's stream, which is true even if the client has reset it. */
   get writableFinished(): boolean {
     return this.#isComplete;
   }

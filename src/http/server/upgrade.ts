@@ -50,7 +50,7 @@ export class Upgrade {
     socket.on('error', () => undefined); // `close` follows
     // Node does this for the responses of its own connections.
     socket.on('drain', this.#onDrain);
-    // A client that ends the connection before the response has gone: it asked for a two-way protocol.
+    // A client that ends its side before the response counts as gone, because it requested a two-way protocol.
     socket.on('end', this.#onEnd);
     this.response.assignSocket(socket);
   }

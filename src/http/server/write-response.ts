@@ -1,4 +1,4 @@
-/** Writes response heads, interim responses and the responses of a proxy that are no problem documents. */
+/** Writes response heads, interim responses and the proxy's own responses other than problem documents. */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { withoutHeader } from '../headers/raw-headers.ts';
@@ -63,17 +63,17 @@ export function writeInterimResponse(response: HttpServerResponse, status: numbe
   if (response instanceof Http2StreamResponse) return response.writeInformation(status, headers);
   if (!isHttp1(response)) return false;
   if (response.req.httpVersion === '1.0' || response.headersSent || response.destroyed) return false;
-  if (!('writeInformation' in response)) return false; // before Node 24.18 only some 103 could be written
+  if (!('writeInformation' in response)) return false; // before Node 24.18, only a 103 with a Link could be written
   response.writeInformation(status, headers);
   return response.writableLength < response.writableHighWaterMark;
 }
 
-/** Node 24 refuses a Trailer header where it sends no trailers: with HEAD, with a length, over HTTP/1.0. */
+/** Node 24 refuses a Trailer header if it sends no trailers: with HEAD, with a length, over HTTP/1.0. */
 function isTrailerError(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_HTTP_TRAILER_INVALID';
 }
 
-/** Agrees to change to another protocol. @returns the connection, which speaks that protocol from here on */
+/** Agrees to change to another protocol. @returns the connection, which uses that protocol from here on */
 export function writeSwitchingProtocols(upgrade: Upgrade, headers: readonly string[]): Duplex {
   const head = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', `Upgrade: ${WEBSOCKET}`];
   for (let i = 0; i + 1 < headers.length; i += 2) head.push(`${headers[i] ?? ''}: ${headers[i + 1] ?? ''}`);

@@ -27,10 +27,10 @@ let lastUtilization = performance.eventLoopUtilization();
  * Sends something small to a peer: at once, or, while this process is busy, at the end of the turn in a batch.
  * (undici 8.13.1 delays a request on a reused connection by one turn in any case.)
  *
- * A write to a sleeping peer wakes it, which over a loopback and on a virtual machine costs more than the write: 24 µs of
- * processor time instead of 8 (docs/performance.md). So requests that arrive together are sent together, and so are responses: the
- * first write wakes the peer, and the next find it awake. The first then waits until the last has been read; while the event loop
- * is idle in between, there is processor time to spare, and nothing is delayed.
+ * A write to a sleeping peer wakes it, which over a loopback and on a virtual machine costs more than the write: 24 µs
+ * of processor time instead of 8 (docs/performance.md). So requests that arrive together are sent together, and so are
+ * responses: the first write wakes the peer for all of them. In return, the first waits until the last has been read.
+ * While the event loop still has idle time, nothing is delayed: there is processor time to spare.
  */
 export function batchWhenBusy(send: () => void): void {
   sentSinceCheck += 1;

@@ -1,4 +1,4 @@
-/** What a client learns about a connection to the upstream that failed. */
+/** The details about a failed connection to the upstream, for the client. */
 export interface ConnectErrorDetails {
   readonly detail: string;
   /** An error type of RFC 9209 §2.3. */

@@ -6,7 +6,7 @@ export const MAX_PREVIEW_BYTES = 16 * 1024;
 
 /** Enough for any list of errors. */
 const MAX_CODES = 32;
-/** A message, where a provider has no code. */
+/** A message, for a provider without codes. */
 const MAX_CODE_LENGTH = 512;
 
 /** The path of an error code: member names in turn; `*` matches every member or element. */

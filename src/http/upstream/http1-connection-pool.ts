@@ -107,7 +107,7 @@ export class Http1ConnectionPool implements EndpointConnections {
   #orphan(connection: Http1Connection, { request: { body } }: PooledSend): void {
     this.#orphans += 1;
     connection.isOrphan = true;
-    // undici 8.13.1 reads the body before it asks whether to send it (writeH1), and the next attempt needs the body.
+    // undici 8.13.1 reads the body before it checks whether to send it (writeH1), and the next attempt needs the body.
     if (body instanceof Readable) body.destroy();
   }
 

@@ -7,8 +7,8 @@ const PING_INTERVAL: Millis = 2000;
 /** PINGs get rarer while the upstream answers them and sends nothing else: some treat many PINGs as an attack (gRPC). */
 const MAX_PING_INTERVAL: Millis = 64_000;
 /**
- * The answer to a PING may take PING_INTERVAL, and the time that a slow line (bytes per millisecond) needs for what may be in
- * transit before it: an upload waits in the system's buffers, which hold some megabytes (tcp(7), tcp_wmem).
+ * The ACK of a PING may take PING_INTERVAL, and the time that a slow line (bytes per millisecond) needs for what may be
+ * in transit before it: an upload waits in the system's buffers, which hold some megabytes (tcp(7), tcp_wmem).
  */
 const MIN_BANDWIDTH = 50;
 const MAX_IN_TRANSIT = 4 * 1024 * 1024;

@@ -22,10 +22,11 @@ export interface Http2StreamCarrier {
 }
 
 /**
- * One send over HTTP/2: a stream of a shared connection. It reports what HTTP says, which Node's streams do not: a response is
- * complete when END_STREAM has arrived, whatever resets the stream later (RFC 9113 §8.1), and truncated when a reset arrives
- * first, whatever its code. The body is not read before the head is handled. When the response is complete, an upload that is
- * still under way is reset, so that nothing of it remains on the connection.
+ * One send over HTTP/2: a stream of a shared connection. It reports the end of a response as HTTP defines it, which
+ * Node's streams do not: a response is complete when END_STREAM has arrived, whatever resets the stream later (RFC 9113
+ * §8.1), and truncated when a reset arrives first, whatever its code. The body is not read before the head is handled.
+ * When the response is complete, an upload that is still under way is reset, so that nothing of it remains on the
+ * connection.
  */
 export class Http2UpstreamStream implements Dispatcher.DispatchController {
   readonly pending: PooledSend;

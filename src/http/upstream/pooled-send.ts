@@ -38,7 +38,7 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
   wasRedispatched = false;
   /** All connections were busy. If it gets none in time, the upstream is not at fault. */
   waitedForConnection = false;
-  /** It has no connection any more, and wants none. */
+  /** It has given up its connection, and needs no other. */
   isReleased = false;
   previous: PooledSend | undefined = undefined;
   next: PooledSend | undefined = undefined;
@@ -51,7 +51,7 @@ export abstract class PooledSend implements LinkedItem<PooledSend>, Dispatcher.D
   abstract get sent(): boolean;
   /** The whole response has arrived: the connection can be reused. */
   abstract get isComplete(): boolean;
-  /** Nothing more comes of it. */
+  /** It reports nothing more. */
   abstract get isOver(): boolean;
 
   /** @throws Error when it must not be sent any more */

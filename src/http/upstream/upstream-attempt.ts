@@ -34,7 +34,7 @@ export interface AttemptListener extends ForwardingListener {
   onBodyEnd(lastChunk: Buffer | undefined): void;
   /** The upstream cut the forwarded body short. */
   onBodyAborted(): void;
-  /** The attempt has no connection any more, and wants none. Called once; the next attempt may be under way. */
+  /** The attempt has given up its connection, and needs no other. Called once; the next attempt may be under way. */
   onConnectionReleased(attempt: UpstreamAttempt): void;
 }
 
@@ -130,8 +130,8 @@ export class UpstreamAttempt extends PooledSend {
   }
 
   /**
-   * Ends the attempt. One without a connection stays with undici until there is one, and undici reads its body before it asks
-   * whether to send it (8.13.1, writeH1). So the body is destroyed now: the next attempt may be sending it.
+   * Ends the attempt. One without a connection stays with undici until there is one, and undici reads its body before
+   * it checks whether to send it (8.13.1, writeH1). So the body is destroyed now: the next attempt may be sending it.
    */
   cancel(): void {
     if (this.#state === 'over') return;
