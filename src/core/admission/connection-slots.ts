@@ -55,7 +55,7 @@ export class ConnectionSlots {
     return this.available < this.queueLimit.queue.size;
   }
 
-  /** An attempt begins; it has or awaits a connection. @param fairnessKey as of `Ticket` */
+  /** An attempt begins; it has or awaits a connection. @param fairnessKey see `Ticket` */
   onAttemptStart(fairnessKey: string): void {
     this.#activeByKey.increment(fairnessKey);
     this.#active += 1;

@@ -37,7 +37,7 @@ export interface GateStore {
   /** Returns the limit if it exists. A limit of a client or credential is created at its first rejection. */
   findLimit(ref: LimitRef): Limit | undefined;
   findOrCreateLimit(ref: LimitRef): Limit;
-  /** Holds a client at a limit, in all processes. @param key as of `ClientHolds.add` */
+  /** Holds a client at a limit, in all processes. @param key see `ClientHolds.add` */
   holdClientAt(limit: Limit, key: string, until: Millis, now: Millis): void;
   limits(): Iterable<Limit>;
 }

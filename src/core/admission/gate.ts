@@ -154,7 +154,7 @@ export class Gate {
     }
   }
 
-  /** As of `WaitQueue`. */
+  /** See `WaitQueue`. */
   nextWake(): Millis | undefined {
     return this.#waitQueue.nextWake();
   }

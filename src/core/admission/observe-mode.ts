@@ -5,11 +5,12 @@ import type { Millis } from '../scalars.ts';
 /**
  * Observe mode: admits every request and returns the decision that enforcing would have made.
  *
- * The gate decides as usual, with its queues, tokens and shares. A ticket that would have been queued stays in the queue
- * although its request is sent at once: it takes a token when its turn comes, or expires, without any effect on the
- * request. A ticket that would have been refused takes no token. So the decisions are those that the same arrivals would
- * have met. They differ from enforcing by the reactions of clients: a refused client might have returned later, a retry
- * would have been decided again, and the upstream rejects requests that it would not have seen.
+ * The gate decides as usual, with its queues, tokens and shares. A ticket that would have been queued stays in the
+ * queue although its request is sent at once: it takes a token when its turn comes, or expires, without any effect on
+ * the request. A ticket that would have been refused takes no token. So the decisions are those that enforce mode would
+ * have made for the same arrivals. In enforce mode, the arrivals themselves would have differed: a refused client might
+ * have returned later, a retry would have been decided again, and the upstream would not have received the requests
+ * that it now rejects.
  *
  * Because of the last difference the limit records an overrun: a rejection while more is sent than the limit allows does
  * not mean that the limit's rate is too high. See `AdaptiveRate.onRejected` and `recordOutcome`.

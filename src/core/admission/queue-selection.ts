@@ -62,7 +62,7 @@ function finishTag(store: GateStore, ticket: Ticket, { scheduler }: Limit, now: 
     : scheduler.finishTag(ticket.clientSlot, computeEffectiveWeight(store, ticket, now));
 }
 
-/** Returns the outermost limit that delays the request. Sibling queues take turns by what each client has had of it. */
+/** Returns the outermost limit that delays the request. Sibling queues take turns by what each client has received of it. */
 export function findBottleneckLimit(ticket: Ticket, now: Millis): Limit | undefined {
   return ticket.limits.find(
     ({ meter }) => meter.rate(now) < Number.POSITIVE_INFINITY || meter.delay(now, attributesFor(meter, ticket)) > 0,

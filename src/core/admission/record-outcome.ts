@@ -108,8 +108,8 @@ function attributedLimitRef(
 }
 
 /**
- * Records a rejection at the limit it is about, and an accepted answer at the others. A limit that does not exist yet is
- * created, with the client's demand as its history. Returns the limit that the rejection counts against.
+ * Records a rejection at the limit it is about, and an accepted response at the others. A limit that does not exist yet
+ * is created, with the client's demand as its history. Returns the limit that the rejection counts against.
  */
 function recordRejection(context: OutcomeContext, hints: Hints, now: Millis): Limit | undefined {
   const { ticket, upstream, emit } = context;

@@ -12,7 +12,7 @@ export class UpstreamConnections {
     this.#waitQueue = waitQueue;
   }
 
-  /** An attempt that has or awaits a connection begins. @param fairnessKey as of `Ticket` */
+  /** An attempt that has or awaits a connection begins. @param fairnessKey see `Ticket` */
   onClaimed(upstream: string, fairnessKey: string): void {
     this.#store.upstream(upstream).connectionSlots?.onAttemptStart(fairnessKey);
   }

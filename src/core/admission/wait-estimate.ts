@@ -114,7 +114,7 @@ export function connectionSlotsFor(
 /**
  * Estimates how long a request arriving now would wait. For each limit: its delay, then one turn for each queued request
  * of the client, at the client's share of the rate. For connections: the turns until one is free. The longest counts.
- * @param weight as of `computeEffectiveWeight`
+ * @param weight see `computeEffectiveWeight`
  * @param turnoverRate how fast connections become free
  */
 export function estimateWait(

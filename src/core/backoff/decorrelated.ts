@@ -40,10 +40,10 @@ const CONVERGED = 1e-9;
 type Point = readonly [s: Millis, v: Millis];
 
 /**
- * E[sₙ] where the cap bites, by quadrature. With V₀(s) = s and
+ * E[sₙ] where the cap has an effect, by quadrature. With V₀(s) = s and
  *   Vₖ₊₁(s) = E[Vₖ(min(cap, U(b, 3s)))] = (∫ Vₖ over [b, min(cap, 3s)] + Vₖ(cap)·max(0, 3s − cap)) / (3s − b)
  * the mean of delay n is Vₙ₊₁(b). The grid is geometric, 256 points to a factor of three, so that 3s is a grid point
- * again; integrals are by the trapezoidal rule, exact where V is linear: until the cap bites. Relative error
+ * again; integrals are by the trapezoidal rule, exact where V is linear: below the cap. Relative error
  * at most 10⁻⁵ for caps up to 10⁶·b.
  */
 function iterateMeans(base: Millis, cap: Millis): (n: number) => Millis {

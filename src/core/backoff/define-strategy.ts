@@ -10,7 +10,7 @@ export interface Band {
   readonly max: Millis;
 }
 
-/** A backoff whose delays are known in distribution beforehand. */
+/** A backoff whose delay distributions are known in advance. */
 export interface BackOffStrategy extends BackOff {
   /** The options in effect, defaults included; options that the strategy does not read are absent. */
   readonly options: BackOffOptions;

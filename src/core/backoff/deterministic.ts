@@ -1,4 +1,4 @@
-/** Strategies that are not random. Clients that fail together come back together: for one client, for tests, for comparison. */
+/** Strategies that are not random. Clients that fail together return together, so use them for one client or in tests. */
 import { BackOffOptionError } from './back-off-options.ts';
 import { constantDelay, scaleCapped } from './delay-distributions.ts';
 import { defineStrategy } from './define-strategy.ts';

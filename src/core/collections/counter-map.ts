@@ -1,4 +1,4 @@
-/** So many keys with a count of 0 are kept, because they often return. */
+/** The number of keys with a count of 0 that are kept, because such keys often return. */
 const ZEROS_KEPT = 256;
 
 /**

@@ -1,14 +1,15 @@
 import type { Millis } from '../scalars.ts';
 
-/** So many idle connections in a row must be closed by the upstream before the estimate takes effect. */
+/** The estimate takes effect once the upstream has closed this many idle connections in a row. */
 const MIN_SAMPLES = 3;
 /** A connection is reused only for this share of the upstream's idle timeout, because its close may be in transit. */
 const SAFETY_FACTOR = 0.75;
 
 /**
- * Estimates how long a connection may be idle and still be reused, for upstreams that close idle connections early without
- * saying so (`Keep-Alive: timeout=`). A request that crosses such a close is lost, and the outcome of a write is then unknown.
- * The estimate takes the longest of the last lifetimes, because a restart of the upstream closes connections of every age.
+ * Estimates how long a connection may be idle and still be reused, for upstreams that close idle connections early
+ * without announcing it (`Keep-Alive: timeout=`). A request that crosses such a close is lost, and the outcome of a
+ * write is then unknown. The estimate takes the longest of the last lifetimes, because a restart of the upstream closes
+ * connections of every age.
  */
 export class KeepAliveEstimator {
   /** Idle time of the last connections that closed; Infinity for those that the proxy closed. */

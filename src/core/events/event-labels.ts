@@ -6,7 +6,7 @@ export type ClientState = 'normal' | 'held' | 'backoff' | 'cooldown' | 'restorin
 export type RequestOutcome =
   | 'forwarded'
   | 'recovered'
-  /** A check answered that the request may pass; the ingress that asked sends it. */
+  /** A check allowed the request, and the ingress sends it. */
   | 'checked'
   /** A CORS preflight, answered by the proxy. */
   | 'preflight'

@@ -24,7 +24,7 @@ export interface LimitView {
   readonly block?: BlockStatus | undefined;
   /** Share of the quota that is left, in [0, 1]; undefined if the upstream reports none, or one for each requester. */
   readonly quotaLeft: number | undefined;
-  /** Who the quota belongs to that stops or paces requests. */
+  /** The owner of the quota that stops or paces requests. */
   readonly quotaOwner?: QuotaOwner | undefined;
   readonly queued: number;
   readonly inFlight: number;

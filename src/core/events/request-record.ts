@@ -17,7 +17,7 @@ export interface RequestRecord {
   readonly client: string;
   /** Of a client that the configuration names. */
   readonly clientName?: string | undefined;
-  /** The status sent to the client; 0 if the client went away before a response head. */
+  /** The status sent to the client; 0 if the client disconnected before a response head. */
   readonly status: number;
   readonly outcome: RequestOutcome;
   /** Why it ended so, in one word: a RefusalReason, an ErrorReason or a RetryOutcome; undefined on success. */
@@ -37,7 +37,7 @@ export interface RequestRecord {
   readonly retryAfterFrom?: RetryAfterSource | undefined;
   /** The body was cut short after its head had been sent. */
   readonly isTruncated: boolean;
-  /** Why its last attempt failed, as the operating system or OpenSSL says it, or whose certificate was not trusted. */
+  /** Why its last attempt failed, as the system or OpenSSL reports it, or whose certificate was not trusted. */
   readonly cause?: string | undefined;
   /** Bytes after a protocol upgrade; absent without one. */
   readonly upgradeBytes?: { readonly toUpstream: number; readonly toClient: number } | undefined;
@@ -45,7 +45,7 @@ export interface RequestRecord {
   readonly wouldHave?: GateDecision | undefined;
   /** Observe mode only: why the response would have been retried; undefined if it would not. */
   readonly wouldRetry?: RetryReason | undefined;
-  /** For people, if the response is the proxy's own: why. */
+  /** The reason as text, if the response is the proxy's own. */
   readonly detail?: string | undefined;
   /** How the retries ended, if one was called for. */
   readonly retryOutcome?: RetryOutcome | undefined;

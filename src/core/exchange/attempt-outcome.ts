@@ -16,7 +16,7 @@ interface ResponseOutcome {
    * response has a Retry-After, or needs none.
    */
   readonly impliedWait?: Millis;
-  /** The upstream marks the response as the stored answer to an earlier request with the same idempotency key. */
+  /** The upstream marks the response as the stored response to an earlier request with the same idempotency key. */
   readonly isReplayed?: boolean;
   /** The response itself reports an unknown outcome: the upstream is another Tidegate. */
   readonly isUnknown?: boolean;
@@ -40,8 +40,8 @@ interface ErrorOutcome {
 }
 
 /**
- * `aborted`: the client went away. `too_many_files`: this process could not open a connection. Neither says anything about
- * the upstream.
+ * `aborted`: the client disconnected. `too_many_files`: this process could not open a connection. Neither says anything
+ * about the upstream.
  */
 export type ErrorReason = 'connect' | 'reset' | 'timeout' | 'aborted' | 'too_many_files';
 
@@ -55,7 +55,7 @@ export function isThrottled(status: number, hints: Hints): boolean {
   return !hints.lock && (hints.throttled ?? status === 429);
 }
 
-/** Bad gateway, unavailable, gateway timeout: signs of the upstream's health, whereas a 500 is an answer. */
+/** Bad gateway, unavailable, gateway timeout: signs of the upstream's health, whereas a 500 concerns one operation. */
 export function isGatewayError(status: number): boolean {
   return status === 502 || status === 503 || status === 504;
 }

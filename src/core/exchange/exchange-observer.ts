@@ -52,7 +52,7 @@ export interface LastAttempt {
   readonly endpoint: string | undefined;
   readonly origin: string | undefined;
   readonly outcome: AttemptOutcome | undefined;
-  /** Why it failed, in the words of the operating system; undefined if it did not. */
+  /** Why it failed, as the operating system reports it; undefined if it did not. */
   readonly cause: string | undefined;
   /** Of a request with several limits: the limit that its rejection is attributed to; empty for none. */
   readonly limit?: string | undefined;

@@ -5,8 +5,8 @@
  *       │
  *       └─► refuse
  *
- * The answer is the one that `exchange` would give before its first attempt. Only the ingress knows the outcome of the
- * request; its report goes to `Gate.onExternalOutcome`.
+ * The decision is the one that `exchange` would make before its first attempt. Only the ingress knows the outcome of
+ * the request; its report goes to `Gate.onExternalOutcome`.
  */
 import type { Millis } from '../scalars.ts';
 import { expectResult, type ExchangeGenerator } from './steps.ts';

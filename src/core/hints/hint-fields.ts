@@ -194,15 +194,15 @@ function recordRetryAfterField(fields: HintFields, line: string): void {
 const WHOLE_NUMBER = /^[ \t]*\d+[ \t]*$/;
 
 /**
- * gRPC's pushback (gRFC A6): a delay in whole ms; anything else, a negative number above all, means "do not retry". A delay
- * says when a retry may be sent, not that one is wanted: the status decides that, so it sets no advice.
+ * gRPC's pushback (gRFC A6): a delay in whole ms; anything else, a negative number above all, means "do not retry". A
+ * delay says when a retry may be sent, not whether to retry: the status decides that, so it sets no advice.
  */
 function readPushback(fields: HintFields, value: string): void {
   if (WHOLE_NUMBER.test(value)) fields.retryAfter = maxDefined(fields.retryAfter, clampDelay(Number(value)));
   else fields.retryAdvice = 'never';
 }
 
-/** A veto wins over permission, in either order. */
+/** A veto overrides a permission, in either order. */
 function readShouldRetry(fields: HintFields, value: string): void {
   const word = value.trim().toLowerCase();
   if (word === 'false') fields.retryAdvice = 'never';

@@ -6,9 +6,9 @@ export interface Hints {
   readonly retryAfterMs: Millis | undefined;
   /** From RateLimit, X-RateLimit-* or X-Shopify-Shop-Api-Call-Limit. */
   readonly quota: Quota | undefined;
-  /** Whether the upstream itself wants a retry: Stripe-Should-Retry or gRPC pushback. */
+  /** Whether the upstream itself asks for a retry: Stripe-Should-Retry or gRPC pushback. */
   readonly retryAdvice: 'retry' | 'never' | undefined;
-  /** Why the upstream throttled, in its own word (Stripe-Rate-Limited-Reason), at most 64 characters. */
+  /** Why the upstream throttled, as it states it (Stripe-Rate-Limited-Reason), at most 64 characters. */
   readonly reason: string | undefined;
   /** True if the rejection is about one object, not about the rate (Stripe's lock_timeout). It never cuts a rate. */
   readonly lock: boolean;

@@ -12,7 +12,7 @@ export interface FieldMember {
   readonly parameters: ReadonlyMap<string, BareItem>;
 }
 
-/** Longer than any honest field of this kind: parsing more is not worth its time. */
+/** Longer than any genuine field of this kind, so a longer one is not parsed. */
 const MAX_LENGTH = 4096;
 
 const OWS = /[ \t]*/y;
@@ -20,7 +20,7 @@ const SP = / */y;
 const KEY = /[a-z*][a-z0-9_.*-]*/y;
 const KEY_AND_EQUALS = /([a-z*][a-z0-9_.*-]*)=/y;
 // Number, String, Token; then, unvalued, Byte Sequence, Boolean, Date and Display String (RFC 9651 §3.3). A number may be longer
-// than it allows: some upstreams send 2⁶⁴ − 1 for "no limit", and the rest of the field is still valid.
+// than the RFC allows: some upstreams send 2⁶⁴ − 1 for "no limit", and the rest of the field is still valid.
 const BARE_ITEM =
   /(-?\d+(?:\.\d+)?)|"((?:[ !#-[\]-~]|\\["\\])*)"|([A-Za-z*][\w!#$%&'*+.^`|~:/-]*)|:[A-Za-z0-9+/=]*:|\?[01]|@-?\d{1,15}|%"[ !#-~]*"/y;
 

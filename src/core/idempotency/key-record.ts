@@ -4,9 +4,9 @@ import type { Millis } from '../scalars.ts';
 export interface KeyRecord {
   /** When the write was first sent. */
   readonly firstSentAt: Millis;
-  /** The upstream has answered the write, and the client has the answer. Otherwise the write may have taken effect or not. */
+  /** The upstream has answered the write, and the client has the response. Otherwise its effect is unknown. */
   readonly isAnswered: boolean;
-  /** That answer settles the write for good, whatever becomes of the present request; absent if it does not. */
+  /** That response settles the write for good, whatever becomes of the present request; absent if it does not. */
   readonly isFinal?: boolean;
   /** The endpoint the write was sent to, as metrics name it; absent if that does not matter. */
   readonly endpoint?: string | undefined;

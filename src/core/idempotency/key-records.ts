@@ -56,9 +56,9 @@ export class KeyRecords {
   }
 
   /**
-   * Updates a record. When and where a known write was first sent does not change. An answer resolves the write. An attempt
-   * without one makes it unresolved again: for every credential if no answer was final, otherwise only for its own, and not
-   * for a credential that has the final answer.
+   * Updates a record. When and where a known write was first sent does not change. A response to the write resolves it.
+   * An attempt without one makes it unresolved again: for every credential if no response was final, otherwise only for
+   * its own, and not for a credential that has the final response.
    */
   record(
     write: KeyedWrite,
@@ -76,9 +76,9 @@ export class KeyRecords {
   }
 
   /**
-   * An answer to the write was not delivered whole. If no other client got a final answer, the write is unresolved for all;
-   * otherwise only for this credential. A decline that others received says nothing about later attempts.
-   * @param wasFinal whether that answer was final
+   * A response to the write was not delivered in full. If no other client got a final response, the write is unresolved
+   * for all; otherwise only for this credential. A decline that others received says nothing about later attempts.
+   * @param wasFinal whether that response was final
    */
   onUndelivered(write: KeyedWrite, wasFinal: boolean, credential: number): void {
     if (write.state !== 'answered') return;
@@ -111,7 +111,7 @@ export class KeyRecords {
     this.#addUnresolved(write);
   }
 
-  /** For this credential, unless it received a final answer; for all, if there are many of them. */
+  /** For this credential, unless it received a final response; for all, if there are many of them. */
   #markUnresolvedFor(write: KeyedWrite, credential: number): void {
     if (hasCredential(write.finalFor, credential) || hasCredential(write.unresolvedFor, credential)) return;
     if (countCredentials(write.unresolvedFor) < MAX_UNRESOLVED_CREDENTIALS) {

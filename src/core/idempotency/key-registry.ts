@@ -92,7 +92,7 @@ export class KeyRegistry {
     this.#reindex(write);
   }
 
-  /** An answer to a request with this credential was not delivered whole. @param wasFinal whether that answer was final */
+  /** A response to a request with this credential was not delivered in full. @param wasFinal whether it was final */
   onUndelivered(write: KeyedWrite, wasFinal: boolean, credential: number = write.credential): void {
     this.#records.onUndelivered(write, wasFinal, credential);
     this.#reindex(write);

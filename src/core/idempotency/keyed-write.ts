@@ -26,11 +26,11 @@ export interface KeyedWrite extends Omit<WriteIdentity, 'body'> {
   /** When it was first sent, and to which endpoint if that matters. */
   firstSentAt: Millis;
   endpoint: string | undefined;
-  /** The credentials that received a final answer, one entry for each answer. */
+  /** The credentials that received a final response, one entry for each response. */
   finalFor: CredentialList;
   /**
-   * Other credentials of an answered write, whose later attempts got no answer. Each may belong to another account, whose
-   * write is unresolved.
+   * Other credentials of an answered write, whose later attempts got no response. Each may belong to another account,
+   * whose write is unresolved.
    */
   unresolvedFor: CredentialList;
   /** Its index in the ring of answered writes; -1 if it is not in it. */
@@ -60,9 +60,9 @@ export function isAnsweredFor({ state, unresolvedFor }: KeyedWrite, credential: 
   return state === 'answered' && !hasCredential(unresolvedFor, credential);
 }
 
-/** True if the write may have taken effect and no answer says so. */
+/** True if the write may have taken effect and no response confirms it. */
 export function isUnresolved({ sentCount, state, finalFor, unresolvedFor }: KeyedWrite): boolean {
-  // Another attempt of a write with a final answer changes nothing.
+  // Another attempt of a write with a final response changes nothing.
   if (state === 'answered') return unresolvedFor !== NO_CREDENTIALS || (sentCount > 0 && finalFor === NO_CREDENTIALS);
   return sentCount > 0 || state === 'unresolved';
 }

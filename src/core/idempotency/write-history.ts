@@ -22,12 +22,12 @@ export class WriteHistory {
     this.#policy = policy;
   }
 
-  /** The write may have taken effect, and no answer of the upstream has said so. */
+  /** The write may have taken effect, and no response of the upstream has confirmed it. */
   get mayHaveTakenEffect(): boolean {
     return this.isOwnUnresolved || this.#earlier?.isAnswered === false;
   }
 
-  /** The same, by an attempt of this exchange; false if a final answer to the write is known. */
+  /** The same, by an attempt of this exchange; false if a final response to the write is known. */
   get isOwnUnresolved(): boolean {
     return this.#isOwnUnresolved && this.#earlier?.isFinal !== true;
   }

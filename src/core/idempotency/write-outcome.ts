@@ -9,7 +9,7 @@ import { isThrottled } from '../exchange/attempt-outcome.ts';
  *
  * | outcome | means |
  * | --- | --- |
- * | 2xx, 402, a response marked as replayed | `answered`: the upstream's own answer to this write, earlier attempts included |
+ * | 2xx, 402, a response marked as replayed | `answered`: the upstream responded to the write, in this or an earlier attempt |
  * | 429 and other throttled responses, the statuses of `retry.notProcessed` | `not_processed`: this attempt did nothing |
  * | 3xx, any other 4xx | `rejected`: this attempt did nothing; it may come from a router or a firewall in front |
  * | any other 5xx, a response marked `Tidegate-Outcome: unknown`, a broken connection, a timeout | `may_have_happened` |

@@ -11,9 +11,9 @@ const MAX_CREDENTIALS_PER_CLIENT = 8;
 export interface ClientHold {
   /** The client's key: upstream and client, separated by a NUL. */
   readonly client: string;
-  /** When the client may come back; −Infinity where it need not wait. */
+  /** When the client may come back; −Infinity if it need not wait. */
   readonly until: Millis;
-  /** The reduced allowance, in (0, 1); absent where it is not reduced. */
+  /** The reduced allowance, in (0, 1); absent if it is not reduced. */
   readonly allowance?: number;
 }
 

@@ -7,7 +7,7 @@ import type { RequestAttributes } from '../rate/breaker/request-attributes.ts';
 import type { FailedSend, RejectedSend } from '../rate/failed-send.ts';
 import type { Learner } from './meter.ts';
 
-/** Passes everything there is to learn to another learner. A subclass overrides what it wants to be learned differently. */
+/** Passes every observation to another learner. A subclass overrides those that it handles differently. */
 export class ForwardingLearner<L extends Learner> implements Learner {
   readonly learnedMeter: L;
 

@@ -22,7 +22,7 @@ export function classLimitName(name: string): string {
   return `${CLASS_PREFIX}${name}`;
 }
 
-/** Whether the limit is one of a client class. The upstream knows nothing of it, so no response teaches it anything. */
+/** Whether the limit is one of a client class. The upstream does not enforce it, so nothing is learned about it from responses. */
 export function isClassLimitRef({ nested }: Pick<LimitRef, 'nested'>): boolean {
   return nested.startsWith(CLASS_PREFIX);
 }

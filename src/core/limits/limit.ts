@@ -137,7 +137,7 @@ export class Limit implements HeapItem {
     return weight;
   }
 
-  /** Keeps a client away until `until`. @param key as of `ClientHolds.add` */
+  /** Keeps a client away until `until`. @param key see `ClientHolds.add` */
   holdClient(key: string, until: Millis, now: Millis): void {
     this.clientHolds ??= new ClientHolds();
     this.clientHolds.add(key, until, now);

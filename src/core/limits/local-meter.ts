@@ -96,12 +96,12 @@ export class LocalMeter implements Meter {
     return isProbe;
   }
 
-  /** As of `AdaptiveRate`. */
+  /** See `AdaptiveRate`. */
   probe(now: Millis): void {
     this.#rate.probe(now);
   }
 
-  /** As of `AdaptiveRate`. */
+  /** See `AdaptiveRate`. */
   onUnblockedSend(now: Millis): void {
     this.#rate.onUnblockedSend(now);
   }
@@ -193,22 +193,22 @@ export class LocalMeter implements Meter {
     this.#rate.advance(now, queued, feedbackLag);
   }
 
-  /** As of `AdaptiveRate`. */
+  /** See `AdaptiveRate`. */
   skipTime(now: Millis): void {
     this.#rate.skipTime(now);
   }
 
-  /** Continues at a known rate, > 0 and finite, without its history. @param concurrencyLimit as of `resumeRate` */
+  /** Continues at a known rate, > 0 and finite, without its history. @param concurrencyLimit see `resumeRate` */
   resume(rate: PerSecond, ceiling: PerSecond, now: Millis, concurrencyLimit?: number): void {
     resumeRate(this.#rate, { rate, ceiling }, now, concurrencyLimit);
   }
 
-  /** As of `learnAcceptedBefore`. */
+  /** See `learnAcceptedBefore`. */
   reviseFirstDecrease(): void {
     learnAcceptedBefore(this.#rate);
   }
 
-  /** As of `late-knowledge.ts`. */
+  /** See `late-knowledge.ts`. */
   learnInFlightAtSend(inFlightAtSend: number, isRejected: boolean, now: Millis): boolean {
     return learnInFlightAtSend(this.#rate, inFlightAtSend, isRejected, now);
   }

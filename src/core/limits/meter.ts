@@ -14,7 +14,7 @@ export interface Pacing {
    * @param attributes needed while the limit has a block
    */
   delay(now: Millis, attributes?: RequestAttributes): Millis;
-  /** The delay to report to a client: as `delay`, but with an estimate where that depends on another response. */
+  /** The delay to report to a client: as `delay`, but with an estimate if that depends on another response. */
   expectedDelay(now: Millis, attributes?: RequestAttributes): Millis;
   /** Whether a block or a stop holds back this request. @param attributes absent if unknown */
   isHeldBack?(now: Millis, attributes?: RequestAttributes): boolean;
@@ -67,7 +67,7 @@ export interface Learner {
   /**
    * Advances the limit to `now`.
    * @param queued whether requests wait for this limit
-   * @param feedbackLag how late results arrive, as of `AdaptiveRate.advance`
+   * @param feedbackLag how late results arrive: see `AdaptiveRate.advance`
    */
   advance(now: Millis, queued: boolean, feedbackLag?: Millis): void;
 }

@@ -21,7 +21,7 @@ const MAX_LATENESS_FACTOR = 2;
 const DECREASE = 0.8;
 const INCREASE_PER_MS = 0.1 / 1000;
 const MAX_INCREASE_STEP: Millis = 200;
-/** The event loop delay never sheds more than 95 %: a proxy that serves nobody cannot learn that it could. */
+/** The event loop delay never sheds more than 95 %: a proxy without load could not measure that it can serve again. */
 const MIN_ADMITTED = 0.05;
 /** From the heap use that starts shedding to the one that sheds everything. (Envoy's scaled trigger of an overload action.) */
 const HEAP_SPAN = 0.1;
@@ -49,7 +49,7 @@ export class LoadShedder {
     return Math.max(1 - this.#admittedShare, this.#heapShare);
   }
 
-  /** What demands the larger share. */
+  /** Which of the two measures requires the larger share. */
   get cause(): OverloadCause {
     return this.#heapShare > 1 - this.#admittedShare ? 'heap' : 'event_loop';
   }

@@ -53,9 +53,10 @@ export function isNotReady(
 }
 
 /**
- * Decides whether to poll again, and after what delay. Delays follow the back-off; the last poll is at the end of the wait, so
- * that the client gets its response. A poll is never sooner than the upstream asks for: if that is beyond the end, or if the
- * upstream wants no retry, there is none. Draws from `random` as the back-off does, and once more for a hint.
+ * Decides whether to poll again, and after what delay. Delays follow the back-off; the last poll is at the end of the
+ * wait, so that the client gets its response. A poll is never sooner than the upstream asks for: if that is beyond the
+ * end, or if the upstream forbids a retry, there is none. Draws from `random` as the back-off does, and once more for a
+ * hint.
  * @returns undefined if the response in hand is final
  */
 export function choosePoll(

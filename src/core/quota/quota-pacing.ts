@@ -15,7 +15,7 @@ export class QuotaPacing {
   #requestedStopUntil = Number.NEGATIVE_INFINITY;
   /** Until when the quota is spent, by the last report. */
   #spentUntil = Number.NEGATIVE_INFINITY;
-  /** As of `QuotaOwner`. */
+  /** See `QuotaOwner`. */
   #isSpent = false;
   #knownUntil = Number.NEGATIVE_INFINITY;
   #rate: PerSecond = Number.POSITIVE_INFINITY;

@@ -115,7 +115,7 @@ export class AdaptiveRate {
     return this.inFlightLimiter.onSent();
   }
 
-  /** A response that is neither a rejection nor a sign of a broken upstream. @param inFlightAtSend as of a rejection */
+  /** A response that is no rejection and no sign of a broken upstream. @param inFlightAtSend as for a rejection */
   onAccepted(sentAt: Millis, inFlightAtSend: number, now: Millis, attributes?: RequestAttributes): void {
     const state = this.state;
     state.smoothedRtt = smoothRtt(state.smoothedRtt, now - sentAt);

@@ -24,7 +24,7 @@ const MAX_RISE = 1 / 0.75;
 /** A cycle with at least this number and more than this share of rejections has met a limit. */
 const LIMIT_MIN_REJECTED = 3;
 const LIMIT_MIN_SHARE = 0.3;
-/** Rates that a limit would reject differently: at twice its rate it rejects half. */
+/** Up to the first factor, a rate is near the present one. From the second on, a limit would reject at least half. */
 const NEAR_FACTOR = 1.25;
 const FAR_FACTOR = 2;
 /** Shares within this factor count as equal. */

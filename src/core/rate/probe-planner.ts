@@ -24,7 +24,7 @@ export function planGrowthPeriod(state: RateState): Millis {
   return clamp(Math.max(bySends, byTime), fastest, MAX_GROWTH_PERIOD);
 }
 
-/** The share of a cost that is kept at the next rejection: one long blackout is an accident, a series is a price. */
+/** The share of a cost that is kept at the next rejection: one long blackout may be an accident, a series is the cost of probing. */
 const COST_RETAINED = 0.7;
 
 /** A rejection out of a calm state: the total cost of the one before is known now. */

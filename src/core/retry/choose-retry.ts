@@ -114,7 +114,7 @@ function findRetryReason(
     }
   }
   const { status, hints, isReplayed } = outcome;
-  if (isReplayed === true) return undefined; // the stored answer is the same each time
+  if (isReplayed === true) return undefined; // the stored response is the same each time
   const throttled = isThrottled(status, hints);
   if (!throttled && (status < 400 || hints.throttled === false)) return undefined;
   const isListed = retryOn.statuses.has(throttled ? 429 : status) || hints.retryAdvice === 'retry';

@@ -14,7 +14,7 @@ export interface SentRequest {
   readonly epoch: number;
   /** Requests in flight when it was sent, itself included. */
   readonly inFlightAtSend: number;
-  /** Its number among all sends; undefined where that is not known. */
+  /** Its number among all sends; undefined if that is not known. */
   readonly sendNumber: number | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface UsageReporter<Member> {
   /** The epoch that it knows. */
   epoch: number;
   recordSend(serial: number, send: SentRequest): void;
-  /** Removes and returns a send; undefined where it is unknown, or its outcome was reported before. */
+  /** Removes and returns a send; undefined if it is unknown, or its outcome was reported before. */
   takeSend(serial: number, sentAt: Millis): SentRequest | undefined;
   findSend(sentAt: Millis): SentRequest | undefined;
   recordEnd(at: Millis): void;
@@ -87,7 +87,7 @@ export class AuthoritativeLimit<Member> {
     return decreases;
   }
 
-  /** Advances the limit to this time. @param isWanted a request waits for a token @param late as of `AdaptiveRate.advance` */
+  /** Advances the limit to `now`. @param isWanted a request waits for a token @param late see `AdaptiveRate.advance` */
   advance(now: Millis, isWanted: boolean, late?: Millis): void {
     // A request that has a token for later waits as well.
     this.meter.advance(now, isWanted || this.#leasedUntil > now + this.#deliveryTime, late);

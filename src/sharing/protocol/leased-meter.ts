@@ -17,11 +17,12 @@ const PROBE_RECHECK: Millis = 1000;
 const RETURN_AT_ONCE_BELOW: PerSecond = 50;
 
 /**
- * The meter of a limit whose authoritative copy is on a server: the primary, or a backend such as Redis. It admits requests
- * with the tokens leased to this process, answers from the terms received last, and records usage for the server.
+ * The meter of a limit whose authoritative copy is on a server: the primary, or a backend such as Redis. It admits
+ * requests with the tokens leased to this process, reads its state from the terms received last, and records usage for
+ * the server.
  */
 export class LeasedMeter extends UsageRecorder implements Meter {
-  /** The limit of this meter, once it has been made: its queue determines how many tokens are wanted. */
+  /** The limit of this meter, once it has been made: its queue determines how many tokens are requested. */
   limit: Limit | undefined;
   readonly #requestReport: (meter: LeasedMeter, urgency: ReportUrgency) => void;
   readonly #tokens = new LeasedTokens();
@@ -92,7 +93,7 @@ export class LeasedMeter extends UsageRecorder implements Meter {
     return this.#tokens.inHand;
   }
 
-  /** The time of the last token in hand; undefined where there is none. */
+  /** The time of the last token in hand; undefined if there is none. */
   get lastSlot(): Millis | undefined {
     return this.#tokens.last;
   }
@@ -103,7 +104,7 @@ export class LeasedMeter extends UsageRecorder implements Meter {
   }
 
   /**
-   * The demand to report; undefined where the server already knows it.
+   * The demand to report; undefined if the server already knows it.
    * @param tokensNeeded requests that could go if they had a token
    */
   takeDemandChange(tokensNeeded: number): { readonly want: number; readonly received: number } | undefined {
@@ -112,7 +113,7 @@ export class LeasedMeter extends UsageRecorder implements Meter {
     return want === requested ? undefined : { want, received };
   }
 
-  /** Sets and returns the number of tokens to request beyond those in hand. @param tokensNeeded as of `takeDemandChange` */
+  /** Sets and returns the tokens to request beyond those in hand. @param tokensNeeded see `takeDemandChange` */
   updateWanted(tokensNeeded: number): number {
     this.#tokens.requested = this.terms.isUnlimited ? 0 : Math.max(0, tokensNeeded - this.#tokens.inHand);
     return this.#tokens.requested;
@@ -136,7 +137,7 @@ export class LeasedMeter extends UsageRecorder implements Meter {
     this.#returnTokens(this.#tokens.dropBefore(now - this.terms.validFor));
   }
 
-  /** Returns tokens that no request here can use. @param tokensNeeded as of `takeDemandChange` */
+  /** Returns tokens that no request here can use. @param tokensNeeded see `takeDemandChange` */
   returnSurplus(tokensNeeded: number): void {
     this.#returnTokens(this.#tokens.dropBeyond(tokensNeeded));
   }

@@ -29,7 +29,7 @@ export class LeasedTokens {
     return this.#slots.length + this.#taken;
   }
 
-  /** Returns whether a leased token was taken: none is where nothing limits, or none is in hand. */
+  /** Returns whether a leased token was taken: not if nothing limits, or if none is in hand. */
   take(isUnlimited: boolean): boolean {
     const isLeased = !isUnlimited && this.#slots.shift() !== undefined;
     if (isLeased) this.#taken += 1;

@@ -19,14 +19,14 @@ export interface LimitTerms {
   readonly ceiling: PerSecond;
   readonly concurrencyLimit: number | undefined;
   readonly blockedUntil: Millis | undefined;
-  /** The active block; undefined where there is none. */
+  /** The active block; undefined if there is none. */
   readonly block: BlockStatus | undefined;
   /** When the next request is expected to leave. */
   readonly expectedAt: Millis;
   /** Another member holds the probe of a blocked limit, or the probe has been sent. */
   readonly isProbeOut: boolean;
   readonly quotaLeft: number | undefined;
-  /** The requesters that the quota in force applies to; undefined where no quota is in force. */
+  /** The requesters that the quota in force applies to; undefined if no quota is in force. */
   readonly quotaOwner: QuotaOwner | undefined;
   /** Each requester has a quota of its own, which holds only that requester. */
   readonly isQuotaPerRequester: boolean;
@@ -81,7 +81,7 @@ export function termsFromMeter(meter: LocalMeter, epoch: number, validFor: Milli
   };
 }
 
-/** Whether a block or a stop holds back a request. @param source absent where nothing is known of the request */
+/** Whether a block or a stop holds back a request. @param source absent if nothing is known of the request */
 export function isHeldBack({ block, blockedUntil }: LimitTerms, now: Millis, source?: RequestAttributes): boolean {
   if (blockedUntil === undefined) return block !== undefined && isBlockedBy(block, source);
   if (block === undefined) return blockedUntil > now;

@@ -3,7 +3,7 @@ import type { Millis } from '../../core/scalars.ts';
 import type { ClientHold } from '../../core/limits/client-holds.ts';
 import type { Limit } from '../../core/limits/limit.ts';
 
-/** What a client of shared limits needs of this process's store and gate, once both exist. */
+/** What a client of shared limits needs from this process's store and gate, once both exist. */
 export interface StoreBinding {
   readonly store: GateStore & { applyHold(hold: ClientHold, now: Millis): void; has(upstream: string): boolean };
   /** Tokens have arrived, or the limit has changed: its queue is to be served. */

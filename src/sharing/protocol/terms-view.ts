@@ -7,7 +7,7 @@ import type { RequestAttributes } from '../../core/rate/breaker/request-attribut
 import type { LimitTerms } from './limit-terms.ts';
 import { isHeldBack, probeOverdue } from './limit-terms.ts';
 
-/** Answers the questions that a meter answers about its limit from the terms received last. */
+/** The view of a meter on its limit, read from the terms received last. */
 export abstract class TermsView {
   protected terms: LimitTerms;
 

@@ -15,7 +15,7 @@ export function countTokensNeeded(limit: Limit, store: GateStore | undefined): n
   return room?.queueLimit === limit ? Math.min(waiting, Math.max(0, room.available)) : waiting;
 }
 
-/** Infinity where the meter does not lease, or nothing limits. */
+/** Infinity if the meter does not lease, or nothing limits. */
 function availableTokens({ tokens }: Pick<MeterView, 'tokens'>): number {
   return tokens ?? Number.POSITIVE_INFINITY;
 }

@@ -34,7 +34,7 @@ import {
 
 const WIDEST = Math.max(...ENTRY_LENGTHS);
 const EMPTY = new Float64Array(0);
-/** The first allocation is small, for there may be a log for each client. A larger buffer than `SHRINK_ABOVE` is freed when taken. */
+/** The first allocation is small, because there may be a log for each client. A larger buffer than `SHRINK_ABOVE` is freed when taken. */
 const INITIAL_LENGTH = 16;
 const SHRINK_ABOVE = 8192;
 /** The number of accepted requests that are logged with their attributes after a failure. */

@@ -80,7 +80,7 @@ export abstract class UsageRecorder extends TermsView {
     this.requestReport('now');
   }
 
-  /** Returns false where each requester is known to have a quota of its own. */
+  /** Returns false if each requester is known to have a quota of its own. */
   onQuota(quota: Quota, sentAt: Millis, now: Millis, requester?: Requester): boolean {
     this.usageLog.quota(quota, sentAt, now, requester);
     this.requestReport(quota.remaining === 0 ? 'now' : 'soon');

@@ -9,8 +9,8 @@ export function sampleWaitingClients({ queue }: Limit): readonly string[] {
 
 /**
  * The part of each client's weight that counts here: a client that waits at n members has one share, and 1/n of it at each.
- * @param memberCounts at how many members each of the clients waits, in the same order; 1 where absent
- * @returns undefined where all clients wait here alone
+ * @param memberCounts at how many members each of the clients waits, in the same order; 1 if absent
+ * @returns undefined if all clients wait here alone
  */
 export function localSharesOf(
   clients: readonly string[],

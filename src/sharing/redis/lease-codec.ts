@@ -142,7 +142,7 @@ function decodeBlock(at: (place: number) => number, from: number): BlockStatus {
   };
 }
 
-/** @param kind 1, + 1 where it is common, + 2 where it is spent */
+/** @param kind 1, + 1 if it is common, + 2 where it is spent */
 function decodeQuotaOwner(
   kind: number,
   credential: number | undefined,

@@ -7,7 +7,7 @@ export interface LuaScript {
   readonly layout: string;
 }
 
-/** @throws the file system's error where the script is not in the folder beside this file, as in dist/ */
+/** @throws the file system's error if the script is not in the folder beside this file, as in dist/ */
 export function loadLuaScript(): LuaScript {
   const source = readFileSync(new URL('./scripts/limit.lua', import.meta.url), 'utf8');
   const [, layout] = /^local VERSION = '([0-9a-f]+)'$/m.exec(source) ?? [];

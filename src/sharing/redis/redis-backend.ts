@@ -27,7 +27,7 @@ export interface RedisBackendParts {
   readonly onHold: (hold: ClientHold) => void;
   /** An access rule of Redis forbids publish/subscribe, with its message; undefined: it works again. */
   readonly onPubSubLost: (cause: string | undefined) => void;
-  /** Redis may answer again. */
+  /** Redis may respond again. */
   readonly onRecoverySign: (sign: RecoverySign) => void;
 }
 
@@ -93,7 +93,7 @@ export class RedisBackend {
     });
   }
 
-  /** The last error, in words for a log. */
+  /** The last error, as text for the log. */
   get problem(): string {
     return this.#problem;
   }
@@ -216,7 +216,7 @@ export class RedisBackend {
     if (!IOREDIS_CLOSED.test(message)) this.#problem = message.replace(SCRIPT_POSITION, '');
   }
 
-  /** Reconnects where the connection may be half open. */
+  /** Reconnects if the connection may be half open. */
   #onTimeout(timeout: Millis): void {
     const now = this.#parts.clock.now();
     this.#problem = `no response within ${timeout} ms`;

@@ -63,7 +63,7 @@ export function createRedisClient(location: RedisLocation, random: Random): Redi
           sentinels: [...nodes],
           name: name ?? '',
           sentinelRetryStrategy: retryStrategy,
-          // A Sentinel may accept connections without answering: then another one is asked.
+          // A Sentinel may accept connections without responding: then another one is queried.
           sentinelCommandTimeout: CONNECT_TIMEOUT,
           ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
           ...definedOnly({ sentinelUsername: location.sentinelUsername, sentinelPassword: location.sentinelPassword }),
@@ -94,7 +94,7 @@ function enforceReadyTimeout(client: Redis): Redis {
 }
 
 /**
- * ioredis 6.0 can leave a Cluster in one of these states for ever:
+ * ioredis 6.0 can leave a Cluster in one of these states forever:
  * - `close`, when it loses its last node while it connects: its handler, bound with `once`, has run already;
  * - `connecting` or `disconnecting`, when a late redirection adds a node while the nodes are being closed: it waits until none
  *   is left;

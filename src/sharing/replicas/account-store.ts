@@ -2,7 +2,7 @@ import type { Millis } from '../../core/scalars.ts';
 
 /** Stores the replicas' accounts of one limit. The cost of each call is independent of the number of replicas. */
 export interface AccountStore {
-  /** As encoded by `ReplicaAccount.encode`; undefined where there is none. */
+  /** As encoded by `ReplicaAccount.encode`; undefined if there is none. */
   readAccount(replicaId: string): readonly number[] | undefined;
   /** Stores an account of a replica that has called just now. */
   writeAccount(replicaId: string, numbers: readonly number[], now: Millis): void;

@@ -49,7 +49,7 @@ export class BackendClock {
   }
 }
 
-/** Converts terms to local time. @param offset as of `BackendClock.offset` */
+/** Converts terms to local time. @param offset see `BackendClock.offset` */
 export function toLocalTime(terms: ReplicaTerms, offset: Millis): ReplicaTerms {
   const { blockedUntil, block, expectedAt, quotaOwner } = terms;
   return {

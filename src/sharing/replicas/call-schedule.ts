@@ -24,7 +24,7 @@ export class CallSchedule {
     return this.#calledAt;
   }
 
-  /** Infinity where no call is due. */
+  /** Infinity if no call is due. */
   get nextCallAt(): Millis {
     return Math.min(this.#reportBy, this.#nextRefillAt);
   }
@@ -50,7 +50,7 @@ export class CallSchedule {
     this.#nextRefillAt = inHand > 0 ? now + REFILL_LEAD : Number.POSITIVE_INFINITY;
   }
 
-  /** Replaces the deadline after a failure. @param at Infinity where nothing is to be retried */
+  /** Replaces the deadline after a failure. @param at Infinity if nothing is to be retried */
   retryAt(at: Millis): void {
     this.#reportBy = at;
     this.#nextRefillAt = Number.POSITIVE_INFINITY;

@@ -29,7 +29,7 @@ class Changes {
     this.#sums[index] = (this.#sums[index] ?? 0) + change;
   }
 
-  /** The sum of the changes after the bucket of this time; undefined where that is too long ago. */
+  /** The sum of the changes after the bucket of this time; undefined if that is too long ago. */
   sumSince(time: Millis): number | undefined {
     const number = Math.floor(time / this.#width);
     if (number <= this.#newest - BUCKETS) return undefined;
@@ -52,7 +52,7 @@ export class InFlightHistory {
     this.#coarse.record(at, change);
   }
 
-  /** The number at the end of the bucket of this time; undefined where that is too long ago. @param current the number now */
+  /** The number at the end of the bucket of `at`; undefined if that is too long ago. @param current the number now */
   inFlightAt(time: Millis, current: number): number | undefined {
     const since = this.#fine.sumSince(time) ?? this.#coarse.sumSince(time);
     return since === undefined ? undefined : Math.max(1, current - since);

@@ -19,7 +19,7 @@ export class InFlightSamples {
   readonly #history = new InFlightHistory();
   readonly #pending: PendingSample[] = [];
 
-  /** Corrects the number in flight, where a replica knows better. */
+  /** Corrects the number in flight by what a replica reports. */
   adjust(change: number, now: Millis): void {
     this.#history.record(now, change);
   }

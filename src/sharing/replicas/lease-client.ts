@@ -15,7 +15,7 @@ import type { LeaseRequest, LeaseResponse, TermsBroadcast } from './replica-prot
 /** The maximum delay of what is not urgent, so that several reports share one call. */
 const REPORT_WITHIN: Millis = 100;
 const REPORT_DELAY_PER_REPLICA: Millis = 0.2;
-/** The queue is worth another request, before the backend said so, once its weight has grown by this factor. */
+/** Once the weight of the queue has grown by this factor, a request is made earlier than the backend scheduled. */
 const WEIGHT_GAIN = 1.5;
 const CLIENTS_REPORT_INTERVAL: Millis = 200;
 /** In fallback, the backend is called again after this delay, doubled after each failure, with jitter. */
@@ -199,7 +199,7 @@ export class LeaseClient implements HeapItem {
 
   #requestReport(urgency: ReportUrgency): void {
     this.#wasUsed = true;
-    // The backend said when to ask again, for the queue as it was then.
+    // The backend scheduled the next request for the queue as it was then.
     if (urgency === 'with-next-report' && !this.#hasGainedWeight()) return;
     if (urgency === 'soon' && this.#schedule.hasUnreported) return;
     this.#schedule.hasUnreported = true;

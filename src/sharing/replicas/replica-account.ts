@@ -10,7 +10,7 @@ export class ReplicaAccount implements UsageReporter<string>, WeightAccount {
   /** The epoch that it knows, and since when; each request states them. */
   epoch = 0;
   knownSince: Millis = Number.NEGATIVE_INFINITY;
-  /** As of a flow in a fair queue: the service received, divided by the weight. */
+  /** As in a flow of a fair queue: the service received, divided by the weight. */
   tag = 0;
   /** The weight that waited there when it was granted tokens last. */
   weight = 1;

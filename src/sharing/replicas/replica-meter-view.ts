@@ -5,7 +5,7 @@ import type { QuotaOwner, Requester } from '../../core/quota/requester.ts';
 import type { BlockStatus } from '../../core/rate/breaker/active-block.ts';
 import type { RequestAttributes } from '../../core/rate/breaker/request-attributes.ts';
 
-/** Answers the questions that a meter answers about its limit from the meter in use: the leased one, or the fallback. */
+/** The view of a meter on its limit, read from the meter in use: the leased one, or the fallback. */
 export abstract class ReplicaMeterView {
   protected abstract get activeMeter(): Meter;
 

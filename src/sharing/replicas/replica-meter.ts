@@ -50,7 +50,7 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
   constructor(settings: RateSettings, random: Random, requestReport: (urgency: ReportUrgency) => void) {
     // Before the first response, the usage of other replicas is unknown: no request goes without a token.
     const terms: LimitTerms = { ...initialTerms(settings), isUnlimited: false };
-    // 'later' saves messages of a primary that serves; a backend is called at the lease client's own pace.
+    // 'later' exists to save messages of a busy primary. The lease client limits its calls to a backend by itself.
     super(new LeasedMeter(terms, (_, urgency) => requestReport(urgency === 'later' ? 'soon' : urgency)));
     this.#settings = settings;
     this.#random = random;
@@ -125,7 +125,7 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     return this.leased.inHand;
   }
 
-  /** The time of the last token in hand; undefined where there is none. */
+  /** The time of the last token in hand; undefined if there is none. */
   get lastSlot(): Millis | undefined {
     return this.leased.lastSlot;
   }
@@ -135,7 +135,7 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     return this.#terms.replicas;
   }
 
-  /** Whether more tokens are needed than are in hand. @param tokensNeeded as of `takeReport` */
+  /** Whether more tokens are needed than are in hand. @param tokensNeeded see `takeReport` */
   needsMoreThan(tokensNeeded: number): boolean {
     return !this.isInFallback && this.leased.updateWanted(tokensNeeded) > 0;
   }
@@ -203,7 +203,7 @@ export class ReplicaMeter extends ReplicaLearner implements Meter {
     return 1;
   }
 
-  /** This replica's part of the rate: by the weight that waits here, or an equal part where nothing waits. */
+  /** This replica's part of the rate: by the weight that waits here, or an equal part if nothing waits. */
   #share(): number {
     const { rate, replicas } = this.#terms;
     const own = this.leased.limit?.queuedWeight ?? 0;

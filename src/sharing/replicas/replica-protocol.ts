@@ -17,7 +17,7 @@ export interface LeaseRequest {
   /** Tokens that are unused, or used by requests that are not sent yet. */
   readonly leasedTokens: number;
   readonly inFlight: number;
-  /** Tokens that it wants beyond `leasedTokens`. */
+  /** Tokens that it needs beyond `leasedTokens`. */
   readonly want: number;
   /** The total weight of the clients that wait there. */
   readonly weight: number;
@@ -27,7 +27,7 @@ export interface LeaseRequest {
   readonly known: LastKnownLimit;
   /** A random number in [0, 1): the backend draws none itself. */
   readonly random: number;
-  /** Some of the clients that wait there; empty where they were reported lately. */
+  /** Some of the clients that wait there; empty if they were reported lately. */
   readonly waitingClients: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export interface LastKnownLimit {
   readonly epoch: number;
   /** When the caller received that epoch; −Infinity before the first response. */
   readonly since: Millis;
-  /** Infinity where nothing limits. */
+  /** Infinity if nothing limits. */
   readonly rate: PerSecond;
   readonly ceiling: PerSecond;
 }
@@ -47,7 +47,7 @@ export interface LeaseResponse {
   readonly terms: ReplicaTerms;
   /** When each token may be used, in order. While blocked, there is one at most: the probe. */
   readonly slots: readonly Millis[];
-  /** When to ask again for tokens that were not granted; Infinity where all were. */
+  /** When to ask again for tokens that were not granted; Infinity if all were. */
   readonly askAgainAt: Millis;
   /** At how many replicas each of `waitingClients` waits, the caller included. */
   readonly waitingReplicas: readonly number[];

@@ -48,9 +48,9 @@ const RETRY_AFTER_FULL: Millis = 10;
 const MAX_RETRY_DELAY: Millis = 250;
 
 /**
- * The authoritative copy of one limit in a backend. Replicas call it to report usage and to lease tokens in their turn; it
- * calls nobody. It reads no account but the caller's and those of a few silent replicas, so that the cost of a call does not
- * grow with the number of replicas.
+ * The authoritative copy of one limit in a backend. Replicas call it to report usage and to lease tokens in their turn;
+ * it makes no calls itself. It reads no account but the caller's and those of a few silent replicas, so that the cost
+ * of a call does not grow with the number of replicas.
  *
  * Turns follow start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996): a token advances the limit's virtual time by
  * 1 ÷ the weight of all waiting requests, and its replica's tag by 1 ÷ the weight of its own. No replica may be further
@@ -62,7 +62,7 @@ export class ReplicaSharedLimit {
   readonly #inFlightSamples = new InFlightSamples();
   #virtualTime = 0;
   #firstDecreaseAt = Number.NEGATIVE_INFINITY;
-  /** Since when a place in flight has been reserved for another replica; undefined where none is. */
+  /** Since when a place in flight has been reserved for another replica; undefined if none is. */
   #reservedSince: Millis | undefined;
   /** The time of the last call, and the correction after the clock was set back. */
   #lastCallAt = Number.NEGATIVE_INFINITY;
@@ -94,7 +94,7 @@ export class ReplicaSharedLimit {
     const account = ReplicaAccount.decode(request.replicaId, stored ?? []);
     const replicas = accounts.countAccounts() + (stored === undefined ? 1 : 0);
     const reportDelay = Math.min(MAX_REPORT_DELAY, Math.max(REPORT_DELAY, REPORT_DELAY_PER_REPLICA * replicas));
-    // The caller's times are shifted where the clock was set between two calls, or where it makes its first call.
+    // The caller's times are shifted if the clock was set between two calls, or if it makes its first call.
     const clockCorrection = Math.abs(now - request.now) > CLOCK_JUMP ? now - request.now : 0;
     account.epoch = request.known.epoch;
     account.knownSince = request.known.since + clockCorrection;
@@ -117,7 +117,7 @@ export class ReplicaSharedLimit {
     const slots: Millis[] = [];
     const mayGrant = request.want > 0 && !this.#isUnlimited(now);
     const askAgainAt = mayGrant ? this.#grantTokens(account, request, slots, { now, pause }) : Number.POSITIVE_INFINITY;
-    // A replica that has all it wants does not wait, so that it does not slow the turns of the others.
+    // A replica that has all it needs does not wait, so that it does not slow the turns of the others.
     if (slots.length >= request.want) this.#activeWeight.record(account, 0, now, window);
     const waitingReplicas: number[] = [];
     for (const client of request.waitingClients) {
@@ -149,7 +149,7 @@ export class ReplicaSharedLimit {
     };
   }
 
-  /** Takes over what the caller knows of the limit, where this copy is new or behind. */
+  /** Takes over what the caller knows about the limit, if this copy is new or behind. */
   #adoptKnown({ known }: LeaseRequest, now: Millis, isNew: boolean, isNewReplica: boolean): void {
     const { meter } = this.#authoritative;
     // A replica that learned in fallback, and never had a response, was sending at its own rate beside the others'.
@@ -162,7 +162,7 @@ export class ReplicaSharedLimit {
     if (known.epoch > this.#authoritative.epoch) this.#authoritative.startEpoch(now, known.epoch + 1);
   }
 
-  /** Calls and responses get lost: the caller knows best how many tokens and requests in flight it has. */
+  /** Calls and responses may get lost, so the caller's own counts of tokens and requests in flight apply. */
   #reconcile(account: ReplicaAccount, { leasedTokens, inFlight }: LeaseRequest, now: Millis): void {
     const { meter } = this.#authoritative;
     for (; account.leasedTokens > leasedTokens; account.leasedTokens -= 1) meter.release();
@@ -173,7 +173,7 @@ export class ReplicaSharedLimit {
     account.inFlight = inFlight;
   }
 
-  /** Leases the tokens of the caller's turn into `slots`. Returns when to ask again; Infinity where all were granted. */
+  /** Leases the tokens of the caller's turn into `slots`. Returns when to ask again; Infinity if all were granted. */
   #grantTokens(
     account: ReplicaAccount,
     request: LeaseRequest,

@@ -3,7 +3,7 @@ import type { RateSettings } from '../../core/rate/rate-state.ts';
 /**
  * The settings of a replica's part of a limit. All but the initial rate are read at each use, so that a reload applies.
  * @param share the part of the whole, in (0, 1]
- * @param initialRate the part's own initial rate; undefined where none is known
+ * @param initialRate the part's own initial rate; undefined if none is known
  */
 export function scaleSettings(whole: RateSettings, share: number, initialRate: number | undefined): RateSettings {
   return {

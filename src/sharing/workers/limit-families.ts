@@ -29,7 +29,7 @@ export class LimitFamilies {
     return { used: Math.max(0, ...used), reached: this.#evictions };
   }
 
-  /** Marks a limit as the most recently used, where it belongs to a family. */
+  /** Marks a limit as the most recently used, if it belongs to a family. */
   touch(shared: WorkerSharedLimit): void {
     const { ref } = shared.limit;
     const name = limitId(ref);
@@ -64,8 +64,8 @@ function familyOf({ upstream, nested, scope }: LimitRef): string {
 }
 
 /**
- * The first idle limit that has learned nothing, or else the first idle one, among those examined. Undefined where all are in
- * use: the family then exceeds its bound for a while.
+ * The first idle limit that has learned nothing, or else the first idle one, among those examined. Undefined if all are
+ * in use: the family then exceeds its bound for a while.
  */
 function findEvictable(limits: Iterable<WorkerSharedLimit>, newest: WorkerSharedLimit): WorkerSharedLimit | undefined {
   let idle: WorkerSharedLimit | undefined;

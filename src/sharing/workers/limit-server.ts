@@ -20,7 +20,7 @@ import type { LimitUpdate, UsageReport, LimitUpdates } from './worker-protocol.t
 
 export interface LimitServerParts {
   readonly timing: LeaseTiming;
-  /** Returns undefined where the limit is no longer configured. */
+  /** Returns undefined if the limit is no longer configured. */
   readonly makeMeter: (ref: LimitRef) => LocalMeter | undefined;
   /** Receives each decrease and each change of state once. */
   readonly listen: EventSink;
@@ -108,7 +108,7 @@ export class LimitServer {
     this.#heldClients.remove(client);
   }
 
-  /** When `wake` is due; undefined where no worker waits for a token. */
+  /** When `wake` is due; undefined if no worker waits for a token. */
   nextWake(): Millis | undefined {
     return this.#wakes.peek()?.wakeAt;
   }
@@ -153,7 +153,7 @@ export class LimitServer {
     ]);
   }
 
-  /** Adds limits that exist from now on, and applies changed settings to all. @param shared as of the constructor */
+  /** Adds limits that exist from now on, and applies changed settings to all. @param shared see the constructor */
   onSettingsChanged(shared: Iterable<LimitRef>, now: Millis): void {
     for (const ref of shared) this.#find(ref, now);
     this.#grantAndUpdate([...this.#limits.values()], now);

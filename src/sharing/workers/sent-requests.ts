@@ -1,6 +1,6 @@
 import type { SentRequest } from '../protocol/authoritative-limit.ts';
 
-/** Entries of a new ring: small, for there may be a ring for each client. */
+/** Entries of a new ring: small, because there may be a ring for each client. */
 const MIN_RING = 4;
 const MAX_RING = 1024;
 /** Entries kept beyond those in flight: some requests never have a reported outcome. */
@@ -30,7 +30,7 @@ export class SentRequests {
     }
   }
 
-  /** Removes and returns a request; undefined where it is unknown. */
+  /** Removes and returns a request; undefined if it is unknown. */
   take(serial: number): SentRequest | undefined {
     const at = serial & (this.#ring.length - 1);
     if (this.#serials[at] === serial) {
@@ -43,7 +43,7 @@ export class SentRequests {
     return sending;
   }
 
-  /** A request sent at this time, usually one of the newest; undefined where there is none. */
+  /** A request sent at this time, usually one of the newest; undefined if there is none. */
   find(sentAt: number): SentRequest | undefined {
     const last = this.#ring.length - 1;
     for (let serial = this.#newest; serial >= this.#newest - last; serial -= 1) {

@@ -9,14 +9,14 @@ export type WorkerId = number;
 /** How long reported clients count as waiting. */
 const CLIENTS_VALID_FOR: Millis = 200;
 
-/** What one worker has of one limit, and what it wants. */
+/** What one worker has of one limit, and what it has requested. */
 export class WorkerAccount implements UsageReporter<WorkerId> {
   readonly memberId: WorkerId;
-  /** Tokens wanted and not granted. */
+  /** Tokens requested and not granted. */
   want = 0;
   /** The weight of its waiting requests, above 0. */
   weight = 1;
-  /** As of a flow in a `FairQueue`. */
+  /** As in a flow of a `FairQueue`. */
   tag = 0;
   /** Tokens granted so far. */
   totalGranted = 0;

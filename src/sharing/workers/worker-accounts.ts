@@ -31,7 +31,7 @@ export class WorkerAccounts {
     this.#accounts.delete(workerId);
   }
 
-  /** Tokens wanted in all. */
+  /** Tokens requested by all workers. */
   get want(): number {
     let want = 0;
     for (const account of this) want += account.want;
@@ -45,7 +45,7 @@ export class WorkerAccounts {
     return weight;
   }
 
-  /** The next account to serve; undefined where none wants a token. */
+  /** The next account to serve; undefined if none needs a token. */
   nextToServe(): WorkerAccount | undefined {
     let next: WorkerAccount | undefined;
     for (const account of this) {

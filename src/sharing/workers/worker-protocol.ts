@@ -18,7 +18,7 @@ export interface LimitUsageReport {
   readonly ref: LimitRef;
   /** As `UsageLog` writes it, in order of time. */
   readonly usage: EncodedUsage;
-  /** Absent where it has not changed. */
+  /** Absent if it has not changed. */
   readonly demand?: TokenDemand;
 }
 
@@ -30,7 +30,7 @@ export interface TokenDemand {
   readonly received: number;
   /** The total weight of the clients that wait there. */
   readonly weight: number;
-  /** Some of the clients that wait there; absent where they were reported lately. */
+  /** Some of the clients that wait there; absent if they were reported lately. */
   readonly clients?: readonly string[];
 }
 
@@ -45,6 +45,6 @@ export interface LimitUpdate {
   readonly terms: LimitTerms;
   /** When each new token may be used, in order. While blocked, there is one at most: the probe. */
   readonly slots: readonly Millis[];
-  /** As `Limit.localShares`, where it has changed. */
+  /** As `Limit.localShares`, if it has changed. */
   readonly localShares?: readonly (readonly [client: string, share: number])[];
 }

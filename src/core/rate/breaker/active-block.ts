@@ -41,7 +41,7 @@ export const BLOCK_CAUSES = ['rejections', 'errors'] as const;
 export interface ActiveBlock {
   readonly since: Millis;
   readonly cause: BlockCause;
-  /** As of `BlockStatus`. */
+  /** See `BlockStatus`. */
   scope: number[];
   /** The rate that passed before the block. */
   readonly rateBefore: PerSecond;
@@ -49,7 +49,7 @@ export interface ActiveBlock {
   readonly wasUnlimited: boolean;
   /** The state of the limit before the block. It applies to requests outside the scope. */
   readonly stateBefore: RevertibleRateState;
-  /** As of `BlockStatus`. */
+  /** See `BlockStatus`. */
   isPartial: boolean;
   /** Whether another process started the block, so that the rate before is unknown here. */
   readonly isResumed: boolean;
@@ -60,7 +60,7 @@ export interface ActiveBlock {
   /** When the last of them was sent, or the block began: until then nothing got through. */
   lastRejectedProbeAt: Millis;
   probeAt: Millis;
-  /** As of `BlockStatus`. */
+  /** See `BlockStatus`. */
   heldClient: number;
   heldClientUntil: Millis;
   /** The address whose probe failed last, and until when other addresses precede it; 0 if only one address is blocked. */

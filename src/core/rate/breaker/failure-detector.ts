@@ -19,7 +19,7 @@ const COMMON_MARGIN = 0.5;
 /** Finds whether requests fail or are rejected so often that they must be blocked, and what those have in common. */
 export class FailureDetector {
   readonly #errorWindow = new ErrorWindow();
-  /** Votes of the rejections since the last accepted answer. */
+  /** Votes of the rejections since the last accepted response. */
   #commonRejected: MajorityVote | undefined;
   #rejectedParts: RejectedPartDetector | undefined;
   /** The state of the limit before the first of those rejections. */
@@ -75,7 +75,7 @@ export class FailureDetector {
   }
 
   /**
-   * The state before a block: the rejections that led to it are not the limit's own where they concern a part, so what
+   * The state before a block: the rejections that led to it are not the limit's own if they concern a part, so what
    * they cut is restored for the other requests.
    */
   stateBeforeBlock(cause: BlockCause, part: RejectedPart | undefined, state: RateState): RevertibleRateState {

@@ -32,7 +32,7 @@ export const BLOCKED_PARTS = [
 
 /**
  * @param address the hashed address of the client
- * @param credential as of `Requester`
+ * @param credential see `Requester`
  * @param path as the upstream sees it, without the query; undefined if unknown
  * @param salt hashed with each path, because a path may name a client
  */
